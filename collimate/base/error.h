@@ -1,0 +1,58 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace collimate::base {
+
+// Base of every error that a user can cause or meet. `exit_code()` is what the command line returns for it.
+class Error : public std::runtime_error {
+ public:
+  Error(const std::string& message, int exit_code) : std::runtime_error(message), exit_code_(exit_code) {}
+  int exit_code() const { return exit_code_; }
+
+ private:
+  int exit_code_;
+};
+
+// The input (config, file, data, argument) is wrong; nothing was changed. Exit code 2.
+class InputError : public Error {
+ public:
+  explicit InputError(const std::string& message) : Error(message, 2) {}
+};
+
+// The run failed: a peer, the disk, a reward. Exit code 1.
+class RunError : public Error {
+ public:
+  explicit RunError(const std::string& message) : Error(message, 1) {}
+};
+
+// The run was asked to stop and has saved its state. Exit code 3.
+class StoppedError : public Error {
+ public:
+  explicit StoppedError(const std::string& message) : Error(message, 3) {}
+};
+
+// A guard stopped the run: stale weights, log-prob mismatch, NaN. Exit code 4.
+class GuardError : public Error {
+ public:
+  explicit GuardError(const std::string& message) : Error(message, 4) {}
+};
+
+// "[where] expected X, got Y; try Z". The part after ';' is left out when `remedy` is empty.
+std::string expectation(const std::string& where, const std::string& expected, const std::string& got,
+                        const std::string& remedy = "");
+
+// Throws std::logic_error naming file, line and condition. Used by COLLIMATE_CHECK only.
+[[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& detail);
+
+}  // namespace collimate::base
+
+// For invariants that only a defect of Collimate can break; never for a user's mistake.
+#define COLLIMATE_CHECK(condition, ...)                                                               \
+  do {                                                                                                \
+    if (!(condition)) [[unlikely]]                                                                    \
+      ::collimate::base::check_failed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
+  } while (false)

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace collimate::base {
+
+// Philox4x32-10 (Salmon et al. 2011): a counter-based generator, so that a draw depends on its key and counter alone.
+std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+
+// One uniform in [0, 1) with 24 random bits for (run seed, purpose, uid, position). Equal arguments give equal draws.
+float uniform(uint64_t seed, uint32_t purpose, uint64_t uid, uint32_t position);
+
+// 64 random bits for the same coordinates; used for shuffles and initial weights.
+uint64_t random_bits(uint64_t seed, uint32_t purpose, uint64_t uid, uint32_t position);
+
+// FNV-1a then a finaliser: stable over runs and machines. Used for uids and purposes.
+uint64_t stable_hash(std::string_view text, uint64_t basis = 0xcbf29ce484222325ULL);
+uint64_t mix(uint64_t a, uint64_t b);
+
+}  // namespace collimate::base

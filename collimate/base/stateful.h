@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace collimate::base {
+
+// Where a Stateful writes itself: small values as JSON, large ones as raw bytes, both by name. Names are unique inside
+// one writer.
+class StateWriter {
+ public:
+  virtual ~StateWriter() = default;
+  virtual void json(const std::string& name, const nlohmann::json& value) = 0;
+  virtual void bytes(const std::string& name, std::span<const std::byte> value) = 0;
+};
+
+// The other side. Throws RunError naming the entry when it is absent or of another size.
+class StateReader {
+ public:
+  virtual ~StateReader() = default;
+  virtual bool has(const std::string& name) const = 0;
+  virtual nlohmann::json json(const std::string& name) = 0;
+  virtual size_t bytes_size(const std::string& name) = 0;
+  virtual void bytes(const std::string& name, std::span<std::byte> out) = 0;
+};
+
+// What a run's checkpoint is a list of. After `load` of what `save` wrote the object behaves as the saved one would.
+class Stateful {
+ public:
+  virtual ~Stateful() = default;
+  virtual void save(StateWriter& out) const = 0;
+  virtual void load(StateReader& in) = 0;
+};
+
+}  // namespace collimate::base
