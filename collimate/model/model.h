@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "collimate/model/kv_cache.h"
+#include "collimate/model/weights.h"
+#include "collimate/tensor/exec.h"
+
+namespace collimate::model {
+
+// The tokens of one forward, packed without padding. T tokens of S sequences ("documents" in training, running requests
+// in generation). A sequence's tokens are adjacent and their positions ascend by one.
+struct TokenBatch {
+  std::vector<int32_t> ids;        // [T]
+  std::vector<int32_t> positions;  // [T] position of each token in its sequence, from 0
+  std::vector<int32_t> starts;     // [S + 1] where each sequence's tokens begin in this batch
+};
+
+// Packs whole sequences that start at position 0.
+TokenBatch pack_sequences(std::span<const std::span<const int32_t>> sequences);
+
+// What a training forward keeps for its backward.
+class ForwardRecord;
+
+struct LogProbRequest {
+  at::Tensor hidden;             // [M, H]
+  std::vector<int32_t> targets;  // [M]
+  float temperature = 1.0F;
+  bool entropy = false;
+};
+struct LogProbResult {
+  at::Tensor log_probs;  // [M]
+  at::Tensor entropy;    // [M] or undefined
+  at::Tensor argmax;     // [M] int32
+};
+
+enum class Recompute { kNone, kFull };
+
+// A decoder over one Weights. One set of kernels serves training, scoring and generation, so that a row's bits depend on
+// that row's inputs alone. Not thread-safe; blocking. Throws GuardError when a packed panel is older than the weights.
+class Model {
+ public:
+  Model(std::shared_ptr<Weights> weights, tensor::Exec exec);
+  ~Model();
+
+  const shape::ModelShape& shape() const;
+  Weights& weights();
+
+  // Generation: appends the tokens' keys and values to `cache` through `tables` (block ids of each of the S sequences, which
+  // must cover the positions) and returns the final hidden states after the last norm [T, H]. No gradients.
+  at::Tensor forward_cached(const TokenBatch& tokens, KvCache& cache, std::span<const std::vector<int32_t>> tables);
+
+  // Scoring: whole sequences from position 0. Hidden states [T, H]. No gradients.
+  at::Tensor forward(const TokenBatch& tokens);
+
+  // Training: as forward, keeping what backward needs (everything, or each segment's input with Recompute::kFull).
+  at::Tensor forward_train(const TokenBatch& tokens, Recompute recompute, std::unique_ptr<ForwardRecord>& record);
+
+  // Adds dL/dweights to the weights' gradients. `segment_done(segment)` is called as soon as a segment's gradient is
+  // complete, before the next segment's backward starts. The record is used up.
+  void backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& hidden_gradient,
+                const std::function<void(int segment)>& segment_done = {});
+
+  // LM head, fused with log-softmax and gather over row chunks: [M, V] is never held. Throws InputError without an LM head.
+  LogProbResult log_probs(const LogProbRequest& request);
+  // Adds the head's gradient and returns dL/dhidden [M, H], from dL/dlog_probs [M] and, where asked, dL/dentropy [M].
+  at::Tensor log_probs_backward(const LogProbRequest& request, const at::Tensor& log_prob_gradient,
+                                const at::Tensor& entropy_gradient);
+  // Logits [M, V] for sampling, by the same kernel and order as log_probs.
+  at::Tensor logits(const at::Tensor& hidden);
+
+  // Score or value head: one number per row [M], and its backward (returns dL/dhidden [M, H]).
+  at::Tensor scores(const at::Tensor& hidden);
+  at::Tensor scores_backward(const at::Tensor& hidden, const at::Tensor& score_gradient);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace collimate::model

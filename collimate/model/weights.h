@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "collimate/base/stateful.h"
+#include "collimate/shape/model_shape.h"
+#include "collimate/shape/param_spec.h"
+#include "collimate/tensor/exec.h"
+#include "collimate/tensor/ops/linear.h"
+
+namespace collimate::model {
+
+enum class ComputeType { kFloat32, kBFloat16 };
+
+struct WeightsOptions {
+  bool trained = false;  // a frozen model owns no gradient and no optimizer state
+  ComputeType compute = ComputeType::kFloat32;
+  int reduction_chunks = 1;
+  std::string tag = "model";  // owner in memory reports
+};
+
+// One line of the memory report: what it is for, and how many bytes it holds now.
+struct MemoryItem {
+  std::string purpose;  // "master", "gradient", "panels", "optimizer"
+  int64_t bytes = 0;
+};
+
+// The weights of one model on one device: an ordered list of segments (embedding, each block, head), each flat and padded to
+// 64 bytes. Training, scoring and generation use it in place. fp32 master values exist always (they are the compute copy in
+// fp32), packed panels per linear layer, a gradient only where trained. Not thread-safe.
+class Weights : public base::Stateful {
+ public:
+  Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec);
+  ~Weights() override;
+
+  const shape::ModelShape& shape() const;
+  const WeightsOptions& options() const;
+  int segments() const;
+  const std::vector<shape::ParamSpec>& params() const;
+  // Index of the parameter of that Hugging Face name, or -1.
+  int index_of(const std::string& name) const;
+
+  std::span<float> master(int segment);    // [floats of the segment, with padding]
+  std::span<float> gradient(int segment);  // empty when frozen
+  float* param(int index);                 // [spec.sizes…], inside the segment's master
+  float* param_gradient(int index);        // null when frozen
+  at::Tensor param_tensor(int index);      // a view of the master, for tests and export
+
+  // Panels of a linear parameter, packed for the current version; packs when `commit` has made them stale. A panel of
+  // another version than the weights' is never returned: GuardError.
+  const tensor::LinearPanels& panels(int index);
+
+  uint64_t version() const;
+  // To be called after every change of the master values: version + 1, panels become stale.
+  void commit();
+  // For tests and for loading: sets the version itself.
+  void set_version(uint64_t version);
+
+  void zero_gradients();
+  // Moves every array to fresh memory (addresses change, bits do not) and back: residency between phases.
+  void relocate();
+  // Releases / brings back the master and panels to a buffer on the host side; reading while away is a GuardError.
+  void offload();
+  void restore();
+
+  // Normal(0, std) for matrices and embeddings, zeros for biases, ones for norms: by Philox on (seed, name, index).
+  void initialize(uint64_t seed, float std);
+  // Σ hash(global index)·bits mod 2^64 over the master values: the same under any layout.
+  uint64_t checksum() const;
+  std::vector<MemoryItem> memory() const;
+
+  void save(base::StateWriter& out) const override;
+  void load(base::StateReader& in) override;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Reads a Hugging Face directory (config.json, model.safetensors or sharded with an index). Missing or surplus tensors are
+// InputErrors that name them; a missing score or value head is initialised with zeros when `head` asks for one.
+std::shared_ptr<Weights> load_huggingface(const std::string& directory, const std::string& head,
+                                          const WeightsOptions& options, tensor::Exec exec);
+// Writes config.json and model.safetensors (in shards of `shard_bytes`), atomically per file.
+void save_huggingface(const Weights& weights, const std::string& directory, int64_t shard_bytes = 4LL << 30);
+
+}  // namespace collimate::model

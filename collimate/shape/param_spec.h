@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collimate/shape/model_shape.h"
+
+namespace collimate::shape {
+
+// How one dim of a parameter is laid out over the mesh.
+struct DimSpec {
+  std::string axis;            // "" replicated, else "tp", "pp", "ep"
+  std::vector<int64_t> blocks;  // sizes of the pieces fused in this dim (q/k/v, gate/up); empty for one piece
+  int64_t unit = 1;             // smallest number of entries that stay together (a head)
+  int64_t pad_multiple = 1;
+  bool replicate = false;  // repeated when there are fewer units than ranks (GQA)
+};
+
+enum class ParamKind { kEmbedding, kLinear, kNorm, kBias };
+
+// One parameter: its Hugging Face name, its place in the flat segments and its layout. `offset` counts floats.
+struct ParamSpec {
+  std::string name;
+  ParamKind kind = ParamKind::kLinear;
+  std::vector<int64_t> sizes;  // as used here: linear weights are [out, in] for every family
+  std::vector<DimSpec> dims;
+  int segment = 0;  // 0 embedding, 1 … layers the blocks, layers + 1 the head
+  int64_t offset = 0;
+  bool transposed_in_file = false;  // GPT-2 stores [in, out]
+  bool decay = true;                // weight decay: none on biases and norms
+  int64_t count() const;
+};
+
+// The parameters of a shape in segment order, offsets padded to 16 floats. Tied embeddings appear once, in segment 0.
+std::vector<ParamSpec> param_specs(const ModelShape& shape);
+// Floats of each segment, with padding.
+std::vector<int64_t> segment_floats(const std::vector<ParamSpec>& specs);
+
+}  // namespace collimate::shape
