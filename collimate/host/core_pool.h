@@ -19,7 +19,8 @@ class CorePool {
   int threads() const;
 
   // Calls body(begin, end) on disjoint ranges that cover [0, count), each of at least `grain` items but for the last.
-  // Ranges are handed out dynamically, so results must not depend on the split. The first exception is rethrown here.
+  // Ranges are handed out dynamically, so results must not depend on the split; each begins at a multiple of `grain`. The
+  // first exception is rethrown here. A second thread that calls meanwhile runs its own loop serially.
   void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t begin, int64_t end)>& body);
 
   // A pool of one thread: the null object.

@@ -1,0 +1,171 @@
+#include "collimate/host/core_pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "collimate/base/error.h"
+
+namespace collimate::host {
+namespace {
+
+constexpr int kRangesPerThread = 8;
+constexpr int kSpins = 400;  // pauses before a futex wait, about 20 us: longer than the gap between two kernels
+constexpr int kSpinsOversubscribed =
+    8;                              // when the process has more pool threads than cores, a spin steals a peer's core
+constexpr int32_t kOpen = 1 << 30;  // bit of `state`; the bits below count the threads inside the job
+
+std::atomic<int> live_threads{0};
+thread_local bool inside_task = false;
+
+void pause() { __builtin_ia32_pause(); }
+
+int spin_limit() {
+  static const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return live_threads.load(std::memory_order_relaxed) > cores ? kSpinsOversubscribed : kSpins;
+}
+
+// Returns once `word` is no longer `old`: spins at most `spin_limit()` pauses, then sleeps on the word's futex.
+void wait_while_equal(const std::atomic<int32_t>& word, int32_t old) {
+  for (int spin = spin_limit(); spin > 0; --spin) {
+    if (word.load(std::memory_order_acquire) != old) return;
+    pause();
+  }
+  word.wait(old, std::memory_order_acquire);
+}
+
+}  // namespace
+
+// The job's fields change only while `state` is 0: closed and nobody inside. A thread enters by counting itself in
+// while the job is open, so a thread that wakes late is never waited for.
+struct CorePool::Impl {
+  explicit Impl(int threads);
+  ~Impl();
+  void run(int64_t total, int64_t step, const std::function<void(int64_t, int64_t)>& task);
+  void serve();
+  void take_ranges();
+  bool enter();
+  void leave();
+
+  const int thread_count;
+  std::mutex caller;                   // held by the thread whose job it is
+  std::atomic<int32_t> generation{0};  // bumped for every job and for the end; idle threads wait on it
+  std::atomic<int32_t> state{0};       // kOpen | threads inside
+  std::atomic<bool> stopping{false};
+  std::vector<std::thread> helpers;
+
+  const std::function<void(int64_t, int64_t)>* body = nullptr;
+  int64_t count = 0;
+  int64_t chunk = 1;
+  std::exception_ptr failure;  // written by the thread that sets `failed`
+  std::atomic<bool> failed{false};
+  alignas(64) std::atomic<int64_t> next{0};
+};
+
+CorePool::Impl::Impl(int threads) : thread_count(threads) {
+  live_threads += threads;
+  for (int i = 1; i < threads; ++i) helpers.emplace_back([this] { serve(); });
+}
+
+CorePool::Impl::~Impl() {
+  stopping = true;
+  generation.fetch_add(1);
+  generation.notify_all();
+  for (auto& helper : helpers) helper.join();
+  live_threads -= thread_count;
+}
+
+bool CorePool::Impl::enter() {
+  int32_t seen = state.load(std::memory_order_relaxed);
+  while (seen & kOpen) {
+    if (state.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel, std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
+void CorePool::Impl::leave() {
+  if (state.fetch_sub(1, std::memory_order_acq_rel) == 1) state.notify_all();
+}
+
+void CorePool::Impl::serve() {
+  inside_task = true;
+  int32_t seen = 0;
+  while (true) {
+    wait_while_equal(generation, seen);
+    seen = generation.load(std::memory_order_acquire);
+    if (stopping) return;
+    if (!enter()) continue;
+    take_ranges();
+    leave();
+  }
+}
+
+void CorePool::Impl::take_ranges() {
+  for (;;) {
+    const int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
+    if (begin >= count) return;
+    try {
+      (*body)(begin, std::min(begin + chunk, count));
+    } catch (...) {
+      if (!failed.exchange(true)) failure = std::current_exception();
+      next.store(count, std::memory_order_relaxed);
+    }
+  }
+}
+
+void CorePool::Impl::run(int64_t total, int64_t step, const std::function<void(int64_t, int64_t)>& task) {
+  body = &task;
+  count = total;
+  chunk = step;
+  failure = nullptr;
+  failed.store(false, std::memory_order_relaxed);
+  next.store(0, std::memory_order_relaxed);
+  state.store(kOpen, std::memory_order_release);
+  generation.fetch_add(1, std::memory_order_release);
+  generation.notify_all();
+
+  inside_task = true;
+  take_ranges();
+  inside_task = false;
+  int32_t inside = state.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
+  while (inside != 0) {
+    wait_while_equal(state, inside);
+    inside = state.load(std::memory_order_acquire);
+  }
+  if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
+}
+
+CorePool::CorePool(int threads) {
+  if (threads < 1) {
+    throw base::InputError(base::expectation("core pool", "at least 1 thread", std::to_string(threads)));
+  }
+  impl_ = std::make_unique<Impl>(threads);
+}
+
+CorePool::~CorePool() = default;
+
+int CorePool::threads() const { return impl_->thread_count; }
+
+void CorePool::parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+  if (count <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  const int64_t ranges = int64_t{kRangesPerThread} * impl_->thread_count;
+  const int64_t chunk = std::max<int64_t>(1, (count / grain + ranges - 1) / ranges) * grain;
+  std::unique_lock lock(impl_->caller, std::defer_lock);
+  if (impl_->thread_count == 1 || inside_task || chunk >= count || !lock.try_lock()) {
+    body(0, count);
+    return;
+  }
+  impl_->run(count, chunk, body);
+}
+
+CorePool& CorePool::serial() {
+  static CorePool pool(1);
+  return pool;
+}
+
+}  // namespace collimate::host
