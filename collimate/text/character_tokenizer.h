@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "collimate/text/tokenizer.h"
+
+namespace collimate::text {
+
+// Specials come first in id order, then the tokens. A special is matched whole wherever it stands in the text when
+// `parse_special`; a token is one character (one or more code points, longest match first).
+struct CharacterVocabulary {
+  std::vector<std::string> specials;  // e.g. {"<pad>", "<eos>", "<unk>"}
+  std::vector<std::string> tokens;    // e.g. {"0", …, "9", ","}
+  std::string bos, eos, pad, unk;     // each one of `specials`, or empty
+  std::string chat_template;
+};
+
+// One id per character. Characters that it does not know become unk; without unk, encode throws InputError naming
+// the character and its byte offset.
+class CharacterTokenizer : public Tokenizer {
+ public:
+  // Throws InputError for an empty vocabulary, a repeated or empty token, or a bos/eos/pad/unk that is not a special.
+  explicit CharacterTokenizer(CharacterVocabulary vocabulary);
+
+  std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const override;
+  std::string decode(std::span<const int32_t> ids, bool skip_special = true) const override;
+  std::string token_bytes(int32_t id) const override;
+  bool is_special(int32_t id) const override;
+  std::optional<int32_t> id_of(std::string_view token) const override;
+  int32_t vocab_size() const override { return static_cast<int32_t>(tokens_.size()); }
+  // tokenizer.json (a WordLevel model over single characters) and tokenizer_config.json: load_tokenizer and the
+  // Hugging Face `tokenizers` library read the same ids from them.
+  void save(const std::string& directory) const override;
+
+ private:
+  size_t match(std::string_view text, bool parse_special, int32_t& id) const;
+
+  CharacterVocabulary vocabulary_;
+  std::vector<std::string> tokens_;  // by id
+  std::unordered_map<std::string, int32_t> ids_;
+  size_t longest_ = 1;  // bytes
+};
+
+}  // namespace collimate::text

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "collimate/text/tokenizer.h"
+
+namespace collimate::text {
+
+struct Message {
+  std::string role;  // "system", "user", "assistant", "tool"
+  std::string content;
+  bool operator==(const Message&) const = default;
+};
+using Messages = std::vector<Message>;
+
+// Messages to one text. Implementations are immutable and may be used by several threads.
+class ChatTemplate {
+ public:
+  virtual ~ChatTemplate() = default;
+  // With `add_generation_prompt` the text ends where the assistant's answer begins. Throws InputError for a role that
+  // the template has no place for.
+  virtual std::string render(std::span<const Message> messages, bool add_generation_prompt) const = 0;
+  // What ends an assistant's turn ("<|im_end|>\n", the eos token's text), put after a completion that is trained on.
+  virtual std::string turn_end() const = 0;
+  // One line for the user: which template was chosen and why.
+  virtual std::string description() const = 0;
+};
+
+// `choice`: "auto" (recognise the tokenizer's own template), "chatml", "plain" (contents joined, nothing added), or
+// "user-bot". Throws InputError when the tokenizer's template is not recognised, naming the choices.
+std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, const std::string& choice = "auto");
+
+// A prompt as data has it: text taken as it is, messages to be templated, or ids.
+using Prompt = std::variant<std::string, Messages, std::vector<int32_t>>;
+
+// Which tokens of a rendered example carry loss.
+enum class TrainOn { kCompletion, kAssistantTurns, kAllTokens };
+enum class WrapText { kAsIs, kAsUserMessage };  // what becomes of a prompt that is plain text
+
+struct RenderOptions {
+  TrainOn train_on = TrainOn::kCompletion;
+  WrapText wrap_text = WrapText::kAsIs;
+  bool end_turn = true;  // add what ends the assistant's turn (else eos) after the completion
+};
+
+struct RenderedTokens {
+  std::vector<int32_t> ids;
+  std::vector<uint8_t> trainable;  // 1 where the token carries loss; as long as ids
+  int64_t prompt_tokens = 0;
+};
+
+// Prompts and completions to ids with a trainable mask. Prompt and completion are tokenized apart, so that the prompt's
+// ids are those that generation starts from. Keeps a reference to the tokenizer.
+class Renderer {
+ public:
+  Renderer(const Tokenizer& tokenizer, std::unique_ptr<ChatTemplate> chat, RenderOptions options = {});
+
+  // Ids that generation starts from: bos where the model wants one, and the generation prompt for messages.
+  std::vector<int32_t> prompt_tokens(const Prompt& prompt) const;
+  std::string prompt_text(const Prompt& prompt) const;
+  RenderedTokens render_tokens(const Prompt& prompt, const std::string& completion) const;
+  // A whole conversation; `train_on` decides between the last assistant turn, all of them, and everything.
+  RenderedTokens render_tokens(std::span<const Message> messages) const;
+
+  const ChatTemplate& chat() const { return *chat_; }
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+
+ private:
+  Messages as_messages(const Prompt& prompt) const;
+  void append(RenderedTokens& out, const std::string& text, bool trainable) const;
+  void append_turn_end(RenderedTokens& out, bool templated) const;
+
+  const Tokenizer& tokenizer_;
+  std::unique_ptr<ChatTemplate> chat_;
+  RenderOptions options_;
+};
+
+}  // namespace collimate::text

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collimate/text/chat_template.h"
+#include "collimate/text/data_cursor.h"
+#include "collimate/text/rows.h"
+
+namespace collimate::text {
+
+enum class DataShape {
+  kPromptCompletion,  // TRL: prompt + completion
+  kMessages,          // messages; the last assistant message is the completion
+  kPreference,        // prompt + chosen + rejected (TRL), chosen + rejected with the prompt in both (hh-rlhf)
+  kRejectedResponse,  // ms-swift: messages + rejected_response
+  kLabelled,          // KTO: prompt + completion + label, or messages + label / kto_tag
+  kVerl,              // data_source, prompt (messages), reward_model.ground_truth, extra_info
+  kPrompt,            // prompt (text, messages or ids) and other columns
+  kAlpaca,            // instruction, input, output; with chosen + rejected a preference
+  kShareGpt,          // conversations [{from, value}]; with chosen + rejected a preference
+  kQuestionAnswer,    // gsm8k: question + answer
+  kText,              // text
+};
+std::string shape_name(DataShape shape);
+
+// One row in the form that recipes use, whatever shape it had.
+struct Example {
+  Prompt prompt;  // empty text for kText
+  std::optional<std::string> completion, chosen, rejected;
+  nlohmann::json ground_truth;                      // null when the row has none; gsm8k: the whole answer text
+  std::optional<bool> label;                        // KTO's desirable / undesirable
+  nlohmann::json extra = nlohmann::json::object();  // every other column, passed to rewards by name
+  RowLocation location;
+};
+
+// `columns` renames the file's columns before the shape is recognised: {"problem": "prompt"}.
+struct DataSource {
+  std::string path;
+  std::string format = "auto";
+  double weight = 1.0;  // times that each row is used per epoch
+  std::map<std::string, std::string> columns;
+};
+
+// Shape of one row by its columns; nullopt when none fits.
+std::optional<DataShape> recognise_shape(const Row& row);
+// Throws InputError "[file:line] expected …" when a part that the shape needs is missing, empty or of a wrong type.
+Example to_example(DataShape shape, Row&& row, const RowLocation& location);
+
+// All rows of all sources, in order, in memory. Immutable after read().
+class Dataset {
+ public:
+  // Throws InputError for no rows, an unrecognised shape (naming the columns and the shapes), or any bad row.
+  static Dataset read(const std::vector<DataSource>& sources);
+
+  int64_t size() const { return static_cast<int64_t>(examples_.size()); }
+  const Example& example(int64_t row) const;
+  const std::vector<Example>& examples() const { return examples_; }
+  // One line per source for the user: file, rows, recognised shape, which columns became what.
+  const std::vector<std::string>& verdict() const { return verdict_; }
+  // For CursorOptions: rows and weight of each source.
+  const std::vector<RowWeight>& weights() const { return weights_; }
+  // Stable over runs and machines: hash of all rows' normalised content.
+  uint64_t fingerprint() const { return fingerprint_; }
+  // Throws InputError naming the first row without it; `part` is "completion", "chosen", "rejected", "label" or
+  // "ground_truth", `reader` who needs it.
+  void require(const std::string& part, const std::string& reader) const;
+
+ private:
+  void read_source(const DataSource& source);
+
+  std::vector<Example> examples_;
+  std::vector<std::string> verdict_;
+  std::vector<RowWeight> weights_;
+  uint64_t fingerprint_ = 0;
+};
+
+}  // namespace collimate::text

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace collimate::text {
+
+// `add_special`: put the model's own bos / eos around the text, as its post-processor or tokenizer_config.json says.
+// `parse_special`: a special token written out in the text becomes its id; otherwise it is ordinary text.
+// `continues`: the text goes on after earlier text, so that no dummy prefix space is added (SentencePiece style).
+struct EncodeOptions {
+  bool add_special = false;
+  bool parse_special = true;
+  bool continues = false;
+};
+
+// What a model directory says about its tokenizer beside the vocabulary. Ids are absent where the directory names none.
+struct TokenizerInfo {
+  std::optional<int32_t> bos, eos, pad, unk;
+  std::vector<int32_t> stop_ids;  // eos and those of generation_config.json, ascending, no repeats
+  std::string chat_template;      // Jinja text, empty when the directory has none
+  std::string directory;          // where it was read from, empty when built in memory
+  std::string kind;               // "byte-level BPE", "SentencePiece BPE with byte fallback", "characters"
+};
+
+// Text to ids and back. Const member functions may be called from several threads at once.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  // Time linear in the text up to a logarithm of the longest word. Any bytes are accepted, broken UTF-8 too.
+  virtual std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const = 0;
+  // The exact bytes the ids stand for: broken UTF-8 is not replaced (see valid_utf8 in utf8.h). Throws InputError for
+  // an id outside the vocabulary; an unused id inside it decodes to nothing.
+  virtual std::string decode(std::span<const int32_t> ids, bool skip_special = true) const = 0;
+  // The bytes one token adds in the middle of a text.
+  virtual std::string token_bytes(int32_t id) const = 0;
+  virtual bool is_special(int32_t id) const = 0;
+  // By the token's text as the vocabulary writes it.
+  virtual std::optional<int32_t> id_of(std::string_view token) const = 0;
+  // One more than the largest id.
+  virtual int32_t vocab_size() const = 0;
+  // Writes the tokenizer's files into an existing directory, in a form that load_tokenizer reads.
+  virtual void save(const std::string& directory) const = 0;
+
+  const TokenizerInfo& info() const { return info_; }
+  std::optional<int32_t> bos_id() const { return info_.bos; }
+  std::optional<int32_t> eos_id() const { return info_.eos; }
+  std::optional<int32_t> pad_id() const { return info_.pad; }
+  std::optional<int32_t> unk_id() const { return info_.unk; }
+
+ protected:
+  TokenizerInfo info_;
+};
+
+// Reads tokenizer.json, else a character tokenizer (char_ords in tokenizer_config.json), else vocab.json + merges.txt,
+// with tokenizer_config.json, special_tokens_map.json, generation_config.json and chat_template.jinja beside them.
+// Throws InputError: directory or vocabulary missing, malformed file, a component that is not supported (named).
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& directory);
+
+// Ids one by one to text: pushes never split a UTF-8 character, and the pieces joined are decode() of all the ids.
+// Bytes that no later byte can make valid are emitted as they are. Keeps a reference to the tokenizer.
+class StreamDecoder {
+ public:
+  explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special = true);
+  // The text that is certain after `id`, perhaps empty.
+  std::string push(int32_t id);
+  // What is left, an unfinished character included; the decoder is then as new.
+  std::string finish();
+
+ private:
+  const Tokenizer& tokenizer_;
+  bool skip_special_;
+  bool at_start_ = true;
+  std::string pending_;
+};
+
+}  // namespace collimate::text

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace collimate::text {
+
+// Length in bytes of the well-formed UTF-8 character at the start of `text` (RFC 3629: no surrogates, no overlong
+// forms), 0 when there is none.
+size_t utf8_length(std::string_view text);
+
+// True when `text` is a proper beginning of a well-formed character, so that more bytes could complete it.
+bool utf8_unfinished(std::string_view text);
+
+// Code point of the character at the start; `text` must start with a well-formed one.
+uint32_t utf8_code_point(std::string_view text);
+void append_utf8(std::string& out, uint32_t code_point);
+
+bool is_valid_utf8(std::string_view text);
+
+// The text with every byte that belongs to no well-formed character replaced by U+FFFD: for JSON, logs and terminals.
+std::string valid_utf8(std::string_view text);
+
+}  // namespace collimate::text
