@@ -1,14 +1,14 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <variant>
 #include <vector>
-
-#include <ATen/core/Tensor.h>
-#include <nlohmann/json.hpp>
 
 #include "collimate/batch/key.h"
 

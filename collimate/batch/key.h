@@ -1,10 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 namespace collimate::batch {
 
@@ -34,7 +33,8 @@ struct ElementTypeOf<nlohmann::json> {
   static constexpr ElementType value = ElementType::kJson;
 };
 
-// Declares a column: its name, element type, inner shape, whether each row has a length of its own, and how it is padded.
+// Declares a column: its name, element type, inner shape, whether each row has a length of its own, and how it is
+// padded.
 template <class T>
 struct Key {
   std::string name;

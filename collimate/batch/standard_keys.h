@@ -1,9 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
-
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "collimate/batch/key.h"
 
@@ -23,14 +22,14 @@ inline const Key<nlohmann::json> kExample{"example"};    // ground truth and any
 inline const Key<nlohmann::json> kSampling{"sampling"};  // sampling parameters of the row
 
 // Per token of prompt + completion. L is the row's number of tokens.
-inline const Key<int32_t> kIds{.name = "ids", .ragged = true};                // [L]
-inline const Key<uint8_t> kTrainable{.name = "trainable", .ragged = true};    // [L] 1 where the loss looks
-inline const Key<float> kLogProbs{.name = "log_probs", .ragged = true};       // [L] as sampled
+inline const Key<int32_t> kIds{.name = "ids", .ragged = true};              // [L]
+inline const Key<uint8_t> kTrainable{.name = "trainable", .ragged = true};  // [L] 1 where the loss looks
+inline const Key<float> kLogProbs{.name = "log_probs", .ragged = true};     // [L] as sampled
 inline const Key<float> kOldLogProbs{.name = "old_log_probs", .ragged = true};
 inline const Key<float> kReferenceLogProbs{.name = "reference_log_probs", .ragged = true};
-inline const Key<float> kValues{.name = "values", .ragged = true};          // [L] V(state before token t)
-inline const Key<float> kAdvantages{.name = "advantages", .ragged = true};  // [L]
-inline const Key<float> kReturns{.name = "returns", .ragged = true};        // [L]
+inline const Key<float> kValues{.name = "values", .ragged = true};                     // [L] V(state before token t)
+inline const Key<float> kAdvantages{.name = "advantages", .ragged = true};             // [L]
+inline const Key<float> kReturns{.name = "returns", .ragged = true};                   // [L]
 inline const Key<int64_t> kWeightsVersion{.name = "weights_version", .ragged = true};  // [L] version that sampled t
 
 // Uid of a sample: the same coordinates always give the same uid.

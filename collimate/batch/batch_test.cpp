@@ -1,0 +1,119 @@
+#include "collimate/batch/batch.h"
+
+#include <ATen/ops/equal.h>
+#include <ATen/ops/rand.h>
+#include <gtest/gtest.h>
+
+#include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
+
+namespace collimate::batch {
+namespace {
+
+Batch sample(int64_t first, int64_t rows) {
+  Batch out;
+  std::vector<int64_t> uids;
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<nlohmann::json> examples;
+  for (int64_t i = first; i < first + rows; ++i) {
+    uids.push_back(i);
+    ids.emplace_back(i % 3, static_cast<int32_t>(i));
+    examples.push_back({{"answer", i}});
+  }
+  out.set(kUid, uids);
+  out.set_ragged(kIds, ids);
+  out.set_json(kExample, examples);
+  return out;
+}
+
+TEST(Batch, SliceAndConcatenationCopyNothing) {
+  const int64_t before = Batch::copied_bytes();
+  const std::vector<Batch> parts = {sample(0, 5), sample(5, 4), sample(9, 3)};
+  const Batch whole = Batch::concatenate(parts);
+  const Batch middle = whole.slice(3, 11).slice(1, 7);
+  EXPECT_EQ(middle.rows(), 6);
+  for (int64_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(middle.get(kUid, i), i + 4);
+    EXPECT_EQ(middle.row(kIds, i).size(), static_cast<size_t>((i + 4) % 3));
+    EXPECT_EQ(middle.json(kExample, i)["answer"], i + 4);
+  }
+  EXPECT_EQ(Batch::copied_bytes(), before);
+  EXPECT_EQ(middle.row(kIds, 1).data(), parts[1].row(kIds, 0).data());
+  (void)middle.contiguous();
+  EXPECT_GT(Batch::copied_bytes(), before);
+}
+
+TEST(Batch, TokenMatrixColumnsKeepTheirInnerShape) {
+  ColumnSchema schema{.name = "router", .inner = {2, 3}, .ragged = true};  // [T, L, k]
+  at::Tensor values = at::rand({5, 2, 3});
+  Batch batch;
+  batch.set_tensor(schema, values, {0, 2, 5});
+  EXPECT_EQ(batch.row(Key<float>{.name = "router", .inner = {2, 3}, .ragged = true}, 1).size(), 18U);
+  EXPECT_EQ(batch.padded("router").sizes(), (std::vector<int64_t>{2, 3, 2, 3}));
+  EXPECT_THROW(batch.set_tensor(schema, values, {0, 2, 4}), base::InputError);
+}
+
+TEST(Batch, PaddingFollowsTheColumn) {
+  Batch batch;
+  batch.set_ragged(Key<int32_t>{.name = "left", .ragged = true, .padding = 7, .side = PadSide::kLeft},
+                   {{1, 2, 3}, {4}});
+  const at::Tensor padded = batch.padded("left");
+  const std::vector<int32_t> expected = {1, 2, 3, 7, 7, 4};
+  EXPECT_EQ(std::vector<int32_t>(padded.data_ptr<int32_t>(), padded.data_ptr<int32_t>() + 6), expected);
+}
+
+TEST(Batch, WireFormIsTheIdentity) {
+  const std::vector<Batch> parts = {sample(0, 5), sample(5, 4)};
+  const Batch batch = Batch::concatenate(parts).slice(2, 8);
+  const Batch back = parse(serialize(batch));
+  ASSERT_EQ(back.rows(), 6);
+  EXPECT_EQ(back.names(), batch.names());
+  EXPECT_EQ(back.all(kUid), batch.all(kUid));
+  EXPECT_EQ(back.all(kIds), batch.all(kIds));
+  EXPECT_EQ(back.json(kExample, 5), batch.json(kExample, 5));
+  EXPECT_EQ(back.column("ids").schema, batch.column("ids").schema);
+  EXPECT_EQ(serialize(back).header, serialize(batch).header);
+}
+
+TEST(Batch, HostileWireIsRefused) {
+  WireBatch wire = serialize(sample(1, 2));
+  wire.frames[1].resize(3);
+  EXPECT_THROW(parse(wire), base::Error);
+  wire.frames.clear();
+  EXPECT_THROW(parse(wire), base::RunError);
+}
+
+TEST(Batch, GatherReordersAndMergeChecksUids) {
+  const Batch batch = sample(0, 4);
+  const std::vector<int64_t> order = {3, 1, 2};
+  const Batch picked = batch.gather(order);
+  EXPECT_EQ(picked.all(kUid), (std::vector<int64_t>{3, 1, 2}));
+  Batch scores = picked.select_columns(std::vector<std::string>{"uid"});
+  scores.set(kReward, {1.F, 2.F, 3.F});
+  EXPECT_EQ(picked.merge(scores).get(kReward, 1), 2.F);
+  EXPECT_THROW(batch.slice(0, 3).merge(scores), base::InputError);
+}
+
+TEST(Batch, MissingColumnsAreNamed) {
+  const Batch batch = sample(0, 2);
+  try {
+    batch.require(std::vector<std::string>{"uid", "reward"}, "node advantages");
+    FAIL();
+  } catch (const base::InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "[node advantages] expected a column \"reward\" in its input, got columns uid, ids, example; "
+                 "try a node before it that makes \"reward\"");
+  }
+  EXPECT_THROW((void)batch.get(kReward, 0), base::InputError);
+  EXPECT_THROW((void)batch.get(Key<float>{"uid"}, 0), base::InputError);
+}
+
+TEST(Uid, DependsOnEveryCoordinate) {
+  const int64_t uid = make_uid("rollout", "train", 1, 2, 3, 4);
+  EXPECT_EQ(uid, make_uid("rollout", "train", 1, 2, 3, 4));
+  EXPECT_NE(uid, make_uid("rollout", "train", 1, 2, 4, 3));
+  EXPECT_NE(uid, make_uid("rollout", "eval", 1, 2, 3, 4));
+}
+
+}  // namespace
+}  // namespace collimate::batch

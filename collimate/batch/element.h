@@ -1,0 +1,19 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "collimate/batch/batch.h"
+
+// Facts about element types, for the files of this folder.
+namespace collimate::batch {
+
+at::ScalarType scalar_type(ElementType type);  // InputError for kJson, which has no tensor
+const char* type_name(ElementType type);
+ElementType parse_type(const std::string& name);
+int64_t element_bytes(ElementType type);
+// Numbers in one element of the column: the product of its inner shape.
+int64_t inner_count(const ColumnSchema& schema);
+
+}  // namespace collimate::batch
