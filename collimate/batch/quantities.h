@@ -1,0 +1,33 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+// What a forward can say of a batch of R rows with M trainable tokens (in row order, without padding): the vocabulary
+// that training, which computes it, and losses, which read it, share.
+namespace collimate::batch {
+
+struct QuantityNeeds {
+  bool log_probs = true;      // [M] log p of each trainable token
+  bool entropy = false;       // [M] of the distribution it was drawn from
+  bool values = false;        // [M] value head, at the state before each trainable token
+  bool row_scores = false;    // [R] score head, at each row's last token
+  int64_t rows_per_unit = 1;  // rows that may not be split over micro-batches (2 for a preference pair)
+};
+
+// Undefined where not asked for. In training each is a leaf that requires a gradient.
+struct Quantities {
+  at::Tensor log_probs;
+  at::Tensor entropy;
+  at::Tensor values;
+  at::Tensor row_scores;
+};
+
+// Counts over all rows and ranks of one optimizer step, known before its first micro-batch.
+struct GlobalCounts {
+  double tokens = 0;  // trainable tokens
+  double rows = 0;
+};
+
+}  // namespace collimate::batch

@@ -1,0 +1,92 @@
+#include "collimate/rlhf/advantage/gae.h"
+
+#include <cmath>
+
+#include "collimate/batch/standard_keys.h"
+
+namespace collimate::rlhf {
+namespace {
+
+using Rows = std::vector<std::vector<float>>;
+
+std::vector<float> at_trainable(const Batch& rows, const Key<float>& key, int64_t r) {
+  const auto values = rows.row(key, r);
+  const auto trainable = rows.row(batch::kTrainable, r);
+  std::vector<float> out;
+  for (size_t t = 0; t < trainable.size(); ++t)
+    if (trainable[t] != 0) out.push_back(values[t]);
+  return out;
+}
+
+// -kl_coefficient · (log p - log p_ref) per token, and the row's reward on the last one.
+std::vector<float> token_rewards(const Batch& rows, int64_t r, double kl_coefficient) {
+  std::vector<float> rewards = at_trainable(rows, batch::kLogProbs, r);
+  if (kl_coefficient == 0.0) {
+    rewards.assign(rewards.size(), 0.F);
+  } else {
+    const std::vector<float> reference = at_trainable(rows, batch::kReferenceLogProbs, r);
+    for (size_t t = 0; t < rewards.size(); ++t)
+      rewards[t] = static_cast<float>(-kl_coefficient) * (rewards[t] - reference[t]);
+  }
+  if (!rewards.empty()) rewards.back() += rows.get(batch::kReward, r);
+  return rewards;
+}
+
+// Puts the values of trainable tokens back to their places in [L].
+std::vector<float> spread(const Batch& rows, int64_t r, const std::vector<float>& values) {
+  std::vector<float> out;
+  size_t next = 0;
+  for (uint8_t trainable : rows.row(batch::kTrainable, r)) out.push_back(trainable != 0 ? values[next++] : 0.F);
+  return out;
+}
+
+}  // namespace
+
+GaeRow gae(std::span<const float> rewards, std::span<const float> values, double gamma, double lambda) {
+  GaeRow out{std::vector<float>(rewards.size()), std::vector<float>(rewards.size())};
+  float last = 0.F;
+  for (size_t i = rewards.size(); i-- > 0;) {
+    const float next = i + 1 < rewards.size() ? values[i + 1] : 0.F;
+    const float delta = rewards[i] + static_cast<float>(gamma) * next - values[i];
+    last = delta + static_cast<float>(gamma * lambda) * last;
+    out.advantages[i] = last;
+    out.returns[i] = last + values[i];
+  }
+  return out;
+}
+
+void whiten(Rows& rows, bool shift_mean) {
+  double sum = 0, squares = 0, count = 0;
+  for (const auto& row : rows)
+    for (float x : row) sum += x, count += 1;
+  if (count < 2) return;
+  const double mean = sum / count;
+  for (const auto& row : rows)
+    for (float x : row) squares += (x - mean) * (x - mean);
+  const double scale = 1.0 / std::sqrt(squares / (count - 1) + 1e-8);
+  for (auto& row : rows)
+    for (float& x : row) x = static_cast<float>((x - mean) * scale + (shift_mean ? 0.0 : mean));
+}
+
+Batch gae_advantages(const Batch& rows, const GaeOptions& options) {
+  Rows rewards;
+  for (int64_t r = 0; r < rows.rows(); ++r) rewards.push_back(token_rewards(rows, r, options.kl_coefficient));
+  if (options.whiten_rewards) whiten(rewards, false);
+  Rows advantages, returns;
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    GaeRow row = gae(rewards[r], at_trainable(rows, batch::kValues, r), options.gamma, options.lambda);
+    advantages.push_back(std::move(row.advantages));
+    returns.push_back(std::move(row.returns));
+  }
+  if (options.whiten_advantages) whiten(advantages);
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    advantages[r] = spread(rows, r, advantages[r]);
+    returns[r] = spread(rows, r, returns[r]);
+  }
+  Batch out = rows;
+  out.set_ragged(batch::kAdvantages, advantages);
+  out.set_ragged(batch::kReturns, returns);
+  return out;
+}
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,149 @@
+#include "collimate/rlhf/loss/policy.h"
+
+#include <ATen/TensorOperators.h>
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "collimate/base/error.h"
+
+namespace collimate::rlhf {
+namespace {
+
+using at::Tensor;
+using Options = PolicyLossOptions;
+
+// Per-token loss [M] from the ratio, the log-probs and the advantages.
+using Surrogate =
+    std::function<Tensor(const Tensor& ratio, const Tensor& log_probs, const Tensor& advantages, const Options&)>;
+// Scalar from the per-token loss.
+using Aggregate = std::function<Tensor(const Tensor& tokens, const LossContext&, const Options&)>;
+
+struct Preset {
+  std::string name;
+  Surrogate surrogate;
+  Aggregate aggregate;
+};
+
+double upper_epsilon(const Options& o) { return o.epsilon_high.value_or(o.epsilon); }
+
+Tensor clipped(const Tensor& ratio, const Tensor&, const Tensor& advantages, const Options& o) {
+  const Tensor bounded = o.delta ? ratio.clamp_max(*o.delta) : ratio;
+  return -(bounded * advantages).minimum(ratio.clamp(1 - o.epsilon, 1 + upper_epsilon(o)) * advantages);
+}
+
+Tensor cispo(const Tensor& ratio, const Tensor& log_probs, const Tensor& advantages, const Options& o) {
+  return -ratio.detach().clamp_max(upper_epsilon(o)) * advantages * log_probs;
+}
+
+Tensor sapo(const Tensor& ratio, const Tensor&, const Tensor& advantages, const Options& o) {
+  const auto gate = [&](double temperature) { return ((ratio - 1) * temperature).sigmoid() * (4 / temperature); };
+  return -gate(o.sapo_temperature_positive).where(advantages > 0, gate(o.sapo_temperature_negative)) * advantages;
+}
+
+Tensor sequence_mean(const Tensor& tokens, const LossContext& c, const Options&) {
+  return (c.row_sum(tokens) / c.row_tokens().clamp_min(1.0)).sum() / c.global_rows();
+}
+
+Tensor update_token_mean(const Tensor& tokens, const LossContext& c, const Options&) {
+  return tokens.sum() / c.global_tokens();
+}
+
+Tensor normalized_token_sum(const Tensor& tokens, const LossContext& c, const Options& o) {
+  return tokens.sum() / (o.token_normalizer > 0 ? o.token_normalizer : c.global_tokens());
+}
+
+Tensor length_normalized_sum(const Tensor& tokens, const LossContext& c, const Options& o) {
+  return tokens.sum() / (c.global_rows() * static_cast<double>(o.max_completion_tokens));
+}
+
+const std::vector<Preset>& presets() {
+  static const std::vector<Preset> list = {{"grpo", clipped, sequence_mean},
+                                           {"bnpo", clipped, update_token_mean},
+                                           {"dr_grpo", clipped, length_normalized_sum},
+                                           {"dapo", clipped, normalized_token_sum},
+                                           {"cispo", cispo, normalized_token_sum},
+                                           {"sapo", sapo, sequence_mean},
+                                           {"ppo", clipped, update_token_mean}};
+  return list;
+}
+
+const Preset& find_preset(const Options& o) {
+  std::string known;
+  for (const Preset& preset : presets()) {
+    if (preset.name == o.loss_type) return preset;
+    known += (known.empty() ? "" : ", ") + preset.name;
+  }
+  throw base::InputError(base::expectation("algorithm.loss_type", "one of " + known, "\"" + o.loss_type + "\""));
+}
+
+// log of the importance ratio per token: of the token, of the sequence (mean over its tokens, GSPO), or the sequence's
+// with the token's gradient (GSPO-token).
+Tensor log_ratio(const LossContext& c, const Tensor& log_probs, const Tensor& old, const Options& o) {
+  const Tensor token = log_probs - old;
+  if (o.importance_sampling_level == "token") return token;
+  const Tensor sequence = c.to_tokens(c.row_sum(token) / c.row_tokens().clamp_min(1.0));
+  if (o.importance_sampling_level == "sequence") return sequence;
+  if (o.importance_sampling_level == "sequence_token") return log_probs - log_probs.detach() + sequence.detach();
+  throw base::InputError(base::expectation("algorithm.importance_sampling_level", "token, sequence or sequence_token",
+                                           "\"" + o.importance_sampling_level + "\""));
+}
+
+// KL against the reference by the k3 estimator (Schulman 2020).
+Tensor reference_kl(const LossContext& c, const Tensor& log_probs) {
+  const Tensor difference = c.per_token(batch::kReferenceLogProbs) - log_probs;
+  return difference.exp() - difference - 1;
+}
+
+Tensor high_entropy_mask(const Tensor& entropy, double quantile) {
+  const Tensor detached = entropy.detach();
+  return (detached >= detached.quantile(1 - quantile)).to(at::kFloat);
+}
+
+void report(LossContext& c, const Tensor& ratio, const Tensor& advantages, const Tensor& log_ratios, const Options& o) {
+  const Tensor r = ratio.detach();
+  const Tensor low = (r < 1 - o.epsilon).logical_and(advantages < 0);
+  const Tensor high = (r > 1 + upper_epsilon(o)).logical_and(advantages > 0);
+  c.token_mean("actor/pg_clipfrac", low.logical_or(high).to(at::kFloat));
+  c.token_mean("actor/pg_clipfrac_lower", low.to(at::kFloat));
+  c.token_mean("actor/ppo_kl", -log_ratios.detach());
+}
+
+Tensor evaluate(LossContext& c, const Preset& preset, const Options& o) {
+  const Tensor& log_probs = c.log_probs();
+  const Tensor advantages = c.per_token(batch::kAdvantages);
+  const Tensor old = c.per_token(c.rows().has(batch::kOldLogProbs.name) ? batch::kOldLogProbs : batch::kLogProbs);
+  const Tensor log_ratios = log_ratio(c, log_probs, old, o);
+  const Tensor ratio = log_ratios.exp();
+  Tensor tokens = preset.surrogate(ratio, log_probs, advantages, o);
+  c.metric("actor/pg_loss", preset.aggregate(tokens, c, o), 0.0);
+  if (o.top_entropy_quantile < 1.0) tokens = tokens * high_entropy_mask(c.entropy(), o.top_entropy_quantile);
+  if (o.beta != 0.0) {
+    Tensor kl = reference_kl(c, log_probs);
+    c.token_mean("actor/kl_loss", kl);
+    if (o.use_bias_correction_kl) kl = kl * ratio;
+    tokens = tokens + kl * o.beta;
+  }
+  report(c, ratio, advantages, log_ratios, o);
+  Tensor loss = preset.aggregate(tokens, c, o);
+  if (c.entropy().defined()) c.token_mean("actor/entropy", c.entropy());
+  if (o.entropy_coefficient != 0.0) loss = loss - c.entropy().sum() * (o.entropy_coefficient / c.global_tokens());
+  return loss;
+}
+
+}  // namespace
+
+Loss policy_loss(const PolicyLossOptions& options) {
+  const Preset& preset = find_preset(options);
+  if (preset.name == "dr_grpo" && options.max_completion_tokens <= 0)
+    throw base::InputError(base::expectation("algorithm.loss_type", "a completion limit for dr_grpo", "none",
+                                             "rollout.completion_tokens"));
+  Loss loss{.name = preset.name, .columns = {batch::kAdvantages.name}};
+  loss.needs.entropy = options.entropy_coefficient != 0.0 || options.top_entropy_quantile < 1.0;
+  if (options.beta != 0.0) loss.columns.push_back(batch::kReferenceLogProbs.name);
+  loss.value = [&preset, options](LossContext& c) { return evaluate(c, preset, options); };
+  return loss;
+}
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collimate/batch/batch.h"
+#include "collimate/batch/quantities.h"
+#include "collimate/batch/standard_keys.h"
+
+namespace collimate::rlhf {
+
+// Shapes in this folder: R rows (samples) of a micro-batch, M its trainable tokens in row order, without padding.
+
+using batch::GlobalCounts;
+using batch::Quantities;
+using batch::QuantityNeeds;
+
+// What one loss evaluation sees. Hides micro-batches, packing and ranks: a loss is a sum over its tokens or rows
+// divided by global counts, so that the sum over micro-batches is the loss of the whole update.
+class LossContext {
+ public:
+  LossContext(const Batch& rows, Quantities quantities, GlobalCounts counts);
+
+  const Batch& rows() const { return rows_; }
+  const at::Tensor& log_probs() const { return quantities_.log_probs; }
+  const at::Tensor& entropy() const { return quantities_.entropy; }
+  const at::Tensor& values() const { return quantities_.values; }
+  const at::Tensor& row_scores() const { return quantities_.row_scores; }
+  double global_tokens() const { return counts_.tokens; }
+  double global_rows() const { return counts_.rows; }
+
+  at::Tensor per_token(const Key<float>& key) const;   // [M] a per-token column at the trainable tokens
+  at::Tensor per_row(const Key<float>& key) const;     // [R]
+  at::Tensor row_sum(const at::Tensor& tokens) const;  // [M] -> [R]
+  at::Tensor to_tokens(const at::Tensor& rows) const;  // [R] -> [M], each row's number at its tokens
+  at::Tensor row_tokens() const;                       // [R] trainable tokens of each row, as floats
+
+  // Metrics add up over micro-batches: the report is Σ numerator / Σ denominator, or the plain sum with denominator 0.
+  void metric(const std::string& name, const at::Tensor& numerator, double denominator);
+  void token_mean(const std::string& name, const at::Tensor& tokens);  // [M]
+  void row_mean(const std::string& name, const at::Tensor& rows);      // [R]
+  const std::map<std::string, std::pair<double, double>>& metrics() const { return metrics_; }
+
+ private:
+  const Batch& rows_;
+  Quantities quantities_;
+  GlobalCounts counts_;
+  at::Tensor row_of_token_;            // [M] int64
+  std::vector<int64_t> token_counts_;  // [R]
+  std::map<std::string, std::pair<double, double>> metrics_;
+};
+
+// A loss: what it needs, and its value on one micro-batch (a scalar connected to the leaves it asked for).
+struct Loss {
+  std::string name;
+  QuantityNeeds needs;
+  std::vector<std::string> columns;  // columns it reads beside ids and trainable
+  std::function<at::Tensor(LossContext&)> value;
+};
+
+}  // namespace collimate::rlhf

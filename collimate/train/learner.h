@@ -1,0 +1,88 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collimate/base/stateful.h"
+#include "collimate/batch/batch.h"
+#include "collimate/batch/quantities.h"
+#include "collimate/model/model.h"
+#include "collimate/train/lr_schedule.h"
+#include "collimate/train/optimizer.h"
+
+namespace collimate::train {
+
+struct LearnerOptions {
+  LrSchedule schedule;
+  AdamOptions adam;
+  double max_grad_norm = 1.0;  // 0: no clipping
+  int64_t micro_batch_tokens = 8192;
+  model::Recompute recompute = model::Recompute::kNone;
+  float temperature = 1.0F;  // of the log-probs: the sampling temperature
+};
+
+// What one update minimises: the share of the loss that the rows of one micro-batch have (a scalar tensor connected to
+// the quantities; shares add up to the loss of the update).
+struct Objective {
+  batch::QuantityNeeds needs;
+  std::function<at::Tensor(const Batch& rows, const batch::Quantities&, const batch::GlobalCounts&)> loss;
+};
+
+// How the log-probs that generation reported differ from those this update differentiates. Only tokens whose recorded
+// weights version is the present one can be compared; the others are counted.
+struct Mismatch {
+  int64_t tokens_compared = 0;
+  int64_t tokens_other_version = 0;
+  double log_prob_abs_max = 0;
+  double log_prob_abs_sum = 0;
+};
+
+struct UpdateReport {
+  double loss = 0;
+  double grad_norm = 0;  // total L2 norm before clipping
+  double learning_rate = 0;
+  int64_t rows = 0;
+  int64_t tokens = 0;  // packed, prompts included
+  int64_t trainable_tokens = 0;
+  int64_t micro_batches = 0;
+  Mismatch mismatch;
+};
+
+// Forward, loss, backward, clip, step over one Model. Blocking; not thread-safe.
+class Learner : public base::Stateful {
+ public:
+  Learner(model::Model& model, LearnerOptions options, tensor::Exec exec);
+
+  // One optimizer step over all rows (columns ids, trainable and what the loss reads), in micro-batches of a token
+  // budget; rows are summed in the order of their uids. GuardError, with nothing changed, when the loss or the gradient
+  // is not finite.
+  UpdateReport update(const Batch& rows, const Objective& objective);
+
+  // The same without the step: gradients are left in the weights. For tests and golden replays.
+  UpdateReport accumulate(const Batch& rows, const Objective& objective, const batch::GlobalCounts& counts);
+  // Clips what accumulate() left and steps with `learning_rate`; returns the norm before clipping.
+  double step(double learning_rate);
+
+  int64_t steps() const { return optimizer_.steps(); }
+  int64_t optimizer_bytes() const { return optimizer_.bytes(); }
+  const LearnerOptions& options() const { return options_; }
+
+  void save(base::StateWriter& out) const override;
+  void load(base::StateReader& in) override;
+
+ private:
+  double train_rows(const Batch& rows, const Objective& objective, const batch::GlobalCounts& counts,
+                    UpdateReport& report);
+  double gradient_norm() const;
+
+  model::Model& model_;
+  LearnerOptions options_;
+  tensor::Exec exec_;
+  AdamW optimizer_;
+};
+
+// Counts of all rows: trainable tokens and rows.
+batch::GlobalCounts count_rows(const Batch& rows);
+
+}  // namespace collimate::train

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collimate/batch/batch.h"
+#include "collimate/model/model.h"
+
+namespace collimate::train {
+
+// Row ranges [begin, end) of micro-batches over rows in their order: as many whole units of `rows_per_unit` rows as fit
+// into `max_tokens`, at least one. InputError when the rows are not whole units.
+struct RowRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+std::vector<RowRange> split_rows(const Batch& rows, int64_t max_tokens, int64_t rows_per_unit);
+
+// A micro-batch as the model reads it: whole rows packed without padding, and where the trainable tokens are.
+struct PackedRows {
+  model::TokenBatch tokens;          // T tokens
+  std::vector<int64_t> predictors;   // [M] index in the pack of the token before each trainable token
+  std::vector<int32_t> targets;      // [M] the trainable tokens
+  std::vector<int64_t> last_tokens;  // [R] index in the pack of each row's last token
+};
+// InputError when a row is empty, its first token is trainable, or `trainable` is not as long as `ids`.
+PackedRows pack_rows(const Batch& rows);
+
+// The rows in the order in which training sums over them: by uid, pairs kept together with the chosen row first.
+Batch sorted_rows(const Batch& rows);
+
+}  // namespace collimate::train

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "collimate/batch/batch.h"
+#include "collimate/model/model.h"
+
+namespace collimate::train {
+
+struct ScoringOptions {
+  float temperature = 1.0F;
+  int64_t micro_batch_tokens = 8192;
+};
+
+// Log-probs [L] of the trainable tokens, 0 elsewhere, as column `key` added to the rows; and their entropy when asked.
+// No gradients; the same bits as generation and training (equality domain).
+Batch with_log_probs(model::Model& model, const Batch& rows, const Key<float>& key, const ScoringOptions& options);
+// Value head at the state before each trainable token, as column `values`.
+Batch with_values(model::Model& model, const Batch& rows, const ScoringOptions& options);
+// Score head at each row's last token, as column `score`.
+Batch with_scores(model::Model& model, const Batch& rows, const ScoringOptions& options);
+
+}  // namespace collimate::train
