@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+#include "collimate/tensor/exec.h"
+
+namespace collimate::tensor {
+
+// Elementwise; exp and tanh are our own polynomials, so bits are the same on every instruction set.
+
+// Gated MLP: y[r, i] = silu(gate[r, i]) * up[r, i], i < width. gate and up have row stride `in_stride` (2 * width when
+// one linear makes both: gate first, up = gate + width); y has row stride `y_stride`.
+void silu_mul(const Exec& exec, const float* gate, const float* up, int64_t in_stride, int64_t rows, int64_t width,
+              float* y, int64_t y_stride);
+// dgate and dup with row stride `in_stride`; they may be gate and up themselves.
+void silu_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, const float* gate, const float* up,
+                       int64_t in_stride, int64_t rows, int64_t width, float* dgate, float* dup);
+
+// GPT-2's "gelu_new": 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x³))). y may be x.
+void gelu_tanh(const Exec& exec, const float* x, int64_t count, float* y);
+// dx = dy * gelu'(x). dx may be dy.
+void gelu_tanh_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx);
+
+// y[i] += x[i].
+void add(const Exec& exec, const float* x, int64_t count, float* y);
+// y[r, i] += bias[i].
+void add_bias(const Exec& exec, const float* bias, int64_t rows, int64_t width, float* y, int64_t y_stride);
+
+}  // namespace collimate::tensor

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "collimate/tensor/exec.h"
+
+namespace collimate::tensor {
+
+// Keys and values live in blocks of 16 tokens. In one block: per kv head the keys transposed [head_dim][16], then per
+// kv head the values [16][head_dim]. head_dim is a multiple of 4, at most 256.
+struct KvLayout {
+  static constexpr int kBlockTokens = 16;
+  int kv_heads = 0;
+  int head_dim = 0;
+
+  int64_t key_offset(int kv_head) const { return int64_t{kv_head} * head_dim * kBlockTokens; }
+  int64_t value_offset(int kv_head) const { return int64_t{kv_heads + kv_head} * head_dim * kBlockTokens; }
+  int64_t block_floats() const { return int64_t{2} * kv_heads * head_dim * kBlockTokens; }
+  static int64_t blocks_for(int64_t tokens) { return (tokens + kBlockTokens - 1) / kBlockTokens; }
+};
+
+// Adjacent rows of a token array that belong to one sequence and have ascending positions. Decode: tokens = 1.
+struct AttentionRun {
+  int64_t first_row = 0;  // row of the first token in q, k, v, out
+  int64_t tokens = 0;
+  int64_t first_position = 0;       // position of that token in its sequence
+  const int32_t* blocks = nullptr;  // block ids; entry p / 16 holds position p; covers the run's last position
+};
+
+// Writes rows of k and v [T, kv_heads * head_dim] (strides in floats) into the runs' blocks at
+// storage + id * layout.block_floats(). Two runs may not write one block.
+void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t k_stride, const float* v,
+               int64_t v_stride, std::span<const AttentionRun> runs, float* storage);
+
+struct AttentionForward {
+  KvLayout layout;
+  int heads = 0;             // query heads, a multiple of kv_heads; head h reads kv head h / (heads / kv_heads)
+  float scale = 1.0F;        // multiplies q·k
+  const float* q = nullptr;  // [T, heads * head_dim]
+  int64_t q_stride = 0;
+  const float* storage = nullptr;  // blocks of this layer, see append_kv; the runs' own keys are already in them
+  float* out = nullptr;            // [T, heads * head_dim]
+  int64_t out_stride = 0;
+  float* lse = nullptr;  // [T, heads] or null: log-sum-exp of the scaled scores, for backward
+};
+
+// Causal attention: the token at position p reads keys 0..p. Each query walks key blocks in ascending order with an
+// online softmax, so its bits depend on itself and its keys alone: equal for decode, prefill in any cut, and training.
+// Lanes beyond p are never read into a result, whatever they hold.
+void attention_forward(const Exec& exec, const AttentionForward& args, std::span<const AttentionRun> runs);
+
+// A whole sequence packed at rows [start, start + tokens), positions from 0.
+struct Document {
+  int64_t start = 0;
+  int64_t tokens = 0;
+};
+
+struct AttentionBackward {
+  int heads = 0;
+  int kv_heads = 0;
+  int head_dim = 0;
+  float scale = 1.0F;
+  const float* q = nullptr;  // [T, heads * head_dim], as forward saw it (after rope)
+  int64_t q_stride = 0;
+  const float* k = nullptr;  // [T, kv_heads * head_dim]
+  const float* v = nullptr;
+  int64_t kv_stride = 0;
+  const float* out = nullptr;   // forward's result
+  const float* dout = nullptr;  // [T, heads * head_dim]
+  int64_t out_stride = 0;       // of out and dout
+  const float* lse = nullptr;   // [T, heads] from forward
+  float* dq = nullptr;          // written, not accumulated
+  int64_t dq_stride = 0;
+  float* dk = nullptr;
+  float* dv = nullptr;
+  int64_t dkv_stride = 0;
+};
+
+// Gradients of attention_forward over packed documents. Deterministic; parallel over (document, kv head). dq may alias
+// nothing that is read.
+void attention_backward(const Exec& exec, const AttentionBackward& args, std::span<const Document> documents);
+
+}  // namespace collimate::tensor

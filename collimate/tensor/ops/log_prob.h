@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+
+#include "collimate/tensor/exec.h"
+#include "collimate/tensor/ops/linear.h"
+
+namespace collimate::tensor {
+
+// The softmax normaliser of one row: max, and log of the sum of exp(x - max). The sum runs over 8 fixed chunks of the
+// vocabulary combined by a balanced tree. log p(i) = (x[i] - max) - log_sum. The one function that sampling, scoring
+// and training use, so a token's log-prob has the same bits in all three.
+struct RowNormalizer {
+  float max = 0;
+  float log_sum = 0;
+  float log_prob(float logit) const { return (logit - max) - log_sum; }
+  float logsumexp() const { return max + log_sum; }
+};
+RowNormalizer row_normalizer(const float* logits, int64_t vocab);
+
+// The factor that logits are multiplied with: 1 / temperature in fp32; 1 for temperature 0 (greedy).
+float inverse_temperature(float temperature);
+// out[i] = logits[i] * factor; a copy when factor is 1. out may be logits.
+void scale_logits(const float* logits, int64_t vocab, float factor, float* out);
+
+struct LogProbHead {
+  const float* hidden = nullptr;  // [rows, panels.k]
+  int64_t hidden_stride = 0;
+  int64_t rows = 0;
+  const LinearPanels* head = nullptr;  // [vocab, hidden]
+  const float* bias = nullptr;         // [vocab] or null
+  float temperature = 1.0F;
+  const int32_t* targets = nullptr;  // [rows]; InputError outside [0, vocab)
+};
+
+struct LogProbOutput {
+  float* log_prob = nullptr;   // [rows] log softmax(logits / temperature)[target]
+  float* logsumexp = nullptr;  // [rows] or null
+  float* entropy = nullptr;    // [rows] or null, of softmax(logits / temperature), nats
+  int32_t* argmax = nullptr;   // [rows] or null, ties to the lower id
+};
+
+// Logits exist for a block of rows at a time only (about 16 MiB).
+void log_softmax_gather(const Exec& exec, const LogProbHead& head, const LogProbOutput& out);
+
+struct LogProbGrad {
+  const float* dlog_prob = nullptr;  // [rows]
+  const float* dentropy = nullptr;   // [rows] or null
+  const float* w = nullptr;          // the head's weight row-major [vocab, hidden]; needed for dhidden
+  float* dhidden = nullptr;          // [rows, hidden] or null
+  int64_t dhidden_stride = 0;
+  bool accumulate = false;  // dhidden += instead of =
+  float* dw = nullptr;      // [vocab, hidden] += or null
+  float* dbias = nullptr;   // [vocab] += or null
+};
+
+// Recomputes the logits block by block with forward's kernels.
+void log_softmax_gather_backward(const Exec& exec, const LogProbHead& head, const LogProbGrad& grad);
+
+}  // namespace collimate::tensor

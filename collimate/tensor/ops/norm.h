@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "collimate/tensor/exec.h"
+
+namespace collimate::tensor {
+
+// Rows are contiguous [rows, width] unless a stride is given. Each row's bits depend on that row alone.
+
+// y = x * inv * weight with inv = 1 / sqrt(mean(x²) + eps). inv_rms [rows] is saved when not null. y may be x.
+void rms_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, float eps, float* y,
+              float* inv_rms = nullptr);
+// dx (+)= gradient (accumulate: added, as a residual stream needs); dweight [width] += over rows in ascending order
+// when not null. dx may be dy when not accumulating.
+void rms_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, int64_t rows,
+                       int64_t width, const float* weight, float* dx, bool accumulate, float* dweight);
+
+// y = (x - mean) * inv * weight + bias (bias may be null), biased variance as torch. Saves mean and inv [rows].
+void layer_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, const float* bias,
+                float eps, float* y, float* mean = nullptr, float* inv_std = nullptr);
+void layer_norm_backward(const Exec& exec, const float* dy, const float* x, const float* mean, const float* inv_std,
+                         int64_t rows, int64_t width, const float* weight, float* dx, bool accumulate, float* dweight,
+                         float* dbias);
+
+}  // namespace collimate::tensor

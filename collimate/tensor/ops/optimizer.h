@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+#include "collimate/tensor/exec.h"
+
+namespace collimate::tensor {
+
+struct AdamwOptions {
+  float learning_rate = 1e-3F;
+  float beta1 = 0.9F;
+  float beta2 = 0.999F;
+  float eps = 1e-8F;
+  float weight_decay = 0.0F;  // decoupled: p *= 1 - lr * weight_decay first
+  int64_t step = 1;           // after this update, from 1
+  float grad_scale = 1.0F;    // gradient is multiplied by it first (clipping); the gradient itself is not written
+};
+
+// torch.optim.AdamW over count floats, in its order: decay, m = lerp(m, g, 1 - beta1), v = v beta2 + (1 - beta2) g²,
+// p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps). Scalars in double, elements in fp32.
+void adamw(const Exec& exec, float* p, const float* g, float* m, float* v, int64_t count, const AdamwOptions& options);
+
+// Sum of squares in double: chunks of 4096 elements in 8 lanes each, then a balanced tree over chunks.
+double sum_of_squares(const Exec& exec, const float* x, int64_t count);
+void scale(const Exec& exec, float factor, int64_t count, float* x);
+
+// Largest |x|; NaN when any element is NaN.
+float abs_max(const Exec& exec, const float* x, int64_t count);
+
+}  // namespace collimate::tensor
