@@ -1,10 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 namespace collimate::shape {
 
@@ -12,7 +11,7 @@ enum class Head { kLanguageModel, kScore, kValue };
 
 // Everything about a decoder that its config.json says, in one vocabulary for all families. Counts, not bytes.
 struct ModelShape {
-  std::string family;  // "llama", "qwen2", "gpt2": a name in model/arch/
+  std::string family;  // "llama", "mistral", "qwen2", "gpt2": a name in model/arch/
   int64_t vocabulary = 0;
   int64_t hidden = 0;
   int64_t layers = 0;
@@ -22,6 +21,7 @@ struct ModelShape {
   int64_t intermediate = 0;
   int64_t max_positions = 0;
   float norm_epsilon = 1e-5F;
+  std::string activation = "silu";  // "silu" (gated MLP), "gelu_new", "gelu"
   bool tied_embeddings = false;
   bool attention_bias = false;  // q, k, v
   bool output_bias = false;     // attention output projection
@@ -41,7 +41,16 @@ ModelShape read_model_shape(const std::string& directory);
 nlohmann::json to_config(const ModelShape& shape);
 
 int64_t parameter_count(const ModelShape& shape);
-// Floating-point operations of one forward over `tokens` tokens of sequences of length `context`; a multiply-add is two.
+// Floating-point operations of one forward over `tokens` tokens of sequences of length `context`; a multiply-add is
+// two.
 double forward_flops(const ModelShape& shape, int64_t tokens, int64_t context);
+
+// Names of the families that parse_model_shape knows, and of a head: "lm", "score", "value".
+const std::vector<std::string>& known_families();
+// InputError on another name.
+Head parse_head(const std::string& name);
+const char* head_name(Head head);
+// Contradictions between the numbers (heads that do not divide, an odd rotary dim …): InputError naming `where`.
+void validate(const ModelShape& shape, const std::string& where);
 
 }  // namespace collimate::shape

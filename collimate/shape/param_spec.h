@@ -10,7 +10,7 @@ namespace collimate::shape {
 
 // How one dim of a parameter is laid out over the mesh.
 struct DimSpec {
-  std::string axis;            // "" replicated, else "tp", "pp", "ep"
+  std::string axis;             // "" replicated, else "tp", "pp", "ep"
   std::vector<int64_t> blocks;  // sizes of the pieces fused in this dim (q/k/v, gate/up); empty for one piece
   int64_t unit = 1;             // smallest number of entries that stay together (a head)
   int64_t pad_multiple = 1;
@@ -29,10 +29,14 @@ struct ParamSpec {
   int64_t offset = 0;
   bool transposed_in_file = false;  // GPT-2 stores [in, out]
   bool decay = true;                // weight decay: none on biases and norms
+  // Parameters that run as one linear layer (q/k/v, gate/up) lie side by side without a gap. The first carries their
+  // number, the others 0; a parameter on its own carries 1.
+  int fused = 1;
   int64_t count() const;
 };
 
-// The parameters of a shape in segment order, offsets padded to 16 floats. Tied embeddings appear once, in segment 0.
+// The parameters of a shape in segment order, offsets padded to 16 floats but inside a fused group. Tied embeddings
+// appear once, in segment 0.
 std::vector<ParamSpec> param_specs(const ModelShape& shape);
 // Floats of each segment, with padding.
 std::vector<int64_t> segment_floats(const std::vector<ParamSpec>& specs);

@@ -1,0 +1,143 @@
+#include <gtest/gtest.h>
+
+#include "collimate/base/error.h"
+#include "collimate/shape/param_spec.h"
+
+namespace collimate::shape {
+namespace {
+
+using nlohmann::json;
+
+json llama_config() {
+  return {{"architectures", {"LlamaForCausalLM"}},
+          {"model_type", "llama"},
+          {"vocab_size", 32},
+          {"hidden_size", 16},
+          {"num_hidden_layers", 2},
+          {"num_attention_heads", 4},
+          {"num_key_value_heads", 2},
+          {"intermediate_size", 40},
+          {"max_position_embeddings", 64},
+          {"rms_norm_eps", 1e-5},
+          {"tie_word_embeddings", true},
+          {"eos_token_id", {2, 3}}};
+}
+
+json gpt2_config() {
+  return {{"model_type", "gpt2"}, {"vocab_size", 20},  {"n_embd", 8},        {"n_head", 2},
+          {"n_layer", 1},         {"n_positions", 16}, {"eos_token_id", 19}, {"bos_token_id", 19}};
+}
+
+std::string error_of(const json& config) {
+  try {
+    parse_model_shape(config, "m/config.json");
+  } catch (const base::InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+int64_t find(const std::vector<ParamSpec>& specs, const std::string& name) {
+  for (size_t i = 0; i < specs.size(); ++i)
+    if (specs[i].name == name) return static_cast<int64_t>(i);
+  return -1;
+}
+
+TEST(ModelShape, ConfigsGoRoundAndBack) {
+  json qwen = llama_config();
+  qwen["model_type"] = "qwen2";
+  qwen["head_dim"] = 8;
+  json scaled = llama_config();
+  scaled["rope_scaling"] = {{"rope_type", "llama3"},
+                            {"factor", 8.0},
+                            {"low_freq_factor", 1.0},
+                            {"high_freq_factor", 4.0},
+                            {"original_max_position_embeddings", 32}};
+  json score = llama_config();
+  score["architectures"] = {"LlamaForSequenceClassification"};
+  for (const json& config : {llama_config(), gpt2_config(), qwen, scaled, score}) {
+    const ModelShape shape = parse_model_shape(config, "config");
+    const json written = to_config(shape);
+    EXPECT_EQ(written, to_config(parse_model_shape(written, "again")));
+    EXPECT_EQ(parameter_count(shape), parameter_count(parse_model_shape(written, "again")));
+  }
+  EXPECT_TRUE(parse_model_shape(qwen, "q").attention_bias);
+  EXPECT_FALSE(parse_model_shape(qwen, "q").output_bias);
+  EXPECT_EQ(parse_model_shape(qwen, "q").head_dim, 8);
+  EXPECT_EQ(parse_model_shape(scaled, "s").rope_scaling["factor"], 8.0);
+  EXPECT_EQ(parse_model_shape(score, "s").head, Head::kScore);
+  EXPECT_EQ(parse_model_shape(llama_config(), "s").eos_ids, (std::vector<int64_t>{2, 3}));
+}
+
+TEST(ModelShape, NewerRopeParameters) {
+  json config = llama_config();
+  config["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 2.0}, {"rope_theta", 5e5}};
+  const ModelShape shape = parse_model_shape(config, "config");
+  EXPECT_EQ(shape.rope_theta, 5e5);
+  EXPECT_EQ(shape.rope_scaling["rope_type"], "linear");
+}
+
+TEST(ModelShape, WrongConfigsAreNamed) {
+  json config = llama_config();
+  config["model_type"] = "mamba";
+  EXPECT_EQ(error_of(config), "[m/config.json model_type] expected one of gpt2, llama, mistral, qwen2, got 'mamba'");
+  config = llama_config();
+  config.erase("hidden_size");
+  EXPECT_EQ(error_of(config), "[m/config.json hidden_size] expected a number, got nothing");
+  config = llama_config();
+  config["num_hidden_layers"] = -3;
+  EXPECT_EQ(error_of(config), "[m/config.json num_hidden_layers] expected a whole number from 1 to 4096, got -3");
+  config["num_hidden_layers"] = 18446744073709551615ULL;
+  EXPECT_NE(error_of(config), "");
+  config = llama_config();
+  config["num_key_value_heads"] = 3;
+  EXPECT_EQ(error_of(config), "[m/config.json num_key_value_heads] expected a divisor of 4 heads, got 3");
+  config = llama_config();
+  config["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 2.0}};
+  EXPECT_NE(error_of(config).find("one of default, linear, dynamic, llama3, got 'yarn'"), std::string::npos);
+  config = llama_config();
+  config["num_attention_heads"] = 64;
+  EXPECT_NE(error_of(config), "");
+}
+
+TEST(ParamSpec, SegmentsOffsetsAndFusedGroups) {
+  json config = llama_config();
+  config["hidden_size"] = 10;  // counts that are no multiple of 16
+  config["num_attention_heads"] = 5;
+  config["num_key_value_heads"] = 1;
+  const auto specs = param_specs(parse_model_shape(config, "config"));
+  const auto floats = segment_floats(specs);
+  ASSERT_EQ(floats.size(), 4U);
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const int64_t expected = specs[i].fused == 0 ? specs[i - 1].offset + specs[i - 1].count() : specs[i].offset / 16 * 16;
+    EXPECT_EQ(specs[i].offset, expected) << specs[i].name;
+    EXPECT_LE(specs[i].offset + specs[i].count(), floats[static_cast<size_t>(specs[i].segment)]);
+  }
+  EXPECT_EQ(find(specs, "lm_head.weight"), -1);
+  EXPECT_EQ(specs[static_cast<size_t>(find(specs, "model.layers.1.mlp.gate_proj.weight"))].fused, 2);
+  EXPECT_FALSE(specs[static_cast<size_t>(find(specs, "model.norm.weight"))].decay);
+}
+
+TEST(ParamSpec, Gpt2NamesAndLayout) {
+  const auto specs = param_specs(parse_model_shape(gpt2_config(), "config"));
+  const auto& fused = specs[static_cast<size_t>(find(specs, "transformer.h.0.attn.c_attn.weight"))];
+  EXPECT_EQ(fused.sizes, (std::vector<int64_t>{24, 8}));
+  EXPECT_TRUE(fused.transposed_in_file);
+  EXPECT_EQ(fused.dims[0].blocks, (std::vector<int64_t>{8, 8, 8}));
+  EXPECT_EQ(specs[1].name, "transformer.wpe.weight");
+  EXPECT_EQ(segment_floats(specs).size(), 3U);
+}
+
+TEST(ParamSpec, FlopsCountTheHeadOnce) {
+  json config = llama_config();
+  const double tied = forward_flops(parse_model_shape(config, "c"), 10, 1);
+  config["tie_word_embeddings"] = false;
+  EXPECT_EQ(tied, forward_flops(parse_model_shape(config, "c"), 10, 1));
+  const ModelShape shape = parse_model_shape(config, "c");
+  const double linear = 16.0 * (16 + 8 + 8 + 16) + 3 * 16.0 * 40;
+  EXPECT_EQ(tied, 2.0 * 10 * (2 * linear + 32.0 * 16 + 2.0 * 2 * 4 * 4 * 1));
+  EXPECT_EQ(parameter_count(shape), 2 * (static_cast<int64_t>(linear) + 32) + 2 * 32 * 16 + 16);
+}
+
+}  // namespace
+}  // namespace collimate::shape
