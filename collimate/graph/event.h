@@ -1,0 +1,120 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "collimate/graph/graph.h"
+
+namespace collimate::graph {
+
+// One call of a node on one replica in one iteration. A node that is called there again in the same iteration (rows
+// moved from a failed replica, filtered rows refilled) has the next part.
+struct Task {
+  int64_t iteration = 0;
+  int node = 0;  // index in Graph::nodes
+  int replica = 0;
+  int part = 0;
+  auto operator<=>(const Task&) const = default;
+};
+
+// Rows are numbered within an iteration: row r is sample r % group_size of sample group r / group_size; refilled rows
+// get new numbers after the first `rows`. Every node that handles a sample uses its number, so a row's columns are
+// joined by it.
+enum class EventKind {
+  kBegin,      // first event; on a loaded schedule: start again what was open
+  kRows,       // task: rows [first, first + count) have their outputs
+  kDropped,    // task: rows [first, first + count) were fed and will have none
+  kFinished,   // task: closed, all rows given, resources free
+  kFailed,     // task, retryable, cause: the task is gone; rows not yet given are to be done again, or the run stops
+  kResident,   // model, resident: a load or off-load is complete
+  kWeightsAt,  // model, replica (-1: all), version: a weight transfer is complete
+  kLost,       // worker, cause: it and its tasks are gone; rows already given stay
+  kBack,       // worker: it works again, with models as at setup
+  kExpired,    // timer
+  kAsked,      // ask
+  kEvaluated,  // iteration: the answer to Evaluate
+};
+enum class Ask { kStop, kSave, kEvaluate };
+
+// Fields that a kind does not name keep their defaults.
+struct Event {
+  EventKind kind = EventKind::kBegin;
+  Task task;
+  int64_t first = 0;
+  int64_t count = 0;
+  int64_t iteration = 0;
+  bool retryable = false;
+  bool resident = false;
+  std::string model;
+  int replica = -1;
+  int64_t version = 0;
+  int worker = -1;
+  int timer = -1;
+  Ask ask = Ask::kStop;
+  std::string cause;
+  bool operator==(const Event&) const = default;
+
+  static Event begin();
+  static Event rows(const Task& task, int64_t first, int64_t count);
+  static Event dropped(const Task& task, int64_t first, int64_t count);
+  static Event finished(const Task& task);
+  static Event failed(const Task& task, bool retryable, std::string cause);
+  static Event resident_at(std::string model, bool resident);
+  static Event weights_at(std::string model, int64_t version, int replica = -1);
+  static Event lost(int worker, std::string cause);
+  static Event back(int worker);
+  static Event expired(int timer);
+  static Event asked(Ask ask);
+  static Event evaluated(int64_t iteration);
+};
+
+enum class ActionKind {
+  kStart,       // task, workers: call the node's function there
+  kFeed,        // task: rows [first, first + count) are its input; their columns are those of the node's input values
+  kClose,       // task: nothing more is fed
+  kCancel,      // task: stop it; no event of it counts any more
+  kPause,       // model: its running service stops stepping
+  kResume,      // model
+  kTransition,  // transition, model: kLoad | kOffload → Resident; kWeights (source, version, replica) → WeightsAt
+  kArm,         // timer, seconds → Expired
+  kSave,        // iteration: a checkpoint of the state after it; no later training has started
+  kEvaluate,    // iteration → Evaluated; nothing starts before
+  kStop,        // stop, cause: the last action ever
+};
+enum class TransitionKind { kLoad, kOffload, kWeights };
+enum class StopKind { kDone, kAsked, kFailed };
+
+struct Action {
+  ActionKind kind = ActionKind::kStop;
+  Task task;
+  std::vector<int> workers;
+  int64_t first = 0;
+  int64_t count = 0;
+  int64_t iteration = 0;
+  TransitionKind transition = TransitionKind::kLoad;
+  std::string model;
+  std::string source;
+  int replica = -1;  // of a weight transfer's destination; -1: all
+  int64_t version = 0;
+  int timer = -1;
+  double seconds = 0;
+  StopKind stop = StopKind::kDone;
+  std::string cause;
+  bool operator==(const Action&) const = default;
+};
+
+// JSON forms: "kind" and the fields that the kind names. from_json: InputError for an unknown kind.
+nlohmann::json to_json(const Event& event);
+nlohmann::json to_json(const Action& action);
+Event event_from_json(const nlohmann::json& json);
+Action action_from_json(const nlohmann::json& json);
+
+// One readable line each, as in the text traces: "rows 0/policy.generate/r0 0+8".
+std::string describe(const Graph& graph, const Task& task);
+std::string describe(const Graph& graph, const Event& event);
+std::string describe(const Graph& graph, const Action& action);
+
+}  // namespace collimate::graph

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace collimate::graph {
+
+enum class Kind { kGenerate, kScore, kTrain, kHost };
+// The least that one feed may hold: any rows; whole sample groups; all rows of the iteration at once.
+enum class Granularity { kRow, kGroup, kIteration };
+// How the rows of a task reach the dp ranks of a replica: in near-equal runs of rows, all to each, or all to rank 0
+// only.
+enum class Dispatch { kSplit, kBroadcast, kWhole };
+// What comes back: rows concatenated in dp order, those of dp rank 0, or nothing.
+enum class Collect { kConcat, kFirst, kNone };
+
+// A column by name and, where known, type ("f32", "i64", "json", …; the empty type matches every type).
+// Text form "name" or "name:type".
+struct Column {
+  Column(const char* text) : Column(std::string_view(text)) {}         // NOLINT: a literal is a column
+  Column(const std::string& text) : Column(std::string_view(text)) {}  // NOLINT
+  explicit Column(std::string_view text);
+  Column() = default;
+
+  std::string name;
+  std::string type;
+  std::string text() const { return type.empty() ? name : name + ":" + type; }
+  bool operator==(const Column&) const = default;
+};
+
+// What the planner knows of a function's work. 0 means unknown.
+struct Cost {
+  double forward_passes = 0;   // over each row's tokens
+  double backward_passes = 0;  // idem; a pass costs two forwards
+  std::vector<std::string> columns;
+  double seconds_per_row = 0;  // of host work
+  bool operator==(const Cost&) const = default;
+};
+
+// One function of a module, as scheduler, planner and validator know it.
+struct FunctionSpec {
+  std::string name;
+  Kind kind = Kind::kHost;
+  std::vector<Column> needs;
+  std::vector<Column> makes;
+  Granularity granularity = Granularity::kRow;
+  Dispatch dispatch = Dispatch::kSplit;
+  Collect collect = Collect::kConcat;
+  bool streams = false;         // takes rows while it works and gives each out when done
+  bool writes_weights = false;  // of its own model
+  bool drops_rows = false;      // a filter: what it drops is replaced by new prompts
+  bool deterministic = true;    // else its results go to the journal
+  bool retry_safe = true;       // may run again on the same rows after a failure
+  Cost cost;
+  bool operator==(const FunctionSpec&) const = default;
+};
+
+// JSON forms. Every field is written; on reading all but the name may be absent. Unknown keys and words: InputError
+// naming the function and listing the known ones.
+nlohmann::json to_json(const FunctionSpec& spec);
+FunctionSpec function_spec_from_json(const nlohmann::json& json);
+
+}  // namespace collimate::graph

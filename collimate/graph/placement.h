@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collimate/graph/graph.h"
+
+namespace collimate::graph {
+
+// Sizes of one function's layout. A replica has tp·pp·cp·dp ranks; ep divides dp·cp·tp. dp 0: all of the group's
+// devices for a function of kind train (it has exactly one replica), 1 for the others (which replicate over the group).
+struct Layout {
+  int tp = 1;
+  int pp = 1;
+  int cp = 1;
+  int ep = 1;
+  int dp = 0;
+  int zero = 0;             // ZeRO stage
+  int64_t micro_batch = 0;  // rows; 0: by the module's own budget
+  bool operator==(const Layout&) const = default;
+};
+
+// A set of devices and the models that sit on them. Groups may share devices; what shares a device is serialised.
+struct ResourceGroup {
+  std::vector<int> devices;
+  std::vector<std::string> models;
+  bool operator==(const ResourceGroup&) const = default;
+};
+
+enum class Residency { kDevice, kSwap };  // always on the device; loaded before use and off-loaded when others need it
+
+// Where a graph runs. Written by hand or by the planner, as YAML or JSON of one schema:
+//   version: 1
+//   devices: {count: 2, kind: cpu}
+//   groups: {main: {devices: [0, 1], models: [policy, policy_trainer]}}
+//   layouts: {policy_trainer: {train: {dp: 2}}}
+//   residency: {reference: swap}
+//   hosts: {reward: 2}            # workers of a model in no group, default 1
+//   staleness: 0                  # iterations that a rollout may run ahead of training
+struct Placement {
+  int devices = 1;
+  std::string kind = "cpu";
+  std::map<std::string, ResourceGroup> groups;
+  std::map<std::string, std::map<std::string, Layout>> layouts;  // model → function → layout
+  std::map<std::string, Residency> residency;
+  std::map<std::string, int> hosts;
+  int64_t staleness = 0;
+  bool operator==(const Placement&) const = default;
+
+  // The group of a model, or null for a host model.
+  const ResourceGroup* group_of(std::string_view model) const;
+  Layout layout(std::string_view model, std::string_view function) const;
+};
+
+nlohmann::json to_json(const Placement& placement);
+std::string json_text(const Placement& placement);
+std::string yaml_text(const Placement& placement);
+// Reads either form. InputError naming the key, with `where` (a file name) in the message.
+Placement parse_placement(std::string_view text, const std::string& where = "placement");
+
+// All models with device functions on all devices, time-shared.
+Placement flattening(const Graph& graph, int devices, std::string kind = "cpu");
+// Models that train on the first `training_devices`, all others on the rest. InputError when either side is empty.
+Placement separation(const Graph& graph, int devices, int training_devices, std::string kind = "cpu");
+// Models that generate or train on all devices; the frozen ones share them out side by side.
+Placement interleaving(const Graph& graph, int devices, std::string kind = "cpu");
+
+// One replica of a node's model: its ordered workers. Workers 0 … devices − 1 are devices; host models' workers follow,
+// in order of model name.
+using Replica = std::vector<int>;
+// The replicas on which a node runs. An iteration-granular node, a train node and a loop have exactly one.
+// Deterministic.
+std::vector<Replica> replicas(const Graph& graph, const Placement& placement, int node);
+// All workers of a model, ordered.
+std::vector<int> workers_of(const Graph& graph, const Placement& placement, std::string_view model);
+int worker_count(const Graph& graph, const Placement& placement);
+
+// Placement against graph: every model placed once, known names, devices in range, layouts that divide the group's
+// devices, totals with their numbers. InputError.
+void validate(const Graph& graph, const Placement& placement);
+
+}  // namespace collimate::graph

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collimate/base/stateful.h"
+#include "collimate/graph/event.h"
+#include "collimate/graph/graph.h"
+#include "collimate/graph/placement.h"
+
+namespace collimate::graph {
+
+struct ScheduleOptions {
+  int64_t first_iteration = 0;  // > 0 when a run goes on from a checkpoint
+  int64_t iterations = 1;       // the run ends before this iteration number
+  int64_t rows = 1;             // samples per iteration; a multiple of group_size
+  int64_t group_size = 1;       // samples per prompt
+  int64_t staleness = -1;       // -1: the placement's
+  int64_t save_every = 0;       // iterations; 0 never. The last iteration is saved too when > 0
+  int64_t evaluate_every = 0;
+  bool evaluate_first = false;
+  bool update_in_flight = false;  // weights reach a running service between two of its steps, else when it is idle
+  int64_t refill_limit = 10;      // rows asked for in an iteration, as a multiple of `rows`
+  int retries = 2;                // of a node in an iteration, after failures that are retryable
+  double lost_timeout_seconds = 600;
+  bool operator==(const ScheduleOptions&) const = default;
+};
+nlohmann::json to_json(const ScheduleOptions& options);
+ScheduleOptions schedule_options_from_json(const nlohmann::json& json);
+
+// Decides what runs where and when: a deterministic function from the events so far to actions, without clock, thread
+// or I/O. The executor starts nothing but in answer to an action, and reports everything that happens as an event.
+//  - A worker runs one task at a time; on each worker tasks start in the order (iteration, node), so no wait is
+//  circular.
+//  - A row- or group-granular node is started when its worker is free and rows for it are near, and fed while its
+//  producers
+//    go on; an iteration-granular node when all its inputs are complete. Sample group g of G has home replica g·R/G.
+//  - Iteration i starts when all before i − staleness are complete; a node whose model is the destination of a link
+//  waits for
+//    version ⌊(i − staleness) / every⌋·every. The version of a model is the number of iterations that trained it.
+//  - Rows dropped by a function with `drops_rows` are replaced by new rows; dropped elsewhere they are missing
+//  downstream.
+// Copyable. Not thread-safe. Events about tasks that are gone are ignored. InputError from the constructor as from
+// validate.
+class Schedule final : public base::Stateful {
+ public:
+  explicit Schedule(const Graph& graph, const Placement& placement, const ScheduleOptions& options);
+  Schedule(const Schedule& other);
+  Schedule& operator=(const Schedule& other);
+  Schedule(Schedule&&) noexcept;
+  Schedule& operator=(Schedule&&) noexcept;
+  ~Schedule() override;
+
+  // The actions that follow, in the order in which they are to be issued. Valid until the next call.
+  std::span<const Action> on(const Event& event);
+
+  bool stopped() const;
+  // Iterations complete so far, counted from first_iteration.
+  int64_t completed() const;
+  // Who waits for what, one line per unfinished node: for messages of a deadline that expired.
+  std::string waiting() const;
+
+  // State of everything decided so far. Loaded into a Schedule of the same graph, placement and options it goes on as
+  // this one; RunError when they differ. In a new process the first event after load is Begin: what was open is started
+  // again.
+  void save(base::StateWriter& out) const override;
+  void load(base::StateReader& in) override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace collimate::graph
