@@ -1,8 +1,10 @@
 # collimate_module(NAME [TORCH] [INCLUDES module...] [LIBRARIES target...])
 # One folder of collimate/ as one static library `collimate_NAME`; its `*_test.cpp` become the executable `NAME_test`,
-# registered with ctest. INCLUDES is the module's whole list of allowed includes (tools/check_layers.py reads it here).
+# registered with ctest. INCLUDES is the module's whole list of allowed includes (tools/check.py reads it there).
 # Sources named *_avx2.cpp, *_avx512.cpp and *_amx.cpp are compiled for that instruction set, the rest for the base line.
+# A main.cpp is left out of the library: cmake/programs.cmake makes a program of it.
 function(collimate_module name)
+  set_property(GLOBAL APPEND PROPERTY COLLIMATE_MODULES ${name})
   cmake_parse_arguments(arg "TORCH" "" "INCLUDES;LIBRARIES" ${ARGN})
   set(root "${PROJECT_SOURCE_DIR}/collimate/${name}")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${root}/*.cpp")
@@ -11,7 +13,7 @@ function(collimate_module name)
   endif()
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
-  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cpp$")
 
   set(target collimate_${name})
   if(sources)
@@ -44,7 +46,8 @@ function(collimate_module name)
   if(tests AND COLLIMATE_TESTS)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE ${target} GTest::gtest GTest::gmock collimate_test_main)
-    target_compile_definitions(${name}_test PRIVATE COLLIMATE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    target_compile_definitions(${name}_test PRIVATE COLLIMATE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+      COLLIMATE_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
     add_test(NAME ${name} COMMAND ${name}_test)
     set_property(GLOBAL APPEND PROPERTY COLLIMATE_TEST_TARGETS ${name}_test)
   endif()
