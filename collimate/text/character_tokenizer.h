@@ -15,6 +15,7 @@ struct CharacterVocabulary {
   std::vector<std::string> specials;  // e.g. {"<pad>", "<eos>", "<unk>"}
   std::vector<std::string> tokens;    // e.g. {"0", …, "9", ","}
   std::string bos, eos, pad, unk;     // each one of `specials`, or empty
+  std::string separator;              // sep_token, likewise
   std::string chat_template;
 };
 
@@ -22,8 +23,9 @@ struct CharacterVocabulary {
 // the character and its byte offset.
 class CharacterTokenizer : public Tokenizer {
  public:
-  // Throws InputError for an empty vocabulary, a repeated or empty token, or a bos/eos/pad/unk that is not a special.
-  explicit CharacterTokenizer(CharacterVocabulary vocabulary);
+  // `stop_ids` beside eos. Throws InputError for an empty vocabulary, a repeated or empty token, or a
+  // bos/eos/pad/unk/separator that is not a special.
+  explicit CharacterTokenizer(CharacterVocabulary vocabulary, const std::vector<int32_t>& stop_ids = {});
 
   std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const override;
   std::string decode(std::span<const int32_t> ids, bool skip_special = true) const override;
@@ -36,6 +38,8 @@ class CharacterTokenizer : public Tokenizer {
   void save(const std::string& directory) const override;
 
  private:
+  void index();
+  // Bytes of the token at the start of `text` and its id; -1 for an unknown character.
   size_t match(std::string_view text, bool parse_special, int32_t& id) const;
 
   CharacterVocabulary vocabulary_;

@@ -24,6 +24,7 @@ struct TokenizerInfo {
   std::optional<int32_t> bos, eos, pad, unk;
   std::vector<int32_t> stop_ids;  // eos and those of generation_config.json, ascending, no repeats
   std::string chat_template;      // Jinja text, empty when the directory has none
+  std::string separator;          // sep_token as text, which templates may name; mostly empty
   std::string directory;          // where it was read from, empty when built in memory
   std::string kind;               // "byte-level BPE", "SentencePiece BPE with byte fallback", "characters"
 };
@@ -35,8 +36,8 @@ class Tokenizer {
 
   // Time linear in the text up to a logarithm of the longest word. Any bytes are accepted, broken UTF-8 too.
   virtual std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const = 0;
-  // The exact bytes the ids stand for: broken UTF-8 is not replaced (see valid_utf8 in utf8.h). Throws InputError for
-  // an id outside the vocabulary; an unused id inside it decodes to nothing.
+  // The exact bytes the ids stand for: broken UTF-8 is not replaced (see valid_utf8 in utf8.h). Unused ids, those
+  // beyond the vocabulary too (models pad their embedding), decode to nothing; a negative id throws InputError.
   virtual std::string decode(std::span<const int32_t> ids, bool skip_special = true) const = 0;
   // The bytes one token adds in the middle of a text.
   virtual std::string token_bytes(int32_t id) const = 0;

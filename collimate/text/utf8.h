@@ -18,6 +18,8 @@ bool utf8_unfinished(std::string_view text);
 uint32_t utf8_code_point(std::string_view text);
 void append_utf8(std::string& out, uint32_t code_point);
 
+// Bytes at the start of `text` that are whole well-formed characters.
+size_t valid_run(std::string_view text);
 bool is_valid_utf8(std::string_view text);
 
 // The text with every byte that belongs to no well-formed character replaced by U+FFFD: for JSON, logs and terminals.

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace collimate::text {
+
+bool file_exists(const std::string& path);
+
+// Whole file. Throws InputError when it cannot be read.
+std::string read_file(const std::string& path);
+
+// Whole file as JSON. Throws InputError with the line of the first mistake.
+nlohmann::json read_json_file(const std::string& path);
+
+// Throws RunError when the file cannot be written completely.
+void write_file(const std::string& path, const std::string& content);
+
+// 1-based line of a byte offset.
+int64_t line_at(const std::string& text, size_t offset);
+
+}  // namespace collimate::text

@@ -1,0 +1,109 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "collimate/text/regex.h"
+
+#include <pcre2.h>
+
+#include <array>
+#include <cstring>
+
+#include "collimate/base/error.h"
+
+namespace collimate::text {
+namespace {
+
+constexpr const char* kSpaces = "\\x09-\\x0d\\x{85}\\p{Z}";
+
+// Writes `\s` and `\S` out as explicit sets, inside and outside of brackets.
+std::string spell_out_spaces(const std::string& pattern) {
+  std::string out;
+  bool in_class = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (c == '\\' && i + 1 < pattern.size()) {
+      const char next = pattern[++i];
+      if (next == 's') {
+        out += in_class ? kSpaces : std::string("[") + kSpaces + "]";
+      } else if (next == 'S' && !in_class) {
+        out += std::string("[^") + kSpaces + "]";
+      } else {
+        out += c;
+        out += next;
+      }
+      continue;
+    }
+    if (c == '[') in_class = true;
+    if (c == ']') in_class = false;
+    out += c;
+  }
+  return out;
+}
+
+std::string pcre_message(int code) {
+  std::array<PCRE2_UCHAR, 256> buffer{};
+  pcre2_get_error_message(code, buffer.data(), buffer.size());
+  return reinterpret_cast<const char*>(buffer.data());
+}
+
+// Match data and the just-in-time compiler's stack of one thread.
+struct ThreadState {
+  pcre2_match_data* data = pcre2_match_data_create(16, nullptr);
+  pcre2_match_context* context = pcre2_match_context_create(nullptr);
+  pcre2_jit_stack* stack = pcre2_jit_stack_create(64 * 1024, 16 * 1024 * 1024, nullptr);
+  ThreadState() { pcre2_jit_stack_assign(context, nullptr, stack); }
+  ~ThreadState() {
+    pcre2_jit_stack_free(stack);
+    pcre2_match_context_free(context);
+    pcre2_match_data_free(data);
+  }
+};
+
+}  // namespace
+
+struct Regex::Impl {
+  std::string pattern;
+  pcre2_code* code = nullptr;
+  ~Impl() { pcre2_code_free(code); }
+};
+
+Regex::Regex(const std::string& pattern) : impl_(std::make_unique<Impl>()) {
+  impl_->pattern = pattern;
+  const std::string spelled = spell_out_spaces(pattern);
+  int error = 0;
+  PCRE2_SIZE offset = 0;
+  impl_->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(spelled.data()), spelled.size(), PCRE2_UTF | PCRE2_UCP,
+                              &error, &offset, nullptr);
+  if (impl_->code == nullptr) {
+    throw base::InputError(base::expectation("regex", "a pattern that PCRE2 compiles",
+                                             fmt::format("'{}' ({})", pattern, pcre_message(error))));
+  }
+  pcre2_jit_compile(impl_->code, PCRE2_JIT_COMPLETE);  // without a JIT, pcre2_match interprets
+}
+
+Regex::~Regex() = default;
+Regex::Regex(Regex&&) noexcept = default;
+Regex& Regex::operator=(Regex&&) noexcept = default;
+
+bool Regex::find(std::string_view text, size_t from, Span& match) const {
+  static thread_local ThreadState state;
+  const int rc = pcre2_match(impl_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
+                             PCRE2_NO_UTF_CHECK, state.data, state.context);
+  if (rc == PCRE2_ERROR_NOMATCH) return false;
+  if (rc < 0) {
+    throw base::RunError(
+        fmt::format("[regex] '{}' gave up on a text of {} bytes: {}", impl_->pattern, text.size(), pcre_message(rc)));
+  }
+  const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(state.data);
+  match = {bounds[0], bounds[1]};
+  return true;
+}
+
+std::string regex_escape(std::string_view literal) {
+  std::string out;
+  for (const char c : literal) {
+    if (std::strchr("\\^$.[]|()?*+{}-#/", c) != nullptr && c != '\0') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace collimate::text

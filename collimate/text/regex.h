@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace collimate::text {
+
+struct Span {
+  size_t begin = 0;
+  size_t end = 0;
+  size_t size() const { return end - begin; }
+};
+
+// A PCRE2 pattern in UTF mode with Unicode classes. `\s` means what Oniguruma and Python mean by it (PCRE2's own holds
+// U+180E as well). Immutable after construction; may be used by several threads.
+class Regex {
+ public:
+  // Throws InputError with the pattern and PCRE2's message when it does not compile.
+  explicit Regex(const std::string& pattern);
+  ~Regex();
+  Regex(Regex&&) noexcept;
+  Regex& operator=(Regex&&) noexcept;
+
+  // The first match that begins at or after `from`. `text` must be well-formed UTF-8. Throws RunError when PCRE2 gives
+  // up (its limits on memory and steps).
+  bool find(std::string_view text, size_t from, Span& match) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The pattern with a backslash before every character that means something in a pattern.
+std::string regex_escape(std::string_view literal);
+
+}  // namespace collimate::text

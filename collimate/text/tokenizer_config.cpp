@@ -1,0 +1,122 @@
+#include "collimate/text/tokenizer_config.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "collimate/base/error.h"
+#include "collimate/text/files.h"
+
+namespace collimate::text {
+namespace {
+
+using nlohmann::json;
+
+json read_optional(const std::string& path) {
+  if (!file_exists(path)) return json::object();
+  json value = read_json_file(path);
+  if (!value.is_object()) throw base::InputError(base::expectation(path, "a JSON object", value.type_name()));
+  return value;
+}
+
+// A special token is written as text, as {"content": text}, or null.
+std::string token_text(const json& config, const char* key) {
+  const auto found = config.find(key);
+  if (found == config.end() || found->is_null()) return "";
+  if (found->is_string()) return found->get<std::string>();
+  if (found->is_object()) return found->value("content", "");
+  return "";
+}
+
+std::optional<bool> optional_flag(const json& config, const char* key) {
+  const auto found = config.find(key);
+  if (found == config.end() || !found->is_boolean()) return std::nullopt;
+  return found->get<bool>();
+}
+
+// One template, or a list of {name, template} of which "default" counts, or a file of its own, which wins.
+std::string read_chat_template(const json& config, const std::string& directory) {
+  const std::string file = directory + "/chat_template.jinja";
+  if (file_exists(file)) return read_file(file);
+  const auto found = config.find("chat_template");
+  if (found == config.end()) return "";
+  if (found->is_string()) return found->get<std::string>();
+  if (!found->is_array()) return "";
+  for (const json& entry : *found) {
+    if (entry.is_object() && entry.value("name", "") == "default") return entry.value("template", "");
+  }
+  return "";
+}
+
+std::vector<int32_t> read_eos_ids(const std::string& directory) {
+  for (const char* name : {"/generation_config.json", "/config.json"}) {
+    const json config = read_optional(directory + name);
+    const auto found = config.find("eos_token_id");
+    if (found == config.end()) continue;
+    if (found->is_number_integer()) return {found->get<int32_t>()};
+    if (found->is_array()) return found->get<std::vector<int32_t>>();
+  }
+  return {};
+}
+
+void read_added_decoder(const std::string& path, TokenizerConfig& config) {
+  const auto decoder = config.json.find("added_tokens_decoder");
+  if (decoder == config.json.end() || !decoder->is_object()) return;
+  for (const auto& [key, value] : decoder->items()) {
+    int32_t id = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error != std::errc() || end != key.data() + key.size() || id < 0) {
+      throw base::InputError(base::expectation(path, "token ids as keys of added_tokens_decoder", "'" + key + "'"));
+    }
+    config.added.push_back(parse_added_token(id, value));
+  }
+}
+
+}  // namespace
+
+AddedToken parse_added_token(int32_t id, const json& json) {
+  AddedToken token;
+  token.id = id;
+  token.content = json.at("content");
+  token.special = json.value("special", false);
+  token.normalized = json.value("normalized", false);
+  token.single_word = json.value("single_word", false);
+  token.left_strip = json.value("lstrip", false);
+  token.right_strip = json.value("rstrip", false);
+  return token;
+}
+
+TokenizerConfig read_tokenizer_config(const std::string& directory) {
+  TokenizerConfig config;
+  const std::string path = directory + "/tokenizer_config.json";
+  config.json = read_optional(path);
+  const json map = read_optional(directory + "/special_tokens_map.json");
+  const auto named = [&](const char* key) {
+    const std::string own = token_text(config.json, key);
+    return config.json.contains(key) ? own : token_text(map, key);
+  };
+  config.bos = named("bos_token");
+  config.eos = named("eos_token");
+  config.pad = named("pad_token");
+  config.unk = named("unk_token");
+  config.separator = named("sep_token");
+  config.add_bos = optional_flag(config.json, "add_bos_token");
+  config.add_eos = optional_flag(config.json, "add_eos_token");
+  try {
+    read_added_decoder(path, config);
+    config.eos_ids = read_eos_ids(directory);
+  } catch (const json::exception& error) {
+    throw base::InputError(base::expectation(path, "a tokenizer_config.json", error.what()));
+  }
+  config.chat_template = read_chat_template(config.json, directory);
+  return config;
+}
+
+std::vector<int32_t> stop_ids(std::optional<int32_t> eos, const std::vector<int32_t>& eos_ids) {
+  std::vector<int32_t> ids = eos_ids;
+  if (eos) ids.push_back(*eos);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+}  // namespace collimate::text

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collimate/text/added_tokens.h"
+#include "collimate/text/tokenizer.h"
+
+namespace collimate::text {
+
+// tokenizer_config.json and the files that complete it; absent files leave their parts empty.
+struct TokenizerConfig {
+  nlohmann::json json = nlohmann::json::object();  // tokenizer_config.json itself
+  std::string bos, eos, pad, unk, separator;       // as text
+  std::optional<bool> add_bos, add_eos;
+  std::vector<AddedToken> added;  // added_tokens_decoder
+  std::vector<int32_t> eos_ids;   // of generation_config.json, else config.json
+  std::string chat_template;
+};
+
+// Throws InputError for a malformed file.
+TokenizerConfig read_tokenizer_config(const std::string& directory);
+
+// One entry of "added_tokens" or "added_tokens_decoder".
+AddedToken parse_added_token(int32_t id, const nlohmann::json& json);
+
+// The ids in `info` from the config's names; `id_of` resolves them.
+template <class IdOf>
+TokenizerInfo make_info(const TokenizerConfig& config, const std::string& directory, IdOf id_of);
+
+// eos and eos_ids together, sorted, each once.
+std::vector<int32_t> stop_ids(std::optional<int32_t> eos, const std::vector<int32_t>& eos_ids);
+
+template <class IdOf>
+TokenizerInfo make_info(const TokenizerConfig& config, const std::string& directory, IdOf id_of) {
+  TokenizerInfo info;
+  const auto resolve = [&](const std::string& name) -> std::optional<int32_t> {
+    if (name.empty()) return std::nullopt;
+    return id_of(name);
+  };
+  info.bos = resolve(config.bos);
+  info.eos = resolve(config.eos);
+  info.pad = resolve(config.pad);
+  info.unk = resolve(config.unk);
+  if (!info.eos && !config.eos_ids.empty()) info.eos = config.eos_ids.front();
+  info.stop_ids = stop_ids(info.eos, config.eos_ids);
+  info.chat_template = config.chat_template;
+  info.separator = config.separator;
+  info.directory = directory;
+  return info;
+}
+
+}  // namespace collimate::text
