@@ -10,12 +10,14 @@
 #include "collimate/batch/batch.h"
 #include "collimate/generate/sampling.h"
 #include "collimate/model/model.h"
+#include "collimate/tensor/exec.h"
 
 namespace collimate::generate {
 
 enum class Finish : int32_t { kRunning = 0, kEos = 1, kStop = 2, kLength = 3, kCancelled = 4 };
 
-// What one step produced for one request. `tokens` are new since the last take(); the last emission has finish != kRunning.
+// What one request produced since the last take(). The last emission of a request has finish != kRunning; the token that
+// ended it (end of sequence, stop id) is among `tokens`.
 struct Emission {
   int64_t uid = 0;
   std::vector<int32_t> tokens;
@@ -30,10 +32,13 @@ struct ServiceOptions {
   int64_t max_batch_sequences = 256;
   int64_t max_sequence_tokens = 0;   // 0: the model's
   uint64_t seed = 0;                 // run seed of the draws
-  std::vector<int32_t> eos_ids;
+  std::vector<int32_t> eos_ids;      // empty: the model's; SamplingParams::ignore_eos switches them off for a request
+  bool prefix_cache = true;          // requests whose beginnings are equal share full blocks, also after they finished
+  tensor::Exec exec;                 // threads of the draws; null pool: the caller's
 };
 
 struct ServiceStats {
+  // prefill_tokens: prompt (and recomputed) tokens run; shared_prompt_tokens: those taken from another request's blocks.
   int64_t steps = 0, prefill_tokens = 0, shared_prompt_tokens = 0, decoded_tokens = 0, preemptions = 0;
   int64_t blocks_used = 0, blocks_peak = 0;
 };
@@ -48,22 +53,26 @@ class Service : public base::Stateful {
 
   // Rows: uid, prompt_uid (rows that share it and the prompt share its blocks), ids = the prompt's tokens, and optionally
   // `sampling` (JSON of SamplingParams). Also legal between steps. InputError: empty prompt, id outside the vocabulary,
-  // prompt longer than the limit, uid already running.
+  // prompt longer than the limit, more tokens than the cache can ever hold, uid still in flight. All rows or none.
   void submit(const Batch& requests);
 
-  // Runs one step (prefill and decode mixed). False when nothing is left to do or the service is paused.
+  // Runs one step (prefill and decode mixed). False when there was nothing to do or the service is paused. GuardError when
+  // the weights changed and update() was not called.
   bool step();
 
-  // Emissions since the last take; valid until the next call of any method.
+  // One emission per request that has something new, in the order in which it first had; valid until the next take().
   std::span<const Emission> take();
 
   void pause();   // steps do nothing; requests keep their place
   void resume();
-  // The weights changed: later tokens carry `version`; cached keys of older versions are recomputed.
+  // The weights changed: later tokens carry `version`; cached keys of older versions are recomputed. The caller's numbers
+  // need not be the weights' own; until the first call they are.
   void update(uint64_t version);
+  // Ends requests with Finish::kCancelled; tokens not yet taken are still emitted. Unknown uids are ignored.
   void cancel(std::span<const int64_t> uids);
 
-  int64_t running() const;  // submitted and not finished
+  int64_t running() const;    // submitted and not finished
+  uint64_t version() const;   // of the next token
   ServiceStats stats() const;
 
   // Requests in flight with their tokens so far; the cache is rebuilt by recomputing, which gives the same bits.

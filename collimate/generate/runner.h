@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "collimate/generate/sampler.h"
+#include "collimate/generate/scheduler.h"
+#include "collimate/model/kv_cache.h"
+#include "collimate/model/model.h"
+#include "collimate/tensor/exec.h"
+
+namespace collimate::generate {
+
+// A token drawn for a sequence in one step.
+struct DrawnFor {
+  Sequence* sequence = nullptr;
+  int32_t row = 0;  // of the gathered hidden states
+  Drawn drawn;
+};
+
+// Carries out plans on a model: one forward over all runs, one gather of the rows that draw, logits in pieces of bounded
+// size, draws in parallel. Owns the cache's memory. Reads sequences, never changes them. Not thread-safe.
+class Runner {
+ public:
+  Runner(model::Model& model, tensor::Exec exec, int64_t blocks, uint64_t run_seed);
+
+  // Blocks of every sequence in the plan must be in place. Copies the partial block of each fork. The result is valid
+  // until the next call; runs that draw come in the plan's order, each followed by its forks.
+  std::span<const DrawnFor> run(const StepPlan& plan);
+
+  const model::KvCache& cache() const { return cache_; }
+
+ private:
+  void build_batch(const StepPlan& plan);
+  void copy_partial_blocks(const StepPlan& plan);
+  void list_draws(const StepPlan& plan);
+  at::Tensor gather_rows(const at::Tensor& hidden);
+  void draw(const at::Tensor& hidden);
+
+  model::Model& model_;
+  tensor::Exec exec_;
+  model::KvCache cache_;
+  uint64_t run_seed_;
+
+  model::TokenBatch batch_;
+  std::vector<std::vector<int32_t>> tables_;
+  std::vector<int32_t> rows_;    // [R] tokens of the batch after which something is drawn
+  std::vector<float> gathered_;  // [R, H]
+  std::vector<DrawnFor> draws_;
+};
+
+}  // namespace collimate::generate

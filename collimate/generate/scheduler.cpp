@@ -1,0 +1,153 @@
+#include "collimate/generate/scheduler.h"
+
+#include <algorithm>
+
+#include "collimate/base/error.h"
+
+namespace collimate::generate {
+namespace {
+
+// Blocks that a decoding sequence needs beyond those it has.
+int64_t growth(const Sequence& sequence) {
+  return blocks_for(sequence.length()) - static_cast<int64_t>(sequence.blocks.size());
+}
+
+int64_t decode_growth(const Queues& queues) {
+  int64_t blocks = 0;
+  for (const Sequence* sequence : queues.running) {
+    if (sequence->decoding()) blocks += growth(*sequence);
+  }
+  return blocks;
+}
+
+bool same_prompt(const Sequence& a, const Sequence& b) {
+  return a.prompt_uid == b.prompt_uid && a.prompt_tokens == b.prompt_tokens &&
+         std::equal(a.ids.begin(), a.ids.begin() + a.prompt_tokens, b.ids.begin());
+}
+
+// One call of Scheduler::plan: the plan so far and what is left of the step's means.
+class Planner {
+ public:
+  Planner(const Queues& queues, const BlockPool& pool, const PrefixCache& prefixes, uint64_t version,
+          const ScheduleLimits& limits, StepPlan& plan)
+      : queues_(queues), pool_(pool), prefixes_(prefixes), version_(version), plan_(plan) {
+    reserve_ = static_cast<int64_t>(queues.running.size());
+    tokens_ = limits.max_batch_tokens;
+    sequences_ = std::min(limits.max_batch_sequences, limits.max_batch_tokens) - reserve_;
+    blocks_ = pool.free() - decode_growth(queues);
+  }
+
+  void plan_running() {
+    for (Sequence* sequence : queues_.running) {
+      if (sequence->decoding()) add_run(sequence, 1);
+    }
+    first_prompt_ = plan_.runs.size();
+    for (Sequence* sequence : queues_.running) {
+      if (tokens_ == 0) return;
+      if (!sequence->decoding()) add_run(sequence, sequence->pending());
+    }
+  }
+
+  void plan_waiting() {
+    // No step can start more than this many, so no more are looked at.
+    const size_t window = std::min<size_t>(queues_.waiting.size(), std::max<int64_t>(sequences_, 0));
+    for (size_t i = 0; i < window && sequences_ > 0; ++i) {
+      Sequence* sequence = queues_.waiting[i];
+      const int32_t leader = run_of_prompt(*sequence);
+      if (leader >= 0 && join(sequence, leader)) continue;
+      if (tokens_ == 0) continue;  // later ones may still join a prompt
+      if (!admit(sequence)) return;
+    }
+  }
+
+ private:
+  void add_run(Sequence* sequence, int64_t pending) {
+    const int64_t count = std::min(pending, tokens_);
+    plan_.runs.push_back({sequence, count, count == pending});
+    tokens_ -= count;
+  }
+
+  // The run of this plan that computes the sequence's prompt, or -1.
+  int32_t run_of_prompt(const Sequence& sequence) const {
+    for (size_t i = first_prompt_; i < plan_.runs.size(); ++i) {
+      const Sequence& leader = *plan_.runs[i].sequence;
+      if (leader.computed < leader.prompt_tokens && same_prompt(leader, sequence)) return static_cast<int32_t>(i);
+    }
+    return -1;
+  }
+
+  // True when the sequence shares the leader's prompt: now as a fork, or later by waiting for the prompt's last chunk or
+  // for its blocks to be published.
+  bool join(Sequence* sequence, int32_t leader) {
+    const Run& run = plan_.runs[leader];
+    if (!sequence->fresh() || !run.sequence->fresh()) {
+      return prefixes_.remembers() && sequence->prompt_tokens >= kBlockTokens;
+    }
+    const int64_t copies = sequence->prompt_tokens % kBlockTokens == 0 ? 0 : 1;
+    if (run.draws && take(copies)) plan_.forks.push_back({sequence, leader});
+    return true;
+  }
+
+  bool admit(Sequence* sequence) {
+    const size_t first_match = plan_.matched_blocks.size();
+    const int64_t matched = prefixes_.match(version_, sequence->ids, plan_.matched_blocks);
+    int64_t needed = blocks_for(sequence->length()) - matched;
+    for (size_t m = first_match; m < plan_.matched_blocks.size(); ++m) {
+      if (pool_.holders(plan_.matched_blocks[m]) == 0) ++needed;
+    }
+    if (!take(needed)) {
+      plan_.matched_blocks.resize(first_match);
+      return false;
+    }
+    plan_.admissions.push_back({sequence, matched});
+    add_run(sequence, sequence->length() - matched * kBlockTokens);
+    return true;
+  }
+
+  // Takes what one more running sequence needs, or nothing. A sequence alone in the engine needs no reserve.
+  bool take(int64_t blocks) {
+    if (blocks + reserve_ > blocks_) return false;
+    blocks_ -= blocks;
+    --sequences_;
+    ++reserve_;
+    return true;
+  }
+
+  const Queues& queues_;
+  const BlockPool& pool_;
+  const PrefixCache& prefixes_;
+  uint64_t version_;
+  StepPlan& plan_;
+  int64_t tokens_ = 0;
+  int64_t sequences_ = 0;
+  int64_t blocks_ = 0;
+  int64_t reserve_ = 0;  // blocks that admissions leave over: the next one of each running sequence
+  size_t first_prompt_ = 0;
+};
+
+}  // namespace
+
+void StepPlan::clear() {
+  runs.clear();
+  admissions.clear();
+  matched_blocks.clear();
+  forks.clear();
+}
+
+Sequence* Scheduler::latest_to_preempt(const Queues& queues, const BlockPool& pool) {
+  const int64_t needed = decode_growth(queues);
+  if (needed <= pool.free()) return nullptr;
+  COLLIMATE_CHECK(queues.running.size() > 1, "a request needs {} blocks more than the {} of the cache", needed,
+                  pool.size());
+  return queues.running.back();
+}
+
+void Scheduler::plan(const Queues& queues, const BlockPool& pool, const PrefixCache& prefixes, uint64_t version,
+                     StepPlan& plan) const {
+  plan.clear();
+  Planner planner(queues, pool, prefixes, version, limits_, plan);
+  planner.plan_running();
+  planner.plan_waiting();
+}
+
+}  // namespace collimate::generate

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "collimate/generate/block_pool.h"
+#include "collimate/generate/service.h"
+#include "collimate/model/kv_cache.h"
+
+namespace collimate::generate {
+
+constexpr int64_t kBlockTokens = model::KvCache::kBlockTokens;
+
+// Blocks that hold `tokens` tokens.
+inline int64_t blocks_for(int64_t tokens) { return (tokens + kBlockTokens - 1) / kBlockTokens; }
+
+// One request on its way. Plain data; rooms agree on what the fields mean and each changes its own.
+struct Sequence {
+  // The request.
+  int64_t uid = 0;
+  int64_t prompt_uid = 0;
+  SamplingParams params;
+  int64_t prompt_tokens = 0;
+  int64_t max_length = 0;  // prompt and completion at most
+
+  // What it has so far.
+  std::vector<int32_t> ids;        // [length] prompt, then completion
+  std::vector<float> log_probs;    // [completion]
+  std::vector<int64_t> versions;   // [completion] weights that sampled each token
+  Finish finish = Finish::kRunning;
+  int64_t emitted = 0;   // tokens of the completion already taken
+  bool changed = false;  // waits in the list of what the next take() emits
+
+  // Its place in the cache: keys and values of ids[0, computed) lie in `blocks`, in order. A block that this sequence
+  // still writes to has no other holder.
+  std::vector<Block> blocks;
+  int64_t computed = 0;
+  int64_t published = 0;    // leading blocks that the prefix cache has seen
+  uint64_t chain_key = 0;   // key of the last of them
+
+  // Ready for another request; keeps the memory of its arrays.
+  void reset() {
+    drop_cache();
+    ids.clear();
+    log_probs.clear();
+    versions.clear();
+    finish = Finish::kRunning;
+    emitted = 0;
+    changed = false;
+  }
+
+  int64_t length() const { return static_cast<int64_t>(ids.size()); }
+  int64_t completion_tokens() const { return length() - prompt_tokens; }
+  int64_t pending() const { return length() - computed; }  // tokens to run before the next draw
+  bool fresh() const { return completion_tokens() == 0; }
+  // Exactly its newest token is missing from the cache.
+  bool decoding() const { return pending() == 1 && !fresh(); }
+
+  // Gives the blocks back, last one first, so that beginnings are remembered longest; everything will be recomputed.
+  void drop_cache() {
+    while (!blocks.empty()) blocks.pop_back();
+    computed = 0;
+    published = 0;
+    chain_key = 0;
+  }
+};
+
+// Running: in order of admission, with blocks. Waiting: preempted ones, then in order of arrival, all without blocks.
+struct Queues {
+  std::vector<Sequence*> running;
+  std::deque<Sequence*> waiting;
+};
+
+}  // namespace collimate::generate

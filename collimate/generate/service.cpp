@@ -1,0 +1,154 @@
+#include "collimate/generate/service.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/generate/service_impl.h"
+
+namespace collimate::generate {
+namespace {
+
+ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape) {
+  const auto require = [](bool good, const char* name, int64_t got) {
+    if (!good) throw base::InputError(base::expectation(std::string("generate.") + name, "at least 1", fmt::to_string(got)));
+  };
+  require(options.max_batch_tokens >= 1, "max_batch_tokens", options.max_batch_tokens);
+  require(options.max_batch_sequences >= 1, "max_batch_sequences", options.max_batch_sequences);
+  require(options.cache_blocks >= 0, "cache_blocks", options.cache_blocks);
+  if (options.max_sequence_tokens == 0) options.max_sequence_tokens = shape.max_positions;
+  if (options.max_sequence_tokens < 2 || options.max_sequence_tokens > shape.max_positions) {
+    throw base::InputError(base::expectation("generate.max_sequence_tokens",
+                                             fmt::format("from 2 to the model's {} positions", shape.max_positions),
+                                             fmt::to_string(options.max_sequence_tokens)));
+  }
+  if (options.cache_blocks == 0) {
+    options.cache_blocks = options.max_batch_sequences * blocks_for(options.max_sequence_tokens);
+  }
+  if (options.eos_ids.empty()) options.eos_ids.assign(shape.eos_ids.begin(), shape.eos_ids.end());
+  return options;
+}
+
+void fill_request(const Batch& requests, int64_t row, Sequence& sequence) {
+  sequence.uid = requests.get(batch::kUid, row);
+  sequence.prompt_uid = requests.has(batch::kPromptUid.name) ? requests.get(batch::kPromptUid, row) : sequence.uid;
+  const auto prompt = requests.row(batch::kIds, row);
+  sequence.ids.assign(prompt.begin(), prompt.end());
+  sequence.prompt_tokens = sequence.length();
+  sequence.params = SamplingParams();
+  if (requests.has(batch::kSampling.name)) {
+    sequence.params = SamplingParams::from_json(requests.json(batch::kSampling, row));
+  }
+}
+
+void fill_emission(Sequence& sequence, Emission& emission) {
+  const int64_t from = sequence.emitted;
+  emission.uid = sequence.uid;
+  emission.tokens.assign(sequence.ids.begin() + sequence.prompt_tokens + from, sequence.ids.end());
+  emission.log_probs.assign(sequence.log_probs.begin() + from, sequence.log_probs.end());
+  emission.versions.assign(sequence.versions.begin() + from, sequence.versions.end());
+  emission.finish = sequence.finish;
+  sequence.emitted = sequence.completion_tokens();
+  sequence.changed = false;
+}
+
+}  // namespace
+
+Service::Service(model::Model& model, ServiceOptions options)
+    : impl_(std::make_unique<Impl>(model, resolved(std::move(options), model.shape()))) {}
+
+Service::~Service() = default;
+
+void Service::submit(const Batch& requests) {
+  std::vector<std::unique_ptr<Sequence>> accepted;
+  std::unordered_set<int64_t> uids;
+  for (int64_t row = 0; row < requests.rows(); ++row) {
+    accepted.push_back(impl_->make_sequence());
+    Sequence& sequence = *accepted.back();
+    fill_request(requests, row, sequence);
+    const std::string where = fmt::format("generate.submit, row {}", row);
+    impl_->check_request(sequence, where);
+    if (!uids.insert(sequence.uid).second) {
+      throw base::InputError(base::expectation(where, "uids that differ", fmt::format("{} twice", sequence.uid)));
+    }
+  }
+  for (auto& sequence : accepted) impl_->enqueue(std::move(sequence));
+}
+
+bool Service::step() {
+  Impl& s = *impl_;
+  if (s.paused || (s.queues.running.empty() && s.queues.waiting.empty())) return false;
+  s.check_weights();
+  while (Scheduler::latest_to_preempt(s.queues, s.pool) != nullptr) s.preempt_latest();
+  s.scheduler.plan(s.queues, s.pool, *s.prefixes, s.version, s.plan);
+  COLLIMATE_CHECK(!s.plan.empty(), "{} requests wait and none can run", s.queues.waiting.size());
+  try {
+    s.apply(s.plan);
+    const auto drawn = s.runner.run(s.plan);
+    s.advance(s.plan);
+    for (const DrawnFor& draw : drawn) s.append(*draw.sequence, draw.drawn);
+  } catch (...) {
+    s.forget_cache();  // half-written blocks are no use; the requests keep their place
+    throw;
+  }
+  std::erase_if(s.queues.running, [](const Sequence* sequence) { return sequence->finish != Finish::kRunning; });
+  ++s.stats.steps;
+  return true;
+}
+
+std::span<const Emission> Service::take() {
+  Impl& s = *impl_;
+  const size_t count = s.changed.size();
+  if (s.taken.size() < count) s.taken.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    Sequence& sequence = *s.changed[i];
+    fill_emission(sequence, s.taken[i]);
+    if (sequence.finish == Finish::kRunning) continue;
+    const auto place = s.in_flight.find(sequence.uid);
+    s.spare.push_back(std::move(place->second));
+    s.in_flight.erase(place);
+  }
+  s.changed.clear();
+  return {s.taken.data(), count};
+}
+
+void Service::pause() { impl_->paused = true; }
+void Service::resume() { impl_->paused = false; }
+
+void Service::update(uint64_t version) {
+  const uint64_t weights_version = impl_->model.weights().version();
+  if (version == impl_->version && weights_version == impl_->weights_version) return;
+  impl_->forget_cache();
+  impl_->version = version;
+  impl_->weights_version = weights_version;
+}
+
+void Service::cancel(std::span<const int64_t> uids) {
+  Impl& s = *impl_;
+  for (const int64_t uid : uids) {
+    const auto place = s.in_flight.find(uid);
+    if (place == s.in_flight.end() || place->second->finish != Finish::kRunning) continue;
+    s.finish(*place->second, Finish::kCancelled);
+    s.note_change(*place->second);
+  }
+  const auto finished = [](const Sequence* sequence) { return sequence->finish != Finish::kRunning; };
+  std::erase_if(s.queues.running, finished);
+  std::erase_if(s.queues.waiting, finished);
+}
+
+int64_t Service::running() const {
+  return static_cast<int64_t>(impl_->queues.running.size() + impl_->queues.waiting.size());
+}
+
+uint64_t Service::version() const { return impl_->version; }
+
+ServiceStats Service::stats() const {
+  ServiceStats stats = impl_->stats;
+  stats.blocks_used = impl_->pool.used();
+  stats.blocks_peak = impl_->pool.peak();
+  return stats;
+}
+
+}  // namespace collimate::generate

@@ -1,0 +1,168 @@
+#include "collimate/generate/service_impl.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collimate/base/error.h"
+
+namespace collimate::generate {
+
+Service::Impl::Impl(model::Model& the_model, ServiceOptions the_options)
+    : model(the_model),
+      options(std::move(the_options)),
+      pool(options.cache_blocks),
+      prefixes(make_prefix_cache(options.prefix_cache, pool)),
+      scheduler({options.max_batch_tokens, options.max_batch_sequences}),
+      runner(model, options.exec, options.cache_blocks, options.seed),
+      version(model.weights().version()),
+      weights_version(version) {}
+
+std::unique_ptr<Sequence> Service::Impl::make_sequence() {
+  if (spare.empty()) return std::make_unique<Sequence>();
+  auto sequence = std::move(spare.back());
+  spare.pop_back();
+  sequence->reset();
+  return sequence;
+}
+
+void Service::Impl::check_request(const Sequence& sequence, const std::string& where) const {
+  const int64_t vocabulary = model.shape().vocabulary;
+  if (in_flight.contains(sequence.uid)) {
+    throw base::InputError(base::expectation(where, "a uid that is not in flight", fmt::to_string(sequence.uid)));
+  }
+  if (sequence.prompt_tokens == 0) throw base::InputError(base::expectation(where, "a prompt of at least 1 token", "none"));
+  for (const int32_t id : sequence.ids) {
+    if (id >= 0 && id < vocabulary) continue;
+    throw base::InputError(base::expectation(where, fmt::format("token ids in [0, {})", vocabulary), fmt::to_string(id)));
+  }
+  if (sequence.prompt_tokens >= options.max_sequence_tokens) {
+    throw base::InputError(base::expectation(
+        where, fmt::format("a prompt of at most {} tokens", options.max_sequence_tokens - 1),
+        fmt::to_string(sequence.prompt_tokens), "a shorter prompt or a larger max_sequence_tokens"));
+  }
+  // The last token drawn is never run.
+  const int64_t most =
+      std::min(options.max_sequence_tokens - sequence.prompt_tokens, sequence.params.max_tokens) + sequence.prompt_tokens;
+  if (blocks_for(most - 1) > pool.size()) {
+    throw base::InputError(base::expectation(
+        where, fmt::format("prompt and completion of at most {} tokens", pool.size() * kBlockTokens + 1),
+        fmt::to_string(most), "more cache_blocks or fewer max_tokens"));
+  }
+}
+
+void Service::Impl::enqueue(std::unique_ptr<Sequence> sequence) {
+  sequence->max_length = options.max_sequence_tokens;
+  queues.waiting.push_back(sequence.get());
+  in_flight.emplace(sequence->uid, std::move(sequence));
+}
+
+void Service::Impl::check_weights() const {
+  const uint64_t now = model.weights().version();
+  if (now == weights_version) return;
+  throw base::GuardError(base::expectation("generate.step", fmt::format("weights of version {}", weights_version),
+                                           fmt::to_string(now), "update() after every change of the weights"));
+}
+
+void Service::Impl::apply(const StepPlan& step) {
+  size_t next_match = 0;
+  for (const Admission& admission : step.admissions) {
+    Sequence& sequence = *admission.sequence;
+    for (int64_t i = 0; i < admission.matched; ++i) {
+      sequence.blocks.push_back(pool.acquire(step.matched_blocks[next_match++]));
+    }
+    sequence.computed = admission.matched * kBlockTokens;
+    stats.shared_prompt_tokens += sequence.computed;
+    queues.running.push_back(&sequence);
+  }
+  for (const Run& run : step.runs) {
+    Sequence& sequence = *run.sequence;
+    const auto needed = static_cast<size_t>(blocks_for(sequence.length()));
+    while (sequence.blocks.size() < needed) sequence.blocks.push_back(pool.allocate());
+    COLLIMATE_CHECK(pool.holders(sequence.blocks[sequence.computed / kBlockTokens].id()) == 1,
+                    "request {} would write into a shared block", sequence.uid);
+  }
+  for (const Fork& fork : step.forks) apply_fork(fork, step);
+  if (!step.admissions.empty() || !step.forks.empty()) remove_admitted();
+}
+
+void Service::Impl::apply_fork(const Fork& fork, const StepPlan& step) {
+  const Sequence& leader = *step.runs[fork.run].sequence;
+  Sequence& sequence = *fork.sequence;
+  const int64_t full = sequence.prompt_tokens / kBlockTokens;
+  sequence.blocks.assign(leader.blocks.begin(), leader.blocks.begin() + full);
+  if (sequence.prompt_tokens % kBlockTokens != 0) sequence.blocks.push_back(pool.allocate());
+  stats.shared_prompt_tokens += sequence.prompt_tokens;
+  queues.running.push_back(&sequence);
+}
+
+// Admitted ones have blocks now; they are among the first max_batch_sequences waiting.
+void Service::Impl::remove_admitted() {
+  auto& waiting = queues.waiting;
+  const auto window = std::min<int64_t>(static_cast<int64_t>(waiting.size()), options.max_batch_sequences);
+  const auto end = waiting.begin() + window;
+  waiting.erase(std::remove_if(waiting.begin(), end, [](const Sequence* s) { return !s->blocks.empty(); }), end);
+}
+
+void Service::Impl::advance(const StepPlan& step) {
+  for (const Run& run : step.runs) {
+    Sequence& sequence = *run.sequence;
+    const bool decodes = sequence.decoding();
+    (decodes ? stats.decoded_tokens : stats.prefill_tokens) += run.count;
+    sequence.computed += run.count;
+    prefixes->publish(version, sequence);
+  }
+  for (const Fork& fork : step.forks) {
+    const Sequence& leader = *step.runs[fork.run].sequence;
+    fork.sequence->computed = fork.sequence->prompt_tokens;
+    fork.sequence->published = leader.published;
+    fork.sequence->chain_key = leader.chain_key;
+  }
+}
+
+void Service::Impl::append(Sequence& sequence, const Drawn& drawn) {
+  sequence.ids.push_back(drawn.token);
+  sequence.log_probs.push_back(drawn.log_prob);
+  sequence.versions.push_back(static_cast<int64_t>(version));
+  note_change(sequence);
+  const Finish reason = finish_after(drawn.token, sequence.completion_tokens(), sequence.length(), sequence.max_length,
+                                     sequence.params, options.eos_ids);
+  if (reason != Finish::kRunning) finish(sequence, reason);
+}
+
+void Service::Impl::finish(Sequence& sequence, Finish reason) {
+  sequence.finish = reason;
+  sequence.drop_cache();
+}
+
+void Service::Impl::note_change(Sequence& sequence) {
+  if (sequence.changed) return;
+  sequence.changed = true;
+  changed.push_back(&sequence);
+}
+
+void Service::Impl::preempt_latest() {
+  Sequence* sequence = queues.running.back();
+  queues.running.pop_back();
+  sequence->drop_cache();
+  queues.waiting.push_front(sequence);
+  ++stats.preemptions;
+}
+
+void Service::Impl::forget_cache() {
+  while (!queues.running.empty()) {
+    Sequence* sequence = queues.running.back();
+    queues.running.pop_back();
+    sequence->drop_cache();
+    if (sequence->finish == Finish::kRunning) queues.waiting.push_front(sequence);
+  }
+  prefixes->clear();
+}
+
+void Service::Impl::clear() {
+  forget_cache();
+  queues.waiting.clear();
+  changed.clear();
+  in_flight.clear();
+}
+
+}  // namespace collimate::generate

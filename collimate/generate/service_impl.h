@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "collimate/generate/block_pool.h"
+#include "collimate/generate/prefix_cache.h"
+#include "collimate/generate/runner.h"
+#include "collimate/generate/scheduler.h"
+#include "collimate/generate/sequence.h"
+#include "collimate/generate/service.h"
+
+namespace collimate::generate {
+
+// What Service owns. Private to service*.cpp.
+struct Service::Impl {
+  Impl(model::Model& the_model, ServiceOptions the_options);
+
+  // Moves finished-with sequences' memory into new ones.
+  std::unique_ptr<Sequence> make_sequence();
+  void check_request(const Sequence& sequence, const std::string& where) const;
+  void enqueue(std::unique_ptr<Sequence> sequence);
+
+  void check_weights() const;
+  void apply(const StepPlan& step);
+  void apply_fork(const Fork& fork, const StepPlan& step);
+  void remove_admitted();
+  void advance(const StepPlan& step);
+  void append(Sequence& sequence, const Drawn& drawn);
+  void finish(Sequence& sequence, Finish reason);
+  void note_change(Sequence& sequence);
+
+  void preempt_latest();
+  // Everything cached is dropped; running requests wait again, in their order.
+  void forget_cache();
+  void clear();
+
+  // Declared in order of construction: sequences hold blocks of the pool and must go first.
+  model::Model& model;
+  ServiceOptions options;
+  BlockPool pool;
+  std::unique_ptr<PrefixCache> prefixes;
+  Scheduler scheduler;
+  Runner runner;
+
+  std::unordered_map<int64_t, std::unique_ptr<Sequence>> in_flight;  // by uid; until the last emission is taken
+  std::vector<std::unique_ptr<Sequence>> spare;
+  Queues queues;
+  StepPlan plan;
+  std::vector<Sequence*> changed;  // in order of their first untaken change
+  std::vector<Emission> taken;     // reused; a prefix of it is what the last take() returned
+
+  bool paused = false;
+  uint64_t version = 0;          // the caller's
+  uint64_t weights_version = 0;  // the weights' own, at the last update
+  ServiceStats stats;
+};
+
+}  // namespace collimate::generate

@@ -1,0 +1,149 @@
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "collimate/base/error.h"
+#include "collimate/generate/service_impl.h"
+
+// Save and load of a Service: one JSON entry with the requests, and one entry of raw bytes per kind of array, in which
+// the requests' arrays follow each other.
+namespace collimate::generate {
+namespace {
+
+nlohmann::json describe(const Sequence& sequence) {
+  return {{"uid", sequence.uid},
+          {"prompt_uid", sequence.prompt_uid},
+          {"sampling", sequence.params.to_json()},
+          {"prompt_tokens", sequence.prompt_tokens},
+          {"length", sequence.length()},
+          {"emitted", sequence.emitted},
+          {"finish", static_cast<int32_t>(sequence.finish)}};
+}
+
+nlohmann::json to_json(const ServiceStats& stats) {
+  return {{"steps", stats.steps},
+          {"prefill_tokens", stats.prefill_tokens},
+          {"shared_prompt_tokens", stats.shared_prompt_tokens},
+          {"decoded_tokens", stats.decoded_tokens},
+          {"preemptions", stats.preemptions}};
+}
+
+ServiceStats stats_from_json(const nlohmann::json& json) {
+  ServiceStats stats;
+  stats.steps = json.at("steps");
+  stats.prefill_tokens = json.at("prefill_tokens");
+  stats.shared_prompt_tokens = json.at("shared_prompt_tokens");
+  stats.decoded_tokens = json.at("decoded_tokens");
+  stats.preemptions = json.at("preemptions");
+  return stats;
+}
+
+template <class T>
+void write(base::StateWriter& out, const std::string& name, const std::vector<T>& values) {
+  out.bytes(name, std::as_bytes(std::span(values)));
+}
+
+template <class T>
+std::vector<T> read(base::StateReader& in, const std::string& name) {
+  std::vector<T> values(in.bytes_size(name) / sizeof(T));
+  in.bytes(name, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+// Cuts the requests' arrays out of the joined ones.
+class Cutter {
+ public:
+  explicit Cutter(base::StateReader& in)
+      : ids_(read<int32_t>(in, "service.ids")),
+        log_probs_(read<float>(in, "service.log_probs")),
+        versions_(read<int64_t>(in, "service.versions")) {}
+
+  void fill(const nlohmann::json& json, Sequence& sequence) {
+    sequence.uid = json.at("uid");
+    sequence.prompt_uid = json.at("prompt_uid");
+    sequence.params = SamplingParams::from_json(json.at("sampling"));
+    sequence.prompt_tokens = json.at("prompt_tokens");
+    sequence.emitted = json.at("emitted");
+    sequence.finish = static_cast<Finish>(json.at("finish").get<int32_t>());
+    const int64_t length = json.at("length");
+    cut(ids_, next_id_, length, sequence.ids);
+    size_t place = next_completion_;
+    cut(log_probs_, place, length - sequence.prompt_tokens, sequence.log_probs);
+    cut(versions_, next_completion_, length - sequence.prompt_tokens, sequence.versions);
+  }
+
+ private:
+  template <class T>
+  static void cut(const std::vector<T>& from, size_t& place, int64_t count, std::vector<T>& to) {
+    if (count < 0 || place + count > from.size()) {
+      throw base::RunError(base::expectation("generate.load", fmt::format("{} more values", count),
+                                             fmt::to_string(from.size() - place)));
+    }
+    to.assign(from.begin() + place, from.begin() + place + count);
+    place += count;
+  }
+
+  std::vector<int32_t> ids_;
+  std::vector<float> log_probs_;
+  std::vector<int64_t> versions_;
+  size_t next_id_ = 0;
+  size_t next_completion_ = 0;
+};
+
+}  // namespace
+
+void Service::save(base::StateWriter& out) const {
+  const Impl& s = *impl_;
+  nlohmann::json requests = nlohmann::json::array(), changed = nlohmann::json::array();
+  std::vector<int32_t> ids;
+  std::vector<float> log_probs;
+  std::vector<int64_t> versions;
+  const auto add = [&](const Sequence& sequence) {
+    requests.push_back(describe(sequence));
+    ids.insert(ids.end(), sequence.ids.begin(), sequence.ids.end());
+    log_probs.insert(log_probs.end(), sequence.log_probs.begin(), sequence.log_probs.end());
+    versions.insert(versions.end(), sequence.versions.begin(), sequence.versions.end());
+  };
+  for (const Sequence* sequence : s.changed) {
+    changed.push_back(sequence->uid);
+    if (sequence->finish != Finish::kRunning) add(*sequence);
+  }
+  for (const Sequence* sequence : s.queues.running) add(*sequence);
+  for (const Sequence* sequence : s.queues.waiting) add(*sequence);
+  out.json("service.requests", {{"requests", requests},
+                                {"changed", changed},
+                                {"paused", s.paused},
+                                {"version", s.version},
+                                {"seed", s.options.seed},
+                                {"stats", to_json(s.stats)}});
+  write(out, "service.ids", ids);
+  write(out, "service.log_probs", log_probs);
+  write(out, "service.versions", versions);
+}
+
+void Service::load(base::StateReader& in) {
+  Impl& s = *impl_;
+  const nlohmann::json json = in.json("service.requests");
+  const uint64_t seed = json.at("seed");
+  if (seed != s.options.seed) {
+    throw base::InputError(base::expectation("generate.load", fmt::format("a service with seed {}", seed),
+                                             fmt::to_string(s.options.seed)));
+  }
+  s.clear();
+  Cutter cutter(in);
+  for (const auto& request : json.at("requests")) {
+    auto sequence = s.make_sequence();
+    cutter.fill(request, *sequence);
+    s.check_request(*sequence, "generate.load");
+    const bool runs = sequence->finish == Finish::kRunning;
+    s.enqueue(std::move(sequence));
+    if (!runs) s.queues.waiting.pop_back();
+  }
+  for (const int64_t uid : json.at("changed")) s.note_change(*s.in_flight.at(uid));
+  s.paused = json.at("paused");
+  s.version = json.at("version");
+  s.weights_version = s.model.weights().version();
+  s.stats = stats_from_json(json.at("stats"));
+}
+
+}  // namespace collimate::generate
