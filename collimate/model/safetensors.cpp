@@ -1,0 +1,254 @@
+#include "collimate/model/safetensors.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "collimate/base/error.h"
+
+namespace collimate::model {
+namespace {
+
+using base::expectation;
+using base::InputError;
+using nlohmann::json;
+
+constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
+constexpr int kMaxJsonDepth = 4;
+constexpr size_t kMaxDims = 16;
+
+std::span<const std::byte> map_file(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw InputError(expectation(path, "a safetensors file", std::strerror(errno)));
+  struct stat info {};
+  ::fstat(file, &info);
+  const auto size = static_cast<size_t>(info.st_size);
+  void* address =
+      !S_ISREG(info.st_mode) || size == 0 ? MAP_FAILED : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  ::close(file);
+  if (address == MAP_FAILED) {
+    const char* got = !S_ISREG(info.st_mode) ? "no regular file"
+                      : size == 0            ? "an empty file"
+                                             : "one that cannot be mapped";
+    throw InputError(expectation(path, "a safetensors file", got));
+  }
+  return {static_cast<const std::byte*>(address), size};
+}
+
+uint64_t dtype_bytes(const std::string& dtype) {
+  static const std::map<std::string, uint64_t> kBytes = {
+      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2},
+      {"BF16", 2}, {"I32", 4}, {"U32", 4}, {"F32", 4},     {"I64", 8},     {"U64", 8}, {"F64", 8}};
+  const auto found = kBytes.find(dtype);
+  return found == kBytes.end() ? 0 : found->second;
+}
+
+json parse_header(const std::string& path, std::span<const std::byte> text) {
+  const char* begin = reinterpret_cast<const char*>(text.data());
+  const auto shallow = [](int depth, json::parse_event_t, json&) { return depth <= kMaxJsonDepth; };
+  json header = json::parse(begin, begin + text.size(), shallow, false);
+  if (!header.is_object()) throw InputError(expectation(path, "a JSON object as header", "something else"));
+  return header;
+}
+
+// Product of the sizes times the element size, refusing overflow.
+uint64_t byte_count(const std::string& where, const std::vector<int64_t>& sizes, uint64_t element) {
+  uint64_t total = element;
+  for (const int64_t size : sizes)
+    if (__builtin_mul_overflow(total, static_cast<uint64_t>(size), &total))
+      throw InputError(
+          expectation(where, "a shape whose size fits 64 bits", fmt::format("{}", fmt::join(sizes, " x "))));
+  return total;
+}
+
+std::vector<int64_t> parse_sizes(const std::string& where, const json& shape) {
+  std::vector<int64_t> sizes;
+  const bool listed = shape.is_array() && shape.size() <= kMaxDims;
+  if (listed)
+    for (const json& size : shape)
+      if (size.is_number_unsigned() && size.get<uint64_t>() <= INT64_MAX) sizes.push_back(size.get<int64_t>());
+  if (!listed || sizes.size() != shape.size())
+    throw InputError(expectation(where + " shape", "a list of sizes", shape.dump()));
+  return sizes;
+}
+
+TensorEntry parse_entry(const std::string& path, const std::string& name, const json& value,
+                        std::span<const std::byte> data) {
+  const std::string where = path + " " + name;
+  if (!value.is_object() || !value.contains("dtype") || !value.contains("shape") || !value.contains("data_offsets"))
+    throw InputError(expectation(where, "dtype, shape and data_offsets", value.dump().substr(0, 80)));
+  TensorEntry entry{name, value["dtype"].is_string() ? value["dtype"].get<std::string>() : "", {}, {}};
+  const uint64_t element = dtype_bytes(entry.dtype);
+  if (element == 0) throw InputError(expectation(where + " dtype", "F32, BF16 or F16", value["dtype"].dump()));
+  entry.sizes = parse_sizes(where, value["shape"]);
+  const json& offsets = value["data_offsets"];
+  const bool numbers =
+      offsets.is_array() && offsets.size() == 2 && offsets[0].is_number_unsigned() && offsets[1].is_number_unsigned();
+  if (!numbers) throw InputError(expectation(where + " data_offsets", "[begin, end]", offsets.dump().substr(0, 80)));
+  const auto begin = offsets[0].get<uint64_t>(), end = offsets[1].get<uint64_t>();
+  const uint64_t bytes = byte_count(where + " shape", entry.sizes, element);
+  if (begin > end || end - begin != bytes)
+    throw InputError(expectation(where + " data_offsets",
+                                 fmt::format("{} bytes for {} {}", bytes, entry.dtype, value["shape"].dump()),
+                                 offsets.dump()));
+  if (end > data.size())
+    throw InputError(expectation(path, fmt::format("{} bytes of tensor data", end), fmt::format("{}", data.size()),
+                                 "downloading the file again: it is truncated"));
+  entry.data = data.subspan(begin, bytes);
+  return entry;
+}
+
+// The data must be covered once: no overlap, no gap, nothing after the last tensor.
+void check_coverage(const std::string& path, const std::vector<TensorEntry>& sorted, std::span<const std::byte> data) {
+  const std::byte* next = data.data();
+  for (const TensorEntry& entry : sorted) {
+    if (entry.data.data() != next)
+      throw InputError(expectation(path + " " + entry.name, fmt::format("data at offset {}", next - data.data()),
+                                   fmt::format("offset {}: tensors {}", entry.data.data() - data.data(),
+                                               entry.data.data() < next ? "overlap" : "leave a gap")));
+    next += entry.data.size();
+  }
+  if (next != data.data() + data.size())
+    throw InputError(
+        expectation(path, fmt::format("{} bytes of tensor data", next - data.data()), fmt::format("{}", data.size())));
+}
+
+float half_to_float(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000U) << 16, exponent = (half >> 10) & 0x1FU;
+  const uint32_t mantissa = half & 0x3FFU;
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;
+    return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | sign);
+  }
+  const uint32_t wide = exponent == 31 ? 255U : exponent + 112U;
+  return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
+}
+
+template <typename Storage, typename Widen, typename Place>
+void widen(const TensorEntry& entry, std::span<float> out, Widen value, Place place) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    Storage stored;
+    std::memcpy(&stored, entry.data.data() + i * sizeof(Storage), sizeof(Storage));
+    out[place(i)] = value(stored);
+  }
+}
+
+template <typename Place>
+void read_placed(const TensorEntry& entry, const std::string& where, std::span<float> out, Place place) {
+  COLLIMATE_CHECK(static_cast<int64_t>(out.size()) == entry.count(), "{}", entry.name);
+  if (entry.dtype == "F32") {
+    widen<float>(
+        entry, out, [](float value) { return value; }, place);
+  } else if (entry.dtype == "BF16") {
+    widen<uint16_t>(
+        entry, out, [](uint16_t v) { return std::bit_cast<float>(static_cast<uint32_t>(v) << 16); }, place);
+  } else if (entry.dtype == "F16") {
+    widen<uint16_t>(entry, out, half_to_float, place);
+  } else {
+    throw InputError(expectation(where + " " + entry.name + " dtype", "F32, BF16 or F16", entry.dtype));
+  }
+}
+
+}  // namespace
+
+int64_t TensorEntry::count() const {
+  int64_t total = 1;
+  for (const int64_t size : sizes) total *= size;
+  return total;
+}
+
+SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), bytes_(map_file(path)) {
+  try {
+    parse();
+  } catch (...) {
+    ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+    throw;
+  }
+}
+
+SafetensorsFile::~SafetensorsFile() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
+
+void SafetensorsFile::parse() {
+  uint64_t header_bytes = 0;
+  if (bytes_.size() < sizeof(header_bytes))
+    throw InputError(expectation(path_, "a safetensors file", fmt::format("{} bytes", bytes_.size())));
+  std::memcpy(&header_bytes, bytes_.data(), sizeof(header_bytes));
+  if (header_bytes > kMaxHeaderBytes)
+    throw InputError(expectation(path_, fmt::format("a header of at most {} bytes", kMaxHeaderBytes),
+                                 fmt::format("{}", header_bytes), "another file: this is no safetensors file"));
+  const auto rest = bytes_.subspan(sizeof(header_bytes));
+  if (header_bytes > rest.size())
+    throw InputError(expectation(path_, fmt::format("a header of {} bytes", header_bytes),
+                                 fmt::format("a file of {} bytes", bytes_.size()),
+                                 "downloading the file again: it is truncated"));
+  const json header = parse_header(path_, rest.first(header_bytes));
+  const auto data = rest.subspan(header_bytes);
+  for (const auto& [name, value] : header.items())
+    if (name != "__metadata__") entries_.push_back(parse_entry(path_, name, value, data));
+  std::sort(entries_.begin(), entries_.end(), [](const TensorEntry& a, const TensorEntry& b) {
+    return std::pair(a.data.data(), a.data.size()) < std::pair(b.data.data(), b.data.size());
+  });
+  check_coverage(path_, entries_, data);
+}
+
+TensorDirectory::TensorDirectory(const std::string& directory) {
+  const std::string index = directory + "/model.safetensors.index.json";
+  if (::access(index.c_str(), F_OK) == 0) {
+    open_shards(directory, index);
+  } else {
+    add(directory + "/model.safetensors");
+  }
+}
+
+void TensorDirectory::open_shards(const std::string& directory, const std::string& index_path) {
+  std::ifstream file(index_path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  const json index = json::parse(text.str(), nullptr, false);
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
+    throw InputError(expectation(index_path, "an object with a weight_map", "something else"));
+  std::map<std::string, std::vector<std::string>> wanted;  // shard -> tensors
+  for (const auto& [name, shard] : index["weight_map"].items()) {
+    if (!shard.is_string() || shard.get<std::string>().find('/') != std::string::npos)
+      throw InputError(expectation(index_path + " " + name, "a file name", shard.dump()));
+    wanted[shard.get<std::string>()].push_back(name);
+  }
+  for (const auto& [shard, names] : wanted) {
+    add(directory + "/" + shard);
+    for (const std::string& name : names)
+      if (find(name) == nullptr)
+        throw InputError(expectation(directory + "/" + shard, "tensor " + name, "a file without it"));
+  }
+}
+
+void TensorDirectory::add(const std::string& path) {
+  files_.push_back(std::make_unique<SafetensorsFile>(path));
+  for (const TensorEntry& entry : files_.back()->entries())
+    if (!by_name_.emplace(entry.name, &entry).second)
+      throw InputError(expectation(path + " " + entry.name, "one tensor of that name", "a second one"));
+}
+
+const TensorEntry* TensorDirectory::find(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+void read_floats(const TensorEntry& entry, const std::string& where, std::span<float> out) {
+  read_placed(entry, where, out, [](size_t i) { return i; });
+}
+
+void read_floats_transposed(const TensorEntry& entry, const std::string& where, std::span<float> out) {
+  COLLIMATE_CHECK(entry.sizes.size() == 2, "{}", entry.name);
+  const auto rows = static_cast<size_t>(entry.sizes[0]), columns = static_cast<size_t>(entry.sizes[1]);
+  read_placed(entry, where, out, [rows, columns](size_t i) { return i % columns * rows + i / columns; });
+}
+
+}  // namespace collimate::model

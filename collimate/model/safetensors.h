@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace collimate::model {
+
+// One tensor of a file: `data` points into the mapped file and lives as long as it.
+struct TensorEntry {
+  std::string name;
+  std::string dtype;  // "F32", "BF16", "F16", …
+  std::vector<int64_t> sizes;
+  std::span<const std::byte> data;
+  int64_t count() const;
+};
+
+// A mapped .safetensors file. The constructor validates the whole header against the file: length, JSON, dtypes, shapes
+// whose product overflows, offsets, overlaps, gaps. It allocates no more than the header's own size. InputError
+// otherwise.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const std::string& path);
+  ~SafetensorsFile();
+  SafetensorsFile(const SafetensorsFile&) = delete;
+  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  const std::vector<TensorEntry>& entries() const { return entries_; }
+
+ private:
+  void parse();
+
+  std::string path_;
+  std::span<const std::byte> bytes_;
+  std::vector<TensorEntry> entries_;
+};
+
+// The tensors of a Hugging Face directory: model.safetensors, or the shards of model.safetensors.index.json.
+class TensorDirectory {
+ public:
+  explicit TensorDirectory(const std::string& directory);
+  // Null when absent.
+  const TensorEntry* find(const std::string& name) const;
+  const std::map<std::string, const TensorEntry*>& entries() const { return by_name_; }
+
+ private:
+  void open_shards(const std::string& directory, const std::string& index_path);
+  void add(const std::string& path);
+
+  std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  std::map<std::string, const TensorEntry*> by_name_;
+};
+
+// Widens to fp32. `out` holds entry.count() floats. InputError on a dtype that is not F32, BF16 or F16.
+void read_floats(const TensorEntry& entry, const std::string& where, std::span<float> out);
+// The same for a [rows, columns] tensor of the file, written as [columns, rows].
+void read_floats_transposed(const TensorEntry& entry, const std::string& where, std::span<float> out);
+
+// One fp32 tensor to write; `fill` puts its values into the given span when its turn comes.
+struct TensorToWrite {
+  std::string name;
+  std::vector<int64_t> sizes;
+  std::function<void(std::span<float>)> fill;
+};
+
+// Writes one file: a temporary beside it, fsync, rename. RunError naming the path and the cause; nothing is left
+// behind.
+void write_safetensors(const std::string& path, const std::vector<TensorToWrite>& tensors);
+// Writes a text file the same way.
+void write_text_atomically(const std::string& path, const std::string& text);
+
+}  // namespace collimate::model

@@ -1,0 +1,159 @@
+#include "collimate/model/safetensors.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "collimate/base/error.h"
+
+namespace collimate::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Safetensors : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = fs::temp_directory_path() / ("collimate-safetensors-" + std::to_string(::getpid()));
+    fs::create_directories(directory_);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  std::string path(const std::string& name = "model.safetensors") const { return (directory_ / name).string(); }
+  // A file with this header text and so many zero bytes of data; `length` overrides the stated header length.
+  std::string file_of(const std::string& header, size_t data, uint64_t length = 0) {
+    if (length == 0) length = header.size();
+    std::string bytes(8, '\0');
+    std::memcpy(bytes.data(), &length, 8);
+    std::ofstream(path(), std::ios::binary) << bytes << header << std::string(data, '\0');
+    return path();
+  }
+  std::string error_of(const std::string& file) {
+    try {
+      SafetensorsFile opened(file);
+    } catch (const base::InputError& error) {
+      const std::string text = error.what();
+      return text.rfind("[" + path(), 0) == 0 ? "[F" + text.substr(path().size() + 1) : text;
+    }
+    return "accepted";
+  }
+
+  fs::path directory_;
+};
+
+TEST_F(Safetensors, WritesWhatItReads) {
+  const std::vector<float> values = {1, -2, 3.5F, 0, 1e-30F, 7};
+  const auto fill = [&](std::span<float> out) { std::copy(values.begin(), values.end(), out.begin()); };
+  write_safetensors(path(), {{"a", {2, 3}, fill}, {"b", {6}, fill}});
+  const TensorDirectory opened(directory_.string());
+  ASSERT_EQ(opened.entries().size(), 2U);
+  std::vector<float> back(6);
+  read_floats(*opened.find("b"), "test", back);
+  EXPECT_EQ(back, values);
+  read_floats_transposed(*opened.find("a"), "test", back);
+  EXPECT_EQ(back, (std::vector<float>{1, 0, -2, 1e-30F, 3.5F, 7}));
+  for (const auto& entry : fs::directory_iterator(directory_)) EXPECT_EQ(entry.path().extension(), ".safetensors");
+}
+
+TEST_F(Safetensors, WidensBfloatAndHalf) {
+  const uint16_t bits[] = {0x3F80, 0xC000, 0x0001, 0x7F80, 0x3C00, 0xC000, 0x0001, 0xFC00, 0x3555};
+  const std::string header =
+      R"({"b":{"dtype":"BF16","shape":[4],"data_offsets":[0,8]},"h":{"dtype":"F16","shape":[5],"data_offsets":[8,18]}})";
+  file_of(header, 0);
+  std::ofstream(path(), std::ios::binary | std::ios::app).write(reinterpret_cast<const char*>(bits), sizeof(bits));
+  const SafetensorsFile file(path());
+  std::vector<float> wide(4), half(5);
+  read_floats(file.entries()[0], "test", wide);
+  read_floats(file.entries()[1], "test", half);
+  EXPECT_EQ(wide, (std::vector<float>{1, -2, 0x1p-133F, INFINITY}));
+  EXPECT_EQ(half, (std::vector<float>{1, -2, 0x1p-24F, -INFINITY, 0.333251953125F}));
+}
+
+TEST_F(Safetensors, TruncatedFile) {
+  const std::string header = R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})";
+  EXPECT_EQ(error_of(file_of(header, 16)), "accepted");
+  EXPECT_EQ(error_of(file_of(header, 15)),
+            "[F] expected 16 bytes of tensor data, got 15; try downloading the file again: it is truncated");
+  fs::resize_file(path(), 30);
+  EXPECT_EQ(
+      error_of(path()),
+      "[F] expected a header of 55 bytes, got a file of 30 bytes; try downloading the file again: it is truncated");
+  fs::resize_file(path(), 5);
+  EXPECT_EQ(error_of(path()), "[F] expected a safetensors file, got 5 bytes");
+  fs::resize_file(path(), 0);
+  EXPECT_EQ(error_of(path()), "[F] expected a safetensors file, got an empty file");
+}
+
+TEST_F(Safetensors, MissingFile) {
+  EXPECT_EQ(error_of(path()), "[F] expected a safetensors file, got No such file or directory");
+  EXPECT_EQ(error_of(directory_.string()),
+            "[" + directory_.string() + "] expected a safetensors file, got no regular file");
+}
+
+TEST_F(Safetensors, AbsurdHeader) {
+  EXPECT_EQ(error_of(file_of("{}", 0, uint64_t{1} << 60)),
+            "[F] expected a header of at most 100000000 bytes, got 1152921504606846976; try another file: this is no "
+            "safetensors file");
+  EXPECT_EQ(error_of(file_of("[1,2]", 0)), "[F] expected a JSON object as header, got something else");
+  EXPECT_EQ(error_of(file_of("{\"a\":", 0)), "[F] expected a JSON object as header, got something else");
+  EXPECT_NE(error_of(file_of("{\"a\":" + std::string(200000, '[') + std::string(200000, ']') + "}", 0)), "accepted");
+}
+
+TEST_F(Safetensors, WrongEntries) {
+  const auto entry = [&](const std::string& body, size_t data) {
+    return error_of(file_of("{\"a\":{" + body + "}}", data));
+  };
+  EXPECT_EQ(entry(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0])", 0),
+            "[F a shape] expected a shape whose size fits 64 bits, got 4294967296 x 4294967296");
+  EXPECT_EQ(entry(R"("dtype":"F32","shape":[-1],"data_offsets":[0,4])", 4),
+            "[F a shape] expected a list of sizes, got [-1]");
+  EXPECT_EQ(entry(R"("dtype":"Q9","shape":[1],"data_offsets":[0,4])", 4),
+            "[F a dtype] expected F32, BF16 or F16, got \"Q9\"");
+  EXPECT_EQ(entry(R"("dtype":"F32","shape":[2],"data_offsets":[0,4])", 4),
+            "[F a data_offsets] expected 8 bytes for F32 [2], got [0,4]");
+  EXPECT_EQ(entry(R"("dtype":"F32","shape":[1],"data_offsets":[8,4])", 8),
+            "[F a data_offsets] expected 4 bytes for F32 [1], got [8,4]");
+  EXPECT_EQ(entry(R"("dtype":"F32","shape":[1])", 4).substr(0, 49),
+            "[F a] expected dtype, shape and data_offsets, got");
+}
+
+TEST_F(Safetensors, OverlapsAndGaps) {
+  const auto two = [&](const std::string& first, const std::string& second, size_t data) {
+    return error_of(file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":)" + first +
+                                R"(},"b":{"dtype":"F32","shape":[2],"data_offsets":)" + second + "}}",
+                            data));
+  };
+  EXPECT_EQ(two("[0,8]", "[8,16]", 16), "accepted");
+  EXPECT_EQ(two("[0,8]", "[4,12]", 12), "[F b] expected data at offset 8, got offset 4: tensors overlap");
+  EXPECT_EQ(two("[0,8]", "[12,20]", 20), "[F b] expected data at offset 8, got offset 12: tensors leave a gap");
+  EXPECT_EQ(two("[0,8]", "[8,16]", 20), "[F] expected 16 bytes of tensor data, got 20");
+}
+
+TEST_F(Safetensors, Shards) {
+  const auto fill = [](std::span<float> out) { out[0] = 4; };
+  write_safetensors(path("one.safetensors"), {{"a", {1}, fill}});
+  write_safetensors(path("two.safetensors"), {{"b", {1}, fill}});
+  const std::string index = path("model.safetensors.index.json");
+  write_text_atomically(index, R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
+  EXPECT_NE(TensorDirectory(directory_.string()).find("b"), nullptr);
+  write_text_atomically(index, R"({"weight_map":{"a":"one.safetensors","c":"two.safetensors"}})");
+  EXPECT_THROW(TensorDirectory(directory_.string()), base::InputError);
+  write_text_atomically(index, R"({"weight_map":{"a":"../one.safetensors"}})");
+  EXPECT_THROW(TensorDirectory(directory_.string()), base::InputError);
+}
+
+TEST_F(Safetensors, FullDiskLeavesTheOldFile) {
+  const auto fill = [](std::span<float> out) { out[0] = 4; };
+  EXPECT_THROW(write_safetensors(path("absent/model.safetensors"), {{"a", {1}, fill}}), base::RunError);
+  write_safetensors(path(), {{"a", {1}, fill}});
+  const auto broken = [](std::span<float>) { throw base::RunError("no values"); };
+  EXPECT_THROW(write_safetensors(path(), {{"a", {1}, broken}}), base::RunError);
+  EXPECT_EQ(error_of(path()), "accepted");
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_), fs::directory_iterator{}), 1);
+}
+
+}  // namespace
+}  // namespace collimate::model

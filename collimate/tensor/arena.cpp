@@ -1,0 +1,40 @@
+#include "collimate/tensor/arena.h"
+
+#include <algorithm>
+
+namespace collimate::tensor {
+namespace {
+
+constexpr int64_t kFirstChunkBytes = 1 << 18;
+constexpr int64_t kLargestStepBytes = int64_t{64} << 20;
+
+}  // namespace
+
+void* Arena::take_bytes(int64_t bytes) {
+  bytes = (bytes + 63) / 64 * 64;
+  for (;; ++at_.chunk, at_.offset = 0) {
+    if (at_.chunk == chunks_.size()) {
+      const int64_t grown =
+          chunks_.empty() ? kFirstChunkBytes : std::min(2 * chunks_.back().bytes(), kLargestStepBytes);
+      chunks_.emplace_back(std::max(bytes, grown));
+    }
+    const Buffer& chunk = chunks_[at_.chunk];
+    if (at_.offset + bytes > chunk.bytes()) continue;
+    char* piece = static_cast<char*>(chunk.data()) + at_.offset;
+    at_.offset += bytes;
+    return piece;
+  }
+}
+
+void Arena::release() {
+  chunks_.clear();
+  at_ = {};
+}
+
+int64_t Arena::bytes() const {
+  int64_t total = 0;
+  for (const Buffer& chunk : chunks_) total += chunk.bytes();
+  return total;
+}
+
+}  // namespace collimate::tensor

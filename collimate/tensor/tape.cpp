@@ -1,0 +1,51 @@
+#include "collimate/tensor/tape.h"
+
+#include <cstring>
+#include <new>
+
+#include "collimate/base/error.h"
+
+namespace collimate::tensor {
+
+void Tape::run() {
+  while (!nodes_.empty()) {
+    const std::function<void()> backward = std::move(nodes_.back());
+    nodes_.pop_back();
+    backward();
+  }
+}
+
+GradientTarget Tape::target(Slot& slot) {
+  COLLIMATE_CHECK(slot.wanted);
+  if (slot.gradient == nullptr) slot.gradient = gradients_.take(slot.count());
+  const bool accumulate = slot.written;
+  slot.written = true;
+  return {slot.gradient, accumulate};
+}
+
+float* Tape::zeroed_target(Slot& slot) {
+  const GradientTarget into = target(slot);
+  if (!into.accumulate) std::memset(into.data, 0, static_cast<size_t>(slot.count()) * sizeof(float));
+  return into.data;
+}
+
+Slot* make_slot(Arena& arena, int64_t rows, int64_t width, bool wanted) {
+  Slot* slot = new (arena.take_bytes(sizeof(Slot))) Slot;
+  slot->value = arena.take(rows * width);
+  slot->rows = rows;
+  slot->width = width;
+  slot->wanted = wanted;
+  return slot;
+}
+
+Slot* parameter_slot(Arena& arena, float* value, float* gradient, int64_t rows, int64_t width) {
+  Slot* slot = new (arena.take_bytes(sizeof(Slot))) Slot;
+  slot->value = value;
+  slot->rows = rows;
+  slot->width = width;
+  slot->wanted = slot->written = gradient != nullptr;
+  slot->gradient = gradient;
+  return slot;
+}
+
+}  // namespace collimate::tensor

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "collimate/tensor/arena.h"
+
+namespace collimate::tensor {
+
+// An activation [rows, width] and the place of its gradient. Lives in an arena; owns nothing.
+struct Slot {
+  float* value = nullptr;
+  int64_t rows = 0;
+  int64_t width = 0;
+  bool wanted = false;        // does a gradient flow into it? A frozen prefix does not want one
+  float* gradient = nullptr;  // given at its first use in backward; given in advance for a parameter
+  bool written = false;       // holds something already: the next backward adds
+  int64_t count() const { return rows * width; }
+};
+
+// Where a backward puts its contribution to a slot's gradient.
+struct GradientTarget {
+  float* data = nullptr;  // [rows, width]
+  bool accumulate = false;
+};
+
+// The backward of what ran while recording, as closures in reverse order. One segment of a model is one tape, so that
+// its gradient is complete, and may be reduced and released, before the next segment's backward starts. Not
+// thread-safe.
+class Tape {
+ public:
+  // Gradients of activations are taken from `gradients`; the caller rewinds it after run().
+  explicit Tape(Arena& gradients) : gradients_(gradients) {}
+
+  void push(std::function<void()> backward) { nodes_.push_back(std::move(backward)); }
+  // Runs every closure, last first, and forgets it.
+  void run();
+
+  // For the writer of a slot's gradient. The first writer must write every element.
+  GradientTarget target(Slot& slot);
+  // The same when the writer can only add: zeroed memory at the first use.
+  float* zeroed_target(Slot& slot);
+  // For the backward that consumes a slot; null when nothing flowed into it.
+  static const float* gradient(const Slot& slot) { return slot.written ? slot.gradient : nullptr; }
+
+ private:
+  Arena& gradients_;
+  std::vector<std::function<void()>> nodes_;
+};
+
+// A new slot with memory for its values.
+Slot* make_slot(Arena& arena, int64_t rows, int64_t width, bool wanted);
+// A parameter as a slot: what flows into it is added to `gradient`; null for a frozen one.
+Slot* parameter_slot(Arena& arena, float* value, float* gradient, int64_t rows, int64_t width);
+
+// One node that wraps a piece of ATen autograd: `function` gets a [rows, width] view per input and returns the output
+// [rows', width'] in fp32. With a null tape it runs without recording. Slow (microseconds an op): for losses and
+// experiments, not for layers.
+using AtenFunction = std::function<at::Tensor(const std::vector<at::Tensor>& inputs)>;
+Slot* aten_node(Tape* tape, Arena& arena, std::span<Slot* const> inputs, const AtenFunction& function);
+
+}  // namespace collimate::tensor
