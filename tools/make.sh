@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# The one script behind the Makefile: installs what is missing, builds what the verb needs, does it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+verb=${1:-help}
+shift || true
+
+show_help() {
+  cat <<'END'
+make quickstart            build, then train a small policy by SFT and GRPO; ends with held-out accuracy and a report
+make test                  build and run all tests; last line "N passed, N failed, N skipped"
+make check                 allowed includes, stand-alone headers, format, lint, links of the documents
+make bench                 build and run the benchmarks
+make goldens [GOLDENS=DIR] replay recorded losses of other implementations through our own recipes
+make build                 the `collimate` program only: build/release/bin/collimate
+make clean                 remove build/ (the shared virtual environment stays)
+END
+}
+
+# One compiler process needs up to 1.5 GB: as many as cores and free memory allow.
+jobs() {
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/MemAvailable/ {print int($2 / 1500000)}' /proc/meminfo)
+  [ "$memory" -ge 1 ] || memory=1
+  echo $((memory < cores ? memory : cores))
+}
+
+# build PRESET TARGET...: configures once; afterwards ninja itself notices new files and changed options.
+build() {
+  local preset=$1
+  shift
+  if [ ! -e "build/$preset/build.ninja" ] || [ CMakePresets.json -nt "build/$preset/build.ninja" ]; then
+    mkdir -p "build/$preset"
+    cmake --preset "$preset" >"build/$preset/configure.log" 2>&1 ||
+      { cat "build/$preset/configure.log" >&2; exit 1; }
+  fi
+  ninja -C "build/$preset" -j "$(jobs)" "$@" >&2
+}
+
+case $verb in
+  help) show_help ;;
+  build)
+    tools/setup.sh
+    build release collimate
+    ;;
+  quickstart)
+    tools/setup.sh
+    build release collimate
+    exec build/release/bin/collimate bench quickstart --single "$@"
+    ;;
+  test)
+    tools/setup.sh
+    build release all
+    exec .venv/bin/python tools/run_tests.py build/release "$@"
+    ;;
+  check)
+    tools/setup.sh check
+    build release help >/dev/null
+    exec .venv/bin/python tools/check.py "$@"
+    ;;
+  bench)
+    tools/setup.sh
+    build release collimate benches
+    exec bench/run.sh "$@"
+    ;;
+  goldens)
+    tools/setup.sh
+    build release collimate-goldens
+    exec build/release/bin/collimate-goldens "$@"
+    ;;
+  clean) rm -rf build ;;
+  *)
+    echo "[make.sh] expected one of quickstart test check bench goldens build clean help, got $verb" >&2
+    exit 2
+    ;;
+esac
