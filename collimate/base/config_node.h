@@ -1,0 +1,32 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace collimate::base {
+
+// One node of a configuration as it was written: text is not typed before an option asks for a type.
+struct ConfigNode {
+  enum class Kind { kNull, kScalar, kList, kMap };
+
+  Kind kind = Kind::kNull;
+  std::string text;     // of a scalar, after ${ENV} was expanded
+  bool quoted = false;  // a quoted scalar is a string, whatever it looks like
+  std::string where;    // "config.yaml:12": the line of the key that holds the node; "--set a.b" for an override
+  std::vector<std::string> keys;  // of a map, in the order written; keys[i] holds children[i]
+  std::vector<ConfigNode> children;
+
+  const ConfigNode* find(std::string_view key) const;
+  ConfigNode& child(const std::string& key);  // found or appended
+  // "a mapping", "a list", "nothing", or the scalar in quotes: what an error says it got.
+  std::string description() const;
+};
+
+// Scalars become null, bool, integer, number or string by YAML 1.2's core rules; quoted ones stay strings.
+nlohmann::json to_json(const ConfigNode& node);
+// `where` is what errors about any part of it will name.
+ConfigNode from_json(const nlohmann::json& value, const std::string& where);
+
+}  // namespace collimate::base

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+namespace collimate::base {
+
+using Clock = std::chrono::steady_clock;
+
+// Seconds since an arbitrary fixed point; for measuring, never for decisions that change results.
+double now_seconds();
+
+// The time of the last sign of life of whatever somebody waits for. Thread-safe.
+class Heartbeat {
+ public:
+  Heartbeat() { beat(); }
+  void beat() { last_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed); }
+  Clock::time_point last() const { return Clock::time_point(Clock::duration(last_.load(std::memory_order_relaxed))); }
+
+ private:
+  std::atomic<Clock::rep> last_;
+};
+
+// The moment until which a wait may last: `limit` seconds after the start, or after the last beat of a heartbeat, so
+// that progress renews it. A value: copy it freely. The heartbeat is not owned.
+class Deadline {
+ public:
+  static Deadline never() { return Deadline(); }
+  static Deadline after(double seconds) { return Deadline(seconds, nullptr); }
+  static Deadline after_last_beat(double seconds, const Heartbeat& heartbeat) { return Deadline(seconds, &heartbeat); }
+
+  void renew() { start_ = Clock::now(); }
+  bool is_never() const { return never_; }
+  Clock::time_point at() const;  // must not be never()
+  bool expired() const { return !never_ && Clock::now() >= at(); }
+  double limit_seconds() const { return limit_seconds_; }
+  // Time left as poll() wants it: -1 for never, 0 when expired, else rounded up.
+  int remaining_milliseconds() const;
+
+ private:
+  Deadline() = default;
+  Deadline(double seconds, const Heartbeat* heartbeat)
+      : never_(false), limit_seconds_(seconds), start_(Clock::now()), heartbeat_(heartbeat) {}
+
+  bool never_ = true;
+  double limit_seconds_ = 0;
+  Clock::time_point start_{};
+  const Heartbeat* heartbeat_ = nullptr;
+};
+
+// Waits until `ready()`; false when the deadline, renewed as it may be, has passed first.
+template <class Ready>
+bool wait_until(std::condition_variable& condition, std::unique_lock<std::mutex>& lock, const Deadline& deadline,
+                Ready ready) {
+  while (!ready()) {
+    if (deadline.is_never()) {
+      condition.wait(lock);
+    } else if (deadline.expired()) {
+      return false;
+    } else {
+      condition.wait_until(lock, deadline.at());
+    }
+  }
+  return true;
+}
+
+}  // namespace collimate::base

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace collimate::base {
+
+// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+size_t edit_distance(std::string_view a, std::string_view b);
+
+// The candidate nearest to `word`, or "" when none is within a third of its length (at least 2 edits).
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace collimate::base

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace collimate::base {
+
+// What one iteration reports: names in verl's style ("actor/pg_loss") in the order they were first set.
+struct MetricsRecord {
+  int64_t step = 0;
+  double time_seconds = 0;  // since the run began
+  std::vector<std::pair<std::string, double>> values;
+
+  void set(std::string_view name, double value);
+  void add(std::string_view name, double value);  // to what is there, 0 when absent
+  const double* find(std::string_view name) const;
+};
+
+// One line of metrics.jsonl: `step` and `time_seconds` first; a value that is not finite is null, and its name stands
+// in the list `nonfinite` as "name=nan", "name=inf" or "name=-inf".
+std::string to_json_line(const MetricsRecord& record);
+MetricsRecord parse_metrics_line(const std::string& line);                   // the inverse; throws InputError
+std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path);  // a torn last line is left out
+
+// Appends records to metrics.jsonl, one write each. One thread. Throws RunError naming the file when the disk fails.
+class MetricsWriter {
+ public:
+  // Opens or creates the file; what stands there after the last record with step <= `keep_through` is cut off.
+  MetricsWriter(std::filesystem::path path, int64_t keep_through);
+  ~MetricsWriter();
+  MetricsWriter(const MetricsWriter&) = delete;
+  MetricsWriter& operator=(const MetricsWriter&) = delete;
+
+  void append(const MetricsRecord& record);
+  void sync();  // returns when all records are on the disk
+
+ private:
+  std::filesystem::path path_;
+  int fd_ = -1;
+};
+
+}  // namespace collimate::base

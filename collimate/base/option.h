@@ -1,0 +1,124 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collimate/base/option_check.h"
+#include "collimate/base/section.h"
+
+namespace collimate::base {
+
+namespace detail {
+
+// The types an option may have: bool, int64_t, double, std::string, std::vector of the last three, nlohmann::json (any
+// subtree), and std::optional of the scalars (`null` is no value). `read_value` throws InputError naming `path`, the
+// type expected and what came; for a list option a scalar is the list of it.
+template <class T>
+struct ConfigValue {
+  static std::string type_name();
+  static T read_value(const ConfigNode& node, const std::string& path);
+  static ConfigNode to_value(const T& value);
+};
+
+std::string value_as_yaml(const ConfigNode& value);
+[[noreturn]] void check_failed_for(const std::string& where, const std::string& path, const std::string& expected,
+                                   const ConfigNode& got, const std::vector<std::string>& choices);
+
+}  // namespace detail
+
+// One option: key, default, unit ("" for none), help and checks declared once; YAML reading, --set, help, the reference
+// page and the resolved configuration follow from it. Reads as `const T&`; assignment from code is checked by
+// Section::check_section only.
+template <class T>
+class Option : public ConfigItem {
+ public:
+  template <class... Traits>
+  Option(Section* parent, std::string name, std::type_identity_t<T> default_value, std::string unit, std::string help,
+         Traits&&... traits)
+      : ConfigItem(std::move(name), std::move(help)), value_(default_value) {
+    auto spec = std::make_shared<Spec>(Spec{std::move(default_value), std::move(unit), {}, true});
+    (add_trait(*spec, std::forward<Traits>(traits)), ...);
+    spec_ = std::move(spec);
+    parent->add_item(this);
+  }
+  Option(const Option&) = default;
+  Option& operator=(const Option&) = default;
+  Option& operator=(std::type_identity_t<T> value) {
+    value_ = std::move(value);
+    return *this;
+  }
+
+  operator const T&() const { return value_; }
+  const T& get() const { return value_; }
+  const T& operator*() const { return value_; }
+  const T* operator->() const { return &value_; }
+  auto begin() const requires requires(const T& t) { t.begin(); }
+  { return value_.begin(); }
+  auto end() const requires requires(const T& t) { t.end(); }
+  { return value_.end(); }
+
+  // "config.yaml:12" where the user set it, empty while it is the default.
+  const std::string& where() const { return where_; }
+
+  template <class U>
+  requires(!std::derived_from<U, ConfigItem>) friend bool operator==(const Option& option, const U& other) {
+    return option.value_ == other;
+  }
+
+  void item_read(const ConfigNode& node, const std::string& path) override {
+    value_ = detail::ConfigValue<T>::read_value(node, path);
+    where_ = node.where;
+    item_check(path);
+  }
+  void item_check(const std::string& path) const override {
+    for (const auto& check : spec_->checks) {
+      if (!check.holds(value_)) {
+        detail::check_failed_for(where_, path, check.text, detail::ConfigValue<T>::to_value(value_), check.choices);
+      }
+    }
+  }
+  ConfigNode item_value(bool) const override { return detail::ConfigValue<T>::to_value(value_); }
+  bool item_hashed() const override { return spec_->hashed; }
+  void item_describe(const std::string& path, std::vector<OptionInfo>& out) const override {
+    std::string limits;
+    for (const auto& check : spec_->checks) limits += (limits.empty() ? "" : ", ") + check.text;
+    out.push_back({path, detail::ConfigValue<T>::type_name(),
+                   detail::value_as_yaml(detail::ConfigValue<T>::to_value(spec_->default_value)), spec_->unit,
+                   item_help(), limits});
+  }
+
+ private:
+  struct Spec {
+    T default_value;
+    std::string unit;
+    std::vector<Check<T>> checks;
+    bool hashed;
+  };
+
+  static void add_trait(Spec& spec, outside_hash) { spec.hashed = false; }
+  template <class C>
+  requires std::convertible_to<C, Check<T>>
+  static void add_trait(Spec& spec, const C& check) { spec.checks.push_back(check); }
+
+  T value_;
+  std::shared_ptr<const Spec> spec_;
+  std::string where_;
+};
+
+}  // namespace collimate::base
+
+// An option prints as its value.
+template <class T>
+struct fmt::formatter<collimate::base::Option<T>> : fmt::formatter<T> {
+  template <class FormatContext>
+  auto format(const collimate::base::Option<T>& option, FormatContext& context) const {
+    return fmt::formatter<T>::format(option.get(), context);
+  }
+};

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collimate/base/config_node.h"
+
+namespace collimate::base {
+
+class Section;
+
+// What help and the reference page say of one option or section.
+struct OptionInfo {
+  std::string path;           // "rollout.samples_per_prompt"
+  std::string type;           // "section" for a section
+  std::string default_value;  // as YAML
+  std::string unit;
+  std::string help;
+  std::string limits;  // texts of its checks, joined
+};
+
+// A member of a Section: an option, a nested section, or a map or list of sections. The names begin with `item_` so
+// that an option may be called `name` or `value`.
+class ConfigItem {
+ public:
+  ConfigItem(std::string name, std::string help) : name_(std::move(name)), help_(std::move(help)) {}
+  virtual ~ConfigItem() = default;
+
+  const std::string& item_name() const { return name_; }
+  const std::string& item_help() const { return help_; }
+
+  virtual void item_read(const ConfigNode& node, const std::string& path) = 0;
+  virtual void item_check(const std::string& path) const = 0;
+  virtual ConfigNode item_value(bool hashed_only) const = 0;
+  virtual bool item_hashed() const { return true; }
+  virtual void item_describe(const std::string& path, std::vector<OptionInfo>& out) const = 0;
+
+ protected:
+  ConfigItem(const ConfigItem&) = default;
+  ConfigItem& operator=(const ConfigItem&) { return *this; }  // values are assigned, names stay
+
+ private:
+  std::string name_;
+  std::string help_;
+};
+
+// A struct whose members are options, in declaration order. Copyable: members are found by their offset.
+//   struct RolloutOptions : base::Section {
+//     base::Option<int64_t> samples_per_prompt{this, "samples_per_prompt", 8, "samples", "completions per prompt",
+//                                              base::at_least(1)};
+//   };
+//   struct RunOptions : base::Section { base::Nested<RolloutOptions> rollout{this, "rollout", "how completions are
+//   made"}; };
+class Section {
+ public:
+  Section() = default;
+  virtual ~Section() = default;
+
+  void add_item(ConfigItem* item);  // called by the members' constructors
+  std::vector<const ConfigItem*> section_items() const;
+
+  // Reads a map; keys not named keep their value. `path` is "" for the root. Throws InputError.
+  void read_section(const ConfigNode& node, const std::string& path);
+  // Runs all checks, for values that were assigned from code. Throws InputError naming the option.
+  void check_section(const std::string& path = "") const;
+  ConfigNode section_value(bool hashed_only = false) const;
+  void describe_section(const std::string& path, std::vector<OptionInfo>& out) const;
+
+ protected:
+  Section(const Section&) = default;
+  Section& operator=(const Section&) { return *this; }
+
+ private:
+  std::vector<std::ptrdiff_t> offsets_;  // of the ConfigItems, from this object
+};
+
+std::string join_path(const std::string& path, const std::string& name);
+// "section train", or "the configuration" for the root.
+std::string section_title(const std::string& path);
+
+// A section inside a section; used as the section itself: `options.rollout.samples_per_prompt`.
+template <class S>
+class Nested : public S, public ConfigItem {
+ public:
+  Nested(Section* parent, std::string name, std::string help) : ConfigItem(std::move(name), std::move(help)) {
+    parent->add_item(this);
+  }
+  Nested(const Nested&) = default;
+  Nested& operator=(const Nested&) = default;
+  Nested& operator=(const S& other) {
+    S::operator=(other);
+    return *this;
+  }
+
+  void item_read(const ConfigNode& node, const std::string& path) override { this->read_section(node, path); }
+  void item_check(const std::string& path) const override { this->check_section(path); }
+  ConfigNode item_value(bool hashed_only) const override { return this->section_value(hashed_only); }
+  void item_describe(const std::string& path, std::vector<OptionInfo>& out) const override {
+    out.push_back({path, "section", "", "", item_help(), ""});
+    this->describe_section(path, out);
+  }
+};
+
+}  // namespace collimate::base

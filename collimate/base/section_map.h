@@ -1,0 +1,116 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collimate/base/section.h"
+
+namespace collimate::base {
+
+// Sections of one kind under names that the user chooses: `models: {policy: {path: ...}, reference: {...}}`. Keeps the
+// order in which they were written. A name read again changes the section it names.
+template <class S>
+class SectionMap : public ConfigItem {
+ public:
+  SectionMap(Section* parent, std::string name, std::string help) : ConfigItem(std::move(name), std::move(help)) {
+    parent->add_item(this);
+  }
+  SectionMap(const SectionMap&) = default;
+  SectionMap& operator=(const SectionMap&) = default;
+
+  auto begin() const { return entries_.begin(); }
+  auto end() const { return entries_.end(); }
+  size_t size() const { return entries_.size(); }
+  bool empty() const { return entries_.empty(); }
+  // Null when absent.
+  const S* find(const std::string& name) const {
+    for (const auto& entry : entries_) {
+      if (entry.first == name) return &entry.second;
+    }
+    return nullptr;
+  }
+  // Added with its defaults when absent.
+  S& operator[](const std::string& name) {
+    for (auto& entry : entries_) {
+      if (entry.first == name) return entry.second;
+    }
+    return entries_.emplace_back(name, S()).second;
+  }
+
+  void item_read(const ConfigNode& node, const std::string& path) override;
+  void item_check(const std::string& path) const override {
+    for (const auto& entry : entries_) entry.second.check_section(join_path(path, entry.first));
+  }
+  ConfigNode item_value(bool hashed_only) const override {
+    ConfigNode out{ConfigNode::Kind::kMap};
+    for (const auto& entry : entries_) out.child(entry.first) = entry.second.section_value(hashed_only);
+    return out;
+  }
+  void item_describe(const std::string& path, std::vector<OptionInfo>& out) const override {
+    out.push_back({path, "map of sections", "", "", item_help(), ""});
+    S().describe_section(join_path(path, "<name>"), out);
+  }
+
+ private:
+  std::vector<std::pair<std::string, S>> entries_;
+};
+
+// Sections of one kind in a list; one mapping where a list is meant is that list. Reading replaces the list.
+template <class S>
+class SectionList : public ConfigItem {
+ public:
+  SectionList(Section* parent, std::string name, std::string help) : ConfigItem(std::move(name), std::move(help)) {
+    parent->add_item(this);
+  }
+  SectionList(const SectionList&) = default;
+  SectionList& operator=(const SectionList&) = default;
+
+  auto begin() const { return entries_.begin(); }
+  auto end() const { return entries_.end(); }
+  size_t size() const { return entries_.size(); }
+  bool empty() const { return entries_.empty(); }
+  const S& operator[](size_t i) const { return entries_[i]; }
+  S& append() { return entries_.emplace_back(); }
+
+  void item_read(const ConfigNode& node, const std::string& path) override;
+  void item_check(const std::string& path) const override {
+    for (size_t i = 0; i < size(); ++i) entries_[i].check_section(join_path(path, std::to_string(i)));
+  }
+  ConfigNode item_value(bool hashed_only) const override {
+    ConfigNode out{ConfigNode::Kind::kList};
+    for (const auto& entry : entries_) out.children.push_back(entry.section_value(hashed_only));
+    return out;
+  }
+  void item_describe(const std::string& path, std::vector<OptionInfo>& out) const override {
+    out.push_back({path, "list of sections", "", "", item_help(), ""});
+    S().describe_section(join_path(path, "<i>"), out);
+  }
+
+ private:
+  std::vector<S> entries_;
+};
+
+// Throws InputError unless `node` is a map or nothing.
+void expect_map(const ConfigNode& node, const std::string& path);
+// The entries of a list, or `node` itself as the only one; empty for nothing.
+std::vector<const ConfigNode*> list_entries(const ConfigNode& node);
+
+template <class S>
+void SectionMap<S>::item_read(const ConfigNode& node, const std::string& path) {
+  expect_map(node, path);
+  for (size_t i = 0; i < node.keys.size(); ++i) {
+    (*this)[node.keys[i]].read_section(node.children[i], join_path(path, node.keys[i]));
+  }
+}
+
+template <class S>
+void SectionList<S>::item_read(const ConfigNode& node, const std::string& path) {
+  entries_.clear();
+  for (const ConfigNode* entry : list_entries(node)) {
+    append().read_section(*entry, join_path(path, std::to_string(size() - 1)));
+  }
+}
+
+}  // namespace collimate::base

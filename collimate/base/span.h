@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collimate/base/deadline.h"
+#include "collimate/base/metrics.h"
+#include "collimate/base/stop.h"
+
+namespace collimate::base {
+
+// One named stretch of time on one thread of one worker. Times are nanoseconds since the recorder was made.
+struct Span {
+  std::string name;
+  int worker = 0;
+  int thread = 0;
+  int64_t iteration = 0;
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+};
+
+// Collects spans. Thread-safe; a span costs a lock and a push (well under 1 us). Past `capacity` spans are counted
+// only.
+class SpanRecorder {
+ public:
+  explicit SpanRecorder(size_t capacity = 1 << 20) : capacity_(capacity) {}
+
+  int64_t now_ns() const;
+  void record(std::string_view name, int worker, int64_t iteration, int64_t begin_ns, int64_t end_ns);
+  void name_worker(int worker, std::string name);
+  std::vector<Span> spans() const;
+  size_t dropped() const;
+  // Chrome's trace format (chrome://tracing, ui.perfetto.dev): a process per worker, a row per thread, times in us.
+  std::string chrome_trace() const;
+  // Writes chrome_trace() to a temporary beside `path`, then renames. Throws RunError.
+  void write_chrome_trace(const std::filesystem::path& path) const;
+
+ private:
+  const size_t capacity_;
+  const Clock::time_point start_ = Clock::now();
+  mutable std::mutex mutex_;
+  std::vector<Span> spans_;
+  std::vector<std::pair<int, std::string>> worker_names_;
+  size_t dropped_ = 0;
+};
+
+// Where the phases of an iteration report to; any pointer may be null. Nothing is owned.
+struct PhaseScope {
+  SpanRecorder* spans = nullptr;
+  MetricsRecord* metrics = nullptr;  // gets "timing_s/<name>", summed over the iteration
+  const StopFlag* stop = nullptr;
+  int worker = 0;
+  int64_t iteration = 0;
+};
+
+// One phase: named, timed and traced from construction to destruction. The constructor throws StoppedError when a stop
+// was requested, so a phase is a place where a run may end.
+class Phase {
+ public:
+  Phase(PhaseScope scope, std::string_view name);
+  ~Phase();
+  Phase(const Phase&) = delete;
+  Phase& operator=(const Phase&) = delete;
+
+  double elapsed_seconds() const;
+
+ private:
+  PhaseScope scope_;
+  std::string name_;
+  double begin_seconds_;
+  int64_t begin_ns_;
+};
+
+}  // namespace collimate::base

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <atomic>
+
+namespace collimate::base {
+
+// Asks a run to stop at the next place where it can save its state. Thread-safe; `request` may be called by a signal
+// handler.
+class StopFlag {
+ public:
+  // `signal` is the signal's number, 0 when code asked.
+  void request(int signal = 0) noexcept { state_.store(signal + 1, std::memory_order_release); }
+  bool requested() const noexcept { return state_.load(std::memory_order_acquire) != 0; }
+  int signal() const noexcept { return state_.load(std::memory_order_acquire) - 1; }
+  // Throws StoppedError naming the place and the signal.
+  void throw_if_requested(const char* place) const;
+
+ private:
+  std::atomic<int> state_{0};
+};
+
+}  // namespace collimate::base

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collimate/host/file_io.h"
+
+namespace collimate::host {
+
+// A buffered file that is written front to back. One thread. Errors of the disk are RunErrors naming the file.
+class OutputFile {
+ public:
+  // Creates or truncates. Throws RunError.
+  explicit OutputFile(std::filesystem::path path);
+  void write(std::span<const std::byte> data);
+  void write(std::string_view text);
+  // Flushes, fsyncs and closes; without it what was written may be lost.
+  void close();
+  int64_t size_bytes() const { return size_bytes_; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  void flush();
+
+  std::filesystem::path path_;
+  FileDescriptor fd_;
+  std::vector<std::byte> buffer_;
+  int64_t size_bytes_ = 0;
+};
+
+// Replaces a file as a whole: written beside it, fsynced, renamed over it, its directory fsynced. Without `commit`, or
+// when anything fails, the previous file stays as it was and the temporary is removed.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::span<const std::byte> data) { file_.write(data); }
+  void write(std::string_view text) { file_.write(text); }
+  int64_t size_bytes() const { return file_.size_bytes(); }
+  void commit();
+
+ private:
+  std::filesystem::path path_;
+  OutputFile file_;
+  bool committed_ = false;
+};
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+// A directory that is complete or absent: filled under `building()` ("<path>.partial"), then every file is fsynced and
+// the directory renamed to its name. A directory of that name is replaced. Without `commit` the partial one is removed.
+// A partial one left by a crash is removed by the constructor.
+class AtomicDirectory {
+ public:
+  explicit AtomicDirectory(std::filesystem::path path);
+  ~AtomicDirectory();
+  AtomicDirectory(const AtomicDirectory&) = delete;
+  AtomicDirectory& operator=(const AtomicDirectory&) = delete;
+
+  const std::filesystem::path& building() const { return building_; }
+  // Fault points "directory.before_rename" and "directory.after_rename".
+  void commit();
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path building_;
+  bool committed_ = false;
+};
+
+}  // namespace collimate::host

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collimate/base/deadline.h"
+#include "collimate/host/file_io.h"
+
+namespace collimate::host {
+
+enum class ChildStream { kInherit, kPipe, kNull };
+
+struct ChildOptions {
+  std::vector<std::string> command;                              // command[0] is looked up in PATH
+  std::vector<std::pair<std::string, std::string>> environment;  // set in addition to ours
+  std::vector<std::pair<int, int>> descriptors;                  // {ours, its number in the child (>= 3)}
+  std::string working_directory;                                 // ours when empty
+  ChildStream input = ChildStream::kPipe;
+  ChildStream output = ChildStream::kPipe;
+  ChildStream errors = ChildStream::kInherit;
+};
+
+// How a process ended: its exit code, or the signal that killed it.
+struct ExitStatus {
+  int code = 0;
+  int signal = 0;
+  bool ok() const { return code == 0 && signal == 0; }
+  std::string description() const;  // "exit code 3", "signal 9 (Killed)"
+};
+
+// A child in its own process group, killed with that group when the object is destroyed and when our process dies,
+// however it dies. Always reaped. One thread at a time.
+class ChildProcess {
+ public:
+  // Throws InputError when the command cannot be started.
+  explicit ChildProcess(const ChildOptions& options);
+  ~ChildProcess();
+  ChildProcess(ChildProcess&&) noexcept;
+  ChildProcess& operator=(ChildProcess&&) noexcept;
+
+  pid_t pid() const { return pid_; }
+  // Our ends of the pipes; -1 without one. Blocking.
+  int input() const { return input_.get(); }
+  int output() const { return output_.get(); }
+  int errors() const { return errors_.get(); }
+  void close_input() { input_.reset(); }
+  // Gives the pipes away, e.g. to a FrameSocket: {read from, write to}.
+  std::pair<FileDescriptor, FileDescriptor> release_pipes();
+
+  // Nothing while it runs.
+  std::optional<ExitStatus> poll();
+  // Nothing when the deadline passes first.
+  std::optional<ExitStatus> wait(const base::Deadline& deadline);
+  void signal(int number);  // to its process group
+  ExitStatus kill();        // SIGKILL to the group, then reaps
+
+ private:
+  pid_t pid_ = -1;
+  std::optional<ExitStatus> status_;
+  FileDescriptor input_;
+  FileDescriptor output_;
+  FileDescriptor errors_;
+  FileDescriptor process_;  // pidfd
+};
+
+struct CommandResult {
+  ExitStatus status;
+  std::string output;
+  std::string errors;
+  bool timed_out = false;  // then it was killed, and the rest is what came until then
+  bool truncated = false;  // output or errors were cut to the limit
+};
+
+// Runs a command to its end, feeding `input` and collecting both outputs (at most `max_output_bytes` each).
+CommandResult run_command(ChildOptions options, const std::string& input, const base::Deadline& deadline,
+                          size_t max_output_bytes = 1 << 20);
+
+}  // namespace collimate::host

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collimate/base/deadline.h"
+#include "collimate/host/file_io.h"
+
+namespace collimate::host {
+
+// A message: a small JSON header and raw buffers.
+struct Frame {
+  nlohmann::json header;
+  std::vector<std::vector<std::byte>> buffers;
+};
+
+struct FrameLimits {
+  uint64_t header_bytes = 64ULL << 20;
+  uint64_t buffers = 1ULL << 16;
+  uint64_t total_bytes = 16ULL << 30;
+};
+
+// Frames over a Unix or TCP socket or a pair of pipes. One thread sends and one receives at a time. A peer that closed,
+// a deadline that passed, a malformed or too long frame: RunError naming the peer; after it the connection is unusable.
+// On the wire (little endian): u32 magic, u32 count of buffers, u64 header bytes, u64 bytes of each buffer, then all
+// bytes.
+class FrameSocket {
+ public:
+  FrameSocket(FileDescriptor socket, std::string peer, FrameLimits limits = {});
+  FrameSocket(FileDescriptor read_from, FileDescriptor write_to, std::string peer, FrameLimits limits = {});
+  // Two connected ends in this process; give one to a child.
+  static std::pair<FileDescriptor, FileDescriptor> make_pair();
+
+  void send(const nlohmann::json& header, std::span<const std::span<const std::byte>> buffers,
+            const base::Deadline& deadline);
+  void send(const nlohmann::json& header, const base::Deadline& deadline) { send(header, {}, deadline); }
+  // Nothing when the peer closed between two frames. The bytes of a frame renew the deadline as they arrive.
+  std::optional<Frame> receive(const base::Deadline& deadline);
+  // The same where an end is an error.
+  Frame expect_frame(const base::Deadline& deadline);
+  // True when a frame or the end has begun to arrive.
+  bool readable(const base::Deadline& deadline) const;
+  // Descriptor to poll for reading.
+  int descriptor() const { return input_.get(); }
+  const std::string& peer() const { return peer_; }
+  void close();
+
+ private:
+  int output() const { return output_.valid() ? output_.get() : input_.get(); }
+  size_t read_some(std::span<std::byte> out, base::Deadline& deadline, bool end_allowed);
+  void read_all(std::span<std::byte> out, base::Deadline& deadline);
+
+  FileDescriptor input_;
+  FileDescriptor output_;  // invalid: the same as input_
+  std::string peer_;
+  FrameLimits limits_;
+};
+
+// Accepts connections at "unix:/path" or "tcp:127.0.0.1:port" (port 0: any). A Unix socket's file is removed at the
+// end.
+class FrameListener {
+ public:
+  // Throws InputError for an address that cannot be used.
+  explicit FrameListener(const std::string& address);
+  ~FrameListener();
+  FrameListener(const FrameListener&) = delete;
+  FrameListener& operator=(const FrameListener&) = delete;
+
+  const std::string& address() const { return address_; }  // with the real port
+  // Throws RunError when the deadline passes first.
+  FrameSocket accept(const base::Deadline& deadline, std::string peer, FrameLimits limits = {});
+
+ private:
+  std::string address_;
+  FileDescriptor socket_;
+};
+
+// Connects, trying again until the deadline while nobody listens. Throws RunError naming address and peer.
+FrameSocket connect_frames(const std::string& address, const base::Deadline& deadline, std::string peer,
+                           FrameLimits limits = {});
+
+}  // namespace collimate::host

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collimate/host/file_io.h"
+
+namespace collimate::host {
+
+// What a journal entry is about.
+struct JournalKey {
+  int64_t iteration = 0;
+  std::string node;
+  uint64_t uid = 0;
+  auto operator<=>(const JournalKey&) const = default;
+};
+
+struct JournalEntry {
+  JournalKey key;
+  std::string payload;  // JSON text or raw bytes, as the writer of that node chose
+};
+
+// Results that the deterministic core did not compute, appended before they are used. One thread (the driver's).
+// File: 8 bytes magic and version, then records {u32 length, u32 CRC-32C of the body, body}, little endian. Entries
+// reach the disk at `commit`, many at once. A torn tail is cut off on opening; a bad record before the tail is an
+// InputError.
+class Journal {
+ public:
+  // Opens or creates. Throws InputError for a file that is no journal, RunError for the disk.
+  explicit Journal(std::filesystem::path path);
+
+  void append(JournalKey key, std::string payload);
+  // One write and one fdatasync for all entries appended since the last one. Throws RunError; then they are not in the
+  // file.
+  void commit();
+  // Removes the entries of iterations > `last_iteration`, from memory and file.
+  void cut_back(int64_t last_iteration);
+
+  // The payload of the first entry with that key, committed or not; null when absent.
+  const std::string* find(const JournalKey& key) const;
+  // All committed and pending entries in the order of appending (order of arrival is data).
+  const std::vector<JournalEntry>& entries() const { return entries_; }
+  int64_t cut_bytes() const { return cut_bytes_; }  // length of the torn tail found on opening
+
+ private:
+  void rebuild_index();
+
+  std::filesystem::path path_;
+  FileDescriptor fd_;
+  std::vector<JournalEntry> entries_;
+  std::vector<int64_t> ends_;           // file offset after each committed entry
+  std::map<JournalKey, size_t> index_;  // first entry of a key
+  std::string pending_;                 // encoded records not yet in the file
+  int64_t cut_bytes_ = 0;
+};
+
+// Reads a journal without changing it, e.g. for --replay. Throws InputError when there is none.
+std::vector<JournalEntry> read_journal(const std::filesystem::path& path);
+
+}  // namespace collimate::host

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+namespace collimate::host {
+
+// A whole file mapped read-only; the bytes live as long as the object. Movable. Reading past a file that another
+// process truncates meanwhile is fatal, as with any mapping.
+class MappedFile {
+ public:
+  // Throws InputError when the file cannot be opened or is not a regular file. An empty file has an empty span.
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  size_t size() const { return bytes_.size(); }
+  // Starts reading the whole file ahead; a hint.
+  void will_need() const;
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace collimate::host
