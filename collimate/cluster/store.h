@@ -1,0 +1,36 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace collimate::cluster {
+
+// Where workers of one run find each other: names to small texts. Thread-safe.
+class Store {
+ public:
+  virtual ~Store() = default;
+  virtual void set(const std::string& key, const std::string& value) = 0;
+  // Waits until somebody has set it. RunError after `seconds`, naming the key and who waits.
+  virtual std::string get(const std::string& key, double seconds) = 0;
+  // Adds to a counter that starts at 0; returns the new value.
+  virtual int64_t add(const std::string& key, int64_t amount) = 0;
+};
+
+// In this process.
+class MemoryStore : public Store {
+ public:
+  void set(const std::string& key, const std::string& value) override;
+  std::string get(const std::string& key, double seconds) override;
+  int64_t add(const std::string& key, int64_t amount) override;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::string> values_;
+  std::map<std::string, int64_t> counters_;
+};
+
+}  // namespace collimate::cluster

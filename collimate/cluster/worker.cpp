@@ -1,0 +1,84 @@
+#include "collimate/cluster/worker.h"
+
+#include <exception>
+
+#include "collimate/base/error.h"
+
+namespace collimate::cluster {
+namespace {
+
+// How long an idle worker sleeps before it looks around again; a push, a poke and space in the outbox wake it at once.
+constexpr double kIdleSeconds = 1.0;
+
+}  // namespace
+
+nlohmann::json WorkerSpec::to_json() const {
+  return {{"config", config},   {"graph", graph}, {"placement", placement},
+          {"options", options}, {"rank", rank},   {"incarnation", incarnation}};
+}
+
+WorkerSpec WorkerSpec::from_json(const nlohmann::json& json) {
+  WorkerSpec spec;
+  spec.config = json.at("config").get<std::string>();
+  spec.graph = json.at("graph").get<std::string>();
+  spec.placement = json.at("placement").get<std::string>();
+  spec.options = json.at("options").get<std::string>();
+  spec.rank = json.at("rank").get<int>();
+  spec.incarnation = json.at("incarnation").get<uint64_t>();
+  return spec;
+}
+
+Worker::Worker(WorkerSpec spec, const HandlerFactory& make, Mailbox& inbox, Mailbox& outbox)
+    : spec_(std::move(spec)), make_(make), inbox_(inbox), outbox_(outbox) {}
+
+Worker::~Worker() = default;
+
+void Worker::run() {
+  try {
+    handler_ = make_(spec_);
+    loop();
+  } catch (const std::exception& error) {
+    died(error.what());
+  } catch (...) {
+    died("an exception that is not a std::exception");
+  }
+  while (!flush() && !outbox_.closed()) inbox_.pop(kIdleSeconds / 100);
+  handler_.reset();
+}
+
+void Worker::loop() {
+  while (!stopped_) {
+    bool sent = flush();
+    bool busy = sent && handler_->step(*this);
+    std::optional<Message> message = busy ? inbox_.try_pop() : inbox_.pop(kIdleSeconds);
+    if (!message) {
+      if (inbox_.closed()) stopped_ = true;
+      continue;
+    }
+    if (message->type() == "stop") {
+      stopped_ = true;
+    } else if (message->incarnation == spec_.incarnation) {
+      handler_->handle(std::move(*message), *this);
+    }
+  }
+}
+
+void Worker::send(Message message) {
+  message.sender = spec_.rank;
+  message.incarnation = spec_.incarnation;
+  unsent_.push_back(std::move(message));
+  flush();
+}
+
+bool Worker::flush() {
+  while (!unsent_.empty() && outbox_.try_push(unsent_.front())) unsent_.pop_front();
+  return unsent_.empty();
+}
+
+void Worker::died(const std::string& cause) {
+  Message message;
+  message.header = {{"type", "died"}, {"cause", cause}};
+  send(std::move(message));
+}
+
+}  // namespace collimate::cluster

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "collimate/cluster/mailbox.h"
+#include "collimate/cluster/message.h"
+
+namespace collimate::cluster {
+
+// All that a worker is built from; functions are names in its program's registry. Hence a thread, a process and an
+// actor of another engine are the same worker.
+struct WorkerSpec {
+  std::string config;     // resolved config, JSON text
+  std::string graph;      // Graph's text form
+  std::string placement;  // Placement's text form
+  std::string options;    // run options the worker needs (seed, deadlines, threads), JSON text
+  int rank = 0;           // index of the device
+  uint64_t incarnation = 0;
+
+  nlohmann::json to_json() const;
+  static WorkerSpec from_json(const nlohmann::json& json);
+};
+
+// Where a handler puts its replies. Never blocks; order is kept.
+class Outbox {
+ public:
+  virtual ~Outbox() = default;
+  virtual void send(Message message) = 0;
+};
+
+// What a worker runs: the part that knows modules. Used by the worker's thread alone.
+class Handler {
+ public:
+  virtual ~Handler() = default;
+  // One message, to its end. An exception that leaves it stops the worker, which reports it as its own failure.
+  virtual void handle(Message message, Outbox& out) = 0;
+  // One bounded step of the open streams. False when there is nothing to do before the next message.
+  virtual bool step(Outbox& out) = 0;
+};
+using HandlerFactory = std::function<std::unique_ptr<Handler>(const WorkerSpec&)>;
+
+// The loop of one device. Consumes `inbox`, in order; produces into `outbox`; waits for a message only when no stream
+// has work; woken by a push, by `poke` and by space in the outbox. Replies that find the outbox full wait in a queue of
+// the worker's own, and while that is not empty no stream steps, so that memory is bounded by what was dispatched. Ends
+// at a message of type "stop", when the inbox is closed, or when the handler throws (a message of type "died" says
+// why).
+class Worker : private Outbox {
+ public:
+  Worker(WorkerSpec spec, const HandlerFactory& make, Mailbox& inbox, Mailbox& outbox);
+  ~Worker() override;
+  // Blocks until the worker ends. Throws nothing.
+  void run();
+
+ private:
+  void send(Message message) override;
+  void loop();
+  bool flush();  // true when nothing is left to send
+  void died(const std::string& cause);
+
+  WorkerSpec spec_;
+  const HandlerFactory& make_;
+  Mailbox& inbox_;
+  Mailbox& outbox_;
+  std::unique_ptr<Handler> handler_;
+  std::deque<Message> unsent_;
+  bool stopped_ = false;
+};
+
+// The driver's end of one worker, whatever runs it.
+class WorkerLink {
+ public:
+  virtual ~WorkerLink() = default;
+  virtual int rank() const = 0;
+  virtual uint64_t incarnation() const = 0;
+  // What the driver sends; the worker's replies arrive in the driver's mailbox.
+  virtual Mailbox& inbox() = 0;
+  // Ends it: closes the inbox and waits at most `seconds`, then kills where that is possible. Safe to call twice.
+  virtual void stop(double seconds) = 0;
+  // "thread of this process", "process 4711": for messages.
+  virtual std::string describe() const = 0;
+};
+
+}  // namespace collimate::cluster

@@ -1,0 +1,123 @@
+#include "collimate/comm/mesh.h"
+
+#include <algorithm>
+#include <set>
+
+#include "collimate/base/error.h"
+
+namespace collimate::comm {
+namespace {
+
+int product(const std::vector<Axis>& axes) {
+  int total = 1;
+  for (const Axis& axis : axes) total *= axis.size;
+  return total;
+}
+
+std::string describe(const std::vector<Axis>& axes) {
+  std::string text = "{";
+  for (const Axis& axis : axes) text += fmt::format("{}{}: {}", text.size() > 1 ? ", " : "", axis.name, axis.size);
+  return text + "}";
+}
+
+std::vector<int> first_ranks(int count) {
+  std::vector<int> ranks(static_cast<size_t>(std::max(count, 0)));
+  for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int>(i);
+  return ranks;
+}
+
+}  // namespace
+
+Mesh::Mesh() : ranks_{0} {}
+
+Mesh::Mesh(std::vector<Axis> axes) : Mesh(axes, first_ranks(product(axes))) {}
+
+Mesh::Mesh(std::vector<Axis> axes, std::vector<int> ranks) : axes_(std::move(axes)), ranks_(std::move(ranks)) {
+  std::set<std::string> names;
+  for (const Axis& axis : axes_) {
+    if (axis.size < 1) throw base::InputError(base::expectation("mesh", axis.name + " of at least 1", describe(axes_)));
+    if (!names.insert(axis.name).second)
+      throw base::InputError(base::expectation("mesh", "different axis names", describe(axes_)));
+  }
+  if (product(axes_) != size())
+    throw base::InputError(base::expectation("mesh", fmt::format("{} ranks for {}", product(axes_), describe(axes_)),
+                                             std::to_string(size())));
+}
+
+int Mesh::find(const std::string& axis) const {
+  for (size_t i = 0; i < axes_.size(); ++i)
+    if (axes_[i].name == axis) return static_cast<int>(i);
+  return -1;
+}
+
+int Mesh::size(const std::string& axis) const {
+  int index = find(axis);
+  return index < 0 ? 1 : axes_[static_cast<size_t>(index)].size;
+}
+
+int Mesh::stride(size_t axis) const {
+  int stride = 1;
+  for (size_t i = axis + 1; i < axes_.size(); ++i) stride *= axes_[i].size;
+  return stride;
+}
+
+size_t Mesh::place(int rank) const {
+  auto found = std::find(ranks_.begin(), ranks_.end(), rank);
+  if (found == ranks_.end())
+    throw base::InputError(base::expectation("mesh", "a rank of " + describe(axes_), std::to_string(rank)));
+  return static_cast<size_t>(found - ranks_.begin());
+}
+
+int Mesh::coordinate(int rank, const std::string& axis) const {
+  size_t at = place(rank);
+  int index = find(axis);
+  if (index < 0) return 0;
+  auto i = static_cast<size_t>(index);
+  return static_cast<int>(at) / stride(i) % axes_[i].size;
+}
+
+std::vector<int> Mesh::line(int rank, const std::string& axis) const {
+  size_t at = place(rank);
+  int index = find(axis);
+  if (index < 0) return {rank};
+  auto i = static_cast<size_t>(index);
+  size_t step = static_cast<size_t>(stride(i));
+  size_t first = at - static_cast<size_t>(coordinate(rank, axis)) * step;
+  std::vector<int> line;
+  for (int k = 0; k < axes_[i].size; ++k) line.push_back(ranks_[first + static_cast<size_t>(k) * step]);
+  return line;
+}
+
+Mesh Mesh::view(std::vector<Axis> axes) const { return Mesh(std::move(axes), ranks_); }
+
+Mesh Mesh::split(const std::string& axis, const std::vector<Axis>& parts) const {
+  int index = find(axis);
+  if (index < 0 || product(parts) != size(axis))
+    throw base::InputError(
+        base::expectation("mesh", fmt::format("parts of {}: {}", axis, size(axis)), describe(parts)));
+  std::vector<Axis> axes = axes_;
+  auto at = axes.erase(axes.begin() + index);
+  axes.insert(at, parts.begin(), parts.end());
+  return Mesh(std::move(axes), ranks_);
+}
+
+Mesh Mesh::flatten(const std::vector<std::string>& axes, const std::string& name) const {
+  std::vector<Axis> result = axes_;
+  int first = axes.empty() ? -1 : find(axes.front());
+  bool adjacent = first >= 0 && static_cast<size_t>(first) + axes.size() <= axes_.size();
+  int merged = 1;
+  for (size_t i = 0; adjacent && i < axes.size(); ++i) {
+    const Axis& axis = axes_[static_cast<size_t>(first) + i];
+    adjacent = axis.name == axes[i];
+    merged *= axis.size;
+  }
+  if (!adjacent)
+    throw base::InputError(
+        base::expectation("mesh", "adjacent axes of " + describe(axes_), fmt::format("{}", fmt::join(axes, ", "))));
+  auto begin = result.begin() + first;
+  result.erase(begin, begin + static_cast<std::ptrdiff_t>(axes.size()));
+  result.insert(result.begin() + first, Axis{name, merged});
+  return Mesh(std::move(result), ranks_);
+}
+
+}  // namespace collimate::comm

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collimate/base/stateful.h"
+
+namespace collimate::flow {
+
+// A checkpoint is a directory: one folder per Stateful with state.json and one raw file per `bytes` entry. It is
+// written under a temporary name, fsynced and renamed: complete or absent.
+
+// Writes one Stateful's folder (made here). Everything is on disk, fsynced, after finish(). RunError naming the file
+// and the reason (disk full) from any method.
+class DirectoryWriter : public base::StateWriter {
+ public:
+  explicit DirectoryWriter(std::string directory);
+  void json(const std::string& name, const nlohmann::json& value) override;
+  void bytes(const std::string& name, std::span<const std::byte> value) override;
+  void finish();
+
+ private:
+  std::string directory_;
+  nlohmann::json values_;
+};
+
+class DirectoryReader : public base::StateReader {
+ public:
+  // RunError when there is no state.json or it cannot be parsed.
+  explicit DirectoryReader(std::string directory);
+  bool has(const std::string& name) const override;
+  nlohmann::json json(const std::string& name) override;
+  size_t bytes_size(const std::string& name) override;
+  void bytes(const std::string& name, std::span<std::byte> out) override;
+
+ private:
+  std::string directory_;
+  nlohmann::json values_;
+};
+
+void save_state(const base::Stateful& object, const std::string& directory);
+void load_state(base::Stateful& object, const std::string& directory);
+
+// The checkpoints of one run: DIR/checkpoints/step-000050.
+class Checkpoints {
+ public:
+  Checkpoints(std::string run_directory, int64_t keep);
+  // A fresh temporary directory for the state after `step` iterations; leftovers of a killed run are removed.
+  std::string begin(int64_t step);
+  // Renames it into place and removes the oldest ones beyond `keep`. Returns its path.
+  std::string commit(int64_t step);
+  // Complete checkpoints, oldest first, as paths.
+  std::vector<std::string> list() const;
+  // The newest complete one, or "".
+  std::string latest() const;
+
+ private:
+  std::string directory_;
+  int64_t keep_;
+};
+
+// Iterations complete in that checkpoint, from its name. InputError when the name is not step-N.
+int64_t checkpoint_step(const std::string& directory);
+
+}  // namespace collimate::flow

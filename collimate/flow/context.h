@@ -1,0 +1,85 @@
+#pragma once
+
+#include <any>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "collimate/comm/mesh.h"
+#include "collimate/flow/shared_store.h"
+#include "collimate/host/core_pool.h"
+
+namespace collimate::comm {
+class Group;
+}
+
+namespace collimate::flow {
+
+// The typed objects that the modules of one worker share: `shared<model::Weights>("policy", make)` gives policy's
+// service, policy's scoring and policy_trainer one object. Belongs to the worker's thread; not thread-safe.
+class SharedObjects {
+ public:
+  // The object of that name, made by `make` (→ std::shared_ptr<T>) on first use. RunError when it exists with another
+  // type.
+  template <class T, class Make>
+  std::shared_ptr<T> shared(const std::string& name, Make&& make) {
+    auto found = objects_.find(name);
+    if (found == objects_.end()) found = objects_.emplace(name, std::shared_ptr<T>(make())).first;
+    return cast<T>(name, found->second);
+  }
+  // The object of that name, or null.
+  template <class T>
+  std::shared_ptr<T> find(const std::string& name) const {
+    auto found = objects_.find(name);
+    return found == objects_.end() ? nullptr : cast<T>(name, found->second);
+  }
+
+ private:
+  template <class T>
+  static std::shared_ptr<T> cast(const std::string& name, const std::any& object) {
+    auto typed = std::any_cast<std::shared_ptr<T>>(&object);
+    if (typed == nullptr) wrong_type(name);
+    return *typed;
+  }
+  [[noreturn]] static void wrong_type(const std::string& name);
+
+  std::map<std::string, std::any> objects_;
+};
+
+// What a module's object of one rank is given at setup. References stay valid as long as the module does.
+struct Context {
+  std::string model;          // its name in the graph
+  nlohmann::json parameters;  // resolved config of the model (null object when it has none)
+  nlohmann::json config;      // the whole resolved config
+  uint64_t seed = 0;          // of the run
+  int device = 0;             // index of the worker
+  int rank = 0;               // in `mesh`
+  int size = 1;
+  comm::Mesh mesh;               // of the ranks that train this model, or of this rank alone; axes pp, dp, cp, tp
+  comm::Group* group = nullptr;  // of the same ranks; never null in setup (a null object for one rank)
+  host::CorePool* pool = nullptr;
+  SharedStore* store = nullptr;
+  SharedObjects* objects = nullptr;
+  double deadline_seconds = 600.0;  // for every wait inside the module
+  std::function<void()> progress;   // renews the run's deadline from inside long work; cheap
+
+  template <class T, class Make>
+  std::shared_ptr<T> shared(const std::string& name, Make&& make) {
+    return objects->shared<T>(name, std::forward<Make>(make));
+  }
+};
+
+// Where one call stands in the run.
+struct CallInfo {
+  int64_t iteration = 0;
+  std::string node;  // name in the graph
+  int replica = 0;
+  int part = 0;
+  int rank = 0;
+  nlohmann::json parameters;  // the node's own (null when it has none)
+};
+
+}  // namespace collimate::flow

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collimate/batch/batch.h"
+#include "collimate/comm/mesh.h"
+#include "collimate/graph/function_spec.h"
+#include "collimate/graph/placement.h"
+
+namespace collimate::flow {
+
+// One replica over its ordered ranks, as a pure value: what each rank is given and from which ranks results are taken.
+// The mesh's axes are pp, dp, cp, tp (tp fastest); its ranks are workers.
+class DistActor {
+ public:
+  // `workers` in the replica's order; their number is tp·pp·cp·dp with the layout's dp, or dp = the rest when that is
+  // 0.
+  DistActor(const graph::FunctionSpec& spec, const graph::Layout& layout, std::vector<int> workers);
+
+  const comm::Mesh& mesh() const { return mesh_; }
+  const std::vector<int>& workers() const { return mesh_.ranks(); }
+  // The rows of each rank, in the order of workers(): split over dp in near-equal runs of whole units (a unit is
+  // `group_size` rows for granularity group, else one row), repeated over tp, cp and pp. Broadcast: all rows to each;
+  // whole: all rows to dp rank 0, none to the others.
+  std::vector<Batch> split(const Batch& rows, int64_t group_size) const;
+  // Indices into workers() whose results count, in dp order: tp 0, cp 0, last pp. One for Collect::kFirst, none for
+  // kNone.
+  const std::vector<int>& collecting() const { return collecting_; }
+  // Their results as one batch; parts are in the order of collecting().
+  Batch collect(std::span<const Batch> parts) const;
+
+ private:
+  graph::Granularity granularity_;
+  graph::Dispatch dispatch_;
+  comm::Mesh mesh_;
+  std::vector<int> collecting_;
+};
+
+}  // namespace collimate::flow

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collimate/batch/batch.h"
+#include "collimate/flow/registry.h"
+#include "collimate/graph/graph.h"
+#include "collimate/graph/placement.h"
+#include "collimate/graph/schedule.h"
+
+namespace collimate::flow {
+
+enum class Transport { kThreads, kProcesses };
+
+// Which kind of module stands behind a model of the graph, and its parameters.
+struct ModuleChoice {
+  std::string kind;
+  nlohmann::json parameters;
+};
+
+// What one finished iteration left. Valid during the callback.
+struct IterationResult {
+  int64_t iteration = 0;
+  const nlohmann::ordered_json& metrics;        // name → value, in a fixed order
+  const std::map<std::string, Batch>& batches;  // by node id: all columns that led to its rows, in row order
+  double seconds = 0.0;                         // since the previous iteration ended
+};
+
+// Rows [first, first + count) of an iteration's input, with uids unique in the iteration; sample r belongs to group
+// r / group_size. Rows beyond the schedule's `rows` replace dropped ones. InputError when there are none.
+using RowSource = std::function<Batch(int64_t iteration, int64_t first, int64_t count)>;
+
+// A second graph over the same models, run to its end on the same workers while nothing else runs.
+struct Evaluation {
+  graph::Graph graph;
+  int64_t rows = 0;
+  int64_t group_size = 1;
+  RowSource next_rows;
+  std::function<void(const IterationResult&)> on_result;  // the iteration after which it ran; -1 before the first
+};
+
+// How a run is driven. Callbacks run on the driver's thread; what they throw stops the run.
+struct RunOptions {
+  graph::ScheduleOptions schedule;  // iterations, rows, group size, saving and evaluation frequencies
+  uint64_t seed = 0;
+  nlohmann::json config;                        // the whole resolved config
+  std::map<std::string, ModuleChoice> modules;  // by model; a model that is absent is of the kind of its own name
+
+  RowSource next_rows;
+  std::function<void(const IterationResult&)> on_iteration;
+  std::optional<Evaluation> evaluation;
+  std::vector<base::Stateful*> state;       // of the driver's side: data cursor, controllers; saved in this order
+  const std::atomic<bool>* stop = nullptr;  // set by a signal: the run saves and ends with StoppedError
+
+  // The run's directory: checkpoints/step-NNNNNN, journal.bin, events.jsonl. "" keeps nothing on disk.
+  std::string directory;
+  int64_t keep_checkpoints = 2;
+  std::string resume;  // directory of a complete checkpoint, or ""
+  std::string replay;  // journal to serve undeterministic results from, or ""
+
+  Transport transport = Transport::kThreads;
+  std::vector<std::string> worker_command;  // of a child process, before `--store ADDR`; {} is this program's `worker`
+  double deadline_seconds = 600.0;          // without progress, for every wait
+  int threads_per_worker = 1;               // core pool of each device's worker
+  size_t queue_size = 64;                   // of every mailbox
+  bool reparse = false;                     // test: every message is serialised and parsed
+  double random_delay_seconds = 0.0;        // test: up to this much before each message is handled
+};
+
+struct RunResult {
+  int64_t iterations = 0;  // that were run here
+  nlohmann::ordered_json last_metrics;
+};
+
+// Runs the graph to the end on the placement's devices. The one place that drives a Schedule: workers' replies become
+// events, actions become messages. Throws the first cause of a failure, with its model, rank and sample in the message
+// and the class (hence exit code) of the original; StoppedError after a stop with its state saved. Blocking; one run
+// per thread.
+RunResult run(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
+              const RunOptions& options);
+
+// The life of `collimate worker --store ADDR`: joins the run at that address, works until told to stop, returns the
+// exit code. RunError when nobody listens there.
+int run_worker(const std::string& address, const Registry& registry);
+
+}  // namespace collimate::flow

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace collimate::flow {
+
+// How values of one metric from several calls, parts or ranks of an iteration become one number.
+enum class Reduce { kMean, kSum, kMax, kMin, kLast };
+
+// One measured number. `weight` counts for kMean only: tokens or rows that the value is a mean over.
+struct Metric {
+  std::string name;  // as in metrics.jsonl: "actor/pg_loss"
+  double value = 0.0;
+  Reduce reduce = Reduce::kMean;
+  double weight = 1.0;
+
+  nlohmann::json to_json() const;
+  static Metric from_json(const nlohmann::json& json);
+};
+
+// An iteration's metrics in order of first appearance. The order of `add` decides sums' bits: callers add in a fixed
+// order.
+class MetricSet {
+ public:
+  void add(const Metric& metric);
+  void add(const std::vector<Metric>& metrics);
+  // name → value, reduced. An object in order of first appearance.
+  nlohmann::ordered_json values() const;
+  bool empty() const { return entries_.empty(); }
+  void clear() { entries_.clear(); }
+
+ private:
+  struct Entry {
+    std::string name;
+    Reduce reduce;
+    double value;
+    double weight;
+  };
+  std::vector<Entry> entries_;
+};
+
+}  // namespace collimate::flow

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "collimate/flow/module.h"
+
+namespace collimate::flow {
+
+// Makes one rank's module. `parameters` is the resolved config of the model; nothing heavy happens before setup.
+using ModuleFactory = std::function<std::unique_ptr<Module>(const nlohmann::json& parameters)>;
+
+// The explicit list of module kinds: what a graph's text means by a kind's name. A worker in another process has the
+// list of its own program; a module given in process (`pinned`) runs on the driver's process only.
+class Registry {
+ public:
+  // RunError when the kind is there already.
+  void add(const std::string& kind, ModuleFactory factory);
+  void add_pinned(const std::string& kind, ModuleFactory factory);
+  // InputError for an unknown kind; the message prints the known ones.
+  std::unique_ptr<Module> create(const std::string& kind, const nlohmann::json& parameters) const;
+  bool pinned(const std::string& kind) const;
+  std::vector<std::string> kinds() const;
+
+ private:
+  struct Entry {
+    ModuleFactory factory;
+    bool pinned = false;
+  };
+  const Entry& find(const std::string& kind) const;
+  std::map<std::string, Entry> entries_;
+};
+
+// A host function over a batch: rows in, the columns it makes out (see Module::call). `parameters` are the node's.
+using HostFunction = std::function<Batch(const Batch& input, const CallInfo& info, std::vector<Metric>& metrics)>;
+
+// A module made of host functions, each with its spec: advantages, filters, anything without state or weights.
+class HostModule : public Module {
+ public:
+  // InputError when the name is there already.
+  void add(const graph::FunctionSpec& spec, HostFunction function);
+
+  std::vector<graph::FunctionSpec> functions() const override;
+  void setup(Context& context) override;
+  Batch call(const std::string& function, const Batch& input, const CallInfo& info) override;
+  std::vector<Metric> metrics() override;
+
+ private:
+  struct Entry {
+    graph::FunctionSpec spec;
+    HostFunction function;
+  };
+  std::vector<Entry> entries_;
+  std::vector<Metric> metrics_;
+};
+
+}  // namespace collimate::flow
