@@ -1,0 +1,94 @@
+"""What needs a compiler or formatter: headers alone, clang-format, clang-tidy. Results are kept by content."""
+import concurrent.futures
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+
+from checks.includes import module_of
+from checks.tree import ROOT, Failure, Passed, digest, files, text
+
+MESSAGE = re.compile(r"^(?P<path>[^:\s]+):(?P<line>\d+):\d+: (?P<kind>fatal error|error|warning): (?P<text>.*)$")
+WORKERS = min(os.cpu_count() or 1, 4)
+
+
+@functools.cache
+def commands(build: pathlib.Path) -> dict:
+    """relative source -> its compiler arguments, without launcher, -c, -o and the file itself."""
+    table = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        words = shlex.split(entry["command"])
+        first = next(i for i, w in enumerate(words) if w.endswith(("g++", "c++", "clang++")))
+        kept, skip = [], False
+        for word in words[first + 1:]:
+            if not skip and word not in ("-c", entry["file"]) and word != "-o":
+                kept.append(word)
+            skip = word == "-o"
+        table[os.path.relpath(entry["file"], ROOT)] = tuple(kept)
+    return table
+
+
+def flags_for(build: pathlib.Path, path: str) -> tuple:
+    """A header is compiled like a library source of its folder; one that no target compiles, like any source."""
+    known = commands(build)
+    plain = [s for s in known if not re.search(r"_(test|avx2|avx512|amx)\.cpp$", s)]
+    same = [s for s in plain if module_of(s) == module_of(path)]
+    chosen = (same or [s for s in plain if "/recipe/" in s] or plain or sorted(known))[0]
+    return known[path] if path in known else known[chosen]
+
+
+def parse(output: str, fallback: str) -> list:
+    failures = []
+    for line in output.splitlines():
+        match = MESSAGE.match(line)
+        if match:
+            where = os.path.relpath(match["path"], ROOT) if match["path"].startswith("/") else match["path"]
+            failures.append(Failure(where, int(match["line"]), match["text"]))
+    return failures or [Failure(fallback, 1, output.strip()[-300:] or "failed without a message")]
+
+
+def run_all(name: str, paths: list, key_of, command_of) -> list:
+    """Runs command_of(path) for each path whose key did not pass before."""
+    passed = Passed(name)
+
+    def one(path: str) -> list:
+        key = key_of(path)
+        if key in passed:
+            return []
+        done = subprocess.run(command_of(path), cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if done.returncode == 0:
+            passed.add(key)
+            return []
+        return parse(done.stdout + done.stderr, path)
+
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        failures = [f for found in pool.map(one, paths) for f in found]
+    passed.save()
+    return sorted(set(failures))
+
+
+def check_headers(build: pathlib.Path) -> list:
+    """Every header compiles alone."""
+    headers = [p for p in files(".h") if not p.endswith("_cuda.h")]
+    return run_all("headers", headers, lambda p: digest(p, *flags_for(build, p)),
+                   lambda p: ["g++", *flags_for(build, p), "-fsyntax-only", "-include", p, "-x", "c++", "/dev/null"])
+
+
+def check_format() -> list:
+    style = text(".clang-format")
+    found = run_all("format", list(files(".h", ".cpp", ".inc", ".cu", ".cuh")),
+                    lambda p: hashlib.sha256((style + text(p)).encode()).hexdigest(),
+                    lambda p: ["clang-format", "--dry-run", "-Werror", p])
+    first = {failure.path: failure.line for failure in reversed(found)}
+    return [Failure(path, line, "not as clang-format writes it; run clang-format -i") for path, line in first.items()]
+
+
+def check_tidy(build: pathlib.Path) -> list:
+    style = text(".clang-tidy")
+    sources = [p for p in files(".cpp") if p in commands(build) and not p.endswith("_amx.cpp")]
+    return run_all("tidy", sources, lambda p: digest(p, style, *flags_for(build, p)),
+                   lambda p: ["clang-tidy", "--quiet", p, "--", *flags_for(build, p)])

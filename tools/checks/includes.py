@@ -1,0 +1,134 @@
+"""Who may include whom: the table of cmake/modules.cmake, the inner rules of rlhf/, and no cycles."""
+import functools
+import re
+
+from checks.tree import Failure, files, includes, text
+
+MODULE = re.compile(r"^collimate_module\((\w+)([^)]*)\)", re.MULTILINE)
+RLHF_TYPES = {"base", "tensor", "batch"}
+RLHF_STAGE = RLHF_TYPES | {"text", "comm"}
+RLHF_STAGES = {"prompt", "rollout", "reward", "advantage", "loss"}
+RLHF_ALLOWED = {
+    "types": RLHF_TYPES,
+    "reward": RLHF_STAGE | {"host"},
+    "modules": RLHF_STAGE | {"host", "graph", "cluster", "flow", "model", "generate", "train"},
+    **{stage: RLHF_STAGE for stage in RLHF_STAGES - {"reward"}},
+}
+# Libraries that only some folders may see.
+CONFINED = {"CLI/": {"cli"}, "ATen/": None, "c10/": None, "torch/": None}  # None: modules marked TORCH
+
+
+@functools.cache
+def modules() -> dict:
+    """name -> (set of allowed includes, whether it is marked TORCH), in the order of data flow."""
+    table = {}
+    for name, rest in MODULE.findall(text("cmake/modules.cmake")):
+        words = rest.split()
+        allowed, reading = set(), False
+        for word in words:
+            reading = word == "INCLUDES" or (reading and word != "LIBRARIES")
+            if reading and word != "INCLUDES":
+                allowed.add(word)
+        table[name] = (allowed, "TORCH" in words)
+    return table
+
+
+def module_of(path: str) -> str:
+    parts = path.split("/")
+    return parts[1] if len(parts) > 2 and parts[0] == "collimate" else ""
+
+
+def rlhf_failure(path: str, target: str) -> str:
+    """What is wrong with a file of rlhf/ including `target`, or ''."""
+    part = path.split("/")[2]
+    allowed = RLHF_ALLOWED.get(part)
+    if allowed is None:
+        return f"rlhf/{part} is none of the known parts: {' '.join(sorted(RLHF_ALLOWED))}"
+    if module_of(target) != "rlhf":
+        outside = module_of(target)
+        return "" if outside in allowed else f"rlhf/{part} may not include {outside}/"
+    other = target.split("/")[2]
+    if other in (part, "types") or part == "modules":
+        return ""
+    return f"rlhf/{part} may not include rlhf/{other}: stages meet only in rlhf/types"
+
+
+def own_failure(path: str, target: str) -> str:
+    module, other = module_of(path), module_of(target)
+    if not module or not other:  # tests, bench, the umbrella header
+        return ""
+    if module not in modules():
+        return f"folder {module}/ is missing in cmake/modules.cmake"
+    if other != module and other not in modules()[module][0]:
+        return f"{module}/ may not include {other}/ (cmake/modules.cmake)"
+    return rlhf_failure(path, target) if module == "rlhf" else ""
+
+
+def library_failure(path: str, target: str) -> str:
+    module = module_of(path)
+    if target == "torch/torch.h":
+        return "torch/torch.h costs 18 s; include ATen/core/Tensor.h and what is used"
+    for prefix, allowed in CONFINED.items():
+        if module and target.startswith(prefix):
+            fine = module in allowed if allowed else modules().get(module, ((), False))[1]
+            return "" if fine else f"{module}/ may not include {prefix}"
+    if path.endswith(".h") and target in ("regex", "iostream"):
+        return f"<{target}> in a header"
+    if path.endswith(".inc") and "/" in target:
+        return "a kernel file sees raw pointers and sizes only, no library"
+    return ""
+
+
+def check_table() -> list:
+    failures = []
+    for path in files(".h", ".cpp", ".inc", ".cu", ".cuh"):
+        known = set(files(".h", ".inc", ".cuh"))
+        for number, quote, target in includes(path):
+            if quote == "<":
+                message = library_failure(path, target)
+            elif target not in known:
+                message = f'"{target}" is not a header of this project, from its root'
+            else:
+                message = own_failure(path, target)
+            if message:
+                failures.append(Failure(path, number, message))
+    return failures
+
+
+def find_cycle(graph: dict) -> list:
+    """The nodes of one cycle in {node: [next, ...]}, or []."""
+    state, trail = {}, []
+
+    def visit(node) -> list:
+        state[node] = "open"
+        trail.append(node)
+        for following in graph.get(node, ()):
+            if state.get(following) == "open":
+                return trail[trail.index(following):] + [following]
+            if following not in state:
+                cycle = visit(following)
+                if cycle:
+                    return cycle
+        state[node] = "done"
+        trail.pop()
+        return []
+
+    for node in graph:
+        if node not in state:
+            cycle = visit(node)
+            if cycle:
+                return cycle
+    return []
+
+
+def check_cycles() -> list:
+    headers = files(".h", ".inc", ".cuh")
+    graph = {path: [name for _, quote, name in includes(path) if quote == '"' and name != path] for path in headers}
+    failures = []
+    cycle = find_cycle(graph)
+    if cycle:
+        failures.append(Failure(cycle[0], 1, "include cycle: " + " -> ".join(cycle)))
+    cycle = find_cycle({name: sorted(allowed) for name, (allowed, _) in modules().items()})
+    if cycle:
+        failures.append(Failure("cmake/modules.cmake", 1, "cycle of folders: " + " -> ".join(cycle)))
+    return failures

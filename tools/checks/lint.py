@@ -1,0 +1,68 @@
+"""Rules of style that a line, or the shape of a file, can break."""
+import re
+
+from checks.tree import Failure, files, lines
+
+CODE = (".h", ".cpp", ".inc", ".cu", ".cuh")
+LINE_RULES = [  # endings, pattern, message
+    (CODE, r"(?<![\w.>:])(std::|::)?(quick_)?exit\s*\(", "exit() ends the caller's process; throw an error of base/error.h"),
+    ((".h", ".cuh"), r"^\s*using namespace\b", "`using namespace` in a header"),
+    (CODE + (".py", ".sh"), r"\b(TODO|FIXME|XXX)\b|[Nn]ot (yet )?implemented|[Uu]nimplemented", "unfinished by its own words"),
+    (CODE, r"EXPECT_TRUE\(true\)|GTEST_SKIP\(\);", "a test that cannot fail, or a skip without a reason"),
+    (CODE, r"catch \(\.\.\.\) \{\s*\}", "an error is swallowed"),
+    ((".h", ".cpp"), r"\bstd::(cout|cerr)\b(?!.*ostream)", "print through base/log.h, or in cli/ through its own output"),
+    (CODE + (".py", ".sh", ".md"), r"\s+$", "trailing white space"),
+]
+LIMITS = {".h": 400, ".cpp": 400, ".inc": 400, ".cu": 400, ".py": 400, "README.md": 150}
+FUNCTION_LIMIT, TEST_LIMIT = 40, 60
+OPENS = re.compile(r"^( {0,2})(?!namespace|class |struct |enum |union |extern|#|//|\}|template|constexpr \w+ k)\S.*\{$")
+
+
+def code_of(line: str) -> str:
+    """The line without string literals and // comments, so that prose is not taken for code."""
+    return re.sub(r'"(\\.|[^"\\])*"', '""', line).split("//")[0]
+
+
+def check_lines() -> list:
+    failures = []
+    for endings, pattern, message in LINE_RULES:
+        rule = re.compile(pattern)
+        prose = "own words" in message or "white space" in message
+        for path in files(*endings):
+            if path.startswith("tools/checks/") or ("print through" in message and path.startswith(
+                    ("collimate/cli/", "bench/", "tests/"))):
+                continue
+            failures += [Failure(path, number, message) for number, line in enumerate(lines(path), 1)
+                         if rule.search(line if prose else code_of(line))]
+    return failures
+
+
+def check_shape() -> list:
+    failures = []
+    for ending, limit in LIMITS.items():
+        failures += [Failure(path, limit, f"{len(lines(path))} lines, at most {limit}; which second idea hides inside?")
+                     for path in files(ending) if len(lines(path)) > limit]
+    for path in files(".h", ".cuh"):
+        if not any(line == "#pragma once" for line in lines(path)[:30]):
+            failures.append(Failure(path, 1, "no #pragma once"))
+    for path in files(".py"):
+        failures += [Failure(path, number, f"{len(line)} columns, at most 120")
+                     for number, line in enumerate(lines(path), 1) if len(line) > 120]
+    return failures
+
+
+def check_functions() -> list:
+    """Bodies over the limit, found by indentation: the formatter puts a function's last brace under its first letter."""
+    failures = []
+    for path in files(".h", ".cpp", ".inc", ".cu"):
+        limit = TEST_LIMIT if path.endswith("_test.cpp") or path.startswith(("tests/", "bench/")) else FUNCTION_LIMIT
+        start, indent = 0, ""
+        for number, line in enumerate(lines(path), 1):
+            opening = OPENS.match(line)
+            if opening and "(" in line and not start:
+                start, indent = number, opening[1]
+            elif start and re.match(rf"{indent}\}}", line):
+                if number - start + 1 > limit:
+                    failures.append(Failure(path, start, f"function of {number - start + 1} lines, at most {limit}"))
+                start = 0
+    return failures
