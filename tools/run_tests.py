@@ -3,8 +3,8 @@
 
   tools/run_tests.py BUILD [--kind unit|system] [--only NAME...] [--jobs N] [--timeout SECONDS]
 
-Programs come from BUILD/tests.txt; Python tests are tests/**/*_test.py and run with the kind `system`. Unit tests run two
-at a time, system tests alone. Prints every failure and every skip with its reason; the last line is
+Programs come from BUILD/tests.txt; Python tests are tests/**/*_test.py and run with the kind `system`. Unit tests run
+two at a time, system tests alone. Prints every failure and every skip with its reason; the last line is
 `N passed, N failed, N skipped`. Exit code 1 on a failure, and on a skip when the shared data is there: then nothing
 has a reason to skip.
 """
