@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+
+namespace collimate::tensor {
+
+// The inner loops of matrix products, one table per instruction set. The left operand is packed per block of depth; the
+// right one lies in panels of kPanel columns, depth by depth; sums are kept in fp32 memory between blocks of depth,
+// which loses nothing, so each element is one chain over the whole depth.
+constexpr int64_t kPanel = 32;
+constexpr int64_t kDepthBlock = 384;  // a multiple of 32
+constexpr int64_t kLeftStride = 400;  // floats between packed rows; an odd number of cache lines
+constexpr int64_t kBf16Step = 32;     // depth of one AMX step
+
+struct GemmBlock {
+  const float* left = nullptr;  // packed by pack_rows, pack_rows_bf16 or pack_columns
+  int64_t rows = 0;
+  int64_t depth = 0;            // at most kDepthBlock; for bf16 a multiple of 32
+  const void* right = nullptr;  // the block's first depth in the first panel: fp32 or bf16 pairs
+  int64_t panel_stride = 0;     // elements between panels
+  int64_t panels = 0;
+  float* sum = nullptr;  // [rows, sum_stride]
+  int64_t sum_stride = 0;
+  bool first = false;  // sums start from zero instead of from memory
+};
+
+// What becomes of the sums: chunks are combined by a balanced tree, then bias and the old value are added.
+struct GemmFinish {
+  const float* sum = nullptr;  // [chunks][rows][sum_stride]
+  int64_t sum_stride = 0;
+  int64_t chunk_stride = 0;
+  int chunks = 1;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  const float* bias = nullptr;  // [columns] or null
+  bool accumulate = false;
+  float* out = nullptr;
+  int64_t out_stride = 0;
+};
+
+struct GemmKernels {
+  int64_t tile_rows;
+  // left [rows, depth] row-major -> [rows][kLeftStride]
+  void (*pack_rows)(const float* from, int64_t stride, int64_t rows, int64_t depth, float* to);
+  // left^T [depth, rows] row-major -> tiles of tile_rows: [tile][depth][tile_stride]
+  void (*pack_columns)(const float* from, int64_t stride, int64_t rows, int64_t depth, float* to);
+  int64_t tile_stride;
+  // right [depth, columns] row-major -> panels [panel][depth][kPanel], zeros beyond `columns`
+  void (*pack_right)(const float* from, int64_t stride, int64_t depth, int64_t columns, float* to);
+  void (*block_rows)(const GemmBlock& block);
+  void (*block_columns)(const GemmBlock& block);
+  // As pack_rows, rounded to bf16 and with zeros up to the next multiple of 32; the form is block_bf16's own.
+  void (*pack_rows_bf16)(const float* from, int64_t stride, int64_t rows, int64_t depth, float* to);
+  void (*block_bf16)(const GemmBlock& block);
+  void (*finish)(const GemmFinish& finish);
+};
+
+namespace avx2 {
+extern const GemmKernels kGemm;
+}
+namespace avx512 {
+extern const GemmKernels kGemm;
+}
+namespace amx {
+extern const GemmKernels kGemm;
+}
+
+// Of instruction_set().
+const GemmKernels& gemm_kernels();
+
+}  // namespace collimate::tensor

@@ -1,0 +1,1 @@
+#include "collimate/tensor/kernels/peak_kernel.inc"

@@ -1,0 +1,99 @@
+#include <cstring>
+#include <string>
+
+#include "collimate/base/error.h"
+#include "collimate/tensor/kernels/blocking.h"
+#include "collimate/tensor/ops/linear.h"
+
+namespace collimate::tensor {
+namespace {
+
+int64_t panel_elements(int64_t k, PanelType type, int chunks) {
+  return (type == PanelType::kFp32 ? k : padded_begin(k, chunks, chunks)) * kPanel;
+}
+
+// Nearest even; NaN stays NaN.
+uint16_t to_bf16(float x) {
+  uint32_t u = 0;
+  std::memcpy(&u, &x, sizeof(u));
+  if ((u & 0x7fffffffU) > 0x7f800000U) return static_cast<uint16_t>((u | 0x00400000U) >> 16);
+  return static_cast<uint16_t>((u + 0x7fffU + ((u >> 16) & 1U)) >> 16);
+}
+
+// One output's weights into its column of a panel [k][32].
+void pack_row_fp32(const float* w, int64_t k, float* column) {
+  for (int64_t i = 0; i < k; ++i) column[i * kPanel] = w[i];
+}
+
+// Into a bf16 panel: per chunk and 32-deep step, two tiles of [16 pairs][16 columns][2].
+void pack_row_bf16(const float* w, const LinearPanels& p, int64_t column, uint16_t* panel) {
+  uint16_t* at = panel + column / 16 * 512 + column % 16 * 2;
+  for (int chunk = 0; chunk < p.reduction_chunks; ++chunk) {
+    const int64_t begin = chunk_begin(p.k, p.reduction_chunks, chunk);
+    const int64_t depth = chunk_begin(p.k, p.reduction_chunks, chunk + 1) - begin;
+    const int64_t padded = padded_depth(depth);
+    for (int64_t i = 0; i < padded; ++i) {
+      at[i / 32 * 1024 + i % 32 / 2 * 32 + i % 2] = i < depth ? to_bf16(w[begin + i]) : uint16_t{0};
+    }
+    at += padded * kPanel;
+  }
+}
+
+void clear_row(const LinearPanels& p, int64_t row) {
+  const int64_t column = row % kPanel;
+  const int64_t elements = panel_elements(p.k, p.type, p.reduction_chunks);
+  if (p.type == PanelType::kFp32) {
+    float* at = static_cast<float*>(p.data) + row / kPanel * elements + column;
+    for (int64_t i = 0; i < p.k; ++i) at[i * kPanel] = 0.0F;
+  } else {
+    uint16_t* at = static_cast<uint16_t*>(p.data) + row / kPanel * elements + column / 16 * 512 + column % 16 * 2;
+    for (int64_t i = 0; i < elements / kPanel; ++i) at[i / 32 * 1024 + i % 32 / 2 * 32 + i % 2] = 0;
+  }
+}
+
+void pack_row(const LinearPanels& p, const float* w, int64_t row) {
+  const int64_t panel = row / kPanel * panel_elements(p.k, p.type, p.reduction_chunks);
+  if (p.type == PanelType::kFp32) {
+    pack_row_fp32(w, p.k, static_cast<float*>(p.data) + panel + row % kPanel);
+  } else {
+    pack_row_bf16(w, p, row % kPanel, static_cast<uint16_t*>(p.data) + panel);
+  }
+}
+
+}  // namespace
+
+int64_t LinearPanels::bytes_for(int64_t n, int64_t k, PanelType type, int reduction_chunks) {
+  return ceil_div(n, kPanel) * panel_elements(k, type, reduction_chunks) * (type == PanelType::kFp32 ? 4 : 2);
+}
+
+void LinearPanels::reset(int64_t rows_n, int64_t depth_k, PanelType panel_type, int chunks, void* memory) {
+  if (chunks != 1 && chunks != 2 && chunks != 4 && chunks != 8) {
+    throw base::InputError(base::expectation("reduction_chunks", "1, 2, 4 or 8", std::to_string(chunks)));
+  }
+  COLLIMATE_CHECK(rows_n > 0 && depth_k > 0, "n {} k {}", rows_n, depth_k);
+  n = rows_n;
+  k = depth_k;
+  type = panel_type;
+  reduction_chunks = chunks;
+  data = memory != nullptr ? memory : owned.reserve(bytes());
+  for (int64_t row = n; row % kPanel != 0; ++row) clear_row(*this, row);
+}
+
+void pack_linear_rows(const Exec& exec, const float* w, int64_t first, int64_t rows, LinearPanels& panels) {
+  COLLIMATE_CHECK(panels.data != nullptr && first >= 0 && first + rows <= panels.n);
+  const int64_t panel_begin = first / kPanel;
+  const int64_t panel_end = ceil_div(first + rows, kPanel);
+  exec.parallel_for(panel_end - panel_begin, 4, [&](int64_t begin, int64_t end) {
+    const int64_t from = std::max(first, (panel_begin + begin) * kPanel);
+    const int64_t to = std::min(first + rows, (panel_begin + end) * kPanel);
+    for (int64_t row = from; row < to; ++row) pack_row(panels, w + (row - first) * panels.k, row);
+  });
+}
+
+void pack_linear(const Exec& exec, const float* w, int64_t n, int64_t k, PanelType type, int reduction_chunks,
+                 LinearPanels& panels) {
+  panels.reset(n, k, type, reduction_chunks);
+  pack_linear_rows(exec, w, 0, n, panels);
+}
+
+}  // namespace collimate::tensor
