@@ -7,11 +7,11 @@
 namespace collimate::tensor {
 
 struct AdamwOptions {
-  float learning_rate = 1e-3F;
-  float beta1 = 0.9F;
-  float beta2 = 0.999F;
-  float eps = 1e-8F;
-  float weight_decay = 0.0F;  // decoupled: p *= 1 - lr * weight_decay first
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.0;  // decoupled: p *= 1 - lr * weight_decay first
   int64_t step = 1;           // after this update, from 1
   float grad_scale = 1.0F;    // gradient is multiplied by it first (clipping); the gradient itself is not written
 };

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+
+namespace collimate::tensor {
+
+struct NormForward {
+  const float* x = nullptr;
+  int64_t width = 0;
+  const float* weight = nullptr;
+  const float* bias = nullptr;  // layer norm only; may be null
+  float eps = 0;
+  float* y = nullptr;
+  float* mean = nullptr;  // layer norm only; may be null
+  float* inv = nullptr;   // may be null
+};
+
+struct NormBackward {
+  const float* dy = nullptr;
+  const float* x = nullptr;
+  const float* mean = nullptr;  // null: rms norm
+  const float* inv = nullptr;
+  int64_t rows = 0;
+  int64_t width = 0;
+  const float* weight = nullptr;
+  float* dx = nullptr;
+  bool accumulate = false;
+  float* dweight = nullptr;
+  float* dbias = nullptr;
+};
+
+// Row ranges of a norm, and column ranges (multiples of 16, but for the last) of its parameters' gradients.
+struct NormKernels {
+  void (*rms)(const NormForward& f, int64_t begin, int64_t end);
+  void (*layer)(const NormForward& f, int64_t begin, int64_t end);
+  void (*rms_backward)(const NormBackward& b, int64_t begin, int64_t end);
+  void (*layer_backward)(const NormBackward& b, int64_t begin, int64_t end);
+  void (*parameter_gradients)(const NormBackward& b, int64_t column_begin, int64_t column_end);
+};
+
+namespace avx2 {
+extern const NormKernels kNorm;
+}
+namespace avx512 {
+extern const NormKernels kNorm;
+}
+
+}  // namespace collimate::tensor

@@ -1,0 +1,1 @@
+#include "collimate/tensor/kernels/norm_kernel.inc"

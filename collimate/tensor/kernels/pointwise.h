@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+
+namespace collimate::tensor {
+
+struct SiluMul {
+  const float* gate = nullptr;
+  const float* up = nullptr;
+  int64_t in_stride = 0;
+  int64_t width = 0;
+  float* y = nullptr;         // forward
+  const float* dy = nullptr;  // backward
+  int64_t y_stride = 0;       // of y or dy
+  float* dgate = nullptr;
+  float* dup = nullptr;
+};
+
+struct Rope {
+  float* x = nullptr;
+  int64_t stride = 0;
+  int heads = 0;
+  int head_dim = 0;
+  int half = 0;
+  const int32_t* positions = nullptr;
+  const float* cos = nullptr;
+  const float* sin = nullptr;
+  bool inverse = false;
+};
+
+// Scalars of one AdamW update, in the precision that elements use.
+struct AdamwScalars {
+  float keep;  // 1 - lr * weight_decay
+  float one_minus_beta1;
+  float beta2;
+  float one_minus_beta2;
+  float minus_step;       // -lr / (1 - beta1^t)
+  float root_correction;  // sqrt(1 - beta2^t)
+  float eps;
+  float grad_scale;
+};
+
+// Row or element ranges.
+struct PointwiseKernels {
+  void (*silu_mul)(const SiluMul& s, int64_t begin, int64_t end);
+  void (*silu_mul_backward)(const SiluMul& s, int64_t begin, int64_t end);
+  void (*gelu)(const float* x, int64_t count, float* y);
+  void (*gelu_backward)(const float* dy, const float* x, int64_t count, float* dx);
+  void (*add)(const float* x, int64_t count, float* y);
+  void (*scale)(float factor, int64_t count, float* x);
+  void (*rope)(const Rope& r, int64_t begin, int64_t end);
+  void (*adamw)(float* p, const float* g, float* m, float* v, int64_t count, const AdamwScalars& s);
+};
+
+namespace avx2 {
+extern const PointwiseKernels kPointwise;
+}
+namespace avx512 {
+extern const PointwiseKernels kPointwise;
+}
+
+}  // namespace collimate::tensor

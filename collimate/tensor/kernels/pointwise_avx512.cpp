@@ -1,0 +1,1 @@
+#include "collimate/tensor/kernels/pointwise_kernel.inc"

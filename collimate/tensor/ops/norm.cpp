@@ -1,0 +1,55 @@
+#include "collimate/tensor/ops/norm.h"
+
+#include <algorithm>
+
+#include "collimate/base/error.h"
+#include "collimate/tensor/kernels/norm.h"
+#include "collimate/tensor/kernels/pick.h"
+
+namespace collimate::tensor {
+namespace {
+
+const NormKernels& kernels() { return pick(avx2::kNorm, avx512::kNorm); }
+
+void backward(const Exec& exec, const NormBackward& b) {
+  const NormKernels& k = kernels();
+  // First, because dx may lie over dy.
+  if (b.dweight != nullptr || b.dbias != nullptr) {
+    constexpr int64_t kStrip = 64;
+    const int64_t strips = (b.width + kStrip - 1) / kStrip;
+    exec.parallel_for(strips, row_grain(b.rows * kStrip), [&](int64_t begin, int64_t end) {
+      k.parameter_gradients(b, begin * kStrip, std::min(b.width, end * kStrip));
+    });
+  }
+  const auto rows = b.mean == nullptr ? k.rms_backward : k.layer_backward;
+  exec.parallel_for(b.rows, row_grain(b.width), [&](int64_t begin, int64_t end) { rows(b, begin, end); });
+}
+
+}  // namespace
+
+void rms_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, float eps, float* y,
+              float* inv_rms) {
+  const NormForward f{x, width, weight, nullptr, eps, y, nullptr, inv_rms};
+  exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) { kernels().rms(f, begin, end); });
+}
+
+void rms_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, int64_t rows,
+                       int64_t width, const float* weight, float* dx, bool accumulate, float* dweight) {
+  COLLIMATE_CHECK(!accumulate || dx != dy);
+  backward(exec, {dy, x, nullptr, inv_rms, rows, width, weight, dx, accumulate, dweight, nullptr});
+}
+
+void layer_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, const float* bias,
+                float eps, float* y, float* mean, float* inv_std) {
+  const NormForward f{x, width, weight, bias, eps, y, mean, inv_std};
+  exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) { kernels().layer(f, begin, end); });
+}
+
+void layer_norm_backward(const Exec& exec, const float* dy, const float* x, const float* mean, const float* inv_std,
+                         int64_t rows, int64_t width, const float* weight, float* dx, bool accumulate, float* dweight,
+                         float* dbias) {
+  COLLIMATE_CHECK(mean != nullptr && (!accumulate || dx != dy));
+  backward(exec, {dy, x, mean, inv_std, rows, width, weight, dx, accumulate, dweight, dbias});
+}
+
+}  // namespace collimate::tensor

@@ -1,0 +1,86 @@
+#include "collimate/tensor/ops/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "collimate/tensor/kernels/pick.h"
+#include "collimate/tensor/kernels/pointwise.h"
+
+namespace collimate::tensor {
+namespace {
+
+constexpr int64_t kGrain = 16384;
+constexpr int64_t kChunk = 4096;
+
+const PointwiseKernels& kernels() { return pick(avx2::kPointwise, avx512::kPointwise); }
+
+AdamwScalars scalars_of(const AdamwOptions& o) {
+  const double lr = o.learning_rate;
+  const double correction1 = 1.0 - std::pow(o.beta1, static_cast<double>(o.step));
+  const double correction2 = 1.0 - std::pow(o.beta2, static_cast<double>(o.step));
+  AdamwScalars s{};
+  s.keep = static_cast<float>(1.0 - lr * o.weight_decay);
+  s.one_minus_beta1 = static_cast<float>(1.0 - o.beta1);
+  s.beta2 = static_cast<float>(o.beta2);
+  s.one_minus_beta2 = static_cast<float>(1.0 - o.beta2);
+  s.minus_step = static_cast<float>(-lr / correction1);
+  s.root_correction = static_cast<float>(std::sqrt(correction2));
+  s.eps = static_cast<float>(o.eps);
+  s.grad_scale = o.grad_scale;
+  return s;
+}
+
+double chunk_squares(const float* x, int64_t count) {
+  double lanes[8] = {};
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    for (int l = 0; l < 8; ++l) lanes[l] += static_cast<double>(x[i + l]) * x[i + l];
+  }
+  for (int l = 0; i < count; ++i, ++l) lanes[l] += static_cast<double>(x[i]) * x[i];
+  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+}
+
+}  // namespace
+
+void adamw(const Exec& exec, float* p, const float* g, float* m, float* v, int64_t count, const AdamwOptions& options) {
+  const AdamwScalars scalars = scalars_of(options);
+  exec.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
+    kernels().adamw(p + begin, g + begin, m + begin, v + begin, end - begin, scalars);
+  });
+}
+
+double sum_of_squares(const Exec& exec, const float* x, int64_t count) {
+  std::vector<double> sums(static_cast<size_t>((count + kChunk - 1) / kChunk));
+  exec.parallel_for(static_cast<int64_t>(sums.size()), 8, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      sums[static_cast<size_t>(c)] = chunk_squares(x + c * kChunk, std::min(kChunk, count - c * kChunk));
+    }
+  });
+  for (size_t step = 1; step < sums.size(); step *= 2) {
+    for (size_t c = 0; c + step < sums.size(); c += 2 * step) sums[c] += sums[c + step];
+  }
+  return sums.empty() ? 0.0 : sums[0];
+}
+
+void scale(const Exec& exec, float factor, int64_t count, float* x) {
+  exec.parallel_for(count, kGrain,
+                    [&](int64_t begin, int64_t end) { kernels().scale(factor, end - begin, x + begin); });
+}
+
+float abs_max(const Exec& exec, const float* x, int64_t count) {
+  std::vector<float> largest(static_cast<size_t>((count + kGrain - 1) / kGrain));
+  const auto wider = [](float a, float b) { return std::isnan(a) || a > b ? a : b; };
+  exec.parallel_for(static_cast<int64_t>(largest.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      float best = 0.0F;
+      for (int64_t i = c * kGrain; i < std::min(count, (c + 1) * kGrain); ++i) best = wider(best, std::fabs(x[i]));
+      largest[static_cast<size_t>(c)] = best;
+    }
+  });
+  float best = 0.0F;
+  for (const float value : largest) best = wider(best, value);
+  return best;
+}
+
+}  // namespace collimate::tensor
