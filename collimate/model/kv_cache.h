@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "collimate/shape/model_shape.h"
+#include "collimate/tensor/allocator.h"
 
 namespace collimate::model {
 
@@ -26,7 +27,7 @@ class KvCache {
  private:
   int64_t blocks_ = 0;
   int64_t block_floats_ = 0;
-  std::vector<std::vector<float>> layers_;
+  std::vector<tensor::Buffer> layers_;
 };
 
 }  // namespace collimate::model

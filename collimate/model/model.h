@@ -1,13 +1,13 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
-
-#include <ATen/core/Tensor.h>
 
 #include "collimate/model/kv_cache.h"
 #include "collimate/model/weights.h"
@@ -26,8 +26,14 @@ struct TokenBatch {
 // Packs whole sequences that start at position 0.
 TokenBatch pack_sequences(std::span<const std::span<const int32_t>> sequences);
 
-// What a training forward keeps for its backward.
-class ForwardRecord;
+// What a training forward keeps for its backward. Must not outlive its Model.
+class ForwardRecord {
+ public:
+  ForwardRecord();
+  ~ForwardRecord();
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
 
 struct LogProbRequest {
   at::Tensor hidden;             // [M, H]
@@ -43,8 +49,9 @@ struct LogProbResult {
 
 enum class Recompute { kNone, kFull };
 
-// A decoder over one Weights. One set of kernels serves training, scoring and generation, so that a row's bits depend on
-// that row's inputs alone. Not thread-safe; blocking. Throws GuardError when a packed panel is older than the weights.
+// A decoder over one Weights. One set of kernels serves training, scoring and generation, so that a row's bits depend
+// on that row's inputs alone. Not thread-safe; blocking. Throws GuardError when a packed panel is older than the
+// weights.
 class Model {
  public:
   Model(std::shared_ptr<Weights> weights, tensor::Exec exec);
@@ -53,8 +60,8 @@ class Model {
   const shape::ModelShape& shape() const;
   Weights& weights();
 
-  // Generation: appends the tokens' keys and values to `cache` through `tables` (block ids of each of the S sequences, which
-  // must cover the positions) and returns the final hidden states after the last norm [T, H]. No gradients.
+  // Generation: appends the tokens' keys and values to `cache` through `tables` (block ids of each of the S sequences,
+  // which must cover the positions) and returns the final hidden states after the last norm [T, H]. No gradients.
   at::Tensor forward_cached(const TokenBatch& tokens, KvCache& cache, std::span<const std::vector<int32_t>> tables);
 
   // Scoring: whole sequences from position 0. Hidden states [T, H]. No gradients.
@@ -68,7 +75,8 @@ class Model {
   void backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& hidden_gradient,
                 const std::function<void(int segment)>& segment_done = {});
 
-  // LM head, fused with log-softmax and gather over row chunks: [M, V] is never held. Throws InputError without an LM head.
+  // LM head, fused with log-softmax and gather over row chunks: [M, V] is never held. Throws InputError without an LM
+  // head.
   LogProbResult log_probs(const LogProbRequest& request);
   // Adds the head's gradient and returns dL/dhidden [M, H], from dL/dlog_probs [M] and, where asked, dL/dentropy [M].
   at::Tensor log_probs_backward(const LogProbRequest& request, const at::Tensor& log_prob_gradient,

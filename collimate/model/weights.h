@@ -1,12 +1,12 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
-
-#include <ATen/core/Tensor.h>
 
 #include "collimate/base/stateful.h"
 #include "collimate/shape/model_shape.h"
@@ -31,9 +31,9 @@ struct MemoryItem {
   int64_t bytes = 0;
 };
 
-// The weights of one model on one device: an ordered list of segments (embedding, each block, head), each flat and padded to
-// 64 bytes. Training, scoring and generation use it in place. fp32 master values exist always (they are the compute copy in
-// fp32), packed panels per linear layer, a gradient only where trained. Not thread-safe.
+// The weights of one model on one device: an ordered list of segments (embedding, each block, head), each flat and
+// padded to 64 bytes. Training, scoring and generation use it in place. fp32 master values exist always (they are the
+// compute copy in fp32), packed panels per linear layer, a gradient only where trained. Not thread-safe.
 class Weights : public base::Stateful {
  public:
   Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec);
@@ -46,11 +46,12 @@ class Weights : public base::Stateful {
   // Index of the parameter of that Hugging Face name, or -1.
   int index_of(const std::string& name) const;
 
-  std::span<float> master(int segment);    // [floats of the segment, with padding]
-  std::span<float> gradient(int segment);  // empty when frozen
-  float* param(int index);                 // [spec.sizes…], inside the segment's master
-  float* param_gradient(int index);        // null when frozen
-  at::Tensor param_tensor(int index);      // a view of the master, for tests and export
+  std::span<float> master(int segment);            // [floats of the segment, with padding]
+  std::span<float> gradient(int segment);          // empty when frozen
+  float* param(int index);                         // [spec.sizes…], inside the segment's master
+  float* param_gradient(int index);                // null when frozen
+  at::Tensor param_tensor(int index);              // a view of the master, for tests and export
+  std::span<const float> values(int index) const;  // [spec.count()] of the master
 
   // Panels of a linear parameter, packed for the current version; packs when `commit` has made them stale. A panel of
   // another version than the weights' is never returned: GuardError.
@@ -83,8 +84,8 @@ class Weights : public base::Stateful {
   std::unique_ptr<Impl> impl_;
 };
 
-// Reads a Hugging Face directory (config.json, model.safetensors or sharded with an index). Missing or surplus tensors are
-// InputErrors that name them; a missing score or value head is initialised with zeros when `head` asks for one.
+// Reads a Hugging Face directory (config.json, model.safetensors or sharded with an index). Missing or surplus tensors
+// are InputErrors that name them; a missing score or value head is initialised with zeros when `head` asks for one.
 std::shared_ptr<Weights> load_huggingface(const std::string& directory, const std::string& head,
                                           const WeightsOptions& options, tensor::Exec exec);
 // Writes config.json and model.safetensors (in shards of `shard_bytes`), atomically per file.

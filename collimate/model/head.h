@@ -1,0 +1,28 @@
+#pragma once
+
+#include "collimate/model/model.h"
+
+namespace collimate::model {
+
+// What reads the final hidden states: the LM head (tied or not), or a score or value head. Holds indices only. Its
+// gradients go to the weights; contracts as in model.h.
+class OutputHead {
+ public:
+  explicit OutputHead(const Weights& weights);
+
+  LogProbResult log_probs(const tensor::Exec& exec, Weights& weights, const LogProbRequest& request) const;
+  at::Tensor log_probs_backward(const tensor::Exec& exec, Weights& weights, const LogProbRequest& request,
+                                const at::Tensor& log_prob_gradient, const at::Tensor& entropy_gradient) const;
+  at::Tensor logits(const tensor::Exec& exec, Weights& weights, const at::Tensor& hidden) const;
+  at::Tensor scores(const tensor::Exec& exec, Weights& weights, const at::Tensor& hidden) const;
+  at::Tensor scores_backward(const tensor::Exec& exec, Weights& weights, const at::Tensor& hidden,
+                             const at::Tensor& score_gradient) const;
+
+ private:
+  int vocabulary() const;  // parameter of the LM head; InputError without one
+  int score() const;       // the same of the score or value head
+
+  int vocabulary_ = -1, score_ = -1;
+};
+
+}  // namespace collimate::model

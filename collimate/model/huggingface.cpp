@@ -1,0 +1,163 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "collimate/base/error.h"
+#include "collimate/model/safetensors.h"
+#include "collimate/model/weights.h"
+
+namespace collimate::model {
+namespace {
+
+using base::expectation;
+using base::InputError;
+using shape::ParamSpec;
+
+constexpr size_t kNamesInError = 4;
+
+// What stands in published files beside the parameters: buffers of older versions, and the head that was not asked for.
+bool is_expected_surplus(const std::string& name) {
+  for (const char* end : {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq", "lm_head.weight", "score.weight"})
+    if (name.size() >= std::string(end).size() && name.ends_with(end)) return true;
+  return false;
+}
+
+// The base model alone is stored without the first part of each name.
+std::string without_prefix(const std::string& name) {
+  for (const char* prefix : {"transformer.", "model."})
+    if (name.starts_with(prefix)) return name.substr(std::string(prefix).size());
+  return name;
+}
+
+const TensorEntry* find_entry(const TensorDirectory& files, const ParamSpec& spec) {
+  const TensorEntry* entry = files.find(spec.name);
+  return entry != nullptr ? entry : files.find(without_prefix(spec.name));
+}
+
+std::string list_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kNamesInError); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  return names.size() > kNamesInError ? fmt::format("{} and {} more", text, names.size() - kNamesInError) : text;
+}
+
+void check_sizes(const std::string& directory, const ParamSpec& spec, const TensorEntry& entry) {
+  std::vector<int64_t> sizes = spec.sizes;
+  if (spec.transposed_in_file) std::reverse(sizes.begin(), sizes.end());
+  if (entry.sizes != sizes)
+    throw InputError(expectation(directory + " " + entry.name, fmt::format("[{}]", fmt::join(sizes, ", ")),
+                                 fmt::format("[{}]", fmt::join(entry.sizes, ", "))));
+}
+
+// The entry of each parameter, null for a head to be made of zeros. Everything is checked before memory is taken.
+std::vector<const TensorEntry*> match(const std::string& directory, const TensorDirectory& files,
+                                      const std::vector<ParamSpec>& specs) {
+  std::vector<const TensorEntry*> entries;
+  std::vector<std::string> missing, surplus;
+  for (const ParamSpec& spec : specs) {
+    entries.push_back(find_entry(files, spec));
+    if (entries.back() != nullptr) {
+      check_sizes(directory, spec, *entries.back());
+    } else if (spec.name != "score.weight") {
+      missing.push_back(spec.name);
+    }
+  }
+  if (!missing.empty())
+    throw InputError(
+        expectation(directory, fmt::format("{} tensors", specs.size()), "none named " + list_names(missing)));
+  for (const auto& [name, entry] : files.entries())
+    if (std::find(entries.begin(), entries.end(), entry) == entries.end() && !is_expected_surplus(name))
+      surplus.push_back(name);
+  if (!surplus.empty())
+    throw InputError(expectation(directory, "the tensors of its config.json alone", "also " + list_names(surplus)));
+  return entries;
+}
+
+std::vector<TensorToWrite> tensors_of(const Weights& weights, size_t first, size_t end) {
+  std::vector<TensorToWrite> tensors;
+  for (size_t i = first; i < end; ++i) {
+    const ParamSpec& spec = weights.params()[i];
+    std::vector<int64_t> sizes = spec.sizes;
+    if (spec.transposed_in_file) std::reverse(sizes.begin(), sizes.end());
+    tensors.push_back({spec.name, sizes, [&weights, &spec, i](std::span<float> out) {
+                         const auto values = weights.values(static_cast<int>(i));
+                         if (!spec.transposed_in_file) {
+                           std::copy(values.begin(), values.end(), out.begin());
+                           return;
+                         }
+                         const auto rows = static_cast<size_t>(spec.sizes[0]),
+                                    columns = static_cast<size_t>(spec.sizes[1]);
+                         for (size_t j = 0; j < values.size(); ++j) out[j % columns * rows + j / columns] = values[j];
+                       }});
+  }
+  return tensors;
+}
+
+// Where each shard ends, none larger than `shard_bytes` unless a single tensor is.
+std::vector<size_t> shard_ends(const std::vector<ParamSpec>& specs, int64_t shard_bytes) {
+  std::vector<size_t> ends;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const int64_t more = specs[i].count() * static_cast<int64_t>(sizeof(float));
+    if (i > 0 && bytes + more > shard_bytes) {
+      ends.push_back(i);
+      bytes = 0;
+    }
+    bytes += more;
+  }
+  ends.push_back(specs.size());
+  return ends;
+}
+
+void save_shards(const Weights& weights, const std::string& directory, const std::vector<size_t>& ends) {
+  nlohmann::json map;
+  int64_t total = 0;
+  for (size_t shard = 0, first = 0; shard < ends.size(); first = ends[shard++]) {
+    const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", shard + 1, ends.size());
+    write_safetensors(directory + "/" + name, tensors_of(weights, first, ends[shard]));
+    for (size_t i = first; i < ends[shard]; ++i) {
+      map[weights.params()[i].name] = name;
+      total += weights.params()[i].count() * static_cast<int64_t>(sizeof(float));
+    }
+  }
+  const nlohmann::json index = {{"metadata", {{"total_size", total}}}, {"weight_map", map}};
+  write_text_atomically(directory + "/model.safetensors.index.json", index.dump(2) + "\n");
+}
+
+}  // namespace
+
+std::shared_ptr<Weights> load_huggingface(const std::string& directory, const std::string& head,
+                                          const WeightsOptions& options, tensor::Exec exec) {
+  shape::ModelShape shape = shape::read_model_shape(directory);
+  if (!head.empty()) shape.head = shape::parse_head(head);
+  const TensorDirectory files(directory);
+  const auto entries = match(directory, files, shape::param_specs(shape));
+  auto weights = std::make_shared<Weights>(shape, options, exec);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i] == nullptr) continue;
+    const ParamSpec& spec = weights->params()[i];
+    const std::span<float> out(weights->param(static_cast<int>(i)), static_cast<size_t>(spec.count()));
+    spec.transposed_in_file ? read_floats_transposed(*entries[i], directory, out)
+                            : read_floats(*entries[i], directory, out);
+  }
+  weights->commit();
+  return weights;
+}
+
+void save_huggingface(const Weights& weights, const std::string& directory, int64_t shard_bytes) {
+  std::error_code failed;
+  std::filesystem::create_directories(directory, failed);
+  if (failed) throw base::RunError(expectation(directory, "a directory to write to", failed.message()));
+  const auto ends = shard_ends(weights.params(), shard_bytes);
+  const std::string index = directory + "/model.safetensors.index.json", whole = directory + "/model.safetensors";
+  if (ends.size() > 1) {
+    save_shards(weights, directory, ends);
+    ::unlink(whole.c_str());
+  } else {
+    write_safetensors(whole, tensors_of(weights, 0, weights.params().size()));
+    ::unlink(index.c_str());
+  }
+  write_text_atomically(directory + "/config.json", shape::to_config(weights.shape()).dump(2) + "\n");
+}
+
+}  // namespace collimate::model

@@ -1,0 +1,46 @@
+#include "collimate/model/initialize.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numbers>
+
+#include "collimate/base/philox.h"
+
+namespace collimate::model {
+namespace {
+
+// Two normal numbers from 64 random bits (Box and Muller 1958).
+void normal_pair(uint64_t bits, double out[2]) {
+  const double first = (static_cast<double>(bits >> 32) + 1) * 0x1p-32;  // (0, 1]
+  const double second = static_cast<double>(bits & 0xFFFFFFFFU) * 0x1p-32;
+  const double radius = std::sqrt(-2 * std::log(first)), angle = 2 * std::numbers::pi * second;
+  out[0] = radius * std::cos(angle);
+  out[1] = radius * std::sin(angle);
+}
+
+}  // namespace
+
+void initialize_param(const shape::ParamSpec& spec, uint64_t seed, float std, std::span<float> values) {
+  const bool weights = spec.kind == shape::ParamKind::kEmbedding || spec.kind == shape::ParamKind::kLinear;
+  if (!weights || spec.name == "score.weight") {
+    std::fill(values.begin(), values.end(), spec.kind == shape::ParamKind::kNorm ? 1.0F : 0.0F);
+    return;
+  }
+  static const auto kPurpose = static_cast<uint32_t>(base::stable_hash("initial weights"));
+  const uint64_t name = base::stable_hash(spec.name);
+  for (size_t i = 0; i < values.size(); i += 2) {
+    double pair[2];
+    normal_pair(base::random_bits(seed, kPurpose, base::mix(name, i >> 32), static_cast<uint32_t>(i / 2)), pair);
+    for (size_t j = 0; j < 2 && i + j < values.size(); ++j) values[i + j] = static_cast<float>(pair[j] * std);
+  }
+}
+
+uint64_t param_checksum(const std::string& name, std::span<const float> values) {
+  const uint64_t basis = base::stable_hash(name);
+  uint64_t sum = 0;
+  for (size_t i = 0; i < values.size(); ++i) sum += base::mix(basis, i) * std::bit_cast<uint32_t>(values[i]);
+  return sum;
+}
+
+}  // namespace collimate::model

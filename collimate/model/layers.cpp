@@ -1,0 +1,245 @@
+#include "collimate/model/layers.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "collimate/base/error.h"
+#include "collimate/tensor/ops/activation.h"
+#include "collimate/tensor/ops/embedding.h"
+#include "collimate/tensor/ops/linear.h"
+#include "collimate/tensor/ops/norm.h"
+
+namespace collimate::model {
+namespace {
+
+using tensor::GradientTarget;
+using tensor::Tape;
+
+// Does a layer with this parameter, fed by x, take part in the backward?
+bool recorded(const Step& step, const Slot* x, int param) {
+  return step.tape != nullptr &&
+         ((x != nullptr && x->wanted) || (param >= 0 && step.weights.param_gradient(param) != nullptr));
+}
+
+const float* bias_of(Step& step, const Linear& layer) {
+  return layer.bias < 0 ? nullptr : step.weights.param(layer.bias);
+}
+
+// dW, db and, where wanted, dx of a linear layer, from dy.
+void linear_backward(const tensor::Exec& exec, Weights& weights, Tape& tape, const Linear& layer, Slot& x,
+                     const float* dy) {
+  if (float* dw = weights.param_gradient(layer.weight); dw != nullptr) {
+    float* db = layer.bias < 0 ? nullptr : weights.param_gradient(layer.bias);
+    tensor::linear_grad_weight(exec, dy, layer.out, x.value, layer.in, x.rows, layer.out, layer.in, dw, db);
+  }
+  if (!x.wanted) return;
+  const GradientTarget dx = tape.target(x);
+  tensor::linear_grad_input(exec, dy, layer.out, x.rows, weights.param(layer.weight), layer.out, layer.in, dx.data,
+                            layer.in, dx.accumulate);
+}
+
+// The gradient of a sum's output becomes that of its input: the same memory when nothing else has flowed in yet.
+void pass_through(const tensor::Exec& exec, Tape& tape, Slot& out, Slot& in) {
+  if (!in.wanted) return;
+  if (in.gradient == nullptr) {
+    in.gradient = out.gradient;
+    in.written = true;
+    return;
+  }
+  tensor::add(exec, out.gradient, out.count(), tape.zeroed_target(in));
+}
+
+}  // namespace
+
+Linear find_linear(const Weights& weights, const std::string& name) {
+  Linear layer;
+  layer.weight = weights.index_of(name + ".weight");
+  layer.bias = weights.index_of(name + ".bias");
+  COLLIMATE_CHECK(layer.weight >= 0, "{}", name);
+  const auto& specs = weights.params();
+  const auto first = static_cast<size_t>(layer.weight);
+  layer.in = specs[first].sizes[1];
+  for (int i = 0; i < specs[first].fused; ++i) layer.out += specs[first + static_cast<size_t>(i)].sizes[0];
+  return layer;
+}
+
+Norm find_norm(const Weights& weights, const std::string& name, float epsilon) {
+  const int weight = weights.index_of(name + ".weight");
+  COLLIMATE_CHECK(weight >= 0, "{}", name);
+  return {weight, weights.index_of(name + ".bias"), epsilon};
+}
+
+Slot* embed(Step& step, int table, int position_table) {
+  const auto& sizes = step.weights.params()[static_cast<size_t>(table)].sizes;
+  const int64_t entries = sizes[0], width = sizes[1];
+  const int64_t places = position_table < 0 ? 0 : step.weights.params()[static_cast<size_t>(position_table)].sizes[0];
+  Slot* out = tensor::make_slot(step.arena, step.rows(), width, recorded(step, nullptr, table));
+  tensor::embedding(step.exec, step.weights.param(table), entries, width, step.ids.data(), out->rows, out->value);
+  if (position_table >= 0)
+    tensor::embedding(step.exec, step.weights.param(position_table), places, width, step.positions.data(), out->rows,
+                      out->value, /*accumulate=*/true);
+  if (!out->wanted) return out;
+  step.tape->push([=, &weights = step.weights, exec = step.exec, ids = step.ids.data(), at = step.positions.data()] {
+    const float* dout = Tape::gradient(*out);
+    if (dout == nullptr) return;
+    tensor::embedding_backward(exec, dout, ids, out->rows, entries, width, weights.param_gradient(table));
+    if (position_table >= 0)
+      tensor::embedding_backward(exec, dout, at, out->rows, places, width, weights.param_gradient(position_table));
+  });
+  return out;
+}
+
+Slot* normalize(Step& step, const Norm& norm, Slot* x) {
+  Slot* out = tensor::make_slot(step.arena, x->rows, x->width, recorded(step, x, norm.weight));
+  const float* weight = step.weights.param(norm.weight);
+  const bool centered = norm.bias >= 0;
+  float* inverse = out->wanted ? step.arena.take(x->rows) : nullptr;
+  float* mean = out->wanted && centered ? step.arena.take(x->rows) : nullptr;
+  if (centered) {
+    tensor::layer_norm(step.exec, x->value, x->rows, x->width, weight, step.weights.param(norm.bias), norm.epsilon,
+                       out->value, mean, inverse);
+  } else {
+    tensor::rms_norm(step.exec, x->value, x->rows, x->width, weight, norm.epsilon, out->value, inverse);
+  }
+  if (!out->wanted) return out;
+  step.tape->push([=, &weights = step.weights, &arena = step.arena, exec = step.exec, tape = step.tape] {
+    const float* dy = Tape::gradient(*out);
+    if (dy == nullptr) return;
+    const GradientTarget dx = x->wanted ? tape->target(*x) : GradientTarget{arena.take(x->count()), false};
+    if (centered) {
+      tensor::layer_norm_backward(exec, dy, x->value, mean, inverse, x->rows, x->width, weights.param(norm.weight),
+                                  dx.data, dx.accumulate, weights.param_gradient(norm.weight),
+                                  weights.param_gradient(norm.bias));
+    } else {
+      tensor::rms_norm_backward(exec, dy, x->value, inverse, x->rows, x->width, weights.param(norm.weight), dx.data,
+                                dx.accumulate, weights.param_gradient(norm.weight));
+    }
+  });
+  return out;
+}
+
+Slot* linear(Step& step, const Linear& layer, Slot* x) {
+  Slot* out = tensor::make_slot(step.arena, x->rows, layer.out, recorded(step, x, layer.weight));
+  tensor::linear(step.exec, x->value, layer.in, x->rows, step.weights.panels(layer.weight), out->value, layer.out,
+                 {bias_of(step, layer), /*accumulate=*/false});
+  if (!out->wanted) return out;
+  step.tape->push([=, &weights = step.weights, exec = step.exec, tape = step.tape] {
+    if (const float* dy = Tape::gradient(*out)) linear_backward(exec, weights, *tape, layer, *x, dy);
+  });
+  return out;
+}
+
+Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream) {
+  Slot* out = stream;
+  if (step.tape != nullptr) {
+    out = tensor::make_slot(step.arena, stream->rows, stream->width, stream->wanted || recorded(step, x, layer.weight));
+    std::memcpy(out->value, stream->value, static_cast<size_t>(stream->count()) * sizeof(float));
+  }
+  tensor::linear(step.exec, x->value, layer.in, x->rows, step.weights.panels(layer.weight), out->value, layer.out,
+                 {bias_of(step, layer), /*accumulate=*/true});
+  if (step.tape == nullptr || !out->wanted) return out;
+  step.tape->push([=, &weights = step.weights, exec = step.exec, tape = step.tape] {
+    const float* dy = Tape::gradient(*out);
+    if (dy == nullptr) return;
+    linear_backward(exec, weights, *tape, layer, *x, dy);
+    pass_through(exec, *tape, *out, *stream);
+  });
+  return out;
+}
+
+namespace {
+
+struct Strides {
+  int64_t q_width, kv_width, row;
+};
+Strides strides_of(const Attention& a) {
+  const int64_t q = int64_t{a.heads} * a.head_dim, kv = int64_t{a.kv_heads} * a.head_dim;
+  return {q, kv, q + 2 * kv};
+}
+
+void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot& out, const float* lse) {
+  const Strides width = strides_of(a);
+  const GradientTarget into = step.tape->target(qkv);
+  COLLIMATE_CHECK(!into.accumulate, "q, k and v have one reader");
+  tensor::AttentionBackward args;
+  args.heads = a.heads;
+  args.kv_heads = a.kv_heads;
+  args.head_dim = a.head_dim;
+  args.scale = 1.0F / std::sqrt(static_cast<float>(a.head_dim));
+  args.q = qkv.value;
+  args.k = qkv.value + width.q_width;
+  args.v = args.k + width.kv_width;
+  args.q_stride = args.kv_stride = args.dq_stride = args.dkv_stride = width.row;
+  args.out = out.value;
+  args.dout = out.gradient;
+  args.out_stride = width.q_width;
+  args.lse = lse;
+  args.dq = into.data;
+  args.dk = args.dq + width.q_width;
+  args.dv = args.dk + width.kv_width;
+  tensor::attention_backward(step.exec, args, step.documents);
+  if (step.rope != nullptr)
+    tensor::rope_backward(step.exec, into.data, width.row, qkv.rows, a.heads + a.kv_heads, a.head_dim,
+                          step.positions.data(), *step.rope);
+}
+
+}  // namespace
+
+Slot* attend(Step& step, const Attention& a, Slot* qkv) {
+  const Strides width = strides_of(a);
+  if (step.rope != nullptr)
+    tensor::rope(step.exec, qkv->value, width.row, qkv->rows, a.heads + a.kv_heads, a.head_dim, step.positions.data(),
+                 *step.rope);
+  tensor::AttentionForward args;
+  args.layout = {a.kv_heads, a.head_dim};
+  const float* k = qkv->value + width.q_width;
+  tensor::append_kv(step.exec, args.layout, k, width.row, k + width.kv_width, width.row, step.runs, step.kv_storage);
+  Slot* out = tensor::make_slot(step.arena, qkv->rows, width.q_width, qkv->wanted);
+  float* lse = step.tape != nullptr && qkv->wanted ? step.arena.take(qkv->rows * a.heads) : nullptr;
+  args.heads = a.heads;
+  args.scale = 1.0F / std::sqrt(static_cast<float>(a.head_dim));
+  args.q = qkv->value;
+  args.q_stride = width.row;
+  args.storage = step.kv_storage;
+  args.out = out->value;
+  args.out_stride = width.q_width;
+  args.lse = lse;
+  tensor::attention_forward(step.exec, args, step.runs);
+  if (lse == nullptr) return out;
+  step.tape->push([step, a, qkv, out, lse] {
+    if (Tape::gradient(*out) != nullptr) attend_backward(step, a, *qkv, *out, lse);
+  });
+  return out;
+}
+
+Slot* silu_mul(Step& step, Slot* gate_up) {
+  const int64_t width = gate_up->width / 2, stride = gate_up->width;
+  Slot* out = tensor::make_slot(step.arena, gate_up->rows, width, gate_up->wanted);
+  tensor::silu_mul(step.exec, gate_up->value, gate_up->value + width, stride, out->rows, width, out->value, width);
+  if (step.tape == nullptr || !out->wanted) return out;
+  step.tape->push([=, exec = step.exec, tape = step.tape] {
+    const float* dy = Tape::gradient(*out);
+    if (dy == nullptr) return;
+    const GradientTarget into = tape->target(*gate_up);
+    COLLIMATE_CHECK(!into.accumulate, "gate and up have one reader");
+    tensor::silu_mul_backward(exec, dy, width, gate_up->value, gate_up->value + width, stride, out->rows, width,
+                              into.data, into.data + width);
+  });
+  return out;
+}
+
+Slot* gelu(Step& step, Slot* x) {
+  Slot* out = tensor::make_slot(step.arena, x->rows, x->width, x->wanted);
+  tensor::gelu_tanh(step.exec, x->value, x->count(), out->value);
+  if (step.tape == nullptr || !out->wanted) return out;
+  step.tape->push([=, exec = step.exec, tape = step.tape] {
+    const float* dy = Tape::gradient(*out);
+    if (dy == nullptr) return;
+    const GradientTarget into = tape->target(*x);
+    COLLIMATE_CHECK(!into.accumulate, "the activation's input has one reader");
+    tensor::gelu_tanh_backward(exec, dy, x->value, x->count(), into.data);
+  });
+  return out;
+}
+
+}  // namespace collimate::model

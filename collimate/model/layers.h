@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "collimate/model/model.h"
+#include "collimate/model/weights.h"
+#include "collimate/tensor/ops/attention.h"
+#include "collimate/tensor/ops/rope.h"
+#include "collimate/tensor/tape.h"
+
+namespace collimate::model {
+
+// One pass through one segment. T rows. With a tape every layer keeps what its backward needs in `arena` and pushes
+// that backward; without one, the residual stream is updated in place and everything in `arena` is scratch.
+struct Step {
+  const tensor::Exec& exec;
+  Weights& weights;
+  tensor::Arena& arena;
+  tensor::Tape* tape = nullptr;
+  std::span<const int32_t> ids, positions;      // [T]
+  std::span<const tensor::AttentionRun> runs;   // one per sequence
+  std::span<const tensor::Document> documents;  // the same sequences, for backward; whole ones only
+  float* kv_storage = nullptr;                  // blocks of this layer
+  const tensor::RopeTable* rope = nullptr;      // null: positions are learned
+
+  int64_t rows() const { return static_cast<int64_t>(ids.size()); }
+};
+
+using tensor::Slot;
+
+// Layers hold indices of parameters, never tensors, so that weights may move between passes.
+struct Norm {
+  int weight = -1;
+  int bias = -1;  // -1: RMS norm, else layer norm
+  float epsilon = 1e-5F;
+};
+struct Linear {
+  int weight = -1;  // the first of a fused group
+  int bias = -1;    // -1: none
+  int64_t in = 0, out = 0;
+};
+struct Attention {
+  int heads = 0, kv_heads = 0, head_dim = 0;
+};
+
+// Finds a linear layer or norm by name: `name`.weight and, where it exists, `name`.bias. For a fused group the name is
+// that of its first member.
+Linear find_linear(const Weights& weights, const std::string& name);
+Norm find_norm(const Weights& weights, const std::string& name, float epsilon);
+
+Slot* embed(Step& step, int table, int position_table = -1);  // [T, H]; position_table -1: none
+Slot* normalize(Step& step, const Norm& norm, Slot* x);
+Slot* linear(Step& step, const Linear& layer, Slot* x);
+// stream + linear(x): the same slot as `stream` without a tape, a new one with a tape.
+Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream);
+// qkv [T, (heads + 2 kv_heads) head_dim]: turns q and k by their positions (in place), appends k and v to the step's
+// blocks and attends. [T, heads head_dim].
+Slot* attend(Step& step, const Attention& attention, Slot* qkv);
+Slot* silu_mul(Step& step, Slot* gate_up);  // [T, 2 F] -> [T, F]
+Slot* gelu(Step& step, Slot* x);
+
+}  // namespace collimate::model
