@@ -1,0 +1,170 @@
+#include "collimate/graph/event.h"
+
+#include "collimate/graph/json_fields.h"
+
+namespace collimate::graph {
+namespace {
+
+Event task_event(EventKind kind, const Task& task) {
+  Event event;
+  event.kind = kind;
+  event.task = task;
+  return event;
+}
+
+Event rows_event(EventKind kind, const Task& task, int64_t first, int64_t count) {
+  Event event = task_event(kind, task);
+  event.first = first;
+  event.count = count;
+  return event;
+}
+
+}  // namespace
+
+Event Event::begin() { return {}; }
+Event Event::rows(const Task& task, int64_t first, int64_t count) {
+  return rows_event(EventKind::kRows, task, first, count);
+}
+Event Event::dropped(const Task& task, int64_t first, int64_t count) {
+  return rows_event(EventKind::kDropped, task, first, count);
+}
+Event Event::finished(const Task& task) { return task_event(EventKind::kFinished, task); }
+Event Event::failed(const Task& task, bool retryable, std::string cause) {
+  Event event = task_event(EventKind::kFailed, task);
+  event.retryable = retryable;
+  event.cause = std::move(cause);
+  return event;
+}
+Event Event::resident_at(std::string model, bool resident) {
+  Event event;
+  event.kind = EventKind::kResident;
+  event.model = std::move(model);
+  event.resident = resident;
+  return event;
+}
+Event Event::weights_at(std::string model, int64_t version, int replica) {
+  Event event;
+  event.kind = EventKind::kWeightsAt;
+  event.model = std::move(model);
+  event.version = version;
+  event.replica = replica;
+  return event;
+}
+Event Event::lost(int worker, std::string cause) {
+  Event event;
+  event.kind = EventKind::kLost;
+  event.worker = worker;
+  event.cause = std::move(cause);
+  return event;
+}
+Event Event::back(int worker) {
+  Event event;
+  event.kind = EventKind::kBack;
+  event.worker = worker;
+  return event;
+}
+Event Event::expired(int timer) {
+  Event event;
+  event.kind = EventKind::kExpired;
+  event.timer = timer;
+  return event;
+}
+Event Event::asked(Ask ask) {
+  Event event;
+  event.kind = EventKind::kAsked;
+  event.ask = ask;
+  return event;
+}
+Event Event::evaluated(int64_t iteration) {
+  Event event;
+  event.kind = EventKind::kEvaluated;
+  event.iteration = iteration;
+  return event;
+}
+
+std::string describe(const Graph& graph, const Task& task) {
+  std::string text = fmt::format("{}/{}/r{}", task.iteration, graph.node(task.node).id, task.replica);
+  return task.part == 0 ? text : text + fmt::format(".{}", task.part);
+}
+
+std::string describe(const Graph& graph, const Event& event) {
+  const auto rows = [&] { return fmt::format(" {}+{}", event.first, event.count); };
+  const auto task = [&] { return describe(graph, event.task); };
+  switch (event.kind) {
+    case EventKind::kBegin:
+      return "begin";
+    case EventKind::kRows:
+      return "rows " + task() + rows();
+    case EventKind::kDropped:
+      return "dropped " + task() + rows();
+    case EventKind::kFinished:
+      return "finished " + task();
+    case EventKind::kFailed:
+      return fmt::format("failed {} {}: {}", task(), event.retryable ? "retryable" : "for good", event.cause);
+    case EventKind::kResident:
+      return event.model + (event.resident ? " is loaded" : " is off-loaded");
+    case EventKind::kWeightsAt:
+      return fmt::format("weights {}{} at {}", event.model, event.replica < 0 ? "" : fmt::format("/r{}", event.replica),
+                         event.version);
+    case EventKind::kLost:
+      return fmt::format("lost worker {}: {}", event.worker, event.cause);
+    case EventKind::kBack:
+      return fmt::format("back worker {}", event.worker);
+    case EventKind::kExpired:
+      return fmt::format("expired timer {}", event.timer);
+    case EventKind::kAsked:
+      return std::string("asked to ") + (event.ask == Ask::kStop   ? "stop"
+                                         : event.ask == Ask::kSave ? "save"
+                                                                   : "evaluate");
+    case EventKind::kEvaluated:
+      return fmt::format("evaluated {}", event.iteration);
+  }
+  return "";
+}
+
+namespace {
+
+std::string describe_transition(const Action& action) {
+  if (action.transition == TransitionKind::kLoad) return "load " + action.model;
+  if (action.transition == TransitionKind::kOffload) return "offload " + action.model;
+  return fmt::format("weights {} -> {}{} at {}", action.source, action.model,
+                     action.replica < 0 ? "" : fmt::format("/r{}", action.replica), action.version);
+}
+
+std::string describe_stop(const Action& action) {
+  if (action.stop == StopKind::kDone) return "stop: done";
+  return (action.stop == StopKind::kAsked ? "stop, asked: " : "stop, failed: ") + action.cause;
+}
+
+}  // namespace
+
+std::string describe(const Graph& graph, const Action& action) {
+  const auto task = [&] { return describe(graph, action.task); };
+  switch (action.kind) {
+    case ActionKind::kStart:
+      return fmt::format("start {} on {}", task(), fmt::join(action.workers, ","));
+    case ActionKind::kFeed:
+      return fmt::format("feed {} {}+{}", task(), action.first, action.count);
+    case ActionKind::kClose:
+      return "close " + task();
+    case ActionKind::kCancel:
+      return "cancel " + task();
+    case ActionKind::kPause:
+      return "pause " + action.model;
+    case ActionKind::kResume:
+      return "resume " + action.model;
+    case ActionKind::kTransition:
+      return describe_transition(action);
+    case ActionKind::kArm:
+      return fmt::format("arm timer {} {}s", action.timer, action.seconds);
+    case ActionKind::kSave:
+      return fmt::format("save {}", action.iteration);
+    case ActionKind::kEvaluate:
+      return fmt::format("evaluate {}", action.iteration);
+    case ActionKind::kStop:
+      return describe_stop(action);
+  }
+  return "";
+}
+
+}  // namespace collimate::graph

@@ -1,0 +1,147 @@
+#include "collimate/graph/placement.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "collimate/graph/json_fields.h"
+
+namespace collimate::graph {
+namespace {
+
+bool contains(const std::vector<std::string>& list, std::string_view word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+std::vector<int> iota(int first, int count) {
+  std::vector<int> made(static_cast<size_t>(count));
+  std::iota(made.begin(), made.end(), first);
+  return made;
+}
+
+bool needs_device(const Model& model) {
+  return std::any_of(model.functions.begin(), model.functions.end(),
+                     [](const FunctionSpec& spec) { return spec.kind != Kind::kHost; });
+}
+
+std::vector<std::string> device_models(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const auto& [name, model] : graph.models)
+    if (needs_device(model)) names.push_back(name);
+  return names;
+}
+
+bool generates(const Model& model) {
+  return std::any_of(model.functions.begin(), model.functions.end(),
+                     [](const FunctionSpec& spec) { return spec.kind == Kind::kGenerate; });
+}
+
+// Ranks of one replica of a device node on a group of `devices`.
+int ranks_of(const Layout& layout, Kind kind, int devices) {
+  const int inner = layout.tp * layout.pp * layout.cp;
+  if (layout.dp > 0) return inner * layout.dp;
+  return kind == Kind::kTrain ? std::max(inner, devices / inner * inner) : inner;
+}
+
+std::vector<int> union_of_services(const Graph& graph, const Placement& placement, const Node& node) {
+  std::vector<int> workers = workers_of(graph, placement, node.model);
+  for (const std::string& service : node.services)
+    for (int worker : workers_of(graph, placement, service))
+      if (std::find(workers.begin(), workers.end(), worker) == workers.end()) workers.push_back(worker);
+  return workers;
+}
+
+}  // namespace
+
+const ResourceGroup* Placement::group_of(std::string_view model) const {
+  for (const auto& [name, group] : groups)
+    if (contains(group.models, model)) return &group;
+  return nullptr;
+}
+
+Layout Placement::layout(std::string_view model, std::string_view function) const {
+  auto of_model = layouts.find(std::string(model));
+  if (of_model == layouts.end()) return {};
+  auto of_function = of_model->second.find(std::string(function));
+  return of_function == of_model->second.end() ? Layout{} : of_function->second;
+}
+
+Placement flattening(const Graph& graph, int devices, std::string kind) {
+  Placement made{devices, std::move(kind)};
+  if (std::vector<std::string> models = device_models(graph); !models.empty())
+    made.groups["all"] = {iota(0, devices), models};
+  return made;
+}
+
+Placement separation(const Graph& graph, int devices, int training_devices, std::string kind) {
+  if (training_devices < 1 || training_devices >= devices)
+    throw base::InputError(base::expectation("placement separation",
+                                             fmt::format("1 to {} training devices", devices - 1),
+                                             fmt::format("{} of {}", training_devices, devices)));
+  Placement made{devices, std::move(kind)};
+  made.groups["training"].devices = iota(0, training_devices);
+  made.groups["generation"].devices = iota(training_devices, devices - training_devices);
+  for (const std::string& name : device_models(graph))
+    made.groups[graph.trains(name) ? "training" : "generation"].models.push_back(name);
+  return made;
+}
+
+Placement interleaving(const Graph& graph, int devices, std::string kind) {
+  Placement made{devices, std::move(kind)};
+  std::vector<std::string> frozen;
+  for (const std::string& name : device_models(graph)) {
+    if (graph.trains(name) || generates(graph.models.at(name))) {
+      made.groups["all"].models.push_back(name);
+    } else {
+      frozen.push_back(name);
+    }
+  }
+  const int count = static_cast<int>(frozen.size());
+  if (count > devices)
+    throw base::InputError(base::expectation("placement interleaving", fmt::format("at least {} devices", count),
+                                             std::to_string(devices), "flattening"));
+  if (made.groups.count("all")) made.groups["all"].devices = iota(0, devices);
+  for (int i = 0; i < count; ++i) {
+    const int first = devices * i / count;
+    made.groups[frozen[static_cast<size_t>(i)]] = {iota(first, devices * (i + 1) / count - first),
+                                                   {frozen[static_cast<size_t>(i)]}};
+  }
+  return made;
+}
+
+std::vector<int> workers_of(const Graph& graph, const Placement& placement, std::string_view model) {
+  if (const ResourceGroup* group = placement.group_of(model)) return group->devices;
+  int next = placement.devices;
+  for (const auto& [name, spec] : graph.models) {
+    if (placement.group_of(name) != nullptr) continue;
+    auto found = placement.hosts.find(name);
+    const int count = found == placement.hosts.end() ? 1 : found->second;
+    if (name == model) return iota(next, count);
+    next += count;
+  }
+  return {};
+}
+
+int worker_count(const Graph& graph, const Placement& placement) {
+  int last = placement.devices;
+  for (const auto& [name, spec] : graph.models)
+    for (int worker : workers_of(graph, placement, name)) last = std::max(last, worker + 1);
+  return last;
+}
+
+std::vector<Replica> replicas(const Graph& graph, const Placement& placement, int node) {
+  const Node& called = graph.node(node);
+  const FunctionSpec& spec = graph.spec(node);
+  if (!called.services.empty()) return {union_of_services(graph, placement, called)};
+  const std::vector<int> workers = workers_of(graph, placement, called.model);
+  const int total = static_cast<int>(workers.size());
+  const bool on_devices = placement.group_of(called.model) != nullptr;
+  const int ranks = on_devices ? ranks_of(placement.layout(called.model, called.function), spec.kind, total) : 1;
+  const bool single = spec.granularity == Granularity::kIteration || spec.kind == Kind::kTrain;
+  const int count = single ? 1 : total / ranks;
+  std::vector<Replica> made;
+  for (int r = 0; r < count; ++r) made.emplace_back(workers.begin() + r * ranks, workers.begin() + (r + 1) * ranks);
+  return made;
+}
+
+}  // namespace collimate::graph

@@ -1,0 +1,90 @@
+#include "collimate/graph/placement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "collimate/base/error.h"
+#include "collimate/graph/sample_graphs.h"
+
+namespace collimate::graph {
+namespace {
+
+std::string error_of(const Graph& graph, const std::string& yaml) {
+  try {
+    validate(graph, parse_placement(yaml, "placement"));
+  } catch (const base::InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+const char* const kTwoDevices = R"(
+devices: {count: 2}
+groups:
+  main: {devices: [0], models: [policy, value, trainer]}
+  side: {devices: [1], models: [reference, reward]}
+layouts:
+  trainer:
+    train: {dp: 1, zero: 1, micro_batch: 4}
+residency: {reference: swap}
+hosts: {gae: 2}
+staleness: 1
+)";
+
+TEST(Placement, YamlAndJsonAreOneSchemaBothWays) {
+  Placement placement = parse_placement(kTwoDevices);
+  EXPECT_EQ(parse_placement(yaml_text(placement)), placement);
+  EXPECT_EQ(parse_placement(json_text(placement)), placement);
+  EXPECT_EQ(placement.layout("trainer", "train").micro_batch, 4);
+  EXPECT_EQ(placement.residency.at("reference"), Residency::kSwap);
+  validate(samples::ppo(), placement);
+}
+
+TEST(Placement, ReplicasFollowDevicesAndLayouts) {
+  Graph graph = samples::ppo();
+  Placement placement = flattening(graph, 4);
+  placement.layouts["policy"]["generate"].tp = 2;
+  placement.hosts["gae"] = 3;
+  validate(graph, placement);
+  EXPECT_EQ(replicas(graph, placement, 0), (std::vector<Replica>{{0, 1}, {2, 3}}));
+  EXPECT_EQ(replicas(graph, placement, 1).size(), 4u);
+  EXPECT_EQ(replicas(graph, placement, 4), (std::vector<Replica>{{4}}));           // gae: iteration-granular
+  EXPECT_EQ(replicas(graph, placement, 5), (std::vector<Replica>{{0, 1, 2, 3}}));  // train: dp inside
+  EXPECT_EQ(worker_count(graph, placement), 7);
+}
+
+TEST(Placement, NamedPlacementsAreValid) {
+  Graph graph = samples::ppo();
+  Placement apart = separation(graph, 4, 1);
+  validate(graph, apart);
+  EXPECT_THAT(apart.groups.at("training").models, testing::ElementsAre("trainer", "value"));
+  Placement mixed = interleaving(graph, 4);
+  validate(graph, mixed);
+  EXPECT_EQ(mixed.groups.at("reference").devices, (std::vector<int>{0, 1}));
+  EXPECT_EQ(mixed.groups.at("reward").devices, (std::vector<int>{2, 3}));
+  EXPECT_THROW(separation(graph, 2, 2), base::InputError);
+}
+
+TEST(Placement, ErrorsCarryTheNumbers) {
+  Graph graph = samples::ppo();
+  const std::string models = "models: [policy, value, trainer, reference, reward]";
+  EXPECT_EQ(error_of(graph, "devices: {count: 2}\ngroups: {all: {devices: [0, 2], " + models + "}}"),
+            "[placement.groups.all] expected devices 0 to 1 (2 in all), got 2");
+  EXPECT_EQ(
+      error_of(graph, "devices: {count: 2}\ngroups: {all: {devices: [0, 1], models: [policy]}}"),
+      "[placement.groups] expected a group with model reference, got none; try adding it to the models of a group");
+  EXPECT_EQ(
+      error_of(graph, "devices: {count: 2}\ngroups: {all: {devices: [0, 1], " + models +
+                          "}}\nlayouts: {trainer: {train: {dp: 1}}}"),
+      "[placement.layouts.trainer.train] expected a training layout on all 2 devices of its group, got tp 1 · pp 1 · "
+      "cp 1 · dp 1 = 1; try dp 2 or leaving dp out");
+  EXPECT_EQ(
+      error_of(graph, "devices: {count: 3}\ngroups: {all: {devices: [0, 1, 2], " + models +
+                          "}}\nlayouts: {policy: {generate: {tp: 2}}}"),
+      "[placement.layouts.policy.generate] expected a layout whose ranks divide the 3 devices of its group, got tp 2 "
+      "· pp 1 · cp 1 = 2");
+  EXPECT_THAT(error_of(graph, "devices: {count: 1}\ngropus: {}"), testing::HasSubstr("unknown key 'gropus'"));
+}
+
+}  // namespace
+}  // namespace collimate::graph
