@@ -19,6 +19,8 @@ Event rows_event(EventKind kind, const Task& task, int64_t first, int64_t count)
   return event;
 }
 
+std::string on_worker(int worker) { return worker < 0 ? "" : fmt::format(" on {}", worker); }
+
 }  // namespace
 
 Event Event::begin() { return {}; }
@@ -35,19 +37,20 @@ Event Event::failed(const Task& task, bool retryable, std::string cause) {
   event.cause = std::move(cause);
   return event;
 }
-Event Event::resident_at(std::string model, bool resident) {
+Event Event::resident_at(std::string model, int worker, bool resident) {
   Event event;
   event.kind = EventKind::kResident;
   event.model = std::move(model);
+  event.worker = worker;
   event.resident = resident;
   return event;
 }
-Event Event::weights_at(std::string model, int64_t version, int replica) {
+Event Event::weights_at(std::string model, int64_t version, int worker) {
   Event event;
   event.kind = EventKind::kWeightsAt;
   event.model = std::move(model);
   event.version = version;
-  event.replica = replica;
+  event.worker = worker;
   return event;
 }
 Event Event::lost(int worker, std::string cause) {
@@ -102,10 +105,9 @@ std::string describe(const Graph& graph, const Event& event) {
     case EventKind::kFailed:
       return fmt::format("failed {} {}: {}", task(), event.retryable ? "retryable" : "for good", event.cause);
     case EventKind::kResident:
-      return event.model + (event.resident ? " is loaded" : " is off-loaded");
+      return fmt::format("{} on {} is {}", event.model, event.worker, event.resident ? "loaded" : "off-loaded");
     case EventKind::kWeightsAt:
-      return fmt::format("weights {}{} at {}", event.model, event.replica < 0 ? "" : fmt::format("/r{}", event.replica),
-                         event.version);
+      return fmt::format("weights {}{} at {}", event.model, on_worker(event.worker), event.version);
     case EventKind::kLost:
       return fmt::format("lost worker {}: {}", event.worker, event.cause);
     case EventKind::kBack:
@@ -125,10 +127,10 @@ std::string describe(const Graph& graph, const Event& event) {
 namespace {
 
 std::string describe_transition(const Action& action) {
-  if (action.transition == TransitionKind::kLoad) return "load " + action.model;
-  if (action.transition == TransitionKind::kOffload) return "offload " + action.model;
-  return fmt::format("weights {} -> {}{} at {}", action.source, action.model,
-                     action.replica < 0 ? "" : fmt::format("/r{}", action.replica), action.version);
+  const std::string what = action.model + on_worker(action.worker);
+  if (action.transition == TransitionKind::kLoad) return "load " + what;
+  if (action.transition == TransitionKind::kOffload) return "offload " + what;
+  return fmt::format("weights {} -> {} at {}", action.source, what, action.version);
 }
 
 std::string describe_stop(const Action& action) {

@@ -27,10 +27,10 @@ enum class EventKind {
   kBegin,      // first event; on a loaded schedule: start again what was open
   kRows,       // task: rows [first, first + count) have their outputs
   kDropped,    // task: rows [first, first + count) were fed and will have none
-  kFinished,   // task: closed, all rows given, resources free
+  kFinished,   // task: it was closed, its workers are free; fed rows of which nothing was said have their outputs
   kFailed,     // task, retryable, cause: the task is gone; rows not yet given are to be done again, or the run stops
-  kResident,   // model, resident: a load or off-load is complete
-  kWeightsAt,  // model, replica (-1: all), version: a weight transfer is complete
+  kResident,   // model, worker, resident: a load or off-load is complete
+  kWeightsAt,  // model, version, worker as in its Transition: a weight transfer is complete
   kLost,       // worker, cause: it and its tasks are gone; rows already given stay
   kBack,       // worker: it works again, with models as at setup
   kExpired,    // timer
@@ -49,7 +49,6 @@ struct Event {
   bool retryable = false;
   bool resident = false;
   std::string model;
-  int replica = -1;
   int64_t version = 0;
   int worker = -1;
   int timer = -1;
@@ -62,8 +61,8 @@ struct Event {
   static Event dropped(const Task& task, int64_t first, int64_t count);
   static Event finished(const Task& task);
   static Event failed(const Task& task, bool retryable, std::string cause);
-  static Event resident_at(std::string model, bool resident);
-  static Event weights_at(std::string model, int64_t version, int replica = -1);
+  static Event resident_at(std::string model, int worker, bool resident);
+  static Event weights_at(std::string model, int64_t version, int worker = -1);
   static Event lost(int worker, std::string cause);
   static Event back(int worker);
   static Event expired(int timer);
@@ -75,13 +74,13 @@ enum class ActionKind {
   kStart,       // task, workers: call the node's function there
   kFeed,        // task: rows [first, first + count) are its input; their columns are those of the node's input values
   kClose,       // task: nothing more is fed
-  kCancel,      // task: stop it; no event of it counts any more
+  kCancel,      // task: stop it where it still runs; no event of it counts any more
   kPause,       // model: its running service stops stepping
   kResume,      // model
-  kTransition,  // transition, model: kLoad | kOffload → Resident; kWeights (source, version, replica) → WeightsAt
+  kTransition,  // transition, model, worker: kLoad, kOffload → Resident; kWeights, source, version → WeightsAt
   kArm,         // timer, seconds → Expired
   kSave,        // iteration: a checkpoint of the state after it; no later training has started
-  kEvaluate,    // iteration → Evaluated; nothing starts before
+  kEvaluate,    // iteration (-1 before the first) → Evaluated; nothing else runs from here to there
   kStop,        // stop, cause: the last action ever
 };
 enum class TransitionKind { kLoad, kOffload, kWeights };
@@ -97,7 +96,7 @@ struct Action {
   TransitionKind transition = TransitionKind::kLoad;
   std::string model;
   std::string source;
-  int replica = -1;  // of a weight transfer's destination; -1: all
+  int worker = -1;  // of a weight transfer's destination: -1 is all of the model's
   int64_t version = 0;
   int timer = -1;
   double seconds = 0;

@@ -62,10 +62,10 @@ void fields(Visitor visit, E& e) requires std::is_same_v<std::remove_const_t<E>,
       visit("task", e.task), visit("retryable", e.retryable), visit("cause", e.cause);
       return;
     case EventKind::kResident:
-      visit("model", e.model), visit("resident", e.resident);
+      visit("model", e.model), visit("worker", e.worker), visit("resident", e.resident);
       return;
     case EventKind::kWeightsAt:
-      visit("model", e.model), visit("version", e.version), visit("replica", e.replica);
+      visit("model", e.model), visit("version", e.version), visit("worker", e.worker);
       return;
     case EventKind::kLost:
       visit("worker", e.worker), visit("cause", e.cause);
@@ -98,7 +98,7 @@ void fields(Visitor visit, A& a) requires std::is_same_v<std::remove_const_t<A>,
       return visit("model", a.model);
     case ActionKind::kTransition:
       visit("transition", kTransitions, a.transition), visit("model", a.model), visit("source", a.source);
-      visit("replica", a.replica), visit("version", a.version);
+      visit("worker", a.worker), visit("version", a.version);
       return;
     case ActionKind::kArm:
       visit("timer", a.timer), visit("seconds", a.seconds);

@@ -31,20 +31,19 @@ struct ScheduleOptions {
 nlohmann::json to_json(const ScheduleOptions& options);
 ScheduleOptions schedule_options_from_json(const nlohmann::json& json);
 
+class ScheduleCore;
+
 // Decides what runs where and when: a deterministic function from the events so far to actions, without clock, thread
 // or I/O. The executor starts nothing but in answer to an action, and reports everything that happens as an event.
-//  - A worker runs one task at a time; on each worker tasks start in the order (iteration, node), so no wait is
-//  circular.
-//  - A row- or group-granular node is started when its worker is free and rows for it are near, and fed while its
-//  producers
-//    go on; an iteration-granular node when all its inputs are complete. Sample group g of G has home replica g·R/G.
-//  - Iteration i starts when all before i − staleness are complete; a node whose model is the destination of a link
-//  waits for
-//    version ⌊(i − staleness) / every⌋·every. The version of a model is the number of iterations that trained it.
-//  - Rows dropped by a function with `drops_rows` are replaced by new rows; dropped elsewhere they are missing
-//  downstream.
-// Copyable. Not thread-safe. Events about tasks that are gone are ignored. InputError from the constructor as from
-// validate.
+//  - A worker runs one task at a time; tasks start on it in the order (iteration, node), so that no wait is circular.
+//  - A row- or group-granular node is started when its worker is free and rows for it are ready, and fed while its
+//    producers go on; an iteration-granular one when its inputs are complete. Group g of G has home replica g·R/G.
+//  - Iteration i starts when all before i − staleness are complete. A node whose model is the destination of a link
+//    waits for version ⌊(i − staleness) / every⌋·every; a model's version is the number of iterations that trained it.
+//  - Rows dropped by a function with `drops_rows` are replaced by new rows; dropped elsewhere, they are missing.
+//  - Weights are transferred along every link at the beginning and for a worker that is back.
+// Copyable. Not thread-safe. Events about tasks that are gone are ignored. The constructor throws InputError as
+// validate does, and for options or filters that cannot work.
 class Schedule final : public base::Stateful {
  public:
   explicit Schedule(const Graph& graph, const Placement& placement, const ScheduleOptions& options);
@@ -70,8 +69,7 @@ class Schedule final : public base::Stateful {
   void load(base::StateReader& in) override;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<ScheduleCore> core_;
 };
 
 }  // namespace collimate::graph
