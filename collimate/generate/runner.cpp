@@ -35,7 +35,7 @@ void Runner::build_batch(const StepPlan& plan) {
   for (size_t s = 0; s < plan.runs.size(); ++s) {
     const Run& run = plan.runs[s];
     const Sequence& sequence = *run.sequence;
-    for (int64_t t = sequence.computed; t < sequence.computed + run.count; ++t) {
+    for (int64_t t = run.first; t < run.first + run.count; ++t) {
       batch_.ids.push_back(sequence.ids[t]);
       batch_.positions.push_back(static_cast<int32_t>(t));
     }

@@ -39,12 +39,12 @@ class Planner {
 
   void plan_running() {
     for (Sequence* sequence : queues_.running) {
-      if (sequence->decoding()) add_run(sequence, 1);
+      if (sequence->decoding()) add_run(sequence, sequence->computed);
     }
     first_prompt_ = plan_.runs.size();
     for (Sequence* sequence : queues_.running) {
       if (tokens_ == 0) return;
-      if (!sequence->decoding()) add_run(sequence, sequence->pending());
+      if (!sequence->decoding()) add_run(sequence, sequence->computed);
     }
   }
 
@@ -61,17 +61,18 @@ class Planner {
   }
 
  private:
-  void add_run(Sequence* sequence, int64_t pending) {
+  void add_run(Sequence* sequence, int64_t first) {
+    const int64_t pending = sequence->length() - first;
     const int64_t count = std::min(pending, tokens_);
-    plan_.runs.push_back({sequence, count, count == pending});
+    plan_.runs.push_back({sequence, first, count, count == pending});
     tokens_ -= count;
   }
 
   // The run of this plan that computes the sequence's prompt, or -1.
   int32_t run_of_prompt(const Sequence& sequence) const {
     for (size_t i = first_prompt_; i < plan_.runs.size(); ++i) {
-      const Sequence& leader = *plan_.runs[i].sequence;
-      if (leader.computed < leader.prompt_tokens && same_prompt(leader, sequence)) return static_cast<int32_t>(i);
+      const Run& run = plan_.runs[i];
+      if (run.first < sequence.prompt_tokens && same_prompt(*run.sequence, sequence)) return static_cast<int32_t>(i);
     }
     return -1;
   }
@@ -81,7 +82,7 @@ class Planner {
   bool join(Sequence* sequence, int32_t leader) {
     const Run& run = plan_.runs[leader];
     if (!sequence->fresh() || !run.sequence->fresh()) {
-      return prefixes_.remembers() && sequence->prompt_tokens >= kBlockTokens;
+      return prefixes_.remembers() && run.first < sequence->prompt_tokens / kBlockTokens * kBlockTokens;
     }
     const int64_t copies = sequence->prompt_tokens % kBlockTokens == 0 ? 0 : 1;
     if (run.draws && take(copies)) plan_.forks.push_back({sequence, leader});
@@ -100,7 +101,7 @@ class Planner {
       return false;
     }
     plan_.admissions.push_back({sequence, matched});
-    add_run(sequence, sequence->length() - matched * kBlockTokens);
+    add_run(sequence, matched * kBlockTokens);
     return true;
   }
 

@@ -9,9 +9,10 @@
 
 namespace collimate::generate {
 
-// `count` tokens of one sequence go through the model, from its first that is not computed.
+// Tokens [first, first + count) of one sequence go through the model.
 struct Run {
   Sequence* sequence = nullptr;
+  int64_t first = 0;
   int64_t count = 0;
   bool draws = false;  // these are its last pending tokens: a token is drawn after them
 };

@@ -31,13 +31,13 @@ ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape) 
   return options;
 }
 
-void fill_request(const Batch& requests, int64_t row, Sequence& sequence) {
+void fill_request(const Batch& requests, int64_t row, const SamplingParams& params, Sequence& sequence) {
   sequence.uid = requests.get(batch::kUid, row);
   sequence.prompt_uid = requests.has(batch::kPromptUid.name) ? requests.get(batch::kPromptUid, row) : sequence.uid;
   const auto prompt = requests.row(batch::kIds, row);
   sequence.ids.assign(prompt.begin(), prompt.end());
   sequence.prompt_tokens = sequence.length();
-  sequence.params = SamplingParams();
+  sequence.params = params;
   if (requests.has(batch::kSampling.name)) {
     sequence.params = SamplingParams::from_json(requests.json(batch::kSampling, row));
   }
@@ -67,7 +67,7 @@ void Service::submit(const Batch& requests) {
   for (int64_t row = 0; row < requests.rows(); ++row) {
     accepted.push_back(impl_->make_sequence());
     Sequence& sequence = *accepted.back();
-    fill_request(requests, row, sequence);
+    fill_request(requests, row, impl_->options.sampling, sequence);
     const std::string where = fmt::format("generate.submit, row {}", row);
     impl_->check_request(sequence, where);
     if (!uids.insert(sequence.uid).second) {

@@ -34,6 +34,7 @@ struct ServiceOptions {
   uint64_t seed = 0;                 // run seed of the draws
   std::vector<int32_t> eos_ids;      // empty: the model's; SamplingParams::ignore_eos switches them off for a request
   bool prefix_cache = true;          // requests whose beginnings are equal share full blocks, also after they finished
+  SamplingParams sampling;           // of requests without a `sampling` column
   tensor::Exec exec;                 // threads of the draws; null pool: the caller's
 };
 
@@ -52,7 +53,7 @@ class Service : public base::Stateful {
   ~Service() override;
 
   // Rows: uid, prompt_uid (rows that share it and the prompt share its blocks), ids = the prompt's tokens, and optionally
-  // `sampling` (JSON of SamplingParams). Also legal between steps. InputError: empty prompt, id outside the vocabulary,
+  // `sampling` (JSON of SamplingParams, else the options'). Also legal between steps. InputError: empty prompt, id outside the vocabulary,
   // prompt longer than the limit, more tokens than the cache can ever hold, uid still in flight. All rows or none.
   void submit(const Batch& requests);
 

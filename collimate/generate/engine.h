@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collimate/generate/service.h"
+#include "collimate/model/model.h"
+
+namespace collimate::generate {
+
+struct EngineOptions {
+  // Zeros are filled in from the prompts: sequence length and cache just large enough.
+  ServiceOptions service;
+  int64_t samples_per_prompt = 1;
+  std::string purpose = "generate";  // part of the uids, hence of the draws
+};
+
+struct Completion {
+  int64_t uid = 0;
+  int64_t prompt = 0;  // index
+  int64_t sample = 0;  // in [0, samples_per_prompt)
+  std::vector<int32_t> tokens;
+  std::vector<float> log_probs;
+  Finish finish = Finish::kRunning;
+};
+
+struct Progress {
+  int64_t finished = 0;  // completions
+  int64_t total = 0;
+  int64_t tokens = 0;  // drawn so far
+};
+
+// Generates for all prompts and returns when the last is done: completions in order of prompt, then sample. Blocking;
+// `on_progress` is called after every step, in this thread. InputError as Service::submit.
+std::vector<Completion> generate_all(model::Model& model, std::span<const std::vector<int32_t>> prompts,
+                                     const SamplingParams& params, EngineOptions options = {},
+                                     const std::function<void(const Progress&)>& on_progress = {});
+
+}  // namespace collimate::generate

@@ -1,0 +1,49 @@
+#include "collimate/generate/engine.h"
+
+#include <gtest/gtest.h>
+
+#include "collimate/generate/test_support.h"
+
+namespace collimate::generate {
+namespace {
+
+TEST(GenerateAll, OrderedByPromptThenSampleWhateverTheBatch) {
+  testing_support::TinyModel tiny;
+  std::vector<std::vector<int32_t>> prompts;
+  for (int32_t i = 0; i < 5; ++i) prompts.emplace_back(3 + 9 * i, i);
+  SamplingParams params;
+  params.max_tokens = 12;
+  EngineOptions options;
+  options.samples_per_prompt = 3;
+  Progress last;
+  const auto completions =
+      generate_all(tiny.model, prompts, params, options, [&](const Progress& progress) { last = progress; });
+  ASSERT_EQ(completions.size(), 15U);
+  int64_t tokens = 0;
+  for (size_t i = 0; i < completions.size(); ++i) {
+    EXPECT_EQ(completions[i].prompt, static_cast<int64_t>(i / 3));
+    EXPECT_EQ(completions[i].sample, static_cast<int64_t>(i % 3));
+    EXPECT_NE(completions[i].finish, Finish::kRunning);
+    EXPECT_EQ(completions[i].tokens.size(), completions[i].log_probs.size());
+    tokens += static_cast<int64_t>(completions[i].tokens.size());
+  }
+  EXPECT_EQ(last.finished, 15);
+  EXPECT_EQ(last.total, 15);
+  EXPECT_EQ(last.tokens, tokens);
+
+  options.service.max_batch_sequences = 2;
+  options.service.max_batch_tokens = 7;
+  const auto narrow = generate_all(tiny.model, prompts, params, options);
+  for (size_t i = 0; i < narrow.size(); ++i) {
+    EXPECT_EQ(narrow[i].tokens, completions[i].tokens);
+    EXPECT_EQ(narrow[i].log_probs, completions[i].log_probs);
+  }
+}
+
+TEST(GenerateAll, NothingToDo) {
+  testing_support::TinyModel tiny;
+  EXPECT_TRUE(generate_all(tiny.model, {}, {}).empty());
+}
+
+}  // namespace
+}  // namespace collimate::generate

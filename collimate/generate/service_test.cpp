@@ -1,0 +1,307 @@
+#include "collimate/generate/service.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "collimate/base/error.h"
+#include "collimate/generate/test_support.h"
+
+namespace collimate::generate {
+namespace {
+
+using namespace testing_support;  // NOLINT: test only
+
+class ServiceTest : public testing::Test {
+ protected:
+  ServiceTest() : requests_(random_requests(24, 3)) { options_.seed = 77; }
+
+  // What each request gives alone in an engine without any sharing.
+  const Results& alone() {
+    if (!alone_.empty()) return alone_;
+    ServiceOptions options = options_;
+    options.prefix_cache = false;
+    for (const Request& request : requests_) alone_.merge(run_all(tiny_.model, {&request, 1}, options));
+    return alone_;
+  }
+
+  TinyModel tiny_;
+  ServiceOptions options_;
+  std::vector<Request> requests_;
+  Results alone_;
+};
+
+TEST_F(ServiceTest, RequestsEndAsAsked) {
+  std::set<Finish> reasons;
+  for (const Request& request : requests_) {
+    const Result& result = alone().at(request.uid);
+    const auto tokens = static_cast<int64_t>(result.tokens.size());
+    ASSERT_LE(tokens, request.params.max_tokens);
+    ASSERT_EQ(result.log_prob_bits.size(), result.tokens.size());
+    ASSERT_EQ(result.versions.size(), result.tokens.size());
+    EXPECT_TRUE(result.finish == Finish::kLength || result.tokens.back() == 2);
+    EXPECT_TRUE(result.finish == Finish::kEos || tokens == request.params.max_tokens);
+    EXPECT_TRUE(!request.params.ignore_eos || result.finish == Finish::kLength);
+    reasons.insert(result.finish);
+  }
+  EXPECT_EQ(reasons, (std::set{Finish::kEos, Finish::kLength}));
+}
+
+TEST_F(ServiceTest, StopIdsAndTheSequenceLimitEndARequest) {
+  Request request = requests_[0];
+  request.params = {};
+  request.params.ignore_eos = true;
+  request.params.max_tokens = 60;
+  const auto free = run_all(tiny_.model, {&request, 1}, options_).at(request.uid);
+  request.params.stop_ids = {free.tokens[5]};
+  const auto stopped = run_all(tiny_.model, {&request, 1}, options_).at(request.uid);
+  const auto first = std::find(free.tokens.begin(), free.tokens.end(), free.tokens[5]) - free.tokens.begin();
+  EXPECT_EQ(stopped.finish, Finish::kStop);
+  EXPECT_EQ(stopped.tokens, std::vector<int32_t>(free.tokens.begin(), free.tokens.begin() + first + 1));
+
+  request.params.stop_ids.clear();
+  options_.max_sequence_tokens = static_cast<int64_t>(request.prompt.size()) + 7;
+  const auto limited = run_all(tiny_.model, {&request, 1}, options_).at(request.uid);
+  EXPECT_EQ(limited.finish, Finish::kLength);
+  EXPECT_EQ(limited.tokens, std::vector<int32_t>(free.tokens.begin(), free.tokens.begin() + 7));
+}
+
+TEST_F(ServiceTest, SameBitsAloneAndInAnyBatch) {
+  for (uint32_t trial = 0; trial < 12; ++trial) {
+    const auto random = [&](uint32_t what, uint64_t below) {
+      return static_cast<int64_t>(base::random_bits(trial, 9, 9, what) % below);
+    };
+    ServiceOptions options = options_;
+    options.max_batch_tokens = trial == 0 ? 2048 : 1 + random(0, 80);
+    options.max_batch_sequences = 1 + random(1, 24);
+    options.cache_blocks = 7 + random(2, 20);  // the longest request needs 7
+    options.prefix_cache = random(3, 2) == 0;
+    auto order = requests_;
+    std::reverse(order.begin(), order.begin() + random(4, 24));
+    EXPECT_EQ(run_all(tiny_.model, order, options), alone()) << "trial " << trial;
+  }
+}
+
+TEST_F(ServiceTest, SameBitsWithPreemption) {
+  options_.cache_blocks = 9;
+  Service service(tiny_.model, options_);
+  service.submit(to_batch(requests_));
+  Results results;
+  drain(service, results);
+  EXPECT_GT(service.stats().preemptions, 0);
+  EXPECT_EQ(service.stats().blocks_used, 0);
+  EXPECT_LE(service.stats().blocks_peak, 9);
+  EXPECT_EQ(results, alone());
+}
+
+TEST_F(ServiceTest, SameBitsWithAnyNumberOfThreads) {
+  host::CorePool pool(3);
+  TinyModel threaded(1, {&pool});
+  options_.exec = {&pool};
+  EXPECT_EQ(run_all(threaded.model, requests_, options_), alone());
+}
+
+TEST_F(ServiceTest, SamplesOfOnePromptCostOnePrompt) {
+  auto requests = random_requests(8, 8, 6);
+  for (Request& request : requests) {
+    request.prompt.assign(37, 5);
+    request.params.max_tokens = 20;
+    request.params.ignore_eos = true;
+  }
+  Service service(tiny_.model, options_);
+  service.submit(to_batch(requests));
+  ASSERT_TRUE(service.step());
+  EXPECT_EQ(service.stats().prefill_tokens, 37);
+  EXPECT_EQ(service.stats().shared_prompt_tokens, 7 * 37);
+  EXPECT_EQ(service.stats().blocks_used, 2 + 8) << "two full blocks shared, a partial one each";
+  Results results;
+  drain(service, results);
+  EXPECT_EQ(results.size(), 8U);
+  EXPECT_GT(std::set<std::vector<int32_t>>({results[100].tokens, results[101].tokens, results[102].tokens}).size(), 1U);
+
+  // The same prompt later on: its full blocks are still known.
+  for (Request& request : requests) request.uid += 1000;
+  service.submit(to_batch(requests));
+  drain(service, results);
+  EXPECT_EQ(service.stats().prefill_tokens, 37 + 5);
+}
+
+TEST_F(ServiceTest, SubmitDuringDecode) {
+  Service service(tiny_.model, options_);
+  Results results;
+  for (size_t i = 0; i < requests_.size(); i += 4) {
+    service.submit(to_batch(std::span(requests_).subspan(i, 4)));
+    for (int step = 0; step < 3 && service.step(); ++step) collect(service, results);
+  }
+  drain(service, results);
+  EXPECT_EQ(results, alone());
+  EXPECT_EQ(service.running(), 0);
+}
+
+TEST_F(ServiceTest, EmissionsWaitUntilTheyAreTaken) {
+  Service service(tiny_.model, options_);
+  service.submit(to_batch(requests_));
+  while (service.step()) {
+  }
+  Results results;
+  collect(service, results);
+  EXPECT_EQ(results, alone());
+  EXPECT_TRUE(service.take().empty());
+}
+
+TEST_F(ServiceTest, CancelEndsOnlyThose) {
+  Service service(tiny_.model, options_);
+  service.submit(to_batch(requests_));
+  Results results;
+  for (int step = 0; step < 4; ++step) service.step();
+  const std::vector<int64_t> gone = {requests_[1].uid, requests_[7].uid, 999999};
+  service.cancel(gone);
+  drain(service, results);
+  for (const Request& request : requests_) {
+    const Result& whole = alone().at(request.uid);
+    const Result& result = results.at(request.uid);
+    const bool cancelled = std::find(gone.begin(), gone.end(), request.uid) != gone.end();
+    if (!cancelled || whole.tokens.size() <= 4) {
+      EXPECT_EQ(result, whole);
+      continue;
+    }
+    EXPECT_EQ(result.finish, Finish::kCancelled);
+    EXPECT_EQ(result.tokens, std::vector<int32_t>(whole.tokens.begin(), whole.tokens.begin() + 4));
+  }
+  EXPECT_EQ(service.stats().blocks_used, 0);
+}
+
+TEST_F(ServiceTest, PauseKeepsEverythingInPlace) {
+  Service service(tiny_.model, options_);
+  service.submit(to_batch(requests_));
+  Results results;
+  service.step();
+  service.pause();
+  EXPECT_FALSE(service.step());
+  EXPECT_GT(service.running(), 0);
+  service.resume();
+  drain(service, results);
+  EXPECT_EQ(results, alone());
+}
+
+TEST_F(ServiceTest, SaveInTheMiddleAndLoad) {
+  options_.cache_blocks = 20;
+  for (const int steps : {1, 5, 17}) {
+    Results results;
+    MemoryState state;
+    {
+      Service service(tiny_.model, options_);
+      service.submit(to_batch(requests_));
+      for (int step = 0; step < steps; ++step) {
+        service.step();
+        if (step % 2 == 0) collect(service, results);
+      }
+      service.save(state);
+    }
+    Service service(tiny_.model, options_);
+    service.submit(to_batch(std::span(requests_).subspan(0, 1)));  // replaced by what is loaded
+    service.load(state);
+    EXPECT_GT(service.running(), 0);
+    EXPECT_EQ(service.stats().steps, steps);
+    drain(service, results);
+    EXPECT_EQ(results, alone());
+  }
+  MemoryState state;
+  Service(tiny_.model, options_).save(state);
+  options_.seed = 78;
+  Service other(tiny_.model, options_);
+  EXPECT_THROW(other.load(state), base::InputError);
+}
+
+// After an update in the middle, what follows is what the new weights say of the whole sequence: as if its beginning had
+// been a prompt.
+TEST_F(ServiceTest, UpdateRecomputesWhatOlderWeightsCached) {
+  Service service(tiny_.model, options_);
+  service.submit(to_batch(requests_));
+  Results results;
+  for (int step = 0; step < 6; ++step) {
+    service.step();
+    collect(service, results);
+  }
+  const Results before = results;
+  tiny_.weights->initialize(2, 0.3F);
+  tiny_.weights->commit();
+  EXPECT_THROW(service.step(), base::GuardError);
+  service.update(41);
+  drain(service, results);
+
+  int compared = 0;
+  for (const Request& request : requests_) {
+    const Result& old = before.at(request.uid);
+    const Result& result = results.at(request.uid);
+    if (old.finish != Finish::kRunning) continue;
+    const size_t kept = old.tokens.size();
+    Request rest = request;
+    rest.prompt.insert(rest.prompt.end(), old.tokens.begin(), old.tokens.end());
+    rest.params.max_tokens -= static_cast<int64_t>(kept);
+    const Result fresh = run_all(tiny_.model, {&rest, 1}, options_).at(rest.uid);
+    EXPECT_EQ(fresh.tokens, std::vector<int32_t>(result.tokens.begin() + kept, result.tokens.end()));
+    EXPECT_EQ(fresh.log_prob_bits,
+              std::vector<uint32_t>(result.log_prob_bits.begin() + kept, result.log_prob_bits.end()));
+    for (size_t t = kept; t < result.versions.size(); ++t) EXPECT_EQ(result.versions[t], 41);
+    EXPECT_NE(result.versions[kept - 1], 41);
+    ++compared;
+  }
+  EXPECT_GT(compared, 10);
+}
+
+TEST_F(ServiceTest, LogProbsAreTheOnesThatScoringComputes) {
+  for (const Request& request : requests_) {
+    const Result& result = alone().at(request.uid);
+    std::vector<int32_t> ids = request.prompt;
+    ids.insert(ids.end(), result.tokens.begin(), result.tokens.end());
+    const std::span<const int32_t> whole(ids);
+    const at::Tensor hidden = tiny_.model.forward(model::pack_sequences({&whole, 1}));
+    const auto first = static_cast<int64_t>(request.prompt.size()) - 1;
+    const double temperature = request.params.temperature == 0 ? 1.0 : request.params.temperature;
+    const auto scored = tiny_.model.log_probs({.hidden = hidden.slice(0, first, hidden.size(0) - 1).contiguous(),
+                                               .targets = result.tokens,
+                                               .temperature = static_cast<float>(temperature)});
+    for (size_t t = 0; t < result.tokens.size(); ++t) {
+      uint32_t bits = 0;
+      std::memcpy(&bits, scored.log_probs.const_data_ptr<float>() + t, sizeof(bits));
+      ASSERT_EQ(bits, result.log_prob_bits[t]) << "uid " << request.uid << " token " << t;
+    }
+  }
+}
+
+TEST_F(ServiceTest, BadRequestsAreNamedAndNothingIsSubmitted) {
+  Service service(tiny_.model, options_);
+  const auto message = [&](auto&& change) {
+    auto requests = random_requests(3, 1);
+    change(requests[2]);
+    try {
+      service.submit(to_batch(requests));
+    } catch (const base::InputError& error) {
+      EXPECT_EQ(service.running(), 0);
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(message([](Request& r) { r.prompt.clear(); }),
+            "[generate.submit, row 2] expected a prompt of at least 1 token, got none");
+  EXPECT_EQ(message([](Request& r) { r.prompt = {3, 61}; }),
+            "[generate.submit, row 2] expected token ids in [0, 61), got 61");
+  EXPECT_EQ(message([](Request& r) { r.prompt.assign(160, 1); }),
+            "[generate.submit, row 2] expected a prompt of at most 159 tokens, got 160; try a shorter prompt or a larger "
+            "max_sequence_tokens");
+  EXPECT_EQ(message([](Request& r) { r.uid = 100; }), "[generate.submit, row 2] expected uids that differ, got 100 twice");
+  EXPECT_EQ(message([](Request& r) { r.params.max_tokens = 0; }),
+            "[sampling.max_tokens] expected an integer >= 1, got 0");
+  EXPECT_EQ(message([](Request&) {}), "accepted");
+  EXPECT_THROW(service.submit(to_batch(random_requests(1, 1))), base::InputError) << "uid in flight";
+  options_.cache_blocks = 1;
+  Service small(tiny_.model, options_);
+  EXPECT_THROW(small.submit(to_batch(requests_)), base::InputError);
+}
+
+}  // namespace
+}  // namespace collimate::generate

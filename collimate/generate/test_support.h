@@ -1,0 +1,158 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collimate/base/error.h"
+#include "collimate/base/philox.h"
+#include "collimate/base/stateful.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/generate/service.h"
+#include "collimate/model/model.h"
+#include "collimate/model/weights.h"
+
+// What the tests of this folder share: a small random model, requests, and a state in memory.
+namespace collimate::generate::testing_support {
+
+inline shape::ModelShape tiny_shape() {
+  shape::ModelShape shape;
+  shape.family = "llama";
+  shape.vocabulary = 61;
+  shape.hidden = 32;
+  shape.layers = 2;
+  shape.heads = 4;
+  shape.kv_heads = 2;
+  shape.head_dim = 8;
+  shape.intermediate = 48;
+  shape.max_positions = 160;
+  shape.eos_ids = {2};
+  return shape;
+}
+
+// A model of random weights, large enough that draws differ from request to request.
+struct TinyModel {
+  explicit TinyModel(uint64_t seed = 1, tensor::Exec exec = {},
+                     model::ComputeType compute = model::ComputeType::kFloat32)
+      : weights(std::make_shared<model::Weights>(tiny_shape(), model::WeightsOptions{.compute = compute}, exec)),
+        model(weights, exec) {
+    weights->initialize(seed, 0.3F);
+  }
+  std::shared_ptr<model::Weights> weights;
+  model::Model model;
+};
+
+struct Request {
+  int64_t uid = 0;
+  int64_t prompt_uid = 0;
+  std::vector<int32_t> prompt;
+  SamplingParams params;
+};
+
+inline Batch to_batch(std::span<const Request> requests) {
+  std::vector<int64_t> uids, prompt_uids;
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<nlohmann::json> sampling;
+  for (const Request& request : requests) {
+    uids.push_back(request.uid);
+    prompt_uids.push_back(request.prompt_uid);
+    ids.push_back(request.prompt);
+    sampling.push_back(request.params.to_json());
+  }
+  Batch batch(static_cast<int64_t>(requests.size()));
+  batch.set(batch::kUid, uids);
+  batch.set(batch::kPromptUid, prompt_uids);
+  batch.set_ragged(batch::kIds, ids);
+  batch.set_json(batch::kSampling, sampling);
+  return batch;
+}
+
+// `count` requests, `samples` for each prompt, with prompts of 1 to 50 tokens, lengths of 1 to 60 and every kind of draw.
+inline std::vector<Request> random_requests(int64_t count, int64_t samples, uint64_t seed = 5) {
+  std::vector<Request> requests;
+  for (int64_t i = 0; i < count; ++i) {
+    Request request;
+    request.uid = 100 + i;
+    request.prompt_uid = i / samples;
+    const auto prompt_bits = [&](uint32_t what) {
+      return base::random_bits(seed, 1, static_cast<uint64_t>(request.prompt_uid), what);
+    };
+    request.prompt.resize(1 + prompt_bits(0) % 50);
+    for (uint32_t t = 0; t < request.prompt.size(); ++t) {
+      request.prompt[t] = static_cast<int32_t>(prompt_bits(1 + t) % 61);
+    }
+    const auto bits = [&](uint32_t what) { return base::random_bits(seed, 2, static_cast<uint64_t>(i), what); };
+    request.params.max_tokens = 1 + static_cast<int64_t>(bits(0) % 60);
+    request.params.temperature = bits(1) % 4 == 0 ? 0.0 : 0.5 + 0.25 * static_cast<double>(bits(1) % 3);
+    request.params.top_k = bits(2) % 2 == 0 ? 0 : 10;
+    request.params.top_p = bits(3) % 2 == 0 ? 1.0 : 0.9;
+    request.params.ignore_eos = bits(4) % 2 == 0;
+    requests.push_back(request);
+  }
+  return requests;
+}
+
+// What came out of a service for one request. Log-probs as bits, so that == compares bits.
+struct Result {
+  std::vector<int32_t> tokens;
+  std::vector<uint32_t> log_prob_bits;
+  std::vector<int64_t> versions;
+  Finish finish = Finish::kRunning;
+  bool operator==(const Result&) const = default;
+};
+using Results = std::map<int64_t, Result>;
+
+inline void collect(Service& service, Results& results) {
+  for (const Emission& emission : service.take()) {
+    Result& result = results[emission.uid];
+    COLLIMATE_CHECK(result.finish == Finish::kRunning, "an emission after the last one");
+    result.tokens.insert(result.tokens.end(), emission.tokens.begin(), emission.tokens.end());
+    result.versions.insert(result.versions.end(), emission.versions.begin(), emission.versions.end());
+    for (const float log_prob : emission.log_probs) {
+      uint32_t bits = 0;
+      std::memcpy(&bits, &log_prob, sizeof(bits));
+      result.log_prob_bits.push_back(bits);
+    }
+    result.finish = emission.finish;
+  }
+}
+
+inline void drain(Service& service, Results& results) {
+  while (service.step()) collect(service, results);
+  collect(service, results);
+}
+
+inline Results run_all(model::Model& model, std::span<const Request> requests, const ServiceOptions& options) {
+  Service service(model, options);
+  service.submit(to_batch(requests));
+  Results results;
+  drain(service, results);
+  return results;
+}
+
+class MemoryState : public base::StateWriter, public base::StateReader {
+ public:
+  void json(const std::string& name, const nlohmann::json& value) override { json_[name] = value.dump(); }
+  void bytes(const std::string& name, std::span<const std::byte> value) override {
+    bytes_[name].assign(value.begin(), value.end());
+  }
+  bool has(const std::string& name) const override { return json_.contains(name) || bytes_.contains(name); }
+  nlohmann::json json(const std::string& name) override { return nlohmann::json::parse(json_.at(name)); }
+  size_t bytes_size(const std::string& name) override { return bytes_.at(name).size(); }
+  void bytes(const std::string& name, std::span<std::byte> out) override {
+    COLLIMATE_CHECK(out.size() == bytes_.at(name).size());
+    std::copy(bytes_[name].begin(), bytes_[name].end(), out.begin());
+  }
+
+ private:
+  std::map<std::string, std::string> json_;
+  std::map<std::string, std::vector<std::byte>> bytes_;
+};
+
+}  // namespace collimate::generate::testing_support
