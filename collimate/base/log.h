@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace collimate::base {
 
@@ -22,7 +23,7 @@ class Log {
   Log();
   ~Log();
 
-  void set_level(LogLevel level);  // applies to stderr; the file gets every line but debug
+  void set_level(LogLevel level);  // for stderr; the file gets info and above, debug too when set
   void set_stderr(bool enabled);
   // Appends to `path`. Throws RunError naming it.
   void open_file(const std::filesystem::path& path);

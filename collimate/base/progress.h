@@ -11,15 +11,21 @@ namespace collimate::base {
 // "1:02:03", "4:05" or "12 s".
 std::string format_duration(double seconds);
 
-// "grpo  ███████░░░  34/50  reward 0.61  2.1 s/it  ETA 0:34": the text of a progress line, no escapes. `width` columns
-// of bar; 0 leaves the bar out.
-std::string progress_text(std::string_view label, int64_t done, int64_t total, double elapsed_seconds,
-                          std::string_view details, int width);
+struct ProgressState {
+  std::string label;
+  int64_t done = 0;
+  int64_t total = 0;
+  int64_t first = 0;           // steps done before (a resumed run); they do not count for the pace
+  double elapsed_seconds = 0;  // since `first`
+};
+
+// "grpo  ██████████░░░░  34/50  reward 0.61  2.1 s/it  ETA 34 s": the text of a progress line, no escapes.
+// `bar_columns` 0 leaves the bar out.
+std::string progress_text(const ProgressState& state, std::string_view details, int bar_columns);
 
 // Progress of a run: a bar with the time left when stderr is a terminal, else a plain line per update. One thread.
 class Progress {
  public:
-  // `first` steps were done before (a resumed run); they do not count for the speed.
   Progress(std::string label, int64_t total, int64_t first = 0);
   ~Progress();  // removes the bar
   Progress(const Progress&) = delete;
@@ -28,9 +34,7 @@ class Progress {
   void update(int64_t done, std::string_view details);
 
  private:
-  std::string label_;
-  int64_t total_;
-  int64_t first_;
+  ProgressState state_;
   double start_seconds_;
   bool terminal_;
 };

@@ -1,0 +1,129 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "collimate/base/config.h"
+#include "collimate/base/config_yaml.h"
+#include "collimate/base/error.h"
+
+namespace collimate::base {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = ConfigNode::Kind;
+
+// Later wins: maps key by key, anything else as a whole.
+void merge(ConfigNode& into, ConfigNode&& from) {
+  if (into.kind != Kind::kMap || from.kind != Kind::kMap) {
+    into = std::move(from);
+    return;
+  }
+  for (size_t i = 0; i < from.keys.size(); ++i) merge(into.child(from.keys[i]), std::move(from.children[i]));
+}
+
+ConfigNode take_include(ConfigNode& root) {
+  const auto key = std::find(root.keys.begin(), root.keys.end(), "include");
+  if (key == root.keys.end()) return {};
+  const auto position = std::distance(root.keys.begin(), key);
+  ConfigNode include = std::move(root.children[position]);
+  root.keys.erase(key);
+  root.children.erase(root.children.begin() + position);
+  return include;
+}
+
+std::string read_config_file(const fs::path& path, const std::string& included_at) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file || fs::is_directory(path)) {
+    throw InputError(expectation(included_at.empty() ? path.string() : included_at, "a configuration file",
+                                 included_at.empty() ? "no such file" : fmt::format("no file {}", path.string())));
+  }
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+ConfigNode load_node(const fs::path& path, const std::string& included_at, std::vector<fs::path>& open_files);
+
+ConfigNode resolve_includes(ConfigNode root, const fs::path& directory, std::vector<fs::path>& open_files) {
+  const ConfigNode include = take_include(root);
+  ConfigNode merged{Kind::kMap, "", false, root.where};
+  for (const ConfigNode* entry : list_entries(include)) {
+    if (entry->kind != Kind::kScalar || entry->text.empty()) {
+      throw InputError(expectation(entry->where, "include to be a file or a list of files", entry->description()));
+    }
+    merge(merged, load_node(directory / entry->text, entry->where, open_files));
+  }
+  if (root.kind != Kind::kNull) merge(merged, std::move(root));
+  return merged;
+}
+
+ConfigNode load_node(const fs::path& path, const std::string& included_at, std::vector<fs::path>& open_files) {
+  const std::string text = read_config_file(path, included_at);
+  const fs::path identity = fs::weakly_canonical(path);
+  if (std::find(open_files.begin(), open_files.end(), identity) != open_files.end()) {
+    throw InputError(expectation(included_at, "includes without a circle", path.string() + " again"));
+  }
+  open_files.push_back(identity);
+  ConfigNode root = resolve_includes(parse_yaml(text, path.string()), path.parent_path(), open_files);
+  open_files.pop_back();
+  expect_map(root, "");
+  return root;
+}
+
+std::vector<std::string> split_path(const std::string& path) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    parts.push_back(path.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+ConfigNode& descend(ConfigNode& node, const std::string& part, const std::string& where) {
+  if (node.kind == Kind::kList) {
+    const bool digits = !part.empty() && part.size() < 7 && part.find_first_not_of("0123456789") == std::string::npos;
+    const size_t index = digits ? std::stoul(part) : node.children.size();
+    if (index < node.children.size()) return node.children[index];
+    throw InputError(expectation(where, fmt::format("an entry 0 to {} of the list", node.children.size() - 1), part));
+  }
+  if (node.kind == Kind::kScalar) {
+    throw InputError(expectation(where, fmt::format("a section that has a key \"{}\"", part), node.description()));
+  }
+  node.kind = Kind::kMap;
+  return node.child(part);
+}
+
+void override_value(ConfigNode& root, const std::string& assignment) {
+  const size_t equals = assignment.find('=');
+  const std::string path = assignment.substr(0, equals);
+  const auto parts = split_path(path);
+  if (equals == std::string::npos || std::find(parts.begin(), parts.end(), "") != parts.end()) {
+    throw InputError(expectation("--set", "section.key=value", fmt::format("\"{}\"", assignment)));
+  }
+  const std::string where = "--set " + path;
+  ConfigNode* node = &root;
+  for (const auto& part : parts) node = &descend(*node, part, where);
+  *node = parse_yaml_value(assignment.substr(equals + 1), where);
+}
+
+ConfigSource finish(ConfigNode root, const std::vector<std::string>& sets) {
+  for (const auto& assignment : sets) override_value(root, assignment);
+  expand_environment(root);
+  return {std::move(root)};
+}
+
+}  // namespace
+
+ConfigSource load_config(const fs::path& path, const std::vector<std::string>& sets) {
+  std::vector<fs::path> open_files;
+  return finish(load_node(path, "", open_files), sets);
+}
+
+ConfigSource parse_config(const std::string& text, const std::string& file_name, const std::vector<std::string>& sets) {
+  std::vector<fs::path> open_files;
+  ConfigNode root = parse_yaml(text, file_name);
+  return finish(resolve_includes(std::move(root), fs::path(file_name).parent_path(), open_files), sets);
+}
+
+}  // namespace collimate::base

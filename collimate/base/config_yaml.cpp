@@ -1,0 +1,126 @@
+#include "collimate/base/config_yaml.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <cstdlib>
+
+#include "collimate/base/error.h"
+
+namespace collimate::base {
+namespace {
+
+using Kind = ConfigNode::Kind;
+constexpr int64_t kMaxNodes = 1'000'000;
+
+// Converts the parser's tree. Lines come from the file, or every node gets the one `fixed_where`.
+class Converter {
+ public:
+  Converter(std::string file_name, std::string fixed_where)
+      : file_name_(std::move(file_name)), fixed_where_(std::move(fixed_where)) {}
+
+  std::string where(const YAML::Mark& mark) const {
+    return fixed_where_.empty() ? fmt::format("{}:{}", file_name_, mark.line + 1) : fixed_where_;
+  }
+
+  ConfigNode convert(const YAML::Node& node, const YAML::Mark& mark) {
+    if (++nodes_ > kMaxNodes) {
+      throw InputError(expectation(where(mark), "at most a million values", "more (aliases count each time)"));
+    }
+    ConfigNode out{Kind::kNull, "", false, where(mark)};
+    if (node.IsScalar()) {
+      out.kind = Kind::kScalar;
+      out.text = node.Scalar();
+      out.quoted = node.Tag() != "?" && node.Tag() != "";
+    } else if (node.IsSequence()) {
+      out.kind = Kind::kList;
+      for (const auto& entry : node) out.children.push_back(convert(entry, entry.Mark()));
+    } else if (node.IsMap()) {
+      out.kind = Kind::kMap;
+      for (const auto& entry : node) add_entry(entry.first, entry.second, out);
+    }
+    return out;
+  }
+
+ private:
+  void add_entry(const YAML::Node& key, const YAML::Node& value, ConfigNode& out) {
+    const std::string at = where(key.Mark());
+    if (!key.IsScalar()) throw InputError(expectation(at, "a key", "a list or mapping in its place"));
+    if (out.find(key.Scalar())) {
+      throw InputError(expectation(at, "every key once", fmt::format("\"{}\" twice", key.Scalar())));
+    }
+    out.keys.push_back(key.Scalar());
+    out.children.push_back(convert(value, key.Mark()));
+  }
+
+  std::string file_name_;
+  std::string fixed_where_;
+  int64_t nodes_ = 0;
+};
+
+ConfigNode parse(const std::string& text, Converter converter) {
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.empty()) return {};
+    if (documents.size() > 1) {
+      throw InputError(expectation(converter.where(documents[1].Mark()), "one YAML document", "a second one"));
+    }
+    return converter.convert(documents[0], documents[0].Mark());
+  } catch (const YAML::Exception& error) {
+    throw InputError(expectation(converter.where(error.mark), "valid YAML", error.msg));
+  }
+}
+
+// The value of "NAME" or "NAME:default".
+std::string variable_value(const std::string& reference, const std::string& where) {
+  const size_t colon = reference.find(':');
+  const std::string name = reference.substr(0, colon);
+  if (const char* value = std::getenv(name.c_str())) return value;
+  if (colon != std::string::npos) return reference.substr(colon + 1);
+  throw InputError(expectation(where, fmt::format("the environment variable {}", name), "none set",
+                               fmt::format("${{{}:default}}", name)));
+}
+
+std::string expanded(const std::string& text, const std::string& where) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    if (text.compare(i, 3, "$${") == 0) {
+      out += "${";
+      i += 3;
+    } else if (text.compare(i, 2, "${") == 0) {
+      const size_t end = text.find('}', i);
+      if (end == std::string::npos) {
+        throw InputError(
+            expectation(where, "${NAME} or ${NAME:default}", fmt::format("\"{}\"", text.substr(i)), "$${"));
+      }
+      out += variable_value(text.substr(i + 2, end - i - 2), where);
+      i = end + 1;
+    } else {
+      out += text[i++];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+ConfigNode parse_yaml(const std::string& text, const std::string& file_name) {
+  ConfigNode root = parse(text, Converter(file_name, ""));
+  if (root.where.empty()) root.where = file_name;
+  return root;
+}
+
+ConfigNode parse_yaml_value(const std::string& text, const std::string& where) {
+  ConfigNode value = parse(text, Converter("", where));
+  if (text.empty()) value = {Kind::kScalar, "", true};  // `--set a.b=` is the empty string
+  value.where = where;
+  return value;
+}
+
+void expand_environment(ConfigNode& node) {
+  if (node.kind == Kind::kScalar && node.text.find("${") != std::string::npos)
+    node.text = expanded(node.text, node.where);
+  for (auto& child : node.children) expand_environment(child);
+}
+
+}  // namespace collimate::base

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "collimate/base/config_node.h"
+
+namespace collimate::base {
+
+// One YAML document as a tree of nodes that know "file:line". An empty document is a null node. Throws InputError for a
+// syntax error, a key written twice, a key that is not a scalar, a second document, or a tree of over a million nodes
+// (aliases multiply).
+ConfigNode parse_yaml(const std::string& text, const std::string& file_name);
+
+// A value given on the command line; every node of it has this `where`.
+ConfigNode parse_yaml_value(const std::string& text, const std::string& where);
+
+// Replaces ${NAME} and ${NAME:default} in all scalars. Throws InputError naming the line for an unset variable without
+// a default and for a "${" that is not closed. "$${" becomes "${".
+void expand_environment(ConfigNode& node);
+
+}  // namespace collimate::base

@@ -1,0 +1,67 @@
+#include "collimate/base/fault.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+namespace collimate::base {
+namespace {
+
+struct KillPlan {
+  std::string place;
+  std::atomic<int64_t> passages_left{1};
+};
+
+// Null unless COLLIMATE_TEST_KILL_AT is set; lives as long as the process.
+KillPlan* kill_plan() {
+  static KillPlan* const plan = []() -> KillPlan* {
+    const char* text = std::getenv("COLLIMATE_TEST_KILL_AT");
+    if (!text || !*text) return nullptr;
+    auto* made = new KillPlan;
+    made->place = text;
+    const size_t colon = made->place.rfind(':');
+    if (colon != std::string::npos) {
+      made->passages_left = std::atoll(made->place.c_str() + colon + 1);
+      made->place.resize(colon);
+    }
+    return made;
+  }();
+  return plan;
+}
+
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
+std::atomic<int64_t>& disk_bytes_left() {
+  static std::atomic<int64_t> left = [] {
+    const char* text = std::getenv("COLLIMATE_TEST_DISK_BYTES");
+    return text && *text ? int64_t{std::atoll(text)} : kNoLimit;
+  }();
+  return left;
+}
+
+}  // namespace
+
+void fault_point(std::string_view place) {
+  KillPlan* plan = kill_plan();
+  if (!plan || plan->place != place) return;
+  if (--plan->passages_left == 0) ::kill(::getpid(), SIGKILL);
+}
+
+void limit_disk_for_tests(std::optional<int64_t> bytes) { disk_bytes_left() = bytes.value_or(kNoLimit); }
+
+size_t allowed_disk_bytes(size_t wanted) {
+  auto& left = disk_bytes_left();
+  int64_t seen = left.load(std::memory_order_relaxed);
+  while (seen != kNoLimit) {
+    const int64_t granted = std::min<int64_t>(seen, static_cast<int64_t>(wanted));
+    if (left.compare_exchange_weak(seen, seen - granted)) return static_cast<size_t>(granted);
+  }
+  return wanted;
+}
+
+}  // namespace collimate::base

@@ -1,0 +1,115 @@
+#include "collimate/base/log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+#include <mutex>
+
+#include "collimate/base/error.h"
+
+namespace collimate::base {
+namespace {
+
+constexpr const char* kLevelNames[] = {"debug", "info", "warning", "error"};
+constexpr const char* kClearLine = "\r\x1b[2K";
+
+thread_local std::string thread_prefix;
+
+// One write; a log that cannot be written must not stop the run.
+void put(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(fd, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    text.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+std::string time_of_day() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  tm local{};
+  localtime_r(&now.tv_sec, &local);
+  return fmt::format("{:02}:{:02}:{:02}.{:03}", local.tm_hour, local.tm_min, local.tm_sec, now.tv_nsec / 1'000'000);
+}
+
+}  // namespace
+
+LogLevel parse_log_level(const std::string& name) {
+  for (int i = 0; i < 4; ++i) {
+    if (name == kLevelNames[i]) return static_cast<LogLevel>(i);
+  }
+  throw InputError(expectation("log level", "debug, info, warning or error", fmt::format("\"{}\"", name)));
+}
+
+struct Log::Impl {
+  // The bar stays the last line of the terminal: removed before a line, drawn again after it.
+  void show(std::string_view line) {
+    put(STDERR_FILENO, bar.empty() ? std::string(line) : fmt::format("{}{}{}", kClearLine, line, bar));
+  }
+
+  std::mutex mutex;
+  LogLevel level = LogLevel::kInfo;
+  bool to_stderr = true;
+  int file = -1;
+  std::string bar;
+};
+
+Log::Log() : impl_(std::make_unique<Impl>()) {}
+
+Log::~Log() {
+  if (impl_->file >= 0) ::close(impl_->file);
+}
+
+void Log::set_level(LogLevel level) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->level = level;
+}
+
+void Log::set_stderr(bool enabled) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->to_stderr = enabled;
+}
+
+void Log::open_file(const std::filesystem::path& path) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd < 0) throw RunError(expectation(path.string(), "to open the log", std::strerror(errno)));
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->file >= 0) ::close(impl_->file);
+  impl_->file = fd;
+}
+
+void Log::write(LogLevel level, std::string_view text) {
+  const std::string prefix = thread_prefix.empty() ? "" : "[" + thread_prefix + "] ";
+  const std::string line =
+      fmt::format("{} {:<7} {}{}\n", time_of_day(), kLevelNames[static_cast<int>(level)], prefix, text);
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->to_stderr && level >= impl_->level) impl_->show(line);
+  if (impl_->file >= 0 && (level > LogLevel::kDebug || impl_->level == LogLevel::kDebug)) put(impl_->file, line);
+}
+
+void Log::progress_line(std::string_view text, bool terminal) {
+  const std::lock_guard lock(impl_->mutex);
+  if (!impl_->to_stderr) return;
+  if (!terminal) {
+    if (!text.empty()) put(STDERR_FILENO, std::string(text) + "\n");
+    return;
+  }
+  impl_->bar = text;
+  put(STDERR_FILENO, kClearLine + impl_->bar);
+}
+
+Log& log() {
+  static Log instance;
+  return instance;
+}
+
+LogPrefix::LogPrefix(std::string prefix) : outer_(std::move(thread_prefix)) { thread_prefix = std::move(prefix); }
+
+LogPrefix::~LogPrefix() { thread_prefix = std::move(outer_); }
+
+}  // namespace collimate::base

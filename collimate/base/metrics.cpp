@@ -1,0 +1,148 @@
+#include "collimate/base/metrics.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "collimate/base/error.h"
+#include "collimate/base/fault.h"
+
+namespace collimate::base {
+namespace {
+
+[[noreturn]] void disk_failed(const std::filesystem::path& path, const char* action, int error_number) {
+  throw RunError(expectation(path.string(), action, std::strerror(error_number)));
+}
+
+double nonfinite_value(const std::string& text) {
+  if (text == "nan") return NAN;
+  return text == "inf" ? INFINITY : -INFINITY;
+}
+
+std::string nonfinite_name(double value) {
+  if (std::isnan(value)) return "nan";
+  return value > 0 ? "inf" : "-inf";
+}
+
+// Where the file is to be cut: after the last whole line whose step is at most `keep_through`.
+int64_t kept_bytes(const std::filesystem::path& path, int64_t keep_through) {
+  std::ifstream file(path, std::ios::binary);
+  int64_t kept = 0;
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    if (parse_metrics_line(line).step > keep_through) break;
+    kept += static_cast<int64_t>(line.size()) + 1;
+  }
+  return kept;
+}
+
+}  // namespace
+
+void MetricsRecord::set(std::string_view name, double value) {
+  for (auto& entry : values) {
+    if (entry.first == name) {
+      entry.second = value;
+      return;
+    }
+  }
+  values.emplace_back(name, value);
+}
+
+void MetricsRecord::add(std::string_view name, double value) {
+  const double* old = find(name);
+  set(name, old ? *old + value : value);
+}
+
+const double* MetricsRecord::find(std::string_view name) const {
+  for (const auto& entry : values) {
+    if (entry.first == name) return &entry.second;
+  }
+  return nullptr;
+}
+
+std::string to_json_line(const MetricsRecord& record) {
+  nlohmann::ordered_json line = {{"step", record.step}, {"time_seconds", record.time_seconds}};
+  auto nonfinite = nlohmann::ordered_json::array();
+  for (const auto& [name, value] : record.values) {
+    line[name] = std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+    if (!std::isfinite(value)) nonfinite.push_back(name + "=" + nonfinite_name(value));
+  }
+  if (!nonfinite.empty()) line["nonfinite"] = std::move(nonfinite);
+  return line.dump() + "\n";
+}
+
+MetricsRecord parse_metrics_line(const std::string& line) {
+  const auto json = nlohmann::ordered_json::parse(line, nullptr, false);
+  if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) {
+    throw InputError(expectation("metrics", "a JSON object with a step", fmt::format("\"{}\"", line.substr(0, 80))));
+  }
+  MetricsRecord record;
+  for (const auto& [name, value] : json.items()) {
+    if (name == "step") {
+      record.step = value.get<int64_t>();
+    } else if (name == "time_seconds" && value.is_number()) {
+      record.time_seconds = value.get<double>();
+    } else if (value.is_number()) {
+      record.values.emplace_back(name, value.get<double>());
+    } else if (value.is_null()) {
+      record.values.emplace_back(name, NAN);
+    }
+  }
+  for (const auto& entry : json.value("nonfinite", nlohmann::ordered_json::array())) {
+    const std::string text = entry.get<std::string>();
+    const size_t equals = text.rfind('=');
+    record.set(text.substr(0, equals), nonfinite_value(text.substr(equals + 1)));
+  }
+  return record;
+}
+
+std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw InputError(expectation(path.string(), "a metrics file", "no such file"));
+  std::vector<MetricsRecord> records;
+  for (std::string line; std::getline(file, line) && !file.eof();) records.push_back(parse_metrics_line(line));
+  return records;
+}
+
+MetricsWriter::MetricsWriter(std::filesystem::path path, int64_t keep_through) : path_(std::move(path)) {
+  const int64_t kept = kept_bytes(path_, keep_through);
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd_ < 0) disk_failed(path_, "to open the metrics", errno);
+  if (::ftruncate(fd_, kept) != 0) {
+    const int error_number = errno;
+    ::close(fd_);
+    disk_failed(path_, "to cut the metrics back", error_number);
+  }
+}
+
+MetricsWriter::~MetricsWriter() { ::close(fd_); }
+
+// A record is in the file as a whole or not at all.
+void MetricsWriter::append(const MetricsRecord& record) {
+  const std::string line = to_json_line(record);
+  const off_t before = ::lseek(fd_, 0, SEEK_END);
+  const size_t allowed = allowed_disk_bytes(line.size());
+  int error_number = allowed < line.size() ? ENOSPC : 0;
+  for (size_t written = 0; written < allowed;) {
+    const ssize_t count = ::write(fd_, line.data() + written, allowed - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      error_number = errno;
+      break;
+    }
+    written += static_cast<size_t>(count);
+  }
+  if (error_number == 0) return;
+  if (::ftruncate(fd_, before) != 0) error_number = errno;
+  disk_failed(path_, "to append a record", error_number);
+}
+
+void MetricsWriter::sync() {
+  if (::fdatasync(fd_) != 0) disk_failed(path_, "to reach the disk", errno);
+}
+
+}  // namespace collimate::base

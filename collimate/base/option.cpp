@@ -1,0 +1,148 @@
+#include "collimate/base/option.h"
+
+#include <nlohmann/json.hpp>
+
+#include "collimate/base/config_scalar.h"
+#include "collimate/base/config_text.h"
+#include "collimate/base/edit_distance.h"
+#include "collimate/base/error.h"
+
+namespace collimate::base::detail {
+namespace {
+
+[[noreturn]] void wrong_type(const ConfigNode& node, const std::string& path, const std::string& type) {
+  throw InputError(expectation(node.where, fmt::format("{} to be {}", path, type), node.description()));
+}
+
+template <class T>
+T required(const std::optional<T>& value, const ConfigNode& node, const std::string& path, const std::string& type) {
+  if (!value || node.quoted) wrong_type(node, path, type);
+  return *value;
+}
+
+template <class T>
+struct Scalar;
+
+template <>
+struct Scalar<bool> {
+  static constexpr const char* kName = "true or false";
+  static bool read(const ConfigNode& node, const std::string& path) {
+    return required(parse_bool(node.text), node, path, kName);
+  }
+  static ConfigNode write(bool value) { return {ConfigNode::Kind::kScalar, value ? "true" : "false"}; }
+};
+
+template <>
+struct Scalar<int64_t> {
+  static constexpr const char* kName = "an integer";
+  static int64_t read(const ConfigNode& node, const std::string& path) {
+    return required(parse_integer(node.text), node, path, kName);
+  }
+  static ConfigNode write(int64_t value) { return {ConfigNode::Kind::kScalar, std::to_string(value)}; }
+};
+
+template <>
+struct Scalar<double> {
+  static constexpr const char* kName = "a number";
+  static double read(const ConfigNode& node, const std::string& path) {
+    return required(parse_number(node.text), node, path, kName);
+  }
+  static ConfigNode write(double value) { return {ConfigNode::Kind::kScalar, number_text(value)}; }
+};
+
+template <>
+struct Scalar<std::string> {
+  static constexpr const char* kName = "a string";
+  static std::string read(const ConfigNode& node, const std::string& path) {
+    if (node.kind != ConfigNode::Kind::kScalar) wrong_type(node, path, kName);
+    return node.text;
+  }
+  static ConfigNode write(const std::string& value) { return {ConfigNode::Kind::kScalar, value, true}; }
+};
+
+// How one type of option is read and written: scalars, optionals and lists of them, any subtree.
+template <class T>
+struct Codec {
+  static std::string type_name() { return Scalar<T>::kName; }
+  static T read(const ConfigNode& node, const std::string& path) { return Scalar<T>::read(node, path); }
+  static ConfigNode write(const T& value) { return Scalar<T>::write(value); }
+};
+
+template <class T>
+struct Codec<std::optional<T>> {
+  static std::string type_name() { return fmt::format("{} or null", Scalar<T>::kName); }
+  static std::optional<T> read(const ConfigNode& node, const std::string& path) {
+    if (node.kind == ConfigNode::Kind::kNull) return std::nullopt;
+    return Scalar<T>::read(node, path);
+  }
+  static ConfigNode write(const std::optional<T>& value) { return value ? Scalar<T>::write(*value) : ConfigNode(); }
+};
+
+template <class T>
+struct Codec<std::vector<T>> {
+  static std::string type_name() { return fmt::format("a list, each {}", Scalar<T>::kName); }
+  static std::vector<T> read(const ConfigNode& node, const std::string& path) {
+    if (node.kind == ConfigNode::Kind::kScalar) return {Scalar<T>::read(node, path)};
+    if (node.kind != ConfigNode::Kind::kList) wrong_type(node, path, type_name());
+    std::vector<T> out;
+    for (const auto& entry : node.children) {
+      out.push_back(Scalar<T>::read(entry, join_path(path, std::to_string(out.size()))));
+    }
+    return out;
+  }
+  static ConfigNode write(const std::vector<T>& value) {
+    ConfigNode out{ConfigNode::Kind::kList};
+    for (const auto& entry : value) out.children.push_back(Scalar<T>::write(entry));
+    return out;
+  }
+};
+
+template <>
+struct Codec<nlohmann::json> {
+  static std::string type_name() { return "any value"; }
+  static nlohmann::json read(const ConfigNode& node, const std::string&) { return to_json(node); }
+  static ConfigNode write(const nlohmann::json& value) { return from_json(value, ""); }
+};
+
+}  // namespace
+
+std::string value_as_yaml(const ConfigNode& value) { return flow_yaml(value); }
+
+void check_failed_for(const std::string& where, const std::string& path, const std::string& expected,
+                      const ConfigNode& got, const std::vector<std::string>& choices) {
+  const std::string near = choices.empty() ? "" : nearest(got.text, choices);
+  throw InputError(expectation(
+      where.empty() ? "configuration" : where, fmt::format("{} to be {}", path, expected),
+      got.kind == ConfigNode::Kind::kScalar && got.quoted ? fmt::format("\"{}\"", got.text) : flow_yaml(got),
+      near.empty() ? "" : fmt::format("\"{}\"", near)));
+}
+
+template <class T>
+std::string ConfigValue<T>::type_name() {
+  return Codec<T>::type_name();
+}
+
+template <class T>
+T ConfigValue<T>::read_value(const ConfigNode& node, const std::string& path) {
+  return Codec<T>::read(node, path);
+}
+
+template <class T>
+ConfigNode ConfigValue<T>::to_value(const T& value) {
+  return Codec<T>::write(value);
+}
+
+template struct ConfigValue<bool>;
+template struct ConfigValue<int64_t>;
+template struct ConfigValue<double>;
+template struct ConfigValue<std::string>;
+template struct ConfigValue<std::optional<bool>>;
+template struct ConfigValue<std::optional<int64_t>>;
+template struct ConfigValue<std::optional<double>>;
+template struct ConfigValue<std::optional<std::string>>;
+template struct ConfigValue<std::vector<int64_t>>;
+template struct ConfigValue<std::vector<double>>;
+template struct ConfigValue<std::vector<std::string>>;
+template struct ConfigValue<nlohmann::json>;
+
+}  // namespace collimate::base::detail

@@ -1,0 +1,79 @@
+#include "collimate/base/progress.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "collimate/base/deadline.h"
+
+namespace collimate::base {
+namespace {
+
+constexpr int kBarColumns = 20;
+
+std::string bar(double fraction, int width) {
+  const int full = static_cast<int>(std::lround(std::clamp(fraction, 0.0, 1.0) * width));
+  std::string out;
+  for (int i = 0; i < width; ++i) out += i < full ? "\u2588" : "\u2591";
+  return out;
+}
+
+int terminal_columns() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+// Cut to `columns` characters (UTF-8 code points), so that a bar never wraps.
+std::string cut_to_columns(const std::string& text, int columns) {
+  size_t end = 0;
+  for (; end < text.size() && columns >= 0; ++end) {
+    const bool begins_character = (static_cast<unsigned char>(text[end]) & 0xc0) != 0x80;
+    if (begins_character && columns-- == 0) break;
+  }
+  return text.substr(0, end);
+}
+
+}  // namespace
+
+std::string format_duration(double seconds) {
+  const auto whole = static_cast<int64_t>(std::lround(std::clamp(seconds, 0.0, 1e9)));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+std::string progress_text(const ProgressState& state, std::string_view details, int bar_columns) {
+  std::string out = state.label;
+  const double fraction = state.total > 0 ? static_cast<double>(state.done) / static_cast<double>(state.total) : 0;
+  if (bar_columns > 0) out += "  " + bar(fraction, bar_columns);
+  out += fmt::format("  {}/{}", state.done, state.total);
+  if (!details.empty()) out += fmt::format("  {}", details);
+  const int64_t fresh = state.done - state.first;
+  if (fresh <= 0) return out;
+  const double pace = state.elapsed_seconds / static_cast<double>(fresh);
+  out += fmt::format("  {:.3g} s/it", pace);
+  if (state.done < state.total) {
+    out += fmt::format("  ETA {}", format_duration(pace * static_cast<double>(state.total - state.done)));
+  }
+  return out;
+}
+
+Progress::Progress(std::string label, int64_t total, int64_t first)
+    : state_{std::move(label), first, total, first, 0},
+      start_seconds_(now_seconds()),
+      terminal_(::isatty(STDERR_FILENO)) {}
+
+Progress::~Progress() {
+  if (terminal_) log().progress_line("", true);
+}
+
+void Progress::update(int64_t done, std::string_view details) {
+  state_.done = done;
+  state_.elapsed_seconds = now_seconds() - start_seconds_;
+  const std::string text = progress_text(state_, details, terminal_ ? kBarColumns : 0);
+  log().progress_line(terminal_ ? cut_to_columns(text, terminal_columns() - 1) : text, terminal_);
+}
+
+}  // namespace collimate::base

@@ -1,0 +1,71 @@
+#include "collimate/base/section.h"
+
+#include "collimate/base/config_errors.h"
+#include "collimate/base/edit_distance.h"
+#include "collimate/base/section_map.h"
+
+namespace collimate::base {
+
+void Section::add_item(ConfigItem* item) {
+  offsets_.push_back(reinterpret_cast<const char*>(item) - reinterpret_cast<const char*>(this));
+}
+
+std::vector<const ConfigItem*> Section::section_items() const {
+  std::vector<const ConfigItem*> items;
+  for (const std::ptrdiff_t offset : offsets_) {
+    items.push_back(reinterpret_cast<const ConfigItem*>(reinterpret_cast<const char*>(this) + offset));
+  }
+  return items;
+}
+
+void Section::read_section(const ConfigNode& node, const std::string& path) {
+  expect_map(node, path);
+  const auto items = section_items();
+  for (size_t i = 0; i < node.keys.size(); ++i) {
+    ConfigItem* found = nullptr;
+    std::vector<std::string> names;
+    for (const ConfigItem* item : items) {
+      names.push_back(item->item_name());
+      if (item->item_name() == node.keys[i]) found = const_cast<ConfigItem*>(item);  // a member of *this
+    }
+    if (!found) throw UnknownKeyError(node.children[i].where, path, node.keys[i], nearest(node.keys[i], names));
+    found->item_read(node.children[i], join_path(path, node.keys[i]));
+  }
+}
+
+void Section::check_section(const std::string& path) const {
+  for (const ConfigItem* item : section_items()) item->item_check(join_path(path, item->item_name()));
+}
+
+ConfigNode Section::section_value(bool hashed_only) const {
+  ConfigNode out{ConfigNode::Kind::kMap};
+  for (const ConfigItem* item : section_items()) {
+    if (!hashed_only || item->item_hashed()) out.child(item->item_name()) = item->item_value(hashed_only);
+  }
+  return out;
+}
+
+void Section::describe_section(const std::string& path, std::vector<OptionInfo>& out) const {
+  for (const ConfigItem* item : section_items()) item->item_describe(join_path(path, item->item_name()), out);
+}
+
+std::string join_path(const std::string& path, const std::string& name) {
+  return path.empty() ? name : path + "." + name;
+}
+
+std::string section_title(const std::string& path) { return path.empty() ? "the configuration" : "section " + path; }
+
+void expect_map(const ConfigNode& node, const std::string& path) {
+  if (node.kind == ConfigNode::Kind::kMap || node.kind == ConfigNode::Kind::kNull) return;
+  throw InputError(expectation(node.where, section_title(path) + " to be a mapping of keys", node.description()));
+}
+
+std::vector<const ConfigNode*> list_entries(const ConfigNode& node) {
+  if (node.kind == ConfigNode::Kind::kNull) return {};
+  if (node.kind != ConfigNode::Kind::kList) return {&node};
+  std::vector<const ConfigNode*> entries;
+  for (const auto& child : node.children) entries.push_back(&child);
+  return entries;
+}
+
+}  // namespace collimate::base
