@@ -24,8 +24,6 @@ class ChatTemplate {
   // With `add_generation_prompt` the text ends where the assistant's answer begins. Throws InputError for a role that
   // the template has no place for.
   virtual std::string render(std::span<const Message> messages, bool add_generation_prompt) const = 0;
-  // What ends an assistant's turn ("<|im_end|>\n", the eos token's text), put after a completion that is trained on.
-  virtual std::string turn_end() const = 0;
   // One line for the user: which template was chosen and why.
   virtual std::string description() const = 0;
 };
@@ -44,7 +42,7 @@ enum class WrapText { kAsIs, kAsUserMessage };  // what becomes of a prompt that
 struct RenderOptions {
   TrainOn train_on = TrainOn::kCompletion;
   WrapText wrap_text = WrapText::kAsIs;
-  bool end_turn = true;  // add what ends the assistant's turn (else eos) after the completion
+  bool end_turn = true;  // after the completion comes what ends an assistant's turn, or eos where the template has none
 };
 
 struct RenderedTokens {
@@ -54,7 +52,8 @@ struct RenderedTokens {
 };
 
 // Prompts and completions to ids with a trainable mask. Prompt and completion are tokenized apart, so that the prompt's
-// ids are those that generation starts from. Keeps a reference to the tokenizer.
+// ids are those that generation starts from, and only what generation itself makes is trained on: the answer up to and
+// with its stop token. Keeps a reference to the tokenizer.
 class Renderer {
  public:
   Renderer(const Tokenizer& tokenizer, std::unique_ptr<ChatTemplate> chat, RenderOptions options = {});
@@ -63,7 +62,9 @@ class Renderer {
   std::vector<int32_t> prompt_tokens(const Prompt& prompt) const;
   std::string prompt_text(const Prompt& prompt) const;
   RenderedTokens render_tokens(const Prompt& prompt, const std::string& completion) const;
-  // A whole conversation; `train_on` decides between the last assistant turn, all of them, and everything.
+  // A conversation that ends with the assistant; `train_on` decides between that turn, all of the assistant's, and
+  // everything. Throws InputError for another last role, or for several turns under a template whose text for a
+  // conversation does not begin with its text for the turns before.
   RenderedTokens render_tokens(std::span<const Message> messages) const;
 
   const ChatTemplate& chat() const { return *chat_; }
@@ -71,8 +72,10 @@ class Renderer {
 
  private:
   Messages as_messages(const Prompt& prompt) const;
+  std::vector<int32_t> encode_prompt(const std::string& text) const;
   void append(RenderedTokens& out, const std::string& text, bool trainable) const;
-  void append_turn_end(RenderedTokens& out, bool templated) const;
+  std::string answer_text(std::span<const Message> messages, const std::string& opening) const;
+  void append_answer(RenderedTokens& out, const std::string& answer, const std::string& content, bool trainable) const;
 
   const Tokenizer& tokenizer_;
   std::unique_ptr<ChatTemplate> chat_;

@@ -43,10 +43,11 @@ struct Draw {
 // options give equal draws, and a cursor that is saved and loaded goes on exactly. Not thread-safe.
 class DataCursor : public base::Stateful {
  public:
-  // Throws InputError for no rows, or a draw that no epoch can fill under kDrop.
+  // Throws InputError for no rows, or weights under which no row is used.
   explicit DataCursor(CursorOptions options);
 
-  // The next `count` rows, each `repeats` times; fewer only under kKeep at an epoch's end; empty when epochs are over.
+  // The next `count` rows, each `repeats` times; fewer under kKeep at an epoch's end and under kWrap at the last one's;
+  // empty when epochs are over. Throws InputError for a count that no epoch can fill under kDrop.
   std::vector<Draw> next(int64_t count);
   int64_t epoch() const { return epoch_; }
   // Rows already drawn in this epoch.
@@ -57,7 +58,7 @@ class DataCursor : public base::Stateful {
   void load(base::StateReader& in) override;
 
  private:
-  void begin_epoch();
+  void begin_epoch(int64_t epoch);
 
   CursorOptions options_;
   int64_t epoch_ = 0;

@@ -13,7 +13,7 @@
 namespace collimate::text {
 
 enum class DataShape {
-  kPromptCompletion,  // TRL: prompt + completion
+  kPromptCompletion,  // TRL: prompt + completion; also prompt + response, query + response
   kMessages,          // messages; the last assistant message is the completion
   kPreference,        // prompt + chosen + rejected (TRL), chosen + rejected with the prompt in both (hh-rlhf)
   kRejectedResponse,  // ms-swift: messages + rejected_response
@@ -27,13 +27,15 @@ enum class DataShape {
 };
 std::string shape_name(DataShape shape);
 
-// One row in the form that recipes use, whatever shape it had.
+// One row in the form that recipes use, whatever shape it had. Prompts of shapes made for chat models (messages, verl,
+// alpaca, sharegpt, question + answer) are messages; a prompt that is plain text in the data stays text.
 struct Example {
   Prompt prompt;  // empty text for kText
   std::optional<std::string> completion, chosen, rejected;
-  nlohmann::json ground_truth;                      // null when the row has none; gsm8k: the whole answer text
-  std::optional<bool> label;                        // KTO's desirable / undesirable
-  nlohmann::json extra = nlohmann::json::object();  // every other column, passed to rewards by name
+  nlohmann::json ground_truth;  // reward_model.ground_truth, ground_truth, answer, solution or label; null for none
+  std::optional<bool> label;    // KTO's desirable / undesirable
+  // Every column that did not become prompt, completion, chosen or rejected; rewards get them by name.
+  nlohmann::json extra = nlohmann::json::object();
   RowLocation location;
 };
 

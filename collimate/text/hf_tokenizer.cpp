@@ -59,7 +59,8 @@ std::vector<int32_t> HfTokenizer::encode(std::string_view text, EncodeOptions op
   work.ids.reserve(text.size() / 3 + 8);
   if (options.add_special && !options.continues) work.ids = parts_.before;
   run(text, options, work);
-  if (options.add_special) work.ids.insert(work.ids.end(), parts_.after.begin(), parts_.after.end());
+  if (options.add_special && !options.open_end)
+    work.ids.insert(work.ids.end(), parts_.after.begin(), parts_.after.end());
   return std::move(work.ids);
 }
 

@@ -12,11 +12,13 @@ namespace collimate::text {
 
 // `add_special`: put the model's own bos / eos around the text, as its post-processor or tokenizer_config.json says.
 // `parse_special`: a special token written out in the text becomes its id; otherwise it is ordinary text.
-// `continues`: the text goes on after earlier text, so that no dummy prefix space is added (SentencePiece style).
+// `continues`: the text goes on after earlier text: no bos, no dummy prefix space (SentencePiece style).
+// `open_end`: more text follows, so that add_special puts nothing after this one.
 struct EncodeOptions {
   bool add_special = false;
   bool parse_special = true;
   bool continues = false;
+  bool open_end = false;
 };
 
 // What a model directory says about its tokenizer beside the vocabulary. Ids are absent where the directory names none.

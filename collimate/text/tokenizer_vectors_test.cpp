@@ -1,2 +1,2 @@
 #include <gtest/gtest.h>
-TEST(T,T){}
+TEST(T, T) {}

@@ -1,0 +1,144 @@
+#include "collimate/text/chat_template.h"
+
+#include "collimate/base/error.h"
+
+namespace collimate::text {
+namespace {
+
+// What stands around a role's content.
+struct RoleFrame {
+  std::string role;
+  std::string before, after;
+};
+
+// A template in which each message is its content in its role's frame. With `any_role`, a role without a frame uses
+// the first frame with its own name in the place of "{role}".
+struct FrameTable {
+  std::vector<RoleFrame> frames;
+  bool any_role = false;
+  std::string default_system;  // put in front when the first message is not a system message; empty for none
+  std::string generation_prompt;
+  std::string description;
+};
+
+std::string with_role(std::string text, const std::string& role) {
+  const size_t at = text.find("{role}");
+  if (at != std::string::npos) text.replace(at, 6, role);
+  return text;
+}
+
+class FrameTemplate : public ChatTemplate {
+ public:
+  explicit FrameTemplate(FrameTable table) : table_(std::move(table)) {}
+
+  std::string render(std::span<const Message> messages, bool add_generation_prompt) const override {
+    std::string out;
+    if (!table_.default_system.empty() && (messages.empty() || messages[0].role != "system")) {
+      out += framed({"system", table_.default_system});
+    }
+    for (const Message& message : messages) out += framed(message);
+    if (add_generation_prompt) out += table_.generation_prompt;
+    return out;
+  }
+  std::string description() const override { return table_.description; }
+
+ private:
+  std::string framed(const Message& message) const {
+    for (const RoleFrame& frame : table_.frames) {
+      if (frame.role == message.role || table_.any_role) {
+        return with_role(frame.before, message.role) + message.content + frame.after;
+      }
+    }
+    throw base::InputError(base::expectation("chat template", "a role of " + table_.description,
+                                             "'" + message.role + "'", "data without that role"));
+  }
+
+  FrameTable table_;
+};
+
+// The system message that a ChatML template puts in by itself: the literal text between its markers.
+std::string find_default_system(const std::string& jinja) {
+  for (const std::string newline : {"\\n", "\n"}) {
+    const std::string open = "<|im_start|>system" + newline;
+    for (size_t at = jinja.find(open); at != std::string::npos; at = jinja.find(open, at + 1)) {
+      const size_t begin = at + open.size();
+      const size_t end = jinja.find("<|im_end|>", begin);
+      if (end == std::string::npos) break;
+      const std::string text = jinja.substr(begin, end - begin);
+      if (!text.empty() && text.find_first_of("'{}\\") == std::string::npos) return text;
+    }
+  }
+  return "";
+}
+
+FrameTable chatml(const std::string& default_system, const std::string& reason) {
+  FrameTable table;
+  table.frames = {{"{role}", "<|im_start|>{role}\n", "<|im_end|>\n"}};
+  table.any_role = true;
+  table.default_system = default_system;
+  table.generation_prompt = "<|im_start|>assistant\n";
+  table.description = "ChatML, " + reason;
+  if (!default_system.empty()) table.description += fmt::format(", default system message '{}'", default_system);
+  return table;
+}
+
+// Contents joined with nothing around them; `separator` ends the prompt.
+FrameTable plain(const std::string& separator, const std::string& reason) {
+  FrameTable table;
+  table.frames.push_back({});
+  table.any_role = true;
+  table.generation_prompt = separator;
+  table.description = "plain contents, " + reason;
+  if (!separator.empty()) table.description += fmt::format(", '{}' before the answer", separator);
+  return table;
+}
+
+FrameTable user_bot(const std::string& eos, const std::string& reason) {
+  FrameTable table;
+  table.frames = {{"user", "User: ", "\n"}, {"assistant", "Bot: ", eos + "\n"}};
+  table.generation_prompt = "Bot:";
+  table.description = "User: / Bot: turns, " + reason;
+  return table;
+}
+
+// Which built-in template a Jinja text is, by its literal markers.
+FrameTable recognise(const Tokenizer& tokenizer, const std::string& eos) {
+  const TokenizerInfo& info = tokenizer.info();
+  const std::string& jinja = info.chat_template;
+  const auto has = [&](const char* part) { return jinja.find(part) != std::string::npos; };
+  if (jinja.empty()) return plain("", "because the model has no chat template (a base model)");
+  if (has("<|im_start|>") && has("<|im_end|>")) {
+    return chatml(find_default_system(jinja), "recognised by <|im_start|> in the model's template");
+  }
+  if (has("'User: '") && has("'Bot: '")) return user_bot(eos, "recognised in the model's template");
+  const bool bare_contents = has("{{ message['content'] }}") && !has("<|") && !has("[INST]");
+  if (bare_contents) {
+    const std::string separator = has("add_generation_prompt %}{{ sep_token }}") ? info.separator : "";
+    return plain(separator, "recognised in the model's template");
+  }
+  throw base::InputError(base::expectation("chat template", "a template that is recognised (ChatML, plain contents)",
+                                           jinja.substr(0, 80) + "…", "data.chat_template: chatml, plain or user-bot"));
+}
+
+}  // namespace
+
+std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, const std::string& choice) {
+  const std::string eos = tokenizer.eos_id() ? tokenizer.token_bytes(*tokenizer.eos_id()) : "";
+  const std::string chosen = "as configured";
+  FrameTable table;
+  if (choice == "auto") {
+    table = recognise(tokenizer, eos);
+  } else if (choice == "chatml") {
+    table = chatml("", chosen);
+  } else if (choice == "plain") {
+    table = plain("", chosen);
+  } else if (choice == "user-bot") {
+    table = user_bot(eos, chosen);
+  } else {
+    throw base::InputError(
+        base::expectation("data.chat_template", "auto, chatml, plain or user-bot", "'" + choice + "'"));
+  }
+  return std::make_unique<FrameTemplate>(std::move(table));
+}
+
+}  // namespace collimate::text

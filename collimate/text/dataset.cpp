@@ -1,0 +1,120 @@
+#include "collimate/text/dataset.h"
+
+#include <algorithm>
+
+#include "collimate/base/error.h"
+#include "collimate/base/philox.h"
+
+namespace collimate::text {
+namespace {
+
+using nlohmann::json;
+
+void rename_columns(Row& row, const DataSource& source, const RowLocation& location) {
+  for (const auto& [from, to] : source.columns) {
+    const auto found = row.find(from);
+    if (found == row.end()) {
+      throw base::InputError(base::expectation(location.text(), "column '" + from + "' of data columns", "none"));
+    }
+    json value = std::move(*found);
+    row.erase(from);
+    row[to] = std::move(value);
+  }
+}
+
+std::string column_names(const Row& row) {
+  std::string names;
+  for (const auto& [name, value] : row.items()) names += (names.empty() ? "" : ", ") + name;
+  return names.empty() ? "none" : names;
+}
+
+[[noreturn]] void shape_unknown(const Row& row, const RowLocation& location) {
+  throw base::InputError(
+      base::expectation(location.text(),
+                        "columns of a known shape (prompt; prompt + completion; messages; prompt + chosen + rejected; "
+                        "instruction + output; conversations; question + answer; text)",
+                        column_names(row), "data columns: {your column: prompt}"));
+}
+
+std::string prompt_kind(const Prompt& prompt) {
+  if (std::holds_alternative<Messages>(prompt)) return "messages";
+  return std::holds_alternative<std::string>(prompt) ? "text" : "token ids";
+}
+
+// "messages prompt, completion, ground truth; passed on: index, level".
+std::string parts_of(const Example& example) {
+  std::string parts = prompt_kind(example.prompt) + " prompt";
+  if (example.completion) parts += ", completion";
+  if (example.chosen) parts += ", chosen, rejected";
+  if (example.label) parts += ", label";
+  if (!example.ground_truth.is_null()) parts += ", ground truth";
+  if (!example.extra.empty()) parts += "; passed on to rewards: " + column_names(example.extra);
+  return parts;
+}
+
+json prompt_json(const Prompt& prompt) {
+  if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
+  if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return *ids;
+  json out = json::array();
+  for (const Message& message : std::get<Messages>(prompt)) out.push_back({message.role, message.content});
+  return out;
+}
+
+uint64_t hash_of(const Example& example) {
+  const auto text = [](const std::optional<std::string>& part) { return part ? json(*part) : json(); };
+  const json whole = {prompt_json(example.prompt), text(example.completion), text(example.chosen),
+                      text(example.rejected),      example.ground_truth,     example.extra};
+  return base::stable_hash(whole.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+bool has_part(const Example& example, const std::string& part) {
+  if (part == "completion") return example.completion.has_value();
+  if (part == "chosen") return example.chosen.has_value();
+  if (part == "rejected") return example.rejected.has_value();
+  if (part == "label") return example.label.has_value();
+  COLLIMATE_CHECK(part == "ground_truth", "part '{}'", part);
+  return !example.ground_truth.is_null();
+}
+
+}  // namespace
+
+Dataset Dataset::read(const std::vector<DataSource>& sources) {
+  Dataset out;
+  for (const DataSource& source : sources) out.read_source(source);
+  if (out.examples_.empty()) {
+    throw base::InputError(base::expectation("data", "at least one row", "no source of data"));
+  }
+  return out;
+}
+
+void Dataset::read_source(const DataSource& source) {
+  const size_t before = examples_.size();
+  std::optional<DataShape> shape;
+  read_rows(source.path, source.format, [&](const RowLocation& location, Row&& row) {
+    rename_columns(row, source, location);
+    if (!shape) shape = recognise_shape(row);
+    if (!shape) shape_unknown(row, location);
+    examples_.push_back(to_example(*shape, std::move(row), location));
+    fingerprint_ = base::mix(fingerprint_, hash_of(examples_.back()));
+  });
+  const auto rows = static_cast<int64_t>(examples_.size() - before);
+  if (rows == 0) throw base::InputError(base::expectation("data " + source.path, "at least one row", "an empty file"));
+  weights_.push_back({rows, source.weight});
+  verdict_.push_back(
+      fmt::format("{}: {} rows of {}: {}", source.path, rows, shape_name(*shape), parts_of(examples_[before])));
+}
+
+const Example& Dataset::example(int64_t row) const {
+  COLLIMATE_CHECK(row >= 0 && row < size(), "row {} of {}", row, size());
+  return examples_[static_cast<size_t>(row)];
+}
+
+void Dataset::require(const std::string& part, const std::string& reader) const {
+  const auto found = std::find_if(examples_.begin(), examples_.end(),
+                                  [&](const Example& example) { return !has_part(example, part); });
+  if (found == examples_.end()) return;
+  throw base::InputError(
+      base::expectation(found->location.text(), fmt::format("{}, which {} needs", part, reader), "a row without it"));
+}
+
+}  // namespace collimate::text

@@ -1,0 +1,281 @@
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+
+#include "collimate/base/error.h"
+#include "collimate/text/dataset.h"
+#include "collimate/text/messages_json.h"
+
+namespace collimate::text {
+namespace {
+
+using nlohmann::json;
+
+// One row being turned into an example: columns are taken out of it, what is left becomes `extra`.
+class RowReader {
+ public:
+  RowReader(Row&& row, const RowLocation& location) : row_(std::move(row)) { example_.location = location; }
+
+  Example& example() { return example_; }
+  bool has(const std::string& column) const {
+    const auto found = row_.find(column);
+    return found != row_.end() && !found->is_null();
+  }
+  std::string where(const std::string& column) const { return example_.location.text() + " column " + column; }
+
+  // Takes the first of the columns that is there.
+  json take(std::initializer_list<const char*> columns) {
+    for (const char* column : columns) {
+      if (!has(column)) continue;
+      json value = std::move(row_[column]);
+      row_.erase(column);
+      return value;
+    }
+    fail(*columns.begin(), "a value", "none");
+  }
+
+  // Leaves a column in `extra`.
+  void put(const char* column, json value) { row_[column] = std::move(value); }
+
+  std::string text(const json& value, const std::string& column) const {
+    if (!value.is_string()) fail(column, "text", value.type_name());
+    return value.get<std::string>();
+  }
+  std::string take_text(std::initializer_list<const char*> columns) { return text(take(columns), *columns.begin()); }
+
+  [[noreturn]] void fail(const std::string& column, const std::string& expected, const std::string& got) const {
+    throw base::InputError(base::expectation(where(column), expected, got));
+  }
+
+  Example finish() {
+    if (example_.ground_truth.is_null()) find_ground_truth();
+    example_.extra = std::move(row_);
+    return std::move(example_);
+  }
+
+ private:
+  void find_ground_truth() {
+    for (const char* column : {"ground_truth", "answer", "solution", "label"}) {
+      if (!has(column)) continue;
+      example_.ground_truth = row_[column];
+      return;
+    }
+  }
+
+  Row row_;
+  Example example_;
+};
+
+// A prompt as text, messages or ids; an empty one is an error.
+Prompt parse_prompt(const RowReader& reader, const json& value, const std::string& column) {
+  if (value.is_string()) {
+    if (value.get_ref<const std::string&>().empty()) reader.fail(column, "a prompt", "an empty text");
+    return value.get<std::string>();
+  }
+  if (!value.is_array() || value.empty()) reader.fail(column, "a prompt (text, messages or ids)", value.type_name());
+  if (!value[0].is_number_integer()) return messages_from_json(value, reader.where(column));
+  std::vector<int32_t> ids;
+  for (const json& id : value) {
+    if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() > INT32_MAX) {
+      reader.fail(column, "token ids", id.dump());
+    }
+    ids.push_back(id.get<int32_t>());
+  }
+  return ids;
+}
+
+// A text, or messages of which the last is the assistant's.
+std::string parse_answer(const RowReader& reader, const json& value, const std::string& column) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_object()) return message_from_json(value, reader.where(column)).content;
+  if (!value.is_array()) reader.fail(column, "text or messages", value.type_name());
+  return messages_from_json(value, reader.where(column)).back().content;
+}
+
+// Messages; where the assistant speaks last, that is the completion.
+void split_conversation(RowReader& reader, Messages messages, const std::string& column) {
+  if (messages.back().role == "assistant") {
+    reader.example().completion = std::move(messages.back().content);
+    messages.pop_back();
+  }
+  if (messages.empty()) reader.fail(column, "a message before the assistant's", "none");
+  reader.example().prompt = std::move(messages);
+}
+
+void take_flag(RowReader& reader) {
+  const json value = reader.take({reader.has("kto_tag") ? "kto_tag" : "label"});
+  if (!value.is_boolean()) reader.fail("label", "true or false", value.dump());
+  reader.example().label = value.get<bool>();
+}
+
+void read_prompt_completion(RowReader& reader) {
+  const bool query = !reader.has("prompt") && reader.has("query");
+  const char* column = query ? "query" : "prompt";
+  reader.example().prompt = parse_prompt(reader, reader.take({column}), column);
+  reader.example().completion = parse_answer(reader, reader.take({"completion", "response"}), "completion");
+}
+
+void read_messages(RowReader& reader) {
+  split_conversation(reader, messages_from_json(reader.take({"messages"}), reader.where("messages")), "messages");
+}
+
+// chosen and rejected that both begin with the prompt: their common part up to the last assistant's turn (hh-rlhf),
+// else up to the last space.
+std::string common_prompt(const std::string& chosen, const std::string& rejected) {
+  size_t common = 0;
+  while (common < std::min(chosen.size(), rejected.size()) && chosen[common] == rejected[common]) ++common;
+  static const std::string kTurn = "\n\nAssistant:";
+  const size_t turn = chosen.substr(0, common).rfind(kTurn);
+  if (turn != std::string::npos) return chosen.substr(0, turn + kTurn.size());
+  const size_t space = chosen.substr(0, common).find_last_of(" \n");
+  return space == std::string::npos ? "" : chosen.substr(0, space);
+}
+
+void read_implicit_prompt(RowReader& reader, const json& chosen, const json& rejected) {
+  Example& example = reader.example();
+  if (chosen.is_string() && rejected.is_string()) {
+    const std::string& left = chosen.get_ref<const std::string&>();
+    const std::string& right = rejected.get_ref<const std::string&>();
+    const std::string prompt = common_prompt(left, right);
+    if (prompt.empty()) reader.fail("prompt", "a prompt, or one that chosen and rejected share", "none");
+    example.prompt = prompt;
+    example.chosen = left.substr(prompt.size());
+    example.rejected = right.substr(prompt.size());
+    return;
+  }
+  Messages left = messages_from_json(chosen, reader.where("chosen"));
+  const Messages right = messages_from_json(rejected, reader.where("rejected"));
+  size_t common = 0;
+  while (common + 1 < std::min(left.size(), right.size()) && left[common] == right[common]) ++common;
+  if (common == 0) reader.fail("prompt", "a prompt, or messages that chosen and rejected share", "none");
+  example.chosen = left.back().content;
+  example.rejected = right.back().content;
+  left.resize(common);
+  example.prompt = std::move(left);
+}
+
+void read_preference(RowReader& reader) {
+  const json chosen = reader.take({"chosen"});
+  const json rejected = reader.take({"rejected"});
+  if (!reader.has("prompt")) return read_implicit_prompt(reader, chosen, rejected);
+  reader.example().prompt = parse_prompt(reader, reader.take({"prompt"}), "prompt");
+  reader.example().chosen = parse_answer(reader, chosen, "chosen");
+  reader.example().rejected = parse_answer(reader, rejected, "rejected");
+}
+
+void read_rejected_response(RowReader& reader) {
+  read_messages(reader);
+  Example& example = reader.example();
+  if (!example.completion) reader.fail("messages", "a last message by the assistant", "another role");
+  example.chosen = example.completion;
+  const bool whole = reader.has("rejected_messages");
+  example.rejected =
+      parse_answer(reader, reader.take({whole ? "rejected_messages" : "rejected_response"}), "rejected_response");
+}
+
+void read_labelled(RowReader& reader) {
+  take_flag(reader);
+  reader.has("messages") ? read_messages(reader) : read_prompt_completion(reader);
+  if (!reader.example().completion) reader.fail("messages", "a last message by the assistant", "another role");
+}
+
+// Columns stay in `extra`, for reward functions of verl's form.
+void read_verl(RowReader& reader) {
+  reader.example().prompt = parse_prompt(reader, reader.take({"prompt"}), "prompt");
+  for (const char* column : {"reward_model", "reward_spec"}) {
+    if (!reader.has(column)) continue;
+    json value = reader.take({column});
+    if (value.is_object() && value.contains("ground_truth")) reader.example().ground_truth = value["ground_truth"];
+    reader.put(column, std::move(value));
+  }
+}
+
+void read_prompt(RowReader& reader) {
+  reader.example().prompt = parse_prompt(reader, reader.take({"prompt"}), "prompt");
+}
+
+// system, history [[question, answer]…] and instruction + input as LLaMA-Factory reads them.
+void read_alpaca(RowReader& reader) {
+  Messages messages;
+  if (reader.has("system")) messages.push_back({"system", reader.take_text({"system"})});
+  if (reader.has("history")) {
+    for (const json& turn : reader.take({"history"})) {
+      if (!turn.is_array() || turn.size() != 2) reader.fail("history", "pairs of texts", turn.dump());
+      messages.push_back({"user", reader.text(turn[0], "history")});
+      messages.push_back({"assistant", reader.text(turn[1], "history")});
+    }
+  }
+  std::string question = reader.take_text({"instruction"});
+  const std::string input = reader.has("input") ? reader.take_text({"input"}) : "";
+  if (!input.empty()) question += (question.empty() ? "" : "\n") + input;
+  if (question.empty()) reader.fail("instruction", "a prompt", "an empty text");
+  messages.push_back({"user", question});
+  Example& example = reader.example();
+  example.prompt = std::move(messages);
+  if (reader.has("chosen")) example.chosen = parse_answer(reader, reader.take({"chosen"}), "chosen");
+  if (reader.has("rejected")) example.rejected = parse_answer(reader, reader.take({"rejected"}), "rejected");
+  if (reader.has("output")) example.completion = parse_answer(reader, reader.take({"output"}), "output");
+}
+
+void read_sharegpt(RowReader& reader) {
+  Messages messages = messages_from_json(reader.take({"conversations"}), reader.where("conversations"));
+  if (reader.has("system")) messages.insert(messages.begin(), {"system", reader.take_text({"system"})});
+  Example& example = reader.example();
+  if (!reader.has("chosen") || !reader.has("rejected")) return split_conversation(reader, messages, "conversations");
+  example.prompt = std::move(messages);
+  example.chosen = parse_answer(reader, reader.take({"chosen"}), "chosen");
+  example.rejected = parse_answer(reader, reader.take({"rejected"}), "rejected");
+}
+
+void read_question_answer(RowReader& reader) {
+  const std::string question = reader.take_text({"question"});
+  if (question.empty()) reader.fail("question", "a prompt", "an empty text");
+  const json answer = reader.take({"answer"});
+  reader.example().prompt = Messages{{"user", question}};
+  if (answer.is_string()) reader.example().completion = answer.get<std::string>();
+  reader.example().ground_truth = answer;
+  reader.put("answer", answer);
+}
+
+void read_text(RowReader& reader) {
+  reader.example().prompt = std::string();
+  reader.example().completion = reader.take_text({"text"});
+}
+
+void read_shape(DataShape shape, RowReader& reader) {
+  switch (shape) {
+    case DataShape::kPromptCompletion:
+      return read_prompt_completion(reader);
+    case DataShape::kMessages:
+      return read_messages(reader);
+    case DataShape::kPreference:
+      return read_preference(reader);
+    case DataShape::kRejectedResponse:
+      return read_rejected_response(reader);
+    case DataShape::kLabelled:
+      return read_labelled(reader);
+    case DataShape::kVerl:
+      return read_verl(reader);
+    case DataShape::kPrompt:
+      return read_prompt(reader);
+    case DataShape::kAlpaca:
+      return read_alpaca(reader);
+    case DataShape::kShareGpt:
+      return read_sharegpt(reader);
+    case DataShape::kQuestionAnswer:
+      return read_question_answer(reader);
+    case DataShape::kText:
+      return read_text(reader);
+  }
+}
+
+}  // namespace
+
+Example to_example(DataShape shape, Row&& row, const RowLocation& location) {
+  RowReader reader(std::move(row), location);
+  read_shape(shape, reader);
+  return reader.finish();
+}
+
+}  // namespace collimate::text

@@ -1,0 +1,58 @@
+#include "collimate/text/messages_json.h"
+
+#include "collimate/base/error.h"
+
+namespace collimate::text {
+namespace {
+
+using nlohmann::json;
+
+[[noreturn]] void wrong(const std::string& where, const std::string& expected, const json& got) {
+  std::string shown = got.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (shown.size() > 80) shown = shown.substr(0, 77) + "...";
+  throw base::InputError(base::expectation(where, expected, shown));
+}
+
+std::string content_text(const json& content, const std::string& where) {
+  if (content.is_string()) return content.get<std::string>();
+  if (content.is_null()) return "";
+  if (!content.is_array()) wrong(where, "a message's content as text", content);
+  std::string out;
+  for (const json& part : content) {
+    if (!part.is_object() || part.value("type", "") != "text" || !part.contains("text")) {
+      wrong(where, "content parts of type text", part);
+    }
+    out += part.at("text").get<std::string>();
+  }
+  return out;
+}
+
+std::string role_name(const json& role, const std::string& where) {
+  if (!role.is_string()) wrong(where, "a role as text", role);
+  const std::string name = role.get<std::string>();
+  if (name == "human") return "user";
+  if (name == "gpt" || name == "function_call") return "assistant";
+  if (name == "observation") return "tool";
+  return name;
+}
+
+}  // namespace
+
+Message message_from_json(const json& json, const std::string& where) {
+  if (json.is_object() && json.contains("role") && json.contains("content")) {
+    return {role_name(json.at("role"), where), content_text(json.at("content"), where)};
+  }
+  if (json.is_object() && json.contains("from") && json.contains("value")) {
+    return {role_name(json.at("from"), where), content_text(json.at("value"), where)};
+  }
+  wrong(where, "a message {role, content} or {from, value}", json);
+}
+
+Messages messages_from_json(const json& json, const std::string& where) {
+  if (!json.is_array() || json.empty()) wrong(where, "a list of messages", json);
+  Messages out;
+  for (const auto& entry : json) out.push_back(message_from_json(entry, where));
+  return out;
+}
+
+}  // namespace collimate::text

@@ -1,0 +1,117 @@
+#include "collimate/text/rows.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "collimate/base/error.h"
+#include "collimate/text/files.h"
+#include "collimate/text/json_elements.h"
+#include "collimate/text/parquet/parquet.h"
+
+namespace collimate::text {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kByteOrderMark = "\xEF\xBB\xBF";
+
+std::string without_mark(std::string line) {
+  if (line.starts_with(kByteOrderMark)) line.erase(0, 3);
+  return line;
+}
+
+Row parse_row(std::string_view text, const RowLocation& location) {
+  Row row;
+  try {
+    row = json::parse(text);
+  } catch (const json::parse_error& error) {
+    throw base::InputError(base::expectation(location.text(), "well-formed JSON", error.what()));
+  }
+  if (!row.is_object()) {
+    throw base::InputError(base::expectation(location.text(), "an object with columns", row.type_name()));
+  }
+  return row;
+}
+
+void read_jsonl(const std::string& path, const RowSink& sink) {
+  std::ifstream in(path, std::ios::binary);
+  RowLocation location{path, 0, 0};
+  std::string line;
+  while (std::getline(in, line)) {
+    ++location.line;
+    if (location.line == 1) line = without_mark(std::move(line));
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    sink(location, parse_row(line, location));
+    ++location.row;
+  }
+}
+
+// {"column": [values…], …}, all of one length.
+void read_columns(const std::string& path, const std::string& content, const RowSink& sink) {
+  const Row columns = parse_row(content, {path, 0, 1});
+  if (columns.empty()) return;
+  const size_t rows = columns.begin()->size();
+  for (const auto& [name, values] : columns.items()) {
+    if (!values.is_array() || values.size() != rows) {
+      throw base::InputError(base::expectation(path, "an array of objects, or an object of arrays of one length",
+                                               fmt::format("column '{}' of type {} with {} values beside {} rows", name,
+                                                           values.type_name(), values.size(), rows)));
+    }
+  }
+  for (size_t i = 0; i < rows; ++i) {
+    Row row = json::object();
+    for (const auto& [name, values] : columns.items()) row[name] = values[i];
+    sink({path, static_cast<int64_t>(i), 0}, std::move(row));
+  }
+}
+
+void read_json(const std::string& path, const RowSink& sink) {
+  const std::string content = without_mark(read_file(path));
+  const size_t first = content.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) return;
+  if (content[first] != '[') return read_columns(path, content, sink);
+  RowLocation location{path, 0, 1};
+  size_t counted = 0;
+  for_each_element(path, content, [&](size_t begin, size_t end) {
+    location.line += std::count(content.begin() + static_cast<std::ptrdiff_t>(counted),
+                                content.begin() + static_cast<std::ptrdiff_t>(begin), '\n');
+    counted = begin;
+    sink(location, parse_row(std::string_view(content).substr(begin, end - begin), location));
+    ++location.row;
+  });
+}
+
+std::string format_of(const std::string& path) {
+  const std::string extension = std::filesystem::path(path).extension().string();
+  if (extension == ".jsonl" || extension == ".ndjson") return "jsonl";
+  if (extension == ".json") return "json";
+  if (extension == ".parquet") return "parquet";
+  if (extension == ".txt") return "text";
+  return extension;
+}
+
+}  // namespace
+
+std::string RowLocation::text() const {
+  return line > 0 ? fmt::format("{}:{}", file, line) : fmt::format("{}:row {}", file, row);
+}
+
+void read_rows(const std::string& path, const std::string& format, const RowSink& sink) {
+  if (!file_exists(path)) throw base::InputError(base::expectation("data " + path, "a file", "none there"));
+  const std::string chosen = format == "auto" ? format_of(path) : format;
+  if (chosen == "jsonl") {
+    read_jsonl(path, sink);
+  } else if (chosen == "json") {
+    read_json(path, sink);
+  } else if (chosen == "parquet") {
+    read_parquet(path, sink);
+  } else if (chosen == "text") {
+    sink({path, 0, 1}, {{"text", read_file(path)}});
+  } else {
+    throw base::InputError(base::expectation("data " + path, "format jsonl, json, parquet or text", "'" + chosen + "'",
+                                             "data.train: {path: …, format: jsonl}"));
+  }
+}
+
+}  // namespace collimate::text
