@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collimate/report/run_data.h"
+
+namespace collimate::report {
+
+enum class Scale { kLinear, kPercent, kLog };  // kPercent: fractions shown times 100; kLog drops values <= 0
+
+struct ChartLine {
+  std::string label;
+  Series series;
+};
+
+struct Chart {
+  std::string title;
+  std::string unit;  // of the y axis, in words
+  Scale scale = Scale::kLinear;
+  std::vector<ChartLine> lines;
+};
+
+// A <figure>: title, legend, the curves over the step with axes and ticks, values under the pointer. A curve of more
+// than 60 points is also drawn as a running mean, whose width the legend states.
+std::string draw_chart(const Chart& chart);
+
+// A row's small curve without axes, 120 x 22.
+std::string draw_sparkline(const Series& series);
+
+// Ascending round values (1, 2 or 5 times a power of ten) inside [low, high], about `count` of them.
+std::vector<double> ticks(double low, double high, int count);
+std::vector<double> log_ticks(double low, double high);  // powers of ten around a positive range
+
+// Mean of `width` neighbours (fewer at the ends), same length.
+std::vector<double> running_mean(const std::vector<double>& values, size_t width);
+
+std::string color(size_t index);  // "var(--c0)"...
+
+}  // namespace collimate::report

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace collimate::report {
+
+// Text for an element or a quoted attribute: & < > " ' become entities, control characters other than tab and newline
+// become their visible symbols (U+2400..).
+std::string escape(std::string_view text);
+
+// "0.0123", "12.3k", "4.1M": three significant digits. `percent` multiplies by 100 and appends " %".
+std::string short_number(double value, bool percent = false);
+std::string duration(double seconds);  // "42.1 s", "3 min 07 s", "2 h 05 min"
+std::string byte_size(double bytes);   // "1.4 GiB"
+
+// The style sheet and the small script (values under the pointer) of the page.
+std::string_view style_sheet();
+std::string_view page_script();
+
+}  // namespace collimate::report

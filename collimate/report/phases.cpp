@@ -1,0 +1,188 @@
+#include "collimate/report/phases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "collimate/report/chart.h"
+#include "collimate/report/html.h"
+
+namespace collimate::report {
+
+namespace {
+
+constexpr std::string_view kFamily = "timing_s/";
+constexpr size_t kMostBars = 60;
+constexpr double kWidth = 1120, kHeight = 280, kLeft = 62, kRight = 1106, kTop = 10, kBottom = 236;
+
+size_t bar_of(const PhaseTable& table, double step) {
+  const double index = (step - table.bar_starts.front()) / table.steps_per_bar;
+  return std::min(static_cast<size_t>(std::max(index, 0.0)), table.bar_starts.size() - 1);
+}
+
+// Adds `sign` times the series to the phase.
+void accumulate(PhaseTimes& phase, const PhaseTable& table, const Series& series, double sign) {
+  phase.per_bar.resize(table.bar_starts.size());
+  for (size_t i = 0; i < series.x.size(); ++i) {
+    phase.per_bar[bar_of(table, series.x[i])] += sign * series.y[i];
+    phase.total += sign * series.y[i];
+  }
+}
+
+void finish(PhaseTimes& phase, double steps_per_bar) {
+  phase.total = std::max(phase.total, 0.0);
+  for (double& seconds : phase.per_bar) seconds = std::max(seconds, 0.0) / steps_per_bar;
+}
+
+std::string bars(const PhaseTable& table, double high) {
+  std::string out;
+  const double pitch = (kRight - kLeft) / static_cast<double>(table.bar_starts.size());
+  const double width = std::min(pitch * 0.82, 60.0);
+  for (size_t bar = 0; bar < table.bar_starts.size(); ++bar) {
+    double below = 0;
+    for (size_t i = 0; i < table.phases.size(); ++i) {
+      const double seconds = table.phases[i].per_bar[bar];
+      const double height = seconds / high * (kBottom - kTop);
+      if (height < 0.05) continue;
+      below += height;
+      out += fmt::format(
+          R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" style="fill:{}"><title>step {:.0f}, {}: {}</title></rect>)",
+          kLeft + pitch * (static_cast<double>(bar) + 0.5) - width / 2, kBottom - below, width, height, color(i),
+          table.bar_starts[bar], escape(table.phases[i].name), duration(seconds));
+    }
+  }
+  return out;
+}
+
+std::string bar_axes(const PhaseTable& table, double high) {
+  std::string out;
+  for (const double tick : ticks(0, high, 5)) {
+    const double y = kBottom - tick / high * (kBottom - kTop);
+    out += fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", kLeft, kRight, y, y);
+    out += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kLeft - 7, y + 4, short_number(tick));
+  }
+  const size_t stride = std::max<size_t>(1, table.bar_starts.size() / 12);
+  const double pitch = (kRight - kLeft) / static_cast<double>(table.bar_starts.size());
+  for (size_t bar = 0; bar < table.bar_starts.size(); bar += stride) {
+    out += fmt::format(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{:.0f}</text>)",
+                       kLeft + pitch * (static_cast<double>(bar) + 0.5), kBottom + 18, table.bar_starts[bar]);
+  }
+  out += fmt::format(R"(<text x="{}" y="{}" text-anchor="middle">step</text>)", (kLeft + kRight) / 2, kBottom + 38);
+  out += fmt::format(R"x(<text transform="translate(13 {}) rotate(-90)" text-anchor="middle">seconds</text>)x",
+                     (kTop + kBottom) / 2);
+  return out;
+}
+
+std::string totals(const PhaseTable& table) {
+  std::string out =
+      R"(<div class="scroll"><table><tr><th>phase</th><th class="n">total</th><th class="n">share</th></tr>)";
+  for (size_t i = 0; i < table.phases.size(); ++i) {
+    const PhaseTimes& phase = table.phases[i];
+    out += fmt::format(R"(<tr><td><span class="swatch" style="background:{}"></span>{}</td><td class="n">{}</td>)"
+                       R"(<td class="n">{:.1f} %</td></tr>)",
+                       color(i), escape(phase.name), duration(phase.total), 100 * phase.total / table.total);
+  }
+  return out + "</table></div>";
+}
+
+// Lanes in order of their first appearance, which is by worker and thread.
+std::vector<std::string> lanes_of(const std::vector<TraceEvent>& events) {
+  std::vector<std::string> lanes;
+  for (const TraceEvent& event : events) {
+    if (lanes.empty() || lanes.back() != event.lane) lanes.push_back(event.lane);
+  }
+  return lanes;
+}
+
+}  // namespace
+
+PhaseTable phase_table(const RunData& run) {
+  PhaseTable table;
+  const double steps = static_cast<double>(run.last_step - run.first_step + 1);
+  table.steps_per_bar = std::max(1.0, std::ceil(steps / kMostBars));
+  for (double step = static_cast<double>(run.first_step); step <= static_cast<double>(run.last_step);
+       step += table.steps_per_bar) {
+    table.bar_starts.push_back(step);
+  }
+  const Series& whole = run.series("timing_s/step");
+  PhaseTimes other{"other", {}, 0};
+  accumulate(other, table, whole, 1);
+  for (const auto& [name, series] : run.metrics) {
+    if (!name.starts_with(kFamily) || &series == &whole) continue;
+    PhaseTimes phase{name.substr(kFamily.size()), {}, 0};
+    accumulate(phase, table, series, 1);
+    if (!whole.empty()) accumulate(other, table, series, -1);
+    finish(phase, table.steps_per_bar);
+    table.phases.push_back(std::move(phase));
+  }
+  std::sort(table.phases.begin(), table.phases.end(),
+            [](const PhaseTimes& a, const PhaseTimes& b) { return a.total > b.total; });
+  finish(other, table.steps_per_bar);
+  if (other.total > 0) table.phases.push_back(std::move(other));
+  for (const PhaseTimes& phase : table.phases) table.total += phase.total;
+  return table;
+}
+
+std::string draw_phases(const PhaseTable& table) {
+  if (table.total <= 0) return "";
+  double high = 0;
+  for (size_t bar = 0; bar < table.bar_starts.size(); ++bar) {
+    double sum = 0;
+    for (const PhaseTimes& phase : table.phases) sum += phase.per_bar[bar];
+    high = std::max(high, sum * 1.04);
+  }
+  const std::string unit = table.steps_per_bar > 1
+                               ? fmt::format("seconds per step, mean of {:.0f} steps a bar", table.steps_per_bar)
+                               : "seconds of each step";
+  return fmt::format(
+      R"(<figure class="wide"><h3>Time by phase</h3><p class="soft">{}</p>)"
+      R"(<svg viewBox="0 0 {} {}" role="img" aria-label="Stacked bars of the time by phase; the table below has the totals.">{}{}</svg>)"
+      "{}</figure>",
+      unit, kWidth, kHeight, bar_axes(table, high), bars(table, high), totals(table));
+}
+
+std::string draw_timeline(const RunData& run) {
+  if (run.trace.empty()) return "";
+  constexpr double kRow = 26, kNames = 170;
+  double end = 0;
+  for (const TraceEvent& event : run.trace) end = std::max(end, event.end_seconds);
+  if (end <= 0) return "";
+  const std::vector<std::string> lanes = lanes_of(run.trace);
+  std::vector<std::string> names;
+  const double bottom = 8 + kRow * static_cast<double>(lanes.size());
+  std::string body;
+  for (const double tick : ticks(0, end, 8)) {
+    const double x = kNames + tick / end * (kRight - kNames);
+    body += fmt::format(R"(<line class="grid" x1="{:.1f}" x2="{:.1f}" y1="4" y2="{}"/>)", x, x, bottom);
+    body +=
+        fmt::format(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", x, bottom + 16, short_number(tick));
+  }
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    body += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kNames - 8,
+                        8 + kRow * (static_cast<double>(i) + 0.5) + 4, escape(lanes[i]));
+  }
+  for (const TraceEvent& event : run.trace) {
+    auto known = std::find(names.begin(), names.end(), event.name);
+    if (known == names.end()) known = names.insert(names.end(), event.name);
+    const double lane = static_cast<double>(std::find(lanes.begin(), lanes.end(), event.lane) - lanes.begin());
+    const double x = kNames + event.begin_seconds / end * (kRight - kNames);
+    const double width = std::max(1.0, (event.end_seconds - event.begin_seconds) / end * (kRight - kNames));
+    body += fmt::format(
+        R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{}" rx="2" style="fill:{}"><title>{}: {}</title></rect>)",
+        x, 8 + kRow * lane + 3, width, kRow - 6, color(static_cast<size_t>(known - names.begin())), escape(event.name),
+        duration(event.end_seconds - event.begin_seconds));
+  }
+  std::string legend = R"(<ul class="legend">)";
+  for (size_t i = 0; i < names.size(); ++i) {
+    legend +=
+        fmt::format(R"(<li><span class="swatch" style="background:{}"></span>{}</li>)", color(i), escape(names[i]));
+  }
+  const std::string which = run.trace_iteration < 0 ? "" : fmt::format(" in iteration {}", run.trace_iteration);
+  return fmt::format(R"(<figure class="wide"><h3>What ran when{}</h3>{}</ul><svg viewBox="0 0 {} {}" role="img" )"
+                     R"(aria-label="One row a worker, one block a call.">{}<text x="{}" y="{}" text-anchor="middle">)"
+                     "seconds</text></svg></figure>",
+                     which, legend, kWidth, bottom + 40, body, (kNames + kRight) / 2, bottom + 34);
+}
+
+}  // namespace collimate::report

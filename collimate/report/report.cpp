@@ -1,0 +1,66 @@
+#include "collimate/report/report.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "collimate/base/error.h"
+#include "collimate/report/html.h"
+#include "collimate/report/phases.h"
+#include "collimate/report/sections.h"
+
+namespace collimate::report {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string draw_absent(const RunData& run) {
+  if (run.absent.empty()) return "";
+  std::string names;
+  for (const std::string& name : run.absent) names += (names.empty() ? "" : ", ") + name;
+  return fmt::format(R"(<p class="soft">Not in the run's directory, so not shown: {}.</p>)", escape(names));
+}
+
+std::string time_section(const RunData& run) {
+  const std::string phases = draw_phases(phase_table(run)), timeline = draw_timeline(run);
+  if (phases.empty() && timeline.empty()) return "";
+  return "<h2>Where the time went</h2>" + phases + (timeline.empty() ? "" : "<p></p>") + timeline;
+}
+
+}  // namespace
+
+std::string render_report(const fs::path& run_directory) {
+  const RunData run = read_run(run_directory);
+  const std::string name = escape(run.name);
+  std::string page = fmt::format(
+      R"(<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">)"
+      "<title>{} - Collimate</title><style>{}</style></head><body><main><h1>{}</h1>"
+      R"(<p class="soft">Collimate run, steps {} to {}</p>)",
+      name, style_sheet(), name, run.first_step, run.last_step);
+  page += draw_tiles(run);
+  page += R"(<h2>Curves</h2><div class="charts">)";
+  for (const Chart& chart : charts_of(run)) page += draw_chart(chart);
+  page += "</div>" + time_section(run) + draw_samples(run) + draw_facts(run) + draw_all_metrics(run) + draw_absent(run);
+  page += fmt::format("</main><script>{}</script></body></html>\n", page_script());
+  return page;
+}
+
+void write_report(const fs::path& run_directory, const fs::path& output_html) {
+  const std::string page = render_report(run_directory);
+  const fs::path temporary = output_html.string() + ".tmp";
+  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+  out << page;
+  out.close();
+  std::error_code failed;
+  if (out) fs::rename(temporary, output_html, failed);
+  if (!out || failed) {
+    const std::string why = failed ? failed.message() : std::strerror(errno);
+    fs::remove(temporary, failed);
+    throw base::RunError(base::expectation("report", "to write " + output_html.string(), why));
+  }
+}
+
+}  // namespace collimate::report

@@ -1,0 +1,192 @@
+#include "collimate/report/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <regex>
+
+#include "collimate/base/error.h"
+#include "collimate/report/chart.h"
+#include "collimate/report/html.h"
+#include "collimate/report/phases.h"
+#include "collimate/report/sections.h"
+
+namespace collimate::report {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+// A made-up run of 20 steps in a directory of its own.
+class ReportTest : public testing::Test {
+ protected:
+  ReportTest() {
+    const testing::TestInfo* info = testing::UnitTest::GetInstance()->current_test_info();
+    run_ = fs::path(testing::TempDir()) / (std::string("report_") + info->name());
+    fs::remove_all(run_);
+    fs::create_directories(run_ / "samples");
+  }
+  ~ReportTest() override { fs::remove_all(run_); }
+
+  void write(const fs::path& name, const std::string& text) { std::ofstream(run_ / name) << text; }
+
+  void write_metrics() {
+    std::string lines;
+    for (int step = 1; step <= 20; ++step) {
+      lines += fmt::format(
+          R"({{"step":{0},"time_seconds":{1},"critic/rewards/mean":{2},"timing_s/step":2.0,"timing_s/gen":1.25,"timing_s/update_actor":0.5)",
+          step, 2.0 * step, 0.25 + 0.0125 * step);
+      if (step % 10 == 0) lines += fmt::format(R"(,"val/accuracy":{})", 0.04 * step);
+      lines += "}\n";
+    }
+    write("metrics.jsonl", lines);
+  }
+
+  fs::path run_;
+};
+
+TEST_F(ReportTest, NamesWhatIsMissing) {
+  try {
+    render_report(run_);
+    FAIL() << "no error";
+  } catch (const base::InputError& error) {
+    EXPECT_EQ(error.what(), "[report] expected a run's directory with metrics.jsonl, got " + run_.string() +
+                                "; try the --output directory of a `collimate train`");
+  }
+  write_metrics();
+  EXPECT_THAT(render_report(run_), HasSubstr("not shown: summary.json, config.resolved.yaml, trace.json, samples/"));
+}
+
+TEST_F(ReportTest, ShowsCurvesTilesAndPhases) {
+  write_metrics();
+  const std::string page = render_report(run_);
+  EXPECT_THAT(page, HasSubstr("<h3>Held-out accuracy</h3>"));
+  EXPECT_THAT(page, HasSubstr("<b>40 % → 80 %</b>"));
+  EXPECT_THAT(page, HasSubstr("<b>0.287 → 0.475</b>"));  // means of 5: 0.25 + 0.0125 * 3, 0.25 + 0.0125 * 18
+  EXPECT_THAT(page, HasSubstr("<td class=\"n\">62.5 %</td>"));
+  EXPECT_THAT(page, Not(HasSubstr("<h3>KL divergence</h3>")));
+}
+
+TEST_F(ReportTest, IsSelfContainedAndEscapes) {
+  write_metrics();
+  write("config.resolved.yaml", "recipe: <b>grpo</b> & co\n");
+  write("summary.json", R"({"versions":{"collimate":"0.1.0 <x>"},"seed":7})");
+  write("samples/step-000000.jsonl", R"({"prompt":"<script>alert(1)</script>","completion":"a\u0001b","reward":0.5})"
+                                     "\n");
+  const std::string page = render_report(run_);
+  EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
+  EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;"));
+  EXPECT_THAT(page, HasSubstr("a&#9217;b"));
+  EXPECT_THAT(page, HasSubstr("recipe: &lt;b&gt;grpo&lt;/b&gt; &amp; co"));
+  EXPECT_THAT(page, HasSubstr("<th>versions · collimate</th><td>0.1.0 &lt;x&gt;</td>"));
+  EXPECT_FALSE(std::regex_search(page, std::regex(R"((src|href)\s*=|@import|url\(|https?://)")));
+}
+
+TEST_F(ReportTest, PairsSamplesByPrompt) {
+  write_metrics();
+  write("samples/step-000000.jsonl",
+        "{\"prompt\":\"p1\",\"completion\":\"old1\",\"reward\":0,\"expected\":\"e1\"}\n"
+        "{\"prompt\":\"p2\",\"completion\":\"old2\",\"reward\":0}\n");
+  write("samples/step-000020.jsonl",
+        "{\"prompt\":\"p2\",\"completion\":\"new2\",\"reward\":1}\n"
+        "{\"prompt\":\"p2\",\"completion\":\"second of p2\",\"reward\":1}\n"
+        "{\"prompt\":\"p1\",\"completion\":\"new1\",\"reward\":0.25,\"expected\":\"e1\"}\n"
+        "{\"prompt\":\"torn");
+  const std::string page = render_report(run_);
+  EXPECT_THAT(page, testing::ContainsRegex("p2.*old2.*reward 1.*new2.*p1.*e1.*old1.*reward 0.25.*new1"));
+  EXPECT_THAT(page, Not(HasSubstr("second of p2")));
+  EXPECT_THAT(page, HasSubstr("after, step 20"));
+}
+
+TEST_F(ReportTest, NamesTheBadLineOfSamples) {
+  write_metrics();
+  write("samples/step-000001.jsonl", "{\"prompt\":\"a\"}\n{broken\n");
+  EXPECT_THROW(
+      try { render_report(run_); } catch (const base::InputError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("step-000001.jsonl:2] expected a JSON object"));
+        throw;
+      },
+      base::InputError);
+}
+
+TEST_F(ReportTest, ShowsOneWholeIterationOfTheTrace) {
+  write_metrics();
+  write("trace.json", R"({"traceEvents":[
+    {"ph":"M","name":"process_name","pid":0,"args":{"name":"policy device 0"}},
+    {"ph":"X","name":"first","pid":0,"tid":0,"ts":0,"dur":1e6,"args":{"iteration":1}},
+    {"ph":"X","name":"generate","pid":0,"tid":0,"ts":2e6,"dur":3e6,"args":{"iteration":2}},
+    {"ph":"X","name":"score","pid":1,"tid":1,"ts":3e6,"dur":1e6,"args":{"iteration":2}},
+    {"ph":"X","name":"cut short","pid":0,"tid":0,"ts":6e6,"dur":1e6,"args":{"iteration":3}}]})");
+  const RunData run = read_run(run_);
+  ASSERT_EQ(run.trace.size(), 2u);
+  EXPECT_EQ(run.trace_iteration, 2);
+  EXPECT_EQ(run.trace[0].lane, "policy device 0");
+  EXPECT_DOUBLE_EQ(run.trace[0].begin_seconds, 0);
+  EXPECT_EQ(run.trace[1].lane, "worker 1");
+  EXPECT_DOUBLE_EQ(run.trace[1].begin_seconds, 1);
+  EXPECT_THAT(draw_timeline(run), HasSubstr("What ran when in iteration 2"));
+}
+
+TEST_F(ReportTest, WritesTheFileOrSaysWhyNot) {
+  write_metrics();
+  write_report(run_, run_ / "report.html");
+  EXPECT_GT(fs::file_size(run_ / "report.html"), 5000u);
+  EXPECT_FALSE(fs::exists(run_ / "report.html.tmp"));
+  EXPECT_THROW(write_report(run_, run_ / "no" / "such" / "report.html"), base::RunError);
+}
+
+TEST(PhaseTable, AddsWhatStepsSpentElsewhere) {
+  RunData run;
+  run.first_step = 1;
+  run.last_step = 120;
+  for (int step = 1; step <= 120; ++step) {
+    for (const auto& [name, seconds] : {std::pair("timing_s/step", 2.0), std::pair("timing_s/gen", 1.5)}) {
+      run.metrics[name].x.push_back(step);
+      run.metrics[name].y.push_back(seconds);
+    }
+  }
+  const PhaseTable table = phase_table(run);
+  EXPECT_EQ(table.bar_starts.size(), 60u);
+  ASSERT_EQ(table.phases.size(), 2u);
+  EXPECT_EQ(table.phases[0].name, "gen");
+  EXPECT_DOUBLE_EQ(table.phases[0].total, 180);
+  EXPECT_DOUBLE_EQ(table.phases[0].per_bar[59], 1.5);
+  EXPECT_EQ(table.phases[1].name, "other");
+  EXPECT_DOUBLE_EQ(table.phases[1].total, 60);
+}
+
+TEST(Chart, TicksAreRound) {
+  EXPECT_THAT(ticks(0, 1, 5), ElementsAre(0, 0.2, 0.4, testing::DoubleEq(0.6), 0.8, 1));
+  EXPECT_THAT(ticks(1, 20, 7), ElementsAre(2, 4, 6, 8, 10, 12, 14, 16, 18, 20));
+  EXPECT_THAT(ticks(-3, 4, 5), ElementsAre(-3, -2, -1, 0, 1, 2, 3, 4));
+  EXPECT_EQ(log_ticks(1e-9, 1e3).size(), 7u);
+}
+
+TEST(Chart, RunningMeanShrinksAtTheEnds) {
+  EXPECT_THAT(running_mean({1, 2, 6, 3}, 3), ElementsAre(1.5, 3, testing::DoubleEq(11.0 / 3), 4.5));
+}
+
+TEST(Chart, DrawsWhatHasOnePointOrNone) {
+  for (const Scale scale : {Scale::kLinear, Scale::kPercent, Scale::kLog}) {
+    for (const double value : {0.0, -2.0, 3e-9, 1e12}) {
+      const std::string one = draw_chart({"t", "u", scale, {{"a", {{5}, {value}}}, {"b", {}}}});
+      EXPECT_THAT(one, Not(testing::AnyOf(HasSubstr("nan"), HasSubstr("inf,"), HasSubstr("inf\""))));
+    }
+  }
+}
+
+TEST(Numbers, AreShort) {
+  EXPECT_EQ(short_number(0.123456), "0.123");
+  EXPECT_EQ(short_number(0.845, true), "84.5 %");
+  EXPECT_EQ(short_number(1234), "1234");
+  EXPECT_EQ(short_number(4123456), "4.12M");
+  EXPECT_EQ(duration(187), "3 min 07 s");
+  EXPECT_EQ(byte_size(1536), "1.5 KiB");
+}
+
+}  // namespace
+}  // namespace collimate::report

@@ -1,0 +1,137 @@
+#include "collimate/report/run_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <limits>
+
+#include "collimate/base/error.h"
+#include "collimate/base/metrics.h"
+#include "collimate/report/trace_events.h"
+
+namespace collimate::report {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::string read_text(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw base::InputError(base::expectation("report", "a readable file", path.string()));
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+Json parse_json(const fs::path& path) {
+  try {
+    return Json::parse(read_text(path));
+  } catch (const Json::exception& error) {
+    throw base::InputError(base::expectation("report", "JSON in " + path.string(), error.what()));
+  }
+}
+
+std::string text_of(const Json& line, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const auto found = line.find(name);
+    if (found == line.end() || found->is_null()) continue;
+    return found->is_string() ? found->get<std::string>() : found->dump();
+  }
+  return "";
+}
+
+Sample parse_sample(const Json& line) {
+  Sample sample{text_of(line, {"prompt"}), text_of(line, {"completion", "response"}),
+                text_of(line, {"expected", "answer", "ground_truth"}), std::numeric_limits<double>::quiet_NaN()};
+  const auto reward = line.find("reward");
+  if (reward != line.end() && reward->is_number()) sample.reward = reward->get<double>();
+  return sample;
+}
+
+// A last line without its newline is of a run that is still writing, or was killed: it is left out.
+SampleFile read_samples(const fs::path& path) {
+  SampleFile file;
+  const std::string stem = path.stem().string();  // step-000010
+  file.step = std::atoll(stem.substr(stem.find_first_of("0123456789")).c_str());
+  const std::string text = read_text(path);
+  size_t begin = 0;
+  for (int64_t number = 1; begin < text.size(); ++number) {
+    const size_t end = text.find('\n', begin);
+    if (end == std::string::npos) break;
+    try {
+      if (end > begin) file.samples.push_back(parse_sample(Json::parse(text.substr(begin, end - begin))));
+    } catch (const Json::exception& error) {
+      throw base::InputError(
+          base::expectation(fmt::format("{}:{}", path.string(), number), "a JSON object", error.what()));
+    }
+    begin = end + 1;
+  }
+  return file;
+}
+
+std::vector<fs::path> sample_files(const fs::path& directory) {
+  std::vector<fs::path> files;
+  if (!fs::is_directory(directory)) return files;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    const bool numbered = entry.path().stem().string().find_first_of("0123456789") != std::string::npos;
+    if (entry.path().extension() == ".jsonl" && numbered) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+void read_metrics_into(const fs::path& path, RunData& run) {
+  const std::vector<base::MetricsRecord> records = base::read_metrics(path);
+  if (records.empty()) {
+    throw base::InputError(base::expectation("report", "a step in " + path.string(), "none", "a run that got further"));
+  }
+  for (const base::MetricsRecord& record : records) {
+    for (const auto& [name, value] : record.values) {
+      if (!std::isfinite(value)) continue;
+      Series& series = run.metrics[name];
+      series.x.push_back(static_cast<double>(record.step));
+      series.y.push_back(value);
+    }
+  }
+  run.first_step = records.front().step;
+  run.last_step = records.back().step;
+  run.seconds = records.back().time_seconds;
+}
+
+void read_samples_into(const fs::path& directory, RunData& run) {
+  const std::vector<fs::path> files = sample_files(directory);
+  if (files.empty()) return run.absent.push_back("samples/");
+  run.first_samples = read_samples(files.front());
+  if (files.size() > 1) run.last_samples = read_samples(files.back());
+}
+
+}  // namespace
+
+const Series& RunData::series(std::string_view metric) const {
+  static const Series kNone;
+  const auto found = metrics.find(metric);
+  return found == metrics.end() ? kNone : found->second;
+}
+
+RunData read_run(const fs::path& directory) {
+  RunData run;
+  run.name = fs::weakly_canonical(directory).filename().string();
+  const fs::path metrics = directory / "metrics.jsonl";
+  if (!fs::exists(metrics)) {
+    throw base::InputError(base::expectation("report", "a run's directory with metrics.jsonl", directory.string(),
+                                             "the --output directory of a `collimate train`"));
+  }
+  read_metrics_into(metrics, run);
+  const auto present = [&](const char* name) {
+    if (fs::exists(directory / name)) return true;
+    run.absent.push_back(name);
+    return false;
+  };
+  if (present("summary.json")) run.summary = parse_json(directory / "summary.json");
+  if (present("config.resolved.yaml")) run.config = read_text(directory / "config.resolved.yaml");
+  if (present("trace.json")) read_trace(parse_json(directory / "trace.json"), run);
+  read_samples_into(directory / "samples", run);
+  return run;
+}
+
+}  // namespace collimate::report

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace collimate::report {
+
+// One metric over the run. x: step, ascending; a value that is not finite or absent has no point.
+struct Series {
+  std::vector<double> x;
+  std::vector<double> y;
+
+  bool empty() const { return x.empty(); }
+};
+
+// One line of samples/step-*.jsonl. `reward` is NaN where the line has none.
+struct Sample {
+  std::string prompt;
+  std::string completion;
+  std::string expected;  // "" where the line has none
+  double reward;
+};
+
+struct SampleFile {
+  int64_t step = 0;
+  std::vector<Sample> samples;  // in file order
+};
+
+// A complete event of trace.json. Times in seconds from the first one kept.
+struct TraceEvent {
+  std::string name;
+  std::string lane;  // the worker's name, with the thread where it has several
+  double begin_seconds = 0;
+  double end_seconds = 0;
+};
+
+// What a run's directory holds, read once. Only metrics are required.
+struct RunData {
+  std::string name;  // of the directory
+  std::map<std::string, Series, std::less<>> metrics;
+  int64_t first_step = 0;
+  int64_t last_step = 0;
+  double seconds = 0;  // time_seconds of the last step
+  nlohmann::ordered_json summary;
+  std::string config;  // the text of config.resolved.yaml
+  SampleFile first_samples;
+  SampleFile last_samples;  // empty when there is one file only
+  std::vector<TraceEvent> trace;
+  int64_t trace_iteration = -1;     // the one whose events were kept; -1: all
+  std::vector<std::string> absent;  // names of the files that are not there
+
+  const Series& series(std::string_view metric) const;  // an empty one for an unknown name
+};
+
+// Throws InputError naming the file, and the line where there is one.
+RunData read_run(const std::filesystem::path& directory);
+
+}  // namespace collimate::report
