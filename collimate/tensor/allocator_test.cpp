@@ -1,0 +1,106 @@
+#include "collimate/tensor/allocator.h"
+
+#include <ATen/ops/empty.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+#include "collimate/base/error.h"
+#include "collimate/tensor/arena.h"
+
+namespace collimate::tensor {
+namespace {
+
+int64_t held(int worker, const std::string& purpose) {
+  for (const MemoryUse& use : memory_report())
+    if (use.worker == worker && use.purpose == purpose) return use.bytes;
+  return 0;
+}
+
+TEST(Allocator, TagsByWorkerAndPurpose) {
+  const MemoryScope outer(7, "gradient");
+  const Buffer first(1000);
+  {
+    const MemoryScope inner("optimizer");
+    EXPECT_EQ(memory_worker(), 7);
+    const Buffer second(5000000);
+    EXPECT_GE(held(7, "optimizer"), 5000000);
+    EXPECT_LE(held(7, "optimizer"), 5000000 * 9 / 8 + 4096);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(second.data()) % 64, 0U);
+  }
+  EXPECT_EQ(held(7, "optimizer"), 0);
+  EXPECT_GE(held(7, "gradient"), 1000);
+  std::thread([] { EXPECT_EQ(memory_worker(), 0); }).join();
+}
+
+TEST(Allocator, FreedBlocksAreUsedAgain) {
+  const MemoryScope scope(8, "step");
+  void* first = allocate(3 << 20);
+  deallocate(first);
+  const int64_t cached = memory_cached();
+  EXPECT_GE(cached, 3 << 20);
+  void* again = allocate(3 << 20);
+  EXPECT_EQ(again, first);
+  EXPECT_LT(memory_cached(), cached);
+  deallocate(again);
+  trim_memory();
+  EXPECT_EQ(memory_cached(), 0);
+}
+
+TEST(Allocator, BudgetNamesTheItem) {
+  const MemoryScope scope(9, "kv_cache");
+  set_memory_budget(9, 100000);
+  const Buffer held_before(60000);
+  std::string message;
+  try {
+    const MemoryScope inner("activations");
+    const Buffer more(60000);
+  } catch (const base::RunError& error) {
+    message = error.what();
+  }
+  EXPECT_EQ(message,
+            "[memory of worker 9] expected at most 100000 bytes, got 122880 with 61440 more for 'activations' (held: "
+            "kv_cache 61440); try smaller micro-batches, fewer cache blocks or a larger budget");
+  EXPECT_EQ(held(9, "activations"), 0);
+  set_memory_budget(9, 0);
+  const Buffer now(60000);
+}
+
+TEST(Allocator, BlocksChangeHands) {
+  const MemoryScope scope(10, "message");
+  const Buffer buffer(4000);
+  const int64_t bytes = held(10, "message");
+  retag(buffer.data(), 11);
+  EXPECT_EQ(held(10, "message"), 0);
+  EXPECT_EQ(held(11, "message"), bytes);
+}
+
+TEST(Allocator, TensorsAreCounted) {
+  install_aten_allocator();
+  const MemoryScope scope(12, "losses");
+  {
+    const at::Tensor tensor = at::empty({1000, 100}, at::kFloat);
+    EXPECT_GE(held(12, "losses"), 400000);
+  }
+  EXPECT_EQ(held(12, "losses"), 0);
+}
+
+TEST(Arena, PiecesStayAndChunksAreKept) {
+  Arena arena;
+  float* first = arena.take(10);
+  const Arena::Mark mark = arena.mark();
+  float* second = arena.take(1 << 20);
+  std::memset(second, 1, 4 << 20);
+  first[9] = 3;
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(second) % 64, 0U);
+  const int64_t bytes = arena.bytes();
+  arena.rewind(mark);
+  EXPECT_EQ(arena.take(1 << 20), second);
+  arena.reset();
+  EXPECT_EQ(arena.take(10), first);
+  EXPECT_EQ(arena.bytes(), bytes);
+}
+
+}  // namespace
+}  // namespace collimate::tensor

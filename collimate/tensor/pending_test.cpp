@@ -1,0 +1,71 @@
+#include "collimate/tensor/pending.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "collimate/base/error.h"
+
+namespace collimate::tensor {
+namespace {
+
+std::string error_of(const Pending& pending, double deadline) {
+  try {
+    pending.wait(deadline);
+  } catch (const base::Error& error) {
+    return error.what();
+  }
+  return "finished";
+}
+
+TEST(Pending, SaysWhoWaitsForWhom) {
+  Completion work("rank 0", "rank 1");
+  EXPECT_EQ(error_of(work.pending(), 0.01),
+            "[rank 0] expected rank 1 to move on within 0.01 s, got silence: rank 0 waits for rank 1");
+  work.finish();
+  EXPECT_EQ(error_of(work.pending(), 0.01), "finished");
+  EXPECT_EQ(error_of(Pending(), 0), "finished");
+}
+
+TEST(Pending, ProgressRenewsTheDeadline) {
+  Completion work("a", "b");
+  std::thread worker([&] {
+    for (int i = 0; i < 10; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      work.progress();
+    }
+    work.finish();
+  });
+  EXPECT_EQ(error_of(work.pending(), 0.15), "finished");
+  worker.join();
+}
+
+TEST(Pending, FailuresTravel) {
+  Completion work("a", "b");
+  int runs = 0;
+  const Pending after = work.pending().then([&] { ++runs; });
+  work.fail(std::make_exception_ptr(base::RunError("first cause")));
+  EXPECT_EQ(error_of(work.pending(), 1), "first cause");
+  EXPECT_EQ(error_of(after, 1), "first cause");
+  EXPECT_EQ(runs, 0);
+  Pending dropped;
+  { dropped = Completion("a", "rank 3").pending(); }
+  EXPECT_EQ(error_of(dropped, 1), "[rank 3] expected to finish its work, got the end of it before");
+}
+
+TEST(Pending, ThenRunsOnceInOrder) {
+  Completion work("a", "b");
+  std::string order;
+  const Pending second = work.pending().then([&] { order += "1"; }).then([&] { order += "2"; });
+  EXPECT_FALSE(second.finished());
+  work.finish();
+  EXPECT_TRUE(second.finished());
+  second.then([&] { order += "3"; }).wait(1);
+  EXPECT_EQ(order, "123");
+  const Pending broken = second.then([] { throw base::RunError("third"); });
+  EXPECT_EQ(error_of(broken, 1), "third");
+}
+
+}  // namespace
+}  // namespace collimate::tensor
