@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/rlhf/advantage/gae.h"
+#include "collimate/rlhf/advantage/group.h"
+#include "tests/support/shared_data.h"
+
+namespace collimate::rlhf {
+namespace {
+
+// Rows of one prompt token and `tokens` trainable ones.
+Batch rows_of(const std::vector<int64_t>& prompts, const std::vector<float>& rewards, int64_t tokens = 2) {
+  Batch rows;
+  rows.set(batch::kPromptUid, prompts);
+  rows.set(batch::kReward, rewards);
+  std::vector<uint8_t> mask(tokens + 1, 1);
+  mask[0] = 0;
+  rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>(prompts.size(), mask));
+  return rows;
+}
+
+TEST(GroupAdvantages, AreStandardScoresInsideEachGroup) {
+  const Batch out = group_advantages(rows_of({7, 9, 7, 9}, {1, 5, 3, 5}), {});
+  const float expected = 1.0F / (std::sqrt(2.0F) + 1e-4F);
+  EXPECT_FLOAT_EQ(out.row(batch::kAdvantages, 0)[1], -expected);
+  EXPECT_FLOAT_EQ(out.row(batch::kAdvantages, 2)[2], expected);
+  EXPECT_EQ(out.row(batch::kAdvantages, 0)[0], 0.F);
+  EXPECT_EQ(out.row(batch::kAdvantages, 1)[1], 0.F);
+}
+
+TEST(GroupAdvantages, DependOnNeitherOrderNorOtherGroups) {
+  const Batch both = group_advantages(rows_of({7, 9, 7, 9}, {1, 5, 3, 6}), {});
+  const Batch alone = group_advantages(rows_of({7, 7}, {3, 1}), {});
+  EXPECT_EQ(both.row(batch::kAdvantages, 0)[1], alone.row(batch::kAdvantages, 1)[1]);
+}
+
+TEST(GroupAdvantages, LeaveOneOutAndNoScale) {
+  const Batch out = group_advantages(rows_of({7, 7, 7}, {1, 2, 6}), {.scale = "none", .leave_one_out = true});
+  EXPECT_FLOAT_EQ(out.row(batch::kAdvantages, 2)[1], 6 - 1.5F);
+}
+
+TEST(GroupAdvantages, GroupOfOneIsZeroAndNanIsRefused) {
+  EXPECT_EQ(group_advantages(rows_of({7}, {3}), {}).row(batch::kAdvantages, 0)[1], 0.F);
+  EXPECT_THROW(group_advantages(rows_of({7, 7}, {3, std::nanf("")}), {}), base::InputError);
+  EXPECT_THROW(group_advantages(rows_of({7, 7}, {3, 4}), {.scale = "max"}), base::InputError);
+}
+
+std::vector<float> masked(const nlohmann::json& row, const nlohmann::json& mask) {
+  std::vector<float> out;
+  for (size_t i = 0; i < row.size(); ++i)
+    if (mask[i].get<bool>()) out.push_back(row[i].get<float>());
+  return out;
+}
+
+// Six rows of up to 12 tokens through our batch form, against plain torch with TRL's functions.
+TEST(GaeGolden, EqualsPpoFixedArrays) {
+  const std::string path = test::shared_path("goldens/ppo_fixed_arrays.json");
+  if (path.empty()) GTEST_SKIP() << "no shared goldens beside the repository";
+  const nlohmann::json golden = nlohmann::json::parse(std::ifstream(path));
+  const nlohmann::json& in = golden["inputs"];
+  std::vector<std::vector<float>> log_probs, reference, values;
+  std::vector<std::vector<uint8_t>> trainable;
+  for (size_t r = 0; r < in["mask"].size(); ++r) {
+    log_probs.push_back(masked(in["old_logprobs"][r], in["mask"][r]));
+    reference.push_back(masked(in["ref_logprobs"][r], in["mask"][r]));
+    values.push_back(masked(in["values"][r], in["mask"][r]));
+    trainable.emplace_back(values.back().size(), 1);
+  }
+  Batch rows;
+  rows.set(batch::kReward, in["score"].get<std::vector<float>>());
+  rows.set_ragged(batch::kTrainable, trainable);
+  rows.set_ragged(batch::kLogProbs, log_probs);
+  rows.set_ragged(batch::kReferenceLogProbs, reference);
+  rows.set_ragged(batch::kValues, values);
+  for (const nlohmann::json& c : golden["cases"]) {
+    const Batch out = gae_advantages(rows, {.gamma = c["gamma"], .lambda = c["lam"], .kl_coefficient = c["kl_coef"]});
+    for (int64_t r = 0; r < rows.rows(); ++r) {
+      const auto advantages = masked(c["advantages_whitened"][r], in["mask"][r]);
+      const auto returns = masked(c["returns"][r], in["mask"][r]);
+      for (size_t t = 0; t < advantages.size(); ++t) {
+        EXPECT_NEAR(out.row(batch::kAdvantages, r)[t], advantages[t], 2e-6);
+        EXPECT_NEAR(out.row(batch::kReturns, r)[t], returns[t], 2e-6);
+      }
+    }
+  }
+}
+
+TEST(Gae, OneStepByHand) {
+  const std::vector<float> rewards = {1.F, 2.F};
+  const std::vector<float> values = {0.5F, 0.25F};
+  const GaeRow row = gae(rewards, values, 0.9, 0.5);
+  const float last = 2.F - 0.25F;
+  EXPECT_FLOAT_EQ(row.advantages[1], last);
+  EXPECT_FLOAT_EQ(row.advantages[0], 1.F + 0.9F * 0.25F - 0.5F + 0.45F * last);
+  EXPECT_FLOAT_EQ(row.returns[0], row.advantages[0] + 0.5F);
+}
+
+}  // namespace
+}  // namespace collimate::rlhf

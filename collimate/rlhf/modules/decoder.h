@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "collimate/flow/context.h"
+#include "collimate/flow/weights_port.h"
+#include "collimate/model/model.h"
+#include "collimate/rlhf/modules/options.h"
+
+namespace collimate::rlhf {
+
+// What a recipe adds to a model's section when it makes it a module of a graph.
+struct DecoderOptions : ModelOptions {
+  base::Option<std::string> weights{this, "weights", "", "",
+                                    "identity: modules of one worker with the same one share the weights"};
+  base::Option<bool> trained{this, "trained", false, "", "gradients and optimizer state exist"};
+  base::Option<std::string> head{
+      this, "head", "lm", "", "what the last layer gives", base::one_of({"lm", "score", "value"})};
+  base::Option<std::string> loss{
+      this, "loss", "", "", "what training minimises", base::one_of({"", "sft", "dpo", "reward", "policy", "value"})};
+  base::Option<int64_t> total_updates{
+      this, "total_updates", 0, "updates", "optimizer steps of the whole run", base::at_least(int64_t{0})};
+};
+
+// One model on one worker, shared by the modules that name the same weights.
+struct Decoder {
+  std::shared_ptr<model::Weights> weights;
+  std::unique_ptr<model::Model> model;
+  tensor::Exec exec;
+};
+
+// The worker's decoder of that identity, opened on first use: read from its directory or, from scratch, random by the
+// run's seed. InputError when the directory is wrong.
+std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptions& options);
+
+// What weight links see of a decoder.
+class DecoderPort final : public flow::WeightsPort {
+ public:
+  explicit DecoderPort(std::shared_ptr<Decoder> decoder) : decoder_(std::move(decoder)) {}
+  const void* identity() const override { return decoder_->weights.get(); }
+  uint64_t version() const override { return decoder_->weights->version(); }
+  uint64_t checksum() const override { return decoder_->weights->checksum(); }
+  std::vector<std::span<float>> segments() override;
+  void updated(uint64_t version) override;
+
+ private:
+  std::shared_ptr<Decoder> decoder_;
+};
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,170 @@
+#include "collimate/rlhf/modules/generator.h"
+
+#include <algorithm>
+
+#include "collimate/base/config.h"
+#include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/rlhf/rollout/assemble.h"
+
+namespace collimate::rlhf {
+namespace {
+
+using generate::Emission;
+using generate::Finish;
+using generate::Service;
+
+std::vector<int32_t> to_vector(std::span<const int32_t> ids) { return {ids.begin(), ids.end()}; }
+
+// One call of generate: its rows in flight by uid, and those finished since the last take.
+class GenerateStream final : public flow::Stream {
+ public:
+  // `sampling` is for rows that bring none of their own.
+  GenerateStream(Service& service, nlohmann::json sampling) : service_(service), sampling_(std::move(sampling)) {}
+
+  void feed(const Batch& rows) override {
+    for (int64_t r = 0; r < rows.rows(); ++r) {
+      const int64_t uid = rows.get(batch::kUid, r);
+      running_[uid] = {.uid = uid, .prompt = to_vector(rows.row(batch::kIds, r))};
+    }
+    if (rows.has(batch::kSampling.name)) return service_.submit(rows);
+    Batch with = rows;
+    with.set_json(batch::kSampling, std::vector<nlohmann::json>(rows.rows(), sampling_));
+    service_.submit(with);
+  }
+
+  void close() override { closed_ = true; }
+
+  bool step() override {
+    const bool worked = service_.step();
+    collect();
+    return worked;
+  }
+
+  Batch take() override {
+    if (finished_.empty()) return {};
+    const Batch rows = completion_rows(finished_);
+    finished_.clear();
+    return rows;
+  }
+
+  bool done() const override { return closed_ && running_.empty() && finished_.empty(); }
+
+  void cancel(std::span<const int64_t> uids) override {
+    service_.cancel(uids);
+    collect();
+  }
+  void pause() override { service_.pause(); }
+  void resume() override { service_.resume(); }
+
+  void save(base::StateWriter& out) const override {
+    nlohmann::json rows = nlohmann::json::array();
+    for (const auto& [uid, c] : running_) rows.push_back(to_json(c));
+    nlohmann::json finished = nlohmann::json::array();
+    for (const Completion& c : finished_) finished.push_back(to_json(c));
+    out.json("generate_stream", {{"closed", closed_}, {"running", rows}, {"finished", finished}});
+    service_.save(out);
+  }
+
+  void load(base::StateReader& in) override {
+    const nlohmann::json state = in.json("generate_stream");
+    closed_ = state.at("closed");
+    for (const nlohmann::json& row : state.at("running")) running_[row.at("uid")] = from_json(row);
+    for (const nlohmann::json& row : state.at("finished")) finished_.push_back(from_json(row));
+    service_.load(in);
+  }
+
+ private:
+  static nlohmann::json to_json(const Completion& c) {
+    return {{"uid", c.uid},           {"prompt", c.prompt}, {"tokens", c.tokens}, {"log_probs", c.log_probs},
+            {"versions", c.versions}, {"finish", c.finish}};
+  }
+  static Completion from_json(const nlohmann::json& json) {
+    return {json.at("uid"),       json.at("prompt"),   json.at("tokens"),
+            json.at("log_probs"), json.at("versions"), json.at("finish")};
+  }
+
+  void collect() {
+    for (const Emission& emission : service_.take()) {
+      const auto found = running_.find(emission.uid);
+      if (found == running_.end()) continue;  // cancelled meanwhile
+      Completion& c = found->second;
+      c.tokens.insert(c.tokens.end(), emission.tokens.begin(), emission.tokens.end());
+      c.log_probs.insert(c.log_probs.end(), emission.log_probs.begin(), emission.log_probs.end());
+      c.versions.insert(c.versions.end(), emission.versions.begin(), emission.versions.end());
+      if (emission.finish == Finish::kRunning) continue;
+      c.finish = static_cast<int32_t>(emission.finish);
+      if (emission.finish != Finish::kCancelled) finished_.push_back(std::move(c));
+      running_.erase(found);
+    }
+  }
+
+  Service& service_;
+  nlohmann::json sampling_;
+  bool closed_ = false;
+  std::map<int64_t, Completion> running_;
+  std::vector<Completion> finished_;
+};
+
+nlohmann::json sampling_json(const RolloutOptions& rollout) {
+  generate::SamplingParams params;
+  params.max_tokens = rollout.completion_tokens;
+  params.temperature = rollout.temperature;
+  params.top_p = rollout.top_p;
+  params.top_k = rollout.top_k;
+  params.min_p = rollout.min_p;
+  return params.to_json();
+}
+
+}  // namespace
+
+GeneratorModule::GeneratorModule(const nlohmann::json& parameters) : ScorerModule(parameters) {}
+
+std::vector<graph::FunctionSpec> GeneratorModule::functions() const {
+  std::vector<graph::FunctionSpec> specs = ScorerModule::functions();
+  specs.insert(specs.begin(), {.name = "generate",
+                               .kind = graph::Kind::kGenerate,
+                               .needs = {"uid", "prompt_uid", "ids"},
+                               .makes = {"ids", "trainable", "log_probs", "weights_version", "finish", "prompt_tokens"},
+                               .granularity = graph::Granularity::kRow,
+                               .streams = true,
+                               .cost = {.forward_passes = 1, .columns = {"ids"}}});
+  return specs;
+}
+
+void GeneratorModule::setup(flow::Context& context) {
+  ScorerModule::setup(context);
+  base::apply(context.config.value("rollout", nlohmann::json::object()), "rollout", rollout_);
+  const shape::ModelShape& shape = decoder().weights->shape();
+  generate::ServiceOptions service{.cache_blocks = rollout_.cache_blocks,
+                                   .max_batch_tokens = rollout_.max_batch_tokens,
+                                   .max_batch_sequences = rollout_.max_batch_sequences,
+                                   .max_sequence_tokens = std::min<int64_t>(
+                                       rollout_.prompt_tokens + rollout_.completion_tokens, shape.max_positions),
+                                   .seed = context.seed,
+                                   .exec = decoder().exec};
+  service_ = std::make_unique<Service>(*decoder().model, service);
+}
+
+std::unique_ptr<flow::Stream> GeneratorModule::open(const std::string& function, const flow::CallInfo&) {
+  COLLIMATE_CHECK(function == "generate", "generator does not stream {}", function);
+  if (service_->version() != decoder().weights->version()) service_->update(decoder().weights->version());
+  return std::make_unique<GenerateStream>(*service_, sampling_json(rollout_));
+}
+
+std::vector<flow::Metric> GeneratorModule::metrics() {
+  const generate::ServiceStats now = service_->stats();
+  const auto since = [&](int64_t generate::ServiceStats::*field) {
+    return static_cast<double>(now.*field - last_.*field);
+  };
+  std::vector<flow::Metric> out = {
+      {"rollout/prefill_tokens", since(&generate::ServiceStats::prefill_tokens), flow::Reduce::kSum},
+      {"rollout/shared_prompt_tokens", since(&generate::ServiceStats::shared_prompt_tokens), flow::Reduce::kSum},
+      {"rollout/decoded_tokens", since(&generate::ServiceStats::decoded_tokens), flow::Reduce::kSum},
+      {"rollout/steps", since(&generate::ServiceStats::steps), flow::Reduce::kSum},
+      {"rollout/preemptions", since(&generate::ServiceStats::preemptions), flow::Reduce::kSum}};
+  last_ = now;
+  return out;
+}
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "collimate/generate/service.h"
+#include "collimate/rlhf/modules/scorer.h"
+
+namespace collimate::rlhf {
+
+// The policy as what makes samples: generate (streams) beside the scorer's functions, over the weights that its trainer
+// trains. The rows of all its streams run in one Service.
+class GeneratorModule final : public ScorerModule {
+ public:
+  explicit GeneratorModule(const nlohmann::json& parameters);
+  std::vector<graph::FunctionSpec> functions() const override;
+  void setup(flow::Context& context) override;
+  std::unique_ptr<flow::Stream> open(const std::string& function, const flow::CallInfo& info) override;
+  std::vector<flow::Metric> metrics() override;
+
+ private:
+  RolloutOptions rollout_;
+  std::unique_ptr<generate::Service> service_;
+  generate::ServiceStats last_;
+};
+
+}  // namespace collimate::rlhf

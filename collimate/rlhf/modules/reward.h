@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collimate/flow/module.h"
+#include "collimate/rlhf/reward/reward.h"
+#include "collimate/text/tokenizer.h"
+
+namespace collimate::rlhf {
+
+// Rewards of the config's `reward:` list on the host: decodes prompt and completion, scores, and leaves out the rows
+// that on_error drops. Parameters: tokenizer (a directory) and the list itself as `rewards`.
+class RewardModule final : public flow::Module {
+ public:
+  explicit RewardModule(const nlohmann::json& parameters);
+  std::vector<graph::FunctionSpec> functions() const override;
+  void setup(flow::Context& context) override;
+  Batch call(const std::string& function, const Batch& input, const flow::CallInfo& info) override;
+  std::vector<flow::Metric> metrics() override;
+
+ private:
+  nlohmann::json parameters_;
+  std::unique_ptr<text::Tokenizer> tokenizer_;
+  std::vector<RewardSpec> rewards_;
+  std::vector<flow::Metric> metrics_;
+};
+
+// The samples of rows as rewards and reports see them: texts without special tokens.
+std::vector<RewardSample> decode_samples(const Batch& rows, const text::Tokenizer& tokenizer);
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,57 @@
+#include "collimate/rlhf/modules/scorer.h"
+
+#include "collimate/base/config.h"
+#include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/train/scoring.h"
+
+namespace collimate::rlhf {
+namespace {
+
+using graph::FunctionSpec;
+using graph::Kind;
+
+FunctionSpec score_spec(const std::string& name, const std::string& makes) {
+  return {.name = name,
+          .kind = Kind::kScore,
+          .needs = {"uid", "ids", "trainable"},
+          .makes = {makes},
+          .cost = {.forward_passes = 1, .columns = {"ids"}}};
+}
+
+}  // namespace
+
+ScorerModule::ScorerModule(const nlohmann::json& parameters) { base::apply(parameters, "models", options_); }
+
+std::vector<FunctionSpec> ScorerModule::functions() const {
+  if (options_.head == std::string("lm"))
+    return {score_spec("log_probs", batch::kReferenceLogProbs.name),
+            score_spec("old_log_probs", batch::kOldLogProbs.name)};
+  if (options_.head == std::string("value")) return {score_spec("values", batch::kValues.name)};
+  return {score_spec("score", batch::kReward.name)};
+}
+
+void ScorerModule::setup(flow::Context& context) {
+  RolloutOptions rollout;
+  TrainOptions train;
+  base::apply(context.config.value("rollout", nlohmann::json::object()), "rollout", rollout);
+  base::apply(context.config.value("train", nlohmann::json::object()), "train", train);
+  temperature_ = static_cast<float>(rollout.temperature.get());
+  micro_batch_tokens_ = train.micro_batch_tokens;
+  decoder_ = open_decoder(context, options_);
+  port_ = std::make_unique<DecoderPort>(decoder_);
+}
+
+Batch ScorerModule::call(const std::string& function, const Batch& input, const flow::CallInfo&) {
+  const train::ScoringOptions scoring{temperature_, micro_batch_tokens_};
+  model::Model& model = *decoder_->model;
+  if (function == "log_probs") return train::with_log_probs(model, input, batch::kReferenceLogProbs, scoring);
+  if (function == "old_log_probs") return train::with_log_probs(model, input, batch::kOldLogProbs, scoring);
+  if (function == "values") return train::with_values(model, input, scoring);
+  COLLIMATE_CHECK(function == "score", "scorer has no function {}", function);
+  Batch scored = train::with_scores(model, input, scoring);
+  scored.set(batch::kReward, scored.all(batch::kScore));
+  return scored;
+}
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collimate/flow/module.h"
+#include "collimate/rlhf/modules/decoder.h"
+
+namespace collimate::rlhf {
+
+// A model that reads samples: log_probs (makes reference_log_probs), old_log_probs, values, and score (makes reward).
+// No gradients. Which of them can be called depends on its head.
+class ScorerModule : public flow::Module {
+ public:
+  explicit ScorerModule(const nlohmann::json& parameters);
+  std::vector<graph::FunctionSpec> functions() const override;
+  void setup(flow::Context& context) override;
+  Batch call(const std::string& function, const Batch& input, const flow::CallInfo& info) override;
+  flow::WeightsPort* weights() override { return port_.get(); }
+
+ protected:
+  const DecoderOptions& options() const { return options_; }
+  Decoder& decoder() { return *decoder_; }
+  const Decoder& decoder() const { return *decoder_; }
+
+ private:
+  DecoderOptions options_;
+  std::shared_ptr<Decoder> decoder_;
+  std::unique_ptr<DecoderPort> port_;
+  float temperature_ = 1.0F;
+  int64_t micro_batch_tokens_ = 8192;
+};
+
+}  // namespace collimate::rlhf

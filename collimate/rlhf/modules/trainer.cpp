@@ -1,0 +1,153 @@
+#include "collimate/rlhf/modules/trainer.h"
+
+#include "collimate/base/config.h"
+#include "collimate/base/error.h"
+#include "collimate/rlhf/loss/policy.h"
+#include "collimate/rlhf/loss/preference.h"
+#include "collimate/rlhf/loss/sft.h"
+#include "collimate/rlhf/loss/value.h"
+#include "collimate/text/tokenizer.h"
+
+namespace collimate::rlhf {
+namespace {
+
+PolicyLossOptions policy_options(const AlgorithmOptions& a, const RolloutOptions& rollout) {
+  return {.loss_type = a.loss_type->empty() ? "grpo" : a.loss_type.get(),
+          .importance_sampling_level = a.importance_sampling_level,
+          .epsilon = a.epsilon,
+          .epsilon_high = a.epsilon_high,
+          .delta = a.delta,
+          .beta = a.beta,
+          .use_bias_correction_kl = a.use_bias_correction_kl,
+          .entropy_coefficient = a.entropy_coefficient,
+          .top_entropy_quantile = a.top_entropy_quantile,
+          .max_completion_tokens = rollout.completion_tokens};
+}
+
+train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOptions& t,
+                                      const RolloutOptions& rollout) {
+  const bool own_rate = model.loss == std::string("value") && t.value_learning_rate > 0;
+  return {.schedule = {t.lr_schedule, own_rate ? t.value_learning_rate : t.learning_rate, t.warmup_updates,
+                       model.total_updates, t.lr_minimum_ratio},
+          .adam = {t.adam_beta1, t.adam_beta2, t.adam_epsilon, t.weight_decay},
+          .max_grad_norm = t.max_grad_norm,
+          .micro_batch_tokens = t.micro_batch_tokens,
+          .recompute = t.recompute == std::string("full") ? model::Recompute::kFull : model::Recompute::kNone,
+          .temperature = static_cast<float>(rollout.temperature.get())};
+}
+
+template <class Section>
+Section read_section(const flow::Context& context, const std::string& name) {
+  Section section;
+  base::apply(context.config.value(name, nlohmann::json::object()), name, section);
+  return section;
+}
+
+}  // namespace
+
+Loss make_loss(const std::string& name, const AlgorithmOptions& a, const RolloutOptions& rollout) {
+  if (name == "sft") return sft_loss();
+  if (name == "reward") return reward_loss({a.center_rewards_coefficient});
+  if (name == "value") return value_loss({a.value_clip});
+  if (name == "dpo")
+    return dpo_loss(
+        {a.loss_type->empty() ? "sigmoid" : a.loss_type.get(), a.beta > 0 ? a.beta.get() : 0.1, a.label_smoothing});
+  COLLIMATE_CHECK(name == "policy", "no loss {}", name);
+  return policy_loss(policy_options(a, rollout));
+}
+
+TrainerModule::TrainerModule(const nlohmann::json& parameters) : ScorerModule(parameters) {
+  prefix_ = options().loss == std::string("value") ? "critic" : "actor";
+}
+
+std::vector<graph::FunctionSpec> TrainerModule::functions() const {
+  std::vector<graph::FunctionSpec> specs = ScorerModule::functions();
+  static const std::map<std::string, std::vector<graph::Column>> kNeeds = {
+      {"sft", {"uid", "ids", "trainable"}},
+      {"reward", {"uid", "pair_uid", "ids", "trainable"}},
+      {"dpo", {"uid", "pair_uid", "ids", "trainable", "reference_log_probs"}},
+      {"policy", {"uid", "ids", "trainable", "log_probs", "advantages"}},
+      {"value", {"uid", "ids", "trainable", "values", "returns"}}};
+  specs.push_back({.name = "train",
+                   .kind = graph::Kind::kTrain,
+                   .needs = kNeeds.at(options().loss),
+                   .granularity = graph::Granularity::kIteration,
+                   .collect = graph::Collect::kNone,
+                   .writes_weights = true,
+                   .retry_safe = false,
+                   .cost = {.forward_passes = 1, .backward_passes = 1, .columns = {"ids"}}});
+  return specs;
+}
+
+void TrainerModule::setup(flow::Context& context) {
+  ScorerModule::setup(context);
+  const auto rollout = read_section<RolloutOptions>(context, "rollout");
+  const auto train = read_section<TrainOptions>(context, "train");
+  mismatch_limit_ = train.mismatch_limit;
+  path_ = options().path;
+  loss_ = make_loss(options().loss, read_section<AlgorithmOptions>(context, "algorithm"), rollout);
+  learner_ =
+      std::make_unique<train::Learner>(*decoder().model, learner_options(options(), train, rollout), decoder().exec);
+}
+
+void TrainerModule::train_step(const std::string&, std::span<const Batch> updates, const flow::CallInfo& info) {
+  std::map<std::string, std::pair<double, double>> sums;
+  const auto share = [&](const Batch& rows, const batch::Quantities& quantities, const batch::GlobalCounts& counts) {
+    LossContext context(rows, quantities, counts);
+    at::Tensor loss = loss_.value(context);
+    for (const auto& [name, sum] : context.metrics()) {
+      sums[name].first += sum.first;
+      sums[name].second += sum.second;
+    }
+    return loss;
+  };
+  for (const Batch& rows : updates) {
+    rows.require(loss_.columns, info.node);
+    report(learner_->update(rows, {loss_.needs, share}));
+  }
+  for (const auto& [name, sum] : sums) {
+    const bool mean = sum.second > 0;
+    metrics_.push_back({name, mean ? sum.first / sum.second : sum.first / static_cast<double>(updates.size()),
+                        flow::Reduce::kMean, mean ? sum.second : 1.0});
+  }
+}
+
+void TrainerModule::report(const train::UpdateReport& update) {
+  using flow::Reduce;
+  metrics_.push_back({prefix_ + "/loss", update.loss});
+  metrics_.push_back({prefix_ + "/grad_norm", update.grad_norm});
+  metrics_.push_back({prefix_ + "/lr", update.learning_rate, Reduce::kLast});
+  metrics_.push_back({prefix_ + "/updates", 1, Reduce::kSum});
+  metrics_.push_back({"train/tokens", static_cast<double>(update.tokens), Reduce::kSum});
+  if (options().loss != std::string("policy")) return;
+  const train::Mismatch& m = update.mismatch;
+  const auto compared = static_cast<double>(m.tokens_compared);
+  metrics_.push_back({"mismatch/tokens_compared", compared, Reduce::kSum});
+  metrics_.push_back({"mismatch/tokens_other_version", static_cast<double>(m.tokens_other_version), Reduce::kSum});
+  metrics_.push_back({"mismatch/logprob_abs_max", m.log_prob_abs_max, Reduce::kMax});
+  if (compared > 0)
+    metrics_.push_back({"mismatch/logprob_abs_mean", m.log_prob_abs_sum / compared, Reduce::kMean, compared});
+  if (m.log_prob_abs_max > mismatch_limit_)
+    throw base::GuardError(base::expectation("mismatch/logprob_abs_max", fmt::format("at most {}", mismatch_limit_),
+                                             fmt::format("{} over {} tokens", m.log_prob_abs_max, m.tokens_compared),
+                                             "a larger train.mismatch_limit only if another engine generates"));
+}
+
+void TrainerModule::save_checkpoint(const std::string& directory, int64_t) {
+  model::save_huggingface(*decoder().weights, directory);
+  text::load_tokenizer(path_)->save(directory);
+}
+
+std::vector<flow::Metric> TrainerModule::metrics() { return std::exchange(metrics_, {}); }
+
+void TrainerModule::save(base::StateWriter& out) const {
+  decoder().weights->save(out);
+  learner_->save(out);
+}
+
+void TrainerModule::load(base::StateReader& in) {
+  decoder().weights->load(in);
+  learner_->load(in);
+}
+
+}  // namespace collimate::rlhf

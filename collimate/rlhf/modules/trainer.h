@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collimate/rlhf/modules/scorer.h"
+#include "collimate/rlhf/types/loss.h"
+#include "collimate/train/learner.h"
+
+namespace collimate::rlhf {
+
+// A model that is trained by one loss (the `loss` of its options): train beside the scorer's functions. Owns the
+// optimizer; its state is the weights and the optimizer's.
+class TrainerModule final : public ScorerModule {
+ public:
+  explicit TrainerModule(const nlohmann::json& parameters);
+  std::vector<graph::FunctionSpec> functions() const override;
+  void setup(flow::Context& context) override;
+  void train_step(const std::string& function, std::span<const Batch> updates, const flow::CallInfo& info) override;
+  void save_checkpoint(const std::string& directory, int64_t iteration) override;
+  std::vector<flow::Metric> metrics() override;
+  void save(base::StateWriter& out) const override;
+  void load(base::StateReader& in) override;
+
+ private:
+  void report(const train::UpdateReport& update);
+
+  std::string prefix_;  // "actor" or "critic": verl's families
+  Loss loss_;
+  double mismatch_limit_ = 0;
+  std::string path_;  // the directory the model came from: its tokenizer goes with what is saved
+  std::unique_ptr<train::Learner> learner_;
+  std::vector<flow::Metric> metrics_;
+};
+
+// The loss that `name` (sft, dpo, reward, policy, value) stands for, by the algorithm's options.
+Loss make_loss(const std::string& name, const AlgorithmOptions& algorithm, const RolloutOptions& rollout);
+
+}  // namespace collimate::rlhf

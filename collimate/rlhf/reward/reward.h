@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace collimate::rlhf {
+
+// One sample as a reward sees it.
+struct RewardSample {
+  int64_t uid = 0;
+  std::string prompt;
+  std::string completion;
+  nlohmann::json example;  // the data set's row: ground truth and any other columns
+};
+
+// A reward, or why there is none. `error` is empty exactly when `value` is set.
+struct RewardResult {
+  std::optional<double> value;
+  std::string error;
+};
+
+// A source of rewards. Blocking. A sample's failure is a result with an error, never an exception and never a zero.
+class Reward {
+ public:
+  virtual ~Reward() = default;
+  virtual std::vector<RewardResult> score(const std::vector<RewardSample>& samples) = 0;
+  // False when the same sample may get another reward next time (a judge, a random draw): its results are journaled.
+  virtual bool deterministic() const { return true; }
+};
+
+// What happens to a sample whose reward failed.
+struct OnError {
+  enum class Action { kDrop, kStop, kValue };
+  Action action = Action::kStop;
+  double value = 0.0;  // for kValue
+  // "drop", "stop" or a number. InputError otherwise.
+  static OnError parse(const nlohmann::json& json);
+};
+
+struct RewardSpec {
+  std::string name;  // in metrics and messages
+  double weight = 1.0;
+  OnError on_error;
+  std::unique_ptr<Reward> reward;
+};
+
+// Builds the rewards of a config's `reward:` list: {rule: NAME, …} or {python: FILE.py[:function], …}, each with
+// `weight`, `on_error` and, for python, `timeout_seconds` and `processes`. Unknown rule: InputError naming the known
+// ones.
+std::vector<RewardSpec> make_rewards(const nlohmann::json& list);
+
+// Weighted sum over several rewards; the count of failures by reward; `kept[i]` false where on_error drops the sample.
+struct ScoredSamples {
+  std::vector<float> rewards;                         // [samples], 0 where dropped
+  std::vector<bool> kept;                             // [samples]
+  std::vector<std::pair<std::string, double>> means;  // by reward, over its successes
+  int64_t errors = 0;
+  std::string first_error;  // "[reward NAME] sample UID: …"
+};
+// RunError with the first failure when its on_error says stop.
+ScoredSamples score_samples(const std::vector<RewardSpec>& rewards, const std::vector<RewardSample>& samples);
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,152 @@
+#include "collimate/rlhf/reward/rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <regex>
+#include <sstream>
+
+#include "collimate/base/error.h"
+
+namespace collimate::rlhf {
+namespace {
+
+using nlohmann::json;
+
+std::string text_field(const RewardSample& sample, const std::string& field) {
+  const auto found = sample.example.find(field);
+  if (found == sample.example.end() || found->is_null())
+    throw base::InputError(base::expectation("reward", "a column \"" + field + "\" in the row", "none",
+                                             "a data set with a ground truth, or the option `field`"));
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+std::string stripped(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+// The text of the last <answer>…</answer>, or nothing.
+std::optional<std::string> answer_of(const std::string& text) {
+  const size_t begin = text.rfind("<answer>");
+  const size_t end = text.find("</answer>", begin == std::string::npos ? 0 : begin);
+  if (begin == std::string::npos || end == std::string::npos) return std::nullopt;
+  return stripped(text.substr(begin + 8, end - begin - 8));
+}
+
+}  // namespace
+
+std::string final_number(const std::string& text) {
+  const size_t marker = text.rfind("####");
+  const std::string tail = marker == std::string::npos ? text : text.substr(marker + 4);
+  std::string best;
+  for (size_t i = 0; i < tail.size();) {
+    const bool sign =
+        tail[i] == '-' && i + 1 < tail.size() && std::isdigit(static_cast<unsigned char>(tail[i + 1])) != 0;
+    if (!sign && std::isdigit(static_cast<unsigned char>(tail[i])) == 0) {
+      ++i;
+      continue;
+    }
+    std::string number(1, tail[i++]);
+    while (i < tail.size() &&
+           (std::isdigit(static_cast<unsigned char>(tail[i])) != 0 || tail[i] == ',' || tail[i] == '.'))
+      number += tail[i++];
+    std::erase(number, ',');
+    while (number.ends_with('.')) number.pop_back();
+    best = number;
+    if (marker != std::string::npos) break;
+  }
+  return best;
+}
+
+Rule gsm8k_rule(const json& options) {
+  const double format_score = options.value("format_score", 0.0);
+  return [format_score](const RewardSample& sample) {
+    const std::string truth = final_number(text_field(sample, "ground_truth"));
+    const std::string answer = final_number(sample.completion);
+    if (answer.empty()) return 0.0;
+    return std::stod(answer) == std::stod(truth) ? 1.0 : format_score;
+  };
+}
+
+Rule countdown_rule(const json& options) {
+  const double format_score = options.value("format_score", 0.1);
+  return [format_score](const RewardSample& sample) {
+    json truth = sample.example.at("ground_truth");
+    if (truth.is_string()) truth = json::parse(truth.get<std::string>());
+    const std::optional<std::string> answer = answer_of(sample.completion);
+    if (!answer) return 0.0;
+    std::vector<double> used;
+    double value = 0;
+    try {
+      value = evaluate_arithmetic(*answer, used);
+    } catch (const base::InputError&) {
+      return format_score;  // an answer in the right place that is no formula: TinyZero's format score
+    }
+    auto wanted = truth.at("numbers").get<std::vector<double>>();
+    std::sort(wanted.begin(), wanted.end());
+    std::sort(used.begin(), used.end());
+    return wanted == used && std::abs(value - truth.at("target").get<double>()) < 1e-5 ? 1.0 : format_score;
+  };
+}
+
+Rule exact_rule(const json& options) {
+  const std::string field = options.value("field", "ground_truth");
+  const bool strip = options.value("strip", true);
+  return [field, strip](const RewardSample& sample) {
+    const std::string truth = text_field(sample, field);
+    return (strip ? stripped(sample.completion) == stripped(truth) : sample.completion == truth) ? 1.0 : 0.0;
+  };
+}
+
+Rule regex_rule(const json& options) {
+  const std::string pattern = options.value("pattern", "");
+  if (pattern.empty()) throw base::InputError(base::expectation("reward.regex", "a `pattern`", "none"));
+  try {
+    return [expression = std::regex(pattern)](const RewardSample& sample) {
+      return std::regex_search(sample.completion, expression) ? 1.0 : 0.0;
+    };
+  } catch (const std::regex_error& error) {
+    throw base::InputError(base::expectation("reward.regex", "an ECMAScript regular expression",
+                                             fmt::format("\"{}\" ({})", pattern, error.what())));
+  }
+}
+
+Rule sequence_rule(const json& options) {
+  const std::string separator = options.value("separator", ",");
+  const std::string end = options.value("end", "");
+  const double unfinished = options.value("unfinished_weight", 0.9);
+  if (separator.size() != 1)
+    throw base::InputError(base::expectation("reward.sequence.separator", "one character", separator));
+  return [separator, end, unfinished](const RewardSample& sample) {
+    const std::vector<std::string> wanted = split(stripped(text_field(sample, "ground_truth")), separator[0]);
+    std::string text = stripped(sample.completion);
+    const bool finished = end.empty() || text.ends_with(end);
+    if (!end.empty() && finished) text = stripped(text.substr(0, text.size() - end.size()));
+    const std::vector<std::string> produced = split(text, separator[0]);
+    double equal = 0;
+    for (size_t i = 0; i < std::min(wanted.size(), produced.size()); ++i)
+      equal += stripped(produced[i]) == stripped(wanted[i]) ? 1 : 0;
+    const double longest = static_cast<double>(std::max<size_t>({wanted.size(), produced.size(), 1}));
+    const double score = wanted.empty() && produced.empty() ? 1.0 : equal / longest;
+    return finished ? score : score * unfinished;
+  };
+}
+
+const std::vector<std::pair<std::string, MakeRule>>& rules() {
+  static const std::vector<std::pair<std::string, MakeRule>> list = {{"gsm8k", gsm8k_rule},
+                                                                     {"countdown", countdown_rule},
+                                                                     {"exact", exact_rule},
+                                                                     {"regex", regex_rule},
+                                                                     {"sequence", sequence_rule}};
+  return list;
+}
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "collimate/rlhf/reward/reward.h"
+
+namespace collimate::rlhf {
+
+// A rule: a pure function of one sample. Options are the keys beside `rule` in the config.
+using Rule = std::function<double(const RewardSample&)>;
+using MakeRule = std::function<Rule(const nlohmann::json& options)>;
+
+// The one list of rules, in the order in which messages print them.
+const std::vector<std::pair<std::string, MakeRule>>& rules();
+
+// A reward from a C++ function, as a rule or a user's own.
+std::unique_ptr<Reward> function_reward(Rule rule);
+
+// The number after "####" or, failing that, the last number of the text, without commas and currency signs; "" when
+// there is none.
+std::string final_number(const std::string& text);
+
+// Value of an arithmetic expression over + - * / and parentheses; the numbers used are appended. Throws InputError on
+// anything else, including division by zero.
+double evaluate_arithmetic(const std::string& text, std::vector<double>& numbers);
+
+Rule gsm8k_rule(const nlohmann::json& options);  // {format_score: 0} 1 when the final number equals the ground truth's
+Rule countdown_rule(
+    const nlohmann::json& options);  // {format_score: 0.1} TinyZero: <answer> uses each number once and hits target
+Rule exact_rule(const nlohmann::json& options);     // {field: ground_truth, strip: true} 1 when equal
+Rule regex_rule(const nlohmann::json& options);     // {pattern: "…"} 1 when it is found (ECMAScript syntax)
+Rule sequence_rule(const nlohmann::json& options);  // {separator: ",", end: "", unfinished_weight: 0.9} equal positions
+                                                    // ÷ max(N, produced)
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,89 @@
+#include "collimate/rlhf/reward/rules.h"
+
+#include <gtest/gtest.h>
+
+#include "collimate/base/error.h"
+
+namespace collimate::rlhf {
+namespace {
+
+double value(const std::string& rule, const nlohmann::json& options, const std::string& completion,
+             nlohmann::json truth) {
+  for (const auto& [name, make] : rules())
+    if (name == rule) return make(options)({1, "", completion, {{"ground_truth", std::move(truth)}}});
+  ADD_FAILURE() << rule;
+  return -1;
+}
+
+TEST(Rules, Gsm8kComparesTheFinalNumber) {
+  const std::string truth = "She has 16 - 3 = 13 eggs. #### 1,018";
+  EXPECT_EQ(value("gsm8k", {}, "so the answer is $1018.", truth), 1.0);
+  EXPECT_EQ(value("gsm8k", {}, "#### 1018.0", truth), 1.0);
+  EXPECT_EQ(value("gsm8k", {{"format_score", 0.1}}, "#### 17", truth), 0.1);
+  EXPECT_EQ(value("gsm8k", {}, "no number", truth), 0.0);
+  EXPECT_EQ(value("gsm8k", {}, "#### -3", "#### -3"), 1.0);
+}
+
+TEST(Rules, CountdownUsesEachNumberOnce) {
+  const nlohmann::json truth = {{"target", 98}, {"numbers", {44, 19, 35}}};
+  EXPECT_EQ(value("countdown", {}, "<answer> 44 + 19 + 35 </answer>", truth), 1.0);
+  EXPECT_EQ(value("countdown", {}, "<answer>(44+19+35)</answer>", truth.dump()), 1.0);
+  EXPECT_EQ(value("countdown", {}, "<answer>98</answer>", truth), 0.1);
+  EXPECT_EQ(value("countdown", {}, "<answer>44+19+35+44-44</answer>", truth), 0.1);
+  EXPECT_EQ(value("countdown", {}, "<answer>system('x')</answer>", truth), 0.1);
+  EXPECT_EQ(value("countdown", {}, "44+19+35", truth), 0.0);
+}
+
+TEST(Rules, ExactRegexSequence) {
+  EXPECT_EQ(value("exact", {}, " 12 ", "12"), 1.0);
+  EXPECT_EQ(value("exact", {{"strip", false}}, " 12 ", "12"), 0.0);
+  EXPECT_EQ(value("regex", {{"pattern", "a+b"}}, "xaab", ""), 1.0);
+  EXPECT_THROW(value("regex", {{"pattern", "("}}, "x", ""), base::InputError);
+  EXPECT_DOUBLE_EQ(value("sequence", {}, "1,2,4", "1,2,3"), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(value("sequence", {}, "1,2,3,4", "1,2"), 0.5);
+  EXPECT_DOUBLE_EQ(value("sequence", {{"end", "E"}}, "1,2", "1,2"), 0.9);
+  EXPECT_DOUBLE_EQ(value("sequence", {{"end", "E"}}, "1,2E", "1,2"), 1.0);
+}
+
+TEST(Rules, ArithmeticIsStrict) {
+  std::vector<double> numbers;
+  EXPECT_DOUBLE_EQ(evaluate_arithmetic("2*(3+4)/-7", numbers), -2.0);
+  EXPECT_EQ(numbers, (std::vector<double>{2, 3, 4, 7}));
+  for (const char* bad : {"", "1+", "1/0", "2**3", "(1", "1)"})
+    EXPECT_THROW(evaluate_arithmetic(bad, numbers), base::InputError) << bad;
+  EXPECT_THROW(evaluate_arithmetic(std::string(100000, '('), numbers), base::InputError);
+}
+
+std::vector<RewardSpec> failing(const nlohmann::json& on_error) {
+  std::vector<RewardSpec> specs(1);
+  specs[0] = {"half", 2.0, OnError::parse(on_error), function_reward([](const RewardSample& s) -> double {
+                if (s.uid == 2) throw std::runtime_error("no answer");
+                return s.uid == 3 ? std::nan("") : 0.5;
+              })};
+  return specs;
+}
+
+TEST(Scoring, FailuresAreCountedAndFollowOnError) {
+  const std::vector<RewardSample> samples = {{1, "", "", {}}, {2, "", "", {}}, {3, "", "", {}}};
+  const ScoredSamples dropped = score_samples(failing("drop"), samples);
+  EXPECT_EQ(dropped.errors, 2);
+  EXPECT_EQ(dropped.kept, (std::vector<bool>{true, false, false}));
+  EXPECT_EQ(dropped.rewards[0], 1.0F);
+  EXPECT_EQ(dropped.first_error, "[reward half] sample 2: no answer");
+  EXPECT_EQ(score_samples(failing(-1), samples).rewards[2], -2.0F);
+  EXPECT_THROW(score_samples(failing("stop"), samples), base::RunError);
+  EXPECT_THROW(OnError::parse("ignore"), base::InputError);
+}
+
+TEST(Scoring, UnknownRuleNamesTheKnownOnes) {
+  try {
+    make_rewards(nlohmann::json::array({{{"rule", "gsm9k"}}}));
+    FAIL();
+  } catch (const base::InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "[reward] expected one of the rules gsm8k, countdown, exact, regex, sequence, got \"gsm9k\"");
+  }
+}
+
+}  // namespace
+}  // namespace collimate::rlhf

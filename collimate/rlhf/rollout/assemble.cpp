@@ -1,0 +1,47 @@
+#include "collimate/rlhf/rollout/assemble.h"
+
+#include "collimate/batch/standard_keys.h"
+
+namespace collimate::rlhf {
+namespace {
+
+// `prompt` zeros, then the values.
+template <class T>
+std::vector<T> after_prompt(size_t prompt, const std::vector<T>& values) {
+  std::vector<T> out(prompt, T{});
+  out.insert(out.end(), values.begin(), values.end());
+  return out;
+}
+
+}  // namespace
+
+Batch completion_rows(const std::vector<Completion>& completions) {
+  std::vector<int64_t> uids, prompt_tokens;
+  std::vector<int32_t> finishes;
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<std::vector<uint8_t>> trainable;
+  std::vector<std::vector<float>> log_probs;
+  std::vector<std::vector<int64_t>> versions;
+  for (const Completion& c : completions) {
+    const size_t prompt = c.prompt.size();
+    uids.push_back(c.uid);
+    prompt_tokens.push_back(static_cast<int64_t>(prompt));
+    finishes.push_back(c.finish);
+    ids.push_back(c.prompt);
+    ids.back().insert(ids.back().end(), c.tokens.begin(), c.tokens.end());
+    trainable.push_back(after_prompt(prompt, std::vector<uint8_t>(c.tokens.size(), 1)));
+    log_probs.push_back(after_prompt(prompt, c.log_probs));
+    versions.push_back(after_prompt(prompt, c.versions));
+  }
+  Batch rows;
+  rows.set(batch::kUid, uids);
+  rows.set_ragged(batch::kIds, ids);
+  rows.set_ragged(batch::kTrainable, trainable);
+  rows.set_ragged(batch::kLogProbs, log_probs);
+  rows.set_ragged(batch::kWeightsVersion, versions);
+  rows.set(batch::kFinish, finishes);
+  rows.set(batch::kPromptTokens, prompt_tokens);
+  return rows;
+}
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,198 @@
+#include "collimate/train/learner.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/tensor/autograd.h"
+#include "collimate/tensor/ops/optimizer.h"
+#include "collimate/train/micro_batch.h"
+
+namespace collimate::train {
+namespace {
+
+using at::Tensor;
+using batch::GlobalCounts;
+using batch::Quantities;
+
+Tensor index_tensor(const std::vector<int64_t>& indices) {
+  Tensor out = at::empty({static_cast<int64_t>(indices.size())}, at::kLong);
+  std::copy(indices.begin(), indices.end(), out.data_ptr<int64_t>());
+  return out;
+}
+
+// One micro-batch on its way through forward, loss and backward.
+class MicroStep {
+ public:
+  MicroStep(model::Model& model, const LearnerOptions& options, const Batch& rows)
+      : model_(model), options_(options), rows_(rows), packed_(pack_rows(rows)) {}
+
+  double run(const Objective& objective, const GlobalCounts& counts) {
+    hidden_ = model_.forward_train(packed_.tokens, options_.recompute, record_);
+    compute_quantities(objective.needs);
+    const Tensor loss = objective.loss(rows_, leaves_, counts);
+    backward(loss);
+    return loss.item<double>();
+  }
+
+  const PackedRows& packed() const { return packed_; }
+  const Quantities& quantities() const { return leaves_; }
+
+ private:
+  void compute_quantities(const batch::QuantityNeeds& needs) {
+    if (needs.log_probs || needs.entropy || needs.values) {
+      predictors_ = index_tensor(packed_.predictors);
+      predicting_ = hidden_.index_select(0, predictors_);
+    }
+    if (needs.log_probs || needs.entropy) {
+      request_ = {predicting_, packed_.targets, options_.temperature, needs.entropy};
+      model::LogProbResult result = model_.log_probs(request_);
+      leaves_.log_probs = tensor::make_leaf(result.log_probs);
+      if (needs.entropy) leaves_.entropy = tensor::make_leaf(result.entropy);
+    }
+    if (needs.values) leaves_.values = tensor::make_leaf(model_.scores(predicting_));
+    if (needs.row_scores) {
+      last_ = index_tensor(packed_.last_tokens);
+      ending_ = hidden_.index_select(0, last_);
+      leaves_.row_scores = tensor::make_leaf(model_.scores(ending_));
+    }
+  }
+
+  // From the loss to the leaves by autograd, from there to the hidden states and the weights by our own backward.
+  void backward(const Tensor& loss) {
+    const Quantities gradient = leaf_gradients(loss);
+    Tensor hidden_gradient = at::zeros(hidden_.sizes(), at::kFloat);
+    if (leaves_.log_probs.defined()) {
+      const Tensor part = model_.log_probs_backward(request_, gradient.log_probs, gradient.entropy);
+      hidden_gradient.index_add_(0, predictors_, part);
+    }
+    if (leaves_.values.defined())
+      hidden_gradient.index_add_(0, predictors_, model_.scores_backward(predicting_, gradient.values));
+    if (leaves_.row_scores.defined())
+      hidden_gradient.index_add_(0, last_, model_.scores_backward(ending_, gradient.row_scores));
+    model_.backward(std::move(record_), hidden_gradient);
+  }
+
+  Quantities leaf_gradients(const Tensor& loss) const {
+    std::vector<Tensor> leaves;
+    for (const Tensor& leaf : {leaves_.log_probs, leaves_.entropy, leaves_.values, leaves_.row_scores})
+      if (leaf.defined()) leaves.push_back(leaf);
+    std::vector<Tensor> gradients = tensor::gradients_of(loss, leaves);
+    auto next = gradients.begin();
+    Quantities out;
+    if (leaves_.log_probs.defined()) out.log_probs = *next++;
+    if (leaves_.entropy.defined()) out.entropy = *next++;
+    if (leaves_.values.defined()) out.values = *next++;
+    if (leaves_.row_scores.defined()) out.row_scores = *next++;
+    return out;
+  }
+
+  model::Model& model_;
+  const LearnerOptions& options_;
+  const Batch& rows_;
+  PackedRows packed_;
+  std::unique_ptr<model::ForwardRecord> record_;
+  Tensor hidden_, predictors_, predicting_, last_, ending_;
+  model::LogProbRequest request_;
+  Quantities leaves_;
+};
+
+// Compares the micro-batch's log-probs with those that generation recorded, where it did.
+void compare(const Batch& rows, const Tensor& log_probs, uint64_t version, Mismatch& mismatch) {
+  if (!log_probs.defined() || !rows.has(batch::kWeightsVersion.name) || !rows.has(batch::kLogProbs.name)) return;
+  const float* now = log_probs.const_data_ptr<float>();
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    const auto trainable = rows.row(batch::kTrainable, r);
+    const auto recorded = rows.row(batch::kLogProbs, r);
+    const auto versions = rows.row(batch::kWeightsVersion, r);
+    for (size_t t = 0; t < trainable.size(); ++t) {
+      if (trainable[t] == 0) continue;
+      const double difference = std::abs(static_cast<double>(*now++) - recorded[t]);
+      if (versions[t] != static_cast<int64_t>(version)) {
+        ++mismatch.tokens_other_version;
+        continue;
+      }
+      ++mismatch.tokens_compared;
+      mismatch.log_prob_abs_sum += difference;
+      mismatch.log_prob_abs_max = std::max(mismatch.log_prob_abs_max, difference);
+    }
+  }
+}
+
+}  // namespace
+
+GlobalCounts count_rows(const Batch& rows) {
+  GlobalCounts counts{.rows = static_cast<double>(rows.rows())};
+  for (int64_t r = 0; r < rows.rows(); ++r)
+    for (uint8_t trainable : rows.row(batch::kTrainable, r)) counts.tokens += trainable != 0 ? 1 : 0;
+  return counts;
+}
+
+Learner::Learner(model::Model& model, LearnerOptions options, tensor::Exec exec)
+    : model_(model), options_(std::move(options)), exec_(exec), optimizer_(model.weights(), options_.adam, exec) {}
+
+UpdateReport Learner::accumulate(const Batch& rows, const Objective& objective, const GlobalCounts& counts) {
+  UpdateReport report;
+  report.rows = rows.rows();
+  report.trainable_tokens = static_cast<int64_t>(count_rows(rows).tokens);
+  report.loss = train_rows(rows, objective, counts, report);
+  report.grad_norm = gradient_norm();
+  return report;
+}
+
+double Learner::train_rows(const Batch& rows, const Objective& objective, const GlobalCounts& counts,
+                           UpdateReport& report) {
+  double loss = 0;
+  for (const RowRange& range : split_rows(rows, options_.micro_batch_tokens, objective.needs.rows_per_unit)) {
+    const Batch part = rows.slice(range.begin, range.end);
+    MicroStep micro(model_, options_, part);
+    loss += micro.run(objective, counts);
+    compare(part, micro.quantities().log_probs, model_.weights().version(), report.mismatch);
+    report.tokens += static_cast<int64_t>(micro.packed().tokens.ids.size());
+    ++report.micro_batches;
+  }
+  return loss;
+}
+
+UpdateReport Learner::update(const Batch& rows, const Objective& objective) {
+  model_.weights().zero_gradients();
+  const Batch sorted = sorted_rows(rows);
+  UpdateReport report = accumulate(sorted, objective, count_rows(sorted));
+  if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm))
+    throw base::GuardError(base::expectation(
+        "train", "a finite loss and gradient",
+        fmt::format("loss {} and gradient norm {} at update {}", report.loss, report.grad_norm, steps() + 1),
+        "a lower train.learning_rate, or look at the rewards of this step"));
+  report.learning_rate = learning_rate(options_.schedule, steps());
+  step(report.learning_rate);
+  return report;
+}
+
+double Learner::step(double rate) {
+  const double norm = gradient_norm();
+  double scale = 1.0;
+  if (options_.max_grad_norm > 0)
+    scale = std::min(1.0, options_.max_grad_norm / (norm + 1e-6));  // torch's clip_grad_norm_
+  optimizer_.step(rate, scale);
+  return norm;
+}
+
+double Learner::gradient_norm() const {
+  double squares = 0;
+  model::Weights& weights = model_.weights();
+  for (int s = 0; s < weights.segments(); ++s) {
+    const auto gradient = weights.gradient(s);
+    squares += tensor::sum_of_squares(exec_, gradient.data(), static_cast<int64_t>(gradient.size()));
+  }
+  return std::sqrt(squares);
+}
+
+void Learner::save(base::StateWriter& out) const { optimizer_.save(out); }
+void Learner::load(base::StateReader& in) { optimizer_.load(in); }
+
+}  // namespace collimate::train

@@ -1,0 +1,1 @@
+"""Collimate's Python side: rewards and, where a user writes Python, modules."""

@@ -1,0 +1,116 @@
+"""Runs a user's reward function for collimate: `python -m collimate.reward_worker FILE.py FUNCTION`.
+
+Frames come on stdin and leave on the stdout that we were started with; what the user's code prints goes to stderr. The
+function is TRL's `score(prompts, completions, **columns) -> list[float | None]` or, where its first parameter is called
+data_source, verl's `compute_score(data_source, solution_str, ground_truth, extra_info) -> float`.
+"""
+
+import importlib.util
+import inspect
+import json
+import math
+import os
+import struct
+import sys
+import traceback
+
+
+class Frames:
+    """The wire form of host/frame_socket.h without buffers; the peer speaks first and so names the magic number."""
+
+    def __init__(self, source, sink):
+        self.source, self.sink, self.magic = source, sink, 0
+
+    def receive(self):
+        head = self.source.read(16)
+        if len(head) < 16:
+            return None
+        self.magic, buffers, size = struct.unpack("<IIQ", head)
+        if buffers:
+            raise ValueError(f"expected a frame without buffers, got {buffers}")
+        return json.loads(self.source.read(size))
+
+    def send(self, header):
+        body = json.dumps(header).encode()
+        self.sink.write(struct.pack("<IIQ", self.magic, 0, len(body)) + body)
+        self.sink.flush()
+
+
+def load(path, name):
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"no file {path}")
+    spec = importlib.util.spec_from_file_location("collimate_user_reward", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    spec.loader.exec_module(module)
+    if not callable(getattr(module, name, None)):
+        known = [k for k, v in vars(module).items() if callable(v) and not k.startswith("_")]
+        raise AttributeError(f"no function {name}; it defines {', '.join(known) or 'none'}")
+    return getattr(module, name)
+
+
+def result(value):
+    if value is None:
+        return {"value": None, "error": "the function returned None"}
+    value = float(value["score"] if isinstance(value, dict) else value)
+    if not math.isfinite(value):
+        return {"value": None, "error": f"the function returned {value}"}
+    return {"value": value, "error": ""}
+
+
+def call_batch(function, samples):
+    """TRL's shape: columns of the data set by name, one list entry per sample."""
+    examples = [s["example"] or {} for s in samples]
+    names = {name for e in examples for name in e} - {"prompt", "completion"}
+    columns = {name: [e.get(name) for e in examples] for name in sorted(names)}
+    accepted = inspect.signature(function).parameters
+    if not any(p.kind is p.VAR_KEYWORD for p in accepted.values()):
+        columns = {k: v for k, v in columns.items() if k in accepted}
+    prompts, completions = [s["prompt"] for s in samples], [s["completion"] for s in samples]
+    values = list(function(prompts=prompts, completions=completions, **columns))
+    if len(values) != len(samples):
+        raise ValueError(f"expected {len(samples)} rewards, got {len(values)}")
+    return [result(v) for v in values]
+
+
+def call_each(function, samples):
+    """verl's shape: one sample a call."""
+    out = []
+    for s in samples:
+        e = s["example"] or {}
+        try:
+            out.append(result(function(e.get("data_source"), s["completion"], e.get("ground_truth"), e.get("extra_info"))))
+        except Exception as error:
+            out.append({"value": None, "error": f"{type(error).__name__}: {error}"})
+    return out
+
+
+def score(function, call, samples):
+    """One call; when it raises, one call per sample, so that only the guilty fail."""
+    try:
+        return call(function, samples)
+    except Exception as error:
+        if len(samples) == 1:
+            return [{"value": None, "error": f"{type(error).__name__}: {error}"}]
+        return [score(function, call, [s])[0] for s in samples]
+
+
+def main(path, name):
+    frames = Frames(sys.stdin.buffer, os.fdopen(os.dup(1), "wb"))
+    os.dup2(2, 1)
+    frames.receive()
+    try:
+        function = load(path, name)
+    except BaseException:
+        frames.send({"error": traceback.format_exc(limit=-1).strip().splitlines()[-1]})
+        return
+    parameters = list(inspect.signature(function).parameters)
+    call = call_each if parameters[:1] == ["data_source"] else call_batch
+    frames.send({"ready": True})
+    while (request := frames.receive()) is not None:
+        frames.send({"results": score(function, call, request["samples"])})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])
