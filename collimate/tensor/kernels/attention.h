@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+
+namespace collimate::tensor {
+
+// Queries are worked on in tiles of at most kAttentionRows rows, a row being (token, head); keys in chunks of
+// kAttentionKeys, which is also the step of the online softmax: part of the definition of the result's bits.
+constexpr int64_t kAttentionRows = 24;
+constexpr int64_t kAttentionKeys = 64;
+constexpr int64_t kAttentionBlocks = kAttentionKeys / 16;
+constexpr int64_t kHeadStride = 272;  // floats between rows of a tile: 256 and an odd number of cache lines
+
+// Some tokens of one run against one kv head. Rows are token-major: row = token * heads + head.
+struct AttentionTile {
+  const float* q = nullptr;  // first token, first head of the tile
+  int64_t q_stride = 0;
+  int64_t tokens = 0;
+  int64_t heads = 0;  // of this tile, all of one kv head
+  int64_t head_dim = 0;
+  int64_t first_position = 0;
+  const int32_t* blocks = nullptr;
+  const float* storage = nullptr;
+  int64_t block_floats = 0;
+  int64_t key_offset = 0;
+  int64_t value_offset = 0;
+  float scale = 1;
+  float* out = nullptr;
+  int64_t out_stride = 0;
+  float* lse = nullptr;  // or null
+  int64_t lse_stride = 0;
+};
+
+// One document and kv head. `work` holds attention_backward_floats(tokens, head_dim) floats.
+struct AttentionGradient {
+  const float* q = nullptr;  // first row of the document, first query head of the kv head
+  int64_t q_stride = 0;
+  const float* k = nullptr;
+  const float* v = nullptr;
+  int64_t kv_stride = 0;
+  const float* out = nullptr;
+  const float* dout = nullptr;
+  int64_t out_stride = 0;
+  const float* lse = nullptr;
+  int64_t lse_stride = 0;
+  float* dq = nullptr;
+  int64_t dq_stride = 0;
+  float* dk = nullptr;
+  float* dv = nullptr;
+  int64_t dkv_stride = 0;
+  int64_t tokens = 0;
+  int64_t heads = 0;  // query heads of this kv head
+  int64_t head_dim = 0;
+  float scale = 1;
+  float* work = nullptr;
+};
+
+// Keys and values transposed, padded to whole chunks, and the two gradients.
+inline int64_t attention_backward_floats(int64_t tokens, int64_t head_dim) {
+  const int64_t padded = (tokens + kAttentionKeys - 1) / kAttentionKeys * kAttentionKeys;
+  return 4 * padded * head_dim;
+}
+
+struct AttentionKernels {
+  void (*forward)(const AttentionTile& tile);  // tokens * heads <= kAttentionRows
+  void (*backward)(const AttentionGradient& gradient);
+};
+
+namespace avx2 {
+extern const AttentionKernels kAttention;
+}
+namespace avx512 {
+extern const AttentionKernels kAttention;
+}
+
+}  // namespace collimate::tensor

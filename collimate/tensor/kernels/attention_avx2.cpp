@@ -1,0 +1,8 @@
+#include "collimate/tensor/kernels/attention_backward_kernel.inc"
+#include "collimate/tensor/kernels/attention_forward_kernel.inc"
+
+namespace collimate::tensor::avx2 {
+
+const AttentionKernels kAttention = {&forward, &backward};
+
+}  // namespace collimate::tensor::avx2
