@@ -33,7 +33,7 @@ struct ExitStatus {
 };
 
 // A child in its own process group, killed with that group when the object is destroyed and when our process dies,
-// however it dies. Always reaped. One thread at a time.
+// however it dies. When it ends by itself, what is left of its group is killed. Always reaped. One thread at a time.
 class ChildProcess {
  public:
   // Throws InputError when the command cannot be started.

@@ -53,8 +53,9 @@ class FrameSocket {
 
  private:
   int output() const { return output_.valid() ? output_.get() : input_.get(); }
-  size_t read_some(std::span<std::byte> out, base::Deadline& deadline, bool end_allowed);
+  size_t read_some(std::span<std::byte> out, base::Deadline& deadline);
   void read_all(std::span<std::byte> out, base::Deadline& deadline);
+  std::vector<std::byte> read_buffer(uint64_t size, base::Deadline& deadline);
 
   FileDescriptor input_;
   FileDescriptor output_;  // invalid: the same as input_

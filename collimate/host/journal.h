@@ -47,6 +47,9 @@ class Journal {
 
  private:
   void rebuild_index();
+  void rewrite();
+  int64_t end_bytes() const;
+  void truncate(int64_t bytes);
 
   std::filesystem::path path_;
   FileDescriptor fd_;
@@ -54,6 +57,7 @@ class Journal {
   std::vector<int64_t> ends_;           // file offset after each committed entry
   std::map<JournalKey, size_t> index_;  // first entry of a key
   std::string pending_;                 // encoded records not yet in the file
+  std::vector<int64_t> pending_ends_;   // their ends in `pending_`
   int64_t cut_bytes_ = 0;
 };
 

@@ -1,0 +1,47 @@
+#include "collimate/host/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "collimate/base/error.h"
+#include "collimate/host/file_io.h"
+
+namespace collimate::host {
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  if (!fd.valid() || ::fstat(fd.get(), &info) != 0) {
+    throw base::InputError(base::expectation(path.string(), "a readable file", std::strerror(errno)));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    throw base::InputError(base::expectation(path.string(), "a regular file", "a directory or device"));
+  }
+  const auto size = static_cast<size_t>(info.st_size);
+  if (size == 0) return;
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (address == MAP_FAILED) throw_io_error(path, "to map into memory", errno);
+  bytes_ = {static_cast<const std::byte*>(address), size};
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+void MappedFile::will_need() const {
+  if (!bytes_.empty()) ::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_WILLNEED);
+}
+
+}  // namespace collimate::host
