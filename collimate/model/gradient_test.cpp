@@ -1,0 +1,240 @@
+// Gradients of whole models against a plain composition in ATen, in double precision, and against finite differences.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "collimate/model/model_test.h"
+#include "collimate/tensor/autograd.h"
+
+namespace collimate::model {
+namespace {
+
+using testing::pack;
+using testing::sequences;
+using testing::tiny_shape;
+using testing::tiny_weights;
+
+// The model's definition, one sequence at a time, in double: the plain composition that the fused layers stand for.
+class Reference {
+ public:
+  explicit Reference(Weights& weights) : shape_(weights.shape()) {
+    for (size_t i = 0; i < weights.params().size(); ++i) {
+      leaves_.push_back(tensor::make_leaf(weights.param_tensor(static_cast<int>(i)).to(at::kDouble)));
+      by_name_[weights.params()[i].name] = leaves_.back();
+    }
+  }
+
+  const std::vector<at::Tensor>& leaves() const { return leaves_; }
+
+  at::Tensor hidden(const std::vector<int32_t>& ids) const {
+    const bool gpt2 = shape_.family == "gpt2";
+    const at::Tensor index = at::tensor(ids, at::kLong);
+    at::Tensor x = get(gpt2 ? "transformer.wte.weight" : "model.embed_tokens.weight").index_select(0, index);
+    if (gpt2) x = x + get("transformer.wpe.weight").slice(0, 0, index.size(0));
+    for (int64_t layer = 0; layer < shape_.layers; ++layer)
+      x = gpt2 ? gpt2_block(x, fmt::format("transformer.h.{}.", layer))
+               : llama_block(x, fmt::format("model.layers.{}.", layer));
+    return norm(x, gpt2 ? "transformer.ln_f" : "model.norm");
+  }
+
+  at::Tensor log_probs(const at::Tensor& hidden, float temperature) const {
+    return (hidden.matmul(head().t()) / temperature).log_softmax(-1);
+  }
+  at::Tensor get(const std::string& name) const { return by_name_.at(name); }
+
+ private:
+  at::Tensor head() const {
+    if (!shape_.tied_embeddings) return get("lm_head.weight");
+    return get(shape_.family == "gpt2" ? "transformer.wte.weight" : "model.embed_tokens.weight");
+  }
+  at::Tensor linear(const at::Tensor& x, const std::string& name) const {
+    const auto bias = by_name_.find(name + ".bias");
+    return at::linear(x, get(name + ".weight"), bias == by_name_.end() ? at::Tensor() : bias->second);
+  }
+  at::Tensor norm(const at::Tensor& x, const std::string& name) const {
+    if (shape_.family == "gpt2")
+      return at::layer_norm(x, {x.size(1)}, get(name + ".weight"), get(name + ".bias"), shape_.norm_epsilon);
+    return x * (x.square().mean(-1, true) + static_cast<double>(shape_.norm_epsilon)).rsqrt() * get(name + ".weight");
+  }
+  // [T, heads · D] turned by position, half against half.
+  at::Tensor turn(const at::Tensor& x, int64_t heads) const {
+    const int64_t half = shape_.head_dim / 2;
+    const at::Tensor exponents = at::arange(half, at::kDouble) * 2 / static_cast<double>(shape_.head_dim);
+    const at::Tensor angles =
+        at::arange(x.size(0), at::kDouble).unsqueeze(1) * at::pow(shape_.rope_theta, -exponents).unsqueeze(0);
+    const at::Tensor c = angles.cos().unsqueeze(1), s = angles.sin().unsqueeze(1);
+    const at::Tensor y = x.view({x.size(0), heads, 2 * half});
+    const at::Tensor a = y.slice(2, 0, half), b = y.slice(2, half);
+    return at::cat({a * c - b * s, b * c + a * s}, 2).reshape(x.sizes());
+  }
+  at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) const {
+    const int64_t rows = q.size(0);
+    const auto split = [&](const at::Tensor& x, int64_t heads) {
+      return x.view({rows, heads, shape_.head_dim}).transpose(0, 1).repeat_interleave(shape_.heads / heads, 0);
+    };
+    at::Tensor scores = split(q, shape_.heads).matmul(split(k, shape_.kv_heads).transpose(1, 2));
+    scores = scores / std::sqrt(static_cast<double>(shape_.head_dim));
+    const at::Tensor future = at::ones({rows, rows}, at::kBool).triu(1);
+    const at::Tensor weights = scores.masked_fill(future, -INFINITY).softmax(-1);
+    return weights.matmul(split(v, shape_.kv_heads)).transpose(0, 1).reshape({rows, -1});
+  }
+  at::Tensor llama_block(at::Tensor x, const std::string& at_) const {
+    const at::Tensor a = norm(x, at_ + "input_layernorm");
+    const at::Tensor q = turn(linear(a, at_ + "self_attn.q_proj"), shape_.heads);
+    const at::Tensor k = turn(linear(a, at_ + "self_attn.k_proj"), shape_.kv_heads);
+    x = x + linear(attention(q, k, linear(a, at_ + "self_attn.v_proj")), at_ + "self_attn.o_proj");
+    const at::Tensor m = norm(x, at_ + "post_attention_layernorm");
+    return x +
+           linear(at::silu(linear(m, at_ + "mlp.gate_proj")) * linear(m, at_ + "mlp.up_proj"), at_ + "mlp.down_proj");
+  }
+  at::Tensor gpt2_block(at::Tensor x, const std::string& at_) const {
+    const auto qkv = linear(norm(x, at_ + "ln_1"), at_ + "attn.c_attn").split(shape_.hidden, 1);
+    x = x + linear(attention(qkv[0], qkv[1], qkv[2]), at_ + "attn.c_proj");
+    return x + linear(at::gelu(linear(norm(x, at_ + "ln_2"), at_ + "mlp.c_fc"), "tanh"), at_ + "mlp.c_proj");
+  }
+
+  shape::ModelShape shape_;
+  std::vector<at::Tensor> leaves_;
+  std::map<std::string, at::Tensor> by_name_;
+};
+
+std::vector<int32_t> targets_of(size_t count) {
+  std::vector<int32_t> targets;
+  for (size_t i = 0; i < count; ++i) targets.push_back(static_cast<int32_t>((i * 11 + 3) % 37));
+  return targets;
+}
+
+at::Tensor row_weights(int64_t rows, double phase) { return (at::arange(rows, at::kFloat) * 0.7 + phase).sin(); }
+
+void expect_close(Weights& weights, const std::vector<at::Tensor>& expected) {
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const auto& spec = weights.params()[i];
+    const at::Tensor mine = at::from_blob(weights.param_gradient(static_cast<int>(i)), spec.sizes, at::kFloat);
+    const double scale = expected[i].norm().item<double>();
+    const double error = (mine.to(at::kDouble) - expected[i]).norm().item<double>();
+    EXPECT_LE(error, 2e-6 * scale + 2e-6) << spec.name << " of norm " << scale;
+  }
+}
+
+class AtenGradients : public ::testing::TestWithParam<std::tuple<const char*, int>> {
+ protected:
+  shape::ModelShape shape() const {
+    shape::ModelShape s = tiny_shape(std::get<0>(GetParam()));
+    if (scored()) s.head = shape::Head::kScore;
+    return s;
+  }
+  bool scored() const { return std::get<1>(GetParam()) == 2; }
+  Recompute recompute() const { return std::get<1>(GetParam()) == 1 ? Recompute::kFull : Recompute::kNone; }
+
+  std::vector<std::vector<int32_t>> sequences_ = sequences({19, 5, 33}, 37);
+};
+
+// L = Σ a·log p(target) + Σ b·entropy, or Σ a·score, over packed sequences.
+TEST_P(AtenGradients, EqualThoseOfAten) {
+  auto weights = tiny_weights(shape());
+  if (scored()) {
+    float* head = weights->param(weights->index_of("score.weight"));
+    for (int64_t i = 0; i < shape().hidden; ++i) head[i] = 0.1F * static_cast<float>(i % 5) - 0.2F;
+    weights->commit();
+  }
+  Model model(weights, {});
+  const TokenBatch batch = pack(sequences_);
+  const auto rows = static_cast<int64_t>(batch.ids.size());
+  const at::Tensor a = row_weights(rows, 0), b = row_weights(rows, 2);
+  std::unique_ptr<ForwardRecord> record;
+  const at::Tensor hidden = model.forward_train(batch, recompute(), record);
+  const LogProbRequest request{hidden, targets_of(batch.ids.size()), 1.3F, true};
+  const at::Tensor hidden_gradient =
+      scored() ? model.scores_backward(hidden, a) : model.log_probs_backward(request, a, b);
+  model.backward(std::move(record), hidden_gradient);
+
+  const Reference reference(*weights);
+  std::vector<at::Tensor> pieces;
+  for (const auto& sequence : sequences_) pieces.push_back(reference.hidden(sequence));
+  const at::Tensor expected = at::cat(pieces);
+  EXPECT_LE((hidden.to(at::kDouble) - expected).abs().max().item<double>(), 2e-5);
+  at::Tensor loss;
+  if (scored()) {
+    loss = (expected.matmul(reference.get("score.weight").t()).squeeze(1) * a).sum();
+  } else {
+    const at::Tensor all = reference.log_probs(expected, 1.3F);
+    const at::Tensor chosen = all.gather(1, at::tensor(request.targets, at::kLong).unsqueeze(1)).squeeze(1);
+    loss = (chosen * a).sum() - (all.exp() * all).sum(-1).mul(b).sum();
+    const LogProbResult mine = model.log_probs(request);
+    EXPECT_LE((mine.log_probs - chosen).abs().max().item<double>(), 2e-5);
+    EXPECT_LE((mine.entropy + (all.exp() * all).sum(-1)).abs().max().item<double>(), 2e-5);
+  }
+  expect_close(*weights, tensor::gradients_of(loss, reference.leaves()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, AtenGradients,
+                         ::testing::Combine(::testing::Values("llama", "qwen2", "gpt2"), ::testing::Values(0, 1, 2)));
+
+// A step along the gradient changes the loss by its squared norm.
+TEST(ModelGradients, MatchFiniteDifferences) {
+  for (const char* family : {"llama", "gpt2"}) {
+    auto weights = tiny_weights(tiny_shape(family));
+    Model model(weights, {});
+    const TokenBatch batch = pack(sequences({17, 4}, 37));
+    const auto loss = [&] {
+      return model.log_probs({model.forward(batch), targets_of(21)}).log_probs.sum().item<double>();
+    };
+    std::unique_ptr<ForwardRecord> record;
+    const at::Tensor hidden = model.forward_train(batch, Recompute::kNone, record);
+    model.backward(std::move(record), model.log_probs_backward({hidden, targets_of(21)}, at::ones({21}), {}));
+    for (int segment = 0; segment < weights->segments(); ++segment) {
+      const auto gradient = weights->gradient(segment);
+      double norm = 0;
+      for (const float g : gradient) norm += static_cast<double>(g) * g;
+      const auto shift = [&](double step) {
+        for (size_t i = 0; i < gradient.size(); ++i)
+          weights->master(segment)[i] += static_cast<float>(step * gradient[i]);
+        weights->commit();
+        return loss();
+      };
+      const double step = 2e-3 / std::sqrt(norm);
+      const double up = shift(step), down = shift(-2 * step);
+      shift(step);
+      EXPECT_NEAR((up - down) / (2 * step) / norm, 1.0, 0.02) << family << " segment " << segment;
+    }
+  }
+}
+
+// A segment's gradient is complete when its callback comes.
+TEST(ModelGradients, AreCompleteSegmentBySegment) {
+  auto weights = tiny_weights(tiny_shape("llama"));
+  Model model(weights, {});
+  std::unique_ptr<ForwardRecord> record;
+  const at::Tensor hidden = model.forward_train(pack(sequences({17, 4}, 37)), Recompute::kNone, record);
+  std::vector<std::vector<float>> seen(4);
+  model.backward(std::move(record), hidden, [&](int segment) {
+    const auto now = weights->gradient(segment);
+    seen[static_cast<size_t>(segment)].assign(now.begin(), now.end());
+  });
+  for (int segment = 0; segment < 4; ++segment) {
+    const auto end = weights->gradient(segment);
+    EXPECT_EQ(seen[static_cast<size_t>(segment)], std::vector<float>(end.begin(), end.end()));
+  }
+}
+
+// Two micro-batches add up; bf16 gradients stay near.
+TEST(ModelGradients, BfloatComputeStaysNear) {
+  std::vector<float> gradients[2];
+  for (const ComputeType compute : {ComputeType::kFloat32, ComputeType::kBFloat16}) {
+    auto weights = tiny_weights(tiny_shape("llama"), {true, compute});
+    Model model(weights, {});
+    std::unique_ptr<ForwardRecord> record;
+    const at::Tensor hidden = model.forward_train(pack(sequences({17, 4}, 37)), Recompute::kNone, record);
+    model.backward(std::move(record), model.log_probs_backward({hidden, targets_of(21)}, at::ones({21}), {}));
+    gradients[static_cast<int>(compute)] = testing::all_gradients(*weights);
+  }
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < gradients[0].size(); ++i) {
+    difference += std::pow(static_cast<double>(gradients[0][i] - gradients[1][i]), 2);
+    norm += std::pow(static_cast<double>(gradients[0][i]), 2);
+  }
+  EXPECT_GT(difference, 0);
+  EXPECT_LT(std::sqrt(difference / norm), 0.03);
+}
+
+}  // namespace
+}  // namespace collimate::model

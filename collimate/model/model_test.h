@@ -1,0 +1,91 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "collimate/model/model.h"
+
+namespace collimate::model::testing {
+
+// A small model of each family with every kind of parameter away from its trivial value.
+inline shape::ModelShape tiny_shape(const std::string& family) {
+  shape::ModelShape shape;
+  shape.family = family;
+  shape.vocabulary = 37;
+  shape.hidden = 24;
+  shape.layers = 2;
+  shape.heads = 4;
+  shape.kv_heads = family == "gpt2" ? 4 : 2;
+  shape.head_dim = family == "gpt2" ? 6 : 8;
+  shape.intermediate = 40;
+  shape.max_positions = 96;
+  shape.tied_embeddings = family != "qwen2";
+  shape.attention_bias = family != "llama";
+  shape.output_bias = shape.mlp_bias = family == "gpt2";
+  if (family == "gpt2") {
+    shape.activation = "gelu_new";
+    shape.hidden = 16;
+    shape.head_dim = 4;
+  }
+  return shape;
+}
+
+inline std::shared_ptr<Weights> tiny_weights(const shape::ModelShape& shape, WeightsOptions options = {true}) {
+  auto weights = std::make_shared<Weights>(shape, options, tensor::Exec{});
+  weights->initialize(3, 0.3F);
+  // Biases, norms and score heads get values too.
+  for (size_t i = 0; i < weights->params().size(); ++i) {
+    const auto& spec = weights->params()[i];
+    if (spec.sizes.size() == 2 && spec.name != "score.weight") continue;
+    float* values = weights->param(static_cast<int>(i));
+    for (int64_t j = 0; j < spec.count(); ++j)
+      values[j] += 0.2F * std::sin(static_cast<float>(j) * 1.7F + static_cast<float>(i));
+  }
+  weights->commit();
+  return weights;
+}
+
+// Sequences of the given lengths with ids from a fixed formula.
+inline std::vector<std::vector<int32_t>> sequences(const std::vector<int>& lengths, int vocabulary) {
+  std::vector<std::vector<int32_t>> all;
+  for (size_t s = 0; s < lengths.size(); ++s) {
+    all.emplace_back();
+    for (int i = 0; i < lengths[s]; ++i)
+      all.back().push_back(static_cast<int32_t>((static_cast<size_t>(i * i) * 7 + s * 13 + static_cast<size_t>(i)) %
+                                                static_cast<size_t>(vocabulary)));
+  }
+  return all;
+}
+
+inline TokenBatch pack(const std::vector<std::vector<int32_t>>& all) {
+  std::vector<std::span<const int32_t>> spans(all.begin(), all.end());
+  return pack_sequences(spans);
+}
+
+inline std::vector<float> to_vector(const at::Tensor& tensor) {
+  const auto* data = static_cast<const float*>(tensor.data_ptr());
+  return {data, data + tensor.numel()};
+}
+
+inline std::vector<float> all_gradients(Weights& weights) {
+  std::vector<float> all;
+  for (int s = 0; s < weights.segments(); ++s) {
+    const auto gradient = weights.gradient(s);
+    all.insert(all.end(), gradient.begin(), gradient.end());
+  }
+  return all;
+}
+
+inline std::string shared_models() {
+  const char* shared = std::getenv("COLLIMATE_SHARED");
+  return std::string(shared != nullptr ? shared : COLLIMATE_SOURCE_DIR "/../shared") + "/data/models";
+}
+
+}  // namespace collimate::model::testing

@@ -1,0 +1,145 @@
+// One forward for training, scoring and generation: equality of bits, not closeness.
+#include <cstring>
+
+#include "collimate/base/error.h"
+#include "collimate/model/model_test.h"
+
+namespace collimate::model {
+namespace {
+
+using testing::all_gradients;
+using testing::pack;
+using testing::sequences;
+using testing::tiny_shape;
+using testing::tiny_weights;
+using testing::to_vector;
+
+class Parity : public ::testing::TestWithParam<const char*> {
+ protected:
+  shape::ModelShape shape_ = tiny_shape(GetParam());
+  std::shared_ptr<Weights> weights_ = tiny_weights(shape_);
+  Model model_{weights_, {}};
+  std::vector<std::vector<int32_t>> sequences_ = sequences({33, 1, 16, 50, 17}, 37);
+};
+
+std::vector<float> rows(const at::Tensor& hidden, int64_t first, int64_t count) {
+  const auto all = to_vector(hidden);
+  const auto width = static_cast<int64_t>(all.size()) / hidden.size(0);
+  return {all.begin() + first * width, all.begin() + (first + count) * width};
+}
+
+TEST_P(Parity, PackedSequencesEqualOneByOne) {
+  const TokenBatch batch = pack(sequences_);
+  const at::Tensor together = model_.forward(batch);
+  for (size_t i = 0; i < sequences_.size(); ++i) {
+    const auto alone = to_vector(model_.forward(pack({sequences_[i]})));
+    EXPECT_EQ(alone, rows(together, batch.starts[i], static_cast<int64_t>(sequences_[i].size()))) << i;
+  }
+}
+
+TEST_P(Parity, TrainingAndRecomputeEqualScoring) {
+  const TokenBatch batch = pack(sequences_);
+  const auto scored = to_vector(model_.forward(batch));
+  std::unique_ptr<ForwardRecord> record;
+  EXPECT_EQ(to_vector(model_.forward_train(batch, Recompute::kNone, record)), scored);
+  EXPECT_EQ(to_vector(model_.forward_train(batch, Recompute::kFull, record)), scored);
+}
+
+// Prefill in uneven pieces, then decode token by token in a batch whose other rows change; blocks are scattered.
+TEST_P(Parity, CachedEqualsUncached) {
+  const TokenBatch batch = pack(sequences_);
+  const auto whole = to_vector(model_.forward(batch));
+  KvCache cache(shape_, 40);
+  std::vector<std::vector<int32_t>> tables;
+  for (int32_t s = 0; s < static_cast<int32_t>(sequences_.size()); ++s) tables.push_back({s + 35, s + 5, s, s + 20});
+  std::vector<float> pieces(whole.size());
+  const size_t width = whole.size() / batch.ids.size();
+  std::vector<size_t> done(sequences_.size(), 0);
+  for (size_t round = 0; round < 60; ++round) {
+    TokenBatch step;
+    step.starts.push_back(0);
+    std::vector<std::vector<int32_t>> used;
+    std::vector<size_t> targets;
+    for (size_t s = 0; s < sequences_.size(); ++s) {
+      if (round == 1 && s % 2 == 0) continue;  // joins later
+      const size_t count = std::min(round == 0 ? 9 * s + 1 : 1, sequences_[s].size() - done[s]);
+      if (count == 0) continue;
+      for (size_t i = 0; i < count; ++i, ++done[s]) {
+        step.ids.push_back(sequences_[s][done[s]]);
+        step.positions.push_back(static_cast<int32_t>(done[s]));
+        targets.push_back(static_cast<size_t>(batch.starts[s]) + done[s]);
+      }
+      step.starts.push_back(static_cast<int32_t>(step.ids.size()));
+      used.push_back(tables[s]);
+    }
+    if (step.ids.empty()) break;
+    const auto hidden = to_vector(model_.forward_cached(step, cache, used));
+    for (size_t row = 0; row < targets.size(); ++row)
+      std::memcpy(&pieces[targets[row] * width], &hidden[row * width], width * sizeof(float));
+  }
+  EXPECT_EQ(pieces, whole);
+}
+
+TEST_P(Parity, LogProbsEqualLogits) {
+  const at::Tensor hidden = model_.forward(pack(sequences_));
+  const auto logits = to_vector(model_.logits(hidden));
+  LogProbRequest request{hidden, std::vector<int32_t>(static_cast<size_t>(hidden.size(0)), 5)};
+  const LogProbResult result = model_.log_probs(request);
+  const auto log_probs = to_vector(result.log_probs);
+  for (size_t row = 0; row < log_probs.size(); ++row) {
+    double sum = 0;
+    for (size_t v = 0; v < 37; ++v) sum += std::exp(static_cast<double>(logits[row * 37 + v]));
+    EXPECT_NEAR(log_probs[row], logits[row * 37 + 5] - std::log(sum), 2e-6);
+  }
+}
+
+TEST_P(Parity, GradientsDoNotDependOnRecompute) {
+  const TokenBatch batch = pack(sequences_);
+  std::vector<float> gradients[2];
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+    weights_->zero_gradients();
+    std::unique_ptr<ForwardRecord> record;
+    const at::Tensor hidden = model_.forward_train(batch, recompute, record);
+    std::vector<int> done;
+    model_.backward(std::move(record), hidden, [&](int segment) { done.push_back(segment); });
+    EXPECT_EQ(done, (std::vector<int>{3, 2, 1, 0}));
+    gradients[static_cast<int>(recompute)] = all_gradients(*weights_);
+  }
+  EXPECT_EQ(gradients[0], gradients[1]);
+  EXPECT_NE(gradients[0], std::vector<float>(gradients[0].size(), 0));
+}
+
+TEST_P(Parity, MovedWeightsGiveTheSameBits) {
+  const TokenBatch batch = pack(sequences_);
+  const auto before = to_vector(model_.forward(batch));
+  const float* address = weights_->param(0);
+  weights_->relocate();
+  EXPECT_NE(weights_->param(0), address);
+  EXPECT_EQ(to_vector(model_.forward(batch)), before);
+  weights_->offload();
+  EXPECT_THROW(model_.forward(batch), base::GuardError);
+  weights_->restore();
+  EXPECT_EQ(to_vector(model_.forward(batch)), before);
+}
+
+// Other threads, no other bits.
+TEST_P(Parity, ThreadsChangeNoBit) {
+  host::CorePool pool(2);
+  Model threaded(weights_, {&pool});
+  const TokenBatch batch = pack(sequences_);
+  EXPECT_EQ(to_vector(threaded.forward(batch)), to_vector(model_.forward(batch)));
+  std::vector<float> gradients[2];
+  for (Model* model : {&model_, &threaded}) {
+    weights_->zero_gradients();
+    std::unique_ptr<ForwardRecord> record;
+    const at::Tensor hidden = model->forward_train(batch, Recompute::kNone, record);
+    model->backward(std::move(record), hidden);
+    gradients[model == &threaded] = all_gradients(*weights_);
+  }
+  EXPECT_EQ(gradients[0], gradients[1]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, Parity, ::testing::Values("llama", "qwen2", "gpt2"));
+
+}  // namespace
+}  // namespace collimate::model

@@ -1,0 +1,216 @@
+#include "collimate/model/weights.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+
+#include "collimate/base/error.h"
+#include "collimate/model/model_test.h"
+#include "collimate/model/safetensors.h"
+
+namespace collimate::model {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::pack;
+using testing::sequences;
+using testing::tiny_shape;
+using testing::tiny_weights;
+using testing::to_vector;
+
+class Memory : public base::StateWriter, public base::StateReader {
+ public:
+  void json(const std::string& name, const nlohmann::json& value) override { values_[name] = value; }
+  void bytes(const std::string& name, std::span<const std::byte> value) override {
+    raw_[name].assign(value.begin(), value.end());
+  }
+  bool has(const std::string& name) const override { return values_.count(name) + raw_.count(name) > 0; }
+  nlohmann::json json(const std::string& name) override { return values_.at(name); }
+  size_t bytes_size(const std::string& name) override { return raw_.at(name).size(); }
+  void bytes(const std::string& name, std::span<std::byte> out) override {
+    std::copy(raw_.at(name).begin(), raw_.at(name).end(), out.begin());
+  }
+
+ private:
+  std::map<std::string, nlohmann::json> values_;
+  std::map<std::string, std::vector<std::byte>> raw_;
+};
+
+std::map<std::string, int64_t> items(const Weights& weights) {
+  std::map<std::string, int64_t> all;
+  for (const MemoryItem& item : weights.memory()) all[item.purpose] = item.bytes;
+  return all;
+}
+
+TEST(Weights, FrozenOnesOwnNoGradient) {
+  auto frozen = tiny_weights(tiny_shape("llama"), {false});
+  EXPECT_TRUE(frozen->gradient(1).empty());
+  EXPECT_EQ(frozen->param_gradient(2), nullptr);
+  EXPECT_EQ(items(*frozen).count("gradient"), 0U);
+  Model model(frozen, {});
+  std::unique_ptr<ForwardRecord> record;
+  EXPECT_THROW(model.forward_train(pack({{1, 2}}), Recompute::kNone, record), std::logic_error);
+  auto trained = tiny_weights(tiny_shape("llama"));
+  EXPECT_EQ(items(*trained)["gradient"], items(*trained)["master"]);
+}
+
+TEST(Weights, SegmentsAreAlignedAndShared) {
+  auto weights = tiny_weights(tiny_shape("gpt2"));
+  for (int s = 0; s < weights->segments(); ++s)
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(weights->master(s).data()) % 64, 0U);
+  const int index = weights->index_of("transformer.h.1.mlp.c_fc.bias");
+  const auto& spec = weights->params()[static_cast<size_t>(index)];
+  EXPECT_EQ(weights->param(index), weights->master(2).data() + spec.offset);
+  EXPECT_EQ(weights->param_tensor(index).data_ptr(), weights->param(index));
+  EXPECT_EQ(weights->values(index).data(), weights->param(index));
+  EXPECT_EQ(weights->index_of("no such"), -1);
+}
+
+TEST(Weights, StalePanelsAreNoticed) {
+  auto weights = tiny_weights(tiny_shape("llama"));
+  const int index = weights->index_of("model.layers.0.mlp.down_proj.weight");
+  EXPECT_EQ(weights->panels(index).version, weights->version());
+  weights->set_version(40);
+  EXPECT_THROW(weights->panels(index), base::GuardError);
+  weights->commit();
+  EXPECT_EQ(weights->panels(index).version, 41U);
+  for (float& value : weights->master(1)) value *= 1.5F;  // an update that nobody commits
+  EXPECT_THROW(weights->panels(index), base::GuardError);
+  weights->commit();
+  EXPECT_EQ(weights->panels(index).version, 42U);
+}
+
+TEST(Weights, UpdatesReachTheForward) {
+  auto weights = tiny_weights(tiny_shape("llama"));
+  Model model(weights, {});
+  const auto before = to_vector(model.forward(pack({{1, 2, 3}})));
+  for (float& value : weights->master(2)) value *= 0.5F;
+  weights->commit();
+  EXPECT_NE(to_vector(model.forward(pack({{1, 2, 3}}))), before);
+}
+
+TEST(Weights, SaveAndLoad) {
+  auto first = tiny_weights(tiny_shape("qwen2"));
+  first->set_version(17);
+  Memory state;
+  first->save(state);
+  auto second = std::make_shared<Weights>(tiny_shape("qwen2"), WeightsOptions{}, tensor::Exec{});
+  EXPECT_NE(second->checksum(), first->checksum());
+  Model model(second, {});
+  model.forward(pack({{1}}));  // packs panels of the values before
+  second->load(state);
+  EXPECT_EQ(second->version(), 17U);
+  EXPECT_EQ(second->checksum(), first->checksum());
+  first->commit();
+  EXPECT_EQ(to_vector(model.forward(pack({{1, 4}}))), to_vector(Model(first, {}).forward(pack({{1, 4}}))));
+}
+
+TEST(Weights, InitialValuesDependOnSeedAndNameAlone) {
+  auto first = tiny_weights(tiny_shape("llama")), second = tiny_weights(tiny_shape("llama"));
+  EXPECT_EQ(first->checksum(), second->checksum());
+  second->initialize(4, 0.3F);
+  EXPECT_NE(first->checksum(), second->checksum());
+  const auto values = second->values(second->index_of("model.embed_tokens.weight"));
+  double sum = 0, square = 0;
+  for (const float value : values) {
+    sum += value;
+    square += static_cast<double>(value) * value;
+  }
+  EXPECT_NEAR(sum / static_cast<double>(values.size()), 0, 0.04);
+  EXPECT_NEAR(std::sqrt(square / static_cast<double>(values.size())), 0.3, 0.02);
+  std::swap(second->master(0)[0], second->master(0)[1]);
+  const uint64_t swapped = second->checksum();
+  std::swap(second->master(0)[0], second->master(0)[1]);
+  EXPECT_NE(second->checksum(), swapped);
+}
+
+class HuggingFace : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = (fs::temp_directory_path() / ("collimate-hf-" + std::to_string(::getpid()))).string();
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+  std::string error_of(const std::string& head = "") {
+    try {
+      load_huggingface(directory_, head, {}, {});
+    } catch (const base::Error& error) {
+      std::string text = error.what();
+      for (size_t at = text.find(directory_); at != std::string::npos; at = text.find(directory_))
+        text.replace(at, directory_.size(), "D");
+      return text;
+    }
+    return "loaded";
+  }
+  std::string directory_;
+};
+
+TEST_F(HuggingFace, RoundTripOfEveryFamily) {
+  for (const char* family : {"llama", "qwen2", "gpt2"}) {
+    auto weights = tiny_weights(tiny_shape(family));
+    for (const int64_t shard_bytes : {int64_t{1} << 30, int64_t{6000}}) {
+      save_huggingface(*weights, directory_, shard_bytes);
+      EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), weights->checksum()) << family;
+    }
+    EXPECT_TRUE(fs::exists(directory_ + "/model.safetensors.index.json"));
+    EXPECT_FALSE(fs::exists(directory_ + "/model.safetensors"));
+    save_huggingface(*weights, directory_);
+    EXPECT_FALSE(fs::exists(directory_ + "/model.safetensors.index.json"));
+  }
+}
+
+TEST_F(HuggingFace, Gpt2FilesHoldTransposedMatrices) {
+  auto weights = tiny_weights(tiny_shape("gpt2"));
+  save_huggingface(*weights, directory_);
+  const TensorDirectory files(directory_);
+  const TensorEntry* entry = files.find("transformer.h.0.attn.c_attn.weight");
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(entry->sizes, (std::vector<int64_t>{16, 48}));
+  float second = 0;  // row 0, column 1 of the file is row 1, column 0 here
+  std::memcpy(&second, entry->data.data() + sizeof(float), sizeof(float));
+  EXPECT_EQ(second, weights->values(weights->index_of("transformer.h.0.attn.c_attn.weight"))[16]);
+}
+
+TEST_F(HuggingFace, AMissingScoreHeadIsZero) {
+  auto weights = tiny_weights(tiny_shape("qwen2"));
+  save_huggingface(*weights, directory_);
+  auto scored = load_huggingface(directory_, "score", {true}, {});
+  EXPECT_EQ(scored->index_of("lm_head.weight"), -1);
+  Model model(scored, {});
+  const at::Tensor hidden = model.forward(pack({{1, 2, 3}}));
+  EXPECT_EQ(to_vector(model.scores(hidden)), (std::vector<float>{0, 0, 0}));
+  EXPECT_THROW(model.logits(hidden), base::InputError);
+  scored->param(scored->index_of("score.weight"))[0] = 2;
+  scored->commit();
+  EXPECT_FLOAT_EQ(to_vector(model.scores(hidden))[1], 2 * to_vector(hidden)[24]);
+  save_huggingface(*scored, directory_);
+  EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), scored->checksum());
+}
+
+TEST_F(HuggingFace, WrongDirectoriesAreNamed) {
+  EXPECT_EQ(error_of(), "[D/config.json] expected a model's config.json, got no such file");
+  auto weights = tiny_weights(tiny_shape("llama"));
+  save_huggingface(*weights, directory_);
+  EXPECT_EQ(error_of("critic"), "[head] expected one of lm, score, value, got 'critic'");
+  auto config = shape::to_config(weights->shape());
+  config["num_hidden_layers"] = 3;
+  write_text_atomically(directory_ + "/config.json", config.dump());
+  EXPECT_EQ(error_of(),
+            "[D] expected 29 tensors, got none named model.layers.2.input_layernorm.weight, "
+            "model.layers.2.self_attn.q_proj.weight, model.layers.2.self_attn.k_proj.weight, "
+            "model.layers.2.self_attn.v_proj.weight and 5 more");
+  config["num_hidden_layers"] = 1;
+  write_text_atomically(directory_ + "/config.json", config.dump());
+  EXPECT_EQ(error_of().substr(0, 60), "[D] expected the tensors of its config.json alone, got also ");
+  config["num_hidden_layers"] = 2;
+  config["vocab_size"] = 36;
+  write_text_atomically(directory_ + "/config.json", config.dump());
+  EXPECT_EQ(error_of(), "[D model.embed_tokens.weight] expected [36, 24], got [37, 24]");
+  config["vocab_size"] = 37;
+  write_text_atomically(directory_ + "/config.json", config.dump());
+  fs::resize_file(directory_ + "/model.safetensors", 5000);
+  EXPECT_NE(error_of().find("it is truncated"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace collimate::model
