@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+
+namespace collimate::tensor {
+
+constexpr int kVocabChunks = 8;
+constexpr int64_t kCdfBlock = 128;  // elements whose sum the inverse CDF steps over at once
+
+// Width of a vocabulary chunk: a multiple of 16, so that chunk boundaries are vector boundaries.
+inline int64_t vocab_chunk(int64_t vocab) { return ((vocab + kVocabChunks - 1) / kVocabChunks + 15) / 16 * 16; }
+
+// One row's gradient: logits -> d logits, in place.
+struct SoftmaxGradient {
+  float* row = nullptr;  // logits / temperature on entry
+  int64_t vocab = 0;
+  float max = 0;
+  float log_sum = 0;
+  int32_t target = 0;
+  float dlog_prob = 0;
+  float dentropy = 0;
+  float entropy = 0;  // used when dentropy is not 0
+  float factor = 1;   // 1 / temperature
+};
+
+struct SoftmaxKernels {
+  void (*normalizer)(const float* x, int64_t vocab, float* max, float* log_sum);
+  // Entropy in nats of softmax(x), given its normaliser.
+  float (*entropy)(const float* x, int64_t vocab, float max, float log_sum);
+  void (*scale)(const float* x, int64_t vocab, float factor, float* out);
+  void (*gradient)(const SoftmaxGradient& g);
+  // e[i] = exp(x[i] - max); sums[b] = sum of e over [128 b, 128 (b + 1)).
+  void (*weights)(const float* x, int64_t vocab, float max, float* e);
+  void (*block_sums)(const float* e, int64_t vocab, float* sums);
+};
+
+namespace avx2 {
+extern const SoftmaxKernels kSoftmax;
+}
+namespace avx512 {
+extern const SoftmaxKernels kSoftmax;
+}
+
+}  // namespace collimate::tensor

@@ -1,0 +1,1 @@
+#include "collimate/tensor/kernels/softmax_kernel.inc"
