@@ -104,6 +104,16 @@ TEST_F(ServiceTest, SameBitsWithAnyNumberOfThreads) {
   EXPECT_EQ(run_all(threaded.model, requests_, options_), alone());
 }
 
+TEST_F(ServiceTest, SameBitsInBFloat16) {
+  TinyModel tiny(1, {}, model::ComputeType::kBFloat16);
+  Results one_by_one;
+  for (const Request& request : requests_) one_by_one.merge(run_all(tiny.model, {&request, 1}, options_));
+  EXPECT_NE(one_by_one, alone());
+  options_.cache_blocks = 9;
+  options_.max_batch_tokens = 19;
+  EXPECT_EQ(run_all(tiny.model, requests_, options_), one_by_one);
+}
+
 TEST_F(ServiceTest, SamplesOfOnePromptCostOnePrompt) {
   auto requests = random_requests(8, 8, 6);
   for (Request& request : requests) {
@@ -251,6 +261,26 @@ TEST_F(ServiceTest, UpdateRecomputesWhatOlderWeightsCached) {
     ++compared;
   }
   EXPECT_GT(compared, 10);
+}
+
+// The caller may keep its number over a change of the weights; blocks of the old ones must not be found.
+TEST_F(ServiceTest, UpdateUnderTheSameNumberForgetsThePrefixes) {
+  Service service(tiny_.model, options_);
+  service.submit(to_batch(requests_));
+  Results results;
+  drain(service, results);
+  tiny_.weights->initialize(2, 0.3F);
+  tiny_.weights->commit();
+  service.update(service.version());
+  service.submit(to_batch(requests_));
+  Results again;
+  drain(service, again);
+  TinyModel other(2);
+  for (const auto& [uid, result] : run_all(other.model, requests_, options_)) {
+    EXPECT_EQ(again.at(uid).tokens, result.tokens);
+    EXPECT_EQ(again.at(uid).log_prob_bits, result.log_prob_bits);
+  }
+  EXPECT_NE(again, results);
 }
 
 TEST_F(ServiceTest, LogProbsAreTheOnesThatScoringComputes) {
