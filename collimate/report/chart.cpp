@@ -13,11 +13,20 @@ namespace collimate::report {
 
 namespace {
 
-constexpr double kWidth = 560, kHeight = 270, kLeft = 62, kRight = 546, kTop = 12, kBottom = 226;
+constexpr double kWidth = 560, kHeight = 270, kLeft = 74, kRight = 546, kTop = 12, kBottom = 226;
 constexpr size_t kSmoothAbove = 60, kMostPoints = 1500;
 constexpr const char* kDashes[] = {"", "6 3", "2 3", "9 3 2 3", "12 4"};
 
 size_t smooth_width(size_t points) { return points / 40 * 2 + 1; }  // odd: as many steps before as after
+
+// Many points that go up and down: their way is longer than three times their range.
+bool is_noisy(const Series& series) {
+  if (series.y.size() <= kSmoothAbove) return false;
+  double way = 0;
+  for (size_t i = 1; i < series.y.size(); ++i) way += std::fabs(series.y[i] - series.y[i - 1]);
+  const auto [low, high] = std::minmax_element(series.y.begin(), series.y.end());
+  return way > 3 * (*high - *low);
+}
 
 struct Range {
   double low = std::numeric_limits<double>::infinity();
@@ -77,12 +86,13 @@ Frame frame_of(const std::vector<ChartLine>& lines, Scale scale) {
     frame.y.high = std::pow(10, std::ceil(std::log10(frame.y.high) + 1e-9));
     return frame;
   }
-  if (frame.y.low >= 0 && frame.y.low < 0.5 * frame.y.high) frame.y.low = 0;
+  const bool fraction = scale == Scale::kPercent && frame.y.low >= 0 && frame.y.high <= 1;
+  if (fraction || (frame.y.low >= 0 && frame.y.low < 0.5 * frame.y.high)) frame.y.low = 0;
   widen(frame.y, frame.y.low == 0 ? 1 : std::fabs(frame.y.low) * 0.1);
   const double room = 0.05 * (frame.y.high - frame.y.low);
   if (frame.y.low != 0) frame.y.low -= room;
   frame.y.high += room;
-  if (scale == Scale::kPercent && frame.y.high > 1 && frame.y.high - room <= 1) frame.y.high = 1;
+  if (fraction && frame.y.high > 0.5) frame.y.high = 1;
   return frame;
 }
 
@@ -117,7 +127,7 @@ std::string polyline(const Frame& frame, const std::vector<double>& xs, const st
 
 std::string curve(const Frame& frame, const Series& series, size_t index) {
   const size_t count = series.x.size();
-  if (count > kSmoothAbove) {
+  if (is_noisy(series)) {
     return polyline(frame, series.x, series.y, index, " raw") +
            polyline(frame, series.x, running_mean(series.y, smooth_width(count)), index, "");
   }
@@ -132,14 +142,15 @@ std::string curve(const Frame& frame, const Series& series, size_t index) {
 
 std::string legend(const std::vector<ChartLine>& lines) {
   std::string out = R"(<ul class="legend">)";
+  size_t width = 0;
   for (size_t i = 0; i < lines.size(); ++i) {
-    const size_t count = lines[i].series.x.size();
-    const std::string mean = count > kSmoothAbove ? fmt::format(" (bold: mean of {} steps)", smooth_width(count)) : "";
+    if (is_noisy(lines[i].series)) width = std::max(width, smooth_width(lines[i].series.x.size()));
     out += fmt::format(
         R"(<li><svg viewBox="0 0 26 10" aria-hidden="true"><line x1="0" x2="26" y1="5" y2="5" stroke-width="2.5" )"
-        R"(style="stroke:{}" stroke-dasharray="{}"/></svg>{}{}</li>)",
-        color(i), kDashes[i % std::size(kDashes)], escape(lines[i].label), mean);
+        R"(style="stroke:{}" stroke-dasharray="{}"/></svg>{}</li>)",
+        color(i), kDashes[i % std::size(kDashes)], escape(lines[i].label));
   }
+  if (width) out += fmt::format("<li>faint: each step; bold: mean of {} steps</li>", width);
   return out + "</ul>";
 }
 

@@ -21,8 +21,8 @@ struct Chart {
   std::vector<ChartLine> lines;
 };
 
-// A <figure>: title, legend, the curves over the step with axes and ticks, values under the pointer. A curve of more
-// than 60 points is also drawn as a running mean, whose width the legend states.
+// A <figure>: title, legend, the curves over the step with axes and ticks, values under the pointer. A noisy curve of
+// more than 60 points is drawn faintly, and over it its running mean, whose width the legend states.
 std::string draw_chart(const Chart& chart);
 
 // A row's small curve without axes, 120 x 22.

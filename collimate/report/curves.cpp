@@ -9,81 +9,82 @@ namespace {
 
 // `metric` ending in '/' stands for the whole family, labelled by what follows.
 struct Wanted {
-  const char* metric;
-  const char* label;
+  const char* metric = nullptr;
+  const char* label = "";
 };
 
 struct ChartKind {
   const char* title;
   const char* unit;
   Scale scale;
-  std::vector<Wanted> lines;
+  Wanted lines[4];    // the rest null
+  double factor = 1;  // from the metric's unit to the axis'
 };
 
 constexpr size_t kMostLines = 6;
+constexpr double kMebibytes = 1.0 / (1 << 20);
 
-const std::vector<ChartKind>& chart_kinds() {
-  static const std::vector<ChartKind> kKinds = {
-      {"Held-out accuracy", "accuracy", Scale::kPercent, {{"val/accuracy", "accuracy"}, {"val/test_score/", ""}}},
-      {"Held-out loss", "nats per token", Scale::kLinear, {{"val/loss", "loss"}}},
-      {"Reward", "mean reward", Scale::kLinear, {{"critic/rewards/mean", "reward"}, {"critic/score/mean", "score"}}},
-      {"Preference accuracy",
-       "pairs in order",
-       Scale::kPercent,
-       {{"rewards/accuracies", "training pairs"},
-        {"accuracy", "training pairs"},
-        {"train/accuracy", "training pairs"},
-        {"val/pair_accuracy", "held-out pairs"}}},
-      {"Loss",
-       "loss",
-       Scale::kLinear,
-       {{"train/loss", "loss"},
-        {"actor/loss", "policy, whole"},
-        {"actor/pg_loss", "policy"},
-        {"critic/vf_loss", "value"}}},
-      {"KL divergence",
-       "nats per token",
-       Scale::kLinear,
-       {{"actor/ppo_kl", "to the policy that sampled"},
-        {"actor/kl_loss", "to the reference"},
-        {"actor/reward_kl_penalty", "penalty in the reward"}}},
-      {"Completion length",
-       "tokens",
-       Scale::kLinear,
-       {{"response_length/mean", "mean"}, {"response_length/min", "shortest"}, {"response_length/max", "longest"}}},
-      {"Entropy", "nats per token", Scale::kLinear, {{"actor/entropy", "policy"}}},
-      {"Gradient norm",
-       "before clipping",
-       Scale::kLinear,
-       {{"train/grad_norm", "model"}, {"actor/grad_norm", "policy"}, {"critic/grad_norm", "value"}}},
-      {"Learning rate",
-       "per update",
-       Scale::kLinear,
-       {{"train/lr", "model"}, {"actor/lr", "policy"}, {"critic/lr", "value"}}},
-      {"Log-probs: decode against training",
-       "difference, nats",
-       Scale::kLog,
-       {{"mismatch/logprob_abs_max", "largest"}, {"mismatch/logprob_abs_mean", "mean"}}},
-      {"Clipped tokens",
-       "share of tokens",
-       Scale::kPercent,
-       {{"actor/pg_clipfrac", "policy"}, {"critic/vf_clipfrac", "value"}}},
-      {"Throughput", "tokens per second", Scale::kLinear, {{"perf/throughput", "whole step"}}},
-      {"Peak memory", "bytes", Scale::kLinear, {{"memory/peak_bytes/", ""}}},
-  };
-  return kKinds;
+constexpr ChartKind kChartKinds[] = {
+    {"Held-out accuracy", "accuracy", Scale::kPercent, {{"val/accuracy", "accuracy"}, {"val/test_score/", ""}}},
+    {"Held-out loss", "nats per token", Scale::kLinear, {{"val/loss", "loss"}}},
+    {"Reward", "mean reward", Scale::kLinear, {{"critic/rewards/mean", "reward"}, {"critic/score/mean", "score"}}},
+    {"Preference accuracy",
+     "pairs in order",
+     Scale::kPercent,
+     {{"train/accuracy", "training pairs"}, {"val/pair_accuracy", "held-out pairs"}}},
+    {"Loss",
+     "loss",
+     Scale::kLinear,
+     {{"train/loss", "loss"},
+      {"actor/loss", "policy, whole"},
+      {"actor/pg_loss", "policy"},
+      {"critic/vf_loss", "value"}}},
+    {"KL divergence",
+     "nats per token",
+     Scale::kLinear,
+     {{"actor/ppo_kl", "to the policy that sampled"},
+      {"actor/kl_loss", "to the reference"},
+      {"actor/reward_kl_penalty", "penalty in the reward"}}},
+    {"Completion length",
+     "tokens",
+     Scale::kLinear,
+     {{"response_length/mean", "mean"}, {"response_length/min", "shortest"}, {"response_length/max", "longest"}}},
+    {"Entropy", "nats per token", Scale::kLinear, {{"actor/entropy", "policy"}}},
+    {"Gradient norm",
+     "before clipping",
+     Scale::kLinear,
+     {{"train/grad_norm", "model"}, {"actor/grad_norm", "policy"}, {"critic/grad_norm", "value"}}},
+    {"Learning rate",
+     "learning rate",
+     Scale::kLinear,
+     {{"train/lr", "model"}, {"actor/lr", "policy"}, {"critic/lr", "value"}}},
+    {"Log-probs: decode against training",
+     "difference, nats",
+     Scale::kLog,
+     {{"mismatch/logprob_abs_max", "largest"}, {"mismatch/logprob_abs_mean", "mean"}}},
+    {"Clipped tokens",
+     "share of tokens",
+     Scale::kPercent,
+     {{"actor/pg_clipfrac", "policy"}, {"critic/vf_clipfrac", "value"}}},
+    {"Throughput", "tokens per second", Scale::kLinear, {{"perf/throughput", "whole step"}}},
+    {"Peak memory", "MiB", Scale::kLinear, {{"memory/peak_bytes/", ""}}, kMebibytes},
+};
+
+Series scaled(Series series, double factor) {
+  for (double& value : series.y) value *= factor;
+  return series;
 }
 
-void add_line(const RunData& run, const Wanted& wanted, Chart& chart) {
+void add_line(const RunData& run, const Wanted& wanted, double factor, Chart& chart) {
   const std::string_view name = wanted.metric;
   if (!name.ends_with('/')) {
     const Series& series = run.series(name);
-    if (!series.empty()) chart.lines.push_back({wanted.label, series});
+    if (!series.empty()) chart.lines.push_back({wanted.label, scaled(series, factor)});
     return;
   }
   for (auto entry = run.metrics.lower_bound(name); entry != run.metrics.end(); ++entry) {
     if (!entry->first.starts_with(name) || chart.lines.size() >= kMostLines) return;
-    chart.lines.push_back({entry->first.substr(name.size()), entry->second});
+    chart.lines.push_back({entry->first.substr(name.size()), scaled(entry->second, factor)});
   }
 }
 
@@ -91,9 +92,11 @@ void add_line(const RunData& run, const Wanted& wanted, Chart& chart) {
 
 std::vector<Chart> charts_of(const RunData& run) {
   std::vector<Chart> charts;
-  for (const ChartKind& kind : chart_kinds()) {
+  for (const ChartKind& kind : kChartKinds) {
     Chart chart{kind.title, kind.unit, kind.scale, {}};
-    for (const Wanted& wanted : kind.lines) add_line(run, wanted, chart);
+    for (const Wanted& wanted : kind.lines) {
+      if (wanted.metric) add_line(run, wanted, kind.factor, chart);
+    }
     // A logarithmic picture of zeros says nothing; the tile and the table say it.
     const auto positive = [](const ChartLine& line) {
       return std::any_of(line.series.y.begin(), line.series.y.end(), [](double y) { return y > 0; });

@@ -13,11 +13,11 @@ std::string_view style_sheet() {
 * { box-sizing: border-box; }
 body { margin:0; background:var(--paper); color:var(--ink); font:15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
 main { max-width:1180px; margin:0 auto; padding:28px 20px 60px; }
-h1 { font-size:26px; margin:0 0 2px; } h2 { font-size:19px; margin:38px 0 10px; } h3 { font-size:15px; margin:0; }
+h1 { font-size:26px; margin:0 0 2px; } h2 { font-size:19px; margin:38px 0 10px; } figure + figure { margin-top:16px; } .charts figure + figure { margin-top:0; } h3 { font-size:15px; margin:0; }
 p { margin:4px 0 10px; } .soft { color:var(--soft); }
-.tiles { display:grid; grid-template-columns:repeat(auto-fit, minmax(170px, 1fr)); gap:12px; margin-top:18px; }
+.tiles { display:grid; grid-template-columns:repeat(auto-fit, minmax(158px, 1fr)); gap:12px; margin-top:18px; }
 .tile { background:var(--panel); border:1px solid var(--line); border-radius:10px; padding:12px 14px; }
-.tile b { display:block; font-size:21px; font-weight:650; line-height:1.3; } .tile span { color:var(--soft); font-size:13px; }
+.tile b { display:block; font-size:18px; font-weight:650; line-height:1.35; white-space:nowrap; } .tile span { color:var(--soft); font-size:13px; }
 .charts { display:grid; grid-template-columns:repeat(auto-fit, minmax(min(100%, 500px), 1fr)); gap:16px; }
 figure { margin:0; background:var(--panel); border:1px solid var(--line); border-radius:10px; padding:12px 14px 8px;
   position:relative; min-width:0; }
@@ -35,7 +35,7 @@ th { text-align:left; color:var(--soft); font-weight:600; } td, th { padding:4px
 td.n, th.n { text-align:right; } .scroll { overflow-x:auto; } td svg { width:120px; height:22px; }
 .swatch { display:inline-block; width:11px; height:11px; border-radius:3px; margin-right:8px; }
 .sample { border:1px solid var(--line); border-radius:10px; margin:0 0 12px; overflow:hidden; }
-.sample header { background:var(--panel); padding:8px 14px; border-bottom:1px solid var(--line); }
+.sample header { background:var(--panel); border-bottom:1px solid var(--line); }
 .pair { display:grid; grid-template-columns:repeat(auto-fit, minmax(min(100%, 380px), 1fr)); }
 .pair > div { padding:8px 14px 12px; min-width:0; } .pair > div + div { border-left:1px solid var(--line); }
 .text { font:13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; white-space:pre-wrap; overflow-wrap:anywhere; margin:2px 0 0;

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view kFamily = "timing_s/";
 constexpr size_t kMostBars = 60;
-constexpr double kWidth = 1120, kHeight = 280, kLeft = 62, kRight = 1106, kTop = 10, kBottom = 236;
+constexpr double kWidth = 1120, kHeight = 280, kLeft = 66, kRight = 1106, kTop = 10, kBottom = 236;
+constexpr double kRow = 26, kNames = 190;  // of the timeline: height of a lane, width of the names
 
 size_t bar_of(const PhaseTable& table, double step) {
   const double index = (step - table.bar_starts.front()) / table.steps_per_bar;
@@ -95,6 +96,41 @@ std::vector<std::string> lanes_of(const std::vector<TraceEvent>& events) {
   return lanes;
 }
 
+std::vector<std::string> names_of(const std::vector<TraceEvent>& events) {
+  std::vector<std::string> names;
+  for (const TraceEvent& event : events) {
+    if (std::find(names.begin(), names.end(), event.name) == names.end()) names.push_back(event.name);
+  }
+  return names;
+}
+
+std::string timeline_axes(const std::vector<std::string>& lanes, double end, double bottom) {
+  std::string out;
+  for (const double tick : ticks(0, end, 8)) {
+    const double x = kNames + tick / end * (kRight - kNames);
+    out += fmt::format(R"(<line class="grid" x1="{:.1f}" x2="{:.1f}" y1="4" y2="{}"/>)", x, x, bottom);
+    out += fmt::format(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", x, bottom + 16, short_number(tick));
+  }
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    out += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kNames - 8,
+                       8 + kRow * (static_cast<double>(i) + 0.5) + 4, escape(lanes[i]));
+  }
+  return out;
+}
+
+std::string timeline_block(const TraceEvent& event, const std::vector<std::string>& lanes,
+                           const std::vector<std::string>& names, double end) {
+  const auto index = [](const std::vector<std::string>& list, const std::string& value) {
+    return static_cast<size_t>(std::find(list.begin(), list.end(), value) - list.begin());
+  };
+  const double scale = (kRight - kNames) / end;
+  return fmt::format(
+      R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{}" rx="2" style="fill:{}"><title>{}: {}</title></rect>)",
+      kNames + event.begin_seconds * scale, 8 + kRow * static_cast<double>(index(lanes, event.lane)) + 3,
+      std::max(1.0, (event.end_seconds - event.begin_seconds) * scale), kRow - 6, color(index(names, event.name)),
+      escape(event.name), duration(event.end_seconds - event.begin_seconds));
+}
+
 }  // namespace
 
 PhaseTable phase_table(const RunData& run) {
@@ -143,36 +179,14 @@ std::string draw_phases(const PhaseTable& table) {
 }
 
 std::string draw_timeline(const RunData& run) {
-  if (run.trace.empty()) return "";
-  constexpr double kRow = 26, kNames = 170;
   double end = 0;
   for (const TraceEvent& event : run.trace) end = std::max(end, event.end_seconds);
   if (end <= 0) return "";
   const std::vector<std::string> lanes = lanes_of(run.trace);
-  std::vector<std::string> names;
+  const std::vector<std::string> names = names_of(run.trace);
   const double bottom = 8 + kRow * static_cast<double>(lanes.size());
-  std::string body;
-  for (const double tick : ticks(0, end, 8)) {
-    const double x = kNames + tick / end * (kRight - kNames);
-    body += fmt::format(R"(<line class="grid" x1="{:.1f}" x2="{:.1f}" y1="4" y2="{}"/>)", x, x, bottom);
-    body +=
-        fmt::format(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", x, bottom + 16, short_number(tick));
-  }
-  for (size_t i = 0; i < lanes.size(); ++i) {
-    body += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kNames - 8,
-                        8 + kRow * (static_cast<double>(i) + 0.5) + 4, escape(lanes[i]));
-  }
-  for (const TraceEvent& event : run.trace) {
-    auto known = std::find(names.begin(), names.end(), event.name);
-    if (known == names.end()) known = names.insert(names.end(), event.name);
-    const double lane = static_cast<double>(std::find(lanes.begin(), lanes.end(), event.lane) - lanes.begin());
-    const double x = kNames + event.begin_seconds / end * (kRight - kNames);
-    const double width = std::max(1.0, (event.end_seconds - event.begin_seconds) / end * (kRight - kNames));
-    body += fmt::format(
-        R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{}" rx="2" style="fill:{}"><title>{}: {}</title></rect>)",
-        x, 8 + kRow * lane + 3, width, kRow - 6, color(static_cast<size_t>(known - names.begin())), escape(event.name),
-        duration(event.end_seconds - event.begin_seconds));
-  }
+  std::string body = timeline_axes(lanes, end, bottom);
+  for (const TraceEvent& event : run.trace) body += timeline_block(event, lanes, names, end);
   std::string legend = R"(<ul class="legend">)";
   for (size_t i = 0; i < names.size(); ++i) {
     legend +=

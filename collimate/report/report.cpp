@@ -27,7 +27,7 @@ std::string draw_absent(const RunData& run) {
 std::string time_section(const RunData& run) {
   const std::string phases = draw_phases(phase_table(run)), timeline = draw_timeline(run);
   if (phases.empty() && timeline.empty()) return "";
-  return "<h2>Where the time went</h2>" + phases + (timeline.empty() ? "" : "<p></p>") + timeline;
+  return "<h2>Where the time went</h2>" + phases + timeline;
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST_F(ReportTest, ShowsCurvesTilesAndPhases) {
   write_metrics();
   const std::string page = render_report(run_);
   EXPECT_THAT(page, HasSubstr("<h3>Held-out accuracy</h3>"));
-  EXPECT_THAT(page, HasSubstr("<b>40 % → 80 %</b>"));
+  EXPECT_THAT(page, HasSubstr("<b>40 → 80 %</b>"));
   EXPECT_THAT(page, HasSubstr("<b>0.287 → 0.475</b>"));  // means of 5: 0.25 + 0.0125 * 3, 0.25 + 0.0125 * 18
   EXPECT_THAT(page, HasSubstr("<td class=\"n\">62.5 %</td>"));
   EXPECT_THAT(page, Not(HasSubstr("<h3>KL divergence</h3>")));

@@ -29,7 +29,10 @@ std::string tile(const std::string& value, const std::string& label) {
 
 std::string change_tile(const Series& series, const std::string& label, bool percent) {
   if (series.empty()) return "";
-  return tile(short_number(series.y.front(), percent) + " → " + short_number(series.y.back(), percent), label);
+  const double factor = percent ? 100 : 1;
+  return tile(fmt::format("{} → {}{}", short_number(series.y.front() * factor), short_number(series.y.back() * factor),
+                          percent ? " %" : ""),
+              label);
 }
 
 std::string reward_tile(const Series& series) {
@@ -50,26 +53,28 @@ double largest(const RunData& run, std::string_view family) {
   return most;
 }
 
-std::string reward_chip(double reward) {
-  if (std::isnan(reward)) return "";
-  const char* kind = reward > 0 ? "up" : reward < 0 ? "down" : "flat";
-  return fmt::format(R"(<span class="chip {}">reward {}</span>)", kind, short_number(reward));
+// `kind` is the chip's colour: up, down or flat.
+std::string completion(const Sample& sample, int64_t step, const char* when, const char* kind) {
+  const std::string chip = std::isnan(sample.reward) ? ""
+                                                     : fmt::format(R"(<span class="chip {}">reward {}</span>)", kind,
+                                                                   short_number(sample.reward));
+  return fmt::format(R"(<div><span class="label">{}, step {}</span>{}<div class="text">{}</div></div>)", when, step,
+                     chip, escape(sample.completion));
 }
 
-std::string completion(const Sample& sample, int64_t step, const char* when) {
-  return fmt::format(R"(<div><span class="label">{}, step {}</span>{}<div class="text">{}</div></div>)", when, step,
-                     reward_chip(sample.reward), escape(sample.completion));
+std::string before_and_after(const Sample& before, const Sample& after, const RunData& run) {
+  const char* kind = after.reward > before.reward ? "up" : after.reward < before.reward ? "down" : "flat";
+  return completion(before, run.first_samples.step, "before", "flat") +
+         completion(after, run.last_samples.step, "after", kind);
 }
 
 std::string card(const Sample& sample, const std::string& completions) {
-  const std::string expected =
-      sample.expected.empty()
-          ? ""
-          : fmt::format(R"(<div class="label">expected</div><div class="text">{}</div>)", escape(sample.expected));
+  const auto part = [](const char* label, const std::string& text) {
+    return fmt::format(R"(<div><div class="label">{}</div><div class="text">{}</div></div>)", label, escape(text));
+  };
   return fmt::format(
-      R"(<article class="sample"><header><div class="label">prompt</div><div class="text">{}</div>{}</header>)"
-      R"(<div class="pair">{}</div></article>)",
-      escape(sample.prompt), expected, completions);
+      R"(<article class="sample"><header class="pair">{}{}</header><div class="pair">{}</div></article>)",
+      part("prompt", sample.prompt), sample.expected.empty() ? "" : part("expected", sample.expected), completions);
 }
 
 // First sample of each prompt, in file order: nothing is picked by its reward.
@@ -90,8 +95,7 @@ std::string paired(const RunData& run) {
     const auto same =
         std::find_if(before.begin(), before.end(), [&](const Sample* s) { return s->prompt == after->prompt; });
     if (same == before.end() || count++ >= kMostSamples) continue;
-    out += card(*after, completion(**same, run.first_samples.step, "before") +
-                            completion(*after, run.last_samples.step, "after"));
+    out += card(*after, before_and_after(**same, *after, run));
   }
   return out;
 }
@@ -100,7 +104,7 @@ std::string listed(const SampleFile& file, const char* when) {
   std::string out;
   size_t count = 0;
   for (const Sample* sample : first_of_each_prompt(file)) {
-    if (count++ < kMostSamples / 2) out += card(*sample, completion(*sample, file.step, when));
+    if (count++ < kMostSamples / 2) out += card(*sample, completion(*sample, file.step, when, "flat"));
   }
   return out;
 }
