@@ -1,0 +1,206 @@
+#include "collimate/tensor/ops/linear.h"
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "collimate/tensor/ops/op_test_support.h"
+
+namespace collimate::tensor {
+namespace {
+
+struct Layer {
+  int64_t n;
+  int64_t k;
+  PanelType type = PanelType::kFp32;
+  int chunks = 1;
+};
+
+Floats forward(const Exec& exec, const Layer& layer, const Floats& x, int64_t rows, const Floats& w,
+               const LinearOptions& options = {}) {
+  LinearPanels panels;
+  pack_linear(exec, w.data(), layer.n, layer.k, layer.type, layer.chunks, panels);
+  Floats y = constant(rows * layer.n, 0.5F);
+  linear(exec, x.data(), layer.k, rows, panels, y.data(), layer.n, options);
+  return y;
+}
+
+float bf16(float x) {
+  uint32_t u = 0;
+  std::memcpy(&u, &x, 4);
+  u = (u + 0x7fffU + ((u >> 16) & 1U)) & 0xffff0000U;
+  std::memcpy(&x, &u, 4);
+  return x;
+}
+
+// The order that the header promises, written as scalar code.
+float chain_fp32(const float* x, const float* w, int64_t begin, int64_t end) {
+  float sum = 0;
+  for (int64_t i = begin; i < end; ++i) sum = std::fmaf(x[i], w[i], sum);
+  return sum;
+}
+
+float chain_bf16(const float* x, const float* w, int64_t begin, int64_t end) {
+  float sum = 0;
+  for (int64_t at = begin; at < end; at += 32) {
+    float even = 0;
+    float odd = 0;
+    for (int64_t i = at; i < std::min(end, at + 32); ++i) {
+      float& part = (i - at) % 2 == 0 ? even : odd;
+      part = std::fmaf(bf16(x[i]), bf16(w[i]), part);
+    }
+    sum = sum + (even + odd);
+  }
+  return sum;
+}
+
+float promised(const Layer& layer, const float* x, const float* w) {
+  std::vector<float> part;
+  for (int c = 0; c < layer.chunks; ++c) {
+    const int64_t begin = layer.k * c / layer.chunks;
+    const int64_t end = layer.k * (c + 1) / layer.chunks;
+    part.push_back(layer.type == PanelType::kFp32 ? chain_fp32(x, w, begin, end) : chain_bf16(x, w, begin, end));
+  }
+  for (size_t step = 1; step < part.size(); step *= 2) {
+    for (size_t c = 0; c + step < part.size(); c += 2 * step) part[c] += part[c + step];
+  }
+  return part[0];
+}
+
+class LinearOrder : public testing::TestWithParam<Layer> {};
+
+TEST_P(LinearOrder, IsTheOnePromisedForAnyRowsThreadsAndInstructionSet) {
+  const Layer layer = GetParam();
+  const Floats w = noise(layer.n * layer.k, 1);
+  for (const int64_t rows : {1, 2, 3, 5, 7, 8, 14, 15, 16, 17, 31, 33, 47, 100}) {
+    const Floats x = noise(rows * layer.k, 2);
+    const Floats y = same_everywhere([&](const Exec& exec) { return forward(exec, layer, x, rows, w); });
+    for (int64_t r = 0; r<rows; r += rows> 20 ? 7 : 1) {
+      for (int64_t c = 0; c < layer.n; ++c) {
+        const float want = promised(layer, x.data() + r * layer.k, w.data() + c * layer.k);
+        ASSERT_EQ(y[static_cast<size_t>(r * layer.n + c)], want) << rows << " rows, row " << r << " output " << c;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, LinearOrder,
+                         testing::Values(Layer{40, 70}, Layer{1, 5}, Layer{96, 801},
+                                         Layer{33, 100, PanelType::kFp32, 4}, Layer{65, 1003, PanelType::kFp32, 8},
+                                         Layer{40, 64, PanelType::kBf16}, Layer{33, 70, PanelType::kBf16},
+                                         Layer{64, 801, PanelType::kBf16}, Layer{40, 150, PanelType::kBf16, 2},
+                                         Layer{300, 36, PanelType::kFp32}));
+
+// Output = rounding residue: nothing but the order decides its bits.
+TEST(Linear, CancellingRowsHaveTheirBitsInAnyCompany) {
+  for (const PanelType type : {PanelType::kFp32, PanelType::kBf16}) {
+    const Layer layer{48, 1024, type};
+    Floats w = noise(layer.n * layer.k, 3);
+    Floats one = noise(layer.k, 4);
+    for (int64_t i = 0; i < layer.k / 2; ++i) {
+      one[static_cast<size_t>(layer.k / 2 + i)] = one[static_cast<size_t>(i)];
+      for (int64_t c = 0; c < layer.n; ++c) {
+        w[static_cast<size_t>(c * layer.k + layer.k / 2 + i)] = -w[static_cast<size_t>(c * layer.k + i)];
+      }
+    }
+    const Floats alone = forward(Exec{}, layer, one, 1, w);
+    for (const int64_t rows : {2, 9, 16, 17, 40, 200}) {
+      for (const int64_t place : {int64_t{0}, rows / 2, rows - 1}) {
+        Floats x = nans(rows * layer.k);
+        std::copy(one.begin(), one.end(), x.begin() + place * layer.k);
+        const Floats y = forward(Exec{}, layer, x, rows, w);
+        EXPECT_TRUE(same_bits(y.data() + place * layer.n, alone.data(), layer.n)) << rows << " rows, at " << place;
+      }
+    }
+  }
+}
+
+TEST(Linear, Bf16FlushesDenormalsLikeAmx) {
+  const Layer layer{16, 32, PanelType::kBf16};
+  const Floats w = constant(layer.n * layer.k, 1e-25F);
+  const Floats y = same_everywhere([&](const Exec& exec) { return forward(exec, layer, noise(32, 1, 1e-18F), 1, w); });
+  for (const float v : y) EXPECT_EQ(v, 0.0F);
+  EXPECT_NE(chain_bf16(noise(32, 1, 1e-18F).data(), w.data(), 0, 32), 0.0F) << "the case would show nothing";
+}
+
+TEST(Linear, Bf16KeepsNaN) {
+  const Layer layer{16, 32, PanelType::kBf16};
+  Floats x = noise(32, 1);
+  uint32_t payload = 0x7fffffffU;
+  std::memcpy(&x[3], &payload, 4);
+  for (const float v : forward(Exec{}, layer, x, 1, noise(16 * 32, 2))) EXPECT_TRUE(std::isnan(v));
+}
+
+TEST(Linear, BiasStridesAndAccumulate) {
+  const int64_t n = 21, k = 19, rows = 4;
+  const Floats w = noise(n * k, 1), x = noise(rows * 30, 2), bias = noise(n, 3);
+  LinearPanels panels;
+  pack_linear(Exec{}, w.data(), n, k, PanelType::kFp32, 1, panels);
+  Floats y = constant(rows * 25, 7.0F);
+  linear(Exec{}, x.data(), 30, rows, panels, y.data(), 25, {bias.data(), true});
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < 25; ++c) {
+      double want = 7.0;
+      if (c < n) {
+        want += bias[static_cast<size_t>(c)];
+        for (int64_t i = 0; i < k; ++i) want += static_cast<double>(x[r * 30 + i]) * w[c * k + i];
+      }
+      EXPECT_NEAR(y[static_cast<size_t>(r * 25 + c)], want, 1e-5) << r << " " << c;
+    }
+  }
+}
+
+TEST(Linear, MatricesSideBySideEqualEachAlone) {
+  const int64_t k = 50;
+  const Floats a = noise(20 * k, 1), b = noise(45 * k, 2), x = noise(3 * k, 3);
+  LinearPanels both;
+  both.reset(65, k, PanelType::kBf16, 1);
+  pack_linear_rows(Exec{}, b.data(), 20, 45, both);
+  pack_linear_rows(Exec{}, a.data(), 0, 20, both);
+  Floats y = constant(3 * 65, 0.0F);
+  linear(Exec{}, x.data(), k, 3, both, y.data(), 65);
+  const Floats ya = forward(Exec{}, {20, k, PanelType::kBf16}, x, 3, a);
+  const Floats yb = forward(Exec{}, {45, k, PanelType::kBf16}, x, 3, b);
+  for (int64_t r = 0; r < 3; ++r) {
+    EXPECT_TRUE(same_bits(y.data() + r * 65, ya.data() + r * 20, 20));
+    EXPECT_TRUE(same_bits(y.data() + r * 65 + 20, yb.data() + r * 45, 45));
+  }
+}
+
+TEST(Linear, GradientsAgreeWithDoubleAndDoNotDependOnThreads) {
+  for (const int64_t rows : {1, 3, 40, 130}) {
+    const int64_t n = 37, k = 530;
+    const Floats w = noise(n * k, 1), x = noise(rows * k, 2), dy = noise(rows * n, 3);
+    const Floats dx = same_everywhere([&](const Exec& exec) {
+      Floats out = constant(rows * k, 0.25F);
+      linear_grad_input(exec, dy.data(), n, rows, w.data(), n, k, out.data(), k, true);
+      return out;
+    });
+    const Floats dw = same_everywhere([&](const Exec& exec) {
+      Floats out = constant(n * k + n, 0.25F);
+      linear_grad_weight(exec, dy.data(), n, x.data(), k, rows, n, k, out.data(), out.data() + n * k);
+      return out;
+    });
+    std::vector<double> want_dx(dx.size(), 0.25), want_dw(dw.size(), 0.25);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < n; ++c) {
+        const double d = dy[static_cast<size_t>(r * n + c)];
+        want_dw[static_cast<size_t>(n * k + c)] += d;
+        for (int64_t i = 0; i < k; ++i) {
+          want_dx[static_cast<size_t>(r * k + i)] += d * w[static_cast<size_t>(c * k + i)];
+          want_dw[static_cast<size_t>(c * k + i)] += d * x[static_cast<size_t>(r * k + i)];
+        }
+      }
+    }
+    EXPECT_TRUE(close(dx, want_dx, 1e-5)) << rows;
+    EXPECT_TRUE(close(dw, want_dw, 1e-5)) << rows;
+  }
+}
+
+TEST(Linear, RejectsAnotherNumberOfChunks) {
+  LinearPanels panels;
+  EXPECT_ANY_THROW(panels.reset(4, 4, PanelType::kFp32, 3));
+}
+
+}  // namespace
+}  // namespace collimate::tensor
