@@ -69,6 +69,17 @@ case $verb in
     build release collimate-goldens
     exec build/release/bin/collimate-goldens "$@"
     ;;
+  sanitize) # asan: all unit tests; tsan: the folders with threads of their own
+    preset=${1:?asan or tsan}
+    tools/setup.sh
+    if [ "$preset" = tsan ]; then only=(host comm cluster flow); else only=(); fi
+    if [ ${#only[@]} = 0 ]; then build "$preset" unit_tests; else build "$preset" "${only[@]/%/_test}"; fi
+    exec .venv/bin/python tools/run_tests.py "build/$preset" --kind unit --timeout 1800 ${only[@]+--only "${only[@]}"}
+    ;;
+  cuda)
+    tools/setup.sh
+    build cuda collimate_cuda
+    ;;
   clean) rm -rf build ;;
   *)
     echo "[make.sh] expected one of quickstart test check bench goldens build clean help, got $verb" >&2
