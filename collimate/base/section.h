@@ -84,22 +84,26 @@ std::string section_title(const std::string& path);
 template <class S>
 class Nested : public S, public ConfigItem {
  public:
-  Nested(Section* parent, std::string name, std::string help) : ConfigItem(std::move(name), std::move(help)) {
-    parent->add_item(this);
+  // Unlikely names: a parameter called like an option of S would hide it.
+  Nested(Section* item_parent, std::string item_key, std::string item_text)
+      : ConfigItem(std::move(item_key), std::move(item_text)) {
+    item_parent->add_item(this);
   }
   Nested(const Nested&) = default;
   Nested& operator=(const Nested&) = default;
-  Nested& operator=(const S& other) {
-    S::operator=(other);
+  Nested& operator=(const S& item_other) {
+    S::operator=(item_other);
     return *this;
   }
 
-  void item_read(const ConfigNode& node, const std::string& path) override { this->read_section(node, path); }
-  void item_check(const std::string& path) const override { this->check_section(path); }
-  ConfigNode item_value(bool hashed_only) const override { return this->section_value(hashed_only); }
-  void item_describe(const std::string& path, std::vector<OptionInfo>& out) const override {
-    out.push_back({path, "section", "", "", item_help(), ""});
-    this->describe_section(path, out);
+  void item_read(const ConfigNode& item_node, const std::string& item_path) override {
+    this->read_section(item_node, item_path);
+  }
+  void item_check(const std::string& item_path) const override { this->check_section(item_path); }
+  ConfigNode item_value(bool item_hashed_only) const override { return this->section_value(item_hashed_only); }
+  void item_describe(const std::string& item_path, std::vector<OptionInfo>& item_out) const override {
+    item_out.push_back({item_path, "section", "", "", item_help(), ""});
+    this->describe_section(item_path, item_out);
   }
 };
 

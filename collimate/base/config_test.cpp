@@ -1,0 +1,271 @@
+#include "collimate/base/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "collimate/base/error.h"
+
+namespace collimate::base {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct TrainOptions : Section {
+  Option<double> learning_rate{this, "learning_rate", 1e-6, "", "step size of AdamW", above(0.0)};
+  Option<int64_t> steps{this, "steps", 10, "updates", "optimizer steps", at_least(0)};
+  Option<std::string> dtype{this, "dtype", "fp32", "", "type of the operands", one_of({"fp32", "bf16"})};
+};
+
+struct RunOptions : Section {
+  Option<std::string> recipe{this, "recipe", "", "", "what to run"};
+  Option<nlohmann::json> reward{this, "reward", nlohmann::json::array(), "", "the reward's parts"};
+  Option<std::vector<std::string>> files{this, "files", {}, "", "data | paths"};
+  Nested<TrainOptions> train{this, "train", "how weights change"};
+  Option<std::optional<int64_t>> limit{this, "limit", std::nullopt, "rows", "rows read"};
+  Option<bool> fast{this, "fast", true, "", "cut corners", outside_hash{}};
+};
+
+RunOptions read(const std::string& yaml, const std::vector<std::string>& sets = {}) {
+  RunOptions options;
+  apply(parse_config(yaml, "config.yaml", sets), options);
+  return options;
+}
+
+std::string error_of(const std::string& yaml, const std::vector<std::string>& sets = {}) {
+  try {
+    read(yaml, sets);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+class ConfigFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = std::filesystem::path(::testing::TempDir()) /
+                 ("config_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+    std::filesystem::create_directories(directory_ / "parts");
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  void write(const std::string& name, const std::string& text) { std::ofstream(directory_ / name) << text; }
+  RunOptions load(const std::string& name) {
+    RunOptions options;
+    apply(load_config(directory_ / name), options);
+    return options;
+  }
+  std::string error_loading(const std::string& name) {
+    try {
+      load(name);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  std::filesystem::path directory_;
+};
+
+TEST(Config, ReadsEveryType) {
+  const RunOptions options = read(R"(
+recipe: grpo
+reward: [{rule: gsm8k, weight: 2}, {command: "a b"}]
+files: one.jsonl
+train: {learning_rate: 1e-3, steps: 5, dtype: bf16}
+limit: 7
+fast: false
+)");
+  EXPECT_EQ(options.recipe, "grpo");
+  EXPECT_EQ(options.reward.get(), nlohmann::json::parse(R"([{"rule":"gsm8k","weight":2},{"command":"a b"}])"));
+  EXPECT_THAT(options.files.get(), ElementsAre("one.jsonl"));
+  EXPECT_EQ(options.train.learning_rate, 1e-3);
+  EXPECT_EQ(options.train.steps, 5);
+  EXPECT_EQ(options.limit.get(), 7);
+  EXPECT_FALSE(options.fast);
+  EXPECT_EQ(read("train: {learning_rate: 1}").train.learning_rate, 1.0) << "an integer is a number";
+  EXPECT_EQ(read("").train.steps, 10);
+  EXPECT_EQ(read("train:\n").train.steps, 10) << "a section without keys";
+  EXPECT_EQ(read("recipe: 1.0").recipe, "1.0") << "a string keeps its text";
+}
+
+TEST(Config, UnknownKeyNamesLineAndNearest) {
+  EXPECT_EQ(error_of("recipe: sft\ntrain:\n  lerning_rate: 1"),
+            "[config.yaml:3] expected a key of section train, got \"lerning_rate\"; try \"learning_rate\"");
+  EXPECT_EQ(error_of("\nrecpie: sft"),
+            "[config.yaml:2] expected a key of the configuration, got \"recpie\"; try \"recipe\"");
+  EXPECT_EQ(error_of("learning_rate: 1"),
+            "[config.yaml:1] expected a key of the configuration, got \"learning_rate\"; try \"train.learning_rate\"");
+  EXPECT_EQ(error_of("train: {colour: red}"),
+            "[config.yaml:1] expected a key of section train, got \"colour\"; try one of learning_rate, steps, dtype");
+}
+
+TEST(Config, WrongTypeNamesLineKeyAndBothTypes) {
+  EXPECT_EQ(error_of("train:\n  steps: ten"), "[config.yaml:2] expected train.steps to be an integer, got \"ten\"");
+  EXPECT_EQ(error_of("train: {steps: 1.5}"), "[config.yaml:1] expected train.steps to be an integer, got \"1.5\"");
+  EXPECT_EQ(error_of("train: {steps: '5'}"),
+            "[config.yaml:1] expected train.steps to be an integer, got the text \"5\"");
+  EXPECT_EQ(error_of("train: {steps: 99999999999999999999}"),
+            "[config.yaml:1] expected train.steps to be an integer, got \"99999999999999999999\"");
+  EXPECT_EQ(error_of("fast: maybe"), "[config.yaml:1] expected fast to be true or false, got \"maybe\"");
+  EXPECT_EQ(error_of("train: 3"), "[config.yaml:1] expected section train to be a mapping of keys, got \"3\"");
+  EXPECT_EQ(error_of("files: {a: b}"), "[config.yaml:1] expected files to be a list, each a string, got a mapping");
+  EXPECT_EQ(error_of("files:\n- a\n- [b]"), "[config.yaml:3] expected files.1 to be a string, got a list");
+  EXPECT_EQ(error_of("recipe:"), "[config.yaml:1] expected recipe to be a string, got nothing");
+  EXPECT_EQ(error_of("[1, 2]"), "[config.yaml:1] expected the configuration to be a mapping of keys, got a list");
+}
+
+TEST(Config, FailedCheckNamesTheLine) {
+  EXPECT_EQ(error_of("train:\n  learning_rate: 0"),
+            "[config.yaml:2] expected train.learning_rate to be above 0, got 0.0");
+  EXPECT_EQ(error_of("train: {dtype: fp23}"),
+            "[config.yaml:1] expected train.dtype to be one of \"fp32\", \"bf16\", got \"fp23\"; try \"fp32\"");
+}
+
+TEST(Config, BrokenYaml) {
+  EXPECT_THAT(error_of("train: {steps: 1\nfast: true"), HasSubstr("[config.yaml:2] expected valid YAML, got"));
+  EXPECT_EQ(error_of("fast: true\nfast: false"), "[config.yaml:2] expected every key once, got \"fast\" twice");
+  EXPECT_THAT(error_of("fast: true\n---\nfast: false"), HasSubstr("expected one YAML document"));
+}
+
+// Nine nested lists of nine aliases would be 9^9 values.
+TEST(Config, AliasesCannotExplode) {
+  std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 9; ++i) {
+    text += fmt::format("a{0}: &a{0} [*a{1}", i, i - 1);
+    for (int j = 1; j < 9; ++j) text += fmt::format(", *a{}", i - 1);
+    text += "]\n";
+  }
+  EXPECT_THAT(error_of(text), HasSubstr("expected at most a million values"));
+}
+
+TEST(Config, SetsOverride) {
+  const auto options = read("train: {steps: 5}\nreward: [{rule: a}]",
+                            {"train.steps=6", "train.steps=7", "files=[a, b]", "reward.0.weight=0.5", "recipe="});
+  EXPECT_EQ(options.train.steps, 7);
+  EXPECT_THAT(options.files.get(), ElementsAre("a", "b"));
+  EXPECT_EQ(options.reward.get()[0]["weight"], 0.5);
+  EXPECT_EQ(options.reward.get()[0]["rule"], "a");
+  EXPECT_EQ(options.recipe, "");
+}
+
+TEST(Config, WrongSetsAreNamed) {
+  EXPECT_EQ(error_of("", {"train.stps=6"}),
+            "[--set train.stps] expected a key of section train, got \"stps\"; try \"steps\"");
+  EXPECT_EQ(error_of("", {"train.steps=x"}), "[--set train.steps] expected train.steps to be an integer, got \"x\"");
+  EXPECT_EQ(error_of("", {"train.steps"}), "[--set] expected section.key=value, got \"train.steps\"");
+  EXPECT_EQ(error_of("", {"a..b=1"}), "[--set] expected section.key=value, got \"a..b=1\"");
+  EXPECT_EQ(error_of("reward: [a]", {"reward.1=b"}), "[--set reward.1] expected an entry 0 to 0 of the list, got 1");
+  EXPECT_THAT(error_of("", {"train={steps: 1"}), HasSubstr("[--set train] expected valid YAML"));
+}
+
+TEST(Config, Environment) {
+  setenv("COLLIMATE_CONFIG_TEST", "12", 1);
+  unsetenv("COLLIMATE_CONFIG_ABSENT");
+  EXPECT_EQ(read("train: {steps: \"${COLLIMATE_CONFIG_TEST}\"}\n# quoted: a string", {"train.steps=1"}).train.steps, 1);
+  EXPECT_EQ(read("train:\n  steps: ${COLLIMATE_CONFIG_TEST}").train.steps, 12);
+  EXPECT_EQ(read("recipe: a-${COLLIMATE_CONFIG_ABSENT:x:y}-${COLLIMATE_CONFIG_TEST}").recipe, "a-x:y-12");
+  EXPECT_EQ(read("recipe: ${COLLIMATE_CONFIG_ABSENT:}").recipe, "");
+  EXPECT_EQ(read("recipe: $${HOME} $5").recipe, "${HOME} $5");
+  EXPECT_EQ(error_of("\nrecipe: ${COLLIMATE_CONFIG_ABSENT}"),
+            "[config.yaml:2] expected the environment variable COLLIMATE_CONFIG_ABSENT, got none set; try "
+            "${COLLIMATE_CONFIG_ABSENT:default}");
+  EXPECT_THAT(error_of("recipe: ${HOME"), HasSubstr("[config.yaml:1] expected ${NAME} or ${NAME:default}"));
+}
+
+TEST_F(ConfigFiles, IncludesMergeAndLaterKeysWin) {
+  write("parts/a.yaml", "recipe: a\nfiles: [x, y]\ntrain: {steps: 1, dtype: bf16}\n");
+  write("parts/b.yaml", "include: a.yaml\ntrain: {steps: 2}\n");
+  write("c.yaml", "include: [parts/a.yaml, parts/b.yaml]\ntrain: {learning_rate: 0.5}\nfiles: [z]\n");
+  const auto options = load("c.yaml");
+  EXPECT_EQ(options.recipe, "a");
+  EXPECT_EQ(options.train.steps, 2);
+  EXPECT_EQ(options.train.dtype, "bf16");
+  EXPECT_EQ(options.train.learning_rate, 0.5);
+  EXPECT_THAT(options.files.get(), ElementsAre("z"));
+}
+
+TEST_F(ConfigFiles, ErrorsNameTheIncludedFile) {
+  write("parts/a.yaml", "train:\n  stesp: 1\n");
+  write("c.yaml", "include: parts/a.yaml\n");
+  EXPECT_EQ(error_loading("c.yaml"), fmt::format("[{}:2] expected a key of section train, got \"stesp\"; try \"steps\"",
+                                                 (directory_ / "parts/a.yaml").string()));
+  write("d.yaml", "recipe: x\ninclude: gone.yaml\n");
+  EXPECT_EQ(error_loading("d.yaml"),
+            fmt::format("[{}:2] expected a configuration file, got no file {}", (directory_ / "d.yaml").string(),
+                        (directory_ / "gone.yaml").string()));
+  write("e.yaml", "include: e.yaml\n");
+  EXPECT_THAT(error_loading("e.yaml"), HasSubstr("expected includes without a circle"));
+  EXPECT_EQ(error_loading("absent.yaml"),
+            fmt::format("[{}] expected a configuration file, got no such file", (directory_ / "absent.yaml").string()));
+}
+
+TEST(Config, ResolvedRoundTrips) {
+  const auto options = read("train: {learning_rate: 0.1}\nlimit: null", {"files=[\"a b\", 'true', '12', plain.txt]"});
+  RunOptions awkward = options;
+  awkward.recipe = "tab\t \"quote\" \\ ${HOME} line\nnext \x01 \u00e9 'x': # no comment";
+  awkward.reward =
+      nlohmann::json::parse(R"([{"rule": "a: b", "weight": 1.0, "n": 1, "deep": {"x": [null, true, "true"]}}])");
+  const std::string text = resolved_config(awkward);
+  const auto again = read(text);
+  EXPECT_EQ(again.recipe, awkward.recipe.get()) << text;
+  EXPECT_EQ(again.reward.get(), awkward.reward.get()) << text;
+  EXPECT_TRUE(again.reward.get()[0]["weight"].is_number_float());
+  EXPECT_EQ(again.files.get(), awkward.files.get());
+  EXPECT_EQ(resolved_config(again), text);
+  EXPECT_EQ(config_hash(again), config_hash(awkward));
+}
+
+TEST(Config, ResolvedKeepsDeclarationOrder) {
+  EXPECT_EQ(resolved_config(read("fast: false\ntrain: {steps: 3}\nreward: {rule: exact}")), R"(recipe: ""
+reward:
+  rule: exact
+files: []
+train:
+  learning_rate: 1e-06
+  steps: 3
+  dtype: fp32
+limit: null
+fast: false
+)");
+}
+
+TEST(Config, HashSeesValuesAndNotSpelling) {
+  const std::string hash = config_hash(read(""));
+  EXPECT_EQ(hash.size(), 16u);
+  EXPECT_EQ(hash, config_hash(read("train: {learning_rate: 0.000001}\nfast: false")));
+  EXPECT_NE(hash, config_hash(read("train: {learning_rate: 2e-6}")));
+}
+
+TEST(Config, SubtreeWithItsOwnOptions) {
+  RunOptions options = read("\n\nreward:\n  - {steps: 4}\n  - {stps: 5}\n");
+  TrainOptions entry;
+  apply(options.reward.get()[0], options.reward.where(), entry);
+  EXPECT_EQ(entry.steps, 4);
+  try {
+    apply(options.reward.get()[1], options.reward.where(), entry);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "[config.yaml:3] expected a key of the configuration, got \"stps\"; try \"steps\"");
+  }
+}
+
+TEST(Config, HelpAndReferenceFollowFromTheDeclaration) {
+  const RunOptions options;
+  const std::string help = config_help(options, "train");
+  EXPECT_THAT(help, HasSubstr("train: how weights change"));
+  EXPECT_THAT(help, HasSubstr("10 updates"));
+  EXPECT_THAT(help, HasSubstr("optimizer steps (at least 0)"));
+  EXPECT_EQ(help.find("recipe"), std::string::npos);
+  const std::string page = config_reference(options);
+  EXPECT_THAT(page, HasSubstr("## train\n"));
+  EXPECT_THAT(page, HasSubstr("| `train.learning_rate` | a number | `1e-06` |  | step size of AdamW | above 0 |\n"));
+  EXPECT_THAT(page, HasSubstr("data \\| paths"));
+}
+
+}  // namespace
+}  // namespace collimate::base

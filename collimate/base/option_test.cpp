@@ -1,0 +1,130 @@
+#include "collimate/base/option.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "collimate/base/config.h"
+#include "collimate/base/error.h"
+
+namespace collimate::base {
+namespace {
+
+using ::testing::ElementsAre;
+
+struct RolloutOptions : Section {
+  Option<int64_t> samples{this, "samples_per_prompt", 8, "samples", "completions drawn per prompt", at_least(1)};
+  Option<double> temperature{this, "temperature", 1.0, "", "divides the logits", between(0.0, 10.0)};
+  Option<std::vector<std::string>> stop{this, "stop", {}, "", "strings that end a completion", not_empty()};
+};
+
+// Members called like the machinery's own words must not collide with it.
+struct AwkwardOptions : Section {
+  Option<std::string> name{this, "name", "n", "", ""};
+  Option<int64_t> value{this, "value", 3, "", ""};
+  Option<std::string> path{this, "path", "", "", ""};
+  Option<std::string> help{this, "help", "", "", ""};
+  Option<std::string> parent{this, "parent", "", "", ""};
+  Nested<RolloutOptions> check{this, "check", ""};
+};
+
+struct RootOptions : Section {
+  Option<bool> fast{this, "fast", false, "", ""};
+  Nested<RolloutOptions> rollout{this, "rollout", "how completions are made"};
+  Nested<AwkwardOptions> awkward{this, "awkward", ""};
+  SectionMap<RolloutOptions> models{this, "models", ""};
+  SectionList<AwkwardOptions> parts{this, "parts", ""};
+};
+
+void read(Section& section, const std::string& yaml) { apply(parse_config(yaml, "c.yaml"), section); }
+
+TEST(Option, ReadsAsItsValue) {
+  RootOptions root;
+  const int64_t samples = root.rollout.samples;
+  EXPECT_EQ(samples, 8);
+  EXPECT_EQ(root.rollout.samples * 2, 16);
+  EXPECT_TRUE(root.awkward.name == "n");
+  EXPECT_EQ(fmt::format("{}", root.rollout.temperature), "1");
+  root.rollout.samples = 3;
+  EXPECT_EQ(root.rollout.samples, 3);
+  EXPECT_EQ(root.awkward.value, 3);
+  EXPECT_EQ(root.awkward.check.samples, 8);
+}
+
+TEST(Option, CopiesAreIndependent) {
+  RootOptions root;
+  read(root, "models: {policy: {samples_per_prompt: 2}}");
+  RootOptions copy = root;
+  read(copy,
+       "rollout: {samples_per_prompt: 5}\nmodels: {policy: {samples_per_prompt: 9}}\nawkward: {check: {temperature: "
+       "2}}");
+  EXPECT_EQ(root.rollout.samples, 8);
+  EXPECT_EQ(root.models.find("policy")->samples, 2);
+  EXPECT_EQ(copy.rollout.samples, 5);
+  EXPECT_EQ(copy.models.find("policy")->samples, 9);
+  EXPECT_EQ(copy.awkward.check.temperature, 2.0);
+  root = copy;
+  EXPECT_EQ(root.rollout.samples, 5);
+  read(root, "rollout: {samples_per_prompt: 6}");
+  EXPECT_EQ(root.rollout.samples, 6);
+  EXPECT_EQ(copy.rollout.samples, 5);
+  const RolloutOptions part = root.rollout;
+  EXPECT_EQ(part.samples, 6);
+}
+
+TEST(Option, MapsAndListsOfSectionsKeepTheirOrder) {
+  RootOptions root;
+  read(root, "models: {zeta: {temperature: 2}, alpha: {}}\nparts: [{name: a}, {name: b, value: 4}]");
+  ASSERT_EQ(root.models.size(), 2u);
+  EXPECT_EQ(root.models.begin()->first, "zeta");
+  EXPECT_EQ(root.models.find("zeta")->temperature, 2.0);
+  EXPECT_EQ(root.models.find("absent"), nullptr);
+  ASSERT_EQ(root.parts.size(), 2u);
+  EXPECT_EQ(root.parts[1].name, "b");
+  EXPECT_EQ(root.parts[1].value, 4);
+  read(root, "parts: {name: alone}");
+  ASSERT_EQ(root.parts.size(), 1u);
+  EXPECT_EQ(root.parts[0].name, "alone");
+}
+
+TEST(Option, RemembersWhereItWasSet) {
+  RootOptions root;
+  read(root, "fast: true\n\nrollout:\n  temperature: 0.5\n");
+  EXPECT_EQ(root.rollout.temperature.where(), "c.yaml:4");
+  EXPECT_EQ(root.rollout.samples.where(), "");
+}
+
+TEST(Option, ChecksHoldOfEveryEntryAndOfAnOptional) {
+  struct Options : Section {
+    Option<std::vector<double>> betas{this, "betas", {0.9, 0.95}, "", "", below(1.0), at_least_entries{1}};
+    Option<std::optional<int64_t>> limit{this, "limit", std::nullopt, "", "", at_least(1)};
+    Option<double> rate{this, "rate", 0.1, "", "", above(0.0)};
+  } options;
+  read(options, "betas: 0.5\nlimit: 4");
+  EXPECT_THAT(options.betas.get(), ElementsAre(0.5));
+  EXPECT_EQ(options.limit.get(), 4);
+  read(options, "limit: null");
+  EXPECT_EQ(options.limit.get(), std::nullopt);
+  EXPECT_THROW(read(options, "betas: [0.5, 1.0]"), InputError);
+  options = Options();
+  EXPECT_THROW(read(options, "betas: []"), InputError);
+  options = Options();
+  EXPECT_THROW(read(options, "limit: 0"), InputError);
+  options = Options();
+  EXPECT_THROW(read(options, "rate: .nan"), InputError);
+}
+
+TEST(Option, AssignedValuesAreCheckedOnRequest) {
+  RootOptions root;
+  root.rollout.samples = 0;
+  try {
+    root.check_section();
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "[configuration] expected rollout.samples_per_prompt to be at least 1, got 0");
+  }
+}
+
+}  // namespace
+}  // namespace collimate::base
