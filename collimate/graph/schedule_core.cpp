@@ -1,0 +1,97 @@
+#include "collimate/graph/schedule_core.h"
+
+#include "collimate/base/error.h"
+
+namespace collimate::graph {
+
+ScheduleCore::ScheduleCore(std::shared_ptr<const ScheduleFacts> facts) : facts_(std::move(facts)) {
+  front_ = next_ = options().first_iteration;
+  workers_.resize(facts_->nodes_on.size());
+  for (const auto& [name, model] : facts_->graph.models)
+    if (facts_->graph.trains(name)) trained_[name] = front_;
+  for (const WeightLink& link : facts_->graph.links)
+    for (int worker : facts_->workers.at(link.destination)) versions_[{link.destination, worker}] = -1;
+}
+
+std::span<const Action> ScheduleCore::on(const Event& event) {
+  actions_.clear();
+  if (stopped_) return {};
+  COLLIMATE_CHECK(begun_ || event.kind == EventKind::kBegin, "the first event is Begin");
+  changed_ = false;
+  handle(event);
+  if (!stopped_ && changed_) pump();
+  return actions_;
+}
+
+void ScheduleCore::handle(const Event& event) {
+  const RowRange range{event.first, event.first + event.count};
+  switch (event.kind) {
+    case EventKind::kBegin:
+      return begin();
+    case EventKind::kRows:
+    case EventKind::kDropped:
+      if (ReplicaRun* run = running(event.task)) {
+        COLLIMATE_CHECK(run->fed.contains(range), "rows {}+{} of {} were not fed", event.first, event.count,
+                        describe(facts_->graph, event.task));
+        IterationRun& now = *iteration(event.task.iteration);
+        if (event.kind == EventKind::kDropped) return rows_dropped(now, event.task, range);
+        run->fed.subtract(RowSet(range.first, range.end));
+        rows_done(now, event.task.node, RowSet(range.first, range.end));
+      }
+      return;
+    case EventKind::kFinished:
+      return finished(event.task);
+    case EventKind::kFailed:
+      return failed(event);
+    case EventKind::kResident:
+      swap_state(event.model, event.worker) = event.resident ? SwapState::kPresent : SwapState::kAbsent;
+      changed_ = true;
+      return;
+    case EventKind::kWeightsAt:
+      return weights_at(event);
+    case EventKind::kLost:
+      return lost(event);
+    case EventKind::kBack:
+      return back(event.worker);
+    case EventKind::kExpired:
+      return expired(event.timer);
+    case EventKind::kAsked:
+      return asked(event.ask);
+    case EventKind::kEvaluated:
+      if (evaluating_) evaluation_.reset();
+      evaluating_ = false;
+      changed_ = true;
+      return;
+  }
+}
+
+IterationRun* ScheduleCore::iteration(int64_t number) {
+  if (number < front_ || number >= next_) return nullptr;
+  return &active_[static_cast<size_t>(number - front_)];
+}
+
+ReplicaRun* ScheduleCore::running(const Task& task) {
+  IterationRun* run = iteration(task.iteration);
+  if (run == nullptr || task.node < 0 || task.node >= static_cast<int>(run->nodes.size())) return nullptr;
+  std::vector<ReplicaRun>& replicas = run->nodes[static_cast<size_t>(task.node)].replicas;
+  if (task.replica < 0 || task.replica >= static_cast<int>(replicas.size())) return nullptr;
+  ReplicaRun& replica = replicas[static_cast<size_t>(task.replica)];
+  return replica.running && replica.part == task.part ? &replica : nullptr;
+}
+
+const Replica& ScheduleCore::workers_of_task(const Task& task) const {
+  return facts_->node(task.node).replicas[static_cast<size_t>(task.replica)];
+}
+
+Action& ScheduleCore::emit(ActionKind kind) {
+  actions_.emplace_back().kind = kind;
+  return actions_.back();
+}
+
+Action& ScheduleCore::emit(ActionKind kind, const Task& task) {
+  Action& action = emit(kind);
+  action.task = task;
+  return action;
+}
+
+}  // namespace collimate::graph

@@ -1,0 +1,176 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collimate/graph/rows.h"
+#include "collimate/graph/schedule_facts.h"
+
+// The state behind Schedule, one .cpp per concern: rows (what is fed to whom), start (what runs next), weights (links
+// and residency), failure, iterations (begin, save, evaluate, stop), state (save and load). Internal to schedule*.cpp.
+namespace collimate::graph {
+
+// A node on one replica in one iteration. Rows of a whole node's one call have no home.
+struct ReplicaRun {
+  RowSet home;  // issued rows that are to be done here
+  RowSet fed;   // given to the running task and not yet out
+  int part = -1;
+  bool running = false;
+  bool closed = false;
+};
+
+struct NodeRun {
+  RowSet done;  // rows with outputs
+  std::vector<ReplicaRun> replicas;
+  int failures = 0;
+  bool called = false;    // a whole node's call is running or done
+  bool complete = false;  // nothing more will come from it
+};
+
+struct IterationRun {
+  int64_t number = 0;
+  int64_t issued = 0;   // rows [0, issued) were asked for
+  int64_t deficit = 0;  // rows dropped by filters and not yet replaced
+  RowSet dropped;
+  bool settled = false;  // no filter can ask for more rows
+  std::vector<NodeRun> nodes;
+};
+
+struct WorkerState {
+  bool lost = false;
+  std::string cause;
+  std::optional<Task> task;
+  bool transferring = false;
+};
+
+struct Transfer {
+  int link = 0;
+  int64_t version = 0;
+  int worker = -1;  // of the destination; -1: all
+  bool running = false;
+  bool paused = false;       // the destination's service
+  std::vector<int> targets;  // destination workers that take part, once running
+};
+
+enum class SwapState { kAbsent, kLoading, kPresent, kOffloading };
+
+// Why a replica of a node does not start.
+enum class Wait { kNothing, kDone, kRows, kInputs, kWorker, kOrder, kAfter, kWeights, kTransfer, kBarrier };
+
+class ScheduleCore {
+ public:
+  explicit ScheduleCore(std::shared_ptr<const ScheduleFacts> facts);
+
+  std::span<const Action> on(const Event& event);
+  std::string waiting() const;
+  nlohmann::json to_json() const;
+  void from_json(const nlohmann::json& json);
+
+  bool stopped() const { return stopped_; }
+  int64_t completed() const { return front_ - facts_->options.first_iteration; }
+
+ private:
+  // schedule_core.cpp
+  void handle(const Event& event);
+  const ScheduleOptions& options() const { return facts_->options; }
+  IterationRun* iteration(int64_t number);
+  ReplicaRun* running(const Task& task);  // null when that task is gone
+  const Replica& workers_of_task(const Task& task) const;
+  WorkerState& worker(int index) { return workers_[static_cast<size_t>(index)]; }
+  const WorkerState& worker(int index) const { return workers_[static_cast<size_t>(index)]; }
+  Action& emit(ActionKind kind);
+  Action& emit(ActionKind kind, const Task& task);
+
+  // schedule_rows.cpp
+  void issue(IterationRun& run, int64_t count);
+  RowSet ready(const IterationRun& run, int node, int replica, RowRange window) const;
+  bool caught_up(const IterationRun& run, int node, const ReplicaRun& replica) const;
+  void rows_done(IterationRun& run, int node, const RowSet& rows);
+  void rows_dropped(IterationRun& run, const Task& task, RowRange range);
+  void refill(IterationRun& run);
+  void feed(IterationRun& run, int node, int replica, RowRange window);
+  void close_if_fed(IterationRun& run, int node, int replica);
+  void close(const Task& task, ReplicaRun& replica);
+  void cut(const Task& task);
+  void finished(const Task& task);
+  void update(IterationRun& run);
+  void update_settled(IterationRun& run);
+  void node_complete(IterationRun& run, int node);
+
+  // schedule_start.cpp
+  void pump();
+  bool start_one();
+  Wait wait_of(const IterationRun& run, int node, int replica) const;
+  bool order_allows(const IterationRun& run, int node, const Replica& workers) const;
+  bool versions_allow(const IterationRun& run, int node, const Replica& workers) const;
+  bool resident(int node, const Replica& workers);
+  void start(IterationRun& run, int node, int replica);
+  void start_whole(IterationRun& run, int node);
+
+  // schedule_weights.cpp
+  void request_transfers(const std::string& source);
+  void request_transfer(int link, int64_t version, int worker);
+  void advance_transfers();
+  void advance(Transfer& transfer);
+  std::vector<int> targets_of(const Transfer& transfer) const;
+  std::vector<int> workers_of(const Transfer& transfer) const;
+  bool uses_destination(const Transfer& transfer, const Task& task) const;
+  bool may_stay(const Transfer& transfer, const Task& task) const;
+  bool waits_for_destination(const Transfer& transfer) const;
+  void run_transfer(Transfer& transfer);
+  void release(const Transfer& transfer);
+  void weights_at(const Event& event);
+  bool blocked_by_transfer(int node, const Replica& workers) const;
+  SwapState& swap_state(const std::string& model, int worker) { return swaps_[{model, worker}]; }
+
+  // schedule_failure.cpp
+  void failed(const Event& event);
+  void give_back(const Task& task);
+  void move_rows(IterationRun& run, int node, int from);
+  void lost(const Event& event);
+  void lose_task(int index, const std::string& cause);
+  void lose_transfers(int index);
+  bool holds_trained_state(int index, std::string& model) const;
+  void back(int index);
+  void expired(int timer);
+  bool alive(const Replica& workers) const;
+
+  // schedule_iterations.cpp
+  void begin();
+  void restart();
+  void open_iterations();
+  void close_iterations();
+  void after_iteration(int64_t number);
+  void advance_evaluation();
+  void asked(Ask ask);
+  void stop(StopKind kind, const std::string& cause);
+  void stop_if_done();
+  bool idle() const;
+
+  std::shared_ptr<const ScheduleFacts> facts_;
+  std::vector<Action> actions_;  // of the current event
+  bool begun_ = false;
+  bool stopped_ = false;
+  bool changed_ = false;  // something that may let a task start
+  int64_t front_ = 0;     // all iterations before it are complete
+  int64_t next_ = 0;      // the first that is not begun
+  std::deque<IterationRun> active_;
+  std::vector<WorkerState> workers_;
+  std::map<std::string, int64_t> trained_;                   // version of models that train
+  std::map<std::pair<std::string, int>, int64_t> versions_;  // (destination of a link, worker)
+  std::map<std::pair<std::string, int>, SwapState> swaps_;   // (model, worker); absent when missing
+  std::vector<Transfer> transfers_;
+  std::map<int, int> timers_;  // timer → lost worker
+  int next_timer_ = 0;
+  bool stop_asked_ = false, save_asked_ = false, evaluate_asked_ = false;
+  std::optional<int64_t> evaluation_;  // wanted or running
+  bool evaluating_ = false;
+};
+
+}  // namespace collimate::graph

@@ -1,0 +1,162 @@
+#include "collimate/graph/schedule_facts.h"
+
+#include <algorithm>
+
+#include "collimate/base/philox.h"
+#include "collimate/graph/json_fields.h"
+
+namespace collimate::graph {
+namespace {
+
+void check(bool good, const char* option, const std::string& expected, int64_t got) {
+  if (!good)
+    throw base::InputError(base::expectation(std::string("schedule.") + option, expected, std::to_string(got)));
+}
+
+void check_options(const ScheduleOptions& options) {
+  check(options.group_size >= 1, "group_size", "at least 1", options.group_size);
+  check(options.rows >= 1, "rows", "at least 1", options.rows);
+  check(options.rows % options.group_size == 0, "rows", fmt::format("a multiple of group_size {}", options.group_size),
+        options.rows);
+  check(options.first_iteration >= 0, "first_iteration", "0 or more", options.first_iteration);
+  check(options.refill_limit >= 1, "refill_limit", "at least 1", options.refill_limit);
+  check(options.save_every >= 0, "save_every", "0 or more", options.save_every);
+  check(options.evaluate_every >= 0, "evaluate_every", "0 or more", options.evaluate_every);
+}
+
+void add_unique(std::vector<int>& list, int item) {
+  if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+}
+
+NodeFacts own_facts(const ScheduleFacts& facts, int index) {
+  const Graph& graph = facts.graph;
+  const Node& node = graph.node(index);
+  NodeFacts made;
+  made.spec = &graph.spec(index);
+  for (const std::string& value : node.inputs)
+    if (int producer = graph.producer(value); producer >= 0) add_unique(made.producers, producer);
+  for (const std::string& id : node.after) made.after.push_back(graph.node_index(id));
+  made.replicas = replicas(graph, facts.placement, index);
+  made.models = {node.model};
+  made.models.insert(made.models.end(), node.services.begin(), node.services.end());
+  made.whole = made.spec->granularity == Granularity::kIteration || made.spec->kind == Kind::kTrain;
+  made.group = made.spec->granularity == Granularity::kGroup;
+  made.writes = made.spec->writes_weights;
+  return made;
+}
+
+// Marks every node from which a filter gets its rows.
+void mark_deciding(ScheduleFacts& facts, int index) {
+  NodeFacts& node = facts.nodes[static_cast<size_t>(index)];
+  if (node.decides) return;
+  node.decides = true;
+  const std::string& id = facts.graph.node(index).id;
+  if (node.whole)
+    throw base::InputError(
+        base::expectation("schedule." + id, "granularity row or group of a filter and all above it", "iteration"));
+  if (!node.after.empty())
+    throw base::InputError(base::expectation("schedule." + id, "no control dependency of a filter or above it",
+                                             join(facts.graph.node(index).after)));
+  for (int producer : node.producers) mark_deciding(facts, producer);
+}
+
+bool share_worker(const NodeFacts& a, const NodeFacts& b) {
+  for (const Replica& x : a.replicas)
+    for (const Replica& y : b.replicas)
+      if (std::find_first_of(x.begin(), x.end(), y.begin(), y.end()) != x.end()) return true;
+  return false;
+}
+
+// A node may wait for refilled rows only on workers that no deciding node needs.
+bool may_hold(const ScheduleFacts& facts, size_t index) {
+  if (facts.filters.empty() || facts.nodes[index].whole) return false;
+  for (size_t other = 0; other < facts.nodes.size(); ++other)
+    if (other != index && facts.nodes[other].decides && share_worker(facts.nodes[index], facts.nodes[other]))
+      return false;
+  return true;
+}
+
+void order_nodes(ScheduleFacts& facts) {
+  facts.order = topological_order(facts.graph);
+  std::stable_partition(facts.order.begin(), facts.order.end(), [&](int n) { return facts.node(n).decides; });
+  for (size_t i = 0; i < facts.order.size(); ++i)
+    facts.nodes[static_cast<size_t>(facts.order[i])].position = static_cast<int>(i);
+}
+
+void fill_workers(ScheduleFacts& facts) {
+  const size_t count = static_cast<size_t>(worker_count(facts.graph, facts.placement));
+  facts.nodes_on.resize(count);
+  facts.swapped_on.resize(count);
+  for (int n : facts.order)
+    for (const Replica& replica : facts.node(n).replicas)
+      for (int worker : replica) add_unique(facts.nodes_on[static_cast<size_t>(worker)], n);
+  for (const auto& [name, model] : facts.graph.models) {
+    facts.workers[name] = workers_of(facts.graph, facts.placement, name);
+    if (!facts.swapped(name)) continue;
+    for (int worker : facts.workers[name]) facts.swapped_on[static_cast<size_t>(worker)].push_back(name);
+  }
+}
+
+}  // namespace
+
+bool ScheduleFacts::swapped(const std::string& model) const {
+  auto found = placement.residency.find(model);
+  return found != placement.residency.end() && found->second == Residency::kSwap;
+}
+
+ScheduleFacts make_facts(const Graph& graph, const Placement& placement, const ScheduleOptions& options) {
+  check_options(options);
+  validate(graph);
+  validate(graph, placement);
+  ScheduleFacts facts{graph, placement, options};
+  if (options.staleness < 0) facts.options.staleness = placement.staleness;
+  const int count = static_cast<int>(graph.nodes.size());
+  for (int n = 0; n < count; ++n) facts.nodes.push_back(own_facts(facts, n));
+  for (int n = 0; n < count; ++n) {
+    for (int producer : facts.node(n).producers) facts.nodes[static_cast<size_t>(producer)].consumers.push_back(n);
+    if (facts.node(n).spec->drops_rows) facts.filters.push_back(n);
+  }
+  for (int filter : facts.filters) mark_deciding(facts, filter);
+  for (size_t n = 0; n < facts.nodes.size(); ++n) facts.nodes[n].holds = may_hold(facts, n);
+  order_nodes(facts);
+  fill_workers(facts);
+  facts.fingerprint =
+      base::stable_hash(text(graph) + json_text(placement) + fmt::format("{}/{}", options.rows, options.group_size));
+  return facts;
+}
+
+nlohmann::json to_json(const ScheduleOptions& o) {
+  return {{"first_iteration", o.first_iteration},
+          {"iterations", o.iterations},
+          {"rows", o.rows},
+          {"group_size", o.group_size},
+          {"staleness", o.staleness},
+          {"save_every", o.save_every},
+          {"evaluate_every", o.evaluate_every},
+          {"evaluate_first", o.evaluate_first},
+          {"update_in_flight", o.update_in_flight},
+          {"refill_limit", o.refill_limit},
+          {"retries", o.retries},
+          {"lost_timeout_seconds", o.lost_timeout_seconds}};
+}
+
+ScheduleOptions schedule_options_from_json(const nlohmann::json& json) {
+  JsonFields fields(json, "schedule");
+  ScheduleOptions o;
+  o.first_iteration = fields.get("first_iteration", o.first_iteration);
+  o.iterations = fields.get("iterations", o.iterations);
+  o.rows = fields.get("rows", o.rows);
+  o.group_size = fields.get("group_size", o.group_size);
+  o.staleness = fields.get("staleness", o.staleness);
+  o.save_every = fields.get("save_every", o.save_every);
+  o.evaluate_every = fields.get("evaluate_every", o.evaluate_every);
+  o.evaluate_first = fields.get("evaluate_first", o.evaluate_first);
+  o.update_in_flight = fields.get("update_in_flight", o.update_in_flight);
+  o.refill_limit = fields.get("refill_limit", o.refill_limit);
+  o.retries = fields.get("retries", o.retries);
+  o.lost_timeout_seconds = fields.get("lost_timeout_seconds", o.lost_timeout_seconds);
+  fields.finish();
+  return o;
+}
+
+}  // namespace collimate::graph

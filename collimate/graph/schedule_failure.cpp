@@ -1,0 +1,150 @@
+#include <algorithm>
+
+#include "collimate/base/error.h"
+#include "collimate/graph/schedule_core.h"
+
+namespace collimate::graph {
+
+bool ScheduleCore::alive(const Replica& workers) const {
+  return std::none_of(workers.begin(), workers.end(), [&](int index) { return worker(index).lost; });
+}
+
+void ScheduleCore::failed(const Event& event) {
+  if (running(event.task) == nullptr) return;
+  const std::string cause = describe(facts_->graph, event.task) + ": " + event.cause;
+  IterationRun& run = *iteration(event.task.iteration);
+  NodeRun& state = run.nodes[static_cast<size_t>(event.task.node)];
+  give_back(event.task);
+  const bool again = event.retryable && facts_->node(event.task.node).spec->retry_safe;
+  if (!again || ++state.failures > options().retries) return stop(StopKind::kFailed, cause);
+  move_rows(run, event.task.node, event.task.replica);
+  update(run);
+}
+
+// The task is gone; rows without outputs are to be done again.
+void ScheduleCore::give_back(const Task& task) {
+  ReplicaRun& replica = *running(task);
+  replica.running = false;
+  replica.fed = RowSet();
+  if (facts_->node(task.node).whole) iteration(task.iteration)->nodes[static_cast<size_t>(task.node)].called = false;
+  for (int index : workers_of_task(task)) worker(index).task.reset();
+  changed_ = true;
+}
+
+// Gives the rows that a replica has not done to the next one that works; they stay when there is none. What already
+// runs on that one's workers ends early, because it may wait for these rows.
+void ScheduleCore::move_rows(IterationRun& run, int node, int from) {
+  const NodeFacts& facts = facts_->node(node);
+  NodeRun& state = run.nodes[static_cast<size_t>(node)];
+  const int count = static_cast<int>(state.replicas.size());
+  RowSet rows = state.replicas[static_cast<size_t>(from)].home;
+  rows.subtract(state.done);
+  rows.subtract(run.dropped);
+  for (int step = 1; step < count && !rows.empty(); ++step) {
+    const int to = (from + step) % count;
+    if (!alive(facts.replicas[static_cast<size_t>(to)])) continue;
+    state.replicas[static_cast<size_t>(from)].home.subtract(rows);
+    state.replicas[static_cast<size_t>(to)].home.merge(rows);
+    if (state.replicas[static_cast<size_t>(to)].running) return feed(run, node, to, {0, run.issued});
+    for (int index : facts.replicas[static_cast<size_t>(to)])
+      if (const std::optional<Task> task = worker(index).task) cut(*task);
+    return;
+  }
+}
+
+bool ScheduleCore::holds_trained_state(int index, std::string& model) const {
+  for (int n : facts_->nodes_on[static_cast<size_t>(index)]) {
+    model = facts_->graph.node(n).model;
+    if (facts_->node(n).writes && !facts_->node(n).spec->retry_safe) return true;
+  }
+  return false;
+}
+
+void ScheduleCore::lost(const Event& event) {
+  WorkerState& state = worker(event.worker);
+  if (state.lost) return;
+  state.lost = true;
+  state.cause = event.cause;
+  if (std::string model; holds_trained_state(event.worker, model))
+    return stop(StopKind::kFailed,
+                fmt::format("worker {} with the trained state of {}: {}", event.worker, model, event.cause));
+  lose_task(event.worker, event.cause);
+  if (stopped_) return;
+  lose_transfers(event.worker);
+  for (auto& [key, version] : versions_)
+    if (key.second == event.worker) version = -1;
+  for (auto& [key, swap] : swaps_)
+    if (key.second == event.worker) swap = SwapState::kAbsent;
+  for (IterationRun& run : active_) {
+    for (int n : facts_->nodes_on[static_cast<size_t>(event.worker)])
+      for (size_t r = 0; r < facts_->node(n).replicas.size(); ++r)
+        if (!facts_->node(n).whole && !alive(facts_->node(n).replicas[r])) move_rows(run, n, static_cast<int>(r));
+    update(run);
+  }
+  Action& arm = emit(ActionKind::kArm);
+  arm.timer = next_timer_;
+  arm.seconds = options().lost_timeout_seconds;
+  timers_[next_timer_++] = event.worker;
+}
+
+void ScheduleCore::lose_task(int index, const std::string& cause) {
+  const std::optional<Task> task = worker(index).task;
+  if (!task) return;
+  if (!facts_->node(task->node).spec->retry_safe)
+    return stop(StopKind::kFailed, fmt::format("worker {} in {}, which may not run twice: {}", index,
+                                               describe(facts_->graph, *task), cause));
+  if (workers_of_task(*task).size() > 1) emit(ActionKind::kCancel, *task);
+  give_back(*task);
+}
+
+// A transfer goes on to the workers that are left; without its source, or with nobody left, it ends.
+void ScheduleCore::lose_transfers(int index) {
+  for (size_t i = 0; i < transfers_.size();) {
+    Transfer& transfer = transfers_[i];
+    const WeightLink& link = facts_->graph.links[static_cast<size_t>(transfer.link)];
+    const std::vector<int>& sources = facts_->workers.at(link.source);
+    const bool source_lost = std::find(sources.begin(), sources.end(), index) != sources.end();
+    std::vector<int>& targets = transfer.targets;
+    if (transfer.running && !source_lost)
+      targets.erase(std::remove(targets.begin(), targets.end(), index), targets.end());
+    if (transfer.running && (source_lost || targets.empty())) {
+      const Transfer ended = transfer;
+      transfers_.erase(transfers_.begin() + static_cast<std::ptrdiff_t>(i));
+      release(ended);
+      if (source_lost) transfers_.push_back({ended.link, ended.version, ended.worker});
+      i = 0;
+      continue;
+    }
+    ++i;
+  }
+  worker(index).transferring = false;
+}
+
+void ScheduleCore::back(int index) {
+  worker(index).lost = false;
+  std::erase_if(timers_, [&](const auto& timer) { return timer.second == index; });
+  for (size_t i = 0; i < facts_->graph.links.size(); ++i) {
+    const WeightLink& link = facts_->graph.links[i];
+    if (versions_.count({link.destination, index})) request_transfer(static_cast<int>(i), trained_[link.source], index);
+  }
+  changed_ = true;
+}
+
+// A run goes on without a worker as long as every node has a replica that works.
+void ScheduleCore::expired(int timer) {
+  auto found = timers_.find(timer);
+  if (found == timers_.end()) return;
+  const int index = found->second;
+  timers_.erase(found);
+  for (int n : facts_->nodes_on[static_cast<size_t>(index)]) {
+    const std::vector<Replica>& all = facts_->node(n).replicas;
+    if (std::any_of(all.begin(), all.end(), [&](const Replica& replica) { return alive(replica); })) continue;
+    return stop(StopKind::kFailed,
+                base::expectation(fmt::format("worker {}", index),
+                                  fmt::format("to be back within {} s, for {}", options().lost_timeout_seconds,
+                                              facts_->graph.node(n).id),
+                                  worker(index).cause));
+  }
+}
+
+}  // namespace collimate::graph

@@ -1,0 +1,111 @@
+#include <algorithm>
+
+#include "collimate/base/error.h"
+#include "collimate/graph/schedule_core.h"
+
+namespace collimate::graph {
+
+void ScheduleCore::begin() {
+  if (begun_) restart();
+  if (!begun_ && options().evaluate_first) evaluation_ = front_ - 1;
+  begun_ = true;
+  changed_ = true;
+  for (size_t i = 0; i < facts_->graph.links.size(); ++i)
+    request_transfer(static_cast<int>(i), trained_[facts_->graph.links[i].source], -1);
+}
+
+// A new process goes on from a loaded state: nothing runs, workers are as at setup; what was open starts again as
+// itself.
+void ScheduleCore::restart() {
+  for (IterationRun& run : active_)
+    for (int n : facts_->order) {
+      NodeRun& state = run.nodes[static_cast<size_t>(n)];
+      for (int r = 0; r < static_cast<int>(state.replicas.size()); ++r) {
+        ReplicaRun& replica = state.replicas[static_cast<size_t>(r)];
+        if (!replica.running) continue;
+        give_back({run.number, n, r, replica.part});
+        --replica.part;
+      }
+    }
+  std::fill(workers_.begin(), workers_.end(), WorkerState());
+  transfers_.clear();
+  timers_.clear();
+  swaps_.clear();
+  for (auto& [key, version] : versions_) version = -1;
+  evaluating_ = false;
+}
+
+void ScheduleCore::open_iterations() {
+  while (next_ < options().iterations && next_ <= front_ + options().staleness && !stop_asked_) {
+    IterationRun& run = active_.emplace_back();
+    run.number = next_++;
+    run.nodes.resize(facts_->nodes.size());
+    for (size_t n = 0; n < run.nodes.size(); ++n) run.nodes[n].replicas.resize(facts_->nodes[n].replicas.size());
+    issue(run, options().rows);
+    update_settled(run);
+  }
+}
+
+void ScheduleCore::close_iterations() {
+  const auto complete = [](const NodeRun& node) { return node.complete; };
+  while (!stopped_ && !active_.empty() &&
+         std::all_of(active_.front().nodes.begin(), active_.front().nodes.end(), complete)) {
+    active_.pop_front();
+    after_iteration(front_++);
+  }
+}
+
+void ScheduleCore::after_iteration(int64_t number) {
+  const bool last = number + 1 == options().iterations;
+  const auto due = [&](int64_t every) { return every > 0 && ((number + 1) % every == 0 || last); };
+  if (due(options().save_every) || save_asked_ || stop_asked_) emit(ActionKind::kSave).iteration = number;
+  if (due(options().evaluate_every) || evaluate_asked_) evaluation_ = number;
+  save_asked_ = evaluate_asked_ = false;
+  if (stop_asked_ && !last) stop(StopKind::kAsked, fmt::format("after iteration {}", number));
+}
+
+bool ScheduleCore::idle() const {
+  return std::none_of(workers_.begin(), workers_.end(), [](const WorkerState& w) { return w.task || w.transferring; });
+}
+
+// An evaluation has the workers for itself: running tasks end with what they have.
+void ScheduleCore::advance_evaluation() {
+  if (!evaluation_ || evaluating_ || !transfers_.empty()) return;
+  for (const WorkerState& state : workers_)
+    if (state.task) cut(*state.task);
+  if (!idle()) return;
+  evaluating_ = true;
+  emit(ActionKind::kEvaluate).iteration = *evaluation_;
+}
+
+void ScheduleCore::asked(Ask ask) {
+  if (ask == Ask::kStop && stop_asked_) return stop(StopKind::kAsked, "at once, the second time");
+  stop_asked_ = stop_asked_ || ask == Ask::kStop;
+  save_asked_ = save_asked_ || ask == Ask::kSave;
+  evaluate_asked_ = evaluate_asked_ || ask == Ask::kEvaluate;
+  changed_ = true;
+}
+
+void ScheduleCore::stop_if_done() {
+  if (!active_.empty() || evaluation_) return;
+  if (next_ >= options().iterations && transfers_.empty()) return stop(StopKind::kDone, "");
+  if (!stop_asked_) return;
+  if (front_ > options().first_iteration) emit(ActionKind::kSave).iteration = front_ - 1;
+  stop(StopKind::kAsked, "between iterations");
+}
+
+void ScheduleCore::stop(StopKind kind, const std::string& cause) {
+  for (const IterationRun& run : active_)
+    for (int n : facts_->order) {
+      const std::vector<ReplicaRun>& replicas = run.nodes[static_cast<size_t>(n)].replicas;
+      for (int r = 0; r < static_cast<int>(replicas.size()); ++r)
+        if (const ReplicaRun& replica = replicas[static_cast<size_t>(r)]; replica.running)
+          emit(ActionKind::kCancel, Task{run.number, n, r, replica.part});
+    }
+  Action& action = emit(ActionKind::kStop);
+  action.stop = kind;
+  action.cause = cause;
+  stopped_ = true;
+}
+
+}  // namespace collimate::graph

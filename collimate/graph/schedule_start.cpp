@@ -1,0 +1,204 @@
+#include <algorithm>
+
+#include "collimate/base/error.h"
+#include "collimate/graph/schedule_core.h"
+
+namespace collimate::graph {
+
+// Everything that can begin now: transfers first, then tasks in the order (iteration, node, replica).
+void ScheduleCore::pump() {
+  close_iterations();
+  if (stopped_) return;
+  advance_evaluation();
+  open_iterations();
+  advance_transfers();
+  while (!stopped_ && start_one()) {
+  }
+  if (!stopped_) stop_if_done();
+}
+
+bool ScheduleCore::start_one() {
+  for (IterationRun& run : active_)
+    for (int n : facts_->order)
+      for (size_t r = 0; r < facts_->node(n).replicas.size(); ++r) {
+        const int replica = static_cast<int>(r);
+        if (wait_of(run, n, replica) != Wait::kNothing) continue;
+        if (!resident(n, facts_->node(n).replicas[r])) continue;
+        if (facts_->node(n).whole) {
+          start_whole(run, n);
+        } else {
+          start(run, n, replica);
+        }
+        return true;
+      }
+  return false;
+}
+
+// The first reason why the replica does not start; kDone when there is nothing to start for.
+Wait ScheduleCore::wait_of(const IterationRun& run, int node, int replica) const {
+  const NodeFacts& facts = facts_->node(node);
+  const NodeRun& state = run.nodes[static_cast<size_t>(node)];
+  const ReplicaRun& here = state.replicas[static_cast<size_t>(replica)];
+  const Replica& workers = facts.replicas[static_cast<size_t>(replica)];
+  const auto complete = [&](int n) { return run.nodes[static_cast<size_t>(n)].complete; };
+  if (here.running || caught_up(run, node, here)) return Wait::kDone;
+  if (evaluation_ || (stop_asked_ && run.number > front_)) return Wait::kBarrier;
+  for (int index : workers)
+    if (worker(index).lost || worker(index).task || worker(index).transferring) return Wait::kWorker;
+  if (!order_allows(run, node, workers)) return Wait::kOrder;
+  if (facts.whole && !(run.settled && std::all_of(facts.producers.begin(), facts.producers.end(), complete)))
+    return Wait::kInputs;
+  if (!std::all_of(facts.after.begin(), facts.after.end(), complete)) return Wait::kAfter;
+  if (facts.writes && run.number != front_) return Wait::kOrder;
+  if (!versions_allow(run, node, workers)) return Wait::kWeights;
+  if (blocked_by_transfer(node, workers)) return Wait::kTransfer;
+  if (!facts.whole && ready(run, node, replica, {0, run.issued}).empty()) return Wait::kRows;
+  return Wait::kNothing;
+}
+
+// Whether all that comes before on these workers is out of the way: earlier nodes of the iteration have done all rows
+// asked for so far, those of earlier iterations will get no more.
+bool ScheduleCore::order_allows(const IterationRun& run, int node, const Replica& workers) const {
+  for (const IterationRun& other : active_) {
+    if (other.number > run.number) break;
+    for (int index : workers)
+      for (int n : facts_->nodes_on[static_cast<size_t>(index)]) {
+        if (other.number == run.number && facts_->node(n).position >= facts_->node(node).position) break;
+        if (other.nodes[static_cast<size_t>(n)].complete) continue;
+        if (other.number < run.number && !other.settled) return false;
+        for (size_t r = 0; r < facts_->node(n).replicas.size(); ++r) {
+          const Replica& used = facts_->node(n).replicas[r];
+          if (std::find(used.begin(), used.end(), index) == used.end()) continue;
+          if (!caught_up(other, n, other.nodes[static_cast<size_t>(n)].replicas[r])) return false;
+        }
+      }
+  }
+  return true;
+}
+
+bool ScheduleCore::versions_allow(const IterationRun& run, int node, const Replica& workers) const {
+  for (const WeightLink& link : facts_->graph.links) {
+    const std::vector<std::string>& models = facts_->node(node).models;
+    if (std::find(models.begin(), models.end(), link.destination) == models.end()) continue;
+    const int64_t wanted =
+        std::max(options().first_iteration, (run.number - options().staleness) / link.every * link.every);
+    for (int index : workers) {
+      auto found = versions_.find({link.destination, index});
+      if (found != versions_.end() && found->second < wanted) return false;
+    }
+  }
+  return true;
+}
+
+// Whether all swapped models that the node uses are on its workers and no others are. If not, asks for what is missing.
+bool ScheduleCore::resident(int node, const Replica& workers) {
+  const std::vector<std::string>& models = facts_->node(node).models;
+  bool all = true;
+  for (int index : workers) {
+    bool room = true;
+    const auto move = [&](const std::string& model, SwapState from, SwapState to, TransitionKind kind) {
+      SwapState& state = swap_state(model, index);
+      if (state == from) {
+        state = to;
+        Action& action = emit(ActionKind::kTransition);
+        action.transition = kind;
+        action.model = model;
+        action.worker = index;
+      }
+    };
+    const auto used = [&](const std::string& model) {
+      return std::find(models.begin(), models.end(), model) != models.end();
+    };
+    for (const std::string& model : facts_->swapped_on[static_cast<size_t>(index)]) {
+      if (used(model)) continue;
+      move(model, SwapState::kPresent, SwapState::kOffloading, TransitionKind::kOffload);
+      room = room && swap_state(model, index) == SwapState::kAbsent;
+    }
+    for (const std::string& model : facts_->swapped_on[static_cast<size_t>(index)]) {
+      if (!used(model)) continue;
+      if (room) move(model, SwapState::kAbsent, SwapState::kLoading, TransitionKind::kLoad);
+      all = all && swap_state(model, index) == SwapState::kPresent;
+    }
+    all = all && room;
+  }
+  return all;
+}
+
+void ScheduleCore::start(IterationRun& run, int node, int replica) {
+  ReplicaRun& here = run.nodes[static_cast<size_t>(node)].replicas[static_cast<size_t>(replica)];
+  here.running = true;
+  here.closed = false;
+  ++here.part;
+  const Task task{run.number, node, replica, here.part};
+  emit(ActionKind::kStart, task).workers = workers_of_task(task);
+  for (int index : workers_of_task(task)) worker(index).task = task;
+  feed(run, node, replica, {0, run.issued});
+}
+
+void ScheduleCore::start_whole(IterationRun& run, int node) {
+  NodeRun& state = run.nodes[static_cast<size_t>(node)];
+  if (ready(run, node, 0, {0, run.issued}).empty())
+    return stop(StopKind::kFailed,
+                base::expectation(fmt::format("iteration {}", run.number), "rows for " + facts_->graph.node(node).id,
+                                  fmt::format("none: all {} were dropped", run.issued)));
+  state.called = true;
+  start(run, node, 0);
+  ReplicaRun& here = state.replicas[0];
+  if (!here.closed) close({run.number, node, 0, here.part}, here);
+}
+
+namespace {
+
+const char* text_of(Wait wait) {
+  switch (wait) {
+    case Wait::kNothing:
+      return "for a load or off-load";
+    case Wait::kDone:
+      return "";
+    case Wait::kRows:
+      return "for rows of its inputs";
+    case Wait::kInputs:
+      return "for its inputs to be complete";
+    case Wait::kWorker:
+      return "for its worker";
+    case Wait::kOrder:
+      return "for its turn on its worker";
+    case Wait::kAfter:
+      return "for a control dependency";
+    case Wait::kWeights:
+      return "for weights";
+    case Wait::kTransfer:
+      return "for a weight transfer to take place";
+    case Wait::kBarrier:
+      return "for an evaluation or the end";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string ScheduleCore::waiting() const {
+  std::string lines;
+  for (const IterationRun& run : active_)
+    for (int n : facts_->order) {
+      const std::vector<ReplicaRun>& replicas = run.nodes[static_cast<size_t>(n)].replicas;
+      for (int r = 0; r < static_cast<int>(replicas.size()); ++r) {
+        const ReplicaRun& here = replicas[static_cast<size_t>(r)];
+        const std::string task = describe(facts_->graph, Task{run.number, n, r, std::max(here.part, 0)});
+        const Wait wait = wait_of(run, n, r);
+        if (here.running) {
+          lines +=
+              fmt::format("{} runs{}: {} rows in, not out\n", task, here.closed ? ", closed" : "", here.fed.count());
+        } else if (wait != Wait::kDone) {
+          lines += fmt::format("{} waits {}\n", task, text_of(wait));
+        }
+      }
+    }
+  for (const Transfer& transfer : transfers_)
+    lines += fmt::format("weights {} -> {} at {} {}\n", facts_->graph.links[static_cast<size_t>(transfer.link)].source,
+                         facts_->graph.links[static_cast<size_t>(transfer.link)].destination, transfer.version,
+                         transfer.running ? "are being transferred" : "wait for the workers");
+  return lines;
+}
+
+}  // namespace collimate::graph
