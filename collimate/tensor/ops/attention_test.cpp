@@ -1,0 +1,178 @@
+#include "collimate/tensor/ops/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "collimate/base/error.h"
+#include "collimate/tensor/ops/op_test_support.h"
+
+namespace collimate::tensor {
+namespace {
+
+struct Case {
+  int heads;
+  int kv_heads;
+  int head_dim;
+  std::vector<int64_t> lengths;
+};
+
+// Packed sequences with q, k and v in one array, as a fused linear leaves them.
+struct Packed {
+  Case shape;
+  int64_t rows = 0;
+  int64_t stride = 0;
+  std::vector<Document> documents;
+  Floats qkv;
+
+  explicit Packed(const Case& c) : shape(c) {
+    for (const int64_t length : c.lengths) {
+      documents.push_back({rows, length});
+      rows += length;
+    }
+    stride = int64_t{c.heads + 2 * c.kv_heads} * c.head_dim + 4;
+    qkv = noise(rows * stride, 5, 2.0F);
+  }
+  int64_t width() const { return int64_t{shape.heads} * shape.head_dim; }
+  int64_t kv_width() const { return int64_t{shape.kv_heads} * shape.head_dim; }
+  const float* q() const { return qkv.data(); }
+  const float* k() const { return q() + width(); }
+  const float* v() const { return k() + kv_width(); }
+  float scale() const { return 1.0F / std::sqrt(static_cast<float>(shape.head_dim)); }
+};
+
+// Blocks of all sequences, in an order of ids that is not ascending, with NaN wherever nothing was written.
+struct Paged {
+  KvLayout layout;
+  std::vector<std::vector<int32_t>> tables;
+  Floats storage;
+
+  explicit Paged(const Packed& p) : layout{p.shape.kv_heads, p.shape.head_dim} {
+    int32_t next = 0;
+    for (const Document& d : p.documents) next += static_cast<int32_t>(KvLayout::blocks_for(d.tokens));
+    storage = nans(next * layout.block_floats());
+    for (const Document& d : p.documents) {
+      std::vector<int32_t> ids;
+      for (int64_t b = 0; b < KvLayout::blocks_for(d.tokens); ++b) ids.push_back(--next);
+      tables.push_back(ids);
+    }
+  }
+};
+
+// out, then lse. The sequences go through in pieces of at most `cut` tokens; piece by piece appended, then attended.
+Floats forward(const Exec& exec, const Packed& p, int64_t cut) {
+  Paged paged(p);
+  Floats result = constant(p.rows * (p.width() + p.shape.heads), -3.0F);
+  const AttentionForward args{paged.layout,  p.shape.heads, p.scale(),
+                              p.q(),         p.stride,      paged.storage.data(),
+                              result.data(), p.width(),     result.data() + p.rows * p.width()};
+  for (int64_t at = 0;; at += cut) {
+    std::vector<AttentionRun> runs;
+    for (size_t s = 0; s < p.documents.size(); ++s) {
+      const Document& d = p.documents[s];
+      if (at < d.tokens) runs.push_back({d.start + at, std::min(cut, d.tokens - at), at, paged.tables[s].data()});
+    }
+    if (runs.empty()) break;
+    append_kv(exec, paged.layout, p.k(), p.stride, p.v(), p.stride, runs, paged.storage.data());
+    attention_forward(exec, args, runs);
+  }
+  return result;
+}
+
+// In double, from qkv as given.
+std::vector<double> reference(const Packed& p) {
+  std::vector<double> out(static_cast<size_t>(p.rows * (p.width() + p.shape.heads)));
+  const int64_t dim = p.shape.head_dim;
+  for (const Document& d : p.documents) {
+    for (int64_t t = 0; t < d.tokens; ++t) {
+      for (int64_t h = 0; h < p.shape.heads; ++h) {
+        const int64_t kv = h / (p.shape.heads / p.shape.kv_heads);
+        const float* q = p.q() + (d.start + t) * p.stride + h * dim;
+        std::vector<double> weight;
+        double mass = 0;
+        for (int64_t j = 0; j <= t; ++j) {
+          double s = 0;
+          for (int64_t i = 0; i < dim; ++i) s += double{q[i]} * p.k()[(d.start + j) * p.stride + kv * dim + i];
+          weight.push_back(std::exp(s * p.scale()));
+          mass += weight.back();
+        }
+        for (int64_t i = 0; i < dim; ++i) {
+          double sum = 0;
+          for (int64_t j = 0; j <= t; ++j) {
+            sum += weight[static_cast<size_t>(j)] / mass * p.v()[(d.start + j) * p.stride + kv * dim + i];
+          }
+          out[static_cast<size_t>((d.start + t) * p.width() + h * dim + i)] = sum;
+        }
+        out[static_cast<size_t>(p.rows * p.width() + (d.start + t) * p.shape.heads + h)] = std::log(mass);
+      }
+    }
+  }
+  return out;
+}
+
+class Attention : public testing::TestWithParam<Case> {};
+
+TEST_P(Attention, AgreesWithDoubleAndHasOneSetOfBitsHoweverItIsCut) {
+  const Packed p(GetParam());
+  const Floats whole = same_everywhere([&](const Exec& exec) { return forward(exec, p, 1000); });
+  EXPECT_TRUE(close(whole, reference(p), 2e-5));
+  for (const int64_t cut : {1, 7, 16, 50}) {
+    EXPECT_TRUE(same_bits(forward(Exec{}, p, cut), whole)) << "in pieces of " << cut;
+  }
+}
+
+TEST_P(Attention, ARowDoesNotSeeItsNeighbours) {
+  Packed p(GetParam());
+  const Floats whole = forward(Exec{}, p, 1000);
+  const Document last = p.documents.back();
+  // Every other sequence, and the last token of this one, become NaN.
+  for (int64_t r = 0; r < p.rows; ++r) {
+    if (r >= last.start && r < last.start + last.tokens - 1) continue;
+    std::fill_n(p.qkv.begin() + r * p.stride, p.stride, std::nanf(""));
+  }
+  const Floats alone = forward(Exec{}, p, 1000);
+  EXPECT_TRUE(same_bits(alone.data() + last.start * p.width(), whole.data() + last.start * p.width(),
+                        (last.tokens - 1) * p.width()));
+}
+
+TEST_P(Attention, GradientIsTheSlope) {
+  Packed p(GetParam());
+  const Floats dout = noise(p.rows * p.width(), 9);
+  const Floats saved = forward(Exec{}, p, 1000);
+  const Floats gradient = same_everywhere([&](const Exec& exec) {
+    Floats g = constant(p.rows * p.stride, 0.0F);
+    AttentionBackward b;
+    b.heads = p.shape.heads, b.kv_heads = p.shape.kv_heads, b.head_dim = p.shape.head_dim, b.scale = p.scale();
+    b.q = p.q(), b.q_stride = p.stride, b.k = p.k(), b.v = p.v(), b.kv_stride = p.stride;
+    b.out = saved.data(), b.dout = dout.data(), b.out_stride = p.width();
+    b.lse = saved.data() + p.rows * p.width();
+    b.dq = g.data(), b.dq_stride = p.stride;
+    b.dk = g.data() + p.width(), b.dv = b.dk + p.kv_width(), b.dkv_stride = p.stride;
+    attention_backward(exec, b, p.documents);
+    return g;
+  });
+  const auto loss = [&] {
+    const std::vector<double> out = reference(p);
+    double sum = 0;
+    for (size_t i = 0; i < dout.size(); ++i) sum += out[i] * dout[i];
+    return sum;
+  };
+  const size_t step = std::max<size_t>(1, p.qkv.size() / 40);
+  for (size_t i = 0; i < p.qkv.size(); i += step) {
+    const double want = slope(p.qkv, i, 1e-2F, loss);
+    EXPECT_NEAR(gradient[i], want, 2e-4 * (1 + std::fabs(want))) << "element " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
+                         testing::Values(Case{4, 2, 8, {5, 33, 17}}, Case{3, 3, 12, {70, 1, 40}},
+                                         Case{6, 2, 16, {130, 20}}, Case{2, 1, 48, {64, 65}}, Case{4, 1, 64, {30, 90}},
+                                         Case{30, 1, 8, {19, 3}}, Case{2, 2, 128, {20}}, Case{1, 1, 256, {18}}));
+
+TEST(AttentionShape, HeadsThatDoNotDivideAreRejected) {
+  EXPECT_THROW(attention_forward(Exec{}, {.layout = {3, 16}, .heads = 4}, {}), base::InputError);
+  EXPECT_THROW(attention_forward(Exec{}, {.layout = {2, 18}, .heads = 4}, {}), base::InputError);
+}
+
+}  // namespace
+}  // namespace collimate::tensor

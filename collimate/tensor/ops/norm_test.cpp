@@ -1,0 +1,96 @@
+#include "collimate/tensor/ops/norm.h"
+
+#include <cmath>
+
+#include "collimate/tensor/ops/op_test_support.h"
+
+namespace collimate::tensor {
+namespace {
+
+constexpr int64_t kRows = 5;
+constexpr float kEps = 1e-5F;
+
+class Norm : public testing::TestWithParam<int64_t> {
+ protected:
+  int64_t width() const { return GetParam(); }
+};
+
+// In double. mean: subtract it (layer norm).
+std::vector<double> reference(const Floats& x, const Floats& weight, const Floats& bias, int64_t width, bool centre) {
+  std::vector<double> y(x.size());
+  for (int64_t r = 0; r * width < static_cast<int64_t>(x.size()); ++r) {
+    const float* row = x.data() + r * width;
+    double mean = 0;
+    for (int64_t i = 0; i < width && centre; ++i) mean += row[i] / static_cast<double>(width);
+    double square = 0;
+    for (int64_t i = 0; i < width; ++i) square += (row[i] - mean) * (row[i] - mean) / static_cast<double>(width);
+    for (int64_t i = 0; i < width; ++i) {
+      y[static_cast<size_t>(r * width + i)] =
+          (row[i] - mean) / std::sqrt(square + kEps) * weight[static_cast<size_t>(i)] +
+          (centre ? bias[static_cast<size_t>(i)] : 0.0F);
+    }
+  }
+  return y;
+}
+
+double weighted(const std::vector<double>& y, const Floats& dy) {
+  double sum = 0;
+  for (size_t i = 0; i < dy.size(); ++i) sum += y[i] * dy[i];
+  return sum;
+}
+
+TEST_P(Norm, RmsForwardAndGradient) {
+  Floats x = noise(kRows * width(), 1), weight = noise(width(), 2);
+  const Floats dy = noise(kRows * width(), 3), none;
+  Floats inv = constant(kRows, 0);
+  const Floats y = same_everywhere([&](const Exec& exec) {
+    Floats out = constant(kRows * width(), 0);
+    rms_norm(exec, x.data(), kRows, width(), weight.data(), kEps, out.data(), inv.data());
+    return out;
+  });
+  EXPECT_TRUE(close(y, reference(x, weight, none, width(), false), 1e-5));
+  const Floats g = same_everywhere([&](const Exec& exec) {
+    Floats out = constant((kRows + 1) * width(), 0.5F);
+    rms_norm_backward(exec, dy.data(), x.data(), inv.data(), kRows, width(), weight.data(), out.data(), true,
+                      out.data() + kRows * width());
+    for (float& v : out) v -= 0.5F;
+    return out;
+  });
+  const auto loss = [&] { return weighted(reference(x, weight, none, width(), false), dy); };
+  const Floats dx(g.begin(), g.begin() + kRows * width()), dw(g.begin() + kRows * width(), g.end());
+  EXPECT_TRUE(slopes_match(x, dx, 1e-2F, 2e-3, loss));
+  EXPECT_TRUE(slopes_match(weight, dw, 1e-2F, 1e-4, loss));
+}
+
+TEST_P(Norm, LayerForwardAndGradient) {
+  Floats x = noise(kRows * width(), 1), weight = noise(width(), 2), bias = noise(width(), 4);
+  const Floats dy = noise(kRows * width(), 3);
+  Floats mean = constant(kRows, 0), inv = constant(kRows, 0);
+  const Floats y = same_everywhere([&](const Exec& exec) {
+    Floats out = constant(kRows * width(), 0);
+    layer_norm(exec, x.data(), kRows, width(), weight.data(), bias.data(), kEps, out.data(), mean.data(), inv.data());
+    return out;
+  });
+  EXPECT_TRUE(close(y, reference(x, weight, bias, width(), true), 1e-5));
+  Floats dw = constant(width(), 0), db = constant(width(), 0), dx = dy;
+  layer_norm_backward(Exec{}, dx.data(), x.data(), mean.data(), inv.data(), kRows, width(), weight.data(), dx.data(),
+                      false, dw.data(), db.data());
+  const auto loss = [&] { return weighted(reference(x, weight, bias, width(), true), dy); };
+  EXPECT_TRUE(slopes_match(x, dx, 3e-3F, 3e-3, loss));
+  EXPECT_TRUE(slopes_match(weight, dw, 1e-2F, 1e-4, loss));
+  EXPECT_TRUE(slopes_match(bias, db, 1e-2F, 1e-4, loss));
+}
+
+TEST_P(Norm, ARowDoesNotSeeItsNeighbours) {
+  const Floats x = noise(width(), 1), weight = noise(width(), 2);
+  Floats alone = constant(width(), 0), many = nans(3 * width());
+  rms_norm(Exec{}, x.data(), 1, width(), weight.data(), kEps, alone.data());
+  std::copy(x.begin(), x.end(), many.begin() + width());
+  rms_norm(Exec{}, many.data(), 3, width(), weight.data(), kEps, many.data());
+  EXPECT_TRUE(same_bits(many.data() + width(), alone.data(), width()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Widths, Norm, testing::Values(5, 16, 70, 129));
+
+}  // namespace
+}  // namespace collimate::tensor

@@ -1,0 +1,144 @@
+#include <cmath>
+#include <vector>
+
+#include "collimate/base/error.h"
+#include "collimate/tensor/ops/activation.h"
+#include "collimate/tensor/ops/embedding.h"
+#include "collimate/tensor/ops/op_test_support.h"
+#include "collimate/tensor/ops/rope.h"
+
+namespace collimate::tensor {
+namespace {
+
+double silu(double x) { return x / (1 + std::exp(-x)); }
+double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+
+TEST(Activation, SiluMulAndItsGradient) {
+  const int64_t rows = 3, width = 21;
+  for (const float size : {1.0F, 30.0F, 200.0F}) {
+    const Floats in = noise(rows * 2 * width, 1, size), dy = noise(rows * width, 2);
+    const Floats y = same_everywhere([&](const Exec& exec) {
+      Floats out = constant(rows * width, 0);
+      silu_mul(exec, in.data(), in.data() + width, 2 * width, rows, width, out.data(), width);
+      return out;
+    });
+    const Floats d = same_everywhere([&](const Exec& exec) {
+      Floats out = in;
+      silu_mul_backward(exec, dy.data(), width, out.data(), out.data() + width, 2 * width, rows, width, out.data(),
+                        out.data() + width);
+      return out;
+    });
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = 0; i < width; ++i) {
+        const double g = in[r * 2 * width + i], u = in[r * 2 * width + width + i], dv = dy[r * width + i];
+        const double s = 1 / (1 + std::exp(-g));
+        EXPECT_NEAR(y[r * width + i], silu(g) * u, 1e-6 * (1 + std::fabs(silu(g) * u)));
+        EXPECT_NEAR(d[r * 2 * width + i], dv * u * s * (1 + g * (1 - s)), 1e-5 * (1 + std::fabs(u)));
+        EXPECT_NEAR(d[r * 2 * width + width + i], dv * silu(g), 1e-5 * (1 + std::fabs(g)));
+      }
+    }
+  }
+}
+
+TEST(Activation, GeluTanhAndItsGradient) {
+  for (const float size : {0.01F, 1.0F, 6.0F, 100.0F}) {
+    const Floats x = noise(50, 3, size), one = constant(50, 1.0F);
+    const Floats y = same_everywhere([&](const Exec& exec) {
+      Floats out = x;
+      gelu_tanh(exec, out.data(), 50, out.data());
+      return out;
+    });
+    Floats d = one;
+    gelu_tanh_backward(Exec{}, d.data(), x.data(), 50, d.data());
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_NEAR(y[i], gelu(x[i]), 3e-7 * std::fabs(x[i])) << x[i];
+      const double h = 1e-4;
+      EXPECT_NEAR(d[i], (gelu(x[i] + h) - gelu(x[i] - h)) / (2 * h), 2e-6) << x[i];
+    }
+  }
+}
+
+TEST(Activation, NaNStaysNaN) {
+  Floats x = nans(20), y = noise(20, 1);
+  gelu_tanh(Exec{}, x.data(), 20, y.data());
+  for (const float v : y) EXPECT_TRUE(std::isnan(v));
+  silu_mul(Exec{}, x.data(), x.data(), 20, 1, 20, y.data(), 20);
+  for (const float v : y) EXPECT_TRUE(std::isnan(v));
+}
+
+TEST(Activation, AddAndAddBias) {
+  Floats y = constant(40, 1.0F);
+  const Floats x = noise(40, 1);
+  add(Exec{}, x.data(), 40, y.data());
+  add_bias(Exec{}, x.data(), 2, 17, y.data(), 20);
+  for (size_t i = 0; i < 40; ++i) EXPECT_EQ(y[i], i % 20 < 17 ? (1.0F + x[i]) + x[i % 20] : 1.0F + x[i]);
+}
+
+struct Table {
+  Floats cos, sin;
+  RopeTable view;
+  Table(int64_t positions, int rotary) {
+    for (int64_t p = 0; p < positions; ++p) {
+      for (int i = 0; i < rotary / 2; ++i) {
+        const double angle = static_cast<double>(p) * std::pow(10000.0, -2.0 * i / rotary);
+        cos.push_back(static_cast<float>(std::cos(angle)));
+        sin.push_back(static_cast<float>(std::sin(angle)));
+      }
+    }
+    view = {cos.data(), sin.data(), positions, rotary};
+  }
+};
+
+TEST(Rope, TurnsHalvesAndBack) {
+  const int heads = 3, dim = 20, rotary = 12;
+  const int64_t stride = heads * dim + 2;
+  const Table table(9, rotary);
+  const std::vector<int32_t> positions = {8, 0, 3};
+  const Floats x = noise(3 * stride, 1);
+  const Floats y = same_everywhere([&](const Exec& exec) {
+    Floats out = x;
+    rope(exec, out.data(), stride, 3, heads, dim, positions.data(), table.view);
+    return out;
+  });
+  for (int64_t r = 0; r < 3; ++r) {
+    for (int64_t c = 0; c < stride; ++c) {
+      const int64_t i = c % dim, half = rotary / 2;
+      double want = x[r * stride + c];
+      if (c < heads * dim && i < rotary) {
+        const double angle = positions[r] * std::pow(10000.0, -2.0 * (i % half) / rotary);
+        const double other = x[r * stride + (i < half ? c + half : c - half)];
+        want = want * std::cos(angle) + (i < half ? -other : other) * std::sin(angle);
+      }
+      EXPECT_NEAR(y[r * stride + c], want, 1e-6);
+    }
+  }
+  Floats back = y;
+  rope_backward(Exec{}, back.data(), stride, 3, heads, dim, positions.data(), table.view);
+  for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(back[i], x[i], 1e-6);
+  const std::vector<int32_t> beyond = {0, 9, 0};
+  EXPECT_THROW(rope(Exec{}, back.data(), stride, 3, heads, dim, beyond.data(), table.view), base::InputError);
+}
+
+TEST(Embedding, GathersAndScattersInOrder) {
+  const int64_t entries = 7, width = 70;
+  const Floats table = noise(entries * width, 1), dout = noise(5 * width, 2);
+  const std::vector<int32_t> ids = {6, 0, 3, 3, 6};
+  Floats out = constant(5 * width, 0);
+  embedding(Exec{}, table.data(), entries, width, ids.data(), 5, out.data());
+  embedding(Exec{}, table.data(), entries, width, ids.data(), 5, out.data(), true);
+  const Floats d = same_everywhere([&](const Exec& exec) {
+    Floats g = constant(entries * width, 0.5F);
+    embedding_backward(exec, dout.data(), ids.data(), 5, entries, width, g.data());
+    return g;
+  });
+  for (int64_t c = 0; c < width; ++c) {
+    for (int64_t r = 0; r < 5; ++r) EXPECT_EQ(out[r * width + c], 2 * table[ids[r] * width + c]);
+    EXPECT_EQ(d[3 * width + c], (0.5F + dout[2 * width + c]) + dout[3 * width + c]);
+    EXPECT_EQ(d[1 * width + c], 0.5F);
+  }
+  const std::vector<int32_t> bad = {7};
+  EXPECT_THROW(embedding(Exec{}, table.data(), entries, width, bad.data(), 1, out.data()), base::InputError);
+}
+
+}  // namespace
+}  // namespace collimate::tensor
