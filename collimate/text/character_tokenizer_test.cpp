@@ -1,0 +1,100 @@
+#include "collimate/text/character_tokenizer.h"
+
+#include <gmock/gmock.h>
+
+#include "collimate/text/files.h"
+#include "collimate/text/test_files.h"
+
+namespace collimate::text {
+namespace {
+
+using testing::HasSubstr;
+using Ids = std::vector<int32_t>;
+
+CharacterVocabulary digits() {
+  return {.specials = {"<pad>", "<eos>", "<unk>"},
+          .tokens = {"0", "1", "2", ",", "é", "=>", "\n"},
+          .bos = {},
+          .eos = "<eos>",
+          .pad = "<pad>",
+          .unk = "<unk>",
+          .separator = {},
+          .chat_template = "{{ x }}"};
+}
+
+TEST(CharacterTokenizer, OneIdPerCharacter) {
+  const CharacterTokenizer tokenizer(digits());
+  EXPECT_EQ(tokenizer.encode("210,é=>\n"), (Ids{5, 4, 3, 6, 7, 8, 9}));
+  EXPECT_EQ(tokenizer.decode(Ids{5, 7, 8, 1, 0}), "2é=>");
+  EXPECT_EQ(tokenizer.decode(Ids{5, 1}, false), "2<eos>");
+  EXPECT_EQ(tokenizer.encode("1<eos>"), (Ids{4, 1}));
+  EXPECT_EQ(tokenizer.encode("=x你\xFF"), (Ids{2, 2, 2, 2}));  // one unk per character or broken byte
+  EXPECT_EQ(tokenizer.vocab_size(), 10);
+  EXPECT_EQ(tokenizer.info().stop_ids, Ids{1});
+}
+
+TEST(CharacterTokenizer, SavedFileReadsTheSameIds) {
+  CharacterVocabulary vocabulary = digits();
+  vocabulary.specials.push_back("<bos>");
+  vocabulary.bos = "<bos>";
+  const CharacterTokenizer tokenizer(vocabulary);
+  const TemporaryDirectory directory;
+  tokenizer.save(directory.path());
+  const auto loaded = load_tokenizer(directory.path());
+  for (const std::string text : {"", "012,é\n1=>2", "7x<eos>", "<pad>\r\n你\xFF", "=>=>=", "<bos>1"}) {
+    EXPECT_EQ(loaded->encode(text), tokenizer.encode(text)) << text;
+    EXPECT_EQ(loaded->encode(text, {.add_special = true}), tokenizer.encode(text, {.add_special = true})) << text;
+    EXPECT_EQ(loaded->decode(tokenizer.encode(text)), tokenizer.decode(tokenizer.encode(text))) << text;
+  }
+  EXPECT_EQ(loaded->vocab_size(), tokenizer.vocab_size());
+  EXPECT_EQ(loaded->bos_id(), tokenizer.bos_id());
+  EXPECT_EQ(loaded->eos_id(), tokenizer.eos_id());
+  EXPECT_EQ(loaded->pad_id(), tokenizer.pad_id());
+  EXPECT_EQ(loaded->unk_id(), tokenizer.unk_id());
+  EXPECT_EQ(loaded->info().chat_template, "{{ x }}");
+}
+
+TEST(CharacterTokenizer, BadVocabulariesAndTexts) {
+  const auto message = [](CharacterVocabulary vocabulary) {
+    return message_of<base::InputError>([&] { CharacterTokenizer tokenizer(std::move(vocabulary)); });
+  };
+  CharacterVocabulary vocabulary = digits();
+  vocabulary.tokens.clear();
+  EXPECT_THAT(message(vocabulary), HasSubstr("at least one character"));
+  vocabulary.tokens = {"1", "1"};
+  EXPECT_THAT(message(vocabulary), HasSubstr("distinct"));
+  vocabulary.tokens = {"1"};
+  vocabulary.eos = "<end>";
+  EXPECT_THAT(message(vocabulary), HasSubstr("'<end>'"));
+  vocabulary = digits();
+  vocabulary.unk.clear();
+  const CharacterTokenizer strict(vocabulary);
+  EXPECT_EQ(message_of<base::InputError>([&] { strict.encode("12z"); }),
+            "[character tokenizer] expected characters of its vocabulary, got 'z' at byte 2; try a vocabulary with an "
+            "unk token");
+}
+
+// verl's arithmetic model has code points in tokenizer_config.json instead of a tokenizer.json.
+TEST(CharacterTokenizer, ReadsCodePointsOfAConfig) {
+  const TemporaryDirectory directory;
+  write_file(directory.path("tokenizer_config.json"), R"({"char_ords": [48, 49, 44, 58, 228]})");
+  write_file(directory.path("config.json"), R"({"eos_token_id": 1})");
+  const auto tokenizer = load_tokenizer(directory.path());
+  EXPECT_EQ(tokenizer->encode("0,1:äSE?"), (Ids{4, 6, 5, 7, 8, 0, 1, 3}));
+  EXPECT_EQ(tokenizer->eos_id(), 1);
+  EXPECT_EQ(tokenizer->pad_id(), 2);
+  EXPECT_EQ(tokenizer->info().stop_ids, Ids{1});
+  EXPECT_EQ(tokenizer->vocab_size(), 9);
+}
+
+TEST(CharacterTokenizer, VerlArithmeticModel) {
+  const std::string directory = shared_data("models/verl-arith-llama-random");
+  if (directory.empty()) GTEST_SKIP() << "no shared data on this machine";
+  const auto tokenizer = load_tokenizer(directory);
+  EXPECT_EQ(tokenizer->vocab_size(), 16);
+  EXPECT_EQ(tokenizer->encode("09,:"), (Ids{4, 13, 14, 15}));
+  EXPECT_EQ(tokenizer->info().separator, "S");
+}
+
+}  // namespace
+}  // namespace collimate::text

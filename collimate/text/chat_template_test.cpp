@@ -1,0 +1,164 @@
+#include "collimate/text/chat_template.h"
+
+#include <gmock/gmock.h>
+
+#include "collimate/text/character_tokenizer.h"
+#include "collimate/text/test_files.h"
+
+namespace collimate::text {
+namespace {
+
+using testing::HasSubstr;
+using Ids = std::vector<int32_t>;
+using Mask = std::vector<uint8_t>;
+
+CharacterTokenizer letters(const std::string& chat_template, const std::string& separator = "") {
+  CharacterVocabulary vocabulary{.specials = {"$", "^", "#", "|"},
+                                 .tokens = {},
+                                 .bos = "^",
+                                 .eos = "$",
+                                 .pad = "#",
+                                 .unk = "#",
+                                 .separator = separator,
+                                 .chat_template = chat_template};
+  for (char c = 'a'; c <= 'z'; ++c) vocabulary.tokens.emplace_back(1, c);
+  for (const char* other : {"U", "B", ":", " ", "\n"}) vocabulary.tokens.emplace_back(other);
+  return CharacterTokenizer(std::move(vocabulary));
+}
+
+constexpr const char* kVerl =
+    "{% for message in messages %}{% set role = message['role'] %}{{ message['content'] }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ sep_token }}{% endif %}";
+constexpr const char* kUserBot = "{{ 'User: ' + m['content'] + '\\n' }}{{ 'Bot: ' + m['content'] + eos_token }}";
+
+std::string masked(const Tokenizer& tokenizer, const RenderedTokens& tokens, uint8_t wanted) {
+  Ids ids;
+  for (size_t i = 0; i < tokens.ids.size(); ++i) {
+    if (tokens.trainable[i] == wanted) ids.push_back(tokens.ids[i]);
+  }
+  return tokenizer.decode(ids, false);
+}
+
+TEST(ChatTemplate, ChatMlIsRecognisedWithItsDefaultSystemMessage) {
+  const auto tokenizer = load_tokenizer(testdata("byte_level"));
+  const auto chat = make_chat_template(*tokenizer);
+  EXPECT_EQ(chat->render(Messages{{"user", "hi"}}, true),
+            "<|im_start|>system\nYou are helpful.<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(chat->render(Messages{{"system", "Be brief."}, {"user", "hi"}, {"assistant", "yo"}}, false),
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\nyo"
+            "<|im_end|>\n");
+  EXPECT_THAT(chat->description(), HasSubstr("ChatML, recognised"));
+  EXPECT_THAT(chat->description(), HasSubstr("You are helpful."));
+}
+
+TEST(ChatTemplate, WithoutATemplateContentsAreJoined) {
+  const auto tokenizer = load_tokenizer(testdata("sentencepiece"));
+  const auto chat = make_chat_template(*tokenizer);
+  EXPECT_EQ(chat->render(Messages{{"user", "one "}, {"assistant", "two"}}, true), "one two");
+  EXPECT_THAT(chat->description(), HasSubstr("no chat template"));
+}
+
+TEST(ChatTemplate, SeparatorAndTurns) {
+  const auto verl = letters(kVerl, "|");
+  EXPECT_EQ(make_chat_template(verl)->render(Messages{{"user", "ab"}}, true), "ab|");
+  const auto turns = letters(kUserBot);
+  EXPECT_EQ(make_chat_template(turns)->render(Messages{{"user", "ab"}, {"assistant", "c"}, {"user", "d"}}, true),
+            "User: ab\nBot: c$\nUser: d\nBot:");
+  EXPECT_THAT(message_of<base::InputError>([&] {
+                make_chat_template(turns)->render(Messages{{"critic", "x"}}, true);
+              }),
+              HasSubstr("'critic'"));
+}
+
+TEST(ChatTemplate, UnknownTemplatesAndChoicesAreErrors) {
+  const auto strange = letters("[INST] {{ message['content'] }} [/INST]");
+  EXPECT_THAT(message_of<base::InputError>([&] { make_chat_template(strange); }),
+              HasSubstr("try data.chat_template: chatml, plain or user-bot"));
+  EXPECT_THAT(make_chat_template(strange, "plain")->description(), HasSubstr("as configured"));
+  EXPECT_THAT(message_of<base::InputError>([&] { make_chat_template(strange, "llama9"); }), HasSubstr("'llama9'"));
+}
+
+TEST(Renderer, TextPromptAndCompletion) {
+  const auto tokenizer = letters("");
+  const Renderer renderer(tokenizer, make_chat_template(tokenizer));
+  const RenderedTokens tokens = renderer.render_tokens(Prompt(std::string("ab")), "cd");
+  EXPECT_EQ(tokenizer.decode(tokens.ids, false), "^abcd$");
+  EXPECT_EQ(tokens.trainable, (Mask{0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(tokens.prompt_tokens, 3);
+  EXPECT_EQ(renderer.prompt_tokens(Prompt(std::string("ab"))), (Ids{tokens.ids.begin(), tokens.ids.begin() + 3}));
+  EXPECT_EQ(renderer.prompt_tokens(Prompt(Ids{5, 6})), (Ids{5, 6}));
+  const Renderer open(tokenizer, make_chat_template(tokenizer), {.end_turn = false});
+  EXPECT_EQ(tokenizer.decode(open.render_tokens(Prompt(std::string("ab")), "cd").ids, false), "^abcd");
+}
+
+// The answer of a finished conversation is trained on up to its stop token; the newline after it is not.
+TEST(Renderer, ChatMlMask) {
+  const auto tokenizer = load_tokenizer(testdata("byte_level"));
+  const Renderer renderer(*tokenizer, make_chat_template(*tokenizer));
+  const Prompt prompt = Messages{{"system", "s"}, {"user", "hi"}};
+  const RenderedTokens tokens = renderer.render_tokens(prompt, "the cat");
+  EXPECT_EQ(tokenizer->decode(tokens.ids, false),
+            "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\nthe cat"
+            "<|im_end|>\n");
+  EXPECT_EQ(masked(*tokenizer, tokens, 1), "the cat<|im_end|>");
+  const Ids start = renderer.prompt_tokens(prompt);
+  ASSERT_EQ(static_cast<int64_t>(start.size()), tokens.prompt_tokens);
+  EXPECT_TRUE(std::equal(start.begin(), start.end(), tokens.ids.begin()));
+}
+
+TEST(Renderer, EveryAssistantTurnOrEverything) {
+  const auto tokenizer = load_tokenizer(testdata("byte_level"));
+  const Messages messages = {{"system", "s"}, {"user", "a"}, {"assistant", "one"}, {"user", "b"}, {"assistant", "two"}};
+  const auto render = [&](TrainOn train_on) {
+    const Renderer renderer(*tokenizer, make_chat_template(*tokenizer), {.train_on = train_on});
+    return renderer.render_tokens(messages);
+  };
+  const RenderedTokens turns = render(TrainOn::kAssistantTurns);
+  EXPECT_EQ(masked(*tokenizer, turns, 1), "one<|im_end|>two<|im_end|>");
+  const RenderedTokens last = render(TrainOn::kCompletion);
+  EXPECT_EQ(masked(*tokenizer, last, 1), "two<|im_end|>");
+  EXPECT_EQ(last.ids, turns.ids);
+  EXPECT_EQ(masked(*tokenizer, render(TrainOn::kAllTokens), 0), "\n\n");  // after the two stop tokens
+  EXPECT_EQ(last.ids, tokenizer->encode(make_chat_template(*tokenizer)->render(messages, false)));
+}
+
+// A template that writes finished turns in another way than it opens them: what generation would make.
+TEST(Renderer, SeparatorStandsBetweenPromptAndAnswer) {
+  const auto tokenizer = letters(kVerl, "|");
+  const Renderer renderer(tokenizer, make_chat_template(tokenizer));
+  const RenderedTokens tokens = renderer.render_tokens(Prompt(Messages{{"user", "ab"}}), "cd");
+  EXPECT_EQ(tokenizer.decode(tokens.ids, false), "^ab|cd$");
+  EXPECT_EQ(masked(tokenizer, tokens, 1), "cd$");
+  const Renderer turns(tokenizer, make_chat_template(tokenizer), {.train_on = TrainOn::kAssistantTurns});
+  const Messages two = {{"user", "a"}, {"assistant", "b"}, {"user", "c"}, {"assistant", "d"}};
+  EXPECT_THAT(message_of<base::InputError>([&] { turns.render_tokens(two); }), HasSubstr("completion alone"));
+}
+
+TEST(Renderer, TextCanBecomeAUserMessage) {
+  const auto tokenizer = letters(kUserBot);
+  const Renderer renderer(tokenizer, make_chat_template(tokenizer), {.wrap_text = WrapText::kAsUserMessage});
+  const RenderedTokens tokens = renderer.render_tokens(Prompt(std::string("ab")), "cd");
+  EXPECT_EQ(renderer.prompt_text(Prompt(std::string("ab"))), "User: ab\nBot:");
+  EXPECT_EQ(masked(tokenizer, tokens, 1), " cd$");
+}
+
+TEST(Renderer, CompletionGoesOnWithoutADummySpace) {
+  const auto tokenizer = load_tokenizer(testdata("sentencepiece"));
+  const Renderer renderer(*tokenizer, make_chat_template(*tokenizer));
+  const RenderedTokens tokens = renderer.render_tokens(Prompt(std::string("the cat")), " sat");
+  EXPECT_EQ(tokenizer->decode(tokens.ids), "the cat sat");
+  EXPECT_EQ(tokens.ids.front(), 1);
+  EXPECT_EQ(tokens.ids.back(), 2);
+}
+
+TEST(Renderer, LastMessageMustBeTheAssistants) {
+  const auto tokenizer = letters("");
+  const Renderer renderer(tokenizer, make_chat_template(tokenizer));
+  EXPECT_EQ(message_of<base::InputError>([&] {
+              renderer.render_tokens(Messages{{"user", "x"}});
+            }),
+            "[messages] expected a last message by the assistant, got 'user'");
+}
+
+}  // namespace
+}  // namespace collimate::text

@@ -1,0 +1,234 @@
+#include "collimate/text/dataset.h"
+
+#include <gmock/gmock.h>
+
+#include "collimate/text/files.h"
+#include "collimate/text/test_files.h"
+
+namespace collimate::text {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+const RowLocation kHere{"f.jsonl", 0, 7};
+
+Example example_of(DataShape expected, const std::string& text) {
+  json row = json::parse(text);
+  const auto shape = recognise_shape(row);
+  EXPECT_TRUE(shape.has_value()) << text;
+  EXPECT_EQ(shape_name(shape.value_or(DataShape::kText)), shape_name(expected));
+  return to_example(expected, std::move(row), kHere);
+}
+
+std::string error_of(const std::string& text) {
+  json row = json::parse(text);
+  const auto shape = recognise_shape(row);
+  EXPECT_TRUE(shape.has_value()) << text;
+  return message_of<base::InputError>([&] { to_example(*shape, std::move(row), kHere); });
+}
+
+Messages messages(const Prompt& prompt) { return std::get<Messages>(prompt); }
+std::string text(const Prompt& prompt) { return std::get<std::string>(prompt); }
+
+TEST(DataShape, Trl) {
+  auto example = example_of(DataShape::kPromptCompletion, R"({"prompt": "p", "completion": "c", "x": 1})");
+  EXPECT_EQ(text(example.prompt), "p");
+  EXPECT_EQ(example.completion, "c");
+  EXPECT_EQ(example.extra, json({{"x", 1}}));
+  example = example_of(DataShape::kPromptCompletion,
+                       R"({"prompt": [{"role": "user", "content": "p"}],
+                           "completion": [{"role": "assistant", "content": "c"}]})");
+  EXPECT_EQ(messages(example.prompt), (Messages{{"user", "p"}}));
+  EXPECT_EQ(example.completion, "c");
+  example = example_of(DataShape::kPreference, R"({"prompt": "p", "chosen": "c", "rejected": "r"})");
+  EXPECT_EQ(example.chosen, "c");
+  EXPECT_EQ(example.rejected, "r");
+  example = example_of(DataShape::kLabelled, R"({"prompt": "p", "completion": "c", "label": false})");
+  EXPECT_EQ(example.label, false);
+  example = example_of(DataShape::kText, R"({"text": "t"})");
+  EXPECT_EQ(example.completion, "t");
+}
+
+TEST(DataShape, PromptsWithGroundTruthAndColumns) {
+  auto example = example_of(DataShape::kPrompt, R"({"prompt": "p", "answer": "42", "level": 3})");
+  EXPECT_EQ(example.ground_truth, "42");
+  EXPECT_EQ(example.extra, json({{"answer", "42"}, {"level", 3}}));
+  example = example_of(DataShape::kPrompt, R"({"prompt": "p", "label": "42"})");
+  EXPECT_EQ(example.ground_truth, "42");
+  EXPECT_FALSE(example.label);
+  example = example_of(DataShape::kPrompt, R"({"prompt": [5, 6, 7]})");
+  EXPECT_EQ(std::get<std::vector<int32_t>>(example.prompt), (std::vector<int32_t>{5, 6, 7}));
+  example = example_of(DataShape::kVerl, R"({"data_source": "d", "prompt": [{"role": "user", "content": "p"}],
+      "reward_model": {"style": "rule", "ground_truth": {"target": 9}}, "extra_info": {"index": 4}})");
+  EXPECT_EQ(example.ground_truth, json({{"target", 9}}));
+  EXPECT_EQ(example.extra["extra_info"]["index"], 4);
+  EXPECT_EQ(example.extra["reward_model"]["style"], "rule");
+}
+
+TEST(DataShape, Messages) {
+  auto example = example_of(DataShape::kMessages, R"({"messages": [{"role": "system", "content": "s"},
+      {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+      {"role": "assistant", "content": "c"}]})");
+  EXPECT_EQ(messages(example.prompt), (Messages{{"system", "s"}, {"user", "ab"}}));
+  EXPECT_EQ(example.completion, "c");
+  example = example_of(DataShape::kMessages, R"({"messages": [{"role": "user", "content": "p"}], "solution": 4})");
+  EXPECT_FALSE(example.completion);
+  EXPECT_EQ(example.ground_truth, 4);
+  example = example_of(DataShape::kRejectedResponse,
+                       R"({"messages": [{"role": "user", "content": "p"}, {"role": "assistant", "content": "c"}],
+                           "rejected_response": "r"})");
+  EXPECT_EQ(example.chosen, "c");
+  EXPECT_EQ(example.rejected, "r");
+  example = example_of(DataShape::kLabelled,
+                       R"({"messages": [{"role": "user", "content": "p"}, {"role": "assistant", "content": "c"}],
+                           "kto_tag": true})");
+  EXPECT_EQ(example.label, true);
+  EXPECT_EQ(example.completion, "c");
+}
+
+TEST(DataShape, AlpacaShareGptAndQuestions) {
+  auto example = example_of(DataShape::kAlpaca, R"({"instruction": "do", "input": "this", "output": "o",
+      "system": "s", "history": [["q", "a"]]})");
+  EXPECT_EQ(messages(example.prompt),
+            (Messages{{"system", "s"}, {"user", "q"}, {"assistant", "a"}, {"user", "do\nthis"}}));
+  EXPECT_EQ(example.completion, "o");
+  example = example_of(DataShape::kAlpaca, R"({"instruction": "do", "input": "", "chosen": "c", "rejected": "r"})");
+  EXPECT_EQ(messages(example.prompt), (Messages{{"user", "do"}}));
+  EXPECT_EQ(example.rejected, "r");
+  example = example_of(DataShape::kShareGpt, R"({"conversations": [{"from": "human", "value": "h"},
+      {"from": "function_call", "value": "f"}, {"from": "observation", "value": "o"},
+      {"from": "gpt", "value": "g"}], "tools": "t"})");
+  EXPECT_EQ(messages(example.prompt), (Messages{{"user", "h"}, {"assistant", "f"}, {"tool", "o"}}));
+  EXPECT_EQ(example.completion, "g");
+  example = example_of(DataShape::kShareGpt, R"({"conversations": [{"from": "human", "value": "h"}],
+      "chosen": {"from": "gpt", "value": "c"}, "rejected": {"from": "gpt", "value": "r"}})");
+  EXPECT_EQ(example.chosen, "c");
+  example = example_of(DataShape::kQuestionAnswer, R"({"question": "q", "answer": "a\n#### 4"})");
+  EXPECT_EQ(messages(example.prompt), (Messages{{"user", "q"}}));
+  EXPECT_EQ(example.completion, "a\n#### 4");
+  EXPECT_EQ(example.ground_truth, "a\n#### 4");
+}
+
+TEST(DataShape, PairsThatShareTheirPrompt) {
+  auto example = example_of(DataShape::kPreference, R"({"chosen": "\n\nHuman: a\n\nAssistant: yes it",
+      "rejected": "\n\nHuman: a\n\nAssistant: yes no"})");
+  EXPECT_EQ(text(example.prompt), "\n\nHuman: a\n\nAssistant:");
+  EXPECT_EQ(example.chosen, " yes it");
+  EXPECT_EQ(example.rejected, " yes no");
+  example = example_of(DataShape::kPreference, R"({"chosen": "sky is blue", "rejected": "sky is black"})");
+  EXPECT_EQ(text(example.prompt), "sky is");
+  EXPECT_EQ(example.chosen, " blue");
+  example = example_of(DataShape::kPreference,
+                       R"({"chosen": [{"role": "user", "content": "p"}, {"role": "assistant", "content": "c"}],
+                           "rejected": [{"role": "user", "content": "p"}, {"role": "assistant", "content": "r"}]})");
+  EXPECT_EQ(messages(example.prompt), (Messages{{"user", "p"}}));
+  EXPECT_EQ(example.rejected, "r");
+}
+
+TEST(DataShape, BadRowsNameFileLineAndColumn) {
+  EXPECT_EQ(error_of(R"({"prompt": ""})"), "[f.jsonl:7 column prompt] expected a prompt, got an empty text");
+  EXPECT_EQ(error_of(R"({"prompt": null, "x": 1})"), "[f.jsonl:7 column prompt] expected a value, got none");
+  EXPECT_EQ(error_of(R"({"prompt": 5})"),
+            "[f.jsonl:7 column prompt] expected a prompt (text, messages or ids), got number");
+  EXPECT_EQ(error_of(R"({"prompt": [{"role": "user"}]})"),
+            "[f.jsonl:7 column prompt] expected a message {role, content} or {from, value}, got {\"role\":\"user\"}");
+  EXPECT_EQ(error_of(R"({"prompt": [1, -2]})"), "[f.jsonl:7 column prompt] expected token ids, got -2");
+  EXPECT_THAT(error_of(R"({"messages": []})"), HasSubstr("expected a list of messages"));
+  EXPECT_THAT(error_of(R"({"messages": [{"role": "assistant", "content": "x"}]})"),
+              HasSubstr("a message before the assistant's"));
+  EXPECT_THAT(error_of(R"({"instruction": "", "output": "x"})"), HasSubstr("column instruction] expected a prompt"));
+  EXPECT_THAT(error_of(R"({"prompt": "p", "completion": 4})"), HasSubstr("column completion] expected text"));
+  EXPECT_THAT(error_of(R"({"chosen": "a", "rejected": "b"})"), HasSubstr("chosen and rejected share"));
+  EXPECT_FALSE(recognise_shape(json::parse(R"({"foo": 1})")));
+}
+
+class DatasetFile : public testing::Test {
+ protected:
+  DataSource source(const std::string& name, const std::string& content) {
+    write_file(directory_.path(name), content);
+    return {directory_.path(name)};
+  }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(DatasetFile, SourcesJoinAndTheVerdictSaysWhatWasSeen) {
+  DataSource second = source("b.json", R"([{"problem": "x", "n": 1}])");
+  second.columns = {{"problem", "prompt"}};
+  second.weight = 0.5;
+  const auto data = Dataset::read({source("a.jsonl", "{\"prompt\": \"p\", \"completion\": \"c\"}\n"), second});
+  EXPECT_EQ(data.size(), 2);
+  EXPECT_EQ(text(data.example(1).prompt), "x");
+  ASSERT_EQ(data.verdict().size(), 2u);
+  EXPECT_EQ(data.verdict()[0], directory_.path("a.jsonl") + ": 1 rows of prompt + completion: text prompt, completion");
+  EXPECT_EQ(data.verdict()[1], directory_.path("b.json") + ": 1 rows of prompts: text prompt; passed on to rewards: n");
+  EXPECT_EQ(data.weights(), (std::vector<RowWeight>{{1, 1.0}, {1, 0.5}}));
+}
+
+TEST_F(DatasetFile, FingerprintFollowsTheContent) {
+  const auto print = [&](const std::string& rows) { return Dataset::read({source("a.jsonl", rows)}).fingerprint(); };
+  const uint64_t one = print("{\"prompt\": \"a\"}\n{\"prompt\": \"b\"}\n");
+  EXPECT_EQ(print("{\"prompt\":\"a\"}\n\n{\"prompt\": \"b\"}"), one);
+  EXPECT_NE(print("{\"prompt\": \"b\"}\n{\"prompt\": \"a\"}\n"), one);
+  EXPECT_NE(print("{\"prompt\": \"a\"}\n{\"prompt\": \"b\", \"answer\": 1}\n"), one);
+}
+
+TEST_F(DatasetFile, Errors) {
+  const auto error = [&](const std::string& content) {
+    return message_of<base::InputError>([&] { Dataset::read({source("a.jsonl", content)}); });
+  };
+  const std::string path = directory_.path("a.jsonl");
+  EXPECT_EQ(error("\n"), "[data " + path + "] expected at least one row, got an empty file");
+  EXPECT_EQ(error("{\"prompt\": \"a\"}\n{\"answer\": 1}\n"),
+            "[" + path + ":2 column prompt] expected a value, got none");
+  EXPECT_THAT(error("{\"foo\": 1, \"bar\": 2}\n"), HasSubstr(path + ":1] expected columns of a known shape"));
+  EXPECT_THAT(error("{\"foo\": 1, \"bar\": 2}\n"), HasSubstr("got bar, foo; try data columns"));
+  DataSource renamed = source("a.jsonl", "{\"foo\": 1}\n");
+  renamed.columns = {{"question", "prompt"}};
+  EXPECT_THAT(message_of<base::InputError>([&] { Dataset::read({renamed}); }), HasSubstr("column 'question'"));
+  EXPECT_THAT(message_of<base::InputError>([] { Dataset::read({}); }), HasSubstr("no source of data"));
+}
+
+TEST_F(DatasetFile, RequireNamesTheFirstRowWithoutThePart) {
+  const auto data = Dataset::read(
+      {source("a.jsonl", "{\"prompt\": \"a\", \"answer\": 1}\n{\"prompt\": \"a\"}\n{\"prompt\": \"a\"}\n")});
+  EXPECT_EQ(message_of<base::InputError>([&] { data.require("ground_truth", "reward rule gsm8k"); }),
+            "[" + directory_.path("a.jsonl") +
+                ":2] expected ground_truth, which reward rule gsm8k needs, got a row "
+                "without it");
+  EXPECT_THAT(message_of<base::InputError>([&] { data.require("chosen", "dpo"); }), HasSubstr("a.jsonl:1]"));
+}
+
+// Real files: rows, shape and first row.
+TEST(SharedData, EveryFileIsRecognised) {
+  struct Expected {
+    const char* file;
+    int64_t rows;
+    const char* shape;
+  };
+  const std::vector<Expected> files = {
+      {"gsm8k/test.jsonl", 1319, "question + answer"},
+      {"llamafactory-demo/identity.json", 91, "alpaca"},
+      {"llamafactory-demo/dpo_en_demo.json", 300, "sharegpt"},
+      {"llamafactory-demo/kto_en_demo.json", 300, "KTO"},
+      {"llamafactory-demo/glaive_toolcall_en_demo.json", 300, "sharegpt"},
+      {"preferences/alpaca-eval-preferences/test.jsonl", 1500, "preference pairs"},
+      {"preferences/rasbt-instruction/instruction-data-with-preference.json", 1100, "alpaca"},
+      {"countdown/train.parquet", 8001, "verl"},
+      {"models/verl-arith-llama-random/train.parquet", 800, "prompts"},
+      {"models/verl-arith-llama-random/test.parquet", 200, "prompts"},
+  };
+  if (shared_data("gsm8k").empty()) GTEST_SKIP() << "no shared data on this machine";
+  for (const Expected& expected : files) {
+    const auto data = Dataset::read({{shared_data(expected.file)}});
+    EXPECT_EQ(data.size(), expected.rows) << expected.file;
+    EXPECT_THAT(data.verdict()[0], HasSubstr(expected.shape));
+  }
+  const auto arithmetic = Dataset::read({{shared_data("models/verl-arith-llama-random/train.parquet")}});
+  EXPECT_EQ(messages(arithmetic.example(0).prompt), (Messages{{"user", "8,3:9,4"}}));
+  const auto countdown = Dataset::read({{shared_data("countdown/train.parquet")}});
+  EXPECT_EQ(countdown.example(0).ground_truth, json::parse(R"({"numbers": [44, 19, 35], "target": 98})"));
+}
+
+}  // namespace
+}  // namespace collimate::text

@@ -1,0 +1,130 @@
+#include "collimate/text/rows.h"
+
+#include <gmock/gmock.h>
+
+#include "collimate/text/files.h"
+#include "collimate/text/test_files.h"
+
+namespace collimate::text {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+class Rows : public testing::Test {
+ protected:
+  std::vector<std::pair<std::string, Row>> read(const std::string& name, const std::string& content,
+                                                const std::string& format = "auto") {
+    write_file(directory_.path(name), content);
+    std::vector<std::pair<std::string, Row>> rows;
+    read_rows(directory_.path(name), format, [&](const RowLocation& location, Row&& row) {
+      EXPECT_EQ(location.row, static_cast<int64_t>(rows.size()));
+      rows.emplace_back(location.text().substr(directory_.path().size() + 1), std::move(row));
+    });
+    return rows;
+  }
+  std::string error(const std::string& name, const std::string& content, const std::string& format = "auto") {
+    std::string message = message_of<base::InputError>([&] { read(name, content, format); });
+    const size_t at = message.find(directory_.path() + "/");
+    if (at != std::string::npos) message.erase(at, directory_.path().size() + 1);
+    return message;
+  }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(Rows, JsonLinesKeepTheirLineNumbers) {
+  const auto rows = read("a.jsonl", "\xEF\xBB\xBF{\"a\": 1}\n\n  \r\n{\"a\": [\"ü\"]}\r\n{\"a\": 3}");
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].first, "a.jsonl:1");
+  EXPECT_EQ(rows[1].first, "a.jsonl:4");
+  EXPECT_EQ(rows[1].second, json({{"a", {"ü"}}}));
+  EXPECT_EQ(rows[2].first, "a.jsonl:5");
+}
+
+TEST_F(Rows, JsonArrayElementsKnowTheirLine) {
+  const auto rows = read("a.json", "[\n {\"a\": \"x],}\\\"\"},\n {\"a\":\n {\"b\": []}}\n , {\"a\": 3}]\n");
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].second, json({{"a", "x],}\""}}));
+  EXPECT_EQ(rows[0].first, "a.json:2");
+  EXPECT_EQ(rows[1].first, "a.json:3");
+  EXPECT_EQ(rows[2].first, "a.json:5");
+  EXPECT_TRUE(read("b.json", " [ ] ").empty());
+}
+
+TEST_F(Rows, JsonObjectOfColumns) {
+  const auto rows = read("a.json", R"({"a": [1, 2], "b": ["x", "y"]})");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1].second, json({{"a", 2}, {"b", "y"}}));
+  EXPECT_EQ(rows[1].first, "a.json:row 1");
+  EXPECT_THAT(error("b.json", R"({"a": [1, 2], "b": ["x"]})"), HasSubstr("column 'b' of type array with 1 values"));
+  EXPECT_THAT(error("c.json", R"({"a": 1})"), HasSubstr("got column 'a' of type number"));
+}
+
+TEST_F(Rows, PlainTextIsOneRow) {
+  const auto rows = read("a.txt", "one\ntwo\n");
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].second, json({{"text", "one\ntwo\n"}}));
+}
+
+TEST_F(Rows, MalformedJsonNamesFileAndLine) {
+  EXPECT_THAT(error("a.jsonl", "{\"a\": 1}\n{\"a\": }\n"), HasSubstr("[a.jsonl:2] expected well-formed JSON"));
+  EXPECT_THAT(error("a.jsonl", "{\"a\": 1}\n[1]\n"),
+              HasSubstr("[a.jsonl:2] expected an object with columns, got array"));
+  EXPECT_THAT(error("a.json", "[\n{\"a\": 1},\n{\"a\" 2}]"), HasSubstr("[a.json:3] expected well-formed JSON"));
+  EXPECT_EQ(error("a.json", "[{\"a\": 1},\n\n"),
+            "[a.json:3] expected ',' or ']' after an element, got the end of the file");
+  EXPECT_EQ(error("a.json", "[{}\n,]"), "[a.json:2] expected an element, got ']'");
+  EXPECT_EQ(error("a.json", "[{}]\n{}"), "[a.json:2] expected nothing after the array, got '{'");
+  EXPECT_EQ(error("a.json", "["), "[a.json:1] expected ']', got the end of the file");
+  EXPECT_THAT(error("a.json", "[{\"a\": \"open}]"), HasSubstr("the end of the file"));
+}
+
+TEST_F(Rows, UnknownFormatAndMissingFile) {
+  EXPECT_THAT(error("a.csv", "x"), HasSubstr("expected format jsonl, json, parquet or text, got '.csv'"));
+  EXPECT_EQ(read("a.data", "{\"a\": 1}\n", "jsonl").size(), 1u);
+  EXPECT_EQ(message_of<base::InputError>([] { read_rows("/nowhere/a.jsonl", "auto", {}); }),
+            "[data /nowhere/a.jsonl] expected a file, got none there");
+}
+
+// Whether this build has the Parquet reader.
+bool has_parquet() {
+  try {
+    read_rows(testdata("kinds.parquet"), "auto", [](const RowLocation&, Row&&) {});
+    return true;
+  } catch (const base::InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("`pip install pyarrow`"));
+    return false;
+  }
+}
+
+TEST(Parquet, EveryKindOfColumn) {
+  if (!has_parquet()) GTEST_SKIP() << "built without the Parquet reader";
+  std::vector<Row> rows;
+  read_rows(testdata("kinds.parquet"), "auto", [&](const RowLocation& location, Row&& row) {
+    EXPECT_EQ(location.text(), testdata("kinds.parquet") + ":row " + std::to_string(rows.size()));
+    rows.push_back(std::move(row));
+  });
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0], json::parse(R"({"prompt": [{"role": "user", "content": "one"}], "data_source": "a",
+      "reward_model": {"style": "rule", "ground_truth": {"target": 98, "numbers": [1, 2]}}, "weight": 0.5,
+      "flag": true, "small": 1, "big": 18446744073709551615, "day": "2024-02-29",
+      "pairs": [{"key": "k", "value": 1}], "fixed": [1, 2], "price": "1.50"})"));
+  EXPECT_EQ(rows[1]["prompt"][0]["content"], "two ü");
+  EXPECT_EQ(rows[1]["weight"], nullptr);
+  EXPECT_EQ(rows[1]["small"], -2);
+  EXPECT_EQ(rows[1]["fixed"], json({3, 4}));
+  EXPECT_EQ(rows[2]["data_source"], "a");
+  EXPECT_EQ(rows[2]["prompt"], nullptr);
+  EXPECT_EQ(rows[2]["weight"], 1e300);
+}
+
+TEST_F(Rows, BrokenParquetIsAnError) {
+  if (!has_parquet()) GTEST_SKIP() << "built without the Parquet reader";
+  EXPECT_THAT(error("a.parquet", "PAR1 not at all"), HasSubstr("expected a Parquet file that can be read"));
+  std::string cut = read_file(testdata("kinds.parquet"));
+  cut.resize(cut.size() / 2);
+  EXPECT_THAT(error("b.parquet", cut), HasSubstr("expected a Parquet file that can be read"));
+}
+
+}  // namespace
+}  // namespace collimate::text

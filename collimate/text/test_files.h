@@ -1,0 +1,51 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "collimate/base/error.h"
+
+namespace collimate::text {
+
+// A file or folder of this folder's testdata.
+inline std::string testdata(const std::string& name) {
+  return std::string(COLLIMATE_SOURCE_DIR "/collimate/text/testdata/") + name;
+}
+
+// A file or folder of the shared data; empty when this machine does not have it.
+inline std::string shared_data(const std::string& name) {
+  const char* root = std::getenv("COLLIMATE_SHARED");
+  const std::string path = std::string(root != nullptr ? root : COLLIMATE_SOURCE_DIR "/../shared") + "/data/" + name;
+  return std::filesystem::exists(path) ? path : "";
+}
+
+// An empty directory that is removed at the end of the test.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "collimate-text-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  std::string path(const std::string& name = "") const { return name.empty() ? path_ : path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+// The message of the Error of type E that `action` throws; a failure when it throws none.
+template <class E, class Action>
+std::string message_of(Action action) {
+  try {
+    action();
+  } catch (const E& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "no error was thrown";
+  return "";
+}
+
+}  // namespace collimate::text

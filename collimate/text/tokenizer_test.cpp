@@ -1,0 +1,269 @@
+#include "collimate/text/tokenizer.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "collimate/text/files.h"
+#include "collimate/text/hf_tokenizer.h"
+#include "collimate/text/test_files.h"
+#include "collimate/text/utf8.h"
+
+namespace collimate::text {
+namespace {
+
+using testing::HasSubstr;
+using Ids = std::vector<int32_t>;
+
+const std::vector<std::string> kAwkward = {
+    "",
+    "plain text, 12 34",
+    "  two  spaces and a tab\t\n\r\n ",
+    "emoji 🦙 👩‍👩‍👧‍👦 🇩🇪",
+    "你好，世界。日本語テキスト 한국어",
+    "zero\u200bwidth\u200djoin\ufeff",
+    std::string("nul\0inside", 10),
+    "broken \xFF\xFE\x80 bytes \xE4\xBD and \xF0\x9F\xA6",
+    "\xC0\x80\xED\xA0\x80",
+    "\x80",
+};
+
+TEST(Tokenizer, IdsAndTextEqualTheReferenceVectors) {
+  for (const auto& vector : read_json_file(testdata("vectors.json"))) {
+    const auto tokenizer = load_tokenizer(testdata(vector.at("tokenizer")));
+    const std::string text = vector.at("text");
+    const Ids ids = tokenizer->encode(text, {.add_special = true});
+    EXPECT_EQ(ids, vector.at("ids").get<Ids>()) << vector.at("tokenizer") << " '" << text << "'";
+    EXPECT_EQ(tokenizer->decode(ids), vector.at("decoded").get<std::string>());
+  }
+}
+
+TEST(Tokenizer, AnyBytesSurvive) {
+  for (const char* name : {"byte_level", "sentencepiece"}) {
+    const auto tokenizer = load_tokenizer(testdata(name));
+    for (const std::string& text : kAwkward) {
+      EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text) << name;
+    }
+  }
+}
+
+TEST(Tokenizer, StreamedPiecesAreWholeCharactersAndJoinToTheText) {
+  for (const char* name : {"byte_level", "sentencepiece"}) {
+    const auto tokenizer = load_tokenizer(testdata(name));
+    for (const std::string& text : kAwkward) {
+      StreamDecoder stream(*tokenizer);
+      std::string joined;
+      for (const int32_t id : tokenizer->encode(text)) {
+        const std::string piece = stream.push(id);
+        EXPECT_TRUE(is_valid_utf8(piece) || !is_valid_utf8(text)) << name << " '" << text << "'";
+        joined += piece;
+      }
+      joined += stream.finish();
+      EXPECT_EQ(joined, text) << name;
+    }
+  }
+}
+
+TEST(Tokenizer, StreamHoldsAnUnfinishedCharacterBack) {
+  const auto tokenizer = load_tokenizer(testdata("byte_level"));
+  StreamDecoder stream(*tokenizer);
+  const Ids bytes = {0xF0, 0x9F, 0xA6, 0x99, 'x'};  // this vocabulary's first 256 ids are the bytes
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(stream.push(bytes[i]), "");
+  EXPECT_EQ(stream.push(bytes[3]), "🦙");
+  EXPECT_EQ(stream.push(0xE4), "");
+  EXPECT_EQ(stream.push('x'), "\xE4x");  // broken for good: given out as it is
+  stream.push(0xE4);
+  EXPECT_EQ(stream.finish(), "\xE4");
+}
+
+TEST(Tokenizer, SpecialTokensAreParsedOnlyWhenAsked) {
+  const auto tokenizer = load_tokenizer(testdata("byte_level"));
+  const int32_t end = *tokenizer->id_of("<|im_end|>");
+  EXPECT_EQ(tokenizer->encode("<|im_end|>"), Ids{end});
+  const Ids spelled = tokenizer->encode("<|im_end|>", {.parse_special = false});
+  EXPECT_GT(spelled.size(), 1u);
+  EXPECT_EQ(tokenizer->decode(spelled), "<|im_end|>");
+  EXPECT_EQ(tokenizer->decode(Ids{end}), "");
+  EXPECT_EQ(tokenizer->decode(Ids{end}, false), "<|im_end|>");
+  EXPECT_EQ(tokenizer->encode("<tool>", {.parse_special = false}), Ids{*tokenizer->id_of("<tool>")});
+  EXPECT_FALSE(tokenizer->is_special(*tokenizer->id_of("<tool>")));
+}
+
+TEST(Tokenizer, ReadsSpecialIdsFromTheFilesBeside) {
+  const auto chat = load_tokenizer(testdata("byte_level"));
+  EXPECT_EQ(chat->eos_id(), chat->id_of("<|im_end|>"));
+  EXPECT_EQ(chat->pad_id(), chat->id_of("<|endoftext|>"));
+  EXPECT_FALSE(chat->bos_id());
+  EXPECT_EQ(chat->info().stop_ids, (Ids{*chat->id_of("<|endoftext|>"), *chat->id_of("<|im_end|>")}));
+  EXPECT_EQ(chat->info().kind, "byte-level BPE");
+  const auto base = load_tokenizer(testdata("sentencepiece"));
+  EXPECT_EQ(base->bos_id(), 1);
+  EXPECT_EQ(base->eos_id(), 2);
+  EXPECT_EQ(base->unk_id(), 0);
+  EXPECT_EQ(base->info().stop_ids, Ids{2});
+}
+
+TEST(Tokenizer, ContinuedTextHasNoDummyPrefix) {
+  const auto tokenizer = load_tokenizer(testdata("sentencepiece"));
+  Ids ids = tokenizer->encode("the cat", {.add_special = true});
+  const Ids rest = tokenizer->encode(" sat", {.add_special = true, .continues = true});
+  ids.insert(ids.end(), rest.begin(), rest.end());
+  EXPECT_EQ(tokenizer->decode(ids), "the cat sat");
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), 1), 1);
+}
+
+TEST(Tokenizer, IdsOfAPaddedEmbeddingDecodeToNothing) {
+  const auto tokenizer = load_tokenizer(testdata("byte_level"));
+  EXPECT_EQ(tokenizer->decode(Ids{'a', tokenizer->vocab_size() + 7, 'b'}), "ab");
+  EXPECT_THAT(message_of<base::InputError>([&] { tokenizer->decode(Ids{-1}); }), HasSubstr("ids from 0"));
+}
+
+// Work per symbol may grow by the logarithm only: doubling a word of one kind must not double the work per symbol.
+TEST(Tokenizer, WorkGrowsLinearlyWithOneEndlessWord) {
+  for (const char* name : {"byte_level", "sentencepiece"}) {
+    const auto loaded = load_tokenizer(testdata(name));
+    const auto& tokenizer = dynamic_cast<const HfTokenizer&>(*loaded);
+    for (const std::string unit : {"the", "a", "thecatsat", "é"}) {
+      std::string text;
+      while (text.size() < 1 << 14) text += unit;
+      const auto small = static_cast<double>(tokenizer.merge_operations(text));
+      const auto large = static_cast<double>(tokenizer.merge_operations(text + text + text + text));
+      EXPECT_LT(large / small, 4.2) << name << " " << unit;
+      EXPECT_LT(small, 12.0 * static_cast<double>(text.size())) << name << " " << unit;
+    }
+  }
+}
+
+TEST(Tokenizer, SavedFilesReadTheSame) {
+  const TemporaryDirectory directory;
+  const auto tokenizer = load_tokenizer(testdata("byte_level"));
+  tokenizer->save(directory.path());
+  const auto again = load_tokenizer(directory.path());
+  EXPECT_EQ(again->encode("the cat <|im_end|>"), tokenizer->encode("the cat <|im_end|>"));
+  EXPECT_EQ(again->info().chat_template, tokenizer->info().chat_template);
+}
+
+// The first tokenizer as vocab.json + merges.txt gives the same ids.
+TEST(Tokenizer, OlderFormOfFiles) {
+  const TemporaryDirectory directory;
+  const auto file = read_json_file(testdata("byte_level/tokenizer.json"));
+  write_file(directory.path("vocab.json"), file["model"]["vocab"].dump());
+  std::string merges = "#version: 0.2\n";
+  for (const auto& merge : file["model"]["merges"]) {
+    merges += merge[0].get<std::string>() + " " + merge[1].get<std::string>() + "\n";
+  }
+  write_file(directory.path("merges.txt"), merges);
+  nlohmann::json added = nlohmann::json::object();
+  for (const auto& token : file["added_tokens"]) added[std::to_string(token["id"].get<int>())] = token;
+  write_file(directory.path("tokenizer_config.json"),
+             nlohmann::json{{"tokenizer_class", "Qwen2Tokenizer"}, {"added_tokens_decoder", added}}.dump());
+  const auto older = load_tokenizer(directory.path());
+  const auto newer = load_tokenizer(testdata("byte_level"));
+  for (const std::string& text : kAwkward) EXPECT_EQ(older->encode(text), newer->encode(text)) << text;
+  EXPECT_EQ(older->encode("cafe\u0301<|im_end|>"), newer->encode("cafe\u0301<|im_end|>"));
+}
+
+class BadTokenizer : public testing::Test {
+ protected:
+  std::string load_with(const std::function<void(nlohmann::json&)>& spoil) {
+    nlohmann::json file = read_json_file(testdata("byte_level/tokenizer.json"));
+    spoil(file);
+    write_file(directory_.path("tokenizer.json"), file.dump());
+    return message_of<base::InputError>([&] { load_tokenizer(directory_.path()); });
+  }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(BadTokenizer, WithoutVocabulary) {
+  const std::string path = directory_.path("tokenizer.json");
+  EXPECT_EQ(load_with([](auto& file) { file["model"]["vocab"] = nlohmann::json::object(); }),
+            "[" + path + "] expected a vocabulary of tokens and ids, got none; try the model's complete directory");
+  EXPECT_EQ(load_with([](auto& file) { file.erase("model"); }),
+            "[" + path + "] expected a model with a vocabulary, got none; try the model's complete directory");
+}
+
+TEST_F(BadTokenizer, DirectoryWithoutTokenizer) {
+  EXPECT_THAT(message_of<base::InputError>([&] { load_tokenizer(directory_.path()); }), HasSubstr("no vocabulary"));
+  EXPECT_THAT(message_of<base::InputError>([] { load_tokenizer("/nowhere"); }), HasSubstr("/nowhere"));
+}
+
+TEST_F(BadTokenizer, UnknownComponentsAreNamed) {
+  EXPECT_THAT(load_with([](auto& file) {
+                file["normalizer"] = {{"type", "Precompiled"}};
+              }),
+              HasSubstr("'Precompiled'"));
+  EXPECT_THAT(load_with([](auto& file) {
+                file["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
+              }),
+              HasSubstr("'BertPreTokenizer'"));
+  EXPECT_THAT(load_with([](auto& file) { file["decoder"] = {{"type", "CTC"}}; }), HasSubstr("'CTC'"));
+  EXPECT_THAT(load_with([](auto& file) {
+                file["post_processor"] = {{"type", "BertProcessing"}};
+              }),
+              HasSubstr("'BertProcessing'"));
+  EXPECT_THAT(load_with([](auto& file) { file["model"]["type"] = "Unigram"; }), HasSubstr("'Unigram'"));
+  EXPECT_THAT(load_with([](auto& file) { file["model"]["dropout"] = 0.1; }), HasSubstr("'dropout'"));
+}
+
+TEST_F(BadTokenizer, HostileNumbersAndMerges) {
+  EXPECT_THAT(load_with([](auto& file) { file["model"]["vocab"]["x"] = 1LL << 60; }), HasSubstr("an id below"));
+  EXPECT_THAT(load_with([](auto& file) { file["added_tokens"][0]["id"] = -5; }), HasSubstr("an id below"));
+  EXPECT_THAT(load_with([](auto& file) { file["model"]["merges"].push_back("zz qq"); }), HasSubstr("'zz'"));
+  EXPECT_THAT(load_with([](auto& file) { file["model"]["merges"].push_back(7); }), HasSubstr("Hugging Face form"));
+  EXPECT_THAT(load_with([](auto& file) { file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "(x"; }),
+              HasSubstr("PCRE2"));
+}
+
+TEST_F(BadTokenizer, MalformedJsonNamesTheLine) {
+  write_file(directory_.path("tokenizer.json"), "{\n \"model\": {\n  oops\n}}");
+  EXPECT_THAT(message_of<base::InputError>([&] { load_tokenizer(directory_.path()); }),
+              HasSubstr("tokenizer.json:3] expected well-formed JSON"));
+}
+
+// Vectors of llama.cpp and llama2.c over real vocabularies.
+struct SharedVectors {
+  const char* tokenizer;
+  const char* vectors;
+};
+class SharedTokenizer : public testing::TestWithParam<SharedVectors> {};
+
+TEST_P(SharedTokenizer, IdsEqualLlamaCpp) {
+  const std::string directory = shared_data(std::string("tokenizers/") + GetParam().tokenizer);
+  const std::string vectors = shared_data("tokenizers/vectors");
+  if (directory.empty() || vectors.empty()) GTEST_SKIP() << "no shared data on this machine";
+  const auto tokenizer = load_tokenizer(directory);
+  const std::string separator = "\n__ggml_vocab_test__\n";
+  const std::string inputs = read_file(vectors + "/ggml-vocab-" + GetParam().vectors + ".gguf.inp");
+  std::ifstream outputs(vectors + "/ggml-vocab-" + GetParam().vectors + ".gguf.out");
+  size_t at = 0;
+  int compared = 0;
+  for (std::string line; std::getline(outputs, line); ++compared) {
+    const size_t end = std::min(inputs.find(separator, at), inputs.size());
+    const std::string text = inputs.substr(at, end - at);
+    Ids expected;
+    std::istringstream words(line);
+    for (int32_t id = 0; words >> id;) expected.push_back(id);
+    EXPECT_EQ(tokenizer->encode(text), expected) << "'" << text << "'";
+    EXPECT_EQ(tokenizer->decode(expected), text);
+    at = end + separator.size();
+  }
+  EXPECT_EQ(compared, 46);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SharedTokenizer,
+                         testing::Values(SharedVectors{"gpt2", "gpt-2"}, SharedVectors{"qwen2", "qwen2"},
+                                         SharedVectors{"ort-llama2", "llama-spm"}));
+
+TEST(SharedTokenizer, IdsEqualLlama2c) {
+  const std::string directory = shared_data("models/stories260k-llama");
+  if (directory.empty()) GTEST_SKIP() << "no shared data on this machine";
+  const auto tokenizer = load_tokenizer(directory + "/hf-llama");
+  for (const auto& vector : read_json_file(directory + "/tokenizer_vectors.json")) {
+    const std::string text = vector.at("text");
+    EXPECT_EQ(tokenizer->encode(text, {.add_special = true}), vector.at("ids_llama2c").get<Ids>()) << text;
+    EXPECT_EQ(tokenizer->decode(vector.at("ids_llama2c").get<Ids>()), text);
+  }
+}
+
+}  // namespace
+}  // namespace collimate::text
