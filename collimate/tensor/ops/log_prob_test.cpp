@@ -1,0 +1,130 @@
+#include "collimate/tensor/ops/log_prob.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "collimate/base/error.h"
+#include "collimate/tensor/ops/op_test_support.h"
+
+namespace collimate::tensor {
+namespace {
+
+struct Head {
+  int64_t rows, vocab, width;
+  float temperature;
+  Floats hidden, w, bias;
+  std::vector<int32_t> targets;
+  LinearPanels panels;
+
+  Head(int64_t r, int64_t v, int64_t h, float t) : rows(r), vocab(v), width(h), temperature(t) {
+    hidden = noise(rows * width, 1), w = noise(vocab * width, 2, 1.5F), bias = noise(vocab, 3);
+    for (int64_t i = 0; i < rows; ++i) targets.push_back(static_cast<int32_t>(i * 37 % vocab));
+    pack();
+  }
+  void pack() { pack_linear(Exec{}, w.data(), vocab, width, PanelType::kFp32, 1, panels); }
+  LogProbHead args() const { return {hidden.data(), width, rows, &panels, bias.data(), temperature, targets.data()}; }
+  std::vector<double> logits(int64_t r) const {
+    std::vector<double> x;
+    for (int64_t v = 0; v < vocab; ++v) {
+      double sum = bias[v];
+      for (int64_t i = 0; i < width; ++i) sum += static_cast<double>(hidden[r * width + i]) * w[v * width + i];
+      x.push_back(sum / (temperature == 0 ? 1.0 : temperature));
+    }
+    return x;
+  }
+  // log-prob, logsumexp and entropy of every row, in double.
+  std::vector<double> reference() const {
+    std::vector<double> out(static_cast<size_t>(3 * rows));
+    for (int64_t r = 0; r < rows; ++r) {
+      const std::vector<double> x = logits(r);
+      double sum = 0, entropy = 0;
+      for (const double v : x) sum += std::exp(v);
+      for (const double v : x) entropy -= std::exp(v) / sum * (v - std::log(sum));
+      out[r] = x[targets[r]] - std::log(sum);
+      out[rows + r] = std::log(sum);
+      out[2 * rows + r] = entropy;
+    }
+    return out;
+  }
+};
+
+Floats outputs(const Exec& exec, const Head& head, std::vector<int32_t>* argmax = nullptr) {
+  Floats out = constant(3 * head.rows, 0);
+  std::vector<int32_t> ids(static_cast<size_t>(head.rows));
+  log_softmax_gather(exec, head.args(), {out.data(), out.data() + head.rows, out.data() + 2 * head.rows, ids.data()});
+  if (argmax != nullptr) *argmax = ids;
+  return out;
+}
+
+TEST(LogProb, AgreesWithDoubleEverywhere) {
+  for (const int64_t vocab : {1, 2, 15, 127, 1000}) {
+    for (const float temperature : {1.0F, 0.7F, 0.0F}) {
+      const Head head(19, vocab, 12, temperature);
+      std::vector<int32_t> argmax;
+      const Floats out = same_everywhere([&](const Exec& exec) { return outputs(exec, head, &argmax); });
+      EXPECT_TRUE(close(out, head.reference(), 2e-6)) << vocab << " tokens";
+      for (int64_t r = 0; r < head.rows; ++r) {
+        const std::vector<double> x = head.logits(r);
+        EXPECT_EQ(argmax[r], std::max_element(x.begin(), x.end()) - x.begin());
+      }
+    }
+  }
+}
+
+// More rows than fit one block of logits, so that the cut into blocks is crossed.
+TEST(LogProb, ARowHasItsBitsInAnyBatch) {
+  const Head many(1100, 90, 8, 0.9F);
+  const Floats all = outputs(Exec{}, many);
+  for (const int64_t r : {0, 1, 503, 504, 1099}) {
+    LogProbHead one = many.args();
+    one.hidden += r * many.width;
+    one.targets += r;
+    one.rows = 1;
+    Floats lp = constant(1, 0);
+    log_softmax_gather(Exec{}, one, {.log_prob = lp.data()});
+    EXPECT_TRUE(same_bits(lp.data(), all.data() + r, 1)) << r;
+  }
+}
+
+TEST(LogProb, GradientIsTheSlope) {
+  Head head(4, 33, 6, 0.8F);
+  const Floats dlp = noise(4, 5), dentropy = noise(4, 6);
+  const int64_t hidden = head.rows * head.width, weights = head.vocab * head.width;
+  const Floats g = same_everywhere([&](const Exec& exec) {
+    Floats out = constant(hidden + weights + head.vocab, 0);
+    log_softmax_gather_backward(exec, head.args(),
+                                {dlp.data(), dentropy.data(), head.w.data(), out.data(), head.width, false,
+                                 out.data() + hidden, out.data() + hidden + weights});
+    return out;
+  });
+  const auto loss = [&] {
+    const std::vector<double> ref = head.reference();
+    double sum = 0;
+    for (int64_t r = 0; r < head.rows; ++r) sum += dlp[r] * ref[r] + dentropy[r] * ref[2 * head.rows + r];
+    return sum;
+  };
+  const Floats dh(g.begin(), g.begin() + hidden), dw(g.begin() + hidden, g.begin() + hidden + weights),
+      db(g.begin() + hidden + weights, g.end());
+  EXPECT_TRUE(slopes_match(head.hidden, dh, 1e-3F, 1e-4, loss));
+  EXPECT_TRUE(slopes_match(head.w, dw, 1e-3F, 1e-4, loss));
+  EXPECT_TRUE(slopes_match(head.bias, db, 1e-3F, 1e-4, loss));
+}
+
+TEST(LogProb, LargeLogitsAndMinusInfinity) {
+  const Floats x = {-std::numeric_limits<float>::infinity(), 1e4F, 1e4F, -1e4F};
+  const RowNormalizer norm = row_normalizer(x.data(), 4);
+  EXPECT_NEAR(norm.log_prob(x[1]), -std::log(2.0), 1e-6);
+  EXPECT_TRUE(std::isinf(norm.log_prob(x[0])));
+  const Floats bad = {1.0F, std::nanf(""), 2.0F};
+  EXPECT_TRUE(std::isnan(row_normalizer(bad.data(), 3).log_prob(1.0F)));
+}
+
+TEST(LogProb, TargetOutsideTheVocabularyIsRejected) {
+  Head head(2, 5, 4, 1.0F);
+  head.targets[1] = 5;
+  EXPECT_THROW(outputs(Exec{}, head), base::InputError);
+}
+
+}  // namespace
+}  // namespace collimate::tensor

@@ -1,0 +1,116 @@
+#include "collimate/tensor/ops/sample.h"
+
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "collimate/base/error.h"
+#include "collimate/tensor/ops/log_prob.h"
+#include "collimate/tensor/ops/op_test_support.h"
+
+namespace collimate::tensor {
+namespace {
+
+// How often each token comes for u = 0, 1/n, 2/n ...: its probability to within 1/n and rounding.
+std::map<int32_t, double> shares(const Floats& logits, const SampleOptions& options, int draws = 2000) {
+  std::map<int32_t, double> share;
+  for (int i = 0; i < draws; ++i) {
+    const float u = static_cast<float>(i) / static_cast<float>(draws);
+    share[sample_row(logits.data(), static_cast<int64_t>(logits.size()), options, u).token] += 1.0 / draws;
+  }
+  return share;
+}
+
+const Floats kLogs = {std::log(0.1F), std::log(0.4F), std::log(0.2F), std::log(0.25F), std::log(0.05F)};
+
+TEST(Sample, FollowsTheDistribution) {
+  const auto share = shares(kLogs, {});
+  for (int32_t i = 0; i < 5; ++i) EXPECT_NEAR(share.at(i), std::exp(kLogs[i]), 2e-3) << i;
+  const auto hot = shares(kLogs, {.temperature = 2.0F});
+  double sum = 0;
+  for (const float x : kLogs) sum += std::exp(x / 2);
+  for (int32_t i = 0; i < 5; ++i) EXPECT_NEAR(hot.at(i), std::exp(kLogs[i] / 2) / sum, 2e-3) << i;
+}
+
+TEST(Sample, WalksTokensInIdOrder) {
+  int32_t before = 0;
+  for (int i = 0; i < 100; ++i) {
+    const int32_t token = sample_row(kLogs.data(), 5, {}, static_cast<float>(i) / 100.0F).token;
+    EXPECT_GE(token, before);
+    before = token;
+  }
+  EXPECT_EQ(before, 4);
+}
+
+TEST(Sample, TopKTopPAndMinP) {
+  const auto k = shares(kLogs, {.top_k = 2});
+  EXPECT_EQ(k.size(), 2U);
+  EXPECT_NEAR(k.at(1), 0.4 / 0.65, 2e-3);
+  EXPECT_NEAR(k.at(3), 0.25 / 0.65, 2e-3);
+  EXPECT_EQ(shares(kLogs, {.top_p = 0.6F}).size(), 2U);  // 0.4 + 0.25
+  EXPECT_EQ(shares(kLogs, {.top_p = 0.66F}).size(), 3U);
+  EXPECT_EQ(shares(kLogs, {.top_p = 1e-6F}).size(), 1U);
+  EXPECT_EQ(shares(kLogs, {.min_p = 0.45F}).size(), 3U);  // at least 0.18
+  EXPECT_EQ(shares(kLogs, {.top_k = 3, .top_p = 0.7F, .min_p = 0.9F}).size(), 1U);
+}
+
+TEST(Sample, TiesGoToTheLowerId) {
+  const Floats flat = constant(300, 1.5F);
+  EXPECT_EQ(sample_row(flat.data(), 300, {.temperature = 0.0F}, 0.9F).token, 0);
+  for (const auto& [token, share] : shares(flat, {.top_k = 3}, 90)) {
+    EXPECT_LT(token, 3);
+    EXPECT_NEAR(share, 1.0 / 3, 0.02);
+  }
+  for (const auto& [token, share] : shares(flat, {.top_p = 0.5F}, 300)) EXPECT_LT(token, 150);
+}
+
+TEST(Sample, NeverDrawsATokenOfNoWeight) {
+  Floats x = constant(1000, -std::numeric_limits<float>::infinity());
+  x[130] = 1.0F;
+  x[700] = 1.0F;
+  for (const auto& [token, share] : shares(x, {}, 100)) EXPECT_TRUE(token == 130 || token == 700) << token;
+  EXPECT_EQ(sample_row(x.data(), 1000, {}, 0.99999994F).token, 700);
+  EXPECT_EQ(sample_row(x.data(), 1000, {}, 0.0F).token, 130);
+}
+
+TEST(Sample, LogProbHasTheBitsOfScoring) {
+  const int64_t rows = 40, vocab = 777, width = 20;
+  const Floats hidden = noise(rows * width, 1), w = noise(vocab * width, 2, 2.0F);
+  LinearPanels panels;
+  pack_linear(Exec{}, w.data(), vocab, width, PanelType::kBf16, 2, panels);
+  for (const float temperature : {1.0F, 0.6F, 0.0F}) {
+    std::vector<Sampled> drawn(rows);
+    const std::vector<SampleOptions> options(rows, SampleOptions{temperature, 50, 0.9F, 0.01F});
+    const Floats u = noise(rows, 3, 0.5F);
+    Floats uniform;
+    for (const float v : u) uniform.push_back(v + 0.5F);
+    // As decoding does: few rows at a time, logits first.
+    Floats logits = constant(rows * vocab, 0);
+    for (int64_t r = 0; r < rows; r += 3) {
+      linear(Exec{}, hidden.data() + r * width, width, std::min<int64_t>(3, rows - r), panels,
+             logits.data() + r * vocab, vocab);
+    }
+    const Floats tokens = same_everywhere([&](const Exec& exec) {
+      sample_rows(exec, logits.data(), vocab, rows, vocab, options.data(), uniform.data(), drawn.data());
+      Floats both;
+      for (const Sampled& s : drawn) both.insert(both.end(), {static_cast<float>(s.token), s.log_prob});
+      return both;
+    });
+    std::vector<int32_t> targets;
+    for (const Sampled& s : drawn) targets.push_back(s.token);
+    Floats lp = constant(rows, 0);
+    log_softmax_gather(Exec{}, {hidden.data(), width, rows, &panels, nullptr, temperature, targets.data()},
+                       {.log_prob = lp.data()});
+    for (int64_t r = 0; r < rows; ++r) EXPECT_TRUE(same_bits(&lp[r], &drawn[r].log_prob, 1)) << temperature;
+  }
+}
+
+TEST(Sample, NaNIsAnErrorNotAToken) {
+  Floats x = noise(40, 1);
+  x[17] = std::nanf("");
+  EXPECT_THROW(sample_row(x.data(), 40, {}, 0.5F), base::RunError);
+  EXPECT_THROW(sample_row(x.data(), 40, {.temperature = 0.0F}, 0.5F), base::RunError);
+}
+
+}  // namespace
+}  // namespace collimate::tensor
