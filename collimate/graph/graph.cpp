@@ -29,9 +29,13 @@ const FunctionSpec* Graph::find_function(std::string_view model, std::string_vie
 const FunctionSpec& Graph::spec(int index) const {
   const Node& called = node(index);
   const FunctionSpec* found = find_function(called.model, called.function);
-  if (found == nullptr)
-    throw base::InputError(
-        base::expectation("graph." + called.id, "a function of model " + called.model, "'" + called.function + "'"));
+  if (found == nullptr) {
+    std::vector<std::string> known;
+    if (auto model = models.find(called.model); model != models.end())
+      for (const FunctionSpec& other : model->second.functions) known.push_back(other.name);
+    throw base::InputError(base::expectation(
+        "graph." + called.id, "a function of " + called.model + " out of " + join(known), "'" + called.function + "'"));
+  }
   return *found;
 }
 

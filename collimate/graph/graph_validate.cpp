@@ -13,12 +13,6 @@ namespace {
   throw base::InputError(base::expectation(where.empty() ? "graph" : "graph." + where, expected, got, remedy));
 }
 
-std::vector<std::string> function_names(const Model& model) {
-  std::vector<std::string> names;
-  for (const FunctionSpec& spec : model.functions) names.push_back(spec.name);
-  return names;
-}
-
 std::vector<std::string> model_names(const Graph& graph) {
   std::vector<std::string> names;
   for (const auto& [name, model] : graph.models) names.push_back(name);
@@ -42,9 +36,7 @@ void check_names(const Graph& graph) {
 
 void check_call(const Graph& graph, const Node& node) {
   check_model(graph, node.id, node.model);
-  const Model& model = graph.models.at(node.model);
-  if (graph.find_function(node.model, node.function) == nullptr)
-    fail(node.id, "a function of " + node.model + " out of " + join(function_names(model)), "'" + node.function + "'");
+  graph.spec(graph.node_index(node.id));
   if (node.inputs.empty()) fail(node.id, "at least one input", "none");
   for (const std::string& service : node.services) check_model(graph, node.id + ".services", service);
   for (const std::string& id : node.after)

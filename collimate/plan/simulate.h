@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collimate/graph/replay.h"
+
+namespace collimate::plan {
+
+// What the simulator believes about time, and what it is told will happen. All functions must be deterministic.
+struct Predictions {
+  // Seconds that `rows` rows of a task take; a streaming task works on all its feeds at once, others on one after the
+  // other.
+  std::function<double(const graph::Task& task, int64_t rows)> seconds = [](const graph::Task&, int64_t rows) {
+    return static_cast<double>(rows);
+  };
+  double transition_seconds = 1;
+  double evaluation_seconds = 1;
+  // Whether a filter drops the sample group that begins at `first`.
+  std::function<bool(const graph::Task& task, int64_t first)> drops = [](const graph::Task&, int64_t) { return false; };
+  // Events from outside by their time: a worker lost, a stop asked.
+  std::vector<std::pair<double, graph::Event>> outside;
+};
+
+// One task as it ran, in virtual seconds.
+struct TaskSpan {
+  graph::Task task;
+  std::vector<int> workers;
+  double begin_seconds = 0;
+  double end_seconds = 0;  // 0 when it did not finish
+};
+
+struct Simulation {
+  std::vector<graph::Step> steps;  // a recording, as of a run
+  std::vector<double> times;       // of each step
+  std::vector<TaskSpan> spans;     // in order of their starts
+  double seconds = 0;
+  bool stopped = false;  // false: nothing was left to happen and the schedule had not stopped
+  std::string waiting;   // who waited for what, when not stopped
+};
+
+// Drives the runtime's own Schedule in virtual time: every action is answered by the event that its prediction gives.
+Simulation simulate(const graph::Graph& graph, const graph::Placement& placement, const graph::ScheduleOptions& options,
+                    const Predictions& predictions = {});
+
+}  // namespace collimate::plan
