@@ -1,0 +1,52 @@
+#include "collimate/base/fault.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "collimate/base/error.h"
+
+namespace collimate::base {
+namespace {
+
+TEST(FaultDeathTest, KillsOnTheNamedPassage) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a fresh process reads the variable anew
+  const auto pass = [](int times) {
+    setenv("COLLIMATE_TEST_KILL_AT", "place:3", 1);
+    for (int i = 0; i < times; ++i) {
+      fault_point("elsewhere");
+      fault_point("place");
+    }
+    std::exit(0);
+  };
+  EXPECT_EXIT(pass(2), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(pass(3), ::testing::KilledBySignal(SIGKILL), "");
+}
+
+TEST(Fault, DiskLimitGivesWhatIsLeft) {
+  limit_disk_for_tests(10);
+  EXPECT_EQ(allowed_disk_bytes(7), 7u);
+  EXPECT_EQ(allowed_disk_bytes(7), 3u);
+  EXPECT_EQ(allowed_disk_bytes(1), 0u);
+  limit_disk_for_tests(std::nullopt);
+  EXPECT_EQ(allowed_disk_bytes(1000), 1000u);
+}
+
+TEST(Error, MessageFormAndExitCodes) {
+  EXPECT_EQ(expectation("a.yaml:3", "X", "Y"), "[a.yaml:3] expected X, got Y");
+  EXPECT_EQ(expectation("a.yaml:3", "X", "Y", "Z"), "[a.yaml:3] expected X, got Y; try Z");
+  EXPECT_EQ(InputError("").exit_code(), 2);
+  EXPECT_EQ(RunError("").exit_code(), 1);
+  EXPECT_EQ(StoppedError("").exit_code(), 3);
+  EXPECT_EQ(GuardError("").exit_code(), 4);
+  try {
+    COLLIMATE_CHECK(1 + 1 == 3, "sum {}", 2);
+    FAIL();
+  } catch (const std::logic_error& error) {
+    EXPECT_NE(std::string(error.what()).find("broken invariant: 1 + 1 == 3: sum 2"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace collimate::base

@@ -1,0 +1,122 @@
+#include "collimate/base/log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "collimate/base/error.h"
+#include "collimate/base/progress.h"
+
+namespace collimate::base {
+namespace {
+
+std::vector<std::string> lines_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+class LogFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::remove(path_);
+    log_.set_stderr(false);
+    log_.open_file(path_);
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  const std::filesystem::path path_ = std::filesystem::path(::testing::TempDir()) / "log_test.log";
+  Log log_;
+};
+
+TEST_F(LogFile, LineHasTimeLevelAndPrefix) {
+  log_.write(LogLevel::kInfo, "plain");
+  {
+    const LogPrefix outer("rank 0");
+    const LogPrefix inner("rank 0 policy");
+    log_.write(LogLevel::kWarning, "inside");
+  }
+  log_.write(LogLevel::kDebug, "hidden");
+  log_.set_level(LogLevel::kDebug);
+  log_.write(LogLevel::kDebug, "shown");
+  const auto lines = lines_of(path_);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_THAT(lines[0], ::testing::MatchesRegex("[0-9]+:[0-9]+:[0-9]+\\.[0-9]+ info    plain"));
+  EXPECT_THAT(lines[1], ::testing::EndsWith(" warning [rank 0 policy] inside"));
+  EXPECT_THAT(lines[2], ::testing::EndsWith(" debug   shown"));
+}
+
+TEST_F(LogFile, LinesOfThreadsNeverMix) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([this, i] {
+      const LogPrefix prefix("rank " + std::to_string(i));
+      for (int j = 0; j < 100; ++j) log_.write(LogLevel::kInfo, std::string(200, static_cast<char>('a' + i)));
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  const auto lines = lines_of(path_);
+  ASSERT_EQ(lines.size(), 400u);
+  for (const auto& line : lines) {
+    const char letter = line.back();
+    EXPECT_THAT(line, ::testing::EndsWith(fmt::format("[rank {}] {}", letter - 'a', std::string(200, letter))));
+  }
+}
+
+TEST(Log, NamesWhatItCannotOpen) {
+  EXPECT_THROW(Log().open_file("/absent/directory/x.log"), RunError);
+  EXPECT_EQ(parse_log_level("warning"), LogLevel::kWarning);
+  EXPECT_THROW(parse_log_level("loud"), InputError);
+}
+
+TEST(Log, LevelHoldsForStderr) {
+  Log log;
+  ::testing::internal::CaptureStderr();
+  log.write(LogLevel::kDebug, "quiet");
+  log.write(LogLevel::kError, "heard");
+  log.progress_line("bar", false);
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(text.find("quiet"), std::string::npos);
+  EXPECT_THAT(text, ::testing::HasSubstr("error   heard\nbar\n"));
+}
+
+// On a terminal a log line goes above the bar, which stays the last line.
+TEST(Log, BarStaysBelowLines) {
+  Log log;
+  ::testing::internal::CaptureStderr();
+  log.progress_line("BAR", true);
+  log.write(LogLevel::kInfo, "line");
+  log.progress_line("", true);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::MatchesRegex("\r.\\[2KBAR\r.\\[2K[^\n]*line\nBAR\r.\\[2K"));
+}
+
+TEST(Progress, Text) {
+  EXPECT_EQ(format_duration(12.4), "12 s");
+  EXPECT_EQ(format_duration(245), "4:05");
+  EXPECT_EQ(format_duration(3723), "1:02:03");
+  EXPECT_EQ(progress_text({"grpo", 25, 50, 5, 40}, "reward 0.61", 4),
+            "grpo  \u2588\u2588\u2591\u2591  25/50  reward 0.61  2 s/it  ETA 50 s");
+  EXPECT_EQ(progress_text({"sft", 0, 50, 0, 3}, "", 0), "sft  0/50");
+  EXPECT_EQ(progress_text({"sft", 50, 50, 0, 100}, "", 0), "sft  50/50  2 s/it");
+}
+
+TEST(Progress, PlainLinesWithoutATerminal) {
+  ::testing::internal::CaptureStderr();
+  {
+    Progress progress("sft", 2);
+    progress.update(1, "loss 2");
+    progress.update(2, "loss 1");
+  }
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(text, ::testing::HasSubstr("sft  1/2  loss 2"));
+  EXPECT_THAT(text, ::testing::HasSubstr("\nsft  2/2  loss 1"));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace collimate::base

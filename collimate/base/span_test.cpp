@@ -1,0 +1,103 @@
+#include "collimate/base/span.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "collimate/base/error.h"
+
+namespace collimate::base {
+namespace {
+
+TEST(Span, ChromeTraceHasWorkersThreadsAndMicroseconds) {
+  SpanRecorder recorder;
+  recorder.name_worker(1, "policy \"0\"");
+  recorder.record("generate", 1, 7, 2000, 5500);
+  std::thread([&] { recorder.record("reward", 2, 8, 0, 1000); }).join();
+  const auto trace = nlohmann::json::parse(recorder.chrome_trace());
+  const auto& events = trace["traceEvents"];
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0]["args"]["name"], "policy \"0\"");
+  EXPECT_EQ(events[1]["name"], "generate");
+  EXPECT_EQ(events[1]["ph"], "X");
+  EXPECT_EQ(events[1]["pid"], 1);
+  EXPECT_EQ(events[1]["ts"], 2.0);
+  EXPECT_EQ(events[1]["dur"], 3.5);
+  EXPECT_EQ(events[1]["args"]["iteration"], 7);
+  EXPECT_NE(events[1]["tid"], events[2]["tid"]);
+}
+
+TEST(Span, EmptyTraceIsValid) {
+  EXPECT_TRUE(nlohmann::json::parse(SpanRecorder().chrome_trace())["traceEvents"].empty());
+}
+
+TEST(Span, PastCapacityIsCounted) {
+  SpanRecorder recorder(2);
+  for (int i = 0; i < 5; ++i) recorder.record("x", 0, i, 0, 1);
+  EXPECT_EQ(recorder.spans().size(), 2u);
+  EXPECT_EQ(recorder.dropped(), 3u);
+}
+
+TEST(Span, ThreadsRecordTogether) {
+  SpanRecorder recorder;
+  std::vector<std::thread> threads;
+  for (int worker = 0; worker < 4; ++worker) {
+    threads.emplace_back([&recorder, worker] {
+      for (int i = 0; i < 500; ++i) const Phase phase({&recorder, nullptr, nullptr, worker, i}, "work");
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  int by_worker[4] = {};
+  for (const auto& span : recorder.spans()) {
+    ++by_worker[span.worker];
+    EXPECT_LE(span.begin_ns, span.end_ns);
+  }
+  for (const int count : by_worker) EXPECT_EQ(count, 500);
+}
+
+TEST(Span, WritesFileOrNamesIt) {
+  const auto path = std::filesystem::path(::testing::TempDir()) / "span_test_trace.json";
+  SpanRecorder recorder;
+  recorder.record("a", 0, 0, 0, 1);
+  recorder.write_chrome_trace(path);
+  std::ifstream file(path);
+  EXPECT_EQ(nlohmann::json::parse(file)["traceEvents"].size(), 1u);
+  std::filesystem::remove(path);
+  EXPECT_THROW(recorder.write_chrome_trace("/absent/directory/trace.json"), RunError);
+}
+
+TEST(Phase, TimesAddUpUnderItsName) {
+  SpanRecorder spans;
+  MetricsRecord metrics;
+  const PhaseScope scope{&spans, &metrics, nullptr, 3, 9};
+  { const Phase phase(scope, "gen"); }
+  const double first = *metrics.find("timing_s/gen");
+  { const Phase phase(scope, "gen"); }
+  EXPECT_GE(*metrics.find("timing_s/gen"), first);
+  ASSERT_EQ(spans.spans().size(), 2u);
+  EXPECT_EQ(spans.spans()[1].worker, 3);
+  EXPECT_EQ(spans.spans()[1].iteration, 9);
+  EXPECT_GE(spans.spans()[1].begin_ns, spans.spans()[0].end_ns);
+}
+
+TEST(Phase, IsWhereARunStops) {
+  StopFlag stop;
+  MetricsRecord metrics;
+  { const Phase phase({nullptr, &metrics, &stop}, "gen"); }
+  stop.request(SIGTERM);
+  EXPECT_TRUE(stop.requested());
+  try {
+    const Phase phase({nullptr, &metrics, &stop}, "update");
+    FAIL();
+  } catch (const StoppedError& error) {
+    EXPECT_STREQ(error.what(), "stopped before update by signal 15 (Terminated)");
+    EXPECT_EQ(error.exit_code(), 3);
+  }
+  EXPECT_EQ(metrics.find("timing_s/update"), nullptr);
+}
+
+}  // namespace
+}  // namespace collimate::base
