@@ -26,9 +26,9 @@ class Block {
   int32_t id_;
 };
 
-// Hands out the ids of a cache of fixed size. A block without holders is free but keeps its content until it is allocated
-// again, which happens in the order in which blocks became free; so a prefix cache may remember blocks without holding
-// them. Every operation is O(1). Not thread-safe. The destructor checks that every block came home.
+// Hands out the ids of a cache of fixed size. A block without holders is free but keeps its content until it is
+// allocated again, which happens in the order in which blocks became free; so a prefix cache may remember blocks
+// without holding them. Every operation is O(1). Not thread-safe. The destructor checks that every block came home.
 class BlockPool {
  public:
   explicit BlockPool(int64_t blocks);

@@ -1,10 +1,10 @@
 #include "collimate/generate/block_pool.h"
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <optional>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "collimate/base/philox.h"
 

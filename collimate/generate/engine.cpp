@@ -6,7 +6,6 @@
 
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
-#include "collimate/generate/sequence.h"
 
 namespace collimate::generate {
 namespace {
@@ -16,7 +15,8 @@ std::vector<Completion> empty_completions(size_t prompts, const EngineOptions& o
   for (size_t prompt = 0; prompt < prompts; ++prompt) {
     for (int64_t sample = 0; sample < options.samples_per_prompt; ++sample) {
       const auto row = static_cast<int64_t>(prompt);
-      completions.push_back({.uid = batch::make_uid(options.purpose, "", row, 0, sample, 0), .prompt = row, .sample = sample});
+      completions.push_back(
+          {.uid = batch::make_uid(options.purpose, "", row, 0, sample, 0), .prompt = row, .sample = sample});
     }
   }
   return completions;
@@ -44,10 +44,7 @@ void fit(std::span<const std::vector<int32_t>> prompts, const SamplingParams& pa
   for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
   const int64_t wanted = std::max<int64_t>(2, static_cast<int64_t>(longest) + params.max_tokens);
   if (service.max_sequence_tokens == 0) service.max_sequence_tokens = std::min(wanted, positions);
-  if (service.cache_blocks == 0) {
-    service.cache_blocks =
-        std::min(service.max_batch_sequences, completions) * blocks_for(std::min(wanted, service.max_sequence_tokens));
-  }
+  service.max_batch_sequences = std::min(service.max_batch_sequences, completions);
 }
 
 void absorb(const Emission& emission, Completion& completion, Progress& progress) {

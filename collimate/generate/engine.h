@@ -12,7 +12,7 @@
 namespace collimate::generate {
 
 struct EngineOptions {
-  // Zeros are filled in from the prompts: sequence length and cache just large enough.
+  // A max_sequence_tokens of 0 becomes what the longest prompt and max_tokens need.
   ServiceOptions service;
   int64_t samples_per_prompt = 1;
   std::string purpose = "generate";  // part of the uids, hence of the draws

@@ -12,8 +12,8 @@ uint64_t root_key(uint64_t version) { return base::mix(version, 0x70726566697843
 uint64_t chain(uint64_t parent, std::span<const int32_t> tokens) {
   uint64_t key = parent;
   for (size_t i = 0; i < tokens.size(); i += 2) {
-    const uint64_t pair = static_cast<uint64_t>(static_cast<uint32_t>(tokens[i])) << 32 |
-                          static_cast<uint32_t>(tokens[i + 1]);
+    const uint64_t pair =
+        static_cast<uint64_t>(static_cast<uint32_t>(tokens[i])) << 32 | static_cast<uint32_t>(tokens[i + 1]);
     key = base::mix(key, pair);
   }
   return key;

@@ -17,8 +17,8 @@ class PrefixCache {
  public:
   virtual ~PrefixCache() = default;
 
-  // Ids of the blocks that hold the longest known beginning of `ids` in whole blocks, leaving at least one token over (its
-  // hidden state has to be computed). Appended to `blocks`; the number of them is returned.
+  // Ids of the blocks that hold the longest known beginning of `ids` in whole blocks, leaving at least one token over
+  // (its hidden state has to be computed). Appended to `blocks`; the number of them is returned.
   virtual int64_t match(uint64_t version, std::span<const int32_t> ids, std::vector<int32_t>& blocks) const = 0;
 
   // Makes the sequence's full, computed blocks known. Cheap when there are no new ones.
@@ -29,8 +29,8 @@ class PrefixCache {
   virtual bool remembers() const = 0;
 };
 
-// A block is known by the hash chain of (weights version, parent's key, its tokens); tokens and parent are compared, so a
-// collision costs a miss and never a wrong block. Blocks are not held: one that was allocated again is forgotten.
+// A block is known by the hash chain of (weights version, parent's key, its tokens); tokens and parent are compared, so
+// a collision costs a miss and never a wrong block. Blocks are not held: one that was allocated again is forgotten.
 class HashedPrefixCache final : public PrefixCache {
  public:
   explicit HashedPrefixCache(const BlockPool& pool);

@@ -1,9 +1,9 @@
 #include "collimate/generate/prefix_cache.h"
 
-#include <numeric>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <numeric>
 
 namespace collimate::generate {
 namespace {

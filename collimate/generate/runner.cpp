@@ -1,9 +1,9 @@
 #include "collimate/generate/runner.h"
 
+#include <ATen/ops/from_blob.h>
+
 #include <algorithm>
 #include <cstring>
-
-#include <ATen/ops/from_blob.h>
 
 #include "collimate/base/error.h"
 
@@ -93,7 +93,8 @@ void Runner::draw(const at::Tensor& hidden) {
   size_t first = 0;
   for (int32_t begin = 0; begin < rows; begin += piece) {
     const int32_t end = std::min(rows, begin + piece);
-    const at::Tensor logits = model_.logits(begin == 0 && end == rows ? hidden : hidden.slice(0, begin, end));  // [R, V]
+    const at::Tensor logits =
+        model_.logits(begin == 0 && end == rows ? hidden : hidden.slice(0, begin, end));  // [R, V]
     const float* data = logits.const_data_ptr<float>();
     const int64_t stride = logits.stride(0);
     size_t last = first;

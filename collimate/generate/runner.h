@@ -1,10 +1,10 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <span>
 #include <vector>
-
-#include <ATen/core/Tensor.h>
 
 #include "collimate/generate/sampler.h"
 #include "collimate/generate/scheduler.h"
@@ -21,8 +21,8 @@ struct DrawnFor {
   Drawn drawn;
 };
 
-// Carries out plans on a model: one forward over all runs, one gather of the rows that draw, logits in pieces of bounded
-// size, draws in parallel. Owns the cache's memory. Reads sequences, never changes them. Not thread-safe.
+// Carries out plans on a model: one forward over all runs, one gather of the rows that draw, logits in pieces of
+// bounded size, draws in parallel. Owns the cache's memory. Reads sequences, never changes them. Not thread-safe.
 class Runner {
  public:
   Runner(model::Model& model, tensor::Exec exec, int64_t blocks, uint64_t run_seed);

@@ -22,13 +22,16 @@ tensor::SampleOptions truncation(const SamplingParams& params) {
           .min_p = static_cast<float>(params.min_p)};
 }
 
-bool contains(std::span<const int32_t> ids, int32_t token) { return std::find(ids.begin(), ids.end(), token) != ids.end(); }
+bool contains(std::span<const int32_t> ids, int32_t token) {
+  return std::find(ids.begin(), ids.end(), token) != ids.end();
+}
 
 }  // namespace
 
 Drawn draw_token(std::span<const float> logits, const SamplingParams& params, const DrawKey& key) {
   const uint64_t seed = params.seed == 0 ? key.run_seed : base::mix(key.run_seed, params.seed);
-  const float u = base::uniform(seed, draw_purpose(), static_cast<uint64_t>(key.uid), static_cast<uint32_t>(key.position));
+  const float u =
+      base::uniform(seed, draw_purpose(), static_cast<uint64_t>(key.uid), static_cast<uint32_t>(key.position));
   const auto sampled = tensor::sample_row(logits.data(), static_cast<int64_t>(logits.size()), truncation(params), u);
   return {sampled.token, sampled.log_prob};
 }

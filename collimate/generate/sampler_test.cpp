@@ -1,11 +1,11 @@
 #include "collimate/generate/sampler.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 namespace collimate::generate {
 namespace {

@@ -7,8 +7,7 @@
 namespace collimate::generate {
 namespace {
 
-constexpr const char* kKnown =
-    "max_tokens, temperature, top_p, top_k, min_p, ignore_eos, stop_ids, seed";
+constexpr const char* kKnown = "max_tokens, temperature, top_p, top_k, min_p, ignore_eos, stop_ids, seed";
 
 [[noreturn]] void reject(const std::string& key, const std::string& expected, const nlohmann::json& got) {
   throw base::InputError(base::expectation("sampling." + key, expected, got.dump()));
@@ -22,7 +21,8 @@ double number(const std::string& key, const nlohmann::json& value, double low, d
 }
 
 int64_t count(const std::string& key, const nlohmann::json& value, int64_t low) {
-  if (!value.is_number_integer() || value.get<int64_t>() < low) reject(key, fmt::format("an integer >= {}", low), value);
+  if (!value.is_number_integer() || value.get<int64_t>() < low)
+    reject(key, fmt::format("an integer >= {}", low), value);
   return value.get<int64_t>();
 }
 
@@ -54,9 +54,8 @@ void set(SamplingParams& params, const std::string& key, const nlohmann::json& v
 }  // namespace
 
 nlohmann::json SamplingParams::to_json() const {
-  return {{"max_tokens", max_tokens}, {"temperature", temperature}, {"top_p", top_p},
-          {"top_k", top_k},           {"min_p", min_p},             {"ignore_eos", ignore_eos},
-          {"stop_ids", stop_ids},     {"seed", seed}};
+  return {{"max_tokens", max_tokens}, {"temperature", temperature}, {"top_p", top_p},       {"top_k", top_k},
+          {"min_p", min_p},           {"ignore_eos", ignore_eos},   {"stop_ids", stop_ids}, {"seed", seed}};
 }
 
 SamplingParams SamplingParams::from_json(const nlohmann::json& json) {

@@ -77,8 +77,8 @@ class Planner {
     return -1;
   }
 
-  // True when the sequence shares the leader's prompt: now as a fork, or later by waiting for the prompt's last chunk or
-  // for its blocks to be published.
+  // True when the sequence shares the leader's prompt: now as a fork, or later by waiting for the prompt's last chunk
+  // or for its blocks to be published.
   bool join(Sequence* sequence, int32_t leader) {
     const Run& run = plan_.runs[leader];
     if (!sequence->fresh() || !run.sequence->fresh()) {

@@ -23,8 +23,8 @@ struct Admission {
   int64_t matched = 0;
 };
 
-// A waiting sequence whose prompt is the one that run `run` completes: it takes over the blocks, copies the partial last
-// one and draws from the same hidden state.
+// A waiting sequence whose prompt is the one that run `run` completes: it takes over the blocks, copies the partial
+// last one and draws from the same hidden state.
 struct Fork {
   Sequence* sequence = nullptr;
   int32_t run = 0;

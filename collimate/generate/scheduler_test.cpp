@@ -1,12 +1,12 @@
 #include "collimate/generate/scheduler.h"
 
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include "collimate/base/philox.h"
 
@@ -132,7 +132,8 @@ TEST_F(SchedulerTest, EqualQueuesGiveEqualPlansAndNothingChanges) {
   for (int i = 0; i < 6; ++i) wait(20 + i, 100, i / 2);
   const auto text = [](const StepPlan& plan) {
     std::string out;
-    for (const generate::Run& run : plan.runs) out += fmt::format("r{}:{}:{} ", run.sequence->uid, run.count, run.draws);
+    for (const generate::Run& run : plan.runs)
+      out += fmt::format("r{}:{}:{} ", run.sequence->uid, run.count, run.draws);
     for (const Fork& fork : plan.forks) out += fmt::format("f{}:{} ", fork.sequence->uid, fork.run);
     return out;
   };

@@ -25,9 +25,9 @@ struct Sequence {
   int64_t max_length = 0;  // prompt and completion at most
 
   // What it has so far.
-  std::vector<int32_t> ids;        // [length] prompt, then completion
-  std::vector<float> log_probs;    // [completion]
-  std::vector<int64_t> versions;   // [completion] weights that sampled each token
+  std::vector<int32_t> ids;       // [length] prompt, then completion
+  std::vector<float> log_probs;   // [completion]
+  std::vector<int64_t> versions;  // [completion] weights that sampled each token
   Finish finish = Finish::kRunning;
   int64_t emitted = 0;   // tokens of the completion already taken
   bool changed = false;  // waits in the list of what the next take() emits
@@ -36,8 +36,8 @@ struct Sequence {
   // still writes to has no other holder.
   std::vector<Block> blocks;
   int64_t computed = 0;
-  int64_t published = 0;    // leading blocks that the prefix cache has seen
-  uint64_t chain_key = 0;   // key of the last of them
+  int64_t published = 0;   // leading blocks that the prefix cache has seen
+  uint64_t chain_key = 0;  // key of the last of them
 
   // Ready for another request; keeps the memory of its arrays.
   void reset() {

@@ -11,9 +11,20 @@
 namespace collimate::generate {
 namespace {
 
+// Enough that no request ever waits for memory, but not all of a machine for a model with a long context: fewer blocks
+// change no result.
+int64_t default_blocks(const ServiceOptions& options, const shape::ModelShape& shape) {
+  constexpr int64_t kMostBytes = int64_t{4} << 30;
+  const int64_t block_bytes =
+      static_cast<int64_t>(sizeof(float)) * 2 * kBlockTokens * shape.layers * shape.kv_heads * shape.head_dim;
+  const int64_t one = blocks_for(options.max_sequence_tokens);
+  return std::clamp(kMostBytes / block_bytes, one, std::max(one, options.max_batch_sequences * one));
+}
+
 ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape) {
   const auto require = [](bool good, const char* name, int64_t got) {
-    if (!good) throw base::InputError(base::expectation(std::string("generate.") + name, "at least 1", fmt::to_string(got)));
+    if (!good)
+      throw base::InputError(base::expectation(std::string("generate.") + name, "at least 1", fmt::to_string(got)));
   };
   require(options.max_batch_tokens >= 1, "max_batch_tokens", options.max_batch_tokens);
   require(options.max_batch_sequences >= 1, "max_batch_sequences", options.max_batch_sequences);
@@ -24,9 +35,7 @@ ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape) 
                                              fmt::format("from 2 to the model's {} positions", shape.max_positions),
                                              fmt::to_string(options.max_sequence_tokens)));
   }
-  if (options.cache_blocks == 0) {
-    options.cache_blocks = options.max_batch_sequences * blocks_for(options.max_sequence_tokens);
-  }
+  if (options.cache_blocks == 0) options.cache_blocks = default_blocks(options, shape);
   if (options.eos_ids.empty()) options.eos_ids.assign(shape.eos_ids.begin(), shape.eos_ids.end());
   return options;
 }

@@ -16,8 +16,8 @@ namespace collimate::generate {
 
 enum class Finish : int32_t { kRunning = 0, kEos = 1, kStop = 2, kLength = 3, kCancelled = 4 };
 
-// What one request produced since the last take(). The last emission of a request has finish != kRunning; the token that
-// ended it (end of sequence, stop id) is among `tokens`.
+// What one request produced since the last take(). The last emission of a request has finish != kRunning; the token
+// that ended it (end of sequence, stop id) is among `tokens`.
 struct Emission {
   int64_t uid = 0;
   std::vector<int32_t> tokens;
@@ -27,53 +27,55 @@ struct Emission {
 };
 
 struct ServiceOptions {
-  int64_t cache_blocks = 0;          // 0: as many as `max_batch_sequences` sequences of full length need
-  int64_t max_batch_tokens = 2048;   // tokens of one step, prefill included
+  int64_t cache_blocks = 0;         // 0: what `max_batch_sequences` full sequences need, or 4 GiB and one full sequence
+  int64_t max_batch_tokens = 2048;  // tokens of one step, prefill included
   int64_t max_batch_sequences = 256;
-  int64_t max_sequence_tokens = 0;   // 0: the model's
-  uint64_t seed = 0;                 // run seed of the draws
-  std::vector<int32_t> eos_ids;      // empty: the model's; SamplingParams::ignore_eos switches them off for a request
-  bool prefix_cache = true;          // requests whose beginnings are equal share full blocks, also after they finished
-  SamplingParams sampling;           // of requests without a `sampling` column
-  tensor::Exec exec;                 // threads of the draws; null pool: the caller's
+  int64_t max_sequence_tokens = 0;  // 0: the model's
+  uint64_t seed = 0;                // run seed of the draws
+  std::vector<int32_t> eos_ids;     // empty: the model's; SamplingParams::ignore_eos switches them off for a request
+  bool prefix_cache = true;         // requests whose beginnings are equal share full blocks, also after they finished
+  SamplingParams sampling;          // of requests without a `sampling` column
+  tensor::Exec exec;                // threads of the draws; null pool: the caller's
 };
 
 struct ServiceStats {
-  // prefill_tokens: prompt (and recomputed) tokens run; shared_prompt_tokens: those taken from another request's blocks.
+  // prefill_tokens: prompt (and recomputed) tokens run; shared_prompt_tokens: those taken from another request's
+  // blocks.
   int64_t steps = 0, prefill_tokens = 0, shared_prompt_tokens = 0, decoded_tokens = 0, preemptions = 0;
   int64_t blocks_used = 0, blocks_peak = 0;
 };
 
-// What streams: the one object that recipes, the command line, a server and evaluation drive. Not thread-safe; only `step`
-// does work. A sample's tokens depend on its prompt, its sampling parameters, its uid and the weights alone: not on what
-// else is in the batch, on the order of submission, on pauses, or on save and load in the middle.
+// What streams: the one object that recipes, the command line, a server and evaluation drive. Not thread-safe; only
+// `step` does work. A sample's tokens depend on its prompt, its sampling parameters, its uid and the weights alone: not
+// on what else is in the batch, on the order of submission, on pauses, or on save and load in the middle.
 class Service : public base::Stateful {
  public:
   Service(model::Model& model, ServiceOptions options);
   ~Service() override;
 
-  // Rows: uid, prompt_uid (rows that share it and the prompt share its blocks), ids = the prompt's tokens, and optionally
-  // `sampling` (JSON of SamplingParams, else the options'). Also legal between steps. InputError: empty prompt, id outside the vocabulary,
-  // prompt longer than the limit, more tokens than the cache can ever hold, uid still in flight. All rows or none.
+  // Rows: uid, prompt_uid (rows that share it and the prompt share its blocks), ids = the prompt's tokens, and
+  // optionally `sampling` (JSON of SamplingParams, else the options'). Also legal between steps. InputError: empty
+  // prompt, id outside the vocabulary, prompt longer than the limit, more tokens than the cache can ever hold, uid
+  // still in flight. All rows or none.
   void submit(const Batch& requests);
 
-  // Runs one step (prefill and decode mixed). False when there was nothing to do or the service is paused. GuardError when
-  // the weights changed and update() was not called.
+  // Runs one step (prefill and decode mixed). False when there was nothing to do or the service is paused. GuardError
+  // when the weights changed and update() was not called.
   bool step();
 
   // One emission per request that has something new, in the order in which it first had; valid until the next take().
   std::span<const Emission> take();
 
-  void pause();   // steps do nothing; requests keep their place
+  void pause();  // steps do nothing; requests keep their place
   void resume();
-  // The weights changed: later tokens carry `version`; cached keys of older versions are recomputed. The caller's numbers
-  // need not be the weights' own; until the first call they are.
+  // The weights changed: later tokens carry `version`; cached keys of older versions are recomputed. The caller's
+  // numbers need not be the weights' own; until the first call they are.
   void update(uint64_t version);
   // Ends requests with Finish::kCancelled; tokens not yet taken are still emitted. Unknown uids are ignored.
   void cancel(std::span<const int64_t> uids);
 
-  int64_t running() const;    // submitted and not finished
-  uint64_t version() const;   // of the next token
+  int64_t running() const;   // submitted and not finished
+  uint64_t version() const;  // of the next token
   ServiceStats stats() const;
 
   // Requests in flight with their tokens so far; the cache is rebuilt by recomputing, which gives the same bits.

@@ -30,19 +30,21 @@ void Service::Impl::check_request(const Sequence& sequence, const std::string& w
   if (in_flight.contains(sequence.uid)) {
     throw base::InputError(base::expectation(where, "a uid that is not in flight", fmt::to_string(sequence.uid)));
   }
-  if (sequence.prompt_tokens == 0) throw base::InputError(base::expectation(where, "a prompt of at least 1 token", "none"));
+  if (sequence.prompt_tokens == 0)
+    throw base::InputError(base::expectation(where, "a prompt of at least 1 token", "none"));
   for (const int32_t id : sequence.ids) {
     if (id >= 0 && id < vocabulary) continue;
-    throw base::InputError(base::expectation(where, fmt::format("token ids in [0, {})", vocabulary), fmt::to_string(id)));
+    throw base::InputError(
+        base::expectation(where, fmt::format("token ids in [0, {})", vocabulary), fmt::to_string(id)));
   }
   if (sequence.prompt_tokens >= options.max_sequence_tokens) {
-    throw base::InputError(base::expectation(
-        where, fmt::format("a prompt of at most {} tokens", options.max_sequence_tokens - 1),
-        fmt::to_string(sequence.prompt_tokens), "a shorter prompt or a larger max_sequence_tokens"));
+    throw base::InputError(
+        base::expectation(where, fmt::format("a prompt of at most {} tokens", options.max_sequence_tokens - 1),
+                          fmt::to_string(sequence.prompt_tokens), "a shorter prompt or a larger max_sequence_tokens"));
   }
   // The last token drawn is never run.
-  const int64_t most =
-      std::min(options.max_sequence_tokens - sequence.prompt_tokens, sequence.params.max_tokens) + sequence.prompt_tokens;
+  const int64_t most = std::min(options.max_sequence_tokens - sequence.prompt_tokens, sequence.params.max_tokens) +
+                       sequence.prompt_tokens;
   if (blocks_for(most - 1) > pool.size()) {
     throw base::InputError(base::expectation(
         where, fmt::format("prompt and completion of at most {} tokens", pool.size() * kBlockTokens + 1),

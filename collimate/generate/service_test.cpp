@@ -1,11 +1,12 @@
 #include "collimate/generate/service.h"
 
-#include <algorithm>
-#include <set>
-#include <string>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <string>
 
 #include "collimate/base/error.h"
 #include "collimate/generate/test_support.h"
@@ -226,8 +227,8 @@ TEST_F(ServiceTest, SaveInTheMiddleAndLoad) {
   EXPECT_THROW(other.load(state), base::InputError);
 }
 
-// After an update in the middle, what follows is what the new weights say of the whole sequence: as if its beginning had
-// been a prompt.
+// After an update in the middle, what follows is what the new weights say of the whole sequence: as if its beginning
+// had been a prompt.
 TEST_F(ServiceTest, UpdateRecomputesWhatOlderWeightsCached) {
   Service service(tiny_.model, options_);
   service.submit(to_batch(requests_));
@@ -283,6 +284,25 @@ TEST_F(ServiceTest, UpdateUnderTheSameNumberForgetsThePrefixes) {
   EXPECT_NE(again, results);
 }
 
+TEST_F(ServiceTest, AStepThatFailsLeavesRequestsInPlace) {
+  alone();
+  Service service(tiny_.model, options_);
+  const uint64_t version = service.version();
+  service.submit(to_batch(requests_));
+  Results results;
+  for (int step = 0; step < 5; ++step) service.step();
+  tiny_.weights->initialize(1, std::numeric_limits<float>::quiet_NaN());
+  tiny_.weights->commit();
+  service.update(version);
+  EXPECT_THROW(service.step(), base::RunError);
+  EXPECT_EQ(service.stats().blocks_used, 0);
+  tiny_.weights->initialize(1, 0.3F);
+  tiny_.weights->commit();
+  service.update(version);
+  drain(service, results);
+  EXPECT_EQ(results, alone());
+}
+
 TEST_F(ServiceTest, LogProbsAreTheOnesThatScoringComputes) {
   for (const Request& request : requests_) {
     const Result& result = alone().at(request.uid);
@@ -318,12 +338,16 @@ TEST_F(ServiceTest, BadRequestsAreNamedAndNothingIsSubmitted) {
   };
   EXPECT_EQ(message([](Request& r) { r.prompt.clear(); }),
             "[generate.submit, row 2] expected a prompt of at least 1 token, got none");
-  EXPECT_EQ(message([](Request& r) { r.prompt = {3, 61}; }),
+  EXPECT_EQ(message([](Request& r) {
+              r.prompt = {3, 61};
+            }),
             "[generate.submit, row 2] expected token ids in [0, 61), got 61");
-  EXPECT_EQ(message([](Request& r) { r.prompt.assign(160, 1); }),
-            "[generate.submit, row 2] expected a prompt of at most 159 tokens, got 160; try a shorter prompt or a larger "
-            "max_sequence_tokens");
-  EXPECT_EQ(message([](Request& r) { r.uid = 100; }), "[generate.submit, row 2] expected uids that differ, got 100 twice");
+  EXPECT_EQ(
+      message([](Request& r) { r.prompt.assign(160, 1); }),
+      "[generate.submit, row 2] expected a prompt of at most 159 tokens, got 160; try a shorter prompt or a larger "
+      "max_sequence_tokens");
+  EXPECT_EQ(message([](Request& r) { r.uid = 100; }),
+            "[generate.submit, row 2] expected uids that differ, got 100 twice");
   EXPECT_EQ(message([](Request& r) { r.params.max_tokens = 0; }),
             "[sampling.max_tokens] expected an integer >= 1, got 0");
   EXPECT_EQ(message([](Request&) {}), "accepted");

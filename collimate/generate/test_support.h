@@ -73,7 +73,8 @@ inline Batch to_batch(std::span<const Request> requests) {
   return batch;
 }
 
-// `count` requests, `samples` for each prompt, with prompts of 1 to 50 tokens, lengths of 1 to 60 and every kind of draw.
+// `count` requests, `samples` for each prompt, with prompts of 1 to 50 tokens, lengths of 1 to 60 and every kind of
+// draw.
 inline std::vector<Request> random_requests(int64_t count, int64_t samples, uint64_t seed = 5) {
   std::vector<Request> requests;
   for (int64_t i = 0; i < count; ++i) {
