@@ -1,0 +1,185 @@
+#include "collimate/host/atomic_file.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+
+#include "collimate/base/error.h"
+#include "collimate/base/fault.h"
+#include "collimate/host/mapped_file.h"
+#include "collimate/host/temp_directory_for_test.h"
+
+namespace collimate::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Files : public TempDirectory {
+ protected:
+  void TearDown() override {
+    base::limit_disk_for_tests(std::nullopt);
+    TempDirectory::TearDown();
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> out;
+    for (const auto& entry : fs::directory_iterator(directory_)) out.push_back(entry.path().filename());
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+  void make_checkpoint(const std::string& text) {
+    AtomicDirectory checkpoint(directory_ / "step-1");
+    fs::create_directories(checkpoint.building() / "deep");
+    OutputFile file(checkpoint.building() / "deep" / "weights");
+    file.write(text);
+    file.close();
+    checkpoint.commit();
+  }
+};
+
+using AtomicFileTest = Files;
+using AtomicDirectoryTest = Files;
+
+TEST_F(AtomicFileTest, ReplacesAsAWhole) {
+  const fs::path path = directory_ / "a.json";
+  write_file_atomically(path, "old");
+  {
+    AtomicFile file(path);
+    file.write("ne");
+    EXPECT_EQ(read_file(path), "old");
+    file.write("w");
+    EXPECT_EQ(file.size_bytes(), 3);
+    file.commit();
+  }
+  EXPECT_EQ(read_file(path), "new");
+  EXPECT_EQ(names(), std::vector<std::string>{"a.json"});
+}
+
+TEST_F(AtomicFileTest, WithoutCommitNothingChanges) {
+  const fs::path path = directory_ / "a.json";
+  write_file_atomically(path, "old");
+  { AtomicFile(path).write("new"); }
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(names(), std::vector<std::string>{"a.json"});
+}
+
+TEST_F(AtomicFileTest, LargePiecesArriveWhole) {
+  std::string big(3 << 20, 'x');
+  for (size_t i = 0; i < big.size(); i += 1000) big[i] = static_cast<char>('a' + i % 26);
+  AtomicFile file(directory_ / "big");
+  for (size_t begin = 0; begin < big.size(); begin += 700'001) file.write(std::string_view(big).substr(begin, 700'001));
+  file.write(big);
+  file.commit();
+  EXPECT_EQ(read_file(directory_ / "big"), big + big);
+}
+
+TEST_F(AtomicFileTest, FullDiskNamesTheFileAndKeepsTheOldOne) {
+  const fs::path path = directory_ / "a.json";
+  write_file_atomically(path, "old");
+  base::limit_disk_for_tests(5);
+  EXPECT_EQ(
+      message_of<base::RunError>([&] { write_file_atomically(path, "0123456789"); }),
+      "[" + path.string() + ".partial] expected to write, got No space left on device; try freeing space on that disk");
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(names(), std::vector<std::string>{"a.json"});
+}
+
+// The kernel's own answer, not ours.
+TEST_F(AtomicFileTest, RealFullDevice) {
+  OutputFile file("/dev/full");
+  file.write("x");
+  EXPECT_EQ(message_of<base::RunError>([&] { file.close(); }),
+            "[/dev/full] expected to write, got No space left on device; try freeing space on that disk");
+}
+
+TEST_F(AtomicFileTest, MissingDirectoryIsNamed) {
+  EXPECT_EQ(message_of<base::RunError>([&] { write_file_atomically(directory_ / "no" / "a", ""); }),
+            "[" + (directory_ / "no" / "a.partial").string() +
+                "] expected to create the file, got No such file or directory");
+  EXPECT_EQ(message_of<base::InputError>([&] { read_file(directory_ / "no"); }),
+            "[" + (directory_ / "no").string() + "] expected a readable file, got No such file or directory");
+  EXPECT_THROW(read_file(directory_), base::InputError);
+}
+
+TEST_F(AtomicDirectoryTest, CompleteOrAbsent) {
+  {
+    AtomicDirectory checkpoint(directory_ / "step-1/");
+    OutputFile(checkpoint.building() / "a").close();
+    EXPECT_FALSE(fs::exists(directory_ / "step-1"));
+  }
+  EXPECT_TRUE(names().empty());
+  make_checkpoint("one");
+  EXPECT_EQ(names(), std::vector<std::string>{"step-1"});
+  EXPECT_EQ(read_file(directory_ / "step-1/deep/weights"), "one");
+}
+
+TEST_F(AtomicDirectoryTest, ReplacesAnOlderOne) {
+  make_checkpoint("one");
+  std::ofstream(directory_ / "step-1" / "stale") << "x";
+  make_checkpoint("two");
+  EXPECT_EQ(read_file(directory_ / "step-1/deep/weights"), "two");
+  EXPECT_FALSE(fs::exists(directory_ / "step-1/stale"));
+  EXPECT_EQ(names(), std::vector<std::string>{"step-1"});
+}
+
+TEST_F(AtomicDirectoryTest, LeftoverOfACrashIsRemoved) {
+  fs::create_directories(directory_ / "step-1.partial" / "deep");
+  std::ofstream(directory_ / "step-1.partial" / "torn") << "x";
+  make_checkpoint("one");
+  EXPECT_FALSE(fs::exists(directory_ / "step-1/torn"));
+}
+
+TEST_F(AtomicDirectoryTest, FullDiskKeepsTheOldOne) {
+  make_checkpoint("one");
+  base::limit_disk_for_tests(1);
+  EXPECT_THROW(make_checkpoint("two"), base::RunError);
+  base::limit_disk_for_tests(std::nullopt);
+  EXPECT_EQ(read_file(directory_ / "step-1/deep/weights"), "one");
+  EXPECT_EQ(names(), std::vector<std::string>{"step-1"});
+}
+
+using AtomicDirectoryDeathTest = Files;
+
+TEST_F(AtomicDirectoryDeathTest, KilledAroundTheRename) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const fs::path fixed = fs::path(::testing::TempDir()) / "host_killed_around_rename";
+  const auto save = [&](const char* place) {
+    setenv("COLLIMATE_TEST_KILL_AT", place, 1);
+    AtomicDirectory checkpoint(fixed / "step-1");
+    OutputFile file(checkpoint.building() / "weights");
+    file.write("whole");
+    file.close();
+    checkpoint.commit();
+  };
+  fs::create_directories(fixed);
+  EXPECT_EXIT(save("directory.before_rename"), ::testing::KilledBySignal(SIGKILL), "");
+  EXPECT_FALSE(fs::exists(fixed / "step-1"));
+  EXPECT_EXIT(save("directory.after_rename"), ::testing::KilledBySignal(SIGKILL), "");
+  EXPECT_EQ(read_file(fixed / "step-1/weights"), "whole");
+  fs::remove_all(fixed);
+}
+
+class MappedFileTest : public TempDirectory {};
+
+TEST_F(MappedFileTest, MapsTheBytes) {
+  write_file_atomically(directory_ / "a", "hello");
+  MappedFile file(directory_ / "a");
+  file.will_need();
+  ASSERT_EQ(file.size(), 5u);
+  EXPECT_EQ(static_cast<char>(file.bytes()[4]), 'o');
+  const MappedFile moved = std::move(file);
+  EXPECT_EQ(static_cast<char>(moved.bytes()[0]), 'h');
+  fs::remove(directory_ / "a");
+  EXPECT_EQ(static_cast<char>(moved.bytes()[1]), 'e') << "a mapping outlives the name";
+}
+
+TEST_F(MappedFileTest, EmptyAbsentAndDirectory) {
+  write_file_atomically(directory_ / "empty", "");
+  EXPECT_EQ(MappedFile(directory_ / "empty").size(), 0u);
+  EXPECT_EQ(message_of<base::InputError>([&] { MappedFile(directory_ / "absent"); }),
+            "[" + (directory_ / "absent").string() + "] expected a readable file, got No such file or directory");
+  EXPECT_THROW(MappedFile{directory_}, base::InputError);
+}
+
+}  // namespace
+}  // namespace collimate::host

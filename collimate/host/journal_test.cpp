@@ -1,0 +1,200 @@
+#include "collimate/host/journal.h"
+
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+
+#include "collimate/base/error.h"
+#include "collimate/base/fault.h"
+#include "collimate/host/atomic_file.h"
+#include "collimate/host/checksum.h"
+#include "collimate/host/temp_directory_for_test.h"
+
+namespace collimate::host {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Checksum, KnownAnswers) {
+  const auto crc = [](std::string_view text) { return crc32c(std::as_bytes(std::span(text))); };
+  EXPECT_EQ(crc("123456789"), 0xe3069283u);
+  EXPECT_EQ(crc(std::string(32, '\0')), 0x8a9136aau);  // RFC 3720, B.4
+  EXPECT_EQ(crc(std::string(32, '\xff')), 0x62a8ab43u);
+  const std::string_view text = "123456789";
+  EXPECT_EQ(crc32c(std::as_bytes(std::span(text.substr(4))), crc(text.substr(0, 4))), crc(text));
+}
+
+class JournalTest : public TempDirectory {
+ protected:
+  void SetUp() override {
+    TempDirectory::SetUp();
+    path_ = directory_ / "journal.bin";
+  }
+  void TearDown() override {
+    base::limit_disk_for_tests(std::nullopt);
+    TempDirectory::TearDown();
+  }
+  void fill(int64_t iterations) {
+    Journal journal(path_);
+    for (int64_t iteration = 0; iteration < iterations; ++iteration) {
+      journal.append({iteration, "reward", 7}, "score " + std::to_string(iteration));
+      journal.append({iteration, "judge", 8}, std::string("\0raw\xff", 5));
+      journal.commit();
+    }
+  }
+  std::vector<int64_t> iterations() const {
+    std::vector<int64_t> out;
+    for (const auto& entry : read_journal(path_)) out.push_back(entry.key.iteration);
+    return out;
+  }
+  void damage(int64_t offset) {
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(offset);
+    const char byte = static_cast<char>(file.get() ^ 0x40);
+    file.seekp(offset);
+    file.put(byte);
+  }
+
+  std::filesystem::path path_;
+};
+
+TEST_F(JournalTest, KeepsEntriesInOrderAndFindsThem) {
+  fill(2);
+  const Journal journal(path_);
+  ASSERT_EQ(journal.entries().size(), 4u);
+  EXPECT_EQ(journal.entries()[2].payload, "score 1");
+  EXPECT_EQ(*journal.find({1, "reward", 7}), "score 1");
+  EXPECT_EQ(*journal.find({0, "judge", 8}), std::string("\0raw\xff", 5));
+  EXPECT_EQ(journal.find({2, "reward", 7}), nullptr);
+  EXPECT_EQ(journal.find({1, "reward", 8}), nullptr);
+  EXPECT_EQ(journal.cut_bytes(), 0);
+}
+
+TEST_F(JournalTest, UncommittedEntriesAreSeenButNotInTheFile) {
+  Journal journal(path_);
+  journal.append({0, "reward", 1}, "a");
+  EXPECT_EQ(*journal.find({0, "reward", 1}), "a");
+  EXPECT_TRUE(iterations().empty());
+  journal.commit();
+  journal.commit();
+  EXPECT_THAT(iterations(), ElementsAre(0));
+}
+
+TEST_F(JournalTest, FirstEntryOfAKeyCounts) {
+  Journal journal(path_);
+  journal.append({0, "reward", 1}, "first");
+  journal.append({0, "reward", 1}, "second");
+  EXPECT_EQ(*journal.find({0, "reward", 1}), "first");
+}
+
+// Every length at which a crash may leave the file: whole records stay, the rest goes, and writing goes on.
+TEST_F(JournalTest, TornAtEveryByte) {
+  fill(3);
+  const std::string whole = read_file(path_);
+  const size_t first_two = 8 + (whole.size() - 8) / 3;
+  for (size_t length = 0; length < whole.size(); ++length) {
+    write_file_atomically(path_, whole.substr(0, length));
+    std::vector<JournalEntry> kept;
+    {
+      Journal journal(path_);
+      kept = journal.entries();
+      journal.append({9, "reward", 1}, "after the crash");
+      journal.commit();
+    }
+    ASSERT_LT(kept.size(), 6u);
+    ASSERT_EQ(kept.size() >= 2, length >= first_two) << length;
+    const Journal again(path_);
+    ASSERT_EQ(again.entries().size(), kept.size() + 1);
+    ASSERT_EQ(*again.find({9, "reward", 1}), "after the crash");
+    ASSERT_EQ(again.cut_bytes(), 0);
+  }
+}
+
+TEST_F(JournalTest, BadTailIsCutButDamageInTheMiddleIsAnError) {
+  fill(3);
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(path_));
+  damage(size - 1);
+  {
+    const Journal journal(path_);
+    EXPECT_EQ(journal.entries().size(), 5u);
+    EXPECT_GT(journal.cut_bytes(), 0);
+  }
+  damage(8 + 8 + 30);
+  EXPECT_THAT(message_of<base::InputError>([&] { Journal journal(path_); }),
+              HasSubstr("expected an undamaged journal, got a wrong checksum at byte 8 with good records after it"));
+}
+
+// A crash can leave the file long but its last pages empty.
+TEST_F(JournalTest, ZerosAtTheEndAreCut) {
+  fill(1);
+  std::ofstream(path_, std::ios::app | std::ios::binary) << std::string(4096, '\0');
+  const Journal journal(path_);
+  EXPECT_EQ(journal.entries().size(), 2u);
+  EXPECT_EQ(journal.cut_bytes(), 4096);
+}
+
+TEST_F(JournalTest, CutBack) {
+  fill(4);
+  const std::string whole = read_file(path_);
+  {
+    Journal journal(path_);
+    journal.cut_back(1);
+    EXPECT_EQ(journal.entries().size(), 4u);
+    EXPECT_EQ(journal.find({2, "reward", 7}), nullptr);
+    EXPECT_EQ(read_file(path_), whole.substr(0, whole.size() / 2 + 4));
+    journal.append({2, "reward", 7}, "again");
+    journal.commit();
+  }
+  EXPECT_THAT(iterations(), ElementsAre(0, 0, 1, 1, 2));
+  Journal(path_).cut_back(-1);
+  EXPECT_TRUE(iterations().empty());
+}
+
+TEST_F(JournalTest, CutBackKeepsLateEntriesOfEarlyIterations) {
+  {
+    Journal journal(path_);
+    for (const int64_t iteration : {0, 2, 1, 3, 1})
+      journal.append({iteration, "n", 1}, "p" + std::to_string(iteration));
+    journal.cut_back(1);
+    journal.append({2, "n", 1}, "new");
+    journal.commit();
+  }
+  const Journal journal(path_);
+  EXPECT_THAT(iterations(), ElementsAre(0, 1, 1, 2));
+  EXPECT_EQ(*journal.find({2, "n", 1}), "new");
+}
+
+TEST_F(JournalTest, FullDiskLosesNothing) {
+  fill(1);
+  Journal journal(path_);
+  journal.append({1, "reward", 7}, "late");
+  base::limit_disk_for_tests(20);
+  EXPECT_THAT(message_of<base::RunError>([&] { journal.commit(); }),
+              HasSubstr("journal.bin] expected to write, got No space"));
+  EXPECT_THAT(iterations(), ElementsAre(0, 0));
+  base::limit_disk_for_tests(std::nullopt);
+  journal.commit();
+  EXPECT_THAT(iterations(), ElementsAre(0, 0, 1));
+}
+
+TEST_F(JournalTest, AnotherFileIsRefusedAndUntouched) {
+  write_file_atomically(path_, "not a journal at all");
+  EXPECT_THAT(message_of<base::InputError>([&] { Journal journal(path_); }),
+              HasSubstr("expected a journal of version 1"));
+  EXPECT_EQ(read_file(path_), "not a journal at all");
+  EXPECT_THROW(read_journal(directory_ / "absent"), base::InputError);
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "absent"));
+}
+
+// A length that reaches past the end is a torn record, however absurd.
+TEST_F(JournalTest, HostileLength) {
+  fill(1);
+  std::ofstream(path_, std::ios::app | std::ios::binary) << std::string("\xff\xff\xff\xff____short", 13);
+  EXPECT_EQ(Journal(path_).entries().size(), 2u);
+}
+
+}  // namespace
+}  // namespace collimate::host
