@@ -16,8 +16,12 @@ using testing::to_vector;
 
 class Parity : public ::testing::TestWithParam<const char*> {
  protected:
-  shape::ModelShape shape_ = tiny_shape(GetParam());
-  std::shared_ptr<Weights> weights_ = tiny_weights(shape_);
+  // "family" or "family/bf16".
+  static std::string family() { return std::string(GetParam()).substr(0, std::string(GetParam()).find('/')); }
+  static ComputeType compute() { return family() == GetParam() ? ComputeType::kFloat32 : ComputeType::kBFloat16; }
+
+  shape::ModelShape shape_ = tiny_shape(family());
+  std::shared_ptr<Weights> weights_ = tiny_weights(shape_, {true, compute()});
   Model model_{weights_, {}};
   std::vector<std::vector<int32_t>> sequences_ = sequences({33, 1, 16, 50, 17}, 37);
 };
@@ -80,6 +84,32 @@ TEST_P(Parity, CachedEqualsUncached) {
   EXPECT_EQ(pieces, whole);
 }
 
+// Two samples read the full blocks of one prompt and write into blocks of their own, as generation shares them.
+TEST_P(Parity, SharedPromptBlocksEqualOwnOnes) {
+  const auto& sequence = sequences_[0];
+  const auto whole = to_vector(model_.forward(pack({sequence})));
+  KvCache cache(shape_, 8);
+  const std::vector<int32_t> first = {5, 1, 6}, second = {5, 1, 3};
+  const std::vector<int32_t> prompt(sequence.begin(), sequence.begin() + 32);
+  model_.forward_cached(pack({prompt}), cache, {&first, 1});
+  const TokenBatch step = {{sequence[32], sequence[32]}, {32, 32}, {0, 1, 2}};
+  const std::vector<std::vector<int32_t>> tables = {first, second};
+  const auto hidden = to_vector(model_.forward_cached(step, cache, tables));
+  const size_t width = hidden.size() / 2;
+  for (size_t i = 0; i < 2 * width; ++i) EXPECT_EQ(hidden[i], whole[32 * width + i % width]);
+}
+
+TEST_P(Parity, PositionsBeyondTheModelAreRefused) {
+  KvCache cache(shape_, 8);
+  const std::vector<int32_t> table = {0, 1, 2, 3, 4, 5, 6};
+  try {
+    model_.forward_cached({{1}, {96}, {0, 1}}, cache, {&table, 1});
+    FAIL();
+  } catch (const base::InputError& error) {
+    EXPECT_STREQ(error.what(), "[model positions] expected fewer than 96, got 97; try shorter sequences");
+  }
+}
+
 TEST_P(Parity, LogProbsEqualLogits) {
   const at::Tensor hidden = model_.forward(pack(sequences_));
   const auto logits = to_vector(model_.logits(hidden));
@@ -139,7 +169,7 @@ TEST_P(Parity, ThreadsChangeNoBit) {
   EXPECT_EQ(gradients[0], gradients[1]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Parity, ::testing::Values("llama", "qwen2", "gpt2"));
+INSTANTIATE_TEST_SUITE_P(Families, Parity, ::testing::Values("llama", "qwen2", "gpt2", "llama/bf16", "gpt2/bf16"));
 
 }  // namespace
 }  // namespace collimate::model

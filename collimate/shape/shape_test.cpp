@@ -109,7 +109,8 @@ TEST(ParamSpec, SegmentsOffsetsAndFusedGroups) {
   const auto floats = segment_floats(specs);
   ASSERT_EQ(floats.size(), 4U);
   for (size_t i = 0; i < specs.size(); ++i) {
-    const int64_t expected = specs[i].fused == 0 ? specs[i - 1].offset + specs[i - 1].count() : specs[i].offset / 16 * 16;
+    const int64_t expected =
+        specs[i].fused == 0 ? specs[i - 1].offset + specs[i - 1].count() : specs[i].offset / 16 * 16;
     EXPECT_EQ(specs[i].offset, expected) << specs[i].name;
     EXPECT_LE(specs[i].offset + specs[i].count(), floats[static_cast<size_t>(specs[i].segment)]);
   }

@@ -1,0 +1,53 @@
+#include "collimate/model/rope_table.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace collimate::model {
+namespace {
+
+shape::ModelShape shape_with(nlohmann::json scaling) {
+  shape::ModelShape shape;
+  shape.head_dim = 16;
+  shape.rope_theta = 500000;
+  shape.max_positions = 1024;
+  shape.rope_scaling = std::move(scaling);
+  return shape;
+}
+
+TEST(RopeTable, FrequenciesOfEveryScaling) {
+  const auto plain = rope_inverse_frequencies(shape_with(nullptr));
+  const auto linear = rope_inverse_frequencies(shape_with({{"rope_type", "linear"}, {"factor", 4.0}}));
+  const auto dynamic = rope_inverse_frequencies(shape_with({{"rope_type", "dynamic"}, {"factor", 4.0}}));
+  for (size_t i = 0; i < 8; ++i) {
+    EXPECT_NEAR(plain[i] * std::pow(500000.0, static_cast<double>(i) / 8), 1.0, 1e-6);
+    EXPECT_EQ(linear[i], plain[i] / 4);
+    EXPECT_EQ(dynamic[i], plain[i]);
+  }
+}
+
+TEST(RopeTable, Llama3KeepsFastAndDividesSlowFrequencies) {
+  const auto scaled = rope_inverse_frequencies(shape_with({{"rope_type", "llama3"},
+                                                           {"factor", 8.0},
+                                                           {"low_freq_factor", 1.0},
+                                                           {"high_freq_factor", 4.0},
+                                                           {"original_max_position_embeddings", 8192.0}}));
+  // From the published rule, in double precision by another program.
+  const double expected[] = {1.000000000e+00, 1.939227447e-01, 3.760603093e-02, 7.292664737e-03,
+                             5.248461610e-04, 3.428102196e-05, 6.647869871e-06, 1.289173172e-06};
+  for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(scaled[i] / expected[i], 1.0, 1e-5) << i;
+}
+
+TEST(RopeTable, GrowsWithoutChangingRows) {
+  RopeCache cache(shape_with(nullptr));
+  const tensor::RopeTable small = cache.cover(10);
+  const float before = small.sin[9 * 8 + 1];
+  const tensor::RopeTable large = cache.cover(700);
+  EXPECT_GE(large.positions, 700);
+  EXPECT_EQ(large.sin[9 * 8 + 1], before);
+  EXPECT_NEAR(large.cos[699 * 8], std::cos(699.0), 1e-4);
+}
+
+}  // namespace
+}  // namespace collimate::model
