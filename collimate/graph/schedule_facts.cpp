@@ -67,11 +67,11 @@ bool share_worker(const NodeFacts& a, const NodeFacts& b) {
   return false;
 }
 
-// A node may wait for refilled rows only on workers that no deciding node needs.
+// A node may wait for refilled rows only on workers of its own: others may have to do these rows first.
 bool may_hold(const ScheduleFacts& facts, size_t index) {
   if (facts.filters.empty() || facts.nodes[index].whole) return false;
   for (size_t other = 0; other < facts.nodes.size(); ++other)
-    if (other != index && facts.nodes[other].decides && share_worker(facts.nodes[index], facts.nodes[other]))
+    if (other != index && !facts.nodes[other].whole && share_worker(facts.nodes[index], facts.nodes[other]))
       return false;
   return true;
 }

@@ -69,8 +69,9 @@ void ScheduleCore::rows_done(IterationRun& run, int node, const RowSet& rows) {
 
 void ScheduleCore::rows_dropped(IterationRun& run, const Task& task, RowRange range) {
   const NodeFacts& facts = facts_->node(task.node);
-  const RowSet rows(range.first, range.end);
+  RowSet rows(range.first, range.end);
   running(task)->fed.subtract(rows);
+  rows.subtract(run.dropped);  // another filter may have dropped them before
   run.dropped.merge(rows);
   if (facts.spec->drops_rows) {
     run.deficit += rows.count();
