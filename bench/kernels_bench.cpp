@@ -1,17 +1,23 @@
-// Speed of the kernels against a register FMA loop: kernels_bench [threads] [what...], what = linear backward bf16 few.
+// Speed of the kernels against a register FMA loop: kernels_bench [threads] [what...], what = few linear bf16 backward
+// attention head stream.
 // Each line: shape, best of several runs, GFLOP/s, share of the peak measured in this run. Weight-bound lines add GB/s.
 #include <fmt/core.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "collimate/tensor/kernels/isa.h"
 #include "collimate/tensor/kernels/peak.h"
+#include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/attention.h"
 #include "collimate/tensor/ops/linear.h"
+#include "collimate/tensor/ops/log_prob.h"
+#include "collimate/tensor/ops/norm.h"
+#include "collimate/tensor/ops/optimizer.h"
 
 namespace {
 
@@ -19,14 +25,22 @@ using collimate::tensor::Exec;
 using collimate::tensor::LinearPanels;
 using collimate::tensor::PanelType;
 
+// Time of the calling thread alone, so that a busy machine does not count; with more threads, the wall clock.
+double now(bool wall) {
+  timespec t{};
+  clock_gettime(wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+bool g_wall = false;
+
 double seconds_of(const std::function<void()>& body) {
-  using Clock = std::chrono::steady_clock;
   double best = 1e30;
-  const auto begin = Clock::now();
-  for (int i = 0; i < 3 || (i < 200 && std::chrono::duration<double>(Clock::now() - begin).count() < 0.15); ++i) {
-    const auto t = Clock::now();
+  const double begin = now(g_wall);
+  for (int i = 0; i < 3 || (i < 200 && now(g_wall) - begin < 0.15); ++i) {
+    const double t = now(g_wall);
     body();
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - t).count());
+    best = std::min(best, now(g_wall) - t);
   }
   return best;
 }
@@ -78,7 +92,48 @@ struct Bench {
   }
 
   void attention(int64_t sequences, int64_t tokens, int heads, int kv_heads, int head_dim) const;
+  void head(int64_t rows, int64_t vocab, int64_t width) const;
+  void stream() const;
 };
+
+void Bench::head(int64_t rows, int64_t vocab, int64_t width) const {
+  using namespace collimate::tensor;
+  const auto hidden = noise(rows * width);
+  const auto w = noise(vocab * width);
+  const std::vector<int32_t> targets(static_cast<size_t>(rows), 3);
+  std::vector<float> lp(static_cast<size_t>(rows), 1.0F), dh(hidden.size()), dw(w.size());
+  LinearPanels panels;
+  pack_linear(exec, w.data(), vocab, width, PanelType::kFp32, 1, panels);
+  const LogProbHead args{hidden.data(), width, rows, &panels, nullptr, 0.9F, targets.data()};
+  const double flops = 2.0 * rows * vocab * width;
+  const std::string shape = fmt::format("M={} V={} H={}", rows, vocab, width);
+  line("log_prob " + shape, flops, seconds_of([&] { log_softmax_gather(exec, args, {.log_prob = lp.data()}); }));
+  const LogProbGrad grad{lp.data(), nullptr, w.data(), dh.data(), width, false, dw.data(), nullptr};
+  line("log_prob backward " + shape, 3 * flops, seconds_of([&] { log_softmax_gather_backward(exec, args, grad); }));
+}
+
+// Memory-bound ops: GB/s of what they must read and write.
+void Bench::stream() const {
+  using namespace collimate::tensor;
+  constexpr int64_t kCount = 8 << 20;
+  constexpr int64_t kWidth = 768;
+  constexpr int64_t kRows = kCount / kWidth / 2;
+  auto a = noise(kCount), b = noise(kCount), c = noise(kCount), d = noise(kCount);
+  const auto print = [](const char* name, double bytes, double seconds) {
+    fmt::print("{:42} {:10.1f} us {:8.1f} GB/s\n", name, seconds * 1e6, bytes / seconds / 1e9);
+  };
+  print("memcpy", 8.0 * kCount, seconds_of([&] { std::copy(a.begin(), a.end(), b.begin()); }));
+  print("adamw", 28.0 * kCount, seconds_of([&] { adamw(exec, a.data(), b.data(), c.data(), d.data(), kCount, {}); }));
+  print("sum_of_squares", 4.0 * kCount,
+        seconds_of([&] { b[0] = static_cast<float>(sum_of_squares(exec, a.data(), kCount)); }));
+  print("rms_norm", 8.0 * kRows * kWidth,
+        seconds_of([&] { rms_norm(exec, a.data(), kRows, kWidth, b.data(), 1e-5F, c.data(), d.data()); }));
+  print("rms_norm_backward", 20.0 * kRows * kWidth, seconds_of([&] {
+          rms_norm_backward(exec, a.data(), b.data(), d.data(), kRows, kWidth, d.data(), c.data(), false, d.data());
+        }));
+  print("silu_mul", 12.0 * kCount / 2,
+        seconds_of([&] { silu_mul(exec, a.data(), a.data() + kWidth, 2 * kWidth, kRows, kWidth, b.data(), kWidth); }));
+}
 
 void Bench::attention(int64_t sequences, int64_t tokens, int heads, int kv_heads, int head_dim) const {
   using namespace collimate::tensor;
@@ -126,6 +181,7 @@ int main(int argc, char** argv) {
     }
     return argc <= 2;
   };
+  g_wall = threads > 1;
   collimate::host::CorePool pool(threads);
   Bench bench{{&pool}};
   bench.peak = collimate::tensor::fma_peak(bench.exec);
@@ -154,5 +210,10 @@ int main(int argc, char** argv) {
     bench.attention(32, 64, 8, 4, 16);
     bench.attention(1, 1024, 12, 12, 64);
   }
+  if (wants("head")) {
+    bench.head(512, 32000, 288);
+    bench.head(512, 512, 64);
+  }
+  if (wants("stream")) bench.stream();
   return 0;
 }

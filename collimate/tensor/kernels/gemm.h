@@ -65,7 +65,7 @@ namespace amx {
 extern const GemmKernels kGemm;
 }
 
-// Of instruction_set().
+// Of instruction_set(). AMX is used only if a first small product has the bits of the FMA kernels, else those are.
 const GemmKernels& gemm_kernels();
 
 }  // namespace collimate::tensor

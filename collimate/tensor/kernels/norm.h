@@ -29,7 +29,10 @@ struct NormBackward {
   float* dbias = nullptr;
 };
 
-// Row ranges of a norm, and column ranges (multiples of 16, but for the last) of its parameters' gradients.
+// Columns of parameter gradients that one call sums.
+constexpr int64_t kNormStrip = 128;
+
+// Row ranges of a norm, and column ranges of at most kNormStrip for its parameters' gradients.
 struct NormKernels {
   void (*rms)(const NormForward& f, int64_t begin, int64_t end);
   void (*layer)(const NormForward& f, int64_t begin, int64_t end);

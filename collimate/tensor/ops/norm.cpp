@@ -15,10 +15,11 @@ void backward(const Exec& exec, const NormBackward& b) {
   const NormKernels& k = kernels();
   // First, because dx may lie over dy.
   if (b.dweight != nullptr || b.dbias != nullptr) {
-    constexpr int64_t kStrip = 64;
-    const int64_t strips = (b.width + kStrip - 1) / kStrip;
-    exec.parallel_for(strips, row_grain(b.rows * kStrip), [&](int64_t begin, int64_t end) {
-      k.parameter_gradients(b, begin * kStrip, std::min(b.width, end * kStrip));
+    const int64_t strips = (b.width + kNormStrip - 1) / kNormStrip;
+    exec.parallel_for(strips, row_grain(b.rows * kNormStrip), [&](int64_t begin, int64_t end) {
+      for (int64_t strip = begin; strip < end; ++strip) {
+        k.parameter_gradients(b, strip * kNormStrip, std::min(b.width, (strip + 1) * kNormStrip));
+      }
     });
   }
   const auto rows = b.mean == nullptr ? k.rms_backward : k.layer_backward;
