@@ -92,11 +92,11 @@ TEST_F(JournalTest, FirstEntryOfAKeyCounts) {
 
 // Every length at which a crash may leave the file: whole records stay, the rest goes, and writing goes on.
 TEST_F(JournalTest, TornAtEveryByte) {
-  fill(3);
+  fill(2);
   const std::string whole = read_file(path_);
-  const size_t first_two = 8 + (whole.size() - 8) / 3;
+  const size_t first_two = 8 + (whole.size() - 8) / 2;
   for (size_t length = 0; length < whole.size(); ++length) {
-    write_file_atomically(path_, whole.substr(0, length));
+    std::ofstream(path_, std::ios::binary) << whole.substr(0, length);
     std::vector<JournalEntry> kept;
     {
       Journal journal(path_);
@@ -104,7 +104,7 @@ TEST_F(JournalTest, TornAtEveryByte) {
       journal.append({9, "reward", 1}, "after the crash");
       journal.commit();
     }
-    ASSERT_LT(kept.size(), 6u);
+    ASSERT_LT(kept.size(), 4u);
     ASSERT_EQ(kept.size() >= 2, length >= first_two) << length;
     const Journal again(path_);
     ASSERT_EQ(again.entries().size(), kept.size() + 1);

@@ -1,0 +1,58 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "collimate/host/cpu.h"
+#include "collimate/host/memory.h"
+
+namespace collimate::host {
+namespace {
+
+std::string cpuinfo_line(const std::string& name) {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind(name, 0) == 0) return line.substr(line.find(':') + 1) + " ";
+  }
+  return "";
+}
+
+// The kernel reads the same registers by itself.
+TEST(Cpu, AgreesWithTheKernel) {
+  const std::string flags = cpuinfo_line("flags");
+  if (flags.empty()) GTEST_SKIP() << "no flags in /proc/cpuinfo";
+  const auto has = [&](const std::string& flag) { return flags.find(" " + flag + " ") != std::string::npos; };
+  const CpuFeatures& features = cpu_features();
+  EXPECT_EQ(features.avx2, has("avx2") && has("fma") && has("f16c"));
+  EXPECT_EQ(features.avx512, has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl"));
+  EXPECT_EQ(features.avx512_bf16, has("avx512_bf16"));
+  EXPECT_EQ(features.amx_bf16, has("amx_tile") && has("amx_bf16"));
+  EXPECT_NE(cpuinfo_line("model name").find(cpu_model()), std::string::npos);
+  EXPECT_GE(core_count(), 1);
+}
+
+TEST(Memory, PeakFollowsTouchedPages) {
+  constexpr size_t kBytes = 64 << 20;
+  EXPECT_GT(resident_bytes(), 0);
+  EXPECT_GE(peak_resident_bytes(), resident_bytes() / 2);
+  const bool resettable = reset_peak_resident();
+  const int64_t before = resident_bytes();
+  {
+    const std::unique_ptr<char[]> block(new char[kBytes]);
+    std::memset(block.get(), 1, kBytes);
+    EXPECT_EQ(block[kBytes / 2], 1);
+    EXPECT_GT(resident_bytes(), before + static_cast<int64_t>(kBytes) / 2);
+  }
+  EXPECT_GT(peak_resident_bytes(), before + static_cast<int64_t>(kBytes) / 2);
+  if (resettable) {
+    ASSERT_TRUE(reset_peak_resident());
+    EXPECT_LT(peak_resident_bytes(), before + static_cast<int64_t>(kBytes) / 2);
+  }
+  EXPECT_LE(memory_limit_bytes(), machine_memory_bytes());
+  EXPECT_GT(memory_limit_bytes(), 0);
+}
+
+}  // namespace
+}  // namespace collimate::host
