@@ -11,20 +11,19 @@ Wire to_wire(const Message& message) {
     payload = message.payload->to_frames(wire.frames);
   else
     wire.frames = message.frames;
-  nlohmann::json header = {{"header", message.header},
-                           {"sender", message.sender},
-                           {"incarnation", message.incarnation},
-                           {"payload", payload}};
-  wire.header = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  wire.header = {{"header", message.header},
+                 {"sender", message.sender},
+                 {"incarnation", message.incarnation},
+                 {"payload", std::move(payload)}};
   return wire;
 }
 
 Message from_wire(Wire wire) {
-  nlohmann::json parsed = nlohmann::json::parse(wire.header, nullptr, false);
+  nlohmann::json& parsed = wire.header;
   if (!parsed.is_object() || !parsed.contains("header") || !parsed.contains("sender") ||
       !parsed.contains("incarnation"))
-    throw base::RunError(base::expectation("cluster message", "a header with type, sender and incarnation",
-                                           fmt::format("{} bytes", wire.header.size())));
+    throw base::RunError(
+        base::expectation("cluster message", "header, sender and incarnation", parsed.dump().substr(0, 80)));
   Message message;
   message.header = std::move(parsed["header"]);
   message.sender = parsed["sender"].get<int>();
@@ -34,6 +33,10 @@ Message from_wire(Wire wire) {
   return message;
 }
 
-Message reparse(const Message& message) { return from_wire(to_wire(message)); }
+Message reparse(const Message& message) {
+  Wire wire = to_wire(message);
+  wire.header = nlohmann::json::parse(wire.header.dump());
+  return from_wire(std::move(wire));
+}
 
 }  // namespace collimate::cluster

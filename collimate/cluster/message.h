@@ -10,7 +10,7 @@ namespace collimate::cluster {
 
 // A message on the wire: one JSON header and raw frames.
 struct Wire {
-  std::string header;
+  nlohmann::json header;
   std::vector<std::vector<std::byte>> frames;
 };
 
@@ -39,7 +39,7 @@ struct Message {
 Wire to_wire(const Message& message);
 // RunError when the header is not what to_wire writes.
 Message from_wire(Wire wire);
-// The message as its receiver in another process would see it: serialised and parsed.
+// The message as its receiver in another process would see it: header dumped and parsed, payload turned to frames.
 Message reparse(const Message& message);
 
 }  // namespace collimate::cluster

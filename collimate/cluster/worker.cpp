@@ -36,11 +36,14 @@ Worker::~Worker() = default;
 void Worker::run() {
   try {
     handler_ = make_(spec_);
+    Message ready;
+    ready.header = {{"type", "ready"}};
+    send(std::move(ready));
     loop();
+  } catch (const base::Error& error) {
+    died(error.what(), error.exit_code());
   } catch (const std::exception& error) {
-    died(error.what());
-  } catch (...) {
-    died("an exception that is not a std::exception");
+    died(error.what(), 1);
   }
   while (!flush() && !outbox_.closed()) inbox_.pop(kIdleSeconds / 100);
   handler_.reset();
@@ -75,9 +78,9 @@ bool Worker::flush() {
   return unsent_.empty();
 }
 
-void Worker::died(const std::string& cause) {
+void Worker::died(const std::string& cause, int exit_code) {
   Message message;
-  message.header = {{"type", "died"}, {"cause", cause}};
+  message.header = {{"type", "died"}, {"cause", cause}, {"exit_code", exit_code}};
   send(std::move(message));
 }
 

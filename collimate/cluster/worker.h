@@ -60,7 +60,7 @@ class Worker : private Outbox {
   void send(Message message) override;
   void loop();
   bool flush();  // true when nothing is left to send
-  void died(const std::string& cause);
+  void died(const std::string& cause, int exit_code);
 
   WorkerSpec spec_;
   const HandlerFactory& make_;
@@ -79,7 +79,8 @@ class WorkerLink {
   virtual uint64_t incarnation() const = 0;
   // What the driver sends; the worker's replies arrive in the driver's mailbox.
   virtual Mailbox& inbox() = 0;
-  // Ends it: closes the inbox and waits at most `seconds`, then kills where that is possible. Safe to call twice.
+  // Ends it: closes the inbox and waits at most `seconds`, then kills a process and abandons a thread. Safe to call
+  // twice.
   virtual void stop(double seconds) = 0;
   // "thread of this process", "process 4711": for messages.
   virtual std::string describe() const = 0;

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "collimate/base/stateful.h"
+#include "collimate/host/atomic_file.h"
 
 namespace collimate::flow {
 
@@ -47,10 +49,11 @@ void load_state(base::Stateful& object, const std::string& directory);
 class Checkpoints {
  public:
   Checkpoints(std::string run_directory, int64_t keep);
-  // A fresh temporary directory for the state after `step` iterations; leftovers of a killed run are removed.
+  // A fresh temporary directory for the state after `step` iterations; leftovers of a killed run are removed. Without
+  // `commit`, or when writing fails, it is removed again.
   std::string begin(int64_t step);
   // Renames it into place and removes the oldest ones beyond `keep`. Returns its path.
-  std::string commit(int64_t step);
+  std::string commit();
   // Complete checkpoints, oldest first, as paths.
   std::vector<std::string> list() const;
   // The newest complete one, or "".
@@ -59,6 +62,7 @@ class Checkpoints {
  private:
   std::string directory_;
   int64_t keep_;
+  std::optional<host::AtomicDirectory> building_;
 };
 
 // Iterations complete in that checkpoint, from its name. InputError when the name is not step-N.

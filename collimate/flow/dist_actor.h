@@ -25,6 +25,8 @@ class DistActor {
   // `group_size` rows for granularity group, else one row), repeated over tp, cp and pp. Broadcast: all rows to each;
   // whole: all rows to dp rank 0, none to the others.
   std::vector<Batch> split(const Batch& rows, int64_t group_size) const;
+  // Indices into workers() that speak for their dp rank, in dp order: tp 0, cp 0, last pp. Their metrics count.
+  const std::vector<int>& reporting() const { return reporting_; }
   // Indices into workers() whose results count, in dp order: tp 0, cp 0, last pp. One for Collect::kFirst, none for
   // kNone.
   const std::vector<int>& collecting() const { return collecting_; }
@@ -35,6 +37,7 @@ class DistActor {
   graph::Granularity granularity_;
   graph::Dispatch dispatch_;
   comm::Mesh mesh_;
+  std::vector<int> reporting_;
   std::vector<int> collecting_;
 };
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/span.h"
+#include "collimate/base/stop.h"
 #include "collimate/batch/batch.h"
 #include "collimate/flow/registry.h"
 #include "collimate/graph/graph.h"
@@ -29,12 +30,13 @@ struct ModuleChoice {
 struct IterationResult {
   int64_t iteration = 0;
   const nlohmann::ordered_json& metrics;        // name → value, in a fixed order
-  const std::map<std::string, Batch>& batches;  // by node id: all columns that led to its rows, in row order
+  const std::map<std::string, Batch>& batches;  // by node id: its rows in order, with all columns that led to them
   double seconds = 0.0;                         // since the previous iteration ended
 };
 
 // Rows [first, first + count) of an iteration's input, with uids unique in the iteration; sample r belongs to group
-// r / group_size. Rows beyond the schedule's `rows` replace dropped ones. InputError when there are none.
+// r / group_size. Asked for once each: [0, rows) at once, then multiples of the group size that replace dropped rows.
+// The result depends on the arguments alone, because iterations may overlap. InputError when there are none.
 using RowSource = std::function<Batch(int64_t iteration, int64_t first, int64_t count)>;
 
 // A second graph over the same models, run to its end on the same workers while nothing else runs.
@@ -56,14 +58,16 @@ struct RunOptions {
   RowSource next_rows;
   std::function<void(const IterationResult&)> on_iteration;
   std::optional<Evaluation> evaluation;
-  std::vector<base::Stateful*> state;       // of the driver's side: data cursor, controllers; saved in this order
-  const std::atomic<bool>* stop = nullptr;  // set by a signal: the run saves and ends with StoppedError
+  std::vector<base::Stateful*> state;    // of the driver's side: data cursor, controllers; saved in this order
+  const base::StopFlag* stop = nullptr;  // requested by a signal: the run saves and ends with StoppedError
+  base::SpanRecorder* spans = nullptr;   // gets every call's time
 
   // The run's directory: checkpoints/step-NNNNNN, journal.bin, events.jsonl. "" keeps nothing on disk.
   std::string directory;
   int64_t keep_checkpoints = 2;
-  std::string resume;  // directory of a complete checkpoint, or ""
-  std::string replay;  // journal to serve undeterministic results from, or ""
+  std::map<std::string, std::string> exports;  // model → directory that gets its save_checkpoint when the run has ended
+  std::string resume;                          // directory of a complete checkpoint, or ""
+  std::string replay;                          // journal to serve undeterministic results from, or ""
 
   Transport transport = Transport::kThreads;
   std::vector<std::string> worker_command;  // of a child process, before `--store ADDR`; {} is this program's `worker`

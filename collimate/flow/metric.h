@@ -21,6 +21,9 @@ struct Metric {
   static Metric from_json(const nlohmann::json& json);
 };
 
+nlohmann::json to_json(const std::vector<Metric>& metrics);
+std::vector<Metric> metrics_from_json(const nlohmann::json& json);
+
 // An iteration's metrics in order of first appearance. The order of `add` decides sums' bits: callers add in a fixed
 // order.
 class MetricSet {

@@ -6,9 +6,10 @@
 
 namespace collimate::cluster {
 
-// A worker on a thread of this process. Replies go to `driver`, which must outlive the link; the driver's mailbox calls
-// `poke` of every link's inbox when it has space. `make` is copied.
+// A worker on a thread of this process. Replies go to `driver`; whoever reads it pokes every link's inbox when it has
+// space. A thread that does not end in time at stop is abandoned with what it uses; that is a defect of the module it
+// runs.
 std::unique_ptr<WorkerLink> start_thread_worker(const WorkerSpec& spec, HandlerFactory make, size_t capacity,
-                                                Mailbox& driver);
+                                                std::shared_ptr<Mailbox> driver);
 
 }  // namespace collimate::cluster

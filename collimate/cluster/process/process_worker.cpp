@@ -1,0 +1,194 @@
+#include "collimate/cluster/process/process_worker.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "collimate/base/deadline.h"
+#include "collimate/base/error.h"
+#include "collimate/base/log.h"
+#include "collimate/host/child_process.h"
+#include "collimate/host/frame_socket.h"
+
+namespace collimate::cluster {
+namespace {
+
+constexpr double kJoinSeconds = 60.0;
+
+void send_message(host::FrameSocket& socket, const Message& message) {
+  Wire wire = to_wire(message);
+  std::vector<std::span<const std::byte>> buffers(wire.frames.begin(), wire.frames.end());
+  socket.send(wire.header, buffers, base::Deadline::never());
+}
+
+std::optional<Message> receive_message(host::FrameSocket& socket) {
+  std::optional<host::Frame> frame = socket.receive(base::Deadline::never());
+  if (!frame) return std::nullopt;
+  return from_wire({std::move(frame->header), std::move(frame->buffers)});
+}
+
+// Pushes into a mailbox, waiting while it is full: that holds the peer back through the socket. Gives up when `stop` is
+// set.
+void push(Mailbox& to, Message message, const std::atomic<bool>& stop) {
+  while (!to.try_push(message) && !stop) usleep(500);
+}
+
+// Sends what comes into the mailbox until it is closed and empty or the peer is gone.
+void pump_out(Mailbox& from, host::FrameSocket& socket) {
+  while (true) {
+    std::optional<Message> message = from.pop(1.0);
+    if (message)
+      send_message(socket, *message);
+    else if (from.closed())
+      return;
+  }
+}
+
+std::string socket_address() {
+  static std::atomic<int> sockets{0};
+  auto directory = std::filesystem::temp_directory_path();
+  return fmt::format("unix:{}/collimate-{}-{}.sock", directory.string(), getpid(), sockets++);
+}
+
+host::ChildOptions child_options(std::vector<std::string> command, const std::string& address) {
+  if (command.empty()) command = {std::filesystem::read_symlink("/proc/self/exe").string(), "worker"};
+  command.push_back("--store");
+  command.push_back(address);
+  host::ChildOptions options;
+  options.command = std::move(command);
+  options.input = host::ChildStream::kNull;
+  options.output = host::ChildStream::kInherit;
+  return options;
+}
+
+class ProcessWorker final : public WorkerLink {
+ public:
+  ProcessWorker(const WorkerSpec& spec, std::vector<std::string> command, size_t capacity,
+                std::shared_ptr<Mailbox> driver, double seconds)
+      : spec_(spec),
+        inbox_(capacity),
+        driver_(std::move(driver)),
+        listener_(socket_address()),
+        child_(child_options(std::move(command), listener_.address())),
+        socket_(accept(seconds)) {
+    inbox_.on_space([this] { driver_->poke(); });
+    Message hello;
+    hello.header = {{"type", "spec"}, {"spec", spec_.to_json()}};
+    send_message(socket_, hello);
+    reader_ = std::thread([this] { read(); });
+    writer_ = std::thread([this] { write(); });
+  }
+  ~ProcessWorker() override { ProcessWorker::stop(0); }
+
+  int rank() const override { return spec_.rank; }
+  uint64_t incarnation() const override { return spec_.incarnation; }
+  Mailbox& inbox() override { return inbox_; }
+  std::string describe() const override { return fmt::format("process {}", child_.pid()); }
+
+  void stop(double seconds) override {
+    if (stopped_.exchange(true)) return;
+    Message message;
+    message.header = {{"type", "stop"}};
+    inbox_.try_push(message);
+    inbox_.close();
+    if (!child_.wait(base::Deadline::after(seconds))) child_.kill();
+    reader_.join();
+    writer_.join();
+    socket_.close();
+  }
+
+ private:
+  host::FrameSocket accept(double seconds) {
+    std::string peer = fmt::format("worker {}", spec_.rank);
+    base::Deadline deadline = base::Deadline::after(std::min(seconds, kJoinSeconds));
+    while (true) {
+      try {
+        return listener_.accept(base::Deadline::after(0.2), peer);
+      } catch (const base::RunError&) {
+        std::optional<host::ExitStatus> status = child_.poll();
+        if (!status && !deadline.expired()) continue;
+        throw base::RunError(
+            base::expectation(peer, "a worker process that joins", status ? status->description() : "nothing in time"));
+      }
+    }
+  }
+
+  void read() {
+    std::string cause = "the worker process closed its connection";
+    try {
+      while (std::optional<Message> message = receive_message(socket_)) push(*driver_, std::move(*message), stopped_);
+    } catch (const std::exception& error) {
+      cause = error.what();
+    }
+    Message died;
+    died.sender = spec_.rank;
+    died.incarnation = spec_.incarnation;
+    died.header = {{"type", "died"}, {"cause", fmt::format("[worker {}] {}", spec_.rank, cause)}, {"lost", true}};
+    push(*driver_, std::move(died), stopped_);
+  }
+
+  void write() {
+    try {
+      pump_out(inbox_, socket_);
+    } catch (const std::exception& error) {
+      base::log_debug("worker {}: {}", spec_.rank, error.what());  // the reader reports the loss
+      inbox_.close();
+    }
+  }
+
+  const WorkerSpec spec_;
+  Mailbox inbox_;
+  const std::shared_ptr<Mailbox> driver_;
+  host::FrameListener listener_;
+  host::ChildProcess child_;
+  host::FrameSocket socket_;
+  std::thread reader_;
+  std::thread writer_;
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace
+
+std::unique_ptr<WorkerLink> start_process_worker(const WorkerSpec& spec, std::vector<std::string> command,
+                                                 size_t capacity, std::shared_ptr<Mailbox> driver, double seconds) {
+  return std::make_unique<ProcessWorker>(spec, std::move(command), capacity, std::move(driver), seconds);
+}
+
+void join_driver(const std::string& address, const HandlerFactory& make) {
+  host::FrameSocket socket = host::connect_frames(address, base::Deadline::after(kJoinSeconds), "driver");
+  std::optional<Message> hello = receive_message(socket);
+  if (!hello || hello->type() != "spec")
+    throw base::RunError(base::expectation("worker", "its texts from " + address, hello ? hello->type() : "nothing"));
+  Mailbox inbox(64);
+  Mailbox outbox(64);
+  inbox.on_space([&] { outbox.poke(); });
+  outbox.on_space([&] { inbox.poke(); });
+  std::atomic<bool> ended{false};
+  std::thread reader([&] {
+    try {
+      while (std::optional<Message> message = receive_message(socket)) push(inbox, std::move(*message), ended);
+    } catch (const std::exception& error) {
+      base::log_debug("worker: {}", error.what());
+    }
+    inbox.close();
+  });
+  std::thread writer([&] {
+    try {
+      pump_out(outbox, socket);
+    } catch (const std::exception&) {
+      outbox.close();  // the driver is gone: the reader ends the worker
+    }
+  });
+  Worker(WorkerSpec::from_json(hello->header.at("spec")), make, inbox, outbox).run();
+  outbox.close();
+  writer.join();
+  ended = true;
+  ::shutdown(socket.descriptor(), SHUT_RDWR);  // wakes the reader
+  reader.join();
+}
+
+}  // namespace collimate::cluster

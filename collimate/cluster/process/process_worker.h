@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collimate/cluster/worker.h"
+
+namespace collimate::cluster {
+
+// A worker as a child process that runs `command… --store ADDR` (empty: this program's `worker`), joined over a Unix
+// socket. Its texts go over the socket first. Replies, and "died" when the connection ends, go to `driver`. Blocks
+// until the child has joined; RunError with its exit status when it does not within `seconds`.
+std::unique_ptr<WorkerLink> start_process_worker(const WorkerSpec& spec, std::vector<std::string> command,
+                                                 size_t capacity, std::shared_ptr<Mailbox> driver, double seconds);
+
+// The child's side: joins the driver at `address`, builds its handler from the texts that come, and runs the worker
+// until the driver stops it or goes away. Returns when that is so.
+void join_driver(const std::string& address, const HandlerFactory& make);
+
+}  // namespace collimate::cluster

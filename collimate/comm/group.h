@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace collimate::comm {
+
+// Collectives over an ordered set of ranks; one object per rank, used by that rank's thread (abort: by any thread).
+// Every rank calls the same collectives in the same order with the same sizes. A call returns when its result is there;
+// its wait has a deadline of progress and on expiry throws RunError saying which ranks it waits for. After abort every
+// waiting and later call on any rank throws RunError with the cause.
+//
+// Sums are fp32 by a balanced binary tree over the rank index: sum(lo, hi) = sum(lo, mid) + sum(mid, hi) with
+// mid = (lo + hi) / 2, in every back end, so that their bits are equal.
+class Group {
+ public:
+  virtual ~Group() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // values [n] → the sum over ranks, on every rank.
+  virtual void all_reduce(std::span<float> values) = 0;
+  // values [n] → the maximum over ranks, on every rank.
+  virtual void all_reduce_max(std::span<float> values) = 0;
+  // all [size · n] → mine [n]: the sum over ranks of the rank-th piece.
+  virtual void reduce_scatter(std::span<const float> all, std::span<float> mine) = 0;
+  // mine [n bytes] → all [size · n bytes], in rank order.
+  virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  // Root's bytes on every rank.
+  virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
+  // out [size · n bytes] → in [size · n bytes]: piece r of `out` goes to rank r.
+  virtual void all_to_all(std::span<const std::byte> out, std::span<std::byte> in) = 0;
+  // A matched pair; sizes must be equal.
+  virtual void send(std::span<const std::byte> bytes, int to) = 0;
+  virtual void receive(std::span<std::byte> bytes, int from) = 0;
+  virtual void barrier() = 0;
+  virtual void abort(const std::string& cause) = 0;
+};
+
+// One rank alone: every collective is the identity. The null object.
+std::unique_ptr<Group> null_group();
+
+// The back ends that this build has, for messages; `gloo_group` and the like of an absent one throw InputError naming
+// them.
+struct GroupPlace {
+  std::string name;   // equal on all ranks, unique in the run
+  std::string store;  // rendezvous address; unused by threads
+  int rank = 0;
+  int size = 1;
+  double deadline_seconds = 600.0;
+};
+// Ranks are threads of this process that call it with one name; returns when all have joined.
+std::unique_ptr<Group> thread_group(const GroupPlace& place);
+// Ranks are processes of this machine.
+std::unique_ptr<Group> shm_group(const GroupPlace& place);
+std::unique_ptr<Group> gloo_group(const GroupPlace& place);
+std::unique_ptr<Group> nccl_group(const GroupPlace& place);
+
+// Σ over rows of parts[r][i] by the tree above, for i in [begin, end): the one place that knows the order.
+void tree_sum(std::span<const float* const> parts, size_t begin, size_t end, float* out);
+
+template <class T>
+std::span<const std::byte> bytes_of(const std::vector<T>& values) {
+  return std::as_bytes(std::span(values));
+}
+template <class T>
+std::span<std::byte> writable_bytes_of(std::vector<T>& values) {
+  return std::as_writable_bytes(std::span(values));
+}
+
+}  // namespace collimate::comm

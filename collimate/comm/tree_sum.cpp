@@ -1,0 +1,36 @@
+#include <algorithm>
+
+#include "collimate/base/error.h"
+#include "collimate/comm/group.h"
+
+namespace collimate::comm {
+namespace {
+
+constexpr size_t kBlock = 256;
+
+// out[0 … count) = Σ parts[lo … hi)[begin …] by the tree; count ≤ kBlock.
+void sum_block(std::span<const float* const> parts, size_t begin, size_t count, float* out) {
+  if (parts.size() == 1) {
+    std::copy_n(parts[0] + begin, count, out);
+    return;
+  }
+  size_t middle = parts.size() / 2;
+  float right[kBlock];
+  sum_block(parts.first(middle), begin, count, out);
+  sum_block(parts.subspan(middle), begin, count, right);
+  for (size_t i = 0; i < count; ++i) out[i] += right[i];
+}
+
+}  // namespace
+
+void tree_sum(std::span<const float* const> parts, size_t begin, size_t end, float* out) {
+  COLLIMATE_CHECK(!parts.empty());
+  float block[kBlock];
+  for (size_t at = begin; at < end; at += kBlock) {
+    size_t count = std::min(kBlock, end - at);
+    sum_block(parts, at, count, block);
+    std::copy_n(block, count, out + (at - begin));
+  }
+}
+
+}  // namespace collimate::comm

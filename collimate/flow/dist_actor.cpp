@@ -1,0 +1,61 @@
+#include "collimate/flow/dist_actor.h"
+
+#include <algorithm>
+
+#include "collimate/base/error.h"
+
+namespace collimate::flow {
+namespace {
+
+comm::Mesh make_mesh(const graph::Layout& layout, std::vector<int> workers) {
+  int inner = layout.tp * layout.pp * layout.cp;
+  int total = static_cast<int>(workers.size());
+  int dp = layout.dp > 0 ? layout.dp : std::max(1, total / inner);
+  if (dp * inner != total) dp = total / std::max(1, inner);
+  return comm::Mesh({{"pp", layout.pp}, {"dp", dp}, {"cp", layout.cp}, {"tp", layout.tp}}, std::move(workers));
+}
+
+}  // namespace
+
+DistActor::DistActor(const graph::FunctionSpec& spec, const graph::Layout& layout, std::vector<int> workers)
+    : granularity_(spec.granularity), dispatch_(spec.dispatch), mesh_(make_mesh(layout, std::move(workers))) {
+  int last_stage = mesh_.size("pp") - 1;
+  for (int i = 0; i < mesh_.size(); ++i) {
+    int rank = mesh_.ranks()[static_cast<size_t>(i)];
+    bool speaks = mesh_.coordinate(rank, "tp") == 0 && mesh_.coordinate(rank, "cp") == 0 &&
+                  mesh_.coordinate(rank, "pp") == last_stage;
+    if (speaks) reporting_.push_back(i);
+  }
+  collecting_ = reporting_;
+  bool first_only = spec.collect == graph::Collect::kFirst || dispatch_ != graph::Dispatch::kSplit;
+  if (first_only) collecting_.resize(1);
+  if (spec.collect == graph::Collect::kNone) collecting_.clear();
+}
+
+std::vector<Batch> DistActor::split(const Batch& rows, int64_t group_size) const {
+  int64_t unit = granularity_ == graph::Granularity::kGroup && rows.rows() % group_size == 0 ? group_size : 1;
+  int64_t units = rows.rows() / unit;
+  int64_t dp = mesh_.size("dp");
+  std::vector<Batch> parts;
+  for (int rank : mesh_.ranks()) {
+    int64_t at = mesh_.coordinate(rank, "dp");
+    if (dispatch_ == graph::Dispatch::kBroadcast || dp == 1)
+      parts.push_back(rows);
+    else if (dispatch_ == graph::Dispatch::kWhole)
+      parts.push_back(at == 0 ? rows : rows.slice(0, 0));
+    else
+      parts.push_back(rows.slice(units * at / dp * unit, units * (at + 1) / dp * unit));
+  }
+  return parts;
+}
+
+Batch DistActor::collect(std::span<const Batch> parts) const {
+  COLLIMATE_CHECK(parts.size() == collecting_.size(), "{} parts for {} ranks", parts.size(), collecting_.size());
+  std::vector<Batch> filled;
+  for (const Batch& part : parts)
+    if (!part.empty()) filled.push_back(part);
+  if (filled.size() == 1) return filled.front();
+  return Batch::concatenate(filled);
+}
+
+}  // namespace collimate::flow

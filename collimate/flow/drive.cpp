@@ -1,0 +1,240 @@
+#include "collimate/flow/drive.h"
+
+#include <algorithm>
+
+#include "collimate/base/deadline.h"
+#include "collimate/base/error.h"
+#include "collimate/base/log.h"
+#include "collimate/graph/replay.h"
+
+namespace collimate::flow {
+namespace {
+
+// How long the driver sleeps at most before it looks at timers and the stop flag.
+constexpr double kPollSeconds = 0.2;
+
+}  // namespace
+
+Drive::Drive(Driver& driver, ResultJournal& journal, Parts parts)
+    : driver_(driver),
+      journal_(journal),
+      parts_(std::move(parts)),
+      schedule_(parts_.graph, parts_.placement, parts_.schedule),
+      announced_(static_cast<size_t>(driver.workers()), -1),
+      last_end_seconds_(base::now_seconds()) {
+  for (size_t node = 0; node < parts_.graph.nodes.size(); ++node) {
+    sources_.push_back(input_sources(parts_.graph, static_cast<int>(node)));
+    if (!parts_.graph.nodes[node].services.empty())
+      throw base::InputError(base::expectation("node " + parts_.graph.nodes[node].id, "a call of one model",
+                                               "a loop over services", "an environment without services"));
+  }
+}
+
+void Drive::record(const std::string& path) {
+  recording_.open(path, std::ios::trunc);
+  recording_ << graph::recording_header(parts_.graph, parts_.placement, parts_.schedule);
+}
+
+graph::StopKind Drive::run() {
+  events_.push_back(graph::Event::begin());
+  while (!stop_) {
+    if (!events_.empty()) {
+      graph::Event event = std::move(events_.front());
+      events_.pop_front();
+      apply(event);
+      continue;
+    }
+    poll_stop();
+    expire_timers();
+    if (!events_.empty()) continue;
+    std::optional<cluster::Message> message = driver_.receive(kPollSeconds, [this] { return waiting(); });
+    if (message) handle(*message);
+  }
+  if (stop_->stop == graph::StopKind::kFailed)
+    throw_failure(first_cause_.empty() ? stop_->cause : first_cause_, first_exit_code_);
+  return stop_->stop;
+}
+
+void Drive::apply(const graph::Event& event) {
+  auto given = schedule_.on(event);
+  std::vector<graph::Action> actions(given.begin(), given.end());
+  if (recording_.is_open()) recording_ << graph::recording_line(event, actions) << std::flush;
+  finish_iterations();
+  for (const graph::Action& action : actions) act(action);
+}
+
+void Drive::act(const graph::Action& action) {
+  switch (action.kind) {
+    case graph::ActionKind::kStart:
+      return start(action);
+    case graph::ActionKind::kFeed:
+      return feed(action.task, action.first, action.count);
+    case graph::ActionKind::kClose:
+      return close(action.task);
+    case graph::ActionKind::kCancel:
+      return cancel(action.task);
+    case graph::ActionKind::kPause:
+    case graph::ActionKind::kResume: {
+      const char* type = action.kind == graph::ActionKind::kPause ? "pause" : "resume";
+      for (int worker : graph::workers_of(parts_.graph, parts_.placement, action.model))
+        driver_.send(worker, {{"type", type}, {"model", action.model}});
+      return;
+    }
+    case graph::ActionKind::kTransition:
+      return transition(action);
+    case graph::ActionKind::kArm:
+      timers_[action.timer] = base::now_seconds() + action.seconds;
+      return;
+    case graph::ActionKind::kSave:
+      if (on_save) on_save(action.iteration);
+      return;
+    case graph::ActionKind::kEvaluate:
+      if (on_evaluate) on_evaluate(action.iteration);
+      events_.push_back(graph::Event::evaluated(action.iteration));
+      return;
+    case graph::ActionKind::kStop:
+      stop_ = action;
+      return;
+  }
+}
+
+void Drive::handle(const cluster::Message& message) {
+  const std::string type = message.type();
+  if (message.header.contains("task") && task_key(message.header["task"]).drive != parts_.number) return;
+  if (type == "rows") return rows_came(message);
+  if (type == "finished") return task_finished(task_key(message.header.at("task")).task);
+  if (type == "failed") return failed(message);
+  if (type == "died") return died(message);
+  if (type == "ready") return events_.push_back(graph::Event::back(message.sender));
+  if (type != "done") return;
+  auto found = answers_.find(message.header.value("request", int64_t{0}));
+  if (found == answers_.end()) return;
+  auto answer = std::move(found->second);
+  answers_.erase(found);
+  answer(message);
+}
+
+void Drive::ask(int worker, nlohmann::json header, std::shared_ptr<const cluster::Payload> payload,
+                std::function<void(const cluster::Message&)> answer) {
+  int64_t number = next_ask_--;
+  header["request"] = number;
+  answers_[number] = std::move(answer);
+  driver_.send(worker, std::move(header), std::move(payload));
+}
+
+void Drive::poll_stop() {
+  const base::StopFlag* stop = driver_.options().stop;
+  if (stop == nullptr || stop_asked_ || !stop->requested()) return;
+  stop_asked_ = true;
+  events_.push_back(graph::Event::asked(graph::Ask::kStop));
+}
+
+void Drive::expire_timers() {
+  double now = base::now_seconds();
+  for (auto timer = timers_.begin(); timer != timers_.end();) {
+    if (timer->second > now) {
+      ++timer;
+      continue;
+    }
+    events_.push_back(graph::Event::expired(timer->first));
+    timer = timers_.erase(timer);
+  }
+}
+
+void Drive::failed(const cluster::Message& message) {
+  const graph::Task task = task_key(message.header.at("task")).task;
+  auto found = tasks_.find(task);
+  if (found == tasks_.end()) return;
+  const graph::Node& node = *found->second.node;
+  std::string cause =
+      fmt::format("{} (model {}, worker {}, iteration {}, node {})", message.header.at("cause").get<std::string>(),
+                  node.model, message.sender, task.iteration, node.id);
+  bool retryable = message.header.at("retryable").get<bool>() && found->second.spec->retry_safe;
+  if (first_cause_.empty() && !retryable) {
+    first_cause_ = cause;
+    first_exit_code_ = message.header.at("exit_code").get<int>();
+  }
+  base::log_warning("{}", cause);
+  cancel(task);
+  events_.push_back(graph::Event::failed(task, retryable, cause));
+}
+
+void Drive::died(const cluster::Message& message) {
+  std::string cause = message.header.at("cause");
+  if (!message.header.value("lost", false) || !driver_.restart(message.sender))
+    throw_failure(cause, message.header.value("exit_code", 1));
+  base::log_warning("{}; starting it again", cause);
+  std::erase_if(tasks_, [&](const auto& item) {
+    const std::vector<int>& workers = item.second.actor.workers();
+    return std::find(workers.begin(), workers.end(), message.sender) != workers.end();
+  });
+  announced_[static_cast<size_t>(message.sender)] = -1;
+  events_.push_back(graph::Event::lost(message.sender, cause));
+}
+
+void Drive::finish_iterations() {
+  while (reported_ < schedule_.completed()) {
+    int64_t number = parts_.schedule.first_iteration + reported_++;
+    Iteration& iteration = iterations_[number];
+    MetricSet metrics;
+    for (const auto& [key, measured] : iteration.metrics) metrics.add(measured);
+    for (const auto& [place, seconds] : iteration.seconds)
+      metrics.add({"timing_s/" + parts_.graph.node(place.first).id, seconds, Reduce::kMax, 1.0});
+    last_metrics_ = metrics.values();
+    std::map<std::string, Batch> batches;
+    for (size_t n = 0; n < parts_.graph.nodes.size(); ++n) {
+      std::vector<int64_t> numbers = iteration.rows.numbers(static_cast<int>(n));
+      std::vector<int> sources = sources_[n];
+      sources.push_back(static_cast<int>(n));
+      if (!numbers.empty()) batches[parts_.graph.nodes[n].id] = iteration.rows.join(sources, numbers);
+    }
+    double now = base::now_seconds();
+    double seconds = now - std::exchange(last_end_seconds_, now);
+    if (parts_.on_iteration) parts_.on_iteration({number, last_metrics_, batches, seconds});
+    iterations_.erase(number);
+    if (parts_.number != 0) continue;
+    for (int worker = 0; worker < driver_.workers(); ++worker)
+      if (announced_[static_cast<size_t>(worker)] >= number)
+        driver_.send(worker, {{"type", "hook"}, {"before", false}, {"iteration", number}});
+  }
+}
+
+std::string Drive::waiting() const {
+  std::string text = schedule_.waiting();
+  for (const auto& [task, state] : tasks_)
+    text += fmt::format("\n  {} on worker {}: {} feeds without answer", graph::describe(parts_.graph, task),
+                        fmt::join(state.actor.workers(), ", "), state.feeds.size());
+  return text;
+}
+
+void Drive::save(base::StateWriter& out) const {
+  schedule_.save(out);
+  nlohmann::json open = nlohmann::json::array();
+  for (const auto& [number, iteration] : iterations_) {
+    nlohmann::json metrics = nlohmann::json::array();
+    for (const auto& [key, measured] : iteration.metrics) metrics.push_back({key, to_json(measured)});
+    open.push_back({{"iteration", number},
+                    {"fetched", iteration.fetched},
+                    {"sequence", iteration.sequence},
+                    {"metrics", std::move(metrics)}});
+    iteration.rows.save(out, fmt::format("rows/{}/", number));
+  }
+  out.json("drive/open", open);
+  out.json("drive/reported", reported_);
+}
+
+void Drive::load(base::StateReader& in) {
+  schedule_.load(in);
+  reported_ = in.json("drive/reported").get<int64_t>();
+  for (const nlohmann::json& item : in.json("drive/open")) {
+    int64_t number = item.at("iteration").get<int64_t>();
+    Iteration& iteration = iterations_[number];
+    iteration.fetched = item.at("fetched").get<int64_t>();
+    iteration.sequence = item.at("sequence").get<int64_t>();
+    for (const nlohmann::json& entry : item.at("metrics"))
+      iteration.metrics[entry.at(0).get<MetricKey>()] = metrics_from_json(entry.at(1));
+    iteration.rows.load(in, fmt::format("rows/{}/", number));
+  }
+}
+
+}  // namespace collimate::flow

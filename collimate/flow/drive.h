@@ -1,0 +1,145 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "collimate/flow/checkpoint.h"
+#include "collimate/flow/dist_actor.h"
+#include "collimate/flow/driver.h"
+#include "collimate/flow/executor.h"
+#include "collimate/flow/result_journal.h"
+#include "collimate/flow/row_table.h"
+#include "collimate/flow/task_key.h"
+#include "collimate/graph/schedule.h"
+
+namespace collimate::flow {
+
+// One graph's way through the workers: owns its Schedule, turns workers' messages into events and actions into
+// messages. Consumes the driver's messages, produces theirs; waits in Driver::receive only. The run's own drive has
+// number 0; evaluations are further drives that run to their end inside one of its actions. Used by the driver's thread
+// alone.
+class Drive : public base::Stateful {
+ public:
+  struct Parts {
+    const graph::Graph& graph;
+    const graph::Placement& placement;
+    graph::ScheduleOptions schedule;
+    RowSource next_rows;
+    std::function<void(const IterationResult&)> on_iteration;
+    int64_t number = 0;
+    std::string journal_prefix;  // of node names
+  };
+  Drive(Driver& driver, ResultJournal& journal, Parts parts);
+
+  // What answers Save and Evaluate; unset, they are answered by nothing.
+  std::function<void(int64_t iteration)> on_save;
+  std::function<void(int64_t iteration)> on_evaluate;
+  // Appends every event with its actions to that file.
+  void record(const std::string& path);
+
+  // To the end of the schedule: returns how it stopped (done or asked). Throws the first cause of a failure.
+  graph::StopKind run();
+  int64_t completed() const { return schedule_.completed(); }
+  const graph::Graph& graph() const { return parts_.graph; }
+  const nlohmann::ordered_json& last_metrics() const { return last_metrics_; }
+
+  // Schedule, rows and metrics of the iterations in progress.
+  void save(base::StateWriter& out) const override;
+  void load(base::StateReader& in) override;
+
+ private:
+  using MetricKey = std::tuple<int, int, int, int64_t, int>;  // node, replica, part, sequence, rank
+  struct Feed {
+    std::vector<int64_t> numbers;
+    std::vector<Batch> parts;  // by rank
+    size_t missing = 0;
+  };
+  struct TaskState {
+    graph::Task task;
+    const graph::Node* node = nullptr;
+    const graph::FunctionSpec* spec = nullptr;
+    DistActor actor;
+    std::vector<int64_t> held;           // fed rows of a function that wants all at once
+    std::map<int64_t, int64_t> numbers;  // uid → row number of what was sent
+    std::map<int64_t, Feed> feeds;       // sent and not fully answered, by feed number
+    int64_t next_feed = 0;
+    size_t finished = 0;  // ranks
+  };
+  struct Iteration {
+    RowTable rows;
+    int64_t fetched = 0;  // input rows asked of the source
+    std::map<MetricKey, std::vector<Metric>> metrics;
+    std::map<std::pair<int, int>, double> seconds;  // (node, worker) → time spent
+    int64_t sequence = 0;
+  };
+
+  // drive.cpp
+  void apply(const graph::Event& event);
+  void act(const graph::Action& action);
+  void handle(const cluster::Message& message);
+  void ask(int worker, nlohmann::json header, std::shared_ptr<const cluster::Payload> payload,
+           std::function<void(const cluster::Message&)> answer);
+  void poll_stop();
+  void expire_timers();
+  void finish_iterations();
+  void died(const cluster::Message& message);
+  void failed(const cluster::Message& message);
+  std::string waiting() const;
+
+  // drive_tasks.cpp
+  void start(const graph::Action& action);
+  void announce_iteration(int64_t iteration, const std::vector<int>& workers);
+  void feed(const graph::Task& task, int64_t first, int64_t count);
+  void close(const graph::Task& task);
+  void cancel(const graph::Task& task);
+  void dispatch(TaskState& state, std::vector<int64_t> numbers);
+  void dispatch_updates(TaskState& state);
+  std::vector<int64_t> serve_from_journal(TaskState& state, const std::vector<int64_t>& numbers);
+  void send_to_ranks(TaskState& state, const nlohmann::json& header, const std::vector<std::vector<Batch>>& payloads);
+  Batch rows_for(const TaskState& state, const std::vector<int64_t>& numbers);
+  void fetch_inputs(int64_t iteration, int64_t end);
+  void rows_came(const cluster::Message& message);
+  void note_call(const TaskState& state, const cluster::Message& message);
+  void feed_done(TaskState& state, const Feed& feed);
+  void outputs(TaskState& state, const Batch& rows, const std::vector<int64_t>& fed);
+  void journal(TaskState& state, const Batch& rows, const std::vector<int64_t>& uids,
+               const std::vector<int64_t>& dropped);
+  void push_runs(const graph::Task& task, std::vector<int64_t> numbers, bool dropped);
+  void task_finished(const graph::Task& task);
+
+  // drive_transitions.cpp
+  void transition(const graph::Action& action);
+  void transfer(const graph::Action& action);
+  void transfer_between(int from, const std::vector<int>& to, const graph::Action& action,
+                        const std::function<void()>& arrived);
+
+  Driver& driver_;
+  ResultJournal& journal_;
+  Parts parts_;
+  graph::Schedule schedule_;
+  std::vector<std::vector<int>> sources_;  // by node: of its input
+  std::deque<graph::Event> events_;
+  std::map<graph::Task, TaskState> tasks_;
+  std::map<int64_t, Iteration> iterations_;
+  std::map<int64_t, std::function<void(const cluster::Message&)>> answers_;
+  std::map<int, double> timers_;    // timer → base::now_seconds() when it expires
+  std::vector<int64_t> announced_;  // by worker: newest iteration it was told of
+  int64_t next_ask_ = -1;           // negative, apart from Driver::request's
+  int64_t reported_ = 0;            // iterations given to on_iteration
+  double last_end_seconds_ = 0;
+  std::string first_cause_;
+  int first_exit_code_ = 1;
+  std::optional<graph::Action> stop_;
+  bool stop_asked_ = false;
+  nlohmann::ordered_json last_metrics_;
+  std::ofstream recording_;
+};
+
+}  // namespace collimate::flow

@@ -1,0 +1,273 @@
+#include <algorithm>
+
+#include "collimate/base/deadline.h"
+#include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/flow/drive.h"
+#include "collimate/flow/payload.h"
+#include "collimate/flow/updates.h"
+
+namespace collimate::flow {
+namespace {
+
+bool trains(const graph::FunctionSpec& spec) { return spec.kind == graph::Kind::kTrain; }
+
+// Functions that get all their rows in one message, when nothing more comes.
+bool wants_all(const graph::FunctionSpec& spec) {
+  return !spec.streams && (trains(spec) || spec.granularity == graph::Granularity::kIteration);
+}
+
+}  // namespace
+
+void Drive::start(const graph::Action& action) {
+  const graph::Node& node = parts_.graph.node(action.task.node);
+  const graph::FunctionSpec& spec = parts_.graph.spec(action.task.node);
+  DistActor actor(spec, parts_.placement.layout(node.model, node.function), action.workers);
+  auto placed =
+      tasks_.insert_or_assign(action.task, TaskState{action.task, &node, &spec, std::move(actor), {}, {}, {}});
+  if (parts_.number == 0) announce_iteration(action.task.iteration, action.workers);
+  nlohmann::json header = {{"type", "start"},           {"task", to_json(TaskKey{parts_.number, action.task})},
+                           {"node", node.id},           {"model", node.model},
+                           {"function", node.function}, {"parameters", node.parameters},
+                           {"trains", trains(spec)},    {"streams", spec.streams}};
+  const std::vector<int>& workers = placed.first->second.actor.workers();
+  for (size_t rank = 0; rank < workers.size(); ++rank) {
+    header["rank"] = rank;
+    driver_.send(workers[rank], header);
+  }
+}
+
+void Drive::announce_iteration(int64_t iteration, const std::vector<int>& workers) {
+  for (int worker : workers) {
+    int64_t& newest = announced_[static_cast<size_t>(worker)];
+    if (newest >= iteration) continue;
+    newest = iteration;
+    driver_.send(worker, {{"type", "hook"}, {"before", true}, {"iteration", iteration}});
+  }
+}
+
+void Drive::fetch_inputs(int64_t iteration, int64_t end) {
+  Iteration& content = iterations_[iteration];
+  while (content.fetched < end) {
+    int64_t first = content.fetched;
+    int64_t group = parts_.schedule.group_size;
+    int64_t count = first == 0 ? parts_.schedule.rows : (end - first + group - 1) / group * group;
+    Batch rows = parts_.next_rows(iteration, first, count);
+    if (rows.rows() != count)
+      throw base::RunError(base::expectation(fmt::format("rows of iteration {}", iteration),
+                                             fmt::format("{} rows", count), std::to_string(rows.rows())));
+    std::vector<std::string> names = {batch::kUid.name};
+    rows.require(names, "the executor");
+    std::vector<int64_t> numbers;
+    for (int64_t i = 0; i < count; ++i) numbers.push_back(first + i);
+    content.rows.put(RowTable::kInputs, numbers, rows);
+    content.fetched += count;
+  }
+}
+
+Batch Drive::rows_for(const TaskState& state, const std::vector<int64_t>& numbers) {
+  fetch_inputs(state.task.iteration, *std::max_element(numbers.begin(), numbers.end()) + 1);
+  return iterations_[state.task.iteration].rows.join(sources_[static_cast<size_t>(state.task.node)], numbers);
+}
+
+void Drive::feed(const graph::Task& task, int64_t first, int64_t count) {
+  auto found = tasks_.find(task);
+  if (found == tasks_.end()) return;
+  std::vector<int64_t> numbers;
+  for (int64_t i = 0; i < count; ++i) numbers.push_back(first + i);
+  TaskState& state = found->second;
+  if (wants_all(*state.spec))
+    state.held.insert(state.held.end(), numbers.begin(), numbers.end());
+  else
+    dispatch(state, std::move(numbers));
+}
+
+void Drive::close(const graph::Task& task) {
+  auto found = tasks_.find(task);
+  if (found == tasks_.end()) return;
+  TaskState& state = found->second;
+  std::sort(state.held.begin(), state.held.end());
+  if (trains(*state.spec) && !state.held.empty())
+    dispatch_updates(state);
+  else if (!state.held.empty())
+    dispatch(state, std::exchange(state.held, {}));
+  send_to_ranks(state, {{"type", "close"}, {"task", to_json(TaskKey{parts_.number, task})}}, {});
+}
+
+void Drive::cancel(const graph::Task& task) {
+  auto found = tasks_.find(task);
+  if (found == tasks_.end()) return;
+  send_to_ranks(found->second, {{"type", "cancel"}, {"task", to_json(TaskKey{parts_.number, task})}}, {});
+  tasks_.erase(found);
+}
+
+void Drive::send_to_ranks(TaskState& state, const nlohmann::json& header,
+                          const std::vector<std::vector<Batch>>& payloads) {
+  const std::vector<int>& workers = state.actor.workers();
+  for (size_t rank = 0; rank < workers.size(); ++rank) {
+    std::shared_ptr<const cluster::Payload> payload;
+    if (!payloads.empty()) payload = std::make_shared<BatchPayload>(payloads[rank]);
+    driver_.send(workers[rank], header, std::move(payload));
+  }
+}
+
+std::vector<int64_t> Drive::serve_from_journal(TaskState& state, const std::vector<int64_t>& numbers) {
+  Batch rows = rows_for(state, numbers);
+  std::vector<int64_t> unknown, known, dropped;
+  std::vector<Batch> served;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    int64_t uid = rows.get(batch::kUid, static_cast<int64_t>(i));
+    auto entry = journal_.find(state.task.iteration, parts_.journal_prefix + state.node->id, uid);
+    if (!entry) {
+      unknown.push_back(numbers[i]);
+    } else if (entry->dropped) {
+      dropped.push_back(numbers[i]);
+    } else {
+      known.push_back(numbers[i]);
+      served.push_back(std::move(entry->row));
+    }
+  }
+  if (!served.empty()) iterations_[state.task.iteration].rows.put(state.task.node, known, Batch::concatenate(served));
+  push_runs(state.task, std::move(known), false);
+  push_runs(state.task, std::move(dropped), true);
+  return unknown;
+}
+
+void Drive::dispatch(TaskState& state, std::vector<int64_t> numbers) {
+  if (!state.spec->deterministic) numbers = serve_from_journal(state, numbers);
+  if (numbers.empty()) return;
+  Batch rows = rows_for(state, numbers);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    state.numbers[rows.get(batch::kUid, static_cast<int64_t>(i))] = numbers[i];
+  std::vector<std::vector<Batch>> payloads;
+  for (Batch& part : state.actor.split(rows, parts_.schedule.group_size)) payloads.push_back({std::move(part)});
+  int64_t feed = state.next_feed++;
+  if (!state.spec->streams)
+    state.feeds[feed] = {std::move(numbers), std::vector<Batch>(payloads.size()), payloads.size()};
+  send_to_ranks(state, {{"type", "feed"}, {"task", to_json(TaskKey{parts_.number, state.task})}, {"feed", feed}},
+                payloads);
+}
+
+void Drive::dispatch_updates(TaskState& state) {
+  std::vector<int64_t> numbers = std::exchange(state.held, {});
+  std::vector<Batch> updates = cut_updates(rows_for(state, numbers), state.node->parameters);
+  std::vector<std::vector<Batch>> payloads(state.actor.workers().size());
+  for (const Batch& update : updates) {
+    std::vector<Batch> parts = state.actor.split(update, pair_size(update));
+    for (size_t rank = 0; rank < parts.size(); ++rank) payloads[rank].push_back(std::move(parts[rank]));
+  }
+  int64_t feed = state.next_feed++;
+  state.feeds[feed] = {std::move(numbers), std::vector<Batch>(payloads.size()), payloads.size()};
+  send_to_ranks(state, {{"type", "feed"}, {"task", to_json(TaskKey{parts_.number, state.task})}, {"feed", feed}},
+                payloads);
+}
+
+void Drive::note_call(const TaskState& state, const cluster::Message& message) {
+  Iteration& iteration = iterations_[state.task.iteration];
+  int rank = message.header.at("rank").get<int>();
+  const std::vector<int>& reporting = state.actor.reporting();
+  bool counts = std::find(reporting.begin(), reporting.end(), rank) != reporting.end();
+  std::vector<Metric> metrics = metrics_from_json(message.header.at("metrics"));
+  const nlohmann::json& feed = message.header.at("feed");
+  int64_t sequence = feed.is_null() ? iteration.sequence++ : feed.get<int64_t>();
+  if (counts && !metrics.empty())
+    iteration.metrics[{state.task.node, state.task.replica, state.task.part, sequence, rank}] = std::move(metrics);
+  const nlohmann::json& span = message.header.at("span");
+  if (span.at(0).get<double>() == 0.0) return;
+  iteration.seconds[{state.task.node, message.sender}] += span.at(2).get<double>();
+  base::SpanRecorder* spans = driver_.options().spans;
+  if (spans == nullptr) return;
+  auto at = [&](const nlohmann::json& t) {
+    return spans->now_ns() - static_cast<int64_t>((base::now_seconds() - t.get<double>()) * 1e9);
+  };
+  spans->record(state.node->id, message.sender, state.task.iteration, at(span.at(0)), at(span.at(1)));
+}
+
+void Drive::rows_came(const cluster::Message& message) {
+  auto found = tasks_.find(task_key(message.header.at("task")).task);
+  if (found == tasks_.end()) return;
+  TaskState& state = found->second;
+  note_call(state, message);
+  Batch rows = batches_of(message).at(0);
+  size_t rank = message.header.at("rank").get<size_t>();
+  if (message.header.at("feed").is_null()) {
+    const std::vector<int>& collecting = state.actor.collecting();
+    bool counts = std::find(collecting.begin(), collecting.end(), static_cast<int>(rank)) != collecting.end();
+    if (counts && !rows.empty()) outputs(state, rows, {});
+    return;
+  }
+  int64_t number = message.header.at("feed").get<int64_t>();
+  Feed& feed = state.feeds.at(number);
+  feed.parts[rank] = std::move(rows);
+  if (--feed.missing > 0) return;
+  Feed complete = std::move(feed);
+  state.feeds.erase(number);
+  feed_done(state, complete);
+}
+
+void Drive::feed_done(TaskState& state, const Feed& feed) {
+  if (trains(*state.spec) || state.actor.collecting().empty()) return;  // Finished says that the rows are done
+  std::vector<Batch> parts;
+  bool said = false;
+  for (int rank : state.actor.collecting()) {
+    parts.push_back(feed.parts[static_cast<size_t>(rank)]);
+    said = said || !parts.back().names().empty();
+  }
+  if (said)
+    outputs(state, state.actor.collect(parts), feed.numbers);
+  else
+    push_runs(state.task, feed.numbers, false);
+}
+
+// Rows that came out; those of `fed` that did not are dropped.
+void Drive::outputs(TaskState& state, const Batch& rows, const std::vector<int64_t>& fed) {
+  std::vector<int64_t> uids = rows.empty() ? std::vector<int64_t>() : rows.all(batch::kUid);
+  std::vector<int64_t> numbers;
+  for (int64_t uid : uids) {
+    auto known = state.numbers.find(uid);
+    if (known == state.numbers.end())
+      throw base::RunError(
+          base::expectation("node " + state.node->id, "rows that it was fed", fmt::format("a row with uid {}", uid)));
+    numbers.push_back(known->second);
+  }
+  std::vector<int64_t> given = numbers;
+  std::sort(given.begin(), given.end());
+  std::vector<int64_t> dropped;
+  std::set_difference(fed.begin(), fed.end(), given.begin(), given.end(), std::back_inserter(dropped));
+  if (!state.spec->deterministic) journal(state, rows, uids, dropped);
+  if (!numbers.empty()) iterations_[state.task.iteration].rows.put(state.task.node, numbers, rows);
+  push_runs(state.task, std::move(given), false);
+  push_runs(state.task, std::move(dropped), true);
+}
+
+void Drive::journal(TaskState& state, const Batch& rows, const std::vector<int64_t>& uids,
+                    const std::vector<int64_t>& dropped) {
+  std::string node = parts_.journal_prefix + state.node->id;
+  for (size_t i = 0; i < uids.size(); ++i)
+    journal_.add(state.task.iteration, node, uids[i], rows.slice(static_cast<int64_t>(i), static_cast<int64_t>(i) + 1));
+  for (const auto& [uid, number] : state.numbers)
+    if (std::binary_search(dropped.begin(), dropped.end(), number))
+      journal_.add_dropped(state.task.iteration, node, uid);
+  journal_.commit();
+}
+
+void Drive::push_runs(const graph::Task& task, std::vector<int64_t> numbers, bool dropped) {
+  std::sort(numbers.begin(), numbers.end());
+  for (size_t i = 0; i < numbers.size();) {
+    size_t end = i + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    auto count = static_cast<int64_t>(end - i);
+    events_.push_back(dropped ? graph::Event::dropped(task, numbers[i], count)
+                              : graph::Event::rows(task, numbers[i], count));
+    i = end;
+  }
+}
+
+void Drive::task_finished(const graph::Task& task) {
+  auto found = tasks_.find(task);
+  if (found == tasks_.end() || ++found->second.finished < found->second.actor.workers().size()) return;
+  tasks_.erase(found);
+  events_.push_back(graph::Event::finished(task));
+}
+
+}  // namespace collimate::flow

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collimate/cluster/worker.h"
+#include "collimate/flow/executor.h"
+#include "collimate/flow/shared_store.h"
+
+namespace collimate::flow {
+
+// The driver's side of all workers of a run: starts them, carries messages in order, keeps deadlines. Used by the
+// driver's thread alone. Sending never blocks: what a full mailbox refuses waits here and goes first when there is
+// space.
+class Driver {
+ public:
+  // Starts every worker and waits until all have set their models up. Throws the first cause when one cannot.
+  Driver(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
+         const RunOptions& options);
+  ~Driver();
+
+  int workers() const { return static_cast<int>(slots_.size()); }
+  void send(int worker, nlohmann::json header, std::shared_ptr<const cluster::Payload> payload = nullptr);
+  // The next message of a worker's present life; nullopt after `seconds` or when woken for nothing. RunError when
+  // nothing has come from any worker for the deadline; the message has who waits for whom, from `waiting`.
+  std::optional<cluster::Message> receive(double seconds, const std::function<std::string()>& waiting);
+  // Sends to all of `to` and waits for all answers, in that order; what else arrives meanwhile is received later.
+  // A worker that dies meanwhile is an error.
+  std::vector<cluster::Message> request(const std::vector<int>& to, nlohmann::json header,
+                                        std::shared_ptr<const cluster::Payload> payload = nullptr);
+
+  // A worker's next life in place of a lost one, if its transport and the number of its lives allow; its "ready"
+  // arrives as a message. False when it cannot be.
+  bool restart(int worker);
+
+  SharedStore& store() { return store_; }
+  const RunOptions& options() const { return options_; }
+  // Ends all workers. Called by the destructor too.
+  void stop();
+
+ private:
+  struct Slot {
+    std::unique_ptr<cluster::WorkerLink> link;
+    std::deque<cluster::Message> unsent;
+    std::vector<StoreEntry> news;  // puts of others that it has not been told
+    int lives = 1;
+  };
+  void start(int worker, uint64_t incarnation);
+  void wait_ready();
+  std::optional<cluster::Message> next(double seconds);
+  void flush();
+  void note_store(const cluster::Message& message);
+  [[noreturn]] void expired(const std::string& waiting) const;
+
+  const Registry& registry_;
+  const RunOptions& options_;
+  cluster::WorkerSpec spec_;  // rank and incarnation differ
+  std::shared_ptr<cluster::Mailbox> inbox_;
+  std::vector<Slot> slots_;
+  std::deque<cluster::Message> deferred_;
+  SharedStore store_;
+  double last_progress_ = 0;  // base::now_seconds()
+  int64_t next_request_ = 1;
+};
+
+// The error that a failed task or worker's message tells of, with the class of the original.
+[[noreturn]] void throw_failure(const std::string& cause, int exit_code);
+
+}  // namespace collimate::flow

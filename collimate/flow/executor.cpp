@@ -1,0 +1,136 @@
+#include "collimate/flow/executor.h"
+
+#include <filesystem>
+#include <numeric>
+
+#include "collimate/base/error.h"
+#include "collimate/base/log.h"
+#include "collimate/cluster/process/process_worker.h"
+#include "collimate/flow/drive.h"
+#include "collimate/flow/worker_host.h"
+
+namespace collimate::flow {
+namespace {
+
+std::vector<int> all_workers(const Driver& driver) {
+  std::vector<int> workers(static_cast<size_t>(driver.workers()));
+  std::iota(workers.begin(), workers.end(), 0);
+  return workers;
+}
+
+// One run: the workers, the journal, the run's drive and what answers its Save and Evaluate.
+class Execution {
+ public:
+  Execution(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
+            const RunOptions& options)
+      : placement_(placement),
+        options_(options),
+        journal_(options.directory.empty() ? "" : options.directory + "/journal.bin", options.replay),
+        driver_(graph, placement, registry, options),
+        drive_(driver_, journal_,
+               {graph, placement, options.schedule, options.next_rows, options.on_iteration, 0, ""}) {
+    if (!options.directory.empty()) {
+      checkpoints_.emplace(options.directory, options.keep_checkpoints);
+      drive_.on_save = [this](int64_t iteration) { save(iteration); };
+    }
+    if (options.evaluation) drive_.on_evaluate = [this](int64_t iteration) { evaluate(iteration); };
+  }
+
+  RunResult run() {
+    if (!options_.resume.empty())
+      load(options_.resume);
+    else if (!options_.directory.empty())
+      drive_.record(options_.directory + "/events.jsonl");
+    int64_t before = drive_.completed();
+    graph::StopKind end = drive_.run();
+    for (const auto& [model, directory] : options_.exports) export_model(model, directory);
+    driver_.stop();
+    if (end == graph::StopKind::kAsked)
+      throw base::StoppedError(fmt::format("[run] stopped after {} iterations; state saved{}", drive_.completed(),
+                                           saved_.empty() ? " nowhere" : " in " + saved_));
+    return {drive_.completed() - before, drive_.last_metrics()};
+  }
+
+ private:
+  void save(int64_t iteration) {
+    std::string directory = checkpoints_->begin(iteration + 1);
+    save_state(drive_, directory + "/drive");
+    save_state(driver_.store(), directory + "/store");
+    for (size_t i = 0; i < options_.state.size(); ++i)
+      save_state(*options_.state[i], fmt::format("{}/state-{}", directory, i));
+    driver_.request(all_workers(driver_), {{"type", "save"}, {"directory", directory}});
+    saved_ = checkpoints_->commit();
+  }
+
+  void load(const std::string& directory) {
+    load_state(drive_, directory + "/drive");
+    load_state(driver_.store(), directory + "/store");
+    for (size_t i = 0; i < options_.state.size(); ++i)
+      load_state(*options_.state[i], fmt::format("{}/state-{}", directory, i));
+    driver_.request(all_workers(driver_), {{"type", "load"}, {"directory", directory}});
+    saved_ = directory;
+  }
+
+  // Host models' workers are numbered by the models of the graph, so the evaluation's graph gets all of the run's.
+  graph::Graph evaluation_graph() const {
+    graph::Graph graph = options_.evaluation->graph;
+    for (const auto& [name, model] : drive_.graph().models) graph.models[name] = model;
+    return graph;
+  }
+
+  void evaluate(int64_t iteration) {
+    const Evaluation& evaluation = *options_.evaluation;
+    const graph::Graph graph = evaluation_graph();
+    graph::ScheduleOptions schedule;
+    schedule.first_iteration = std::max<int64_t>(iteration, 0);
+    schedule.iterations = schedule.first_iteration + 1;
+    schedule.rows = evaluation.rows;
+    schedule.group_size = evaluation.group_size;
+    auto rows = [&](int64_t, int64_t first, int64_t count) { return evaluation.next_rows(iteration, first, count); };
+    auto report = [&](const IterationResult& result) {
+      if (evaluation.on_result) evaluation.on_result({iteration, result.metrics, result.batches, result.seconds});
+    };
+    Drive drive(
+        driver_, journal_,
+        {graph, placement_, schedule, rows, report, ++evaluations_, fmt::format("eval/{}/", iteration)});
+    drive.run();
+  }
+
+  void export_model(const std::string& model, const std::string& directory) {
+    std::filesystem::create_directories(directory);
+    std::vector<int> first = {graph::workers_of(drive_.graph(), placement_, model).at(0)};
+    driver_.request(first, {{"type", "export"},
+                            {"model", model},
+                            {"directory", directory},
+                            {"iteration", options_.schedule.first_iteration + drive_.completed()}});
+  }
+
+  const graph::Placement& placement_;
+  const RunOptions& options_;
+  ResultJournal journal_;
+  Driver driver_;
+  Drive drive_;
+  std::optional<Checkpoints> checkpoints_;
+  std::string saved_;
+  int64_t evaluations_ = 0;
+};
+
+}  // namespace
+
+RunResult run(const graph::Graph& graph, const graph::Placement& placement, const Registry& registry,
+              const RunOptions& options) {
+  graph::validate(graph);
+  graph::validate(graph, placement);
+  if (!options.next_rows) throw base::InputError(base::expectation("run", "a source of rows", "none"));
+  if (!options.directory.empty()) std::filesystem::create_directories(options.directory);
+  return Execution(graph, placement, registry, options).run();
+}
+
+int run_worker(const std::string& address, const Registry& registry) {
+  cluster::join_driver(address, [&](const cluster::WorkerSpec& spec) -> std::unique_ptr<cluster::Handler> {
+    return std::make_unique<WorkerHost>(spec, registry);
+  });
+  return 0;
+}
+
+}  // namespace collimate::flow

@@ -1,0 +1,357 @@
+#include "collimate/flow/worker_host.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "collimate/base/deadline.h"
+#include "collimate/base/error.h"
+#include "collimate/base/log.h"
+#include "collimate/base/philox.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/comm/group.h"
+#include "collimate/flow/checkpoint.h"
+#include "collimate/flow/dist_actor.h"
+#include "collimate/flow/payload.h"
+
+namespace collimate::flow {
+
+struct WorkerHost::Hosted {
+  Context context;
+  std::unique_ptr<comm::Group> group;
+  std::unique_ptr<Module> module;
+};
+
+struct WorkerHost::Running {
+  TaskKey key;
+  std::string model;
+  std::string function;
+  CallInfo info;
+  Hosted* hosted = nullptr;
+  bool trains = false;
+  std::unique_ptr<Stream> stream;
+  double busy_since = 0;  // base::now_seconds() of the first work not yet reported; 0 when there is none
+  double busy_seconds = 0;
+};
+
+namespace {
+
+// The function whose ranks share a group: the one that trains, else none.
+const graph::FunctionSpec* training_function(const graph::Model& model) {
+  for (const graph::FunctionSpec& spec : model.functions)
+    if (spec.kind == graph::Kind::kTrain) return &spec;
+  return nullptr;
+}
+
+std::vector<int> training_ranks(const graph::Graph& graph, const graph::Placement& placement,
+                                const std::string& model) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    int index = static_cast<int>(i);
+    if (graph.nodes[i].model != model || graph.spec(index).kind != graph::Kind::kTrain) continue;
+    return graph::replicas(graph, placement, index).at(0);
+  }
+  return {};
+}
+
+// Adds the uid column of the input where the result has the same rows and none of its own.
+Batch with_uids(Batch made, const Batch& input, const CallInfo& info) {
+  const std::string& uid = batch::kUid.name;
+  if (made.has(uid) || !input.has(uid) || (made.rows() == 0 && input.rows() != 0 && made.names().empty())) return made;
+  if (made.rows() != input.rows())
+    throw base::RunError(base::expectation("node " + info.node, fmt::format("{} rows, or rows with uids", input.rows()),
+                                           fmt::format("{} rows without", made.rows())));
+  std::vector<std::string> names = {uid};
+  return input.select_columns(names).merge(made);
+}
+
+int exit_code_of(const std::exception& error) {
+  auto known = dynamic_cast<const base::Error*>(&error);
+  return known == nullptr ? 1 : known->exit_code();
+}
+
+}  // namespace
+
+WorkerHost::WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry)
+    : spec_(spec),
+      config_(nlohmann::json::parse(spec.config)),
+      graph_(graph::parse(spec.graph)),
+      placement_(graph::parse_placement(spec.placement)) {
+  base::LogPrefix prefix(fmt::format("worker {}", spec.rank));
+  nlohmann::json options = nlohmann::json::parse(spec.options);
+  random_delay_seconds_ = options.value("random_delay_seconds", 0.0);
+  int threads = spec.rank < placement_.devices ? options.value("threads_per_worker", 1) : 1;
+  pool_ = std::make_unique<host::CorePool>(threads);
+  for (const auto& [model, content] : graph_.models) {
+    std::vector<int> workers = graph::workers_of(graph_, placement_, model);
+    if (std::find(workers.begin(), workers.end(), spec_.rank) != workers.end()) build(model, registry, options);
+  }
+  for (auto& [model, hosted] : models_) hosted->module->setup(hosted->context);
+}
+
+WorkerHost::~WorkerHost() = default;
+
+void WorkerHost::build(const std::string& model, const Registry& registry, const nlohmann::json& options) {
+  auto hosted = std::make_unique<Hosted>();
+  nlohmann::json choice = options.at("modules").value(model, nlohmann::json::object());
+  Context& context = hosted->context;
+  context.model = model;
+  context.parameters = choice.value("parameters", nlohmann::json());
+  context.config = config_;
+  context.seed = options.at("seed").get<uint64_t>();
+  context.device = spec_.rank;
+  context.pool = pool_.get();
+  context.store = &store_;
+  context.objects = &objects_;
+  context.deadline_seconds = options.value("deadline_seconds", 600.0);
+  context.progress = [this] {
+    if (out_ != nullptr) reply({{"type", "heartbeat"}}, *out_);
+  };
+  join_group(*hosted, model, options);
+  hosted->module = registry.create(choice.value("kind", model), context.parameters);
+  models_.emplace(model, std::move(hosted));
+}
+
+void WorkerHost::join_group(Hosted& hosted, const std::string& model, const nlohmann::json& options) {
+  Context& context = hosted.context;
+  const graph::FunctionSpec* trains = training_function(graph_.models.at(model));
+  std::vector<int> ranks = trains == nullptr ? std::vector<int>() : training_ranks(graph_, placement_, model);
+  auto place = std::find(ranks.begin(), ranks.end(), spec_.rank);
+  if (place == ranks.end() || ranks.size() == 1) {
+    context.mesh = comm::Mesh({}, {spec_.rank});
+    hosted.group = comm::null_group();
+  } else {
+    context.mesh = DistActor(*trains, placement_.layout(model, trains->name), ranks).mesh();
+    context.rank = static_cast<int>(place - ranks.begin());
+    context.size = static_cast<int>(ranks.size());
+    comm::GroupPlace at;
+    at.name = fmt::format("{}/{}/{}", options.at("run").get<std::string>(), spec_.incarnation, model);
+    at.rank = context.rank;
+    at.size = context.size;
+    at.deadline_seconds = context.deadline_seconds;
+    hosted.group = options.value("threads", true) ? comm::thread_group(at) : comm::gloo_group(at);
+  }
+  context.group = hosted.group.get();
+}
+
+WorkerHost::Hosted& WorkerHost::hosted(const std::string& model) {
+  auto found = models_.find(model);
+  COLLIMATE_CHECK(found != models_.end(), "worker {} has no model {}", spec_.rank, model);
+  return *found->second;
+}
+
+void WorkerHost::reply(nlohmann::json header, cluster::Outbox& out) {
+  std::vector<StoreEntry> fresh = store_.drain();
+  if (!fresh.empty()) header["store"] = to_json(fresh);
+  cluster::Message message;
+  message.header = std::move(header);
+  out.send(std::move(message));
+}
+
+void WorkerHost::handle(cluster::Message message, cluster::Outbox& out) {
+  if (random_delay_seconds_ > 0) {
+    double delay = random_delay_seconds_ * base::uniform(static_cast<uint64_t>(spec_.rank), 7, 0, uint32_t(delays_++));
+    std::this_thread::sleep_for(std::chrono::duration<double>(delay));
+  }
+  out_ = &out;
+  if (message.header.contains("store")) store_.apply(store_entries(message.header["store"]));
+  if (!message.header.contains("task")) {
+    dispatch(message.type(), message, out);
+    return;
+  }
+  TaskKey key = task_key(message.header["task"]);
+  try {
+    dispatch(message.type(), message, out);
+  } catch (const std::exception& error) {
+    fail(key, error, out);
+  }
+}
+
+void WorkerHost::fail(const TaskKey& key, const std::exception& error, cluster::Outbox& out) {
+  auto found = tasks_.find(key);
+  nlohmann::json header = {{"type", "failed"},
+                           {"task", to_json(key)},
+                           {"cause", error.what()},
+                           {"exit_code", exit_code_of(error)},
+                           {"retryable", dynamic_cast<const RetryableError*>(&error) != nullptr}};
+  if (found != tasks_.end()) {
+    header["model"] = found->second->model;
+    found->second->hosted->group->abort(error.what());
+    tasks_.erase(found);
+  }
+  reply(std::move(header), out);
+}
+
+void WorkerHost::dispatch(const std::string& type, const cluster::Message& message, cluster::Outbox& out) {
+  const nlohmann::json& header = message.header;
+  if (type == "start") return start(message);
+  if (type == "cancel") return void(tasks_.erase(task_key(header.at("task"))));
+  if (type == "feed" || type == "close") {
+    auto found = tasks_.find(task_key(header.at("task")));
+    if (found == tasks_.end()) return;  // it failed here before this message came
+    return type == "feed" ? feed(message, *found->second, out) : close(*found->second, out);
+  }
+  if (type == "pause" || type == "resume") {
+    for (auto& [key, task] : tasks_)
+      if (task->model == header.at("model") && task->stream)
+        type == "pause" ? task->stream->pause() : task->stream->resume();
+    return;
+  }
+  if (type == "hook") return hooks(header.at("before").get<bool>(), header.at("iteration").get<int64_t>());
+  if (type == "ping") {
+  } else if (type == "reside") {
+    hosted(header.at("model")).module->reside(header.at("on_device").get<bool>());
+  } else if (type == "save") {
+    save(header.at("directory"));
+  } else if (type == "load") {
+    load(header.at("directory"));
+  } else if (type == "export") {
+    hosted(header.at("model")).module->save_checkpoint(header.at("directory"), header.at("iteration").get<int64_t>());
+  } else {
+    return weights(message, out);
+  }
+  reply({{"type", "done"}, {"request", header.value("request", int64_t{0})}}, out);
+}
+
+void WorkerHost::start(const cluster::Message& message) {
+  const nlohmann::json& header = message.header;
+  auto task = std::make_unique<Running>();
+  task->key = task_key(header.at("task"));
+  task->model = header.at("model");
+  task->function = header.at("function");
+  task->hosted = &hosted(task->model);
+  task->trains = header.at("trains").get<bool>();
+  task->info.iteration = task->key.task.iteration;
+  task->info.node = header.at("node");
+  task->info.replica = task->key.task.replica;
+  task->info.part = task->key.task.part;
+  task->info.rank = header.at("rank").get<int>();
+  task->info.parameters = header.at("parameters");
+  Running& running = *task;
+  tasks_[running.key] = std::move(task);
+  if (header.at("streams").get<bool>()) running.stream = running.hosted->module->open(running.function, running.info);
+}
+
+void WorkerHost::feed(const cluster::Message& message, Running& task, cluster::Outbox& out) {
+  std::vector<Batch> batches = batches_of(message);
+  if (task.stream) {
+    task.stream->feed(batches.at(0));
+    return;
+  }
+  Module& module = *task.hosted->module;
+  Batch made;
+  task.busy_since = base::now_seconds();
+  if (task.trains)
+    module.train_step(task.function, batches, task.info);
+  else if (!batches.at(0).empty())
+    made = with_uids(module.call(task.function, batches[0], task.info), batches[0], task.info);
+  task.busy_seconds = base::now_seconds() - task.busy_since;
+  reply_rows(task, message.header.at("feed"), std::move(made), out);
+}
+
+void WorkerHost::close(Running& task, cluster::Outbox& out) {
+  if (task.stream) {
+    task.stream->close();
+    return;  // finished when its last row has been taken
+  }
+  TaskKey key = task.key;
+  tasks_.erase(key);
+  reply({{"type", "finished"}, {"task", to_json(key)}}, out);
+}
+
+void WorkerHost::reply_rows(Running& task, const nlohmann::json& feed, Batch rows, cluster::Outbox& out) {
+  cluster::Message message;
+  message.header = {{"type", "rows"},
+                    {"task", to_json(task.key)},
+                    {"feed", feed},
+                    {"rank", task.info.rank},
+                    {"metrics", to_json(task.hosted->module->metrics())},
+                    {"span", {task.busy_since, base::now_seconds(), task.busy_seconds}}};
+  task.busy_since = task.busy_seconds = 0;
+  std::vector<StoreEntry> fresh = store_.drain();
+  if (!fresh.empty()) message.header["store"] = to_json(fresh);
+  message.payload = std::make_shared<BatchPayload>(std::vector<Batch>{std::move(rows)});
+  out.send(std::move(message));
+}
+
+bool WorkerHost::step(cluster::Outbox& out) {
+  out_ = &out;
+  bool worked = false;
+  std::vector<TaskKey> keys;
+  for (const auto& [key, task] : tasks_)
+    if (task->stream) keys.push_back(key);
+  for (const TaskKey& key : keys) {
+    try {
+      worked = step_stream(*tasks_.at(key), out) || worked;
+    } catch (const std::exception& error) {
+      fail(key, error, out);
+    }
+  }
+  return worked;
+}
+
+bool WorkerHost::step_stream(Running& task, cluster::Outbox& out) {
+  double began = base::now_seconds();
+  bool worked = task.stream->step();
+  Batch rows = task.stream->take();
+  if (worked || !rows.empty()) {
+    if (task.busy_since == 0) task.busy_since = began;
+    task.busy_seconds += base::now_seconds() - began;
+  }
+  bool done = task.stream->done();
+  if (!rows.empty() && !rows.has(batch::kUid.name))
+    throw base::RunError(base::expectation("node " + task.info.node, "a uid column in finished rows", "none"));
+  if (!rows.empty() || done) reply_rows(task, nullptr, std::move(rows), out);
+  if (done) {
+    TaskKey key = task.key;
+    tasks_.erase(key);
+    reply({{"type", "finished"}, {"task", to_json(key)}}, out);
+  }
+  return worked;
+}
+
+void WorkerHost::weights(const cluster::Message& message, cluster::Outbox& out) {
+  const nlohmann::json& header = message.header;
+  auto port = [&](const char* end) -> WeightsPort& {
+    std::string model = header.at(end);
+    WeightsPort* weights = hosted(model).module->weights();
+    if (weights == nullptr) throw base::RunError(base::expectation("link", model + " to have weights", "none"));
+    return *weights;
+  };
+  std::string link = fmt::format("{} -> {}", header.value("source", ""), header.value("destination", ""));
+  nlohmann::json answer = {{"type", "done"}, {"request", header.at("request")}};
+  if (message.type() == "weights_here") {
+    answer["bytes"] = transfer_here(link, port("source"), port("destination"));
+  } else if (message.type() == "weights_in") {
+    answer["bytes"] = import_weights(link, transfer_of(message), port("destination"));
+  } else if (message.type() == "weights_out") {
+    cluster::Message full;
+    full.header = std::move(answer);
+    full.payload = std::make_shared<WeightPayload>(export_weights(port("source")));
+    out.send(std::move(full));
+    return;
+  } else {
+    throw base::RunError(base::expectation("worker", "a known message", message.type()));
+  }
+  reply(std::move(answer), out);
+}
+
+void WorkerHost::hooks(bool before, int64_t iteration) {
+  for (auto& [model, hosted] : models_)
+    before ? hosted->module->before_iteration(iteration) : hosted->module->after_iteration(iteration);
+  if (!before) store_.trim(iteration);
+}
+
+void WorkerHost::save(const std::string& directory) {
+  std::string mine = directory + "/worker-" + std::to_string(spec_.rank);
+  save_state(store_, mine + "/store");
+  for (const auto& [model, hosted] : models_) save_state(*hosted->module, mine + "/" + model);
+}
+
+void WorkerHost::load(const std::string& directory) {
+  std::string mine = directory + "/worker-" + std::to_string(spec_.rank);
+  load_state(store_, mine + "/store");
+  for (auto& [model, hosted] : models_) load_state(*hosted->module, mine + "/" + model);
+}
+
+}  // namespace collimate::flow

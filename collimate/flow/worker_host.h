@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collimate/cluster/worker.h"
+#include "collimate/flow/module.h"
+#include "collimate/flow/registry.h"
+#include "collimate/flow/task_key.h"
+#include "collimate/graph/graph.h"
+#include "collimate/graph/placement.h"
+
+namespace collimate::flow {
+
+// What the worker of one device does with messages: builds the modules of its models from the worker's texts, calls
+// them, steps their streams, and answers.. Used by the worker's thread alone.
+class WorkerHost : public cluster::Handler {
+ public:
+  // Sets every module up; blocks for as long as loading takes. Throws what a module's setup throws.
+  WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry);
+  ~WorkerHost() override;
+  void handle(cluster::Message message, cluster::Outbox& out) override;
+  bool step(cluster::Outbox& out) override;
+
+ private:
+  struct Hosted;   // one model's module with its context
+  struct Running;  // one task
+
+  void build(const std::string& model, const Registry& registry, const nlohmann::json& options);
+  void join_group(Hosted& hosted, const std::string& model, const nlohmann::json& options);
+  void dispatch(const std::string& type, const cluster::Message& message, cluster::Outbox& out);
+  void start(const cluster::Message& message);
+  void feed(const cluster::Message& message, Running& task, cluster::Outbox& out);
+  void close(Running& task, cluster::Outbox& out);
+  void weights(const cluster::Message& message, cluster::Outbox& out);
+  void save(const std::string& directory);
+  void load(const std::string& directory);
+  void hooks(bool before, int64_t iteration);
+  bool step_stream(Running& task, cluster::Outbox& out);
+  void reply_rows(Running& task, const nlohmann::json& feed, Batch rows, cluster::Outbox& out);
+  void fail(const TaskKey& key, const std::exception& error, cluster::Outbox& out);
+  void reply(nlohmann::json header, cluster::Outbox& out);
+  Hosted& hosted(const std::string& model);
+
+  cluster::WorkerSpec spec_;
+  nlohmann::json config_;
+  graph::Graph graph_;
+  graph::Placement placement_;
+  std::unique_ptr<host::CorePool> pool_;
+  SharedStore store_;
+  SharedObjects objects_;
+  std::map<std::string, std::unique_ptr<Hosted>> models_;
+  std::map<TaskKey, std::unique_ptr<Running>> tasks_;
+  cluster::Outbox* out_ = nullptr;  // while a message or step is handled
+  double random_delay_seconds_ = 0;
+  uint64_t delays_ = 0;
+};
+
+}  // namespace collimate::flow
