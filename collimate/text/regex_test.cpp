@@ -1,0 +1,89 @@
+#include "collimate/text/regex.h"
+
+#include <gmock/gmock.h>
+
+#include "collimate/text/pre_tokenizer.h"
+#include "collimate/text/test_files.h"
+
+namespace collimate::text {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<std::string> words_of(const nlohmann::json& component, const std::string& text) {
+  const PreTokenizer pre_tokenizer = parse_pre_tokenizer(component, "test");
+  std::string changed = text;
+  for (const TextStep& step : pre_tokenizer.transforms) step(changed, {});
+  std::vector<Span> spans;
+  pre_tokenizer.split(changed, spans);
+  std::vector<std::string> words;
+  for (const Span& span : spans) words.push_back(changed.substr(span.begin, span.size()));
+  return words;
+}
+
+nlohmann::json split(const std::string& kind, const std::string& pattern, const std::string& behavior,
+                     bool invert = false) {
+  return {{"type", "Split"}, {"pattern", {{kind, pattern}}}, {"behavior", behavior}, {"invert", invert}};
+}
+
+TEST(Regex, SpacesAreThoseOfUnicode) {
+  // U+180E is white space to PCRE2 alone; U+00A0 and U+3000 are to everyone.
+  EXPECT_THAT(words_of(split("Regex", "\\s+", "Isolated"), "a\u180e\u00a0\u3000b"),
+              ElementsAre("a\u180e", "\u00a0\u3000", "b"));
+  EXPECT_THAT(words_of(split("Regex", "[^\\s]+", "Isolated"), "a\u180e b"), ElementsAre("a\u180e", " ", "b"));
+  EXPECT_THAT(words_of(split("Regex", "\\S+", "Removed"), "a\u180e b"), ElementsAre(" "));
+}
+
+TEST(Regex, ErrorsNameThePattern) {
+  EXPECT_THAT(message_of<base::InputError>([] { Regex broken("a(b"); }), HasSubstr("'a(b'"));
+}
+
+TEST(Regex, EscapedTextMatchesItself) {
+  const std::string text = "a.b*c+(d)[e]{f}|^$?\\-#/";
+  Span match;
+  ASSERT_TRUE(Regex(regex_escape(text)).find("x" + text, 0, match));
+  EXPECT_EQ(match.begin, 1u);
+  EXPECT_EQ(match.size(), text.size());
+}
+
+// The five behaviors as Hugging Face documents them, on "the-final--countdown".
+TEST(PreTokenizer, SplitBehaviors) {
+  const std::string text = "the-final--countdown";
+  EXPECT_THAT(words_of(split("String", "-", "Removed"), text), ElementsAre("the", "final", "countdown"));
+  EXPECT_THAT(words_of(split("String", "-", "Isolated"), text),
+              ElementsAre("the", "-", "final", "-", "-", "countdown"));
+  EXPECT_THAT(words_of(split("String", "-", "MergedWithPrevious"), text),
+              ElementsAre("the-", "final-", "-", "countdown"));
+  EXPECT_THAT(words_of(split("String", "-", "MergedWithNext"), text), ElementsAre("the", "-final", "-", "-countdown"));
+  EXPECT_THAT(words_of(split("String", "-", "Contiguous"), text), ElementsAre("the", "-", "final", "--", "countdown"));
+  EXPECT_THAT(words_of(split("Regex", "[a-z]+", "Removed", true), text), ElementsAre("the", "final", "countdown"));
+}
+
+TEST(PreTokenizer, Gpt2WordsDigitsAndMetaspace) {
+  EXPECT_THAT(words_of({{"type", "ByteLevel"}, {"add_prefix_space", true}}, "it's  12é\n"),
+              ElementsAre(" it", "'s", " ", " 12", "é", "\n"));
+  EXPECT_THAT(words_of({{"type", "Digits"}, {"individual_digits", true}}, "a12"), ElementsAre("a", "1", "2"));
+  EXPECT_THAT(words_of({{"type", "Digits"}, {"individual_digits", false}}, "a12"), ElementsAre("a", "12"));
+  EXPECT_THAT(words_of({{"type", "Metaspace"}}, "a  b"), ElementsAre("▁a", "▁", "▁b"));
+  EXPECT_THAT(words_of({{"type", "Metaspace"}, {"prepend_scheme", "never"}}, "a b"), ElementsAre("a", "▁b"));
+}
+
+TEST(PreTokenizer, BrokenBytesAreWordsOfTheirOwn) {
+  EXPECT_THAT(words_of(split("Regex", "[a-z]+", "Isolated"),
+                       "ab\xFF\xFE"
+                       "cd\xE4"),
+              ElementsAre("ab", "\xFF", "\xFE", "cd", "\xE4"));
+}
+
+TEST(PreTokenizer, OrdersThatAreNotSupported) {
+  const nlohmann::json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
+  const nlohmann::json digits = {{"type", "Digits"}};
+  EXPECT_THAT(message_of<base::InputError>([&] {
+                words_of({{"type", "Sequence"}, {"pretokenizers", {bytes, digits}}}, "");
+              }),
+              HasSubstr("ByteLevel as the last pre-tokenizer"));
+}
+
+}  // namespace
+}  // namespace collimate::text
