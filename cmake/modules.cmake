@@ -7,6 +7,7 @@ endif()
 collimate_module(host INCLUDES base)
 collimate_module(shape INCLUDES base)
 collimate_module(tensor TORCH INCLUDES base host shape)
+collimate_module(cuda INCLUDES base)  # sources are *.cu: see cuda.cmake
 collimate_module(comm TORCH INCLUDES base host tensor)
 collimate_module(batch TORCH INCLUDES base tensor)
 collimate_module(text INCLUDES base host LIBRARIES PkgConfig::PCRE2 PkgConfig::UTF8PROC)

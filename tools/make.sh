@@ -78,7 +78,7 @@ case $verb in
     ;;
   cuda)
     tools/setup.sh
-    build cuda collimate_cuda
+    build cuda collimate_cuda cuda_test
     ;;
   clean) rm -rf build ;;
   *)
