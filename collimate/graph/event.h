@@ -80,8 +80,9 @@ enum class ActionKind {
   kTransition,  // transition, model, worker: kLoad, kOffload → Resident; kWeights, source, version → WeightsAt
   kArm,         // timer, seconds → Expired
   kSave,        // iteration: a checkpoint of the state after it; no later training has started
-  kEvaluate,    // iteration (-1 before the first) → Evaluated; nothing else runs from here to there
-  kStop,        // stop, cause: the last action ever
+  kEvaluate,  // iteration (-1 before the first) → Evaluated; nothing else runs from here to there; swapped models may
+              // be away
+  kStop,      // stop, cause: the last action ever
 };
 enum class TransitionKind { kLoad, kOffload, kWeights };
 enum class StopKind { kDone, kAsked, kFailed };
