@@ -1,0 +1,109 @@
+"""The checks must be able to fail: each is shown something wrong."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from checks import compiler, documents, includes, lint, tree  # noqa: E402
+import run_tests  # noqa: E402
+
+
+class Includes(unittest.TestCase):
+    def test_table_is_read(self):
+        self.assertEqual(includes.modules()["shape"], ({"base"}, False))
+        self.assertTrue(includes.modules()["tensor"][1])
+
+    def test_folders(self):
+        self.assertEqual(includes.own_failure("collimate/text/a.h", "collimate/base/error.h"), "")
+        self.assertIn("graph/ may not include tensor/",
+                      includes.own_failure("collimate/graph/a.cpp", "collimate/tensor/tape.h"))
+        self.assertIn("missing in cmake/modules.cmake", includes.own_failure("collimate/x/a.h", "collimate/base/error.h"))
+
+    def test_stages_meet_in_types_only(self):
+        fine, wrong = "collimate/rlhf/types/loss.h", "collimate/rlhf/reward/reward.h"
+        self.assertEqual(includes.own_failure("collimate/rlhf/loss/sft.cpp", fine), "")
+        self.assertIn("meet only in rlhf/types", includes.own_failure("collimate/rlhf/loss/sft.cpp", wrong))
+        self.assertEqual(includes.own_failure("collimate/rlhf/modules/reward.cpp", wrong), "")
+        self.assertIn("rlhf/loss may not include model/",
+                      includes.own_failure("collimate/rlhf/loss/sft.cpp", "collimate/model/model.h"))
+
+    def test_libraries(self):
+        self.assertIn("may not include ATen/", includes.library_failure("collimate/graph/a.h", "ATen/core/Tensor.h"))
+        self.assertEqual(includes.library_failure("collimate/tensor/a.h", "ATen/core/Tensor.h"), "")
+        self.assertIn("18 s", includes.library_failure("collimate/tensor/a.cpp", "torch/torch.h"))
+        self.assertIn("raw pointers", includes.library_failure("collimate/tensor/a_kernel.inc", "fmt/format.h"))
+
+    def test_cycles(self):
+        self.assertEqual(includes.find_cycle({"a": ["b"], "b": ["c"], "c": []}), [])
+        self.assertEqual(includes.find_cycle({"a": ["b"], "b": ["c"], "c": ["b"]}), ["b", "c", "b"])
+
+
+class Lint(unittest.TestCase):
+    def broken(self, line: str, ending: str) -> bool:
+        return any(ending in endings and lint.re.search(pattern, lint.code_of(line))
+                   for endings, pattern, _ in lint.LINE_RULES)
+
+    def test_lines(self):
+        for line in ("  std::exit(1);", "using namespace std;", "  std::cerr << 1;", "int x;  "):
+            self.assertTrue(self.broken(line, ".h"), line)
+        for line in ("  on_exit(1);", "int exit_code();", 'log("exit(1)");', "// exit(1)", "using std::vector;"):
+            self.assertFalse(self.broken(line, ".h"), line)
+
+
+class Documents(unittest.TestCase):
+    def test_links(self):
+        self.assertEqual(documents.link_failure("README.md", "CONTRIBUTING.md#the-short-way"), "")
+        self.assertIn("no such heading", documents.link_failure("README.md", "CONTRIBUTING.md#nowhere"))
+        self.assertIn("no such file", documents.link_failure("docs/glossary.md", "README.md"))
+        self.assertIn("leaves the repository", documents.link_failure("README.md", "../"))
+
+
+class Compiler(unittest.TestCase):
+    def test_messages_become_failures(self):
+        output = f"{ROOT}/collimate/a.h:7:3: error: 'x' was not declared\nnote: more\n"
+        self.assertEqual(compiler.parse(output, "b.h"), [tree.Failure("collimate/a.h", 7, "'x' was not declared")])
+        self.assertEqual(compiler.parse("", "b.h"), [tree.Failure("b.h", 1, "failed without a message")])
+
+
+class Runner(unittest.TestCase):
+    SOURCE = """
+import unittest
+class Case(unittest.TestCase):
+    def test_good(self): pass
+    def test_bad(self): self.assertEqual(1, 2)
+    def test_none(self): self.skipTest("no data here")
+"""
+
+    def test_counts_and_reasons(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            file = pathlib.Path(scratch) / "made_up_test.py"
+            file.write_text(self.SOURCE)
+            result = run_tests.run_program(file, 30, run_tests.environment_of(pathlib.Path(scratch)))
+        self.assertEqual(result.passed, 1)
+        self.assertEqual([name for name, _ in result.failures], ["made_up_test.Case.test_bad"])
+        self.assertEqual(result.skips, [("made_up_test.Case.test_none", "no data here")])
+
+    def test_hanging_and_missing_programs_fail(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            hanging = pathlib.Path(scratch) / "hang_test"
+            hanging.write_text("#!/bin/sh\nsleep 60\n")
+            hanging.chmod(0o755)
+            environment = run_tests.environment_of(pathlib.Path(scratch))
+            self.assertIn("no end after 1 s", run_tests.run_program(hanging, 1, environment).failures[0][1])
+            missing = run_tests.run_program(pathlib.Path(scratch) / "missing_test", 1, environment)
+        self.assertIn("was not built", missing.failures[0][1])
+
+
+class Verbs(unittest.TestCase):
+    def test_unknown_verb(self):
+        done = subprocess.run([ROOT / "tools" / "make.sh", "nonsense"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("expected one of quickstart test", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
