@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "collimate/text/character_tokenizer.h"
+#include "collimate/text/files.h"
 #include "collimate/text/test_files.h"
 
 namespace collimate::text {
@@ -149,6 +150,21 @@ TEST(Renderer, CompletionGoesOnWithoutADummySpace) {
   EXPECT_EQ(tokenizer->decode(tokens.ids), "the cat sat");
   EXPECT_EQ(tokens.ids.front(), 1);
   EXPECT_EQ(tokens.ids.back(), 2);
+}
+
+// A prompt that writes bos itself has it once, and no eos stands before the answer.
+TEST(Renderer, OneBosAndNoEosInThePrompt) {
+  const TemporaryDirectory directory;
+  nlohmann::json file = read_json_file(testdata("sentencepiece/tokenizer.json"));
+  file["post_processor"] = nullptr;
+  write_file(directory.path("tokenizer.json"), file.dump());
+  write_file(directory.path("tokenizer_config.json"),
+             R"({"bos_token": "<s>", "eos_token": "</s>", "add_bos_token": true, "add_eos_token": true})");
+  const auto tokenizer = load_tokenizer(directory.path());
+  const Renderer renderer(*tokenizer, make_chat_template(*tokenizer));
+  EXPECT_EQ(renderer.prompt_tokens(Prompt(std::string("<s><unk>"))), (Ids{1, 0}));
+  EXPECT_EQ(renderer.prompt_tokens(Prompt(std::string("<unk>"))), (Ids{1, 0}));
+  EXPECT_EQ(renderer.render_tokens(Prompt(std::string("<unk>")), "<unk>").ids, (Ids{1, 0, 0, 2}));
 }
 
 TEST(Renderer, LastMessageMustBeTheAssistants) {

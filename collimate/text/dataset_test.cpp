@@ -108,6 +108,7 @@ TEST(DataShape, AlpacaShareGptAndQuestions) {
   EXPECT_EQ(messages(example.prompt), (Messages{{"user", "q"}}));
   EXPECT_EQ(example.completion, "a\n#### 4");
   EXPECT_EQ(example.ground_truth, "a\n#### 4");
+  EXPECT_EQ(example.extra, json({{"answer", "a\n#### 4"}}));
 }
 
 TEST(DataShape, PairsThatShareTheirPrompt) {

@@ -112,6 +112,27 @@ TEST(Tokenizer, ContinuedTextHasNoDummyPrefix) {
   EXPECT_EQ(std::count(ids.begin(), ids.end(), 1), 1);
 }
 
+// Without a post-processor, tokenizer_config.json decides what stands around a text.
+TEST(Tokenizer, AddBosAndEosOfTheConfig) {
+  const TemporaryDirectory directory;
+  auto file = read_json_file(testdata("sentencepiece/tokenizer.json"));
+  file["post_processor"] = nullptr;
+  write_file(directory.path("tokenizer.json"), file.dump());
+  const auto around = [&](const nlohmann::json& config, EncodeOptions options) {
+    write_file(directory.path("tokenizer_config.json"), config.dump());
+    return load_tokenizer(directory.path())->encode("<unk>", options);
+  };
+  nlohmann::json config = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
+  EXPECT_EQ(around(config, {.add_special = true}), (Ids{0}));
+  config["add_bos_token"] = true;
+  EXPECT_EQ(around(config, {.add_special = true}), (Ids{1, 0}));
+  config["add_eos_token"] = true;
+  EXPECT_EQ(around(config, {.add_special = true}), (Ids{1, 0, 2}));
+  EXPECT_EQ(around(config, {.add_special = true, .open_end = true}), (Ids{1, 0}));
+  EXPECT_EQ(around(config, {.add_special = true, .continues = true}), (Ids{0, 2}));
+  EXPECT_EQ(around(config, {}), (Ids{0}));
+}
+
 TEST(Tokenizer, IdsOfAPaddedEmbeddingDecodeToNothing) {
   const auto tokenizer = load_tokenizer(testdata("byte_level"));
   EXPECT_EQ(tokenizer->decode(Ids{'a', tokenizer->vocab_size() + 7, 'b'}), "ab");
