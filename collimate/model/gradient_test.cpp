@@ -180,7 +180,8 @@ TEST(ModelGradients, MatchFiniteDifferences) {
     };
     std::unique_ptr<ForwardRecord> record;
     const at::Tensor hidden = model.forward_train(batch, Recompute::kNone, record);
-    model.backward(std::move(record), model.log_probs_backward({hidden, targets_of(21)}, at::ones({21}), {}));
+    model.backward(std::move(record),
+                   model.log_probs_backward({hidden, targets_of(21)}, at::ones({1}).expand({21}), {}));
     for (int segment = 0; segment < weights->segments(); ++segment) {
       const auto gradient = weights->gradient(segment);
       double norm = 0;
@@ -224,7 +225,8 @@ TEST(ModelGradients, BfloatComputeStaysNear) {
     Model model(weights, {});
     std::unique_ptr<ForwardRecord> record;
     const at::Tensor hidden = model.forward_train(pack(sequences({17, 4}, 37)), Recompute::kNone, record);
-    model.backward(std::move(record), model.log_probs_backward({hidden, targets_of(21)}, at::ones({21}), {}));
+    model.backward(std::move(record),
+                   model.log_probs_backward({hidden, targets_of(21)}, at::ones({1}).expand({21}), {}));
     gradients[static_cast<int>(compute)] = testing::all_gradients(*weights);
   }
   double difference = 0, norm = 0;

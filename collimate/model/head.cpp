@@ -21,11 +21,14 @@ Rows rows_of(const at::Tensor& hidden, int64_t width) {
   return {static_cast<const float*>(hidden.data_ptr()), hidden.size(0), hidden.stride(0)};
 }
 
-const float* dense(const at::Tensor& values, int64_t count) {
-  if (!values.defined()) return nullptr;
-  COLLIMATE_CHECK(values.numel() == count && values.is_contiguous() && values.scalar_type() == at::kFloat,
-                  "expected fp32 [{}]", count);
-  return static_cast<const float*>(values.data_ptr());
+// A gradient as adjacent floats; what autograd gives may be an expanded number. Undefined stays undefined.
+at::Tensor dense(const at::Tensor& values, int64_t count) {
+  if (!values.defined()) return values;
+  COLLIMATE_CHECK(values.numel() == count && values.scalar_type() == at::kFloat, "expected fp32 [{}]", count);
+  return values.contiguous();
+}
+const float* data_of(const at::Tensor& values) {
+  return values.defined() ? static_cast<const float*>(values.data_ptr()) : nullptr;
 }
 
 float* floats(const at::Tensor& values) { return static_cast<float*>(values.data_ptr()); }
@@ -93,8 +96,10 @@ at::Tensor OutputHead::log_probs_backward(const tensor::Exec& exec, Weights& wei
   const int64_t width = weights.shape().hidden;
   at::Tensor hidden_gradient = at::empty({args.rows, width}, at::kFloat);
   tensor::LogProbGrad grad;
-  grad.dlog_prob = dense(log_prob_gradient, args.rows);
-  grad.dentropy = dense(entropy_gradient, args.rows);
+  const at::Tensor log_prob_part = dense(log_prob_gradient, args.rows),
+                   entropy_part = dense(entropy_gradient, args.rows);
+  grad.dlog_prob = data_of(log_prob_part);
+  grad.dentropy = data_of(entropy_part);
   grad.w = weights.param(head);
   grad.dhidden = floats(hidden_gradient);
   grad.dhidden_stride = width;
@@ -124,7 +129,8 @@ at::Tensor OutputHead::scores_backward(const tensor::Exec& exec, Weights& weight
   const int head = score();
   const int64_t width = weights.shape().hidden;
   const Rows in = rows_of(hidden, width);
-  const float* dy = dense(score_gradient, in.rows);
+  const at::Tensor score_part = dense(score_gradient, in.rows);
+  const float* dy = data_of(score_part);
   at::Tensor hidden_gradient = at::empty({in.rows, width}, at::kFloat);
   tensor::linear_grad_input(exec, dy, 1, in.rows, weights.param(head), 1, width, floats(hidden_gradient), width);
   if (float* dw = weights.param_gradient(head); dw != nullptr)

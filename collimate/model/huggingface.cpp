@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "collimate/base/error.h"
+#include "collimate/host/atomic_file.h"
 #include "collimate/model/safetensors.h"
 #include "collimate/model/weights.h"
 
@@ -121,7 +122,7 @@ void save_shards(const Weights& weights, const std::string& directory, const std
     }
   }
   const nlohmann::json index = {{"metadata", {{"total_size", total}}}, {"weight_map", map}};
-  write_text_atomically(directory + "/model.safetensors.index.json", index.dump(2) + "\n");
+  host::write_file_atomically(directory + "/model.safetensors.index.json", index.dump(2) + "\n");
 }
 
 }  // namespace
@@ -157,7 +158,7 @@ void save_huggingface(const Weights& weights, const std::string& directory, int6
     write_safetensors(whole, tensors_of(weights, 0, weights.params().size()));
     ::unlink(index.c_str());
   }
-  write_text_atomically(directory + "/config.json", shape::to_config(weights.shape()).dump(2) + "\n");
+  host::write_file_atomically(directory + "/config.json", shape::to_config(weights.shape()).dump(2) + "\n");
 }
 
 }  // namespace collimate::model

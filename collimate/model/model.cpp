@@ -206,9 +206,9 @@ void Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& hi
   const MemoryScope tagged = impl_->scope("activations");
   ForwardRecord::Impl& kept = *record->impl;
   const Slot& last = *kept.segments.back().output;
-  COLLIMATE_CHECK(hidden_gradient.numel() == last.count() && hidden_gradient.is_contiguous() &&
-                      hidden_gradient.scalar_type() == at::kFloat,
+  COLLIMATE_CHECK(hidden_gradient.numel() == last.count() && hidden_gradient.scalar_type() == at::kFloat,
                   "expected fp32 [{}, {}]", last.rows, last.width);
+  const at::Tensor given = hidden_gradient.contiguous();
   impl_->workspace.reset();
   Step step = impl_->step(kept.tokens, kept.runs, impl_->workspace);
   step.kv_storage = impl_->scratch_storage(impl_->workspace, kept.runs);
@@ -216,7 +216,7 @@ void Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& hi
   impl_->gradients.reset();
   float* between = impl_->gradients.take(last.count());  // the gradient from one segment to the next
   const Arena::Mark mark = impl_->gradients.mark();
-  const float* gradient = static_cast<const float*>(hidden_gradient.data_ptr());
+  const float* gradient = static_cast<const float*>(given.data_ptr());
   for (int number = impl_->segments - 1; number >= 0; --number) {
     if (gradient != between) std::memcpy(between, gradient, static_cast<size_t>(last.count()) * sizeof(float));
     impl_->workspace.rewind(scratch);

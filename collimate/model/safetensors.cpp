@@ -1,8 +1,5 @@
 #include "collimate/model/safetensors.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +10,7 @@
 #include <sstream>
 
 #include "collimate/base/error.h"
+#include "collimate/host/file_io.h"
 
 namespace collimate::model {
 namespace {
@@ -24,24 +22,6 @@ using nlohmann::json;
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
 constexpr int kMaxJsonDepth = 4;
 constexpr size_t kMaxDims = 16;
-
-std::span<const std::byte> map_file(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) throw InputError(expectation(path, "a safetensors file", std::strerror(errno)));
-  struct stat info {};
-  ::fstat(file, &info);
-  const auto size = static_cast<size_t>(info.st_size);
-  void* address =
-      !S_ISREG(info.st_mode) || size == 0 ? MAP_FAILED : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
-  ::close(file);
-  if (address == MAP_FAILED) {
-    const char* got = !S_ISREG(info.st_mode) ? "no regular file"
-                      : size == 0            ? "an empty file"
-                                             : "one that cannot be mapped";
-    throw InputError(expectation(path, "a safetensors file", got));
-  }
-  return {static_cast<const std::byte*>(address), size};
-}
 
 uint64_t dtype_bytes(const std::string& dtype) {
   static const std::map<std::string, uint64_t> kBytes = {
@@ -165,29 +145,21 @@ int64_t TensorEntry::count() const {
   return total;
 }
 
-SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), bytes_(map_file(path)) {
-  try {
-    parse();
-  } catch (...) {
-    ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
-    throw;
-  }
-}
-
-SafetensorsFile::~SafetensorsFile() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
+SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), file_(path) { parse(); }
 
 void SafetensorsFile::parse() {
+  const auto bytes = file_.bytes();
   uint64_t header_bytes = 0;
-  if (bytes_.size() < sizeof(header_bytes))
-    throw InputError(expectation(path_, "a safetensors file", fmt::format("{} bytes", bytes_.size())));
-  std::memcpy(&header_bytes, bytes_.data(), sizeof(header_bytes));
+  if (bytes.size() < sizeof(header_bytes))
+    throw InputError(expectation(path_, "a safetensors file", fmt::format("{} bytes", bytes.size())));
+  std::memcpy(&header_bytes, bytes.data(), sizeof(header_bytes));
   if (header_bytes > kMaxHeaderBytes)
     throw InputError(expectation(path_, fmt::format("a header of at most {} bytes", kMaxHeaderBytes),
                                  fmt::format("{}", header_bytes), "another file: this is no safetensors file"));
-  const auto rest = bytes_.subspan(sizeof(header_bytes));
+  const auto rest = bytes.subspan(sizeof(header_bytes));
   if (header_bytes > rest.size())
     throw InputError(expectation(path_, fmt::format("a header of {} bytes", header_bytes),
-                                 fmt::format("a file of {} bytes", bytes_.size()),
+                                 fmt::format("a file of {} bytes", bytes.size()),
                                  "downloading the file again: it is truncated"));
   const json header = parse_header(path_, rest.first(header_bytes));
   const auto data = rest.subspan(header_bytes);
@@ -209,10 +181,7 @@ TensorDirectory::TensorDirectory(const std::string& directory) {
 }
 
 void TensorDirectory::open_shards(const std::string& directory, const std::string& index_path) {
-  std::ifstream file(index_path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  const json index = json::parse(text.str(), nullptr, false);
+  const json index = json::parse(host::read_file(index_path), nullptr, false);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
     throw InputError(expectation(index_path, "an object with a weight_map", "something else"));
   std::map<std::string, std::vector<std::string>> wanted;  // shard -> tensors

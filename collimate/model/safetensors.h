@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "collimate/host/mapped_file.h"
+
 namespace collimate::model {
 
 // One tensor of a file: `data` points into the mapped file and lives as long as it.
@@ -26,9 +28,6 @@ struct TensorEntry {
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
-  ~SafetensorsFile();
-  SafetensorsFile(const SafetensorsFile&) = delete;
-  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
   const std::string& path() const { return path_; }
   const std::vector<TensorEntry>& entries() const { return entries_; }
@@ -37,7 +36,7 @@ class SafetensorsFile {
   void parse();
 
   std::string path_;
-  std::span<const std::byte> bytes_;
+  host::MappedFile file_;
   std::vector<TensorEntry> entries_;
 };
 
@@ -72,7 +71,5 @@ struct TensorToWrite {
 // Writes one file: a temporary beside it, fsync, rename. RunError naming the path and the cause; nothing is left
 // behind.
 void write_safetensors(const std::string& path, const std::vector<TensorToWrite>& tensors);
-// Writes a text file the same way.
-void write_text_atomically(const std::string& path, const std::string& text);
 
 }  // namespace collimate::model

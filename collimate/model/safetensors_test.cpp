@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "collimate/base/error.h"
+#include "collimate/host/atomic_file.h"
 
 namespace collimate::model {
 namespace {
@@ -84,13 +85,13 @@ TEST_F(Safetensors, TruncatedFile) {
   fs::resize_file(path(), 5);
   EXPECT_EQ(error_of(path()), "[F] expected a safetensors file, got 5 bytes");
   fs::resize_file(path(), 0);
-  EXPECT_EQ(error_of(path()), "[F] expected a safetensors file, got an empty file");
+  EXPECT_EQ(error_of(path()), "[F] expected a safetensors file, got 0 bytes");
 }
 
 TEST_F(Safetensors, MissingFile) {
-  EXPECT_EQ(error_of(path()), "[F] expected a safetensors file, got No such file or directory");
+  EXPECT_EQ(error_of(path()), "[F] expected a readable file, got No such file or directory");
   EXPECT_EQ(error_of(directory_.string()),
-            "[" + directory_.string() + "] expected a safetensors file, got no regular file");
+            "[" + directory_.string() + "] expected a regular file, got a directory or device");
 }
 
 TEST_F(Safetensors, AbsurdHeader) {
@@ -137,11 +138,11 @@ TEST_F(Safetensors, Shards) {
   write_safetensors(path("one.safetensors"), {{"a", {1}, fill}});
   write_safetensors(path("two.safetensors"), {{"b", {1}, fill}});
   const std::string index = path("model.safetensors.index.json");
-  write_text_atomically(index, R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
+  host::write_file_atomically(index, R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
   EXPECT_NE(TensorDirectory(directory_.string()).find("b"), nullptr);
-  write_text_atomically(index, R"({"weight_map":{"a":"one.safetensors","c":"two.safetensors"}})");
+  host::write_file_atomically(index, R"({"weight_map":{"a":"one.safetensors","c":"two.safetensors"}})");
   EXPECT_THROW(TensorDirectory(directory_.string()), base::InputError);
-  write_text_atomically(index, R"({"weight_map":{"a":"../one.safetensors"}})");
+  host::write_file_atomically(index, R"({"weight_map":{"a":"../one.safetensors"}})");
   EXPECT_THROW(TensorDirectory(directory_.string()), base::InputError);
 }
 

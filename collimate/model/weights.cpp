@@ -187,6 +187,13 @@ at::Tensor Weights::param_tensor(int index) {
   return at::from_blob(param(index), impl_->specs.at(static_cast<size_t>(index)).sizes, at::kFloat);
 }
 
+std::vector<tensor::ParamView> Weights::param_views() {
+  std::vector<tensor::ParamView> views;
+  for (size_t i = 0; i < impl_->specs.size(); ++i)
+    views.push_back({impl_->specs[i], param_tensor(static_cast<int>(i))});
+  return views;
+}
+
 std::span<const float> Weights::values(int index) const {
   const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
   return {impl_->segment(spec.segment).master.floats() + spec.offset, static_cast<size_t>(spec.count())};

@@ -13,6 +13,7 @@
 #include "collimate/shape/param_spec.h"
 #include "collimate/tensor/exec.h"
 #include "collimate/tensor/ops/linear.h"
+#include "collimate/tensor/param_view.h"
 
 namespace collimate::model {
 
@@ -52,6 +53,7 @@ class Weights : public base::Stateful {
   float* param_gradient(int index);                // null when frozen
   at::Tensor param_tensor(int index);              // a view of the master, for tests and export
   std::span<const float> values(int index) const;  // [spec.count()] of the master
+  std::vector<tensor::ParamView> param_views();    // what weight links see; valid while the weights stay where they are
 
   // Panels of a linear parameter, packed for the current version; packs when `commit` has made them stale. A panel of
   // another version than the weights' is never returned: GuardError.

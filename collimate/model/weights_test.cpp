@@ -6,6 +6,7 @@
 #include <map>
 
 #include "collimate/base/error.h"
+#include "collimate/host/atomic_file.h"
 #include "collimate/model/model_test.h"
 #include "collimate/model/safetensors.h"
 
@@ -194,20 +195,20 @@ TEST_F(HuggingFace, WrongDirectoriesAreNamed) {
   EXPECT_EQ(error_of("critic"), "[head] expected one of lm, score, value, got 'critic'");
   auto config = shape::to_config(weights->shape());
   config["num_hidden_layers"] = 3;
-  write_text_atomically(directory_ + "/config.json", config.dump());
+  host::write_file_atomically(directory_ + "/config.json", config.dump());
   EXPECT_EQ(error_of(),
             "[D] expected 29 tensors, got none named model.layers.2.input_layernorm.weight, "
             "model.layers.2.self_attn.q_proj.weight, model.layers.2.self_attn.k_proj.weight, "
             "model.layers.2.self_attn.v_proj.weight and 5 more");
   config["num_hidden_layers"] = 1;
-  write_text_atomically(directory_ + "/config.json", config.dump());
+  host::write_file_atomically(directory_ + "/config.json", config.dump());
   EXPECT_EQ(error_of().substr(0, 60), "[D] expected the tensors of its config.json alone, got also ");
   config["num_hidden_layers"] = 2;
   config["vocab_size"] = 36;
-  write_text_atomically(directory_ + "/config.json", config.dump());
+  host::write_file_atomically(directory_ + "/config.json", config.dump());
   EXPECT_EQ(error_of(), "[D model.embed_tokens.weight] expected [36, 24], got [37, 24]");
   config["vocab_size"] = 37;
-  write_text_atomically(directory_ + "/config.json", config.dump());
+  host::write_file_atomically(directory_ + "/config.json", config.dump());
   fs::resize_file(directory_ + "/model.safetensors", 5000);
   EXPECT_NE(error_of().find("it is truncated"), std::string::npos);
 }
