@@ -71,6 +71,13 @@ TEST_F(ReportTest, ShowsCurvesTilesAndPhases) {
   EXPECT_THAT(page, Not(HasSubstr("<h3>KL divergence</h3>")));
 }
 
+TEST_F(ReportTest, KnowsTrlsNames) {
+  write("metrics.jsonl", "{\"step\":1,\"time_seconds\":1,\"kl\":0.5,\"reward\":2}\n");
+  const std::string page = render_report(run_);
+  EXPECT_THAT(page, HasSubstr("<h3>KL divergence</h3>"));
+  EXPECT_THAT(page, HasSubstr("mean reward, first and last step"));
+}
+
 TEST_F(ReportTest, IsSelfContainedAndEscapes) {
   write_metrics();
   write("config.resolved.yaml", "recipe: <b>grpo</b> & co\n");

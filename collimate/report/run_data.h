@@ -54,7 +54,9 @@ struct RunData {
   int64_t trace_iteration = -1;     // the one whose events were kept; -1: all
   std::vector<std::string> absent;  // names of the files that are not there
 
-  const Series& series(std::string_view metric) const;  // an empty one for an unknown name
+  // By verl's name, also where the run was told to use TRL's; an empty one for an unknown name.
+  const Series& series(std::string_view metric) const;
+  static std::string_view trl_name(std::string_view metric);  // "" where it has none of its own
 };
 
 // Throws InputError naming the file, and the line where there is one.

@@ -122,7 +122,7 @@ void flatten(const Json& value, const std::string& name, std::vector<std::pair<s
 std::string draw_tiles(const RunData& run) {
   std::string out = R"(<div class="tiles">)";
   out += change_tile(run.series("val/accuracy"), "held-out accuracy", true);
-  out += change_tile(run.series("val/pair_accuracy"), "held-out pairs in order", true);
+  out += change_tile(run.series("val/reward/mean"), "held-out reward", false);
   out += change_tile(run.series("val/loss"), "held-out loss", false);
   const Series& rewards = run.series("critic/rewards/mean");
   out += reward_tile(rewards.empty() ? run.series("critic/score/mean") : rewards);
@@ -130,7 +130,7 @@ std::string draw_tiles(const RunData& run) {
   if (run.seconds > 0) out += tile(duration(run.seconds), "wall time");
   const Series& throughput = run.series("perf/throughput");
   if (!throughput.empty()) out += tile(short_number(mean(throughput.y)), "tokens per second, mean");
-  const double memory = largest(run, "memory/peak_bytes/");
+  const double memory = largest(run, "memory/peak_bytes");
   if (memory > 0) out += tile(byte_size(memory), "peak memory");
   const Series& mismatch = run.series("mismatch/logprob_abs_max");
   if (!mismatch.empty()) {
