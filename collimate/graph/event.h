@@ -24,9 +24,9 @@ struct Task {
 // get new numbers after the first `rows`. Every node that handles a sample uses its number, so a row's columns are
 // joined by it.
 enum class EventKind {
-  kBegin,      // first event; on a loaded schedule: start again what was open
-  kRows,       // task: rows [first, first + count) have their outputs
-  kDropped,    // task: rows [first, first + count) were fed and will have none
+  kBegin,    // first event; on a loaded schedule: start again what was open
+  kRows,     // task: rows [first, first + count) have their outputs; of an iteration-granular node only Finished counts
+  kDropped,  // task: rows [first, first + count) were fed and will have none
   kFinished,   // task: it was closed, its workers are free; fed rows of which nothing was said have their outputs
   kFailed,     // task, retryable, cause: the task is gone; rows not yet given are to be done again, or the run stops
   kResident,   // model, worker, resident: a load or off-load is complete

@@ -35,6 +35,7 @@ void ScheduleCore::handle(const Event& event) {
                         describe(facts_->graph, event.task));
         IterationRun& now = *iteration(event.task.iteration);
         if (event.kind == EventKind::kDropped) return rows_dropped(now, event.task, range);
+        if (facts_->node(event.task.node).whole) return;  // its call counts as a whole, when it has finished
         run->fed.subtract(RowSet(range.first, range.end));
         rows_done(now, event.task.node, RowSet(range.first, range.end));
       }

@@ -33,6 +33,7 @@ void ScheduleCore::restart() {
   swaps_.clear();
   for (auto& [key, version] : versions_) version = -1;
   evaluating_ = false;
+  for (IterationRun& run : active_) update(run);
 }
 
 void ScheduleCore::open_iterations() {

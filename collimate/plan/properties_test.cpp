@@ -27,6 +27,14 @@ class Observer {
     for (const Action& action : step.actions) on(action);
   }
 
+  // The process is gone, and with it all that ran.
+  void restart() {
+    busy_.clear();
+    tasks_.clear();
+    lost_.clear();
+    whole_fed_.clear();
+  }
+
   // As many rows as wanted were left by the filters, and each went through every node.
   void finish() {
     for (int64_t i = 0; i < options_.iterations; ++i) {
@@ -52,16 +60,19 @@ class Observer {
     }
     if (event.kind == EventKind::kBack) lost_.erase(event.worker);
     if (!tasks_.count(event.task)) return;
-    if (event.kind == EventKind::kFinished || event.kind == EventKind::kFailed) release(event);
-    if (event.kind == EventKind::kRows) rows_out(event);
+    if (event.kind == EventKind::kRows && !whole(event.task.node)) rows_out(event.task, event.first, event.count);
+    if (event.kind == EventKind::kFinished && whole(event.task.node))
+      for (const Action& fed : whole_fed_[event.task]) rows_out(event.task, fed.first, fed.count);
     if (event.kind == EventKind::kDropped)
       for (int64_t row = event.first; row < event.first + event.count; ++row)
         dropped_[event.task.iteration].insert(row);
+    if (event.kind == EventKind::kFinished || event.kind == EventKind::kFailed) release(event);
   }
-  void rows_out(const Event& event) {
-    for (int64_t row = event.first; row < event.first + event.count; ++row) {
-      const bool fresh = done_[{event.task.iteration, event.task.node}].insert(row).second;
-      EXPECT_TRUE(fresh) << "row " << row << " twice in " << describe(graph_, event.task);
+  bool whole(int node) const { return graph_.spec(node).granularity == graph::Granularity::kIteration; }
+  void rows_out(const Task& task, int64_t first, int64_t count) {
+    for (int64_t row = first; row < first + count; ++row) {
+      const bool fresh = done_[{task.iteration, task.node}].insert(row).second;
+      EXPECT_TRUE(fresh) << "row " << row << " twice in " << describe(graph_, task);
     }
   }
   void release(const Event& event) {
@@ -81,6 +92,7 @@ class Observer {
   }
   // A row is fed only when every producer has it.
   void feed(const Action& action) {
+    if (whole(action.task.node)) whole_fed_[action.task].push_back(action);
     for (const std::string& value : graph_.node(action.task.node).inputs) {
       const int producer = graph_.producer(value);
       for (int64_t row = action.first; producer >= 0 && row < action.first + action.count; ++row)
@@ -93,6 +105,7 @@ class Observer {
   std::map<int, Task> busy_;
   std::map<Task, std::set<int>> tasks_;
   std::set<int> lost_;
+  std::map<Task, std::vector<Action>> whole_fed_;
   std::map<std::pair<int64_t, int>, std::set<int64_t>> done_;
   std::map<int64_t, std::set<int64_t>> dropped_;
 };
@@ -173,6 +186,44 @@ TEST(ScheduleProperties, SavedAndLoadedAtEveryEventItGoesOnTheSame) {
       ASSERT_EQ(std::vector<Action>(actions.begin(), actions.end()), step.actions) << "seed " << seed;
       schedule = loaded;
     }
+  }
+}
+
+TEST(ScheduleProperties, InANewProcessItGoesOnFromTheSavedStateAndRepeatsNoRow) {
+  for (uint64_t seed = 0; seed < kSeeds / 4; ++seed) {
+    const Flow flow(seed);
+    const std::vector<graph::Step> steps = simulate(flow.graph, flow.placement, flow.options, flow.predictions).steps;
+    const size_t until = 1 + static_cast<size_t>(random_flow::Dice(seed).below(static_cast<int>(steps.size()) - 1));
+    graph::Schedule schedule(flow.graph, flow.placement, flow.options), loaded = schedule;
+    Observer observer(flow.graph, flow.options);
+    for (size_t i = 0; i < until; ++i) {
+      schedule.on(steps[i].event);
+      observer.watch(steps[i]);
+    }
+    Memory memory;
+    schedule.save(memory);
+    loaded.load(memory);
+    observer.restart();
+    const Simulation rest = simulate_from(loaded, flow.graph, flow.options, flow.predictions);
+    ASSERT_TRUE(rest.stopped) << "seed " << seed << "\n" << rest.waiting;
+    for (const graph::Step& step : rest.steps) observer.watch(step);
+    observer.finish();
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << " until " << until << "\n" << trace_text(flow.graph, rest.steps);
+  }
+}
+
+TEST(ScheduleProperties, RandomFlowsFinishWhenTasksFail) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    Flow flow(seed);
+    random_flow::Dice dice(seed + 5555);
+    flow.options.retries = 1000;
+    for (int i = 0; i < 40; ++i) {
+      const Task task{dice.below(static_cast<int>(flow.options.iterations)),
+                      dice.below(static_cast<int>(flow.graph.nodes.size())), dice.below(2), dice.below(3)};
+      flow.predictions.outside.emplace_back(dice.below(150) + 0.5, Event::failed(task, true, "flaky"));
+    }
+    check(flow, seed);
+    if (HasFatalFailure()) return;
   }
 }
 

@@ -81,7 +81,11 @@ void record_spans(Simulation& simulation, double now, const Event& event, std::s
 
 Simulation simulate(const graph::Graph& graph, const graph::Placement& placement, const graph::ScheduleOptions& options,
                     const Predictions& predictions) {
-  graph::Schedule schedule(graph, placement, options);
+  return simulate_from(graph::Schedule(graph, placement, options), graph, options, predictions);
+}
+
+Simulation simulate_from(graph::Schedule schedule, const graph::Graph& graph, const graph::ScheduleOptions& options,
+                         const Predictions& predictions) {
   Answers answers(graph, options, predictions);
   Simulation simulation;
   while (!answers.queue.empty() && !schedule.stopped()) {

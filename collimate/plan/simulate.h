@@ -43,5 +43,8 @@ struct Simulation {
 // Drives the runtime's own Schedule in virtual time: every action is answered by the event that its prediction gives.
 Simulation simulate(const graph::Graph& graph, const graph::Placement& placement, const graph::ScheduleOptions& options,
                     const Predictions& predictions = {});
+// The same from a schedule that was loaded: a run that goes on in a new process.
+Simulation simulate_from(graph::Schedule schedule, const graph::Graph& graph, const graph::ScheduleOptions& options,
+                         const Predictions& predictions = {});
 
 }  // namespace collimate::plan
