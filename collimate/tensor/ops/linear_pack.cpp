@@ -3,6 +3,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/tensor/kernels/blocking.h"
+#include "collimate/tensor/kernels/pack.h"
 #include "collimate/tensor/ops/linear.h"
 
 namespace collimate::tensor {
@@ -60,6 +61,23 @@ void pack_row(const LinearPanels& p, const float* w, int64_t row) {
   }
 }
 
+// Rows [row, row + 8), row a multiple of 8: eight columns of one panel, and of one of its two halves.
+void pack_eight(const LinearPanels& p, const float* w, int64_t row) {
+  const int64_t column = row % kPanel;
+  const int64_t panel = row / kPanel * panel_elements(p.k, p.type, p.reduction_chunks);
+  if (p.type == PanelType::kFp32) {
+    avx2::pack_eight_fp32(w, p.k, p.k, static_cast<float*>(p.data) + panel + column);
+    return;
+  }
+  uint16_t* at = static_cast<uint16_t*>(p.data) + panel + column / 16 * 512 + column % 16 * 2;
+  for (int chunk = 0; chunk < p.reduction_chunks; ++chunk) {
+    const int64_t begin = chunk_begin(p.k, p.reduction_chunks, chunk);
+    const int64_t depth = chunk_begin(p.k, p.reduction_chunks, chunk + 1) - begin;
+    avx2::pack_eight_bf16(w + begin, p.k, depth, at);
+    at += padded_depth(depth) * kPanel;
+  }
+}
+
 }  // namespace
 
 int64_t LinearPanels::bytes_for(int64_t n, int64_t k, PanelType type, int reduction_chunks) {
@@ -86,7 +104,15 @@ void pack_linear_rows(const Exec& exec, const float* w, int64_t first, int64_t r
   exec.parallel_for(panel_end - panel_begin, 4, [&](int64_t begin, int64_t end) {
     const int64_t from = std::max(first, (panel_begin + begin) * kPanel);
     const int64_t to = std::min(first + rows, (panel_begin + end) * kPanel);
-    for (int64_t row = from; row < to; ++row) pack_row(panels, w + (row - first) * panels.k, row);
+    for (int64_t row = from; row < to;) {
+      const float* at = w + (row - first) * panels.k;
+      if (row % 8 == 0 && row + 8 <= to) {
+        pack_eight(panels, at, row);
+        row += 8;
+      } else {
+        pack_row(panels, at, row++);
+      }
+    }
   });
 }
 

@@ -16,64 +16,72 @@ namespace {
 
 const SoftmaxKernels& kernels() { return pick(avx2::kSoftmax, avx512::kSoftmax); }
 
-// Token ids by rank. Only the first `sorted` are in order; more are sorted when asked for.
-class Ranking {
+bool above(const float* x, int32_t a, int32_t b) { return x[a] > x[b] || (x[a] == x[b] && a < b); }
+
+// The `count` most likely tokens, ids ascending.
+std::vector<int32_t> most_likely(const float* x, int64_t vocab, int64_t count) {
+  std::vector<int32_t> ids(static_cast<size_t>(vocab));
+  std::iota(ids.begin(), ids.end(), 0);
+  if (count < vocab) {
+    std::nth_element(ids.begin(), ids.begin() + count, ids.end(), [x](int32_t a, int32_t b) { return above(x, a, b); });
+    ids.resize(static_cast<size_t>(count));
+    std::sort(ids.begin(), ids.end());
+  }
+  return ids;
+}
+
+// Tokens fall into buckets of 1/64 nat below the maximum, a monotone function of x: only the bucket in which the wanted
+// mass is reached has to be sorted.
+class TopP {
  public:
-  Ranking(const float* x, int64_t vocab, int64_t keep) : x_(x), ids_(static_cast<size_t>(vocab)) {
-    std::iota(ids_.begin(), ids_.end(), 0);
-    if (keep < vocab) {
-      std::nth_element(ids_.begin(), ids_.begin() + keep, ids_.end(),
-                       [this](int32_t a, int32_t b) { return above(a, b); });
-      ids_.resize(static_cast<size_t>(keep));
-    }
+  TopP(const float* x, const float* e, float max, const std::vector<int32_t>& ids) : x_(x), e_(e), max_(max) {
+    for (const int32_t id : ids) mass_[bucket(id)] += e[id];
+    for (const double mass : mass_) total_ += mass;
   }
 
-  int64_t size() const { return static_cast<int64_t>(ids_.size()); }
-  void cut(int64_t count) { ids_.resize(static_cast<size_t>(count)); }
-  const std::vector<int32_t>& ids() const { return ids_; }
-
-  int32_t at(int64_t rank) {
-    while (rank >= sorted_) {
-      const int64_t next = std::min(size(), std::max<int64_t>(64, sorted_ * 8));
-      std::partial_sort(ids_.begin() + sorted_, ids_.begin() + next, ids_.end(),
-                        [this](int32_t a, int32_t b) { return above(a, b); });
-      sorted_ = next;
+  // The smallest set of most likely tokens of `ids` whose mass reaches top_p of them all; at least one.
+  std::vector<int32_t> keep(const std::vector<int32_t>& ids, float top_p) const {
+    const double goal = static_cast<double>(top_p) * total_;
+    double sum = 0;
+    int last = 0;
+    while (last + 1 < kBuckets && (mass_[last] == 0 || sum + mass_[last] < goal)) sum += mass_[last++];
+    std::vector<int32_t> kept;
+    std::vector<int32_t> edge;
+    for (const int32_t id : ids) {
+      const int b = bucket(id);
+      if (b < last) kept.push_back(id);
+      if (b == last) edge.push_back(id);
     }
-    return ids_[static_cast<size_t>(rank)];
+    std::sort(edge.begin(), edge.end(), [this](int32_t a, int32_t b) { return above(x_, a, b); });
+    for (const int32_t id : edge) {
+      kept.push_back(id);
+      sum += e_[id];
+      if (sum >= goal) break;
+    }
+    return kept;
   }
 
  private:
-  bool above(int32_t a, int32_t b) const { return x_[a] > x_[b] || (x_[a] == x_[b] && a < b); }
+  static constexpr int kBuckets = 2048;
+  int bucket(int32_t id) const { return static_cast<int>(std::min((max_ - x_[id]) * 64.0F, kBuckets - 1.0F)); }
 
   const float* x_;
-  std::vector<int32_t> ids_;
-  int64_t sorted_ = 0;
+  const float* e_;
+  float max_;
+  double mass_[kBuckets] = {};
+  double total_ = 0;
 };
 
-// How many of the ranked tokens it takes to reach top_p of their mass; at least one.
-int64_t reach(Ranking& ranking, const float* e, float top_p) {
-  std::vector<int32_t> in_order = ranking.ids();
-  std::sort(in_order.begin(), in_order.end());
-  double mass = 0;
-  for (const int32_t id : in_order) mass += e[id];
-  double sum = 0;
-  for (int64_t rank = 0; rank < ranking.size(); ++rank) {
-    sum += e[ranking.at(rank)];
-    if (sum >= static_cast<double>(top_p) * mass) return rank + 1;
-  }
-  return ranking.size();
-}
-
-// Weights of tokens that truncation drops become zero. e[most likely] is 1.
-void truncate(const float* x, int64_t vocab, const SampleOptions& options, float* e) {
-  const bool by_rank = (options.top_k > 0 && options.top_k < vocab) || options.top_p < 1.0F;
-  if (by_rank) {
-    Ranking ranking(x, vocab, options.top_k > 0 ? std::min<int64_t>(options.top_k, vocab) : vocab);
-    if (options.top_p < 1.0F) ranking.cut(reach(ranking, e, options.top_p));
+// Weights of tokens that truncation drops become zero. The most likely token has weight 1.
+void truncate(const float* x, int64_t vocab, float max, const SampleOptions& options, float* e) {
+  const int64_t count = options.top_k > 0 ? std::min<int64_t>(options.top_k, vocab) : vocab;
+  if (count < vocab || options.top_p < 1.0F) {
+    std::vector<int32_t> ids = most_likely(x, vocab, count);
+    if (options.top_p < 1.0F) ids = TopP(x, e, max, ids).keep(ids, options.top_p);
     std::vector<float> kept;
-    for (const int32_t id : ranking.ids()) kept.push_back(e[id]);
+    for (const int32_t id : ids) kept.push_back(e[id]);
     std::fill(e, e + vocab, 0.0F);
-    for (size_t i = 0; i < kept.size(); ++i) e[ranking.ids()[i]] = kept[i];
+    for (size_t i = 0; i < kept.size(); ++i) e[ids[i]] = kept[i];
   }
   if (options.min_p > 0.0F) {
     for (int64_t i = 0; i < vocab; ++i) e[i] = e[i] >= options.min_p ? e[i] : 0.0F;
@@ -129,7 +137,7 @@ Sampled sample_row(const float* logits, int64_t vocab, const SampleOptions& opti
     token = static_cast<int32_t>(std::find(x, x + vocab, norm.max) - x);
   } else {
     kernels().weights(x, vocab, norm.max, e);
-    truncate(x, vocab, options, e);
+    truncate(x, vocab, norm.max, options, e);
     token = inverse_cdf(e, vocab, u);
   }
   return {token, norm.log_prob(x[token])};

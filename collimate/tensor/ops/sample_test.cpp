@@ -1,7 +1,9 @@
 #include "collimate/tensor/ops/sample.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "collimate/base/error.h"
@@ -52,6 +54,32 @@ TEST(Sample, TopKTopPAndMinP) {
   EXPECT_EQ(shares(kLogs, {.top_p = 1e-6F}).size(), 1U);
   EXPECT_EQ(shares(kLogs, {.min_p = 0.45F}).size(), 3U);  // at least 0.18
   EXPECT_EQ(shares(kLogs, {.top_k = 3, .top_p = 0.7F, .min_p = 0.9F}).size(), 1U);
+}
+
+TEST(Sample, TopPKeepsTheSmallestSetThatReachesIt) {
+  for (uint32_t seed = 1; seed <= 6; ++seed) {
+    const Floats x = noise(60, seed, 3.0F);
+    std::vector<std::pair<double, int32_t>> ranked;
+    double mass = 0;
+    for (int32_t i = 0; i < 60; ++i) {
+      ranked.emplace_back(-std::exp(static_cast<double>(x[i])), i);
+      mass += std::exp(static_cast<double>(x[i]));
+    }
+    std::sort(ranked.begin(), ranked.end());
+    const float top_p = 0.15F * static_cast<float>(seed);
+    std::map<int32_t, double> want;
+    double sum = 0;
+    for (size_t rank = 0; rank < ranked.size() && sum < top_p * mass; ++rank) {
+      want[ranked[rank].second] = -ranked[rank].first;
+      sum -= ranked[rank].first;
+    }
+    const auto share = shares(x, {.top_p = top_p}, 4000);
+    for (const auto& [token, weight] : want) {
+      ASSERT_TRUE(share.contains(token)) << "seed " << seed;
+      EXPECT_NEAR(share.at(token), weight / sum, 1e-3);
+    }
+    EXPECT_EQ(share.size(), want.size()) << "seed " << seed;
+  }
 }
 
 TEST(Sample, TiesGoToTheLowerId) {
