@@ -52,7 +52,7 @@ class SharedObjects {
 // What a module's object of one rank is given at setup. References stay valid as long as the module does.
 struct Context {
   std::string model;          // its name in the graph
-  nlohmann::json parameters;  // resolved config of the model (null object when it has none)
+  nlohmann::json parameters;  // resolved config of the model (an empty object when it has none)
   nlohmann::json config;      // the whole resolved config
   uint64_t seed = 0;          // of the run
   int device = 0;             // index of the worker
@@ -79,7 +79,7 @@ struct CallInfo {
   int replica = 0;
   int part = 0;
   int rank = 0;
-  nlohmann::json parameters;  // the node's own (null when it has none)
+  nlohmann::json parameters;  // the node's own (an empty object when it has none)
 };
 
 }  // namespace collimate::flow

@@ -90,9 +90,8 @@ class Execution {
     auto report = [&](const IterationResult& result) {
       if (evaluation.on_result) evaluation.on_result({iteration, result.metrics, result.batches, result.seconds});
     };
-    Drive drive(
-        driver_, journal_,
-        {graph, placement_, schedule, rows, report, ++evaluations_, fmt::format("eval/{}/", iteration)});
+    Drive drive(driver_, journal_,
+                {graph, placement_, schedule, rows, report, ++evaluations_, fmt::format("eval/{}/", iteration)});
     drive.run();
   }
 

@@ -65,6 +65,10 @@ Batch with_uids(Batch made, const Batch& input, const CallInfo& info) {
   return input.select_columns(names).merge(made);
 }
 
+nlohmann::json object_or_empty(nlohmann::json json) {
+  return json.is_null() ? nlohmann::json::object() : std::move(json);
+}
+
 int exit_code_of(const std::exception& error) {
   auto known = dynamic_cast<const base::Error*>(&error);
   return known == nullptr ? 1 : known->exit_code();
@@ -96,7 +100,7 @@ void WorkerHost::build(const std::string& model, const Registry& registry, const
   nlohmann::json choice = options.at("modules").value(model, nlohmann::json::object());
   Context& context = hosted->context;
   context.model = model;
-  context.parameters = choice.value("parameters", nlohmann::json());
+  context.parameters = object_or_empty(choice.value("parameters", nlohmann::json()));
   context.config = config_;
   context.seed = options.at("seed").get<uint64_t>();
   context.device = spec_.rank;
@@ -226,7 +230,7 @@ void WorkerHost::start(const cluster::Message& message) {
   task->info.replica = task->key.task.replica;
   task->info.part = task->key.task.part;
   task->info.rank = header.at("rank").get<int>();
-  task->info.parameters = header.at("parameters");
+  task->info.parameters = object_or_empty(header.at("parameters"));
   Running& running = *task;
   tasks_[running.key] = std::move(task);
   if (header.at("streams").get<bool>()) running.stream = running.hosted->module->open(running.function, running.info);

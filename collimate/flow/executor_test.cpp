@@ -1,0 +1,258 @@
+#include "collimate/flow/executor.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "collimate/base/error.h"
+#include "collimate/flow/checkpoint.h"
+#include "collimate/flow/toy_modules.h"
+#include "collimate/graph/replay.h"
+#include "collimate/host/file_io.h"
+
+namespace collimate::flow {
+namespace {
+
+// What a run is judged by: every iteration's metrics (without times) and the rows that were trained on.
+struct Outcome {
+  std::vector<std::string> lines;
+  bool operator==(const Outcome&) const = default;
+};
+
+std::string line_of(const IterationResult& result) {
+  nlohmann::ordered_json line = {{"iteration", result.iteration}};
+  for (const auto& [name, value] : result.metrics.items())
+    if (!name.starts_with("timing_s/")) line[name] = value;
+  for (const auto& [node, rows] : result.batches) {
+    if (rows.has(batch::kReward.name)) line[node] = rows.all(batch::kReward);
+    line[node + " uid"] = rows.all(batch::kUid);
+  }
+  return line.dump();
+}
+
+RunOptions options_for(Outcome& outcome, int64_t iterations = 3) {
+  RunOptions options;
+  options.schedule.iterations = iterations;
+  options.schedule.rows = 12;
+  options.schedule.group_size = 4;
+  options.seed = 5;
+  options.config = nlohmann::json::object();
+  options.next_rows = toy::rows;
+  options.on_iteration = [&outcome](const IterationResult& result) { outcome.lines.push_back(line_of(result)); };
+  options.deadline_seconds = 30;
+  return options;
+}
+
+enum class Place { kOneDevice, kBothOnTwo, kApart };
+
+graph::Placement placement_of(const graph::Graph& graph, Place place) {
+  return place == Place::kApart ? graph::separation(graph, 2, 1)
+                                : graph::flattening(graph, place == Place::kOneDevice ? 1 : 2);
+}
+
+Outcome run_with(const std::function<void(RunOptions&)>& change, Place place = Place::kOneDevice) {
+  Outcome outcome;
+  RunOptions options = options_for(outcome);
+  change(options);
+  graph::Graph graph = toy::flow();
+  Registry registry = toy::registry();
+  run(graph, placement_of(graph, place), registry, options);
+  return outcome;
+}
+
+Outcome plain() {
+  return run_with([](RunOptions&) {});
+}
+
+std::string temporary(const std::string& name) {
+  std::string path = testing::TempDir() + "collimate-flow-" + std::to_string(getpid()) + "-" + name;
+  std::filesystem::remove_all(path);
+  return path;
+}
+
+TEST(Executor, RunsEveryIteration) {
+  Outcome outcome = plain();
+  ASSERT_EQ(outcome.lines.size(), 3U);
+  nlohmann::json last = nlohmann::json::parse(outcome.lines.back());
+  EXPECT_EQ(last["iteration"], 2);
+  EXPECT_EQ(last["reward.score uid"].size(), 12U);
+  EXPECT_GT(last["train/weights"].get<double>(), 0);
+}
+
+TEST(Executor, MessagesAndTextsReparsedGiveTheSame) {
+  EXPECT_EQ(plain(), run_with([](RunOptions& options) { options.reparse = true; }));
+}
+
+TEST(Executor, TwoDevicesGiveTheSame) {
+  EXPECT_EQ(plain(), run_with([](RunOptions&) {}, Place::kApart));
+  EXPECT_EQ(plain(), run_with([](RunOptions&) {}, Place::kBothOnTwo));
+}
+
+TEST(Executor, QueuesOfOneAndRandomDelaysDoNotLock) {
+  auto hard = [](RunOptions& options) {
+    options.queue_size = 1;
+    options.random_delay_seconds = 0.002;
+  };
+  EXPECT_EQ(plain(), run_with(hard));
+  EXPECT_EQ(plain(), run_with(hard, Place::kBothOnTwo));
+}
+
+TEST(Executor, WorkersAsProcessesGiveTheSame) {
+  EXPECT_EQ(plain(), run_with([](RunOptions& options) { options.transport = Transport::kProcesses; }, Place::kApart));
+}
+
+TEST(Executor, RewardOfAGroupRunsWhileGenerationGoesOn) {
+  std::string directory = temporary("stream");
+  run_with([&](RunOptions& options) { options.directory = directory; });
+  std::istringstream events(host::read_file(directory + "/events.jsonl"));
+  size_t line = 0, first_reward = 0, generation_end = 0;
+  for (std::string text; std::getline(events, text); ++line) {
+    if (line == 0) continue;
+    nlohmann::json event = nlohmann::json::parse(text).at("event");
+    if (first_reward == 0 && event.at("kind") == "rows" && event.at("task").at("node") == 1) first_reward = line;
+    if (generation_end == 0 && event.at("kind") == "finished" && event.at("task").at("node") == 0)
+      generation_end = line;
+  }
+  EXPECT_GT(generation_end, 0U);
+  EXPECT_GT(first_reward, 0U);
+}
+
+TEST(Executor, RecordedEventsReplayToTheRecordedActions) {
+  std::string directory = temporary("events");
+  run_with([&](RunOptions& options) { options.directory = directory; }, Place::kBothOnTwo);
+  EXPECT_EQ(graph::check_recording(host::read_file(directory + "/events.jsonl")), "");
+}
+
+TEST(Executor, AFailureKeepsItsClassAndFirstCause) {
+  try {
+    run_with([](RunOptions& options) { options.modules["reward"] = {"reward", {{"fail_at", 2037}}}; });
+    FAIL();
+  } catch (const base::GuardError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "[toy reward] sample 2037 is bad (model reward, worker 1, iteration 1, node reward.score)");
+  }
+}
+
+TEST(Executor, UnknownModuleKindIsAnInputErrorThatListsTheKnown) {
+  try {
+    run_with([](RunOptions& options) { options.modules["reward"] = {"judge", nullptr}; });
+    FAIL();
+  } catch (const base::InputError& error) {
+    EXPECT_STREQ(error.what(), "[module kind] expected one of policy, reward, trainer, got judge");
+  }
+}
+
+TEST(Executor, ResumeGoesOnAsTheUndisturbedRun) {
+  std::string directory = temporary("resume");
+  Outcome first;
+  RunOptions options = options_for(first, 5);
+  options.directory = directory;
+  options.schedule.save_every = 2;
+  graph::Graph graph = toy::flow();
+  graph::Placement placement = graph::flattening(graph, 2);
+  Registry registry = toy::registry();
+  options.on_iteration = [&](const IterationResult& result) {
+    if (result.iteration == 3) throw base::RunError("killed");
+    first.lines.push_back(line_of(result));
+  };
+  EXPECT_THROW(run(graph, placement, registry, options), base::RunError);
+  Checkpoints checkpoints(directory, 2);
+  EXPECT_EQ(checkpoint_step(checkpoints.latest()), 2);
+
+  Outcome whole, rest;
+  RunOptions again = options_for(whole, 5);
+  again.schedule.save_every = 2;
+  run(graph, placement, registry, again);
+  again = options_for(rest, 5);
+  again.schedule.save_every = 2;
+  again.directory = directory;
+  again.resume = checkpoints.latest();
+  run(graph, placement, registry, again);
+  ASSERT_EQ(whole.lines.size(), 5U);
+  EXPECT_EQ(rest.lines, std::vector<std::string>(whole.lines.begin() + 2, whole.lines.end()));
+}
+
+TEST(Executor, RandomResultsAreReplayedFromTheJournal) {
+  std::string directory = temporary("journal");
+  graph::Graph graph = toy::flow(false);
+  graph::Placement placement = graph::flattening(graph, 1);
+  Registry registry = toy::registry();
+  Outcome drawn, replayed, other;
+  RunOptions options = options_for(drawn);
+  options.modules["reward"] = {"reward", {{"random", true}}};
+  options.directory = directory;
+  run(graph, placement, registry, options);
+  RunOptions again = options_for(replayed);
+  again.modules = options.modules;
+  again.replay = directory + "/journal.bin";
+  run(graph, placement, registry, again);
+  EXPECT_EQ(drawn, replayed);
+  RunOptions fresh = options_for(other);
+  fresh.modules = options.modules;
+  run(graph, placement, registry, fresh);
+  EXPECT_NE(drawn, other);
+}
+
+TEST(Executor, AStopSavesAndEnds) {
+  std::string directory = temporary("stop");
+  base::StopFlag stop;
+  Outcome outcome;
+  RunOptions options = options_for(outcome, 50);
+  options.directory = directory;
+  options.stop = &stop;
+  options.on_iteration = [&](const IterationResult& result) {
+    if (result.iteration == 1) stop.request();
+  };
+  graph::Graph graph = toy::flow();
+  Registry registry = toy::registry();
+  EXPECT_THROW(run(graph, graph::flattening(graph, 1), registry, options), base::StoppedError);
+  EXPECT_GE(checkpoint_step(Checkpoints(directory, 2).latest()), 2);
+}
+
+TEST(Executor, EvaluationRunsOnTheSameWorkers) {
+  Outcome outcome;
+  RunOptions options = options_for(outcome);
+  options.schedule.evaluate_every = 2;
+  options.schedule.evaluate_first = true;
+  graph::Graph graph = toy::flow();
+  Evaluation evaluation;
+  graph::ModelHandle policy("policy", {toy::generate_spec()});
+  evaluation.graph = graph::trace([&](graph::Value prompts) { policy("generate", prompts); },
+                                  {{"prompts", {"uid", "prompt_uid"}}}, "evaluation");
+  evaluation.rows = 8;
+  evaluation.group_size = 4;
+  evaluation.next_rows = [](int64_t, int64_t first, int64_t count) { return toy::rows(99, first, count); };
+  std::vector<std::pair<int64_t, int32_t>> seen;  // (iteration, weights that generated)
+  evaluation.on_result = [&](const IterationResult& result) {
+    const Batch& rows = result.batches.at("policy.generate");
+    EXPECT_EQ(rows.rows(), 8);
+    seen.emplace_back(result.iteration, rows.row(batch::kIds, 0)[1]);
+  };
+  options.evaluation = evaluation;
+  Registry registry = toy::registry();
+  run(graph, graph::flattening(graph, 1), registry, options);
+  EXPECT_EQ(outcome, plain());
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_EQ(seen[0], std::make_pair(int64_t{-1}, 0));
+  EXPECT_EQ(seen[1].first, 1);
+  EXPECT_LT(seen[1].second, seen[2].second);
+}
+
+// This test's program is its own worker: `flow_test worker --store ADDR`.
+class WorkerEntry : public testing::Environment {
+ public:
+  void SetUp() override {
+    std::ifstream file("/proc/self/cmdline");
+    std::vector<std::string> words;
+    for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+    if (words.size() == 4 && words[1] == "worker") _exit(run_worker(words[3], toy::registry()));
+  }
+};
+[[maybe_unused]] const auto* const kWorkerEntry = testing::AddGlobalTestEnvironment(new WorkerEntry);
+
+}  // namespace
+}  // namespace collimate::flow

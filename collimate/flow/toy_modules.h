@@ -1,0 +1,244 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collimate/base/philox.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/comm/group.h"
+#include "collimate/flow/executor.h"
+#include "collimate/graph/trace.h"
+
+// Small exact stand-ins for a policy, a reward and a trainer: what the executor's tests run. Every number is an integer
+// in a float, so that results are equal whatever the order.
+namespace collimate::flow::toy {
+
+// The shared "model": four numbers.
+struct Numbers {
+  std::vector<float> values = std::vector<float>(4, 0.0F);
+  uint64_t version = 0;
+};
+
+class NumbersPort : public WeightsPort {
+ public:
+  explicit NumbersPort(std::shared_ptr<Numbers> numbers) : numbers_(std::move(numbers)) {}
+  const void* identity() const override { return numbers_.get(); }
+  uint64_t version() const override { return numbers_->version; }
+  uint64_t checksum() const override {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < numbers_->values.size(); ++i)
+      sum += base::mix(i, 0) * static_cast<uint64_t>(static_cast<int64_t>(numbers_->values[i]));
+    return sum;
+  }
+  std::vector<std::span<float>> segments() override { return {std::span(numbers_->values)}; }
+  void updated(uint64_t version) override { numbers_->version = version; }
+
+ private:
+  std::shared_ptr<Numbers> numbers_;
+};
+
+// Row uid takes uid % 3 + 1 steps; its completion is {uid % 7, weights, iteration}.
+class CountingStream : public Stream {
+ public:
+  CountingStream(std::shared_ptr<Numbers> numbers, std::vector<int64_t>& order, const CallInfo& info)
+      : numbers_(std::move(numbers)), order_(order), iteration_(info.iteration) {}
+  void feed(const Batch& rows) override {
+    for (int64_t uid : rows.all(batch::kUid)) left_[uid] = uid % 3 + 1;
+  }
+  void close() override { closed_ = true; }
+  bool step() override {
+    if (paused_ || left_.empty()) return false;
+    for (auto row = left_.begin(); row != left_.end();) {
+      if (--row->second > 0) {
+        ++row;
+        continue;
+      }
+      ready_.push_back(row->first);
+      order_.push_back(row->first);
+      row = left_.erase(row);
+    }
+    return true;
+  }
+  Batch take() override {
+    Batch made(static_cast<int64_t>(ready_.size()));
+    std::vector<std::vector<int32_t>> ids;
+    for (int64_t uid : ready_)
+      ids.push_back(
+          {static_cast<int32_t>(uid % 7), static_cast<int32_t>(numbers_->values[0]), static_cast<int32_t>(iteration_)});
+    made.set(batch::kUid, std::exchange(ready_, {}));
+    made.set_ragged(batch::kIds, ids);
+    return made;
+  }
+  bool done() const override { return closed_ && left_.empty() && ready_.empty(); }
+  void cancel(std::span<const int64_t> uids) override {
+    for (int64_t uid : uids) left_.erase(uid);
+  }
+  void pause() override { paused_ = true; }
+  void resume() override { paused_ = false; }
+  void save(base::StateWriter& out) const override { out.json("left", left_); }
+  void load(base::StateReader& in) override { left_ = in.json("left").get<std::map<int64_t, int64_t>>(); }
+
+ private:
+  std::shared_ptr<Numbers> numbers_;
+  std::vector<int64_t>& order_;
+  int64_t iteration_;
+  std::map<int64_t, int64_t> left_;
+  std::vector<int64_t> ready_;
+  bool closed_ = false, paused_ = false;
+};
+
+inline graph::FunctionSpec spec_of(std::string name, graph::Kind kind, std::vector<graph::Column> needs,
+                                   std::vector<graph::Column> makes) {
+  graph::FunctionSpec spec;
+  spec.name = std::move(name);
+  spec.kind = kind;
+  spec.needs = std::move(needs);
+  spec.makes = std::move(makes);
+  return spec;
+}
+
+inline graph::FunctionSpec generate_spec() {
+  graph::FunctionSpec spec = spec_of("generate", graph::Kind::kGenerate, {"uid"}, {"ids"});
+  spec.streams = true;
+  return spec;
+}
+inline graph::FunctionSpec score_spec(bool deterministic) {
+  graph::FunctionSpec spec = spec_of("score", graph::Kind::kHost, {"ids"}, {"reward"});
+  spec.granularity = graph::Granularity::kGroup;
+  spec.deterministic = deterministic;
+  return spec;
+}
+inline graph::FunctionSpec train_spec() {
+  graph::FunctionSpec spec = spec_of("train", graph::Kind::kTrain, {"ids", "reward"}, {});
+  spec.granularity = graph::Granularity::kIteration;
+  spec.collect = graph::Collect::kNone;
+  spec.writes_weights = true;
+  spec.retry_safe = false;
+  return spec;
+}
+
+class Policy : public Module {
+ public:
+  std::vector<graph::FunctionSpec> functions() const override { return {generate_spec()}; }
+  void setup(Context& context) override {
+    numbers_ = context.shared<Numbers>("numbers", [] { return std::make_shared<Numbers>(); });
+    port_ = std::make_unique<NumbersPort>(numbers_);
+  }
+  std::unique_ptr<Stream> open(const std::string&, const CallInfo& info) override {
+    return std::make_unique<CountingStream>(numbers_, order_, info);
+  }
+  WeightsPort* weights() override { return port_.get(); }
+  void save(base::StateWriter& out) const override { out.json("values", numbers_->values); }
+  void load(base::StateReader& in) override { numbers_->values = in.json("values").get<std::vector<float>>(); }
+
+ private:
+  std::shared_ptr<Numbers> numbers_;
+  std::unique_ptr<NumbersPort> port_;
+  std::vector<int64_t> order_;
+};
+
+class Trainer : public Module {
+ public:
+  std::vector<graph::FunctionSpec> functions() const override { return {train_spec()}; }
+  void setup(Context& context) override {
+    context_ = &context;
+    numbers_ = context.shared<Numbers>("numbers", [] { return std::make_shared<Numbers>(); });
+    port_ = std::make_unique<NumbersPort>(numbers_);
+  }
+  void train_step(const std::string&, std::span<const Batch> updates, const CallInfo& info) override {
+    for (const Batch& update : updates) {
+      std::vector<float> sum = {0.0F};
+      for (int64_t i = 0; i < update.rows(); ++i)
+        sum[0] += update.get(batch::kReward, i) + static_cast<float>(update.row(batch::kIds, i)[0]);
+      context_->group->all_reduce(sum);
+      numbers_->values[0] += static_cast<float>(static_cast<int64_t>(sum[0]) % 5 + 1);
+      ++numbers_->version;
+      metrics_.push_back({"train/sum", sum[0], Reduce::kSum, 1.0});
+    }
+    metrics_.push_back({"train/weights", numbers_->values[0], Reduce::kLast, 1.0});
+    context_->store->put("level", info.iteration + 1, numbers_->values[0]);
+  }
+  std::vector<Metric> metrics() override { return std::exchange(metrics_, {}); }
+  WeightsPort* weights() override { return port_.get(); }
+  void save(base::StateWriter& out) const override {
+    out.json("values", numbers_->values);
+    out.json("version", numbers_->version);
+  }
+  void load(base::StateReader& in) override {
+    numbers_->values = in.json("values").get<std::vector<float>>();
+    numbers_->version = in.json("version").get<uint64_t>();
+  }
+
+ private:
+  Context* context_ = nullptr;
+  std::shared_ptr<Numbers> numbers_;
+  std::unique_ptr<NumbersPort> port_;
+  std::vector<Metric> metrics_;
+};
+
+// Reward: 2·ids[0] + ids[1], plus a random draw in {0 … 9} when the parameters say "random"; fails at a uid that they
+// name.
+class Reward : public Module {
+ public:
+  explicit Reward(const nlohmann::json& parameters) : parameters_(parameters) {}
+  std::vector<graph::FunctionSpec> functions() const override { return {score_spec(!parameters_.contains("random"))}; }
+  void setup(Context& context) override { context_ = &context; }
+  Batch call(const std::string&, const Batch& input, const CallInfo& info) override {
+    Batch made(input.rows());
+    std::vector<float> rewards;
+    auto level = context_->store->get("level", info.iteration);
+    for (int64_t i = 0; i < input.rows(); ++i) {
+      if (parameters_.value("fail_at", int64_t{-1}) == input.get(batch::kUid, i))
+        throw base::GuardError(fmt::format("[toy reward] sample {} is bad", input.get(batch::kUid, i)));
+      auto ids = input.row(batch::kIds, i);
+      float random = parameters_.contains("random") ? static_cast<float>(device_() % 10) : 0.0F;
+      rewards.push_back(2.0F * static_cast<float>(ids[0]) + (level ? level->get<float>() : 0.0F) + random);
+    }
+    made.set(batch::kReward, rewards);
+    return made;
+  }
+
+ private:
+  nlohmann::json parameters_;
+  Context* context_ = nullptr;
+  std::random_device device_;
+};
+
+inline Registry registry() {
+  Registry registry;
+  registry.add("policy", [](const nlohmann::json&) { return std::make_unique<Policy>(); });
+  registry.add("trainer", [](const nlohmann::json&) { return std::make_unique<Trainer>(); });
+  registry.add("reward", [](const nlohmann::json& parameters) { return std::make_unique<Reward>(parameters); });
+  return registry;
+}
+
+inline graph::Graph flow(bool deterministic = true) {
+  graph::ModelHandle policy("policy", {generate_spec()});
+  graph::ModelHandle reward("reward", {score_spec(deterministic)});
+  graph::ModelHandle trainer("trainer", {train_spec()});
+  return graph::trace(
+      [&](graph::Value prompts) {
+        graph::Value completions = policy("generate", prompts);
+        trainer.train(completions, reward("score", completions));
+        graph::link(trainer, policy);
+      },
+      {{"prompts", {"uid", "prompt_uid"}}}, "toy");
+}
+
+inline Batch rows(int64_t iteration, int64_t first, int64_t count) {
+  Batch made(count);
+  std::vector<int64_t> uids, prompts;
+  for (int64_t i = first; i < first + count; ++i) {
+    uids.push_back(1000 * (iteration + 1) + 37 * i % 101);
+    prompts.push_back(1000 * (iteration + 1) + i / 4);
+  }
+  made.set(batch::kUid, uids);
+  made.set(batch::kPromptUid, prompts);
+  return made;
+}
+
+}  // namespace collimate::flow::toy
