@@ -1,0 +1,96 @@
+#include "collimate/model/parallel.h"
+
+#include <cstring>
+
+#include "collimate/base/error.h"
+#include "collimate/tensor/ops/activation.h"
+
+namespace collimate::model {
+namespace {
+
+// What one rank has of `total`.
+int64_t piece(const char* what, int64_t total, int ranks) {
+  if (total % ranks != 0)
+    throw base::InputError(base::expectation(std::string("tensor parallel ") + what,
+                                             fmt::format("a multiple of {} ranks", ranks), std::to_string(total)));
+  return total / ranks;
+}
+
+}  // namespace
+
+ParallelAxis::ParallelAxis(const comm::Mesh& mesh, const std::string& axis, int rank_in_mesh, comm::Group& members)
+    : group(members), rank(mesh.coordinate(rank_in_mesh, axis)), size(mesh.size(axis)) {
+  COLLIMATE_CHECK(group.rank() == rank && group.size() == size, "a group of another axis than {}", axis);
+}
+
+ColumnParallelLinear::ColumnParallelLinear(ParallelAxis axis, int64_t inputs, int64_t outputs)
+    : axis_(axis), inputs_(inputs), outputs_(piece("outputs", outputs, axis.size)) {}
+
+void ColumnParallelLinear::set_weight(const tensor::Exec& exec, const float* weight, const float* bias) {
+  weight_ = weight;
+  bias_ = bias;
+  tensor::pack_linear(exec, weight, outputs_, inputs_, tensor::PanelType::kFp32, 1, panels_);
+}
+
+void ColumnParallelLinear::forward(const tensor::Exec& exec, const float* x, int64_t rows, float* y) const {
+  tensor::linear(exec, x, inputs_, rows, panels_, y, outputs_, {bias_, /*accumulate=*/false});
+}
+
+void ColumnParallelLinear::backward(const tensor::Exec& exec, const float* dy, const float* x, int64_t rows, float* dx,
+                                    float* dw, float* db) const {
+  tensor::linear_grad_weight(exec, dy, outputs_, x, inputs_, rows, outputs_, inputs_, dw, db);
+  tensor::linear_grad_input(exec, dy, outputs_, rows, weight_, outputs_, inputs_, dx, inputs_);
+  axis_.group.all_reduce({dx, static_cast<size_t>(rows * inputs_)});
+}
+
+RowParallelLinear::RowParallelLinear(ParallelAxis axis, int64_t inputs, int64_t outputs, int reduction_chunks)
+    : axis_(axis),
+      inputs_(piece("inputs", inputs, axis.size)),
+      outputs_(outputs),
+      chunks_(static_cast<int>(piece("reduction_chunks", reduction_chunks, axis.size))) {}
+
+void RowParallelLinear::set_weight(const tensor::Exec& exec, const float* weight, const float* bias) {
+  weight_ = weight;
+  bias_ = bias;
+  tensor::pack_linear(exec, weight, outputs_, inputs_, tensor::PanelType::kFp32, chunks_, panels_);
+}
+
+void RowParallelLinear::forward(const tensor::Exec& exec, const float* x, int64_t rows, float* y) const {
+  tensor::linear(exec, x, inputs_, rows, panels_, y, outputs_);
+  axis_.group.all_reduce({y, static_cast<size_t>(rows * outputs_)});
+  if (bias_ != nullptr) tensor::add_bias(exec, bias_, rows, outputs_, y, outputs_);
+}
+
+void RowParallelLinear::backward(const tensor::Exec& exec, const float* dy, const float* x, int64_t rows, float* dx,
+                                 float* dw, float* db) const {
+  tensor::linear_grad_weight(exec, dy, outputs_, x, inputs_, rows, outputs_, inputs_, dw, db);
+  tensor::linear_grad_input(exec, dy, outputs_, rows, weight_, outputs_, inputs_, dx, inputs_);
+}
+
+ParallelEmbedding::ParallelEmbedding(ParallelAxis axis, int64_t vocabulary, int64_t width)
+    : axis_(axis), entries_(piece("vocabulary", vocabulary, axis.size)), width_(width) {}
+
+void ParallelEmbedding::forward(const float* table, const int32_t* ids, int64_t rows, float* out) const {
+  const int64_t first = axis_.rank * entries_;
+  std::memset(out, 0, static_cast<size_t>(rows * width_) * sizeof(float));
+  for (int64_t row = 0; row < rows; ++row) {
+    if (ids[row] < 0 || ids[row] >= entries_ * axis_.size)
+      throw base::InputError(
+          base::expectation("token id", fmt::format("one below {}", entries_ * axis_.size), std::to_string(ids[row])));
+    const int64_t own = ids[row] - first;
+    if (own >= 0 && own < entries_)
+      std::memcpy(out + row * width_, table + own * width_, static_cast<size_t>(width_) * sizeof(float));
+  }
+  axis_.group.all_reduce({out, static_cast<size_t>(rows * width_)});
+}
+
+void ParallelEmbedding::backward(const float* dout, const int32_t* ids, int64_t rows, float* dtable) const {
+  const int64_t first = axis_.rank * entries_;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t own = ids[row] - first;
+    if (own < 0 || own >= entries_) continue;
+    for (int64_t i = 0; i < width_; ++i) dtable[own * width_ + i] += dout[row * width_ + i];
+  }
+}
+
+}  // namespace collimate::model
