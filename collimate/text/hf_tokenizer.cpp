@@ -6,11 +6,36 @@
 #include "collimate/base/error.h"
 #include "collimate/text/files.h"
 #include "collimate/text/utf8.h"
+#include "collimate/text/word_cache.h"
 
 namespace collimate::text {
 
+namespace {
+
+constexpr std::string_view kSpaceMark = "\u2581";
+
+// Ends a word before every run of space marks.
+void divide_at_marks(std::string_view text, std::vector<Span>& words) {
+  size_t begin = 0;
+  bool after_mark = true;
+  for (size_t at = 0; at < text.size();) {
+    const bool mark = text.substr(at, kSpaceMark.size()) == kSpaceMark;
+    if (mark && !after_mark) {
+      words.push_back({begin, at});
+      begin = at;
+    }
+    after_mark = mark;
+    at += mark ? kSpaceMark.size() : 1;
+  }
+  if (begin < text.size()) words.push_back({begin, text.size()});
+}
+
+}  // namespace
+
 // Buffers of one encode call.
 struct HfTokenizer::Work {
+  explicit Work(WordCache& words_met) : cache(words_met) {}
+  WordCache& cache;
   std::vector<int32_t> ids;
   std::vector<int32_t> symbols;
   std::vector<Span> words;
@@ -35,6 +60,20 @@ HfTokenizer::HfTokenizer(TokenizerParts parts, TokenizerInfo info) : parts_(std:
     normalized_matcher_.add(spelled);
   }
   index_bytes();
+  cache_owner_ = WordCache::new_owner();
+  divide_at_spaces_ = parts_.pre_tokenizer.splitters.empty() && spaces_divide_words();
+}
+
+// Without a pre-tokenizer the whole text is one word; it falls apart at spaces when no token reaches over one, which
+// keeps the ids and makes words short. The mark must be a token, so that no unk is fused across it.
+bool HfTokenizer::spaces_divide_words() const {
+  const auto& model = parts_.model;
+  if (model.word_level || parts_.pre_tokenizer.byte_level || !model.ids.contains(std::string(kSpaceMark))) return false;
+  return std::none_of(model.tokens.begin(), model.tokens.end(), [](const std::string& token) {
+    std::vector<Span> words;
+    divide_at_marks(token, words);
+    return words.size() > 1;
+  });
 }
 
 void HfTokenizer::index_bytes() {
@@ -55,7 +94,7 @@ void HfTokenizer::index_bytes() {
 }
 
 std::vector<int32_t> HfTokenizer::encode(std::string_view text, EncodeOptions options) const {
-  Work work;
+  Work work(WordCache::of_thread(cache_owner_));
   work.ids.reserve(text.size() / 3 + 8);
   if (options.add_special && !options.continues) work.ids = parts_.before;
   run(text, options, work);
@@ -65,7 +104,7 @@ std::vector<int32_t> HfTokenizer::encode(std::string_view text, EncodeOptions op
 }
 
 int64_t HfTokenizer::merge_operations(std::string_view text) const {
-  Work work;
+  Work work(WordCache::of_thread(cache_owner_));
   run(text, {}, work);
   return work.merge.operations;
 }
@@ -101,11 +140,18 @@ void HfTokenizer::encode_segment(std::string_view text, EncodeOptions options, b
 void HfTokenizer::encode_normalized(std::string text, SegmentPlace place, Work& work) const {
   for (const TextStep& step : parts_.pre_tokenizer.transforms) step(text, place);
   work.words.clear();
-  parts_.pre_tokenizer.split(text, work.words);
+  divide_at_spaces_ ? divide_at_marks(text, work.words) : parts_.pre_tokenizer.split(text, work.words);
   for (const Span& word : work.words) encode_word(std::string_view(text).substr(word.begin, word.size()), work);
 }
 
 void HfTokenizer::encode_word(std::string_view word, Work& work) const {
+  if (work.cache.append(word, work.ids)) return;
+  const size_t before = work.ids.size();
+  merge_word(word, work);
+  work.cache.insert(word, std::span(work.ids).subspan(before));
+}
+
+void HfTokenizer::merge_word(std::string_view word, Work& work) const {
   const auto& model = parts_.model;
   work.symbols.clear();
   work.after_unknown = false;

@@ -61,15 +61,19 @@ class HfTokenizer : public Tokenizer {
  private:
   struct Work;
   void index_bytes();
+  bool spaces_divide_words() const;
   void encode_segment(std::string_view text, EncodeOptions options, bool first, Work& work) const;
   void encode_normalized(std::string text, SegmentPlace place, Work& work) const;
   void encode_word(std::string_view word, Work& work) const;
+  void merge_word(std::string_view word, Work& work) const;
   void byte_symbols(std::string_view word, Work& work) const;
   void character_symbols(std::string_view word, Work& work) const;
   void push_unknown(std::string_view bytes, Work& work) const;
   void run(std::string_view text, EncodeOptions options, Work& work) const;
 
   TokenizerParts parts_;
+  uint64_t cache_owner_ = 0;       // of this tokenizer's words in WordCache
+  bool divide_at_spaces_ = false;  // no token has U+2581 after another character: words can be merged one by one
   TokenMatcher raw_matcher_, normalized_matcher_;
   std::vector<std::string> bytes_;       // by id: what the token adds to a text
   std::vector<char> special_;            // by id

@@ -175,6 +175,19 @@ void add_configured_specials(const TokenizerConfig& config, const TokenizerInfo&
   if (config.add_eos.value_or(false) && info.eos) parts.after = {*info.eos};
 }
 
+// The ids around a text must be tokens.
+void check_template(const TokenizerParts& parts, const std::string& where) {
+  std::vector<int32_t> ids = parts.before;
+  ids.insert(ids.end(), parts.after.begin(), parts.after.end());
+  for (const int32_t id : ids) {
+    const auto is_it = [&](const AddedToken& token) { return token.id == id; };
+    const bool known = (id >= 0 && static_cast<size_t>(id) < parts.model.tokens.size()) ||
+                       std::any_of(parts.added.begin(), parts.added.end(), is_it);
+    if (known) continue;
+    throw base::InputError(base::expectation(where, "a post-processor of known tokens", fmt::format("id {}", id)));
+  }
+}
+
 std::optional<int32_t> find_token(const TokenizerParts& parts, const std::string& name) {
   for (const AddedToken& token : parts.added) {
     if (token.content == name) return token.id;
@@ -209,6 +222,7 @@ std::unique_ptr<HfTokenizer> build(const json& file, const std::string& path, co
   read_post_processor(member(file, "post_processor"), path, parts);
   TokenizerInfo info = info_for(parts, config, directory);
   if (!has_template(member(file, "post_processor"))) add_configured_specials(config, info, parts);
+  check_template(parts, path);
   return std::make_unique<HfTokenizer>(std::move(parts), std::move(info));
 }
 

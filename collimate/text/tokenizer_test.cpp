@@ -155,6 +155,19 @@ TEST(Tokenizer, WorkGrowsLinearlyWithOneEndlessWord) {
   }
 }
 
+// A thread remembers words of the tokenizer that it used last.
+TEST(Tokenizer, RememberedWordsAreTheTokenizersOwn) {
+  const auto one = load_tokenizer(testdata("byte_level"));
+  const auto other = load_tokenizer(testdata("sentencepiece"));
+  const std::string text = "the cat sat on the mat";
+  const Ids first = one->encode(text);
+  const Ids second = other->encode(text);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(one->encode(text), first);
+  EXPECT_EQ(one->encode(text), first);
+  EXPECT_EQ(other->encode(text), second);
+}
+
 TEST(Tokenizer, SavedFilesReadTheSame) {
   const TemporaryDirectory directory;
   const auto tokenizer = load_tokenizer(testdata("byte_level"));
@@ -231,6 +244,12 @@ TEST_F(BadTokenizer, HostileNumbersAndMerges) {
   EXPECT_THAT(load_with([](auto& file) { file["added_tokens"][0]["id"] = -5; }), HasSubstr("an id below"));
   EXPECT_THAT(load_with([](auto& file) { file["model"]["merges"].push_back("zz qq"); }), HasSubstr("'zz'"));
   EXPECT_THAT(load_with([](auto& file) { file["model"]["merges"].push_back(7); }), HasSubstr("Hugging Face form"));
+  EXPECT_THAT(load_with([](auto& file) {
+                file["post_processor"] = {{"type", "TemplateProcessing"},
+                                          {"single", {{{"SpecialToken", {{"id", "x"}}}}}},
+                                          {"special_tokens", {{"x", {{"ids", {100000}}}}}}};
+              }),
+              HasSubstr("got id 100000"));
   EXPECT_THAT(load_with([](auto& file) { file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "(x"; }),
               HasSubstr("PCRE2"));
 }
