@@ -61,7 +61,7 @@ struct Transfer {
 enum class SwapState { kAbsent, kLoading, kPresent, kOffloading };
 
 // Why a replica of a node does not start.
-enum class Wait { kNothing, kDone, kRows, kInputs, kWorker, kOrder, kAfter, kWeights, kTransfer, kBarrier };
+enum class Wait { kNothing, kDone, kRows, kInputs, kWorker, kOrder, kAfter, kTransfer, kBarrier };
 
 class ScheduleCore {
  public:

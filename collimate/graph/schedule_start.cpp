@@ -50,7 +50,6 @@ Wait ScheduleCore::wait_of(const IterationRun& run, int node, int replica) const
     return Wait::kInputs;
   if (!std::all_of(facts.after.begin(), facts.after.end(), complete)) return Wait::kAfter;
   if (facts.writes && run.number != front_) return Wait::kOrder;
-  if (!versions_allow(run, node, workers)) return Wait::kWeights;
   if (blocked_by_transfer(node, workers)) return Wait::kTransfer;
   if (!facts.whole && ready(run, node, replica, {0, run.issued}).empty()) return Wait::kRows;
   return Wait::kNothing;
@@ -76,6 +75,7 @@ bool ScheduleCore::order_allows(const IterationRun& run, int node, const Replica
   return true;
 }
 
+// Follows from the order of iterations and from blocked_by_transfer; a start on stale weights would be a defect.
 bool ScheduleCore::versions_allow(const IterationRun& run, int node, const Replica& workers) const {
   for (const WeightLink& link : facts_->graph.links) {
     const std::vector<std::string>& models = facts_->node(node).models;
@@ -126,6 +126,8 @@ bool ScheduleCore::resident(int node, const Replica& workers) {
 
 void ScheduleCore::start(IterationRun& run, int node, int replica) {
   ReplicaRun& here = run.nodes[static_cast<size_t>(node)].replicas[static_cast<size_t>(replica)];
+  COLLIMATE_CHECK(versions_allow(run, node, facts_->node(node).replicas[static_cast<size_t>(replica)]),
+                  "stale weights in {}", describe(facts_->graph, Task{run.number, node, replica, here.part + 1}));
   here.running = true;
   here.closed = false;
   ++here.part;
@@ -165,8 +167,6 @@ const char* text_of(Wait wait) {
       return "for its turn on its worker";
     case Wait::kAfter:
       return "for a control dependency";
-    case Wait::kWeights:
-      return "for weights";
     case Wait::kTransfer:
       return "for a weight transfer to take place";
     case Wait::kBarrier:
