@@ -19,7 +19,7 @@ constexpr int kSpinsOversubscribed =
     8;                              // when the process has more pool threads than cores, a spin steals a peer's core
 constexpr int32_t kOpen = 1 << 30;  // bit of `state`; the bits below count the threads inside the job
 
-std::atomic<int> live_threads{0};
+std::atomic<int> live_threads{0};  // of pools that have helpers; a pool of one thread never waits
 thread_local bool inside_task = false;
 
 void pause() { __builtin_ia32_pause(); }
@@ -67,7 +67,7 @@ struct CorePool::Impl {
 };
 
 CorePool::Impl::Impl(int threads) : thread_count(threads) {
-  live_threads += threads;
+  if (threads > 1) live_threads += threads;
   for (int i = 1; i < threads; ++i) helpers.emplace_back([this] { serve(); });
 }
 
@@ -76,7 +76,7 @@ CorePool::Impl::~Impl() {
   generation.fetch_add(1);
   generation.notify_all();
   for (auto& helper : helpers) helper.join();
-  live_threads -= thread_count;
+  if (thread_count > 1) live_threads -= thread_count;
 }
 
 bool CorePool::Impl::enter() {

@@ -122,19 +122,26 @@ TEST(CorePool, FourPoolsOfTwoMakeProgress) {
   EXPECT_EQ(finished, 4);
 }
 
+// While one job holds the pool, a second caller must not touch it: its loop is one call in its own thread.
 TEST(CorePool, SecondCallerRunsSerially) {
   CorePool pool(2);
-  std::vector<std::thread> callers;
+  std::atomic<bool> started{false};
+  std::atomic<bool> second_done{false};
+  int calls = 0;
+  std::thread second([&] {
+    while (!started) std::this_thread::yield();
+    pool.parallel_for(50, 1, [&](int64_t begin, int64_t end) { calls += begin == 0 && end == 50 ? 1 : 100; });
+    second_done = true;
+  });
   std::atomic<int64_t> total{0};
-  for (int caller = 0; caller < 3; ++caller) {
-    callers.emplace_back([&] {
-      for (int round = 0; round < 200; ++round) {
-        pool.parallel_for(50, 1, [&](int64_t begin, int64_t end) { total += end - begin; });
-      }
-    });
-  }
-  for (auto& caller : callers) caller.join();
-  EXPECT_EQ(total, 3 * 200 * 50);
+  pool.parallel_for(2, 1, [&](int64_t begin, int64_t end) {
+    started = true;
+    while (!second_done) std::this_thread::yield();
+    total += end - begin;
+  });
+  second.join();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(total, 2);
 }
 
 TEST(CorePool, RefusesNoThreads) {
