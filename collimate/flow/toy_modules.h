@@ -1,10 +1,12 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <random>
-#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "collimate/base/philox.h"
@@ -41,24 +43,33 @@ class NumbersPort : public WeightsPort {
   std::shared_ptr<Numbers> numbers_;
 };
 
+// Calls of any Reward in this process: lets a test tie the policy's progress to the reward's.
+inline std::atomic<int> reward_calls{0};
+
 // Row uid takes uid % 3 + 1 steps; its completion is {uid % 7, weights, iteration}.
 class CountingStream : public Stream {
  public:
-  CountingStream(std::shared_ptr<Numbers> numbers, std::vector<int64_t>& order, const CallInfo& info)
-      : numbers_(std::move(numbers)), order_(order), iteration_(info.iteration) {}
+  // `patient`: after its first group it finishes no row before a reward has been called.
+  CountingStream(std::shared_ptr<Numbers> numbers, bool patient, const CallInfo& info)
+      : numbers_(std::move(numbers)), patient_(patient), iteration_(info.iteration) {}
   void feed(const Batch& rows) override {
     for (int64_t uid : rows.all(batch::kUid)) left_[uid] = uid % 3 + 1;
   }
   void close() override { closed_ = true; }
   bool step() override {
     if (paused_ || left_.empty()) return false;
+    if (patient_ && finished_ >= 4 && reward_calls == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return true;
+    }
     for (auto row = left_.begin(); row != left_.end();) {
-      if (--row->second > 0) {
+      bool waits = patient_ && finished_ >= 4 && reward_calls == 0;
+      if (waits || --row->second > 0) {
         ++row;
         continue;
       }
       ready_.push_back(row->first);
-      order_.push_back(row->first);
+      ++finished_;
       row = left_.erase(row);
     }
     return true;
@@ -84,7 +95,8 @@ class CountingStream : public Stream {
 
  private:
   std::shared_ptr<Numbers> numbers_;
-  std::vector<int64_t>& order_;
+  bool patient_;
+  int finished_ = 0;
   int64_t iteration_;
   std::map<int64_t, int64_t> left_;
   std::vector<int64_t> ready_;
@@ -125,11 +137,12 @@ class Policy : public Module {
  public:
   std::vector<graph::FunctionSpec> functions() const override { return {generate_spec()}; }
   void setup(Context& context) override {
+    context_ = &context;
     numbers_ = context.shared<Numbers>("numbers", [] { return std::make_shared<Numbers>(); });
     port_ = std::make_unique<NumbersPort>(numbers_);
   }
   std::unique_ptr<Stream> open(const std::string&, const CallInfo& info) override {
-    return std::make_unique<CountingStream>(numbers_, order_, info);
+    return std::make_unique<CountingStream>(numbers_, context_->parameters.contains("patient"), info);
   }
   WeightsPort* weights() override { return port_.get(); }
   void save(base::StateWriter& out) const override { out.json("values", numbers_->values); }
@@ -137,8 +150,8 @@ class Policy : public Module {
 
  private:
   std::shared_ptr<Numbers> numbers_;
+  Context* context_ = nullptr;
   std::unique_ptr<NumbersPort> port_;
-  std::vector<int64_t> order_;
 };
 
 class Trainer : public Module {
@@ -188,6 +201,7 @@ class Reward : public Module {
   std::vector<graph::FunctionSpec> functions() const override { return {score_spec(!parameters_.contains("random"))}; }
   void setup(Context& context) override { context_ = &context; }
   Batch call(const std::string&, const Batch& input, const CallInfo& info) override {
+    ++reward_calls;
     Batch made(input.rows());
     std::vector<float> rewards;
     auto level = context_->store->get("level", info.iteration);

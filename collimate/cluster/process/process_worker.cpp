@@ -91,9 +91,6 @@ class ProcessWorker final : public WorkerLink {
 
   void stop(double seconds) override {
     if (stopped_.exchange(true)) return;
-    Message message;
-    message.header = {{"type", "stop"}};
-    inbox_.try_push(message);
     inbox_.close();
     if (!child_.wait(base::Deadline::after(seconds))) child_.kill();
     reader_.join();
@@ -134,6 +131,9 @@ class ProcessWorker final : public WorkerLink {
   void write() {
     try {
       pump_out(inbox_, socket_);
+      Message last;
+      last.header = {{"type", "stop"}};
+      send_message(socket_, last);
     } catch (const std::exception& error) {
       base::log_debug("worker {}: {}", spec_.rank, error.what());  // the reader reports the loss
       inbox_.close();

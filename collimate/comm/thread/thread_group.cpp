@@ -166,10 +166,13 @@ class ThreadGroup final : public Group {
 
   template <class Ready>
   void await(std::unique_lock<std::mutex>& lock, const std::string& what, Ready ready, uint64_t meeting = 0) {
+    auto aborted = [&] { throw base::RunError(fmt::format("[group {}] {}", shared_->name, shared_->cause)); };
+    if (!shared_->cause.empty()) aborted();
     base::Deadline deadline = base::Deadline::after(deadline_seconds_);
     bool in_time =
         base::wait_until(shared_->changed, lock, deadline, [&] { return !shared_->cause.empty() || ready(); });
-    if (!shared_->cause.empty()) throw base::RunError(fmt::format("[group {}] {}", shared_->name, shared_->cause));
+    if (ready()) return;  // complete before an abort
+    if (!shared_->cause.empty()) aborted();
     if (!in_time)
       throw base::RunError(fmt::format("[group {}] rank {} waited {} s in {}{}", shared_->name, rank_,
                                        deadline_seconds_, what, meeting > 0 ? absent(meeting) : ""));

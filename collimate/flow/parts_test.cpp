@@ -1,0 +1,194 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/flow/checkpoint.h"
+#include "collimate/flow/dist_actor.h"
+#include "collimate/flow/metric.h"
+#include "collimate/flow/row_table.h"
+#include "collimate/flow/shared_store.h"
+#include "collimate/flow/updates.h"
+#include "collimate/flow/weight_link.h"
+
+namespace collimate::flow {
+namespace {
+
+Batch numbered(std::vector<int64_t> uids) {
+  Batch batch(static_cast<int64_t>(uids.size()));
+  batch.set(batch::kUid, std::move(uids));
+  return batch;
+}
+
+std::vector<int64_t> uids(const Batch& batch) {
+  return batch.empty() ? std::vector<int64_t>() : batch.all(batch::kUid);
+}
+
+TEST(DistActor, SplitsOverDpRepeatsOverTpAndCollectsInOrder) {
+  graph::FunctionSpec spec;
+  graph::Layout layout;
+  layout.tp = 2;
+  layout.dp = 2;
+  DistActor actor(spec, layout, {4, 5, 6, 7});
+  std::vector<Batch> parts = actor.split(numbered({10, 11, 12, 13, 14}), 1);
+  ASSERT_EQ(parts.size(), 4U);
+  EXPECT_EQ(uids(parts[0]), (std::vector<int64_t>{10, 11}));
+  EXPECT_EQ(uids(parts[1]), uids(parts[0]));
+  EXPECT_EQ(uids(parts[2]), (std::vector<int64_t>{12, 13, 14}));
+  EXPECT_EQ(uids(parts[3]), uids(parts[2]));
+  EXPECT_EQ(actor.collecting(), (std::vector<int>{0, 2}));
+  std::vector<Batch> results = {parts[0], parts[2]};
+  EXPECT_EQ(uids(actor.collect(results)), (std::vector<int64_t>{10, 11, 12, 13, 14}));
+}
+
+TEST(DistActor, CollectsFromTheLastPipelineStage) {
+  graph::Layout layout;
+  layout.pp = 2;
+  layout.dp = 2;
+  DistActor actor(graph::FunctionSpec(), layout, {0, 1, 2, 3});
+  EXPECT_EQ(actor.collecting(), (std::vector<int>{2, 3}));
+}
+
+TEST(DistActor, GroupsStayTogetherAndBroadcastRepeats) {
+  graph::FunctionSpec spec;
+  spec.granularity = graph::Granularity::kGroup;
+  graph::Layout layout;
+  layout.dp = 2;
+  DistActor actor(spec, layout, {0, 1});
+  std::vector<Batch> parts = actor.split(numbered({0, 1, 2, 3, 4, 5}), 2);
+  EXPECT_EQ(uids(parts[0]), (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(uids(parts[1]), (std::vector<int64_t>{2, 3, 4, 5}));
+  spec.dispatch = graph::Dispatch::kBroadcast;
+  DistActor all(spec, layout, {0, 1});
+  EXPECT_EQ(uids(all.split(numbered({7, 8}), 2)[1]), (std::vector<int64_t>{7, 8}));
+  EXPECT_EQ(all.collecting(), (std::vector<int>{0}));
+}
+
+TEST(Updates, AreSortedByUidWhateverTheOrderOfRows) {
+  nlohmann::json parameters = {{"rows_per_update", 2}};
+  std::vector<Batch> updates = cut_updates(numbered({5, 3, 9, 1}), parameters);
+  ASSERT_EQ(updates.size(), 2U);
+  EXPECT_EQ(uids(updates[0]), (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(uids(updates[1]), (std::vector<int64_t>{5, 9}));
+  EXPECT_EQ(cut_updates(numbered({5, 3}), nullptr).size(), 1U);
+}
+
+TEST(Updates, EveryEpochHasEveryRowInItsOwnOrder) {
+  std::vector<int64_t> all = {1, 2, 3, 4, 5, 6, 7, 8};
+  std::vector<Batch> updates = cut_updates(numbered(all), {{"rows_per_update", 4}, {"epochs", 2}});
+  ASSERT_EQ(updates.size(), 4U);
+  std::vector<Batch> second(updates.begin() + 2, updates.end());
+  std::vector<int64_t> seen = uids(Batch::concatenate(second));
+  EXPECT_NE(seen, all);
+  std::sort(seen.begin(), seen.end());
+  EXPECT_EQ(seen, all);
+}
+
+TEST(Updates, PairsStayTogether) {
+  Batch rows = numbered({9, 1, 8, 2});
+  rows.set(batch::kPairUid, std::vector<int64_t>{70, 70, 60, 60});
+  std::vector<Batch> updates = cut_updates(rows, {{"rows_per_update", 2}});
+  EXPECT_EQ(uids(updates[0]), (std::vector<int64_t>{8, 2}));
+  EXPECT_EQ(uids(updates[1]), (std::vector<int64_t>{9, 1}));
+  EXPECT_THROW(cut_updates(rows, {{"rows_per_update", 3}}), base::InputError);
+}
+
+TEST(RowTable, JoinsSourcesByRowNumber) {
+  RowTable table;
+  std::vector<int64_t> numbers = {0, 1, 2, 3};
+  table.put(RowTable::kInputs, numbers, numbered({10, 11, 12, 13}));
+  std::vector<int64_t> late = {3, 1};
+  Batch made = numbered({13, 11});
+  made.set(batch::kReward, std::vector<float>{3.0F, 1.0F});
+  table.put(0, late, made);
+  std::vector<int> sources = {RowTable::kInputs, 0};
+  std::vector<int64_t> wanted = {1, 3};
+  Batch joined = table.join(sources, wanted);
+  EXPECT_EQ(uids(joined), (std::vector<int64_t>{11, 13}));
+  EXPECT_EQ(joined.all(batch::kReward), (std::vector<float>{1.0F, 3.0F}));
+  EXPECT_EQ(table.numbers(0), wanted);
+}
+
+TEST(Metrics, ReduceByTheirRule) {
+  MetricSet set;
+  set.add({"a", 1.0, Reduce::kMean, 1.0});
+  set.add({"b", 5.0, Reduce::kMax, 1.0});
+  set.add({"a", 4.0, Reduce::kMean, 2.0});
+  set.add({"b", 2.0, Reduce::kMax, 1.0});
+  EXPECT_EQ(set.values().dump(), R"({"a":3.0,"b":5.0})");
+}
+
+TEST(SharedStore, ServesTheNewestVersionNotAfter) {
+  SharedStore store;
+  store.put("beta", 2, 0.5);
+  store.put("beta", 5, 0.25);
+  EXPECT_FALSE(store.get("beta", 1).has_value());
+  EXPECT_EQ(store.get("beta", 4), 0.5);
+  EXPECT_EQ(store.get("beta", 9), 0.25);
+  SharedStore replica;
+  replica.apply(store.drain());
+  EXPECT_EQ(replica.get("beta", 5), 0.25);
+  EXPECT_TRUE(replica.drain().empty());
+  replica.trim(5);
+  EXPECT_EQ(replica.all().size(), 1U);
+}
+
+class FlatPort : public WeightsPort {
+ public:
+  explicit FlatPort(std::vector<float> values) : values_(std::move(values)) {}
+  const void* identity() const override { return values_.data(); }
+  uint64_t version() const override { return version_; }
+  uint64_t checksum() const override {
+    uint64_t sum = broken_ ? 1 : 0;
+    for (float value : values_) sum += static_cast<uint64_t>(value);
+    return sum;
+  }
+  std::vector<std::span<float>> segments() override { return {std::span(values_)}; }
+  void updated(uint64_t version) override { version_ = version; }
+
+  std::vector<float> values_;
+  uint64_t version_ = 0;
+  bool broken_ = false;
+};
+
+TEST(WeightLink, AliasCopiesNothingAndCopyIsChecked) {
+  FlatPort source({1, 2, 3});
+  source.version_ = 7;
+  EXPECT_EQ(transfer_here("a -> a", source, source), 0);
+  FlatPort other({0, 0, 0});
+  EXPECT_EQ(transfer_here("a -> b", source, other), 12);
+  EXPECT_EQ(other.values_, source.values_);
+  EXPECT_EQ(other.version(), 7U);
+  other.broken_ = true;
+  EXPECT_THROW(transfer_here("a -> b", source, other), base::GuardError);
+  FlatPort small({0});
+  EXPECT_THROW(transfer_here("a -> c", source, small), base::GuardError);
+  EXPECT_THROW(import_weights("a -> c", export_weights(source), small), base::GuardError);
+}
+
+TEST(Checkpoints, AreCompleteOrAbsentAndOldOnesGo) {
+  std::string directory = testing::TempDir() + "collimate-checkpoints-" + std::to_string(getpid());
+  std::filesystem::remove_all(directory);
+  Checkpoints checkpoints(directory, 2);
+  EXPECT_EQ(checkpoints.latest(), "");
+  SharedStore store;
+  for (int64_t step : {1, 2, 10}) {
+    store.put("x", step, step);
+    save_state(store, checkpoints.begin(step) + "/store");
+    checkpoints.commit();
+  }
+  save_state(store, checkpoints.begin(11) + "/store");  // a kill before commit
+  ASSERT_EQ(checkpoints.list().size(), 2U);
+  EXPECT_EQ(checkpoint_step(checkpoints.latest()), 10);
+  SharedStore loaded;
+  load_state(loaded, checkpoints.latest() + "/store");
+  EXPECT_EQ(loaded.get("x", 10), 10);
+  EXPECT_THROW(load_state(loaded, directory + "/none"), base::RunError);
+  EXPECT_THROW(checkpoint_step(directory), base::InputError);
+}
+
+}  // namespace
+}  // namespace collimate::flow
