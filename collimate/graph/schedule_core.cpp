@@ -24,22 +24,12 @@ std::span<const Action> ScheduleCore::on(const Event& event) {
 }
 
 void ScheduleCore::handle(const Event& event) {
-  const RowRange range{event.first, event.first + event.count};
   switch (event.kind) {
     case EventKind::kBegin:
       return begin();
     case EventKind::kRows:
     case EventKind::kDropped:
-      if (ReplicaRun* run = running(event.task)) {
-        COLLIMATE_CHECK(run->fed.contains(range), "rows {}+{} of {} were not fed", event.first, event.count,
-                        describe(facts_->graph, event.task));
-        IterationRun& now = *iteration(event.task.iteration);
-        if (event.kind == EventKind::kDropped) return rows_dropped(now, event.task, range);
-        if (facts_->node(event.task.node).whole) return;  // its call counts as a whole, when it has finished
-        run->fed.subtract(RowSet(range.first, range.end));
-        rows_done(now, event.task.node, RowSet(range.first, range.end));
-      }
-      return;
+      return given(event);
     case EventKind::kFinished:
       return finished(event.task);
     case EventKind::kFailed:
@@ -64,6 +54,20 @@ void ScheduleCore::handle(const Event& event) {
       changed_ = true;
       return;
   }
+}
+
+// Rows that came out of a task or were dropped by it.
+void ScheduleCore::given(const Event& event) {
+  ReplicaRun* run = running(event.task);
+  if (run == nullptr) return;
+  const RowRange range{event.first, event.first + event.count};
+  COLLIMATE_CHECK(run->fed.contains(range), "rows {}+{} of {} were not fed", event.first, event.count,
+                  describe(facts_->graph, event.task));
+  IterationRun& now = *iteration(event.task.iteration);
+  if (event.kind == EventKind::kDropped) return rows_dropped(now, event.task, range);
+  if (facts_->node(event.task.node).whole) return;  // its call counts as a whole, when it has finished
+  run->fed.subtract(RowSet(range.first, range.end));
+  rows_done(now, event.task.node, RowSet(range.first, range.end));
 }
 
 IterationRun* ScheduleCore::iteration(int64_t number) {

@@ -78,6 +78,7 @@ class ScheduleCore {
  private:
   // schedule_core.cpp
   void handle(const Event& event);
+  void given(const Event& event);
   const ScheduleOptions& options() const { return facts_->options; }
   IterationRun* iteration(int64_t number);
   ReplicaRun* running(const Task& task);  // null when that task is gone

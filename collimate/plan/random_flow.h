@@ -23,22 +23,21 @@ class Dice {
 
 // One function per node, over a few models: the first node generates, some filter, some need whole iterations.
 inline graph::Graph make_graph(Dice& dice) {
-  using namespace graph;
-  Graph made;
+  graph::Graph made;
   made.name = "random";
   made.inputs = {{"prompts", {}}};
   const int nodes = 2 + dice.below(5), models = 1 + dice.below(4);
   std::vector<bool> whole;  // needs a complete iteration, itself or above it
   for (int n = 0; n < nodes; ++n) {
-    FunctionSpec spec;
+    graph::FunctionSpec spec;
     spec.name = "f" + std::to_string(n);
-    spec.kind = n == 0 ? Kind::kGenerate : dice.one_in(3) ? Kind::kHost : Kind::kScore;
+    spec.kind = n == 0 ? graph::Kind::kGenerate : dice.one_in(3) ? graph::Kind::kHost : graph::Kind::kScore;
     spec.streams = n == 0 || dice.one_in(3);
-    spec.granularity = dice.one_in(3)            ? Granularity::kGroup
-                       : dice.one_in(4) && n > 0 ? Granularity::kIteration
-                                                 : Granularity::kRow;
-    Node node{"n" + std::to_string(n), "", spec.name, {}, {"n" + std::to_string(n)}, {}, {}, {}};
-    bool above = spec.granularity == Granularity::kIteration;
+    spec.granularity = dice.one_in(3)            ? graph::Granularity::kGroup
+                       : dice.one_in(4) && n > 0 ? graph::Granularity::kIteration
+                                                 : graph::Granularity::kRow;
+    graph::Node node{"n" + std::to_string(n), "", spec.name, {}, {"n" + std::to_string(n)}, {}, {}, {}};
+    bool above = spec.granularity == graph::Granularity::kIteration;
     for (int p = 0; p < n; ++p)
       if (dice.one_in(2)) {
         node.inputs.push_back("n" + std::to_string(p));
@@ -47,14 +46,15 @@ inline graph::Graph make_graph(Dice& dice) {
     if (node.inputs.empty()) node.inputs = {"prompts"};
     spec.drops_rows = n > 0 && !above && dice.one_in(3);
     whole.push_back(above);
-    node.model = spec.kind == Kind::kHost ? "host" + std::to_string(n) : "model" + std::to_string(dice.below(models));
+    node.model =
+        spec.kind == graph::Kind::kHost ? "host" + std::to_string(n) : "model" + std::to_string(dice.below(models));
     made.models[node.model].functions.push_back(spec);
     made.nodes.push_back(node);
   }
-  FunctionSpec train;
+  graph::FunctionSpec train;
   train.name = "train";
-  train.kind = Kind::kTrain;
-  train.granularity = Granularity::kIteration;
+  train.kind = graph::Kind::kTrain;
+  train.granularity = graph::Granularity::kIteration;
   train.writes_weights = true;
   const std::string trainer = dice.one_in(2) ? "trainer" : made.nodes[0].model;
   made.models[trainer].functions.push_back(train);
