@@ -138,9 +138,7 @@ TEST_F(AtomicDirectoryTest, FullDiskKeepsTheOldOne) {
   EXPECT_EQ(names(), std::vector<std::string>{"step-1"});
 }
 
-using AtomicDirectoryDeathTest = Files;
-
-TEST_F(AtomicDirectoryDeathTest, KilledAroundTheRename) {
+TEST(AtomicDirectoryDeathTest, KilledAroundTheRename) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const fs::path fixed = fs::path(::testing::TempDir()) / "host_killed_around_rename";
   const auto save = [&](const char* place) {
