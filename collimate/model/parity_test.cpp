@@ -152,6 +152,26 @@ TEST_P(Parity, MovedWeightsGiveTheSameBits) {
   EXPECT_EQ(to_vector(model_.forward(batch)), before);
 }
 
+// Training, scoring and generation read one copy of the weights.
+TEST_P(Parity, EveryUseReadsTheSameAddresses) {
+  const int index = 0;  // the embedding, which is the head of a tied model
+  const auto addresses = [&] { return std::vector<const void*>{weights_->param(index), weights_->panels(index).data}; };
+  const TokenBatch batch = pack(sequences_);
+  model_.logits(model_.forward(batch));
+  const auto scoring = addresses();
+  KvCache cache(shape_, 8);
+  const std::vector<int32_t> table = {0, 1, 2};
+  model_.logits(model_.forward_cached(pack({sequences_[0]}), cache, {&table, 1}));
+  const auto generating = addresses();
+  std::unique_ptr<ForwardRecord> record;
+  model_.logits(model_.forward_train(batch, Recompute::kNone, record));
+  const auto training = addresses();
+  std::printf("scoring %p %p, generation %p %p, training %p %p\n", scoring[0], scoring[1], generating[0], generating[1],
+              training[0], training[1]);
+  EXPECT_EQ(scoring, generating);
+  EXPECT_EQ(scoring, training);
+}
+
 // Other threads, no other bits.
 TEST_P(Parity, ThreadsChangeNoBit) {
   host::CorePool pool(2);

@@ -172,6 +172,24 @@ TEST_F(HuggingFace, Gpt2FilesHoldTransposedMatrices) {
   EXPECT_EQ(second, weights->values(weights->index_of("transformer.h.0.attn.c_attn.weight"))[16]);
 }
 
+// As the first GPT-2 files are: names of the base model alone, and masks stored as if they were parameters.
+TEST_F(HuggingFace, BaseModelNamesAndOldBuffers) {
+  auto weights = tiny_weights(tiny_shape("gpt2"));
+  save_huggingface(*weights, directory_);
+  std::vector<TensorToWrite> tensors = {{"h.0.attn.bias", {1, 1, 2, 2}, [](std::span<float> out) { out[0] = 1; }}};
+  {
+    const TensorDirectory files(directory_);
+    for (const auto& [name, entry] : files.entries()) {
+      std::vector<float> values(static_cast<size_t>(entry->count()));
+      read_floats(*entry, "test", values);
+      tensors.push_back({name.substr(std::string("transformer.").size()), entry->sizes,
+                         [values](std::span<float> out) { std::copy(values.begin(), values.end(), out.begin()); }});
+    }
+  }
+  write_safetensors(directory_ + "/model.safetensors", tensors);
+  EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), weights->checksum());
+}
+
 TEST_F(HuggingFace, AMissingScoreHeadIsZero) {
   auto weights = tiny_weights(tiny_shape("qwen2"));
   save_huggingface(*weights, directory_);

@@ -19,6 +19,11 @@ constexpr int64_t kMappedBytes = 1 << 20;    // blocks from here on are mapped, 
 constexpr int64_t kHugePageBytes = 4 << 20;  // and from here on backed by huge pages where the system has them
 constexpr int64_t kClassesPerDoubling = 8;   // rounding costs at most an eighth
 
+// Large freed blocks are kept up to this many bytes, or this part of what is in use: sizes that come once do not pile
+// up.
+constexpr int64_t kCachedBytes = int64_t{64} << 20;
+constexpr int64_t kCachedShare = 4;
+
 // Stands in the 64 bytes before every block.
 struct Header {
   int64_t bytes;  // whole block with this header
@@ -31,7 +36,7 @@ struct State {
   std::map<std::pair<int, std::string>, int> ids{{{0, "untagged"}, 0}};
   std::map<int, int64_t> used, budget;
   std::unordered_map<int64_t, std::vector<Header*>> cached;
-  int64_t cached_bytes = 0;
+  int64_t cached_bytes = 0, used_bytes = 0;
 };
 
 // Never destroyed: tensors in static objects are freed after everything else.
@@ -82,6 +87,7 @@ void account(State& s, int tag, int64_t bytes) {
   use.bytes += bytes;
   use.peak_bytes = std::max(use.peak_bytes, use.bytes);
   s.used[use.worker] += bytes;
+  s.used_bytes += bytes;
 }
 
 std::string items_of(const State& s, int worker) {
@@ -155,10 +161,17 @@ void deallocate(void* block) noexcept {
   if (block == nullptr) return;
   Header* header = header_of(block);
   State& s = state();
-  const std::lock_guard lock(s.mutex);
-  account(s, header->tag, -header->bytes);
-  s.cached[header->bytes].push_back(header);
-  s.cached_bytes += header->bytes;
+  {
+    const std::lock_guard lock(s.mutex);
+    account(s, header->tag, -header->bytes);
+    const int64_t limit = std::max(kCachedBytes, s.used_bytes / kCachedShare);
+    if (header->bytes < kMappedBytes || s.cached_bytes + header->bytes <= limit) {
+      s.cached[header->bytes].push_back(header);
+      s.cached_bytes += header->bytes;
+      return;
+    }
+  }
+  to_system(header);
 }
 
 void retag(void* block, int worker) {

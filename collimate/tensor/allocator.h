@@ -32,8 +32,9 @@ class MemoryScope {
 // Worker of the scope in force; 0 outside any.
 int memory_worker();
 
-// 64-byte aligned, undefined contents. Freed blocks are kept for the next step of any worker. Thread-safe. RunError
-// naming purpose and budget when the worker's budget would be exceeded (nothing is allocated then).
+// 64-byte aligned, undefined contents. Freed blocks are kept for the next step of any worker (large ones up to a
+// quarter of what is in use). Thread-safe. RunError naming purpose and budget when the worker's budget would be
+// exceeded (nothing is allocated then).
 void* allocate(int64_t bytes);
 void deallocate(void* block) noexcept;
 // Gives a block, for instance a received message's, to another worker; its purpose stays.

@@ -48,6 +48,14 @@ TEST(Allocator, FreedBlocksAreUsedAgain) {
   EXPECT_EQ(memory_cached(), 0);
 }
 
+TEST(Allocator, SizesThatComeOnceDoNotPileUp) {
+  trim_memory();
+  for (int64_t mebibytes = 10; mebibytes < 60; ++mebibytes) deallocate(allocate(mebibytes << 20));
+  EXPECT_LE(memory_cached(), int64_t{64} << 20);
+  EXPECT_GE(memory_cached(), int64_t{10} << 20);
+  trim_memory();
+}
+
 TEST(Allocator, BudgetNamesTheItem) {
   const MemoryScope scope(9, "kv_cache");
   set_memory_budget(9, 100000);
