@@ -94,7 +94,7 @@ void Driver::stop() {
   for (Slot& slot : slots_)
     if (slot.link) slot.link->inbox().close();
   for (Slot& slot : slots_)
-    if (slot.link) slot.link->stop(kStopSeconds);
+    if (slot.link) slot.link->stop(std::min(kStopSeconds, options_.deadline_seconds));
 }
 
 void Driver::start(int worker, uint64_t incarnation) {

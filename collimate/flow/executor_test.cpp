@@ -143,6 +143,33 @@ TEST(Executor, AFailureKeepsItsClassAndFirstCause) {
   }
 }
 
+TEST(Executor, ALostWorkerProcessIsStartedAgainAndItsRowsAreRedone) {
+  std::string marker = temporary("marker");
+  Outcome outcome = run_with(
+      [&](RunOptions& options) {
+        options.transport = Transport::kProcesses;
+        options.modules["policy"] = {"policy", {{"die_once", marker}}};
+      },
+      Place::kApart);
+  EXPECT_TRUE(std::filesystem::exists(marker));
+  EXPECT_EQ(outcome, plain());
+}
+
+TEST(Executor, AnExpiredDeadlineSaysWhoWaitsForWhom) {
+  try {
+    run_with([](RunOptions& options) {
+      options.deadline_seconds = 0.3;
+      options.modules["reward"] = {"reward", {{"sleep_seconds", 2.0}}};
+    });
+    FAIL();
+  } catch (const base::RunError& error) {
+    std::string text = error.what();
+    EXPECT_NE(text.find("no progress for 0.3 s"), std::string::npos) << text;
+    EXPECT_NE(text.find("reward.score"), std::string::npos) << text;
+    EXPECT_NE(text.find("worker 1"), std::string::npos) << text;
+  }
+}
+
 TEST(Executor, UnknownModuleKindIsAnInputErrorThatListsTheKnown) {
   try {
     run_with([](RunOptions& options) { options.modules["reward"] = {"judge", nullptr}; });

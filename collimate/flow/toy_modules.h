@@ -2,6 +2,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <random>
@@ -141,7 +144,13 @@ class Policy : public Module {
     numbers_ = context.shared<Numbers>("numbers", [] { return std::make_shared<Numbers>(); });
     port_ = std::make_unique<NumbersPort>(numbers_);
   }
+  // "die_once": a file; in iteration 1 the process that makes it ends at once.
   std::unique_ptr<Stream> open(const std::string&, const CallInfo& info) override {
+    std::string marker = context_->parameters.value("die_once", "");
+    if (!marker.empty() && info.iteration == 1 && !std::filesystem::exists(marker)) {
+      std::ofstream(marker) << "died";
+      std::raise(SIGKILL);
+    }
     return std::make_unique<CountingStream>(numbers_, context_->parameters.contains("patient"), info);
   }
   WeightsPort* weights() override { return port_.get(); }
@@ -202,6 +211,7 @@ class Reward : public Module {
   void setup(Context& context) override { context_ = &context; }
   Batch call(const std::string&, const Batch& input, const CallInfo& info) override {
     ++reward_calls;
+    std::this_thread::sleep_for(std::chrono::duration<double>(parameters_.value("sleep_seconds", 0.0)));
     Batch made(input.rows());
     std::vector<float> rewards;
     auto level = context_->store->get("level", info.iteration);

@@ -7,6 +7,7 @@
 
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
+#include "collimate/base/fault.h"
 #include "collimate/base/log.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
@@ -245,6 +246,7 @@ void WorkerHost::feed(const cluster::Message& message, Running& task, cluster::O
   Module& module = *task.hosted->module;
   Batch made;
   task.busy_since = base::now_seconds();
+  base::fault_point(task.info.node);
   if (task.trains)
     module.train_step(task.function, batches, task.info);
   else if (!batches.at(0).empty())
@@ -296,6 +298,7 @@ bool WorkerHost::step(cluster::Outbox& out) {
 
 bool WorkerHost::step_stream(Running& task, cluster::Outbox& out) {
   double began = base::now_seconds();
+  base::fault_point(task.info.node);
   bool worked = task.stream->step();
   Batch rows = task.stream->take();
   if (worked || !rows.empty()) {
