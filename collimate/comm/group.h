@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "collimate/tensor/pending.h"
+
 namespace collimate::comm {
 
 // Collectives over an ordered set of ranks; one object per rank, used by that rank's thread (abort: by any thread).
-// Every rank calls the same collectives in the same order with the same sizes. A call returns when its result is there;
-// its wait has a deadline of progress and on expiry throws RunError saying which ranks it waits for. After abort every
-// waiting and later call on any rank throws RunError with the cause.
+// Every rank calls the same collectives in the same order with the same sizes. What returns a Pending is done when that
+// is finished, and owns its buffers until then; back ends on the CPU return it finished. Waits have a deadline and on
+// expiry throw RunError saying which ranks they wait for. After abort every waiting and later call on any rank throws
+// RunError with the cause.
 //
 // Sums are fp32 by a balanced binary tree over the rank index: sum(lo, hi) = sum(lo, mid) + sum(mid, hi) with
 // mid = (lo + hi) / 2, in every back end, so that their bits are equal.
@@ -22,17 +25,17 @@ class Group {
   virtual int size() const = 0;
 
   // values [n] → the sum over ranks, on every rank.
-  virtual void all_reduce(std::span<float> values) = 0;
+  virtual tensor::Pending all_reduce(std::span<float> values) = 0;
   // values [n] → the maximum over ranks, on every rank.
-  virtual void all_reduce_max(std::span<float> values) = 0;
+  virtual tensor::Pending all_reduce_max(std::span<float> values) = 0;
   // all [size · n] → mine [n]: the sum over ranks of the rank-th piece.
-  virtual void reduce_scatter(std::span<const float> all, std::span<float> mine) = 0;
+  virtual tensor::Pending reduce_scatter(std::span<const float> all, std::span<float> mine) = 0;
   // mine [n bytes] → all [size · n bytes], in rank order.
-  virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  virtual tensor::Pending all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   // Root's bytes on every rank.
-  virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
+  virtual tensor::Pending broadcast(std::span<std::byte> bytes, int root) = 0;
   // out [size · n bytes] → in [size · n bytes]: piece r of `out` goes to rank r.
-  virtual void all_to_all(std::span<const std::byte> out, std::span<std::byte> in) = 0;
+  virtual tensor::Pending all_to_all(std::span<const std::byte> out, std::span<std::byte> in) = 0;
   // A matched pair; sizes must be equal.
   virtual void send(std::span<const std::byte> bytes, int to) = 0;
   virtual void receive(std::span<std::byte> bytes, int from) = 0;

@@ -10,20 +10,20 @@ class NullGroup final : public Group {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  void all_reduce(std::span<float>) override { check(); }
-  void all_reduce_max(std::span<float>) override { check(); }
-  void reduce_scatter(std::span<const float> all, std::span<float> mine) override {
-    check();
+  tensor::Pending all_reduce(std::span<float>) override { return check(); }
+  tensor::Pending all_reduce_max(std::span<float>) override { return check(); }
+  tensor::Pending reduce_scatter(std::span<const float> all, std::span<float> mine) override {
     std::copy(all.begin(), all.end(), mine.begin());
+    return check();
   }
-  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    check();
+  tensor::Pending all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     std::copy(mine.begin(), mine.end(), all.begin());
+    return check();
   }
-  void broadcast(std::span<std::byte>, int) override { check(); }
-  void all_to_all(std::span<const std::byte> out, std::span<std::byte> in) override {
-    check();
+  tensor::Pending broadcast(std::span<std::byte>, int) override { return check(); }
+  tensor::Pending all_to_all(std::span<const std::byte> out, std::span<std::byte> in) override {
     std::copy(out.begin(), out.end(), in.begin());
+    return check();
   }
   void send(std::span<const std::byte>, int to) override { nobody(to); }
   void receive(std::span<std::byte>, int from) override { nobody(from); }
@@ -31,8 +31,9 @@ class NullGroup final : public Group {
   void abort(const std::string& cause) override { cause_ = cause.empty() ? "aborted" : cause; }
 
  private:
-  void check() const {
+  tensor::Pending check() const {
     if (!cause_.empty()) throw base::RunError("[group of one rank] " + cause_);
+    return {};
   }
   [[noreturn]] static void nobody(int rank) {
     throw base::RunError(base::expectation("group of one rank", "a peer other than itself", std::to_string(rank)));

@@ -1,59 +1,17 @@
 #include "collimate/flow/worker_host.h"
 
-#include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <thread>
 
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
-#include "collimate/base/log.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
-#include "collimate/comm/group.h"
-#include "collimate/flow/checkpoint.h"
-#include "collimate/flow/dist_actor.h"
 #include "collimate/flow/payload.h"
 
 namespace collimate::flow {
-
-struct WorkerHost::Hosted {
-  Context context;
-  std::unique_ptr<comm::Group> group;
-  std::unique_ptr<Module> module;
-};
-
-struct WorkerHost::Running {
-  TaskKey key;
-  std::string model;
-  std::string function;
-  CallInfo info;
-  Hosted* hosted = nullptr;
-  bool trains = false;
-  std::unique_ptr<Stream> stream;
-  double busy_since = 0;  // base::now_seconds() of the first work not yet reported; 0 when there is none
-  double busy_seconds = 0;
-};
-
 namespace {
-
-// The function whose ranks share a group: the one that trains, else none.
-const graph::FunctionSpec* training_function(const graph::Model& model) {
-  for (const graph::FunctionSpec& spec : model.functions)
-    if (spec.kind == graph::Kind::kTrain) return &spec;
-  return nullptr;
-}
-
-std::vector<int> training_ranks(const graph::Graph& graph, const graph::Placement& placement,
-                                const std::string& model) {
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    int index = static_cast<int>(i);
-    if (graph.nodes[i].model != model || graph.spec(index).kind != graph::Kind::kTrain) continue;
-    return graph::replicas(graph, placement, index).at(0);
-  }
-  return {};
-}
 
 // Adds the uid column of the input where the result has the same rows and none of its own.
 Batch with_uids(Batch made, const Batch& input, const CallInfo& info) {
@@ -66,78 +24,12 @@ Batch with_uids(Batch made, const Batch& input, const CallInfo& info) {
   return input.select_columns(names).merge(made);
 }
 
-nlohmann::json object_or_empty(nlohmann::json json) {
-  return json.is_null() ? nlohmann::json::object() : std::move(json);
-}
-
 int exit_code_of(const std::exception& error) {
   auto known = dynamic_cast<const base::Error*>(&error);
   return known == nullptr ? 1 : known->exit_code();
 }
 
 }  // namespace
-
-WorkerHost::WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry)
-    : spec_(spec),
-      config_(nlohmann::json::parse(spec.config)),
-      graph_(graph::parse(spec.graph)),
-      placement_(graph::parse_placement(spec.placement)) {
-  base::LogPrefix prefix(fmt::format("worker {}", spec.rank));
-  nlohmann::json options = nlohmann::json::parse(spec.options);
-  random_delay_seconds_ = options.value("random_delay_seconds", 0.0);
-  int threads = spec.rank < placement_.devices ? options.value("threads_per_worker", 1) : 1;
-  pool_ = std::make_unique<host::CorePool>(threads);
-  for (const auto& [model, content] : graph_.models) {
-    std::vector<int> workers = graph::workers_of(graph_, placement_, model);
-    if (std::find(workers.begin(), workers.end(), spec_.rank) != workers.end()) build(model, registry, options);
-  }
-  for (auto& [model, hosted] : models_) hosted->module->setup(hosted->context);
-}
-
-WorkerHost::~WorkerHost() = default;
-
-void WorkerHost::build(const std::string& model, const Registry& registry, const nlohmann::json& options) {
-  auto hosted = std::make_unique<Hosted>();
-  nlohmann::json choice = options.at("modules").value(model, nlohmann::json::object());
-  Context& context = hosted->context;
-  context.model = model;
-  context.parameters = object_or_empty(choice.value("parameters", nlohmann::json()));
-  context.config = config_;
-  context.seed = options.at("seed").get<uint64_t>();
-  context.device = spec_.rank;
-  context.pool = pool_.get();
-  context.store = &store_;
-  context.objects = &objects_;
-  context.deadline_seconds = options.value("deadline_seconds", 600.0);
-  context.progress = [this] {
-    if (out_ != nullptr) reply({{"type", "heartbeat"}}, *out_);
-  };
-  join_group(*hosted, model, options);
-  hosted->module = registry.create(choice.value("kind", model), context.parameters);
-  models_.emplace(model, std::move(hosted));
-}
-
-void WorkerHost::join_group(Hosted& hosted, const std::string& model, const nlohmann::json& options) {
-  Context& context = hosted.context;
-  const graph::FunctionSpec* trains = training_function(graph_.models.at(model));
-  std::vector<int> ranks = trains == nullptr ? std::vector<int>() : training_ranks(graph_, placement_, model);
-  auto place = std::find(ranks.begin(), ranks.end(), spec_.rank);
-  if (place == ranks.end() || ranks.size() == 1) {
-    context.mesh = comm::Mesh({}, {spec_.rank});
-    hosted.group = comm::null_group();
-  } else {
-    context.mesh = DistActor(*trains, placement_.layout(model, trains->name), ranks).mesh();
-    context.rank = static_cast<int>(place - ranks.begin());
-    context.size = static_cast<int>(ranks.size());
-    comm::GroupPlace at;
-    at.name = fmt::format("{}/{}/{}", options.at("run").get<std::string>(), spec_.incarnation, model);
-    at.rank = context.rank;
-    at.size = context.size;
-    at.deadline_seconds = context.deadline_seconds;
-    hosted.group = options.value("threads", true) ? comm::thread_group(at) : comm::gloo_group(at);
-  }
-  context.group = hosted.group.get();
-}
 
 WorkerHost::Hosted& WorkerHost::hosted(const std::string& model) {
   auto found = models_.find(model);
@@ -231,7 +123,7 @@ void WorkerHost::start(const cluster::Message& message) {
   task->info.replica = task->key.task.replica;
   task->info.part = task->key.task.part;
   task->info.rank = header.at("rank").get<int>();
-  task->info.parameters = object_or_empty(header.at("parameters"));
+  task->info.parameters = header.at("parameters");
   Running& running = *task;
   tasks_[running.key] = std::move(task);
   if (header.at("streams").get<bool>()) running.stream = running.hosted->module->open(running.function, running.info);
@@ -347,18 +239,6 @@ void WorkerHost::hooks(bool before, int64_t iteration) {
   for (auto& [model, hosted] : models_)
     before ? hosted->module->before_iteration(iteration) : hosted->module->after_iteration(iteration);
   if (!before) store_.trim(iteration);
-}
-
-void WorkerHost::save(const std::string& directory) {
-  std::string mine = directory + "/worker-" + std::to_string(spec_.rank);
-  save_state(store_, mine + "/store");
-  for (const auto& [model, hosted] : models_) save_state(*hosted->module, mine + "/" + model);
-}
-
-void WorkerHost::load(const std::string& directory) {
-  std::string mine = directory + "/worker-" + std::to_string(spec_.rank);
-  load_state(store_, mine + "/store");
-  for (auto& [model, hosted] : models_) load_state(*hosted->module, mine + "/" + model);
 }
 
 }  // namespace collimate::flow

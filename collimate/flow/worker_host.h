@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collimate/cluster/worker.h"
+#include "collimate/comm/group.h"
 #include "collimate/flow/module.h"
 #include "collimate/flow/registry.h"
 #include "collimate/flow/task_key.h"
@@ -26,8 +27,24 @@ class WorkerHost : public cluster::Handler {
   bool step(cluster::Outbox& out) override;
 
  private:
-  struct Hosted;   // one model's module with its context
-  struct Running;  // one task
+  // One model's module with its context.
+  struct Hosted {
+    Context context;
+    std::unique_ptr<comm::Group> group;
+    std::unique_ptr<Module> module;
+  };
+  // One task.
+  struct Running {
+    TaskKey key;
+    std::string model;
+    std::string function;
+    CallInfo info;
+    Hosted* hosted = nullptr;
+    bool trains = false;
+    std::unique_ptr<Stream> stream;
+    double busy_since = 0;  // base::now_seconds() of the first work not yet reported; 0 when there is none
+    double busy_seconds = 0;
+  };
 
   void build(const std::string& model, const Registry& registry, const nlohmann::json& options);
   void join_group(Hosted& hosted, const std::string& model, const nlohmann::json& options);

@@ -42,12 +42,12 @@ class ThreadGroup final : public Group {
   int rank() const override { return rank_; }
   int size() const override { return shared_->size; }
 
-  void all_reduce(std::span<float> values) override {
-    reduce(values, [](auto parts, size_t begin, size_t end, float* out) { tree_sum(parts, begin, end, out); });
+  tensor::Pending all_reduce(std::span<float> values) override {
+    return reduce(values, [](auto parts, size_t begin, size_t end, float* out) { tree_sum(parts, begin, end, out); });
   }
 
-  void all_reduce_max(std::span<float> values) override {
-    reduce(values, [](auto parts, size_t begin, size_t end, float* out) {
+  tensor::Pending all_reduce_max(std::span<float> values) override {
+    return reduce(values, [](auto parts, size_t begin, size_t end, float* out) {
       for (size_t i = begin; i < end; ++i) {
         float best = parts[0][i];
         for (const float* part : parts) best = std::max(best, part[i]);
@@ -56,36 +56,40 @@ class ThreadGroup final : public Group {
     });
   }
 
-  void reduce_scatter(std::span<const float> all, std::span<float> mine) override {
+  tensor::Pending reduce_scatter(std::span<const float> all, std::span<float> mine) override {
     publish(std::as_bytes(all));
     meet("reduce_scatter");
     std::vector<const float*> parts = published_floats(all.size());
     size_t begin = static_cast<size_t>(rank_) * mine.size();
     tree_sum(parts, begin, begin + mine.size(), mine.data());
     meet("reduce_scatter");
+    return {};
   }
 
-  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+  tensor::Pending all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     publish(mine);
     meet("all_gather");
     for (size_t r = 0; r < shared_->in.size(); ++r) copy(shared_->in[r], all.subspan(r * mine.size(), mine.size()));
     meet("all_gather");
+    return {};
   }
 
-  void broadcast(std::span<std::byte> bytes, int root) override {
+  tensor::Pending broadcast(std::span<std::byte> bytes, int root) override {
     publish(bytes);
     meet("broadcast");
     if (rank_ != root) copy(shared_->in[static_cast<size_t>(root)], bytes);
     meet("broadcast");
+    return {};
   }
 
-  void all_to_all(std::span<const std::byte> out, std::span<std::byte> in) override {
+  tensor::Pending all_to_all(std::span<const std::byte> out, std::span<std::byte> in) override {
     publish(out);
     meet("all_to_all");
     size_t piece = in.size() / shared_->in.size();
     for (size_t r = 0; r < shared_->in.size(); ++r)
       copy(shared_->in[r].subspan(static_cast<size_t>(rank_) * piece, piece), in.subspan(r * piece, piece));
     meet("all_to_all");
+    return {};
   }
 
   void send(std::span<const std::byte> bytes, int to) override {
@@ -117,7 +121,7 @@ class ThreadGroup final : public Group {
 
  private:
   template <class Combine>
-  void reduce(std::span<float> values, Combine combine) {
+  tensor::Pending reduce(std::span<float> values, Combine combine) {
     publish(std::as_bytes(values));
     if (rank_ == 0) shared_->scratch.resize(values.size());
     meet("all_reduce");
@@ -129,6 +133,7 @@ class ThreadGroup final : public Group {
     meet("all_reduce");
     std::copy(shared_->scratch.begin(), shared_->scratch.end(), values.begin());
     meet("all_reduce");
+    return {};
   }
 
   void publish(std::span<const std::byte> bytes) { shared_->in[static_cast<size_t>(rank_)] = bytes; }

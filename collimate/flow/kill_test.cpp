@@ -1,0 +1,103 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "collimate/base/deadline.h"
+#include "collimate/flow/checkpoint.h"
+#include "collimate/flow/toy_modules.h"
+#include "collimate/host/child_process.h"
+
+namespace collimate::flow {
+namespace {
+
+constexpr int64_t kIterations = 5;
+
+// Runs the toy flow in `directory` ("" for none), going on from its newest checkpoint; gives every iteration's line.
+std::map<int64_t, std::string> run_in(const std::string& directory, bool random, const std::string& replay = "") {
+  std::map<int64_t, std::string> lines;
+  RunOptions options;
+  options.schedule.iterations = kIterations;
+  options.schedule.rows = 12;
+  options.schedule.group_size = 4;
+  options.schedule.save_every = 2;
+  options.config = nlohmann::json::object();
+  options.directory = directory;
+  options.replay = replay;
+  options.deadline_seconds = 30;
+  options.next_rows = toy::rows;
+  if (random) options.modules["reward"] = {"reward", {{"random", true}}};
+  if (!directory.empty()) options.resume = Checkpoints(directory, 2).latest();
+  options.on_iteration = [&](const IterationResult& result) {
+    nlohmann::ordered_json line;
+    for (const auto& [name, value] : result.metrics.items())
+      if (!name.starts_with("timing_s/")) line[name] = value;
+    line["reward"] = result.batches.at("reward.score").all(batch::kReward);
+    lines[result.iteration] = line.dump();
+  };
+  graph::Graph graph = toy::flow(!random);
+  Registry registry = toy::registry();
+  run(graph, graph::flattening(graph, 2), registry, options);
+  return lines;
+}
+
+// This program as the process that is killed: `flow_test crash DIRECTORY random|plain`.
+class CrashEntry : public testing::Environment {
+ public:
+  void SetUp() override {
+    std::ifstream file("/proc/self/cmdline");
+    std::vector<std::string> words;
+    for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+    if (words.size() != 4 || words[1] != "crash") return;
+    run_in(words[2], words[3] == "random");
+    _exit(0);
+  }
+};
+[[maybe_unused]] const auto* const kCrashEntry = testing::AddGlobalTestEnvironment(new CrashEntry);
+
+void crash(const std::string& directory, const std::string& place, bool random) {
+  host::ChildOptions options;
+  options.command = {std::filesystem::read_symlink("/proc/self/exe").string(), "crash", directory,
+                     random ? "random" : "plain"};
+  options.environment = {{"COLLIMATE_TEST_KILL_AT", place}};
+  host::CommandResult result = host::run_command(options, "", base::Deadline::after(60));
+  ASSERT_EQ(result.status.signal, SIGKILL) << place << ": " << result.status.description() << result.errors;
+}
+
+std::string fresh_directory(const std::string& name) {
+  std::string path = testing::TempDir() + "collimate-kill-" + std::to_string(getpid()) + "-" + name;
+  std::filesystem::remove_all(path);
+  return path;
+}
+
+class Kill : public testing::TestWithParam<const char*> {};
+
+TEST_P(Kill, ResumeEqualsTheUndisturbedRun) {
+  std::string directory = fresh_directory("plain");
+  crash(directory, GetParam(), false);
+  std::map<int64_t, std::string> rest = run_in(directory, false), whole = run_in("", false);
+  ASSERT_FALSE(rest.empty());
+  EXPECT_EQ(rest.rbegin()->first, kIterations - 1);
+  for (const auto& [iteration, line] : rest) EXPECT_EQ(line, whole.at(iteration)) << "iteration " << iteration;
+}
+
+INSTANTIATE_TEST_SUITE_P(Points, Kill,
+                         testing::Values("policy.generate:2", "policy.generate:13", "reward.score:1", "reward.score:10",
+                                         "trainer.train:1", "trainer.train:4", "trainer.train:8",
+                                         "directory.before_rename:1", "directory.before_rename:2",
+                                         "directory.after_rename:1", "directory.after_rename:2"));
+
+TEST(KillWithRandomRewards, ResumedRunEqualsAReplayOfItsJournal) {
+  for (const char* place : {"journal.before_commit:8", "journal.after_commit:11", "trainer.train:7"}) {
+    std::string directory = fresh_directory("random");
+    crash(directory, place, true);
+    std::map<int64_t, std::string> rest = run_in(directory, true);
+    std::map<int64_t, std::string> replayed = run_in("", true, directory + "/journal.bin");
+    ASSERT_FALSE(rest.empty());
+    for (const auto& [iteration, line] : rest) EXPECT_EQ(line, replayed.at(iteration)) << place << " " << iteration;
+  }
+}
+
+}  // namespace
+}  // namespace collimate::flow

@@ -1,0 +1,109 @@
+#include <algorithm>
+
+#include "collimate/base/error.h"
+#include "collimate/base/log.h"
+#include "collimate/flow/checkpoint.h"
+#include "collimate/flow/dist_actor.h"
+#include "collimate/flow/worker_host.h"
+
+namespace collimate::flow {
+namespace {
+
+// The function whose ranks share a group: the one that trains, else none.
+const graph::FunctionSpec* training_function(const graph::Model& model) {
+  for (const graph::FunctionSpec& spec : model.functions)
+    if (spec.kind == graph::Kind::kTrain) return &spec;
+  return nullptr;
+}
+
+std::vector<int> training_ranks(const graph::Graph& graph, const graph::Placement& placement,
+                                const std::string& model) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    int index = static_cast<int>(i);
+    if (graph.nodes[i].model != model || graph.spec(index).kind != graph::Kind::kTrain) continue;
+    return graph::replicas(graph, placement, index).at(0);
+  }
+  return {};
+}
+
+nlohmann::json object_or_empty(nlohmann::json json) {
+  return json.is_null() ? nlohmann::json::object() : std::move(json);
+}
+
+}  // namespace
+
+WorkerHost::WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry)
+    : spec_(spec),
+      config_(nlohmann::json::parse(spec.config)),
+      graph_(graph::parse(spec.graph)),
+      placement_(graph::parse_placement(spec.placement)) {
+  base::LogPrefix prefix(fmt::format("worker {}", spec.rank));
+  nlohmann::json options = nlohmann::json::parse(spec.options);
+  random_delay_seconds_ = options.value("random_delay_seconds", 0.0);
+  int threads = spec.rank < placement_.devices ? options.value("threads_per_worker", 1) : 1;
+  pool_ = std::make_unique<host::CorePool>(threads);
+  for (const auto& [model, content] : graph_.models) {
+    std::vector<int> workers = graph::workers_of(graph_, placement_, model);
+    if (std::find(workers.begin(), workers.end(), spec_.rank) != workers.end()) build(model, registry, options);
+  }
+  for (auto& [model, hosted] : models_) hosted->module->setup(hosted->context);
+}
+
+WorkerHost::~WorkerHost() = default;
+
+void WorkerHost::build(const std::string& model, const Registry& registry, const nlohmann::json& options) {
+  auto hosted = std::make_unique<Hosted>();
+  nlohmann::json choice = options.at("modules").value(model, nlohmann::json::object());
+  Context& context = hosted->context;
+  context.model = model;
+  context.parameters = object_or_empty(choice.value("parameters", nlohmann::json()));
+  context.config = config_;
+  context.seed = options.at("seed").get<uint64_t>();
+  context.device = spec_.rank;
+  context.pool = pool_.get();
+  context.store = &store_;
+  context.objects = &objects_;
+  context.deadline_seconds = options.value("deadline_seconds", 600.0);
+  context.progress = [this] {
+    if (out_ != nullptr) reply({{"type", "heartbeat"}}, *out_);
+  };
+  join_group(*hosted, model, options);
+  hosted->module = registry.create(choice.value("kind", model), context.parameters);
+  models_.emplace(model, std::move(hosted));
+}
+
+void WorkerHost::join_group(Hosted& hosted, const std::string& model, const nlohmann::json& options) {
+  Context& context = hosted.context;
+  const graph::FunctionSpec* trains = training_function(graph_.models.at(model));
+  std::vector<int> ranks = trains == nullptr ? std::vector<int>() : training_ranks(graph_, placement_, model);
+  auto place = std::find(ranks.begin(), ranks.end(), spec_.rank);
+  if (place == ranks.end() || ranks.size() == 1) {
+    context.mesh = comm::Mesh({}, {spec_.rank});
+    hosted.group = comm::null_group();
+  } else {
+    context.mesh = DistActor(*trains, placement_.layout(model, trains->name), ranks).mesh();
+    context.rank = static_cast<int>(place - ranks.begin());
+    context.size = static_cast<int>(ranks.size());
+    comm::GroupPlace at;
+    at.name = fmt::format("{}/{}/{}", options.at("run").get<std::string>(), spec_.incarnation, model);
+    at.rank = context.rank;
+    at.size = context.size;
+    at.deadline_seconds = context.deadline_seconds;
+    hosted.group = options.value("threads", true) ? comm::thread_group(at) : comm::gloo_group(at);
+  }
+  context.group = hosted.group.get();
+}
+
+void WorkerHost::save(const std::string& directory) {
+  std::string mine = directory + "/worker-" + std::to_string(spec_.rank);
+  save_state(store_, mine + "/store");
+  for (const auto& [model, hosted] : models_) save_state(*hosted->module, mine + "/" + model);
+}
+
+void WorkerHost::load(const std::string& directory) {
+  std::string mine = directory + "/worker-" + std::to_string(spec_.rank);
+  load_state(store_, mine + "/store");
+  for (auto& [model, hosted] : models_) load_state(*hosted->module, mine + "/" + model);
+}
+
+}  // namespace collimate::flow
