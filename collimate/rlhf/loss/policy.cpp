@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 
+#include <cmath>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -14,9 +15,13 @@ namespace {
 using at::Tensor;
 using Options = PolicyLossOptions;
 
-// Per-token loss [M] from the ratio, the log-probs and the advantages.
-using Surrogate =
-    std::function<Tensor(const Tensor& ratio, const Tensor& log_probs, const Tensor& advantages, const Options&)>;
+// What a surrogate sees, all [M].
+struct Terms {
+  const LossContext& context;
+  Tensor ratio, token_log_ratio, log_probs, advantages;
+};
+// Per-token loss [M].
+using Surrogate = std::function<Tensor(const Terms&, const Options&)>;
 // Scalar from the per-token loss.
 using Aggregate = std::function<Tensor(const Tensor& tokens, const LossContext&, const Options&)>;
 
@@ -28,18 +33,28 @@ struct Preset {
 
 double upper_epsilon(const Options& o) { return o.epsilon_high.value_or(o.epsilon); }
 
-Tensor clipped(const Tensor& ratio, const Tensor&, const Tensor& advantages, const Options& o) {
-  const Tensor bounded = o.delta ? ratio.clamp_max(*o.delta) : ratio;
-  return -(bounded * advantages).minimum(ratio.clamp(1 - o.epsilon, 1 + upper_epsilon(o)) * advantages);
+Tensor clipped(const Terms& t, const Options& o) {
+  const Tensor bounded = o.delta ? t.ratio.clamp_max(*o.delta) : t.ratio;
+  return -(bounded * t.advantages).minimum(t.ratio.clamp(1 - o.epsilon, 1 + upper_epsilon(o)) * t.advantages);
 }
 
-Tensor cispo(const Tensor& ratio, const Tensor& log_probs, const Tensor& advantages, const Options& o) {
-  return -ratio.detach().clamp_max(upper_epsilon(o)) * advantages * log_probs;
+Tensor cispo(const Terms& t, const Options& o) {
+  return -t.ratio.detach().clamp_max(upper_epsilon(o)) * t.advantages * t.log_probs;
 }
 
-Tensor sapo(const Tensor& ratio, const Tensor&, const Tensor& advantages, const Options& o) {
-  const auto gate = [&](double temperature) { return ((ratio - 1) * temperature).sigmoid() * (4 / temperature); };
-  return -gate(o.sapo_temperature_positive).where(advantages > 0, gate(o.sapo_temperature_negative)) * advantages;
+Tensor sapo(const Terms& t, const Options& o) {
+  const auto gate = [&](double temperature) { return ((t.ratio - 1) * temperature).sigmoid() * (4 / temperature); };
+  return -gate(o.sapo_temperature_positive).where(t.advantages > 0, gate(o.sapo_temperature_negative)) * t.advantages;
+}
+
+// The sequence's ratio is the product of its tokens', clamped so that the exponentials stay finite.
+Tensor vespo(const Terms& t, const Options& o) {
+  const Tensor sequence = t.context.row_sum(t.token_log_ratio.detach().clamp(-20.0, 20.0));
+  const Tensor log_weight = t.context.to_tokens(sequence.clamp(std::log(1e-8), 20.0));
+  const auto phi = [&](double k, double lambda) { return (log_weight * k - (log_weight.exp() - 1) * lambda).exp(); };
+  const Tensor weight = phi(o.vespo.k_positive, o.vespo.lambda_positive)
+                            .where(t.advantages >= 0, phi(o.vespo.k_negative, o.vespo.lambda_negative));
+  return -weight * t.advantages * t.log_probs;
 }
 
 Tensor sequence_mean(const Tensor& tokens, const LossContext& c, const Options&) {
@@ -58,6 +73,10 @@ Tensor length_normalized_sum(const Tensor& tokens, const LossContext& c, const O
   return tokens.sum() / (c.global_rows() * static_cast<double>(o.max_completion_tokens));
 }
 
+Tensor sequence_sum(const Tensor& tokens, const LossContext& c, const Options&) {
+  return tokens.sum() / c.global_rows();
+}
+
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> list = {{"grpo", clipped, sequence_mean},
                                            {"bnpo", clipped, update_token_mean},
@@ -65,6 +84,8 @@ const std::vector<Preset>& presets() {
                                            {"dapo", clipped, normalized_token_sum},
                                            {"cispo", cispo, normalized_token_sum},
                                            {"sapo", sapo, sequence_mean},
+                                           {"luspo", clipped, sequence_sum},
+                                           {"vespo", vespo, normalized_token_sum},
                                            {"ppo", clipped, update_token_mean}};
   return list;
 }
@@ -96,9 +117,18 @@ Tensor reference_kl(const LossContext& c, const Tensor& log_probs) {
   return difference.exp() - difference - 1;
 }
 
-Tensor high_entropy_mask(const Tensor& entropy, double quantile) {
-  const Tensor detached = entropy.detach();
-  return (detached >= detached.quantile(1 - quantile)).to(at::kFloat);
+// 1 for the tokens of highest entropy; undefined where all are trained.
+Tensor trained_tokens(const LossContext& c, const Options& o) {
+  if (o.top_entropy_quantile >= 1.0) return {};
+  const Tensor entropy = c.entropy().detach();
+  return (entropy >= entropy.quantile(1 - o.top_entropy_quantile)).to(at::kFloat);
+}
+
+// Mean entropy of the trained tokens of this micro-batch, by its share of the update's tokens.
+Tensor entropy_bonus(const LossContext& c, const Tensor& trained) {
+  if (!trained.defined()) return c.entropy().sum() / c.global_tokens();
+  const double share = static_cast<double>(trained.numel()) / c.global_tokens();
+  return (c.entropy() * trained).sum() / trained.sum().clamp_min(1.0) * share;
 }
 
 void report(LossContext& c, const Tensor& ratio, const Tensor& advantages, const Tensor& log_ratios, const Options& o) {
@@ -116,19 +146,20 @@ Tensor evaluate(LossContext& c, const Preset& preset, const Options& o) {
   const Tensor old = c.per_token(c.rows().has(batch::kOldLogProbs.name) ? batch::kOldLogProbs : batch::kLogProbs);
   const Tensor log_ratios = log_ratio(c, log_probs, old, o);
   const Tensor ratio = log_ratios.exp();
-  Tensor tokens = preset.surrogate(ratio, log_probs, advantages, o);
+  Tensor tokens = preset.surrogate({c, ratio, log_probs - old, log_probs, advantages}, o);
   c.metric("actor/pg_loss", preset.aggregate(tokens, c, o), 0.0);
-  if (o.top_entropy_quantile < 1.0) tokens = tokens * high_entropy_mask(c.entropy(), o.top_entropy_quantile);
+  const Tensor trained = trained_tokens(c, o);
+  if (trained.defined()) tokens = tokens * trained;
   if (o.beta != 0.0) {
     Tensor kl = reference_kl(c, log_probs);
-    c.token_mean("actor/kl_loss", kl);
     if (o.use_bias_correction_kl) kl = kl * ratio;
+    c.token_mean("actor/kl_loss", kl);
     tokens = tokens + kl * o.beta;
   }
   report(c, ratio, advantages, log_ratios, o);
   Tensor loss = preset.aggregate(tokens, c, o);
   if (c.entropy().defined()) c.token_mean("actor/entropy", c.entropy());
-  if (o.entropy_coefficient != 0.0) loss = loss - c.entropy().sum() * (o.entropy_coefficient / c.global_tokens());
+  if (o.entropy_coefficient != 0.0) loss = loss - entropy_bonus(c, trained) * o.entropy_coefficient;
   return loss;
 }
 

@@ -77,6 +77,8 @@ struct AlgorithmOptions : base::Section {
   base::Option<std::string> scale_rewards{
       this, "scale_rewards", "group", "", "divide advantages by the std of", base::one_of({"group", "batch", "none"})};
   base::Option<double> advantage_epsilon{this, "advantage_epsilon", 1e-4, "", "added to that std", base::at_least(0.0)};
+  base::Option<bool> shuffle_rewards{this, "shuffle_rewards", false, "",
+                                     "control experiment: rewards permuted over an iteration's samples"};
   base::Option<double> label_smoothing{
       this, "label_smoothing", 0.0, "", "dpo: part of labels taken as wrong", base::between(0.0, 0.5)};
   base::Option<double> center_rewards_coefficient{this, "center_rewards_coefficient",     0.0,

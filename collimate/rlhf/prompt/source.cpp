@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collimate/base/error.h"
+#include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 
 namespace collimate::rlhf {
@@ -45,17 +46,16 @@ void check(const text::Example& example, const text::RenderedTokens& row, const 
                                                                   : "a larger data.max_tokens, or shorter rows"));
 }
 
-text::CursorOptions cursor_options(const text::Dataset& dataset, const SourceOptions& options) {
+text::CursorOptions order_options(const text::Dataset& dataset, const SourceOptions& options) {
   text::CursorOptions out;
   out.rows = dataset.size();
   out.weights = dataset.weights();
   out.seed = options.seed;
   out.shuffle = options.shuffle;
-  out.epochs = options.epochs;
-  out.repeats = options.kind == RowKind::kPrompt ? options.samples_per_prompt : 1;
-  out.last = options.epochs > 0 ? text::LastRows::kKeep : text::LastRows::kWrap;
   return out;
 }
+
+constexpr uint32_t kReplacementPurpose = 0x5e91;
 
 }  // namespace
 
@@ -68,7 +68,8 @@ nlohmann::json example_json(const text::Example& example, const std::string& pro
 }
 
 RowSource::RowSource(const text::Dataset& dataset, const text::Renderer& renderer, SourceOptions options)
-    : options_(std::move(options)), cursor_(cursor_options(dataset, options_)) {
+    : options_(std::move(options)), order_(order_options(dataset, options_)) {
+  epoch_examples_ = static_cast<int64_t>(text::epoch_order(order_, 0).size());
   for (const text::Example& example : dataset.examples()) {
     Rendered rendered{render(example, renderer, options_.kind),
                       example_json(example, renderer.prompt_text(example.prompt))};
@@ -82,38 +83,54 @@ int64_t RowSource::rows_per_example() const {
   return options_.kind == RowKind::kPreference ? 2 : 1;
 }
 
-Batch RowSource::next(int64_t rows) {
-  if (rows % rows_per_example() != 0)
+RowSource::Pick RowSource::pick(int64_t iteration, int64_t examples, int64_t index) const {
+  if (index >= examples) {
+    const uint64_t bits = base::random_bits(options_.seed, kReplacementPurpose, static_cast<uint64_t>(iteration),
+                                            static_cast<uint32_t>(index));
+    return {static_cast<int64_t>(bits % static_cast<uint64_t>(this->examples())), iteration, index + 1};
+  }
+  const int64_t sequence = iteration * examples + index;
+  const int64_t epoch = sequence / epoch_examples_;
+  if (epoch != cached_epoch_) {
+    cached_order_ = text::epoch_order(order_, epoch);
+    cached_epoch_ = epoch;
+  }
+  const auto place = static_cast<size_t>(sequence % epoch_examples_);
+  return {cached_order_[std::min(place, cached_order_.size() - 1)], epoch, 0};
+}
+
+Batch RowSource::rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const {
+  const int64_t unit = rows_per_example();
+  if (rows % unit != 0 || first % unit != 0 || count % unit != 0)
     throw InputError(
-        expectation("data", fmt::format("a multiple of {} rows", rows_per_example()), std::to_string(rows)));
-  return make(cursor_.next(rows / rows_per_example()));
+        expectation("data", fmt::format("a multiple of {} rows", unit), fmt::format("{} of {}", count, rows)));
+  std::vector<Pick> picks;
+  for (int64_t i = first / unit; i < (first + count) / unit; ++i) picks.push_back(pick(iteration, rows / unit, i));
+  return make(picks);
 }
 
 Batch RowSource::all(int64_t examples) const {
-  std::vector<text::Draw> draws;
+  std::vector<Pick> picks;
   const int64_t count = examples > 0 ? std::min(examples, this->examples()) : this->examples();
-  for (int64_t row = 0; row < count; ++row)
-    for (int64_t repeat = 0; repeat < (options_.kind == RowKind::kPrompt ? options_.samples_per_prompt : 1); ++repeat)
-      draws.push_back({row, 0, repeat});
-  return make(draws);
+  for (int64_t row = 0; row < count; ++row) picks.push_back({row});
+  return make(picks);
 }
 
-Batch RowSource::make(const std::vector<text::Draw>& draws) const {
-  std::vector<int64_t> uids, groups, pairs, prompt_tokens;
+Batch RowSource::make(const std::vector<Pick>& picks) const {
+  std::vector<int64_t> uids, groups, prompt_tokens;
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<uint8_t>> trainable;
   std::vector<nlohmann::json> examples;
-  for (const text::Draw& draw : draws) {
-    const Rendered& rendered = rendered_[draw.row];
-    const int64_t group = batch::make_uid("prompt", options_.name, draw.row, draw.epoch, 0, 0);
-    for (size_t i = 0; i < rendered.rows.size(); ++i) {
-      uids.push_back(
-          batch::make_uid("sample", options_.name, draw.row, draw.epoch, draw.repeat, static_cast<int64_t>(i)));
+  for (const Pick& pick : picks) {
+    const Rendered& rendered = rendered_[pick.row];
+    const int64_t group = batch::make_uid("prompt", options_.name, pick.row, pick.epoch, 0, pick.attempt);
+    for (int64_t i = 0; i < rows_per_example(); ++i) {
+      const text::RenderedTokens& row = rendered.rows[options_.kind == RowKind::kPreference ? i : 0];
+      uids.push_back(batch::make_uid("sample", options_.name, pick.row, pick.epoch, i, pick.attempt));
       groups.push_back(group);
-      pairs.push_back(group);
-      ids.push_back(rendered.rows[i].ids);
-      trainable.push_back(rendered.rows[i].trainable);
-      prompt_tokens.push_back(rendered.rows[i].prompt_tokens);
+      ids.push_back(row.ids);
+      trainable.push_back(row.trainable);
+      prompt_tokens.push_back(row.prompt_tokens);
       examples.push_back(rendered.example);
     }
   }
@@ -121,7 +138,7 @@ Batch RowSource::make(const std::vector<text::Draw>& draws) const {
   if (uids.empty()) return out;
   out.set(batch::kUid, uids);
   out.set(batch::kPromptUid, groups);
-  if (options_.kind == RowKind::kPreference) out.set(batch::kPairUid, pairs);
+  if (options_.kind == RowKind::kPreference) out.set(batch::kPairUid, groups);
   out.set(batch::kPromptTokens, prompt_tokens);
   out.set_ragged(batch::kIds, ids);
   out.set_ragged(batch::kTrainable, trainable);
@@ -130,8 +147,5 @@ Batch RowSource::make(const std::vector<text::Draw>& draws) const {
   out.set_json(batch::kExample, std::move(examples));
   return out;
 }
-
-void RowSource::save(base::StateWriter& out) const { cursor_.save(out); }
-void RowSource::load(base::StateReader& in) { cursor_.load(in); }
 
 }  // namespace collimate::rlhf

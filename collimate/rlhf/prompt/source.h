@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "collimate/base/stateful.h"
 #include "collimate/batch/batch.h"
 #include "collimate/text/dataset.h"
 
@@ -29,36 +28,43 @@ struct SourceOptions {
   nlohmann::json sampling;  // of prompt rows, null for none
 };
 
-// Rows of a data set in the order of its cursor, rendered and tokenized once. The state is the cursor alone.
-class RowSource : public base::Stateful {
+// Rows of a data set, rendered and tokenized once, shuffled anew each epoch. What an iteration reads depends on its
+// number alone, so there is no cursor to save: resume is exact by construction.
+class RowSource {
  public:
   // Renders everything. InputError naming file and line: a row longer than max_tokens, an empty prompt or completion.
   RowSource(const text::Dataset& dataset, const text::Renderer& renderer, SourceOptions options);
 
-  // The next `rows` rows (a multiple of rows_per_example()), wrapping over epochs; fewer only when the epochs are over.
-  // Columns: uid, ids, trainable, example; prompt_uid (kPrompt), pair_uid (kPreference), sampling (kPrompt, when set).
-  Batch next(int64_t rows);
+  // Rows [first, first + count) of an iteration of `rows` rows: both multiples of rows_per_example(). Iteration i takes
+  // examples i·n … (i + 1)·n - 1 of the endless shuffled sequence; rows beyond `rows` (which replace dropped ones) take
+  // random examples. Columns: uid, ids, trainable, prompt_tokens, prompt_uid, example; pair_uid (kPreference), sampling
+  // (kPrompt, when set).
+  Batch rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const;
   // Every example once, in file order: for evaluation. At most `examples` of them; 0: all.
   Batch all(int64_t examples = 0) const;
 
   int64_t examples() const { return static_cast<int64_t>(rendered_.size()); }
   int64_t rows_per_example() const;
-  // Rows of one epoch.
-  int64_t epoch_rows() const { return examples() * rows_per_example(); }
-
-  void save(base::StateWriter& out) const override;
-  void load(base::StateReader& in) override;
 
  private:
   struct Rendered {
     std::vector<text::RenderedTokens> rows;  // one, or chosen and rejected
     nlohmann::json example;
   };
-  Batch make(const std::vector<text::Draw>& draws) const;
+  struct Pick {
+    int64_t row = 0;
+    int64_t epoch = 0;
+    int64_t attempt = 0;  // > 0 for a replacement
+  };
+  Pick pick(int64_t iteration, int64_t examples, int64_t index) const;
+  Batch make(const std::vector<Pick>& picks) const;
 
   SourceOptions options_;
+  text::CursorOptions order_;
   std::vector<Rendered> rendered_;
-  text::DataCursor cursor_;
+  int64_t epoch_examples_ = 0;
+  mutable int64_t cached_epoch_ = -1;
+  mutable std::vector<int64_t> cached_order_;
 };
 
 // The data set's row as rewards see it: its extra columns, `ground_truth` and `prompt` (text).

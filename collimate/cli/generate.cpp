@@ -1,0 +1,103 @@
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "collimate/base/error.h"
+#include "collimate/base/log.h"
+#include "collimate/base/progress.h"
+#include "collimate/cli/arguments.h"
+#include "collimate/generate/engine.h"
+#include "collimate/host/cpu.h"
+#include "collimate/text/dataset.h"
+
+namespace collimate::cli {
+namespace {
+
+struct GenerateCall {
+  std::string model, prompt, data, compute = "float32";
+  generate::SamplingParams sampling;
+  int64_t samples = 1;
+  uint64_t seed = 0;
+  bool log_probs = false;
+  bool json = false;
+};
+
+bool read_arguments(const Arguments& arguments, GenerateCall& call) {
+  CLI::App app{"completes prompts", "generate"};
+  app.add_option("MODEL", call.model, "model directory")->required();
+  auto* prompt = app.add_option("--prompt", call.prompt, "one prompt");
+  app.add_option("--data", call.data, "file of prompts, in any shape that training reads")->excludes(prompt);
+  app.add_option("--max-tokens", call.sampling.max_tokens, "new tokens at most")->check(CLI::PositiveNumber);
+  app.add_option("--temperature", call.sampling.temperature, "0 is greedy")->check(CLI::NonNegativeNumber);
+  app.add_option("--top-p", call.sampling.top_p, "nucleus")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--top-k", call.sampling.top_k, "k most likely; 0 all")->check(CLI::NonNegativeNumber);
+  app.add_option("--n", call.samples, "completions per prompt")->check(CLI::PositiveNumber);
+  app.add_option("--seed", call.seed, "of the draws");
+  app.add_option("--compute", call.compute, "float32 or bfloat16")->check(CLI::IsMember({"float32", "bfloat16"}));
+  app.add_flag("--logprobs", call.log_probs, "log-prob of each token (implies --json)");
+  app.add_flag("--json", call.json, "one JSON document");
+  if (!parse(app, arguments)) return false;
+  if (call.prompt.empty() && call.data.empty() && prompt->count() == 0)
+    throw base::InputError(base::expectation("collimate generate", "--prompt TEXT or --data FILE", "neither"));
+  call.json = call.json || call.log_probs;
+  return true;
+}
+
+std::vector<text::Prompt> read_prompts(const GenerateCall& call) {
+  if (call.data.empty()) return {call.prompt};
+  std::vector<text::Prompt> prompts;
+  const text::Dataset dataset = text::Dataset::read({{.path = call.data}});
+  for (const text::Example& example : dataset.examples()) prompts.push_back(example.prompt);
+  return prompts;
+}
+
+void print_result(const GenerateCall& call, const text::Renderer& renderer, const std::vector<text::Prompt>& prompts,
+                  const std::vector<generate::Completion>& completions) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const generate::Completion& c : completions) {
+    const std::string text = renderer.tokenizer().decode(c.tokens);
+    if (!call.json) {
+      fmt::print("{}{}\n", completions.size() > 1 ? fmt::format("[{}.{}] ", c.prompt, c.sample) : "", text);
+      continue;
+    }
+    nlohmann::ordered_json one = {{"prompt", renderer.prompt_text(prompts[static_cast<size_t>(c.prompt)])},
+                                  {"completion", text},
+                                  {"token_ids", c.tokens},
+                                  {"finish", c.finish == generate::Finish::kLength ? "length" : "stop"}};
+    if (call.log_probs) one["logprobs"] = c.log_probs;
+    list.push_back(std::move(one));
+  }
+  if (call.json) fmt::print("{}\n", list.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace
+
+int generate(const Arguments& arguments) {
+  GenerateCall call;
+  if (!read_arguments(arguments, call)) return 0;
+  host::CorePool pool(host::core_count());
+  const tensor::Exec exec{&pool};
+  const auto tokenizer = text::load_tokenizer(call.model);
+  const text::Renderer renderer(*tokenizer, text::make_chat_template(*tokenizer));
+  const model::WeightsOptions weights{.compute = call.compute == "bfloat16" ? model::ComputeType::kBFloat16
+                                                                            : model::ComputeType::kFloat32};
+  model::Model model(model::load_huggingface(call.model, "lm", weights, exec), exec);
+  const std::vector<text::Prompt> prompts = read_prompts(call);
+  std::vector<std::vector<int32_t>> ids;
+  for (const text::Prompt& prompt : prompts) ids.push_back(renderer.prompt_tokens(prompt));
+  generate::EngineOptions options{.samples_per_prompt = call.samples};
+  options.service.seed = call.seed;
+  options.service.exec = exec;
+  options.service.eos_ids = tokenizer->info().stop_ids;
+  base::Progress progress("generate", static_cast<int64_t>(prompts.size()) * call.samples);
+  int64_t shown = 0;
+  const auto completions = generate::generate_all(model, ids, call.sampling, options, [&](const generate::Progress& p) {
+    if (p.finished - shown < std::max<int64_t>(1, p.total / 20)) return;
+    shown = p.finished;
+    progress.update(p.finished, fmt::format("{} tokens", p.tokens));
+  });
+  print_result(call, renderer, prompts, completions);
+  return 0;
+}
+
+}  // namespace collimate::cli

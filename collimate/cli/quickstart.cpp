@@ -1,0 +1,183 @@
+#include "collimate/cli/quickstart.h"
+
+#include <cstdio>
+#include <filesystem>
+
+#include "collimate/base/deadline.h"
+#include "collimate/base/error.h"
+#include "collimate/cli/arguments.h"
+#include "collimate/cli/process.h"
+#include "collimate/host/atomic_file.h"
+#include "collimate/recipe/train.h"
+#include "collimate/report/report.h"
+
+namespace collimate::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// {0} the task's directory, {1} iterations, {2} seed.
+constexpr const char* kSftConfig = R"(# Step 1: learn the form of the task from demonstrations.
+recipe: sft
+models:
+  policy: {{path: {0}/start, from_scratch: true, initializer_std: 0.02}}
+data:
+  train: {0}/demonstrations.jsonl
+  eval: {0}/held_out_demonstrations.jsonl
+train:
+  samples_per_update: 32
+  learning_rate: 1e-3
+  weight_decay: 0.1
+  warmup_updates: 10
+run: {{iterations: {1}, seed: {2}, evaluate_every: 25, patience: 4}}
+)";
+
+// {0} the task's directory, {1} iterations, {2} seed, {3} the model of step 1, {4} further lines.
+constexpr const char* kGrpoConfig =
+    R"(# Step 2: practise on problems without answers shown, rewarded when the answer is right.
+recipe: grpo
+models:
+  policy: {{path: {3}}}
+data:
+  train: {0}/problems.jsonl
+  eval: {0}/held_out.jsonl
+reward: [{{rule: exact}}]
+algorithm: {{loss_type: grpo}}
+rollout: {{prompts_per_iteration: 64, samples_per_prompt: 8, prompt_tokens: 16, completion_tokens: 10}}
+train:
+  learning_rate: 3e-4
+  warmup_updates: 5
+run: {{iterations: {1}, seed: {2}, samples_every: 50}}
+)";
+
+struct Quickstart {
+  std::string output = "runs/quickstart";
+  int64_t seed = 1;
+  int64_t sft_iterations = 600;
+  int64_t grpo_iterations = 200;
+};
+
+void note(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+
+recipe::TrainOutcome train_config(const std::string& text, const fs::path& directory) {
+  fs::create_directories(directory.parent_path());
+  const fs::path path = directory.string() + ".yaml";
+  host::write_file_atomically(path, text);
+  recipe::TrainCall call;
+  call.output = directory;
+  call.stop = &stop_on_signals();
+  call.note = note;
+  return recipe::train(recipe::load(path, {}), call);
+}
+
+// Step 1 and the task's files; returns where they are.
+fs::path learn_form(const Quickstart& q) {
+  const fs::path root = q.output;
+  const fs::path task = root / "task";
+  write_quickstart_task({.seed = static_cast<uint64_t>(q.seed)}, task);
+  train_config(fmt::format(kSftConfig, task.string(), q.sft_iterations, q.seed), root / "sft");
+  return root;
+}
+
+struct Result {
+  double before = 0;  // held-out accuracy, percent
+  double after = 0;
+  double seconds = 0;
+};
+
+double accuracy(const nlohmann::ordered_json& evaluation) { return 100 * evaluation.at("val/accuracy").get<double>(); }
+
+// Step 2 under the name `name`, with more lines of config.
+Result practise(const Quickstart& q, const std::string& name, const std::vector<std::string>& sets) {
+  const fs::path root = q.output;
+  const fs::path directory = root / name;
+  const std::string text =
+      fmt::format(kGrpoConfig, (root / "task").string(), q.grpo_iterations, q.seed, (root / "sft" / "model").string());
+  host::write_file_atomically(directory.string() + ".yaml", text);
+  recipe::TrainCall call;
+  call.output = directory;
+  call.stop = &stop_on_signals();
+  call.note = note;
+  const recipe::TrainOutcome outcome = recipe::train(recipe::load(directory.string() + ".yaml", sets), call);
+  return {accuracy(outcome.first_evaluation), accuracy(outcome.last_evaluation), outcome.seconds};
+}
+
+int single(const Quickstart& q) {
+  const double start = base::now_seconds();
+  learn_form(q);
+  const Result result = practise(q, "grpo", {});
+  const fs::path directory = fs::path(q.output) / "grpo";
+  const fs::path page = fs::path(q.output) / "report.html";
+  report::write_report(directory, page);
+  fmt::print("held-out accuracy {:.1f}% -> {:.1f}% in {:.0f} s; report: {}\n", result.before, result.after,
+             base::now_seconds() - start, page.string());
+  return 0;
+}
+
+// SFT on the same demonstrations for as long as GRPO took, then the same evaluation (a GRPO run at learning rate 0).
+Result continue_sft(const Quickstart& q, double seconds, double seconds_per_iteration) {
+  const fs::path root = q.output;
+  const auto iterations = std::max<int64_t>(1, static_cast<int64_t>(seconds / seconds_per_iteration));
+  const std::string text = fmt::format(kSftConfig, (root / "task").string(), iterations, q.seed);
+  const fs::path path = root / "sft_continued.yaml";
+  host::write_file_atomically(path, text);
+  recipe::TrainCall call;
+  call.output = root / "sft_continued";
+  call.stop = &stop_on_signals();
+  call.note = note;
+  const recipe::Config config =
+      recipe::load(path, {"run.patience=0", "run.evaluate_every=0", "models.policy.from_scratch=false",
+                          "models.policy.path=" + (root / "sft" / "model").string()});
+  const double took = recipe::train(config, call).seconds;
+  Result result = practise(q, "sft_continued_evaluated",
+                           {"models.policy.path=" + (root / "sft_continued" / "model").string(), "run.iterations=1",
+                            "train.learning_rate=0"});
+  result.seconds = took;
+  return result;
+}
+
+int compare(const Quickstart& base_call, int64_t seeds) {
+  fmt::print("| seed | run | before | after | seconds |\n|---|---|---|---|---|\n");
+  for (int64_t seed = 1; seed <= seeds; ++seed) {
+    Quickstart q = base_call;
+    q.seed = seed;
+    q.output = fmt::format("{}/seed-{}", base_call.output, seed);
+    const double start = base::now_seconds();
+    learn_form(q);
+    const double sft_seconds = base::now_seconds() - start;
+    const auto row = [&](const char* name, const Result& r) {
+      fmt::print("| {} | {} | {:.1f} % | {:.1f} % | {:.0f} |\n", seed, name, r.before, r.after, r.seconds);
+      std::fflush(stdout);
+    };
+    const Result grpo = practise(q, "grpo", {});
+    row("GRPO", grpo);
+    row("GRPO, rewards shuffled", practise(q, "shuffled", {"algorithm.shuffle_rewards=true"}));
+    row("GRPO, learning rate 0", practise(q, "rate-0", {"train.learning_rate=0"}));
+    Result sft = continue_sft(q, grpo.seconds, sft_seconds / static_cast<double>(q.sft_iterations));
+    sft.before = grpo.before;
+    row("SFT continued for as long", sft);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int bench_quickstart(const Arguments& arguments) {
+  CLI::App app{"a small policy learns to sort digits: SFT, then GRPO", "bench quickstart"};
+  Quickstart q;
+  bool one = false, reduced = false;
+  int64_t seeds = 3;
+  app.add_flag("--single", one, "one seed, no controls");
+  app.add_flag("--reduced", reduced, "a tenth of the iterations: a smoke test");
+  app.add_option("--seeds", seeds, "seeds with their controls")->check(CLI::PositiveNumber);
+  app.add_option("--seed", q.seed, "with --single");
+  app.add_option("--output", q.output, "default: runs/quickstart");
+  if (!parse(app, arguments)) return 0;
+  if (reduced) {
+    q.sft_iterations /= 10;
+    q.grpo_iterations /= 20;
+  }
+  return one ? single(q) : compare(q, seeds);
+}
+
+}  // namespace collimate::cli

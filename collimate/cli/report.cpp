@@ -1,0 +1,23 @@
+#include "collimate/report/report.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "collimate/cli/arguments.h"
+
+namespace collimate::cli {
+
+int report(const Arguments& arguments) {
+  CLI::App app{"writes the HTML page of a run's directory", "report"};
+  std::string directory, output;
+  app.add_option("DIR", directory, "the run's directory")->required();
+  app.add_option("--output", output, "default: DIR/report.html");
+  if (!parse(app, arguments)) return 0;
+  if (output.empty()) output = (std::filesystem::path(directory) / "report.html").string();
+  collimate::report::write_report(directory, output);
+  fmt::print("{}\n", output);
+  return 0;
+}
+
+}  // namespace collimate::cli

@@ -1,0 +1,42 @@
+#include "collimate/recipe/train.h"
+
+#include <cstdio>
+#include <filesystem>
+
+#include "collimate/cli/arguments.h"
+#include "collimate/cli/process.h"
+#include "collimate/report/report.h"
+
+namespace collimate::cli {
+
+int train(const Arguments& arguments) {
+  CLI::App app{"trains what CONFIG.yaml says", "train"};
+  std::string config_path;
+  std::vector<std::string> sets;
+  recipe::TrainCall call;
+  bool dry_run = false;
+  app.add_option("CONFIG", config_path, "YAML file (collimate help KEY explains its keys)")->required();
+  app.add_option("--set", sets, "override one key: a.b=value")->take_all();
+  app.add_option("--output", call.output, "the run's directory; default: runs/<config's name>");
+  app.add_option("--resume", call.resume, "auto, never, or the directory of a run to go on from");
+  app.add_option("--replay", call.replay, "journal of another run: its rewards are used instead of asking again");
+  app.add_flag("--dry-run", dry_run, "check everything, train nothing");
+  if (!parse(app, arguments)) return 0;
+
+  const recipe::Config config = recipe::load(config_path, sets);
+  call.note = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  if (dry_run) {
+    for (const std::string& line : recipe::check(config)) call.note(line);
+    return 0;
+  }
+  if (call.output.empty()) call.output = "runs/" + std::filesystem::path(config_path).stem().string();
+  call.stop = &stop_on_signals();
+  const recipe::TrainOutcome outcome = recipe::train(config, call);
+  const std::filesystem::path page = std::filesystem::path(call.output) / "report.html";
+  report::write_report(call.output, page);
+  fmt::print("{} iterations in {:.1f} s; model: {}/model; report: {}\n", outcome.iterations, outcome.seconds,
+             call.output, page.string());
+  return 0;
+}
+
+}  // namespace collimate::cli

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace collimate::cli {
+
+// One verb of the command line: its arguments without program and verb, and the exit code. Errors are exceptions of
+// base/error.h; main prints them and takes their exit code.
+using Arguments = std::vector<std::string>;
+struct Verb {
+  const char* name;
+  const char* summary;
+  int (*run)(const Arguments& arguments);
+};
+
+// The one list of verbs, in the order in which help prints them.
+const std::vector<Verb>& verbs();
+
+int train(const Arguments& arguments);
+int check(const Arguments& arguments);
+int generate(const Arguments& arguments);
+int report(const Arguments& arguments);
+int worker(const Arguments& arguments);
+int bench(const Arguments& arguments);
+int version(const Arguments& arguments);
+int help(const Arguments& arguments);
+
+}  // namespace collimate::cli

@@ -1,0 +1,15 @@
+#include "collimate/cli/arguments.h"
+#include "collimate/flow/executor.h"
+#include "collimate/recipe/plan.h"
+
+namespace collimate::cli {
+
+int worker(const Arguments& arguments) {
+  CLI::App app{"joins a run as one of its workers; started by the driver or a launcher", "worker"};
+  std::string address;
+  app.add_option("--store", address, "address of the run's store")->required();
+  if (!parse(app, arguments)) return 0;
+  return flow::run_worker(address, recipe::module_registry());
+}
+
+}  // namespace collimate::cli

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "collimate/base/config.h"
+#include "collimate/base/option.h"
+#include "collimate/base/section_map.h"
+#include "collimate/rlhf/modules/options.h"
+
+namespace collimate::recipe {
+
+struct DataOptions : base::Section {
+  base::Option<nlohmann::json> train{this, "train", nullptr, "",
+                                     "file, or list of files or {path, format, weight, columns}"};
+  base::Option<nlohmann::json> eval{this, "eval", nullptr, "", "held-out data, the same way"};
+  base::Option<int64_t> max_tokens{this,
+                                   "max_tokens",
+                                   1024,
+                                   "tokens",
+                                   "longest row of sft, reward and dpo; a longer one is an error",
+                                   base::at_least(int64_t{2})};
+  base::Option<bool> shuffle{this, "shuffle", true, "", "a new order each epoch"};
+};
+
+struct EvaluationOptions : base::Section {
+  base::Option<int64_t> examples{
+      this, "examples", 0, "examples", "of data.eval; 0 for all", base::at_least(int64_t{0})};
+  base::Option<double> temperature{this, "temperature", 0.0, "", "of sampling; 0 is greedy", base::at_least(0.0)};
+  base::Option<nlohmann::json> reward{this, "reward", nullptr, "", "list of rewards; default: the training's"};
+};
+
+struct RunOptions : base::Section {
+  base::Option<int64_t> iterations{this,         "iterations",        100,
+                                   "iterations", "runs of the graph", base::at_least(int64_t{1})};
+  base::Option<int64_t> seed{this, "seed", 1234, "", "of everything random", base::at_least(int64_t{0})};
+  base::Option<int64_t> save_every{
+      this, "save_every", 0, "iterations", "between checkpoints; 0 for the last one only", base::at_least(int64_t{0})};
+  base::Option<int64_t> keep_checkpoints{this,          "keep_checkpoints",       2,
+                                         "checkpoints", "older ones are removed", base::at_least(int64_t{1})};
+  base::Option<int64_t> evaluate_every{this,
+                                       "evaluate_every",
+                                       0,
+                                       "iterations",
+                                       "between evaluations; 0 for before and after only",
+                                       base::at_least(int64_t{0})};
+  base::Option<int64_t> patience{this,
+                                 "patience",
+                                 0,
+                                 "evaluations",
+                                 "stop when val/loss has not fallen for so many; 0 never",
+                                 base::at_least(int64_t{0})};
+  base::Option<int64_t> samples_every{this,
+                                      "samples_every",
+                                      10,
+                                      "iterations",
+                                      "between files of samples; 0 for first and last only",
+                                      base::at_least(int64_t{0})};
+  base::Option<int64_t> threads{this,
+                                "threads",
+                                0,
+                                "threads",
+                                "of each device's worker; 0 shares out the cores",
+                                base::at_least(int64_t{0}),
+                                base::outside_hash{}};
+  base::Option<double> deadline_seconds{this,
+                                        "deadline_seconds",
+                                        600.0,
+                                        "seconds",
+                                        "without progress before a wait is an error",
+                                        base::above(0.0),
+                                        base::outside_hash{}};
+};
+
+struct LogOptions : base::Section {
+  base::Option<std::string> names{
+      this, "names", "verl", "", "whose metric names", base::one_of({"verl", "trl"}), base::outside_hash{}};
+};
+
+// The whole configuration of a run: one YAML file.
+struct Config : base::Section {
+  base::Option<std::string> recipe{this, "recipe",      "",
+                                   "",   "what to run", base::one_of({"sft", "reward", "dpo", "grpo", "ppo"})};
+  base::SectionMap<rlhf::ModelOptions> models{
+      this, "models", "by role: policy, and where they differ from it reference, value, reward"};
+  base::Nested<DataOptions> data{this, "data", "what to train and evaluate on"};
+  base::Option<nlohmann::json> reward{this, "reward", nullptr, "",
+                                      "list of {rule: NAME} or {python: FILE.py:function}, with weight and on_error"};
+  base::Nested<rlhf::AlgorithmOptions> algorithm{this, "algorithm", "constants of the recipe's loss"};
+  base::Nested<rlhf::RolloutOptions> rollout{this, "rollout", "how samples are drawn"};
+  base::Nested<rlhf::TrainOptions> train{this, "train", "optimizer and updates"};
+  base::Nested<EvaluationOptions> evaluation{this, "evaluation", "how held-out quality is measured"};
+  base::Nested<RunOptions> run{this, "run", "length and housekeeping"};
+  base::Option<nlohmann::json> placement{this, "placement", "flattening", "",
+                                         "flattening, or a placement file, or {groups: …}"};
+  base::Option<int64_t> devices{
+      this, "devices", 1, "devices", "CPU devices when placement is a name", base::at_least(int64_t{1})};
+  base::Option<std::string> cluster{this,
+                                    "cluster",
+                                    "local",
+                                    "",
+                                    "where workers run: threads or processes of this machine",
+                                    base::one_of({"local", "local-processes"}),
+                                    base::outside_hash{}};
+  base::Nested<LogOptions> log{this, "log", "names of metrics"};
+};
+
+// Reads and checks a file with `--set a.b=c` overrides. InputError with file and line.
+Config load(const std::string& path, const std::vector<std::string>& sets);
+
+}  // namespace collimate::recipe

@@ -1,0 +1,87 @@
+#include "collimate/recipe/data.h"
+
+#include "collimate/base/error.h"
+#include "collimate/generate/sampling.h"
+
+namespace collimate::recipe {
+namespace {
+
+using base::expectation;
+using base::InputError;
+
+text::DataSource one_source(const nlohmann::json& value, const std::string& key) {
+  if (value.is_string()) return {.path = value};
+  if (!value.is_object() || !value.contains("path"))
+    throw InputError(expectation(key, "a file name or {path: FILE, format, weight, columns}", value.dump()));
+  text::DataSource source;
+  for (const auto& [name, entry] : value.items()) {
+    if (name == "path")
+      source.path = entry;
+    else if (name == "format")
+      source.format = entry;
+    else if (name == "weight")
+      source.weight = entry;
+    else if (name == "columns")
+      source.columns = entry.get<std::map<std::string, std::string>>();
+    else
+      throw InputError(expectation(key, "path, format, weight or columns", "\"" + name + "\""));
+  }
+  return source;
+}
+
+rlhf::SourceOptions source_options(const Config& config, const Plan& plan) {
+  return {.kind = plan.rows,
+          .samples_per_prompt = config.rollout.samples_per_prompt,
+          .max_tokens = plan.rows == rlhf::RowKind::kPrompt ? config.rollout.prompt_tokens : config.data.max_tokens,
+          .seed = static_cast<uint64_t>(config.run.seed.get()),
+          .shuffle = config.data.shuffle};
+}
+
+// Held-out prompts are completed once each, with the evaluation's own sampling.
+rlhf::SourceOptions eval_options(const Config& config, const Plan& plan) {
+  rlhf::SourceOptions options = source_options(config, plan);
+  options.kind = plan.evaluation->rows;
+  options.name = "eval";
+  options.samples_per_prompt = 1;
+  if (options.kind != rlhf::RowKind::kPrompt) return options;
+  generate::SamplingParams sampling;
+  sampling.max_tokens = config.rollout.completion_tokens;
+  sampling.temperature = config.evaluation.temperature;
+  options.sampling = sampling.to_json();
+  return options;
+}
+
+void add_notes(const std::string& key, const text::Dataset& dataset, std::vector<std::string>& notes) {
+  for (const std::string& line : dataset.verdict()) notes.push_back(key + ": " + line);
+}
+
+}  // namespace
+
+std::vector<text::DataSource> data_sources(const nlohmann::json& value, const std::string& key) {
+  if (value.is_null()) throw InputError(expectation(key, "a data file", "nothing", key + ": FILE.jsonl"));
+  std::vector<text::DataSource> sources;
+  if (!value.is_array()) return {one_source(value, key)};
+  for (const nlohmann::json& entry : value) sources.push_back(one_source(entry, key));
+  return sources;
+}
+
+RunData read_data(const Config& config, const Plan& plan) {
+  RunData data;
+  const rlhf::ModelOptions* policy = config.models.find("policy");
+  if (policy == nullptr)
+    throw InputError(expectation("models", "a model \"policy\"", "none", "models: {policy: {path: DIRECTORY}}"));
+  data.tokenizer = text::load_tokenizer(policy->path);
+  auto chat = text::make_chat_template(*data.tokenizer, policy->chat_template);
+  data.notes.push_back("template: " + chat->description());
+  data.renderer = std::make_unique<text::Renderer>(*data.tokenizer, std::move(chat));
+  const text::Dataset train = text::Dataset::read(data_sources(config.data.train, "data.train"));
+  add_notes("data.train", train, data.notes);
+  data.train = std::make_unique<rlhf::RowSource>(train, *data.renderer, source_options(config, plan));
+  if (!plan.evaluation || config.data.eval->is_null()) return data;
+  const text::Dataset eval = text::Dataset::read(data_sources(config.data.eval, "data.eval"));
+  add_notes("data.eval", eval, data.notes);
+  data.eval = std::make_unique<rlhf::RowSource>(eval, *data.renderer, eval_options(config, plan));
+  return data;
+}
+
+}  // namespace collimate::recipe

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collimate/recipe/config.h"
+#include "collimate/recipe/plan.h"
+#include "collimate/rlhf/prompt/source.h"
+#include "collimate/text/dataset.h"
+#include "collimate/text/tokenizer.h"
+
+namespace collimate::recipe {
+
+// A config's data sets and tokenizer, read once.
+struct RunData {
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  std::unique_ptr<text::Renderer> renderer;
+  std::unique_ptr<rlhf::RowSource> train;
+  std::unique_ptr<rlhf::RowSource> eval;  // null without data.eval
+  std::vector<std::string> notes;         // shapes recognised, template chosen: for a person
+};
+
+// InputError: no data, files missing or malformed, rows that the recipe cannot use.
+RunData read_data(const Config& config, const Plan& plan);
+
+// "file", ["a", {path: b, weight: 2}] or {path: …} as sources. InputError naming `key`.
+std::vector<text::DataSource> data_sources(const nlohmann::json& value, const std::string& key);
+
+}  // namespace collimate::recipe

@@ -1,0 +1,106 @@
+#include "collimate/recipe/evaluate.h"
+
+#include "collimate/batch/standard_keys.h"
+
+namespace collimate::recipe {
+namespace {
+
+using graph::Value;
+
+// Sum over a row's trainable tokens of a per-token column.
+double trainable_sum(const Batch& rows, const Key<float>& key, int64_t r) {
+  const auto values = rows.row(key, r);
+  const auto trainable = rows.row(batch::kTrainable, r);
+  double sum = 0;
+  for (size_t t = 0; t < values.size(); ++t) sum += trainable[t] != 0 ? values[t] : 0.F;
+  return sum;
+}
+
+NamedValues rollout_metrics(const Batch& rows) {
+  const auto n = static_cast<double>(rows.rows());
+  double reward = 0, right = 0, length = 0;
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    reward += rows.get(batch::kReward, r) / n;
+    right += (rows.get(batch::kReward, r) >= 1.0F ? 1 : 0) / n;
+    length += static_cast<double>(rows.length(batch::kIds.name, r) - rows.get(batch::kPromptTokens, r)) / n;
+  }
+  return {{"val/reward/mean", reward}, {"val/accuracy", right}, {"val/response_length/mean", length}};
+}
+
+NamedValues loss_metrics(const Batch& rows) {
+  double sum = 0, tokens = 0;
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    sum -= trainable_sum(rows, batch::kOldLogProbs, r);
+    for (uint8_t trainable : rows.row(batch::kTrainable, r)) tokens += trainable;
+  }
+  return {{"val/loss", sum / tokens}};
+}
+
+// Part of the pairs (rows 2i, 2i + 1) whose first row has the larger `number`, ties counting half, and the mean
+// difference.
+NamedValues pair_metrics(const Batch& rows, const std::function<double(int64_t)>& number) {
+  double right = 0, margin = 0;
+  const auto pairs = static_cast<double>(rows.rows() / 2);
+  for (int64_t r = 0; r + 1 < rows.rows(); r += 2) {
+    const double difference = number(r) - number(r + 1);
+    right += difference > 0 ? 1 : difference == 0 ? 0.5 : 0;
+    margin += difference;
+  }
+  return {{"val/accuracy", right / pairs}, {"val/margin", margin / pairs}};
+}
+
+}  // namespace
+
+graph::Input prompt_input() {
+  return {"prompts", {"uid", "prompt_uid", "ids", "trainable", "prompt_tokens", "example"}};
+}
+graph::Input completion_input() { return {"examples", {"uid", "ids", "trainable"}}; }
+graph::Input pair_input() { return {"pairs", {"uid", "pair_uid", "ids", "trainable"}}; }
+
+std::optional<EvaluationPlan> rollout_evaluation(Page& page, const graph::ModelHandle& policy,
+                                                 const graph::ModelHandle* judge) {
+  if (page.config().data.eval->is_null()) return std::nullopt;
+  const nlohmann::json& own = page.config().evaluation.reward;
+  const graph::ModelHandle rules = judge != nullptr && own.is_null()
+                                       ? *judge
+                                       : page.rewards("judge", own.is_null() ? page.config().reward.get() : own);
+  EvaluationPlan plan;
+  plan.graph =
+      graph::trace([&](Value prompts) { rules("score", policy("generate", prompts)); }, {prompt_input()}, "evaluation");
+  plan.metrics = rollout_metrics;
+  return plan;
+}
+
+EvaluationPlan loss_evaluation(const graph::ModelHandle& model) {
+  EvaluationPlan plan;
+  plan.graph =
+      graph::trace([&](Value examples) { model("old_log_probs", examples); }, {completion_input()}, "evaluation");
+  plan.rows = rlhf::RowKind::kCompletion;
+  plan.metrics = loss_metrics;
+  return plan;
+}
+
+EvaluationPlan pair_score_evaluation(const graph::ModelHandle& model) {
+  EvaluationPlan plan;
+  plan.graph = graph::trace([&](Value pairs) { model("score", pairs); }, {pair_input()}, "evaluation");
+  plan.rows = rlhf::RowKind::kPreference;
+  plan.metrics = [](const Batch& rows) {
+    return pair_metrics(rows, [&](int64_t r) { return rows.get(batch::kReward, r); });
+  };
+  return plan;
+}
+
+EvaluationPlan pair_margin_evaluation(const graph::ModelHandle& policy, const graph::ModelHandle& reference) {
+  EvaluationPlan plan;
+  plan.graph = graph::trace([&](Value pairs) { policy("old_log_probs", reference("log_probs", pairs)); },
+                            {pair_input()}, "evaluation");
+  plan.rows = rlhf::RowKind::kPreference;
+  plan.metrics = [](const Batch& rows) {
+    return pair_metrics(rows, [&](int64_t r) {
+      return trainable_sum(rows, batch::kOldLogProbs, r) - trainable_sum(rows, batch::kReferenceLogProbs, r);
+    });
+  };
+  return plan;
+}
+
+}  // namespace collimate::recipe

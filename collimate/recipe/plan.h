@@ -1,0 +1,88 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collimate/batch/batch.h"
+#include "collimate/flow/executor.h"
+#include "collimate/flow/registry.h"
+#include "collimate/graph/trace.h"
+#include "collimate/recipe/config.h"
+#include "collimate/rlhf/prompt/source.h"
+
+namespace collimate::recipe {
+
+using NamedValues = std::vector<std::pair<std::string, double>>;
+
+// Held-out quality: a graph over the same models, and what its rows say.
+struct EvaluationPlan {
+  graph::Graph graph;
+  rlhf::RowKind rows = rlhf::RowKind::kPrompt;
+  std::function<NamedValues(const Batch& rows)> metrics;
+};
+
+// What a recipe page gives: everything a run needs beside data and placement. Plain data.
+struct Plan {
+  graph::Graph graph;
+  std::map<std::string, flow::ModuleChoice> modules;  // by model of either graph
+  rlhf::RowKind rows = rlhf::RowKind::kPrompt;
+  int64_t rows_per_iteration = 0;
+  int64_t group_size = 1;
+  std::string samples_node;  // whose rows are the samples of an iteration; "" for none
+  std::string trained;       // the model that the run is for: what is exported
+  std::optional<EvaluationPlan> evaluation;
+};
+
+// Makes handles for a page's models and notes their modules.
+class Page {
+ public:
+  Page(const Config& config, const flow::Registry& registry) : config_(config), registry_(registry) {}
+
+  // What a decoder is in the page. `of` names the config section (models.<of>) and thereby the directory.
+  struct Role {
+    std::string of = "policy";
+    std::string weights;  // identity; roles of one worker with the same identity share the weights
+    bool trained = false;
+    std::string head = "lm";
+    std::string loss;
+  };
+  graph::ModelHandle generator(const std::string& model, const Role& role);
+  graph::ModelHandle scorer(const std::string& model, const Role& role);
+  graph::ModelHandle trainer(const std::string& model, const Role& role);
+  graph::ModelHandle rewards(const std::string& model, const nlohmann::json& list);
+  graph::ModelHandle host(const std::string& kind, const nlohmann::json& parameters);
+
+  // rows_per_update and epochs of a train node.
+  graph::With updates() const;
+  std::map<std::string, flow::ModuleChoice> modules() const { return modules_; }
+  const Config& config() const { return config_; }
+
+ private:
+  graph::ModelHandle add(const std::string& model, const std::string& kind, nlohmann::json parameters);
+  nlohmann::json decoder_parameters(const Role& role) const;
+
+  const Config& config_;
+  const flow::Registry& registry_;
+  std::map<std::string, flow::ModuleChoice> modules_;
+};
+
+// The pages, and the one list of them.
+Plan sft(const Config& config, const flow::Registry& registry);
+Plan reward(const Config& config, const flow::Registry& registry);
+Plan dpo(const Config& config, const flow::Registry& registry);
+Plan grpo(const Config& config, const flow::Registry& registry);
+Plan ppo(const Config& config, const flow::Registry& registry);
+Plan make_plan(const Config& config, const flow::Registry& registry);
+
+// Rows of one iteration as the run reads them: prompts × samples, or samples_per_update for data recipes.
+int64_t rollout_rows(const Config& config);
+int64_t updates_per_iteration(const Config& config, int64_t rows);
+
+// The list of module kinds: what recipes' graphs mean by them.
+flow::Registry module_registry();
+
+}  // namespace collimate::recipe

@@ -1,0 +1,48 @@
+#include "collimate/recipe/evaluate.h"
+#include "collimate/recipe/plan.h"
+
+namespace collimate::recipe {
+
+// Proximal policy optimisation with four models (Ouyang et al. 2022): policy, reference, value, and a reward model or
+// rules.
+Plan ppo(const Config& config, const flow::Registry& registry) {
+  Page page(config, registry);
+  const auto policy = page.generator("policy", {.weights = "policy", .trained = true});
+  const auto trainer = page.trainer("policy_trainer", {.weights = "policy", .trained = true, .loss = "policy"});
+  const auto reference = page.scorer("reference", {.of = "reference", .weights = "reference"});
+  const auto value =
+      page.trainer("value", {.of = "value", .weights = "value", .trained = true, .head = "value", .loss = "value"});
+  const bool rules = !config.reward->is_null();
+  const auto reward = rules ? page.rewards("reward", config.reward)
+                            : page.scorer("reward", {.of = "reward", .weights = "reward", .head = "score"});
+  const auto& a = config.algorithm;
+  const auto gae = page.host(
+      "gae", {{"gamma", a.gamma.get()},
+              {"lambda", a.lambda.get()},
+              {"kl_coefficient", a.kl_coefficient.get()},
+              {"whiten_rewards", a.whiten_rewards.get()},
+              {"missing_eos_penalty",
+               a.missing_eos_penalty.get() ? nlohmann::json(*a.missing_eos_penalty.get()) : nlohmann::json()}});
+  Plan plan;
+  plan.graph = graph::trace(
+      [&](graph::Value prompts) {
+        graph::Value samples = policy("generate", prompts);
+        graph::Value reference_log_probs = reference("log_probs", samples);
+        graph::Value values = value("values", samples);
+        graph::Value rewards = reward("score", samples);
+        graph::Value advantages = gae(merge(reference_log_probs, values, rewards));
+        trainer.train(advantages, page.updates());
+        value.train(advantages, page.updates());
+        link(trainer, policy);
+      },
+      {prompt_input()}, "ppo");
+  plan.rows_per_iteration = rollout_rows(config);
+  plan.group_size = config.rollout.samples_per_prompt;
+  plan.samples_node = "gae";
+  plan.trained = "policy_trainer";
+  plan.evaluation = rollout_evaluation(page, policy, rules ? nullptr : &reward);
+  plan.modules = page.modules();
+  return plan;
+}
+
+}  // namespace collimate::recipe

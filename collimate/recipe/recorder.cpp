@@ -1,0 +1,144 @@
+#include "collimate/recipe/recorder.h"
+
+#include <map>
+
+#include "collimate/base/deadline.h"
+#include "collimate/host/memory.h"
+#include "collimate/recipe/records.h"
+
+namespace collimate::recipe {
+namespace {
+
+// verl's names of the phases, by node.
+std::string phase_name(const std::string& metric) {
+  static const std::map<std::string, std::string> names = {{"timing_s/policy.generate", "timing_s/gen"},
+                                                           {"timing_s/reward.score", "timing_s/reward"},
+                                                           {"timing_s/reference.log_probs", "timing_s/ref"},
+                                                           {"timing_s/value.values", "timing_s/values"},
+                                                           {"timing_s/group_advantages", "timing_s/adv"},
+                                                           {"timing_s/gae", "timing_s/adv"},
+                                                           {"timing_s/policy_trainer.train", "timing_s/update_actor"},
+                                                           {"timing_s/policy.train", "timing_s/update_actor"},
+                                                           {"timing_s/value.train", "timing_s/update_critic"}};
+  const auto found = names.find(metric);
+  return found == names.end() ? metric : found->second;
+}
+
+void copy_metrics(const nlohmann::ordered_json& metrics, base::MetricsRecord& record) {
+  for (const auto& [name, value] : metrics.items())
+    record.set(phase_name(name), value.is_number() ? value.get<double>() : std::nan(""));
+}
+
+// The rows that the evaluation's metrics read: those of its last node.
+const Batch& final_rows(const graph::Graph& graph, const std::map<std::string, Batch>& batches) {
+  return batches.at(graph.nodes.back().id);
+}
+
+}  // namespace
+
+Recorder::Recorder(const Config& config, const Plan& plan, const RunData& data, const RunDirectory& directory)
+    : config_(config),
+      plan_(plan),
+      data_(data),
+      directory_(directory),
+      writer_(directory.path() / "metrics.jsonl", directory.checkpoint().empty() ? -1 : directory.completed()),
+      start_seconds_(base::now_seconds()) {}
+
+bool Recorder::evaluates_after(int64_t iteration) const {
+  if (!data_.eval) return false;
+  const int64_t every = config_.run.evaluate_every;
+  return iteration + 1 == config_.run.iterations || (every > 0 && (iteration + 1) % every == 0);
+}
+
+void Recorder::iteration(const flow::IterationResult& result) {
+  base::MetricsRecord record;
+  record.step = result.iteration + 1;
+  record.time_seconds = earlier_seconds_ + base::now_seconds() - start_seconds_;
+  const auto samples = result.batches.find(plan_.samples_node);
+  if (samples != result.batches.end()) add_sample_metrics(samples->second, result.seconds, record);
+  copy_metrics(result.metrics, record);
+  record.set("timing_s/step", result.seconds);
+  record.set("memory/peak_bytes", static_cast<double>(host::peak_resident_bytes()));
+  const int64_t every = config_.run.samples_every;
+  const bool edge = result.iteration == 0 || record.step == config_.run.iterations;
+  if (samples != result.batches.end() && (edge || (every > 0 && record.step % every == 0)))
+    write_samples(samples->second, *data_.tokenizer, record.step, directory_.samples(record.step));
+  if (evaluates_after(result.iteration)) {
+    last_ = record;
+    waiting_ = std::move(record);
+  } else {
+    write(std::move(record));
+  }
+}
+
+void Recorder::evaluation(const flow::IterationResult& result) {
+  base::MetricsRecord record;
+  record.step = result.iteration + 1;
+  if (waiting_) record = std::move(*waiting_);
+  waiting_.reset();
+  nlohmann::ordered_json values = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : plan_.evaluation->metrics(final_rows(plan_.evaluation->graph, result.batches))) {
+    record.set(name, value);
+    values[name] = value;
+  }
+  record.set("timing_s/testing", result.seconds);
+  if (first_evaluation_.is_null()) first_evaluation_ = values;
+  last_evaluation_ = values;
+  if (const double* loss = record.find("val/loss")) {
+    const bool better = evaluations_since_best_ < 0 || *loss < best_loss_;
+    if (better) best_loss_ = *loss;
+    evaluations_since_best_ = better ? 0 : evaluations_since_best_ + 1;
+  }
+  write(std::move(record));
+}
+
+void Recorder::write(base::MetricsRecord record) {
+  last_ = record;
+  if (config_.log.names == std::string("trl"))
+    for (auto& [name, value] : record.values) name = trl_name(name);
+  writer_.append(record);
+}
+
+void Recorder::finish() {
+  if (waiting_) write(std::move(*waiting_));
+  waiting_.reset();
+  writer_.sync();
+}
+
+bool Recorder::out_of_patience() const {
+  return config_.run.patience > 0 && evaluations_since_best_ >= config_.run.patience;
+}
+
+std::string Recorder::details() const {
+  static const std::vector<std::pair<std::string, std::string>> shown = {
+      {"critic/rewards/mean", "reward"}, {"actor/loss", "loss"},
+      {"actor/kl_loss", "kl"},           {"response_length/mean", "length"},
+      {"actor/grad_norm", "grad"},       {"val/accuracy", "val accuracy"},
+      {"val/loss", "val loss"}};
+  std::string text;
+  for (const auto& [name, label] : shown)
+    if (const double* value = last_.find(name))
+      text += fmt::format("{}{} {:.4g}", text.empty() ? "" : "  ", label, *value);
+  return text;
+}
+
+void Recorder::save(base::StateWriter& out) const {
+  out.json("recorder", {{"waiting", waiting_ ? nlohmann::json(base::to_json_line(*waiting_)) : nlohmann::json()},
+                        {"first_evaluation", first_evaluation_},
+                        {"last_evaluation", last_evaluation_},
+                        {"best_loss", best_loss_},
+                        {"evaluations_since_best", evaluations_since_best_},
+                        {"seconds", earlier_seconds_ + base::now_seconds() - start_seconds_}});
+}
+
+void Recorder::load(base::StateReader& in) {
+  const nlohmann::json state = in.json("recorder");
+  if (!state.at("waiting").is_null()) waiting_ = base::parse_metrics_line(state.at("waiting").get<std::string>());
+  first_evaluation_ = nlohmann::ordered_json::parse(state.at("first_evaluation").dump());
+  last_evaluation_ = nlohmann::ordered_json::parse(state.at("last_evaluation").dump());
+  best_loss_ = state.at("best_loss");
+  evaluations_since_best_ = state.at("evaluations_since_best");
+  earlier_seconds_ = state.at("seconds");
+}
+
+}  // namespace collimate::recipe

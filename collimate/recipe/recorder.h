@@ -1,0 +1,59 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "collimate/base/metrics.h"
+#include "collimate/base/stateful.h"
+#include "collimate/flow/executor.h"
+#include "collimate/recipe/data.h"
+#include "collimate/recipe/plan.h"
+#include "collimate/recipe/run_directory.h"
+
+namespace collimate::recipe {
+
+// Writes what a run reports: a line of metrics.jsonl for each iteration (step 0: the evaluation before the first),
+// sample files, and the text that progress shows. An iteration's line waits for its evaluation; it is part of the
+// checkpoint meanwhile.
+class Recorder : public base::Stateful {
+ public:
+  Recorder(const Config& config, const Plan& plan, const RunData& data, const RunDirectory& directory);
+
+  void iteration(const flow::IterationResult& result);
+  void evaluation(const flow::IterationResult& result);
+  // Writes the line that still waits; everything is on the disk afterwards.
+  void finish();
+
+  const nlohmann::ordered_json& first_evaluation() const { return first_evaluation_; }
+  const nlohmann::ordered_json& last_evaluation() const { return last_evaluation_; }
+  const base::MetricsRecord& last() const { return last_; }
+  // True when val/loss has not fallen for `run.patience` evaluations.
+  bool out_of_patience() const;
+  // "reward 0.61  kl 0.02  grad 1.1": for the progress line.
+  std::string details() const;
+
+  void save(base::StateWriter& out) const override;
+  void load(base::StateReader& in) override;
+
+ private:
+  bool evaluates_after(int64_t iteration) const;
+  void write(base::MetricsRecord record);
+
+  const Config& config_;
+  const Plan& plan_;
+  const RunData& data_;
+  const RunDirectory& directory_;
+  base::MetricsWriter writer_;
+  double start_seconds_;
+  double earlier_seconds_ = 0;  // of the run before it was resumed
+  std::optional<base::MetricsRecord> waiting_;
+  base::MetricsRecord last_;
+  nlohmann::ordered_json first_evaluation_;
+  nlohmann::ordered_json last_evaluation_;
+  double best_loss_ = 0;
+  int64_t evaluations_since_best_ = -1;  // -1: none yet
+};
+
+}  // namespace collimate::recipe

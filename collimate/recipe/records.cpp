@@ -1,0 +1,92 @@
+#include "collimate/recipe/records.h"
+
+#include <algorithm>
+#include <map>
+
+#include "collimate/batch/standard_keys.h"
+#include "collimate/generate/service.h"
+#include "collimate/host/atomic_file.h"
+#include "collimate/rlhf/modules/reward.h"
+
+namespace collimate::recipe {
+namespace {
+
+void add_spread(const std::string& family, const std::vector<double>& values, base::MetricsRecord& record) {
+  if (values.empty()) return;
+  double sum = 0;
+  for (double v : values) sum += v;
+  record.set(family + "/mean", sum / static_cast<double>(values.size()));
+  record.set(family + "/max", *std::max_element(values.begin(), values.end()));
+  record.set(family + "/min", *std::min_element(values.begin(), values.end()));
+}
+
+std::string expected_of(const nlohmann::json& example) {
+  const auto found = example.find("ground_truth");
+  if (found == example.end()) return "";
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+}  // namespace
+
+void add_sample_metrics(const Batch& samples, double seconds, base::MetricsRecord& record) {
+  std::vector<double> rewards, lengths, prompts;
+  double tokens = 0, clipped = 0;
+  for (int64_t r = 0; r < samples.rows(); ++r) {
+    const auto total = static_cast<double>(samples.length(batch::kIds.name, r));
+    const auto prompt = static_cast<double>(samples.get(batch::kPromptTokens, r));
+    rewards.push_back(samples.get(batch::kReward, r));
+    lengths.push_back(total - prompt);
+    prompts.push_back(prompt);
+    tokens += total;
+    clipped += samples.get(batch::kFinish, r) == static_cast<int32_t>(generate::Finish::kLength) ? 1 : 0;
+  }
+  add_spread("critic/rewards", rewards, record);
+  add_spread("response_length", lengths, record);
+  if (samples.rows() > 0) record.set("response_length/clip_ratio", clipped / static_cast<double>(samples.rows()));
+  add_spread("prompt_length", prompts, record);
+  record.set("perf/total_num_tokens", tokens);
+  record.set("perf/throughput", tokens / std::max(seconds, 1e-9));
+}
+
+void write_samples(const Batch& samples, const text::Tokenizer& tokenizer, int64_t step,
+                   const std::filesystem::path& path) {
+  std::string lines;
+  const std::vector<rlhf::RewardSample> decoded = rlhf::decode_samples(samples, tokenizer);
+  for (size_t i = 0; i < decoded.size(); ++i) {
+    const auto row = static_cast<int64_t>(i);
+    nlohmann::ordered_json line = {{"step", step},
+                                   {"uid", decoded[i].uid},
+                                   {"prompt", decoded[i].prompt},
+                                   {"completion", decoded[i].completion},
+                                   {"reward", samples.get(batch::kReward, row)},
+                                   {"finish", samples.get(batch::kFinish, row)}};
+    const std::string expected = expected_of(decoded[i].example);
+    if (!expected.empty()) line["expected"] = expected;
+    lines += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  }
+  std::filesystem::create_directories(path.parent_path());
+  host::write_file_atomically(path, lines);
+}
+
+std::string trl_name(const std::string& name) {
+  static const std::map<std::string, std::string> names = {{"actor/loss", "loss"},
+                                                           {"actor/grad_norm", "grad_norm"},
+                                                           {"actor/lr", "learning_rate"},
+                                                           {"actor/kl_loss", "kl"},
+                                                           {"actor/entropy", "entropy"},
+                                                           {"actor/pg_clipfrac", "clip_ratio/region_mean"},
+                                                           {"critic/rewards/mean", "reward"},
+                                                           {"critic/rewards/group_std", "reward_std"},
+                                                           {"critic/rewards/frac_zero_std", "frac_reward_zero_std"},
+                                                           {"response_length/mean", "completions/mean_length"},
+                                                           {"response_length/min", "completions/min_length"},
+                                                           {"response_length/max", "completions/max_length"},
+                                                           {"response_length/clip_ratio", "completions/clipped_ratio"},
+                                                           {"perf/total_num_tokens", "num_tokens"},
+                                                           {"timing_s/step", "step_time"},
+                                                           {"val/loss", "eval_loss"}};
+  const auto found = names.find(name);
+  return found == names.end() ? name : found->second;
+}
+
+}  // namespace collimate::recipe

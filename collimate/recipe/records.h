@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "collimate/base/metrics.h"
+#include "collimate/batch/batch.h"
+#include "collimate/flow/executor.h"
+#include "collimate/recipe/plan.h"
+#include "collimate/text/tokenizer.h"
+
+namespace collimate::recipe {
+
+// What the driver itself adds to an iteration's metrics from its samples: rewards, lengths, tokens (verl's families).
+void add_sample_metrics(const Batch& samples, double seconds, base::MetricsRecord& record);
+
+// One line per sample, {"step", "uid", "prompt", "completion", "reward", "expected", …}, written at once.
+void write_samples(const Batch& samples, const text::Tokenizer& tokenizer, int64_t step,
+                   const std::filesystem::path& path);
+
+// TRL's name of a metric where it has one, else the same.
+std::string trl_name(const std::string& name);
+
+}  // namespace collimate::recipe

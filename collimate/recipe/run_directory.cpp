@@ -1,0 +1,48 @@
+#include "collimate/recipe/run_directory.h"
+
+#include "collimate/base/error.h"
+#include "collimate/flow/checkpoint.h"
+#include "collimate/host/atomic_file.h"
+
+namespace collimate::recipe {
+namespace {
+
+namespace fs = std::filesystem;
+using base::expectation;
+using base::InputError;
+
+constexpr const char* kResolved = "config.resolved.yaml";
+
+// Nothing, or an InputError that says why this directory is not the run's.
+void check_same_run(const Config& config, const fs::path& directory) {
+  if (!fs::exists(directory / kResolved))
+    throw InputError(expectation("--output", "a new directory or one of this run",
+                                 directory.string() + ", which holds other files", "another --output"));
+  Config old;
+  base::apply(base::load_config(directory / kResolved), old);
+  if (base::config_hash(old) != base::config_hash(config))
+    throw InputError(expectation("--output", "a new directory or one of this run",
+                                 fmt::format("{} of another config (hash {}, this one {})", directory.string(),
+                                             base::config_hash(old), base::config_hash(config)),
+                                 "another --output"));
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(const Config& config, const std::string& output, const std::string& resume) : path_(output) {
+  const bool used = fs::exists(path_) && !fs::is_empty(path_);
+  if (used && resume == "never")
+    throw InputError(expectation("--output", "a new or empty directory with --resume never", output, "--resume auto"));
+  if (used) check_same_run(config, path_);
+  const fs::path source = resume == "auto" || resume == "never" ? path_ : fs::path(resume);
+  if (source != path_) check_same_run(config, source);
+  fs::create_directories(path_);
+  if (!used) host::write_file_atomically(path_ / kResolved, base::resolved_config(config));
+  if (resume == "never") return;
+  checkpoint_ = flow::Checkpoints(source, config.run.keep_checkpoints).latest();
+  if (!checkpoint_.empty()) completed_ = flow::checkpoint_step(checkpoint_);
+}
+
+fs::path RunDirectory::samples(int64_t step) const { return path_ / "samples" / fmt::format("step-{:06}.jsonl", step); }
+
+}  // namespace collimate::recipe

@@ -1,0 +1,217 @@
+#include "collimate/recipe/train.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "collimate/base/deadline.h"
+#include "collimate/base/error.h"
+#include "collimate/base/log.h"
+#include "collimate/base/progress.h"
+#include "collimate/base/span.h"
+#include "collimate/host/atomic_file.h"
+#include "collimate/host/cpu.h"
+#include "collimate/host/memory.h"
+#include "collimate/recipe/data.h"
+#include "collimate/recipe/plan.h"
+#include "collimate/recipe/recorder.h"
+#include "collimate/recipe/run_directory.h"
+
+namespace collimate::recipe {
+namespace {
+
+graph::Placement make_placement(const Config& config, const graph::Graph& graph) {
+  const nlohmann::json& value = config.placement;
+  graph::Placement placement;
+  if (value == "flattening") {
+    placement = graph::flattening(graph, static_cast<int>(config.devices.get()));
+  } else if (value.is_string()) {
+    placement = graph::parse_placement(host::read_file(value.get<std::string>()), value.get<std::string>());
+  } else {
+    placement = graph::parse_placement(value.dump(), "placement");
+  }
+  graph::validate(graph, placement);
+  return placement;
+}
+
+int threads_of(const Config& config, const graph::Placement& placement) {
+  if (config.run.threads > 0) return static_cast<int>(config.run.threads.get());
+  return std::max(1, host::core_count() / placement.devices);
+}
+
+// The evaluation's models are set up with the training's: they share workers and weights.
+Plan complete_plan(const Config& config, const flow::Registry& registry) {
+  Plan plan = make_plan(config, registry);
+  if (config.data.eval->is_null()) plan.evaluation.reset();
+  if (plan.evaluation)
+    for (const auto& [name, model] : plan.evaluation->graph.models) plan.graph.models.try_emplace(name, model);
+  if (plan.rows_per_iteration <= 0)
+    throw base::InputError(base::expectation("train.samples_per_update", "at least 1 with this recipe", "0"));
+  return plan;
+}
+
+// One run from claiming its directory to its summary.
+class Run {
+ public:
+  Run(const Config& config, const TrainCall& call)
+      : config_(config),
+        call_(call),
+        registry_(module_registry()),
+        plan_(complete_plan(config, registry_)),
+        placement_(make_placement(config, plan_.graph)),
+        data_(read_data(config, plan_)),
+        directory_(config, call.output, call.resume),
+        recorder_(config, plan_, data_, directory_),
+        progress_(config.recipe, config.run.iterations, directory_.completed()) {}
+
+  TrainOutcome run() {
+    for (const std::string& line : describe()) note(line);
+    host::write_file_atomically(directory_.path() / "plan.yaml", graph::yaml_text(placement_));
+    const double start = base::now_seconds();
+    const flow::RunOptions options = run_options();
+    TrainOutcome outcome;
+    try {
+      outcome.iterations = flow::run(plan_.graph, placement_, registry_, options).iterations;
+    } catch (const base::StoppedError&) {
+      recorder_.finish();
+      if (!recorder_.out_of_patience()) throw;
+      note(fmt::format("stopped: val/loss has not fallen for {} evaluations", config_.run.patience.get()));
+    }
+    recorder_.finish();
+    spans_.write_chrome_trace(directory_.path() / "trace.json");
+    outcome.first_evaluation = recorder_.first_evaluation();
+    outcome.last_evaluation = recorder_.last_evaluation();
+    outcome.seconds = base::now_seconds() - start;
+    outcome.summary = summary(outcome);
+    host::write_file_atomically(directory_.path() / "summary.json", outcome.summary.dump(2) + "\n");
+    return outcome;
+  }
+
+  // Batch arithmetic and data shapes, for a person.
+  std::vector<std::string> describe() const {
+    std::vector<std::string> lines = data_.notes;
+    const int64_t updates = updates_per_iteration(config_, plan_.rows_per_iteration);
+    if (plan_.group_size > 1 && plan_.rows == rlhf::RowKind::kPrompt)
+      lines.push_back(fmt::format("batch: {} prompts × {} samples = {} rows an iteration, {} update{} each",
+                                  plan_.rows_per_iteration / plan_.group_size, plan_.group_size,
+                                  plan_.rows_per_iteration, updates, updates == 1 ? "" : "s"));
+    else
+      lines.push_back(fmt::format("batch: {} rows an iteration, {} update{} each", plan_.rows_per_iteration, updates,
+                                  updates == 1 ? "" : "s"));
+    lines.push_back(fmt::format("run: {} iterations = {:.3g} epochs of {} examples", config_.run.iterations.get(),
+                                static_cast<double>(config_.run.iterations * plan_.rows_per_iteration) /
+                                    static_cast<double>(data_.train->examples() * data_.train->rows_per_example()),
+                                data_.train->examples()));
+    lines.push_back(fmt::format("placement: {} device{}, {} thread{} each", placement_.devices,
+                                placement_.devices == 1 ? "" : "s", threads_of(config_, placement_),
+                                threads_of(config_, placement_) == 1 ? "" : "s"));
+    if (!directory_.checkpoint().empty())
+      lines.push_back(fmt::format("resume: from iteration {} ({})", directory_.completed(), directory_.checkpoint()));
+    return lines;
+  }
+
+ private:
+  void note(const std::string& line) const {
+    if (call_.note) call_.note(line);
+  }
+
+  flow::RunOptions run_options() {
+    flow::RunOptions options;
+    options.schedule = {
+        .iterations = config_.run.iterations,
+        .rows = plan_.rows_per_iteration,
+        .group_size = plan_.group_size,
+        .save_every = config_.run.save_every > 0 ? config_.run.save_every.get() : config_.run.iterations.get()};
+    options.seed = static_cast<uint64_t>(config_.run.seed.get());
+    options.config = base::to_json(config_.section_value());
+    options.modules = plan_.modules;
+    options.next_rows = [this](int64_t iteration, int64_t first, int64_t count) {
+      return data_.train->rows(iteration, plan_.rows_per_iteration, first, count);
+    };
+    options.on_iteration = [this](const flow::IterationResult& result) {
+      recorder_.iteration(result);
+      progress_.update(result.iteration + 1, recorder_.details());
+    };
+    if (data_.eval) add_evaluation(options);
+    options.state = {&recorder_};
+    options.stop = call_.stop != nullptr ? call_.stop : &own_stop_;
+    options.spans = &spans_;
+    options.directory = directory_.path();
+    options.keep_checkpoints = config_.run.keep_checkpoints;
+    options.exports = {{plan_.trained, directory_.path() / "model"}};
+    options.resume = directory_.checkpoint();
+    options.replay = call_.replay;
+    if (config_.cluster == std::string("local-processes")) options.transport = flow::Transport::kProcesses;
+    options.worker_command = call_.worker_command;
+    options.deadline_seconds = config_.run.deadline_seconds;
+    options.threads_per_worker = threads_of(config_, placement_);
+    options.reparse = call_.reparse;
+    return options;
+  }
+
+  void add_evaluation(flow::RunOptions& options) {
+    options.schedule.evaluate_first = true;
+    options.schedule.evaluate_every =
+        config_.run.evaluate_every > 0 ? config_.run.evaluate_every.get() : config_.run.iterations.get();
+    const Batch rows = data_.eval->all(config_.evaluation.examples);
+    flow::Evaluation evaluation;
+    evaluation.graph = plan_.evaluation->graph;
+    evaluation.rows = rows.rows();
+    evaluation.group_size = data_.eval->rows_per_example();
+    evaluation.next_rows = [rows](int64_t, int64_t first, int64_t count) { return rows.slice(first, first + count); };
+    evaluation.on_result = [this](const flow::IterationResult& result) {
+      recorder_.evaluation(result);
+      for (const auto& [name, value] : recorder_.last_evaluation().items())
+        note(fmt::format("step {}: {} {:.4g}", result.iteration + 1, name, value.get<double>()));
+      if (recorder_.out_of_patience()) (call_.stop != nullptr ? call_.stop : &own_stop_)->request();
+    };
+    options.evaluation = std::move(evaluation);
+  }
+
+  nlohmann::ordered_json summary(const TrainOutcome& outcome) const {
+    nlohmann::ordered_json final_metrics = nlohmann::ordered_json::object();
+    for (const auto& [name, value] : recorder_.last().values) final_metrics[name] = value;
+    return {{"recipe", config_.recipe.get()},
+            {"iterations", directory_.completed() + outcome.iterations},
+            {"seconds", outcome.seconds},
+            {"seed", config_.run.seed.get()},
+            {"config_hash", base::config_hash(config_)},
+            {"first_evaluation", outcome.first_evaluation},
+            {"last_evaluation", outcome.last_evaluation},
+            {"final_metrics", std::move(final_metrics)},
+            {"peak_memory_bytes", host::peak_resident_bytes()},
+            {"processor", host::cpu_model()}};
+  }
+
+  const Config& config_;
+  const TrainCall& call_;
+  flow::Registry registry_;
+  Plan plan_;
+  graph::Placement placement_;
+  RunData data_;
+  RunDirectory directory_;
+  Recorder recorder_;
+  base::SpanRecorder spans_;
+  base::Progress progress_;
+  base::StopFlag own_stop_;
+};
+
+}  // namespace
+
+TrainOutcome train(const Config& config, const TrainCall& call) { return Run(config, call).run(); }
+
+std::vector<std::string> check(const Config& config) {
+  const flow::Registry registry = module_registry();
+  const Plan plan = complete_plan(config, registry);
+  const graph::Placement placement = make_placement(config, plan.graph);
+  const RunData data = read_data(config, plan);
+  std::vector<std::string> lines = data.notes;
+  const Batch first = data.train->rows(0, plan.rows_per_iteration, 0, data.train->rows_per_example());
+  lines.push_back(
+      fmt::format("first row: {} tokens: {}", first.length("ids", 0),
+                  data.tokenizer->decode(first.row(batch::Key<int32_t>{.name = "ids", .ragged = true}, 0), false)));
+  lines.push_back(fmt::format("graph: {} nodes on {} workers", plan.graph.nodes.size(),
+                              graph::worker_count(plan.graph, placement)));
+  return lines;
+}
+
+}  // namespace collimate::recipe

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "collimate/base/stop.h"
+#include "collimate/recipe/config.h"
+
+namespace collimate::recipe {
+
+// How `train` is called, beside the config.
+struct TrainCall {
+  std::string output;              // the run's directory
+  std::string resume = "auto";     // auto, never, or the directory of a run to go on from
+  std::string replay;              // journal whose rewards are used instead of asking again
+  base::StopFlag* stop = nullptr;  // requested by a signal
+  bool reparse = false;            // test: workers and messages from reparsed text
+  std::vector<std::string> worker_command;
+  std::function<void(const std::string& line)> note;  // what a person should read: arithmetic, data shapes, evaluation
+};
+
+struct TrainOutcome {
+  nlohmann::ordered_json first_evaluation;  // empty without one
+  nlohmann::ordered_json last_evaluation;
+  nlohmann::ordered_json summary;
+  int64_t iterations = 0;
+  double seconds = 0;
+};
+
+// Runs the config's recipe to its end: data, plan, executor, records in the run's directory (interface.md), the trained
+// model as a Hugging Face directory in OUTPUT/model. InputError, with nothing changed, when the directory holds another
+// run.
+TrainOutcome train(const Config& config, const TrainCall& call);
+
+// Everything of `train` before anything runs: reads data, makes the plan, validates it on its placement; the lines for
+// a person.
+std::vector<std::string> check(const Config& config);
+
+}  // namespace collimate::recipe
