@@ -175,7 +175,7 @@ TEST(Executor, UnknownModuleKindIsAnInputErrorThatListsTheKnown) {
     run_with([](RunOptions& options) { options.modules["reward"] = {"judge", nullptr}; });
     FAIL();
   } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(), "[module kind] expected one of policy, reward, trainer, got judge");
+    EXPECT_STREQ(error.what(), "[module kind] expected one of keep, policy, reward, trainer, got judge");
   }
 }
 
@@ -274,18 +274,6 @@ TEST(Executor, EvaluationRunsOnTheSameWorkers) {
   EXPECT_EQ(seen[1].first, 1);
   EXPECT_LT(seen[1].second, seen[2].second);
 }
-
-// This test's program is its own worker: `flow_test worker --store ADDR`.
-class WorkerEntry : public testing::Environment {
- public:
-  void SetUp() override {
-    std::ifstream file("/proc/self/cmdline");
-    std::vector<std::string> words;
-    for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-    if (words.size() == 4 && words[1] == "worker") _exit(run_worker(words[3], toy::registry()));
-  }
-};
-[[maybe_unused]] const auto* const kWorkerEntry = testing::AddGlobalTestEnvironment(new WorkerEntry);
 
 }  // namespace
 }  // namespace collimate::flow

@@ -48,6 +48,8 @@ class NumbersPort : public WeightsPort {
 
 // Calls of any Reward in this process: lets a test tie the policy's progress to the reward's.
 inline std::atomic<int> reward_calls{0};
+// How often a policy was loaded or moved off its device in this process.
+inline std::atomic<int> moves{0};
 
 // Row uid takes uid % 3 + 1 steps; its completion is {uid % 7, weights, iteration}.
 class CountingStream : public Stream {
@@ -153,6 +155,7 @@ class Policy : public Module {
     }
     return std::make_unique<CountingStream>(numbers_, context_->parameters.contains("patient"), info);
   }
+  void reside(bool) override { ++moves; }
   WeightsPort* weights() override { return port_.get(); }
   void save(base::StateWriter& out) const override { out.json("values", numbers_->values); }
   void load(base::StateReader& in) override { numbers_->values = in.json("values").get<std::vector<float>>(); }
@@ -232,11 +235,34 @@ class Reward : public Module {
   std::random_device device_;
 };
 
+// Drops every group whose first row has an even uid.
+inline graph::FunctionSpec keep_spec() {
+  graph::FunctionSpec spec = spec_of("keep", graph::Kind::kHost, {"reward"}, {"score"});
+  spec.granularity = graph::Granularity::kGroup;
+  spec.drops_rows = true;
+  return spec;
+}
+inline Batch keep(const Batch& input, const CallInfo&, std::vector<Metric>& metrics) {
+  std::vector<int64_t> kept;
+  for (int64_t i = 0; i < input.rows(); ++i)
+    if (input.get(batch::kUid, i / 4 * 4) % 2 == 1) kept.push_back(i);
+  metrics.push_back(
+      {"keep/dropped", static_cast<double>(input.rows()) - static_cast<double>(kept.size()), Reduce::kSum, 1.0});
+  Batch made = input.gather(kept);
+  made.set(batch::kScore, std::vector<float>(kept.size(), 1.0F));
+  return made;
+}
+
 inline Registry registry() {
   Registry registry;
   registry.add("policy", [](const nlohmann::json&) { return std::make_unique<Policy>(); });
   registry.add("trainer", [](const nlohmann::json&) { return std::make_unique<Trainer>(); });
   registry.add("reward", [](const nlohmann::json& parameters) { return std::make_unique<Reward>(parameters); });
+  registry.add("keep", [](const nlohmann::json&) {
+    auto module = std::make_unique<HostModule>();
+    module->add(keep_spec(), keep);
+    return module;
+  });
   return registry;
 }
 
@@ -251,6 +277,21 @@ inline graph::Graph flow(bool deterministic = true) {
         graph::link(trainer, policy);
       },
       {{"prompts", {"uid", "prompt_uid"}}}, "toy");
+}
+
+// The same with a filter between reward and training.
+inline graph::Graph filtered_flow() {
+  graph::ModelHandle policy("policy", {generate_spec()});
+  graph::ModelHandle reward("reward", {score_spec(true)});
+  graph::ModelHandle filter("keep", {keep_spec()});
+  graph::ModelHandle trainer("trainer", {train_spec()});
+  return graph::trace(
+      [&](graph::Value prompts) {
+        graph::Value completions = policy("generate", prompts);
+        trainer.train(filter(reward("score", completions)));
+        graph::link(trainer, policy);
+      },
+      {{"prompts", {"uid", "prompt_uid"}}}, "filtered");
 }
 
 inline Batch rows(int64_t iteration, int64_t first, int64_t count) {

@@ -1,0 +1,24 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "collimate/flow/toy_modules.h"
+
+namespace collimate::flow {
+namespace {
+
+// This test's program is its own worker: `flow_test worker --store ADDR`.
+class WorkerEntry : public testing::Environment {
+ public:
+  void SetUp() override {
+    std::ifstream file("/proc/self/cmdline");
+    std::vector<std::string> words;
+    for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+    if (words.size() == 4 && words[1] == "worker") _exit(run_worker(words[3], toy::registry()));
+  }
+};
+[[maybe_unused]] const auto* const kWorkerEntry = testing::AddGlobalTestEnvironment(new WorkerEntry);
+
+}  // namespace
+}  // namespace collimate::flow
