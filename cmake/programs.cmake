@@ -27,7 +27,7 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/tests/golden/main.cpp")
   file(GLOB golden_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/golden/*.cpp")
   list(FILTER golden_sources EXCLUDE REGEX "_test\\.cpp$")
   add_executable(collimate-goldens ${golden_sources})
-  target_link_libraries(collimate-goldens PRIVATE ${all_modules})
+  target_link_libraries(collimate-goldens PRIVATE collimate_rlhf)
   target_compile_definitions(collimate-goldens PRIVATE ${program_definitions})
 endif()
 

@@ -1,0 +1,101 @@
+#include "tests/golden/offline.h"
+
+#include "collimate/rlhf/loss/preference.h"
+#include "collimate/train/scoring.h"
+
+namespace collimate::golden {
+namespace {
+
+// Divides by the label count of all micro-batches of the step.
+class SftTask : public OfflineTask {
+ public:
+  explicit SftTask(const Options& options) { loss_ = sft_loss_of(options); }
+
+  OfflineMicro prepare(const json& micro, const json& micros, Trainee&) override {
+    OfflineMicro out{.rows = to_batch(unpadded_rows(micro.at("batch")))};
+    if (micro.contains("num_items_in_batch") && micro["num_items_in_batch"].is_number()) {
+      out.counts.tokens = micro["num_items_in_batch"];
+    } else {
+      for (const json& one : micros)
+        out.counts.tokens += train::count_rows(to_batch(unpadded_rows(one.at("batch")))).tokens;
+    }
+    out.counts.rows = static_cast<double>(out.rows.rows());
+    return out;
+  }
+};
+
+class DpoTask : public OfflineTask {
+ public:
+  DpoTask(const Options& options, const json& golden, const ModelShelf& shelf)
+      : reference_(shelf.open(golden["hyper"].at("model"), "lm", false), {}) {
+    loss_ = dpo_loss_of(options);
+  }
+
+  OfflineMicro prepare(const json& micro, const json& micros, Trainee&) override {
+    const Batch rows = to_batch(interleaved(unpadded_rows(micro.at("batch"))));
+    return mean_of_micros(train::with_log_probs(reference_, rows, batch::kReferenceLogProbs, {}), micros.size());
+  }
+
+  std::map<std::string, std::string> metric_names() const override {
+    return {{"rewards/chosen", "rewards/chosen"},
+            {"rewards/rejected", "rewards/rejected"},
+            {"rewards/margins", "rewards/margins"},
+            {"rewards/accuracies", "rewards/accuracies"}};
+  }
+
+ private:
+  model::Model reference_;
+};
+
+// The score is read at the last token that is not padding, so rows end there.
+class RewardTask : public OfflineTask {
+ public:
+  RewardTask(const Options& options, const json& golden) : pad_(golden["hyper"].value("pad", -1)) {
+    loss_ = reward_loss_of(options);
+  }
+
+  std::string head() const override { return "score"; }
+
+  OfflineMicro prepare(const json& micro, const json& micros, Trainee&) override {
+    const json& batch = micro.at("batch");
+    std::vector<TokenRow> halves = unpadded_rows(batch);
+    for (TokenRow& row : halves) {
+      while (row.ids.size() > 1 && row.ids.back() == pad_) row.ids.pop_back();
+      row.trainable.assign(row.ids.size(), 0);
+    }
+    Batch rows = to_batch(interleaved(halves));
+    if (batch.contains("margin") && batch["margin"].is_array()) {
+      std::vector<float> margins;
+      for (const json& margin : batch["margin"]) margins.insert(margins.end(), 2, margin.get<float>());
+      rows.set(rlhf::kMargin, margins);
+    }
+    return mean_of_micros(rows, micros.size());
+  }
+
+  std::map<std::string, std::string> metric_names() const override {
+    return {{"accuracy", "reward/accuracy"}, {"margin", "reward/margin"}, {"mean_reward", "reward/mean"}};
+  }
+
+ private:
+  int32_t pad_;
+};
+
+}  // namespace
+
+OfflineMicro mean_of_micros(Batch rows, size_t micros) {
+  const auto n = static_cast<double>(micros);
+  batch::GlobalCounts counts = train::count_rows(rows);
+  counts.rows *= n;
+  counts.tokens *= n;
+  return {std::move(rows), counts, n};
+}
+
+std::unique_ptr<OfflineTask> make_offline_task(const std::string& kind, const Options& options, const json& golden,
+                                               const ModelShelf& shelf) {
+  if (kind == "sft") return std::make_unique<SftTask>(options);
+  if (kind == "dpo") return std::make_unique<DpoTask>(options, golden, shelf);
+  if (kind == "reward") return std::make_unique<RewardTask>(options, golden);
+  return make_further_task(kind, options, golden, shelf);
+}
+
+}  // namespace collimate::golden

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "tests/golden/options.h"
+#include "tests/golden/rows.h"
+#include "tests/golden/trainee.h"
+
+namespace collimate::golden {
+
+// A recorded micro-batch as our learner takes it. TRL's loss of the micro-batch is our share times `loss_scale`.
+struct OfflineMicro {
+  Batch rows;
+  batch::GlobalCounts counts;
+  double loss_scale = 1.0;
+};
+
+// What differs between the offline trainers: head, loss, how a recorded micro-batch becomes rows.
+class OfflineTask {
+ public:
+  virtual ~OfflineTask() = default;
+  virtual std::string head() const { return "lm"; }
+  virtual OfflineMicro prepare(const json& micro, const json& micros, Trainee& trainee) = 0;
+  // TRL's name of a metric -> ours.
+  virtual std::map<std::string, std::string> metric_names() const { return {}; }
+  const rlhf::Loss& loss() const { return loss_; }
+
+ protected:
+  rlhf::Loss loss_;
+};
+
+// UnknownKind for a trainer that we have no loss for.
+std::unique_ptr<OfflineTask> make_offline_task(const std::string& kind, const Options& options, const json& golden,
+                                               const ModelShelf& shelf);
+// Those beyond pairs with a reference: KTO, ORPO, CPO, SimPO.
+std::unique_ptr<OfflineTask> make_further_task(const std::string& kind, const Options& options, const json& golden,
+                                               const ModelShelf& shelf);
+
+// Rows of which every micro-batch has the same weight in the update: TRL's mean over micro-batches of a mean.
+OfflineMicro mean_of_micros(Batch rows, size_t micros);
+
+}  // namespace collimate::golden

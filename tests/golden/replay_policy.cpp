@@ -1,0 +1,155 @@
+// Goldens of GRPO: rollouts replayed update by update (steps[].batch), and variants of the loss on fixed arrays.
+#include <fmt/format.h>
+
+#include "collimate/train/scoring.h"
+#include "tests/golden/replay.h"
+#include "tests/golden/rows.h"
+
+namespace collimate::golden {
+namespace {
+
+// Numbers of [R, T] completion arrays without padding.
+std::vector<std::vector<float>> completion_numbers(const json& values, const json& batch) {
+  std::vector<std::vector<float>> out;
+  for (size_t r = 0; r < values.size(); ++r) out.push_back(masked(values[r], batch["completion_mask"][r]));
+  return out;
+}
+
+void set_advantages(Batch& rows, const json& batch) {
+  std::vector<std::vector<float>> tokens;
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    const json& advantage = batch.at("advantages")[static_cast<size_t>(r)];
+    if (advantage.is_array())
+      tokens.push_back(masked(advantage, batch["completion_mask"][static_cast<size_t>(r)]));
+    else
+      tokens.emplace_back(count_true(batch["completion_mask"][static_cast<size_t>(r)]), advantage.get<float>());
+  }
+  set_at_trainable(rows, batch::kAdvantages, tokens);
+}
+
+bool has_numbers(const json& batch, const std::string& name) { return batch.contains(name) && batch[name].is_array(); }
+
+// Where the file has no old log-probs they are those of the weights that this update differentiates.
+Batch policy_rows(const json& batch, Trainee& trainee, model::Model* reference, const Options& options) {
+  const train::ScoringOptions scoring{static_cast<float>(options.number("temperature", 1.0))};
+  Batch rows = to_batch(prompt_completion_rows(batch));
+  set_advantages(rows, batch);
+  if (has_numbers(batch, "old_per_token_logps"))
+    set_at_trainable(rows, batch::kOldLogProbs, completion_numbers(batch["old_per_token_logps"], batch));
+  else
+    rows = train::with_log_probs(trainee.model(), rows, batch::kOldLogProbs, scoring);
+  if (has_numbers(batch, "ref_per_token_logps"))
+    set_at_trainable(rows, batch::kReferenceLogProbs, completion_numbers(batch["ref_per_token_logps"], batch));
+  else if (reference != nullptr)
+    rows = train::with_log_probs(*reference, rows, batch::kReferenceLogProbs, scoring);
+  return rows;
+}
+
+void compare_metrics(size_t step, const MicroReport& report, const json& recorded, bool clipped,
+                     Comparison& comparison) {
+  std::map<std::string, std::string> names = {{"kl", "actor/kl_loss"}, {"entropy", "actor/entropy"}};
+  if (clipped) {
+    names["clip_ratio/region_mean"] = "actor/pg_clipfrac";
+    names["clip_ratio/low_mean"] = "actor/pg_clipfrac_lower";
+  }
+  for (const auto& [theirs, ours] : names)
+    if (recorded.contains(theirs) && report.metrics.contains(ours))
+      comparison.loss(fmt::format("{}, step {}", theirs, step + 1), report.metrics.at(ours), recorded[theirs],
+                      tolerance_at(step).token);
+}
+
+class RolloutReplay {
+ public:
+  RolloutReplay(const json& golden, const ModelShelf& shelf)
+      : golden_(golden),
+        options_(golden.at("hyper")),
+        trainee_(shelf.open(golden["hyper"].at("model"), "lm", true), learner_options(options_)) {
+    if (options_.number("beta", 0.0) != 0.0)
+      reference_ = std::make_unique<model::Model>(shelf.open(golden["hyper"]["model"], "lm", false), tensor::Exec{});
+  }
+
+  Outcome run(const std::string& name) {
+    trainee_.zero_gradients();
+    for (size_t s = 0; s < golden_["steps"].size(); ++s) step(s, golden_["steps"][s]);
+    const json last = golden_.value("final", json::object());
+    if (last.contains("params")) trainee_.compare_parameters(last["params"], "final", comparison_);
+    return outcome_of(name, comparison_);
+  }
+
+ private:
+  void step(size_t s, const json& recorded) {
+    if (recorded.contains("micro")) {
+      for (const json& micro : recorded["micro"]) part(s, micro);
+    } else {
+      part(s, recorded);
+    }
+    if (!recorded.contains("grad_norm") || recorded["grad_norm"].is_null()) return;  // accumulation goes on
+    const double norm = trainee_.step(recorded.at("lr"));
+    comparison_.relative(fmt::format("gradient norm, step {}", s + 1), norm, recorded["grad_norm"],
+                         tolerance_at(s).norm);
+    trainee_.zero_gradients();
+  }
+
+  void part(size_t s, const json& recorded) {
+    const json& batch = recorded.at("batch");
+    const rlhf::Loss loss = policy_loss_of(options_, batch.value("num_items_in_batch", 0.0));
+    const Batch rows = policy_rows(batch, trainee_, reference_.get(), options_);
+    batch::GlobalCounts counts = train::count_rows(rows);
+    counts.tokens *= options_.number("gradient_accumulation_steps", 1);
+    counts.rows *= options_.number("gradient_accumulation_steps", 1);
+    const MicroReport report = trainee_.accumulate(rows, loss, counts);
+    comparison_.loss(fmt::format("loss, step {}", s + 1), report.loss, recorded.at("loss"), tolerance_at(s).loss);
+    if (recorded.contains("metrics")) compare_metrics(s, report, recorded["metrics"], true, comparison_);
+  }
+
+  const json& golden_;
+  Options options_;
+  Trainee trainee_;
+  std::unique_ptr<model::Model> reference_;
+  Comparison comparison_;
+};
+
+Outcome replay_variant(const std::string& name, const json& golden, const json& variant, const ModelShelf& shelf) {
+  const Options options(golden.at("hyper"), variant.value("over", json::object()));
+  const json& inputs = golden["inputs"];
+  const rlhf::Loss loss = policy_loss_of(options, inputs.value("num_items_in_batch", 0.0));
+  Trainee trainee(shelf.open(golden["hyper"].at("model"), "lm", true), learner_options(options));
+  const Batch rows = policy_rows(inputs, trainee, nullptr, options);
+  Comparison comparison;
+  trainee.zero_gradients();
+  const MicroReport report = trainee.accumulate(rows, loss, train::count_rows(rows));
+  comparison.loss("loss", report.loss, variant.at("loss"), Tolerance{}.loss);
+  comparison.relative("gradient norm", trainee.gradient_norm(), variant.at("grad_norm"), Tolerance{}.norm);
+  trainee.compare_gradients(variant.value("grad_l2", json::object()), comparison);
+  const std::string type = options.text("loss_type", "");
+  const bool clipped = type != "cispo" && type != "sapo" && type != "vespo";
+  compare_metrics(0, report, variant.value("metrics", json::object()), clipped, comparison);
+  if (options.number("temperature", 1.0) == 1.0 && golden.contains("model_logprobs_temperature1")) {
+    std::vector<float> theirs;
+    for (const auto& row : completion_numbers(golden["model_logprobs_temperature1"], inputs))
+      theirs.insert(theirs.end(), row.begin(), row.end());
+    comparison.losses("log-prob", report.log_probs, theirs, Tolerance{}.token);
+  }
+  return outcome_of(name, comparison);
+}
+
+}  // namespace
+
+std::vector<Outcome> replay_rollouts(const std::string& name, const json& golden, const ModelShelf& shelf) {
+  return {RolloutReplay(golden, shelf).run(name)};
+}
+
+std::vector<Outcome> replay_policy_variants(const std::string& name, const json& golden, const ModelShelf& shelf) {
+  std::vector<Outcome> outcomes;
+  for (const auto& [key, variant] : golden.at("variants").items()) {
+    const std::string full = name + " " + key;
+    try {
+      outcomes.push_back(replay_variant(full, golden, variant, shelf));
+    } catch (const UnknownKind& unknown) {
+      outcomes.push_back({full, Verdict::kUnknown, unknown.what(), unknown.required});
+    }
+  }
+  return outcomes;
+}
+
+}  // namespace collimate::golden

@@ -1,0 +1,226 @@
+// Goldens of shape updates: TRL's PPO, policy and value model trained together by the sum of their losses.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "collimate/rlhf/advantage/gae.h"
+#include "collimate/rlhf/loss/policy.h"
+#include "collimate/rlhf/loss/value.h"
+#include "collimate/train/scoring.h"
+#include "tests/golden/replay.h"
+#include "tests/golden/rows.h"
+
+namespace collimate::golden {
+namespace {
+
+json negated(const json& mask) {
+  json out = json::array();
+  for (const json& value : mask) out.push_back(!value.get<bool>());
+  return out;
+}
+
+// One rollout: responses of R rows with T places; `tokens` marks the tokens of the response, `states` one place more
+// where the response ends early: the value after its last token counts there.
+class Rollout {
+ public:
+  Rollout(const json& update, int32_t pad) : update_(update), context_(update.at("context_length")) {
+    for (size_t r = 0; r < update["query_responses"].size(); ++r) {
+      tokens_.push_back(negated(update["padding_mask"][r]));
+      states_.push_back(negated(update["padding_mask_p1"][r]));
+      policy_rows_.push_back(row(r, tokens_[r], pad));
+      value_rows_.push_back(row(r, states_[r], pad));
+    }
+  }
+
+  size_t rows() const { return tokens_.size(); }
+  Batch policy_rows() const { return to_batch(policy_rows_); }
+  Batch value_rows() const { return to_batch(value_rows_); }
+  const json& tokens() const { return tokens_; }
+  const json& states() const { return states_; }
+  const json& recorded(const std::string& name) const { return update_.at(name); }
+
+  // Numbers of [R, T] arrays under one of the masks.
+  static std::vector<std::vector<float>> under(const json& masks, const json& values) {
+    std::vector<std::vector<float>> out;
+    for (size_t r = 0; r < values.size(); ++r) out.push_back(masked(values[r], masks[r]));
+    return out;
+  }
+
+ private:
+  // Prompt without its padding on the left, then the marked places of the response.
+  TokenRow row(size_t r, const json& marked, int32_t pad) const {
+    const json& ids = update_["query_responses"][r];
+    TokenRow out;
+    for (size_t t = 0; t < context_; ++t)
+      if (!out.ids.empty() || ids[t] != pad) out.ids.push_back(ids[t]);
+    out.trainable.resize(out.ids.size(), 0);
+    for (size_t t = 0; t < marked.size(); ++t)
+      if (marked[t].get<bool>()) out.ids.push_back(ids[context_ + t]);
+    out.trainable.resize(out.ids.size(), 1);
+    return out;
+  }
+
+  const json& update_;
+  size_t context_;
+  json tokens_ = json::array(), states_ = json::array();
+  std::vector<TokenRow> policy_rows_, value_rows_;
+};
+
+std::vector<float> flat(const std::vector<std::vector<float>>& rows) {
+  std::vector<float> out;
+  for (const auto& row : rows) out.insert(out.end(), row.begin(), row.end());
+  return out;
+}
+
+class PpoReplay {
+ public:
+  PpoReplay(const json& golden, const ModelShelf& shelf)
+      : golden_(golden),
+        options_(golden.at("hyper")),
+        temperature_(static_cast<float>(options_.number("temperature", 0.7) + 1e-7)),
+        policy_(shelf.open(model_name(), "lm", true), learner()),
+        value_(shelf.open(model_name(), "value", true, golden.at("heads").at("value")), learner()),
+        reference_(shelf.open(model_name(), "lm", false), {}),
+        reward_(shelf.open(model_name(), "score", false, golden["heads"].at("reward")), {}) {}
+
+  Outcome run(const std::string& name) {
+    for (size_t u = 0; u < golden_["updates"].size(); ++u) {
+      const json& update = golden_["updates"][u];
+      const Rollout rollout(update, static_cast<int32_t>(options_.number("pad", 0)));
+      compare_scoring(u, rollout);
+      compare_advantages(u, rollout);
+      for (const json& micro : update.at("micro")) train(u, rollout, micro);
+    }
+    const json last = golden_.value("final", json::object());
+    if (last.contains("policy")) policy_.compare_parameters(last["policy"], "final policy", comparison_);
+    if (last.contains("value")) value_.compare_parameters(last["value"], "final value", comparison_);
+    return outcome_of(name, comparison_);
+  }
+
+ private:
+  std::string model_name() const { return golden_["hyper"].at("model"); }
+
+  train::LearnerOptions learner() const {
+    train::LearnerOptions options = learner_options(options_);
+    options.max_grad_norm = 0;  // this trainer does not clip
+    options.temperature = temperature_;
+    return options;
+  }
+
+  void compare(const std::string& what, size_t u, const std::vector<float>& ours,
+               const std::vector<std::vector<float>>& theirs) {
+    comparison_.losses(fmt::format("{}, update {}", what, u + 1), ours, flat(theirs), tolerance_at(u).token);
+  }
+
+  // What the four models say of the rollout.
+  void compare_scoring(size_t u, const Rollout& rollout) {
+    const train::ScoringOptions scoring{temperature_};
+    const Batch rows = rollout.policy_rows();
+    const Batch reference = train::with_log_probs(reference_, rows, batch::kReferenceLogProbs, scoring);
+    const Batch sampled = train::with_log_probs(policy_.model(), rows, batch::kLogProbs, scoring);
+    const Batch values = train::with_values(value_.model(), rollout.value_rows(), scoring);
+    compare("reference log-probs", u, at_trainable(reference, batch::kReferenceLogProbs),
+            Rollout::under(rollout.tokens(), rollout.recorded("ref_logprobs")));
+    compare("log-probs", u, at_trainable(sampled, batch::kLogProbs),
+            Rollout::under(rollout.tokens(), rollout.recorded("logprobs")));
+    compare("values", u, at_trainable(values, batch::kValues),
+            Rollout::under(rollout.states(), rollout.recorded("values")));
+    compare("scores", u, train::with_scores(reward_, rows, scoring).all(batch::kScore),
+            {rollout.recorded("scores").get<std::vector<float>>()});
+  }
+
+  // KL in the reward, GAE and whitening, from the recorded numbers.
+  void compare_advantages(size_t u, const Rollout& rollout) {
+    const auto values = Rollout::under(rollout.states(), rollout.recorded("values"));
+    std::vector<std::vector<float>> rewards, advantages, returns;
+    for (size_t r = 0; r < rollout.rows(); ++r) rewards.push_back(token_rewards(rollout, r, values[r].size()));
+    if (options_.flag("whiten_rewards", false)) rlhf::whiten(rewards, false);
+    for (size_t r = 0; r < rollout.rows(); ++r) {
+      rlhf::GaeRow row = rlhf::gae(rewards[r], values[r], options_.number("gamma", 1.0), options_.number("lam", 0.95));
+      row.advantages.resize(static_cast<size_t>(count_true(rollout.tokens()[r])));
+      advantages.push_back(row.advantages);
+      returns.push_back(row.returns);
+    }
+    rlhf::whiten(advantages);
+    compare("rewards", u, flat(rewards), Rollout::under(rollout.states(), rollout.recorded("rewards")));
+    compare("advantages", u, flat(advantages), Rollout::under(rollout.tokens(), rollout.recorded("advantages")));
+    compare("returns", u, flat(returns), Rollout::under(rollout.states(), rollout.recorded("returns")));
+  }
+
+  // Over the places where a value counts: the KL penalty on tokens, the score on the last place.
+  std::vector<float> token_rewards(const Rollout& rollout, size_t r, size_t states) const {
+    const auto log_probs = masked(rollout.recorded("logprobs")[r], rollout.tokens()[r]);
+    const auto reference = masked(rollout.recorded("ref_logprobs")[r], rollout.tokens()[r]);
+    std::vector<float> rewards(states, 0.F);
+    for (size_t t = 0; t < log_probs.size(); ++t) {
+      const float difference = reference[t] - log_probs[t];
+      const bool k3 = options_.text("kl_estimator", "k1") == "k3";
+      const float kl = k3 ? std::exp(difference) - 1 - difference : -difference;
+      rewards[t] = static_cast<float>(-options_.number("kl_coef", 0.05)) * kl;
+    }
+    if (states > 0) rewards.back() += rollout.recorded("scores")[r].get<float>();
+    return rewards;
+  }
+
+  void train(size_t u, const Rollout& rollout, const json& micro) {
+    const auto rows = micro.at("inds").get<std::vector<int64_t>>();
+    const Tolerance tolerance = tolerance_at(updates_++);
+    const std::string when = fmt::format(", update {}.{}", u + 1, updates_);
+    const double coefficient = options_.number("vf_coef", 0.1);
+    policy_.zero_gradients();
+    value_.zero_gradients();
+    const MicroReport pg = train_policy(rollout, rows);
+    const MicroReport vf = train_value(rollout, rows, coefficient);
+    comparison_.loss("policy loss" + when, pg.loss, micro.at("pg_loss"), tolerance.loss);
+    comparison_.loss("value loss" + when, vf.loss / coefficient, micro.at("vf_loss"), tolerance.loss);
+    comparison_.loss("loss" + when, pg.loss + vf.loss, micro.at("loss"), tolerance.loss);
+    const double norm = std::hypot(policy_.step(micro.at("lr")), value_.step(micro["lr"]));
+    comparison_.relative("gradient norm" + when, norm, micro.at("grad_norm"), tolerance.norm);
+    compare_row("new log-probs" + when, pg.log_probs, micro, "new_logprobs_row0", rollout.tokens(), tolerance);
+    compare_row("new values" + when, vf.values, micro, "vpred_row0", rollout.states(), tolerance);
+  }
+
+  MicroReport train_policy(const Rollout& rollout, const std::vector<int64_t>& rows) {
+    Batch batch = rollout.policy_rows();
+    set_at_trainable(batch, batch::kOldLogProbs, Rollout::under(rollout.tokens(), rollout.recorded("logprobs")));
+    set_at_trainable(batch, batch::kAdvantages, Rollout::under(rollout.tokens(), rollout.recorded("advantages")));
+    batch = batch.gather(rows);
+    const rlhf::Loss loss = rlhf::policy_loss({.loss_type = "ppo", .epsilon = options_.number("cliprange", 0.2)});
+    return policy_.accumulate(batch, loss, train::count_rows(batch));
+  }
+
+  MicroReport train_value(const Rollout& rollout, const std::vector<int64_t>& rows, double coefficient) {
+    Batch batch = rollout.value_rows();
+    set_at_trainable(batch, batch::kValues, Rollout::under(rollout.states(), rollout.recorded("values")));
+    set_at_trainable(batch, batch::kReturns, Rollout::under(rollout.states(), rollout.recorded("returns")));
+    batch = batch.gather(rows);
+    const rlhf::Loss loss =
+        rlhf::value_loss({.clip_range = options_.number("cliprange_value", 0.2), .coefficient = coefficient});
+    return value_.accumulate(batch, loss, train::count_rows(batch));
+  }
+
+  // The file keeps the numbers of the micro-batch's first row.
+  void compare_row(const std::string& what, std::vector<float> ours, const json& micro, const std::string& name,
+                   const json& masks, Tolerance tolerance) {
+    if (!micro.contains(name)) return;
+    const std::vector<float> theirs = masked(micro[name], masks[micro["inds"][0].get<size_t>()]);
+    ours.resize(std::min(ours.size(), theirs.size()));
+    comparison_.losses(what, ours, theirs, tolerance.token);
+  }
+
+  const json& golden_;
+  Options options_;
+  float temperature_;
+  Trainee policy_, value_;
+  model::Model reference_, reward_;
+  size_t updates_ = 0;
+  Comparison comparison_;
+};
+
+}  // namespace
+
+std::vector<Outcome> replay_ppo(const std::string& name, const json& golden, const ModelShelf& shelf) {
+  return {PpoReplay(golden, shelf).run(name)};
+}
+
+}  // namespace collimate::golden

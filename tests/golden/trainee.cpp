@@ -1,0 +1,135 @@
+#include "tests/golden/trainee.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include "collimate/base/error.h"
+
+namespace collimate::golden {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<float> to_vector(const at::Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  const float* data = tensor.const_data_ptr<float>();
+  return {data, data + tensor.numel()};
+}
+
+// The k-th entry of a parameter in the order of its file: GPT-2's files store linear weights as [in, out].
+float in_file_order(const shape::ParamSpec& spec, std::span<const float> values, size_t k) {
+  if (!spec.transposed_in_file) return values[k];
+  const auto out = static_cast<size_t>(spec.sizes[0]);
+  const auto in = static_cast<size_t>(spec.sizes[1]);
+  return values[(k % out) * in + k / out];
+}
+
+// Key biases of GPT-2 have no gradient in exact arithmetic: what moves them is rounding.
+// The first entries of c_attn.bias are of queries.
+bool is_key_bias(const std::string& name) { return name.ends_with("k_proj.bias"); }
+bool holds_key_bias(const std::string& name) { return name.ends_with("c_attn.bias") || is_key_bias(name); }
+
+}  // namespace
+
+std::string ModelShelf::directory(const std::string& name) const {
+  const std::string word = name.substr(0, name.find(' '));
+  std::string relative = word;
+  if (word == "260k") relative = "stories260k-llama/hf-llama";
+  if (word == "chat3m") relative = "chat-3m-gptneo/hf-gpt2";
+  for (const fs::path& root : {fs::path(goldens_) / "../data/models", fs::path(goldens_) / "models"})
+    if (fs::exists(root / relative / "config.json")) return (root / relative).string();
+  throw base::InputError(base::expectation("golden", fmt::format("model \"{}\" at ../data/models/{}", word, relative),
+                                           "none", "the folder of the goldens beside data/"));
+}
+
+std::shared_ptr<model::Weights> ModelShelf::open(const std::string& name, const std::string& head, bool trained,
+                                                 const json& head_weight) const {
+  auto weights = model::load_huggingface(directory(name), head, {.trained = trained}, {});
+  if (head_weight.is_null()) return weights;
+  const int index = weights->index_of("score.weight");
+  COLLIMATE_CHECK(index >= 0, "no score head");
+  const auto values = head_weight.get<std::vector<float>>();
+  if (values.size() != weights->values(index).size())
+    throw base::InputError(base::expectation("golden", fmt::format("{} head weights", weights->values(index).size()),
+                                             std::to_string(values.size())));
+  std::copy(values.begin(), values.end(), weights->param(index));
+  weights->commit();
+  return weights;
+}
+
+Trainee::Trainee(std::shared_ptr<model::Weights> weights, const train::LearnerOptions& options)
+    : weights_(std::move(weights)), model_(weights_, {}), learner_(model_, options, {}) {}
+
+MicroReport Trainee::accumulate(const Batch& rows, const rlhf::Loss& loss, const batch::GlobalCounts& counts) {
+  MicroReport report;
+  const auto share = [&](const Batch& part, const batch::Quantities& quantities, const batch::GlobalCounts& all) {
+    rlhf::LossContext context(part, quantities, all);
+    at::Tensor value = loss.value(context);
+    for (const auto& [name, sum] : context.metrics())
+      report.metrics[name] = sum.second > 0 ? sum.first / sum.second : sum.first;
+    report.log_probs = to_vector(quantities.log_probs);
+    report.values = to_vector(quantities.values);
+    return value;
+  };
+  rows.require(loss.columns, "golden");
+  report.loss = learner_.accumulate(rows, {loss.needs, share}, counts).loss;
+  return report;
+}
+
+double Trainee::gradient_norm(int parameter) {
+  const float* gradient = weights_->param_gradient(parameter);
+  double squares = 0;
+  for (int64_t i = 0; i < weights_->params()[static_cast<size_t>(parameter)].count(); ++i)
+    squares += static_cast<double>(gradient[i]) * gradient[i];
+  return std::sqrt(squares);
+}
+
+double Trainee::gradient_norm() {
+  double squares = 0;
+  for (size_t i = 0; i < weights_->params().size(); ++i) squares += std::pow(gradient_norm(static_cast<int>(i)), 2);
+  return std::sqrt(squares);
+}
+
+void Trainee::compare_parameter(int index, const json& recorded, const std::string& what, Comparison& comparison) {
+  const shape::ParamSpec& spec = weights_->params()[static_cast<size_t>(index)];
+  const auto values = weights_->values(index);
+  double sum = 0, squares = 0;
+  for (float x : values) {
+    sum += x;
+    squares += static_cast<double>(x) * x;
+  }
+  const double norm = recorded.at("l2");
+  if (!holds_key_bias(spec.name)) {
+    comparison.relative(what + " l2 of " + spec.name, std::sqrt(squares), norm, kParameterTolerance);
+    // A sum over n entries is known to within norm · √n.
+    comparison.scaled(what + " sum of " + spec.name, sum, recorded.at("sum"),
+                      norm * std::sqrt(static_cast<double>(values.size())), kEntryTolerance);
+  }
+  if (is_key_bias(spec.name)) return;
+  // Entries are known to within what the tolerance of the norm lets the whole tensor move.
+  for (size_t k = 0; k < recorded.at("first").size(); ++k)
+    comparison.scaled(fmt::format("{} {}[{}]", what, spec.name, k), in_file_order(spec, values, k),
+                      recorded["first"][k], norm, kEntryTolerance);
+}
+
+void Trainee::compare_parameters(const json& recorded, const std::string& what, Comparison& comparison) {
+  for (const auto& [name, numbers] : recorded.items()) {
+    const int index = weights_->index_of(name);
+    if (index < 0)
+      comparison.fail(what + " has " + name + ", our model has not");
+    else
+      compare_parameter(index, numbers, what, comparison);
+  }
+}
+
+void Trainee::compare_gradients(const json& recorded, Comparison& comparison) {
+  for (const auto& [name, norm] : recorded.items()) {
+    const int index = weights_->index_of(name);
+    if (index < 0)
+      comparison.fail("gradient of " + name + ", which our model has not");
+    else if (!holds_key_bias(name))
+      comparison.relative("gradient of " + name, gradient_norm(index), norm, Tolerance{}.norm);
+  }
+}
+
+}  // namespace collimate::golden
