@@ -92,6 +92,11 @@ TEST(Executor, TwoDevicesGiveTheSame) {
   EXPECT_EQ(plain(), run_with([](RunOptions&) {}, Place::kBothOnTwo));
 }
 
+TEST(Executor, RanksWhoseWeightsPartAreAGuardError) {
+  auto alone = [](RunOptions& options) { options.modules["trainer"] = {"trainer", {{"alone", true}}}; };
+  EXPECT_THROW(run_with(alone, Place::kBothOnTwo), base::GuardError);
+}
+
 TEST(Executor, QueuesOfOneAndRandomDelaysDoNotLock) {
   auto hard = [](RunOptions& options) {
     options.queue_size = 1;

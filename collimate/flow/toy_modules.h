@@ -179,7 +179,7 @@ class Trainer : public Module {
       std::vector<float> sum = {0.0F};
       for (int64_t i = 0; i < update.rows(); ++i)
         sum[0] += update.get(batch::kReward, i) + static_cast<float>(update.row(batch::kIds, i)[0]);
-      context_->group->all_reduce(sum);
+      if (!context_->parameters.contains("alone")) context_->group->all_reduce(sum);
       numbers_->values[0] += static_cast<float>(static_cast<int64_t>(sum[0]) % 5 + 1);
       ++numbers_->version;
       metrics_.push_back({"train/sum", sum[0], Reduce::kSum, 1.0});

@@ -6,6 +6,7 @@
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
+#include "collimate/base/log.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/flow/payload.h"
@@ -74,15 +75,43 @@ void WorkerHost::fail(const TaskKey& key, const std::exception& error, cluster::
   if (found != tasks_.end()) {
     header["model"] = found->second->model;
     found->second->hosted->group->abort(error.what());
-    tasks_.erase(found);
+    drop(key);
   }
   reply(std::move(header), out);
+}
+
+// Ends a task that is cancelled or has failed: what its stream still works on is let go.
+void WorkerHost::drop(const TaskKey& key) {
+  auto found = tasks_.find(key);
+  if (found == tasks_.end()) return;
+  std::unique_ptr<Running> task = std::move(found->second);
+  tasks_.erase(found);
+  if (!task->stream) return;
+  try {
+    task->stream->cancel(task->fed);
+  } catch (const std::exception& error) {
+    base::log_warning("worker {}: cancelling {}: {}", spec_.rank, task->info.node, error.what());
+  }
+}
+
+// Data-parallel ranks hold whole copies: after training they must be equal, or gradients were not reduced.
+void WorkerHost::check_ranks_agree(Running& task) {
+  Context& context = task.hosted->context;
+  WeightsPort* weights = task.hosted->module->weights();
+  if (weights == nullptr || context.size == 1 || context.mesh.size("dp") != context.size) return;
+  std::vector<uint64_t> mine = {weights->checksum()}, all(static_cast<size_t>(context.size));
+  context.group->all_gather(comm::bytes_of(mine), comm::writable_bytes_of(all)).wait(context.deadline_seconds);
+  for (uint64_t other : all)
+    if (other != mine[0])
+      throw base::GuardError(base::expectation("model " + task.model, "equal weights on all dp ranks after training",
+                                               fmt::format("checksums {:016x}", fmt::join(all, ", ")),
+                                               "reducing gradients over the context's group"));
 }
 
 void WorkerHost::dispatch(const std::string& type, const cluster::Message& message, cluster::Outbox& out) {
   const nlohmann::json& header = message.header;
   if (type == "start") return start(message);
-  if (type == "cancel") return void(tasks_.erase(task_key(header.at("task"))));
+  if (type == "cancel") return drop(task_key(header.at("task")));
   if (type == "feed" || type == "close") {
     auto found = tasks_.find(task_key(header.at("task")));
     if (found == tasks_.end()) return;  // it failed here before this message came
@@ -133,16 +162,20 @@ void WorkerHost::feed(const cluster::Message& message, Running& task, cluster::O
   std::vector<Batch> batches = batches_of(message);
   if (task.stream) {
     task.stream->feed(batches.at(0));
+    std::vector<int64_t> uids = batches[0].all(batch::kUid);
+    task.fed.insert(task.fed.end(), uids.begin(), uids.end());
     return;
   }
   Module& module = *task.hosted->module;
   Batch made;
   task.busy_since = base::now_seconds();
   base::fault_point(task.info.node);
-  if (task.trains)
+  if (task.trains) {
     module.train_step(task.function, batches, task.info);
-  else if (!batches.at(0).empty())
+    check_ranks_agree(task);
+  } else if (!batches.at(0).empty()) {
     made = with_uids(module.call(task.function, batches[0], task.info), batches[0], task.info);
+  }
   task.busy_seconds = base::now_seconds() - task.busy_since;
   reply_rows(task, message.header.at("feed"), std::move(made), out);
 }

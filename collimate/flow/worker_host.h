@@ -42,7 +42,8 @@ class WorkerHost : public cluster::Handler {
     Hosted* hosted = nullptr;
     bool trains = false;
     std::unique_ptr<Stream> stream;
-    double busy_since = 0;  // base::now_seconds() of the first work not yet reported; 0 when there is none
+    std::vector<int64_t> fed;  // uids given to the stream
+    double busy_since = 0;     // base::now_seconds() of the first work not yet reported; 0 when there is none
     double busy_seconds = 0;
   };
 
@@ -56,6 +57,8 @@ class WorkerHost : public cluster::Handler {
   void save(const std::string& directory);
   void load(const std::string& directory);
   void hooks(bool before, int64_t iteration);
+  void drop(const TaskKey& key);
+  void check_ranks_agree(Running& task);
   bool step_stream(Running& task, cluster::Outbox& out);
   void reply_rows(Running& task, const nlohmann::json& feed, Batch rows, cluster::Outbox& out);
   void fail(const TaskKey& key, const std::exception& error, cluster::Outbox& out);

@@ -5,6 +5,7 @@
 #include "collimate/flow/checkpoint.h"
 #include "collimate/flow/dist_actor.h"
 #include "collimate/flow/worker_host.h"
+#include "collimate/tensor/aten_threads.h"
 
 namespace collimate::flow {
 namespace {
@@ -37,6 +38,7 @@ WorkerHost::WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry
       config_(nlohmann::json::parse(spec.config)),
       graph_(graph::parse(spec.graph)),
       placement_(graph::parse_placement(spec.placement)) {
+  tensor::use_one_aten_thread();
   base::LogPrefix prefix(fmt::format("worker {}", spec.rank));
   nlohmann::json options = nlohmann::json::parse(spec.options);
   random_delay_seconds_ = options.value("random_delay_seconds", 0.0);
