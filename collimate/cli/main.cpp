@@ -3,6 +3,8 @@
 
 #include "collimate/base/error.h"
 #include "collimate/cli/verbs.h"
+#include "collimate/tensor/allocator.h"
+#include "collimate/tensor/aten_threads.h"
 
 namespace {
 
@@ -24,6 +26,8 @@ int run(const collimate::cli::Arguments& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  collimate::tensor::install_aten_allocator();
+  collimate::tensor::use_one_aten_thread();
   try {
     return run({argv + 1, argv + argc});
   } catch (const collimate::base::Error& error) {

@@ -130,10 +130,11 @@ class Run {
     options.on_iteration = [this](const flow::IterationResult& result) {
       recorder_.iteration(result);
       progress_.update(result.iteration + 1, recorder_.details());
+      if (call_.stop != nullptr && call_.stop->requested()) stop_.request(call_.stop->signal());
     };
     if (data_.eval) add_evaluation(options);
     options.state = {&recorder_};
-    options.stop = call_.stop != nullptr ? call_.stop : &own_stop_;
+    options.stop = &stop_;
     options.spans = &spans_;
     options.directory = directory_.path();
     options.keep_checkpoints = config_.run.keep_checkpoints;
@@ -162,7 +163,7 @@ class Run {
       recorder_.evaluation(result);
       for (const auto& [name, value] : recorder_.last_evaluation().items())
         note(fmt::format("step {}: {} {:.4g}", result.iteration + 1, name, value.get<double>()));
-      if (recorder_.out_of_patience()) (call_.stop != nullptr ? call_.stop : &own_stop_)->request();
+      if (recorder_.out_of_patience()) stop_.request();
     };
     options.evaluation = std::move(evaluation);
   }
@@ -192,7 +193,7 @@ class Run {
   Recorder recorder_;
   base::SpanRecorder spans_;
   base::Progress progress_;
-  base::StopFlag own_stop_;
+  base::StopFlag stop_;  // by a signal, or out of patience
 };
 
 }  // namespace

@@ -1,0 +1,9 @@
+#pragma once
+
+namespace collimate::tensor {
+
+// Keeps ATen's own loops in the calling thread, for the rest of its life: parallel work goes through a worker's core
+// pool, and idle OpenMP threads that spin would take the cores of other ranks. A worker calls it first.
+void use_one_aten_thread();
+
+}  // namespace collimate::tensor
