@@ -21,7 +21,8 @@ class Includes(unittest.TestCase):
         self.assertEqual(includes.own_failure("collimate/text/a.h", "collimate/base/error.h"), "")
         self.assertIn("graph/ may not include tensor/",
                       includes.own_failure("collimate/graph/a.cpp", "collimate/tensor/tape.h"))
-        self.assertIn("missing in cmake/modules.cmake", includes.own_failure("collimate/x/a.h", "collimate/base/error.h"))
+        self.assertIn("missing in cmake/modules.cmake",
+                      includes.own_failure("collimate/x/a.h", "collimate/base/error.h"))
 
     def test_stages_meet_in_types_only(self):
         fine, wrong = "collimate/rlhf/types/loss.h", "collimate/rlhf/reward/reward.h"
