@@ -133,14 +133,35 @@ GlobalCounts count_rows(const Batch& rows) {
   return counts;
 }
 
-Learner::Learner(model::Model& model, LearnerOptions options, tensor::Exec exec)
-    : model_(model), options_(std::move(options)), exec_(exec), optimizer_(model.weights(), options_.adam, exec) {}
+Learner::Learner(model::Model& model, LearnerOptions options, tensor::Exec exec, comm::Group* group)
+    : model_(model),
+      options_(std::move(options)),
+      exec_(exec),
+      group_(group),
+      optimizer_(model.weights(), options_.adam, exec) {}
+
+GlobalCounts Learner::reduce(const GlobalCounts& counts) const {
+  if (group_ == nullptr) return counts;
+  std::vector<float> sums = {static_cast<float>(counts.tokens), static_cast<float>(counts.rows)};
+  group_->all_reduce(sums).wait(options_.deadline_seconds);
+  return {sums[0], sums[1]};
+}
+
+void Learner::reduce_gradients(UpdateReport& report) {
+  if (group_ == nullptr) return;
+  model::Weights& weights = model_.weights();
+  for (int s = 0; s < weights.segments(); ++s) group_->all_reduce(weights.gradient(s)).wait(options_.deadline_seconds);
+  std::vector<float> loss = {static_cast<float>(report.loss)};
+  group_->all_reduce(loss).wait(options_.deadline_seconds);
+  report.loss = loss[0];
+}
 
 UpdateReport Learner::accumulate(const Batch& rows, const Objective& objective, const GlobalCounts& counts) {
   UpdateReport report;
   report.rows = rows.rows();
   report.trainable_tokens = static_cast<int64_t>(count_rows(rows).tokens);
   report.loss = train_rows(rows, objective, counts, report);
+  reduce_gradients(report);
   report.grad_norm = gradient_norm();
   return report;
 }
@@ -162,7 +183,7 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
 UpdateReport Learner::update(const Batch& rows, const Objective& objective) {
   model_.weights().zero_gradients();
   const Batch sorted = sorted_rows(rows);
-  UpdateReport report = accumulate(sorted, objective, count_rows(sorted));
+  UpdateReport report = accumulate(sorted, objective, reduce(count_rows(sorted)));
   if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm))
     throw base::GuardError(base::expectation(
         "train", "a finite loss and gradient",

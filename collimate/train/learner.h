@@ -7,6 +7,7 @@
 #include "collimate/base/stateful.h"
 #include "collimate/batch/batch.h"
 #include "collimate/batch/quantities.h"
+#include "collimate/comm/group.h"
 #include "collimate/model/model.h"
 #include "collimate/train/lr_schedule.h"
 #include "collimate/train/optimizer.h"
@@ -19,7 +20,8 @@ struct LearnerOptions {
   double max_grad_norm = 1.0;  // 0: no clipping
   int64_t micro_batch_tokens = 8192;
   model::Recompute recompute = model::Recompute::kNone;
-  float temperature = 1.0F;  // of the log-probs: the sampling temperature
+  float temperature = 1.0F;         // of the log-probs: the sampling temperature
+  double deadline_seconds = 600.0;  // of every wait for other ranks
 };
 
 // What one update minimises: the share of the loss that the rows of one micro-batch have (a scalar tensor connected to
@@ -52,7 +54,8 @@ struct UpdateReport {
 // Forward, loss, backward, clip, step over one Model. Blocking; not thread-safe.
 class Learner : public base::Stateful {
  public:
-  Learner(model::Model& model, LearnerOptions options, tensor::Exec exec);
+  // `group`: the data-parallel ranks, which call update together, each with its own rows; null for one rank.
+  Learner(model::Model& model, LearnerOptions options, tensor::Exec exec, comm::Group* group = nullptr);
 
   // One optimizer step over all rows (columns ids, trainable and what the loss reads), in micro-batches of a token
   // budget; rows are summed in the order of their uids. GuardError, with nothing changed, when the loss or the gradient
@@ -75,10 +78,14 @@ class Learner : public base::Stateful {
   double train_rows(const Batch& rows, const Objective& objective, const batch::GlobalCounts& counts,
                     UpdateReport& report);
   double gradient_norm() const;
+  // Sums over the ranks, in fp32 by the group's tree; the identity on one rank.
+  batch::GlobalCounts reduce(const batch::GlobalCounts& counts) const;
+  void reduce_gradients(UpdateReport& report);
 
   model::Model& model_;
   LearnerOptions options_;
   tensor::Exec exec_;
+  comm::Group* group_;
   AdamW optimizer_;
 };
 

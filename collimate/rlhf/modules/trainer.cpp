@@ -86,8 +86,10 @@ void TrainerModule::setup(flow::Context& context) {
   mismatch_limit_ = train.mismatch_limit;
   path_ = options().path;
   loss_ = make_loss(options().loss, read_section<AlgorithmOptions>(context, "algorithm"), rollout);
-  learner_ =
-      std::make_unique<train::Learner>(*decoder().model, learner_options(options(), train, rollout), decoder().exec);
+  train::LearnerOptions learner = learner_options(options(), train, rollout);
+  learner.deadline_seconds = context.deadline_seconds;
+  learner_ = std::make_unique<train::Learner>(*decoder().model, learner, decoder().exec,
+                                              context.size > 1 ? context.group : nullptr);
 }
 
 void TrainerModule::train_step(const std::string&, std::span<const Batch> updates, const flow::CallInfo& info) {
