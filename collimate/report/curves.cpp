@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "collimate/report/html.h"
 #include "collimate/report/sections.h"
@@ -90,23 +91,27 @@ void add_line(const RunData& run, const Wanted& wanted, double factor, Chart& ch
   }
 }
 
+// Zero but for rounding, as the loss of an on-policy update is: a picture would show the rounding.
+bool is_zero(const Series& series) {
+  return std::all_of(series.y.begin(), series.y.end(), [](double y) { return std::fabs(y) < 1e-7; });
+}
+
 }  // namespace
 
-std::vector<Chart> charts_of(const RunData& run) {
-  std::vector<Chart> charts;
+Curves curves_of(const RunData& run) {
+  Curves curves;
   for (const ChartKind& kind : kChartKinds) {
     Chart chart{kind.title, kind.unit, kind.scale, {}};
     for (const Wanted& wanted : kind.lines) {
       if (wanted.metric) add_line(run, wanted, kind.factor, chart);
     }
-    // A logarithmic picture of zeros says nothing; the tile and the table say it.
-    const auto positive = [](const ChartLine& line) {
-      return std::any_of(line.series.y.begin(), line.series.y.end(), [](double y) { return y > 0; });
-    };
-    if (kind.scale == Scale::kLog) std::erase_if(chart.lines, [&](const ChartLine& line) { return !positive(line); });
-    if (!chart.lines.empty()) charts.push_back(std::move(chart));
+    for (const ChartLine& line : chart.lines) {
+      if (is_zero(line.series)) curves.zeros.push_back(chart.title + " (" + line.label + ")");
+    }
+    std::erase_if(chart.lines, [](const ChartLine& line) { return is_zero(line.series); });
+    if (!chart.lines.empty()) curves.charts.push_back(std::move(chart));
   }
-  return charts;
+  return curves;
 }
 
 }  // namespace collimate::report

@@ -17,11 +17,25 @@ namespace fs = std::filesystem;
 
 namespace {
 
+std::string joined(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  return escape(out);
+}
+
 std::string draw_absent(const RunData& run) {
   if (run.absent.empty()) return "";
-  std::string names;
-  for (const std::string& name : run.absent) names += (names.empty() ? "" : ", ") + name;
-  return fmt::format(R"(<p class="soft">Not in the run's directory, so not shown: {}.</p>)", escape(names));
+  return fmt::format(R"(<p class="soft">Not in the run's directory, so not shown: {}.</p>)", joined(run.absent));
+}
+
+std::string curves_section(const Curves& curves) {
+  std::string out = R"(<h2>Curves</h2><div class="charts">)";
+  for (const Chart& chart : curves.charts) out += draw_chart(chart);
+  out += "</div>";
+  if (!curves.zeros.empty()) {
+    out += fmt::format(R"(<p class="soft">Below 1e-7 at every step, so not drawn: {}.</p>)", joined(curves.zeros));
+  }
+  return out;
 }
 
 std::string time_section(const RunData& run) {
@@ -41,9 +55,8 @@ std::string render_report(const fs::path& run_directory) {
       R"(<p class="soft">Collimate run, steps {} to {}</p>)",
       name, style_sheet(), name, run.first_step, run.last_step);
   page += draw_tiles(run);
-  page += R"(<h2>Curves</h2><div class="charts">)";
-  for (const Chart& chart : charts_of(run)) page += draw_chart(chart);
-  page += "</div>" + time_section(run) + draw_samples(run) + draw_facts(run) + draw_all_metrics(run) + draw_absent(run);
+  page += curves_section(curves_of(run)) + time_section(run) + draw_samples(run) + draw_facts(run) +
+          draw_all_metrics(run) + draw_absent(run);
   page += fmt::format("</main><script>{}</script></body></html>\n", page_script());
   return page;
 }

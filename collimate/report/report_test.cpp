@@ -78,6 +78,22 @@ TEST_F(ReportTest, KnowsTrlsNames) {
   EXPECT_THAT(page, HasSubstr("mean reward, first and last step"));
 }
 
+TEST_F(ReportTest, NamesWhatStayedZeroInsteadOfDrawingIt) {
+  write("metrics.jsonl", "{\"step\":1,\"time_seconds\":1,\"actor/pg_loss\":3e-9,\"mismatch/logprob_abs_max\":0.0}\n");
+  const std::string page = render_report(run_);
+  EXPECT_THAT(page, HasSubstr("not drawn: Loss (policy), Log-probs: decode against training (largest)."));
+  EXPECT_THAT(page, Not(HasSubstr("<h3>Loss</h3>")));
+}
+
+TEST_F(ReportTest, PrefersSamplesOfHeldOutPrompts) {
+  write_metrics();
+  write("samples/step-000001.jsonl", "{\"prompt\":\"trained on\",\"completion\":\"a\"}\n");
+  write("samples/eval-000000.jsonl", "{\"prompt\":\"held out\",\"completion\":\"b\"}\n");
+  const std::string page = render_report(run_);
+  EXPECT_THAT(page, HasSubstr("held out"));
+  EXPECT_THAT(page, Not(HasSubstr("trained on")));
+}
+
 TEST_F(ReportTest, IsSelfContainedAndEscapes) {
   write_metrics();
   write("config.resolved.yaml", "recipe: <b>grpo</b> & co\n");

@@ -70,6 +70,8 @@ SampleFile read_samples(const fs::path& path) {
   return file;
 }
 
+// In order of their steps. Where there are samples of held-out prompts (eval-*), which are the same at each step, only
+// those.
 std::vector<fs::path> sample_files(const fs::path& directory) {
   std::vector<fs::path> files;
   if (!fs::is_directory(directory)) return files;
@@ -78,6 +80,10 @@ std::vector<fs::path> sample_files(const fs::path& directory) {
     if (entry.path().extension() == ".jsonl" && numbered) files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
+  const auto held_out = [](const fs::path& path) { return path.stem().string().starts_with("eval"); };
+  if (std::any_of(files.begin(), files.end(), held_out)) {
+    std::erase_if(files, [&](const fs::path& path) { return !held_out(path); });
+  }
   return files;
 }
 

@@ -101,19 +101,21 @@ std::string paired(const RunData& run) {
 }
 
 std::string listed(const SampleFile& file, const char* when) {
-  std::string out;
+  std::string out = "<div>";
   size_t count = 0;
   for (const Sample* sample : first_of_each_prompt(file)) {
     if (count++ < kMostSamples / 2) out += card(*sample, completion(*sample, file.step, when, "flat"));
   }
-  return out;
+  return out + "</div>";
 }
 
 void flatten(const Json& value, const std::string& name, std::vector<std::pair<std::string, std::string>>& rows) {
   if (value.is_object()) {
     for (const auto& [key, inner] : value.items()) flatten(inner, name.empty() ? key : name + " · " + key, rows);
   } else {
-    rows.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
+    rows.emplace_back(name, value.is_string()         ? value.get<std::string>()
+                            : value.is_number_float() ? fmt::format("{:.6g}", value.get<double>())
+                                                      : value.dump());
   }
 }
 
@@ -145,7 +147,8 @@ std::string draw_samples(const RunData& run) {
   std::string body = paired(run);
   std::string note = "The same prompts at the first and the last evaluation, in the order of the file.";
   if (body.empty()) {
-    body = listed(run.first_samples, "before") + listed(run.last_samples, "after");
+    body =
+        R"(<div class="charts">)" + listed(run.first_samples, "before") + listed(run.last_samples, "after") + "</div>";
     note = "The first prompts of the first and of the last file of samples, in the order of the files.";
   }
   return fmt::format(R"(<h2>Samples before and after</h2><p class="soft">{}</p>{})", note, body);
@@ -153,8 +156,10 @@ std::string draw_samples(const RunData& run) {
 
 std::string draw_facts(const RunData& run) {
   std::string out = "<h2>Config and versions</h2>";
+  Json facts = run.summary;
+  if (facts.is_object()) facts.erase("final_metrics");  // they are in the table of all metrics
   std::vector<std::pair<std::string, std::string>> rows;
-  flatten(run.summary, "", rows);
+  flatten(facts, "", rows);
   if (!run.summary.is_null()) {
     out += R"(<div class="scroll"><table>)";
     for (const auto& [name, value] : rows) {

@@ -9,7 +9,11 @@
 namespace collimate::report {
 
 // The curves a run has values for, in the order of interest; every metric is also in draw_all_metrics().
-std::vector<Chart> charts_of(const RunData& run);
+struct Curves {
+  std::vector<Chart> charts;
+  std::vector<std::string> zeros;  // "title (line)" of what stayed below 1e-7 and is not drawn
+};
+Curves curves_of(const RunData& run);
 
 std::string draw_tiles(const RunData& run);        // the few numbers one looks for first
 std::string draw_samples(const RunData& run);      // the same prompts before and after, with their rewards
