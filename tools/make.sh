@@ -2,6 +2,8 @@
 # The one script behind the Makefile: installs what is missing, builds what the verb needs, does it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# Paths below the checkout are hashed relative to it: a fresh clone finds what another one compiled.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 verb=${1:-help}
 shift || true
 
