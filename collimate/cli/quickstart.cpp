@@ -47,7 +47,7 @@ rollout: {{prompts_per_iteration: 64, samples_per_prompt: 8, prompt_tokens: 16, 
 train:
   learning_rate: 3e-4
   warmup_updates: 5
-run: {{iterations: {1}, seed: {2}, samples_every: 50}}
+run: {{iterations: {1}, seed: {2}, samples_every: 50, evaluate_every: 20}}
 )";
 
 struct Quickstart {

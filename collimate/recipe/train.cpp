@@ -1,5 +1,7 @@
 #include "collimate/recipe/train.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -129,7 +131,10 @@ class Run {
     };
     options.on_iteration = [this](const flow::IterationResult& result) {
       recorder_.iteration(result);
-      progress_.update(result.iteration + 1, recorder_.details());
+      // Where stderr is no terminal each update is a line: about forty of them.
+      const int64_t done = result.iteration + 1;
+      if (isatty(STDERR_FILENO) == 1 || done % std::max<int64_t>(1, config_.run.iterations / 40) == 0)
+        progress_.update(done, recorder_.details());
       if (call_.stop != nullptr && call_.stop->requested()) stop_.request(call_.stop->signal());
     };
     if (data_.eval) add_evaluation(options);
