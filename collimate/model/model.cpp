@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "collimate/base/error.h"
+#include "collimate/base/fault.h"
 #include "collimate/model/arch/architecture.h"
 #include "collimate/model/forward_record.h"
 #include "collimate/model/head.h"
@@ -218,6 +219,7 @@ void Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& hi
   const Arena::Mark mark = impl_->gradients.mark();
   const float* gradient = static_cast<const float*>(given.data_ptr());
   for (int number = impl_->segments - 1; number >= 0; --number) {
+    base::fault_point("model.backward");
     if (gradient != between) std::memcpy(between, gradient, static_cast<size_t>(last.count()) * sizeof(float));
     impl_->workspace.rewind(scratch);
     impl_->gradients.rewind(mark);

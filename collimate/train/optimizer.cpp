@@ -5,6 +5,7 @@
 #include <span>
 
 #include "collimate/base/error.h"
+#include "collimate/base/fault.h"
 #include "collimate/tensor/ops/optimizer.h"
 
 namespace collimate::train {
@@ -34,6 +35,7 @@ void AdamW::step(double learning_rate, double gradient_scale) {
   const auto& params = weights_.params();
   for (size_t i = 0; i < params.size(); ++i) {
     const shape::ParamSpec& spec = params[i];
+    base::fault_point("optimizer.parameter");
     float* first = first_[spec.segment].data_ptr<float>() + spec.offset;
     float* second = second_[spec.segment].data_ptr<float>() + spec.offset;
     const tensor::AdamwOptions adam{.learning_rate = static_cast<float>(learning_rate),
