@@ -43,7 +43,7 @@ def flags_for(build: pathlib.Path, path: str) -> tuple:
 
 def key_flags(build: pathlib.Path, path: str) -> tuple:
     """The same for every build directory."""
-    return tuple(word.replace(str(build), "") for word in flags_for(build, path))
+    return tuple(word.replace(str(build), "").replace(str(ROOT), "") for word in flags_for(build, path))
 
 
 def parse(output: str, fallback: str) -> list:

@@ -2,6 +2,7 @@
 import dataclasses
 import functools
 import hashlib
+import os
 import pathlib
 import re
 import subprocess
@@ -66,11 +67,14 @@ def digest(path: str, *more: str) -> str:
     return total.hexdigest()
 
 
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "collimate" / "check"
+
+
 class Passed:
-    """Remembers by digest what passed in an earlier run, in build/check/, so that only changes are looked at again."""
+    """Remembers by digest what passed in an earlier run of any checkout, so that only changes are looked at again."""
 
     def __init__(self, name: str):
-        self.path = ROOT / "build" / "check" / name
+        self.path = CACHE / name
         self.before = set(self.path.read_text().split()) if self.path.exists() else set()
         self.now = set()
 
@@ -84,4 +88,4 @@ class Passed:
 
     def save(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text("\n".join(sorted(self.now)) + "\n")
+        self.path.write_text("\n".join(sorted(self.before | self.now)) + "\n")
