@@ -1,0 +1,140 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "collimate/generate/engine.h"
+#include "collimate/host/core_pool.h"
+#include "tests/e2e/run_support.h"
+
+namespace collimate::test {
+namespace {
+
+double number(const nlohmann::json& line, const std::string& name) {
+  const auto found = line.find(name);
+  EXPECT_NE(found, line.end()) << "no " << name << " in " << line.dump();
+  return found != line.end() && found->is_number() ? found->get<double>() : std::nan("");
+}
+
+void expect_every_step_once(const Metrics& metrics, int64_t first, int64_t last) {
+  ASSERT_EQ(static_cast<int64_t>(metrics.size()), last - first + 1);
+  for (size_t i = 0; i < metrics.size(); ++i) EXPECT_EQ(metrics[i].at("step"), first + static_cast<int64_t>(i));
+}
+
+void expect_finite(const Metrics& metrics) {
+  for (const nlohmann::json& line : metrics)
+    for (const auto& [name, value] : line.items()) {
+      EXPECT_TRUE(value.is_number() && std::isfinite(value.get<double>())) << name << " is " << value.dump();
+    }
+}
+
+// Tokens that the iteration's samples gave to train on.
+double completion_tokens(const nlohmann::json& line) { return 16 * number(line, "response_length/mean"); }
+
+// Completes a prompt greedily with the model that a run has left.
+std::vector<int32_t> complete(const std::string& directory, const std::string& head = "lm") {
+  host::CorePool pool(1);
+  const tensor::Exec exec{&pool};
+  model::Model model(model::load_huggingface(directory, head, {}, exec), exec);
+  const std::vector<std::vector<int32_t>> prompts = {{5, 3, 4, 12}};
+  generate::SamplingParams sampling;
+  sampling.max_tokens = 4;
+  sampling.temperature = 0;
+  generate::EngineOptions options;
+  options.service.exec = exec;
+  return generate::generate_all(model, prompts, sampling, options).at(0).tokens;
+}
+
+class Recipes : public testing::Test {
+ protected:
+  void SetUp() override { write_small_task(scratch_.path()); }
+
+  Metrics train(const std::string& recipe, const std::vector<std::string>& sets = {}) {
+    output_ = scratch_ / recipe;
+    train_text(small_config(recipe, scratch_.path()), output_, sets);
+    Metrics metrics = metrics_of(output_);
+    expect_finite(metrics);
+    return metrics;
+  }
+  void expect_loss_falls(const Metrics& metrics) {
+    EXPECT_LT(number(metrics.back(), "actor/loss"), number(metrics.front(), "actor/loss"));
+  }
+
+  Scratch scratch_{"recipes"};
+  std::string output_;
+};
+
+TEST_F(Recipes, Sft) {
+  const Metrics metrics = train("sft", {"train.learning_rate=1e-2"});
+  expect_every_step_once(metrics, 1, 3);
+  expect_loss_falls(metrics);
+  EXPECT_FALSE(complete(output_ + "/model").empty());
+}
+
+TEST_F(Recipes, EvaluationComesBeforeTheFirstStepAndAfterTheLast) {
+  const Metrics metrics = train("sft", {"data.eval=" + (scratch_ / "demonstrations.jsonl"), "run.evaluate_every=2"});
+  expect_every_step_once(metrics, 0, 3);
+  for (size_t step : {0, 2, 3}) EXPECT_TRUE(metrics[step].contains("val/loss")) << "step " << step;
+  EXPECT_FALSE(metrics[1].contains("val/loss"));
+  EXPECT_LT(number(metrics[3], "val/loss"), number(metrics[0], "val/loss"));
+}
+
+TEST_F(Recipes, RewardModelAndDpoOnPairs) {
+  const Metrics reward = train("reward", {"train.learning_rate=1e-2"});
+  expect_every_step_once(reward, 1, 3);
+  expect_loss_falls(reward);
+  const Metrics dpo = train("dpo", {"train.learning_rate=1e-2", "algorithm.beta=0.1"});
+  expect_every_step_once(dpo, 1, 3);
+  EXPECT_NEAR(number(dpo.front(), "actor/loss"), std::log(2.0), 1e-5);  // policy and reference are equal still
+  expect_loss_falls(dpo);
+  EXPECT_FALSE(complete(output_ + "/model").empty());
+}
+
+TEST_F(Recipes, GrpoWithReference) {
+  const Metrics metrics = train("grpo", {"algorithm.beta=0.04"});
+  expect_every_step_once(metrics, 1, 3);
+  for (const nlohmann::json& line : metrics) {
+    EXPECT_EQ(number(line, "mismatch/logprob_abs_max"), 0.0);
+    EXPECT_EQ(number(line, "mismatch/tokens_other_version"), 0.0);
+    EXPECT_NEAR(number(line, "mismatch/tokens_compared"), completion_tokens(line), 1e-6);
+  }
+  EXPECT_EQ(number(metrics.front(), "actor/kl_loss"), 0.0);
+  EXPECT_GT(number(metrics.back(), "actor/kl_loss"), 0.0);
+  for (int step = 1; step <= 3; ++step)
+    EXPECT_EQ(lines_of(fmt::format("{}/samples/step-{:06}.jsonl", output_, step)).size(), 16U);
+  EXPECT_FALSE(complete(output_ + "/model").empty());
+}
+
+TEST_F(Recipes, TokensOfUpdatesAfterTheFirstAreOfAnotherVersion) {
+  for (const nlohmann::json& line : train("grpo", {"train.samples_per_update=8"})) {
+    EXPECT_EQ(number(line, "actor/updates"), 2.0);
+    EXPECT_EQ(number(line, "mismatch/logprob_abs_max"), 0.0);
+    EXPECT_GT(number(line, "mismatch/tokens_compared"), 0.0);
+    EXPECT_GT(number(line, "mismatch/tokens_other_version"), 0.0);
+    EXPECT_NEAR(number(line, "mismatch/tokens_compared") + number(line, "mismatch/tokens_other_version"),
+                completion_tokens(line), 1e-6);
+  }
+}
+
+TEST_F(Recipes, PpoWithRuleReward) {
+  const Metrics metrics = train("ppo");
+  expect_every_step_once(metrics, 1, 3);
+  for (const nlohmann::json& line : metrics) {
+    EXPECT_EQ(number(line, "mismatch/logprob_abs_max"), 0.0);
+    EXPECT_EQ(number(line, "mismatch/tokens_other_version"), 0.0);
+    EXPECT_NEAR(number(line, "mismatch/tokens_compared"), completion_tokens(line), 1e-6);
+    EXPECT_GT(number(line, "critic/loss"), 0.0);
+  }
+  EXPECT_FALSE(complete(output_ + "/model").empty());
+}
+
+TEST_F(Recipes, PpoWithTheRewardModelOfTheRewardRecipe) {
+  train("sft", {"train.learning_rate=1e-2"});
+  const std::string policy = "models.policy={path: " + output_ + "/model}";
+  train("reward", {policy, "train.learning_rate=1e-2"});
+  const Metrics metrics = train("ppo", {policy, "models.reward={path: " + output_ + "/model}", "reward=null"});
+  expect_every_step_once(metrics, 1, 3);
+  EXPECT_NE(number(metrics.front(), "critic/rewards/max"), number(metrics.front(), "critic/rewards/min"));
+}
+
+}  // namespace
+}  // namespace collimate::test

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "collimate/text/character_tokenizer.h"
+
+// A task and a model so small that a whole run takes a second: sort three digits.
+namespace collimate::test {
+
+namespace fs = std::filesystem;
+
+// A directory of this process, removed with the object.
+class Scratch {
+ public:
+  explicit Scratch(const std::string& name)
+      : path_(fs::temp_directory_path() / fmt::format("collimate-{}-{}", name, ::getpid())) {
+    fs::remove_all(path_);
+    fs::create_directories(path_);
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const fs::path& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  fs::path path_;
+};
+
+inline void write_text(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+inline std::string read_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+inline std::vector<std::string> lines_of(const fs::path& path) {
+  std::vector<std::string> lines;
+  std::istringstream text(read_text(path));
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+// start/: configuration and tokenizer of a Llama of two layers, no weights.
+inline void write_small_model(const fs::path& directory) {
+  fs::create_directories(directory);
+  text::CharacterVocabulary vocabulary{.specials = {"<pad>", "<eos>"}, .eos = "<eos>", .pad = "<pad>"};
+  for (char c = '0'; c <= '9'; ++c) vocabulary.tokens.emplace_back(1, c);
+  vocabulary.tokens.emplace_back("=");
+  text::CharacterTokenizer(vocabulary).save(directory);
+  write_text(directory / "config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "vocab_size": 13, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2,
+    "head_dim": 16, "intermediate_size": 64, "max_position_embeddings": 32, "rms_norm_eps": 1e-5,
+    "rope_theta": 10000.0, "tie_word_embeddings": false, "pad_token_id": 0, "bos_token_id": null, "eos_token_id": 1,
+    "hidden_act": "silu"})");
+}
+
+// Below `root`: start/, demonstrations.jsonl, problems.jsonl, held_out.jsonl (disjoint) and pairs.jsonl.
+inline void write_small_task(const fs::path& root) {
+  write_small_model(root / "start");
+  std::string demonstrations, problems, held_out, pairs;
+  for (int i = 0; i < 120; ++i) {
+    const std::string problem = fmt::format("{:03}", (i * 337 + 11) % 1000);
+    std::string answer = problem;
+    std::sort(answer.begin(), answer.end());
+    const std::string wrong(answer.rbegin(), answer.rend());
+    const std::string prompt = "{\"prompt\": \"" + problem + "=\", ";
+    if (i < 40) demonstrations += prompt + "\"completion\": \"" + answer + "\"}\n";
+    if (i < 40) pairs += prompt + "\"chosen\": \"" + answer + "\", \"rejected\": \"" + wrong + "9\"}\n";
+    if (i >= 40 && i < 112) problems += prompt + "\"ground_truth\": \"" + answer + "\"}\n";
+    if (i >= 112) held_out += prompt + "\"ground_truth\": \"" + answer + "\"}\n";
+  }
+  write_text(root / "demonstrations.jsonl", demonstrations);
+  write_text(root / "problems.jsonl", problems);
+  write_text(root / "held_out.jsonl", held_out);
+  write_text(root / "pairs.jsonl", pairs);
+}
+
+// The YAML of a run of three iterations on the task below `root`, from random weights.
+inline std::string small_config(const std::string& recipe, const fs::path& root) {
+  const bool prompts = recipe == "grpo" || recipe == "ppo";
+  const bool pairs = recipe == "dpo" || recipe == "reward";
+  const std::string data = prompts ? "problems" : pairs ? "pairs" : "demonstrations";
+  std::string text = fmt::format(
+      "recipe: {0}\n"
+      "models: {{policy: {{path: {1}/start, from_scratch: true, initializer_std: 0.1}}}}\n"
+      "data: {{train: {1}/{2}.jsonl}}\n"
+      "run: {{iterations: 3, seed: 7, threads: 1, samples_every: 1}}\n",
+      recipe, root.string(), data);
+  if (!prompts) return text + "train: {samples_per_update: 8, learning_rate: 1e-3}\n";
+  return text +
+         "train: {learning_rate: 1e-3}\n"
+         "reward: [{rule: regex, pattern: \"^[0-4]\"}]\n"
+         "rollout: {prompts_per_iteration: 4, samples_per_prompt: 4, prompt_tokens: 8, completion_tokens: 6}\n";
+}
+
+}  // namespace collimate::test
