@@ -13,6 +13,7 @@ import concurrent.futures
 import dataclasses
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -58,14 +59,16 @@ def run_program(path: pathlib.Path, timeout: float, environment: dict) -> Result
         result.failures.append((result.name, f"{path} was not built"))
         return result
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="collimate-test-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="collimate-test-", ignore_cleanup_errors=True) as scratch:
         report = pathlib.Path(scratch) / "report.xml"
         (pathlib.Path(scratch) / "tmp").mkdir()
         if path.suffix == ".py":
             command = [sys.executable, str(ROOT / "tools" / "run_unittest.py"), str(path), str(report)]
         else:
             command = [str(path), f"--gtest_output=xml:{report}"]
-        output, ending = execute(command, timeout, {**environment, "TMPDIR": f"{scratch}/tmp"})
+        log = pathlib.Path(scratch) / "output"
+        ending = execute(command, timeout, {**environment, "TMPDIR": f"{scratch}/tmp"}, log)
+        output = log.read_text(errors="replace")
         if report.exists():
             read_xml(report, result)
         if ending and not result.failures:
@@ -75,21 +78,22 @@ def run_program(path: pathlib.Path, timeout: float, environment: dict) -> Result
     return result
 
 
-def execute(command: list, timeout: float, environment: dict) -> tuple:
-    """Output and how it ended ('' for exit code 0); on expiry the whole process group is killed."""
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
-    try:
-        output, _ = process.communicate(timeout=timeout)
-        code = process.returncode
-        return output, "" if code == 0 else f"ended with exit code {code}" if code > 0 else f"killed by signal {-code}"
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
-        ending = f"no end after {timeout:.0f} s"
+def execute(command: list, timeout: float, environment: dict, output: pathlib.Path) -> str:
+    """Runs it with its output in a file; how it ended, '' for exit code 0. What it left running is killed."""
+    with output.open("w") as sink:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=sink,
+                                   stderr=subprocess.STDOUT, process_group=0)
         try:
-            return process.communicate(timeout=10)[0], ending
+            code = process.wait(timeout=timeout)
+            ending = "" if code == 0 else f"ended with exit code {code}" if code > 0 else f"killed by signal {-code}"
         except subprocess.TimeoutExpired:
-            return "", f"{ending}, and a child outside its process group lives on"
+            ending = f"no end after {timeout:.0f} s"
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+    return ending
 
 
 def programs(build: pathlib.Path, kind: str, only: list) -> list:
