@@ -1,7 +1,7 @@
 """Writes the inputs of the runs on real models below OUT (default: runs/real/data).
 
 arith_held_out.jsonl      test prompts of verl-arith-llama-random that are not among its training prompts
-stories/                  stories260k-llama, ending a story where the model does: at <s>, not at the </s> it never learned
+stories/                  stories260k-llama, ending a story where the model does: at <s>, not at </s>, unlearned
 story_prompts.jsonl       openings of stories with a word to mention; story_prompts_held_out.jsonl has other words
 
     python3 bench/real/prepare.py [OUT]

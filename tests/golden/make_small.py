@@ -62,7 +62,8 @@ def pairs():
     chosen = [([1] + tokens(5), 3), ([1] + tokens(6), 2)]
     rejected = [(c[:n] + tokens(3 + i), n) for i, (c, n) in enumerate(chosen)]
     rows = chosen + rejected
-    batch = {"input_ids": padded([r for r, _ in rows], PAD), "attention_mask": padded([[1] * len(r) for r, _ in rows], 0),
+    batch = {"input_ids": padded([r for r, _ in rows], PAD),
+             "attention_mask": padded([[1] * len(r) for r, _ in rows], 0),
              "completion_mask": padded([[0] * n + [1] * (len(r) - n) for r, n in rows], 0)}
     return rows, batch
 
@@ -131,8 +132,10 @@ def grpo():
     start = read(p)
     old, ref = ([x + 0.3 * RNG.standard_normal(len(x)) for x in start] for _ in range(2))
     rows = lambda arrays: padded([list(map(float, x)) for x in arrays], 0.0)
-    inputs = {"prompt_ids": padded(prompts, PAD, left=True), "prompt_mask": padded([[1] * len(x) for x in prompts], 0, left=True),
-              "completion_ids": padded(completions, PAD), "completion_mask": padded([[1] * len(x) for x in completions], 0),
+    inputs = {"prompt_ids": padded(prompts, PAD, left=True),
+              "prompt_mask": padded([[1] * len(x) for x in prompts], 0, left=True),
+              "completion_ids": padded(completions, PAD),
+              "completion_mask": padded([[1] * len(x) for x in completions], 0),
               "advantages": advantages, "old_per_token_logps": rows(old), "ref_per_token_logps": rows(ref),
               "num_items_in_batch": items}
     variants = {}

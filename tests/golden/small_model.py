@@ -24,7 +24,8 @@ def shapes():
         out |= {p + "input_layernorm.weight": (h,), p + "self_attn.q_proj.weight": (q, h),
                 p + "self_attn.k_proj.weight": (kv, h), p + "self_attn.v_proj.weight": (kv, h),
                 p + "self_attn.o_proj.weight": (h, q), p + "post_attention_layernorm.weight": (h,),
-                p + "mlp.gate_proj.weight": (f, h), p + "mlp.up_proj.weight": (f, h), p + "mlp.down_proj.weight": (h, f)}
+                p + "mlp.gate_proj.weight": (f, h), p + "mlp.up_proj.weight": (f, h),
+                 p + "mlp.down_proj.weight": (h, f)}
     return out | {"model.norm.weight": (h,)}
 
 

@@ -93,7 +93,8 @@ def updates(write, tokens):
         record["grad_norm"] = float(np.hypot(*(o.step(g, 1e-2) for o, g in zip(optimizers, grads))))
         micros.append(record | {"loss": record["pg_loss"] + 0.1 * record["vf_loss"]})
     mask = lambda lengths: [[t >= n for t in range(width)] for n in lengths]
-    update = {"query_responses": [[0] * (context - len(p)) + p + a + [0] * (width - len(a)) for p, a in zip(prompts, answers)],
+    update = {"query_responses": [[0] * (context - len(p)) + p + a + [0] * (width - len(a))
+                                  for p, a in zip(prompts, answers)],
               "padding_mask": mask(map(len, answers)), "padding_mask_p1": mask(states), "logprobs": wide(lp, width),
               "ref_logprobs": wide(lp, width), "values": wide(values, width), "scores": scores,
               "rewards": wide(rewards, width), "advantages": wide(advantages, width), "returns": wide(returns, width),
