@@ -60,10 +60,11 @@ def result(value):
 
 
 def call_batch(function, samples):
-    """TRL's shape: columns of the data set by name, one list entry per sample."""
+    """TRL's shape: columns of the data set by name and `finished` (not cut off), one list entry per sample."""
     examples = [s["example"] or {} for s in samples]
     names = {name for e in examples for name in e} - {"prompt", "completion"}
     columns = {name: [e.get(name) for e in examples] for name in sorted(names)}
+    columns["finished"] = [s.get("finished", True) for s in samples]
     accepted = inspect.signature(function).parameters
     if not any(p.kind is p.VAR_KEYWORD for p in accepted.values()):
         columns = {k: v for k, v in columns.items() if k in accepted}
@@ -80,7 +81,8 @@ def call_each(function, samples):
     for s in samples:
         e = s["example"] or {}
         try:
-            out.append(result(function(e.get("data_source"), s["completion"], e.get("ground_truth"), e.get("extra_info"))))
+            truth, extra = e.get("ground_truth"), e.get("extra_info")
+            out.append(result(function(e.get("data_source"), s["completion"], truth, extra)))
         except Exception as error:
             out.append({"value": None, "error": f"{type(error).__name__}: {error}"})
     return out

@@ -2,6 +2,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/generate/service.h"
 
 namespace collimate::rlhf {
 
@@ -14,6 +15,8 @@ std::vector<RewardSample> decode_samples(const Batch& rows, const text::Tokenize
                         .prompt = tokenizer.decode(ids.subspan(0, prompt)),
                         .completion = tokenizer.decode(ids.subspan(prompt))};
     if (rows.has(batch::kExample.name)) sample.example = rows.json(batch::kExample, r);
+    if (rows.has(batch::kFinish.name))
+      sample.finished = rows.get(batch::kFinish, r) != static_cast<int32_t>(generate::Finish::kLength);
     samples.push_back(std::move(sample));
   }
   return samples;
@@ -24,7 +27,7 @@ RewardModule::RewardModule(const nlohmann::json& parameters) : parameters_(param
 std::vector<graph::FunctionSpec> RewardModule::functions() const {
   graph::FunctionSpec spec{.name = "score",
                            .kind = graph::Kind::kHost,
-                           .needs = {"uid", "ids", "prompt_tokens", "example"},
+                           .needs = {"uid", "ids", "prompt_tokens", "finish", "example"},
                            .makes = {"reward"},
                            .granularity = graph::Granularity::kRow};
   for (const nlohmann::json& entry : parameters_.at("rewards"))

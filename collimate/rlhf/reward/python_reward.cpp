@@ -101,8 +101,10 @@ class PythonReward final : public Reward {
   static json to_json(const std::vector<RewardSample>& samples, size_t begin, size_t end) {
     json list = json::array();
     for (size_t i = begin; i < end; ++i)
-      list.push_back(
-          {{"prompt", samples[i].prompt}, {"completion", samples[i].completion}, {"example", samples[i].example}});
+      list.push_back({{"prompt", samples[i].prompt},
+                      {"completion", samples[i].completion},
+                      {"finished", samples[i].finished},
+                      {"example", samples[i].example}});
     return list;
   }
 

@@ -41,6 +41,16 @@ TEST_F(PythonRewardTest, TrlShapeGetsColumnsByName) {
   EXPECT_EQ(results[1].value, 1.0);
 }
 
+TEST_F(PythonRewardTest, WhetherACompletionWasCutOffIsAColumn) {
+  samples_[1].finished = false;
+  const auto results = reward(
+                           "def score(prompts, completions, finished):\n"
+                           "    return [float(f) for f in finished]\n")
+                           ->score(samples_);
+  EXPECT_EQ(results[0].value, 1.0);
+  EXPECT_EQ(results[1].value, 0.0);
+}
+
 TEST_F(PythonRewardTest, VerlShapeIsRecognised) {
   const auto results = reward(
                            "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"

@@ -15,6 +15,7 @@ struct RewardSample {
   std::string prompt;
   std::string completion;
   nlohmann::json example;  // the data set's row: ground truth and any other columns
+  bool finished = true;    // the model ended it itself: not cut off at the longest length
 };
 
 // A reward, or why there is none. `error` is empty exactly when `value` is set.

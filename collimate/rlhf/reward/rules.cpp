@@ -141,11 +141,9 @@ Rule sequence_rule(const json& options) {
 }
 
 const std::vector<std::pair<std::string, MakeRule>>& rules() {
-  static const std::vector<std::pair<std::string, MakeRule>> list = {{"gsm8k", gsm8k_rule},
-                                                                     {"countdown", countdown_rule},
-                                                                     {"exact", exact_rule},
-                                                                     {"regex", regex_rule},
-                                                                     {"sequence", sequence_rule}};
+  static const std::vector<std::pair<std::string, MakeRule>> list = {
+      {"gsm8k", gsm8k_rule}, {"countdown", countdown_rule}, {"exact", exact_rule},
+      {"regex", regex_rule}, {"sequence", sequence_rule},   {"digit_sequence", digit_sequence_rule}};
   return list;
 }
 

@@ -34,5 +34,8 @@ Rule exact_rule(const nlohmann::json& options);     // {field: ground_truth, str
 Rule regex_rule(const nlohmann::json& options);     // {pattern: "…"} 1 when it is found (ECMAScript syntax)
 Rule sequence_rule(const nlohmann::json& options);  // {separator: ",", end: "", unfinished_weight: 0.9} equal positions
                                                     // ÷ max(N, produced)
+// {unfinished_weight: 0.9} The prompt is "FIRST,SECOND:MAX,N"; wanted are N numbers, each the one before it plus
+// (SECOND - FIRST), modulo MAX. Equal positions ÷ max(N, produced); a completion cut off counts for unfinished_weight.
+Rule digit_sequence_rule(const nlohmann::json& options);
 
 }  // namespace collimate::rlhf

@@ -10,7 +10,9 @@ namespace {
 double value(const std::string& rule, const nlohmann::json& options, const std::string& completion,
              nlohmann::json truth) {
   for (const auto& [name, make] : rules())
-    if (name == rule) return make(options)({1, "", completion, {{"ground_truth", std::move(truth)}}});
+    if (name == rule)
+      return make(options.is_null() ? nlohmann::json::object()
+                                    : options)({1, "", completion, {{"ground_truth", std::move(truth)}}});
   ADD_FAILURE() << rule;
   return -1;
 }
@@ -43,6 +45,24 @@ TEST(Rules, ExactRegexSequence) {
   EXPECT_DOUBLE_EQ(value("sequence", {}, "1,2,3,4", "1,2"), 0.5);
   EXPECT_DOUBLE_EQ(value("sequence", {{"end", "E"}}, "1,2", "1,2"), 0.9);
   EXPECT_DOUBLE_EQ(value("sequence", {{"end", "E"}}, "1,2E", "1,2"), 1.0);
+}
+
+TEST(Rules, DigitSequenceComputesTheProgressionFromThePrompt) {
+  const Rule rule = digit_sequence_rule(nlohmann::json::object());
+  const auto reward = [&](const char* prompt, const char* completion, bool finished = true) {
+    return rule({1, prompt, completion, {}, finished});
+  };
+  EXPECT_DOUBLE_EQ(reward("4,6:9,3", "8,1,3"), 1.0);
+  EXPECT_DOUBLE_EQ(reward("6,4:9,3", "2,0,7"), 1.0);  // falls below 0
+  EXPECT_DOUBLE_EQ(reward("4,6:9,3", "8,1,3", false), 0.9);
+  EXPECT_DOUBLE_EQ(reward("4,6:9,3", "8,1"), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(reward("4,6:9,3", "8,1,3,5"), 0.75);
+  EXPECT_DOUBLE_EQ(reward("4,6:9,3", "8,1,3,"), 0.75);  // an empty fourth
+  EXPECT_DOUBLE_EQ(reward("4,6:9,3", "8,,3"), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(reward("4,6:9,0", ""), 1.0);
+  EXPECT_DOUBLE_EQ(reward("4,6:9,0", "8"), 0.0);
+  for (const char* bad : {"", "4:9,3", "4:9,3,1", "4,6:0,3", "4,6,9,3", "4,6:9,3,1", "4,x:9,3"})
+    EXPECT_THROW(reward(bad, "8"), base::InputError) << bad;
 }
 
 TEST(Rules, ArithmeticIsStrict) {
@@ -80,8 +100,9 @@ TEST(Scoring, UnknownRuleNamesTheKnownOnes) {
     make_rewards(nlohmann::json::array({{{"rule", "gsm9k"}}}));
     FAIL();
   } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "[reward] expected one of the rules gsm8k, countdown, exact, regex, sequence, got \"gsm9k\"");
+    EXPECT_STREQ(
+        error.what(),
+        "[reward] expected one of the rules gsm8k, countdown, exact, regex, sequence, digit_sequence, got \"gsm9k\"");
   }
 }
 
