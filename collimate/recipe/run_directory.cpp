@@ -37,10 +37,17 @@ RunDirectory::RunDirectory(const Config& config, const std::string& output, cons
   const fs::path source = resume == "auto" || resume == "never" ? path_ : fs::path(resume);
   if (source != path_) check_same_run(config, source);
   fs::create_directories(path_);
-  if (!used) host::write_file_atomically(path_ / kResolved, base::resolved_config(config));
+  fresh_ = !used;
+  if (fresh_) host::write_file_atomically(path_ / kResolved, base::resolved_config(config));
   if (resume == "never") return;
   checkpoint_ = flow::Checkpoints(source, config.run.keep_checkpoints).latest();
   if (!checkpoint_.empty()) completed_ = flow::checkpoint_step(checkpoint_);
+}
+
+void RunDirectory::give_up() const {
+  std::error_code ignored;
+  const bool metrics = fs::exists(path_ / "metrics.jsonl") && fs::file_size(path_ / "metrics.jsonl", ignored) > 0;
+  if (fresh_ && !metrics && flow::Checkpoints(path_, 1).latest().empty()) fs::remove_all(path_, ignored);
 }
 
 fs::path RunDirectory::samples(int64_t step) const { return path_ / "samples" / fmt::format("step-{:06}.jsonl", step); }

@@ -21,8 +21,13 @@ class RunDirectory {
   int64_t completed() const { return completed_; }
   std::filesystem::path samples(int64_t step) const;
 
+  // After wrong input that showed only when workers started: removes the directory if this object filled it and nothing
+  // has been trained or evaluated in it, so that the corrected config can use it.
+  void give_up() const;
+
  private:
   std::filesystem::path path_;
+  bool fresh_ = false;  // new or empty when claimed
   std::string checkpoint_;
   int64_t completed_ = 0;
 };

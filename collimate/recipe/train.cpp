@@ -73,6 +73,9 @@ class Run {
     TrainOutcome outcome;
     try {
       outcome.iterations = flow::run(plan_.graph, placement_, registry_, options).iterations;
+    } catch (const base::InputError&) {
+      directory_.give_up();
+      throw;
     } catch (const base::StoppedError&) {
       recorder_.finish();
       if (!recorder_.out_of_patience()) throw;

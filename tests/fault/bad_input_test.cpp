@@ -1,0 +1,212 @@
+#include <gtest/gtest.h>
+
+#include "tests/fault/cli_support.h"
+
+namespace collimate::test {
+namespace {
+
+// Each test gives the program one wrong input and reads exit code and message as a user would.
+class BadInput : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_small_task(root_.path());
+    text_ = small_config("grpo", root_.path());
+    replace("iterations: 3", "iterations: 1");
+  }
+
+  void replace(const std::string& from, const std::string& to) {
+    const size_t at = text_.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text_.replace(at, from.size(), to);
+  }
+  // The run of the config as it stands: its exit code and the last line of stderr.
+  void expect(int code, const std::string& message, const Environment& environment = {}) {
+    write_text(config_, text_);
+    const host::CommandResult result = run_collimate({"train", config_, "--output", output_}, environment);
+    EXPECT_EQ(result.status.code, code) << result.status.description();
+    EXPECT_EQ(last_line(result.errors), message);
+    EXPECT_EQ(result.output, "");
+  }
+  void expect_nothing_written() { EXPECT_FALSE(fs::exists(output_)); }
+
+  // A file of problems with `row` as its third line, as the training data.
+  std::string train_on(const std::string& row) {
+    const std::vector<std::string> rows = lines_of(root_ / "problems.jsonl");
+    write_text(root_ / "bad.jsonl", rows[0] + "\n" + rows[1] + "\n" + row + "\n");
+    replace("problems.jsonl", "bad.jsonl");
+    return root_ / "bad.jsonl";
+  }
+  // The policy read from files that a run of sft has written, to be damaged.
+  std::string trained_model() {
+    write_text(root_ / "sft.yaml", small_config("sft", root_.path()));
+    const host::CommandResult made =
+        run_collimate({"train", root_ / "sft.yaml", "--set", "run.iterations=1", "--output", root_ / "sft"});
+    EXPECT_TRUE(made.status.ok()) << made.errors;
+    replace("/start, from_scratch: true, initializer_std: 0.1", "/sft/model");
+    return root_ / "sft/model/model.safetensors";
+  }
+  void python_reward(const std::string& code, const std::string& options) {
+    write_text(root_ / "reward.py", code);
+    replace("{rule: regex, pattern: \"^[0-4]\"}", "{python: \"" + (root_ / "reward.py") + ":score\"" + options + "}");
+  }
+
+  Scratch root_{"bad-input"};
+  std::string config_ = root_ / "run.yaml";
+  std::string output_ = root_ / "output";
+  std::string text_;
+};
+
+TEST_F(BadInput, MissingFiles) {
+  const host::CommandResult result = run_collimate({"train", root_ / "none.yaml", "--output", output_});
+  EXPECT_EQ(result.status.code, 2);
+  EXPECT_EQ(last_line(result.errors),
+            "[" + (root_ / "none.yaml") + "] expected a configuration file, got no such file");
+  replace("problems.jsonl", "none.jsonl");
+  expect(2, "[data " + (root_ / "none.jsonl") + "] expected a file, got none there");
+  replace("/start,", "/nowhere,");
+  expect(2, "[tokenizer " + (root_ / "nowhere") + "] expected a model directory, got none there");
+  expect_nothing_written();
+}
+
+TEST_F(BadInput, WrongKeyNamesItsLineAndTheNearestKey) {
+  replace("learning_rate", "learning_rat");
+  expect(2, "[" + config_ + ":5] expected a key of section train, got \"learning_rat\"; try \"learning_rate\"");
+  expect_nothing_written();
+}
+
+TEST_F(BadInput, WrongType) {
+  replace("1e-3", "fast");
+  expect(2, "[" + config_ + ":5] expected train.learning_rate to be a number, got \"fast\"");
+  expect_nothing_written();
+}
+
+TEST_F(BadInput, TruncatedSafetensors) {
+  const std::string file = trained_model();
+  const auto bytes = fs::file_size(file);
+  fs::resize_file(file, bytes - 100);
+  expect(2, fmt::format("[{}] expected 85888 bytes of tensor data, got 85788; try downloading the file again: it is "
+                        "truncated",
+                        file));
+  expect_nothing_written();
+  fs::resize_file(file, 1000);
+  write_text(config_, text_);
+  const host::CommandResult result = run_collimate({"train", config_, "--output", output_});
+  EXPECT_EQ(result.status.code, 2);
+  EXPECT_NE(last_line(result.errors).find("got a file of 1000 bytes; try downloading the file again: it is truncated"),
+            std::string::npos)
+      << result.errors;
+}
+
+TEST_F(BadInput, AbsurdHeader) {
+  const std::string file = trained_model();
+  write_text(file, "\xff\xff\xff\xff\xff\xff\xff\x7f{}");
+  expect(2, "[" + file +
+                "] expected a header of at most 100000000 bytes, got 9223372036854775807; try another file: this is no "
+                "safetensors file");
+  expect_nothing_written();
+}
+
+TEST_F(BadInput, UnknownArchitecture) {
+  std::string config = read_text(root_ / "start/config.json");
+  config.replace(config.find("\"llama\""), 7, "\"mamba\"");
+  config.replace(config.find("LlamaFor"), 8, "MambaFor");
+  write_text(root_ / "start/config.json", config);
+  expect(2,
+         "[" + (root_ / "start/config.json") + " model_type] expected one of gpt2, llama, mistral, qwen2, got 'mamba'");
+  expect_nothing_written();
+}
+
+TEST_F(BadInput, TokenizerWithoutVocabulary) {
+  const std::string file = root_ / "start/tokenizer.json";
+  nlohmann::json tokenizer = nlohmann::json::parse(read_text(file));
+  tokenizer["model"].erase("vocab");
+  write_text(file, tokenizer.dump());
+  expect(2, "[" + file + "] expected a model with a vocabulary, got none; try the model's complete directory");
+  fs::remove(file);
+  fs::remove(root_ / "start/tokenizer_config.json");
+  expect(2, "[tokenizer " + (root_ / "start") +
+                "] expected tokenizer.json, vocab.json with merges.txt, or char_ords in tokenizer_config.json, got no "
+                "vocabulary; try the model's complete directory");
+  expect_nothing_written();
+}
+
+TEST_F(BadInput, EmptyDataSet) {
+  write_text(root_ / "problems.jsonl", "");
+  expect(2, "[data " + (root_ / "problems.jsonl") + "] expected at least one row, got an empty file");
+  expect_nothing_written();
+}
+
+TEST_F(BadInput, RowWithoutPrompt) {
+  const std::string file = train_on("{\"ground_truth\": \"012\"}");
+  expect(2, "[" + file + ":3 column prompt] expected a value, got none");
+  expect_nothing_written();
+}
+
+TEST_F(BadInput, PromptLongerThanTheLimit) {
+  const std::string file = train_on("{\"prompt\": \"0123456789=\", \"ground_truth\": \"012\"}");
+  expect(2,
+         "[" + file + ":3] expected at most 8 tokens, got 11; try a larger rollout.prompt_tokens, or shorter prompts");
+  expect_nothing_written();
+}
+
+TEST_F(BadInput, RewardThatCannotBeImported) {
+  python_reward("import no_such_module\n", "");
+  expect(2, "[reward.python] expected " + (root_ / "reward.py") +
+                " to define score, got ModuleNotFoundError: No module named 'no_such_module'");
+  expect_nothing_written();
+}
+
+TEST_F(BadInput, RewardThatHangsStopsTheRunOrIsCounted) {
+  python_reward("import time\ndef score(prompts, completions, **columns):\n    time.sleep(1000)\n",
+                ", timeout_seconds: 0.2, batch_samples: 1");
+  write_text(config_, text_);
+  const host::CommandResult stopped = run_collimate({"train", config_, "--output", output_});
+  EXPECT_EQ(stopped.status.code, 1);
+  const std::string line = last_line(stopped.errors);
+  EXPECT_TRUE(line.starts_with("[reward score] sample ")) << line;
+  EXPECT_TRUE(line.ends_with(
+      ": no reward within 0.2 s, or its process died ([frame from reward worker] expected data within 0.2 s, got none: "
+      "we wait for reward worker); try on_error: drop, or a value, for this reward (model reward, worker 2, iteration "
+      "0, node reward.score)"))
+      << line;
+}
+
+TEST_F(BadInput, RewardThatFailsIsCountedUnderItsStatedPolicy) {
+  python_reward(
+      "def score(prompts, completions, **columns):\n    return [1 / 0 if c[:1] in '01234' else 1 for c in "
+      "completions]\n",
+      ", batch_samples: 1, on_error: -1");
+  write_text(config_, text_);
+  const host::CommandResult result = run_collimate({"train", config_, "--output", output_});
+  ASSERT_TRUE(result.status.ok()) << result.errors;
+  const auto metrics = nlohmann::json::parse(lines_of(output_ + "/metrics.jsonl").at(0));
+  EXPECT_GT(metrics.at("reward/errors").get<double>(), 0);
+  EXPECT_EQ(metrics.at("critic/rewards/min").get<double>(), -1);
+}
+
+TEST_F(BadInput, OutputDirectoryOfSomethingElse) {
+  write_text(output_ + "/thesis.txt", "mine");
+  expect(2, "[--output] expected a new directory or one of this run, got " + output_ +
+                ", which holds other files; try another --output");
+  EXPECT_EQ(read_text(output_ + "/thesis.txt"), "mine");
+  EXPECT_EQ(std::distance(fs::directory_iterator(output_), fs::directory_iterator()), 1);
+}
+
+TEST_F(BadInput, OutputDirectoryOfAnotherRun) {
+  write_text(config_, text_);
+  ASSERT_TRUE(run_collimate({"train", config_, "--output", output_}).status.ok());
+  const std::string metrics = read_text(output_ + "/metrics.jsonl");
+  replace("seed: 7", "seed: 8");
+  write_text(config_, text_);
+  const host::CommandResult other = run_collimate({"train", config_, "--output", output_});
+  EXPECT_EQ(other.status.code, 2);
+  const std::string line = last_line(other.errors);
+  EXPECT_TRUE(line.starts_with("[--output] expected a new directory or one of this run, got " + output_ +
+                               " of another config (hash "))
+      << line;
+  EXPECT_TRUE(line.ends_with("); try another --output")) << line;
+  EXPECT_EQ(read_text(output_ + "/metrics.jsonl"), metrics);
+}
+
+}  // namespace
+}  // namespace collimate::test

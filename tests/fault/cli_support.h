@@ -1,0 +1,47 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collimate/base/deadline.h"
+#include "collimate/host/child_process.h"
+#include "tests/support/small_task.h"
+
+namespace collimate::test {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+// Runs the program `collimate` to its end, or for two minutes.
+inline host::CommandResult run_collimate(std::vector<std::string> words, const Environment& environment = {}) {
+  host::ChildOptions options;
+  options.command = std::move(words);
+  options.command.insert(options.command.begin(), COLLIMATE_BIN_DIR "/collimate");
+  options.environment = environment;
+  return host::run_command(options, "", base::Deadline::after(120));
+}
+
+inline std::string last_line(const std::string& text) {
+  const size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  const size_t begin = text.find_last_of('\n', end);
+  return text.substr(begin + 1, end - begin);
+}
+
+// The lines of metrics.jsonl without what depends on the clock or the machine.
+inline std::vector<std::string> lasting_metrics(const std::string& output) {
+  std::vector<std::string> lines;
+  for (const std::string& line : lines_of(output + "/metrics.jsonl")) {
+    nlohmann::ordered_json lasting;
+    for (const auto& [name, value] : nlohmann::ordered_json::parse(line).items()) {
+      bool passing = name == "time_seconds";
+      for (const char* family : {"timing_s/", "perf/", "memory/"}) passing = passing || name.starts_with(family);
+      if (!passing) lasting[name] = value;
+    }
+    lines.push_back(lasting.dump());
+  }
+  return lines;
+}
+
+}  // namespace collimate::test
