@@ -1,6 +1,6 @@
 # What is built from the modules: the programs, the tests under tests/ and the list that tools/run_tests.py reads.
 #   collimate            collimate/cli/main.cpp
-#   collimate-goldens    tests/golden/main.cpp and the sources beside it
+#   collimate-goldens    tests/golden/main.cpp and the sources beside it, which golden_test links too
 #   <kind>_test          every *_test.cpp below tests/<kind>/, kind = golden parity fault e2e, linked with all modules
 #   bench_<name>         bench/<name>_bench.cpp
 function(collimate_all_modules out)
@@ -25,9 +25,11 @@ endif()
 
 if(EXISTS "${PROJECT_SOURCE_DIR}/tests/golden/main.cpp")
   file(GLOB golden_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/golden/*.cpp")
-  list(FILTER golden_sources EXCLUDE REGEX "_test\\.cpp$")
-  add_executable(collimate-goldens ${golden_sources})
-  target_link_libraries(collimate-goldens PRIVATE collimate_rlhf)
+  list(FILTER golden_sources EXCLUDE REGEX "(_test|/main)\\.cpp$")
+  add_library(collimate_golden_replay STATIC ${golden_sources})
+  target_link_libraries(collimate_golden_replay PUBLIC collimate_rlhf)
+  add_executable(collimate-goldens tests/golden/main.cpp)
+  target_link_libraries(collimate-goldens PRIVATE collimate_golden_replay)
   target_compile_definitions(collimate-goldens PRIVATE ${program_definitions})
 endif()
 
@@ -37,11 +39,18 @@ if(COLLIMATE_TESTS)
     list(FILTER kind_sources EXCLUDE REGEX "/main\\.cpp$")
     set(kind_tests ${kind_sources})
     list(FILTER kind_tests INCLUDE REGEX "_test\\.cpp$")
+    set(kind_libraries ${all_modules})
+    set(kind_programs collimate collimate-goldens)
+    if(kind STREQUAL golden AND TARGET collimate_golden_replay)
+      set(kind_sources ${kind_tests})
+      set(kind_libraries collimate_golden_replay)
+      set(kind_programs)
+    endif()
     if(kind_tests)
       add_executable(${kind}_test ${kind_sources})
-      target_link_libraries(${kind}_test PRIVATE ${all_modules} collimate_test_main)
+      target_link_libraries(${kind}_test PRIVATE ${kind_libraries} collimate_test_main)
       target_compile_definitions(${kind}_test PRIVATE ${program_definitions})
-      foreach(program collimate collimate-goldens)
+      foreach(program IN LISTS kind_programs)
         if(TARGET ${program})
           add_dependencies(${kind}_test ${program})
         endif()

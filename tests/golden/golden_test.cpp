@@ -1,4 +1,5 @@
 // The small goldens of this repository, and those beside it where they are; and that a wrong number is noticed.
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -11,6 +12,9 @@ namespace collimate::golden {
 namespace {
 
 const std::string kSmall = COLLIMATE_SOURCE_DIR "/tests/golden/small";
+
+// As in the program: the tensors are too small to be worth a second thread.
+[[maybe_unused]] const bool kOneThread = (at::set_num_threads(1), true);
 
 json read(const std::string& path) { return json::parse(std::ifstream(path)); }
 
