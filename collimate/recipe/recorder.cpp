@@ -41,7 +41,8 @@ Recorder::Recorder(const Config& config, const Plan& plan, const RunData& data, 
       plan_(plan),
       data_(data),
       directory_(directory),
-      writer_(directory.path() / "metrics.jsonl", directory.checkpoint().empty() ? -1 : directory.completed()),
+      writer_(std::in_place, directory.path() / "metrics.jsonl",
+              directory.checkpoint().empty() ? -1 : directory.completed()),
       start_seconds_(base::now_seconds()) {}
 
 bool Recorder::evaluates_after(int64_t iteration) const {
@@ -96,13 +97,13 @@ void Recorder::write(base::MetricsRecord record) {
   last_ = record;
   if (config_.log.names == std::string("trl"))
     for (auto& [name, value] : record.values) name = trl_name(name);
-  writer_.append(record);
+  writer_->append(record);
 }
 
 void Recorder::finish() {
   if (waiting_) write(std::move(*waiting_));
   waiting_.reset();
-  writer_.sync();
+  writer_->sync();
 }
 
 bool Recorder::out_of_patience() const {
@@ -139,6 +140,8 @@ void Recorder::load(base::StateReader& in) {
   best_loss_ = state.at("best_loss");
   evaluations_since_best_ = state.at("evaluations_since_best");
   earlier_seconds_ = state.at("seconds");
+  // The evaluation that the line waits for runs again: what it wrote before the interruption goes.
+  if (waiting_) writer_.emplace(directory_.path() / "metrics.jsonl", waiting_->step - 1);
 }
 
 }  // namespace collimate::recipe

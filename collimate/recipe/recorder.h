@@ -45,7 +45,7 @@ class Recorder : public base::Stateful {
   const Plan& plan_;
   const RunData& data_;
   const RunDirectory& directory_;
-  base::MetricsWriter writer_;
+  std::optional<base::MetricsWriter> writer_;  // always there; opened anew by load
   double start_seconds_;
   double earlier_seconds_ = 0;  // of the run before it was resumed
   std::optional<base::MetricsRecord> waiting_;

@@ -1,0 +1,152 @@
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/fault/cli_support.h"
+
+namespace collimate::test {
+namespace {
+
+constexpr int kIterations = 4;
+
+// What a run has left that an interruption must not change.
+struct Left {
+  std::vector<std::string> metrics;
+  std::string model;
+  std::string samples;  // of the last iteration
+  bool operator==(const Left&) const = default;
+};
+
+Left left_in(const std::string& output) {
+  return {lasting_metrics(output), read_text(output + "/model/model.safetensors"),
+          read_text(fmt::format("{}/samples/step-{:06}.jsonl", output, kIterations))};
+}
+
+void expect_equal(const Left& left, const Left& right, const std::string& what) {
+  EXPECT_EQ(left.metrics, right.metrics) << what;
+  EXPECT_TRUE(left.model == right.model) << what << ": other weights";
+  EXPECT_EQ(left.samples, right.samples) << what;
+}
+
+// Runs of one config in directories of their own below a scratch directory.
+class Runs {
+ public:
+  Runs(const std::string& name, const std::string& recipe, const std::string& lines) : scratch_(name) {
+    write_small_task(scratch_.path());
+    write_text(config(), small_config(recipe, scratch_.path()) + lines);
+    edit("iterations: 3", fmt::format("iterations: {}, save_every: 1", kIterations));
+  }
+
+  host::CommandResult train(const std::string& output, std::vector<std::string> more, const Environment& environment) {
+    std::vector<std::string> words = {"train", config(), "--output", directory(output)};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_collimate(words, environment);
+  }
+  void finish(const std::string& output, const std::vector<std::string>& more = {}) {
+    const host::CommandResult result = train(output, more, {});
+    ASSERT_TRUE(result.status.ok()) << result.status.description() << ": " << result.errors;
+  }
+  void kill_at(const std::string& place, const std::string& output) {
+    const host::CommandResult result = train(output, {}, {{"COLLIMATE_TEST_KILL_AT", place}});
+    ASSERT_EQ(result.status.signal, SIGKILL) << place << ": " << result.status.description() << result.errors;
+  }
+  // Puts `to` in place of `from` in the config.
+  void edit(const std::string& from, const std::string& to) {
+    std::string text = read_text(config());
+    ASSERT_NE(text.find(from), std::string::npos) << from;
+    write_text(config(), text.replace(text.find(from), from.size(), to));
+  }
+  std::string directory(const std::string& output) const { return scratch_ / output; }
+  std::string config() const { return scratch_ / "run.yaml"; }
+  const Scratch& scratch() const { return scratch_; }
+
+ private:
+  Scratch scratch_;
+};
+
+// Every place is killed in a run of its own, which is then gone on with.
+void expect_resumed_equals_whole(Runs& runs, const std::vector<std::string>& places) {
+  ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));
+  const Left whole = left_in(runs.directory("whole"));
+  for (const std::string& place : places) {
+    ASSERT_NO_FATAL_FAILURE(runs.kill_at(place, place));
+    ASSERT_NO_FATAL_FAILURE(runs.finish(place, {"--resume", "auto"}));
+    expect_equal(left_in(runs.directory(place)), whole, place);
+  }
+}
+
+TEST(Resume, GrpoKilledInEveryPhase) {
+  Runs runs("resume-grpo", "grpo", "algorithm: {beta: 0.04}\n");
+  expect_resumed_equals_whole(
+      runs, {"policy.generate:3", "policy.generate:20", "reward.score:2", "reference.log_probs:2", "group_advantages:3",
+             "policy_trainer.train:1", "model.backward:2", "model.backward:9", "optimizer.parameter:5",
+             "optimizer.parameter:50", "file.before_rename:4", "directory.before_rename:1", "directory.before_rename:3",
+             "directory.after_rename:1", "directory.after_rename:2"});
+  EXPECT_EQ(lasting_metrics(runs.directory("whole")).size(), static_cast<size_t>(kIterations));
+}
+
+TEST(Resume, PpoWithEvaluationKilledBetweenItsTwoUpdates) {
+  Runs runs("resume-ppo", "ppo", "evaluation: {examples: 4}\n");
+  runs.edit("problems.jsonl}", "problems.jsonl, eval: " + (runs.scratch() / "held_out.jsonl") + "}");
+  runs.edit("save_every: 1", "save_every: 1, evaluate_every: 2");
+  expect_resumed_equals_whole(runs, {"judge.score:1", "judge.score:2", "value.values:2", "value.train:1",
+                                     "optimizer.parameter:30", "gae:3", "directory.after_rename:2"});
+}
+
+TEST(Resume, SftGoesOnInTheMiddleOfItsData) {
+  Runs runs("resume-sft", "sft", "");
+  expect_resumed_equals_whole(runs, {"policy.train:2", "optimizer.parameter:45", "directory.after_rename:3"});
+}
+
+TEST(Resume, RandomRewardsAreThoseOfTheJournal) {
+  Runs runs("resume-random", "grpo", "");
+  write_text(runs.scratch() / "draw.py",
+             "import random\n"
+             "def score(prompts, completions, **columns):\n"
+             "    return [random.random() for _ in completions]\n");
+  runs.edit("{rule: regex, pattern: \"^[0-4]\"}",
+            "{python: \"" + (runs.scratch() / "draw.py") + ":score\", deterministic: false}");
+  for (const char* place : {"journal.after_commit:3", "policy_trainer.train:3"}) {
+    ASSERT_NO_FATAL_FAILURE(runs.kill_at(place, place));
+    ASSERT_NO_FATAL_FAILURE(runs.finish(place, {"--resume", "auto"}));
+    const std::string replayed = std::string(place) + "-replayed";
+    ASSERT_NO_FATAL_FAILURE(runs.finish(replayed, {"--replay", runs.directory(place) + "/journal.bin"}));
+    expect_equal(left_in(runs.directory(place)), left_in(runs.directory(replayed)), place);
+  }
+  ASSERT_NO_FATAL_FAILURE(runs.finish("other"));
+  EXPECT_NE(left_in(runs.directory("other")).model, left_in(runs.directory("policy_trainer.train:3")).model);
+}
+
+TEST(Resume, AFullDiskLosesNothing) {
+  Runs runs("resume-disk", "grpo", "");
+  ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));
+  const host::CommandResult full = runs.train("full", {}, {{"COLLIMATE_TEST_DISK_BYTES", "700000"}});
+  EXPECT_EQ(full.status.code, 1);
+  EXPECT_NE(
+      last_line(full.errors).find("expected to write, got No space left on device; try freeing space on that disk"),
+      std::string::npos)
+      << full.errors;
+  EXPECT_TRUE(fs::exists(runs.directory("full") + "/checkpoints/step-000001/drive"));
+  ASSERT_NO_FATAL_FAILURE(runs.finish("full"));
+  expect_equal(left_in(runs.directory("full")), left_in(runs.directory("whole")), "after a full disk");
+}
+
+TEST(Resume, ASignalSavesAndEndsWith3) {
+  Runs runs("resume-signal", "sft", "");
+  runs.edit("iterations: 4, save_every: 1", "iterations: 1000000");
+  const std::string output = runs.directory("stopped");
+  host::ChildOptions options;
+  options.command = {COLLIMATE_BIN_DIR "/collimate", "train", runs.config(), "--output", output};
+  options.input = options.output = options.errors = host::ChildStream::kNull;
+  host::ChildProcess child(options);
+  const base::Deadline deadline = base::Deadline::after(60);
+  while (!deadline.expired() && lines_of(output + "/metrics.jsonl").size() < 2) ::usleep(10000);
+  child.signal(SIGTERM);
+  const auto status = child.wait(deadline);
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->code, 3) << status->description();
+  EXPECT_FALSE(fs::is_empty(output + "/checkpoints"));
+}
+
+}  // namespace
+}  // namespace collimate::test
