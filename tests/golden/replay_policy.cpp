@@ -45,10 +45,11 @@ Batch policy_rows(const json& batch, Trainee& trainee, model::Model* reference, 
   return rows;
 }
 
-void compare_metrics(size_t step, const MicroReport& report, const json& recorded, bool clipped,
+void compare_metrics(size_t step, const MicroReport& report, const json& recorded, const Options& options,
                      Comparison& comparison) {
   std::map<std::string, std::string> names = {{"kl", "actor/kl_loss"}, {"entropy", "actor/entropy"}};
-  if (clipped) {
+  // With ratios of sequences TRL counts clipped rows, we count their tokens.
+  if (options.text("importance_sampling_level", "token") == "token") {
     names["clip_ratio/region_mean"] = "actor/pg_clipfrac";
     names["clip_ratio/low_mean"] = "actor/pg_clipfrac_lower";
   }
@@ -99,7 +100,7 @@ class RolloutReplay {
     counts.rows *= options_.number("gradient_accumulation_steps", 1);
     const MicroReport report = trainee_.accumulate(rows, loss, counts);
     comparison_.loss(fmt::format("loss, step {}", s + 1), report.loss, recorded.at("loss"), tolerance_at(s).loss);
-    if (recorded.contains("metrics")) compare_metrics(s, report, recorded["metrics"], true, comparison_);
+    if (recorded.contains("metrics")) compare_metrics(s, report, recorded["metrics"], options_, comparison_);
   }
 
   const json& golden_;
@@ -121,9 +122,7 @@ Outcome replay_variant(const std::string& name, const json& golden, const json& 
   comparison.loss("loss", report.loss, variant.at("loss"), Tolerance{}.loss);
   comparison.relative("gradient norm", trainee.gradient_norm(), variant.at("grad_norm"), Tolerance{}.norm);
   trainee.compare_gradients(variant.value("grad_l2", json::object()), comparison);
-  const std::string type = options.text("loss_type", "");
-  const bool clipped = type != "cispo" && type != "sapo" && type != "vespo";
-  compare_metrics(0, report, variant.value("metrics", json::object()), clipped, comparison);
+  compare_metrics(0, report, variant.value("metrics", json::object()), options, comparison);
   if (options.number("temperature", 1.0) == 1.0 && golden.contains("model_logprobs_temperature1")) {
     std::vector<float> theirs;
     for (const auto& row : completion_numbers(golden["model_logprobs_temperature1"], inputs))
