@@ -34,7 +34,8 @@ inline std::vector<std::string> lasting_metrics(const std::string& output) {
   std::vector<std::string> lines;
   for (const std::string& line : lines_of(output + "/metrics.jsonl")) {
     nlohmann::ordered_json lasting;
-    for (const auto& [name, value] : nlohmann::ordered_json::parse(line).items()) {
+    const auto record = nlohmann::ordered_json::parse(line);
+    for (const auto& [name, value] : record.items()) {
       bool passing = name == "time_seconds";
       for (const char* family : {"timing_s/", "perf/", "memory/"}) passing = passing || name.starts_with(family);
       if (!passing) lasting[name] = value;
