@@ -1,0 +1,99 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collimate/base/philox.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/host/core_pool.h"
+#include "collimate/rlhf/types/loss.h"
+#include "collimate/train/learner.h"
+#include "tests/support/small_task.h"
+
+namespace collimate::test {
+
+// A small trained model with its learner.
+struct SmallLearner {
+  SmallLearner(const fs::path& start, const std::string& head, int64_t micro_batch_tokens, int threads = 1)
+      : pool(threads) {
+    shape::ModelShape shape = shape::read_model_shape(start.string());
+    if (head == "score") shape.head = shape::Head::kScore;
+    if (head == "value") shape.head = shape::Head::kValue;
+    weights = std::make_shared<model::Weights>(shape, model::WeightsOptions{.trained = true}, exec);
+    weights->initialize(11, 0.2F);
+    const int last = static_cast<int>(weights->params().size()) - 1;
+    if (head != "lm")  // starts at zero, and then nothing below it has a gradient
+      for (int64_t i = 0; i < weights->params().back().count(); ++i)
+        weights->param(last)[i] = 0.01F * static_cast<float>(1 + i % 7);
+    weights->commit();
+    model = std::make_unique<model::Model>(weights, exec);
+    learner =
+        std::make_unique<train::Learner>(*model, train::LearnerOptions{.micro_batch_tokens = micro_batch_tokens}, exec);
+  }
+
+  // Loss of the rows as a part of an update of `counts`; their gradient is left in the weights.
+  train::UpdateReport accumulate(const Batch& rows, const rlhf::Loss& loss, const batch::GlobalCounts& counts) {
+    weights->zero_gradients();
+    const auto share = [&](const Batch& part, const batch::Quantities& quantities, const batch::GlobalCounts& all) {
+      rlhf::LossContext context(part, quantities, all);
+      return loss.value(context);
+    };
+    return learner->accumulate(rows, {loss.needs, share}, counts);
+  }
+  std::vector<double> gradient(int param) const {
+    const float* data = weights->param_gradient(param);
+    return {data, data + weights->params()[static_cast<size_t>(param)].count()};
+  }
+
+  host::CorePool pool;
+  tensor::Exec exec{&pool};
+  std::shared_ptr<model::Weights> weights;
+  std::unique_ptr<model::Model> model;
+  std::unique_ptr<train::Learner> learner;
+};
+
+inline float uniform(uint64_t what, int64_t row, size_t token) {
+  return static_cast<float>(base::random_bits(3, static_cast<uint32_t>(what), static_cast<uint64_t>(row),
+                                              static_cast<uint32_t>(token)) %
+                            10007) /
+         10007.0F;
+}
+
+// Rows of 5 to 15 tokens with every column that a loss reads; rows 2i and 2i + 1 are a pair.
+inline Batch training_rows(int64_t count) {
+  std::vector<int64_t> uids, pairs;
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<std::vector<uint8_t>> trainable;
+  std::vector<std::vector<float>> sampled, reference, advantages, values, returns;
+  for (int64_t r = 0; r < count; ++r) {
+    const auto length = static_cast<size_t>(5 + r * 7 % 11);
+    uids.push_back(100 + r);
+    pairs.push_back(r / 2);
+    ids.emplace_back();
+    trainable.emplace_back();
+    for (auto* column : {&sampled, &reference, &advantages, &values, &returns}) column->emplace_back(length);
+    for (size_t t = 0; t < length; ++t) {
+      ids.back().push_back(static_cast<int32_t>(2 + 11 * uniform(1, r, t)));
+      trainable.back().push_back(t >= 3 ? 1 : 0);
+      sampled.back()[t] = -2.5F + 0.3F * uniform(2, r, t);
+      reference.back()[t] = -2.5F + 0.3F * uniform(3, r, t);
+      advantages.back()[t] = 2 * uniform(4, r, 0) - 1;
+      values.back()[t] = uniform(5, r, t);
+      returns.back()[t] = uniform(6, r, t);
+    }
+  }
+  Batch rows;
+  rows.set(batch::kUid, uids);
+  rows.set(batch::kPairUid, pairs);
+  rows.set_ragged(batch::kIds, ids);
+  rows.set_ragged(batch::kTrainable, trainable);
+  rows.set_ragged(batch::kLogProbs, sampled);
+  rows.set_ragged(batch::kReferenceLogProbs, reference);
+  rows.set_ragged(batch::kAdvantages, advantages);
+  rows.set_ragged(batch::kValues, values);
+  rows.set_ragged(batch::kReturns, returns);
+  return rows;
+}
+
+}  // namespace collimate::test
