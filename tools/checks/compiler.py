@@ -79,9 +79,9 @@ def run_all(name: str, paths: list, key_of, command_of) -> list:
 def check_headers(build: pathlib.Path) -> list:
     """Every header compiles alone."""
     headers = [p for p in files(".h") if not p.endswith("_cuda.h")]
-    of_tests = f'-DCOLLIMATE_SOURCE_DIR="{ROOT}"'
+    of_tests = [f'-DCOLLIMATE_{name}="{ROOT}"' for name in ("SOURCE_DIR", "BIN_DIR")]
     return run_all("headers", headers, lambda p: digest(p, *key_flags(build, p)),
-                   lambda p: ["g++", *flags_for(build, p), of_tests, "-fsyntax-only", "-include", p, "-x", "c++",
+                   lambda p: ["g++", *flags_for(build, p), *of_tests, "-fsyntax-only", "-include", p, "-x", "c++",
                               "/dev/null"])
 
 
