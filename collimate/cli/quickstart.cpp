@@ -70,13 +70,14 @@ recipe::TrainOutcome train_config(const std::string& text, const fs::path& direc
   return recipe::train(recipe::load(path, {}), call);
 }
 
-// Step 1 and the task's files; returns where they are.
-fs::path learn_form(const Quickstart& q) {
+// Step 1 and the task's files; returns the seconds of one iteration.
+double learn_form(const Quickstart& q) {
   const fs::path root = q.output;
   const fs::path task = root / "task";
   write_quickstart_task({.seed = static_cast<uint64_t>(q.seed)}, task);
-  train_config(fmt::format(kSftConfig, task.string(), q.sft_iterations, q.seed), root / "sft");
-  return root;
+  const std::string text = fmt::format(kSftConfig, task.string(), q.sft_iterations, q.seed);
+  const recipe::TrainOutcome outcome = train_config(text, root / "sft");
+  return outcome.seconds / static_cast<double>(std::max<int64_t>(1, outcome.iterations));
 }
 
 struct Result {
@@ -142,9 +143,7 @@ int compare(const Quickstart& base_call, int64_t seeds) {
     Quickstart q = base_call;
     q.seed = seed;
     q.output = fmt::format("{}/seed-{}", base_call.output, seed);
-    const double start = base::now_seconds();
-    learn_form(q);
-    const double sft_seconds = base::now_seconds() - start;
+    const double sft_iteration_seconds = learn_form(q);
     const auto row = [&](const char* name, const Result& r) {
       fmt::print("| {} | {} | {:.1f} % | {:.1f} % | {:.0f} |\n", seed, name, r.before, r.after, r.seconds);
       std::fflush(stdout);
@@ -153,7 +152,7 @@ int compare(const Quickstart& base_call, int64_t seeds) {
     row("GRPO", grpo);
     row("GRPO, rewards shuffled", practise(q, "shuffled", {"algorithm.shuffle_rewards=true"}));
     row("GRPO, learning rate 0", practise(q, "rate-0", {"train.learning_rate=0"}));
-    Result sft = continue_sft(q, grpo.seconds, sft_seconds / static_cast<double>(q.sft_iterations));
+    Result sft = continue_sft(q, grpo.seconds, sft_iteration_seconds);
     sft.before = grpo.before;
     row("SFT continued for as long", sft);
   }

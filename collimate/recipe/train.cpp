@@ -80,6 +80,7 @@ class Run {
       recorder_.finish();
       if (!recorder_.out_of_patience()) throw;
       note(fmt::format("stopped: val/loss has not fallen for {} evaluations", config_.run.patience.get()));
+      outcome.iterations = recorder_.last().step - directory_.completed();
     }
     recorder_.finish();
     spans_.write_chrome_trace(directory_.path() / "trace.json");
