@@ -59,7 +59,9 @@ struct Quickstart {
 
 void note(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
 
-recipe::TrainOutcome train_config(const std::string& text, const fs::path& directory) {
+// Writes the config beside the run's directory and runs it.
+recipe::TrainOutcome train_config(const std::string& text, const fs::path& directory,
+                                  const std::vector<std::string>& sets) {
   fs::create_directories(directory.parent_path());
   const fs::path path = directory.string() + ".yaml";
   host::write_file_atomically(path, text);
@@ -67,7 +69,7 @@ recipe::TrainOutcome train_config(const std::string& text, const fs::path& direc
   call.output = directory;
   call.stop = &stop_on_signals();
   call.note = note;
-  return recipe::train(recipe::load(path, {}), call);
+  return recipe::train(recipe::load(path, sets), call);
 }
 
 // Step 1 and the task's files; returns the seconds of one iteration.
@@ -76,7 +78,7 @@ double learn_form(const Quickstart& q) {
   const fs::path task = root / "task";
   write_quickstart_task({.seed = static_cast<uint64_t>(q.seed)}, task);
   const std::string text = fmt::format(kSftConfig, task.string(), q.sft_iterations, q.seed);
-  const recipe::TrainOutcome outcome = train_config(text, root / "sft");
+  const recipe::TrainOutcome outcome = train_config(text, root / "sft", {});
   return outcome.seconds / static_cast<double>(std::max<int64_t>(1, outcome.iterations));
 }
 
@@ -91,15 +93,9 @@ double accuracy(const nlohmann::ordered_json& evaluation) { return 100 * evaluat
 // Step 2 under the name `name`, with more lines of config.
 Result practise(const Quickstart& q, const std::string& name, const std::vector<std::string>& sets) {
   const fs::path root = q.output;
-  const fs::path directory = root / name;
   const std::string text =
       fmt::format(kGrpoConfig, (root / "task").string(), q.grpo_iterations, q.seed, (root / "sft" / "model").string());
-  host::write_file_atomically(directory.string() + ".yaml", text);
-  recipe::TrainCall call;
-  call.output = directory;
-  call.stop = &stop_on_signals();
-  call.note = note;
-  const recipe::TrainOutcome outcome = recipe::train(recipe::load(directory.string() + ".yaml", sets), call);
+  const recipe::TrainOutcome outcome = train_config(text, root / name, sets);
   return {accuracy(outcome.first_evaluation), accuracy(outcome.last_evaluation), outcome.seconds};
 }
 
@@ -120,16 +116,10 @@ Result continue_sft(const Quickstart& q, double seconds, double seconds_per_iter
   const fs::path root = q.output;
   const auto iterations = std::max<int64_t>(1, static_cast<int64_t>(seconds / seconds_per_iteration));
   const std::string text = fmt::format(kSftConfig, (root / "task").string(), iterations, q.seed);
-  const fs::path path = root / "sft_continued.yaml";
-  host::write_file_atomically(path, text);
-  recipe::TrainCall call;
-  call.output = root / "sft_continued";
-  call.stop = &stop_on_signals();
-  call.note = note;
-  const recipe::Config config =
-      recipe::load(path, {"run.patience=0", "run.evaluate_every=0", "models.policy.from_scratch=false",
-                          "models.policy.path=" + (root / "sft" / "model").string()});
-  const double took = recipe::train(config, call).seconds;
+  const double took = train_config(text, root / "sft_continued",
+                                   {"run.patience=0", "run.evaluate_every=0", "models.policy.from_scratch=false",
+                                    "models.policy.path=" + (root / "sft" / "model").string()})
+                          .seconds;
   Result result = practise(q, "sft_continued_evaluated",
                            {"models.policy.path=" + (root / "sft_continued" / "model").string(), "run.iterations=1",
                             "train.learning_rate=0"});

@@ -1,7 +1,6 @@
 #include "collimate/train/learner.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -19,12 +18,6 @@ namespace {
 using at::Tensor;
 using batch::GlobalCounts;
 using batch::Quantities;
-
-Tensor index_tensor(const std::vector<int64_t>& indices) {
-  Tensor out = at::empty({static_cast<int64_t>(indices.size())}, at::kLong);
-  std::copy(indices.begin(), indices.end(), out.data_ptr<int64_t>());
-  return out;
-}
 
 // One micro-batch on its way through forward, loss and backward.
 class MicroStep {

@@ -1,5 +1,7 @@
 #include "collimate/train/micro_batch.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -51,6 +53,12 @@ PackedRows pack_rows(const Batch& rows) {
     out.tokens.starts.push_back(static_cast<int32_t>(out.tokens.ids.size()));
     out.last_tokens.push_back(static_cast<int64_t>(out.tokens.ids.size()) - 1);
   }
+  return out;
+}
+
+at::Tensor index_tensor(const std::vector<int64_t>& indices) {
+  at::Tensor out = at::empty({static_cast<int64_t>(indices.size())}, at::kLong);
+  std::copy(indices.begin(), indices.end(), out.data_ptr<int64_t>());
   return out;
 }
 

@@ -27,6 +27,9 @@ struct PackedRows {
 // InputError when a row is empty, its first token is trainable, or `trainable` is not as long as `ids`.
 PackedRows pack_rows(const Batch& rows);
 
+// Indices as the int64 tensor [n] that index_select reads.
+at::Tensor index_tensor(const std::vector<int64_t>& indices);
+
 // The rows in the order in which training sums over them: by uid, pairs kept together with the chosen row first.
 Batch sorted_rows(const Batch& rows);
 

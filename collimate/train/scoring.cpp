@@ -1,9 +1,5 @@
 #include "collimate/train/scoring.h"
 
-#include <ATen/ops/empty.h>
-
-#include <algorithm>
-
 #include "collimate/batch/standard_keys.h"
 #include "collimate/train/micro_batch.h"
 
@@ -11,9 +7,7 @@ namespace collimate::train {
 namespace {
 
 at::Tensor select(const at::Tensor& hidden, const std::vector<int64_t>& indices) {
-  at::Tensor index = at::empty({static_cast<int64_t>(indices.size())}, at::kLong);
-  std::copy(indices.begin(), indices.end(), index.data_ptr<int64_t>());
-  return hidden.index_select(0, index);
+  return hidden.index_select(0, index_tensor(indices));
 }
 
 // One number per trainable token, put at its place in rows of [L] with 0 elsewhere.

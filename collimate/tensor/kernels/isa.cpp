@@ -1,56 +1,23 @@
 #include "collimate/tensor/kernels/isa.h"
 
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <string>
 
 #include "collimate/base/error.h"
+#include "collimate/host/cpu.h"
 
 namespace collimate::tensor {
 namespace {
 
-struct Registers {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-};
-
-Registers cpuid(unsigned leaf, unsigned sub_leaf) {
-  Registers r;
-  __get_cpuid_count(leaf, sub_leaf, &r.a, &r.b, &r.c, &r.d);
-  return r;
-}
-
-// Register states that the operating system saves (XCR0).
-uint64_t enabled_states() {
-  if (((cpuid(1, 0).c >> 27) & 1U) == 0) return 0;
-  uint32_t low = 0;
-  uint32_t high = 0;
-  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return (uint64_t{high} << 32) | low;
-}
-
-bool bit(unsigned word, int index) { return ((word >> index) & 1U) != 0; }
-
-// Linux gives a process the use of AMX tiles on request (ARCH_REQ_XCOMP_PERM for state 18, XTILEDATA).
-bool request_amx() { return syscall(SYS_arch_prctl, 0x1023, 18) == 0; }
-
 InstructionSet detect() {
-  const Registers one = cpuid(1, 0);
-  const Registers seven = cpuid(7, 0);
-  const uint64_t states = enabled_states();
-  const bool avx2 = bit(one.c, 12) && bit(one.c, 29) && bit(seven.b, 5) && (states & 0x6U) == 0x6U;
-  if (!avx2) {
+  const host::CpuFeatures& cpu = host::cpu_features();
+  if (!cpu.avx2) {
     throw base::RunError(
         base::expectation("cpu", "a processor with AVX2, FMA and F16C", "one without", "run on another machine"));
   }
-  const bool avx512 =
-      bit(seven.b, 16) && bit(seven.b, 17) && bit(seven.b, 30) && bit(seven.b, 31) && (states & 0xe6U) == 0xe6U;
-  if (!avx512) return InstructionSet::kAvx2;
-  const bool amx = bit(seven.d, 22) && bit(seven.d, 24) && (states & 0x60000U) == 0x60000U && request_amx();
-  return amx ? InstructionSet::kAmx : InstructionSet::kAvx512;
+  if (!cpu.avx512) return InstructionSet::kAvx2;
+  return cpu.amx_bf16 ? InstructionSet::kAmx : InstructionSet::kAvx512;
 }
 
 void require(InstructionSet set, const std::string& where) {
