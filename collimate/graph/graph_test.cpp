@@ -126,6 +126,17 @@ TEST(Validate, FindsCyclesDanglingValuesAndUnknownNames) {
   EXPECT_THAT(error_of([&] { validate(graph); }), HasSubstr("a source that some node trains, got policy"));
 }
 
+TEST(Validate, LoopsOverServicesNameTheirModels) {
+  ModelHandle game = host_function(samples::host("game", Granularity::kRow, {}, "turns"));
+  ModelHandle policy("policy", {samples::generate()});
+  Graph graph = trace([&](Value prompts) { policy("generate", loop(game, {&policy})(prompts)); }, samples::prompts());
+  validate(graph);
+  EXPECT_EQ(parse(text(graph)), graph);
+  graph.nodes[0].services = {"polcy"};
+  EXPECT_EQ(error_of([&] { validate(graph); }),
+            "[graph.game.services] expected a model out of game, policy, got 'polcy'");
+}
+
 TEST(FunctionSpecJson, IsTheIdentityAndRefusesUnknownWords) {
   FunctionSpec spec = samples::generate();
   spec.cost = {2, 1, {"ids"}, 0.25};

@@ -16,13 +16,70 @@ json parse_line(std::string_view& rest) {
   return value;
 }
 
-Step step_from_json(const json& value) {
+json to_json(const Task& task) { return {task.iteration, task.node, task.replica, task.part}; }
+
+Task task_from_json(const json& value) {
+  if (!value.is_array() || value.size() != 4)
+    throw base::InputError(base::expectation("recording", "a task of four numbers", value.dump()));
+  return {value[0].get<int64_t>(), value[1].get<int>(), value[2].get<int>(), value[3].get<int>()};
+}
+
+Action feed_action(const Task& task, int64_t first, int64_t count) {
+  Action action;
+  action.kind = ActionKind::kFeed;
+  action.task = task;
+  action.first = first;
+  action.count = count;
+  return action;
+}
+
+// The steps of a line that holds several.
+std::vector<Step> row_steps(const json& value) {
+  JsonFields fields(value, "recording");
+  const Task task = task_from_json(fields.require<json>("rows"));
+  std::vector<Task> to;
+  for (const json& other : fields.require<std::vector<json>>("to")) to.push_back(task_from_json(other));
+  std::vector<Step> steps;
+  for (const auto& [first, count] : fields.require<std::vector<std::pair<int64_t, int64_t>>>("runs")) {
+    steps.push_back({Event::rows(task, first, count), {}});
+    for (const Task& other : to) steps.back().actions.push_back(feed_action(other, first, count));
+  }
+  fields.finish();
+  return steps;
+}
+
+std::vector<Step> steps_from_json(const json& value) {
+  if (value.contains("runs")) return row_steps(value);
   JsonFields fields(value, "recording");
   Step step{event_from_json(fields.require<json>("event")), {}};
   for (const json& action : fields.require<std::vector<json>>("actions"))
     step.actions.push_back(action_from_json(action));
   fields.finish();
-  return step;
+  return {step};
+}
+
+// Keeps a state's values in memory.
+class StateInMemory final : public base::StateWriter, public base::StateReader {
+ public:
+  void json(const std::string& name, const nlohmann::json& value) override { values_[name] = value; }
+  void bytes(const std::string& name, std::span<const std::byte>) override { refuse(name); }
+  bool has(const std::string& name) const override { return values_.contains(name); }
+  nlohmann::json json(const std::string& name) override { return values_.at(name); }
+  size_t bytes_size(const std::string& name) override { return refuse(name); }
+  void bytes(const std::string& name, std::span<std::byte>) override { refuse(name); }
+
+ private:
+  static size_t refuse(const std::string& name) {
+    throw base::RunError(base::expectation("schedule state", "small values", "bytes named " + name));
+  }
+  nlohmann::json values_;
+};
+
+Schedule saved_and_loaded(const Schedule& schedule, Schedule fresh) {
+  StateInMemory state;
+  schedule.save(state);
+  fresh.load(state);
+  return fresh;
 }
 
 std::string step_text(const Graph& graph, const Step& step) {
@@ -38,6 +95,8 @@ std::vector<Step> replay(const Graph& graph, const Placement& placement, const S
   Schedule schedule(graph, placement, options);
   std::vector<Step> steps;
   for (const Event& event : events) {
+    if (event.kind == EventKind::kBegin && !steps.empty())
+      schedule = saved_and_loaded(schedule, Schedule(graph, placement, options));
     const std::span<const Action> actions = schedule.on(event);
     steps.push_back({event, std::vector<Action>(actions.begin(), actions.end())});
   }
@@ -65,6 +124,31 @@ std::string recording_line(const Event& event, std::span<const Action> actions) 
   return json{{"event", to_json(event)}, {"actions", list}}.dump() + "\n";
 }
 
+std::string RecordingWriter::step(const Event& event, std::span<const Action> actions) {
+  std::vector<Task> to;
+  bool plain = event.kind == EventKind::kRows;
+  for (const Action& action : actions) {
+    plain = plain && action == feed_action(action.task, event.first, event.count);
+    to.push_back(action.task);
+  }
+  std::string lines;
+  if (!plain || event.task != rows_of_ || to != to_) lines = flush();
+  if (!plain) return lines + recording_line(event, actions);
+  rows_of_ = event.task;
+  to_ = std::move(to);
+  runs_.emplace_back(event.first, event.count);
+  return lines;
+}
+
+std::string RecordingWriter::flush() {
+  if (runs_.empty()) return "";
+  json to = json::array();
+  for (const Task& task : to_) to.push_back(to_json(task));
+  std::string line = json{{"rows", to_json(rows_of_)}, {"to", to}, {"runs", runs_}}.dump() + "\n";
+  runs_.clear();
+  return line;
+}
+
 std::string check_recording(std::string_view recording) {
   const json header = parse_line(recording);
   JsonFields fields(header, "recording");
@@ -75,8 +159,10 @@ std::string check_recording(std::string_view recording) {
   std::vector<Step> recorded;
   std::vector<Event> events;
   while (!recording.empty()) {
-    recorded.push_back(step_from_json(parse_line(recording)));
-    events.push_back(recorded.back().event);
+    for (Step& step : steps_from_json(parse_line(recording))) {
+      events.push_back(step.event);
+      recorded.push_back(std::move(step));
+    }
   }
   return compare(graph, recorded, replay(graph, placement, options, events));
 }

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collimate/graph/schedule.h"
@@ -15,7 +16,7 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-// Drives a fresh Schedule with the events.
+// Drives a fresh Schedule with the events; a later Begin is preceded by saving and loading it.
 std::vector<Step> replay(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
                          std::span<const Event> events);
 
@@ -23,8 +24,26 @@ std::vector<Step> replay(const Graph& graph, const Placement& placement, const S
 std::string compare(const Graph& graph, std::span<const Step> recorded, std::span<const Step> replayed);
 
 // A recording: a first line {"graph", "placement", "options"}, then one JSON line {"event", "actions"} per step.
+// Steps that say that rows came and feed each of them on to the same tasks share a line:
+// {"rows": task, "to": [tasks], "runs": [[first, count], …]}. A Begin that is not the first event is that of a schedule
+// that was saved after the step before and loaded.
 std::string recording_header(const Graph& graph, const Placement& placement, const ScheduleOptions& options);
 std::string recording_line(const Event& event, std::span<const Action> actions);
+
+// Writes steps in that form.
+class RecordingWriter {
+ public:
+  // Adds a step; returns the lines that are complete, often none.
+  std::string step(const Event& event, std::span<const Action> actions);
+  // The line that is still open.
+  std::string flush();
+
+ private:
+  Task rows_of_;
+  std::vector<Task> to_;
+  std::vector<std::pair<int64_t, int64_t>> runs_;  // of the open line: first, count
+};
+
 // Parses a recording, replays its events, compares. Empty when equal; InputError when it cannot be read.
 std::string check_recording(std::string_view recording);
 

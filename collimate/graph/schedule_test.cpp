@@ -156,6 +156,18 @@ TEST(ScheduleTrace, WeightsInFlightPauseTheService) {
                {.iterations = 2, .rows = 2, .staleness = 1, .update_in_flight = true});
 }
 
+TEST(ScheduleTrace, ALoopWaitsForItsServicesWeights) {
+  ModelHandle game = host_function(samples::host("game", Granularity::kRow, {}, "ids:i64"));
+  ModelHandle policy("policy", {samples::generate()}), trainer("trainer", {samples::train({"ids"})});
+  const Graph graph = trace(
+      [&](Value prompts) {
+        trainer.train(loop(game, {&policy})(prompts));
+        link(trainer, policy, every(1));
+      },
+      samples::prompts(), "loop");
+  expect_trace("loop_over_services", graph, flattening(graph, 1), {.iterations = 2, .rows = 2});
+}
+
 TEST(ScheduleTrace, SwappedModelsTakeTurns) {
   const Graph graph = samples::grpo();
   Placement placement = flattening(graph, 1);
