@@ -1,15 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <thread>
 
-#include "collimate/generate/engine.h"
+#include "collimate/comm/group.h"
 #include "collimate/rlhf/loss/policy.h"
 #include "collimate/rlhf/loss/preference.h"
 #include "collimate/rlhf/loss/sft.h"
 #include "collimate/rlhf/loss/value.h"
-#include "collimate/rlhf/modules/generator.h"
-#include "collimate/rlhf/modules/trainer.h"
-#include "collimate/train/scoring.h"
 #include "tests/parity/small_learner.h"
 
 namespace collimate::test {
@@ -31,34 +29,62 @@ Batch reversed(const Batch& rows) {
   return rows.gather(order);
 }
 
-// Loss and gradients of one micro-batch of all rows against those of `micro_batch_tokens`, `rows` and `threads`. The
-// bound of a tensor is 1e-5·√Σ‖g_unit‖², over the gradients of the smallest units (rows or pairs) alone.
-void expect_same(const fs::path& start, const Case& c, const Batch& rows, int64_t micro_batch_tokens, int threads) {
-  const Batch all = training_rows(kRows);
-  const batch::GlobalCounts counts = train::count_rows(all);
-  SmallLearner whole(start, c.head, 100000), other(start, c.head, micro_batch_tokens, threads), unit(start, c.head, 1);
-  const double expected = whole.accumulate(all, c.loss, counts).loss;
-  const train::UpdateReport report = other.accumulate(rows, c.loss, counts);
-  EXPECT_NEAR(report.loss, expected, 1e-6 * std::abs(expected) + 1e-9) << c.name;
-  const auto params = static_cast<int>(whole.weights->params().size());
-  std::vector<double> squares(static_cast<size_t>(params));
-  for (int64_t r = 0; r < kRows; r += 2) {
-    unit.accumulate(all.slice(r, r + 2), c.loss, counts);
-    for (int p = 0; p < params; ++p)
-      for (double g : unit.gradient(p)) squares[static_cast<size_t>(p)] += g * g;
-  }
-  std::vector<std::string> zero;
-  for (int p = 0; p < params; ++p) {
-    const std::vector<double> one = whole.gradient(p), two = other.gradient(p);
-    const std::string& name = whole.weights->params()[static_cast<size_t>(p)].name;
-    double difference = 0;
-    for (size_t i = 0; i < one.size(); ++i) difference += (one[i] - two[i]) * (one[i] - two[i]);
-    const double size = squares[static_cast<size_t>(p)];
-    if (size == 0) zero.push_back(name);
-    EXPECT_LE(std::sqrt(difference), 1e-5 * std::sqrt(size)) << c.name << " " << name;
-  }
-  EXPECT_EQ(zero, c.without_gradient) << c.name;
+// What an update's loss and gradients are.
+struct Outcome {
+  double loss = 0;
+  std::vector<std::vector<double>> gradients;  // by parameter
+};
+
+Outcome outcome_of(SmallLearner& small, const Case& c, const Batch& rows, const batch::GlobalCounts& counts) {
+  Outcome out;
+  out.loss = small.accumulate(rows, c.loss, counts).loss;
+  for (int p = 0; p < static_cast<int>(small.weights->params().size()); ++p) out.gradients.push_back(small.gradient(p));
+  return out;
 }
+
+// All rows in one micro-batch against other ways to compute the same. The bound of a tensor is 1e-5·√Σ‖g_unit‖², over
+// the gradients of the smallest units (rows or pairs) alone.
+class Reference {
+ public:
+  Reference(const fs::path& start, const Case& c) : case_(c) {
+    const Batch all = training_rows(kRows);
+    counts_ = train::count_rows(all);
+    SmallLearner whole(start, c.head, 100000), unit(start, c.head, 1);
+    whole_ = outcome_of(whole, c, all, counts_);
+    squares_.resize(whole_.gradients.size());
+    for (int64_t r = 0; r < kRows; r += 2) {
+      const Outcome one = outcome_of(unit, c, all.slice(r, r + 2), counts_);
+      for (size_t p = 0; p < squares_.size(); ++p)
+        for (double g : one.gradients[p]) squares_[p] += g * g;
+    }
+    for (const auto& param : whole.weights->params()) names_.push_back(param.name);
+    std::vector<std::string> zero;
+    for (size_t p = 0; p < squares_.size(); ++p)
+      if (squares_[p] == 0) zero.push_back(names_[p]);
+    EXPECT_EQ(zero, c.without_gradient) << c.name;
+  }
+
+  const batch::GlobalCounts& counts() const { return counts_; }
+
+  void expect_same(const Outcome& other, const std::string& how) const {
+    EXPECT_NEAR(other.loss, whole_.loss, 1e-6 * std::abs(whole_.loss) + 1e-9) << case_.name << " " << how;
+    for (size_t p = 0; p < squares_.size(); ++p) {
+      double difference = 0;
+      for (size_t i = 0; i < other.gradients[p].size(); ++i) {
+        const double d = other.gradients[p][i] - whole_.gradients[p][i];
+        difference += d * d;
+      }
+      EXPECT_LE(std::sqrt(difference), 1e-5 * std::sqrt(squares_[p])) << case_.name << " " << how << " " << names_[p];
+    }
+  }
+
+ private:
+  const Case& case_;
+  batch::GlobalCounts counts_;
+  Outcome whole_;
+  std::vector<double> squares_;
+  std::vector<std::string> names_;
+};
 
 std::vector<Case> cases() {
   const auto policy = [](const char* type, const char* level, double beta) {
@@ -80,149 +106,89 @@ class Invariance : public testing::Test {
 };
 
 TEST_F(Invariance, MicroBatchesOrderAndThreadsDoNotChangeLossAndGradients) {
-  const Batch rows = training_rows(kRows);
-  for (const Case& c : cases()) {
-    expect_same(scratch_.path(), c, rows, 1, 1);
-    expect_same(scratch_.path(), c, rows, 40, 1);
-    expect_same(scratch_.path(), c, reversed(rows), 100000, 1);
-    expect_same(scratch_.path(), c, reversed(rows), 25, 2);
-  }
-}
-
-// Samples that the learner's own weights drew, by decoding through the cache, as rows to train on.
-Batch sampled_rows(SmallLearner& small) {
-  const std::vector<std::vector<int32_t>> prompts = {{5, 3, 4, 12}, {2, 9, 8, 12}, {7, 7, 1, 12}};
-  generate::SamplingParams sampling;
-  sampling.max_tokens = 8;
-  generate::EngineOptions options{.samples_per_prompt = 4};
-  options.service.exec = small.exec;
-  std::vector<int64_t> uids;
-  std::vector<std::vector<int32_t>> ids;
-  std::vector<std::vector<uint8_t>> trainable;
-  std::vector<std::vector<float>> log_probs;
-  for (const generate::Completion& c : generate::generate_all(*small.model, prompts, sampling, options)) {
-    const auto& prompt = prompts[static_cast<size_t>(c.prompt)];
-    uids.push_back(c.uid);
-    ids.push_back(prompt);
-    ids.back().insert(ids.back().end(), c.tokens.begin(), c.tokens.end());
-    trainable.emplace_back(ids.back().size(), 0);
-    std::fill(trainable.back().begin() + 4, trainable.back().end(), 1);
-    log_probs.emplace_back(4, 0.0F);
-    log_probs.back().insert(log_probs.back().end(), c.log_probs.begin(), c.log_probs.end());
-  }
-  Batch rows;
-  rows.set(batch::kUid, uids);
-  rows.set_ragged(batch::kIds, ids);
-  rows.set_ragged(batch::kTrainable, trainable);
-  rows.set_ragged(batch::kLogProbs, log_probs);
-  return rows;
-}
-
-void set_version(Batch& rows, uint64_t version) {
-  std::vector<std::vector<int64_t>> versions;
-  for (int64_t r = 0; r < rows.rows(); ++r)
-    versions.emplace_back(rows.length(batch::kIds.name, r), static_cast<int64_t>(version));
-  rows.set_ragged(batch::kWeightsVersion, versions);
-}
-
-train::Mismatch mismatch(SmallLearner& small, Batch rows) {
-  set_version(rows, small.weights->version());
-  return small.accumulate(rows, rlhf::sft_loss(), train::count_rows(rows)).mismatch;
-}
-
-class Mismatch : public Invariance {};
-
-TEST_F(Mismatch, DecodedScoredAndTrainedValuesHaveEqualBits) {
-  SmallLearner small(scratch_.path(), "lm", 30);
-  const Batch rows = sampled_rows(small);
-  const train::Mismatch found = mismatch(small, rows);
-  EXPECT_EQ(found.tokens_compared, static_cast<int64_t>(train::count_rows(rows).tokens));
-  EXPECT_EQ(found.tokens_other_version, 0);
-  EXPECT_EQ(found.log_prob_abs_max, 0.0);
-  const Batch scored = train::with_log_probs(*small.model, rows, batch::kOldLogProbs, {1.0F, 17});
-  EXPECT_EQ(scored.all(batch::kOldLogProbs), rows.all(batch::kLogProbs));
-}
-
-TEST_F(Mismatch, TokensOfAnotherVersionAreCountedAndNotCompared) {
-  SmallLearner small(scratch_.path(), "lm", 30);
-  Batch rows = sampled_rows(small);
-  set_version(rows, small.weights->version() + 1);
-  const train::Mismatch found = small.accumulate(rows, rlhf::sft_loss(), train::count_rows(rows)).mismatch;
-  EXPECT_EQ(found.tokens_compared, 0);
-  EXPECT_EQ(found.tokens_other_version, static_cast<int64_t>(train::count_rows(rows).tokens));
-}
-
-TEST_F(Mismatch, OneUlpInARecordedLogProbMovesIt) {
-  SmallLearner small(scratch_.path(), "lm", 30);
-  Batch rows = sampled_rows(small);
-  std::vector<std::vector<float>> recorded;
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    const auto row = rows.row(batch::kLogProbs, r);
-    recorded.emplace_back(row.begin(), row.end());
-  }
-  float& last = recorded.back().back();
-  const double ulp = std::abs(static_cast<double>(last) - std::nextafter(last, 0.0F));
-  last = std::nextafter(last, 0.0F);
-  rows.set_ragged(batch::kLogProbs, recorded);
-  EXPECT_EQ(mismatch(small, rows).log_prob_abs_max, ulp);
-}
-
-// A fault of one ulp between decoding and training, in a norm, a packed panel of a block, and the packed head.
-TEST_F(Mismatch, OneUlpInAWeightMovesIt) {
-  for (const char* name : {"model.norm.weight", "model.layers.0.mlp.down_proj.weight", "lm_head.weight"}) {
-    SmallLearner small(scratch_.path(), "lm", 30);
-    const Batch rows = sampled_rows(small);
-    const int index = small.weights->index_of(name);
-    ASSERT_GE(index, 0) << name;
-    float* weight = small.weights->param(index);
-    const auto count = small.weights->params()[static_cast<size_t>(index)].count();
-    float* largest = std::max_element(weight, weight + count);
-    *largest = std::nextafter(*largest, 10.0F);
-    small.weights->commit();
-    const double moved = mismatch(small, rows).log_prob_abs_max;
-    EXPECT_GT(moved, 0.0) << name;
-    EXPECT_LT(moved, 1e-4) << name;
-  }
-}
-
-// Packed panels follow the weights' version.
-TEST_F(Mismatch, ACommittedChangeReachesDecodingAndTrainingAlike) {
-  SmallLearner small(scratch_.path(), "lm", 30);
-  small.weights->param(small.weights->index_of("lm_head.weight"))[7] += 0.5F;
-  small.weights->commit();
-  EXPECT_EQ(mismatch(small, sampled_rows(small)).log_prob_abs_max, 0.0);
-}
-
-TEST_F(Mismatch, TrainingScoringAndGenerationReadTheSameAddresses) {
-  nlohmann::json parameters = {
-      {"path", scratch_.path().string()}, {"from_scratch", true}, {"weights", "policy"}, {"trained", true}};
-  rlhf::GeneratorModule generator(parameters);
-  parameters["loss"] = "policy";
-  rlhf::TrainerModule trainer(parameters);
-  parameters["weights"] = "reference";
-  parameters["trained"] = false;
-  parameters["loss"] = "";
-  rlhf::ScorerModule reference(parameters);
-  host::CorePool pool(1);
-  flow::SharedObjects objects;
-  flow::SharedStore store;
-  flow::Context context{.config = nlohmann::json::object(), .pool = &pool, .store = &store, .objects = &objects};
-  for (flow::Module* module : std::initializer_list<flow::Module*>{&generator, &trainer, &reference})
-    module->setup(context);
-  const auto addresses = [](flow::Module& module, const char* name) {
-    std::vector<const float*> out;
-    for (const auto segment : module.weights()->segments()) out.push_back(segment.data());
-    fmt::print("{:12} weights {} segments {}\n", name, module.weights()->identity(), fmt::ptr(out.front()));
-    return out;
+  struct Way {
+    const char* name;
+    bool turned;
+    int64_t micro_batch_tokens;
+    int threads;
   };
-  const auto generated = addresses(generator, "generation");
-  EXPECT_EQ(generated, addresses(trainer, "training"));
-  EXPECT_NE(generated, addresses(reference, "reference"));
-  EXPECT_EQ(generator.weights()->identity(), trainer.weights()->identity());
-  const auto decoder = objects.find<rlhf::Decoder>("decoder:policy");
-  ASSERT_NE(decoder, nullptr);
-  EXPECT_EQ(&decoder->model->weights(), generator.weights()->identity());
-  EXPECT_TRUE(objects.find<rlhf::Decoder>("decoder:reference")->weights->gradient(0).empty());
+  for (const Case& c : cases()) {
+    const Reference reference(scratch_.path(), c);
+    for (const Way& way : {Way{"a row or pair at a time", false, 1, 1}, Way{"micro-batches of 40", false, 40, 1},
+                           Way{"reversed", true, 100000, 1}, Way{"reversed, of 25, two threads", true, 25, 2}}) {
+      SmallLearner small(scratch_.path(), c.head, way.micro_batch_tokens, way.threads);
+      const Batch rows = way.turned ? reversed(training_rows(kRows)) : training_rows(kRows);
+      reference.expect_same(outcome_of(small, c, rows, reference.counts()), way.name);
+    }
+  }
+}
+
+// Each rank trains its share of the pairs, in micro-batches of its own.
+std::vector<Outcome> ranks_outcomes(const fs::path& start, const Case& c, int ranks,
+                                    const batch::GlobalCounts& counts) {
+  const Batch all = training_rows(kRows);
+  std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto group = comm::thread_group({.name = fmt::format("{}-{}", c.name, ranks), .rank = rank, .size = ranks});
+      SmallLearner small(start, c.head, 30 + 10 * rank, 1, group.get());
+      const int64_t pairs = kRows / 2;
+      const Batch mine = all.slice(2 * (pairs * rank / ranks), 2 * (pairs * (rank + 1) / ranks));
+      outcomes[static_cast<size_t>(rank)] = outcome_of(small, c, mine, counts);
+    });
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+TEST_F(Invariance, ThreadRanksDoNotChangeLossAndGradients) {
+  for (const Case& c : cases()) {
+    const Reference reference(scratch_.path(), c);
+    for (int ranks : {2, 4}) {
+      const std::vector<Outcome> outcomes = ranks_outcomes(scratch_.path(), c, ranks, reference.counts());
+      reference.expect_same(outcomes[0], fmt::format("{} ranks", ranks));
+      for (const Outcome& other : outcomes) {
+        EXPECT_EQ(other.loss, outcomes[0].loss) << c.name;
+        EXPECT_EQ(other.gradients, outcomes[0].gradients) << c.name << ": ranks must hold the same bits";
+      }
+    }
+  }
+}
+
+// The rows filled up to the same length behind their end with tokens that are not trained.
+Batch padded(const Batch& rows) {
+  size_t longest = 0;
+  for (int64_t r = 0; r < rows.rows(); ++r) longest = std::max(longest, rows.row(batch::kIds, r).size());
+  Batch out = rows;
+  const auto fill = [&](const auto& key, auto padding) {
+    std::vector<std::vector<decltype(padding)>> columns;
+    for (int64_t r = 0; r < rows.rows(); ++r) {
+      const auto row = rows.row(key, r);
+      columns.emplace_back(row.begin(), row.end());
+      columns.back().resize(longest, padding);
+    }
+    out.set_ragged(key, columns);
+  };
+  fill(batch::kIds, int32_t{0});
+  fill(batch::kTrainable, uint8_t{0});
+  for (const Key<float>& key :
+       {batch::kLogProbs, batch::kReferenceLogProbs, batch::kAdvantages, batch::kValues, batch::kReturns})
+    fill(key, 7.0F);
+  return out;
+}
+
+// Packed without padding, whole and row by row, against padded rows. A score is of a row's last token, so that padding
+// is another row there.
+TEST_F(Invariance, PackingGivesWhatPaddingGives) {
+  const Batch rows = padded(training_rows(kRows));
+  ASSERT_EQ(rows.length(batch::kIds.name, 0), rows.length(batch::kIds.name, 1));
+  for (const Case& c : cases()) {
+    if (c.loss.needs.row_scores) continue;
+    const Reference reference(scratch_.path(), c);
+    SmallLearner together(scratch_.path(), c.head, 100000), apart(scratch_.path(), c.head, 1);
+    reference.expect_same(outcome_of(together, c, rows, reference.counts()), "padded, in one micro-batch");
+    reference.expect_same(outcome_of(apart, c, rows, reference.counts()), "padded, each alone");
+  }
 }
 
 }  // namespace

@@ -13,9 +13,10 @@
 
 namespace collimate::test {
 
-// A small trained model with its learner.
+// A small trained model with its learner; one of the ranks of `group` when there is one.
 struct SmallLearner {
-  SmallLearner(const fs::path& start, const std::string& head, int64_t micro_batch_tokens, int threads = 1)
+  SmallLearner(const fs::path& start, const std::string& head, int64_t micro_batch_tokens, int threads = 1,
+               comm::Group* group = nullptr)
       : pool(threads) {
     shape::ModelShape shape = shape::read_model_shape(start.string());
     if (head == "score") shape.head = shape::Head::kScore;
@@ -28,8 +29,8 @@ struct SmallLearner {
         weights->param(last)[i] = 0.01F * static_cast<float>(1 + i % 7);
     weights->commit();
     model = std::make_unique<model::Model>(weights, exec);
-    learner =
-        std::make_unique<train::Learner>(*model, train::LearnerOptions{.micro_batch_tokens = micro_batch_tokens}, exec);
+    learner = std::make_unique<train::Learner>(*model, train::LearnerOptions{.micro_batch_tokens = micro_batch_tokens},
+                                               exec, group);
   }
 
   // Loss of the rows as a part of an update of `counts`; their gradient is left in the weights.
