@@ -32,6 +32,25 @@ class Includes(unittest.TestCase):
         self.assertIn("rlhf/loss may not include model/",
                       includes.own_failure("collimate/rlhf/loss/sft.cpp", "collimate/model/model.h"))
 
+    def test_recipes_are_graphs(self):
+        page, other = "collimate/recipe/grpo.cpp", "collimate/recipe/records.cpp"
+        for target in ("collimate/recipe/plan.h", "collimate/graph/trace.h", "collimate/batch/standard_keys.h"):
+            self.assertEqual(includes.own_failure(page, target), "")
+        for target in ("collimate/rlhf/loss/list.h", "collimate/flow/module.h"):
+            self.assertIn("recipe's page is a graph", includes.own_failure(page, target))
+        for target in ("collimate/train/learner.h", "collimate/train/optimizer.h", "collimate/generate/engine.h",
+                       "collimate/rlhf/modules/trainer.h", "collimate/rlhf/loss/policy.h", "collimate/model/model.h"):
+            self.assertIn("a recipe is a graph", includes.own_failure(other, target))
+        self.assertEqual(includes.own_failure(includes.REGISTRY, "collimate/rlhf/modules/trainer.h"), "")
+
+    def test_recipes_call_nothing(self):
+        for line in ("  train::Learner learner(model);", "  module->call(name, rows);", "  generate::Service service;",
+                     "  module.train_step(name, rows, info);", "  service.submit(rows);"):
+            self.assertTrue(includes.RECIPE_CALL.search(line), line)
+        for line in ("  trainer.train(advantages(scored));", "  if (call_.note) call_.note(line);",
+                     "  generate::ServiceOptions options;", "  progress_.update(done, text);"):
+            self.assertFalse(includes.RECIPE_CALL.search(line), line)
+
     def test_libraries(self):
         self.assertIn("may not include ATen/", includes.library_failure("collimate/graph/a.h", "ATen/core/Tensor.h"))
         self.assertEqual(includes.library_failure("collimate/tensor/a.h", "ATen/core/Tensor.h"), "")

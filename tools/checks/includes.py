@@ -1,8 +1,9 @@
-"""Who may include whom: the table of cmake/modules.cmake, the inner rules of rlhf/, and no cycles."""
+"""Who may include whom: the table of cmake/modules.cmake, the inner rules of rlhf/ and recipe/, and no cycles."""
 import functools
 import re
 
-from checks.tree import Failure, files, includes, text
+from checks.lint import code_of
+from checks.tree import Failure, files, includes, lines, text
 
 MODULE = re.compile(r"^collimate_module\((\w+)([^)]*)\)", re.MULTILINE)
 RLHF_TYPES = {"base", "tensor", "batch"}
@@ -14,6 +15,20 @@ RLHF_ALLOWED = {
     "modules": RLHF_STAGE | {"host", "graph", "cluster", "flow", "model", "generate", "train"},
     **{stage: RLHF_STAGE for stage in RLHF_STAGES - {"reward"}},
 }
+# recipe/ says what is wired to what: a recipe is a graph, and the executor alone calls modules, services, optimizers
+# and losses. So of the folders that hold them it sees names, options and lists, no more.
+RECIPE_PAGE = "graph::trace("
+RECIPE_SEES = {
+    "train": (),
+    "generate": ("sampling.h", "service.h"),  # names of finish reasons
+    "model": ("safetensors.h",),
+    "rlhf": ("types/", "prompt/", "reward/", "loss/list.h", "advantage/list.h", "modules/options.h",
+             "modules/decoder.h", "modules/advantages.h", "modules/reward.h"),
+}
+PAGE_SEES = ("collimate/recipe/plan.h", "collimate/recipe/evaluate.h", "collimate/graph/", "collimate/batch/")
+REGISTRY = "collimate/recipe/registry.cpp"  # the one list of modules: it makes them for the executor
+RECIPE_CALL = re.compile(r"\b(Learner|AdamW|generate_all|with_log_probs|GeneratorModule|TrainerModule|ScorerModule|"
+                         r"RewardModule|train_step)\b|\bService\b(?!Options)|(\.|->)(setup|call|submit)\(")
 # Libraries that only some folders may see.
 CONFINED = {"CLI/": {"cli"}, "ATen/": None, "c10/": None, "torch/": None}  # None: modules marked TORCH
 
@@ -53,6 +68,24 @@ def rlhf_failure(path: str, target: str) -> str:
     return f"rlhf/{part} may not include rlhf/{other}: stages meet only in rlhf/types"
 
 
+def recipe_failure(path: str, target: str) -> str:
+    """What is wrong with a file of recipe/ including `target`, or ''."""
+    if path == REGISTRY or path.endswith("_test.cpp"):
+        return ""
+    if path.endswith(".cpp") and RECIPE_PAGE in text(path) and not target.startswith(PAGE_SEES):
+        return "a recipe's page is a graph: it may include only recipe/plan.h, recipe/evaluate.h, graph/ and batch/"
+    seen = RECIPE_SEES.get(module_of(target))
+    if seen is None or target.split("/", 2)[2].startswith(seen):
+        return ""
+    return f"recipe/ may not include {target}: a recipe is a graph, the executor calls modules, services and losses"
+
+
+def call_failures(path: str) -> list:
+    """Lines of a file of recipe/ that call or hold what only the executor may."""
+    return [Failure(path, number, "recipe/ calls no module, service, optimizer or loss")
+            for number, line in enumerate(lines(path), 1) if RECIPE_CALL.search(code_of(line))]
+
+
 def own_failure(path: str, target: str) -> str:
     module, other = module_of(path), module_of(target)
     if not module or not other:  # tests, bench, the umbrella header
@@ -61,7 +94,8 @@ def own_failure(path: str, target: str) -> str:
         return f"folder {module}/ is missing in cmake/modules.cmake"
     if other != module and other not in modules()[module][0]:
         return f"{module}/ may not include {other}/ (cmake/modules.cmake)"
-    return rlhf_failure(path, target) if module == "rlhf" else ""
+    inner = {"rlhf": rlhf_failure, "recipe": recipe_failure}.get(module)
+    return inner(path, target) if inner else ""
 
 
 def library_failure(path: str, target: str) -> str:
@@ -92,6 +126,8 @@ def check_table() -> list:
                 message = own_failure(path, target)
             if message:
                 failures.append(Failure(path, number, message))
+        if module_of(path) == "recipe" and path != REGISTRY and not path.endswith("_test.cpp"):
+            failures += call_failures(path)
     return failures
 
 
