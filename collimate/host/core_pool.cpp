@@ -43,7 +43,7 @@ void wait_while_equal(const std::atomic<int32_t>& word, int32_t old) {
 // The job's fields change only while `state` is 0: closed and nobody inside. A thread enters by counting itself in
 // while the job is open, so a thread that wakes late is never waited for.
 struct CorePool::Impl {
-  explicit Impl(int threads);
+  Impl(int threads, const std::function<void()>& begin);
   ~Impl();
   void run(int64_t total, int64_t step, const std::function<void(int64_t, int64_t)>& task);
   void serve();
@@ -66,9 +66,13 @@ struct CorePool::Impl {
   alignas(64) std::atomic<int64_t> next{0};
 };
 
-CorePool::Impl::Impl(int threads) : thread_count(threads) {
+CorePool::Impl::Impl(int threads, const std::function<void()>& begin) : thread_count(threads) {
   if (threads > 1) live_threads += threads;
-  for (int i = 1; i < threads; ++i) helpers.emplace_back([this] { serve(); });
+  for (int i = 1; i < threads; ++i)
+    helpers.emplace_back([this, begin] {
+      if (begin) begin();
+      serve();
+    });
 }
 
 CorePool::Impl::~Impl() {
@@ -139,11 +143,11 @@ void CorePool::Impl::run(int64_t total, int64_t step, const std::function<void(i
   if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
 }
 
-CorePool::CorePool(int threads) {
+CorePool::CorePool(int threads, std::function<void()> begin) {
   if (threads < 1) {
     throw base::InputError(base::expectation("core pool", "at least 1 thread", std::to_string(threads)));
   }
-  impl_ = std::make_unique<Impl>(threads);
+  impl_ = std::make_unique<Impl>(threads, begin);
 }
 
 CorePool::~CorePool() = default;

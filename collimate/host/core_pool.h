@@ -11,8 +11,9 @@ namespace collimate::host {
 // task.
 class CorePool {
  public:
-  // `threads` counts the caller; 1 starts none. Throws InputError for threads < 1.
-  explicit CorePool(int threads);
+  // `threads` counts the caller; 1 starts none. Each started thread calls `begin` first. Throws InputError for threads
+  // < 1.
+  explicit CorePool(int threads, std::function<void()> begin = {});
   ~CorePool();
   CorePool(const CorePool&) = delete;
   CorePool& operator=(const CorePool&) = delete;

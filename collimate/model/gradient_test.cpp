@@ -217,6 +217,29 @@ TEST(ModelGradients, AreCompleteSegmentBySegment) {
   }
 }
 
+// Then it may be taken away, before the next segment's backward begins.
+TEST(ModelGradients, OfASegmentMayBeReducedAndReleasedBeforeTheNextOne) {
+  auto weights = tiny_weights(tiny_shape("qwen2"));
+  Model model(weights, {});
+  std::vector<std::vector<float>> kept, taken(4);
+  for (const bool takes : {false, true}) {
+    weights->zero_gradients();
+    std::unique_ptr<ForwardRecord> record;
+    const at::Tensor hidden = model.forward_train(pack(sequences({17, 4}, 37)), Recompute::kNone, record);
+    model.backward(std::move(record), hidden, [&](int segment) {
+      const auto now = weights->gradient(segment);
+      if (!takes) return;
+      taken[static_cast<size_t>(segment)].assign(now.begin(), now.end());
+      std::fill(now.begin(), now.end(), std::nanf(""));
+    });
+    for (int segment = 0; segment < 4 && !takes; ++segment) {
+      const auto now = weights->gradient(segment);
+      kept.emplace_back(now.begin(), now.end());
+    }
+  }
+  EXPECT_EQ(taken, kept);
+}
+
 // Two micro-batches add up; bf16 gradients stay near.
 TEST(ModelGradients, BfloatComputeStaysNear) {
   std::vector<float> gradients[2];

@@ -9,6 +9,7 @@
 #include "collimate/model/arch/architecture.h"
 #include "collimate/model/forward_record.h"
 #include "collimate/model/head.h"
+#include "collimate/model/memory_plan.h"
 #include "collimate/model/rope_table.h"
 
 namespace collimate::model {
@@ -41,6 +42,20 @@ struct Model::Impl {
         segments(weights->segments()) {}
 
   MemoryScope scope(const char* purpose) const { return MemoryScope(weights->options().tag + "/" + purpose); }
+
+  // Makes the arenas large enough for a pass, so that what it takes is what the plan says.
+  void make_room(const PassFloats& floats, Arena* activations = nullptr) {
+    workspace.reset();
+    {
+      const MemoryScope tagged = scope("workspace");
+      workspace.reserve(floats.workspace);
+    }
+    if (activations == nullptr) return;
+    const MemoryScope tagged = scope("activations");
+    activations->reserve(floats.activations);
+    gradients.reset();
+    gradients.reserve(floats.gradients);
+  }
 
   // A step over a batch, for any segment; `kv_storage` and `tape` are set per segment.
   Step step(const TokenBatch& tokens, const Runs& runs, Arena& arena) {
@@ -106,6 +121,8 @@ Slot* copy_slot(Arena& arena, const Slot& from) {
   return copy;
 }
 
+int64_t token_count(const TokenBatch& tokens) { return static_cast<int64_t>(tokens.ids.size()); }
+
 }  // namespace
 
 Model::Model(std::shared_ptr<Weights> weights, tensor::Exec exec)
@@ -124,7 +141,7 @@ at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache,
                                  std::span<const std::vector<int32_t>> tables) {
   const MemoryScope tagged = impl_->scope("workspace");
   const Runs runs = cached_runs(tokens, tables);
-  impl_->workspace.reset();
+  impl_->make_room(inference_floats(shape(), token_count(tokens), 0));
   Step step = impl_->step(tokens, runs, impl_->workspace);
   return impl_->run(step, [&](int layer) { return cache.layer(layer); });
 }
@@ -132,7 +149,7 @@ at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache,
 at::Tensor Model::forward(const TokenBatch& tokens) {
   const MemoryScope tagged = impl_->scope("workspace");
   const Runs runs = scratch_runs(tokens);
-  impl_->workspace.reset();
+  impl_->make_room(inference_floats(shape(), token_count(tokens), runs.blocks));
   Step step = impl_->step(tokens, runs, impl_->workspace);
   float* storage = impl_->scratch_storage(impl_->workspace, runs);
   return impl_->run(step, [&](int) { return storage; });
@@ -140,7 +157,7 @@ at::Tensor Model::forward(const TokenBatch& tokens) {
 
 at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, std::unique_ptr<ForwardRecord>& record) {
   COLLIMATE_CHECK(impl_->weights->options().trained, "frozen weights have no gradients");
-  const MemoryScope tagged = impl_->scope("activations");
+  const MemoryScope tagged = impl_->scope("workspace");
   record = std::make_unique<ForwardRecord>();
   ForwardRecord::Impl& kept = *record->impl;
   kept.pool = impl_->pool;
@@ -149,7 +166,7 @@ at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, s
   kept.runs = scratch_runs(kept.tokens);
   kept.recompute = recompute;
   kept.segments.resize(static_cast<size_t>(impl_->segments));
-  impl_->workspace.reset();
+  impl_->make_room(training_floats(shape(), token_count(tokens), kept.runs.blocks, recompute), kept.activations.get());
   Step step = impl_->step(kept.tokens, kept.runs, *kept.activations);
   step.kv_storage = impl_->scratch_storage(impl_->workspace, kept.runs);
   recompute == Recompute::kNone ? impl_->record_all(kept, step) : impl_->record_inputs(kept, step);
@@ -204,7 +221,7 @@ const float* Model::Impl::segment_backward(ForwardRecord::Impl& record, Step& st
 
 void Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& hidden_gradient,
                      const std::function<void(int segment)>& segment_done) {
-  const MemoryScope tagged = impl_->scope("activations");
+  const MemoryScope tagged = impl_->scope("workspace");
   ForwardRecord::Impl& kept = *record->impl;
   const Slot& last = *kept.segments.back().output;
   COLLIMATE_CHECK(hidden_gradient.numel() == last.count() && hidden_gradient.scalar_type() == at::kFloat,

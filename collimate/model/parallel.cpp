@@ -16,6 +16,11 @@ int64_t piece(const char* what, int64_t total, int ranks) {
   return total / ranks;
 }
 
+// Values become their sum over the axis' ranks; returns when they are there.
+void sum_over(const ParallelAxis& axis, float* values, int64_t count) {
+  axis.group.all_reduce({values, static_cast<size_t>(count)}).wait(axis.deadline_seconds);
+}
+
 }  // namespace
 
 ParallelAxis::ParallelAxis(const comm::Mesh& mesh, const std::string& axis, int rank_in_mesh, comm::Group& members)
@@ -40,7 +45,7 @@ void ColumnParallelLinear::backward(const tensor::Exec& exec, const float* dy, c
                                     float* dw, float* db) const {
   tensor::linear_grad_weight(exec, dy, outputs_, x, inputs_, rows, outputs_, inputs_, dw, db);
   tensor::linear_grad_input(exec, dy, outputs_, rows, weight_, outputs_, inputs_, dx, inputs_);
-  axis_.group.all_reduce({dx, static_cast<size_t>(rows * inputs_)});
+  sum_over(axis_, dx, rows * inputs_);
 }
 
 RowParallelLinear::RowParallelLinear(ParallelAxis axis, int64_t inputs, int64_t outputs, int reduction_chunks)
@@ -57,7 +62,7 @@ void RowParallelLinear::set_weight(const tensor::Exec& exec, const float* weight
 
 void RowParallelLinear::forward(const tensor::Exec& exec, const float* x, int64_t rows, float* y) const {
   tensor::linear(exec, x, inputs_, rows, panels_, y, outputs_);
-  axis_.group.all_reduce({y, static_cast<size_t>(rows * outputs_)});
+  sum_over(axis_, y, rows * outputs_);
   if (bias_ != nullptr) tensor::add_bias(exec, bias_, rows, outputs_, y, outputs_);
 }
 
@@ -81,7 +86,7 @@ void ParallelEmbedding::forward(const float* table, const int32_t* ids, int64_t 
     if (own >= 0 && own < entries_)
       std::memcpy(out + row * width_, table + own * width_, static_cast<size_t>(width_) * sizeof(float));
   }
-  axis_.group.all_reduce({out, static_cast<size_t>(rows * width_)});
+  sum_over(axis_, out, rows * width_);
 }
 
 void ParallelEmbedding::backward(const float* dout, const int32_t* ids, int64_t rows, float* dtable) const {

@@ -18,6 +18,7 @@ struct ParallelAxis {
   ParallelAxis(const comm::Mesh& mesh, const std::string& axis, int rank, comm::Group& group);
   comm::Group& group;
   int rank, size;
+  double deadline_seconds = 600.0;  // of every wait for the other ranks
 };
 
 // Cut by outputs: the piece is [O / R, I]. The input is whole on every rank, the output is this rank's columns.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <thread>
@@ -135,6 +136,64 @@ TEST_P(Parallel, EmbeddingEqualsOneRank) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Parallel, ::testing::Values(1, 2, 4));
+
+// One rank whose sums arrive a while after the call returned, doubled.
+class LateGroup final : public comm::Group {
+ public:
+  ~LateGroup() override {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  tensor::Pending all_reduce(std::span<float> values) override {
+    auto completion = std::make_shared<tensor::Completion>("rank 0", "late group");
+    tensor::Pending pending = completion->pending();
+    threads_.emplace_back([values, completion] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      for (float& value : values) value *= 2;
+      completion->finish();
+    });
+    return pending;
+  }
+  tensor::Pending all_reduce_max(std::span<float>) override { return {}; }
+  tensor::Pending reduce_scatter(std::span<const float>, std::span<float>) override { return {}; }
+  tensor::Pending all_gather(std::span<const std::byte>, std::span<std::byte>) override { return {}; }
+  tensor::Pending broadcast(std::span<std::byte>, int) override { return {}; }
+  tensor::Pending all_to_all(std::span<const std::byte>, std::span<std::byte>) override { return {}; }
+  void send(std::span<const std::byte>, int) override {}
+  void receive(std::span<std::byte>, int) override {}
+  void barrier() override {}
+  void abort(const std::string&) override {}
+
+ private:
+  std::vector<std::thread> threads_;
+};
+
+TEST(ParallelLayers, ResultsAreThereWhenTheCallReturns) {
+  LateGroup group;
+  const ParallelAxis axis(comm::Mesh({{"tp", 1}}), "tp", 0, group);
+  const ParallelEmbedding embedding(axis, 2, 3);
+  const std::vector<float> table = {1, 2, 3, 4, 5, 6};
+  const int32_t id = 1;
+  std::vector<float> out(3);
+  embedding.forward(table.data(), &id, 1, out.data());
+  EXPECT_EQ(out, (std::vector<float>{8, 10, 12}));
+  const Whole whole(1);
+  RowParallelLinear row(axis, kInputs, kOutputs, 1);
+  row.set_weight({}, whole.w.data(), whole.b.data());
+  std::vector<float> y(whole.y.size());
+  row.forward({}, whole.x.data(), kRows, y.data());
+  for (size_t i = 0; i < y.size(); ++i) {
+    const float bias = whole.b[i % static_cast<size_t>(kOutputs)];
+    EXPECT_NEAR(y[i] - bias, 2 * (whole.y[i] - bias), 1e-4F) << i;
+  }
+  ColumnParallelLinear column(axis, kInputs, kOutputs);
+  column.set_weight({}, whole.w.data(), whole.b.data());
+  std::vector<float> dx(whole.dx.size());
+  auto dw = whole.dw_before, db = whole.db_before;
+  column.backward({}, whole.dy.data(), whole.x.data(), kRows, dx.data(), dw.data(), db.data());
+  for (size_t i = 0; i < dx.size(); ++i) EXPECT_NEAR(dx[i], 2 * whole.dx[i], 1e-4F) << i;
+}
 
 TEST(ParallelLayers, SizesThatDoNotDivideAreNamed) {
   const auto group = comm::null_group();

@@ -11,6 +11,7 @@
 #include "collimate/base/stateful.h"
 #include "collimate/shape/model_shape.h"
 #include "collimate/shape/param_spec.h"
+#include "collimate/tensor/allocator.h"
 #include "collimate/tensor/exec.h"
 #include "collimate/tensor/ops/linear.h"
 #include "collimate/tensor/param_view.h"
@@ -26,11 +27,8 @@ struct WeightsOptions {
   std::string tag = "model";  // owner in memory reports
 };
 
-// One line of the memory report: what it is for, and how many bytes it holds now.
-struct MemoryItem {
-  std::string purpose;  // "master", "gradient", "panels", "optimizer"
-  int64_t bytes = 0;
-};
+// By purpose: "master", "gradient", "panels", "offloaded".
+using tensor::MemoryItem;
 
 // The weights of one model on one device: an ordered list of segments (embedding, each block, head), each flat and
 // padded to 64 bytes. Training, scoring and generation use it in place. fp32 master values exist always (they are the

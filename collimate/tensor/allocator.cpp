@@ -34,7 +34,7 @@ struct State {
   std::mutex mutex;
   std::vector<MemoryUse> tags{{0, "untagged", 0, 0}};
   std::map<std::pair<int, std::string>, int> ids{{{0, "untagged"}, 0}};
-  std::map<int, int64_t> used, budget;
+  std::map<int, int64_t> used, peak, budget;
   std::unordered_map<int64_t, std::vector<Header*>> cached;
   int64_t cached_bytes = 0, used_bytes = 0;
 };
@@ -55,12 +55,16 @@ int intern(int worker, const std::string& purpose) {
   return found->second;
 }
 
-int64_t block_bytes(int64_t bytes) {
+}  // namespace
+
+int64_t allocated_bytes(int64_t bytes) {
   const int64_t wanted = bytes + kHeaderBytes;
   const int64_t step =
       std::max<int64_t>(64, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(wanted))) / kClassesPerDoubling);
   return (wanted + step - 1) / step * step;
 }
+
+namespace {
 
 Header* from_system(int64_t bytes) {
   if (bytes < kMappedBytes) return static_cast<Header*>(std::aligned_alloc(64, static_cast<size_t>(bytes)));
@@ -86,7 +90,10 @@ void account(State& s, int tag, int64_t bytes) {
   MemoryUse& use = s.tags[static_cast<size_t>(tag)];
   use.bytes += bytes;
   use.peak_bytes = std::max(use.peak_bytes, use.bytes);
-  s.used[use.worker] += bytes;
+  int64_t& used = s.used[use.worker];
+  used += bytes;
+  int64_t& peak = s.peak[use.worker];
+  peak = std::max(peak, used);
   s.used_bytes += bytes;
 }
 
@@ -136,9 +143,11 @@ int memory_worker() {
   return s.tags[static_cast<size_t>(current_tag)].worker;
 }
 
+void tag_thread_memory(int worker, const std::string& purpose) { current_tag = intern(worker, purpose); }
+
 void* allocate(int64_t bytes) {
   State& s = state();
-  const int64_t total = block_bytes(bytes);
+  const int64_t total = allocated_bytes(bytes);
   Header* header = nullptr;
   {
     const std::lock_guard lock(s.mutex);
@@ -174,6 +183,16 @@ void deallocate(void* block) noexcept {
   to_system(header);
 }
 
+void discard(void* block) noexcept {
+  if (block == nullptr) return;
+  Header* header = header_of(block);
+  {
+    const std::lock_guard lock(state().mutex);
+    account(state(), header->tag, -header->bytes);
+  }
+  to_system(header);
+}
+
 void retag(void* block, int worker) {
   State& s = state();
   Header* header = header_of(block);
@@ -202,6 +221,18 @@ int64_t memory_used(int worker) {
   return s.used[worker];
 }
 
+int64_t memory_peak(int worker) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return s.peak[worker];
+}
+
+void reset_memory_peak(int worker) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.peak[worker] = s.used[worker];
+}
+
 std::vector<MemoryUse> memory_report() {
   State& s = state();
   const std::lock_guard lock(s.mutex);
@@ -212,10 +243,12 @@ std::vector<MemoryUse> memory_report() {
   return report;
 }
 
-void reset_memory_peaks() {
+void reset_memory_peaks(int worker) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  for (MemoryUse& use : s.tags) use.peak_bytes = use.bytes;
+  for (MemoryUse& use : s.tags)
+    if (use.worker == worker) use.peak_bytes = use.bytes;
+  s.peak[worker] = s.used[worker];
 }
 
 int64_t memory_cached() {

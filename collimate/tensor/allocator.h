@@ -15,6 +15,12 @@ struct MemoryUse {
   int64_t peak_bytes = 0;
 };
 
+// One line of what something holds, or will hold: what for, and how many bytes.
+struct MemoryItem {
+  std::string purpose;
+  int64_t bytes = 0;
+};
+
 // Every block of the calling thread is tagged with (worker, purpose) while this lives. Scopes nest.
 class MemoryScope {
  public:
@@ -31,21 +37,31 @@ class MemoryScope {
 
 // Worker of the scope in force; 0 outside any.
 int memory_worker();
+// What this thread's blocks are tagged with outside scopes, from now on: for threads that live as long as their worker.
+void tag_thread_memory(int worker, const std::string& purpose);
 
 // 64-byte aligned, undefined contents. Freed blocks are kept for the next step of any worker (large ones up to a
 // quarter of what is in use). Thread-safe. RunError naming purpose and budget when the worker's budget would be
 // exceeded (nothing is allocated then).
 void* allocate(int64_t bytes);
 void deallocate(void* block) noexcept;
+// The same without keeping the block: for sizes that do not come again.
+void discard(void* block) noexcept;
+// What a block of so many bytes is counted as: header and rounding to one of eight sizes per doubling.
+int64_t allocated_bytes(int64_t bytes);
 // Gives a block, for instance a received message's, to another worker; its purpose stays.
 void retag(void* block, int worker);
 
 // Limit on a worker's blocks; 0: none.
 void set_memory_budget(int worker, int64_t bytes);
 int64_t memory_used(int worker);
+// The most that a worker held at once, all purposes together, since the last reset of that number.
+int64_t memory_peak(int worker);
+void reset_memory_peak(int worker);
 // One entry per (worker, purpose) that ever held something, largest first.
 std::vector<MemoryUse> memory_report();
-void reset_memory_peaks();
+// Starts a worker's peaks, of every purpose and of their sum, at what it holds now.
+void reset_memory_peaks(int worker);
 // Bytes of freed blocks kept for reuse, and giving them back to the system (explicit decommit).
 int64_t memory_cached();
 void trim_memory();
@@ -66,6 +82,11 @@ class Buffer {
     return *this;
   }
   ~Buffer() { deallocate(data_); }
+  // Empty from now on; the memory is not kept for reuse.
+  void discard() {
+    tensor::discard(std::exchange(data_, nullptr));
+    bytes_ = 0;
+  }
 
   float* floats() const { return static_cast<float*>(data_); }
   void* data() const { return data_; }

@@ -8,6 +8,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/tensor/arena.h"
+#include "collimate/tensor/kernels/aligned_buffer.h"
 
 namespace collimate::tensor {
 namespace {
@@ -75,6 +76,50 @@ TEST(Allocator, BudgetNamesTheItem) {
   const Buffer now(60000);
 }
 
+TEST(Allocator, PeakOfAWorkerIsOfAllPurposesTogether) {
+  const MemoryScope scope(13, "first");
+  const int64_t one = allocated_bytes(50000);
+  {
+    const Buffer first(50000);
+    const MemoryScope inner("second");
+    const Buffer second(50000);
+  }
+  EXPECT_EQ(memory_peak(13), 2 * one);
+  EXPECT_EQ(memory_used(13), 0);
+  reset_memory_peak(13);
+  EXPECT_EQ(memory_peak(13), 0);
+  const Buffer third(50000);
+  EXPECT_EQ(memory_peak(13), one);
+  for (const MemoryUse& use : memory_report())
+    if (use.worker == 13 && use.purpose == "second") {
+      EXPECT_EQ(use.peak_bytes, one);
+    }
+  reset_memory_peaks(13);
+  for (const MemoryUse& use : memory_report()) EXPECT_FALSE(use.worker == 13 && use.purpose == "second");
+}
+
+TEST(Allocator, DiscardedBlocksAreNotKept) {
+  const MemoryScope scope(14, "once");
+  trim_memory();
+  Buffer buffer(3 << 20);
+  buffer.discard();
+  EXPECT_EQ(buffer.data(), nullptr);
+  EXPECT_EQ(memory_cached(), 0);
+  EXPECT_EQ(held(14, "once"), 0);
+}
+
+TEST(Allocator, ThreadsOfAWorkerCountForIt) {
+  std::thread([] {
+    tag_thread_memory(15, "tensors");
+    const Buffer rows(4000);
+    AlignedBuffer kernel;
+    kernel.reserve(5000);
+    EXPECT_EQ(held(15, "tensors"), allocated_bytes(4000));
+    EXPECT_EQ(held(15, "scratch"), allocated_bytes(5000));
+  }).join();
+  EXPECT_EQ(memory_used(15), 0);
+}
+
 TEST(Allocator, BlocksChangeHands) {
   const MemoryScope scope(10, "message");
   const Buffer buffer(4000);
@@ -92,6 +137,20 @@ TEST(Allocator, TensorsAreCounted) {
     EXPECT_GE(held(12, "losses"), 400000);
   }
   EXPECT_EQ(held(12, "losses"), 0);
+}
+
+TEST(Arena, ReservedRoomIsOneChunk) {
+  Arena arena;
+  arena.take(10);
+  arena.reset();
+  arena.reserve(1 << 20);
+  EXPECT_EQ(arena.bytes(), 4 << 20);
+  for (int i = 0; i < 16; ++i) arena.take(1 << 16);
+  EXPECT_EQ(arena.bytes(), 4 << 20);
+  EXPECT_THROW(arena.reserve(1 << 21), std::logic_error);
+  arena.reset();
+  arena.reserve(1 << 19);
+  EXPECT_EQ(arena.bytes(), 4 << 20);
 }
 
 TEST(Arena, PiecesStayAndChunksAreKept) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "collimate/base/error.h"
+
 namespace collimate::tensor {
 namespace {
 
@@ -9,6 +11,15 @@ constexpr int64_t kFirstChunkBytes = 1 << 18;
 constexpr int64_t kLargestStepBytes = int64_t{64} << 20;
 
 }  // namespace
+
+void Arena::reserve(int64_t floats) {
+  const int64_t wanted = floats * static_cast<int64_t>(sizeof(float));
+  COLLIMATE_CHECK(at_.chunk == 0 && at_.offset == 0, "reserving an arena in use");
+  if (wanted == 0 || (!chunks_.empty() && chunks_.front().bytes() >= wanted)) return;
+  for (Buffer& chunk : chunks_) chunk.discard();
+  chunks_.clear();
+  chunks_.emplace_back(wanted);
+}
 
 void* Arena::take_bytes(int64_t bytes) {
   bytes = (bytes + 63) / 64 * 64;

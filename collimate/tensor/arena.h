@@ -16,6 +16,9 @@ class Arena {
     int64_t offset = 0;
   };
 
+  // Room for so many floats in one chunk, where they do not fit already; nothing may be taken. Without it chunks
+  // double.
+  void reserve(int64_t floats);
   // 64-byte aligned, undefined contents.
   void* take_bytes(int64_t bytes);
   float* take(int64_t floats) { return static_cast<float*>(take_bytes(floats * static_cast<int64_t>(sizeof(float)))); }

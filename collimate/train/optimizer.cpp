@@ -6,6 +6,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
+#include "collimate/tensor/allocator.h"
 #include "collimate/tensor/ops/optimizer.h"
 
 namespace collimate::train {
@@ -23,6 +24,7 @@ std::span<std::byte> bytes_of(at::Tensor& tensor) {
 AdamW::AdamW(model::Weights& weights, AdamOptions options, tensor::Exec exec)
     : weights_(weights), options_(options), exec_(exec) {
   COLLIMATE_CHECK(weights.options().trained, "an optimizer needs trained weights");
+  const tensor::MemoryScope tagged(weights.options().tag + "/optimizer");
   for (int s = 0; s < weights.segments(); ++s) {
     const auto floats = static_cast<int64_t>(weights.master(s).size());
     first_.push_back(at::zeros({floats}, at::kFloat));

@@ -78,6 +78,10 @@ void to_gradient(const LogProbHead& h, const LogProbGrad& grad, int64_t row, flo
 
 }  // namespace
 
+int64_t log_prob_scratch_bytes(int64_t vocab) {
+  return rows_per_block(vocab) * vocab * static_cast<int64_t>(sizeof(float));
+}
+
 RowNormalizer row_normalizer(const float* logits, int64_t vocab) {
   RowNormalizer norm;
   kernels().normalizer(logits, vocab, &norm.max, &norm.log_sum);

@@ -40,6 +40,9 @@ struct LogProbOutput {
   int32_t* argmax = nullptr;   // [rows] or null, ties to the lower id
 };
 
+// Working memory of the calling thread in the two functions below, kept between calls.
+int64_t log_prob_scratch_bytes(int64_t vocab);
+
 // Logits exist for a block of rows at a time only (about 16 MiB).
 void log_softmax_gather(const Exec& exec, const LogProbHead& head, const LogProbOutput& out);
 

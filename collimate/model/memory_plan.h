@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collimate/model/model.h"
+#include "collimate/shape/model_shape.h"
+#include "collimate/tensor/allocator.h"
+
+namespace collimate::model {
+
+// What a model's arrays take, computed from its shape before any of them exists. All sizes are as the allocator counts
+// them. Legend: T tokens of one forward, packed; B blocks of KvCache::kBlockTokens that its sequences fill.
+
+// master, gradient and optimizer (two moments) where trained, panels.
+std::vector<tensor::MemoryItem> weights_memory(const shape::ModelShape& shape, const WeightsOptions& options);
+
+// A key-value cache of so many blocks.
+int64_t kv_cache_bytes(const shape::ModelShape& shape, int64_t blocks);
+
+// Floats that a pass takes from each of the model's arenas: the arenas are made this large before it begins.
+struct PassFloats {
+  int64_t workspace = 0;    // scratch of a segment, and keys and values of whole sequences
+  int64_t activations = 0;  // what a training forward keeps
+  int64_t gradients = 0;    // of activations, one segment at a time
+};
+PassFloats inference_floats(const shape::ModelShape& shape, int64_t tokens, int64_t blocks);
+PassFloats training_floats(const shape::ModelShape& shape, int64_t tokens, int64_t blocks, Recompute recompute);
+
+// "workspace", the hidden states [T, H] that the pass returns included, and "activations".
+std::vector<tensor::MemoryItem> pass_memory(const shape::ModelShape& shape, int64_t tokens, const PassFloats& floats);
+
+}  // namespace collimate::model

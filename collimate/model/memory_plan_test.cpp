@@ -1,0 +1,80 @@
+#include "collimate/model/memory_plan.h"
+
+#include <ATen/ops/ones.h>
+
+#include <map>
+
+#include "collimate/model/model_test.h"
+
+namespace collimate::model {
+namespace {
+
+constexpr int kWorker = 71;
+
+std::map<std::string, int64_t> peaks() {
+  std::map<std::string, int64_t> out;
+  for (const tensor::MemoryUse& use : tensor::memory_report())
+    if (use.worker == kWorker) out[use.purpose] = use.peak_bytes;
+  return out;
+}
+
+std::map<std::string, int64_t> by_purpose(const std::vector<tensor::MemoryItem>& items) {
+  std::map<std::string, int64_t> out;
+  for (const tensor::MemoryItem& item : items) out["model/" + item.purpose] = item.bytes;
+  return out;
+}
+
+class MemoryPlan : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { tensor::reset_memory_peaks(kWorker); }
+  shape::ModelShape shape_ = testing::tiny_shape(GetParam());
+  tensor::MemoryScope scope_{kWorker, "tensors"};
+  // 51 tokens in 3 sequences, which fill 2 + 2 + 1 blocks.
+  TokenBatch tokens_ = testing::pack(testing::sequences({20, 17, 14}, 37));
+};
+
+TEST_P(MemoryPlan, OfWeightsIsWhatTheyTake) {
+  for (const bool bf16 : {false, true}) {
+    tensor::reset_memory_peaks(kWorker);
+    WeightsOptions options{.trained = true, .compute = bf16 ? ComputeType::kBFloat16 : ComputeType::kFloat32};
+    auto weights = testing::tiny_weights(shape_, options);
+    Model model(weights, {});
+    model.logits(model.forward(tokens_));
+    const auto planned = by_purpose(weights_memory(shape_, options));
+    const auto held = peaks();
+    for (const char* item : {"model/master", "model/gradient", "model/panels"})
+      EXPECT_EQ(held.at(item), planned.at(item)) << item;
+    EXPECT_EQ(planned.at("model/optimizer"), 2 * planned.at("model/master"));
+    options.trained = false;
+    EXPECT_EQ(weights_memory(shape_, options).size(), 2U);
+  }
+}
+
+TEST_P(MemoryPlan, OfPassesIsWhatTheirArenasTake) {
+  tensor::install_aten_allocator();
+  auto weights = testing::tiny_weights(shape_);
+  Model model(weights, {});
+  tensor::reset_memory_peaks(kWorker);
+  model.forward(tokens_);
+  EXPECT_EQ(peaks().at("model/workspace"),
+            by_purpose(pass_memory(shape_, 51, inference_floats(shape_, 51, 5))).at("model/workspace"));
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+    Model trained(weights, {});
+    tensor::reset_memory_peaks(kWorker);
+    std::unique_ptr<ForwardRecord> record;
+    const at::Tensor hidden = trained.forward_train(tokens_, recompute, record);
+    trained.backward(std::move(record), at::ones(hidden.sizes(), at::kFloat));
+    const auto planned = by_purpose(pass_memory(shape_, 51, training_floats(shape_, 51, 5, recompute)));
+    EXPECT_EQ(peaks().at("model/activations"), planned.at("model/activations"));
+  }
+}
+
+TEST_P(MemoryPlan, OfTheCacheIsWhatItTakes) {
+  KvCache cache(shape_, 7);
+  EXPECT_EQ(peaks().at("kv_cache"), kv_cache_bytes(shape_, 7));
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, MemoryPlan, ::testing::Values("llama", "qwen2", "gpt2"));
+
+}  // namespace
+}  // namespace collimate::model
