@@ -132,6 +132,12 @@ std::string Checkpoints::latest() const {
   return all.empty() ? "" : all.back();
 }
 
+std::string run_of_checkpoint(const std::string& directory) {
+  fs::path path = fs::path(directory).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  return path.parent_path().parent_path().string();
+}
+
 int64_t checkpoint_step(const std::string& directory) {
   std::string name = fs::path(directory).lexically_normal().filename().string();
   if (name.empty()) name = fs::path(directory).lexically_normal().parent_path().filename().string();

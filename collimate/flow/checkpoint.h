@@ -66,6 +66,8 @@ class Checkpoints {
 };
 
 // Iterations complete in that checkpoint, from its name. InputError when the name is not step-N.
+// The directory of the run that a checkpoint's directory belongs to.
+std::string run_of_checkpoint(const std::string& directory);
 int64_t checkpoint_step(const std::string& directory);
 
 }  // namespace collimate::flow

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "collimate/comm/mesh.h"
 #include "collimate/flow/shared_store.h"
@@ -51,12 +52,13 @@ class SharedObjects {
 
 // What a module's object of one rank is given at setup. References stay valid as long as the module does.
 struct Context {
-  std::string model;          // its name in the graph
-  nlohmann::json parameters;  // resolved config of the model (an empty object when it has none)
-  nlohmann::json config;      // the whole resolved config
-  uint64_t seed = 0;          // of the run
-  int device = 0;             // index of the worker
-  int rank = 0;               // in `mesh`
+  std::string model;               // its name in the graph
+  nlohmann::json parameters;       // resolved config of the model (an empty object when it has none)
+  nlohmann::json config;           // the whole resolved config
+  std::vector<std::string> calls;  // functions of the model that the run's graphs call
+  uint64_t seed = 0;               // of the run
+  int device = 0;                  // index of the worker
+  int rank = 0;                    // in `mesh`
   int size = 1;
   comm::Mesh mesh;               // of the ranks that train this model, or of this rank alone; axes pp, dp, cp, tp
   comm::Group* group = nullptr;  // of the same ranks; never null in setup (a null object for one rank)

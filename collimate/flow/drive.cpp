@@ -22,17 +22,15 @@ Drive::Drive(Driver& driver, ResultJournal& journal, Parts parts)
       schedule_(parts_.graph, parts_.placement, parts_.schedule),
       announced_(static_cast<size_t>(driver.workers()), -1),
       last_end_seconds_(base::now_seconds()) {
-  for (size_t node = 0; node < parts_.graph.nodes.size(); ++node) {
+  for (size_t node = 0; node < parts_.graph.nodes.size(); ++node)
     sources_.push_back(input_sources(parts_.graph, static_cast<int>(node)));
-    if (!parts_.graph.nodes[node].services.empty())
-      throw base::InputError(base::expectation("node " + parts_.graph.nodes[node].id, "a call of one model",
-                                               "a loop over services", "an environment without services"));
-  }
 }
 
-void Drive::record(const std::string& path) {
-  recording_.open(path, std::ios::trunc);
-  recording_ << graph::recording_header(parts_.graph, parts_.placement, parts_.schedule);
+void Drive::record(const std::string& path, const std::string& source) {
+  if (recorded_bytes_ >= 0)
+    recording_.emplace(path, source, recorded_bytes_);
+  else
+    recording_.emplace(path, graph::recording_header(parts_.graph, parts_.placement, parts_.schedule));
 }
 
 graph::StopKind Drive::run() {
@@ -58,7 +56,7 @@ graph::StopKind Drive::run() {
 void Drive::apply(const graph::Event& event) {
   auto given = schedule_.on(event);
   std::vector<graph::Action> actions(given.begin(), given.end());
-  if (recording_.is_open()) recording_ << graph::recording_line(event, actions) << std::flush;
+  if (recording_) recording_->step(event, actions);
   finish_iterations();
   for (const graph::Action& action : actions) act(action);
 }
@@ -86,6 +84,7 @@ void Drive::act(const graph::Action& action) {
       timers_[action.timer] = base::now_seconds() + action.seconds;
       return;
     case graph::ActionKind::kSave:
+      if (recording_) recorded_bytes_ = recording_->bytes();
       if (on_save) on_save(action.iteration);
       return;
     case graph::ActionKind::kEvaluate:
@@ -94,6 +93,7 @@ void Drive::act(const graph::Action& action) {
       return;
     case graph::ActionKind::kStop:
       stop_ = action;
+      if (recording_) recording_->bytes();
       return;
   }
 }
@@ -180,6 +180,8 @@ void Drive::finish_iterations() {
     for (const auto& [key, measured] : iteration.metrics) metrics.add(measured);
     for (const auto& [place, seconds] : iteration.seconds)
       metrics.add({"timing_s/" + parts_.graph.node(place.first).id, seconds, Reduce::kMax, 1.0});
+    for (const auto& [place, bytes] : iteration.peak_bytes)
+      metrics.add({"memory/peak_bytes/" + parts_.graph.node(place.first).id, static_cast<double>(bytes), Reduce::kMax});
     last_metrics_ = metrics.values();
     std::map<std::string, Batch> batches;
     for (size_t n = 0; n < parts_.graph.nodes.size(); ++n) {
@@ -221,11 +223,13 @@ void Drive::save(base::StateWriter& out) const {
   }
   out.json("drive/open", open);
   out.json("drive/reported", reported_);
+  out.json("drive/recorded_bytes", recorded_bytes_);
 }
 
 void Drive::load(base::StateReader& in) {
   schedule_.load(in);
   reported_ = in.json("drive/reported").get<int64_t>();
+  recorded_bytes_ = in.json("drive/recorded_bytes").get<int64_t>();
   for (const nlohmann::json& item : in.json("drive/open")) {
     int64_t number = item.at("iteration").get<int64_t>();
     Iteration& iteration = iterations_[number];

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "collimate/flow/dist_actor.h"
 #include "collimate/flow/driver.h"
 #include "collimate/flow/executor.h"
+#include "collimate/flow/recording.h"
 #include "collimate/flow/result_journal.h"
 #include "collimate/flow/row_table.h"
 #include "collimate/flow/task_key.h"
@@ -41,8 +41,9 @@ class Drive : public base::Stateful {
   // What answers Save and Evaluate; unset, they are answered by nothing.
   std::function<void(int64_t iteration)> on_save;
   std::function<void(int64_t iteration)> on_evaluate;
-  // Appends every event with its actions to that file.
-  void record(const std::string& path);
+  // Writes every event with its actions to a new file; a loaded drive goes on with the recording `source` of the run
+  // that it was saved in, cut back to the checkpoint (and copied where it is another file).
+  void record(const std::string& path, const std::string& source);
 
   // To the end of the schedule: returns how it stopped (done or asked). Throws the first cause of a failure.
   graph::StopKind run();
@@ -76,7 +77,8 @@ class Drive : public base::Stateful {
     RowTable rows;
     int64_t fetched = 0;  // input rows asked of the source
     std::map<MetricKey, std::vector<Metric>> metrics;
-    std::map<std::pair<int, int>, double> seconds;  // (node, worker) → time spent
+    std::map<std::pair<int, int>, double> seconds;      // (node, worker) → time spent
+    std::map<std::pair<int, int>, int64_t> peak_bytes;  // the same → most memory of the worker meanwhile
     int64_t sequence = 0;
   };
 
@@ -106,11 +108,14 @@ class Drive : public base::Stateful {
   Batch rows_for(const TaskState& state, const std::vector<int64_t>& numbers);
   void fetch_inputs(int64_t iteration, int64_t end);
   void rows_came(const cluster::Message& message);
-  void note_call(const TaskState& state, const cluster::Message& message);
-  void feed_done(TaskState& state, const Feed& feed);
-  void outputs(TaskState& state, const Batch& rows, const std::vector<int64_t>& fed);
+  // The call's number among those of its task: what its metrics are kept under.
+  int64_t note_call(const TaskState& state, const cluster::Message& message);
+  void feed_done(TaskState& state, const Feed& feed, int64_t sequence);
+  void outputs(TaskState& state, const Batch& rows, const std::vector<int64_t>& fed, int64_t sequence);
   void journal(TaskState& state, const Batch& rows, const std::vector<int64_t>& uids,
-               const std::vector<int64_t>& dropped);
+               const std::vector<int64_t>& dropped, int64_t sequence);
+  ResultJournal::Call call_made(const TaskState& state, int64_t sequence);
+  void count_journaled_call(const TaskState& state, int64_t uid);
   void push_runs(const graph::Task& task, std::vector<int64_t> numbers, bool dropped);
   void task_finished(const graph::Task& task);
 
@@ -139,7 +144,8 @@ class Drive : public base::Stateful {
   std::optional<graph::Action> stop_;
   bool stop_asked_ = false;
   nlohmann::ordered_json last_metrics_;
-  std::ofstream recording_;
+  std::optional<Recording> recording_;
+  int64_t recorded_bytes_ = -1;  // at the last save or load; -1: nothing was recorded
 };
 
 }  // namespace collimate::flow

@@ -25,6 +25,8 @@ void Drive::start(const graph::Action& action) {
   DistActor actor(spec, parts_.placement.layout(node.model, node.function), action.workers);
   auto placed =
       tasks_.insert_or_assign(action.task, TaskState{action.task, &node, &spec, std::move(actor), {}, {}, {}});
+  if (!spec.deterministic)
+    placed.first->second.next_feed = journal_.next_sequence(action.task.iteration, parts_.journal_prefix + node.id);
   if (parts_.number == 0) announce_iteration(action.task.iteration, action.workers);
   nlohmann::json header = {{"type", "start"},           {"task", to_json(TaskKey{parts_.number, action.task})},
                            {"node", node.id},           {"model", node.model},
@@ -118,6 +120,7 @@ std::vector<int64_t> Drive::serve_from_journal(TaskState& state, const std::vect
   for (size_t i = 0; i < numbers.size(); ++i) {
     int64_t uid = rows.get(batch::kUid, static_cast<int64_t>(i));
     auto entry = journal_.find(state.task.iteration, parts_.journal_prefix + state.node->id, uid);
+    if (entry) count_journaled_call(state, uid);
     if (!entry) {
       unknown.push_back(numbers[i]);
     } else if (entry->dropped) {
@@ -131,6 +134,16 @@ std::vector<int64_t> Drive::serve_from_journal(TaskState& state, const std::vect
   push_runs(state.task, std::move(known), false);
   push_runs(state.task, std::move(dropped), true);
   return unknown;
+}
+
+// What a call measured counts once, whichever of its rows is served first.
+void Drive::count_journaled_call(const TaskState& state, int64_t uid) {
+  const ResultJournal::Call* call = journal_.call_of(state.task.iteration, parts_.journal_prefix + state.node->id, uid);
+  if (call == nullptr) return;
+  Iteration& iteration = iterations_[state.task.iteration];
+  for (const auto& [rank, measured] : call->metrics)
+    iteration.metrics.try_emplace({state.task.node, call->replica, call->part, call->sequence, rank}, measured);
+  iteration.sequence = std::max(iteration.sequence, call->sequence + 1);
 }
 
 void Drive::dispatch(TaskState& state, std::vector<int64_t> numbers) {
@@ -162,7 +175,7 @@ void Drive::dispatch_updates(TaskState& state) {
                 payloads);
 }
 
-void Drive::note_call(const TaskState& state, const cluster::Message& message) {
+int64_t Drive::note_call(const TaskState& state, const cluster::Message& message) {
   Iteration& iteration = iterations_[state.task.iteration];
   int rank = message.header.at("rank").get<int>();
   const std::vector<int>& reporting = state.actor.reporting();
@@ -174,27 +187,30 @@ void Drive::note_call(const TaskState& state, const cluster::Message& message) {
   if (counts && !metrics.empty())
     iteration.metrics[{state.task.node, state.task.replica, state.task.part, sequence, rank}] = std::move(metrics);
   const nlohmann::json& span = message.header.at("span");
-  if (span.at(0).get<double>() == 0.0) return;
-  iteration.seconds[{state.task.node, message.sender}] += span.at(2).get<double>();
+  if (span.at(0).get<double>() == 0.0) return sequence;
+  const std::pair<int, int> place{state.task.node, message.sender};
+  iteration.seconds[place] += span.at(2).get<double>();
+  iteration.peak_bytes[place] = std::max(iteration.peak_bytes[place], message.header.at("peak_bytes").get<int64_t>());
   base::SpanRecorder* spans = driver_.options().spans;
-  if (spans == nullptr) return;
+  if (spans == nullptr) return sequence;
   auto at = [&](const nlohmann::json& t) {
     return spans->now_ns() - static_cast<int64_t>((base::now_seconds() - t.get<double>()) * 1e9);
   };
   spans->record(state.node->id, message.sender, state.task.iteration, at(span.at(0)), at(span.at(1)));
+  return sequence;
 }
 
 void Drive::rows_came(const cluster::Message& message) {
   auto found = tasks_.find(task_key(message.header.at("task")).task);
   if (found == tasks_.end()) return;
   TaskState& state = found->second;
-  note_call(state, message);
+  const int64_t sequence = note_call(state, message);
   Batch rows = batches_of(message).at(0);
   size_t rank = message.header.at("rank").get<size_t>();
   if (message.header.at("feed").is_null()) {
     const std::vector<int>& collecting = state.actor.collecting();
     bool counts = std::find(collecting.begin(), collecting.end(), static_cast<int>(rank)) != collecting.end();
-    if (counts && !rows.empty()) outputs(state, rows, {});
+    if (counts && !rows.empty()) outputs(state, rows, {}, sequence);
     return;
   }
   int64_t number = message.header.at("feed").get<int64_t>();
@@ -203,10 +219,10 @@ void Drive::rows_came(const cluster::Message& message) {
   if (--feed.missing > 0) return;
   Feed complete = std::move(feed);
   state.feeds.erase(number);
-  feed_done(state, complete);
+  feed_done(state, complete, sequence);
 }
 
-void Drive::feed_done(TaskState& state, const Feed& feed) {
+void Drive::feed_done(TaskState& state, const Feed& feed, int64_t sequence) {
   if (trains(*state.spec) || state.actor.collecting().empty()) return;  // Finished says that the rows are done
   std::vector<Batch> parts;
   bool said = false;
@@ -215,13 +231,13 @@ void Drive::feed_done(TaskState& state, const Feed& feed) {
     said = said || !parts.back().names().empty();
   }
   if (said)
-    outputs(state, state.actor.collect(parts), feed.numbers);
+    outputs(state, state.actor.collect(parts), feed.numbers, sequence);
   else
     push_runs(state.task, feed.numbers, false);
 }
 
 // Rows that came out; those of `fed` that did not are dropped.
-void Drive::outputs(TaskState& state, const Batch& rows, const std::vector<int64_t>& fed) {
+void Drive::outputs(TaskState& state, const Batch& rows, const std::vector<int64_t>& fed, int64_t sequence) {
   std::vector<int64_t> uids = rows.empty() ? std::vector<int64_t>() : rows.all(batch::kUid);
   std::vector<int64_t> numbers;
   for (int64_t uid : uids) {
@@ -235,20 +251,32 @@ void Drive::outputs(TaskState& state, const Batch& rows, const std::vector<int64
   std::sort(given.begin(), given.end());
   std::vector<int64_t> dropped;
   std::set_difference(fed.begin(), fed.end(), given.begin(), given.end(), std::back_inserter(dropped));
-  if (!state.spec->deterministic) journal(state, rows, uids, dropped);
+  if (!state.spec->deterministic) journal(state, rows, uids, dropped, sequence);
   if (!numbers.empty()) iterations_[state.task.iteration].rows.put(state.task.node, numbers, rows);
   push_runs(state.task, std::move(given), false);
   push_runs(state.task, std::move(dropped), true);
 }
 
+ResultJournal::Call Drive::call_made(const TaskState& state, int64_t sequence) {
+  const graph::Task& task = state.task;
+  ResultJournal::Call call{task.replica, task.part, sequence, {}};
+  for (const auto& [key, measured] : iterations_[task.iteration].metrics)
+    if (std::tie(std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key)) ==
+        std::tie(task.node, task.replica, task.part, sequence))
+      call.metrics[std::get<4>(key)] = measured;
+  return call;
+}
+
 void Drive::journal(TaskState& state, const Batch& rows, const std::vector<int64_t>& uids,
-                    const std::vector<int64_t>& dropped) {
+                    const std::vector<int64_t>& dropped, int64_t sequence) {
   std::string node = parts_.journal_prefix + state.node->id;
+  std::vector<int64_t> all = uids;
+  for (const auto& [uid, number] : state.numbers)
+    if (std::binary_search(dropped.begin(), dropped.end(), number)) all.push_back(uid);
+  journal_.add_call(state.task.iteration, node, all, call_made(state, sequence));
   for (size_t i = 0; i < uids.size(); ++i)
     journal_.add(state.task.iteration, node, uids[i], rows.slice(static_cast<int64_t>(i), static_cast<int64_t>(i) + 1));
-  for (const auto& [uid, number] : state.numbers)
-    if (std::binary_search(dropped.begin(), dropped.end(), number))
-      journal_.add_dropped(state.task.iteration, node, uid);
+  for (size_t i = uids.size(); i < all.size(); ++i) journal_.add_dropped(state.task.iteration, node, all[i]);
   journal_.commit();
 }
 

@@ -25,6 +25,17 @@ nlohmann::json module_choices(const RunOptions& options) {
   return choices;
 }
 
+// By model: the functions that the run's graph or its evaluation's call.
+nlohmann::json calls_of(const graph::Graph& graph, const RunOptions& options) {
+  nlohmann::json calls = nlohmann::json::object();
+  const auto add = [&](const graph::Graph& from) {
+    for (const graph::Node& node : from.nodes) calls[node.model].push_back(node.function);
+  };
+  add(graph);
+  if (options.evaluation) add(options.evaluation->graph);
+  return calls;
+}
+
 std::string unique_run_name() {
   static std::atomic<int> runs{0};
   return fmt::format("run-{}-{}", getpid(), runs++);
@@ -34,8 +45,10 @@ cluster::WorkerSpec make_spec(const graph::Graph& graph, const graph::Placement&
   nlohmann::json texts = {{"seed", options.seed},
                           {"run", unique_run_name()},
                           {"modules", module_choices(options)},
+                          {"calls", calls_of(graph, options)},
                           {"threads", options.transport == Transport::kThreads},
                           {"threads_per_worker", options.threads_per_worker},
+                          {"memory_budget_bytes", options.memory_budget_bytes},
                           {"deadline_seconds", options.deadline_seconds},
                           {"random_delay_seconds", options.random_delay_seconds}};
   cluster::WorkerSpec spec;

@@ -18,6 +18,15 @@ std::vector<int> all_workers(const Driver& driver) {
   return workers;
 }
 
+// Loops over services are traced, validated, scheduled and planned, but their environments have no runtime here.
+void check_runnable(const graph::Graph& graph) {
+  for (const graph::Node& node : graph.nodes)
+    if (!node.services.empty())
+      throw base::InputError(base::expectation("node " + node.id, "a call of one model",
+                                               "a loop over services, which this executor lacks",
+                                               "a function of the environment that calls no service"));
+}
+
 // One run: the workers, the journal, the run's drive and what answers its Save and Evaluate.
 class Execution {
  public:
@@ -37,13 +46,16 @@ class Execution {
   }
 
   RunResult run() {
-    if (!options_.resume.empty())
+    std::string earlier = options_.directory;
+    if (!options_.resume.empty()) {
       load(options_.resume);
-    else if (!options_.directory.empty())
-      drive_.record(options_.directory + "/events.jsonl");
+      earlier = run_of_checkpoint(options_.resume);
+    }
+    if (!options_.directory.empty()) drive_.record(options_.directory + "/events.jsonl", earlier + "/events.jsonl");
     int64_t before = drive_.completed();
     graph::StopKind end = drive_.run();
     for (const auto& [model, directory] : options_.exports) export_model(model, directory);
+    report_end();
     driver_.stop();
     if (end == graph::StopKind::kAsked)
       throw base::StoppedError(fmt::format("[run] stopped after {} iterations; state saved{}", drive_.completed(),
@@ -52,6 +64,14 @@ class Execution {
   }
 
  private:
+  void report_end() {
+    if (!options_.on_end) return;
+    end_.memory = nlohmann::json::array();
+    for (const cluster::Message& answer : driver_.request(all_workers(driver_), {{"type", "memory"}}))
+      end_.memory.push_back(answer.header.at("memory"));
+    options_.on_end(end_);
+  }
+
   void save(int64_t iteration) {
     std::string directory = checkpoints_->begin(iteration + 1);
     save_state(drive_, directory + "/drive");
@@ -98,10 +118,13 @@ class Execution {
   void export_model(const std::string& model, const std::string& directory) {
     std::filesystem::create_directories(directory);
     std::vector<int> first = {graph::workers_of(drive_.graph(), placement_, model).at(0)};
-    driver_.request(first, {{"type", "export"},
-                            {"model", model},
-                            {"directory", directory},
-                            {"iteration", options_.schedule.first_iteration + drive_.completed()}});
+    const std::vector<cluster::Message> answers =
+        driver_.request(first, {{"type", "export"},
+                                {"model", model},
+                                {"directory", directory},
+                                {"iteration", options_.schedule.first_iteration + drive_.completed()}});
+    const nlohmann::json& answer = answers.at(0).header;
+    if (answer.contains("checksum")) end_.checksums[model] = answer.at("checksum").get<uint64_t>();
   }
 
   const graph::Placement& placement_;
@@ -112,6 +135,7 @@ class Execution {
   std::optional<Checkpoints> checkpoints_;
   std::string saved_;
   int64_t evaluations_ = 0;
+  RunEnd end_;
 };
 
 }  // namespace
@@ -120,6 +144,8 @@ RunResult run(const graph::Graph& graph, const graph::Placement& placement, cons
               const RunOptions& options) {
   graph::validate(graph);
   graph::validate(graph, placement);
+  check_runnable(graph);
+  if (options.evaluation) check_runnable(options.evaluation->graph);
   if (!options.next_rows) throw base::InputError(base::expectation("run", "a source of rows", "none"));
   if (!options.directory.empty()) std::filesystem::create_directories(options.directory);
   return Execution(graph, placement, registry, options).run();

@@ -48,6 +48,12 @@ struct Evaluation {
   std::function<void(const IterationResult&)> on_result;  // the iteration after which it ran; -1 before the first
 };
 
+// What is asked of the workers when a run has ended.
+struct RunEnd {
+  nlohmann::json memory;                      // a list with the MemoryLedger::report of each worker
+  std::map<std::string, uint64_t> checksums;  // by exported model: of its weights
+};
+
 // How a run is driven. Callbacks run on the driver's thread; what they throw stops the run.
 struct RunOptions {
   graph::ScheduleOptions schedule;  // iterations, rows, group size, saving and evaluation frequencies
@@ -72,10 +78,12 @@ struct RunOptions {
   Transport transport = Transport::kThreads;
   std::vector<std::string> worker_command;  // of a child process, before `--store ADDR`; {} is this program's `worker`
   double deadline_seconds = 600.0;          // without progress, for every wait
-  int threads_per_worker = 1;               // core pool of each device's worker
-  size_t queue_size = 64;                   // of every mailbox
-  bool reparse = false;                     // test: every message is serialised and parsed
-  double random_delay_seconds = 0.0;        // test: up to this much before each message is handled
+  int64_t memory_budget_bytes = 0;          // of each worker's device memory; 0: none
+  std::function<void(const RunEnd&)> on_end;  // when all is done, before the workers end
+  int threads_per_worker = 1;                 // core pool of each device's worker
+  size_t queue_size = 64;                     // of every mailbox
+  bool reparse = false;                       // test: every message is serialised and parsed
+  double random_delay_seconds = 0.0;          // test: up to this much before each message is handled
 };
 
 struct RunResult {

@@ -34,6 +34,23 @@ Seen run_flow(const graph::Graph& graph, const graph::Placement& placement, cons
   return seen;
 }
 
+TEST(ExecutorFlows, ALoopOverServicesIsRefusedBeforeAnyWorkerStarts) {
+  graph::Graph graph = toy::flow();
+  graph.nodes[1].services = {"policy"};
+  graph::validate(graph);
+  RunOptions options;
+  options.schedule.rows = 4;
+  options.next_rows = toy::rows;
+  try {
+    run(graph, graph::flattening(graph, 1), Registry(), options);  // no worker could be built of an empty registry
+    FAIL();
+  } catch (const base::InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "[node reward.score] expected a call of one model, got a loop over services, which this executor "
+                 "lacks; try a function of the environment that calls no service");
+  }
+}
+
 TEST(ExecutorFlows, FilteredGroupsAreReplaced) {
   graph::Graph graph = toy::filtered_flow();
   Seen seen = run_flow(graph, graph::flattening(graph, 1), "keep");

@@ -26,7 +26,7 @@ struct Outcome {
 std::string line_of(const IterationResult& result) {
   nlohmann::ordered_json line = {{"iteration", result.iteration}};
   for (const auto& [name, value] : result.metrics.items())
-    if (!name.starts_with("timing_s/")) line[name] = value;
+    if (!name.starts_with("timing_s/") && !name.starts_with("memory/")) line[name] = value;
   for (const auto& [node, rows] : result.batches) {
     if (rows.has(batch::kReward.name)) line[node] = rows.all(batch::kReward);
     line[node + " uid"] = rows.all(batch::kUid);
@@ -136,6 +136,73 @@ TEST(Executor, RecordedEventsReplayToTheRecordedActions) {
   std::string directory = temporary("events");
   run_with([&](RunOptions& options) { options.directory = directory; }, Place::kBothOnTwo);
   EXPECT_EQ(graph::check_recording(host::read_file(directory + "/events.jsonl")), "");
+}
+
+TEST(Executor, ARecordingIsOfTheResumedRunToo) {
+  std::string directory = temporary("events-resumed"), elsewhere = temporary("events-elsewhere");
+  Outcome outcome;
+  graph::Graph graph = toy::flow();
+  Registry registry = toy::registry();
+  RunOptions options = options_for(outcome, 4);
+  options.directory = directory;
+  options.schedule.save_every = 1;
+  run(graph, graph::flattening(graph, 1), registry, options);
+  const std::string whole = host::read_file(directory + "/events.jsonl");
+  const std::string middle = Checkpoints(directory, 2).list().front();
+  EXPECT_EQ(checkpoint_step(middle), 3);
+  options.resume = middle;
+  options.directory = elsewhere;
+  run(graph, graph::flattening(graph, 1), registry, options);
+  options.directory = directory;
+  run(graph, graph::flattening(graph, 1), registry, options);
+  for (const std::string& path : {directory, elsewhere}) {
+    const std::string resumed = host::read_file(path + "/events.jsonl");
+    EXPECT_EQ(graph::check_recording(resumed), "");
+    size_t begins = 0;
+    for (size_t at = resumed.find("\"begin\""); at != std::string::npos; at = resumed.find("\"begin\"", at + 1))
+      ++begins;
+    EXPECT_EQ(begins, 2U);
+    const size_t cut = resumed.rfind("\n", resumed.rfind("\"begin\"")) + 1;
+    EXPECT_EQ(resumed.substr(0, cut), whole.substr(0, cut));
+    EXPECT_GT(cut, whole.size() / 2);
+  }
+}
+
+TEST(Executor, AWorkersMemoryIsReportedAndHeldToItsBudget) {
+  nlohmann::json workers;
+  uint64_t checksum = 0;
+  Outcome outcome;
+  graph::Graph graph = toy::flow();
+  Registry registry = toy::registry();
+  RunOptions options = options_for(outcome);
+  options.on_end = [&](const RunEnd& end) {
+    workers = end.memory;
+    checksum = end.checksums.at("policy");
+  };
+  options.exports = {{"policy", temporary("exported")}};
+  double peak = 0;
+  options.on_iteration = [&](const IterationResult& result) {
+    peak = result.metrics.at("memory/peak_bytes/policy.generate").get<double>();
+  };
+  options.modules["policy"] = {"policy", {{"holds_bytes", 100000}}};
+  run(graph, graph::flattening(graph, 1), registry, options);
+  EXPECT_GE(peak, 100000);
+  EXPECT_NE(checksum, 0U);
+  ASSERT_EQ(workers.size(), 2U);
+  EXPECT_EQ(workers[0].at("planned_bytes"), tensor::allocated_bytes(100000));
+  EXPECT_EQ(workers[0].at("items")[0].at("item"), "numbers");
+  EXPECT_EQ(workers[0].at("items")[0].at("peak_bytes"), tensor::allocated_bytes(100000));
+  options.memory_budget_bytes = 50000;
+  EXPECT_THROW(run(graph, graph::flattening(graph, 1), registry, options), base::InputError);
+  options.modules["policy"].parameters["planned_bytes"] = 1000;
+  try {
+    run(graph, graph::flattening(graph, 1), registry, options);
+    FAIL();
+  } catch (const base::RunError& error) {
+    EXPECT_NE(std::string(error.what()).find("[memory of worker 0] expected at most 50000 bytes, got"),
+              std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("more for 'numbers'"), std::string::npos) << error.what();
+  }
 }
 
 TEST(Executor, AFailureKeepsItsClassAndFirstCause) {

@@ -32,7 +32,7 @@ std::map<int64_t, std::string> run_in(const std::string& directory, bool random,
   options.on_iteration = [&](const IterationResult& result) {
     nlohmann::ordered_json line;
     for (const auto& [name, value] : result.metrics.items())
-      if (!name.starts_with("timing_s/")) line[name] = value;
+      if (!name.starts_with("timing_s/") && !name.starts_with("memory/")) line[name] = value;
     line["reward"] = result.batches.at("reward.score").all(batch::kReward);
     lines[result.iteration] = line.dump();
   };

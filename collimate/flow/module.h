@@ -13,6 +13,7 @@
 #include "collimate/flow/metric.h"
 #include "collimate/flow/weights_port.h"
 #include "collimate/graph/function_spec.h"
+#include "collimate/tensor/allocator.h"
 
 namespace collimate::flow {
 
@@ -52,6 +53,9 @@ class Module : public base::Stateful {
  public:
   // Names and contracts of what can be called. Known without setup: graphs are traced and validated with it.
   virtual std::vector<graph::FunctionSpec> functions() const = 0;
+  // What setup and the longest calls will take of the device's memory, by item, from shapes and limits alone. Modules
+  // of a worker that share an object name its items alike. Called before any setup of the worker.
+  virtual std::vector<tensor::MemoryItem> memory(const Context&) const { return {}; }
   // Before the first call; loads weights, allocates. `context` outlives the module.
   virtual void setup(Context& context) = 0;
 

@@ -5,8 +5,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "collimate/batch/batch.h"
+#include "collimate/flow/metric.h"
 #include "collimate/host/journal.h"
 
 namespace collimate::flow {
@@ -24,6 +27,20 @@ class ResultJournal {
   };
   // What is known of the row; nullopt when nothing is.
   std::optional<Entry> find(int64_t iteration, const std::string& node, int64_t uid) const;
+  // A call that gave results: where it stood in its iteration and what it measured, by rank. Kept with its rows, so
+  // that what is served counts as it did.
+  struct Call {
+    int replica = 0;
+    int part = 0;
+    int64_t sequence = 0;
+    std::map<int, std::vector<Metric>> metrics;
+  };
+  // The known call that gave this row or dropped it; null when there is none.
+  const Call* call_of(int64_t iteration, const std::string& node, int64_t uid) const;
+  // One more than the largest sequence of the node's known calls.
+  int64_t next_sequence(int64_t iteration, const std::string& node) const;
+  void add_call(int64_t iteration, const std::string& node, const std::vector<int64_t>& uids, const Call& call);
+
   // Rows of a result; `commit` puts them on disk.
   void add(int64_t iteration, const std::string& node, int64_t uid, const Batch& row);
   void add_dropped(int64_t iteration, const std::string& node, int64_t uid);
@@ -33,7 +50,11 @@ class ResultJournal {
   void append(int64_t iteration, const std::string& node, int64_t uid, std::string payload);
 
   std::unique_ptr<host::Journal> journal_;
+  void index_call(const host::JournalKey& key, const std::string& payload);
+
   std::map<host::JournalKey, std::string> replay_;
+  std::map<host::JournalKey, std::shared_ptr<const Call>> calls_;  // found on opening, by row
+  std::map<std::pair<int64_t, std::string>, int64_t> next_sequence_;
 };
 
 }  // namespace collimate::flow

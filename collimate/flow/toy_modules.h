@@ -141,8 +141,16 @@ inline graph::FunctionSpec train_spec() {
 class Policy : public Module {
  public:
   std::vector<graph::FunctionSpec> functions() const override { return {generate_spec()}; }
+  // "holds_bytes" of the worker's memory from setup on; "planned_bytes" says otherwise.
+  std::vector<tensor::MemoryItem> memory(const Context& context) const override {
+    const int64_t held = context.parameters.value("holds_bytes", int64_t{0});
+    if (held == 0) return {};
+    return {{"numbers", context.parameters.value("planned_bytes", tensor::allocated_bytes(held))}};
+  }
   void setup(Context& context) override {
     context_ = &context;
+    const tensor::MemoryScope tagged("numbers");
+    held_ = tensor::Buffer(context.parameters.value("holds_bytes", int64_t{0}));
     numbers_ = context.shared<Numbers>("numbers", [] { return std::make_shared<Numbers>(); });
     port_ = std::make_unique<NumbersPort>(numbers_);
   }
@@ -164,6 +172,7 @@ class Policy : public Module {
   std::shared_ptr<Numbers> numbers_;
   Context* context_ = nullptr;
   std::unique_ptr<NumbersPort> port_;
+  tensor::Buffer held_;
 };
 
 class Trainer : public Module {
@@ -179,7 +188,7 @@ class Trainer : public Module {
       std::vector<float> sum = {0.0F};
       for (int64_t i = 0; i < update.rows(); ++i)
         sum[0] += update.get(batch::kReward, i) + static_cast<float>(update.row(batch::kIds, i)[0]);
-      if (!context_->parameters.contains("alone")) context_->group->all_reduce(sum);
+      if (!context_->parameters.contains("alone")) context_->group->all_reduce(sum).wait(30);
       numbers_->values[0] += static_cast<float>(static_cast<int64_t>(sum[0]) % 5 + 1);
       ++numbers_->version;
       metrics_.push_back({"train/sum", sum[0], Reduce::kSum, 1.0});
@@ -226,10 +235,14 @@ class Reward : public Module {
       rewards.push_back(2.0F * static_cast<float>(ids[0]) + (level ? level->get<float>() : 0.0F) + random);
     }
     made.set(batch::kReward, rewards);
+    metrics_.push_back({"reward/asked", static_cast<double>(input.rows()), Reduce::kSum, 1.0});
+    metrics_.push_back({"reward/highest", *std::max_element(rewards.begin(), rewards.end()), Reduce::kMax, 1.0});
     return made;
   }
+  std::vector<Metric> metrics() override { return std::exchange(metrics_, {}); }
 
  private:
+  std::vector<Metric> metrics_;
   nlohmann::json parameters_;
   Context* context_ = nullptr;
   std::random_device device_;

@@ -124,7 +124,7 @@ void WorkerHost::dispatch(const std::string& type, const cluster::Message& messa
     return;
   }
   if (type == "hook") return hooks(header.at("before").get<bool>(), header.at("iteration").get<int64_t>());
-  if (type == "ping") {
+  if (type == "ping" || type == "memory") {
   } else if (type == "reside") {
     hosted(header.at("model")).module->reside(header.at("on_device").get<bool>());
   } else if (type == "save") {
@@ -136,7 +136,11 @@ void WorkerHost::dispatch(const std::string& type, const cluster::Message& messa
   } else {
     return weights(message, out);
   }
-  reply({{"type", "done"}, {"request", header.value("request", int64_t{0})}}, out);
+  nlohmann::json answer = {{"type", "done"}, {"request", header.value("request", int64_t{0})}};
+  if (type == "memory") answer["memory"] = ledger_.report();
+  if (type == "export")
+    if (const WeightsPort* port = hosted(header.at("model")).module->weights()) answer["checksum"] = port->checksum();
+  reply(std::move(answer), out);
 }
 
 void WorkerHost::start(const cluster::Message& message) {
@@ -169,6 +173,7 @@ void WorkerHost::feed(const cluster::Message& message, Running& task, cluster::O
   Module& module = *task.hosted->module;
   Batch made;
   task.busy_since = base::now_seconds();
+  ledger_.begin_call();
   base::fault_point(task.info.node);
   if (task.trains) {
     module.train_step(task.function, batches, task.info);
@@ -177,6 +182,7 @@ void WorkerHost::feed(const cluster::Message& message, Running& task, cluster::O
     made = with_uids(module.call(task.function, batches[0], task.info), batches[0], task.info);
   }
   task.busy_seconds = base::now_seconds() - task.busy_since;
+  task.peak_bytes = ledger_.call_bytes();
   reply_rows(task, message.header.at("feed"), std::move(made), out);
 }
 
@@ -197,8 +203,10 @@ void WorkerHost::reply_rows(Running& task, const nlohmann::json& feed, Batch row
                     {"feed", feed},
                     {"rank", task.info.rank},
                     {"metrics", to_json(task.hosted->module->metrics())},
-                    {"span", {task.busy_since, base::now_seconds(), task.busy_seconds}}};
+                    {"span", {task.busy_since, base::now_seconds(), task.busy_seconds}},
+                    {"peak_bytes", task.peak_bytes}};
   task.busy_since = task.busy_seconds = 0;
+  task.peak_bytes = 0;
   std::vector<StoreEntry> fresh = store_.drain();
   if (!fresh.empty()) message.header["store"] = to_json(fresh);
   message.payload = std::make_shared<BatchPayload>(std::vector<Batch>{std::move(rows)});
@@ -223,12 +231,14 @@ bool WorkerHost::step(cluster::Outbox& out) {
 
 bool WorkerHost::step_stream(Running& task, cluster::Outbox& out) {
   double began = base::now_seconds();
+  ledger_.begin_call();
   base::fault_point(task.info.node);
   bool worked = task.stream->step();
   Batch rows = task.stream->take();
   if (worked || !rows.empty()) {
     if (task.busy_since == 0) task.busy_since = began;
     task.busy_seconds += base::now_seconds() - began;
+    task.peak_bytes = std::max(task.peak_bytes, ledger_.call_bytes());
   }
   bool done = task.stream->done();
   if (!rows.empty() && !rows.has(batch::kUid.name))

@@ -8,6 +8,7 @@
 
 #include "collimate/cluster/worker.h"
 #include "collimate/comm/group.h"
+#include "collimate/flow/memory_ledger.h"
 #include "collimate/flow/module.h"
 #include "collimate/flow/registry.h"
 #include "collimate/flow/task_key.h"
@@ -17,7 +18,7 @@
 namespace collimate::flow {
 
 // What the worker of one device does with messages: builds the modules of its models from the worker's texts, calls
-// them, steps their streams, and answers.. Used by the worker's thread alone.
+// them, steps their streams, and answers. Used by the worker's thread alone.
 class WorkerHost : public cluster::Handler {
  public:
   // Sets every module up; blocks for as long as loading takes. Throws what a module's setup throws.
@@ -45,6 +46,7 @@ class WorkerHost : public cluster::Handler {
     std::vector<int64_t> fed;  // uids given to the stream
     double busy_since = 0;     // base::now_seconds() of the first work not yet reported; 0 when there is none
     double busy_seconds = 0;
+    int64_t peak_bytes = 0;  // of the worker's memory in the work not yet reported
   };
 
   void build(const std::string& model, const Registry& registry, const nlohmann::json& options);
@@ -69,6 +71,7 @@ class WorkerHost : public cluster::Handler {
   nlohmann::json config_;
   graph::Graph graph_;
   graph::Placement placement_;
+  MemoryLedger ledger_;
   std::unique_ptr<host::CorePool> pool_;
   SharedStore store_;
   SharedObjects objects_;

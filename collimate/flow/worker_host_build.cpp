@@ -27,6 +27,13 @@ std::vector<int> training_ranks(const graph::Graph& graph, const graph::Placemen
   return {};
 }
 
+// What is not of a planned item: rows, messages, ATen's temporaries.
+constexpr const char* kOtherMemory = "tensors";
+
+int64_t budget_of(const cluster::WorkerSpec& spec) {
+  return nlohmann::json::parse(spec.options).value("memory_budget_bytes", int64_t{0});
+}
+
 nlohmann::json object_or_empty(nlohmann::json json) {
   return json.is_null() ? nlohmann::json::object() : std::move(json);
 }
@@ -37,17 +44,22 @@ WorkerHost::WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry
     : spec_(spec),
       config_(nlohmann::json::parse(spec.config)),
       graph_(graph::parse(spec.graph)),
-      placement_(graph::parse_placement(spec.placement)) {
+      placement_(graph::parse_placement(spec.placement)),
+      ledger_(spec.rank, budget_of(spec)) {
   tensor::use_one_aten_thread();
+  tensor::tag_thread_memory(spec.rank, kOtherMemory);
   base::LogPrefix prefix(fmt::format("worker {}", spec.rank));
   nlohmann::json options = nlohmann::json::parse(spec.options);
   random_delay_seconds_ = options.value("random_delay_seconds", 0.0);
   int threads = spec.rank < placement_.devices ? options.value("threads_per_worker", 1) : 1;
-  pool_ = std::make_unique<host::CorePool>(threads);
+  pool_ =
+      std::make_unique<host::CorePool>(threads, [rank = spec.rank] { tensor::tag_thread_memory(rank, kOtherMemory); });
   for (const auto& [model, content] : graph_.models) {
     std::vector<int> workers = graph::workers_of(graph_, placement_, model);
     if (std::find(workers.begin(), workers.end(), spec_.rank) != workers.end()) build(model, registry, options);
   }
+  for (auto& [model, hosted] : models_) ledger_.plan(hosted->module->memory(hosted->context));
+  ledger_.check_budget();
   for (auto& [model, hosted] : models_) hosted->module->setup(hosted->context);
 }
 
@@ -60,6 +72,7 @@ void WorkerHost::build(const std::string& model, const Registry& registry, const
   context.model = model;
   context.parameters = object_or_empty(choice.value("parameters", nlohmann::json()));
   context.config = config_;
+  context.calls = options.at("calls").value(model, std::vector<std::string>());
   context.seed = options.at("seed").get<uint64_t>();
   context.device = spec_.rank;
   context.pool = pool_.get();

@@ -21,25 +21,6 @@ int64_t default_blocks(const ServiceOptions& options, const shape::ModelShape& s
   return std::clamp(kMostBytes / block_bytes, one, std::max(one, options.max_batch_sequences * one));
 }
 
-ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape) {
-  const auto require = [](bool good, const char* name, int64_t got) {
-    if (!good)
-      throw base::InputError(base::expectation(std::string("generate.") + name, "at least 1", fmt::to_string(got)));
-  };
-  require(options.max_batch_tokens >= 1, "max_batch_tokens", options.max_batch_tokens);
-  require(options.max_batch_sequences >= 1, "max_batch_sequences", options.max_batch_sequences);
-  require(options.cache_blocks >= 0, "cache_blocks", options.cache_blocks);
-  if (options.max_sequence_tokens == 0) options.max_sequence_tokens = shape.max_positions;
-  if (options.max_sequence_tokens < 2 || options.max_sequence_tokens > shape.max_positions) {
-    throw base::InputError(base::expectation("generate.max_sequence_tokens",
-                                             fmt::format("from 2 to the model's {} positions", shape.max_positions),
-                                             fmt::to_string(options.max_sequence_tokens)));
-  }
-  if (options.cache_blocks == 0) options.cache_blocks = default_blocks(options, shape);
-  if (options.eos_ids.empty()) options.eos_ids.assign(shape.eos_ids.begin(), shape.eos_ids.end());
-  return options;
-}
-
 void fill_request(const Batch& requests, int64_t row, const SamplingParams& params, Sequence& sequence) {
   sequence.uid = requests.get(batch::kUid, row);
   sequence.prompt_uid = requests.has(batch::kPromptUid.name) ? requests.get(batch::kPromptUid, row) : sequence.uid;
@@ -64,6 +45,25 @@ void fill_emission(Sequence& sequence, Emission& emission) {
 }
 
 }  // namespace
+
+ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape) {
+  const auto require = [](bool good, const char* name, int64_t got) {
+    if (!good)
+      throw base::InputError(base::expectation(std::string("generate.") + name, "at least 1", fmt::to_string(got)));
+  };
+  require(options.max_batch_tokens >= 1, "max_batch_tokens", options.max_batch_tokens);
+  require(options.max_batch_sequences >= 1, "max_batch_sequences", options.max_batch_sequences);
+  require(options.cache_blocks >= 0, "cache_blocks", options.cache_blocks);
+  if (options.max_sequence_tokens == 0) options.max_sequence_tokens = shape.max_positions;
+  if (options.max_sequence_tokens < 2 || options.max_sequence_tokens > shape.max_positions) {
+    throw base::InputError(base::expectation("generate.max_sequence_tokens",
+                                             fmt::format("from 2 to the model's {} positions", shape.max_positions),
+                                             fmt::to_string(options.max_sequence_tokens)));
+  }
+  if (options.cache_blocks == 0) options.cache_blocks = default_blocks(options, shape);
+  if (options.eos_ids.empty()) options.eos_ids.assign(shape.eos_ids.begin(), shape.eos_ids.end());
+  return options;
+}
 
 Service::Service(model::Model& model, ServiceOptions options)
     : impl_(std::make_unique<Impl>(model, resolved(std::move(options), model.shape()))) {}

@@ -38,6 +38,9 @@ struct ServiceOptions {
   tensor::Exec exec;                // threads of the draws; null pool: the caller's
 };
 
+// The options with every 0 that stands for a default replaced. InputError naming what is out of range.
+ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape);
+
 struct ServiceStats {
   // prefill_tokens: prompt (and recomputed) tokens run; shared_prompt_tokens: those taken from another request's
   // blocks.

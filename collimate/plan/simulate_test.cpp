@@ -72,5 +72,27 @@ TEST(Simulate, ARecordingReplays) {
   EXPECT_THAT(graph::check_recording(recording), testing::HasSubstr("was recorded as"));
 }
 
+// 1,024 samples that finish one by one, as generation gives them.
+TEST(Simulate, ALongRecordingIsShortAndReplays) {
+  const Graph graph = graph::samples::grpo();
+  const Placement placement = separation(graph, 2, 1);
+  const ScheduleOptions options{.iterations = 2, .rows = 1024, .group_size = 1};
+  const Simulation simulation = simulate(graph, placement, options);
+  std::string plain = recording_header(graph, placement, options), compact = plain;
+  graph::RecordingWriter writer;
+  for (const graph::Step& step : simulation.steps) {
+    plain += recording_line(step.event, step.actions);
+    compact += writer.step(step.event, step.actions);
+  }
+  compact += writer.flush();
+  EXPECT_GT(simulation.steps.size(), 2048U);
+  EXPECT_EQ(graph::check_recording(compact), "");
+  EXPECT_LT(compact.size(), plain.size() / 8);
+  const size_t to = compact.find("\"to\":[[0,1,0,0]]");
+  ASSERT_NE(to, std::string::npos);
+  compact.replace(to, 16, "\"to\":[[0,1,0,3]]");
+  EXPECT_THAT(graph::check_recording(compact), testing::HasSubstr("was recorded as"));
+}
+
 }  // namespace
 }  // namespace collimate::plan

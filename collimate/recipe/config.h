@@ -65,6 +65,14 @@ struct RunOptions : base::Section {
                                 "of each device's worker; 0 shares out the cores",
                                 base::at_least(int64_t{0}),
                                 base::outside_hash{}};
+  base::Option<int64_t> memory_budget{
+      this,
+      "memory_budget",
+      0,
+      "MiB",
+      "of each device's worker: a plan or a run that needs more is an error that names the item; 0 for none",
+      base::at_least(int64_t{0}),
+      base::outside_hash{}};
   base::Option<double> deadline_seconds{this,
                                         "deadline_seconds",
                                         600.0,

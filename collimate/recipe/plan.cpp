@@ -6,6 +6,15 @@
 namespace collimate::recipe {
 namespace {
 
+// Rows of an iteration and their lengths, for the memory plan.
+void add_row_limits(const Config& config, nlohmann::json& parameters) {
+  const bool rollout = config.recipe == std::string("grpo") || config.recipe == std::string("ppo");
+  const int64_t completion = config.rollout.completion_tokens;
+  parameters["rows"] = rollout ? rollout_rows(config) : config.train.samples_per_update.get();
+  parameters["row_tokens"] = rollout ? config.rollout.prompt_tokens + completion : config.data.max_tokens.get();
+  parameters["predicted_tokens"] = rollout ? completion : config.data.max_tokens.get();
+}
+
 // The config section of a role; roles that the user does not name are the policy's.
 nlohmann::json model_section(const Config& config, const std::string& of) {
   for (const std::string& name : {of, std::string("policy")})
@@ -25,6 +34,7 @@ nlohmann::json Page::decoder_parameters(const Role& role) const {
   const int64_t rows =
       role.loss == "policy" || role.loss == "value" ? rollout_rows(config_) : config_.train.samples_per_update.get();
   parameters["total_updates"] = config_.run.iterations * updates_per_iteration(config_, rows);
+  add_row_limits(config_, parameters);
   return parameters;
 }
 

@@ -1,8 +1,10 @@
 #include "collimate/recipe/recorder.h"
 
+#include <algorithm>
 #include <map>
 
 #include "collimate/base/deadline.h"
+#include "collimate/batch/standard_keys.h"
 #include "collimate/host/memory.h"
 #include "collimate/recipe/records.h"
 
@@ -11,17 +13,21 @@ namespace {
 
 // verl's names of the phases, by node.
 std::string phase_name(const std::string& metric) {
-  static const std::map<std::string, std::string> names = {{"timing_s/policy.generate", "timing_s/gen"},
-                                                           {"timing_s/reward.score", "timing_s/reward"},
-                                                           {"timing_s/reference.log_probs", "timing_s/ref"},
-                                                           {"timing_s/value.values", "timing_s/values"},
-                                                           {"timing_s/group_advantages", "timing_s/adv"},
-                                                           {"timing_s/gae", "timing_s/adv"},
-                                                           {"timing_s/policy_trainer.train", "timing_s/update_actor"},
-                                                           {"timing_s/policy.train", "timing_s/update_actor"},
-                                                           {"timing_s/value.train", "timing_s/update_critic"}};
-  const auto found = names.find(metric);
-  return found == names.end() ? metric : found->second;
+  static const std::map<std::string, std::string> names = {{"policy.generate", "gen"},
+                                                           {"reward.score", "reward"},
+                                                           {"reference.log_probs", "ref"},
+                                                           {"value.values", "values"},
+                                                           {"group_advantages", "adv"},
+                                                           {"gae", "adv"},
+                                                           {"policy_trainer.train", "update_actor"},
+                                                           {"policy.train", "update_actor"},
+                                                           {"value.train", "update_critic"}};
+  for (const std::string family : {"timing_s/", "memory/peak_bytes/"}) {
+    if (!metric.starts_with(family)) continue;
+    const auto found = names.find(metric.substr(family.size()));
+    if (found != names.end()) return family + found->second;
+  }
+  return metric;
 }
 
 void copy_metrics(const nlohmann::ordered_json& metrics, base::MetricsRecord& record) {
@@ -83,6 +89,7 @@ void Recorder::evaluation(const flow::IterationResult& result) {
     values[name] = value;
   }
   record.set("timing_s/testing", result.seconds);
+  write_held_out(record.step, final_rows(plan_.evaluation->graph, result.batches));
   if (first_evaluation_.is_null()) first_evaluation_ = values;
   last_evaluation_ = values;
   if (const double* loss = record.find("val/loss")) {
@@ -93,8 +100,16 @@ void Recorder::evaluation(const flow::IterationResult& result) {
   write(std::move(record));
 }
 
+void Recorder::write_held_out(int64_t step, const Batch& rows) const {
+  constexpr int64_t kMostRows = 100;
+  if (!rows.has(batch::kReward.name) || !rows.has(batch::kPromptTokens.name)) return;
+  write_samples(rows.slice(0, std::min(rows.rows(), kMostRows)), *data_.tokenizer, step,
+                directory_.held_out_samples(step));
+}
+
 void Recorder::write(base::MetricsRecord record) {
   last_ = record;
+  totals_.add(record);
   if (config_.log.names == std::string("trl"))
     for (auto& [name, value] : record.values) name = trl_name(name);
   writer_->append(record);
@@ -128,6 +143,7 @@ void Recorder::save(base::StateWriter& out) const {
                         {"first_evaluation", first_evaluation_},
                         {"last_evaluation", last_evaluation_},
                         {"best_loss", best_loss_},
+                        {"totals", totals_.to_json()},
                         {"evaluations_since_best", evaluations_since_best_},
                         {"seconds", earlier_seconds_ + base::now_seconds() - start_seconds_}});
 }
@@ -138,6 +154,7 @@ void Recorder::load(base::StateReader& in) {
   first_evaluation_ = nlohmann::ordered_json::parse(state.at("first_evaluation").dump());
   last_evaluation_ = nlohmann::ordered_json::parse(state.at("last_evaluation").dump());
   best_loss_ = state.at("best_loss");
+  totals_ = RunTotals::from_json(state.at("totals"));
   evaluations_since_best_ = state.at("evaluations_since_best");
   earlier_seconds_ = state.at("seconds");
   // The evaluation that the line waits for runs again: what it wrote before the interruption goes.

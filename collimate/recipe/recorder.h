@@ -11,12 +11,13 @@
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/plan.h"
 #include "collimate/recipe/run_directory.h"
+#include "collimate/recipe/run_totals.h"
 
 namespace collimate::recipe {
 
 // Writes what a run reports: a line of metrics.jsonl for each iteration (step 0: the evaluation before the first),
-// sample files, and the text that progress shows. An iteration's line waits for its evaluation; it is part of the
-// checkpoint meanwhile.
+// files of samples and, where evaluation draws some, of held-out ones, and the text that progress shows. An iteration's
+// line waits for its evaluation; it is part of the checkpoint meanwhile.
 class Recorder : public base::Stateful {
  public:
   Recorder(const Config& config, const Plan& plan, const RunData& data, const RunDirectory& directory);
@@ -29,6 +30,7 @@ class Recorder : public base::Stateful {
   const nlohmann::ordered_json& first_evaluation() const { return first_evaluation_; }
   const nlohmann::ordered_json& last_evaluation() const { return last_evaluation_; }
   const base::MetricsRecord& last() const { return last_; }
+  const RunTotals& totals() const { return totals_; }
   // True when val/loss has not fallen for `run.patience` evaluations.
   bool out_of_patience() const;
   // "reward 0.61  kl 0.02  grad 1.1": for the progress line.
@@ -39,6 +41,7 @@ class Recorder : public base::Stateful {
 
  private:
   bool evaluates_after(int64_t iteration) const;
+  void write_held_out(int64_t step, const Batch& rows) const;
   void write(base::MetricsRecord record);
 
   const Config& config_;
@@ -50,6 +53,7 @@ class Recorder : public base::Stateful {
   double earlier_seconds_ = 0;  // of the run before it was resumed
   std::optional<base::MetricsRecord> waiting_;
   base::MetricsRecord last_;
+  RunTotals totals_;
   nlohmann::ordered_json first_evaluation_;
   nlohmann::ordered_json last_evaluation_;
   double best_loss_ = 0;

@@ -19,7 +19,9 @@ class RunDirectory {
   // The checkpoint to go on from, or "", and the iterations complete in it.
   const std::string& checkpoint() const { return checkpoint_; }
   int64_t completed() const { return completed_; }
+  // Files of an iteration's samples, and of those drawn for held-out prompts after it (0: before the first).
   std::filesystem::path samples(int64_t step) const;
+  std::filesystem::path held_out_samples(int64_t step) const;
 
   // After wrong input that showed only when workers started: removes the directory if this object filled it and nothing
   // has been trained or evaluated in it, so that the corrected config can use it.

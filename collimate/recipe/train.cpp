@@ -17,6 +17,7 @@
 #include "collimate/recipe/plan.h"
 #include "collimate/recipe/recorder.h"
 #include "collimate/recipe/run_directory.h"
+#include "collimate/recipe/summary.h"
 
 namespace collimate::recipe {
 namespace {
@@ -67,6 +68,7 @@ class Run {
 
   TrainOutcome run() {
     for (const std::string& line : describe()) note(line);
+    name_workers();
     host::write_file_atomically(directory_.path() / "plan.yaml", graph::yaml_text(placement_));
     const double start = base::now_seconds();
     const flow::RunOptions options = run_options();
@@ -142,6 +144,8 @@ class Run {
       if (call_.stop != nullptr && call_.stop->requested()) stop_.request(call_.stop->signal());
     };
     if (data_.eval) add_evaluation(options);
+    options.on_end = [this](const flow::RunEnd& end) { end_ = end; };
+    options.memory_budget_bytes = config_.run.memory_budget * (int64_t{1} << 20);
     options.state = {&recorder_};
     options.stop = &stop_;
     options.spans = &spans_;
@@ -180,16 +184,42 @@ class Run {
   nlohmann::ordered_json summary(const TrainOutcome& outcome) const {
     nlohmann::ordered_json final_metrics = nlohmann::ordered_json::object();
     for (const auto& [name, value] : recorder_.last().values) final_metrics[name] = value;
-    return {{"recipe", config_.recipe.get()},
-            {"iterations", directory_.completed() + outcome.iterations},
-            {"seconds", outcome.seconds},
-            {"seed", config_.run.seed.get()},
-            {"config_hash", base::config_hash(config_)},
-            {"first_evaluation", outcome.first_evaluation},
-            {"last_evaluation", outcome.last_evaluation},
-            {"final_metrics", std::move(final_metrics)},
-            {"peak_memory_bytes", host::peak_resident_bytes()},
-            {"processor", host::cpu_model()}};
+    nlohmann::ordered_json summary = {{"recipe", config_.recipe.get()},
+                                      {"iterations", directory_.completed() + outcome.iterations},
+                                      {"seconds", outcome.seconds},
+                                      {"seed", config_.run.seed.get()},
+                                      {"config_hash", base::config_hash(config_)},
+                                      {"model_hash", fmt::format("{}", fmt::join(model_hashes(), " "))},
+                                      {"first_evaluation", outcome.first_evaluation},
+                                      {"last_evaluation", outcome.last_evaluation},
+                                      {"final_metrics", std::move(final_metrics)}};
+    summary.update(recorder_.totals().summary());
+    summary["peak_memory_bytes"] = host::peak_resident_bytes();
+    summary["memory"] = memory_summary(end_, start_bytes_);
+    summary["versions"] = versions();
+    return summary;
+  }
+
+  // Of the trained weights, the same under any layout.
+  std::vector<std::string> model_hashes() const {
+    std::vector<std::string> hashes;
+    for (const auto& [model, checksum] : end_.checksums) hashes.push_back(fmt::format("{:016x}", checksum));
+    return hashes;
+  }
+
+  // The trace's rows: devices with the models that sit there, then host workers.
+  void name_workers() {
+    const int workers = graph::worker_count(plan_.graph, placement_);
+    std::vector<std::string> models(static_cast<size_t>(workers));
+    for (const auto& [model, content] : plan_.graph.models)
+      for (int worker : graph::workers_of(plan_.graph, placement_, model)) {
+        std::string& names = models[static_cast<size_t>(worker)];
+        names += (names.empty() ? "" : ", ") + model;
+      }
+    for (int worker = 0; worker < workers; ++worker)
+      spans_.name_worker(worker, worker < placement_.devices
+                                     ? fmt::format("device {}: {}", worker, models[static_cast<size_t>(worker)])
+                                     : models[static_cast<size_t>(worker)]);
   }
 
   const Config& config_;
@@ -203,6 +233,8 @@ class Run {
   base::SpanRecorder spans_;
   base::Progress progress_;
   base::StopFlag stop_;  // by a signal, or out of patience
+  const int64_t start_bytes_ = host::resident_bytes();
+  flow::RunEnd end_;
 };
 
 }  // namespace

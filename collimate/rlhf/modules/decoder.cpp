@@ -6,21 +6,28 @@ namespace collimate::rlhf {
 namespace {
 
 std::shared_ptr<model::Weights> open_weights(const DecoderOptions& options, uint64_t seed, tensor::Exec exec) {
-  const model::WeightsOptions weights{.trained = options.trained,
-                                      .compute = options.compute == std::string("bfloat16")
-                                                     ? model::ComputeType::kBFloat16
-                                                     : model::ComputeType::kFloat32,
-                                      .tag = options.weights};
+  const model::WeightsOptions weights = weights_options(options);
   if (!options.from_scratch) return model::load_huggingface(options.path, options.head, weights, exec);
-  shape::ModelShape shape = shape::read_model_shape(options.path);
-  if (options.head == std::string("score")) shape.head = shape::Head::kScore;
-  if (options.head == std::string("value")) shape.head = shape::Head::kValue;
-  auto fresh = std::make_shared<model::Weights>(shape, weights, exec);
+  auto fresh = std::make_shared<model::Weights>(decoder_shape(options), weights, exec);
   fresh->initialize(base::mix(seed, base::stable_hash("weights")), static_cast<float>(options.initializer_std.get()));
   return fresh;
 }
 
 }  // namespace
+
+shape::ModelShape decoder_shape(const DecoderOptions& options) {
+  shape::ModelShape shape = shape::read_model_shape(options.path);
+  if (options.head == std::string("score")) shape.head = shape::Head::kScore;
+  if (options.head == std::string("value")) shape.head = shape::Head::kValue;
+  return shape;
+}
+
+model::WeightsOptions weights_options(const DecoderOptions& options) {
+  const bool bf16 = options.compute == std::string("bfloat16");
+  return {.trained = options.trained,
+          .compute = bf16 ? model::ComputeType::kBFloat16 : model::ComputeType::kFloat32,
+          .tag = options.weights};
+}
 
 std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptions& options) {
   return context.shared<Decoder>("decoder:" + options.weights.get(), [&] {

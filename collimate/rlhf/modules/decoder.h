@@ -21,6 +21,11 @@ struct DecoderOptions : ModelOptions {
       this, "loss", "", "", "what training minimises", base::one_of({"", "sft", "dpo", "reward", "policy", "value"})};
   base::Option<int64_t> total_updates{
       this, "total_updates", 0, "updates", "optimizer steps of the whole run", base::at_least(int64_t{0})};
+  // For the memory plan.
+  base::Option<int64_t> rows{this, "rows", 0, "rows", "of an iteration", base::at_least(int64_t{0})};
+  base::Option<int64_t> row_tokens{this, "row_tokens", 1, "tokens", "longest row", base::at_least(int64_t{1})};
+  base::Option<int64_t> predicted_tokens{
+      this, "predicted_tokens", 1, "tokens", "most tokens of a row that are trained", base::at_least(int64_t{1})};
 };
 
 // One model on one worker, shared by the modules that name the same weights.
@@ -29,6 +34,10 @@ struct Decoder {
   std::unique_ptr<model::Model> model;
   tensor::Exec exec;
 };
+
+// The shape of its weights, by the directory's config.json and the head that is asked for, and how they are kept.
+shape::ModelShape decoder_shape(const DecoderOptions& options);
+model::WeightsOptions weights_options(const DecoderOptions& options);
 
 // The worker's decoder of that identity, opened on first use: read from its directory or, from scratch, random by the
 // run's seed. InputError when the directory is wrong.

@@ -5,6 +5,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/rlhf/modules/memory.h"
 #include "collimate/rlhf/rollout/assemble.h"
 
 namespace collimate::rlhf {
@@ -106,6 +107,27 @@ class GenerateStream final : public flow::Stream {
   std::vector<Completion> finished_;
 };
 
+RolloutOptions rollout_of(const flow::Context& context) {
+  RolloutOptions rollout;
+  base::apply(context.config.value("rollout", nlohmann::json::object()), "rollout", rollout);
+  return rollout;
+}
+
+// With a cache for the sequences that an iteration has, though evaluation may bring more: those wait.
+generate::ServiceOptions service_options(const RolloutOptions& rollout, const shape::ModelShape& shape) {
+  constexpr int64_t kFewestSequences = 64;
+  generate::ServiceOptions service{
+      .max_batch_tokens = rollout.max_batch_tokens,
+      .max_batch_sequences = rollout.max_batch_sequences,
+      .max_sequence_tokens = std::min<int64_t>(rollout.prompt_tokens + rollout.completion_tokens, shape.max_positions)};
+  const int64_t samples = rollout.prompts_per_iteration * rollout.samples_per_prompt;
+  service.max_batch_sequences = std::min(service.max_batch_sequences, std::max(kFewestSequences, samples));
+  service.cache_blocks = rollout.cache_blocks;
+  service.cache_blocks = generate::resolved(service, shape).cache_blocks;
+  service.max_batch_sequences = rollout.max_batch_sequences;
+  return service;
+}
+
 nlohmann::json sampling_json(const RolloutOptions& rollout) {
   generate::SamplingParams params;
   params.max_tokens = rollout.completion_tokens;
@@ -132,17 +154,17 @@ std::vector<graph::FunctionSpec> GeneratorModule::functions() const {
   return specs;
 }
 
+std::vector<tensor::MemoryItem> GeneratorModule::memory(const flow::Context& context) const {
+  const generate::ServiceOptions service = service_options(rollout_of(context), decoder_shape(options()));
+  return decoder_memory(context, options(), &service);
+}
+
 void GeneratorModule::setup(flow::Context& context) {
   ScorerModule::setup(context);
-  base::apply(context.config.value("rollout", nlohmann::json::object()), "rollout", rollout_);
-  const shape::ModelShape& shape = decoder().weights->shape();
-  generate::ServiceOptions service{.cache_blocks = rollout_.cache_blocks,
-                                   .max_batch_tokens = rollout_.max_batch_tokens,
-                                   .max_batch_sequences = rollout_.max_batch_sequences,
-                                   .max_sequence_tokens = std::min<int64_t>(
-                                       rollout_.prompt_tokens + rollout_.completion_tokens, shape.max_positions),
-                                   .seed = context.seed,
-                                   .exec = decoder().exec};
+  rollout_ = rollout_of(context);
+  generate::ServiceOptions service = service_options(rollout_, decoder().weights->shape());
+  service.seed = context.seed;
+  service.exec = decoder().exec;
   service_ = std::make_unique<Service>(*decoder().model, service);
 }
 

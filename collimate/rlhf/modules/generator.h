@@ -15,6 +15,7 @@ class GeneratorModule final : public ScorerModule {
  public:
   explicit GeneratorModule(const nlohmann::json& parameters);
   std::vector<graph::FunctionSpec> functions() const override;
+  std::vector<tensor::MemoryItem> memory(const flow::Context& context) const override;
   void setup(flow::Context& context) override;
   std::unique_ptr<flow::Stream> open(const std::string& function, const flow::CallInfo& info) override;
   std::vector<flow::Metric> metrics() override;

@@ -3,6 +3,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/rlhf/modules/memory.h"
 #include "collimate/train/scoring.h"
 
 namespace collimate::rlhf {
@@ -29,6 +30,10 @@ std::vector<FunctionSpec> ScorerModule::functions() const {
             score_spec("old_log_probs", batch::kOldLogProbs.name)};
   if (options_.head == std::string("value")) return {score_spec("values", batch::kValues.name)};
   return {score_spec("score", batch::kReward.name)};
+}
+
+std::vector<tensor::MemoryItem> ScorerModule::memory(const flow::Context& context) const {
+  return decoder_memory(context, options_);
 }
 
 void ScorerModule::setup(flow::Context& context) {

@@ -15,6 +15,7 @@ class ScorerModule : public flow::Module {
  public:
   explicit ScorerModule(const nlohmann::json& parameters);
   std::vector<graph::FunctionSpec> functions() const override;
+  std::vector<tensor::MemoryItem> memory(const flow::Context& context) const override;
   void setup(flow::Context& context) override;
   Batch call(const std::string& function, const Batch& input, const flow::CallInfo& info) override;
   flow::WeightsPort* weights() override { return port_.get(); }

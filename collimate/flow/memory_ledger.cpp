@@ -1,0 +1,78 @@
+#include "collimate/flow/memory_ledger.h"
+
+#include <algorithm>
+
+#include "collimate/base/error.h"
+
+namespace collimate::flow {
+namespace {
+
+using tensor::MemoryItem;
+
+auto by_name(const std::string& purpose) {
+  return [&purpose](const auto& item) { return item.purpose == purpose; };
+}
+
+}  // namespace
+
+MemoryLedger::MemoryLedger(int worker, int64_t budget_bytes) : worker_(worker), budget_bytes_(budget_bytes) {
+  tensor::set_memory_budget(worker, budget_bytes);
+  tensor::reset_memory_peaks(worker);
+}
+
+MemoryLedger::~MemoryLedger() { tensor::set_memory_budget(worker_, 0); }
+
+void MemoryLedger::plan(const std::vector<MemoryItem>& items) {
+  for (const MemoryItem& item : items) {
+    const auto known = std::find_if(items_.begin(), items_.end(), by_name(item.purpose));
+    if (known == items_.end())
+      items_.push_back(item);
+    else
+      known->bytes = std::max(known->bytes, item.bytes);
+  }
+  std::stable_sort(items_.begin(), items_.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+}
+
+int64_t MemoryLedger::planned_bytes() const {
+  int64_t sum = 0;
+  for (const MemoryItem& item : items_) sum += item.bytes;
+  return sum;
+}
+
+void MemoryLedger::check_budget() const {
+  if (budget_bytes_ == 0 || planned_bytes() <= budget_bytes_) return;
+  std::string text;
+  for (const MemoryItem& item : items_)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", item.purpose, item.bytes);
+  throw base::InputError(base::expectation(
+      fmt::format("memory of worker {}", worker_), fmt::format("a plan of at most {} bytes", budget_bytes_),
+      fmt::format("{} ({})", planned_bytes(), text),
+      "a larger run.memory_budget, a smaller train.micro_batch_tokens or rollout.cache_blocks"));
+}
+
+void MemoryLedger::begin_call() {
+  peak_bytes_ = std::max(peak_bytes_, call_bytes());
+  tensor::reset_memory_peak(worker_);
+}
+
+nlohmann::json MemoryLedger::report() const {
+  std::vector<tensor::MemoryUse> held = tensor::memory_report();
+  std::erase_if(held, [&](const tensor::MemoryUse& use) { return use.worker != worker_; });
+  nlohmann::json items = nlohmann::json::array();
+  const auto add = [&](const std::string& item, int64_t planned, int64_t peak) {
+    items.push_back({{"item", item}, {"planned_bytes", planned}, {"peak_bytes", peak}});
+  };
+  for (const MemoryItem& item : items_) {
+    const auto use = std::find_if(held.begin(), held.end(), by_name(item.purpose));
+    add(item.purpose, item.bytes, use == held.end() ? 0 : use->peak_bytes);
+  }
+  for (const tensor::MemoryUse& use : held)
+    if (std::none_of(items_.begin(), items_.end(), by_name(use.purpose))) add(use.purpose, 0, use.peak_bytes);
+  return {{"worker", worker_},
+          {"budget_bytes", budget_bytes_},
+          {"planned_bytes", planned_bytes()},
+          {"peak_bytes", std::max(peak_bytes_, call_bytes())},
+          {"items", std::move(items)}};
+}
+
+}  // namespace collimate::flow

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "collimate/tensor/allocator.h"
+
+namespace collimate::flow {
+
+// What one worker was planned to take of its device's memory, and what it took. Used by the worker's thread alone.
+class MemoryLedger {
+ public:
+  // Sets the worker's budget in the allocator (0: none) and starts its peaks.
+  MemoryLedger(int worker, int64_t budget_bytes);
+  ~MemoryLedger();
+  MemoryLedger(const MemoryLedger&) = delete;
+  MemoryLedger& operator=(const MemoryLedger&) = delete;
+
+  // Items of a module. One that is planned already is shared by two modules: the larger number counts.
+  void plan(const std::vector<tensor::MemoryItem>& items);
+  int64_t planned_bytes() const;
+  // InputError naming the items, largest first, when their sum is above the budget.
+  void check_budget() const;
+
+  // Around a call: the most that the worker held during it.
+  void begin_call();
+  int64_t call_bytes() const { return tensor::memory_peak(worker_); }
+
+  // {"worker", "budget_bytes", "planned_bytes", "peak_bytes", "items": [{"item", "planned_bytes", "peak_bytes"}]},
+  // largest item first; what nobody planned has planned_bytes 0.
+  nlohmann::json report() const;
+
+ private:
+  int worker_;
+  int64_t budget_bytes_;
+  int64_t peak_bytes_ = 0;  // of the calls before the present one
+  std::vector<tensor::MemoryItem> items_;
+};
+
+}  // namespace collimate::flow

@@ -1,0 +1,63 @@
+#include "collimate/flow/memory_ledger.h"
+
+#include <gtest/gtest.h>
+
+#include "collimate/base/error.h"
+
+namespace collimate::flow {
+namespace {
+
+TEST(MemoryLedger, SharedItemsCountOnceAndWhatNobodyPlannedIsShown) {
+  MemoryLedger ledger(31, 0);
+  ledger.plan({{"policy/master", 1000}, {"scratch", 300}});
+  ledger.plan({{"policy/master", 1000}, {"scratch", 500}, {"kv_cache", 2000}});
+  EXPECT_EQ(ledger.planned_bytes(), 3500);
+  ledger.begin_call();
+  {
+    const tensor::MemoryScope scope(31, "kv_cache");
+    const tensor::Buffer cache(1500);
+    const tensor::MemoryScope other(31, "rows");
+    const tensor::Buffer rows(700);
+  }
+  const int64_t both = tensor::allocated_bytes(1500) + tensor::allocated_bytes(700);
+  EXPECT_EQ(ledger.call_bytes(), both);
+  ledger.begin_call();
+  EXPECT_EQ(ledger.call_bytes(), 0);
+  const nlohmann::json report = ledger.report();
+  EXPECT_EQ(report.at("peak_bytes"), both);
+  EXPECT_EQ(report.at("planned_bytes"), 3500);
+  ASSERT_EQ(report.at("items").size(), 4U);
+  EXPECT_EQ(
+      report.at("items")[0],
+      (nlohmann::json{{"item", "kv_cache"}, {"planned_bytes", 2000}, {"peak_bytes", tensor::allocated_bytes(1500)}}));
+  EXPECT_EQ(report.at("items")[3].at("item"), "rows");
+  EXPECT_EQ(report.at("items")[3].at("planned_bytes"), 0);
+}
+
+TEST(MemoryLedger, APlanAboveTheBudgetNamesItsItems) {
+  MemoryLedger ledger(32, 2000);
+  ledger.plan({{"scratch", 500}, {"kv_cache", 1400}});
+  ledger.check_budget();
+  ledger.plan({{"policy/optimizer", 8000}});
+  try {
+    ledger.check_budget();
+    FAIL();
+  } catch (const base::InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "[memory of worker 32] expected a plan of at most 2000 bytes, got 9900 (policy/optimizer 8000, "
+                 "kv_cache 1400, scratch 500); try a larger run.memory_budget, a smaller train.micro_batch_tokens or "
+                 "rollout.cache_blocks");
+  }
+}
+
+TEST(MemoryLedger, TheBudgetEndsWithIt) {
+  const tensor::MemoryScope scope(33, "rows");
+  {
+    MemoryLedger ledger(33, 1000);
+    EXPECT_THROW(tensor::Buffer(5000), base::RunError);
+  }
+  const tensor::Buffer rows(5000);
+}
+
+}  // namespace
+}  // namespace collimate::flow

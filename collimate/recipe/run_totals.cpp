@@ -1,0 +1,60 @@
+#include "collimate/recipe/run_totals.h"
+
+#include <cmath>
+#include <string_view>
+
+namespace collimate::recipe {
+namespace {
+
+constexpr std::string_view kTiming = "timing_s/";
+
+// Metrics of which the best value means something: +1 for the highest, -1 for the lowest, 0 for none.
+int better(const std::string& name) {
+  static const std::map<std::string, int> directions = {
+      {"val/accuracy", 1}, {"val/reward/mean", 1}, {"val/margin", 1}, {"val/loss", -1}, {"critic/rewards/mean", 1}};
+  const auto found = directions.find(name);
+  return found == directions.end() ? 0 : found->second;
+}
+
+}  // namespace
+
+void RunTotals::add(const base::MetricsRecord& record) {
+  const double* tokens = record.find("perf/total_num_tokens");
+  if (tokens == nullptr) tokens = record.find("train/tokens");
+  if (tokens != nullptr) tokens_ += *tokens;
+  for (const auto& [name, value] : record.values) {
+    if (name.starts_with(kTiming)) phase_seconds_[name.substr(kTiming.size())] += value;
+    const int direction = better(name);
+    if (direction == 0 || !std::isfinite(value)) continue;
+    const auto [best, fresh] = best_.try_emplace(name, Best{value, record.step});
+    if (!fresh && direction * value > direction * best->second.value) best->second = {value, record.step};
+  }
+}
+
+nlohmann::ordered_json RunTotals::summary() const {
+  nlohmann::ordered_json best = nlohmann::ordered_json::object();
+  for (const auto& [name, b] : best_) best[name] = {{"value", b.value}, {"step", b.step}};
+  const auto steps = phase_seconds_.find("step");
+  const double seconds = steps == phase_seconds_.end() ? 0 : steps->second;
+  return {{"tokens", tokens_},
+          {"tokens_per_second", seconds > 0 ? tokens_ / seconds : 0.0},
+          {"phase_seconds", phase_seconds_},
+          {"best_metrics", std::move(best)}};
+}
+
+nlohmann::json RunTotals::to_json() const {
+  nlohmann::json best = nlohmann::json::object();
+  for (const auto& [name, b] : best_) best[name] = {b.value, b.step};
+  return {{"tokens", tokens_}, {"phase_seconds", phase_seconds_}, {"best", std::move(best)}};
+}
+
+RunTotals RunTotals::from_json(const nlohmann::json& json) {
+  RunTotals totals;
+  totals.tokens_ = json.at("tokens").get<double>();
+  totals.phase_seconds_ = json.at("phase_seconds").get<std::map<std::string, double>>();
+  for (const auto& [name, b] : json.at("best").items())
+    totals.best_[name] = {b.at(0).get<double>(), b.at(1).get<int64_t>()};
+  return totals;
+}
+
+}  // namespace collimate::recipe

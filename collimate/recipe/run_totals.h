@@ -1,0 +1,33 @@
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "collimate/base/metrics.h"
+
+namespace collimate::recipe {
+
+// What a whole run comes to, from its iterations' metrics: summary.json's sums and best values. Plain data.
+class RunTotals {
+ public:
+  // One line of the run, under verl's names.
+  void add(const base::MetricsRecord& record);
+
+  // {"tokens", "tokens_per_second", "phase_seconds": {phase: …}, "best_metrics": {name: {"value", "step"}}}.
+  nlohmann::ordered_json summary() const;
+
+  nlohmann::json to_json() const;
+  static RunTotals from_json(const nlohmann::json& json);
+
+ private:
+  struct Best {
+    double value = 0;
+    int64_t step = 0;
+  };
+  double tokens_ = 0;                            // of samples, or of trained rows where nothing was sampled
+  std::map<std::string, double> phase_seconds_;  // "gen", "step", …
+  std::map<std::string, Best> best_;             // lowest losses; highest rewards, accuracies and margins
+};
+
+}  // namespace collimate::recipe

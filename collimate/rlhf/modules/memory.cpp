@@ -1,0 +1,125 @@
+#include "collimate/rlhf/modules/memory.h"
+
+#include <algorithm>
+
+#include "collimate/base/config.h"
+#include "collimate/model/memory_plan.h"
+#include "collimate/tensor/ops/attention.h"
+#include "collimate/tensor/ops/log_prob.h"
+
+namespace collimate::rlhf {
+namespace {
+
+using tensor::MemoryItem;
+
+constexpr int64_t kFloat = sizeof(float);
+constexpr int64_t kRowTokenBytes = 64;  // of all columns of a sample together, per token
+constexpr int64_t kThreadScratchBytes = 5 << 18;
+
+// The largest pass that the limits allow.
+struct Pass {
+  int64_t tokens = 0;
+  int64_t blocks = 0;     // of the key-value layout that its sequences fill
+  int64_t predicted = 0;  // tokens whose log-prob or value is computed
+};
+
+// A micro-batch of at most `rows` rows, all of the longest length; the rows of a pair stay together.
+Pass micro_batch(const DecoderOptions& options, const TrainOptions& train, int64_t rows) {
+  const int64_t length = options.row_tokens;
+  const int64_t unit = options.loss == std::string("dpo") || options.loss == std::string("reward") ? 2 : 1;
+  const int64_t fit = std::max(unit, std::min(rows, train.micro_batch_tokens / length) / unit * unit);
+  return {fit * length, fit * tensor::KvLayout::blocks_for(length), fit * options.predicted_tokens};
+}
+
+class Plan {
+ public:
+  Plan(const DecoderOptions& options, shape::ModelShape shape) : options_(options), shape_(std::move(shape)) {}
+
+  void add(const std::string& purpose, int64_t bytes) {
+    for (MemoryItem& item : items_)
+      if (item.purpose == purpose) {
+        item.bytes = std::max(item.bytes, bytes);
+        return;
+      }
+    items_.push_back({purpose, bytes});
+  }
+  void add_weights() { add_all(model::weights_memory(shape_, weights_options(options_))); }
+  void add_cache(int64_t blocks) { add("kv_cache", model::kv_cache_bytes(shape_, blocks)); }
+  void add_pass(const Pass& pass, const model::PassFloats& floats) {
+    add_all(model::pass_memory(shape_, pass.tokens, floats));
+  }
+  // Hidden states of T tokens and of those that predict, and their gradients; every column of the rows.
+  void add_tensors(int64_t hidden_rows, int64_t logits) {
+    add("tensors",
+        (hidden_rows * shape_.hidden + logits) * kFloat + options_.rows * options_.row_tokens * kRowTokenBytes);
+  }
+  void add_scratch(int threads, bool log_probs) {
+    const int64_t logits =
+        log_probs && shape_.head == shape::Head::kLanguageModel ? tensor::log_prob_scratch_bytes(shape_.vocabulary) : 0;
+    add("scratch", logits + threads * kThreadScratchBytes);
+  }
+
+  const shape::ModelShape& shape() const { return shape_; }
+  std::vector<MemoryItem> items() { return std::move(items_); }
+
+ private:
+  void add_all(const std::vector<MemoryItem>& items) {
+    for (const MemoryItem& item : items) add(options_.weights.get() + "/" + item.purpose, item.bytes);
+  }
+
+  const DecoderOptions& options_;
+  shape::ModelShape shape_;
+  std::vector<MemoryItem> items_;
+};
+
+bool calls(const flow::Context& context, const std::string& function) {
+  return std::find(context.calls.begin(), context.calls.end(), function) != context.calls.end();
+}
+
+// Prompts of an iteration at once, or steps as large as they may be where evaluation's prompts are unknown.
+int64_t generation_tokens(const RolloutOptions& rollout, bool evaluates) {
+  const int64_t most = rollout.max_batch_tokens;
+  const int64_t samples = rollout.prompts_per_iteration * rollout.samples_per_prompt;
+  return evaluates ? most : std::min(most, rollout.prompts_per_iteration * rollout.prompt_tokens + samples);
+}
+
+}  // namespace
+
+std::vector<MemoryItem> decoder_memory(const flow::Context& context, const DecoderOptions& options,
+                                       const generate::ServiceOptions* service) {
+  RolloutOptions rollout;
+  TrainOptions train;
+  base::apply(context.config.value("rollout", nlohmann::json::object()), "rollout", rollout);
+  base::apply(context.config.value("train", nlohmann::json::object()), "train", train);
+  Plan plan(options, decoder_shape(options));
+  const shape::ModelShape& shape = plan.shape();
+  plan.add_weights();
+  const int threads = context.pool == nullptr ? 1 : context.pool->threads();
+  if (service != nullptr && calls(context, "generate")) {
+    const nlohmann::json data = context.config.value("data", nlohmann::json::object());
+    const int64_t tokens = generation_tokens(rollout, data.contains("eval") && !data.at("eval").is_null());
+    plan.add_cache(service->cache_blocks);
+    plan.add_pass({tokens}, model::inference_floats(shape, tokens, 0));
+    plan.add_tensors(0, std::min<int64_t>(int64_t{8} << 20, shape.vocabulary * std::min(options.rows.get(),
+                                                                                        service->max_batch_sequences)));
+    plan.add_scratch(threads, false);
+  }
+  for (const char* function : {"log_probs", "old_log_probs", "values", "score"}) {
+    if (!calls(context, function)) continue;
+    const Pass pass = micro_batch(options, train, options.rows);
+    plan.add_pass(pass, model::inference_floats(shape, pass.tokens, pass.blocks));
+    plan.add_tensors(pass.predicted, 0);
+    plan.add_scratch(threads, true);
+  }
+  if (calls(context, "train")) {
+    const int64_t update = train.samples_per_update == 0 ? options.rows.get() : train.samples_per_update.get();
+    const Pass pass = micro_batch(options, train, update);
+    const auto recompute = train.recompute == std::string("full") ? model::Recompute::kFull : model::Recompute::kNone;
+    plan.add_pass(pass, model::training_floats(shape, pass.tokens, pass.blocks, recompute));
+    plan.add_tensors(pass.tokens + 2 * pass.predicted, 0);
+    plan.add_scratch(threads, true);
+  }
+  return plan.items();
+}
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,111 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/fault/cli_support.h"
+
+namespace collimate::test {
+namespace {
+
+constexpr double kMebi = 1 << 20;
+
+// GRPO with a reference on a model of 2.7M parameters whose completions all have the greatest length: it has no end of
+// sequence.
+class Memory : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_small_task(scratch_.path());
+    write_text(scratch_ / "start/config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+      "vocab_size": 13, "hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 4,
+      "head_dim": 64, "intermediate_size": 512, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+      "rope_theta": 10000.0, "tie_word_embeddings": false, "pad_token_id": 0, "bos_token_id": null,
+      "eos_token_id": null, "hidden_act": "silu"})");
+    write_text(scratch_ / "run.yaml",
+               fmt::format("recipe: grpo\n"
+                           "models: {{policy: {{path: {0}/start, from_scratch: true, initializer_std: 0.02}}}}\n"
+                           "data: {{train: {0}/problems.jsonl}}\n"
+                           "run: {{iterations: 2, seed: 7, threads: 1}}\n"
+                           "train: {{learning_rate: 1e-5}}\n"
+                           "algorithm: {{beta: 0.04}}\n"
+                           "reward: [{{rule: regex, pattern: \"^[0-4]\"}}]\n"
+                           "rollout: {{prompts_per_iteration: 4, samples_per_prompt: 4, prompt_tokens: 4, "
+                           "completion_tokens: 28, cache_blocks: 32}}\n",
+                           scratch_.path().string()));
+  }
+  nlohmann::json memory_of(const std::vector<std::string>& sets) {
+    std::vector<std::string> words = {"train", scratch_ / "run.yaml", "--output", scratch_ / "run", "--resume",
+                                      "never"};
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    fs::remove_all(scratch_ / "run");
+    const host::CommandResult result = run_collimate(words);
+    EXPECT_TRUE(result.status.ok()) << result.errors;
+    return nlohmann::json::parse(read_text(scratch_ / "run/summary.json")).at("memory");
+  }
+
+  Scratch scratch_{"memory"};
+};
+
+std::string table(const nlohmann::json& worker) {
+  std::string text;
+  for (const nlohmann::json& item : worker.at("items"))
+    text += fmt::format("{:28} planned {:8.2f} MiB, peak {:8.2f} MiB\n", item.at("item").get<std::string>(),
+                        item.at("planned_bytes").get<double>() / kMebi, item.at("peak_bytes").get<double>() / kMebi);
+  return text;
+}
+
+void expect_near(double got, double expected, const std::string& what) {
+  EXPECT_NEAR(got / expected, 1.0, 0.1) << what;
+}
+
+// The sum is computed from shapes and limits before anything is allocated. It holds masters, gradients, optimizer
+// moments and panels of the trained policy, masters and panels of the reference, the key-value cache, the arenas of the
+// largest micro-batch, rows and ATen's temporaries, and kernels' working memory.
+TEST_F(Memory, OfARunIsWithinATenthOfTheItemisedSum) {
+  for (const std::string recompute : {"none", "full"}) {
+    const nlohmann::json memory = memory_of({"train.recompute=" + recompute});
+    const nlohmann::json& device = memory.at("workers").at(0);
+    const double planned = device.at("planned_bytes"), peak = device.at("peak_bytes");
+    EXPECT_GT(planned, 80 * kMebi);
+    expect_near(peak, planned, recompute + "\n" + table(device));
+    for (const nlohmann::json& item : device.at("items"))
+      if (item.at("planned_bytes").get<double>() > planned / 50)
+        expect_near(item.at("peak_bytes"), item.at("planned_bytes"), item.at("item").get<std::string>());
+    const double grown = memory.at("process_peak_bytes").get<double>() - memory.at("process_start_bytes").get<double>();
+    expect_near(grown, memory.at("planned_bytes"),
+                fmt::format("the process grew by {:.1f} MiB; {}\n{}", grown / kMebi, recompute, table(device)));
+  }
+}
+
+TEST_F(Memory, OfEachPhaseIsInTheMetricsAndWithinTheRuns) {
+  const double most = memory_of({}).at("workers").at(0).at("peak_bytes");
+  for (const std::string& line : lines_of(scratch_ / "run/metrics.jsonl")) {
+    const auto metrics = nlohmann::json::parse(line);
+    double largest = 0;
+    for (const char* phase : {"gen", "ref", "update_actor"}) {
+      const double bytes = metrics.at(std::string("memory/peak_bytes/") + phase);
+      EXPECT_GT(bytes, most / 4) << phase;
+      EXPECT_LE(bytes, most) << phase;
+      largest = std::max(largest, bytes);
+    }
+    EXPECT_EQ(largest, metrics.at("memory/peak_bytes/update_actor").get<double>());
+  }
+}
+
+TEST_F(Memory, ABudgetThatIsTooSmallNamesTheItems) {
+  const host::CommandResult result =
+      run_collimate({"train", scratch_ / "run.yaml", "--output", scratch_ / "small", "--set", "run.memory_budget=40"});
+  EXPECT_EQ(result.status.code, 2);
+  const std::string line = last_line(result.errors);
+  EXPECT_TRUE(line.starts_with("[memory of worker 0] expected a plan of at most 41943040 bytes, got ")) << line;
+  EXPECT_NE(line.find("policy/activations "), std::string::npos) << line;
+  EXPECT_NE(line.find("policy/optimizer "), std::string::npos) << line;
+  EXPECT_TRUE(
+      line.ends_with("); try a larger run.memory_budget, a smaller train.micro_batch_tokens or rollout.cache_blocks"))
+      << line;
+  EXPECT_FALSE(fs::exists(scratch_ / "small"));
+  EXPECT_LT(memory_of({"run.memory_budget=200"}).at("workers").at(0).at("peak_bytes").get<double>(), 200 * kMebi);
+}
+
+}  // namespace
+}  // namespace collimate::test

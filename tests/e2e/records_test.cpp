@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "collimate/host/core_pool.h"
+#include "collimate/model/weights.h"
+#include "tests/e2e/run_support.h"
+
+namespace collimate::test {
+namespace {
+
+// What a run leaves beside its metrics and its model.
+class Records : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_small_task(scratch_.path());
+    train_text(small_config("grpo", scratch_.path()), output_,
+               {"data.eval=" + (scratch_ / "held_out.jsonl"), "run.evaluate_every=2", "algorithm.beta=0.04"});
+  }
+  nlohmann::json json(const std::string& name) const { return nlohmann::json::parse(read_text(output_ + "/" + name)); }
+
+  Scratch scratch_{"records"};
+  const std::string output_ = scratch_ / "run";
+};
+
+TEST_F(Records, SummaryOfTheWholeRun) {
+  const nlohmann::json summary = json("summary.json");
+  const Metrics metrics = metrics_of(output_);
+  EXPECT_EQ(summary.at("recipe"), "grpo");
+  EXPECT_EQ(summary.at("iterations"), 3);
+  EXPECT_EQ(summary.at("seed"), 7);
+  EXPECT_EQ(summary.at("config_hash").get<std::string>().size(), 16U);
+  double tokens = 0, step_seconds = 0, generation_seconds = 0, best = -1;
+  int64_t best_step = -1;
+  for (const nlohmann::json& line : metrics) {
+    if (line.contains("perf/total_num_tokens")) tokens += line.at("perf/total_num_tokens").get<double>();
+    if (line.contains("timing_s/step")) step_seconds += line.at("timing_s/step").get<double>();
+    if (line.contains("timing_s/gen")) generation_seconds += line.at("timing_s/gen").get<double>();
+    if (!line.contains("val/reward/mean") || line.at("val/reward/mean").get<double>() <= best) continue;
+    best = line.at("val/reward/mean");
+    best_step = line.at("step");
+  }
+  EXPECT_EQ(summary.at("tokens").get<double>(), tokens);
+  EXPECT_NEAR(summary.at("tokens_per_second").get<double>(), tokens / step_seconds, 1e-6 * tokens / step_seconds);
+  EXPECT_NEAR(summary.at("phase_seconds").at("gen").get<double>(), generation_seconds, 1e-9);
+  EXPECT_EQ(summary.at("best_metrics").at("val/reward/mean"), (nlohmann::json{{"value", best}, {"step", best_step}}));
+  EXPECT_EQ(summary.at("final_metrics").at("val/reward/mean"), metrics.back().at("val/reward/mean"));
+  EXPECT_GT(summary.at("peak_memory_bytes").get<double>(), 1 << 20);
+  for (const char* name : {"collimate", "libtorch", "compiler", "instruction_set", "processor"})
+    EXPECT_FALSE(summary.at("versions").at(name).get<std::string>().empty()) << name;
+}
+
+TEST_F(Records, ModelHashIsOfTheWeightsThatWereWritten) {
+  host::CorePool pool(1);
+  const auto weights = model::load_huggingface(output_ + "/model", "lm", {}, {&pool});
+  EXPECT_EQ(json("summary.json").at("model_hash"), fmt::format("{:016x}", weights->checksum()));
+}
+
+TEST_F(Records, TheTraceNamesItsWorkers) {
+  std::map<int, std::string> names;
+  std::set<int> used;
+  for (const nlohmann::json& event : json("trace.json").at("traceEvents")) {
+    const int worker = event.at("pid");
+    if (event.at("ph") == "M") names[worker] = event.at("args").at("name");
+    if (event.at("ph") == "X") used.insert(worker);
+  }
+  EXPECT_EQ(names.at(0), "device 0: policy, policy_trainer, reference");
+  EXPECT_GE(used.size(), 3U);
+  for (const int worker : used) EXPECT_FALSE(names.at(worker).empty());
+}
+
+TEST_F(Records, HeldOutSamplesAreThoseOfTheSamePromptsEachTime) {
+  std::vector<std::vector<std::string>> prompts;
+  for (const int step : {0, 2, 3}) {
+    double rewards = 0;
+    prompts.emplace_back();
+    for (const std::string& line : lines_of(fmt::format("{}/samples/eval-{:06}.jsonl", output_, step))) {
+      const auto sample = nlohmann::json::parse(line);
+      prompts.back().push_back(sample.at("prompt"));
+      EXPECT_EQ(sample.at("step"), step);
+      EXPECT_FALSE(sample.at("expected").get<std::string>().empty());
+      rewards += sample.at("reward").get<double>();
+    }
+    ASSERT_EQ(prompts.back().size(), 8U);
+    EXPECT_EQ(prompts.back(), prompts.front());
+    const Metrics metrics = metrics_of(output_);
+    EXPECT_NEAR(metrics.at(static_cast<size_t>(step)).at("val/reward/mean").get<double>(), rewards / 8, 1e-6);
+  }
+}
+
+}  // namespace
+}  // namespace collimate::test
