@@ -13,7 +13,7 @@ namespace collimate::report {
 
 namespace {
 
-constexpr double kWidth = 560, kHeight = 270, kLeft = 74, kRight = 546, kTop = 12, kBottom = 226;
+constexpr double kWidth = 560, kHeight = 270, kLeft = 86, kRight = 546, kTop = 12, kBottom = 226;
 constexpr size_t kSmoothAbove = 60, kMostPoints = 1500;
 constexpr const char* kDashes[] = {"", "6 3", "2 3", "9 3 2 3", "12 4"};
 

@@ -78,6 +78,15 @@ Series scaled(Series series, double factor) {
   return series;
 }
 
+double highest(const Series& series) {
+  return series.empty() ? 0 : *std::max_element(series.y.begin(), series.y.end());
+}
+double highest(const Chart& chart) {
+  double high = 0;
+  for (const ChartLine& line : chart.lines) high = std::max(high, highest(line.series));
+  return high;
+}
+
 void add_line(const RunData& run, const Wanted& wanted, double factor, Chart& chart) {
   const std::string_view name = wanted.metric;
   if (!name.ends_with('/')) {
@@ -85,8 +94,10 @@ void add_line(const RunData& run, const Wanted& wanted, double factor, Chart& ch
     if (!series.empty()) chart.lines.push_back({wanted.label, scaled(series, factor)});
     return;
   }
+  const double high = highest(chart);
   for (auto entry = run.metrics.lower_bound(name); entry != run.metrics.end(); ++entry) {
     if (!entry->first.starts_with(name) || chart.lines.size() >= kMostLines) return;
+    if (highest(entry->second) * factor < high / 100) continue;  // would lie on the axis
     chart.lines.push_back({entry->first.substr(name.size()), scaled(entry->second, factor)});
   }
 }

@@ -104,6 +104,12 @@ std::vector<std::string> names_of(const std::vector<TraceEvent>& events) {
   return names;
 }
 
+// As much of a lane's name as has place beside it.
+std::string shortened(const std::string& name) {
+  constexpr size_t kMostCharacters = 28;
+  return name.size() <= kMostCharacters ? name : name.substr(0, kMostCharacters - 1) + "…";
+}
+
 std::string timeline_axes(const std::vector<std::string>& lanes, double end, double bottom) {
   std::string out;
   for (const double tick : ticks(0, end, 8)) {
@@ -112,8 +118,8 @@ std::string timeline_axes(const std::vector<std::string>& lanes, double end, dou
     out += fmt::format(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", x, bottom + 16, short_number(tick));
   }
   for (size_t i = 0; i < lanes.size(); ++i) {
-    out += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kNames - 8,
-                       8 + kRow * (static_cast<double>(i) + 0.5) + 4, escape(lanes[i]));
+    out += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}<title>{}</title></text>)", kNames - 8,
+                       8 + kRow * (static_cast<double>(i) + 0.5) + 4, escape(shortened(lanes[i])), escape(lanes[i]));
   }
   return out;
 }

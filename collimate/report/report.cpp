@@ -55,7 +55,7 @@ std::string render_report(const fs::path& run_directory) {
       R"(<p class="soft">Collimate run, steps {} to {}</p>)",
       name, style_sheet(), name, run.first_step, run.last_step);
   page += draw_tiles(run);
-  page += curves_section(curves_of(run)) + time_section(run) + draw_samples(run) + draw_facts(run) +
+  page += curves_section(curves_of(run)) + time_section(run) + draw_samples(run) + draw_memory(run) + draw_facts(run) +
           draw_all_metrics(run) + draw_absent(run);
   page += fmt::format("</main><script>{}</script></body></html>\n", page_script());
   return page;

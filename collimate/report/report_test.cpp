@@ -109,6 +109,35 @@ TEST_F(ReportTest, IsSelfContainedAndEscapes) {
   EXPECT_FALSE(std::regex_search(page, std::regex(R"((src|href)\s*=|@import|url\(|https?://)")));
 }
 
+TEST_F(ReportTest, ShowsMemoryByItemAndNotAmongTheFacts) {
+  write_metrics();
+  write("summary.json", R"({"seed": 7, "phase_seconds": {"gen": 3}, "peak_memory_bytes": 1048576,
+    "memory": {"process_start_bytes": 104857600, "process_peak_bytes": 209715200, "workers": [
+      {"worker": 0, "planned_bytes": 3145728, "peak_bytes": 2097152, "items": [
+        {"item": "policy/<master>", "planned_bytes": 2097152, "peak_bytes": 1572864},
+        {"item": "rows", "planned_bytes": 0, "peak_bytes": 131072},
+        {"item": "tiny", "planned_bytes": 3, "peak_bytes": 3}]},
+      {"worker": 1, "planned_bytes": 0, "peak_bytes": 0, "items": []}]}})");
+  const std::string page = render_report(run_);
+  EXPECT_THAT(page, HasSubstr("took 100 MiB at the start and 200 MiB at most"));
+  EXPECT_THAT(page, HasSubstr("<td>policy/&lt;master&gt;</td><td class=\"n\">2 MiB</td><td class=\"n\">1.5 MiB</td>"));
+  EXPECT_THAT(page, HasSubstr("<td>rows</td><td class=\"n\">–</td>"));
+  EXPECT_THAT(page, Not(HasSubstr("tiny")));
+  EXPECT_THAT(page, Not(HasSubstr("worker 1")));
+  EXPECT_THAT(page, HasSubstr("<th>peak_memory_bytes</th><td>1 MiB</td>"));
+  EXPECT_THAT(page, Not(HasSubstr("phase_seconds")));
+}
+
+TEST_F(ReportTest, ARunThatEndsBelowItsBestSaysSo) {
+  write("metrics.jsonl",
+        "{\"step\":1,\"time_seconds\":1,\"val/accuracy\":0.1,\"val/loss\":2}\n"
+        "{\"step\":2,\"time_seconds\":2,\"val/accuracy\":0.6,\"val/loss\":3}\n"
+        "{\"step\":3,\"time_seconds\":3,\"val/accuracy\":0.2,\"val/loss\":1}\n");
+  const std::string page = render_report(run_);
+  EXPECT_THAT(page, HasSubstr("held-out accuracy, best 60 % at step 2</span>"));
+  EXPECT_THAT(page, HasSubstr("held-out loss</span>"));
+}
+
 TEST_F(ReportTest, PairsSamplesByPrompt) {
   write_metrics();
   write("samples/step-000000.jsonl",

@@ -27,9 +27,16 @@ std::string tile(const std::string& value, const std::string& label) {
   return fmt::format(R"(<div class="tile"><b>{}</b><span>{}</span></div>)", escape(value), escape(label));
 }
 
-std::string change_tile(const Series& series, const std::string& label, bool percent) {
+// `best`: +1 when higher is better, -1 when lower is; a run that ends below its best says so.
+std::string change_tile(const Series& series, std::string label, bool percent, int best) {
   if (series.empty()) return "";
   const double factor = percent ? 100 : 1;
+  size_t top = 0;
+  for (size_t i = 1; i < series.y.size(); ++i)
+    if (best * series.y[i] > best * series.y[top]) top = i;
+  if (series.y[top] != series.y.back())
+    label += fmt::format(", best {}{} at step {:.0f}", short_number(series.y[top] * factor), percent ? " %" : "",
+                         series.x[top]);
   return tile(fmt::format("{} → {}{}", short_number(series.y.front() * factor), short_number(series.y.back() * factor),
                           percent ? " %" : ""),
               label);
@@ -113,9 +120,10 @@ void flatten(const Json& value, const std::string& name, std::vector<std::pair<s
   if (value.is_object()) {
     for (const auto& [key, inner] : value.items()) flatten(inner, name.empty() ? key : name + " · " + key, rows);
   } else {
-    rows.emplace_back(name, value.is_string()         ? value.get<std::string>()
-                            : value.is_number_float() ? fmt::format("{:.6g}", value.get<double>())
-                                                      : value.dump());
+    rows.emplace_back(name, name.ends_with("_bytes") && value.is_number() ? byte_size(value.get<double>())
+                            : value.is_string()                           ? value.get<std::string>()
+                            : value.is_number_float()                     ? fmt::format("{:.6g}", value.get<double>())
+                                                                          : value.dump());
   }
 }
 
@@ -123,9 +131,9 @@ void flatten(const Json& value, const std::string& name, std::vector<std::pair<s
 
 std::string draw_tiles(const RunData& run) {
   std::string out = R"(<div class="tiles">)";
-  out += change_tile(run.series("val/accuracy"), "held-out accuracy", true);
-  out += change_tile(run.series("val/reward/mean"), "held-out reward", false);
-  out += change_tile(run.series("val/loss"), "held-out loss", false);
+  out += change_tile(run.series("val/accuracy"), "held-out accuracy", true, 1);
+  out += change_tile(run.series("val/reward/mean"), "held-out reward", false, 1);
+  out += change_tile(run.series("val/loss"), "held-out loss", false, -1);
   const Series& rewards = run.series("critic/rewards/mean");
   out += reward_tile(rewards.empty() ? run.series("critic/score/mean") : rewards);
   out += tile(fmt::format("{}", run.last_step), "steps");
@@ -157,7 +165,8 @@ std::string draw_samples(const RunData& run) {
 std::string draw_facts(const RunData& run) {
   std::string out = "<h2>Config and versions</h2>";
   Json facts = run.summary;
-  if (facts.is_object()) facts.erase("final_metrics");  // they are in the table of all metrics
+  if (facts.is_object())  // they have sections of their own
+    for (const char* shown : {"final_metrics", "phase_seconds", "memory"}) facts.erase(shown);
   std::vector<std::pair<std::string, std::string>> rows;
   flatten(facts, "", rows);
   if (!run.summary.is_null()) {

@@ -17,6 +17,7 @@ Curves curves_of(const RunData& run);
 
 std::string draw_tiles(const RunData& run);        // the few numbers one looks for first
 std::string draw_samples(const RunData& run);      // the same prompts before and after, with their rewards
+std::string draw_memory(const RunData& run);       // planned and taken, by item
 std::string draw_facts(const RunData& run);        // config, versions and everything else in summary.json
 std::string draw_all_metrics(const RunData& run);  // a table: first, last, lowest, highest
 

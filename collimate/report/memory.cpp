@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collimate/report/html.h"
+#include "collimate/report/sections.h"
+
+namespace collimate::report {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kShownBytes = 1 << 16;  // smaller items are in summary.json only
+
+std::string row(const std::string& item, double planned, double peak) {
+  const std::string plan = planned > 0 ? byte_size(planned) : "–";
+  return fmt::format(R"(<tr><td>{}</td><td class="n">{}</td><td class="n">{}</td></tr>)", escape(item), plan,
+                     byte_size(peak));
+}
+
+std::string worker_rows(const Json& worker) {
+  std::string out;
+  for (const Json& item : worker.value("items", Json::array())) {
+    const double planned = item.value("planned_bytes", 0.0), peak = item.value("peak_bytes", 0.0);
+    if (std::max(planned, peak) >= kShownBytes) out += row(item.value("item", ""), planned, peak);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string draw_memory(const RunData& run) {
+  if (!run.summary.is_object()) return "";
+  const Json memory = run.summary.value("memory", Json::object());
+  std::string rows;
+  for (const Json& worker : memory.value("workers", Json::array())) {
+    const std::string items = worker_rows(worker);
+    if (items.empty()) continue;
+    rows += fmt::format(R"(<tr><th>worker {}</th><th class="n">{}</th><th class="n">{}</th></tr>)",
+                        worker.value("worker", 0), byte_size(worker.value("planned_bytes", 0.0)),
+                        byte_size(worker.value("peak_bytes", 0.0))) +
+            items;
+  }
+  if (rows.empty()) return "";
+  return fmt::format(
+      R"(<h2>Memory</h2><p class="soft">What was planned from shapes and limits before the start, and the most that was )"
+      R"(held at once. The process, libraries included, took {} at the start and {} at most.</p><div class="scroll">)"
+      R"(<table><tr><th></th><th class="n">planned</th><th class="n">peak</th></tr>{}</table></div>)",
+      byte_size(memory.value("process_start_bytes", 0.0)), byte_size(memory.value("process_peak_bytes", 0.0)), rows);
+}
+
+}  // namespace collimate::report
