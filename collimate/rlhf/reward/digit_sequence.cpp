@@ -2,10 +2,15 @@
 #include <string_view>
 
 #include "collimate/base/error.h"
+#include "collimate/rlhf/reward/reward_section.h"
 #include "collimate/rlhf/reward/rules.h"
 
 namespace collimate::rlhf {
 namespace {
+
+struct DigitSequenceSection : RuleSection {
+  base::Option<double> unfinished_weight{this, "unfinished_weight", 0.9, "", "factor of a completion that was cut off"};
+};
 
 // What "first,second:max_number,N" asks for; the last number given is second.
 struct Progression {
@@ -44,7 +49,7 @@ Progression parse(const std::string& prompt) {
 }  // namespace
 
 Rule digit_sequence_rule(const nlohmann::json& options) {
-  const double unfinished = options.value("unfinished_weight", 0.9);
+  const double unfinished = read_rule<DigitSequenceSection>(options).unfinished_weight;
   return [unfinished](const RewardSample& sample) {
     const Progression asked = parse(sample.prompt);
     const std::vector<std::string_view> produced = split(sample.completion, ',');

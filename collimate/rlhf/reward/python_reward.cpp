@@ -3,11 +3,10 @@
 #include <cstdlib>
 #include <optional>
 
-#include "collimate/base/config.h"
 #include "collimate/base/error.h"
-#include "collimate/base/option.h"
 #include "collimate/host/child_process.h"
 #include "collimate/host/frame_socket.h"
+#include "collimate/rlhf/reward/reward_section.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -16,10 +15,8 @@ using base::Deadline;
 using base::expectation;
 using nlohmann::json;
 
-struct PythonSection : base::Section {
+struct PythonSection : RewardSection {
   base::Option<std::string> python{this, "python", "", "", "FILE.py or FILE.py:function", base::not_empty()};
-  base::Option<double> weight{this, "weight", 1.0, "", "in the sum of rewards"};
-  base::Option<json> on_error{this, "on_error", "stop", "", "drop, stop or a number"};
   base::Option<double> timeout_seconds{this, "timeout_seconds", 5.0, "seconds", "for one sample", base::above(0.0)};
   base::Option<double> start_timeout_seconds{this,      "start_timeout_seconds", 60.0,
                                              "seconds", "for the import",        base::above(0.0)};

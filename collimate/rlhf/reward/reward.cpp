@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "collimate/base/error.h"
+#include "collimate/rlhf/reward/functions.h"
 #include "collimate/rlhf/reward/python_reward.h"
 #include "collimate/rlhf/reward/rules.h"
 
@@ -22,7 +23,9 @@ namespace {
 
 class FunctionReward final : public Reward {
  public:
-  explicit FunctionReward(Rule rule) : rule_(std::move(rule)) {}
+  FunctionReward(Rule rule, bool pure) : rule_(std::move(rule)), pure_(pure) {}
+
+  bool pure() const override { return pure_; }
 
   std::vector<RewardResult> score(const std::vector<RewardSample>& samples) override {
     std::vector<RewardResult> results;
@@ -38,12 +41,13 @@ class FunctionReward final : public Reward {
 
  private:
   Rule rule_;
+  bool pure_;
 };
 
 std::unique_ptr<Reward> make_rule(const std::string& name, const nlohmann::json& entry) {
   std::string known;
   for (const auto& [key, make] : rules()) {
-    if (key == name) return function_reward(make(entry));
+    if (key == name) return function_reward(make(entry), true);
     known += (known.empty() ? "" : ", ") + key;
   }
   throw InputError(expectation("reward", "one of the rules " + known, "\"" + name + "\""));
@@ -51,22 +55,30 @@ std::unique_ptr<Reward> make_rule(const std::string& name, const nlohmann::json&
 
 RewardSpec make_reward(const nlohmann::json& entry) {
   RewardSpec spec;
-  if (entry.is_object()) {
-    spec.weight = entry.value("weight", 1.0);
-    spec.on_error = OnError::parse(entry.value("on_error", nlohmann::json("stop")));
-    if (entry.contains("rule")) {
-      spec.name = entry.at("rule");
-      spec.reward = make_rule(spec.name, entry);
-      return spec;
-    }
-    if (entry.contains("python")) {
-      const PythonRewardOptions options = PythonRewardOptions::parse(entry);
-      spec.name = options.function;
-      spec.reward = python_reward(options);
-      return spec;
-    }
+  if (!entry.is_object() || entry.contains("rule") + entry.contains("function") + entry.contains("python") != 1)
+    throw InputError(
+        expectation("reward", "a list of {rule: NAME}, {function: NAME} or {python: FILE.py:function}", entry.dump()));
+  const auto name = [&](const char* key) {
+    if (!entry.at(key).is_string())
+      throw InputError(expectation(fmt::format("reward.{}", key), "a name", entry.at(key).dump()));
+    return entry.at(key).get<std::string>();
+  };
+  if (entry.contains("rule")) {
+    spec.name = name("rule");
+    spec.reward = make_rule(spec.name, entry);
+  } else if (entry.contains("function")) {
+    spec.name = name("function");
+    spec.reward = registered_reward(spec.name, entry);
+  } else {
+    const PythonRewardOptions options = PythonRewardOptions::parse(entry);
+    spec.name = options.function;
+    spec.reward = python_reward(options);
   }
-  throw InputError(expectation("reward", "a list of {rule: NAME} or {python: FILE.py:function}", entry.dump()));
+  const nlohmann::json weight = entry.value("weight", nlohmann::json(1.0));
+  if (!weight.is_number()) throw InputError(expectation("reward.weight", "a number", weight.dump()));
+  spec.weight = weight;
+  spec.on_error = OnError::parse(entry.value("on_error", nlohmann::json("stop")));
+  return spec;
 }
 
 // Why a result is no reward, or "".
@@ -102,7 +114,9 @@ void add_reward(const RewardSpec& spec, const std::vector<RewardSample>& samples
 
 }  // namespace
 
-std::unique_ptr<Reward> function_reward(Rule rule) { return std::make_unique<FunctionReward>(std::move(rule)); }
+std::unique_ptr<Reward> function_reward(Rule rule, bool pure) {
+  return std::make_unique<FunctionReward>(std::move(rule), pure);
+}
 
 std::vector<RewardSpec> make_rewards(const nlohmann::json& list) {
   std::vector<RewardSpec> specs;

@@ -31,6 +31,8 @@ class Reward {
   virtual std::vector<RewardResult> score(const std::vector<RewardSample>& samples) = 0;
   // False when the same sample may get another reward next time (a judge, a random draw): its results are journaled.
   virtual bool deterministic() const { return true; }
+  // True for a quick function of the sample alone, without effects: it may be asked about rows before a run.
+  virtual bool pure() const { return false; }
 };
 
 // What happens to a sample whose reward failed.
@@ -49,9 +51,9 @@ struct RewardSpec {
   std::unique_ptr<Reward> reward;
 };
 
-// Builds the rewards of a config's `reward:` list: {rule: NAME, …} or {python: FILE.py[:function], …}, each with
-// `weight`, `on_error` and, for python, `timeout_seconds` and `processes`. Unknown rule: InputError naming the known
-// ones.
+// Builds the rewards of a config's `reward:` list: {rule: NAME, …}, {function: NAME, …} (C++, see functions.h) or
+// {python: FILE.py[:function], …}, each with `weight` and `on_error` and options of its own. InputError for an unknown
+// name, naming the known ones, and for unknown keys.
 std::vector<RewardSpec> make_rewards(const nlohmann::json& list);
 
 // Weighted sum over several rewards; the count of failures by reward; `kept[i]` false where on_error drops the sample.

@@ -5,12 +5,35 @@
 #include <regex>
 #include <sstream>
 
+#include "collimate/base/config.h"
 #include "collimate/base/error.h"
+#include "collimate/rlhf/reward/reward_section.h"
 
 namespace collimate::rlhf {
 namespace {
 
+using base::Option;
 using nlohmann::json;
+
+// The keys of each rule's entry.
+struct Gsm8kSection : RuleSection {
+  Option<double> format_score{this, "format_score", 0.0, "", "of an answer with another number"};
+};
+struct CountdownSection : RuleSection {
+  Option<double> format_score{this, "format_score", 0.1, "", "of an answer in its place that is wrong"};
+};
+struct ExactSection : RuleSection {
+  Option<std::string> field{this, "field", "ground_truth", "", "column to compare with"};
+  Option<bool> strip{this, "strip", true, "", "white space at both ends does not count"};
+};
+struct RegexSection : RuleSection {
+  Option<std::string> pattern{this, "pattern", "", "", "ECMAScript regular expression"};
+};
+struct SequenceSection : RuleSection {
+  Option<std::string> separator{this, "separator", ",", "", "one character"};
+  Option<std::string> end{this, "end", "", "", "what ends a complete sequence"};
+  Option<double> unfinished_weight{this, "unfinished_weight", 0.9, "", "factor without that end"};
+};
 
 std::string text_field(const RewardSample& sample, const std::string& field) {
   const auto found = sample.example.find(field);
@@ -67,20 +90,40 @@ std::string final_number(const std::string& text) {
 }
 
 Rule gsm8k_rule(const json& options) {
-  const double format_score = options.value("format_score", 0.0);
+  const double format_score = read_rule<Gsm8kSection>(options).format_score;
   return [format_score](const RewardSample& sample) {
-    const std::string truth = final_number(text_field(sample, "ground_truth"));
-    const std::string answer = final_number(sample.completion);
+    const std::string text = text_field(sample, "ground_truth");
+    const std::string truth = final_number(text), answer = final_number(sample.completion);
+    if (truth.empty()) throw base::InputError(base::expectation("reward.gsm8k", "a ground truth with a number", text));
     if (answer.empty()) return 0.0;
     return std::stod(answer) == std::stod(truth) ? 1.0 : format_score;
   };
 }
 
+namespace {
+
+struct Countdown {
+  std::vector<double> numbers;  // ascending
+  double target = 0;
+};
+
+Countdown countdown_of(const RewardSample& sample) {
+  const std::string text = text_field(sample, "ground_truth");
+  const json truth = json::parse(text, nullptr, false);
+  const bool shaped = truth.is_object() && truth.contains("numbers") && truth.contains("target") &&
+                      truth.at("numbers").is_array() && truth.at("target").is_number();
+  if (!shaped) throw base::InputError(base::expectation("reward.countdown", "a ground truth {numbers, target}", text));
+  Countdown asked{truth.at("numbers").get<std::vector<double>>(), truth.at("target").get<double>()};
+  std::sort(asked.numbers.begin(), asked.numbers.end());
+  return asked;
+}
+
+}  // namespace
+
 Rule countdown_rule(const json& options) {
-  const double format_score = options.value("format_score", 0.1);
+  const double format_score = read_rule<CountdownSection>(options).format_score;
   return [format_score](const RewardSample& sample) {
-    json truth = sample.example.at("ground_truth");
-    if (truth.is_string()) truth = json::parse(truth.get<std::string>());
+    const Countdown asked = countdown_of(sample);
     const std::optional<std::string> answer = answer_of(sample.completion);
     if (!answer) return 0.0;
     std::vector<double> used;
@@ -90,24 +133,21 @@ Rule countdown_rule(const json& options) {
     } catch (const base::InputError&) {
       return format_score;  // an answer in the right place that is no formula: TinyZero's format score
     }
-    auto wanted = truth.at("numbers").get<std::vector<double>>();
-    std::sort(wanted.begin(), wanted.end());
     std::sort(used.begin(), used.end());
-    return wanted == used && std::abs(value - truth.at("target").get<double>()) < 1e-5 ? 1.0 : format_score;
+    return asked.numbers == used && std::abs(value - asked.target) < 1e-5 ? 1.0 : format_score;
   };
 }
 
 Rule exact_rule(const json& options) {
-  const std::string field = options.value("field", "ground_truth");
-  const bool strip = options.value("strip", true);
-  return [field, strip](const RewardSample& sample) {
+  const auto section = read_rule<ExactSection>(options);
+  return [field = section.field.get(), strip = section.strip.get()](const RewardSample& sample) {
     const std::string truth = text_field(sample, field);
     return (strip ? stripped(sample.completion) == stripped(truth) : sample.completion == truth) ? 1.0 : 0.0;
   };
 }
 
 Rule regex_rule(const json& options) {
-  const std::string pattern = options.value("pattern", "");
+  const std::string pattern = read_rule<RegexSection>(options).pattern;
   if (pattern.empty()) throw base::InputError(base::expectation("reward.regex", "a `pattern`", "none"));
   try {
     return [expression = std::regex(pattern)](const RewardSample& sample) {
@@ -120,24 +160,24 @@ Rule regex_rule(const json& options) {
 }
 
 Rule sequence_rule(const json& options) {
-  const std::string separator = options.value("separator", ",");
-  const std::string end = options.value("end", "");
-  const double unfinished = options.value("unfinished_weight", 0.9);
+  const auto section = read_rule<SequenceSection>(options);
+  const std::string separator = section.separator;
   if (separator.size() != 1)
     throw base::InputError(base::expectation("reward.sequence.separator", "one character", separator));
-  return [separator, end, unfinished](const RewardSample& sample) {
-    const std::vector<std::string> wanted = split(stripped(text_field(sample, "ground_truth")), separator[0]);
-    std::string text = stripped(sample.completion);
-    const bool finished = end.empty() || text.ends_with(end);
-    if (!end.empty() && finished) text = stripped(text.substr(0, text.size() - end.size()));
-    const std::vector<std::string> produced = split(text, separator[0]);
-    double equal = 0;
-    for (size_t i = 0; i < std::min(wanted.size(), produced.size()); ++i)
-      equal += stripped(produced[i]) == stripped(wanted[i]) ? 1 : 0;
-    const double longest = static_cast<double>(std::max<size_t>({wanted.size(), produced.size(), 1}));
-    const double score = wanted.empty() && produced.empty() ? 1.0 : equal / longest;
-    return finished ? score : score * unfinished;
-  };
+  return
+      [separator, end = section.end.get(), unfinished = section.unfinished_weight.get()](const RewardSample& sample) {
+        const std::vector<std::string> wanted = split(stripped(text_field(sample, "ground_truth")), separator[0]);
+        std::string text = stripped(sample.completion);
+        const bool finished = end.empty() || text.ends_with(end);
+        if (!end.empty() && finished) text = stripped(text.substr(0, text.size() - end.size()));
+        const std::vector<std::string> produced = split(text, separator[0]);
+        double equal = 0;
+        for (size_t i = 0; i < std::min(wanted.size(), produced.size()); ++i)
+          equal += stripped(produced[i]) == stripped(wanted[i]) ? 1 : 0;
+        const double longest = static_cast<double>(std::max<size_t>({wanted.size(), produced.size(), 1}));
+        const double score = wanted.empty() && produced.empty() ? 1.0 : equal / longest;
+        return finished ? score : score * unfinished;
+      };
 }
 
 const std::vector<std::pair<std::string, MakeRule>>& rules() {

@@ -16,8 +16,9 @@ using MakeRule = std::function<Rule(const nlohmann::json& options)>;
 // The one list of rules, in the order in which messages print them.
 const std::vector<std::pair<std::string, MakeRule>>& rules();
 
-// A reward from a C++ function, as a rule or a user's own.
-std::unique_ptr<Reward> function_reward(Rule rule);
+// A reward from a C++ function of one sample, a rule or a user's own; an exception is that sample's failure. `pure`:
+// see Reward.
+std::unique_ptr<Reward> function_reward(Rule rule, bool pure = false);
 
 // The number after "####" or, failing that, the last number of the text, without commas and currency signs; "" when
 // there is none.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/error.h"
+#include "collimate/rlhf/reward/functions.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -45,6 +46,50 @@ TEST(Rules, ExactRegexSequence) {
   EXPECT_DOUBLE_EQ(value("sequence", {}, "1,2,3,4", "1,2"), 0.5);
   EXPECT_DOUBLE_EQ(value("sequence", {{"end", "E"}}, "1,2", "1,2"), 0.9);
   EXPECT_DOUBLE_EQ(value("sequence", {{"end", "E"}}, "1,2E", "1,2"), 1.0);
+}
+
+std::string error_of(const nlohmann::json& list) {
+  try {
+    make_rewards(list);
+    return "";
+  } catch (const base::InputError& error) {
+    return error.what();
+  }
+}
+
+TEST(Rules, EntriesWithWrongKeysAreRefused) {
+  EXPECT_EQ(error_of({{{"rule", "exact"}, {"weight", 2}, {"on_error", "drop"}, {"field", "answer"}}}), "");
+  EXPECT_EQ(error_of({{{"rule", "exact"}, {"feild", "x"}}}),
+            "[reward] expected a key of the configuration, got \"feild\"; try \"field\"");
+  EXPECT_NE(error_of({{{"rule", "gsm8k"}, {"format_score", "much"}}}).find("to be a number"), std::string::npos);
+  EXPECT_EQ(error_of({{{"rule", "exact"}, {"weight", "much"}}}).find("json"), std::string::npos);
+  EXPECT_EQ(error_of({{{"rule", 7}}}), "[reward.rule] expected a name, got 7");
+  const std::string one = "[reward] expected a list of {rule: NAME}, {function: NAME} or {python: FILE.py:function}";
+  EXPECT_TRUE(error_of({{{"weight", 1}}}).starts_with(one));
+  EXPECT_TRUE(error_of({{{"rule", "exact"}, {"python", "a.py"}}}).starts_with(one));
+}
+
+TEST(Rules, AGroundTruthOfAnotherShapeIsAFailureWhateverTheCompletion) {
+  for (const char* completion : {"", "5", "<answer>5</answer>"}) {
+    EXPECT_THROW(value("gsm8k", {}, completion, "none"), base::InputError) << completion;
+    EXPECT_THROW(value("countdown", {}, completion, "none"), base::InputError) << completion;
+    EXPECT_THROW(value("countdown", {}, completion, {{"target", 5}}), base::InputError) << completion;
+  }
+}
+
+TEST(RewardFunctions, AreFoundByName) {
+  register_reward("length_test", [](const nlohmann::json& entry) {
+    const double scale = entry.value("scale", 1.0);
+    return function_reward([scale](const RewardSample& s) { return scale * static_cast<double>(s.completion.size()); });
+  });
+  const auto rewards = make_rewards({{{"function", "length_test"}, {"scale", 0.5}, {"weight", 2}}});
+  const ScoredSamples scored = score_samples(rewards, {{1, "", "abc", {}}, {2, "", "", {}}});
+  EXPECT_EQ(scored.rewards, (std::vector<float>{3, 0}));
+  EXPECT_FALSE(rewards[0].reward->pure());
+  EXPECT_THROW(register_reward("length_test", nullptr), base::InputError);
+  EXPECT_EQ(error_of({{{"function", "width"}}}),
+            "[reward.function] expected one of the registered functions length_test, got \"width\"; try "
+            "rlhf::register_reward before the run");
 }
 
 TEST(Rules, DigitSequenceComputesTheProgressionFromThePrompt) {

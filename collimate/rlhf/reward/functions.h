@@ -1,0 +1,23 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "collimate/rlhf/reward/reward.h"
+
+namespace collimate::rlhf {
+
+// Makes a reward from its entry in a config's `reward:` list.
+using MakeReward = std::function<std::unique_ptr<Reward>(const nlohmann::json& entry)>;
+
+// Makes a reward written in C++ known to configs as {function: NAME}; `make` reads options of its own from the entry
+// (weight, on_error and deterministic are read for it). Call it before a run starts, in every process that works for
+// the run. Thread-safe. InputError when the name is taken.
+void register_reward(const std::string& name, MakeReward make);
+
+// InputError naming the known ones when nothing is registered under that name.
+std::unique_ptr<Reward> registered_reward(const std::string& name, const nlohmann::json& entry);
+
+}  // namespace collimate::rlhf
