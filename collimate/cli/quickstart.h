@@ -14,7 +14,7 @@ int bench_quickstart(const Arguments& arguments);
 
 struct QuickstartTask {
   int64_t digits = 6;
-  int64_t demonstrations = 160;
+  int64_t demonstrations = 120;
   int64_t problems = 20000;  // to train on by reward
   int64_t held_out = 500;
   uint64_t seed = 1;
