@@ -1,6 +1,8 @@
 #include "collimate/cli/arguments.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
 
@@ -19,6 +21,22 @@ bool parse(CLI::App& app, const Arguments& arguments) {
                                              "collimate " + app.get_name() + " --help"));
   }
   return true;
+}
+
+CLI::Validator at_least(double minimum) {
+  const std::string wanted = fmt::format("{} or more", minimum);
+  return CLI::Validator(
+      [minimum, wanted](const std::string& text) {
+        double value = 0;
+        const bool number = CLI::detail::lexical_cast(text, value);
+        return number && value >= minimum ? std::string() : fmt::format("{}, not {}", wanted, text);
+      },
+      wanted);
+}
+
+void print_json(const nlohmann::ordered_json& document) {
+  fmt::print("{}\n", document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+  std::fflush(stdout);
 }
 
 }  // namespace collimate::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "collimate/cli/verbs.h"
 
@@ -8,5 +9,11 @@ namespace collimate::cli {
 
 // Parses a verb's arguments. False when help was asked for and printed. InputError naming the verb for anything wrong.
 bool parse(CLI::App& app, const Arguments& arguments);
+
+// A check of numbers, for add_option(…)->check(): at least `minimum`.
+CLI::Validator at_least(double minimum);
+
+// The one JSON document of a verb called with --json, on stdout. Broken UTF-8 is replaced.
+void print_json(const nlohmann::ordered_json& document);
 
 }  // namespace collimate::cli

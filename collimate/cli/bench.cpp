@@ -1,9 +1,22 @@
 #include "collimate/base/error.h"
+#include "collimate/cli/arguments.h"
 #include "collimate/cli/quickstart.h"
 
 namespace collimate::cli {
+namespace {
+
+constexpr const char* kHelp =
+    "collimate bench NAME …\n\n"
+    "  quickstart  a small policy learns to sort digits: SFT, then GRPO, beside its controls\n\n"
+    "collimate bench NAME --help lists its options; make bench measures against other programs.\n";
+
+}  // namespace
 
 int bench(const Arguments& arguments) {
+  if (!arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h")) {
+    fmt::print("{}", kHelp);
+    return 0;
+  }
   if (!arguments.empty() && arguments[0] == "quickstart")
     return bench_quickstart({arguments.begin() + 1, arguments.end()});
   throw base::InputError(base::expectation("collimate bench", "one of quickstart",

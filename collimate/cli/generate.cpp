@@ -27,11 +27,11 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   app.add_option("MODEL", call.model, "model directory")->required();
   auto* prompt = app.add_option("--prompt", call.prompt, "one prompt");
   app.add_option("--data", call.data, "file of prompts, in any shape that training reads")->excludes(prompt);
-  app.add_option("--max-tokens", call.sampling.max_tokens, "new tokens at most")->check(CLI::PositiveNumber);
-  app.add_option("--temperature", call.sampling.temperature, "0 is greedy")->check(CLI::NonNegativeNumber);
+  app.add_option("--max-tokens", call.sampling.max_tokens, "new tokens at most")->check(at_least(1));
+  app.add_option("--temperature", call.sampling.temperature, "0 is greedy")->check(at_least(0));
   app.add_option("--top-p", call.sampling.top_p, "nucleus")->check(CLI::Range(0.0, 1.0));
-  app.add_option("--top-k", call.sampling.top_k, "k most likely; 0 all")->check(CLI::NonNegativeNumber);
-  app.add_option("--n", call.samples, "completions per prompt")->check(CLI::PositiveNumber);
+  app.add_option("--top-k", call.sampling.top_k, "k most likely; 0 all")->check(at_least(0));
+  app.add_option("--n", call.samples, "completions per prompt")->check(at_least(1));
   app.add_option("--seed", call.seed, "of the draws");
   app.add_option("--compute", call.compute, "float32 or bfloat16")->check(CLI::IsMember({"float32", "bfloat16"}));
   app.add_flag("--logprobs", call.log_probs, "log-prob of each token (implies --json)");
@@ -67,7 +67,7 @@ void print_result(const GenerateCall& call, const text::Renderer& renderer, cons
     if (call.log_probs) one["logprobs"] = c.log_probs;
     list.push_back(std::move(one));
   }
-  if (call.json) fmt::print("{}\n", list.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+  if (call.json) print_json(list);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "collimate/cli/arguments.h"
 
@@ -13,10 +14,15 @@ int report(const Arguments& arguments) {
   std::string directory, output;
   app.add_option("DIR", directory, "the run's directory")->required();
   app.add_option("--output", output, "default: DIR/report.html");
+  bool json = false;
+  app.add_flag("--json", json, "one JSON document: the page's path");
   if (!parse(app, arguments)) return 0;
   if (output.empty()) output = (std::filesystem::path(directory) / "report.html").string();
   collimate::report::write_report(directory, output);
-  fmt::print("{}\n", output);
+  if (json)
+    print_json({{"report", output}});
+  else
+    fmt::print("{}\n", output);
   return 0;
 }
 

@@ -2,8 +2,10 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "collimate/cli/arguments.h"
+#include "collimate/cli/check.h"
 #include "collimate/cli/process.h"
 #include "collimate/report/report.h"
 
@@ -14,26 +16,35 @@ int train(const Arguments& arguments) {
   std::string config_path;
   std::vector<std::string> sets;
   recipe::TrainCall call;
-  bool dry_run = false;
+  bool dry_run = false, json = false;
   app.add_option("CONFIG", config_path, "YAML file (collimate help KEY explains its keys)")->required();
   app.add_option("--set", sets, "override one key: a.b=value")->take_all();
   app.add_option("--output", call.output, "the run's directory; default: runs/<config's name>");
   app.add_option("--resume", call.resume, "auto, never, or the directory of a run to go on from");
   app.add_option("--replay", call.replay, "journal of another run: its rewards are used instead of asking again");
-  app.add_flag("--dry-run", dry_run, "check everything, train nothing");
+  app.add_flag("--dry-run", dry_run, "check everything, train nothing: what collimate check prints");
+  app.add_flag("--json", json, "the run's summary as one JSON document");
   if (!parse(app, arguments)) return 0;
 
   const recipe::Config config = recipe::load(config_path, sets);
-  call.note = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   if (dry_run) {
-    for (const std::string& line : recipe::check(config)) call.note(line);
+    show_check(config, json);
     return 0;
   }
+  call.note = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   if (call.output.empty()) call.output = "runs/" + std::filesystem::path(config_path).stem().string();
   call.stop = &stop_on_signals();
   const recipe::TrainOutcome outcome = recipe::train(config, call);
   const std::filesystem::path page = std::filesystem::path(call.output) / "report.html";
   report::write_report(call.output, page);
+  if (json) {
+    nlohmann::ordered_json document = outcome.summary;
+    document["output"] = call.output;
+    document["model"] = call.output + "/model";
+    document["report"] = page.string();
+    print_json(document);
+    return 0;
+  }
   fmt::print("{} iterations in {:.1f} s; model: {}/model; report: {}\n", outcome.iterations, outcome.seconds,
              call.output, page.string());
   return 0;

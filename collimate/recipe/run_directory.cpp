@@ -13,29 +13,33 @@ using base::InputError;
 
 constexpr const char* kResolved = "config.resolved.yaml";
 
-// Nothing, or an InputError that says why this directory is not the run's.
-void check_same_run(const Config& config, const fs::path& directory) {
+// Nothing, or an InputError that says why this directory, which `option` names, is not the run's.
+void check_same_run(const Config& config, const fs::path& directory, const std::string& option) {
+  const bool resume = option == "--resume";
+  const char* wanted = resume ? "the directory of a run of this config" : "a new directory or one of this run";
+  const std::string remedy = resume ? "the --output of the run to go on from" : "another --output";
+  if (!fs::is_directory(directory))
+    throw InputError(expectation(option, wanted, directory.string() + ", which is no directory", remedy));
   if (!fs::exists(directory / kResolved))
-    throw InputError(expectation("--output", "a new directory or one of this run",
-                                 directory.string() + ", which holds other files", "another --output"));
+    throw InputError(expectation(option, wanted, directory.string() + ", which holds other files", remedy));
   Config old;
   base::apply(base::load_config(directory / kResolved), old);
   if (base::config_hash(old) != base::config_hash(config))
-    throw InputError(expectation("--output", "a new directory or one of this run",
+    throw InputError(expectation(option, wanted,
                                  fmt::format("{} of another config (hash {}, this one {})", directory.string(),
                                              base::config_hash(old), base::config_hash(config)),
-                                 "another --output"));
+                                 remedy));
 }
 
 }  // namespace
 
 RunDirectory::RunDirectory(const Config& config, const std::string& output, const std::string& resume) : path_(output) {
-  const bool used = fs::exists(path_) && !fs::is_empty(path_);
+  const bool used = fs::exists(path_) && (!fs::is_directory(path_) || !fs::is_empty(path_));
   if (used && resume == "never")
     throw InputError(expectation("--output", "a new or empty directory with --resume never", output, "--resume auto"));
-  if (used) check_same_run(config, path_);
+  if (used) check_same_run(config, path_, "--output");
   const fs::path source = resume == "auto" || resume == "never" ? path_ : fs::path(resume);
-  if (source != path_) check_same_run(config, source);
+  if (source != path_) check_same_run(config, source, "--resume");
   fs::create_directories(path_);
   fresh_ = !used;
   if (fresh_) host::write_file_atomically(path_ / kResolved, base::resolved_config(config));

@@ -13,44 +13,15 @@
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
 #include "collimate/host/memory.h"
+#include "collimate/recipe/check.h"
 #include "collimate/recipe/data.h"
-#include "collimate/recipe/plan.h"
+#include "collimate/recipe/prepare.h"
 #include "collimate/recipe/recorder.h"
 #include "collimate/recipe/run_directory.h"
 #include "collimate/recipe/summary.h"
 
 namespace collimate::recipe {
 namespace {
-
-graph::Placement make_placement(const Config& config, const graph::Graph& graph) {
-  const nlohmann::json& value = config.placement;
-  graph::Placement placement;
-  if (value == "flattening") {
-    placement = graph::flattening(graph, static_cast<int>(config.devices.get()));
-  } else if (value.is_string()) {
-    placement = graph::parse_placement(host::read_file(value.get<std::string>()), value.get<std::string>());
-  } else {
-    placement = graph::parse_placement(value.dump(), "placement");
-  }
-  graph::validate(graph, placement);
-  return placement;
-}
-
-int threads_of(const Config& config, const graph::Placement& placement) {
-  if (config.run.threads > 0) return static_cast<int>(config.run.threads.get());
-  return std::max(1, host::core_count() / placement.devices);
-}
-
-// The evaluation's models are set up with the training's: they share workers and weights.
-Plan complete_plan(const Config& config, const flow::Registry& registry) {
-  Plan plan = make_plan(config, registry);
-  if (config.data.eval->is_null()) plan.evaluation.reset();
-  if (plan.evaluation)
-    for (const auto& [name, model] : plan.evaluation->graph.models) plan.graph.models.try_emplace(name, model);
-  if (plan.rows_per_iteration <= 0)
-    throw base::InputError(base::expectation("train.samples_per_update", "at least 1 with this recipe", "0"));
-  return plan;
-}
 
 // One run from claiming its directory to its summary.
 class Run {
@@ -94,24 +65,11 @@ class Run {
     return outcome;
   }
 
-  // Batch arithmetic and data shapes, for a person.
+  // What a person should know before it starts: batch arithmetic, data shapes, and what would train wrong.
   std::vector<std::string> describe() const {
-    std::vector<std::string> lines = data_.notes;
-    const int64_t updates = updates_per_iteration(config_, plan_.rows_per_iteration);
-    if (plan_.group_size > 1 && plan_.rows == rlhf::RowKind::kPrompt)
-      lines.push_back(fmt::format("batch: {} prompts × {} samples = {} rows an iteration, {} update{} each",
-                                  plan_.rows_per_iteration / plan_.group_size, plan_.group_size,
-                                  plan_.rows_per_iteration, updates, updates == 1 ? "" : "s"));
-    else
-      lines.push_back(fmt::format("batch: {} rows an iteration, {} update{} each", plan_.rows_per_iteration, updates,
-                                  updates == 1 ? "" : "s"));
-    lines.push_back(fmt::format("run: {} iterations = {:.3g} epochs of {} examples", config_.run.iterations.get(),
-                                static_cast<double>(config_.run.iterations * plan_.rows_per_iteration) /
-                                    static_cast<double>(data_.train->examples() * data_.train->rows_per_example()),
-                                data_.train->examples()));
-    lines.push_back(fmt::format("placement: {} device{}, {} thread{} each", placement_.devices,
-                                placement_.devices == 1 ? "" : "s", threads_of(config_, placement_),
-                                threads_of(config_, placement_) == 1 ? "" : "s"));
+    const Findings found = inspect(config_, plan_, placement_, data_);
+    std::vector<std::string> lines = found.lines;
+    for (const std::string& problem : found.problems) lines.push_back("warning: " + problem);
     if (!directory_.checkpoint().empty())
       lines.push_back(fmt::format("resume: from iteration {} ({})", directory_.completed(), directory_.checkpoint()));
     return lines;
@@ -240,20 +198,5 @@ class Run {
 }  // namespace
 
 TrainOutcome train(const Config& config, const TrainCall& call) { return Run(config, call).run(); }
-
-std::vector<std::string> check(const Config& config) {
-  const flow::Registry registry = module_registry();
-  const Plan plan = complete_plan(config, registry);
-  const graph::Placement placement = make_placement(config, plan.graph);
-  const RunData data = read_data(config, plan);
-  std::vector<std::string> lines = data.notes;
-  const Batch first = data.train->rows(0, plan.rows_per_iteration, 0, data.train->rows_per_example());
-  lines.push_back(
-      fmt::format("first row: {} tokens: {}", first.length("ids", 0),
-                  data.tokenizer->decode(first.row(batch::Key<int32_t>{.name = "ids", .ragged = true}, 0), false)));
-  lines.push_back(fmt::format("graph: {} nodes on {} workers", plan.graph.nodes.size(),
-                              graph::worker_count(plan.graph, placement)));
-  return lines;
-}
 
 }  // namespace collimate::recipe

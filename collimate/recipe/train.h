@@ -34,8 +34,4 @@ struct TrainOutcome {
 // run.
 TrainOutcome train(const Config& config, const TrainCall& call);
 
-// Everything of `train` before anything runs: reads data, makes the plan, validates it on its placement; the lines for
-// a person.
-std::vector<std::string> check(const Config& config);
-
 }  // namespace collimate::recipe

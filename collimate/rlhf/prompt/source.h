@@ -46,6 +46,10 @@ class RowSource {
   int64_t examples() const { return static_cast<int64_t>(rendered_.size()); }
   int64_t rows_per_example() const;
 
+  // An example in file order, without a copy: its rendered rows (one, or chosen and rejected), and what rewards see.
+  const std::vector<text::RenderedTokens>& rendered(int64_t example) const { return rendered_.at(example).rows; }
+  const nlohmann::json& example(int64_t example) const { return rendered_.at(example).example; }
+
  private:
   struct Rendered {
     std::vector<text::RenderedTokens> rows;  // one, or chosen and rejected

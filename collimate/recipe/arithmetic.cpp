@@ -1,0 +1,96 @@
+#include "collimate/recipe/arithmetic.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace collimate::recipe {
+namespace {
+
+// At most so many micro-batches have `rows` rows, each of at most `longest` tokens, packed in whole units of `unit`
+// rows (see train/micro_batch.h).
+int64_t most_micro_batches(int64_t rows, int64_t longest, int64_t budget, int64_t unit) {
+  const int64_t units = std::max<int64_t>(1, budget / std::max<int64_t>(1, longest * unit));
+  return (rows + units * unit - 1) / (units * unit);
+}
+
+std::string counted(int64_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string rate_line(const BatchArithmetic& n, const rlhf::TrainOptions& train) {
+  const std::string& schedule = train.lr_schedule;
+  std::string line = "learning rate: ";
+  if (train.warmup_updates > 0)
+    line += fmt::format("0 to {} over {}, then ", train.learning_rate.get(), counted(train.warmup_updates, "update"));
+  else
+    line += fmt::format("{} ", train.learning_rate.get());
+  if (schedule == "constant") return line + "constant";
+  const double floor = schedule == "cosine_with_min" ? train.lr_minimum_ratio * train.learning_rate : 0.0;
+  return line + fmt::format("{} to {} at update {}", schedule, floor, n.total_updates);
+}
+
+}  // namespace
+
+BatchArithmetic batch_arithmetic(const Config& config, const Plan& plan, int64_t examples, int64_t longest_prompt,
+                                 int64_t longest_row) {
+  BatchArithmetic n;
+  n.rollouts = plan.rows == rlhf::RowKind::kPrompt;
+  n.group_size = plan.group_size;
+  n.rows = plan.rows_per_iteration;
+  n.rows_per_update =
+      config.train.samples_per_update == 0 ? n.rows : std::min<int64_t>(n.rows, config.train.samples_per_update);
+  n.updates = updates_per_iteration(config, n.rows);
+  n.total_updates = n.updates * config.run.iterations;
+  n.longest_prompt = longest_prompt;
+  n.longest_row = n.rollouts ? longest_prompt + config.rollout.completion_tokens : longest_row;
+  n.micro_batches = most_micro_batches(n.rows_per_update, n.longest_row, config.train.micro_batch_tokens,
+                                       n.rollouts ? 1 : n.group_size);
+  n.examples = examples;
+  n.epochs = static_cast<double>(config.run.iterations * n.rows) / static_cast<double>(n.group_size * examples);
+  return n;
+}
+
+std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config& config) {
+  std::vector<std::string> lines;
+  const int64_t iterations = config.run.iterations;
+  if (n.rollouts)
+    lines.push_back(fmt::format("batch: {} prompts × {} samples = {} an iteration", n.rows / n.group_size, n.group_size,
+                                counted(n.rows, "row")));
+  else if (n.group_size > 1)
+    lines.push_back(fmt::format("batch: {} pairs × {} answers = {} an iteration", n.rows / n.group_size, n.group_size,
+                                counted(n.rows, "row")));
+  else
+    lines.push_back(fmt::format("batch: {} an iteration", counted(n.rows, "row")));
+  lines.push_back(fmt::format("updates: {} rows ÷ {} an update × {} = {} an iteration; × {} = {} in all", n.rows,
+                              n.rows_per_update, counted(config.train.epochs, "epoch"), n.updates,
+                              counted(iterations, "iteration"), n.total_updates));
+  if (n.rows % n.rows_per_update != 0)
+    lines.push_back(fmt::format("updates: the last of an iteration has {} of {} rows", n.rows % n.rows_per_update,
+                                n.rows_per_update));
+  const std::string longest = n.rollouts ? fmt::format("{} (prompt) + {} (completion) = {}", n.longest_prompt,
+                                                       config.rollout.completion_tokens.get(), n.longest_row)
+                                         : std::to_string(n.longest_row);
+  lines.push_back(fmt::format("micro-batches: {} of at most {} tokens, {} tokens at a time = at most {} an update",
+                              counted(n.rows_per_update, "row"), longest, config.train.micro_batch_tokens.get(),
+                              n.micro_batches));
+  lines.push_back(rate_line(n, config.train));
+  lines.push_back(fmt::format("run: {} × {} examples = {}, {:.3g} epochs of {}", counted(iterations, "iteration"),
+                              n.rows / n.group_size, iterations * n.rows / n.group_size, n.epochs, n.examples));
+  return lines;
+}
+
+nlohmann::ordered_json to_json(const BatchArithmetic& n) {
+  return {{"rows_per_iteration", n.rows},
+          {"rows_per_example", n.group_size},
+          {"rows_per_update", n.rows_per_update},
+          {"updates_per_iteration", n.updates},
+          {"updates", n.total_updates},
+          {"longest_prompt_tokens", n.longest_prompt},
+          {"longest_row_tokens", n.longest_row},
+          {"micro_batches_per_update_at_most", n.micro_batches},
+          {"examples", n.examples},
+          {"epochs", n.epochs}};
+}
+
+}  // namespace collimate::recipe

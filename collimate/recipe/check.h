@@ -1,0 +1,31 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "collimate/graph/placement.h"
+#include "collimate/recipe/data.h"
+#include "collimate/recipe/plan.h"
+
+namespace collimate::recipe {
+
+// What a config comes to before anything runs.
+struct Findings {
+  std::vector<std::string> lines;  // for a person: arithmetic, data shapes, an example of each data set with its mask
+  std::vector<std::string> problems;  // why it would train wrong, each in the form of base/error.h
+  nlohmann::ordered_json facts;       // the numbers of `lines`, for programs
+};
+
+// What the parts that train has read by then say. Opens no weights and no reward.
+Findings inspect(const Config& config, const Plan& plan, const graph::Placement& placement, const RunData& data);
+
+// Everything that shows before a run: inspect() and beyond it the files of weights, and the rewards, which are built
+// (Python ones import their file) and, where they are rules, asked about every row. Throws for no wrong input: that is
+// a problem among the others.
+Findings check(const Config& config);
+
+// InputError with all problems, one a line; nothing when there are none.
+void refuse(const Findings& findings);
+
+}  // namespace collimate::recipe

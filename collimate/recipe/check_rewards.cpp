@@ -1,0 +1,77 @@
+#include "collimate/recipe/check_rewards.h"
+
+#include <algorithm>
+#include <map>
+
+#include "collimate/base/error.h"
+#include "collimate/rlhf/reward/reward.h"
+
+namespace collimate::recipe {
+namespace {
+
+constexpr int64_t kAskedRows = 20000;  // of a data set
+
+// The data set's rows as the samples that rewards will see, with the ground truth, where that is text, as completion.
+std::vector<rlhf::RewardSample> truth_samples(const rlhf::RowSource& source, const text::Tokenizer& tokenizer) {
+  std::vector<rlhf::RewardSample> samples;
+  for (int64_t row = 0; row < std::min(kAskedRows, source.examples()); ++row) {
+    const text::RenderedTokens& prompt = source.rendered(row).front();
+    rlhf::RewardSample sample{.uid = row + 1, .example = source.example(row)};
+    sample.prompt = tokenizer.decode(std::span(prompt.ids).first(static_cast<size_t>(prompt.prompt_tokens)));
+    const nlohmann::json truth = sample.example.value("ground_truth", nlohmann::json());
+    if (truth.is_string()) sample.completion = truth.get<std::string>();
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+// What a reward says of a data set's rows.
+void ask(const std::string& key, const rlhf::RewardSpec& spec, const std::vector<rlhf::RewardSample>& samples,
+         std::vector<std::string>& lines, std::vector<std::string>& problems) {
+  const std::vector<rlhf::RewardResult> results = spec.reward->score(samples);
+  double sum = 0, count = 0, failed = 0;
+  std::string first;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i].value) {
+      sum += *results[i].value;
+      count += 1;
+    } else if (failed++ == 0) {
+      first = fmt::format("row {}: {}", samples[i].uid, results[i].error);
+    }
+  }
+  const std::string where = fmt::format("reward {} on {}", spec.name, key);
+  if (failed > 0 && (count == 0 || spec.on_error.action == rlhf::OnError::Action::kStop))
+    problems.push_back(base::expectation(where, "rows that it can judge",
+                                         fmt::format("{} of {} that fail; {}", failed, results.size(), first)));
+  else if (failed > 0)
+    lines.push_back(fmt::format("{}: {} of {} rows fail and go by on_error; {}", where, failed, results.size(), first));
+  const bool texts = std::any_of(samples.begin(), samples.end(), [](const auto& s) { return !s.completion.empty(); });
+  if (count > 0 && texts)
+    lines.push_back(fmt::format("{}: the ground truth as completion gets {:.3g} on average", where, sum / count));
+}
+
+}  // namespace
+
+void check_rewards(const Plan& plan, const RunData& data, std::vector<std::string>& lines,
+                   std::vector<std::string>& problems) {
+  std::map<std::string, std::vector<rlhf::RewardSpec>> made;  // training's and evaluation's are often the same list
+  for (const auto& [name, module] : plan.modules) {
+    if (module.kind != "rewards") continue;
+    const bool judge = name == "judge";  // of held-out data alone
+    try {
+      const nlohmann::json& list = module.parameters.at("rewards");
+      const auto [entry, fresh] = made.try_emplace(list.dump());
+      if (fresh) entry->second = rlhf::make_rewards(list);
+      for (const rlhf::RewardSpec& spec : entry->second) {
+        if (!spec.reward->pure()) continue;
+        if (judge && data.eval) ask("data.eval", spec, truth_samples(*data.eval, *data.tokenizer), lines, problems);
+        if (!judge && data.train) ask("data.train", spec, truth_samples(*data.train, *data.tokenizer), lines, problems);
+      }
+    } catch (const base::Error& error) {
+      const std::string message = error.what();
+      if (std::find(problems.begin(), problems.end(), message) == problems.end()) problems.push_back(message);
+    }
+  }
+}
+
+}  // namespace collimate::recipe

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collimate/recipe/data.h"
+#include "collimate/recipe/plan.h"
+
+namespace collimate::recipe {
+
+// Builds the rewards of the plan's models, and asks those that are functions of one sample (rules, C++) about each row
+// of `data` as if the ground truth had been the completion. A row on which a reward fails is a problem when on_error
+// stops the run, or when all rows fail; otherwise a line. Without data the rewards are built alone.
+void check_rewards(const Plan& plan, const RunData& data, std::vector<std::string>& lines,
+                   std::vector<std::string>& problems);
+
+}  // namespace collimate::recipe

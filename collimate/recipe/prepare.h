@@ -1,0 +1,18 @@
+#pragma once
+
+#include "collimate/graph/placement.h"
+#include "collimate/recipe/plan.h"
+
+namespace collimate::recipe {
+
+// The recipe's plan with the evaluation's models among the training's: they share workers and weights. InputError when
+// the config leaves out what the recipe needs.
+Plan complete_plan(const Config& config, const flow::Registry& registry);
+
+// The placement that the config names, writes out or keeps in a file, validated against the graph.
+graph::Placement make_placement(const Config& config, const graph::Graph& graph);
+
+// Threads of each device's worker.
+int threads_of(const Config& config, const graph::Placement& placement);
+
+}  // namespace collimate::recipe

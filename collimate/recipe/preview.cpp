@@ -1,0 +1,146 @@
+#include "collimate/recipe/preview.h"
+
+#include <algorithm>
+
+namespace collimate::recipe {
+namespace {
+
+constexpr size_t kShownBytes = 400;  // of a text; the rest is counted
+
+Lengths lengths_of(std::vector<int64_t> tokens) {
+  if (tokens.empty()) return {};
+  std::sort(tokens.begin(), tokens.end());
+  return {tokens.front(), tokens[tokens.size() / 2], tokens.back()};
+}
+
+std::vector<MaskRun> mask_runs(std::span<const int32_t> ids, std::span<const uint8_t> trainable,
+                               const text::Tokenizer& tokenizer) {
+  std::vector<MaskRun> runs;
+  for (size_t begin = 0; begin < ids.size();) {
+    size_t end = begin;
+    while (end < ids.size() && trainable[end] == trainable[begin]) ++end;
+    runs.push_back({trainable[begin] != 0, static_cast<int64_t>(end - begin),
+                    tokenizer.decode(ids.subspan(begin, end - begin), false)});
+    begin = end;
+  }
+  return runs;
+}
+
+// -1 when no token is trained.
+int32_t last_trained(std::span<const int32_t> ids, std::span<const uint8_t> trainable) {
+  for (size_t t = ids.size(); t-- > 0;)
+    if (trainable[t] != 0) return ids[t];
+  return -1;
+}
+
+// In quotes, escaped, cut where it is long.
+std::string quoted(const std::string& text) {
+  if (text.size() <= kShownBytes)
+    return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return quoted(text.substr(0, kShownBytes / 2)) + fmt::format(" … {} bytes … ", text.size() - kShownBytes) +
+         quoted(text.substr(text.size() - kShownBytes / 2));
+}
+
+std::string lengths_text(const Lengths& l) {
+  return fmt::format("{} to {}, median {}", l.shortest, l.longest, l.median);
+}
+
+bool is_stop(const text::Tokenizer& tokenizer, int32_t id) {
+  const std::vector<int32_t>& stops = tokenizer.info().stop_ids;
+  return std::find(stops.begin(), stops.end(), id) != stops.end();
+}
+
+void add_row(const text::RenderedTokens& row, const text::Tokenizer& tokenizer, DataPreview& out) {
+  const int64_t number = out.rows++;
+  for (int32_t id : row.ids) out.largest_id = std::max(out.largest_id, id);
+  if (out.kind == rlhf::RowKind::kPrompt) return;
+  const int32_t last = last_trained(row.ids, row.trainable);
+  if (last < 0)
+    out.masked.push_back(number);
+  else if (!is_stop(tokenizer, last))
+    out.unended.push_back(number);
+}
+
+std::string row_name(const DataPreview& data, size_t row) {
+  if (data.kind == rlhf::RowKind::kPrompt) return "prompt";
+  if (data.kind == rlhf::RowKind::kPreference) return row == 0 ? "chosen" : "rejected";
+  return "row";
+}
+
+}  // namespace
+
+std::string stop_text(const text::Tokenizer& tokenizer) {
+  std::vector<std::string> names;
+  for (int32_t id : tokenizer.info().stop_ids)
+    names.push_back(fmt::format("{} {}", id, quoted(tokenizer.decode(std::vector<int32_t>{id}, false))));
+  return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, " or "));
+}
+
+DataPreview preview(const std::string& key, const rlhf::RowSource& source, rlhf::RowKind kind,
+                    const text::Tokenizer& tokenizer) {
+  DataPreview out{.key = key, .kind = kind};
+  std::vector<int64_t> prompts, lengths;
+  for (int64_t example = 0; example < source.examples(); ++example)
+    for (const text::RenderedTokens& row : source.rendered(example)) {
+      prompts.push_back(row.prompt_tokens);
+      lengths.push_back(static_cast<int64_t>(row.ids.size()));
+      add_row(row, tokenizer, out);
+    }
+  out.prompt = lengths_of(std::move(prompts));
+  out.row = lengths_of(std::move(lengths));
+  if (source.examples() == 0) return out;
+  for (const text::RenderedTokens& row : source.rendered(0)) {
+    out.example.push_back(mask_runs(row.ids, row.trainable, tokenizer));
+    out.last_ids.push_back(last_trained(row.ids, row.trainable));
+  }
+  out.answer = source.example(0).value("ground_truth", nlohmann::json());
+  return out;
+}
+
+std::vector<std::string> preview_lines(const DataPreview& data, const text::Tokenizer& tokenizer) {
+  std::vector<std::string> lines;
+  const bool prompts = data.kind == rlhf::RowKind::kPrompt;
+  lines.push_back(fmt::format("{}: {} {}; tokens of a prompt {}{}", data.key, data.rows, prompts ? "prompts" : "rows",
+                              lengths_text(data.prompt),
+                              prompts ? "" : fmt::format("; of prompt and answer {}", lengths_text(data.row))));
+  for (size_t row = 0; row < data.example.size(); ++row) {
+    lines.push_back(fmt::format("{}, example 1, {}:", data.key, row_name(data, row)));
+    for (const MaskRun& run : data.example[row])
+      lines.push_back(
+          fmt::format("  {} {:>5} tokens  {}", run.trained ? "trained" : "masked ", run.tokens, quoted(run.text)));
+    if (prompts) {
+      lines.push_back(fmt::format("  trained       the completion, which {} ends", stop_text(tokenizer)));
+      if (!data.answer.is_null())
+        lines.push_back("  ground truth  " +
+                        quoted(data.answer.is_string() ? data.answer.get<std::string>() : data.answer.dump()));
+    } else {
+      const bool ended = data.last_ids[row] >= 0 && is_stop(tokenizer, data.last_ids[row]);
+      lines.push_back(
+          fmt::format("  EOS           {}", ended ? fmt::format("trained: token {}", data.last_ids[row])
+                                                  : "not trained: " + stop_text(tokenizer) + " ends a completion"));
+    }
+  }
+  return lines;
+}
+
+nlohmann::ordered_json to_json(const DataPreview& data) {
+  const auto lengths = [](const Lengths& l) {
+    return nlohmann::ordered_json{{"shortest", l.shortest}, {"median", l.median}, {"longest", l.longest}};
+  };
+  nlohmann::ordered_json example = nlohmann::ordered_json::array();
+  for (const std::vector<MaskRun>& row : data.example) {
+    nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+    for (const MaskRun& run : row)
+      runs.push_back({{"trained", run.trained}, {"tokens", run.tokens}, {"text", run.text}});
+    example.push_back(std::move(runs));
+  }
+  return {{"data", data.key},
+          {"rows", data.rows},
+          {"prompt_tokens", lengths(data.prompt)},
+          {"row_tokens", lengths(data.row)},
+          {"rows_without_trained_token", data.masked.size()},
+          {"rows_without_trained_eos", data.unended.size()},
+          {"example", std::move(example)}};
+}
+
+}  // namespace collimate::recipe

@@ -1,0 +1,164 @@
+// GCC 12 sees an overlap in std::string's replace where there is none (GCC bug 105651).
+#pragma GCC diagnostic ignored "-Wrestrict"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/fault/cli_support.h"
+
+namespace collimate::test {
+namespace {
+
+using testing::HasSubstr;
+
+// `collimate check` as a user calls it: what it shows, and what it refuses.
+class Check : public testing::Test {
+ protected:
+  void SetUp() override { write_small_task(root_.path()); }
+
+  host::CommandResult check(const std::string& recipe, std::vector<std::string> sets = {}) {
+    write_text(root_ / "run.yaml", small_config(recipe, root_.path()));
+    std::vector<std::string> words = {"check", root_ / "run.yaml"};
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    return run_collimate(words);
+  }
+  // The reasons for which the config is refused, one a line of stderr.
+  std::string reasons(const std::string& recipe, const std::vector<std::string>& sets) {
+    const host::CommandResult result = check(recipe, sets);
+    EXPECT_EQ(result.status.code, 2) << result.errors;
+    return result.errors;
+  }
+  std::string shown(const std::string& recipe, const std::vector<std::string>& sets = {}) {
+    const host::CommandResult result = check(recipe, sets);
+    EXPECT_TRUE(result.status.ok()) << result.errors;
+    return result.output;
+  }
+  void replace_in(const std::string& file, const std::string& from, const std::string& to) {
+    std::string text = read_text(root_ / file);
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos);
+    write_text(root_ / file, text.replace(at, from.size(), to));
+  }
+
+  Scratch root_{"check"};
+};
+
+TEST_F(Check, ShowsConfigArithmeticAndAPromptOfARollout) {
+  const std::string text = shown(
+      "grpo", {"train.samples_per_update=6", "train.epochs=2", "train.warmup_updates=4", "train.lr_schedule=cosine",
+               "train.micro_batch_tokens=30", "data.eval=" + (root_ / "held_out.jsonl")});
+  for (const char* line :
+       {"\n  warmup_updates: 4\n", "\n# batch: 4 prompts × 4 samples = 16 rows an iteration\n",
+        "\n# updates: 16 rows ÷ 6 an update × 2 epochs = 6 an iteration; × 3 iterations = 18 in all\n",
+        "\n# updates: the last of an iteration has 4 of 6 rows\n",
+        "\n# micro-batches: 6 rows of at most 4 (prompt) + 6 (completion) = 10 tokens, 30 tokens at a time = at most 2 "
+        "an "
+        "update\n",
+        "\n# learning rate: 0 to 0.001 over 4 updates, then cosine to 0 at update 18\n",
+        "\n# run: 3 iterations × 4 examples = 12, 0.167 epochs of 72\n",
+        "\n# data.train: 72 prompts; tokens of a prompt 4 to 4, median 4\n", "\n#   masked      4 tokens  \"491=\"\n",
+        "\n#   trained       the completion, which 1 \"<eos>\" ends\n", "\n#   ground truth  \"149\"\n",
+        "\n# data.eval: 8 prompts; tokens of a prompt 4 to 4, median 4\n"})
+    EXPECT_THAT(text, HasSubstr(line));
+}
+
+TEST_F(Check, ShowsWhichTokensAreTrained) {
+  const std::string sft = shown("sft");
+  for (const char* line : {"\n# batch: 8 rows an iteration\n", "\n# updates: 8 rows ÷ 8 an update × 1 epoch = 1",
+                           "\n# data.train: 40 rows; tokens of a prompt 4 to 4, median 4; of prompt and answer 8 to 8, "
+                           "median 8\n",
+                           "\n# data.train, example 1, row:\n#   masked      4 tokens  \"011=\"\n"
+                           "#   trained     4 tokens  \"011<eos>\"\n#   EOS           trained: token 1\n"})
+    EXPECT_THAT(sft, HasSubstr(line));
+  EXPECT_THAT(shown("dpo", {"algorithm.beta=0.1"}),
+              HasSubstr("\n# data.train, example 1, rejected:\n#   masked      4 tokens  \"011=\"\n"
+                        "#   trained     5 tokens  \"1109<eos>\"\n"));
+}
+
+TEST_F(Check, RefusesWhatWouldTrainWrongAndGivesEachReason) {
+  const std::string text = reasons("grpo", {"rollout.completion_tokens=100000", "train.warmup_updates=3",
+                                            "rollout.samples_per_prompt=1", "reward=[{rule: gsm9k}]"});
+  EXPECT_THAT(text,
+              HasSubstr("/start] expected rows of at most its 32 positions, got 100004 tokens; try shorter prompts "
+                        "or rows, or a smaller rollout.completion_tokens\n"));
+  EXPECT_THAT(text, HasSubstr("[train.warmup_updates] expected fewer than the run's 3 updates, got 3; try a shorter "
+                              "warm-up, or more run.iterations\n"));
+  EXPECT_THAT(text,
+              HasSubstr("[rollout.samples_per_prompt] expected at least 2: advantages compare a prompt's samples, "
+                        "got 1\n"));
+  EXPECT_THAT(text, HasSubstr("[reward] expected one of the rules gsm8k, countdown, exact, regex, sequence, "
+                              "digit_sequence, got \"gsm9k\"\n"));
+}
+
+TEST_F(Check, RefusesRewardsThatCannotJudge) {
+  EXPECT_THAT(reasons("grpo", {"reward=[{python: \"" + (root_ / "none.py") + ":score\"}]"}),
+              HasSubstr("got FileNotFoundError: no file " + (root_ / "none.py") + "\n"));
+  EXPECT_THAT(reasons("grpo", {"reward=[{rule: exact, feild: x}]"}),
+              HasSubstr("[reward] expected a key of the configuration, got \"feild\"; try \"field\""));
+  replace_in("problems.jsonl", ", \"ground_truth\": \"149\"", "");
+  const std::string row =
+      "[reward exact on data.train] expected rows that it can judge, got 1 of 72 that fail; row 1: ";
+  EXPECT_THAT(reasons("grpo", {"reward=[{rule: exact}]"}), HasSubstr(row));
+  EXPECT_THAT(shown("grpo", {"reward=[{rule: exact, on_error: drop}]"}),
+              HasSubstr("\n# reward exact on data.train: 1 of 72 rows fail and go by on_error; row 1: "));
+}
+
+TEST_F(Check, SaysWhatTheGroundTruthItselfGets) {
+  EXPECT_THAT(shown("grpo", {"reward=[{rule: exact}]"}),
+              HasSubstr("\n# reward exact on data.train: the ground truth as completion gets 1 on average\n"));
+}
+
+TEST_F(Check, RefusesMasksWithoutEos) {
+  replace_in("start/tokenizer_config.json", "\"eos_token\"", "\"no_eos_token\"");
+  replace_in("start/config.json", "\"eos_token_id\": 1", "\"eos_token_id\": null");
+  EXPECT_THAT(reasons("sft", {}),
+              HasSubstr("[data.train] expected rows whose last trained token ends a completion (nothing), got 40 of 40 "
+                        "that do not (row 1, 2, 3, …): the model would not learn to stop"));
+}
+
+TEST_F(Check, RefusesRowsLongerThanTheModel) {
+  replace_in("start/config.json", "\"max_position_embeddings\": 32", "\"max_position_embeddings\": 7");
+  EXPECT_THAT(reasons("sft", {}), HasSubstr("expected rows of at most its 7 positions, got 8 tokens"));
+}
+
+TEST_F(Check, RefusesATokenizerOfAnotherModel) {
+  replace_in("start/config.json", "\"vocab_size\": 13", "\"vocab_size\": 9");
+  EXPECT_THAT(reasons("sft", {}), HasSubstr("expected token ids below its vocabulary of 9, got 12"));
+}
+
+TEST_F(Check, RefusesMissingWeights) {
+  EXPECT_THAT(reasons("sft", {"models.policy.from_scratch=false"}), HasSubstr("model.safetensors"));
+}
+
+TEST_F(Check, DryRunIsTheSameAndWritesNothing) {
+  write_text(root_ / "run.yaml", small_config("sft", root_.path()));
+  const std::vector<std::string> set = {"--set", "train.warmup_updates=9"};
+  const auto call = [&](std::vector<std::string> words, bool wrong) {
+    if (wrong) words.insert(words.end(), set.begin(), set.end());
+    return run_collimate(words);
+  };
+  const std::vector<std::string> dry = {"train", root_ / "run.yaml", "--dry-run", "--output", root_ / "output"};
+  for (bool wrong : {false, true}) {
+    const host::CommandResult checked = call({"check", root_ / "run.yaml"}, wrong), tried = call(dry, wrong);
+    EXPECT_EQ(tried.status.code, wrong ? 2 : 0);
+    EXPECT_EQ(tried.output, checked.output);
+    EXPECT_EQ(tried.errors, checked.errors);
+  }
+  EXPECT_FALSE(fs::exists(root_ / "output"));
+}
+
+TEST_F(Check, JsonIsOneDocument) {
+  write_text(root_ / "run.yaml", small_config("sft", root_.path()));
+  const host::CommandResult result =
+      run_collimate({"check", root_ / "run.yaml", "--json", "--set", "train.warmup_updates=9"});
+  EXPECT_EQ(result.status.code, 2);
+  const auto document = nlohmann::json::parse(result.output);
+  EXPECT_EQ(document.at("config").at("train").at("warmup_updates"), 9);
+  EXPECT_EQ(document.at("batch").at("updates"), 3);
+  EXPECT_EQ(document.at("problems").size(), 1U);
+  const nlohmann::json trained = {{"trained", true}, {"tokens", 4}, {"text", "011<eos>"}};
+  EXPECT_EQ(document.at("data").at(0).at("example").at(0).at(1), trained);
+}
+
+}  // namespace
+}  // namespace collimate::test

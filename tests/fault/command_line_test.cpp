@@ -1,0 +1,91 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/fault/cli_support.h"
+
+namespace collimate::test {
+namespace {
+
+using testing::HasSubstr;
+
+class CommandLine : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_small_task(root_.path());
+    write_text(root_ / "run.yaml", small_config("sft", root_.path()));
+  }
+  // What a call that must succeed prints on stdout.
+  static std::string output(const std::vector<std::string>& words) {
+    const host::CommandResult result = run_collimate(words);
+    EXPECT_TRUE(result.status.ok()) << result.errors;
+    return result.output;
+  }
+  static std::string error(const std::vector<std::string>& words) {
+    const host::CommandResult result = run_collimate(words);
+    EXPECT_EQ(result.status.code, 2);
+    EXPECT_EQ(result.output, "");
+    return last_line(result.errors);
+  }
+
+  Scratch root_{"command-line"};
+};
+
+TEST_F(CommandLine, JsonOfEachVerbIsOneDocumentAlone) {
+  const auto trained =
+      nlohmann::json::parse(output({"train", root_ / "run.yaml", "--output", root_ / "run", "--json"}));
+  EXPECT_EQ(trained.at("iterations"), 3);
+  EXPECT_TRUE(fs::exists(trained.at("report").get<std::string>()));
+  EXPECT_TRUE(fs::is_directory(trained.at("model").get<std::string>()));
+  const auto report = nlohmann::json::parse(output({"report", root_ / "run", "--output", root_ / "a.html", "--json"}));
+  EXPECT_EQ(report.at("report"), root_ / "a.html");
+  const auto made = nlohmann::json::parse(
+      output({"generate", root_ / "run/model", "--prompt", "12=", "--max-tokens", "2", "--json"}));
+  EXPECT_EQ(made.size(), 1U);
+  const auto version = nlohmann::json::parse(output({"version", "--json"}));
+  EXPECT_TRUE(version.at("libtorch").get<std::string>().starts_with("2."));
+  EXPECT_FALSE(version.at("version").get<std::string>().empty());
+}
+
+TEST_F(CommandLine, VersionNamesWhatTheProgramIsMadeOf) {
+  const std::string text = output({"version"});
+  for (const char* name : {"collimate ", "\nlibtorch 2.", "\ncompiler ", "\nprocessor "})
+    EXPECT_THAT(text, HasSubstr(name));
+}
+
+TEST_F(CommandLine, HelpHasTopics) {
+  for (const char* word : {"reference", "rewards", "  train ", "  check "})
+    EXPECT_THAT(output({"help"}), HasSubstr(word));
+  EXPECT_THAT(output({"help", "reference"}), HasSubstr("learning_rate"));
+  EXPECT_EQ(output({"help", "reference"}), output({"help", "--reference"}));
+  EXPECT_THAT(output({"help", "rewards"}), HasSubstr("{rule: countdown}"));
+  EXPECT_THAT(output({"help", "train.learning_rate"}), HasSubstr("peak rate of AdamW"));
+  const std::string train = output({"help", "train"});  // a verb and a section
+  EXPECT_THAT(train, HasSubstr("--dry-run"));
+  EXPECT_THAT(train, HasSubstr("learning_rate"));
+  EXPECT_THAT(output({"help", "generate"}), HasSubstr("--max-tokens"));
+  EXPECT_THAT(output({"bench", "--help"}), HasSubstr("quickstart"));
+  EXPECT_EQ(error({"help", "learn"}),
+            "[collimate help] expected a verb, a config key, reference or rewards, got \"learn\"; try collimate help");
+}
+
+TEST_F(CommandLine, ResumeBlamesItself) {
+  const std::string yaml = root_ / "run.yaml";
+  EXPECT_EQ(error({"train", yaml, "--output", root_ / "new", "--resume", root_ / "nowhere"}),
+            "[--resume] expected the directory of a run of this config, got " + (root_ / "nowhere") +
+                ", which is no directory; try the --output of the run to go on from");
+  EXPECT_EQ(error({"train", yaml, "--output", root_ / "new", "--resume", root_ / "start"}),
+            "[--resume] expected the directory of a run of this config, got " + (root_ / "start") +
+                ", which holds other files; try the --output of the run to go on from");
+  EXPECT_FALSE(fs::exists(root_ / "new"));
+}
+
+TEST_F(CommandLine, NumbersOutOfRangeAreShort) {
+  const std::string line = error({"generate", root_ / "start", "--prompt", "1=", "--max-tokens", "0"});
+  EXPECT_THAT(line, HasSubstr("--max-tokens: 1 or more, not 0"));
+  EXPECT_LT(line.size(), 200U);
+  EXPECT_THAT(error({"generate", root_ / "start", "--prompt", "1=", "--temperature", "-1"}),
+              HasSubstr("--temperature: 0 or more, not -1"));
+}
+
+}  // namespace
+}  // namespace collimate::test
