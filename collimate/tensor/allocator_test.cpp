@@ -143,14 +143,20 @@ TEST(Arena, ReservedRoomIsOneChunk) {
   Arena arena;
   arena.take(10);
   arena.reset();
+  const MemoryScope scope(16, "arena");
   arena.reserve(1 << 20);
-  EXPECT_EQ(arena.bytes(), 4 << 20);
+  const int64_t bytes = arena.bytes();
+  EXPECT_GE(bytes, 4 << 20);
+  EXPECT_EQ(held(16, "arena"), allocated_bytes(4 << 20));
   for (int i = 0; i < 16; ++i) arena.take(1 << 16);
-  EXPECT_EQ(arena.bytes(), 4 << 20);
+  EXPECT_EQ(arena.bytes(), bytes);
   EXPECT_THROW(arena.reserve(1 << 21), std::logic_error);
   arena.reset();
   arena.reserve(1 << 19);
-  EXPECT_EQ(arena.bytes(), 4 << 20);
+  arena.reserve((1 << 20) + 1000);  // still in the same block
+  EXPECT_EQ(arena.bytes(), bytes);
+  arena.reserve(1 << 21);
+  EXPECT_EQ(held(16, "arena"), allocated_bytes(8 << 20));
 }
 
 TEST(Arena, PiecesStayAndChunksAreKept) {

@@ -18,7 +18,8 @@ void Arena::reserve(int64_t floats) {
   if (wanted == 0 || (!chunks_.empty() && chunks_.front().bytes() >= wanted)) return;
   for (Buffer& chunk : chunks_) chunk.discard();
   chunks_.clear();
-  chunks_.emplace_back(wanted);
+  // All of the block that is counted anyway, so that a slightly larger step does not touch new pages.
+  chunks_.emplace_back(allocated_bytes(wanted) - allocated_bytes(0));
 }
 
 void* Arena::take_bytes(int64_t bytes) {

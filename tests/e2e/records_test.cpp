@@ -59,7 +59,8 @@ TEST_F(Records, ModelHashIsOfTheWeightsThatWereWritten) {
 TEST_F(Records, TheTraceNamesItsWorkers) {
   std::map<int, std::string> names;
   std::set<int> used;
-  for (const nlohmann::json& event : json("trace.json").at("traceEvents")) {
+  const nlohmann::json trace = json("trace.json");
+  for (const nlohmann::json& event : trace.at("traceEvents")) {
     const int worker = event.at("pid");
     if (event.at("ph") == "M") names[worker] = event.at("args").at("name");
     if (event.at("ph") == "X") used.insert(worker);
