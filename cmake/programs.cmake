@@ -2,6 +2,7 @@
 #   collimate            collimate/cli/main.cpp
 #   collimate-goldens    tests/golden/main.cpp and the sources beside it, which golden_test links too
 #   <kind>_test          every *_test.cpp below tests/<kind>/, kind = golden parity fault e2e, linked with all modules
+#   example_<name>       examples/<name>.cpp
 #   bench_<name>         bench/<name>_bench.cpp
 function(collimate_all_modules out)
   set(modules)
@@ -22,6 +23,13 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/collimate/cli/main.cpp")
   add_executable(collimate collimate/cli/main.cpp)
   target_link_libraries(collimate PRIVATE collimate_cli)
 endif()
+
+file(GLOB example_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/examples/*.cpp")
+foreach(source IN LISTS example_sources)
+  get_filename_component(name "${source}" NAME_WE)
+  add_executable(example_${name} "${source}")
+  target_link_libraries(example_${name} PRIVATE ${all_modules})
+endforeach()
 
 if(EXISTS "${PROJECT_SOURCE_DIR}/tests/golden/main.cpp")
   file(GLOB golden_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/golden/*.cpp")
@@ -56,6 +64,9 @@ if(COLLIMATE_TESTS)
           add_dependencies(${kind}_test ${program})
         endif()
       endforeach()
+      if(kind STREQUAL e2e AND TARGET example_reward)
+        add_dependencies(e2e_test example_reward)
+      endif()
       add_test(NAME ${kind} COMMAND ${kind}_test)
       set_property(GLOBAL APPEND PROPERTY COLLIMATE_SYSTEM_TEST_TARGETS ${kind}_test)
     endif()
