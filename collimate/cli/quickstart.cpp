@@ -42,7 +42,7 @@ data:
   train: {0}/problems.jsonl
   eval: {0}/held_out.jsonl
 reward: [{{rule: exact}}]
-algorithm: {{loss_type: grpo, beta: 0.12}}  # a pull to the model of step 1: rewards that say nothing leave it there
+algorithm: {{loss_type: grpo, beta: 0.1}}  # a pull to the model of step 1: rewards that say nothing leave it there
 rollout: {{prompts_per_iteration: 64, samples_per_prompt: 8, prompt_tokens: 16, completion_tokens: 10}}
 train:
   learning_rate: 1e-4
@@ -55,7 +55,7 @@ struct Quickstart {
   std::string output = "runs/quickstart";
   int64_t seed = 1;
   int64_t sft_iterations = 600;
-  int64_t grpo_iterations = 80;
+  int64_t grpo_iterations = 120;
 };
 
 void note(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
@@ -73,14 +73,13 @@ recipe::TrainOutcome train_config(const std::string& text, const fs::path& direc
   return recipe::train(recipe::load(path, sets), call);
 }
 
-// Step 1 and the task's files; returns the seconds of one iteration.
-double learn_form(const Quickstart& q) {
+// Step 1 and the task's files.
+void learn_form(const Quickstart& q) {
   const fs::path root = q.output;
   const fs::path task = root / "task";
   write_quickstart_task({.seed = static_cast<uint64_t>(q.seed)}, task);
   const std::string text = fmt::format(kSftConfig, task.string(), q.sft_iterations, q.seed);
-  const recipe::TrainOutcome outcome = train_config(text, root / "sft", {});
-  return outcome.seconds / static_cast<double>(std::max<int64_t>(1, outcome.iterations));
+  train_config(text, root / "sft", {});
 }
 
 struct Result {
@@ -112,22 +111,25 @@ int single(const Quickstart& q) {
   return 0;
 }
 
-// Part by which an iteration of step 1 takes longer than one of SFT continued, which evaluates nothing.
-constexpr double kEvaluationShare = 0.15;
+// SFT continued from the model of step 1, without evaluations; returns its seconds.
+double continue_sft(const Quickstart& q, const std::string& name, int64_t iterations) {
+  const fs::path root = q.output;
+  const std::string text = fmt::format(kSftConfig, (root / "task").string(), iterations, q.seed);
+  return train_config(text, root / name,
+                      {"run.patience=0", "run.evaluate_every=0", "models.policy.from_scratch=false",
+                       "models.policy.path=" + (root / "sft" / "model").string()})
+      .seconds;
+}
 
 // SFT on the same demonstrations for as long as GRPO took, then the same evaluation (a GRPO run at learning rate 0).
-Result continue_sft(const Quickstart& q, double seconds, double seconds_per_iteration) {
-  const fs::path root = q.output;
-  const double fitting = seconds / seconds_per_iteration * (1 + kEvaluationShare);
-  const auto iterations = std::max<int64_t>(1, static_cast<int64_t>(fitting));
-  const std::string text = fmt::format(kSftConfig, (root / "task").string(), iterations, q.seed);
-  const double took = train_config(text, root / "sft_continued",
-                                   {"run.patience=0", "run.evaluate_every=0", "models.policy.from_scratch=false",
-                                    "models.policy.path=" + (root / "sft" / "model").string()})
-                          .seconds;
+Result sft_for(const Quickstart& q, double seconds) {
+  constexpr int64_t kProbe = 200;  // iterations that tell how many fit
+  const double probe_seconds = continue_sft(q, "sft_probe", kProbe);
+  const auto fitting = static_cast<int64_t>(seconds / probe_seconds * static_cast<double>(kProbe));
+  const double took = continue_sft(q, "sft_continued", std::max<int64_t>(1, fitting));
+  const std::string model = (fs::path(q.output) / "sft_continued" / "model").string();
   Result result = practise(q, "sft_continued_evaluated",
-                           {"models.policy.path=" + (root / "sft_continued" / "model").string(), "run.iterations=1",
-                            "train.learning_rate=0"});
+                           {"models.policy.path=" + model, "run.iterations=1", "train.learning_rate=0"});
   result.seconds = took;
   return result;
 }
@@ -138,7 +140,7 @@ int compare(const Quickstart& base_call, int64_t seeds) {
     Quickstart q = base_call;
     q.seed = seed;
     q.output = fmt::format("{}/seed-{}", base_call.output, seed);
-    const double sft_iteration_seconds = learn_form(q);
+    learn_form(q);
     const auto row = [&](const char* name, const Result& r) {
       fmt::print("| {} | {} | {:.1f} % | {:.1f} % | {:.0f} |\n", seed, name, r.before, r.after, r.seconds);
       std::fflush(stdout);
@@ -147,7 +149,7 @@ int compare(const Quickstart& base_call, int64_t seeds) {
     row("GRPO", grpo);
     row("GRPO, rewards shuffled", practise(q, "shuffled", {"algorithm.shuffle_rewards=true"}));
     row("GRPO, learning rate 0", practise(q, "rate-0", {"train.learning_rate=0"}));
-    Result sft = continue_sft(q, grpo.seconds, sft_iteration_seconds);
+    Result sft = sft_for(q, grpo.seconds);
     sft.before = grpo.before;
     row("SFT continued for as long", sft);
   }
