@@ -7,34 +7,38 @@
 
 namespace collimate::tensor {
 
-// A product's result cut into tasks of `rows` x `columns` elements; columns is a multiple of kPanel. Chosen for speed
-// only: no element's bits depend on it.
-struct TaskGrid {
-  int64_t rows = 0;
-  int64_t columns = 0;
-  int64_t row_tasks = 0;
-  int64_t column_tasks = 0;
-  int64_t tasks() const { return row_tasks * column_tasks; }
-};
-
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// At most max_rows (a multiple of tile_rows) by max_columns each, made smaller until every thread has several tasks.
-inline TaskGrid task_grid(int64_t m, int64_t n, int64_t tile_rows, int64_t max_rows, int64_t max_columns, int threads) {
-  TaskGrid grid;
-  grid.rows = std::min(max_rows, ceil_div(m, tile_rows) * tile_rows);
-  grid.columns = std::min(max_columns, ceil_div(n, kPanel) * kPanel);
-  const auto count = [&] { return ceil_div(m, grid.rows) * ceil_div(n, grid.columns); };
-  const int64_t wanted = threads == 1 ? 1 : int64_t{4} * threads;
-  while (count() < wanted && (grid.rows >= 4 * tile_rows || grid.columns > 4 * kPanel)) {
-    if (grid.rows >= 4 * tile_rows) {
-      grid.rows = ceil_div(grid.rows / 2, tile_rows) * tile_rows;
-    } else {
-      grid.columns = ceil_div(grid.columns / 2, kPanel) * kPanel;
-    }
-  }
-  grid.row_tasks = ceil_div(m, grid.rows);
-  grid.column_tasks = ceil_div(n, grid.columns);
+// A product's result cut into row_tasks x column_tasks tasks of nearly equal size, rows in whole tiles and columns in
+// whole panels. Chosen for speed only: no element's bits depend on it.
+struct TaskGrid {
+  int64_t m = 0, tile_rows = 1, row_tasks = 1;
+  int64_t panels = 0, column_tasks = 1;
+
+  int64_t tasks() const { return row_tasks * column_tasks; }
+  // Where the rows of row task i and the panels of column task i begin.
+  int64_t row(int64_t i) const { return std::min(m, ceil_div(m, tile_rows) * i / row_tasks * tile_rows); }
+  int64_t panel(int64_t i) const { return panels * i / column_tasks; }
+};
+
+// Row tasks of at most max_rows, smaller ones until every thread has several.
+inline TaskGrid row_grid(int64_t m, int64_t tile_rows, int64_t max_rows, int threads) {
+  TaskGrid grid{m, tile_rows, ceil_div(m, max_rows)};
+  if (threads == 1) return grid;
+  constexpr int64_t kLeastTiles = 4;
+  const int64_t most = std::max<int64_t>(1, ceil_div(m, tile_rows) / kLeastTiles);
+  grid.row_tasks = std::max(grid.row_tasks, std::min(int64_t{4} * threads, most));
+  if (grid.row_tasks > 1) grid.row_tasks = ceil_div(grid.row_tasks, threads) * threads;
+  return grid;
+}
+
+// And at last several column tasks.
+inline TaskGrid task_grid(int64_t m, int64_t n, int64_t tile_rows, int64_t max_rows, int threads) {
+  TaskGrid grid = row_grid(m, tile_rows, max_rows, threads);
+  grid.panels = ceil_div(n, kPanel);
+  const int64_t wanted = int64_t{4} * threads;
+  if (threads > 1 && grid.row_tasks < wanted)
+    grid.column_tasks = std::min(ceil_div(wanted, grid.row_tasks), std::max<int64_t>(1, grid.panels / 2));
   return grid;
 }
 

@@ -53,6 +53,7 @@ struct GemmKernels {
   void (*pack_rows_bf16)(const float* from, int64_t stride, int64_t rows, int64_t depth, float* to);
   void (*block_bf16)(const GemmBlock& block);
   void (*finish)(const GemmFinish& finish);
+  int64_t bf16_row_floats;  // floats between rows packed by pack_rows_bf16
 };
 
 namespace avx2 {

@@ -3,7 +3,8 @@
 
 namespace collimate::tensor::amx {
 
-const GemmKernels kGemm = {kTileRows,   &pack_rows,     &pack_columns,       kTileStride,     &pack_right,
-                           &block_rows, &block_columns, &pack_rows_bf16_amx, &block_bf16_amx, &finish};
+const GemmKernels kGemm = {kTileRows,       &pack_rows,  &pack_columns,  kTileStride,
+                           &pack_right,     &block_rows, &block_columns, &pack_rows_bf16_amx,
+                           &block_bf16_amx, &finish,     kLeftStride / 2};
 
 }  // namespace collimate::tensor::amx

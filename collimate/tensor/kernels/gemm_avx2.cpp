@@ -3,7 +3,7 @@
 
 namespace collimate::tensor::avx2 {
 
-const GemmKernels kGemm = {kTileRows,   &pack_rows,     &pack_columns,       kTileStride,     &pack_right,
-                           &block_rows, &block_columns, &pack_rows_bf16_fma, &block_bf16_fma, &finish};
+const GemmKernels kGemm = {kTileRows,      &pack_rows,          &pack_columns,   kTileStride, &pack_right, &block_rows,
+                           &block_columns, &pack_rows_bf16_fma, &block_bf16_fma, &finish,     kLeftStride};
 
 }  // namespace collimate::tensor::avx2

@@ -7,8 +7,9 @@
 namespace collimate::tensor {
 namespace {
 
-constexpr int64_t kMaxTaskRows = 168;
-constexpr int64_t kMaxTaskColumns = 256;
+constexpr int64_t kMaxTaskRows = 126;
+constexpr int64_t kGroupPanels = 8;                // panels that are worked on between two looks at the left operand
+constexpr int64_t kPackGrain = int64_t{1} << 14;   // floats of x that are worth a second thread when they are packed
 constexpr int64_t kSerialWork = int64_t{1} << 17;  // multiply-adds below which a second thread costs more than it gives
 
 struct Call {
@@ -20,7 +21,6 @@ struct Call {
   int64_t y_stride;
   const LinearOptions& options;
   const GemmKernels& kernels;
-  const float* packed = nullptr;  // all of x, packed once by the caller when it has few rows
 };
 
 bool is_bf16(const Call& c) { return c.panels.type == PanelType::kBf16; }
@@ -41,11 +41,6 @@ const void* panel_at(const Call& c, int64_t panel, int chunk, int64_t offset) {
   return static_cast<const float*>(c.panels.data) + panel * panel_stride(c) + depth * kPanel;
 }
 
-void pack_left(const Call& c, int64_t row, int64_t rows, int64_t begin, int64_t depth, float* to) {
-  const float* from = c.x + row * c.x_stride + begin;
-  (is_bf16(c) ? c.kernels.pack_rows_bf16 : c.kernels.pack_rows)(from, c.x_stride, rows, depth, to);
-}
-
 // visit(chunk, block's offset in the chunk, depth, running number of the block)
 template <typename Visit>
 void for_each_depth_block(const LinearPanels& panels, const Visit& visit) {
@@ -59,7 +54,22 @@ void for_each_depth_block(const LinearPanels& panels, const Visit& visit) {
   }
 }
 
-void finish_task(const Call& c, const GemmBlock& block, float* sums, int64_t row, int64_t column) {
+int64_t depth_blocks(const LinearPanels& panels) {
+  int64_t blocks = 0;
+  for_each_depth_block(panels, [&](int, int64_t, int64_t, int64_t) { ++blocks; });
+  return blocks;
+}
+
+// Rows [row, row + rows) of x, depth block by depth block: block b begins at to + b * block_stride.
+void pack_left(const Call& c, int64_t row, int64_t rows, float* to, int64_t block_stride) {
+  const auto pack = is_bf16(c) ? c.kernels.pack_rows_bf16 : c.kernels.pack_rows;
+  for_each_depth_block(c.panels, [&](int chunk, int64_t offset, int64_t depth, int64_t number) {
+    const int64_t begin = chunk_begin(c.panels.k, c.panels.reduction_chunks, chunk) + offset;
+    pack(c.x + row * c.x_stride + begin, c.x_stride, rows, depth, to + number * block_stride);
+  });
+}
+
+void finish_group(const Call& c, const GemmBlock& block, float* sums, int64_t row, int64_t column) {
   GemmFinish f;
   f.sum = sums;
   f.sum_stride = block.sum_stride;
@@ -74,61 +84,91 @@ void finish_task(const Call& c, const GemmBlock& block, float* sums, int64_t row
   c.kernels.finish(f);
 }
 
-// Rows [row, row + rows) by panels [panel, panel + panels).
-void run_task(const Call& c, int64_t row, int64_t rows, int64_t panel, int64_t panels) {
+// Packed rows, and where they go.
+struct Left {
+  const float* data;  // the first depth block
+  int64_t block_stride;
+  int64_t row, rows;
+};
+
+// Sums go straight into y where nothing is to be done to them; else through scratch.
+void run_group(const Call& c, const Left& left, int64_t panel, int64_t panels) {
+  const int chunks = c.panels.reduction_chunks;
+  const bool direct =
+      chunks == 1 && c.options.bias == nullptr && !c.options.accumulate && (panel + panels) * kPanel <= c.panels.n;
   GemmBlock block;
-  block.rows = rows;
+  block.rows = left.rows;
   block.panels = panels;
   block.panel_stride = panel_stride(c);
-  block.sum_stride = panels * kPanel;
-  const int64_t chunk_floats = rows * block.sum_stride;
-  float* sums = scratch(ScratchSlot::kSum, chunk_floats * c.panels.reduction_chunks);
-  float* left = c.packed != nullptr ? nullptr : scratch(ScratchSlot::kLeft, rows * kLeftStride);
+  block.sum_stride = direct ? c.y_stride : panels * kPanel;
+  const int64_t chunk_floats = left.rows * block.sum_stride;
+  float* sums =
+      direct ? c.y + left.row * c.y_stride + panel * kPanel : scratch(ScratchSlot::kSum, chunk_floats * chunks);
   for_each_depth_block(c.panels, [&](int chunk, int64_t offset, int64_t depth, int64_t number) {
-    if (left != nullptr) {
-      pack_left(c, row, rows, chunk_begin(c.panels.k, c.panels.reduction_chunks, chunk) + offset, depth, left);
-    }
-    block.left = left != nullptr ? left : c.packed + number * rows * kLeftStride;
+    block.left = left.data + number * left.block_stride;
     block.right = panel_at(c, panel, chunk, offset);
     block.depth = is_bf16(c) ? padded_depth(depth) : depth;
     block.sum = sums + chunk * chunk_floats;
     block.first = offset == 0;
     (is_bf16(c) ? c.kernels.block_bf16 : c.kernels.block_rows)(block);
   });
-  finish_task(c, block, sums, row, panel * kPanel);
+  if (!direct) finish_group(c, block, sums, left.row, panel * kPanel);
+}
+
+void run_panels(const Call& c, const Left& left, int64_t begin, int64_t end) {
+  const int64_t groups = ceil_div(end - begin, kGroupPanels);
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t first = begin + (end - begin) * g / groups, last = begin + (end - begin) * (g + 1) / groups;
+    run_group(c, left, first, last - first);
+  }
 }
 
 // Few rows: x is packed once, tasks are groups of panels.
-void run_few_rows(const Exec& exec, Call& c) {
-  int64_t blocks = 0;
-  for_each_depth_block(c.panels, [&](int, int64_t, int64_t, int64_t) { ++blocks; });
-  float* packed = scratch(ScratchSlot::kCaller, blocks * c.rows * kLeftStride);
-  for_each_depth_block(c.panels, [&](int chunk, int64_t offset, int64_t depth, int64_t number) {
-    const int64_t begin = chunk_begin(c.panels.k, c.panels.reduction_chunks, chunk) + offset;
-    pack_left(c, 0, c.rows, begin, depth, packed + number * c.rows * kLeftStride);
-  });
-  c.packed = packed;
+void run_few_rows(const Exec& exec, const Call& c) {
+  const Left left{scratch(ScratchSlot::kCaller, depth_blocks(c.panels) * c.rows * kLeftStride), c.rows * kLeftStride, 0,
+                  c.rows};
+  pack_left(c, 0, c.rows, const_cast<float*>(left.data), left.block_stride);
   const int64_t panels = ceil_div(c.panels.n, kPanel);
   const int64_t work_per_panel = c.rows * kPanel * c.panels.k;
   const int64_t grain = std::max<int64_t>(4, ceil_div(kSerialWork / 2, work_per_panel));
-  exec.parallel_for(panels, grain, [&](int64_t begin, int64_t end) {
-    constexpr int64_t kGroup = kMaxTaskColumns / kPanel;
-    for (int64_t p = begin; p < end; p += kGroup) run_task(c, 0, c.rows, p, std::min(kGroup, end - p));
+  exec.parallel_for(panels, grain, [&](int64_t begin, int64_t end) { run_panels(c, left, begin, end); });
+}
+
+// Several tasks read the same rows, so x is packed by all threads first.
+void run_columns(const Exec& exec, const Call& c, const TaskGrid& grid) {
+  const int64_t width = is_bf16(c) ? c.kernels.bf16_row_floats : kLeftStride, stride = c.rows * kLeftStride;
+  float* packed = scratch(ScratchSlot::kCaller, depth_blocks(c.panels) * stride);
+  exec.parallel_for(c.rows, std::max<int64_t>(1, kPackGrain / c.panels.k), [&](int64_t begin, int64_t end) {
+    pack_left(c, begin, end - begin, packed + begin * width, stride);
+  });
+  exec.parallel_for(grid.tasks(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t i = t / grid.column_tasks, j = t % grid.column_tasks, row = grid.row(i);
+      run_panels(c, {packed + row * width, stride, row, grid.row(i + 1) - row}, grid.panel(j), grid.panel(j + 1));
+    }
+  });
+}
+
+// A task packs its rows once and walks all panels.
+void run_rows(const Exec& exec, const Call& c, const TaskGrid& grid) {
+  exec.parallel_for(grid.tasks(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t row = grid.row(t), rows = grid.row(t + 1) - row, stride = rows * kLeftStride;
+      float* packed = scratch(ScratchSlot::kLeft, depth_blocks(c.panels) * stride);
+      pack_left(c, row, rows, packed, stride);
+      run_panels(c, {packed, stride, row, rows}, 0, grid.panels);
+    }
   });
 }
 
 void run_many_rows(const Exec& exec, const Call& c) {
   const bool small = c.rows * c.panels.n * c.panels.k < kSerialWork;
-  const TaskGrid grid =
-      task_grid(c.rows, c.panels.n, c.kernels.tile_rows, kMaxTaskRows, kMaxTaskColumns, small ? 1 : exec.threads());
-  exec.parallel_for(grid.tasks(), small ? grid.tasks() : 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t row = t / grid.column_tasks * grid.rows;
-      const int64_t column = t % grid.column_tasks * grid.columns;
-      run_task(c, row, std::min(grid.rows, c.rows - row), column / kPanel,
-               ceil_div(std::min(grid.columns, c.panels.n - column), kPanel));
-    }
-  });
+  const TaskGrid grid = task_grid(c.rows, c.panels.n, c.kernels.tile_rows, kMaxTaskRows, small ? 1 : exec.threads());
+  if (grid.column_tasks > 1) {
+    run_columns(exec, c, grid);
+  } else {
+    run_rows(small ? Exec{} : exec, c, grid);
+  }
 }
 
 }  // namespace
@@ -138,7 +178,7 @@ void linear(const Exec& exec, const float* x, int64_t x_stride, int64_t rows, co
   COLLIMATE_CHECK(panels.data != nullptr && x_stride >= panels.k && y_stride >= panels.n, "k {} n {} strides {} {}",
                   panels.k, panels.n, x_stride, y_stride);
   if (rows == 0) return;
-  Call call{x, x_stride, rows, panels, y, y_stride, options, gemm_kernels()};
+  const Call call{x, x_stride, rows, panels, y, y_stride, options, gemm_kernels()};
   if (rows <= 16) {
     run_few_rows(exec, call);
   } else {

@@ -36,6 +36,9 @@ void pack_linear(const Exec& exec, const float* w, int64_t n, int64_t k, PanelTy
 // Packs rows [first, first + rows) of panels that were reset before: several matrices side by side, as q, k and v.
 void pack_linear_rows(const Exec& exec, const float* w, int64_t first, int64_t rows, LinearPanels& panels);
 
+// Outputs [first, first + n) of panels as panels of their own, in the same memory; first is a multiple of 32.
+LinearPanels panel_range(const LinearPanels& panels, int64_t first, int64_t n);
+
 struct LinearOptions {
   const float* bias = nullptr;  // [n]
   bool accumulate = false;      // y += x W^T + bias instead of y = ...
@@ -48,12 +51,15 @@ struct LinearOptions {
 void linear(const Exec& exec, const float* x, int64_t x_stride, int64_t rows, const LinearPanels& panels, float* y,
             int64_t y_stride, const LinearOptions& options = {});
 
+// Working memory of the calling thread in the two functions below, kept between calls.
+int64_t linear_backward_scratch_bytes(int64_t rows, int64_t n, int64_t k);
+
 // dx [rows, k] (+)= dy [rows, n] W, W row-major fp32 [n, k]. One ascending-n chain per element (in blocks).
 void linear_grad_input(const Exec& exec, const float* dy, int64_t dy_stride, int64_t rows, const float* w, int64_t n,
                        int64_t k, float* dx, int64_t dx_stride, bool accumulate = false);
 
-// dw [n, k] += dy^T x; db [n] += column sums of dy when db is not null. One ascending-row chain per element, summed
-// from zero and then added, so bits do not depend on threads.
+// dw [n, k] += dy^T x; db [n] += column sums of dy when db is not null. One ascending-row chain per element, from the
+// old value where k is a multiple of 32, else from zero and then added. Bits do not depend on threads.
 void linear_grad_weight(const Exec& exec, const float* dy, int64_t dy_stride, const float* x, int64_t x_stride,
                         int64_t rows, int64_t n, int64_t k, float* dw, float* db = nullptr);
 

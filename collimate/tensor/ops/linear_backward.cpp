@@ -6,8 +6,10 @@
 namespace collimate::tensor {
 namespace {
 
-constexpr int64_t kMaxTaskRows = 252;  // a multiple of both tile heights; the right operand is packed once per task
-constexpr int64_t kMaxTaskColumns = 256;
+constexpr int64_t kTaskRows = 126;                 // multiples of both tile heights
+constexpr int64_t kTaskRowsTransposed = 252;       // longer runs of the rows that are read
+constexpr int64_t kGroupPanels = 12;               // panels whose block of depth stays in the second-level cache
+constexpr int64_t kSlabFloats = int64_t{1} << 20;  // of the right operand, packed at once for all tasks
 constexpr int64_t kSerialWork = int64_t{1} << 18;
 
 // out [m, n] (+)= left [m, depth] right [depth, n], both fp32; left may be given transposed, as [depth, m].
@@ -23,59 +25,95 @@ struct Product {
   bool accumulate;
 };
 
-void add_depth_block(const Product& p, const GemmKernels& kernels, int64_t row, int64_t column, int64_t at,
-                     GemmBlock& block) {
-  block.depth = std::min(kDepthBlock, p.depth - at);
-  block.first = at == 0;
-  float* left =
-      scratch(ScratchSlot::kLeft, ceil_div(block.rows, kernels.tile_rows) * kernels.tile_rows * kLeftStride * 2);
-  float* right = scratch(ScratchSlot::kRight, block.panels * kPanel * kDepthBlock);
-  block.left = left;
-  block.right = right;
-  block.panel_stride = block.depth * kPanel;
-  const int64_t columns = std::min(block.panels * kPanel, p.n - column);
-  kernels.pack_right(p.right + at * p.right_stride + column, p.right_stride, block.depth, columns, right);
-  if (p.left_transposed) {
-    kernels.pack_columns(p.left + at * p.left_stride + row, p.left_stride, block.rows, block.depth, left);
-    kernels.block_columns(block);
-  } else {
-    kernels.pack_rows(p.left + row * p.left_stride + at, p.left_stride, block.rows, block.depth, left);
-    kernels.block_rows(block);
+int64_t padded_columns(const Product& p) { return ceil_div(p.n, kPanel) * kPanel; }
+
+// Sums live in `out` itself where it has room for whole panels: a chain then begins at the old value.
+bool direct(const Product& p) { return p.n % kPanel == 0; }
+
+// A range of depth whose right operand is packed: block by block, each [panel][depth][32].
+struct Slab {
+  int64_t begin, end;
+  const float* right;
+};
+
+// Panels [begin, end) of the slab's panels, counted block by block.
+void pack_panels(const Product& p, const GemmKernels& kernels, const Slab& slab, int64_t begin, int64_t end) {
+  const int64_t panels = ceil_div(p.n, kPanel);
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t at = slab.begin + i / panels * kDepthBlock, column = i % panels * kPanel;
+    const int64_t depth = std::min(kDepthBlock, slab.end - at);
+    float* to = const_cast<float*>(slab.right) + (at - slab.begin) * padded_columns(p) + column * depth;
+    kernels.pack_right(p.right + at * p.right_stride + column, p.right_stride, depth, std::min(kPanel, p.n - column),
+                       to);
   }
 }
 
-void run_task(const Product& p, const GemmKernels& kernels, int64_t row, int64_t rows, int64_t column,
-              int64_t columns) {
+// All columns of one block of depth, for rows whose sums are at block.sum.
+void add_depth_block(const Product& p, const GemmKernels& kernels, const Slab& slab, int64_t row, int64_t at,
+                     GemmBlock block) {
+  block.depth = std::min(kDepthBlock, slab.end - at);
+  block.first = at == 0 && !(direct(p) && p.accumulate);
+  block.panel_stride = block.depth * kPanel;
+  const int64_t tiles = ceil_div(block.rows, kernels.tile_rows);
+  float* left = scratch(ScratchSlot::kLeft,
+                        p.left_transposed ? tiles * kernels.tile_stride * kDepthBlock : block.rows * kLeftStride);
+  block.left = left;
+  if (p.left_transposed) {
+    kernels.pack_columns(p.left + at * p.left_stride + row, p.left_stride, block.rows, block.depth, left);
+  } else {
+    kernels.pack_rows(p.left + row * p.left_stride + at, p.left_stride, block.rows, block.depth, left);
+  }
+  const float* right = slab.right + (at - slab.begin) * padded_columns(p);
+  float* sum = block.sum;
+  const int64_t panels = ceil_div(p.n, kPanel);
+  for (int64_t panel = 0; panel < panels; panel += kGroupPanels) {
+    block.panels = std::min(kGroupPanels, panels - panel);
+    block.right = right + panel * block.panel_stride;
+    block.sum = sum + panel * kPanel;
+    (p.left_transposed ? kernels.block_columns : kernels.block_rows)(block);
+  }
+}
+
+void run_task(const Product& p, const GemmKernels& kernels, const Slab& slab, int64_t row, int64_t rows) {
   GemmBlock block;
   block.rows = rows;
-  block.panels = ceil_div(columns, kPanel);
-  block.sum_stride = block.panels * kPanel;
-  block.sum = scratch(ScratchSlot::kSum, rows * block.sum_stride);
-  for (int64_t at = 0; at < p.depth; at += kDepthBlock) add_depth_block(p, kernels, row, column, at, block);
+  block.sum_stride = direct(p) ? p.out_stride : padded_columns(p);
+  block.sum = direct(p) ? p.out + row * p.out_stride : scratch(ScratchSlot::kSum, rows * block.sum_stride);
+  for (int64_t at = slab.begin; at < slab.end; at += kDepthBlock) add_depth_block(p, kernels, slab, row, at, block);
+  if (direct(p)) return;
   GemmFinish f;
   f.sum = block.sum;
   f.sum_stride = block.sum_stride;
   f.rows = rows;
-  f.columns = columns;
+  f.columns = p.n;
   f.accumulate = p.accumulate;
-  f.out = p.out + row * p.out_stride + column;
+  f.out = p.out + row * p.out_stride;
   f.out_stride = p.out_stride;
   kernels.finish(f);
 }
 
-void run(const Exec& exec, const Product& p) {
+// Depth of a slab for n columns. A product that needs its own sums has one slab.
+int64_t slab_depth(int64_t n, int64_t depth) {
+  const int64_t most = std::max<int64_t>(1, kSlabFloats / (ceil_div(n, kPanel) * kPanel) / kDepthBlock) * kDepthBlock;
+  return n % kPanel == 0 ? std::min(most, depth) : depth;
+}
+
+void run(const Exec& given, const Product& p) {
   if (p.m == 0 || p.n == 0 || p.depth == 0) return;
   const GemmKernels& kernels = gemm_kernels();
-  const bool small = p.m * p.n * p.depth < kSerialWork;
+  const Exec exec = p.m * p.n * p.depth < kSerialWork ? Exec{} : given;
+  const int64_t step = slab_depth(p.n, p.depth);
+  float* right = scratch(ScratchSlot::kRight, step * padded_columns(p));
   const TaskGrid grid =
-      task_grid(p.m, p.n, kernels.tile_rows, kMaxTaskRows, kMaxTaskColumns, small ? 1 : exec.threads());
-  exec.parallel_for(grid.tasks(), small ? grid.tasks() : 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t row = t / grid.column_tasks * grid.rows;
-      const int64_t column = t % grid.column_tasks * grid.columns;
-      run_task(p, kernels, row, std::min(grid.rows, p.m - row), column, std::min(grid.columns, p.n - column));
-    }
-  });
+      row_grid(p.m, kernels.tile_rows, p.left_transposed ? kTaskRowsTransposed : kTaskRows, exec.threads());
+  for (int64_t at = 0; at < p.depth; at += step) {
+    const Slab slab{at, std::min(p.depth, at + step), right};
+    const int64_t panels = ceil_div(slab.end - at, kDepthBlock) * ceil_div(p.n, kPanel);
+    exec.parallel_for(panels, 2, [&](int64_t begin, int64_t end) { pack_panels(p, kernels, slab, begin, end); });
+    exec.parallel_for(grid.row_tasks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) run_task(p, kernels, slab, grid.row(t), grid.row(t + 1) - grid.row(t));
+    });
+  }
 }
 
 // db [n] += column sums, rows ascending from zero.
@@ -94,6 +132,11 @@ void add_column_sums(const Exec& exec, const float* dy, int64_t stride, int64_t 
 }
 
 }  // namespace
+
+int64_t linear_backward_scratch_bytes(int64_t rows, int64_t n, int64_t k) {
+  const int64_t depth = std::max(slab_depth(k, n), slab_depth(k, rows));
+  return depth * ceil_div(k, kPanel) * kPanel * static_cast<int64_t>(sizeof(float));
+}
 
 void linear_grad_input(const Exec& exec, const float* dy, int64_t dy_stride, int64_t rows, const float* w, int64_t n,
                        int64_t k, float* dx, int64_t dx_stride, bool accumulate) {

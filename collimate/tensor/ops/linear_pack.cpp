@@ -84,6 +84,20 @@ int64_t LinearPanels::bytes_for(int64_t n, int64_t k, PanelType type, int reduct
   return ceil_div(n, kPanel) * panel_elements(k, type, reduction_chunks) * (type == PanelType::kFp32 ? 4 : 2);
 }
 
+LinearPanels panel_range(const LinearPanels& panels, int64_t first, int64_t n) {
+  COLLIMATE_CHECK(first % kPanel == 0 && first + n <= panels.n, "{} and {} of {}", first, n, panels.n);
+  const int64_t bytes = panel_elements(panels.k, panels.type, panels.reduction_chunks) * first / kPanel *
+                        (panels.type == PanelType::kFp32 ? 4 : 2);
+  LinearPanels part;
+  part.n = n;
+  part.k = panels.k;
+  part.type = panels.type;
+  part.reduction_chunks = panels.reduction_chunks;
+  part.version = panels.version;
+  part.data = static_cast<char*>(panels.data) + bytes;
+  return part;
+}
+
 void LinearPanels::reset(int64_t rows_n, int64_t depth_k, PanelType panel_type, int chunks, void* memory) {
   if (chunks != 1 && chunks != 2 && chunks != 4 && chunks != 8) {
     throw base::InputError(base::expectation("reduction_chunks", "1, 2, 4 or 8", std::to_string(chunks)));
