@@ -59,7 +59,7 @@ void linear_grad_input(const Exec& exec, const float* dy, int64_t dy_stride, int
                        int64_t k, float* dx, int64_t dx_stride, bool accumulate = false);
 
 // dw [n, k] += dy^T x; db [n] += column sums of dy when db is not null. One ascending-row chain per element, from the
-// old value where k is a multiple of 32, else from zero and then added. Bits do not depend on threads.
+// old value on. Bits do not depend on threads, nor on how many columns there are.
 void linear_grad_weight(const Exec& exec, const float* dy, int64_t dy_stride, const float* x, int64_t x_stride,
                         int64_t rows, int64_t n, int64_t k, float* dw, float* db = nullptr);
 

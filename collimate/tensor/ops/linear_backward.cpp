@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "collimate/base/error.h"
 #include "collimate/tensor/kernels/blocking.h"
 #include "collimate/tensor/kernels/scratch.h"
@@ -27,7 +29,8 @@ struct Product {
 
 int64_t padded_columns(const Product& p) { return ceil_div(p.n, kPanel) * kPanel; }
 
-// Sums live in `out` itself where it has room for whole panels: a chain then begins at the old value.
+// Sums live in `out` itself where it has room for whole panels, else in scratch. A chain that accumulates begins at the
+// old value in both.
 bool direct(const Product& p) { return p.n % kPanel == 0; }
 
 // A range of depth whose right operand is packed: block by block, each [panel][depth][32].
@@ -52,7 +55,7 @@ void pack_panels(const Product& p, const GemmKernels& kernels, const Slab& slab,
 void add_depth_block(const Product& p, const GemmKernels& kernels, const Slab& slab, int64_t row, int64_t at,
                      GemmBlock block) {
   block.depth = std::min(kDepthBlock, slab.end - at);
-  block.first = at == 0 && !(direct(p) && p.accumulate);
+  block.first = at == 0 && !p.accumulate;
   block.panel_stride = block.depth * kPanel;
   const int64_t tiles = ceil_div(block.rows, kernels.tile_rows);
   float* left = scratch(ScratchSlot::kLeft,
@@ -79,6 +82,9 @@ void run_task(const Product& p, const GemmKernels& kernels, const Slab& slab, in
   block.rows = rows;
   block.sum_stride = direct(p) ? p.out_stride : padded_columns(p);
   block.sum = direct(p) ? p.out + row * p.out_stride : scratch(ScratchSlot::kSum, rows * block.sum_stride);
+  for (int64_t r = 0; r < rows && p.accumulate && !direct(p); ++r)
+    std::memcpy(block.sum + r * block.sum_stride, p.out + (row + r) * p.out_stride,
+                static_cast<size_t>(p.n) * sizeof(float));
   for (int64_t at = slab.begin; at < slab.end; at += kDepthBlock) add_depth_block(p, kernels, slab, row, at, block);
   if (direct(p)) return;
   GemmFinish f;
@@ -86,7 +92,6 @@ void run_task(const Product& p, const GemmKernels& kernels, const Slab& slab, in
   f.sum_stride = block.sum_stride;
   f.rows = rows;
   f.columns = p.n;
-  f.accumulate = p.accumulate;
   f.out = p.out + row * p.out_stride;
   f.out_stride = p.out_stride;
   kernels.finish(f);
