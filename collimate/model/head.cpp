@@ -74,7 +74,16 @@ int OutputHead::score() const {
   return score_;
 }
 
-LogProbResult OutputHead::log_probs(const tensor::Exec& exec, Weights& weights, const LogProbRequest& request) const {
+std::shared_ptr<tensor::Buffer> OutputHead::logits_memory(int64_t bytes) {
+  if (bytes > kMostRecordedLogitBytes || bytes == 0) return nullptr;
+  if (logits_ == nullptr || logits_->bytes() < bytes || logits_.use_count() > 1) {
+    logits_.reset();
+    logits_ = std::make_shared<tensor::Buffer>(bytes);
+  }
+  return logits_;
+}
+
+LogProbResult OutputHead::log_probs(const tensor::Exec& exec, Weights& weights, const LogProbRequest& request) {
   const tensor::LogProbHead args = head_args(weights, vocabulary(), request);
   LogProbResult result;
   result.log_probs = at::empty({args.rows}, at::kFloat);
@@ -84,13 +93,21 @@ LogProbResult OutputHead::log_probs(const tensor::Exec& exec, Weights& weights, 
   out.log_prob = floats(result.log_probs);
   out.argmax = static_cast<int32_t*>(result.argmax.data_ptr());
   out.entropy = request.entropy ? floats(result.entropy) : nullptr;
+  if (request.record) {
+    const tensor::MemoryScope tagged(weights.options().tag + "/logits");
+    const auto logits = logits_memory(args.rows * args.head->n * static_cast<int64_t>(sizeof(float)));
+    result.record = {at::empty({2, args.rows}, at::kFloat), result.entropy, logits};
+    out.max = floats(result.record.normalizers);
+    out.log_sum = out.max + args.rows;
+    out.logits = logits == nullptr ? nullptr : logits->floats();
+  }
   tensor::log_softmax_gather(exec, args, out);
   return result;
 }
 
 at::Tensor OutputHead::log_probs_backward(const tensor::Exec& exec, Weights& weights, const LogProbRequest& request,
-                                          const at::Tensor& log_prob_gradient,
-                                          const at::Tensor& entropy_gradient) const {
+                                          const at::Tensor& log_prob_gradient, const at::Tensor& entropy_gradient,
+                                          const LogProbRecord& record) const {
   const int head = vocabulary();
   const tensor::LogProbHead args = head_args(weights, head, request);
   const int64_t width = weights.shape().hidden;
@@ -104,7 +121,15 @@ at::Tensor OutputHead::log_probs_backward(const tensor::Exec& exec, Weights& wei
   grad.dhidden = floats(hidden_gradient);
   grad.dhidden_stride = width;
   grad.dw = weights.param_gradient(head);
-  tensor::log_softmax_gather_backward(exec, args, grad);
+  tensor::LogProbForward forward;
+  if (record.normalizers.defined()) {
+    COLLIMATE_CHECK(record.normalizers.size(1) == args.rows, "a record of {} rows", record.normalizers.size(1));
+    forward.max = floats(record.normalizers);
+    forward.log_sum = forward.max + args.rows;
+    forward.entropy = data_of(record.entropy);
+    forward.logits = record.logits == nullptr ? nullptr : record.logits->floats();
+  }
+  tensor::log_softmax_gather_backward(exec, args, grad, forward);
   return hidden_gradient;
 }
 

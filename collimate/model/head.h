@@ -4,15 +4,16 @@
 
 namespace collimate::model {
 
-// What reads the final hidden states: the LM head (tied or not), or a score or value head. Holds indices only. Its
-// gradients go to the weights; contracts as in model.h.
+// What reads the final hidden states: the LM head (tied or not), or a score or value head. Holds indices, and the
+// memory of recorded logits between steps. Its gradients go to the weights; contracts as in model.h.
 class OutputHead {
  public:
   explicit OutputHead(const Weights& weights);
 
-  LogProbResult log_probs(const tensor::Exec& exec, Weights& weights, const LogProbRequest& request) const;
+  LogProbResult log_probs(const tensor::Exec& exec, Weights& weights, const LogProbRequest& request);
   at::Tensor log_probs_backward(const tensor::Exec& exec, Weights& weights, const LogProbRequest& request,
-                                const at::Tensor& log_prob_gradient, const at::Tensor& entropy_gradient) const;
+                                const at::Tensor& log_prob_gradient, const at::Tensor& entropy_gradient,
+                                const LogProbRecord& record) const;
   at::Tensor logits(const tensor::Exec& exec, Weights& weights, const at::Tensor& hidden) const;
   at::Tensor scores(const tensor::Exec& exec, Weights& weights, const at::Tensor& hidden) const;
   at::Tensor scores_backward(const tensor::Exec& exec, Weights& weights, const at::Tensor& hidden,
@@ -22,7 +23,10 @@ class OutputHead {
   int vocabulary() const;  // parameter of the LM head; InputError without one
   int score() const;       // the same of the score or value head
 
+  std::shared_ptr<tensor::Buffer> logits_memory(int64_t bytes);  // null when there are too many
+
   int vocabulary_ = -1, score_ = -1;
+  std::shared_ptr<tensor::Buffer> logits_;
 };
 
 }  // namespace collimate::model

@@ -127,4 +127,16 @@ std::vector<tensor::MemoryItem> pass_memory(const ModelShape& shape, int64_t tok
   return items;
 }
 
+int64_t recorded_logits_bytes(const ModelShape& shape, int64_t predicted) {
+  const int64_t bytes = predicted * shape.vocabulary * kFloat;
+  return shape.head != shape::Head::kLanguageModel || bytes > kMostRecordedLogitBytes ? 0 : allocated_bytes(bytes);
+}
+
+int64_t backward_scratch_bytes(const ModelShape& shape, int64_t tokens) {
+  const Widths w(shape);
+  return allocated_bytes(std::max({tensor::linear_backward_scratch_bytes(tokens, w.up, w.hidden),
+                                   tensor::linear_backward_scratch_bytes(tokens, w.hidden, w.inner),
+                                   tensor::linear_backward_scratch_bytes(tokens, w.qkv, w.hidden)}));
+}
+
 }  // namespace collimate::model

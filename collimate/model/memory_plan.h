@@ -30,4 +30,10 @@ PassFloats training_floats(const shape::ModelShape& shape, int64_t tokens, int64
 // "workspace", the hidden states [T, H] that the pass returns included, and "activations".
 std::vector<tensor::MemoryItem> pass_memory(const shape::ModelShape& shape, int64_t tokens, const PassFloats& floats);
 
+// Logits that a record of `predicted` log-probs keeps; 0 where it keeps none.
+int64_t recorded_logits_bytes(const shape::ModelShape& shape, int64_t predicted);
+
+// Working memory of the calling thread in a backward over T tokens.
+int64_t backward_scratch_bytes(const shape::ModelShape& shape, int64_t tokens);
+
 }  // namespace collimate::model

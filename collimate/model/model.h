@@ -11,6 +11,7 @@
 
 #include "collimate/model/kv_cache.h"
 #include "collimate/model/weights.h"
+#include "collimate/tensor/allocator.h"
 #include "collimate/tensor/exec.h"
 
 namespace collimate::model {
@@ -40,11 +41,24 @@ struct LogProbRequest {
   std::vector<int32_t> targets;  // [M]
   float temperature = 1.0F;
   bool entropy = false;
+  bool record = false;  // a backward follows: keep what saves it work
 };
+
+constexpr int64_t kMostRecordedLogitBytes = int64_t{256} << 20;
+
+// What the backward of log-probs need not compute again. Must not outlive its Model.
+struct LogProbRecord {
+  at::Tensor normalizers;  // [2, M] max and log sum of each row
+  at::Tensor entropy;      // [M] or undefined
+  // [M, V], where they fit kMostRecordedLogitBytes; null else. The memory is used again once no record holds it.
+  std::shared_ptr<const tensor::Buffer> logits;
+};
+
 struct LogProbResult {
   at::Tensor log_probs;  // [M]
   at::Tensor entropy;    // [M] or undefined
   at::Tensor argmax;     // [M] int32
+  LogProbRecord record;  // empty unless asked for
 };
 
 enum class Recompute { kNone, kFull };
@@ -75,12 +89,13 @@ class Model {
   void backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& hidden_gradient,
                 const std::function<void(int segment)>& segment_done = {});
 
-  // LM head, fused with log-softmax and gather over row chunks: [M, V] is never held. Throws InputError without an LM
-  // head.
+  // LM head, fused with log-softmax and gather over row chunks: [M, V] is held only by a record. Throws InputError
+  // without an LM head.
   LogProbResult log_probs(const LogProbRequest& request);
   // Adds the head's gradient and returns dL/dhidden [M, H], from dL/dlog_probs [M] and, where asked, dL/dentropy [M].
+  // `record`: of log_probs() of the same request with the same weights, or empty.
   at::Tensor log_probs_backward(const LogProbRequest& request, const at::Tensor& log_prob_gradient,
-                                const at::Tensor& entropy_gradient);
+                                const at::Tensor& entropy_gradient, const LogProbRecord& record = {});
   // Logits [M, V] for sampling, by the same kernel and order as log_probs.
   at::Tensor logits(const at::Tensor& hidden);
 

@@ -43,8 +43,9 @@ class MicroStep {
       predicting_ = hidden_.index_select(0, predictors_);
     }
     if (needs.log_probs || needs.entropy) {
-      request_ = {predicting_, packed_.targets, options_.temperature, needs.entropy};
+      request_ = {predicting_, packed_.targets, options_.temperature, needs.entropy, /*record=*/true};
       model::LogProbResult result = model_.log_probs(request_);
+      log_prob_record_ = std::move(result.record);
       leaves_.log_probs = tensor::make_leaf(result.log_probs);
       if (needs.entropy) leaves_.entropy = tensor::make_leaf(result.entropy);
     }
@@ -61,7 +62,8 @@ class MicroStep {
     const Quantities gradient = leaf_gradients(loss);
     Tensor hidden_gradient = at::zeros(hidden_.sizes(), at::kFloat);
     if (leaves_.log_probs.defined()) {
-      const Tensor part = model_.log_probs_backward(request_, gradient.log_probs, gradient.entropy);
+      const Tensor part = model_.log_probs_backward(request_, gradient.log_probs, gradient.entropy, log_prob_record_);
+      log_prob_record_ = {};
       hidden_gradient.index_add_(0, predictors_, part);
     }
     if (leaves_.values.defined())
@@ -92,6 +94,7 @@ class MicroStep {
   std::unique_ptr<model::ForwardRecord> record_;
   Tensor hidden_, predictors_, predicting_, last_, ending_;
   model::LogProbRequest request_;
+  model::LogProbRecord log_prob_record_;
   Quantities leaves_;
 };
 

@@ -53,10 +53,14 @@ class Plan {
     add("tensors",
         (hidden_rows * shape_.hidden + logits) * kFloat + options_.rows * options_.row_tokens * kRowTokenBytes);
   }
-  void add_scratch(int threads, bool log_probs) {
+  void add_logits(int64_t predicted) {
+    const int64_t bytes = model::recorded_logits_bytes(shape_, predicted);
+    if (bytes > 0) add(options_.weights.get() + "/logits", bytes);
+  }
+  void add_scratch(int threads, bool log_probs, int64_t backward = 0) {
     const int64_t logits =
         log_probs && shape_.head == shape::Head::kLanguageModel ? tensor::log_prob_scratch_bytes(shape_.vocabulary) : 0;
-    add("scratch", logits + threads * kThreadScratchBytes);
+    add("scratch", logits + backward + threads * kThreadScratchBytes);
   }
 
   const shape::ModelShape& shape() const { return shape_; }
@@ -117,7 +121,8 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     const auto recompute = train.recompute == std::string("full") ? model::Recompute::kFull : model::Recompute::kNone;
     plan.add_pass(pass, model::training_floats(shape, pass.tokens, pass.blocks, recompute));
     plan.add_tensors(pass.tokens + 2 * pass.predicted, 0);
-    plan.add_scratch(threads, true);
+    plan.add_logits(pass.predicted);
+    plan.add_scratch(threads, true, model::backward_scratch_bytes(shape, pass.tokens));
   }
   return plan.items();
 }

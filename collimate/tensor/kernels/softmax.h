@@ -10,13 +10,14 @@ constexpr int64_t kCdfBlock = 128;  // elements whose sum the inverse CDF steps 
 // Width of a vocabulary chunk: a multiple of 16, so that chunk boundaries are vector boundaries.
 inline int64_t vocab_chunk(int64_t vocab) { return ((vocab + kVocabChunks - 1) / kVocabChunks + 15) / 16 * 16; }
 
-// One row's gradient: logits -> d logits, in place.
+// One row's gradient over a part of the vocabulary: logits -> d logits.
 struct SoftmaxGradient {
-  float* row = nullptr;  // logits / temperature on entry
-  int64_t vocab = 0;
+  const float* logits = nullptr;  // logits / temperature
+  float* out = nullptr;           // may be `logits`
+  int64_t vocab = 0;              // of the part
   float max = 0;
   float log_sum = 0;
-  int32_t target = 0;
+  int64_t target = 0;  // place in the part; outside [0, vocab) when the target is in another one
   float dlog_prob = 0;
   float dentropy = 0;
   float entropy = 0;  // used when dentropy is not 0
@@ -24,13 +25,13 @@ struct SoftmaxGradient {
 };
 
 struct SoftmaxKernels {
-  void (*normalizer)(const float* x, int64_t vocab, float* max, float* log_sum);
+  // With e: e[i] = exp(x[i] - max) too; e may be x.
+  void (*normalizer)(const float* x, int64_t vocab, float* max, float* log_sum, float* e);
   // Entropy in nats of softmax(x), given its normaliser.
   float (*entropy)(const float* x, int64_t vocab, float max, float log_sum);
   void (*scale)(const float* x, int64_t vocab, float factor, float* out);
   void (*gradient)(const SoftmaxGradient& g);
-  // e[i] = exp(x[i] - max); sums[b] = sum of e over [128 b, 128 (b + 1)).
-  void (*weights)(const float* x, int64_t vocab, float max, float* e);
+  // sums[b] = sum of e over [128 b, 128 (b + 1)).
   void (*block_sums)(const float* e, int64_t vocab, float* sums);
 };
 

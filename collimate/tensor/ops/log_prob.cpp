@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "collimate/base/error.h"
+#include "collimate/tensor/kernels/gemm.h"
 #include "collimate/tensor/kernels/pick.h"
 #include "collimate/tensor/kernels/scratch.h"
 #include "collimate/tensor/kernels/softmax.h"
@@ -27,11 +29,11 @@ void check_targets(const LogProbHead& h) {
   }
 }
 
-// logits / temperature of rows [row, row + rows) into scratch, then visit(row, its logits) in parallel.
+// logits / temperature of rows [row, row + rows) into `logits`, or scratch, then visit(row, its logits) in parallel.
 template <typename Visit>
-float* visit_block(const Exec& exec, const LogProbHead& h, int64_t row, int64_t rows, const Visit& visit) {
+void visit_block(const Exec& exec, const LogProbHead& h, int64_t row, int64_t rows, float* logits, const Visit& visit) {
   const int64_t vocab = h.head->n;
-  float* logits = scratch(ScratchSlot::kLogits, rows * vocab);
+  if (logits == nullptr) logits = scratch(ScratchSlot::kLogits, rows * vocab);
   linear(exec, h.hidden + row * h.hidden_stride, h.hidden_stride, rows, *h.head, logits, vocab, {h.bias, false});
   const float factor = inverse_temperature(h.temperature);
   exec.parallel_for(rows, row_grain(4 * vocab), [&](int64_t begin, int64_t end) {
@@ -41,13 +43,6 @@ float* visit_block(const Exec& exec, const LogProbHead& h, int64_t row, int64_t 
       visit(row + r, x);
     }
   });
-  return logits;
-}
-
-template <typename Body>
-void for_each_block(const LogProbHead& h, const Body& body) {
-  const int64_t step = rows_per_block(h.head->n);
-  for (int64_t row = 0; row < h.rows; row += step) body(row, std::min(step, h.rows - row));
 }
 
 void write_outputs(const LogProbHead& h, const LogProbOutput& out, int64_t row, const float* x) {
@@ -57,23 +52,46 @@ void write_outputs(const LogProbHead& h, const LogProbOutput& out, int64_t row, 
   if (out.logsumexp != nullptr) out.logsumexp[row] = norm.logsumexp();
   if (out.entropy != nullptr) out.entropy[row] = kernels().entropy(x, vocab, norm.max, norm.log_sum);
   if (out.argmax != nullptr) out.argmax[row] = static_cast<int32_t>(std::find(x, x + vocab, norm.max) - x);
+  if (out.max != nullptr) out.max[row] = norm.max, out.log_sum[row] = norm.log_sum;
 }
 
-void to_gradient(const LogProbHead& h, const LogProbGrad& grad, int64_t row, float* x) {
-  const RowNormalizer norm = row_normalizer(x, h.head->n);
-  SoftmaxGradient g;
-  g.row = x;
-  g.vocab = h.head->n;
-  g.max = norm.max;
-  g.log_sum = norm.log_sum;
-  g.target = h.targets[row];
-  g.dlog_prob = grad.dlog_prob[row];
-  g.factor = inverse_temperature(h.temperature);
-  if (grad.dentropy != nullptr && grad.dentropy[row] != 0.0F) {
-    g.dentropy = grad.dentropy[row];
-    g.entropy = kernels().entropy(x, g.vocab, norm.max, norm.log_sum);
+// A part of the vocabulary on its way from logits to gradients.
+struct VocabularyPart {
+  int64_t first, width;
+  float* d;  // [rows, width]
+};
+
+// d logits of one part, from the kept logits or from logits computed again by forward's kernels.
+void part_gradient(const Exec& exec, const LogProbHead& h, const LogProbGrad& grad, const LogProbForward& f,
+                   const VocabularyPart& part) {
+  const float factor = inverse_temperature(h.temperature);
+  if (f.logits == nullptr) {
+    const LinearPanels panels = panel_range(*h.head, part.first, part.width);
+    linear(exec, h.hidden, h.hidden_stride, h.rows, panels, part.d, part.width,
+           {h.bias == nullptr ? nullptr : h.bias + part.first, false});
   }
-  kernels().gradient(g);
+  exec.parallel_for(h.rows, row_grain(4 * part.width), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      float* d = part.d + r * part.width;
+      if (f.logits == nullptr && factor != 1.0F) scale_logits(d, part.width, factor, d);
+      SoftmaxGradient g;
+      g.logits = f.logits == nullptr ? d : f.logits + r * h.head->n + part.first;
+      g.out = d;
+      g.vocab = part.width;
+      g.max = f.max[r], g.log_sum = f.log_sum[r];
+      g.target = h.targets[r] - part.first;
+      g.dlog_prob = grad.dlog_prob[r];
+      g.factor = factor;
+      if (grad.dentropy != nullptr) g.dentropy = grad.dentropy[r], g.entropy = f.entropy[r];
+      kernels().gradient(g);
+    }
+  });
+}
+
+// Whole panels, and where there are several parts a whole number of blocks of depth.
+int64_t part_width(int64_t rows, int64_t vocab) {
+  const int64_t width = std::max<int64_t>(1, kLogitFloats / rows / kDepthBlock) * kDepthBlock;
+  return std::min(width, vocab);
 }
 
 }  // namespace
@@ -82,9 +100,9 @@ int64_t log_prob_scratch_bytes(int64_t vocab) {
   return rows_per_block(vocab) * vocab * static_cast<int64_t>(sizeof(float));
 }
 
-RowNormalizer row_normalizer(const float* logits, int64_t vocab) {
+RowNormalizer row_normalizer(const float* logits, int64_t vocab, float* weights) {
   RowNormalizer norm;
-  kernels().normalizer(logits, vocab, &norm.max, &norm.log_sum);
+  kernels().normalizer(logits, vocab, &norm.max, &norm.log_sum, weights);
   return norm;
 }
 
@@ -101,28 +119,41 @@ void scale_logits(const float* logits, int64_t vocab, float factor, float* out) 
 void log_softmax_gather(const Exec& exec, const LogProbHead& head, const LogProbOutput& out) {
   COLLIMATE_CHECK(head.head != nullptr && (out.log_prob == nullptr || head.targets != nullptr));
   if (out.log_prob != nullptr) check_targets(head);
-  for_each_block(head, [&](int64_t row, int64_t rows) {
-    visit_block(exec, head, row, rows, [&](int64_t r, const float* x) { write_outputs(head, out, r, x); });
-  });
+  const int64_t vocab = head.head->n;
+  const int64_t step = rows_per_block(vocab);
+  for (int64_t row = 0; row < head.rows; row += step) {
+    float* logits = out.logits == nullptr ? nullptr : out.logits + row * vocab;
+    visit_block(exec, head, row, std::min(step, head.rows - row), logits,
+                [&](int64_t r, const float* x) { write_outputs(head, out, r, x); });
+  }
 }
 
-void log_softmax_gather_backward(const Exec& exec, const LogProbHead& head, const LogProbGrad& grad) {
+void log_softmax_gather_backward(const Exec& exec, const LogProbHead& head, const LogProbGrad& grad,
+                                 const LogProbForward& forward) {
   COLLIMATE_CHECK(head.head != nullptr && grad.dlog_prob != nullptr && (grad.dhidden == nullptr || grad.w != nullptr));
   COLLIMATE_CHECK(grad.dbias == nullptr || grad.dw != nullptr);
   check_targets(head);
-  const int64_t vocab = head.head->n;
-  const int64_t width = head.head->k;
-  for_each_block(head, [&](int64_t row, int64_t rows) {
-    const float* d = visit_block(exec, head, row, rows, [&](int64_t r, float* x) { to_gradient(head, grad, r, x); });
-    if (grad.dhidden != nullptr) {
-      linear_grad_input(exec, d, vocab, rows, grad.w, vocab, width, grad.dhidden + row * grad.dhidden_stride,
-                        grad.dhidden_stride, grad.accumulate);
-    }
-    if (grad.dw != nullptr) {
-      linear_grad_weight(exec, d, vocab, head.hidden + row * head.hidden_stride, head.hidden_stride, rows, vocab, width,
-                         grad.dw, grad.dbias);
-    }
-  });
+  if (head.rows == 0) return;
+  LogProbForward f = forward;
+  std::vector<float> again;
+  if (f.max == nullptr || (grad.dentropy != nullptr && f.entropy == nullptr)) {
+    again.resize(static_cast<size_t>(3 * head.rows));
+    float* norms = again.data();
+    log_softmax_gather(exec, head, {.entropy = norms + 2 * head.rows, .max = norms, .log_sum = norms + head.rows});
+    f.max = norms, f.log_sum = norms + head.rows, f.entropy = norms + 2 * head.rows;
+  }
+  const int64_t vocab = head.head->n, width = head.head->k, step = part_width(head.rows, vocab);
+  float* d = scratch(ScratchSlot::kLogits, head.rows * step);
+  for (int64_t first = 0; first < vocab; first += step) {
+    const VocabularyPart part{first, std::min(step, vocab - first), d};
+    part_gradient(exec, head, grad, f, part);
+    if (grad.dhidden != nullptr)
+      linear_grad_input(exec, d, part.width, head.rows, grad.w + first * width, part.width, width, grad.dhidden,
+                        grad.dhidden_stride, grad.accumulate || first > 0);
+    if (grad.dw != nullptr)
+      linear_grad_weight(exec, d, part.width, head.hidden, head.hidden_stride, head.rows, part.width, width,
+                         grad.dw + first * width, grad.dbias == nullptr ? nullptr : grad.dbias + first);
+  }
 }
 
 }  // namespace collimate::tensor

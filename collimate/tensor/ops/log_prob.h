@@ -16,7 +16,8 @@ struct RowNormalizer {
   float log_prob(float logit) const { return (logit - max) - log_sum; }
   float logsumexp() const { return max + log_sum; }
 };
-RowNormalizer row_normalizer(const float* logits, int64_t vocab);
+// `weights` [vocab], where wanted: exp(logit - max) of each.
+RowNormalizer row_normalizer(const float* logits, int64_t vocab, float* weights = nullptr);
 
 // The factor that logits are multiplied with: 1 / temperature in fp32; 1 for temperature 0 (greedy).
 float inverse_temperature(float temperature);
@@ -38,13 +39,25 @@ struct LogProbOutput {
   float* logsumexp = nullptr;  // [rows] or null
   float* entropy = nullptr;    // [rows] or null, of softmax(logits / temperature), nats
   int32_t* argmax = nullptr;   // [rows] or null, ties to the lower id
+  // For the backward, or null:
+  float* max = nullptr;      // [rows] of the row's normaliser
+  float* log_sum = nullptr;  // [rows]
+  float* logits = nullptr;   // [rows, vocab] logits / temperature
 };
 
 // Working memory of the calling thread in the two functions below, kept between calls.
 int64_t log_prob_scratch_bytes(int64_t vocab);
 
-// Logits exist for a block of rows at a time only (about 16 MiB).
+// Without `logits` they exist for a block of rows at a time only (about 16 MiB).
 void log_softmax_gather(const Exec& exec, const LogProbHead& head, const LogProbOutput& out);
+
+// What log_softmax_gather wrote for the same head. Whatever is null is computed again.
+struct LogProbForward {
+  const float* max = nullptr;
+  const float* log_sum = nullptr;  // null exactly when max is
+  const float* entropy = nullptr;
+  const float* logits = nullptr;
+};
 
 struct LogProbGrad {
   const float* dlog_prob = nullptr;  // [rows]
@@ -57,7 +70,8 @@ struct LogProbGrad {
   float* dbias = nullptr;   // [vocab] += or null
 };
 
-// Recomputes the logits block by block with forward's kernels.
-void log_softmax_gather_backward(const Exec& exec, const LogProbHead& head, const LogProbGrad& grad);
+// Walks the vocabulary in chunks: d logits exist for a chunk at a time only (about 16 MiB).
+void log_softmax_gather_backward(const Exec& exec, const LogProbHead& head, const LogProbGrad& grad,
+                                 const LogProbForward& forward = {});
 
 }  // namespace collimate::tensor

@@ -111,6 +111,28 @@ TEST(LogProb, GradientIsTheSlope) {
   EXPECT_TRUE(slopes_match(head.bias, db, 1e-3F, 1e-4, loss));
 }
 
+// Logits kept by forward save work and change no bit; 12,000 tokens are several chunks of the vocabulary.
+TEST(LogProb, KeptLogitsGiveTheSameGradient) {
+  const Head head(400, 12000, 32, 0.8F);
+  const Floats dlp = noise(400, 5), dentropy = noise(400, 6);
+  const int64_t hidden = head.rows * head.width, weights = head.vocab * head.width;
+  const auto gradient = [&](const LogProbForward& forward) {
+    Floats out = constant(hidden + weights, 0);
+    log_softmax_gather_backward(
+        Exec{}, head.args(),
+        {dlp.data(), dentropy.data(), head.w.data(), out.data(), head.width, false, out.data() + hidden, nullptr},
+        forward);
+    return out;
+  };
+  Floats norms = constant(3 * head.rows, 0), logits = constant(head.rows * head.vocab, 0);
+  float *max = norms.data(), *log_sum = max + head.rows, *entropy = log_sum + head.rows;
+  log_softmax_gather(Exec{}, head.args(),
+                     {.entropy = entropy, .max = max, .log_sum = log_sum, .logits = logits.data()});
+  const Floats again = gradient({});
+  EXPECT_TRUE(same_bits(gradient({max, log_sum, entropy, nullptr}), again));
+  EXPECT_TRUE(same_bits(gradient({max, log_sum, entropy, logits.data()}), again));
+}
+
 TEST(LogProb, LargeLogitsAndMinusInfinity) {
   const Floats x = {-std::numeric_limits<float>::infinity(), 1e4F, 1e4F, -1e4F};
   const RowNormalizer norm = row_normalizer(x.data(), 4);

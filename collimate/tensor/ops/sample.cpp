@@ -124,10 +124,11 @@ int32_t inverse_cdf(const float* e, int64_t vocab, float u) {
 }  // namespace
 
 Sampled sample_row(const float* logits, int64_t vocab, const SampleOptions& options, float u) {
-  float* x = scratch(ScratchSlot::kLogits, 2 * vocab);
-  float* e = x + vocab;
-  scale_logits(logits, vocab, inverse_temperature(options.temperature), x);
-  const RowNormalizer norm = row_normalizer(x, vocab);
+  const float factor = inverse_temperature(options.temperature);
+  float* e = scratch(ScratchSlot::kLogits, 2 * vocab);
+  const float* x = factor == 1.0F ? logits : e + vocab;
+  if (factor != 1.0F) scale_logits(logits, vocab, factor, e + vocab);
+  const RowNormalizer norm = row_normalizer(x, vocab, options.temperature == 0.0F ? nullptr : e);
   if (!std::isfinite(norm.max) || !std::isfinite(norm.log_sum)) {
     throw base::RunError(base::expectation("sample", "finite logits", "a row with NaN or infinity",
                                            "a lower learning rate, or check the weights"));
@@ -136,7 +137,6 @@ Sampled sample_row(const float* logits, int64_t vocab, const SampleOptions& opti
   if (options.temperature == 0.0F) {
     token = static_cast<int32_t>(std::find(x, x + vocab, norm.max) - x);
   } else {
-    kernels().weights(x, vocab, norm.max, e);
     truncate(x, vocab, norm.max, options, e);
     token = inverse_cdf(e, vocab, u);
   }
