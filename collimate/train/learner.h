@@ -18,7 +18,7 @@ struct LearnerOptions {
   LrSchedule schedule;
   AdamOptions adam;
   double max_grad_norm = 1.0;  // 0: no clipping
-  int64_t micro_batch_tokens = 8192;
+  int64_t micro_batch_tokens = 2048;
   model::Recompute recompute = model::Recompute::kNone;
   float temperature = 1.0F;         // of the log-probs: the sampling temperature
   double deadline_seconds = 600.0;  // of every wait for other ranks

@@ -7,7 +7,7 @@ namespace collimate::train {
 
 struct ScoringOptions {
   float temperature = 1.0F;
-  int64_t micro_batch_tokens = 8192;
+  int64_t micro_batch_tokens = 2048;
 };
 
 // Log-probs [L] of the trainable tokens, 0 elsewhere, as column `key` added to the rows; and their entropy when asked.

@@ -126,7 +126,7 @@ struct TrainOptions : base::Section {
   base::Option<double> max_grad_norm{
       this, "max_grad_norm", 1.0, "", "clip the gradient's norm; 0 for none", base::at_least(0.0)};
   base::Option<int64_t> micro_batch_tokens{
-      this, "micro_batch_tokens", 8192, "tokens", "budget of one forward and backward", base::at_least(int64_t{1})};
+      this, "micro_batch_tokens", 2048, "tokens", "budget of one forward and backward", base::at_least(int64_t{1})};
   base::Option<std::string> recompute{
       this, "recompute", "none", "", "activations kept for backward", base::one_of({"none", "full"})};
   base::Option<double> mismatch_limit{this,
