@@ -1,0 +1,181 @@
+"""Our program beside what a user would pick instead, one after another, interleaved (ours, theirs, ours, …):
+
+    python3 bench/peers/compare.py [grpo] [sft] [start]        all three when none is named
+
+Environment: COLLIMATE the program (default build/release/bin/collimate); REPEATS (5); COLLIMATE_PEERS the directory of
+the peers' scripts (default ../shared/bench/peers) and PEERS where its setup.sh installed them (default
+~/.cache/collimate-peers); DTYPES of the peers, the fastest of which counts (fp32,bf16), COMPUTE ours (float32 or
+bfloat16); BENCH_OUT for inputs and raw numbers (runs/bench/peers). LOCK: a file to hold while one side runs.
+Numbers in BENCH_OUT/results.jsonl of earlier calls count too; remove it to start afresh.
+Without the peers our side runs alone. A sample is the best steady iteration of one process; the table shows the median
+over the processes, their least and largest, and the ratio of the medians, or "tie" where the two ranges overlap.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+import inputs
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = os.environ.get("COLLIMATE", str(ROOT / "build/release/bin/collimate"))
+SCRIPTS = pathlib.Path(os.environ.get("COLLIMATE_PEERS", ROOT.parent / "shared/bench/peers"))
+PEERS = pathlib.Path(os.environ.get("PEERS", pathlib.Path.home() / ".cache/collimate-peers"))
+PEER_PYTHON = PEERS / "trl/bin/python"
+OUT = pathlib.Path(os.environ.get("BENCH_OUT", ROOT / "runs/bench/peers")).resolve()
+REPEATS = int(os.environ.get("REPEATS", "5"))
+DTYPES = os.environ.get("DTYPES", "fp32,bf16").split(",")
+COMPUTE = os.environ.get("COMPUTE", "float32")
+STORIES = ROOT.parent / "shared/data/models/stories260k-llama/hf-llama"
+
+
+@contextlib.contextmanager
+def alone():
+    """Holds LOCK, where one is named, so that nothing else runs meanwhile."""
+    name = os.environ.get("LOCK")
+    if not name:
+        yield
+        return
+    with open(name, "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def run(command, log):
+    """Seconds and peak memory in MB of one process; its output goes to `log`."""
+    with alone(), open(log, "w") as output:
+        begin = time.monotonic()
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.monotonic() - begin
+    if status != 0:
+        sys.exit(f"[bench/peers] {' '.join(map(str, command))} ended with {status}; see {log}")
+    return seconds, usage.ru_maxrss / 1024
+
+
+def record(part, side, sample):
+    with open(OUT / "results.jsonl", "a") as file:
+        file.write(json.dumps({"part": part, "side": side, **sample}) + "\n")
+
+
+def ours(part):
+    target = OUT / f"run-{part}"
+    command = [PROGRAM, "train", OUT / f"{part}.yaml", "--output", target, "--resume", "never"]
+    subprocess.run(["rm", "-rf", target], check=True)
+    _, memory = run(list(map(str, command)), OUT / f"{part}.log")
+    steps = [json.loads(line) for line in (target / "metrics.jsonl").read_text().splitlines()]
+    best = min(steps[1:], key=lambda s: s["timing_s/step"])
+    sample = {"seconds": best["timing_s/step"], "first": steps[0]["timing_s/step"], "memory": memory}
+    for name, key in (("generation", "gen"), ("reference", "ref"), ("update", "update_actor"), ("reward", "reward")):
+        if f"timing_s/{key}" in best:
+            sample[name] = best[f"timing_s/{key}"]
+    record(part, "ours", sample)
+
+
+def peer(part, side, script, *arguments):
+    raw = OUT / "peer.jsonl"
+    raw.unlink(missing_ok=True)
+    run([PEER_PYTHON, SCRIPTS / script, *arguments, "--out", raw], OUT / f"{side.replace(' ', '-')}.log")
+    line = json.loads(raw.read_text().splitlines()[-1])
+    sample = {"seconds": line["s_min"], "memory": line["peak_rss_mb"]}
+    sample["first"] = line.get("first_iter_s", line.get("first_step_s"))
+    for name, key in (("generation", "gen_s"), ("reference", "ref_s"), ("update", "train_s")):
+        if key in line:
+            sample[name] = line[key]
+    record(part, side, sample)
+
+
+def grpo_peers():
+    return [(f"TRL {d}", "grpo_trl.py", "--model", "15m", "--dtype", d, "--iters", "2") for d in DTYPES]
+
+
+def sft_peers():
+    torch = [(f"torch loop {d}", "train_torch.py", "--models", "15m", "--tasks", "sft", "--dtypes", d, "--steps", "3")
+             for d in DTYPES]
+    return torch + [(f"TRL {d}", "train_trl.py", "--model", "15m", "--task", "sft", "--dtype", d, "--steps", "3")
+                    for d in DTYPES]
+
+
+def start():
+    """From starting the program to the first token on the terminal."""
+    if not STORIES.is_dir():
+        print(f"start: no model at {STORIES}")
+        return
+    command = [PROGRAM, "generate", STORIES, "--prompt", "Once upon a time", "--max-tokens", "1", "--temperature", "0"]
+    seconds, memory = run(list(map(str, command)), OUT / "start.log")
+    record("start", "ours", {"seconds": seconds, "memory": memory})
+
+
+def samples_of(part):
+    by_side = {}
+    for line in (OUT / "results.jsonl").read_text().splitlines():
+        sample = json.loads(line)
+        if sample["part"] == part:
+            by_side.setdefault(sample["side"], []).append(sample)
+    return by_side
+
+
+def best_sides(by_side):
+    """Of each program the dtype with the least median: 'TRL fp32' and 'TRL bf16' become one line."""
+    median = lambda side: statistics.median(s["seconds"] for s in by_side[side])
+    best = {}
+    for side in by_side:
+        program = side.rsplit(" ", 1)[0] if side != "ours" else side
+        if program not in best or median(side) < median(best[program]):
+            best[program] = side
+    return [(side, by_side[side]) for side in best.values()]
+
+
+def table(part):
+    sides = best_sides(samples_of(part))
+    if not sides:
+        return
+    mine = [s["seconds"] for s in dict(sides).get("ours", [])]
+    columns = ["first", "generation", "reference", "update", "reward", "memory"]
+    print(f"\n{part}: seconds (memory: MB)")
+    print("| side | median | least .. largest | runs | ratio to ours | " + " | ".join(columns) + " |")
+    for side, samples in sides:
+        seconds = sorted(s["seconds"] for s in samples)
+        ratio = statistics.median(seconds) / statistics.median(mine) if mine else float("nan")
+        tie = side != "ours" and mine and seconds[0] <= max(mine) and min(mine) <= seconds[-1]
+        cells = [f"{statistics.median(seconds):.3f}", f"{seconds[0]:.3f} .. {seconds[-1]:.3f}", str(len(samples)),
+                 "tie" if tie else f"{ratio:.2f}"]
+        for column in columns:
+            values = [s[column] for s in samples if s.get(column) is not None]
+            cells.append(f"{statistics.median(values):.{0 if column == 'memory' else 2}f}" if values else "")
+        print(f"| {side} | " + " | ".join(cells) + " |")
+
+
+def main(parts):
+    OUT.mkdir(parents=True, exist_ok=True)
+    there = PEER_PYTHON.exists() and SCRIPTS.is_dir()
+    if not there:
+        print(f"peers: none at {PEER_PYTHON}; try bash {SCRIPTS}/setup.sh trl. Our side runs alone.")
+    peer_model = PEERS / "models/15m"
+    inputs.write(OUT, peer_model if (peer_model / "model.safetensors").exists() else None, COMPUTE)
+    peers = {"grpo": grpo_peers(), "sft": sft_peers()} if there else {"grpo": [], "sft": []}
+    for repeat in range(REPEATS):
+        print(f"round {repeat + 1} of {REPEATS}", flush=True)
+        for part in parts:
+            if part == "start":
+                start()
+                continue
+            ours(part)
+            for side in peers[part]:
+                peer(part, *side)
+    for part in parts:
+        table(part)
+
+
+if __name__ == "__main__":
+    wanted = sys.argv[1:] or ["grpo", "sft", "start"]
+    unknown = set(wanted) - {"grpo", "sft", "start"}
+    if unknown:
+        sys.exit(f"[bench/peers] expected grpo, sft or start, got {', '.join(sorted(unknown))}")
+    main(wanted)
