@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "collimate/base/config.h"
 #include "collimate/base/error.h"
 
 namespace collimate::cli {
@@ -37,6 +38,22 @@ CLI::Validator at_least(double minimum) {
 void print_json(const nlohmann::ordered_json& document) {
   fmt::print("{}\n", document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
   std::fflush(stdout);
+}
+
+void add_flags(CLI::App& app, base::Section& section) {
+  std::vector<base::OptionInfo> options;
+  section.describe_section("", options);
+  for (const base::OptionInfo& option : options) {
+    std::string flag = "--" + option.path;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    const auto read = [&section, flag, path = option.path](const std::string& text) {
+      nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
+      if (value.is_discarded()) value = text;
+      base::apply({{path, value}}, flag, section);
+    };
+    app.add_option_function<std::string>(
+        flag, read, fmt::format("{} ({}; default {})", option.help, option.limits, option.default_value));
+  }
 }
 
 }  // namespace collimate::cli

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json_fwd.hpp>
 
+#include "collimate/base/section.h"
 #include "collimate/cli/verbs.h"
 
 namespace collimate::cli {
@@ -15,5 +16,8 @@ CLI::Validator at_least(double minimum);
 
 // The one JSON document of a verb called with --json, on stdout. Broken UTF-8 is replaced.
 void print_json(const nlohmann::ordered_json& document);
+
+// A flag for each option of a section, "--top-p" for top_p, read by the option's own checks while the app parses.
+void add_flags(CLI::App& app, base::Section& section);
 
 }  // namespace collimate::cli

@@ -7,6 +7,7 @@
 #include "collimate/base/progress.h"
 #include "collimate/cli/arguments.h"
 #include "collimate/generate/engine.h"
+#include "collimate/generate/sampling_options.h"
 #include "collimate/host/cpu.h"
 #include "collimate/text/dataset.h"
 
@@ -15,7 +16,8 @@ namespace {
 
 struct GenerateCall {
   std::string model, prompt, data, compute = "float32";
-  generate::SamplingParams sampling;
+  generate::SamplingOptions sampling;
+  int64_t max_tokens = generate::SamplingParams().max_tokens;
   int64_t samples = 1;
   uint64_t seed = 0;
   bool log_probs = false;
@@ -27,10 +29,8 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   app.add_option("MODEL", call.model, "model directory")->required();
   auto* prompt = app.add_option("--prompt", call.prompt, "one prompt");
   app.add_option("--data", call.data, "file of prompts, in any shape that training reads")->excludes(prompt);
-  app.add_option("--max-tokens", call.sampling.max_tokens, "new tokens at most")->check(at_least(1));
-  app.add_option("--temperature", call.sampling.temperature, "0 is greedy")->check(at_least(0));
-  app.add_option("--top-p", call.sampling.top_p, "nucleus")->check(CLI::Range(0.0, 1.0));
-  app.add_option("--top-k", call.sampling.top_k, "k most likely; 0 all")->check(at_least(0));
+  app.add_option("--max-tokens", call.max_tokens, "new tokens at most")->check(at_least(1));
+  add_flags(app, call.sampling);
   app.add_option("--n", call.samples, "completions per prompt")->check(at_least(1));
   app.add_option("--seed", call.seed, "of the draws");
   app.add_option("--compute", call.compute, "float32 or bfloat16")->check(CLI::IsMember({"float32", "bfloat16"}));
@@ -91,7 +91,8 @@ int generate(const Arguments& arguments) {
   options.service.eos_ids = tokenizer->info().stop_ids;
   base::Progress progress("generate", static_cast<int64_t>(prompts.size()) * call.samples);
   int64_t shown = 0;
-  const auto completions = generate::generate_all(model, ids, call.sampling, options, [&](const generate::Progress& p) {
+  const generate::SamplingParams sampling = call.sampling.params(call.max_tokens);
+  const auto completions = generate::generate_all(model, ids, sampling, options, [&](const generate::Progress& p) {
     if (p.finished - shown < std::max<int64_t>(1, p.total / 20)) return;
     shown = p.finished;
     progress.update(p.finished, fmt::format("{} tokens", p.tokens));

@@ -1,9 +1,14 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <map>
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/cli/verbs.h"
 #include "collimate/recipe/config.h"
+#include "collimate/rlhf/advantage/list.h"
+#include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/reward/rules.h"
 
 namespace collimate::cli {
@@ -17,7 +22,7 @@ const std::vector<Verb>& verbs() {
       {"bench", "quickstart and other measured runs", bench},
       {"worker", "join a run as a worker", worker},
       {"version", "print the versions: collimate, torch, compiler, processor", version},
-      {"help", "this text; help TOPIC: a verb, a config key, reference or rewards", help}};
+      {"help", "this text; help TOPIC: a verb, a config key, reference, recipes, losses, advantages or rewards", help}};
   return list;
 }
 
@@ -26,7 +31,8 @@ namespace {
 constexpr const char* kTopics =
     "\ncollimate help VERB or VERB --help lists a verb's options, collimate help KEY explains a config key or "
     "section,\n"
-    "collimate help reference prints all keys as a Markdown page, collimate help rewards the rewards of a config.\n";
+    "collimate help reference prints all keys as a Markdown page, collimate help recipes, losses, advantages\n"
+    "or rewards those that a config may name.\n";
 
 void print_verbs() {
   fmt::print("collimate VERB …\n\n");
@@ -43,6 +49,20 @@ void print_rewards() {
       "each with weight (1) and on_error (stop; drop, or a number).\n");
 }
 
+void print_recipes() {
+  for (const std::string& name : recipe::recipe_names()) fmt::print("{}\n", name);
+}
+
+void print_losses() {
+  for (const rlhf::LossEntry& entry : rlhf::losses())
+    fmt::print("on {}: {}\n  read {}\n", entry.rows, fmt::join(entry.types, " "),
+               entry.options.empty() ? "no option" : fmt::format("{}", fmt::join(entry.options, " ")));
+}
+
+void print_advantages() {
+  for (const rlhf::AdvantageEntry& entry : rlhf::advantages()) fmt::print("from {}: {}\n", entry.rows, entry.name);
+}
+
 }  // namespace
 
 int help(const Arguments& arguments) {
@@ -55,8 +75,12 @@ int help(const Arguments& arguments) {
     fmt::print("{}", base::config_reference(recipe::Config()));
     return 0;
   }
-  if (topic == "rewards") {
-    print_rewards();
+  const std::map<std::string, void (*)()> lists = {{"recipes", print_recipes},
+                                                   {"losses", print_losses},
+                                                   {"advantages", print_advantages},
+                                                   {"rewards", print_rewards}};
+  if (const auto list = lists.find(topic); list != lists.end()) {
+    list->second();
     return 0;
   }
   const std::string text = base::config_help(recipe::Config(), topic);
@@ -67,7 +91,8 @@ int help(const Arguments& arguments) {
     return code;
   }
   if (text.empty())
-    throw base::InputError(base::expectation("collimate help", "a verb, a config key, reference or rewards",
+    throw base::InputError(base::expectation("collimate help",
+                                             "a verb, a config key, reference, recipes, losses, advantages or rewards",
                                              "\"" + topic + "\"", "collimate help"));
   fmt::print("{}", text);
   return 0;

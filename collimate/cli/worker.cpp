@@ -1,6 +1,6 @@
 #include "collimate/cli/arguments.h"
 #include "collimate/flow/executor.h"
-#include "collimate/recipe/plan.h"
+#include "collimate/recipe/page.h"
 
 namespace collimate::cli {
 

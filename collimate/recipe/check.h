@@ -6,7 +6,7 @@
 
 #include "collimate/graph/placement.h"
 #include "collimate/recipe/data.h"
-#include "collimate/recipe/plan.h"
+#include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
 

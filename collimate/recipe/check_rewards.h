@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "collimate/recipe/data.h"
-#include "collimate/recipe/plan.h"
+#include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
 

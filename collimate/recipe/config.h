@@ -8,6 +8,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/option.h"
 #include "collimate/base/section_map.h"
+#include "collimate/generate/sampling_options.h"
 #include "collimate/rlhf/modules/options.h"
 
 namespace collimate::recipe {
@@ -20,15 +21,16 @@ struct DataOptions : base::Section {
                                    "max_tokens",
                                    1024,
                                    "tokens",
-                                   "longest row of sft, reward and dpo; a longer one is an error",
+                                   "longest row of completions or pairs; a longer one is an error",
                                    base::at_least(int64_t{2})};
   base::Option<bool> shuffle{this, "shuffle", true, "", "a new order each epoch"};
 };
 
-struct EvaluationOptions : base::Section {
+struct EvaluationOptions : generate::SamplingOptions {
+  EvaluationOptions() : SamplingOptions(0.0) {}
+
   base::Option<int64_t> examples{
       this, "examples", 0, "examples", "of data.eval; 0 for all", base::at_least(int64_t{0})};
-  base::Option<double> temperature{this, "temperature", 0.0, "", "of sampling; 0 is greedy", base::at_least(0.0)};
   base::Option<nlohmann::json> reward{this, "reward", nullptr, "", "list of rewards; default: the training's"};
 };
 
@@ -87,16 +89,18 @@ struct LogOptions : base::Section {
       this, "names", "verl", "", "whose metric names", base::one_of({"verl", "trl"}), base::outside_hash{}};
 };
 
+// Names of the list of recipes (recipe/list.h).
+std::vector<std::string> recipe_names();
+
 // The whole configuration of a run: one YAML file.
 struct Config : base::Section {
-  base::Option<std::string> recipe{this, "recipe",      "",
-                                   "",   "what to run", base::one_of({"sft", "reward", "dpo", "grpo", "ppo"})};
+  base::Option<std::string> recipe{this, "recipe", "", "", "what to run", base::one_of(recipe_names())};
   base::SectionMap<rlhf::ModelOptions> models{
       this, "models", "by role: policy, and where they differ from it reference, value, reward"};
   base::Nested<DataOptions> data{this, "data", "what to train and evaluate on"};
   base::Option<nlohmann::json> reward{this, "reward", nullptr, "",
                                       "list of {rule: NAME} or {python: FILE.py:function}, with weight and on_error"};
-  base::Nested<rlhf::AlgorithmOptions> algorithm{this, "algorithm", "constants of the recipe's loss"};
+  base::Nested<rlhf::AlgorithmSection> algorithm{this, "algorithm", "constants of the recipe's loss and advantages"};
   base::Nested<rlhf::RolloutOptions> rollout{this, "rollout", "how samples are drawn"};
   base::Nested<rlhf::TrainOptions> train{this, "train", "optimizer and updates"};
   base::Nested<EvaluationOptions> evaluation{this, "evaluation", "how held-out quality is measured"};

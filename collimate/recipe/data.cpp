@@ -1,7 +1,6 @@
 #include "collimate/recipe/data.h"
 
 #include "collimate/base/error.h"
-#include "collimate/generate/sampling.h"
 
 namespace collimate::recipe {
 namespace {
@@ -34,7 +33,8 @@ rlhf::SourceOptions source_options(const Config& config, const Plan& plan) {
           .samples_per_prompt = config.rollout.samples_per_prompt,
           .max_tokens = plan.rows == rlhf::RowKind::kPrompt ? config.rollout.prompt_tokens : config.data.max_tokens,
           .seed = static_cast<uint64_t>(config.run.seed.get()),
-          .shuffle = config.data.shuffle};
+          .shuffle = config.data.shuffle,
+          .prompt_is_trained = plan.prompt_is_trained};
 }
 
 // Held-out prompts are completed once each, with the evaluation's own sampling.
@@ -43,11 +43,9 @@ rlhf::SourceOptions eval_options(const Config& config, const Plan& plan) {
   options.kind = plan.evaluation->rows;
   options.name = "eval";
   options.samples_per_prompt = 1;
+  options.prompt_is_trained = false;
   if (options.kind != rlhf::RowKind::kPrompt) return options;
-  generate::SamplingParams sampling;
-  sampling.max_tokens = config.rollout.completion_tokens;
-  sampling.temperature = config.evaluation.temperature;
-  options.sampling = sampling.to_json();
+  options.sampling = config.evaluation.params(config.rollout.completion_tokens).to_json();
   return options;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collimate/recipe/config.h"
-#include "collimate/recipe/plan.h"
+#include "collimate/recipe/page.h"
 #include "collimate/rlhf/prompt/source.h"
 #include "collimate/text/dataset.h"
 #include "collimate/text/tokenizer.h"

@@ -1,23 +1,28 @@
 #include "collimate/recipe/evaluate.h"
-#include "collimate/recipe/plan.h"
+#include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
 
-// Direct preference optimisation (Rafailov et al. 2023) and its kin: pairs, a policy and a frozen reference.
+// Direct preference optimisation (Rafailov et al. 2023) and its kin: pairs and a policy; a frozen reference where the
+// loss compares with one, as ORPO, CPO and SimPO do not.
 Plan dpo(const Config& config, const flow::Registry& registry) {
   Page page(config, registry);
-  const auto policy = page.trainer("policy", {.weights = "policy", .trained = true, .loss = "dpo"});
-  const auto reference = page.scorer("reference", {.of = "reference", .weights = "reference"});
+  const Page::Role trained{.weights = "policy", .trained = true, .rows = "pairs", .loss = "sigmoid"};
+  const auto policy = page.trainer("policy", trained);
+  const rlhf::Loss loss = page.loss(trained);
+  std::optional<graph::ModelHandle> reference;
+  if (loss.reads(batch::kReferenceLogProbs))
+    reference = page.scorer("reference", {.of = "reference", .weights = "reference"});
   Plan plan;
-  plan.graph = graph::trace([&](graph::Value pairs) { policy.train(reference("log_probs", pairs), page.updates()); },
-                            {pair_input()}, "dpo");
-  plan.rows = rlhf::RowKind::kPreference;
+  plan.prompt_is_trained = loss.reads(rlhf::kCompletion);
+  plan.graph = graph::trace(
+      [&](graph::Value pairs) { policy.train(reference ? (*reference)("log_probs", pairs) : pairs, page.updates()); },
+      {pair_input(plan.prompt_is_trained)}, "dpo");
   plan.rows_per_iteration = config.train.samples_per_update;
   plan.group_size = 2;
   plan.trained = "policy";
-  plan.evaluation = pair_margin_evaluation(policy, reference);
-  plan.modules = page.modules();
-  return plan;
+  plan.evaluation = pair_margin_evaluation(policy, reference ? &*reference : nullptr);
+  return page.finish(std::move(plan));
 }
 
 }  // namespace collimate::recipe

@@ -16,6 +16,12 @@ double trainable_sum(const Batch& rows, const Key<float>& key, int64_t r) {
   return sum;
 }
 
+double trainable_tokens(const Batch& rows, int64_t r) {
+  double count = 0;
+  for (uint8_t trainable : rows.row(batch::kTrainable, r)) count += trainable;
+  return count;
+}
+
 NamedValues rollout_metrics(const Batch& rows) {
   const auto n = static_cast<double>(rows.rows());
   double reward = 0, right = 0, length = 0;
@@ -31,7 +37,7 @@ NamedValues loss_metrics(const Batch& rows) {
   double sum = 0, tokens = 0;
   for (int64_t r = 0; r < rows.rows(); ++r) {
     sum -= trainable_sum(rows, batch::kOldLogProbs, r);
-    for (uint8_t trainable : rows.row(batch::kTrainable, r)) tokens += trainable;
+    tokens += trainable_tokens(rows, r);
   }
   return {{"val/loss", sum / tokens}};
 }
@@ -51,12 +57,6 @@ NamedValues pair_metrics(const Batch& rows, const std::function<double(int64_t)>
 
 }  // namespace
 
-graph::Input prompt_input() {
-  return {"prompts", {"uid", "prompt_uid", "ids", "trainable", "prompt_tokens", "example"}};
-}
-graph::Input completion_input() { return {"examples", {"uid", "ids", "trainable"}}; }
-graph::Input pair_input() { return {"pairs", {"uid", "pair_uid", "ids", "trainable"}}; }
-
 std::optional<EvaluationPlan> rollout_evaluation(Page& page, const graph::ModelHandle& policy,
                                                  const graph::ModelHandle* judge) {
   if (page.config().data.eval->is_null()) return std::nullopt;
@@ -75,7 +75,7 @@ EvaluationPlan loss_evaluation(const graph::ModelHandle& model) {
   EvaluationPlan plan;
   plan.graph =
       graph::trace([&](Value examples) { model("old_log_probs", examples); }, {completion_input()}, "evaluation");
-  plan.rows = rlhf::RowKind::kCompletion;
+  plan.rows = rlhf::RowKind::kDemonstration;
   plan.metrics = loss_metrics;
   return plan;
 }
@@ -90,14 +90,16 @@ EvaluationPlan pair_score_evaluation(const graph::ModelHandle& model) {
   return plan;
 }
 
-EvaluationPlan pair_margin_evaluation(const graph::ModelHandle& policy, const graph::ModelHandle& reference) {
+EvaluationPlan pair_margin_evaluation(const graph::ModelHandle& policy, const graph::ModelHandle* reference) {
   EvaluationPlan plan;
-  plan.graph = graph::trace([&](Value pairs) { policy("old_log_probs", reference("log_probs", pairs)); },
-                            {pair_input()}, "evaluation");
+  plan.graph = graph::trace(
+      [&](Value pairs) { policy("old_log_probs", reference != nullptr ? (*reference)("log_probs", pairs) : pairs); },
+      {pair_input()}, "evaluation");
   plan.rows = rlhf::RowKind::kPreference;
-  plan.metrics = [](const Batch& rows) {
+  plan.metrics = [against = reference != nullptr](const Batch& rows) {
     return pair_metrics(rows, [&](int64_t r) {
-      return trainable_sum(rows, batch::kOldLogProbs, r) - trainable_sum(rows, batch::kReferenceLogProbs, r);
+      const double sum = trainable_sum(rows, batch::kOldLogProbs, r);
+      return against ? sum - trainable_sum(rows, batch::kReferenceLogProbs, r) : sum / trainable_tokens(rows, r);
     });
   };
   return plan;

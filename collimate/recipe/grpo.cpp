@@ -1,5 +1,5 @@
 #include "collimate/recipe/evaluate.h"
-#include "collimate/recipe/plan.h"
+#include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
 
@@ -8,15 +8,13 @@ namespace collimate::recipe {
 Plan grpo(const Config& config, const flow::Registry& registry) {
   Page page(config, registry);
   const auto policy = page.generator("policy", {.weights = "policy", .trained = true});
-  const auto trainer = page.trainer("policy_trainer", {.weights = "policy", .trained = true, .loss = "policy"});
+  const Page::Role trained{.weights = "policy", .trained = true, .rows = "rollouts", .loss = "grpo"};
+  const auto trainer = page.trainer("policy_trainer", trained);
   const auto reward = page.rewards("reward", config.reward);
-  const auto advantages = page.host("group_advantages", {{"scale", config.algorithm.scale_rewards.get()},
-                                                         {"epsilon", config.algorithm.advantage_epsilon.get()},
-                                                         {"shuffle_rewards", config.algorithm.shuffle_rewards.get()}});
-  const bool kl = config.algorithm.beta > 0;
+  const auto advantages = page.advantages("groups", "group");
+  const bool kl = page.loss(trained).reads(batch::kReferenceLogProbs);
   std::optional<graph::ModelHandle> reference;
   if (kl) reference = page.scorer("reference", {.of = "reference", .weights = "reference"});
-
   Plan plan;
   plan.graph = graph::trace(
       [&](graph::Value prompts) {
@@ -29,11 +27,10 @@ Plan grpo(const Config& config, const flow::Registry& registry) {
       {prompt_input()}, "grpo");
   plan.rows_per_iteration = rollout_rows(config);
   plan.group_size = config.rollout.samples_per_prompt;
-  plan.samples_node = "group_advantages";
+  plan.samples_node = "advantages";
   plan.trained = "policy_trainer";
   plan.evaluation = rollout_evaluation(page, policy);
-  plan.modules = page.modules();
-  return plan;
+  return page.finish(std::move(plan));
 }
 
 }  // namespace collimate::recipe

@@ -1,5 +1,5 @@
 #include "collimate/recipe/evaluate.h"
-#include "collimate/recipe/plan.h"
+#include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
 
@@ -8,21 +8,16 @@ namespace collimate::recipe {
 Plan ppo(const Config& config, const flow::Registry& registry) {
   Page page(config, registry);
   const auto policy = page.generator("policy", {.weights = "policy", .trained = true});
-  const auto trainer = page.trainer("policy_trainer", {.weights = "policy", .trained = true, .loss = "policy"});
+  const auto trainer =
+      page.trainer("policy_trainer", {.weights = "policy", .trained = true, .rows = "rollouts", .loss = "ppo"});
   const auto reference = page.scorer("reference", {.of = "reference", .weights = "reference"});
-  const auto value =
-      page.trainer("value", {.of = "value", .weights = "value", .trained = true, .head = "value", .loss = "value"});
+  const auto value = page.trainer(
+      "value",
+      {.of = "value", .weights = "value", .trained = true, .head = "value", .rows = "values", .loss = "value"});
   const bool rules = !config.reward->is_null();
   const auto reward = rules ? page.rewards("reward", config.reward)
                             : page.scorer("reward", {.of = "reward", .weights = "reward", .head = "score"});
-  const auto& a = config.algorithm;
-  const auto gae = page.host(
-      "gae", {{"gamma", a.gamma.get()},
-              {"lambda", a.lambda.get()},
-              {"kl_coefficient", a.kl_coefficient.get()},
-              {"whiten_rewards", a.whiten_rewards.get()},
-              {"missing_eos_penalty",
-               a.missing_eos_penalty.get() ? nlohmann::json(*a.missing_eos_penalty.get()) : nlohmann::json()}});
+  const auto gae = page.advantages("values", "gae");
   Plan plan;
   plan.graph = graph::trace(
       [&](graph::Value prompts) {
@@ -38,11 +33,10 @@ Plan ppo(const Config& config, const flow::Registry& registry) {
       {prompt_input()}, "ppo");
   plan.rows_per_iteration = rollout_rows(config);
   plan.group_size = config.rollout.samples_per_prompt;
-  plan.samples_node = "gae";
+  plan.samples_node = "advantages";
   plan.trained = "policy_trainer";
   plan.evaluation = rollout_evaluation(page, policy, rules ? nullptr : &reward);
-  plan.modules = page.modules();
-  return plan;
+  return page.finish(std::move(plan));
 }
 
 }  // namespace collimate::recipe

@@ -5,6 +5,7 @@
 #include "collimate/base/error.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
+#include "collimate/recipe/list.h"
 
 namespace collimate::recipe {
 

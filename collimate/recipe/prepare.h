@@ -1,7 +1,7 @@
 #pragma once
 
 #include "collimate/graph/placement.h"
-#include "collimate/recipe/plan.h"
+#include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
 

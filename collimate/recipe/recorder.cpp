@@ -13,15 +13,10 @@ namespace {
 
 // verl's names of the phases, by node.
 std::string phase_name(const std::string& metric) {
-  static const std::map<std::string, std::string> names = {{"policy.generate", "gen"},
-                                                           {"reward.score", "reward"},
-                                                           {"reference.log_probs", "ref"},
-                                                           {"value.values", "values"},
-                                                           {"group_advantages", "adv"},
-                                                           {"gae", "adv"},
-                                                           {"policy_trainer.train", "update_actor"},
-                                                           {"policy.train", "update_actor"},
-                                                           {"value.train", "update_critic"}};
+  static const std::map<std::string, std::string> names = {
+      {"policy.generate", "gen"},       {"reward.score", "reward"},      {"reference.log_probs", "ref"},
+      {"value.values", "values"},       {"advantages", "adv"},           {"policy_trainer.train", "update_actor"},
+      {"policy.train", "update_actor"}, {"value.train", "update_critic"}};
   for (const std::string family : {"timing_s/", "memory/peak_bytes/"}) {
     if (!metric.starts_with(family)) continue;
     const auto found = names.find(metric.substr(family.size()));
@@ -102,7 +97,7 @@ void Recorder::evaluation(const flow::IterationResult& result) {
 
 void Recorder::write_held_out(int64_t step, const Batch& rows) const {
   constexpr int64_t kMostRows = 100;
-  if (!rows.has(batch::kReward.name) || !rows.has(batch::kPromptTokens.name)) return;
+  if (!rows.has(batch::kReward.name) || !rows.has(batch::kFinish.name)) return;  // not completions of the policy
   write_samples(rows.slice(0, std::min(rows.rows(), kMostRows)), *data_.tokenizer, step,
                 directory_.held_out_samples(step));
 }

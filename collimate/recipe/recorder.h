@@ -9,7 +9,7 @@
 #include "collimate/base/stateful.h"
 #include "collimate/flow/executor.h"
 #include "collimate/recipe/data.h"
-#include "collimate/recipe/plan.h"
+#include "collimate/recipe/page.h"
 #include "collimate/recipe/run_directory.h"
 #include "collimate/recipe/run_totals.h"
 

@@ -6,7 +6,7 @@
 #include "collimate/base/metrics.h"
 #include "collimate/batch/batch.h"
 #include "collimate/flow/executor.h"
-#include "collimate/recipe/plan.h"
+#include "collimate/recipe/page.h"
 #include "collimate/text/tokenizer.h"
 
 namespace collimate::recipe {

@@ -1,4 +1,4 @@
-#include "collimate/recipe/plan.h"
+#include "collimate/recipe/page.h"
 #include "collimate/rlhf/modules/advantages.h"
 #include "collimate/rlhf/modules/generator.h"
 #include "collimate/rlhf/modules/reward.h"
@@ -20,8 +20,9 @@ flow::Registry module_registry() {
   registry.add("scorer", make<rlhf::ScorerModule>());
   registry.add("trainer", make<rlhf::TrainerModule>());
   registry.add("rewards", make<rlhf::RewardModule>());
-  registry.add("group_advantages", rlhf::group_advantages_module);
-  registry.add("gae", rlhf::gae_module);
+  for (const rlhf::AdvantageEntry& entry : rlhf::advantages())
+    registry.add("advantages." + entry.name,
+                 [&entry](const nlohmann::json& parameters) { return rlhf::advantage_module(entry, parameters); });
   return registry;
 }
 

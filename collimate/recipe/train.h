@@ -29,7 +29,7 @@ struct TrainOutcome {
   double seconds = 0;
 };
 
-// Runs the config's recipe to its end: data, plan, executor, records in the run's directory (interface.md), the trained
+// Runs the config's recipe to its end: data, plan, executor, records in the run's directory, the trained
 // model as a Hugging Face directory in OUTPUT/model. InputError, with nothing changed, when the directory holds another
 // run.
 TrainOutcome train(const Config& config, const TrainCall& call);

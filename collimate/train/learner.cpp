@@ -167,6 +167,8 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
   double loss = 0;
   for (const RowRange& range : split_rows(rows, options_.micro_batch_tokens, objective.needs.rows_per_unit)) {
     const Batch part = rows.slice(range.begin, range.end);
+    if (!objective.needs.row_scores && count_rows(part).tokens == 0)
+      continue;  // all cut at their limit and masked, say
     MicroStep micro(model_, options_, part);
     loss += micro.run(objective, counts);
     compare(part, micro.quantities().log_probs, model_.weights().version(), report.mismatch);

@@ -49,7 +49,7 @@ class Recipes : public testing::Test {
   void SetUp() override { write_small_task(scratch_.path()); }
 
   Metrics train(const std::string& recipe, const std::vector<std::string>& sets = {}) {
-    output_ = scratch_ / recipe;
+    output_ = scratch_ / fmt::format("{}-{}", recipe, ++runs_);
     train_text(small_config(recipe, scratch_.path()), output_, sets);
     Metrics metrics = metrics_of(output_);
     expect_finite(metrics);
@@ -61,7 +61,16 @@ class Recipes : public testing::Test {
 
   Scratch scratch_{"recipes"};
   std::string output_;
+  int runs_ = 0;
 };
+
+TEST_F(Recipes, EveryOneOfTheListTrains) {
+  for (const recipe::RecipeEntry& entry : recipe::recipes()) {
+    const Metrics metrics = train(entry.name);
+    expect_every_step_once(metrics, 1, 3);
+    EXPECT_NE(number(metrics.back(), "actor/grad_norm"), 0.0) << entry.name;
+  }
+}
 
 TEST_F(Recipes, Sft) {
   const Metrics metrics = train("sft", {"train.learning_rate=1e-2"});
@@ -87,6 +96,44 @@ TEST_F(Recipes, RewardModelAndDpoOnPairs) {
   EXPECT_NEAR(number(dpo.front(), "actor/loss"), std::log(2.0), 1e-5);  // policy and reference are equal still
   expect_loss_falls(dpo);
   EXPECT_FALSE(complete(output_ + "/model").empty());
+}
+
+TEST_F(Recipes, RewardModelIsEvaluatedOnPairs) {
+  EXPECT_TRUE(train("reward", {"data.eval=" + (scratch_ / "pairs.jsonl")}).back().contains("val/accuracy"));
+}
+
+TEST_F(Recipes, DpoByLossesWithoutAReference) {
+  for (const char* loss : {"orpo", "simpo", "cpo"}) {
+    const Metrics metrics = train("dpo", {"train.learning_rate=1e-2", std::string("algorithm.loss_type=") + loss,
+                                          "data.eval=" + (scratch_ / "pairs.jsonl")});
+    EXPECT_LT(number(metrics.back(), "actor/loss"), number(metrics[1], "actor/loss")) << loss;
+    EXPECT_GT(number(metrics.back(), "val/accuracy"), number(metrics.front(), "val/accuracy")) << loss;
+  }
+}
+
+TEST_F(Recipes, RolloutsEndAtEveryStopIdThatTheModelNames) {
+  write_text(scratch_ / "start/generation_config.json", R"({"eos_token_id": [1, 2]})");  // <eos> and "0"
+  train("grpo", {"run.iterations=1"});
+  int ended = 0;
+  for (const std::string& line : lines_of(output_ + "/samples/step-000001.jsonl")) {
+    const std::string completion = nlohmann::json::parse(line).at("completion");
+    const size_t zero = completion.find('0');
+    EXPECT_TRUE(zero == std::string::npos || zero + 1 == completion.size()) << completion;
+    ended += zero != std::string::npos;
+  }
+  EXPECT_GT(ended, 0);
+}
+
+TEST_F(Recipes, EvaluationDrawsAsItsOwnSectionSays) {
+  const std::string eval = "data.eval=" + (scratch_ / "held_out.jsonl");
+  const auto held_out = [&](const std::vector<std::string>& sets) {
+    std::vector<std::string> all = {eval, "run.iterations=1"};
+    all.insert(all.end(), sets.begin(), sets.end());
+    return number(train("grpo", all).front(), "val/response_length/mean");
+  };
+  const double greedy = held_out({});
+  EXPECT_EQ(held_out({"evaluation.temperature=1", "evaluation.top_k=1"}), greedy);
+  EXPECT_NE(held_out({"evaluation.temperature=1"}), greedy);
 }
 
 TEST_F(Recipes, GrpoWithReference) {

@@ -84,7 +84,7 @@ void expect_resumed_equals_whole(Runs& runs, const std::vector<std::string>& pla
 TEST(Resume, GrpoKilledInEveryPhase) {
   Runs runs("resume-grpo", "grpo", "algorithm: {beta: 0.04}\n");
   expect_resumed_equals_whole(
-      runs, {"policy.generate:3", "policy.generate:20", "reward.score:2", "reference.log_probs:2", "group_advantages:3",
+      runs, {"policy.generate:3", "policy.generate:20", "reward.score:2", "reference.log_probs:2", "advantages:3",
              "policy_trainer.train:1", "model.backward:2", "model.backward:9", "optimizer.parameter:5",
              "optimizer.parameter:50", "file.before_rename:4", "directory.before_rename:1", "directory.before_rename:3",
              "directory.after_rename:1", "directory.after_rename:2"});
@@ -96,7 +96,7 @@ TEST(Resume, PpoWithEvaluationKilledBetweenItsTwoUpdates) {
   runs.edit("problems.jsonl}", "problems.jsonl, eval: " + (runs.scratch() / "held_out.jsonl") + "}");
   runs.edit("save_every: 1", "save_every: 1, evaluate_every: 2");
   expect_resumed_equals_whole(runs, {"judge.score:1", "judge.score:2", "value.values:2", "value.train:1",
-                                     "optimizer.parameter:30", "gae:3", "directory.after_rename:2"});
+                                     "optimizer.parameter:30", "advantages:3", "directory.after_rename:2"});
 }
 
 TEST(Resume, SftGoesOnInTheMiddleOfItsData) {

@@ -2,6 +2,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "collimate/base/error.h"
@@ -25,7 +26,8 @@ void expect_within(const std::vector<Outcome>& outcomes) {
 TEST(SmallGoldens, AreWithin) {
   const auto outcomes = replay_folder(kSmall);
   expect_within(outcomes);
-  EXPECT_EQ(outcomes.size(), 1U + 3U + 1U + 11U + 2U + 1U);  // sft, dpo, reward, policy, arrays, ppo
+  EXPECT_EQ(outcomes.size(),
+            1U + 14U + 1U + 11U + 2U + 1U + 3U);  // sft, dpo, reward, policy, arrays, ppo; kto, orpo, simpo
   EXPECT_FALSE(totals_of(outcomes).failed);
 }
 
@@ -51,15 +53,107 @@ TEST(SmallGoldens, AWrongGradientNormIsOutside) {
 
 TEST(SmallGoldens, AnUnknownLossIsUnknownAndAnUnknownOptionOfAKnownOneFails) {
   json golden = read(kSmall + "/dpo_variants_tiny.json");
-  golden["variants"] = {{"aot", golden["variants"]["sigmoid"]}};
+  golden["variants"] = {{"unheard_of", golden["variants"]["sigmoid"]}};
   const auto unknown = replay_dpo_variants("changed", golden, ModelShelf(kSmall));
   EXPECT_EQ(unknown[0].verdict, Verdict::kUnknown);
   EXPECT_FALSE(totals_of(unknown).failed);
-  golden["variants"] = {{"sigmoid", golden["variants"]["aot"]}};
+  golden["variants"] = {{"sigmoid", golden["variants"]["unheard_of"]}};
   golden["hyper"]["use_weighting"] = true;
   const auto required = replay_dpo_variants("changed", golden, ModelShelf(kSmall));
   EXPECT_EQ(required[0].verdict, Verdict::kUnknown);
   EXPECT_TRUE(totals_of(required).failed);
+}
+
+// A golden with other hyper-parameters, replayed as a file would be.
+std::vector<Outcome> replay_changed(const std::string& file, const std::function<void(json& golden)>& change) {
+  json golden = read(kSmall + "/" + file + ".json");
+  change(golden);
+  return replay_golden("changed", golden, ModelShelf(kSmall));
+}
+
+TEST(ChangedGoldens, OptionsAtTheirDefaultMayBeLeftOut) {
+  expect_within(replay_changed("dpo_variants_tiny", [](json& golden) {
+    for (const char* key : {"beta", "label_smoothing", "weight_decay", "max_grad_norm", "adam_beta1"})
+      golden["hyper"].erase(key);
+  }));
+  expect_within(replay_changed("sft_tiny", [](json& golden) { golden["hyper"]["loss_type"] = "chunked_nll"; }));
+  expect_within(replay_changed("rm_tiny", [](json& golden) {
+    golden["hyper"].update({{"label_smoothing_factor", 0.0}, {"entropy_target", 0.2}, {"packing", false}});
+  }));
+}
+
+TEST(ChangedGoldens, EveryConstantOfALossMovesItOrIsRefused) {
+  const std::vector<std::tuple<std::string, std::string, json>> changes = {
+      {"sft_tiny", "loss_type", "dft"},
+      {"sft_tiny", "label_smoothing_factor", 0.1},
+      {"sft_tiny", "neftune_noise_alpha", 5},
+      {"rm_tiny", "center_rewards_coefficient", 0.5},
+      {"dpo_variants_tiny", "beta", 0.5},
+      {"dpo_variants_tiny", "beta", 0.0},
+      {"dpo_variants_tiny", "ld_alpha", 0.5},
+      {"dpo_variants_tiny", "use_weighting", true},
+      {"dpo_variants_tiny", "sync_ref_model", true},
+      {"dpo_variants_tiny", "ref", "another model"},
+      {"grpo_loss_variants_tiny", "temperature", 0.7},
+      {"grpo_loss_variants_tiny", "importance_sampling_level", "sequence"},
+      {"grpo_loss_variants_tiny", "importance_sampling_level", "word"},
+      {"grpo_loss_variants_tiny", "use_adaptive_entropy", true},
+      {"ppo_e2e_tiny", "cliprange", 0.01},
+      {"ppo_e2e_tiny", "kl_coef", 0.5},
+      {"ppo_e2e_tiny", "kl_estimator", "k3"},
+      {"ppo_e2e_tiny", "kl_estimator", "k2"},
+      {"ppo_e2e_tiny", "lam", 0.5},
+      {"ppo_e2e_tiny", "vf_coef", 0.2},
+      {"ppo_e2e_tiny", "whiten_rewards", true},
+      {"ppo_e2e_tiny", "missing_eos_penalty", 1.0}};
+  for (const auto& [file, name, value] : changes) {
+    const auto outcomes =
+        replay_changed(file, [&, key = name, to = value](json& golden) { golden["hyper"][key] = to; });
+    const bool noticed = std::any_of(outcomes.begin(), outcomes.end(),
+                                     [](const Outcome& outcome) { return outcome.verdict != Verdict::kWithin; });
+    EXPECT_TRUE(noticed) << file << " with " << name << " = " << value.dump();
+  }
+}
+
+TEST(ChangedGoldens, AnOptionThatNothingKnowsIsDoubtedOnlyWhereNumbersDiffer) {
+  const auto change = [](double factor) {
+    return [factor](json& golden) {
+      golden["hyper"]["unheard_of"] = 3;
+      golden["steps"][0]["micro"][0]["loss"] = factor * golden["steps"][0]["micro"][0]["loss"].get<double>();
+    };
+  };
+  EXPECT_EQ(replay_changed("sft_tiny", change(1.0))[0].verdict, Verdict::kWithin);
+  const auto doubted = replay_changed("sft_tiny", change(1.01));
+  EXPECT_EQ(doubted[0].verdict, Verdict::kUnknown);
+  EXPECT_NE(doubted[0].text.find("not known here: unheard_of"), std::string::npos) << doubted[0].text;
+  EXPECT_TRUE(totals_of(doubted).failed);
+}
+
+TEST(ChangedGoldens, MasksOfToolsAndOfTruncatedSamplesAreRead) {
+  expect_within(replay_changed("grpo_loss_variants_tiny", [](json& golden) {
+    golden["inputs"]["tool_mask"] = golden["inputs"]["completion_mask"];
+  }));
+  for (const char* name : {"tool_mask", "completion_mask"})
+    for (const Outcome& outcome : replay_changed("grpo_loss_variants_tiny", [&](json& golden) {
+           json mask = golden["inputs"]["completion_mask"];
+           for (json& place : mask[0]) place = 0;
+           golden["inputs"][name] = mask;
+           golden["variants"] = {{"grpo", golden["variants"].begin().value()}};
+         }))
+      EXPECT_TRUE(outcome.verdict == Verdict::kOutside && !outcome.text.starts_with("error")) << line_of(outcome);
+}
+
+// As when every completion of a micro-batch is cut at its limit and TRL masks them: loss and gradient are 0.
+TEST(ChangedGoldens, AMicroBatchMayHaveNothingToTrain) {
+  const auto outcomes = replay_changed("grpo_loss_variants_tiny", [](json& golden) {
+    for (json& row : golden["inputs"]["completion_mask"])
+      for (json& place : row) place = 0;
+    json& variant = golden["variants"]["grpo|beta=0.0"];
+    variant["loss"] = variant["grad_norm"] = 0.0;
+    for (json& norm : variant["grad_l2"]) norm = 0.0;
+    golden["variants"] = {{"grpo|beta=0.0", variant}};
+  });
+  expect_within(outcomes);
 }
 
 TEST(SmallGoldens, AMissingModelOrFileIsAnError) {

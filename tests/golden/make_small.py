@@ -68,12 +68,38 @@ def pairs():
     return rows, batch
 
 
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def dpo_losses(beta):
+    """Losses of log-ratios c, r of pairs and their lengths k, l: name -> (options, function)."""
+    logistic = lambda x: softplus(-beta * x)
+    smooth = lambda x, e: (1 - e) * logistic(x) + e * logistic(-x)
+    blend = lambda x: sigmoid(beta * x / 0.05)
+    return {"sigmoid": ({}, lambda c, r, k, l: logistic(c - r)),
+            "hinge": ({}, lambda c, r, k, l: np.maximum(0, 1 - beta * (c - r))),
+            "ipo": ({}, lambda c, r, k, l: (c / k - r / l - 1 / (2 * beta)) ** 2),
+            "sigmoid_norm": ({}, lambda c, r, k, l: logistic(c / k - r / l)),
+            "robust": ({"label_smoothing": 0.2},
+                       lambda c, r, k, l: (0.8 * logistic(c - r) - 0.2 * logistic(r - c)) / 0.6),
+            "exo_pair": ({"label_smoothing": 0.2}, lambda c, r, k, l: sigmoid(beta * (c - r)) * (
+                -logistic(c - r) - np.log(0.8)) + sigmoid(beta * (r - c)) * (-logistic(r - c) - np.log(0.2))),
+            "nca_pair": ({}, lambda c, r, k, l: logistic(c) + 0.5 * logistic(-c) + 0.5 * logistic(-r)),
+            "bco_pair": ({}, lambda c, r, k, l: logistic(c) + logistic(-r)),
+            "sppo_hard": ({}, lambda c, r, k, l: (c - 0.5 / beta) ** 2 + (r + 0.5 / beta) ** 2),
+            "aot_unpaired": ({"label_smoothing": 0.1}, lambda c, r, k, l: smooth(np.sort(c) - np.sort(r), 0.1)),
+            "apo_zero": ({}, lambda c, r, k, l: 1 - sigmoid(beta * c) + sigmoid(beta * r)),
+            "apo_down": ({}, lambda c, r, k, l: sigmoid(beta * c) + 1 - sigmoid(beta * (c - r))),
+            "discopop": ({}, lambda c, r, k, l: logistic(c - r) * (1 - blend(c - r))
+                         + np.exp(-beta * (c - r)) * blend(c - r)),
+            "sigmoid+forward_kl": ({"f_divergence_type": "forward_kl"},
+                                   lambda c, r, k, l: logistic(np.exp(-r) - np.exp(-c)))}
+
+
 def dpo(batches):
     beta, variants = 0.1, {}
-    losses = {"sigmoid": lambda c, r, k, l: softplus(-beta * (c - r)),
-              "hinge": lambda c, r, k, l: np.maximum(0, 1 - beta * (c - r)),
-              "ipo": lambda c, r, k, l: (c / k - r / l - 1 / (2 * beta)) ** 2}
-    for name, pair_loss in losses.items():
+    for name, (over, pair_loss) in dpo_losses(beta).items():
         p, reference, steps = sm.random_parameters(1), sm.random_parameters(1), []
         optimizer = sm.AdamW(p)
         for rows, _ in batches:
@@ -83,9 +109,69 @@ def dpo(batches):
                 return pair_loss(*np.split(ratio, 2), *np.split(lengths, 2)).mean()
             value = float(loss(p))
             steps.append({"loss": value, "grad_norm": optimizer.step(sm.gradient(loss, p), 1e-2), "lr": 1e-2})
-        variants[name] = {"over": {}, "steps": steps, "final": {"params": sm.summary(p)}}
+        variants[name] = {"over": over, "steps": steps, "final": {"params": sm.summary(p)}}
     write("dpo_variants_tiny", {"batches": [b for _, b in batches], "variants": variants}, "trl.DPOTrainer",
           {"beta": beta, "loss_type": "per variant", "max_grad_norm": 1.0})
+
+
+def without_reference(name, trainer, hyper, batches, loss):
+    """Steps of ORPO, CPO or SimPO: loss(policy's parameters, chosen rows, rejected rows)."""
+    p, steps = sm.random_parameters(1), []
+    optimizer = sm.AdamW(p)
+    for rows, _ in batches:
+        half = len(rows) // 2
+        value = lambda q: loss(q, rows[:half], rows[half:])
+        batch = {}
+        for side, part in (("chosen_", rows[:half]), ("rejected_", rows[half:])):
+            batch |= {side + "input_ids": padded([r for r, _ in part], PAD),
+                      side + "attention_mask": padded([[1] * len(r) for r, _ in part], 0),
+                      side + "labels": padded([[-100] * n + r[n:] for r, n in part], -100)}
+        recorded = {"micro": [{"batch": batch, "loss": float(value(p))}], "lr": 1e-2}
+        steps.append(recorded | {"grad_norm": optimizer.step(sm.gradient(value, p), 1e-2)})
+    write(name, {"steps": steps, "final": {"params": sm.summary(p)}}, trainer, {"max_grad_norm": 1.0} | hyper)
+
+
+def answer_means(p, rows):
+    return np.array([completion_sum(p, r, n) / (len(r) - n) for r, n in rows])
+
+
+def likelihood_loss(p, rows, prompts):
+    """Over the answers alone, or with all of their prompts but the first token."""
+    begins = [1 if prompts else n for _, n in rows]
+    return -sum(completion_sum(p, r, n) for (r, _), n in zip(rows, begins)) / sum(
+        len(r) - n for (r, _), n in zip(rows, begins))
+
+
+def orpo_loss(p, chosen, rejected):
+    odds = lambda m: m - np.log1p(-np.exp(m))
+    ratio = odds(answer_means(p, chosen)) - odds(answer_means(p, rejected))
+    return likelihood_loss(p, chosen, True) + 0.3 * softplus(-ratio).mean()
+
+
+def simpo_loss(p, chosen, rejected):
+    margin = 2.0 * (answer_means(p, chosen) - answer_means(p, rejected)) - 0.7
+    return softplus(-margin).mean() + 0.5 * likelihood_loss(p, chosen, False)
+
+
+def kto(batches):
+    """Every answer is marked; mismatched ones give the KL estimate, which has no gradient."""
+    p, reference, steps = sm.random_parameters(1), sm.random_parameters(1), []
+    optimizer = sm.AdamW(p)
+    for rows, batch in batches:
+        labels = [i % 2 == 0 for i in range(len(rows))]
+        other = [(rows[i][0][:rows[i][1]] + rows[i - 1][0][rows[i - 1][1]:], rows[i][1]) for i in range(len(rows))]
+        ratio = lambda q, part: np.array([completion_sum(q, r, n) - completion_sum(reference, r, n) for r, n in part])
+        kl = max(0.0, ratio(p, other).mean())
+        def loss(q):
+            sign = np.where(labels, 1.0, -1.0)
+            return (np.where(labels, 1.0, 1.5) * (1 - sigmoid(0.1 * sign * (ratio(q, rows) - kl)))).mean()
+        mismatched = {"KL_input_ids": padded([r for r, _ in other], PAD),
+                      "KL_attention_mask": padded([[1] * len(r) for r, _ in other], 0),
+                      "KL_completion_mask": padded([[0] * n + [1] * (len(r) - n) for r, n in other], 0)}
+        steps.append({"micro": [{"batch": batch | mismatched | {"label": labels}, "loss": float(loss(p))}], "lr": 1e-2,
+                      "grad_norm": optimizer.step(sm.gradient(loss, p), 1e-2)})
+    write("kto_tiny", {"steps": steps, "final": {"params": sm.summary(p)}}, "trl.KTOTrainer",
+          {"beta": 0.1, "undesirable_weight": 1.5, "max_grad_norm": 1.0})
 
 
 def reward(batches):
@@ -163,3 +249,7 @@ if __name__ == "__main__":
     grpo()
     small_ppo.arrays(write)
     small_ppo.updates(write, tokens)
+    without_reference("orpo_tiny", "trl.experimental.ORPOTrainer", {"beta": 0.3}, made, orpo_loss)
+    without_reference("simpo_tiny", "trl.experimental.CPOTrainer",
+                      {"loss_type": "simpo", "beta": 2.0, "simpo_gamma": 0.7, "cpo_alpha": 0.5}, made, simpo_loss)
+    kto(made)

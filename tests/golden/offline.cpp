@@ -1,6 +1,6 @@
 #include "tests/golden/offline.h"
 
-#include "collimate/rlhf/loss/preference.h"
+#include "collimate/rlhf/loss/reward.h"
 #include "collimate/train/scoring.h"
 
 namespace collimate::golden {
@@ -9,7 +9,7 @@ namespace {
 // Divides by the label count of all micro-batches of the step.
 class SftTask : public OfflineTask {
  public:
-  explicit SftTask(const Options& options) { loss_ = sft_loss_of(options); }
+  explicit SftTask(const Options& options) { loss_ = loss_of("sft", options); }
 
   OfflineMicro prepare(const json& micro, const json& micros, Trainee&) override {
     OfflineMicro out{.rows = to_batch(unpadded_rows(micro.at("batch")))};
@@ -26,15 +26,17 @@ class SftTask : public OfflineTask {
 
 class DpoTask : public OfflineTask {
  public:
-  DpoTask(const Options& options, const json& golden, const ModelShelf& shelf)
-      : reference_(shelf.open(golden["hyper"].at("model"), "lm", false), {}) {
-    loss_ = dpo_loss_of(options);
+  DpoTask(const Options& options, const json& golden, const ModelShelf& shelf) : reference_(golden, options, shelf) {
+    loss_ = loss_of("dpo", options);
   }
 
   OfflineMicro prepare(const json& micro, const json& micros, Trainee&) override {
     const Batch rows = to_batch(interleaved(unpadded_rows(micro.at("batch"))));
-    return mean_of_micros(train::with_log_probs(reference_, rows, batch::kReferenceLogProbs, {}), micros.size());
+    return mean_of_micros(train::with_log_probs(reference_.model(), rows, batch::kReferenceLogProbs, {}),
+                          micros.size());
   }
+
+  void stepped(size_t step, Trainee& trainee) override { reference_.follow(step, trainee); }
 
   std::map<std::string, std::string> metric_names() const override {
     return {{"rewards/chosen", "rewards/chosen"},
@@ -44,14 +46,14 @@ class DpoTask : public OfflineTask {
   }
 
  private:
-  model::Model reference_;
+  Reference reference_;
 };
 
 // The score is read at the last token that is not padding, so rows end there.
 class RewardTask : public OfflineTask {
  public:
   RewardTask(const Options& options, const json& golden) : pad_(golden["hyper"].value("pad", -1)) {
-    loss_ = reward_loss_of(options);
+    loss_ = loss_of("reward", options);
   }
 
   std::string head() const override { return "score"; }
@@ -95,7 +97,9 @@ std::unique_ptr<OfflineTask> make_offline_task(const std::string& kind, const Op
   if (kind == "sft") return std::make_unique<SftTask>(options);
   if (kind == "dpo") return std::make_unique<DpoTask>(options, golden, shelf);
   if (kind == "reward") return std::make_unique<RewardTask>(options, golden);
-  return make_further_task(kind, options, golden, shelf);
+  if (kind == "kto") return make_kto_task(options, golden, shelf);
+  if (kind == "orpo" || kind == "cpo") return make_reference_free_task(kind, options);
+  throw UnknownKind("trainer " + golden.value("trainer", std::string("without a name")), false);
 }
 
 }  // namespace collimate::golden

@@ -25,6 +25,8 @@ class OfflineTask {
   virtual OfflineMicro prepare(const json& micro, const json& micros, Trainee& trainee) = 0;
   // TRL's name of a metric -> ours.
   virtual std::map<std::string, std::string> metric_names() const { return {}; }
+  // After the `step`-th update, counted from 1.
+  virtual void stepped(size_t /*step*/, Trainee& /*trainee*/) {}
   const rlhf::Loss& loss() const { return loss_; }
 
  protected:
@@ -34,9 +36,9 @@ class OfflineTask {
 // UnknownKind for a trainer that we have no loss for.
 std::unique_ptr<OfflineTask> make_offline_task(const std::string& kind, const Options& options, const json& golden,
                                                const ModelShelf& shelf);
-// Those beyond pairs with a reference: KTO, ORPO, CPO, SimPO.
-std::unique_ptr<OfflineTask> make_further_task(const std::string& kind, const Options& options, const json& golden,
-                                               const ModelShelf& shelf);
+std::unique_ptr<OfflineTask> make_kto_task(const Options& options, const json& golden, const ModelShelf& shelf);
+// Pairs without a reference: "orpo" or "cpo".
+std::unique_ptr<OfflineTask> make_reference_free_task(const std::string& kind, const Options& options);
 
 // Rows of which every micro-batch has the same weight in the update: TRL's mean over micro-batches of a mean.
 OfflineMicro mean_of_micros(Batch rows, size_t micros);

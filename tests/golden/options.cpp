@@ -2,36 +2,117 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "collimate/base/config.h"
 #include "collimate/base/error.h"
-#include "collimate/rlhf/loss/policy.h"
-#include "collimate/rlhf/loss/preference.h"
-#include "collimate/rlhf/loss/sft.h"
+#include "collimate/rlhf/loss/list.h"
 
 namespace collimate::golden {
 namespace {
 
 const json kNull;
 
-// Options of TRL that change the numbers and that we do not have: they must be at their default.
-void refuse_unknown(const Options& options, bool required) {
-  static const std::map<std::string, json> kDefaults = {
-      {"use_weighting", false}, {"ld_alpha", nullptr},       {"off_policy_mask_threshold", nullptr},
-      {"wpo_gain", nullptr},    {"entropy_target", nullptr}, {"label_smoothing_factor", 0.0}};
-  for (const auto& [name, fallback] : kDefaults) {
+// TRL's names of the constants that our losses read.
+const std::map<std::string, std::string>& our_names() {
+  static const std::map<std::string, std::string> names = {{"beta", "beta"},
+                                                           {"epsilon", "epsilon"},
+                                                           {"epsilon_high", "epsilon_high"},
+                                                           {"delta", "delta"},
+                                                           {"importance_sampling_level", "importance_sampling_level"},
+                                                           {"use_bias_correction_kl", "use_bias_correction_kl"},
+                                                           {"entropy_coef", "entropy_coefficient"},
+                                                           {"top_entropy_quantile", "top_entropy_quantile"},
+                                                           {"off_policy_mask_threshold", "off_policy_mask_threshold"},
+                                                           {"sapo_temperature_pos", "sapo_temperature_pos"},
+                                                           {"sapo_temperature_neg", "sapo_temperature_neg"},
+                                                           {"vespo_k_pos", "vespo_k_pos"},
+                                                           {"vespo_lambda_pos", "vespo_lambda_pos"},
+                                                           {"vespo_k_neg", "vespo_k_neg"},
+                                                           {"vespo_lambda_neg", "vespo_lambda_neg"},
+                                                           {"label_smoothing", "label_smoothing"},
+                                                           {"f_divergence_type", "f_divergence_type"},
+                                                           {"f_alpha_divergence_coef", "f_alpha_divergence_coef"},
+                                                           {"ld_alpha", "ld_alpha"},
+                                                           {"discopop_tau", "discopop_tau"},
+                                                           {"cpo_alpha", "cpo_alpha"},
+                                                           {"simpo_gamma", "simpo_gamma"},
+                                                           {"desirable_weight", "desirable_weight"},
+                                                           {"undesirable_weight", "undesirable_weight"},
+                                                           {"center_rewards_coefficient", "center_rewards_coefficient"},
+                                                           {"cliprange", "epsilon"},
+                                                           {"cliprange_value", "value_clip"},
+                                                           {"gamma", "gamma"},
+                                                           {"lam", "lambda"},
+                                                           {"kl_coef", "kl_coefficient"},
+                                                           {"whiten_rewards", "whiten_rewards"}};
+  return names;
+}
+
+// Options that change the numbers and that a replay does not have: they must be at their default.
+const std::map<std::string, json>& options_we_lack() {
+  static const std::map<std::string, json> defaults = {{"use_weighting", false},
+                                                       {"rpo_alpha", nullptr},
+                                                       {"reference_free", false},
+                                                       {"alpha", 0.0},
+                                                       {"use_adaptive_entropy", false},
+                                                       {"use_vllm", false},
+                                                       {"label_smoothing_factor", 0.0},
+                                                       {"neftune_noise_alpha", nullptr},
+                                                       {"is_encoder_decoder", false},
+                                                       {"bf16", false},
+                                                       {"fp16", false},
+                                                       {"use_peft", false},
+                                                       {"peft_config", nullptr}};
+  return defaults;
+}
+
+// Options that a replay reads elsewhere, or that the recorded batches, masks and rates have already in them.
+constexpr std::string_view kReadElsewhere =
+    " "
+    "model ref pad note pooling optimizer temperature_used loss_type loss_weights optim adam_beta1 adam_beta2 "
+    "adam_epsilon weight_decay max_grad_norm learning_rate lr_scheduler_type lr_scheduler_kwargs warmup_steps "
+    "warmup_ratio max_steps num_train_epochs seed data_seed per_device_train_batch_size "
+    "gradient_accumulation_steps gradient_checkpointing max_length max_prompt_length max_completion_length "
+    "truncation_mode padding_free packing packing_strategy completion_only_loss assistant_only_loss "
+    "disable_dropout precompute_ref_log_probs sync_ref_model ref_model_mixup_alpha ref_model_sync_steps "
+    "num_iterations num_generations steps_per_generation generation_batch_size temperature top_p top_k min_p "
+    "repetition_penalty scale_rewards reward_weights multi_objective_aggregation mask_truncated_completions "
+    "shuffle_dataset num_ppo_epochs num_mini_batches kl_estimator vf_coef missing_eos_penalty response_length "
+    "stop_token stop_token_id entropy_coef_min entropy_coef_max entropy_coef_delta entropy_target "
+    "router_aux_loss_coef use_liger_kernel optim_args pad_to_multiple_of train_sampling_strategy ";
+
+bool is_read_elsewhere(const std::string& name) { return kReadElsewhere.find(" " + name + " ") != std::string::npos; }
+
+void refuse_what_we_lack(const Options& options, bool required) {
+  for (const auto& [name, fallback] : options_we_lack()) {
     const json& value = options.find(name);
     if (!value.is_null() && value != fallback)
       throw UnknownKind(fmt::format("option {} = {}", name, value.dump()), required);
   }
 }
 
-// A loss by name: our InputError for an unknown name is an unknown kind here.
+// Makes a loss: our InputError for a name or value that we do not have is an unknown kind here.
 template <class Make>
-rlhf::Loss known(const std::string& kind, const std::string& loss_type, Make make) {
+auto known(bool required, Make make) {
   try {
     return make();
   } catch (const base::InputError& error) {
-    throw UnknownKind(fmt::format("{} loss {} ({})", kind, loss_type, error.what()), false);
+    throw UnknownKind(error.what(), required);
   }
+}
+
+rlhf::LossSetting setting_of(const Options& options, bool smoothed) {
+  json ours = json::object();
+  for (const auto& [theirs, name] : our_names())
+    if (const json& value = options.find(theirs); !value.is_null()) ours[name] = value;
+  if (!smoothed) ours.erase("label_smoothing");
+  rlhf::LossSetting setting;
+  base::apply(ours, "golden", setting.options);
+  return setting;
 }
 
 std::vector<std::string> names_of(const json& loss_types, const std::string& fallback) {
@@ -40,22 +121,49 @@ std::vector<std::string> names_of(const json& loss_types, const std::string& fal
   return loss_types.get<std::vector<std::string>>();
 }
 
-std::optional<double> optional_number(const Options& options, const std::string& name) {
-  if (options.find(name).is_null()) return std::nullopt;
-  return options.find(name).get<double>();
+// Our name of a trainer's loss.
+std::string our_loss(const std::string& trainer, const std::string& type) {
+  static const std::map<std::string, std::string> kNames = {
+      {"sft.chunked_nll", "nll"}, {"cpo.sigmoid", "cpo"}, {"cpo.hinge", "cpo_hinge"}, {"cpo.ipo", "cpo_ipo"}};
+  const auto found = kNames.find(trainer + "." + type);
+  return found == kNames.end() ? type : found->second;
 }
 
-rlhf::Loss one_dpo_loss(const Options& o, const std::string& type) {
-  // TRL's sigmoid has no label smoothing; ours has, so it is passed to those of TRL's losses that read it.
-  const bool smooth = type == "robust" || type == "exo_pair";
-  return known("dpo", type, [&] {
-    return rlhf::dpo_loss({.loss_type = type,
-                           .beta = o.number("beta", 0.1),
-                           .label_smoothing = smooth ? o.number("label_smoothing", 0.0) : 0.0,
-                           .f_divergence = o.text("f_divergence_type", "reverse_kl"),
-                           .alpha = o.number("f_alpha_divergence_coef", 0.5),
-                           .discopop_tau = o.number("discopop_tau", 0.05)});
-  });
+// num_items_in_batch counts the tokens of a generation batch; one accumulation window is a part of it.
+void add_rollout_limits(const Options& o, double items, rlhf::LossSetting& setting) {
+  const double accumulation = o.number("gradient_accumulation_steps", 1);
+  double generation = o.number("steps_per_generation", accumulation);
+  if (o.find("steps_per_generation").is_null() && o.find("generation_batch_size").is_number())
+    generation = o.number("generation_batch_size", 0) / o.number("per_device_train_batch_size", 8);
+  setting.token_normalizer = std::max(1.0, items) * accumulation / generation;
+  if (items == 0) setting.token_normalizer = 0;
+  setting.completion_tokens = static_cast<int64_t>(o.number("max_completion_length", 512));
+  if (o.find("use_bias_correction_kl").is_null()) setting.options.use_bias_correction_kl = true;
+}
+
+rlhf::Loss sum_of(const std::vector<rlhf::Loss>& parts) {
+  return rlhf::weighted_sum(parts, std::vector<double>(parts.size(), 1.0));
+}
+
+struct Trainer {
+  std::string name, rows, fallback;
+  std::set<std::string> required;  // losses that must be there
+};
+
+const Trainer& find_trainer(const std::string& name) {
+  static const std::vector<Trainer> kTrainers = {
+      {"sft", "completions", "nll", {"nll"}},
+      {"dpo", "pairs", "sigmoid", {"sigmoid", "ipo", "hinge"}},
+      {"reward", "scored pairs", "bradley_terry", {"bradley_terry"}},
+      {"kto", "marked", "kto", {}},
+      {"orpo", "pairs", "orpo", {}},
+      {"cpo", "pairs", "sigmoid", {}},
+      {"grpo", "rollouts", "dapo", {"grpo", "dapo", "dr_grpo", "bnpo", "cispo"}},
+      {"ppo", "rollouts", "ppo", {"ppo"}},
+      {"value", "values", "value", {"value"}}};
+  for (const Trainer& trainer : kTrainers)
+    if (trainer.name == name) return trainer;
+  throw UnknownKind("trainer " + name, false);
 }
 
 }  // namespace
@@ -65,6 +173,8 @@ const json& Options::find(const std::string& name) const {
   if (hyper_->contains(name)) return (*hyper_)[name];
   return kNull;
 }
+
+bool Options::has(const std::string& name) const { return over_.contains(name) || hyper_->contains(name); }
 
 double Options::number(const std::string& name, double fallback) const {
   const json& value = find(name);
@@ -91,65 +201,56 @@ std::string trainer_kind(const json& golden) {
   return "";
 }
 
+bool is_required(const std::string& trainer, const Options& options) {
+  const Trainer& found = find_trainer(trainer);
+  for (const std::string& type : names_of(options.find("loss_type"), found.fallback))
+    if (!found.required.contains(type)) return false;
+  return true;
+}
+
 train::LearnerOptions learner_options(const Options& o) {
   const std::string optimizer = o.text("optim", "adamw_torch");
   if (!optimizer.starts_with("adamw_torch")) throw UnknownKind("optimizer " + optimizer, true);
-  return {.adam = {.beta1 = o.number("adam_beta1", 0.9),
-                   .beta2 = o.number("adam_beta2", 0.999),
-                   .epsilon = o.number("adam_epsilon", 1e-8),
-                   .weight_decay = o.number("weight_decay", 0.0)},
-          .max_grad_norm = o.number("max_grad_norm", 1.0),
+  const train::AdamOptions adam;
+  return {.adam = {.beta1 = o.number("adam_beta1", adam.beta1),
+                   .beta2 = o.number("adam_beta2", adam.beta2),
+                   .epsilon = o.number("adam_epsilon", adam.epsilon),
+                   .weight_decay = o.number("weight_decay", adam.weight_decay)},
+          .max_grad_norm = o.has("max_grad_norm") ? o.number("max_grad_norm", 0.0) : 1.0,  // null: no clipping
           .micro_batch_tokens = int64_t{1} << 40,
           .temperature = static_cast<float>(o.number("temperature", 1.0))};
 }
 
-rlhf::Loss sft_loss_of(const Options& o) {
-  const std::string type = o.text("loss_type", "nll");
-  refuse_unknown(o, type == "nll");
-  return known("sft", type, [&] { return rlhf::sft_loss({.loss_type = type == "chunked_nll" ? "nll" : type}); });
+rlhf::Loss loss_of(const std::string& trainer_name, const Options& o, double items) {
+  const Trainer& trainer = find_trainer(trainer_name);
+  const bool required = is_required(trainer_name, o);
+  refuse_what_we_lack(o, required);
+  const bool has_types = trainer_name != "reward" && trainer_name != "orpo" && trainer_name != "value";
+  const auto types = names_of(has_types ? o.find("loss_type") : kNull, trainer.fallback);
+  std::vector<rlhf::Loss> parts;
+  for (const std::string& type : types) {
+    parts.push_back(known(required, [&] {
+      // TRL's sigmoid has no label smoothing; ours has, so it is passed to those of TRL's losses that read it.
+      static const std::set<std::string> kSmoothed = {"robust", "exo_pair", "aot", "aot_unpaired"};
+      rlhf::LossSetting setting = setting_of(o, trainer_name == "cpo" || kSmoothed.contains(type));
+      if (trainer_name == "grpo") add_rollout_limits(o, items, setting);
+      return rlhf::make_loss(trainer.rows, our_loss(trainer_name, type), setting);
+    }));
+  }
+  if (!o.find("loss_weights").is_array()) return parts.size() == 1 ? parts[0] : sum_of(parts);
+  return known(required, [&] { return rlhf::weighted_sum(parts, o.find("loss_weights").get<std::vector<double>>()); });
 }
 
-rlhf::Loss reward_loss_of(const Options& o) {
-  refuse_unknown(o, true);
-  return rlhf::reward_loss({.center_rewards_coefficient = o.number("center_rewards_coefficient", 0.0)});
+rlhf::AlgorithmOptions algorithm_of(const Options& options) {
+  return known(true, [&] { return setting_of(options, false).options; });
 }
 
-rlhf::Loss dpo_loss_of(const Options& o) {
-  const std::vector<std::string> types = names_of(o.find("loss_type"), "sigmoid");
-  bool required = true;
-  for (const std::string& type : types) required &= type == "sigmoid" || type == "ipo" || type == "hinge";
-  refuse_unknown(o, required);
-  std::vector<double> weights(types.size(), 1.0);
-  if (o.find("loss_weights").is_array()) weights = o.find("loss_weights").get<std::vector<double>>();
-  std::vector<rlhf::Loss> losses;
-  for (const std::string& type : types) losses.push_back(one_dpo_loss(o, type));
-  return losses.size() == 1 && weights[0] == 1.0 ? losses[0] : rlhf::weighted_sum(losses, weights);
-}
-
-rlhf::Loss policy_loss_of(const Options& o, double items) {
-  const std::string type = o.text("loss_type", "dapo");
-  const bool required = type == "grpo" || type == "dapo" || type == "dr_grpo" || type == "bnpo" || type == "cispo";
-  refuse_unknown(o, required);
-  // num_items_in_batch counts the generation batch; one accumulation window is a part of it.
-  const double accumulation = o.number("gradient_accumulation_steps", 1);
-  const double window = accumulation / o.number("steps_per_generation", accumulation);
-  return known("grpo", type, [&] {
-    return rlhf::policy_loss({.loss_type = type,
-                              .importance_sampling_level = o.text("importance_sampling_level", "token"),
-                              .epsilon = o.number("epsilon", 0.2),
-                              .epsilon_high = optional_number(o, "epsilon_high"),
-                              .delta = optional_number(o, "delta"),
-                              .beta = o.number("beta", 0.0),
-                              .use_bias_correction_kl = o.flag("use_bias_correction_kl", true),
-                              .entropy_coefficient = o.number("entropy_coef", 0.0),
-                              .top_entropy_quantile = o.number("top_entropy_quantile", 1.0),
-                              .sapo_temperature_positive = o.number("sapo_temperature_pos", 1.0),
-                              .sapo_temperature_negative = o.number("sapo_temperature_neg", 1.05),
-                              .max_completion_tokens = static_cast<int64_t>(o.number("max_completion_length", 256)),
-                              .token_normalizer = items * window,
-                              .vespo = {o.number("vespo_k_pos", 2.0), o.number("vespo_lambda_pos", 3.0),
-                                        o.number("vespo_k_neg", 3.0), o.number("vespo_lambda_neg", 2.0)}});
-  });
+std::vector<std::string> unread_options(const json& hyper) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : hyper.items())
+    if (!our_names().contains(name) && !options_we_lack().contains(name) && !is_read_elsewhere(name))
+      names.push_back(name);
+  return names;
 }
 
 }  // namespace collimate::golden

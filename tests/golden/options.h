@@ -3,7 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
+#include "collimate/rlhf/types/algorithm.h"
 #include "collimate/rlhf/types/loss.h"
 #include "collimate/train/learner.h"
 
@@ -23,6 +25,7 @@ class Options {
  public:
   explicit Options(const json& hyper, json over = json::object()) : hyper_(&hyper), over_(std::move(over)) {}
 
+  bool has(const std::string& name) const;
   const json& find(const std::string& name) const;  // null when nowhere
   double number(const std::string& name, double fallback) const;
   std::string text(const std::string& name, const std::string& fallback) const;
@@ -38,11 +41,14 @@ std::string trainer_kind(const json& golden);
 
 train::LearnerOptions learner_options(const Options& options);
 
-// Our losses under TRL's option names. UnknownKind for a loss type or option that we do not have.
-rlhf::Loss sft_loss_of(const Options& options);
-rlhf::Loss dpo_loss_of(const Options& options);
-rlhf::Loss reward_loss_of(const Options& options);
-// `items`: TRL's num_items_in_batch, the divisor of dapo, cispo and vespo; 0 when the file has none.
-rlhf::Loss policy_loss_of(const Options& options, double items);
+// Our loss under TRL's option names for a trainer ("value": of PPO's critic). UnknownKind for a loss type, an option or
+// a value that we do not have. `items`: TRL's num_items_in_batch, the divisor of dapo, cispo and vespo; 0: none.
+rlhf::Loss loss_of(const std::string& trainer, const Options& options, double items = 0);
+// Our constants under TRL's names.
+rlhf::AlgorithmOptions algorithm_of(const Options& options);
+// All losses that the options name must be there.
+bool is_required(const std::string& trainer, const Options& options);
+// Names in `hyper` of which nothing here knows whether they change the numbers.
+std::vector<std::string> unread_options(const json& hyper);
 
 }  // namespace collimate::golden

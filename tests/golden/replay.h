@@ -18,7 +18,9 @@ std::vector<Outcome> replay_policy_variants(const std::string& name, const json&
 std::vector<Outcome> replay_ppo(const std::string& name, const json& golden, const ModelShelf& shelf);
 std::vector<Outcome> replay_ppo_arrays(const std::string& name, const json& golden, const ModelShelf& shelf);
 
-// Replays one file; errors become an outcome of their own.
+// Replays what a file holds; errors become an outcome of their own.
+std::vector<Outcome> replay_golden(const std::string& name, json golden, const ModelShelf& shelf);
+// Replays one file; errors likewise.
 std::vector<Outcome> replay_file(const std::string& path, const ModelShelf& shelf);
 // Replays every *.json file of a folder in order of name. InputError when there is none.
 std::vector<Outcome> replay_folder(const std::string& folder, const std::function<void(const Outcome&)>& done = {});

@@ -14,9 +14,9 @@ namespace {
 // Losses that a variant's name says where its options do not: "hinge", "sigmoid+sft"; other words ("sigmoid+js") name
 // what `over` holds.
 json losses_in(const std::string& name) {
-  static const std::vector<std::string> kLosses = {"sigmoid",   "hinge",    "ipo",      "robust",      "exo_pair",
-                                                   "sppo_hard", "apo_zero", "apo_down", "nca_pair",    "bco_pair",
-                                                   "discopop",  "sft",      "aot",      "aot_unpaired"};
+  static const std::vector<std::string> kLosses = {"sigmoid",   "hinge",    "ipo",      "robust",       "exo_pair",
+                                                   "sppo_hard", "apo_zero", "apo_down", "nca_pair",     "bco_pair",
+                                                   "discopop",  "sft",      "aot",      "aot_unpaired", "sigmoid_norm"};
   json losses = json::array();
   std::stringstream words(name.substr(0, name.find_first_of("| ")));
   for (std::string word; std::getline(words, word, '+');)
@@ -48,7 +48,9 @@ void step(Trainee& trainee, const rlhf::Loss& loss, const Batch& rows, size_t s,
 
 Outcome replay_variant(const std::string& name, const json& golden, const json& variant, const Options& options,
                        const std::vector<Batch>& batches, const ModelShelf& shelf) {
-  const rlhf::Loss loss = dpo_loss_of(options);
+  if (options.flag("sync_ref_model", false) || options.number("gradient_accumulation_steps", 1) != 1)
+    throw UnknownKind("variants with sync_ref_model or accumulation", false);
+  const rlhf::Loss loss = loss_of("dpo", options);
   Trainee trainee(shelf.open(golden["hyper"].at("model"), "lm", true), learner_options(options));
   Comparison comparison;
   for (size_t s = 0; s < variant.at("steps").size(); ++s)
@@ -62,11 +64,11 @@ Outcome replay_variant(const std::string& name, const json& golden, const json& 
 
 std::vector<Outcome> replay_dpo_variants(const std::string& name, const json& golden, const ModelShelf& shelf) {
   if (trainer_kind(golden) != "dpo") throw UnknownKind("variants of " + golden.value("trainer", std::string()), false);
-  model::Model reference(shelf.open(golden["hyper"].at("model"), "lm", false), {});
+  Reference reference(golden, Options(golden["hyper"]), shelf);
   std::vector<Batch> batches;
   for (const json& batch : golden["batches"])
-    batches.push_back(
-        train::with_log_probs(reference, to_batch(interleaved(unpadded_rows(batch))), batch::kReferenceLogProbs, {}));
+    batches.push_back(train::with_log_probs(reference.model(), to_batch(interleaved(unpadded_rows(batch))),
+                                            batch::kReferenceLogProbs, {}));
   std::vector<Outcome> outcomes;
   for (const auto& [key, variant] : golden["variants"].items()) {
     const std::string full = name + " " + key;

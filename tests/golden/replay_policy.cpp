@@ -11,7 +11,7 @@ namespace {
 // Numbers of [R, T] completion arrays without padding.
 std::vector<std::vector<float>> completion_numbers(const json& values, const json& batch) {
   std::vector<std::vector<float>> out;
-  for (size_t r = 0; r < values.size(); ++r) out.push_back(masked(values[r], batch["completion_mask"][r]));
+  for (size_t r = 0; r < values.size(); ++r) out.push_back(masked(values[r], policy_mask(batch, r)));
   return out;
 }
 
@@ -19,10 +19,11 @@ void set_advantages(Batch& rows, const json& batch) {
   std::vector<std::vector<float>> tokens;
   for (int64_t r = 0; r < rows.rows(); ++r) {
     const json& advantage = batch.at("advantages")[static_cast<size_t>(r)];
+    const json mask = policy_mask(batch, static_cast<size_t>(r));
     if (advantage.is_array())
-      tokens.push_back(masked(advantage, batch["completion_mask"][static_cast<size_t>(r)]));
+      tokens.push_back(masked(advantage, mask));
     else
-      tokens.emplace_back(count_true(batch["completion_mask"][static_cast<size_t>(r)]), advantage.get<float>());
+      tokens.emplace_back(count_true(mask), advantage.get<float>());
   }
   set_at_trainable(rows, batch::kAdvantages, tokens);
 }
@@ -32,12 +33,16 @@ bool has_numbers(const json& batch, const std::string& name) { return batch.cont
 // Where the file has no old log-probs they are those of the weights that this update differentiates.
 Batch policy_rows(const json& batch, Trainee& trainee, model::Model* reference, const Options& options) {
   const train::ScoringOptions scoring{static_cast<float>(options.number("temperature", 1.0))};
+  if (has_numbers(batch, "importance_sampling_ratio"))
+    throw UnknownKind("importance_sampling_ratio of another engine", false);
   Batch rows = to_batch(prompt_completion_rows(batch));
   set_advantages(rows, batch);
   if (has_numbers(batch, "old_per_token_logps"))
     set_at_trainable(rows, batch::kOldLogProbs, completion_numbers(batch["old_per_token_logps"], batch));
   else
     rows = train::with_log_probs(trainee.model(), rows, batch::kOldLogProbs, scoring);
+  if (has_numbers(batch, "sampling_per_token_logps"))
+    set_at_trainable(rows, batch::kLogProbs, completion_numbers(batch["sampling_per_token_logps"], batch));
   if (has_numbers(batch, "ref_per_token_logps"))
     set_at_trainable(rows, batch::kReferenceLogProbs, completion_numbers(batch["ref_per_token_logps"], batch));
   else if (reference != nullptr)
@@ -65,8 +70,7 @@ class RolloutReplay {
       : golden_(golden),
         options_(golden.at("hyper")),
         trainee_(shelf.open(golden["hyper"].at("model"), "lm", true), learner_options(options_)) {
-    if (options_.number("beta", 0.0) != 0.0)
-      reference_ = std::make_unique<model::Model>(shelf.open(golden["hyper"]["model"], "lm", false), tensor::Exec{});
+    if (options_.number("beta", 0.0) != 0.0) reference_ = std::make_unique<Reference>(golden, options_, shelf);
   }
 
   Outcome run(const std::string& name) {
@@ -89,12 +93,13 @@ class RolloutReplay {
     comparison_.relative(fmt::format("gradient norm, step {}", s + 1), norm, recorded["grad_norm"],
                          tolerance_at(s).norm);
     trainee_.zero_gradients();
+    if (reference_) reference_->follow(++updates_, trainee_);
   }
 
   void part(size_t s, const json& recorded) {
     const json& batch = recorded.at("batch");
-    const rlhf::Loss loss = policy_loss_of(options_, batch.value("num_items_in_batch", 0.0));
-    const Batch rows = policy_rows(batch, trainee_, reference_.get(), options_);
+    const rlhf::Loss loss = loss_of("grpo", options_, batch.value("num_items_in_batch", 0.0));
+    const Batch rows = policy_rows(batch, trainee_, reference_ ? &reference_->model() : nullptr, options_);
     batch::GlobalCounts counts = train::count_rows(rows);
     counts.tokens *= options_.number("gradient_accumulation_steps", 1);
     counts.rows *= options_.number("gradient_accumulation_steps", 1);
@@ -106,14 +111,15 @@ class RolloutReplay {
   const json& golden_;
   Options options_;
   Trainee trainee_;
-  std::unique_ptr<model::Model> reference_;
+  std::unique_ptr<Reference> reference_;
+  size_t updates_ = 0;
   Comparison comparison_;
 };
 
 Outcome replay_variant(const std::string& name, const json& golden, const json& variant, const ModelShelf& shelf) {
   const Options options(golden.at("hyper"), variant.value("over", json::object()));
   const json& inputs = golden["inputs"];
-  const rlhf::Loss loss = policy_loss_of(options, inputs.value("num_items_in_batch", 0.0));
+  const rlhf::Loss loss = loss_of("grpo", options, inputs.value("num_items_in_batch", 0.0));
   Trainee trainee(shelf.open(golden["hyper"].at("model"), "lm", true), learner_options(options));
   const Batch rows = policy_rows(inputs, trainee, nullptr, options);
   Comparison comparison;

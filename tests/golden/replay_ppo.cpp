@@ -1,11 +1,11 @@
 // Goldens of shape updates: TRL's PPO, policy and value model trained together by the sum of their losses.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "collimate/rlhf/advantage/gae.h"
-#include "collimate/rlhf/loss/policy.h"
-#include "collimate/rlhf/loss/value.h"
+#include "collimate/rlhf/loss/list.h"
 #include "collimate/train/scoring.h"
 #include "tests/golden/replay.h"
 #include "tests/golden/rows.h"
@@ -38,6 +38,15 @@ class Rollout {
   const json& tokens() const { return tokens_; }
   const json& states() const { return states_; }
   const json& recorded(const std::string& name) const { return update_.at(name); }
+
+  // One of these tokens is in the response: up to its end when a stop token ended it, else anywhere.
+  bool has_any(size_t r, const std::vector<int64_t>& ids, bool stopped) const {
+    for (size_t t = 0; t < tokens_[r].size(); ++t)
+      if ((!stopped || tokens_[r][t].get<bool>()) &&
+          std::find(ids.begin(), ids.end(), update_["query_responses"][r][context_ + t].get<int64_t>()) != ids.end())
+        return true;
+    return false;
+  }
 
   // Numbers of [R, T] arrays under one of the masks.
   static std::vector<std::vector<float>> under(const json& masks, const json& values) {
@@ -84,6 +93,10 @@ class PpoReplay {
         reward_(shelf.open(model_name(), "score", false, golden["heads"].at("reward")), {}) {}
 
   Outcome run(const std::string& name) {
+    if (options_.number("gradient_accumulation_steps", 1) != 1)
+      throw UnknownKind("PPO with several micro-batches to a step", true);
+    const std::string estimator = options_.text("kl_estimator", "k1");
+    if (estimator != "k1" && estimator != "k3") throw UnknownKind("kl_estimator " + estimator, true);
     for (size_t u = 0; u < golden_["updates"].size(); ++u) {
       const json& update = golden_["updates"][u];
       const Rollout rollout(update, static_cast<int32_t>(options_.number("pad", 0)));
@@ -125,8 +138,18 @@ class PpoReplay {
             Rollout::under(rollout.tokens(), rollout.recorded("logprobs")));
     compare("values", u, at_trainable(values, batch::kValues),
             Rollout::under(rollout.states(), rollout.recorded("values")));
-    compare("scores", u, train::with_scores(reward_, rows, scoring).all(batch::kScore),
+    compare("scores", u, penalised(rollout, train::with_scores(reward_, rows, scoring).all(batch::kScore)),
             {rollout.recorded("scores").get<std::vector<float>>()});
+  }
+
+  // Less TRL's missing_eos_penalty where the response has no end of sequence.
+  std::vector<float> penalised(const Rollout& rollout, std::vector<float> scores) const {
+    const auto penalty = static_cast<float>(options_.number("missing_eos_penalty", 0.0));
+    const auto& eos = policy_.shape().eos_ids;
+    const bool stopped = !options_.find("stop_token").is_null() || !options_.find("stop_token_id").is_null();
+    for (size_t r = 0; r < scores.size(); ++r)
+      if (!rollout.has_any(r, eos, stopped)) scores[r] -= penalty;
+    return scores;
   }
 
   // KL in the reward, GAE and whitening, from the recorded numbers.
@@ -185,8 +208,7 @@ class PpoReplay {
     set_at_trainable(batch, batch::kOldLogProbs, Rollout::under(rollout.tokens(), rollout.recorded("logprobs")));
     set_at_trainable(batch, batch::kAdvantages, Rollout::under(rollout.tokens(), rollout.recorded("advantages")));
     batch = batch.gather(rows);
-    const rlhf::Loss loss = rlhf::policy_loss({.loss_type = "ppo", .epsilon = options_.number("cliprange", 0.2)});
-    return policy_.accumulate(batch, loss, train::count_rows(batch));
+    return policy_.accumulate(batch, loss_of("ppo", options_), train::count_rows(batch));
   }
 
   MicroReport train_value(const Rollout& rollout, const std::vector<int64_t>& rows, double coefficient) {
@@ -194,8 +216,7 @@ class PpoReplay {
     set_at_trainable(batch, batch::kValues, Rollout::under(rollout.states(), rollout.recorded("values")));
     set_at_trainable(batch, batch::kReturns, Rollout::under(rollout.states(), rollout.recorded("returns")));
     batch = batch.gather(rows);
-    const rlhf::Loss loss =
-        rlhf::value_loss({.clip_range = options_.number("cliprange_value", 0.2), .coefficient = coefficient});
+    const rlhf::Loss loss = rlhf::weighted_sum({loss_of("value", options_)}, {coefficient});
     return value_.accumulate(batch, loss, train::count_rows(batch));
   }
 

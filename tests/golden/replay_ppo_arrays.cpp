@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include "collimate/rlhf/advantage/gae.h"
-#include "collimate/rlhf/loss/policy.h"
-#include "collimate/rlhf/loss/value.h"
+#include "collimate/rlhf/loss/list.h"
 #include "collimate/train/learner.h"
 #include "tests/golden/replay.h"
 #include "tests/golden/rows.h"
@@ -30,15 +29,9 @@ class ArraysReplay {
 
   Outcome replay(const std::string& name, const json& recorded) {
     comparison_ = {};
-    const rlhf::GaeOptions gae{.gamma = recorded["gamma"],
-                               .lambda = recorded["lam"],
-                               .kl_coefficient = recorded["kl_coef"],
-                               .whiten_rewards = recorded.value("whiten_rewards", false),
-                               .whiten_advantages = false};
-    compare("advantages", rlhf::gae_advantages(rows_, gae), batch::kAdvantages, recorded["advantages_raw"]);
-    rlhf::GaeOptions whitened = gae;
-    whitened.whiten_advantages = true;
-    const Batch rows = rlhf::gae_advantages(rows_, whitened);
+    const rlhf::AlgorithmOptions options = algorithm_of(Options(recorded));
+    compare("advantages", rlhf::gae_advantages(rows_, options, false), batch::kAdvantages, recorded["advantages_raw"]);
+    const Batch rows = rlhf::gae_advantages(rows_, options);
     compare("returns", rows, batch::kReturns, recorded["returns"]);
     compare("whitened advantages", rows, batch::kAdvantages, recorded["advantages_whitened"]);
     compare_losses(rows, recorded);
@@ -64,10 +57,10 @@ class ArraysReplay {
   void compare_losses(const Batch& rows, const json& recorded) {
     const batch::GlobalCounts counts = train::count_rows(rows);
     rlhf::LossContext policy(rows, {.log_probs = at::tensor(flat(in_["new_logprobs"]))}, counts);
-    const rlhf::Loss policy_loss = rlhf::policy_loss({.loss_type = "ppo", .epsilon = golden_.value("cliprange", 0.2)});
+    const rlhf::Loss policy_loss = loss_of("ppo", Options(golden_));
     comparison_.loss("policy loss", policy_loss.value(policy).item<double>(), recorded.at("pg_loss"), Tolerance{}.loss);
     rlhf::LossContext value(rows, {.values = at::tensor(flat(in_["new_values"]))}, counts);
-    const rlhf::Loss value_loss = rlhf::value_loss({.clip_range = golden_.value("cliprange_value", 0.2)});
+    const rlhf::Loss value_loss = loss_of("value", Options(golden_));
     comparison_.loss("value loss", value_loss.value(value).item<double>(), recorded.at("vf_loss"), Tolerance{}.loss);
     fraction("pg_clipfrac", policy, "actor/pg_clipfrac", recorded);
     fraction("vf_clipfrac", value, "critic/vf_clipfrac", recorded);

@@ -1,7 +1,6 @@
 // Goldens of shape steps[].micro[]: training runs of TRL's offline trainers, micro-batch by micro-batch.
 #include <fmt/format.h>
 
-#include "collimate/rlhf/loss/preference.h"
 #include "collimate/train/scoring.h"
 #include "tests/golden/offline.h"
 #include "tests/golden/replay.h"
@@ -44,6 +43,7 @@ class StepReplay {
         comparison_.loss(fmt::format("{}, step {}", theirs, s + 1), metrics[ours], recorded["metrics"][theirs],
                          tolerance.token);
     const double norm = trainee_.step(recorded.at("lr"));
+    task_->stepped(s + 1, trainee_);
     comparison_.relative(fmt::format("gradient norm, step {}", s + 1), norm, recorded.at("grad_norm"), tolerance.norm);
   }
 

@@ -7,6 +7,11 @@ namespace {
 
 bool is_true(const json& value) { return value.is_boolean() ? value.get<bool>() : value.get<double>() != 0.0; }
 
+// Of an [R, T] mask that a batch need not have.
+bool is_null_or_true(const json& batch, const std::string& name, size_t r, size_t t) {
+  return !batch.contains(name) || batch[name].is_null() || is_true(batch[name][r][t]);
+}
+
 std::vector<uint8_t> trained_tokens(const json& batch, const std::string& prefix, size_t r, size_t tokens) {
   std::vector<uint8_t> out(tokens, 0);
   if (batch.contains(prefix + "labels")) {
@@ -35,6 +40,13 @@ std::vector<float> masked(const json& values, const json& mask) {
   for (size_t i = 0; i < values.size(); ++i)
     if (mask.is_null() || is_true(mask[i])) out.push_back(values[i].get<float>());
   return out;
+}
+
+json policy_mask(const json& batch, size_t r) {
+  json mask = json::array();
+  for (size_t t = 0; t < batch["completion_mask"][r].size(); ++t)
+    mask.push_back(is_true(batch["completion_mask"][r][t]) && is_null_or_true(batch, "tool_mask", r, t));
+  return mask;
 }
 
 int64_t count_true(const json& mask) {
@@ -74,10 +86,11 @@ std::vector<TokenRow> prompt_completion_rows(const json& batch) {
     const json& prompt = batch["prompt_ids"][r];
     const json& completion = batch["completion_ids"][r];
     TokenRow row = unpadded_row(prompt, batch["prompt_mask"][r], std::vector<uint8_t>(prompt.size(), 0));
-    const TokenRow answer =
-        unpadded_row(completion, batch["completion_mask"][r], std::vector<uint8_t>(completion.size(), 1));
-    row.ids.insert(row.ids.end(), answer.ids.begin(), answer.ids.end());
-    row.trainable.resize(row.ids.size(), 1);
+    for (size_t t = 0; t < completion.size(); ++t) {
+      if (!is_true(batch["completion_mask"][r][t])) continue;
+      row.ids.push_back(completion[t]);
+      row.trainable.push_back(is_null_or_true(batch, "tool_mask", r, t));
+    }
     rows.push_back(std::move(row));
   }
   return rows;

@@ -20,6 +20,8 @@ struct TokenRow {
 // Entries of `values` where `mask` is true (1, true); all of them when the mask is null.
 std::vector<float> masked(const json& values, const json& mask);
 int64_t count_true(const json& mask);
+// Places of row r's completion that the policy wrote: completion_mask without what `tool_mask` leaves out.
+json policy_mask(const json& batch, size_t r);
 
 // Row r of padded [R, T] arrays: tokens under the attention mask; trainable where `trained(t)`.
 TokenRow unpadded_row(const json& ids, const json& attention, const std::vector<uint8_t>& trained);

@@ -57,6 +57,27 @@ std::shared_ptr<model::Weights> ModelShelf::open(const std::string& name, const 
   return weights;
 }
 
+Reference::Reference(const json& golden, const Options& options, const ModelShelf& shelf)
+    : weights_(shelf.open(golden["hyper"].at("model"), "lm", false)),
+      model_(weights_, {}),
+      follows_(options.flag("sync_ref_model", false)),
+      alpha_(options.number("ref_model_mixup_alpha", 0.6)),
+      every_(static_cast<size_t>(options.number("ref_model_sync_steps", 512))) {
+  const std::string which = options.text("ref", "the initial model");
+  if (which.find("initial") == std::string::npos) throw UnknownKind("reference \"" + which + "\"", true);
+}
+
+void Reference::follow(size_t step, Trainee& trainee) {
+  if (!follows_ || step % every_ != 0) return;
+  for (size_t i = 0; i < weights_->params().size(); ++i) {
+    const auto policy = trainee.weights().values(static_cast<int>(i));
+    float* mine = weights_->param(static_cast<int>(i));
+    for (size_t k = 0; k < policy.size(); ++k)
+      mine[k] = mine[k] * static_cast<float>(1 - alpha_) + static_cast<float>(alpha_) * policy[k];
+  }
+  weights_->commit();
+}
+
 Trainee::Trainee(std::shared_ptr<model::Weights> weights, const train::LearnerOptions& options)
     : weights_(std::move(weights)), model_(weights_, {}), learner_(model_, options, {}) {}
 

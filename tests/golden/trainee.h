@@ -29,6 +29,25 @@ class ModelShelf {
   std::string goldens_;
 };
 
+// The frozen model of a golden. With TRL's sync_ref_model it follows the policy: every ref_model_sync_steps updates it
+// becomes (1 - ref_model_mixup_alpha) · itself + ref_model_mixup_alpha · the policy. UnknownKind for another reference
+// than the initial model.
+class Trainee;
+class Reference {
+ public:
+  Reference(const json& golden, const Options& options, const ModelShelf& shelf);
+  model::Model& model() { return model_; }
+  // After the `step`-th update, counted from 1.
+  void follow(size_t step, Trainee& trainee);
+
+ private:
+  std::shared_ptr<model::Weights> weights_;
+  model::Model model_;
+  bool follows_;
+  double alpha_;
+  size_t every_;
+};
+
 // One forward and backward of a micro-batch: its share of the loss, the loss's own metrics and the quantities.
 struct MicroReport {
   double loss = 0;
@@ -44,6 +63,7 @@ class Trainee {
 
   model::Model& model() { return model_; }
   model::Weights& weights() { return *weights_; }
+  const shape::ModelShape& shape() const { return weights_->shape(); }
 
   void zero_gradients() { weights_->zero_gradients(); }
   // Adds the gradient of the rows' share of the loss.

@@ -1,13 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 #include <thread>
 
 #include "collimate/comm/group.h"
-#include "collimate/rlhf/loss/policy.h"
-#include "collimate/rlhf/loss/preference.h"
-#include "collimate/rlhf/loss/sft.h"
-#include "collimate/rlhf/loss/value.h"
+#include "collimate/rlhf/loss/list.h"
 #include "tests/parity/small_learner.h"
 
 namespace collimate::test {
@@ -16,7 +14,7 @@ namespace {
 constexpr int64_t kRows = 12;
 
 struct Case {
-  const char* name;
+  std::string name;
   const char* head;
   rlhf::Loss loss;
   std::vector<std::string> without_gradient;  // tensors
@@ -86,17 +84,25 @@ class Reference {
   std::vector<std::string> names_;
 };
 
+Case case_of(const std::string& rows, const std::string& type, double beta, const std::string& level = "token") {
+  rlhf::LossSetting setting{.completion_tokens = 8};
+  setting.options.beta = beta;
+  setting.options.importance_sampling_level = level;
+  setting.options.cpo_alpha = 0.0;
+  if (type == "exo_pair") setting.options.label_smoothing = 0.1;
+  const char* head = rows == "scored pairs" ? "score" : rows == "values" ? "value" : "lm";
+  return {type + " " + level, head, rlhf::make_loss(rows, type, setting), {}};
+}
+
+// Every loss of the list whose definition does not name the micro-batch: aot sorts its pairs, the likelihood of the
+// chosen answers (in sft, orpo, and the cpo's with cpo_alpha) is a mean over it.
 std::vector<Case> cases() {
-  const auto policy = [](const char* type, const char* level, double beta) {
-    return rlhf::policy_loss({.loss_type = type, .importance_sampling_level = level, .beta = beta});
-  };
-  return {{"sft", "lm", rlhf::sft_loss(), {}},
-          {"grpo", "lm", policy("grpo", "token", 0.04), {}},
-          {"dapo", "lm", policy("dapo", "token", 0.0), {}},
-          {"gspo", "lm", policy("grpo", "sequence", 0.0), {}},
-          {"dpo", "lm", rlhf::dpo_loss({}), {}},
-          {"reward", "score", rlhf::reward_loss({}), {}},
-          {"value", "value", rlhf::value_loss({0.2}), {}}};
+  const std::set<std::string> of_the_micro_batch = {"aot", "aot_unpaired", "sft", "orpo"};
+  std::vector<Case> all = {case_of("rollouts", "grpo", 0.0, "sequence")};
+  for (const char* rows : {"completions", "scored pairs", "pairs", "rollouts", "values"})
+    for (const std::string& type : rlhf::loss_types(rows))
+      if (!of_the_micro_batch.contains(type)) all.push_back(case_of(rows, type, 0.04));
+  return all;
 }
 
 class Invariance : public testing::Test {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "collimate/generate/engine.h"
-#include "collimate/rlhf/loss/sft.h"
+#include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/generator.h"
 #include "collimate/rlhf/modules/trainer.h"
 #include "collimate/train/scoring.h"
@@ -51,7 +51,7 @@ void set_version(Batch& rows, uint64_t version) {
 
 train::Mismatch mismatch(SmallLearner& small, Batch rows) {
   set_version(rows, small.weights->version());
-  return small.accumulate(rows, rlhf::sft_loss(), train::count_rows(rows)).mismatch;
+  return small.accumulate(rows, rlhf::make_loss("completions", "nll", {}), train::count_rows(rows)).mismatch;
 }
 
 class Mismatch : public testing::Test {
@@ -75,7 +75,8 @@ TEST_F(Mismatch, TokensOfAnotherVersionAreCountedAndNotCompared) {
   SmallLearner small(scratch_.path(), "lm", 30);
   Batch rows = sampled_rows(small);
   set_version(rows, small.weights->version() + 1);
-  const train::Mismatch found = small.accumulate(rows, rlhf::sft_loss(), train::count_rows(rows)).mismatch;
+  const train::Mismatch found =
+      small.accumulate(rows, rlhf::make_loss("completions", "nll", {}), train::count_rows(rows)).mismatch;
   EXPECT_EQ(found.tokens_compared, 0);
   EXPECT_EQ(found.tokens_other_version, static_cast<int64_t>(train::count_rows(rows).tokens));
 }
@@ -125,11 +126,12 @@ TEST_F(Mismatch, TrainingScoringAndGenerationReadTheSameAddresses) {
   nlohmann::json parameters = {
       {"path", scratch_.path().string()}, {"from_scratch", true}, {"weights", "policy"}, {"trained", true}};
   rlhf::GeneratorModule generator(parameters);
-  parameters["loss"] = "policy";
+  parameters["loss_rows"] = "rollouts";
+  parameters["default_loss"] = "grpo";
   rlhf::TrainerModule trainer(parameters);
   parameters["weights"] = "reference";
   parameters["trained"] = false;
-  parameters["loss"] = "";
+  parameters.erase("loss_rows");
   rlhf::ScorerModule reference(parameters);
   host::CorePool pool(1);
   flow::SharedObjects objects;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/recipe/list.h"
 #include "collimate/text/character_tokenizer.h"
 
 // A task and a model so small that a whole run takes a second: sort three digits.
@@ -94,8 +95,9 @@ inline void write_small_task(const fs::path& root) {
 
 // The YAML of a run of three iterations on the task below `root`, from random weights.
 inline std::string small_config(const std::string& recipe, const fs::path& root) {
-  const bool prompts = recipe == "grpo" || recipe == "ppo";
-  const bool pairs = recipe == "dpo" || recipe == "reward";
+  const rlhf::RowKind rows = recipe::find_recipe(recipe).rows;
+  const bool prompts = rows == rlhf::RowKind::kPrompt;
+  const bool pairs = rows == rlhf::RowKind::kPreference;
   const std::string data = prompts ? "problems" : pairs ? "pairs" : "demonstrations";
   std::string text = fmt::format(
       "recipe: {0}\n"

@@ -34,7 +34,7 @@ class Includes(unittest.TestCase):
 
     def test_recipes_are_graphs(self):
         page, other = "collimate/recipe/grpo.cpp", "collimate/recipe/records.cpp"
-        for target in ("collimate/recipe/plan.h", "collimate/graph/trace.h", "collimate/batch/standard_keys.h"):
+        for target in ("collimate/recipe/page.h", "collimate/graph/trace.h", "collimate/batch/standard_keys.h"):
             self.assertEqual(includes.own_failure(page, target), "")
         for target in ("collimate/rlhf/loss/list.h", "collimate/flow/module.h"):
             self.assertIn("recipe's page is a graph", includes.own_failure(page, target))

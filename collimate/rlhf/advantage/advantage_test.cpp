@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/rlhf/advantage/gae.h"
@@ -22,8 +25,18 @@ Batch rows_of(const std::vector<int64_t>& prompts, const std::vector<float>& rew
   return rows;
 }
 
+Batch add(const std::string& name, const Batch& rows, const nlohmann::json& options) {
+  AlgorithmOptions section;
+  base::apply(options, "algorithm", section);
+  return find_advantage("groups", name, section).add(rows, section);
+}
+
+Batch group(const Batch& rows, const nlohmann::json& options = nlohmann::json::object()) {
+  return add("group", rows, options);
+}
+
 TEST(GroupAdvantages, AreStandardScoresInsideEachGroup) {
-  const Batch out = group_advantages(rows_of({7, 9, 7, 9}, {1, 5, 3, 5}), {});
+  const Batch out = group(rows_of({7, 9, 7, 9}, {1, 5, 3, 5}));
   const float expected = 1.0F / (std::sqrt(2.0F) + 1e-4F);
   EXPECT_FLOAT_EQ(out.row(batch::kAdvantages, 0)[1], -expected);
   EXPECT_FLOAT_EQ(out.row(batch::kAdvantages, 2)[2], expected);
@@ -32,20 +45,35 @@ TEST(GroupAdvantages, AreStandardScoresInsideEachGroup) {
 }
 
 TEST(GroupAdvantages, DependOnNeitherOrderNorOtherGroups) {
-  const Batch both = group_advantages(rows_of({7, 9, 7, 9}, {1, 5, 3, 6}), {});
-  const Batch alone = group_advantages(rows_of({7, 7}, {3, 1}), {});
+  const Batch both = group(rows_of({7, 9, 7, 9}, {1, 5, 3, 6}));
+  const Batch alone = group(rows_of({7, 7}, {3, 1}));
   EXPECT_EQ(both.row(batch::kAdvantages, 0)[1], alone.row(batch::kAdvantages, 1)[1]);
 }
 
-TEST(GroupAdvantages, LeaveOneOutAndNoScale) {
-  const Batch out = group_advantages(rows_of({7, 7, 7}, {1, 2, 6}), {.scale = "none", .leave_one_out = true});
+TEST(GroupAdvantages, CanBeScaledByTheBatchOrNotAtAll) {
+  const Batch rows = rows_of({7, 7, 9, 9}, {1, 3, 5, 11});
+  EXPECT_FLOAT_EQ(group(rows, {{"scale_rewards", "none"}}).row(batch::kAdvantages, 3)[1], 3.F);
+  const float batch_std = std::sqrt((16.F + 4 + 0 + 36) / 3);
+  EXPECT_FLOAT_EQ(group(rows, {{"scale_rewards", "batch"}}).row(batch::kAdvantages, 3)[1], 3.F / (batch_std + 1e-4F));
+}
+
+TEST(LeaveOneOut, ComparesWithTheOtherSamples) {
+  const Batch out = add("group", rows_of({7, 7, 7, 9}, {1, 2, 6, 5}), {{"advantage", "rloo"}});
   EXPECT_FLOAT_EQ(out.row(batch::kAdvantages, 2)[1], 6 - 1.5F);
+  EXPECT_FLOAT_EQ(out.row(batch::kAdvantages, 3)[1], 0.F);
+}
+
+TEST(AdvantageList, RefusesOneThatReadsSomethingElse) {
+  AlgorithmOptions options;
+  options.advantage = "gae";
+  EXPECT_THROW(find_advantage("groups", "group", options), base::InputError);
+  EXPECT_EQ(find_advantage("values", "gae", options).name, "gae");
 }
 
 TEST(GroupAdvantages, GroupOfOneIsZeroAndNanIsRefused) {
-  EXPECT_EQ(group_advantages(rows_of({7}, {3}), {}).row(batch::kAdvantages, 0)[1], 0.F);
-  EXPECT_THROW(group_advantages(rows_of({7, 7}, {3, std::nanf("")}), {}), base::InputError);
-  EXPECT_THROW(group_advantages(rows_of({7, 7}, {3, 4}), {.scale = "max"}), base::InputError);
+  EXPECT_EQ(group(rows_of({7}, {3})).row(batch::kAdvantages, 0)[1], 0.F);
+  EXPECT_THROW(group(rows_of({7, 7}, {3, std::nanf("")}), {}), base::InputError);
+  EXPECT_THROW(group(rows_of({7, 7}, {3, 4}), {{"scale_rewards", "max"}}), base::InputError);
 }
 
 std::vector<float> masked(const nlohmann::json& row, const nlohmann::json& mask) {
@@ -76,7 +104,11 @@ TEST(GaeGolden, EqualsPpoFixedArrays) {
   rows.set_ragged(batch::kReferenceLogProbs, reference);
   rows.set_ragged(batch::kValues, values);
   for (const nlohmann::json& c : golden["cases"]) {
-    const Batch out = gae_advantages(rows, {.gamma = c["gamma"], .lambda = c["lam"], .kl_coefficient = c["kl_coef"]});
+    AlgorithmOptions options;
+    options.gamma = c["gamma"].get<double>();
+    options.lambda = c["lam"].get<double>();
+    options.kl_coefficient = c["kl_coef"].get<double>();
+    const Batch out = gae_advantages(rows, options);
     for (int64_t r = 0; r < rows.rows(); ++r) {
       const auto advantages = masked(c["advantages_whitened"][r], in["mask"][r]);
       const auto returns = masked(c["returns"][r], in["mask"][r]);

@@ -68,7 +68,16 @@ void whiten(Rows& rows, bool shift_mean) {
     for (float& x : row) x = static_cast<float>((x - mean) * scale + (shift_mean ? 0.0 : mean));
 }
 
-Batch gae_advantages(const Batch& rows, const GaeOptions& options) {
+AdvantageEntry gae_entry() {
+  return {"gae",
+          "values",
+          {"uid", "trainable", "log_probs", "reference_log_probs", "values", "reward"},
+          {"advantages", "returns"},
+          {"gamma", "lambda", "kl_coefficient", "whiten_rewards"},
+          [](const Batch& rows, const AlgorithmOptions& options) { return gae_advantages(rows, options); }};
+}
+
+Batch gae_advantages(const Batch& rows, const AlgorithmOptions& options, bool whiten_advantages) {
   Rows rewards;
   for (int64_t r = 0; r < rows.rows(); ++r) rewards.push_back(token_rewards(rows, r, options.kl_coefficient));
   if (options.whiten_rewards) whiten(rewards, false);
@@ -78,7 +87,7 @@ Batch gae_advantages(const Batch& rows, const GaeOptions& options) {
     advantages.push_back(std::move(row.advantages));
     returns.push_back(std::move(row.returns));
   }
-  if (options.whiten_advantages) whiten(advantages);
+  if (whiten_advantages) whiten(advantages);
   for (int64_t r = 0; r < rows.rows(); ++r) {
     advantages[r] = spread(rows, r, advantages[r]);
     returns[r] = spread(rows, r, returns[r]);

@@ -25,7 +25,38 @@ Moments moments(const std::vector<double>& values) {
   return m;
 }
 
-// Rewards by prompt_uid, in order of the first row of each.
+double divisor(const AlgorithmOptions& o, const Moments& group, const Moments& batch) {
+  if (o.scale_rewards == std::string("none")) return 1.0;
+  return (o.scale_rewards == std::string("batch") ? batch.std : group.std) + o.advantage_epsilon;
+}
+
+Batch add(const Batch& rows, const AlgorithmOptions& options) {
+  std::map<int64_t, Moments> statistics;
+  std::vector<double> all;
+  for (const auto& [uid, rewards] : rewards_by_group(rows)) {
+    statistics[uid] = moments(rewards);
+    all.insert(all.end(), rewards.begin(), rewards.end());
+  }
+  const Moments batch = moments(all);
+  std::vector<double> values;
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    const Moments& group = statistics.at(rows.get(batch::kPromptUid, r));
+    values.push_back((rows.get(batch::kReward, r) - group.mean) / divisor(options, group, batch));
+  }
+  return with_row_advantages(rows, values);
+}
+
+}  // namespace
+
+AdvantageEntry group_entry() {
+  return {"group",
+          "groups",
+          {"uid", "prompt_uid", "trainable", "reward"},
+          {"advantages"},
+          {"scale_rewards", "advantage_epsilon"},
+          add};
+}
+
 std::map<int64_t, std::vector<double>> rewards_by_group(const Batch& rows) {
   std::map<int64_t, std::vector<double>> groups;
   for (int64_t r = 0; r < rows.rows(); ++r) {
@@ -38,40 +69,12 @@ std::map<int64_t, std::vector<double>> rewards_by_group(const Batch& rows) {
   return groups;
 }
 
-double divisor(const GroupAdvantageOptions& o, const Moments& group, const Moments& batch) {
-  if (o.scale == "group") return group.std + o.epsilon;
-  if (o.scale == "batch") return batch.std + o.epsilon;
-  if (o.scale == "none") return 1.0;
-  throw base::InputError(base::expectation("algorithm.scale_rewards", "group, batch or none", "\"" + o.scale + "\""));
-}
-
-double baseline(const GroupAdvantageOptions& o, const Moments& group, double reward, size_t samples) {
-  if (!o.leave_one_out || samples < 2) return group.mean;
-  const auto n = static_cast<double>(samples);
-  return (group.mean * n - reward) / (n - 1);
-}
-
-}  // namespace
-
-Batch group_advantages(const Batch& rows, const GroupAdvantageOptions& options) {
-  const auto groups = rewards_by_group(rows);
-  std::map<int64_t, Moments> statistics;
-  std::vector<double> all;
-  for (const auto& [uid, rewards] : groups) {
-    statistics[uid] = moments(rewards);
-    all.insert(all.end(), rewards.begin(), rewards.end());
-  }
-  const Moments batch = all.empty() ? Moments{} : moments(all);
+Batch with_row_advantages(const Batch& rows, const std::vector<double>& values) {
   std::vector<std::vector<float>> advantages;
   for (int64_t r = 0; r < rows.rows(); ++r) {
-    const int64_t uid = rows.get(batch::kPromptUid, r);
-    const double reward = rows.get(batch::kReward, r);
-    const Moments& group = statistics.at(uid);
-    const double value =
-        (reward - baseline(options, group, reward, groups.at(uid).size())) / divisor(options, group, batch);
     std::vector<float> row;
     for (uint8_t trainable : rows.row(batch::kTrainable, r))
-      row.push_back(trainable != 0 ? static_cast<float>(value) : 0.F);
+      row.push_back(trainable != 0 ? static_cast<float>(values[static_cast<size_t>(r)]) : 0.F);
     advantages.push_back(std::move(row));
   }
   Batch out = rows;

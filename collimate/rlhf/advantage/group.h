@@ -1,22 +1,22 @@
 #pragma once
 
+#include <map>
 #include <string>
+#include <vector>
 
-#include "collimate/batch/batch.h"
+#include "collimate/rlhf/advantage/list.h"
 
 namespace collimate::rlhf {
 
-// Advantages from rewards compared inside a sample group (rows of one prompt_uid; GRPO, Shao et al. 2024).
-struct GroupAdvantageOptions {
-  std::string scale = "group";  // divide by the std of the "group", of the "batch", or by nothing ("none", Dr. GRPO)
-  double epsilon = 1e-4;        // added to the std (TRL 1e-4, verl 1e-6)
-  bool leave_one_out = false;   // baseline: mean of the other samples (RLOO)
-};
+// "group": a reward compared with those of its sample group (rows of one prompt_uid; GRPO, Shao et al. 2024): (reward -
+// group mean) / (std + advantage_epsilon) at every trainable token. scale_rewards: the std is the group's, the batch's,
+// or 1. The std is unbiased; a group of one has advantage 0. InputError on a reward that is not finite, naming the row.
+AdvantageEntry group_entry();
 
-// Adds `advantages`: (reward - group mean) / (std + epsilon) at every trainable token, 0 elsewhere. The std is
-// unbiased; a group of one has baseline 0 spread and advantage 0. InputError on a reward that is not finite, naming the
-// row's uid.
-Batch group_advantages(const Batch& rows, const GroupAdvantageOptions& options);
+// Rewards by prompt_uid, in row order. InputError as above.
+std::map<int64_t, std::vector<double>> rewards_by_group(const Batch& rows);
+// Each row's number at its trainable tokens, as the column `advantages`.
+Batch with_row_advantages(const Batch& rows, const std::vector<double>& values);
 
 struct GroupStatistics {
   double reward_mean = 0, reward_std = 0;  // over rows; mean over groups of the groups' std

@@ -2,8 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 
-#include "collimate/base/error.h"
-
 namespace collimate::rlhf {
 namespace {
 
@@ -15,28 +13,37 @@ void mean_of(LossContext& c, const std::string& name, const Tensor& values, cons
   if (rows > 0) c.metric(name, (values.detach() * label).sum(), rows);
 }
 
-}  // namespace
+struct Kto {
+  bool baseline;  // z is subtracted
+  double beta, desirable_weight, undesirable_weight;
 
-Loss kto_loss(const KtoOptions& options) {
-  const bool apo = options.loss_type == "apo_zero_unpaired";
-  if (!apo && options.loss_type != "kto")
-    throw base::InputError(
-        base::expectation("algorithm.loss_type", "one of kto, apo_zero_unpaired", "\"" + options.loss_type + "\""));
-  Loss loss{.name = options.loss_type, .columns = {batch::kReferenceLogProbs.name, kDesirable.name}};
-  if (!apo) loss.columns.push_back(kKlEstimate.name);
-  loss.value = [options, apo](LossContext& c) {
+  Tensor value(LossContext& c) const {
     const Tensor ratio = c.row_sum(c.log_probs()) - c.row_sum(c.per_token(batch::kReferenceLogProbs));
     const Tensor desirable = c.per_row(kDesirable);
     const Tensor undesirable = 1 - desirable;
-    const Tensor margin = (apo ? ratio : ratio - c.per_row(kKlEstimate)) * options.beta;
+    const Tensor margin = (baseline ? ratio - c.per_row(kKlEstimate) : ratio) * beta;
     const Tensor gain = 1 - margin.sigmoid();
-    const Tensor harm = apo ? margin.sigmoid() : 1 - (-margin).sigmoid();
-    mean_of(c, "rewards/chosen", ratio * options.beta, desirable);
-    mean_of(c, "rewards/rejected", ratio * options.beta, undesirable);
-    const Tensor rows = gain * desirable * options.desirable_weight + harm * undesirable * options.undesirable_weight;
+    const Tensor harm = baseline ? 1 - (-margin).sigmoid() : margin.sigmoid();
+    mean_of(c, "rewards/chosen", ratio * beta, desirable);
+    mean_of(c, "rewards/rejected", ratio * beta, undesirable);
+    const Tensor rows = gain * desirable * desirable_weight + harm * undesirable * undesirable_weight;
     return rows.sum() / c.global_rows();
-  };
+  }
+};
+
+Loss make(const std::string& type, const LossSetting& setting) {
+  const AlgorithmOptions& o = setting.options;
+  const Kto kto{type == "kto", o.beta->value_or(0.1), o.desirable_weight, o.undesirable_weight};
+  Loss loss{.name = type, .columns = {batch::kReferenceLogProbs.name, kDesirable.name}};
+  if (kto.baseline) loss.columns.push_back(kKlEstimate.name);
+  loss.value = [kto](LossContext& c) { return kto.value(c); };
   return loss;
+}
+
+}  // namespace
+
+LossEntry kto_losses() {
+  return {"marked", {"kto", "apo_zero_unpaired"}, {"beta", "desirable_weight", "undesirable_weight"}, make};
 }
 
 }  // namespace collimate::rlhf

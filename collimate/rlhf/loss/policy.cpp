@@ -2,10 +2,8 @@
 
 #include <ATen/TensorOperators.h>
 
+#include <algorithm>
 #include <cmath>
-#include <functional>
-#include <utility>
-#include <vector>
 
 #include "collimate/base/error.h"
 
@@ -13,7 +11,7 @@ namespace collimate::rlhf {
 namespace {
 
 using at::Tensor;
-using Options = PolicyLossOptions;
+using Options = AlgorithmOptions;
 
 // What a surrogate sees, all [M].
 struct Terms {
@@ -21,20 +19,14 @@ struct Terms {
   Tensor ratio, token_log_ratio, log_probs, advantages;
 };
 // Per-token loss [M].
-using Surrogate = std::function<Tensor(const Terms&, const Options&)>;
+using Surrogate = Tensor (*)(const Terms&, const Options&);
 // Scalar from the per-token loss.
-using Aggregate = std::function<Tensor(const Tensor& tokens, const LossContext&, const Options&)>;
+using Aggregate = Tensor (*)(const Tensor& tokens, const LossContext&, const LossSetting&);
 
-struct Preset {
-  std::string name;
-  Surrogate surrogate;
-  Aggregate aggregate;
-};
-
-double upper_epsilon(const Options& o) { return o.epsilon_high.value_or(o.epsilon); }
+double upper_epsilon(const Options& o) { return o.epsilon_high->value_or(o.epsilon); }
 
 Tensor clipped(const Terms& t, const Options& o) {
-  const Tensor bounded = o.delta ? t.ratio.clamp_max(*o.delta) : t.ratio;
+  const Tensor bounded = o.delta->has_value() ? t.ratio.clamp_max(**o.delta) : t.ratio;
   return -(bounded * t.advantages).minimum(t.ratio.clamp(1 - o.epsilon, 1 + upper_epsilon(o)) * t.advantages);
 }
 
@@ -44,7 +36,7 @@ Tensor cispo(const Terms& t, const Options& o) {
 
 Tensor sapo(const Terms& t, const Options& o) {
   const auto gate = [&](double temperature) { return ((t.ratio - 1) * temperature).sigmoid() * (4 / temperature); };
-  return -gate(o.sapo_temperature_positive).where(t.advantages > 0, gate(o.sapo_temperature_negative)) * t.advantages;
+  return -gate(o.sapo_temperature_pos).where(t.advantages > 0, gate(o.sapo_temperature_neg)) * t.advantages;
 }
 
 // The sequence's ratio is the product of its tokens', clamped so that the exponentials stay finite.
@@ -52,63 +44,57 @@ Tensor vespo(const Terms& t, const Options& o) {
   const Tensor sequence = t.context.row_sum(t.token_log_ratio.detach().clamp(-20.0, 20.0));
   const Tensor log_weight = t.context.to_tokens(sequence.clamp(std::log(1e-8), 20.0));
   const auto phi = [&](double k, double lambda) { return (log_weight * k - (log_weight.exp() - 1) * lambda).exp(); };
-  const Tensor weight = phi(o.vespo.k_positive, o.vespo.lambda_positive)
-                            .where(t.advantages >= 0, phi(o.vespo.k_negative, o.vespo.lambda_negative));
+  const Tensor weight =
+      phi(o.vespo_k_pos, o.vespo_lambda_pos).where(t.advantages >= 0, phi(o.vespo_k_neg, o.vespo_lambda_neg));
   return -weight * t.advantages * t.log_probs;
 }
 
-Tensor sequence_mean(const Tensor& tokens, const LossContext& c, const Options&) {
+Tensor sequence_mean(const Tensor& tokens, const LossContext& c, const LossSetting&) {
   return (c.row_sum(tokens) / c.row_tokens().clamp_min(1.0)).sum() / c.global_rows();
 }
 
-Tensor update_token_mean(const Tensor& tokens, const LossContext& c, const Options&) {
+Tensor update_token_mean(const Tensor& tokens, const LossContext& c, const LossSetting&) {
   return tokens.sum() / c.global_tokens();
 }
 
-Tensor normalized_token_sum(const Tensor& tokens, const LossContext& c, const Options& o) {
-  return tokens.sum() / (o.token_normalizer > 0 ? o.token_normalizer : c.global_tokens());
+Tensor normalized_token_sum(const Tensor& tokens, const LossContext& c, const LossSetting& s) {
+  return tokens.sum() / (s.token_normalizer > 0 ? s.token_normalizer : c.global_tokens());
 }
 
-Tensor length_normalized_sum(const Tensor& tokens, const LossContext& c, const Options& o) {
-  return tokens.sum() / (c.global_rows() * static_cast<double>(o.max_completion_tokens));
+Tensor length_normalized_sum(const Tensor& tokens, const LossContext& c, const LossSetting& s) {
+  return tokens.sum() / (c.global_rows() * static_cast<double>(s.completion_tokens));
 }
 
-Tensor sequence_sum(const Tensor& tokens, const LossContext& c, const Options&) {
+Tensor sequence_sum(const Tensor& tokens, const LossContext& c, const LossSetting&) {
   return tokens.sum() / c.global_rows();
 }
 
-const std::vector<Preset>& presets() {
-  static const std::vector<Preset> list = {{"grpo", clipped, sequence_mean},
-                                           {"bnpo", clipped, update_token_mean},
-                                           {"dr_grpo", clipped, length_normalized_sum},
-                                           {"dapo", clipped, normalized_token_sum},
-                                           {"cispo", cispo, normalized_token_sum},
-                                           {"sapo", sapo, sequence_mean},
-                                           {"luspo", clipped, sequence_sum},
-                                           {"vespo", vespo, normalized_token_sum},
-                                           {"ppo", clipped, update_token_mean}};
-  return list;
-}
+struct Preset {
+  const char* name;
+  Surrogate surrogate;
+  Aggregate aggregate;
+};
 
-const Preset& find_preset(const Options& o) {
-  std::string known;
-  for (const Preset& preset : presets()) {
-    if (preset.name == o.loss_type) return preset;
-    known += (known.empty() ? "" : ", ") + preset.name;
-  }
-  throw base::InputError(base::expectation("algorithm.loss_type", "one of " + known, "\"" + o.loss_type + "\""));
-}
+constexpr Preset kPresets[] = {{"grpo", clipped, sequence_mean},
+                               {"bnpo", clipped, update_token_mean},
+                               {"dr_grpo", clipped, length_normalized_sum},
+                               {"dapo", clipped, normalized_token_sum},
+                               {"cispo", cispo, normalized_token_sum},
+                               {"sapo", sapo, sequence_mean},
+                               {"luspo", clipped, sequence_sum},
+                               {"vespo", vespo, normalized_token_sum},
+                               {"ppo", clipped, update_token_mean}};
 
 // log of the importance ratio per token: of the token, of the sequence (mean over its tokens, GSPO), or the sequence's
 // with the token's gradient (GSPO-token).
 Tensor log_ratio(const LossContext& c, const Tensor& log_probs, const Tensor& old, const Options& o) {
   const Tensor token = log_probs - old;
-  if (o.importance_sampling_level == "token") return token;
+  if (o.importance_sampling_level.get() == "token") return token;
   const Tensor sequence = c.to_tokens(c.row_sum(token) / c.row_tokens().clamp_min(1.0));
-  if (o.importance_sampling_level == "sequence") return sequence;
-  if (o.importance_sampling_level == "sequence_token") return log_probs - log_probs.detach() + sequence.detach();
-  throw base::InputError(base::expectation("algorithm.importance_sampling_level", "token, sequence or sequence_token",
-                                           "\"" + o.importance_sampling_level + "\""));
+  if (o.importance_sampling_level.get() == "sequence") return sequence;
+  COLLIMATE_CHECK(o.importance_sampling_level.get() == "sequence_token", "no importance sampling level {}",
+                  o.importance_sampling_level.get());
+  return log_probs - log_probs.detach() + sequence.detach();
 }
 
 // KL against the reference by the k3 estimator (Schulman 2020).
@@ -122,6 +108,15 @@ Tensor trained_tokens(const LossContext& c, const Options& o) {
   if (o.top_entropy_quantile >= 1.0) return {};
   const Tensor entropy = c.entropy().detach();
   return (entropy >= entropy.quantile(1 - o.top_entropy_quantile)).to(at::kFloat);
+}
+
+// 0 at the tokens of samples that are worse than expected and have become unlikely since they were drawn (DeepSeek-V3.2
+// 2025).
+Tensor on_policy_tokens(const LossContext& c, const Terms& t, const Options& o) {
+  const Tensor sampled = c.per_token(c.rows().has(batch::kLogProbs.name) ? batch::kLogProbs : batch::kOldLogProbs);
+  const Tensor fall = c.row_sum(sampled - t.log_probs.detach()) / c.row_tokens().clamp_min(1.0);
+  const Tensor kept = (c.to_tokens(fall) <= **o.off_policy_mask_threshold).logical_or(t.advantages >= 0);
+  return kept.to(at::kFloat);
 }
 
 // Mean entropy of the trained tokens of this micro-batch, by its share of the update's tokens.
@@ -140,41 +135,57 @@ void report(LossContext& c, const Tensor& ratio, const Tensor& advantages, const
   c.token_mean("actor/ppo_kl", -log_ratios.detach());
 }
 
-Tensor evaluate(LossContext& c, const Preset& preset, const Options& o) {
+Tensor evaluate(LossContext& c, const Preset& preset, const LossSetting& setting) {
+  const Options& o = setting.options;
+  const double beta = o.beta->value_or(0.0);
   const Tensor& log_probs = c.log_probs();
   const Tensor advantages = c.per_token(batch::kAdvantages);
   const Tensor old = c.per_token(c.rows().has(batch::kOldLogProbs.name) ? batch::kOldLogProbs : batch::kLogProbs);
   const Tensor log_ratios = log_ratio(c, log_probs, old, o);
-  const Tensor ratio = log_ratios.exp();
-  Tensor tokens = preset.surrogate({c, ratio, log_probs - old, log_probs, advantages}, o);
-  c.metric("actor/pg_loss", preset.aggregate(tokens, c, o), 0.0);
+  const Terms terms{c, log_ratios.exp(), log_probs - old, log_probs, advantages};
+  Tensor tokens = preset.surrogate(terms, o);
+  c.metric("actor/pg_loss", preset.aggregate(tokens, c, setting), 0.0);
+  if (o.off_policy_mask_threshold->has_value()) tokens = tokens * on_policy_tokens(c, terms, o);
   const Tensor trained = trained_tokens(c, o);
   if (trained.defined()) tokens = tokens * trained;
-  if (o.beta != 0.0) {
+  if (beta != 0.0) {
     Tensor kl = reference_kl(c, log_probs);
-    if (o.use_bias_correction_kl) kl = kl * ratio;
+    if (o.use_bias_correction_kl) kl = kl * terms.ratio;
     c.token_mean("actor/kl_loss", kl);
-    tokens = tokens + kl * o.beta;
+    tokens = tokens + kl * beta;
   }
-  report(c, ratio, advantages, log_ratios, o);
-  Tensor loss = preset.aggregate(tokens, c, o);
+  report(c, terms.ratio, advantages, log_ratios, o);
+  Tensor loss = preset.aggregate(tokens, c, setting);
   if (c.entropy().defined()) c.token_mean("actor/entropy", c.entropy());
-  if (o.entropy_coefficient != 0.0) loss = loss - entropy_bonus(c, trained) * o.entropy_coefficient;
+  if (o.entropy_coefficient != 0.0) loss = loss - entropy_bonus(c, trained) * o.entropy_coefficient.get();
+  return loss;
+}
+
+Loss make(const std::string& type, const LossSetting& setting) {
+  const Options& o = setting.options;
+  const Preset& preset =
+      *std::find_if(std::begin(kPresets), std::end(kPresets), [&](const Preset& one) { return one.name == type; });
+  if (type == "dr_grpo" && setting.completion_tokens <= 0)
+    throw base::InputError(base::expectation("algorithm.loss_type", "a completion limit for dr_grpo", "none",
+                                             "rollout.completion_tokens"));
+  Loss loss{.name = type, .columns = {batch::kAdvantages.name}};
+  loss.needs.entropy = o.entropy_coefficient != 0.0 || o.top_entropy_quantile < 1.0;
+  if (o.beta->value_or(0.0) != 0.0) loss.columns.push_back(batch::kReferenceLogProbs.name);
+  loss.value = [&preset, setting](LossContext& c) { return evaluate(c, preset, setting); };
   return loss;
 }
 
 }  // namespace
 
-Loss policy_loss(const PolicyLossOptions& options) {
-  const Preset& preset = find_preset(options);
-  if (preset.name == "dr_grpo" && options.max_completion_tokens <= 0)
-    throw base::InputError(base::expectation("algorithm.loss_type", "a completion limit for dr_grpo", "none",
-                                             "rollout.completion_tokens"));
-  Loss loss{.name = preset.name, .columns = {batch::kAdvantages.name}};
-  loss.needs.entropy = options.entropy_coefficient != 0.0 || options.top_entropy_quantile < 1.0;
-  if (options.beta != 0.0) loss.columns.push_back(batch::kReferenceLogProbs.name);
-  loss.value = [&preset, options](LossContext& c) { return evaluate(c, preset, options); };
-  return loss;
+LossEntry policy_losses() {
+  LossEntry entry{"rollouts",
+                  {},
+                  {"beta", "importance_sampling_level", "epsilon", "epsilon_high", "delta", "use_bias_correction_kl",
+                   "entropy_coefficient", "top_entropy_quantile", "off_policy_mask_threshold", "sapo_temperature_pos",
+                   "sapo_temperature_neg", "vespo_k_pos", "vespo_lambda_pos", "vespo_k_neg", "vespo_lambda_neg"},
+                  make};
+  for (const Preset& preset : kPresets) entry.types.emplace_back(preset.name);
+  return entry;
 }
 
 }  // namespace collimate::rlhf

@@ -1,15 +1,11 @@
 #pragma once
 
-#include "collimate/rlhf/types/loss.h"
+#include "collimate/rlhf/loss/list.h"
 
 namespace collimate::rlhf {
 
-struct ValueLossOptions {
-  double clip_range = 0.2;   // 0: no clipping
-  double coefficient = 1.0;  // TRL's PPO adds the value loss with 0.1
-};
-
-// ½ · mean over tokens of max((V - R)², (clip(V, V_old ± range) - R)²). Reads `values` (old) and `returns`.
-Loss value_loss(const ValueLossOptions& options);
+// ½ · mean over tokens of max((V - R)², (clip(V, V_old ± value_clip) - R)²). Reads `values` (old) and `returns`. TRL's
+// PPO adds it to the policy's loss with weight 0.1: use loss_weights.
+LossEntry value_losses();
 
 }  // namespace collimate::rlhf

@@ -1,24 +1,25 @@
 #include "collimate/rlhf/modules/advantages.h"
 
+#include "collimate/base/config.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
-#include "collimate/rlhf/advantage/gae.h"
 #include "collimate/rlhf/advantage/group.h"
+#include "collimate/rlhf/modules/options.h"
 
 namespace collimate::rlhf {
 namespace {
 
 using flow::Metric;
-using flow::Reduce;
 
-graph::FunctionSpec advantage_spec(const std::string& name, std::vector<graph::Column> needs,
-                                   std::vector<graph::Column> makes) {
-  return {.name = name,
-          .kind = graph::Kind::kHost,
-          .needs = std::move(needs),
-          .makes = std::move(makes),
-          .granularity = graph::Granularity::kIteration};
+graph::FunctionSpec spec_of(const AdvantageEntry& entry) {
+  graph::FunctionSpec spec{.name = "advantages",
+                           .kind = graph::Kind::kHost,
+                           .needs = {entry.needs.begin(), entry.needs.end()},
+                           .makes = {entry.makes.begin(), entry.makes.end()},
+                           .granularity = graph::Granularity::kIteration};
+  spec.needs.push_back(batch::kFinish.name);
+  return spec;
 }
 
 // Mean of a per-token column over the trainable tokens.
@@ -33,12 +34,13 @@ double trainable_mean(const Batch& rows, const Key<float>& key) {
   return count > 0 ? sum / count : 0;
 }
 
-// Rewards less the penalty where a completion has no EOS (TRL's missing_eos_penalty).
-Batch penalised(const Batch& rows, const nlohmann::json& penalty) {
-  if (penalty.is_null()) return rows;
+// Rewards less the penalty where a completion was cut at its limit, without EOS or stop token (TRL's
+// missing_eos_penalty).
+Batch penalised(const Batch& rows, double penalty) {
   std::vector<float> rewards = rows.all(batch::kReward);
   for (int64_t r = 0; r < rows.rows(); ++r)
-    if (rows.get(batch::kFinish, r) != static_cast<int32_t>(generate::Finish::kEos)) rewards[r] -= penalty.get<float>();
+    if (rows.get(batch::kFinish, r) == static_cast<int32_t>(generate::Finish::kLength))
+      rewards[static_cast<size_t>(r)] -= static_cast<float>(penalty);
   Batch out = rows;
   out.set(batch::kReward, rewards);
   return out;
@@ -55,40 +57,34 @@ Batch with_shuffled_rewards(const Batch& rows, int64_t iteration) {
   return out;
 }
 
-}  // namespace
-
-std::unique_ptr<flow::Module> group_advantages_module(const nlohmann::json& parameters) {
-  const GroupAdvantageOptions options{parameters.value("scale", "group"), parameters.value("epsilon", 1e-4),
-                                      parameters.value("leave_one_out", false)};
-  const bool shuffle = parameters.value("shuffle_rewards", false);
-  auto module = std::make_unique<flow::HostModule>();
-  module->add(advantage_spec("group_advantages", {"uid", "prompt_uid", "trainable", "reward"}, {"advantages"}),
-              [options, shuffle](const Batch& made, const flow::CallInfo& info, std::vector<Metric>& metrics) {
-                const Batch rows = shuffle ? with_shuffled_rewards(made, info.iteration) : made;
-                const GroupStatistics statistics = group_statistics(rows);
-                metrics.push_back({"critic/rewards/group_std", statistics.reward_std});
-                metrics.push_back({"critic/rewards/frac_zero_std", statistics.zero_std_fraction});
-                return group_advantages(rows, options);
-              });
-  return module;
+void report(const AdvantageEntry& entry, const Batch& rows, std::vector<Metric>& metrics) {
+  if (entry.rows == "groups") {
+    const GroupStatistics statistics = group_statistics(rows);
+    metrics.push_back({"critic/rewards/group_std", statistics.reward_std});
+    metrics.push_back({"critic/rewards/frac_zero_std", statistics.zero_std_fraction});
+    return;
+  }
+  metrics.push_back({"critic/values/mean", trainable_mean(rows, batch::kValues)});
+  metrics.push_back({"critic/returns/mean", trainable_mean(rows, batch::kReturns)});
+  metrics.push_back({"actor/reward_kl_penalty",
+                     trainable_mean(rows, batch::kLogProbs) - trainable_mean(rows, batch::kReferenceLogProbs)});
 }
 
-std::unique_ptr<flow::Module> gae_module(const nlohmann::json& parameters) {
-  const GaeOptions options{parameters.value("gamma", 1.0), parameters.value("lambda", 0.95),
-                           parameters.value("kl_coefficient", 0.05), parameters.value("whiten_rewards", false)};
-  const nlohmann::json penalty = parameters.value("missing_eos_penalty", nlohmann::json());
+}  // namespace
+
+std::unique_ptr<flow::Module> advantage_module(const AdvantageEntry& entry, const nlohmann::json& parameters) {
+  AlgorithmSection options;
+  base::apply(parameters, "algorithm", options);
   auto module = std::make_unique<flow::HostModule>();
-  module->add(
-      advantage_spec("gae", {"uid", "trainable", "finish", "log_probs", "reference_log_probs", "values", "reward"},
-                     {"advantages", "returns"}),
-      [options, penalty](const Batch& rows, const flow::CallInfo&, std::vector<Metric>& metrics) {
-        const Batch out = gae_advantages(penalised(rows, penalty), options);
-        metrics.push_back({"critic/values/mean", trainable_mean(out, batch::kValues)});
-        metrics.push_back({"critic/returns/mean", trainable_mean(out, batch::kReturns)});
-        metrics.push_back({"actor/reward_kl_penalty",
-                           trainable_mean(out, batch::kLogProbs) - trainable_mean(out, batch::kReferenceLogProbs)});
-        return out;
-      });
+  module->add(spec_of(entry),
+              [entry, options](const Batch& made, const flow::CallInfo& info, std::vector<Metric>& metrics) {
+                Batch rows = made;
+                if (options.missing_eos_penalty->has_value()) rows = penalised(rows, **options.missing_eos_penalty);
+                if (options.shuffle_rewards) rows = with_shuffled_rewards(rows, info.iteration);
+                rows = entry.add(rows, options);
+                report(entry, rows, metrics);
+                return rows;
+              });
   return module;
 }
 

@@ -3,12 +3,14 @@
 #include <memory>
 
 #include "collimate/flow/registry.h"
+#include "collimate/rlhf/advantage/list.h"
 
 namespace collimate::rlhf {
 
-// Advantages as host modules of one function each. Parameters of group_advantages: scale, epsilon, leave_one_out; of
-// gae: gamma, lambda, kl_coefficient, whiten_rewards, missing_eos_penalty (null: none).
-std::unique_ptr<flow::Module> group_advantages_module(const nlohmann::json& parameters);
-std::unique_ptr<flow::Module> gae_module(const nlohmann::json& parameters);
+// An entry of the list of advantages as a host module of one function "advantages". Parameters: the section
+// `algorithm`, of which missing_eos_penalty and shuffle_rewards change the rewards before.
+std::unique_ptr<flow::Module> advantage_module(const AdvantageEntry& entry, const nlohmann::json& parameters);
+// Options that every such module reads.
+inline const std::vector<std::string> kRewardOptions = {"advantage", "missing_eos_penalty", "shuffle_rewards"};
 
 }  // namespace collimate::rlhf

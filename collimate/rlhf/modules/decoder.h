@@ -17,8 +17,9 @@ struct DecoderOptions : ModelOptions {
   base::Option<bool> trained{this, "trained", false, "", "gradients and optimizer state exist"};
   base::Option<std::string> head{
       this, "head", "lm", "", "what the last layer gives", base::one_of({"lm", "score", "value"})};
-  base::Option<std::string> loss{
-      this, "loss", "", "", "what training minimises", base::one_of({"", "sft", "dpo", "reward", "policy", "value"})};
+  base::Option<std::string> loss_rows{this, "loss_rows", "", "", "what the rows are that training reads: LossEntry"};
+  base::Option<std::string> default_loss{this, "default_loss", "", "", "loss where algorithm.loss_type names none"};
+  base::Nested<AlgorithmSection> algorithm{this, "algorithm", "constants of the loss"};
   base::Option<int64_t> total_updates{
       this, "total_updates", 0, "updates", "optimizer steps of the whole run", base::at_least(int64_t{0})};
   // For the memory plan.

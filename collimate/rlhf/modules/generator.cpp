@@ -7,6 +7,7 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/rlhf/modules/memory.h"
 #include "collimate/rlhf/rollout/assemble.h"
+#include "collimate/text/tokenizer.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -128,16 +129,6 @@ generate::ServiceOptions service_options(const RolloutOptions& rollout, const sh
   return service;
 }
 
-nlohmann::json sampling_json(const RolloutOptions& rollout) {
-  generate::SamplingParams params;
-  params.max_tokens = rollout.completion_tokens;
-  params.temperature = rollout.temperature;
-  params.top_p = rollout.top_p;
-  params.top_k = rollout.top_k;
-  params.min_p = rollout.min_p;
-  return params.to_json();
-}
-
 }  // namespace
 
 GeneratorModule::GeneratorModule(const nlohmann::json& parameters) : ScorerModule(parameters) {}
@@ -165,13 +156,14 @@ void GeneratorModule::setup(flow::Context& context) {
   generate::ServiceOptions service = service_options(rollout_, decoder().weights->shape());
   service.seed = context.seed;
   service.exec = decoder().exec;
+  service.eos_ids = text::load_tokenizer(options().path)->info().stop_ids;
   service_ = std::make_unique<Service>(*decoder().model, service);
 }
 
 std::unique_ptr<flow::Stream> GeneratorModule::open(const std::string& function, const flow::CallInfo&) {
   COLLIMATE_CHECK(function == "generate", "generator does not stream {}", function);
   if (service_->version() != decoder().weights->version()) service_->update(decoder().weights->version());
-  return std::make_unique<GenerateStream>(*service_, sampling_json(rollout_));
+  return std::make_unique<GenerateStream>(*service_, rollout_.params(rollout_.completion_tokens).to_json());
 }
 
 std::vector<flow::Metric> GeneratorModule::metrics() {

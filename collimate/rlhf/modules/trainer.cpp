@@ -2,31 +2,21 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
-#include "collimate/rlhf/loss/policy.h"
-#include "collimate/rlhf/loss/preference.h"
-#include "collimate/rlhf/loss/sft.h"
-#include "collimate/rlhf/loss/value.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/rlhf/loss/list.h"
 #include "collimate/text/tokenizer.h"
 
 namespace collimate::rlhf {
 namespace {
 
-PolicyLossOptions policy_options(const AlgorithmOptions& a, const RolloutOptions& rollout) {
-  return {.loss_type = a.loss_type->empty() ? "grpo" : a.loss_type.get(),
-          .importance_sampling_level = a.importance_sampling_level,
-          .epsilon = a.epsilon,
-          .epsilon_high = a.epsilon_high,
-          .delta = a.delta,
-          .beta = a.beta,
-          .use_bias_correction_kl = a.use_bias_correction_kl,
-          .entropy_coefficient = a.entropy_coefficient,
-          .top_entropy_quantile = a.top_entropy_quantile,
-          .max_completion_tokens = rollout.completion_tokens};
+Loss loss_of(const DecoderOptions& options) {
+  return make_loss(options.loss_rows, options.default_loss,
+                   {.options = options.algorithm, .completion_tokens = options.predicted_tokens});
 }
 
 train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOptions& t,
                                       const RolloutOptions& rollout) {
-  const bool own_rate = model.loss == std::string("value") && t.value_learning_rate > 0;
+  const bool own_rate = model.head == std::string("value") && t.value_learning_rate > 0;
   return {.schedule = {t.lr_schedule, own_rate ? t.value_learning_rate : t.learning_rate, t.warmup_updates,
                        model.total_updates, t.lr_minimum_ratio},
           .adam = {t.adam_beta1, t.adam_beta2, t.adam_epsilon, t.weight_decay},
@@ -45,32 +35,20 @@ Section read_section(const flow::Context& context, const std::string& name) {
 
 }  // namespace
 
-Loss make_loss(const std::string& name, const AlgorithmOptions& a, const RolloutOptions& rollout) {
-  if (name == "sft") return sft_loss();
-  if (name == "reward") return reward_loss({a.center_rewards_coefficient});
-  if (name == "value") return value_loss({a.value_clip});
-  if (name == "dpo")
-    return dpo_loss(
-        {a.loss_type->empty() ? "sigmoid" : a.loss_type.get(), a.beta > 0 ? a.beta.get() : 0.1, a.label_smoothing});
-  COLLIMATE_CHECK(name == "policy", "no loss {}", name);
-  return policy_loss(policy_options(a, rollout));
-}
-
-TrainerModule::TrainerModule(const nlohmann::json& parameters) : ScorerModule(parameters) {
-  prefix_ = options().loss == std::string("value") ? "critic" : "actor";
-}
+TrainerModule::TrainerModule(const nlohmann::json& parameters)
+    : ScorerModule(parameters),
+      prefix_(options().head == std::string("value") ? "critic" : "actor"),
+      loss_(loss_of(options())) {}
 
 std::vector<graph::FunctionSpec> TrainerModule::functions() const {
   std::vector<graph::FunctionSpec> specs = ScorerModule::functions();
-  static const std::map<std::string, std::vector<graph::Column>> kNeeds = {
-      {"sft", {"uid", "ids", "trainable"}},
-      {"reward", {"uid", "pair_uid", "ids", "trainable"}},
-      {"dpo", {"uid", "pair_uid", "ids", "trainable", "reference_log_probs"}},
-      {"policy", {"uid", "ids", "trainable", "log_probs", "advantages"}},
-      {"value", {"uid", "ids", "trainable", "values", "returns"}}};
+  std::vector<graph::Column> needs = {"uid", "ids", "trainable"};
+  if (loss_.needs.rows_per_unit == 2) needs.push_back(batch::kPairUid.name);
+  needs.insert(needs.end(), loss_.columns.begin(), loss_.columns.end());
+  if (options().loss_rows == std::string("rollouts")) needs.push_back(batch::kLogProbs.name);  // as sampled
   specs.push_back({.name = "train",
                    .kind = graph::Kind::kTrain,
-                   .needs = kNeeds.at(options().loss),
+                   .needs = needs,
                    .granularity = graph::Granularity::kIteration,
                    .collect = graph::Collect::kNone,
                    .writes_weights = true,
@@ -85,7 +63,6 @@ void TrainerModule::setup(flow::Context& context) {
   const auto train = read_section<TrainOptions>(context, "train");
   mismatch_limit_ = train.mismatch_limit;
   path_ = options().path;
-  loss_ = make_loss(options().loss, read_section<AlgorithmOptions>(context, "algorithm"), rollout);
   train::LearnerOptions learner = learner_options(options(), train, rollout);
   learner.deadline_seconds = context.deadline_seconds;
   learner_ = std::make_unique<train::Learner>(*decoder().model, learner, decoder().exec,
@@ -121,7 +98,7 @@ void TrainerModule::report(const train::UpdateReport& update) {
   metrics_.push_back({prefix_ + "/lr", update.learning_rate, Reduce::kLast});
   metrics_.push_back({prefix_ + "/updates", 1, Reduce::kSum});
   metrics_.push_back({"train/tokens", static_cast<double>(update.tokens), Reduce::kSum});
-  if (options().loss != std::string("policy")) return;
+  if (options().loss_rows != std::string("rollouts")) return;
   const train::Mismatch& m = update.mismatch;
   const auto compared = static_cast<double>(m.tokens_compared);
   metrics_.push_back({"mismatch/tokens_compared", compared, Reduce::kSum});

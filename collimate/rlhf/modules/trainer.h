@@ -11,8 +11,8 @@
 
 namespace collimate::rlhf {
 
-// A model that is trained by one loss (the `loss` of its options): train beside the scorer's functions. Owns the
-// optimizer; its state is the weights and the optimizer's.
+// A model that is trained by one loss (see loss/list.h): train beside the scorer's functions. Owns the optimizer; its
+// state is the weights and the optimizer's. InputError for a loss that does not fit the recipe.
 class TrainerModule final : public ScorerModule {
  public:
   explicit TrainerModule(const nlohmann::json& parameters);
@@ -34,8 +34,5 @@ class TrainerModule final : public ScorerModule {
   std::unique_ptr<train::Learner> learner_;
   std::vector<flow::Metric> metrics_;
 };
-
-// The loss that `name` (sft, dpo, reward, policy, value) stands for, by the algorithm's options.
-Loss make_loss(const std::string& name, const AlgorithmOptions& algorithm, const RolloutOptions& rollout);
 
 }  // namespace collimate::rlhf

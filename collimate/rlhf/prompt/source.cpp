@@ -5,6 +5,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/rlhf/types/loss.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -21,7 +22,7 @@ const std::string& part(const text::Example& example, const std::optional<std::s
 }
 
 std::vector<text::RenderedTokens> render(const text::Example& example, const text::Renderer& renderer, RowKind kind) {
-  if (kind == RowKind::kCompletion)
+  if (kind == RowKind::kDemonstration)
     return {renderer.render_tokens(example.prompt, part(example, example.completion, "completion"))};
   if (kind == RowKind::kPreference)
     return {renderer.render_tokens(example.prompt, part(example, example.chosen, "chosen")),
@@ -120,6 +121,7 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
   std::vector<int64_t> uids, groups, prompt_tokens;
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<uint8_t>> trainable;
+  std::vector<std::vector<float>> completion;
   std::vector<nlohmann::json> examples;
   for (const Pick& pick : picks) {
     const Rendered& rendered = rendered_[pick.row];
@@ -130,6 +132,10 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
       groups.push_back(group);
       ids.push_back(row.ids);
       trainable.push_back(row.trainable);
+      if (options_.prompt_is_trained) {
+        completion.emplace_back(row.trainable.begin(), row.trainable.end());
+        std::fill(trainable.back().begin() + 1, trainable.back().end(), 1);
+      }
       prompt_tokens.push_back(row.prompt_tokens);
       examples.push_back(rendered.example);
     }
@@ -142,6 +148,7 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
   out.set(batch::kPromptTokens, prompt_tokens);
   out.set_ragged(batch::kIds, ids);
   out.set_ragged(batch::kTrainable, trainable);
+  if (options_.prompt_is_trained) out.set_ragged(kCompletion, completion);
   if (options_.kind == RowKind::kPrompt && !options_.sampling.is_null())
     out.set_json(batch::kSampling, std::vector<nlohmann::json>(uids.size(), options_.sampling));
   out.set_json(batch::kExample, std::move(examples));

@@ -12,9 +12,9 @@ namespace collimate::rlhf {
 
 // How examples become rows.
 enum class RowKind {
-  kPrompt,      // ids = the prompt's tokens; `samples` rows of one prompt_uid in a row
-  kCompletion,  // ids = prompt + completion, trainable where the loss looks (SFT)
-  kPreference,  // two rows of one pair_uid: chosen, rejected
+  kPrompt,         // ids = the prompt's tokens; `samples` rows of one prompt_uid in a row
+  kDemonstration,  // ids = prompt + completion, trainable where the loss looks (SFT)
+  kPreference,     // two rows of one pair_uid: chosen, rejected
 };
 
 struct SourceOptions {
@@ -24,8 +24,9 @@ struct SourceOptions {
   int64_t max_tokens = 0;  // of a row; 0: no limit
   uint64_t seed = 0;
   bool shuffle = true;
-  int64_t epochs = 0;       // 0: without end
-  nlohmann::json sampling;  // of prompt rows, null for none
+  int64_t epochs = 0;              // 0: without end
+  nlohmann::json sampling;         // of prompt rows, null for none
+  bool prompt_is_trained = false;  // `trainable` marks the prompt too, and a column `completion` the answer
 };
 
 // Rows of a data set, rendered and tokenized once, shuffled anew each epoch. What an iteration reads depends on its

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <string>
@@ -54,12 +55,20 @@ class LossContext {
   std::map<std::string, std::pair<double, double>> metrics_;
 };
 
+// 1 or 0 per token: the answer, where `trainable` marks the prompt too.
+inline const Key<float> kCompletion{.name = "completion", .ragged = true};
+
 // A loss: what it needs, and its value on one micro-batch (a scalar connected to the leaves it asked for).
 struct Loss {
   std::string name;
   QuantityNeeds needs;
   std::vector<std::string> columns;  // columns it reads beside ids and trainable
   std::function<at::Tensor(LossContext&)> value;
+
+  template <class T>
+  bool reads(const Key<T>& key) const {
+    return std::find(columns.begin(), columns.end(), key.name) != columns.end();
+  }
 };
 
 }  // namespace collimate::rlhf

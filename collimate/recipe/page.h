@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "collimate/graph/trace.h"
 #include "collimate/recipe/config.h"
 #include "collimate/rlhf/prompt/source.h"
+#include "collimate/rlhf/types/loss.h"
 
 namespace collimate::recipe {
 
@@ -30,6 +32,7 @@ struct Plan {
   graph::Graph graph;
   std::map<std::string, flow::ModuleChoice> modules;  // by model of either graph
   rlhf::RowKind rows = rlhf::RowKind::kPrompt;
+  bool prompt_is_trained = false;  // pairs whose `trainable` marks the prompt too, `completion` the answer
   int64_t rows_per_iteration = 0;
   int64_t group_size = 1;
   std::string samples_node;  // whose rows are the samples of an iteration; "" for none
@@ -48,35 +51,40 @@ class Page {
     std::string weights;  // identity; roles of one worker with the same identity share the weights
     bool trained = false;
     std::string head = "lm";
+    std::string rows;  // of a trained model: whose losses (LossEntry::rows), and which where the config names none
     std::string loss;
   };
   graph::ModelHandle generator(const std::string& model, const Role& role);
   graph::ModelHandle scorer(const std::string& model, const Role& role);
   graph::ModelHandle trainer(const std::string& model, const Role& role);
   graph::ModelHandle rewards(const std::string& model, const nlohmann::json& list);
-  graph::ModelHandle host(const std::string& kind, const nlohmann::json& parameters);
+  // Advantages from `rows` ("groups" or "values"), by algorithm.advantage, else `fallback`.
+  graph::ModelHandle advantages(const std::string& rows, const std::string& fallback);
+  // The loss that trainer() with this role trains by.
+  rlhf::Loss loss(const Role& role) const;
+  // The plan with the page's modules. InputError when the config sets an option of `algorithm` that none of them reads.
+  Plan finish(Plan plan) const;
 
   // rows_per_update and epochs of a train node.
   graph::With updates() const;
-  std::map<std::string, flow::ModuleChoice> modules() const { return modules_; }
   const Config& config() const { return config_; }
 
  private:
   graph::ModelHandle add(const std::string& model, const std::string& kind, nlohmann::json parameters);
   nlohmann::json decoder_parameters(const Role& role) const;
+  rlhf::AlgorithmSection algorithm(const Role& role) const;
+  void check_options() const;
 
   const Config& config_;
   const flow::Registry& registry_;
   std::map<std::string, flow::ModuleChoice> modules_;
+  std::set<std::string> read_options_;  // of algorithm
 };
 
-// The pages, and the one list of them.
-Plan sft(const Config& config, const flow::Registry& registry);
-Plan reward(const Config& config, const flow::Registry& registry);
-Plan dpo(const Config& config, const flow::Registry& registry);
-Plan grpo(const Config& config, const flow::Registry& registry);
-Plan ppo(const Config& config, const flow::Registry& registry);
-Plan make_plan(const Config& config, const flow::Registry& registry);
+// What pages call their inputs, by the rows that data gives.
+graph::Input prompt_input();                            // prompts to complete
+graph::Input completion_input();                        // prompt + completion
+graph::Input pair_input(bool with_completion = false);  // chosen, rejected
 
 // Rows of one iteration as the run reads them: prompts × samples, or samples_per_update for data recipes.
 int64_t rollout_rows(const Config& config);

@@ -1,6 +1,10 @@
-#include "collimate/recipe/plan.h"
+#include "collimate/recipe/page.h"
 
 #include "collimate/base/error.h"
+#include "collimate/recipe/list.h"
+#include "collimate/rlhf/advantage/list.h"
+#include "collimate/rlhf/loss/list.h"
+#include "collimate/rlhf/modules/advantages.h"
 #include "collimate/rlhf/modules/decoder.h"
 
 namespace collimate::recipe {
@@ -8,7 +12,7 @@ namespace {
 
 // Rows of an iteration and their lengths, for the memory plan.
 void add_row_limits(const Config& config, nlohmann::json& parameters) {
-  const bool rollout = config.recipe == std::string("grpo") || config.recipe == std::string("ppo");
+  const bool rollout = find_recipe(config.recipe).rows == rlhf::RowKind::kPrompt;
   const int64_t completion = config.rollout.completion_tokens;
   parameters["rows"] = rollout ? rollout_rows(config) : config.train.samples_per_update.get();
   parameters["row_tokens"] = rollout ? config.rollout.prompt_tokens + completion : config.data.max_tokens.get();
@@ -30,9 +34,13 @@ nlohmann::json Page::decoder_parameters(const Role& role) const {
   parameters["weights"] = role.weights;
   parameters["trained"] = role.trained;
   parameters["head"] = role.head;
-  parameters["loss"] = role.loss;
+  if (role.trained && !role.rows.empty()) {
+    parameters["loss_rows"] = role.rows;
+    parameters["default_loss"] = role.loss;
+    parameters["algorithm"] = base::to_json(algorithm(role).section_value());
+  }
   const int64_t rows =
-      role.loss == "policy" || role.loss == "value" ? rollout_rows(config_) : config_.train.samples_per_update.get();
+      role.rows == "rollouts" || role.rows == "values" ? rollout_rows(config_) : config_.train.samples_per_update.get();
   parameters["total_updates"] = config_.run.iterations * updates_per_iteration(config_, rows);
   add_row_limits(config_, parameters);
   return parameters;
@@ -51,6 +59,7 @@ graph::ModelHandle Page::scorer(const std::string& model, const Role& role) {
   return add(model, "scorer", decoder_parameters(role));
 }
 graph::ModelHandle Page::trainer(const std::string& model, const Role& role) {
+  for (const std::string& option : rlhf::loss_options(role.rows)) read_options_.insert(option);
   return add(model, "trainer", decoder_parameters(role));
 }
 
@@ -62,13 +71,58 @@ graph::ModelHandle Page::rewards(const std::string& model, const nlohmann::json&
               {"tokenizer", model_section(config_, "policy").at("path")}});
 }
 
-graph::ModelHandle Page::host(const std::string& kind, const nlohmann::json& parameters) {
-  return add(kind, kind, parameters);
+graph::ModelHandle Page::advantages(const std::string& rows, const std::string& fallback) {
+  const rlhf::AdvantageEntry& entry = rlhf::find_advantage(rows, fallback, config_.algorithm);
+  read_options_.insert(entry.options.begin(), entry.options.end());
+  read_options_.insert(rlhf::kRewardOptions.begin(), rlhf::kRewardOptions.end());
+  return add("advantages", "advantages." + entry.name, base::to_json(config_.algorithm.section_value()));
+}
+
+// A value model has one loss: loss_type is about the policy's.
+rlhf::AlgorithmSection Page::algorithm(const Role& role) const {
+  rlhf::AlgorithmSection algorithm;
+  base::apply(base::to_json(config_.algorithm.section_value()), "algorithm", algorithm);
+  if (role.rows != "values") return algorithm;
+  algorithm.loss_type = {};
+  algorithm.loss_weights = {};
+  return algorithm;
+}
+
+rlhf::Loss Page::loss(const Role& role) const {
+  return rlhf::make_loss(role.rows, role.loss,
+                         {.options = algorithm(role), .completion_tokens = config_.rollout.completion_tokens});
+}
+
+void Page::check_options() const {
+  const nlohmann::json standard = base::to_json(rlhf::AlgorithmSection().section_value());
+  const nlohmann::json given = base::to_json(config_.algorithm.section_value());
+  for (const auto& [name, value] : given.items())
+    if (value != standard.at(name) && !read_options_.contains(name))
+      throw base::InputError(base::expectation(
+          "algorithm." + name,
+          fmt::format("an option that recipe {} reads ({})", config_.recipe.get(), fmt::join(read_options_, ", ")),
+          value.dump()));
+}
+
+Plan Page::finish(Plan plan) const {
+  check_options();
+  plan.modules = modules_;
+  return plan;
 }
 
 graph::With Page::updates() const {
   return graph::with(
       {{"rows_per_update", config_.train.samples_per_update.get()}, {"epochs", config_.train.epochs.get()}});
+}
+
+graph::Input prompt_input() {
+  return {"prompts", {"uid", "prompt_uid", "ids", "trainable", "prompt_tokens", "example"}};
+}
+graph::Input completion_input() { return {"examples", {"uid", "ids", "trainable"}}; }
+graph::Input pair_input(bool with_completion) {
+  graph::Input input{"pairs", {"uid", "pair_uid", "ids", "trainable"}};
+  if (with_completion) input.columns.push_back(rlhf::kCompletion.name);
+  return input;
 }
 
 int64_t rollout_rows(const Config& config) {
@@ -78,23 +132,6 @@ int64_t rollout_rows(const Config& config) {
 int64_t updates_per_iteration(const Config& config, int64_t rows) {
   const int64_t per_update = config.train.samples_per_update;
   return config.train.epochs * (per_update == 0 ? 1 : (rows + per_update - 1) / per_update);
-}
-
-Plan make_plan(const Config& config, const flow::Registry& registry) {
-  using Make = Plan (*)(const Config&, const flow::Registry&);
-  static const std::vector<std::pair<std::string, Make>> pages = {
-      {"sft", sft}, {"reward", reward}, {"dpo", dpo}, {"grpo", grpo}, {"ppo", ppo}};
-  for (const auto& [name, make] : pages)
-    if (name == config.recipe.get()) return make(config, registry);
-  throw base::InputError(
-      base::expectation("recipe", "sft, reward, dpo, grpo or ppo", "\"" + config.recipe.get() + "\""));
-}
-
-Config load(const std::string& path, const std::vector<std::string>& sets) {
-  Config config;
-  base::apply(base::load_config(path, sets), config);
-  if (config.recipe->empty()) throw base::InputError(base::expectation(path, "a key recipe", "none", "recipe: grpo"));
-  return config;
 }
 
 }  // namespace collimate::recipe

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collimate/recipe/page.h"
+
+namespace collimate::recipe {
+
+struct RecipeEntry {
+  std::string name;  // as the key `recipe` has it
+  rlhf::RowKind rows;
+  Plan (*make)(const Config& config, const flow::Registry& registry);
+};
+
+// The pages. From this list follow what a config may name and the tests' table.
+const std::vector<RecipeEntry>& recipes();
+// InputError for an unknown name, with the known ones.
+const RecipeEntry& find_recipe(const std::string& name);
+Plan make_plan(const Config& config, const flow::Registry& registry);
+
+}  // namespace collimate::recipe

@@ -1,0 +1,101 @@
+#include "collimate/recipe/list.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "collimate/base/error.h"
+
+namespace collimate::recipe {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+// The page of a recipe, without data or models: `more` is YAML after what every recipe needs.
+Plan plan_of(const std::string& recipe, const std::string& more = "") {
+  Config config;
+  const std::string text = "recipe: " + recipe +
+                           "\nmodels: {policy: {path: /nowhere}}\nreward: [{rule: exact}]\n"
+                           "train: {samples_per_update: 4}\n" +
+                           more;
+  base::apply(base::parse_config(text, "run.yaml"), config);
+  return make_plan(config, module_registry());
+}
+
+std::string error_of(const std::string& recipe, const std::string& more) {
+  try {
+    plan_of(recipe, more);
+  } catch (const base::InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::vector<std::string> train_needs(const Plan& plan) {
+  for (const graph::FunctionSpec& function : plan.graph.models.at(plan.trained).functions)
+    if (function.name == "train") {
+      std::vector<std::string> names;
+      for (const graph::Column& column : function.needs) names.push_back(column.name);
+      return names;
+    }
+  return {};
+}
+
+TEST(Recipes, EveryOneOfTheListHasAPage) {
+  for (const RecipeEntry& entry : recipes()) {
+    const Plan plan = plan_of(entry.name);
+    EXPECT_EQ(plan.rows, entry.rows) << entry.name;
+    EXPECT_FALSE(plan.graph.nodes.empty()) << entry.name;
+    EXPECT_TRUE(plan.modules.contains(plan.trained)) << entry.name;
+  }
+  EXPECT_THAT(error_of("gpro", ""), HasSubstr("one of \"sft\", \"reward\", \"dpo\", \"grpo\", \"ppo\""));
+}
+
+TEST(Recipes, PpoAveragesOverTokensAndMayHaveAKlInTheLoss) {
+  EXPECT_EQ(plan_of("ppo").modules.at("policy_trainer").parameters.at("default_loss"), "ppo");
+  EXPECT_THAT(train_needs(plan_of("ppo")), Not(Contains("reference_log_probs")));
+  EXPECT_THAT(train_needs(plan_of("ppo", "algorithm: {beta: 0.1}")), Contains("reference_log_probs"));
+}
+
+TEST(Recipes, ALossWithoutAReferenceHasNone) {
+  EXPECT_TRUE(plan_of("dpo").graph.models.contains("reference"));
+  EXPECT_FALSE(plan_of("dpo", "algorithm: {loss_type: simpo, beta: 2}").graph.models.contains("reference"));
+  EXPECT_FALSE(plan_of("grpo").graph.models.contains("reference"));
+  EXPECT_TRUE(plan_of("grpo", "algorithm: {beta: 0.04}").graph.models.contains("reference"));
+  const Plan orpo = plan_of("dpo", "algorithm: {loss_type: orpo}");
+  EXPECT_TRUE(orpo.prompt_is_trained);
+  EXPECT_THAT(train_needs(orpo), Contains("completion"));
+}
+
+TEST(Recipes, LossAndAdvantageAreThoseOfTheConfig) {
+  EXPECT_EQ(plan_of("grpo").modules.at("advantages").kind, "advantages.group");
+  EXPECT_EQ(plan_of("grpo", "algorithm: {advantage: rloo}").modules.at("advantages").kind, "advantages.rloo");
+  EXPECT_NO_THROW(plan_of("sft", "algorithm: {loss_type: dft}"));
+  EXPECT_NO_THROW(plan_of("dpo", "algorithm: {loss_type: [sigmoid, sft], loss_weights: [1, 0.5]}"));
+  EXPECT_THAT(error_of("reward", "algorithm: {loss_type: dft}"),
+              "[algorithm.loss_type] expected one of bradley_terry for scored pairs, got \"dft\"");
+  EXPECT_THAT(error_of("ppo", "algorithm: {advantage: rloo}"),
+              "[algorithm.advantage] expected one of gae with this recipe, got \"rloo\"");
+  EXPECT_THAT(error_of("grpo", "algorithm: {loss_type: dapoo}"), HasSubstr("dapo"));
+}
+
+TEST(Recipes, OptionsThatNothingReadsAreRefused) {
+  EXPECT_THAT(error_of("grpo", "algorithm: {gamma: 0.9}"),
+              HasSubstr("[algorithm.gamma] expected an option that recipe grpo reads (advantage, "));
+  EXPECT_THAT(error_of("sft", "algorithm: {beta: 0.1}"), HasSubstr("recipe sft reads (loss_type, loss_weights)"));
+  EXPECT_THAT(error_of("grpo", "algorithm: {advantage: rloo, scale_rewards: batch}"),
+              HasSubstr("[algorithm.scale_rewards]"));
+  EXPECT_EQ(error_of("ppo", "algorithm: {shuffle_rewards: true, gamma: 0.9, value_clip: 0}"), "");
+}
+
+TEST(Recipes, AnExplicitZeroIsNotTheDefault) {
+  EXPECT_THAT(error_of("dpo", "algorithm: {beta: 0}"), "[algorithm.beta] expected above 0 for sigmoid, got 0");
+  EXPECT_EQ(error_of("grpo", "algorithm: {beta: 0}"), "");
+  EXPECT_THAT(error_of("dpo", "algorithm: {loss_type: robust, label_smoothing: 0.5}"), HasSubstr("below 0.5"));
+  EXPECT_THAT(error_of("grpo", "rollout: {top_p: 0}"), HasSubstr("rollout.top_p to be above 0"));
+  EXPECT_THAT(error_of("grpo", "evaluation: {top_p: 0}"), HasSubstr("evaluation.top_p to be above 0"));
+}
+
+}  // namespace
+}  // namespace collimate::recipe

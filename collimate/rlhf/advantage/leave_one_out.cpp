@@ -1,0 +1,30 @@
+#include "collimate/rlhf/advantage/leave_one_out.h"
+
+#include <numeric>
+
+#include "collimate/batch/standard_keys.h"
+#include "collimate/rlhf/advantage/group.h"
+
+namespace collimate::rlhf {
+namespace {
+
+Batch add(const Batch& rows, const AlgorithmOptions&) {
+  const auto groups = rewards_by_group(rows);
+  std::vector<double> values;
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    const std::vector<double>& rewards = groups.at(rows.get(batch::kPromptUid, r));
+    const double reward = rows.get(batch::kReward, r);
+    const double others = std::accumulate(rewards.begin(), rewards.end(), -reward);
+    const auto count = static_cast<double>(rewards.size()) - 1;
+    values.push_back(count > 0 ? reward - others / count : 0.0);
+  }
+  return with_row_advantages(rows, values);
+}
+
+}  // namespace
+
+AdvantageEntry leave_one_out_entry() {
+  return {"rloo", "groups", {"uid", "prompt_uid", "trainable", "reward"}, {"advantages"}, {}, add};
+}
+
+}  // namespace collimate::rlhf

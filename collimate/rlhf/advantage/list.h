@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collimate/batch/batch.h"
+#include "collimate/rlhf/types/algorithm.h"
+
+namespace collimate::rlhf {
+
+// One way to make advantages: a column `advantages` [L] from rewards, 0 where nothing is trained. `rows` says what it
+// reads, which is what a recipe asks for: "groups" (rewards of a prompt's samples), "values" (and a value model's
+// estimates; it makes `returns` too).
+struct AdvantageEntry {
+  std::string name;  // as algorithm.advantage has it
+  std::string rows;
+  std::vector<std::string> needs, makes;  // columns, in the form of graph::Column
+  std::vector<std::string> options;       // of AlgorithmOptions, that it reads
+  Batch (*add)(const Batch& rows, const AlgorithmOptions& options);
+};
+
+// All of them. From this list follow what a config may name and the module kinds.
+const std::vector<AdvantageEntry>& advantages();
+
+std::vector<std::string> advantage_names(const std::string& rows = "");
+
+// The one that algorithm.advantage names, else `fallback`. InputError when it does not read `rows`.
+const AdvantageEntry& find_advantage(const std::string& rows, const std::string& fallback,
+                                     const AlgorithmOptions& options);
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,49 @@
+#include "collimate/rlhf/loss/cpo.h"
+
+#include <ATen/TensorOperators.h>
+
+#include "collimate/base/error.h"
+#include "collimate/rlhf/loss/pairs.h"
+
+namespace collimate::rlhf {
+namespace {
+
+using at::Tensor;
+
+struct Cpo {
+  std::string type;
+  double beta, smoothing, gamma, alpha;
+
+  bool means() const { return type == "cpo_ipo" || type == "simpo"; }
+  Tensor pair_loss(const Tensor& margin) const {
+    if (type == "cpo_hinge") return (1 - margin * beta).relu();
+    if (type == "cpo_ipo") return (margin - 1 / (2 * beta)).square();
+    return smoothed_logistic(type == "simpo" ? margin * beta - gamma : margin * beta, smoothing);
+  }
+  Tensor value(LossContext& c) const {
+    Tensor answers = c.row_sum(c.log_probs());
+    if (means()) answers = answers / c.row_tokens().clamp_min(1.0);
+    const Tensor chosen = every_second(answers, 0);
+    const Tensor rejected = every_second(answers, 1);
+    report_pairs(c, chosen.detach() * beta, rejected.detach() * beta);
+    const Tensor loss = pair_loss(chosen - rejected).sum() / (c.global_rows() / 2);
+    return alpha != 0.0 ? loss + chosen_likelihood_loss(c) * alpha : loss;
+  }
+};
+
+Loss make(const std::string& type, const LossSetting& setting) {
+  const AlgorithmOptions& o = setting.options;
+  const Cpo cpo{type, o.beta->value_or(0.1), o.label_smoothing, o.simpo_gamma, o.cpo_alpha};
+  if (cpo.beta <= 0.0)
+    throw base::InputError(base::expectation("algorithm.beta", "above 0 for " + type, std::to_string(cpo.beta)));
+  return {.name = type, .needs = {.rows_per_unit = 2}, .value = [cpo](LossContext& c) { return cpo.value(c); }};
+}
+
+}  // namespace
+
+LossEntry cpo_losses() {
+  return {
+      "pairs", {"cpo", "cpo_hinge", "cpo_ipo", "simpo"}, {"beta", "label_smoothing", "simpo_gamma", "cpo_alpha"}, make};
+}
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,100 @@
+#include "collimate/rlhf/loss/list.h"
+
+#include <ATen/TensorOperators.h>
+
+#include <algorithm>
+
+#include "collimate/base/error.h"
+#include "collimate/rlhf/loss/cpo.h"
+#include "collimate/rlhf/loss/dpo.h"
+#include "collimate/rlhf/loss/kto.h"
+#include "collimate/rlhf/loss/orpo.h"
+#include "collimate/rlhf/loss/policy.h"
+#include "collimate/rlhf/loss/reward.h"
+#include "collimate/rlhf/loss/sft.h"
+#include "collimate/rlhf/loss/value.h"
+
+namespace collimate::rlhf {
+
+const std::vector<LossEntry>& losses() {
+  static const std::vector<LossEntry> list = {sft_losses(),    dpo_losses(), orpo_losses(),   cpo_losses(),
+                                              reward_losses(), kto_losses(), policy_losses(), value_losses()};
+  return list;
+}
+
+namespace {
+
+bool names(const LossEntry& entry, const std::string& type) {
+  return std::find(entry.types.begin(), entry.types.end(), type) != entry.types.end();
+}
+
+Loss one_loss(const std::string& rows, const std::string& type, const LossSetting& setting) {
+  for (const LossEntry& entry : losses())
+    if (entry.rows == rows && names(entry, type)) return entry.make(type, setting);
+  throw base::InputError(base::expectation("algorithm.loss_type",
+                                           fmt::format("one of {} for {}", fmt::join(loss_types(rows), ", "), rows),
+                                           "\"" + type + "\""));
+}
+
+void check_fit(const std::vector<Loss>& parts, const std::vector<double>& weights) {
+  if (parts.size() != weights.size())
+    throw base::InputError(base::expectation("algorithm.loss_weights",
+                                             fmt::format("{} numbers, one for each loss_type", parts.size()),
+                                             std::to_string(weights.size())));
+  for (const Loss& loss : parts)
+    if (loss.reads(kCompletion) != parts[0].reads(kCompletion))
+      throw base::InputError(base::expectation("algorithm.loss_type", "losses that read the same tokens",
+                                               parts[0].name + " and " + loss.name));
+}
+
+}  // namespace
+
+std::vector<std::string> loss_types(const std::string& rows) {
+  std::vector<std::string> types;
+  for (const LossEntry& entry : losses())
+    if (rows.empty() || entry.rows == rows) types.insert(types.end(), entry.types.begin(), entry.types.end());
+  return types;
+}
+
+std::vector<std::string> loss_options(const std::string& rows) {
+  std::vector<std::string> options = {"loss_type", "loss_weights"};
+  for (const LossEntry& entry : losses())
+    if (entry.rows == rows) options.insert(options.end(), entry.options.begin(), entry.options.end());
+  return options;
+}
+
+Loss make_loss(const std::string& rows, const std::string& fallback, const LossSetting& setting) {
+  std::vector<std::string> types = setting.options.loss_type;
+  if (types.empty()) types = {fallback};
+  std::vector<double> weights = setting.options.loss_weights;
+  if (weights.empty()) weights.assign(types.size(), 1.0);
+  std::vector<Loss> parts;
+  for (const std::string& type : types) parts.push_back(one_loss(rows, type, setting));
+  check_fit(parts, weights);
+  return parts.size() == 1 && weights[0] == 1.0 ? parts[0] : weighted_sum(std::move(parts), std::move(weights));
+}
+
+Loss weighted_sum(std::vector<Loss> parts, std::vector<double> weights) {
+  COLLIMATE_CHECK(!parts.empty(), "a sum of no losses");
+  check_fit(parts, weights);
+  Loss sum = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const Loss& loss = parts[i];
+    sum.name += "+" + loss.name;
+    sum.needs.log_probs |= loss.needs.log_probs;
+    sum.needs.entropy |= loss.needs.entropy;
+    sum.needs.values |= loss.needs.values;
+    sum.needs.row_scores |= loss.needs.row_scores;
+    sum.needs.rows_per_unit = std::max(sum.needs.rows_per_unit, loss.needs.rows_per_unit);
+    for (const std::string& column : loss.columns)
+      if (std::find(sum.columns.begin(), sum.columns.end(), column) == sum.columns.end()) sum.columns.push_back(column);
+  }
+  sum.value = [parts = std::move(parts), weights = std::move(weights)](LossContext& c) {
+    at::Tensor total = parts[0].value(c) * weights[0];
+    for (size_t i = 1; i < parts.size(); ++i) total = total + parts[i].value(c) * weights[i];
+    return total;
+  };
+  return sum;
+}
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collimate/rlhf/types/algorithm.h"
+#include "collimate/rlhf/types/loss.h"
+
+namespace collimate::rlhf {
+
+// What a loss is made of, beside its name.
+struct LossSetting {
+  AlgorithmOptions options = AlgorithmOptions();
+  int64_t completion_tokens = 0;  // longest completion: divisor of dr_grpo
+  double token_normalizer = 0.0;  // divisor of dapo, cispo and vespo; 0: the update's trainable tokens
+};
+
+// The losses of one file of this folder. `rows` says what they read, which is what a recipe asks for: "completions",
+// "pairs" (chosen, rejected), "scored pairs" (by a score head), "marked" (desirable or not), "rollouts", "values".
+struct LossEntry {
+  std::string rows;
+  std::vector<std::string> types;    // names, as algorithm.loss_type has them
+  std::vector<std::string> options;  // of AlgorithmOptions, that they read
+  Loss (*make)(const std::string& type, const LossSetting& setting);
+};
+
+// All losses. From this list follow what a config may name, its help, the trainers' losses and the golden replays.
+const std::vector<LossEntry>& losses();
+
+// Names in the list's order, of all losses or of those that read `rows`.
+std::vector<std::string> loss_types(const std::string& rows = "");
+// Options that losses on `rows` read.
+std::vector<std::string> loss_options(const std::string& rows);
+
+// The loss that setting.options.loss_type names, `fallback` where it names none, their weighted sum where it names
+// several. InputError when one of them does not read `rows`, or when weights or other options do not fit.
+Loss make_loss(const std::string& rows, const std::string& fallback, const LossSetting& setting);
+
+// Σ weight · loss over losses that read the same rows and tokens; needs and columns are those of all of them.
+Loss weighted_sum(std::vector<Loss> losses, std::vector<double> weights);
+
+}  // namespace collimate::rlhf

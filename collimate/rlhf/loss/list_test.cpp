@@ -1,0 +1,56 @@
+#include <set>
+
+#include "collimate/rlhf/loss/kto.h"
+#include "collimate/rlhf/loss/two_rows_for_test.h"
+
+namespace collimate::rlhf {
+namespace {
+
+class Losses : public TwoRows {};
+
+TEST(LossList, NamesAndOptionsAreKnownOnce) {
+  std::set<std::string> names;
+  for (const std::string& type : loss_types()) EXPECT_TRUE(names.insert(type).second) << type << " stands there twice";
+  const nlohmann::json section = base::to_json(AlgorithmOptions().section_value());
+  for (const LossEntry& entry : losses())
+    for (const std::string& option : entry.options) EXPECT_TRUE(section.contains(option)) << option;
+}
+
+TEST(LossList, ALossOfOtherRowsIsRefused) {
+  try {
+    loss_with("completions", "nll", {{"loss_type", "dapo"}});
+    FAIL() << "made";
+  } catch (const base::InputError& error) {
+    EXPECT_STREQ(error.what(), "[algorithm.loss_type] expected one of nll, dft for completions, got \"dapo\"");
+  }
+}
+
+TEST_F(Losses, SftIsTheMeanOverTokensAndDftWeighsThem) {
+  EXPECT_NEAR(value(loss_with("completions", "nll")), 2.0, 1e-6);
+  const double weighted = (std::exp(-1) + 4 * std::exp(-2) + 3 * std::exp(-3)) / 4;
+  EXPECT_NEAR(value(loss_with("completions", "nll", {{"loss_type", "dft"}})), weighted, 1e-6);
+}
+
+TEST_F(Losses, KtoComparesWithTheEstimateOfTheKl) {
+  rows_.set(kDesirable, std::vector<float>{1, 0});
+  rows_.set(kKlEstimate, std::vector<float>{0.25F, 0.25F});
+  const double gain = 1 - sigmoid(0.1 * (1.0 - 0.25)), harm = 1 - sigmoid(0.1 * (0.25 + 0.5));
+  EXPECT_NEAR(value(loss_with("marked", "kto", {{"undesirable_weight", 1.5}})), (gain + 1.5 * harm) / 2, 1e-6);
+  EXPECT_NEAR(value(loss_with("marked", "apo_zero_unpaired")), (1 - sigmoid(0.1) + sigmoid(-0.05)) / 2, 1e-6);
+}
+
+TEST(ValueLoss, TakesTheWorseOfClippedAndFree) {
+  Batch rows;
+  rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>{{0, 1, 1}});
+  rows.set_ragged(batch::kValues, std::vector<std::vector<float>>{{0, 0.F, 1.F}});
+  rows.set_ragged(batch::kReturns, std::vector<std::vector<float>>{{0, 1.F, 1.F}});
+  const auto value = [&](double clip) {
+    LossContext context(rows, {.values = at::tensor({0.5F, 1.F})}, {2, 1});
+    return loss_with("values", "value", {{"value_clip", clip}}).value(context).item<double>();
+  };
+  EXPECT_NEAR(value(0.2), 0.5 * (0.8 * 0.8) / 2, 1e-6);
+  EXPECT_NEAR(value(0.0), 0.5 * (0.5 * 0.5) / 2, 1e-6);
+}
+
+}  // namespace
+}  // namespace collimate::rlhf

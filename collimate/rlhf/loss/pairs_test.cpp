@@ -1,0 +1,92 @@
+#include "collimate/rlhf/loss/two_rows_for_test.h"
+
+namespace collimate::rlhf {
+namespace {
+
+class PairLosses : public TwoRows {
+ protected:
+  double pairs(const std::string& type, const nlohmann::json& options = {}) const {
+    return value(loss_with("pairs", type, options));
+  }
+};
+
+double logistic(double x) { return -std::log(sigmoid(x)); }
+
+TEST_F(PairLosses, DpoComparesLogRatios) {
+  const double margin = 1.0 + 0.5;
+  EXPECT_NEAR(pairs("sigmoid"), logistic(0.1 * margin), 1e-6);
+  EXPECT_NEAR(pairs("hinge"), 1 - 0.1 * margin, 1e-6);
+  EXPECT_NEAR(pairs("ipo"), std::pow(margin / 2 - 5, 2), 1e-5);
+  EXPECT_NEAR(pairs("sigmoid_norm"), logistic(0.1 * margin / 2), 1e-6);
+  EXPECT_NEAR(pairs("sigmoid", {{"label_smoothing", 0.2}}), 0.8 * logistic(0.15) + 0.2 * logistic(-0.15), 1e-6);
+  EXPECT_NEAR(pairs("robust", {{"label_smoothing", 0.2}}), (0.8 * logistic(0.15) - 0.2 * logistic(-0.15)) / 0.6, 1e-6);
+  EXPECT_NEAR(pairs("nca_pair"), logistic(0.1) + 0.5 * logistic(-0.1) + 0.5 * logistic(0.05), 1e-6);
+  EXPECT_NEAR(pairs("apo_down"), sigmoid(0.1) + 1 - sigmoid(0.15), 1e-6);
+}
+
+TEST_F(PairLosses, OptionsThatDoNotFitAreRefused) {
+  EXPECT_THROW(pairs("sigmiod"), base::InputError);
+  EXPECT_THROW(pairs("sigmoid", {{"beta", 0.0}}), base::InputError);
+  EXPECT_THROW(pairs("simpo", {{"beta", 0.0}}), base::InputError);
+  EXPECT_THROW(pairs("robust", {{"label_smoothing", 0.5}}), base::InputError);
+  EXPECT_THROW(pairs("exo_pair"), base::InputError);
+  EXPECT_THROW(pairs("hinge", {{"label_smoothing", 0.1}}), base::InputError);
+  EXPECT_THROW(pairs("sigmoid", {{"f_divergence_type", "renyi"}}), base::InputError);
+}
+
+TEST_F(PairLosses, DivergencesTurnLogRatiosIntoScores) {
+  const auto with = [&](const char* divergence, const std::string& type = "sigmoid") {
+    return pairs(type, {{"f_divergence_type", divergence}});
+  };
+  EXPECT_NEAR(with("js_divergence"), logistic(0.1 * (std::log(sigmoid(1.0)) - std::log(sigmoid(-0.5)))), 1e-6);
+  EXPECT_NEAR(with("forward_kl"), logistic(0.1 * (std::exp(0.5) - std::exp(-1.0))), 1e-6);
+  EXPECT_NEAR(with("alpha_divergence"), logistic(0.1 * 2 * (std::exp(0.25) - std::exp(-0.5))), 1e-6);
+  // Where lengths differ, constants of the divergence do not cancel in a loss on means.
+  rows_.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>{{0, 1, 1, 1}, {0, 0, 1}});
+  rows_.set_ragged(batch::kReferenceLogProbs, std::vector<std::vector<float>>{{0, -2, -2, -2}, {0, 0, -2.5F}});
+  const double chosen = (1 - std::exp(-1.0)) / 3, rejected = 1 - std::exp(0.5);
+  EXPECT_NEAR(with("forward_kl", "ipo"), std::pow(chosen - rejected - 5, 2), 1e-4);
+  EXPECT_THROW(with("forward_kl", "nca_pair"), base::InputError);
+}
+
+TEST_F(PairLosses, LongAnswersCanCountLessBeyondTheShorterOne) {
+  rows_.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>{{0, 1, 1, 1}, {0, 0, 1}});
+  rows_.set_ragged(batch::kReferenceLogProbs, std::vector<std::vector<float>>{{0, -2, -2, -3}, {0, 0, -2.5F}});
+  EXPECT_NEAR(pairs("sigmoid", {{"ld_alpha", 0.5}}), logistic(0.1 * (1 + 0.5 * (0 + 1) + 0.5)), 1e-6);
+  EXPECT_NEAR(pairs("sigmoid", {{"ld_alpha", 1.0}}), pairs("sigmoid"), 1e-9);
+}
+
+TEST_F(PairLosses, OptimalTransportOfOnePairIsDpo) {
+  EXPECT_NEAR(pairs("aot"), pairs("sigmoid"), 1e-9);
+  EXPECT_NEAR(pairs("aot_unpaired"), pairs("sigmoid"), 1e-9);
+}
+
+TEST_F(PairLosses, SumsAreWeighted) {
+  const nlohmann::json both = {{"loss_type", {"sigmoid", "sft"}}, {"loss_weights", {0.5, 2.0}}};
+  EXPECT_NEAR(pairs("hinge", both), 0.5 * pairs("sigmoid") + 2.0 * 1.5, 1e-6);
+  EXPECT_EQ(loss_with("pairs", "hinge", both).needs.rows_per_unit, 2);
+  EXPECT_THROW(pairs("hinge", {{"loss_type", {"sigmoid", "sft"}}, {"loss_weights", {0.5}}}), base::InputError);
+  EXPECT_THROW(pairs("hinge", {{"loss_type", {"sigmoid", "orpo"}}}), base::InputError);  // orpo reads the prompt too
+}
+
+TEST_F(PairLosses, OrpoReadsMeansOfAnswersAndTheLikelihoodOfAllTokens) {
+  rows_.set_ragged(kCompletion, std::vector<std::vector<float>>{{0, 0, 1}, {0, 1, 1}});
+  const auto log_odds = [](double mean) { return mean - std::log1p(-std::exp(mean)); };
+  EXPECT_NEAR(pairs("orpo"), 1.5 + 0.1 * logistic(log_odds(-2.0) - log_odds(-2.5)), 1e-6);
+}
+
+TEST_F(PairLosses, CpoAndSimpo) {
+  EXPECT_NEAR(pairs("cpo"), logistic(0.1 * 2.0) + 1.5, 1e-6);
+  EXPECT_NEAR(pairs("cpo_hinge", {{"cpo_alpha", 0.0}}), 0.8, 1e-6);
+  EXPECT_NEAR(pairs("cpo_ipo", {{"cpo_alpha", 0.0}}), std::pow(1.0 - 5, 2), 1e-5);
+  EXPECT_NEAR(pairs("simpo", {{"beta", 2.0}, {"cpo_alpha", 0.0}}), logistic(2.0 * 1.0 - 0.5), 1e-6);
+}
+
+TEST_F(PairLosses, ReferenceFreeLossesReadNoReference) {
+  for (const char* type : {"orpo", "cpo", "cpo_hinge", "cpo_ipo", "simpo"})
+    EXPECT_FALSE(loss_with("pairs", type).reads(batch::kReferenceLogProbs)) << type;
+  EXPECT_TRUE(loss_with("pairs", "sigmoid").reads(batch::kReferenceLogProbs));
+}
+
+}  // namespace
+}  // namespace collimate::rlhf

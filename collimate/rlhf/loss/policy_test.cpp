@@ -1,0 +1,124 @@
+#include "collimate/rlhf/loss/two_rows_for_test.h"
+
+namespace collimate::rlhf {
+namespace {
+
+// Rows of one prompt token and the given log-probs as trainable tokens; `old` and `reference` are the log-probs moved.
+struct Rows {
+  Batch batch;
+  at::Tensor log_probs;
+};
+
+std::vector<std::vector<float>> shifted(const std::vector<std::vector<float>>& rows, float by) {
+  std::vector<std::vector<float>> out = rows;
+  for (auto& row : out) {
+    for (float& x : row) x += by;
+    row.insert(row.begin(), 0.F);
+  }
+  return out;
+}
+
+Rows rows_of(const std::vector<std::vector<float>>& log_probs, float advantage, float old_shift,
+             float reference_shift) {
+  Rows out;
+  std::vector<float> flat;
+  std::vector<std::vector<uint8_t>> trainable;
+  std::vector<std::vector<float>> advantages;
+  for (const auto& row : log_probs) {
+    flat.insert(flat.end(), row.begin(), row.end());
+    trainable.emplace_back(row.size() + 1, 1);
+    trainable.back()[0] = 0;
+    advantages.emplace_back(row.size() + 1, advantage);
+  }
+  out.batch.set_ragged(batch::kTrainable, trainable);
+  out.batch.set_ragged(batch::kAdvantages, advantages);
+  out.batch.set_ragged(batch::kOldLogProbs, shifted(log_probs, old_shift));
+  out.batch.set_ragged(batch::kReferenceLogProbs, shifted(log_probs, reference_shift));
+  out.log_probs = at::tensor(flat);
+  return out;
+}
+
+Loss policy(const std::string& type, const nlohmann::json& options = {}, int64_t completion_tokens = 0) {
+  return loss_with("rollouts", type, options, completion_tokens);
+}
+
+double evaluate(const Loss& loss, const Rows& rows, GlobalCounts counts) {
+  LossContext context(rows.batch, {.log_probs = rows.log_probs}, counts);
+  return loss.value(context).item<double>();
+}
+
+TEST(PolicyLoss, OnPolicyIsMinusTheAdvantage) {
+  const Rows rows = rows_of({{-1, -2}, {-3}}, 0.5F, 0, 0);
+  for (const char* type : {"grpo", "bnpo", "dapo", "ppo"})
+    EXPECT_NEAR(evaluate(policy(type), rows, {3, 2}), -0.5, 1e-6) << type;
+  EXPECT_NEAR(evaluate(policy("dr_grpo", {}, 4), rows, {3, 2}), -0.5 * 3 / 8,
+              1e-6);
+}
+
+TEST(PolicyLoss, ClipsAndAddsTheKl) {
+  const Rows rows = rows_of({{-1, -2}, {-3}}, 1.F, -1.F, 0.5F);  // ratio e
+  EXPECT_NEAR(evaluate(policy("dapo"), rows, {3, 2}), -1.2, 1e-6);
+  EXPECT_NEAR(evaluate(policy("dapo", {{"epsilon_high", 0.28}}), rows, {3, 2}), -1.28, 1e-6);
+  const double k3 = std::exp(0.5) - 0.5 - 1;
+  EXPECT_NEAR(evaluate(policy("dapo", {{"beta", 0.1}}), rows, {3, 2}), -1.2 + 0.1 * k3, 1e-6);
+}
+
+TEST(PolicyLoss, SequenceRatioIsTheGeometricMean) {
+  Rows rows = rows_of({{-1, -2}, {-3}}, 1.F, 0.F, 0.F);
+  std::vector<std::vector<float>> old = {{0, -1.2F, -1.8F}, {0, -3}};  // mean log-ratio of row 0 is 0
+  rows.batch.set_ragged(batch::kOldLogProbs, old);
+  EXPECT_NEAR(evaluate(policy("grpo", {{"importance_sampling_level", "sequence"}}), rows, {3, 2}), -1.0, 1e-6);
+  EXPECT_GT(std::abs(evaluate(policy("grpo"), rows, {3, 2}) + 1.0), 1e-3);
+}
+
+// The same loss whatever the micro-batches: shares with global counts add up.
+TEST(PolicyLoss, SharesOfMicroBatchesAddUp) {
+  const std::vector<std::vector<float>> all = {{-1, -2}, {-3}, {-0.5F, -0.25F, -4}, {-1}};
+  const GlobalCounts counts{7, 4};
+  for (const char* type : {"grpo", "bnpo", "dapo", "cispo", "sapo"}) {
+    const Loss loss = policy(type, {{"beta", 0.04}});
+    const double whole = evaluate(loss, rows_of(all, 0.7F, -0.1F, 0.2F), counts);
+    const double parts = evaluate(loss, rows_of({all[0]}, 0.7F, -0.1F, 0.2F), counts) +
+                         evaluate(loss, rows_of({all[1], all[2], all[3]}, 0.7F, -0.1F, 0.2F), counts);
+    EXPECT_NEAR(whole, parts, 1e-6) << type;
+  }
+}
+
+TEST(PolicyLoss, PpoIsAMeanOverTokensAndGrpoOverSamples) {
+  const Rows rows = rows_of({{-1, -2}, {-3}}, 0.5F, 0, 0);
+  Rows uneven = rows;
+  uneven.batch.set_ragged(batch::kAdvantages, std::vector<std::vector<float>>{{0, 1, 1}, {0, 4}});
+  EXPECT_NEAR(evaluate(policy("ppo"), uneven, {3, 2}), -(1 + 1 + 4) / 3.0, 1e-6);
+  EXPECT_NEAR(evaluate(policy("grpo"), uneven, {3, 2}), -(1 + 4) / 2.0, 1e-6);
+}
+
+// Row 0 fell by 1 a token since it was drawn and row 1 by nothing.
+TEST(PolicyLoss, SamplesThatWentOffPolicyAreLeftOutWhereTheyAreWorse) {
+  Rows rows = rows_of({{-1, -2}, {-3}}, -1.F, 0.F, 0.F);
+  rows.batch.set_ragged(batch::kLogProbs, std::vector<std::vector<float>>{{0, 0, -1}, {0, -3}});
+  const nlohmann::json mask = {{"off_policy_mask_threshold", 0.5}};
+  EXPECT_NEAR(evaluate(policy("dapo"), rows, {3, 2}), 1.0, 1e-6);
+  EXPECT_NEAR(evaluate(policy("dapo", mask), rows, {3, 2}), 1.0 / 3, 1e-6);
+  rows.batch.set_ragged(batch::kAdvantages, std::vector<std::vector<float>>{{0, 1, 1}, {0, 1}});
+  EXPECT_NEAR(evaluate(policy("dapo", mask), rows, {3, 2}), -1.0, 1e-6);
+}
+
+TEST(PolicyLoss, ReadsTheReferenceWhereItHasAKl) {
+  EXPECT_FALSE(policy("ppo").reads(batch::kReferenceLogProbs));
+  EXPECT_TRUE(policy("ppo", {{"beta", 0.1}}).reads(batch::kReferenceLogProbs));
+}
+
+class TwoSamples : public TwoRows {};
+
+TEST_F(TwoSamples, LuspoSumsAndVespoWeighsSequences) {
+  rows_.set_ragged(batch::kAdvantages, std::vector<std::vector<float>>{{0, 1, 1}, {0, -1, -1}});
+  rows_.set_ragged(batch::kOldLogProbs, std::vector<std::vector<float>>{{0, -1, -2}, {0, -2, -3}});
+  EXPECT_NEAR(value(policy("luspo")), 0.0, 1e-6);
+  EXPECT_NEAR(value(policy("vespo")), (3.0 - 5.0) / 4, 1e-6);  // φ(1) = 1
+  rows_.set_ragged(batch::kOldLogProbs, std::vector<std::vector<float>>{{0, -1, -2.5F}, {0, -2, -3}});
+  const double weight = std::exp(2 * 0.5 + 3 - 3 * std::exp(0.5));
+  EXPECT_NEAR(value(policy("vespo")), (3.0 * weight - 5.0) / 4, 1e-6);
+}
+
+}  // namespace
+}  // namespace collimate::rlhf

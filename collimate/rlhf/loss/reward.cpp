@@ -1,0 +1,38 @@
+#include "collimate/rlhf/loss/reward.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/log_sigmoid.h>
+
+#include "collimate/rlhf/loss/pairs.h"
+
+namespace collimate::rlhf {
+namespace {
+
+using at::Tensor;
+
+Tensor bradley_terry(LossContext& c, double center) {
+  const Tensor chosen = every_second(c.row_scores(), 0);
+  const Tensor rejected = every_second(c.row_scores(), 1);
+  Tensor difference = chosen - rejected;
+  if (c.rows().has(kMargin.name)) difference = difference - every_second(c.per_row(kMargin), 0);
+  Tensor loss = -at::log_sigmoid(difference);
+  if (center != 0.0) loss = loss + (chosen + rejected).square() * center;
+  c.row_mean("reward/accuracy", (chosen > rejected).to(at::kFloat));
+  c.row_mean("reward/margin", chosen - rejected);
+  c.row_mean("reward/mean", c.row_scores());
+  return loss.sum() / (c.global_rows() / 2);
+}
+
+Loss make(const std::string&, const LossSetting& setting) {
+  return {.name = "reward",
+          .needs = {.log_probs = false, .row_scores = true, .rows_per_unit = 2},
+          .value = [center = setting.options.center_rewards_coefficient.get()](LossContext& c) {
+            return bradley_terry(c, center);
+          }};
+}
+
+}  // namespace
+
+LossEntry reward_losses() { return {"scored pairs", {"bradley_terry"}, {"center_rewards_coefficient"}, make}; }
+
+}  // namespace collimate::rlhf

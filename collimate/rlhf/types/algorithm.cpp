@@ -1,0 +1,22 @@
+#include "collimate/rlhf/types/algorithm.h"
+
+namespace collimate::rlhf {
+namespace {
+
+// One of `names`; anything where there are none.
+template <class T>
+base::Check<T> one_of_or_any(const std::vector<std::string>& names) {
+  if (names.empty()) return {"a name", [](const T&) { return true; }};
+  return base::one_of(names);
+}
+
+}  // namespace
+
+AlgorithmOptions::AlgorithmOptions(const std::vector<std::string>& losses, const std::vector<std::string>& advantages)
+    : loss_type(this, "loss_type", {}, "",
+                "variant of the recipe's loss, or a list of them to sum; empty for the recipe's own",
+                one_of_or_any<std::vector<std::string>>(losses)),
+      advantage(this, "advantage", std::nullopt, "", "how rewards become advantages; default: the recipe's own",
+                one_of_or_any<std::optional<std::string>>(advantages)) {}
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,56 @@
+// KTO: answers that are marked, and mismatched ones from which the KL is estimated.
+#include <algorithm>
+
+#include "collimate/rlhf/loss/kto.h"
+#include "collimate/train/scoring.h"
+#include "tests/golden/offline.h"
+
+namespace collimate::golden {
+namespace {
+
+class KtoTask : public OfflineTask {
+ public:
+  KtoTask(const Options& o, const json& golden, const ModelShelf& shelf) : reference_(golden, o, shelf) {
+    loss_ = loss_of("kto", o);
+  }
+
+  OfflineMicro prepare(const json& micro, const json& micros, Trainee& trainee) override {
+    const json& batch = micro.at("batch");
+    Batch rows = to_batch(unpadded_rows(batch));
+    std::vector<float> desirable;
+    for (const json& label : batch.at("label")) desirable.push_back(label.get<bool>() ? 1.F : 0.F);
+    rows.set(rlhf::kDesirable, desirable);
+    if (batch.contains("KL_input_ids"))
+      rows.set(rlhf::kKlEstimate, std::vector<float>(desirable.size(), kl_estimate(batch, trainee)));
+    return mean_of_micros(train::with_log_probs(reference_.model(), rows, batch::kReferenceLogProbs, {}),
+                          micros.size());
+  }
+
+  void stepped(size_t step, Trainee& trainee) override { reference_.follow(step, trainee); }
+
+  std::map<std::string, std::string> metric_names() const override {
+    return {{"rewards/chosen", "rewards/chosen"}, {"rewards/rejected", "rewards/rejected"}};
+  }
+
+ private:
+  // Mean log-ratio of answers to other prompts, at least 0.
+  float kl_estimate(const json& batch, Trainee& trainee) {
+    Batch rows = to_batch(unpadded_rows(batch, "KL_"));
+    rows = train::with_log_probs(trainee.model(), rows, batch::kLogProbs, {});
+    rows = train::with_log_probs(reference_.model(), rows, batch::kReferenceLogProbs, {});
+    double sum = 0;
+    for (float x : at_trainable(rows, batch::kLogProbs)) sum += x;
+    for (float x : at_trainable(rows, batch::kReferenceLogProbs)) sum -= x;
+    return static_cast<float>(std::max(0.0, sum / static_cast<double>(rows.rows())));
+  }
+
+  Reference reference_;
+};
+
+}  // namespace
+
+std::unique_ptr<OfflineTask> make_kto_task(const Options& options, const json& golden, const ModelShelf& shelf) {
+  return std::make_unique<KtoTask>(options, golden, shelf);
+}
+
+}  // namespace collimate::golden
