@@ -90,6 +90,12 @@ TEST_F(Check, RefusesWhatWouldTrainWrongAndGivesEachReason) {
                               "digit_sequence, got \"gsm9k\"\n"));
 }
 
+TEST_F(Check, RefusesAnUnknownLoss) {
+  for (const char* recipe : {"sft", "dpo", "grpo"})
+    EXPECT_THAT(reasons(recipe, {"algorithm.loss_type=nonsense"}), HasSubstr("[--set algorithm.loss_type]")) << recipe;
+  EXPECT_THAT(reasons("dpo", {"algorithm.loss_type=grpo"}), HasSubstr("[algorithm.loss_type] expected one of "));
+}
+
 TEST_F(Check, RefusesRewardsThatCannotJudge) {
   EXPECT_THAT(reasons("grpo", {"reward=[{python: \"" + (root_ / "none.py") + ":score\"}]"}),
               HasSubstr("got FileNotFoundError: no file " + (root_ / "none.py") + "\n"));
