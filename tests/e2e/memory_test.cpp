@@ -10,12 +10,16 @@ namespace {
 
 constexpr double kMebi = 1 << 20;
 
-// GRPO with a reference on a model of 2.7M parameters whose completions all have the greatest length: it has no end of
-// sequence.
+// GRPO with a reference on a model of 2.7M parameters whose completions all have the greatest length: it and its
+// tokenizer have no end of sequence.
 class Memory : public testing::Test {
  protected:
   void SetUp() override {
     write_small_task(scratch_.path());
+    text::CharacterVocabulary vocabulary{.specials = {"<pad>", "<unk>"}, .pad = "<pad>", .unk = "<unk>"};
+    for (char c = '0'; c <= '9'; ++c) vocabulary.tokens.emplace_back(1, c);
+    vocabulary.tokens.emplace_back("=");
+    text::CharacterTokenizer(vocabulary).save(scratch_ / "start");
     write_text(scratch_ / "start/config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
       "vocab_size": 13, "hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 4,
       "head_dim": 64, "intermediate_size": 512, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
@@ -69,7 +73,7 @@ TEST_F(Memory, OfARunIsWithinATenthOfTheItemisedSum) {
     EXPECT_GT(planned, 80 * kMebi);
     expect_near(peak, planned, recompute + "\n" + table(device));
     for (const nlohmann::json& item : device.at("items"))
-      if (item.at("planned_bytes").get<double>() > planned / 50)
+      if (item.at("planned_bytes").get<double>() > planned / 40)  // smaller ones, as kernels' scratch, are bounds
         expect_near(item.at("peak_bytes"), item.at("planned_bytes"), item.at("item").get<std::string>());
     const double grown = memory.at("process_peak_bytes").get<double>() - memory.at("process_start_bytes").get<double>();
     expect_near(grown, memory.at("planned_bytes"),

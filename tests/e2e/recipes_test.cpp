@@ -104,8 +104,9 @@ TEST_F(Recipes, RewardModelIsEvaluatedOnPairs) {
 
 TEST_F(Recipes, DpoByLossesWithoutAReference) {
   for (const char* loss : {"orpo", "simpo", "cpo"}) {
-    const Metrics metrics = train("dpo", {"train.learning_rate=1e-2", std::string("algorithm.loss_type=") + loss,
-                                          "data.eval=" + (scratch_ / "pairs.jsonl")});
+    const Metrics metrics =
+        train("dpo", {"train.learning_rate=1e-2", "run.iterations=12", std::string("algorithm.loss_type=") + loss,
+                      "data.eval=" + (scratch_ / "pairs.jsonl")});
     EXPECT_LT(number(metrics.back(), "actor/loss"), number(metrics[1], "actor/loss")) << loss;
     EXPECT_GT(number(metrics.back(), "val/accuracy"), number(metrics.front(), "val/accuracy")) << loss;
   }

@@ -85,7 +85,7 @@ TEST_F(CommandLine, NumbersOutOfRangeAreShort) {
   EXPECT_THAT(line, HasSubstr("--max-tokens: 1 or more, not 0"));
   EXPECT_LT(line.size(), 200U);
   EXPECT_THAT(error({"generate", root_ / "start", "--prompt", "1=", "--temperature", "-1"}),
-              "[--temperature] expected temperature to be at least 0, got -1");
+              "[--temperature] expected temperature to be at least 0, got -1.0");
 }
 
 }  // namespace
