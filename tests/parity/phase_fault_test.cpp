@@ -89,7 +89,8 @@ class PhaseFault : public testing::Test {
     const std::vector<int64_t> versions(static_cast<size_t>(kPrompt + kCompletion),
                                         static_cast<int64_t>(small().weights->version()));
     rows.set_ragged(batch::kWeightsVersion, std::vector<std::vector<int64_t>>{versions});
-    const auto found = small().accumulate(rows, rlhf::make_loss("completions", "nll", {}), train::count_rows(rows)).mismatch;
+    const auto found =
+        small().accumulate(rows, rlhf::make_loss("completions", "nll", {}), train::count_rows(rows)).mismatch;
     EXPECT_EQ(found.tokens_compared, kCompletion);
     return found.log_prob_abs_max;
   }

@@ -51,8 +51,7 @@ TEST(PolicyLoss, OnPolicyIsMinusTheAdvantage) {
   const Rows rows = rows_of({{-1, -2}, {-3}}, 0.5F, 0, 0);
   for (const char* type : {"grpo", "bnpo", "dapo", "ppo"})
     EXPECT_NEAR(evaluate(policy(type), rows, {3, 2}), -0.5, 1e-6) << type;
-  EXPECT_NEAR(evaluate(policy("dr_grpo", {}, 4), rows, {3, 2}), -0.5 * 3 / 8,
-              1e-6);
+  EXPECT_NEAR(evaluate(policy("dr_grpo", {}, 4), rows, {3, 2}), -0.5 * 3 / 8, 1e-6);
 }
 
 TEST(PolicyLoss, ClipsAndAddsTheKl) {
