@@ -11,18 +11,17 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "collimate/base/deadline.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/engine.h"
 #include "collimate/host/cpu.h"
-#include "collimate/rlhf/loss/policy.h"
-#include "collimate/rlhf/loss/sft.h"
+#include "collimate/rlhf/loss/list.h"
 #include "collimate/tensor/aten_threads.h"
 #include "collimate/tensor/kernels/isa.h"
 #include "collimate/tensor/kernels/peak.h"
@@ -33,6 +32,7 @@ namespace {
 
 using collimate::Batch;
 using collimate::tensor::Exec;
+namespace base = collimate::base;
 namespace batch = collimate::batch;
 namespace generate = collimate::generate;
 namespace model = collimate::model;
@@ -41,8 +41,6 @@ namespace tensor = collimate::tensor;
 namespace train = collimate::train;
 
 constexpr int64_t kPrompts = 8, kSamples = 8, kPromptTokens = 64, kNewTokens = 128, kSftRows = 8, kSftTokens = 512;
-
-double wall() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 rusage usage() {
   rusage u{};
@@ -80,9 +78,9 @@ double flops_of(const collimate::shape::ModelShape& s, double sequences, double 
 double best_rate(double flops, const std::function<void()>& body) {
   double best = 1e30;
   for (int i = 0; i < 5; ++i) {
-    const double t = wall();
+    const double t = base::now_seconds();
     body();
-    best = std::min(best, wall() - t);
+    best = std::min(best, base::now_seconds() - t);
   }
   return flops / best / 1e9;
 }
@@ -144,14 +142,16 @@ class Bench {
   void update() {
     Batch rows = samples();
     rows = train::with_log_probs(*model_, rows, batch::kReferenceLogProbs, {});
-    const rlhf::Loss loss = rlhf::policy_loss({.beta = 0.04});
+    rlhf::LossSetting setting;
+    setting.options.beta = 0.04;
+    const rlhf::Loss loss = rlhf::make_loss("rollouts", "grpo", setting);
     train::Learner learner(*model_, {.schedule = {.peak = 1e-6}}, exec_);
     measure("update (GRPO, KL)", 3 * forward_flops(), [&] { learner.update(rows, objective(loss)); });
   }
 
   void sft() {
     const Batch rows = sft_rows();
-    const rlhf::Loss loss = rlhf::sft_loss();
+    const rlhf::Loss loss = rlhf::make_loss("completions", "nll", {});
     train::Learner learner(*model_, {.schedule = {.peak = 1e-6}}, exec_);
     const double flops = 3 * flops_of(shape_15m(), kSftRows, 0, kSftTokens, kSftTokens - 1);
     measure("SFT step", flops, [&] { learner.update(rows, objective(loss)); });
@@ -238,10 +238,10 @@ class Bench {
   void measure(const std::string& name, double flops, const std::function<void()>& body) const {
     std::vector<double> walls, cpus;
     for (int i = 0; i <= repeats_; ++i) {
-      const double begin = wall(), used = cpu();
+      const double begin = base::now_seconds(), used = cpu();
       body();
       if (i == 0 && repeats_ > 0) continue;  // warm-up
-      walls.push_back(wall() - begin), cpus.push_back(cpu() - used);
+      walls.push_back(base::now_seconds() - begin), cpus.push_back(cpu() - used);
     }
     std::sort(walls.begin(), walls.end());
     const double median = walls[walls.size() / 2], least = walls.front();

@@ -65,9 +65,9 @@ class Checkpoints {
   std::optional<host::AtomicDirectory> building_;
 };
 
-// Iterations complete in that checkpoint, from its name. InputError when the name is not step-N.
 // The directory of the run that a checkpoint's directory belongs to.
 std::string run_of_checkpoint(const std::string& directory);
+// Iterations complete in that checkpoint, from its name. InputError when the name is not step-N.
 int64_t checkpoint_step(const std::string& directory);
 
 }  // namespace collimate::flow
