@@ -52,7 +52,7 @@ def best_allocator():
     fast."""
     library = next(iter(sorted(pathlib.Path("/usr/lib").glob("*/libtcmalloc_minimal.so.4"))), None)
     if library is None:
-        print("no libtcmalloc_minimal.so.4: the peers are slower than they could be; apt-get install libtcmalloc-minimal4")
+        print("no libtcmalloc_minimal.so.4: the peers run below their best; apt-get install libtcmalloc-minimal4")
         return dict(os.environ)
     return {**os.environ, "LD_PRELOAD": str(library)}
 
