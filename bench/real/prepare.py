@@ -1,7 +1,6 @@
 """Writes the inputs of the runs on real models below OUT (default: runs/real/data).
 
 arith_held_out.jsonl      test prompts of verl-arith-llama-random that are not among its training prompts
-arith_train.jsonl         its training prompts again and again, those that ask for one number first
 stories/                  stories260k-llama, ending a story where the model does: at <s>, not at </s>, unlearned
 story_prompts.jsonl       openings of stories with a word to mention; story_prompts_held_out.jsonl has other words
 
@@ -12,7 +11,6 @@ import itertools
 import json
 import os
 import pathlib
-import random
 import subprocess
 import sys
 
@@ -50,35 +48,16 @@ def prompts_of(model, data):
     return [row["prompt"] for row in json.loads(out)]
 
 
-# (fewest numbers asked for, most, rows): where one number is asked for, chance is right in one of nine samples, so that
-# form and then digits are learned soon; where none is, EOS at once is right and would be learned for all prompts.
-STAGES = ((1, 1, 3200), (1, 3, 9600), (1, 9, 9600), (0, 9, 40000))
-
-
 def messages(prompt):
     """A row of prompts that the model's tokenizer renders as `prompt`."""
     return {"prompt": [{"role": "user", "content": prompt.removesuffix("S")}]}
 
 
-def curriculum(prompts):
-    """Training prompts in the order of STAGES, each stage's in rounds of random order."""
-    rng = random.Random(1)
-    rows = []
-    for fewest, most, count in STAGES:
-        pool = [p for p in prompts if fewest <= int(p.removesuffix("S").rsplit(",", 1)[1]) <= most]
-        stage = []
-        while len(stage) < count:
-            stage += rng.sample(pool, len(pool))
-        rows += stage[:count]
-    return rows
-
-
 def arith(out):
     model = SHARED / "data/models/verl-arith-llama-random"
-    train = list(dict.fromkeys(prompts_of(model, model / "train.parquet")))
+    train = set(prompts_of(model, model / "train.parquet"))
     test = [p for p in prompts_of(model, model / "test.parquet") if p not in train]
     write_lines(out / "arith_held_out.jsonl", [messages(p) for p in test])
-    write_lines(out / "arith_train.jsonl", [messages(p) for p in curriculum(train)])
     print(f"{len(test)} held-out prompts of digit completion")
 
 

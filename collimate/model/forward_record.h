@@ -12,7 +12,7 @@ namespace collimate::model {
 // Rows of a batch as the attention kernel wants them. Training and scoring number the blocks of a scratch storage in
 // order.
 struct Runs {
-  std::vector<int32_t> identity;  // block ids 0, 1, …
+  std::vector<int32_t> tables;  // block ids of all runs: 0, 1, …, and where a run continues another, that one's first
   std::vector<tensor::AttentionRun> runs;
   std::vector<tensor::Document> documents;
   int64_t blocks = 0;

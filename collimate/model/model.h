@@ -17,11 +17,15 @@
 namespace collimate::model {
 
 // The tokens of one forward, packed without padding. T tokens of S sequences ("documents" in training, running requests
-// in generation). A sequence's tokens are adjacent and their positions ascend by one.
+// in generation). A sequence's tokens are adjacent and their positions ascend by one. In training and scoring a
+// sequence may continue an earlier one, as the samples of a prompt do: its positions go on where that one's end.
 struct TokenBatch {
   std::vector<int32_t> ids;        // [T]
   std::vector<int32_t> positions;  // [T] position of each token in its sequence, from 0
   std::vector<int32_t> starts;     // [S + 1] where each sequence's tokens begin in this batch
+  // [S] or empty: the whole sequence that each one continues, ahead of it with nothing but its continuations between;
+  // -1 for a sequence that starts at position 0.
+  std::vector<int32_t> continued;
 };
 
 // Packs whole sequences that start at position 0.

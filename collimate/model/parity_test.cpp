@@ -99,6 +99,49 @@ TEST_P(Parity, SharedPromptBlocksEqualOwnOnes) {
   for (size_t i = 0; i < 2 * width; ++i) EXPECT_EQ(hidden[i], whole[32 * width + i % width]);
 }
 
+// Samples packed behind their prompt, once for all of them, against each with a prompt of its own: the same bits, and
+// the same gradients but for the order of sums.
+TEST_P(Parity, ContinuedSequencesEqualWholeOnes) {
+  const auto samples = sequences({20, 1, 33}, 37);
+  const auto prompt = sequences({0, 0, 0, 21}, 37).back();
+  TokenBatch shared = pack({prompt});
+  shared.continued = {-1};
+  std::vector<std::vector<int32_t>> whole(samples.size(), prompt);
+  std::vector<int64_t> own;  // of the whole ones: the row of the shared pack that each repeats
+  for (size_t s = 0; s < samples.size(); ++s) {
+    for (int64_t t = 0; t < 21; ++t) own.push_back(t);
+    for (size_t t = 0; t < samples[s].size(); ++t) {
+      own.push_back(static_cast<int64_t>(shared.ids.size()));
+      shared.ids.push_back(samples[s][t]);
+      shared.positions.push_back(static_cast<int32_t>(21 + t));
+    }
+    shared.starts.push_back(static_cast<int32_t>(shared.ids.size()));
+    shared.continued.push_back(0);
+    whole[s].insert(whole[s].end(), samples[s].begin(), samples[s].end());
+  }
+  const at::Tensor together = model_.forward(shared), apart = model_.forward(pack(whole));
+  for (size_t row = 0; row < own.size(); ++row)
+    EXPECT_EQ(rows(apart, static_cast<int64_t>(row), 1), rows(together, own[row], 1)) << row;
+
+  std::vector<float> gradients[2];
+  for (const bool as_whole : {false, true}) {
+    weights_->zero_gradients();
+    std::unique_ptr<ForwardRecord> record;
+    const at::Tensor hidden = model_.forward_train(as_whole ? pack(whole) : shared, Recompute::kFull, record);
+    at::Tensor slope = hidden.clone();
+    for (size_t row = 0; as_whole && row < own.size(); ++row)
+      if (own[row] < 21 && row >= 21) slope[static_cast<int64_t>(row)].zero_();  // the prompt counts once
+    model_.backward(std::move(record), slope);
+    gradients[as_whole] = all_gradients(*weights_);
+  }
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < gradients[0].size(); ++i) {
+    difference += std::pow(gradients[0][i] - gradients[1][i], 2);
+    norm += std::pow(gradients[1][i], 2);
+  }
+  EXPECT_LE(std::sqrt(difference), 1e-5 * std::sqrt(norm));
+}
+
 TEST_P(Parity, PositionsBeyondTheModelAreRefused) {
   KvCache cache(shape_, 8);
   const std::vector<int32_t> table = {0, 1, 2, 3, 4, 5, 6};

@@ -22,6 +22,16 @@ tensor::AttentionRun run_of(const TokenBatch& tokens, size_t i) {
   return {first, end - first, tokens.positions[row], nullptr};
 }
 
+// The run as one that goes on where the whole sequence `of` ends: the block that `of` fills in part is its own.
+tensor::AttentionRun continuation_of(tensor::AttentionRun run, const tensor::AttentionRun& of) {
+  COLLIMATE_CHECK(of.first_position == 0 && run.first_position == of.tokens,
+                  "a sequence at position {} continues one of {} tokens from {}", run.first_position, of.tokens,
+                  of.first_position);
+  run.tail = of.tokens % tensor::KvLayout::kBlockTokens;
+  run.tail_row = of.first_row + of.tokens - run.tail;
+  return run;
+}
+
 }  // namespace
 
 TokenBatch pack_sequences(std::span<const std::span<const int32_t>> sequences) {
@@ -38,20 +48,25 @@ TokenBatch pack_sequences(std::span<const std::span<const int32_t>> sequences) {
 Runs scratch_runs(const TokenBatch& tokens) {
   check_batch(tokens);
   Runs all;
+  std::vector<int64_t> tables;  // where each run's begins
   for (size_t i = 0; i + 1 < tokens.starts.size(); ++i) {
-    const tensor::AttentionRun run = run_of(tokens, i);
-    COLLIMATE_CHECK(run.first_position == 0, "sequence {} does not start at position 0", i);
-    all.runs.push_back(run);
-    all.documents.push_back({run.first_row, run.tokens});
-    all.blocks += tensor::KvLayout::blocks_for(run.tokens);
-    all.last_position = std::max(all.last_position, run.tokens - 1);
+    const int32_t of = tokens.continued.empty() ? -1 : tokens.continued[i];
+    all.runs.push_back(of < 0 ? run_of(tokens, i)
+                              : continuation_of(run_of(tokens, i), all.runs[static_cast<size_t>(of)]));
+    const tensor::AttentionRun& run = all.runs.back();
+    const int64_t end = run.first_position + run.tokens;
+    COLLIMATE_CHECK(of >= 0 || run.first_position == 0, "sequence {} does not start at position 0", i);
+    all.documents.push_back(
+        {run.first_row, run.tokens, run.first_position, of < 0 ? 0 : all.runs[static_cast<size_t>(of)].first_row});
+    tables.push_back(static_cast<int64_t>(all.tables.size()));
+    const int64_t shared = (run.first_position - run.tail) / tensor::KvLayout::kBlockTokens;
+    for (int64_t block = 0; block < shared; ++block)
+      all.tables.push_back(all.tables[static_cast<size_t>(tables[static_cast<size_t>(of)] + block)]);
+    for (int64_t block = shared; block < tensor::KvLayout::blocks_for(end); ++block)
+      all.tables.push_back(static_cast<int32_t>(all.blocks++));
+    all.last_position = std::max(all.last_position, end - 1);
   }
-  for (int64_t block = 0; block < all.blocks; ++block) all.identity.push_back(static_cast<int32_t>(block));
-  int64_t next = 0;
-  for (tensor::AttentionRun& run : all.runs) {
-    run.blocks = all.identity.data() + next;
-    next += tensor::KvLayout::blocks_for(run.tokens);
-  }
+  for (size_t i = 0; i < all.runs.size(); ++i) all.runs[i].blocks = all.tables.data() + tables[i];
   return all;
 }
 

@@ -172,7 +172,7 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
     MicroStep micro(model_, options_, part);
     loss += micro.run(objective, counts);
     compare(part, micro.quantities().log_probs, model_.weights().version(), report.mismatch);
-    report.tokens += static_cast<int64_t>(micro.packed().tokens.ids.size());
+    report.tokens += micro.packed().row_tokens;
     ++report.micro_batches;
   }
   return loss;
@@ -180,7 +180,7 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
 
 UpdateReport Learner::update(const Batch& rows, const Objective& objective) {
   model_.weights().zero_gradients();
-  const Batch sorted = sorted_rows(rows);
+  const Batch sorted = rows.gather(row_order(rows));
   UpdateReport report = accumulate(sorted, objective, reduce(count_rows(sorted)));
   if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm))
     throw base::GuardError(base::expectation(

@@ -7,6 +7,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/tensor/ops/attention.h"
 
 namespace collimate::train {
 
@@ -32,28 +33,92 @@ std::vector<RowRange> split_rows(const Batch& rows, int64_t max_tokens, int64_t 
   return ranges;
 }
 
-PackedRows pack_rows(const Batch& rows) {
-  PackedRows out;
-  out.tokens.starts.push_back(0);
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    const auto ids = rows.row(batch::kIds, r);
-    const auto trainable = rows.row(batch::kTrainable, r);
-    if (ids.empty() || ids.size() != trainable.size() || trainable[0] != 0)
-      throw InputError(
-          expectation("train", fmt::format("row {} with tokens, one mask entry for each, the first not trainable", r),
-                      fmt::format("{} tokens, {} mask entries", ids.size(), trainable.size())));
-    const auto first = static_cast<int64_t>(out.tokens.ids.size());
-    for (size_t t = 0; t < ids.size(); ++t) {
-      out.tokens.ids.push_back(ids[t]);
-      out.tokens.positions.push_back(static_cast<int32_t>(t));
-      if (trainable[t] == 0) continue;
-      out.predictors.push_back(first + static_cast<int64_t>(t) - 1);
-      out.targets.push_back(ids[t]);
+namespace {
+
+struct Row {
+  std::span<const int32_t> ids;
+  std::span<const uint8_t> trainable;
+  size_t prompt = 0;  // tokens that another row may share: those ahead of the first trainable one, not the last token
+};
+
+Row row_of(const Batch& rows, int64_t r) {
+  Row row{rows.row(batch::kIds, r), rows.row(batch::kTrainable, r)};
+  if (row.ids.empty() || row.ids.size() != row.trainable.size() || row.trainable[0] != 0)
+    throw InputError(expectation("train",
+                                 fmt::format("row {} with tokens, one mask entry for each, the first not trainable", r),
+                                 fmt::format("{} tokens, {} mask entries", row.ids.size(), row.trainable.size())));
+  const auto first = std::find_if(row.trainable.begin(), row.trainable.end() - 1, [](uint8_t t) { return t != 0; });
+  row.prompt = static_cast<size_t>(first - row.trainable.begin());
+  return row;
+}
+
+bool same_prompt(const Row& a, const Row& b) {
+  return a.prompt == b.prompt &&
+         std::equal(a.ids.begin(), a.ids.begin() + static_cast<int64_t>(a.prompt), b.ids.begin());
+}
+
+// Rows from `first` on with one prompt. Sharing takes a block of keys and values more and must save as many tokens.
+size_t family_end(const std::vector<Row>& rows, size_t first) {
+  size_t end = first + 1;
+  while (end < rows.size() && same_prompt(rows[first], rows[end])) ++end;
+  const bool worth = (end - first - 1) * rows[first].prompt >= tensor::KvLayout::kBlockTokens;
+  return worth ? end : first + 1;
+}
+
+class Packer {
+ public:
+  Packer() { out_.tokens.starts.push_back(0); }
+
+  // Appends tokens [begin, end) of the row as a sequence; returns where they begin.
+  int64_t append(const Row& row, size_t begin, size_t end, int32_t continued) {
+    model::TokenBatch& tokens = out_.tokens;
+    const auto first = static_cast<int64_t>(tokens.ids.size());
+    for (size_t t = begin; t < end; ++t) {
+      tokens.ids.push_back(row.ids[t]);
+      tokens.positions.push_back(static_cast<int32_t>(t));
     }
-    out.tokens.starts.push_back(static_cast<int32_t>(out.tokens.ids.size()));
-    out.last_tokens.push_back(static_cast<int64_t>(out.tokens.ids.size()) - 1);
+    tokens.starts.push_back(static_cast<int32_t>(tokens.ids.size()));
+    tokens.continued.push_back(continued);
+    return first;
   }
-  return out;
+
+  // A row whose tokens ahead of `begin` are at `prompt` and whose others are appended here.
+  void add(const Row& row, int64_t prompt, size_t begin, int32_t continued) {
+    const int64_t first = append(row, begin, row.ids.size(), continued) - static_cast<int64_t>(begin);
+    for (size_t t = 1; t < row.ids.size(); ++t) {
+      if (row.trainable[t] == 0) continue;
+      out_.predictors.push_back((t - 1 < begin ? prompt : first) + static_cast<int64_t>(t) - 1);
+      out_.targets.push_back(row.ids[t]);
+    }
+    out_.last_tokens.push_back(static_cast<int64_t>(out_.tokens.ids.size()) - 1);
+    out_.row_tokens += static_cast<int64_t>(row.ids.size());
+  }
+
+  int32_t sequences() const { return static_cast<int32_t>(out_.tokens.continued.size()); }
+  PackedRows take() { return std::move(out_); }
+
+ private:
+  PackedRows out_;
+};
+
+}  // namespace
+
+PackedRows pack_rows(const Batch& batch) {
+  std::vector<Row> rows;
+  for (int64_t r = 0; r < batch.rows(); ++r) rows.push_back(row_of(batch, r));
+  Packer packer;
+  for (size_t first = 0; first < rows.size();) {
+    const size_t end = family_end(rows, first);
+    if (end == first + 1) {
+      packer.add(rows[first], 0, 0, -1);
+    } else {
+      const int32_t sequence = packer.sequences();
+      const int64_t prompt = packer.append(rows[first], 0, rows[first].prompt, -1);
+      for (size_t r = first; r < end; ++r) packer.add(rows[r], prompt, rows[r].prompt, sequence);
+    }
+    first = end;
+  }
+  return packer.take();
 }
 
 at::Tensor index_tensor(const std::vector<int64_t>& indices) {
@@ -62,14 +127,25 @@ at::Tensor index_tensor(const std::vector<int64_t>& indices) {
   return out;
 }
 
-Batch sorted_rows(const Batch& rows) {
-  const std::string& key = rows.has(batch::kPairUid.name) ? batch::kPairUid.name : batch::kUid.name;
-  if (!rows.has(key)) return rows;
-  const std::vector<int64_t> uids = rows.all(Key<int64_t>{key});
-  std::vector<int64_t> order(rows.rows());
+std::vector<int64_t> row_order(const Batch& rows) {
+  std::vector<std::vector<int64_t>> keys;
+  if (rows.has(batch::kPairUid.name)) {
+    keys.push_back(rows.all(batch::kPairUid));
+  } else {
+    for (const Key<int64_t>& key : {batch::kPromptUid, batch::kUid})
+      if (rows.has(key.name)) keys.push_back(rows.all(key));
+  }
+  std::vector<int64_t> order(static_cast<size_t>(rows.rows()));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return uids[a] < uids[b]; });
-  return std::is_sorted(order.begin(), order.end()) ? rows : rows.gather(order);
+  const auto before = [&](int64_t a, int64_t b) {
+    for (const std::vector<int64_t>& uids : keys) {
+      const int64_t of_a = uids[static_cast<size_t>(a)], of_b = uids[static_cast<size_t>(b)];
+      if (of_a != of_b) return of_a < of_b;
+    }
+    return false;
+  };
+  std::stable_sort(order.begin(), order.end(), before);
+  return order;
 }
 
 }  // namespace collimate::train

@@ -17,12 +17,14 @@ struct RowRange {
 };
 std::vector<RowRange> split_rows(const Batch& rows, int64_t max_tokens, int64_t rows_per_unit);
 
-// A micro-batch as the model reads it: whole rows packed without padding, and where the trainable tokens are.
+// A micro-batch as the model reads it: rows packed without padding, and where the trainable tokens are. The tokens ahead
+// of the first trainable one are packed once for adjacent rows that have the same ones, as the samples of a prompt do.
 struct PackedRows {
   model::TokenBatch tokens;          // T tokens
   std::vector<int64_t> predictors;   // [M] index in the pack of the token before each trainable token
   std::vector<int32_t> targets;      // [M] the trainable tokens
   std::vector<int64_t> last_tokens;  // [R] index in the pack of each row's last token
+  int64_t row_tokens = 0;            // of all rows, each with its own prompt: at least T
 };
 // InputError when a row is empty, its first token is trainable, or `trainable` is not as long as `ids`.
 PackedRows pack_rows(const Batch& rows);
@@ -30,7 +32,8 @@ PackedRows pack_rows(const Batch& rows);
 // Indices as the int64 tensor [n] that index_select reads.
 at::Tensor index_tensor(const std::vector<int64_t>& indices);
 
-// The rows in the order in which training sums over them: by uid, pairs kept together with the chosen row first.
-Batch sorted_rows(const Batch& rows);
+// Row numbers in the order in which rows are packed, and training sums over them: the samples of a prompt together, by
+// uid; pairs together, the chosen row first.
+std::vector<int64_t> row_order(const Batch& rows);
 
 }  // namespace collimate::train

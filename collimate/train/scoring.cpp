@@ -10,54 +10,59 @@ at::Tensor select(const at::Tensor& hidden, const std::vector<int64_t>& indices)
   return hidden.index_select(0, index_tensor(indices));
 }
 
-// One number per trainable token, put at its place in rows of [L] with 0 elsewhere.
-void spread(const Batch& rows, const float* values, std::vector<std::vector<float>>& out) {
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    std::vector<float> row;
-    for (uint8_t trainable : rows.row(batch::kTrainable, r)) row.push_back(trainable != 0 ? *values++ : 0.F);
-    out.push_back(std::move(row));
+// Runs `values_of(packed, hidden)` over the rows in micro-batches and gives each row with its number and the values
+// from its own on to `take`, which returns how many are the row's.
+template <class Values, class Take>
+void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& options, Values values_of, Take take) {
+  const std::vector<int64_t> order = row_order(rows);
+  const Batch sorted = rows.gather(order);
+  for (const RowRange& range : split_rows(sorted, options.micro_batch_tokens, 1)) {
+    const PackedRows packed = pack_rows(sorted.slice(range.begin, range.end));
+    const at::Tensor values = values_of(packed, model.forward(packed.tokens));
+    const float* next = values.const_data_ptr<float>();
+    for (int64_t r = range.begin; r < range.end; ++r) next += take(order[static_cast<size_t>(r)], next);
   }
 }
 
-// Runs `body(part, packed, hidden)` over the rows in micro-batches.
-template <class Body>
-void for_each_part(model::Model& model, const Batch& rows, const ScoringOptions& options, Body body) {
-  for (const RowRange& range : split_rows(rows, options.micro_batch_tokens, 1)) {
-    const Batch part = rows.slice(range.begin, range.end);
-    const PackedRows packed = pack_rows(part);
-    body(part, packed, model.forward(packed.tokens));
-  }
+// A column of one number per trainable token, at its place in rows of [L] with 0 elsewhere.
+template <class Values>
+Batch with_token_values(model::Model& model, const Batch& rows, const Key<float>& key, const ScoringOptions& options,
+                        Values values_of) {
+  std::vector<std::vector<float>> column(static_cast<size_t>(rows.rows()));
+  for_each_row(model, rows, options, values_of, [&](int64_t r, const float* values) {
+    const float* next = values;
+    for (uint8_t trainable : rows.row(batch::kTrainable, r))
+      column[static_cast<size_t>(r)].push_back(trainable != 0 ? *next++ : 0.F);
+    return next - values;
+  });
+  Batch out = rows;
+  out.set_ragged(key, column);
+  return out;
 }
 
 }  // namespace
 
 Batch with_log_probs(model::Model& model, const Batch& rows, const Key<float>& key, const ScoringOptions& options) {
-  std::vector<std::vector<float>> columns;
-  for_each_part(model, rows, options, [&](const Batch& part, const PackedRows& packed, const at::Tensor& hidden) {
-    const model::LogProbResult result =
-        model.log_probs({select(hidden, packed.predictors), packed.targets, options.temperature});
-    spread(part, result.log_probs.const_data_ptr<float>(), columns);
+  return with_token_values(model, rows, key, options, [&](const PackedRows& packed, const at::Tensor& hidden) {
+    return model.log_probs({select(hidden, packed.predictors), packed.targets, options.temperature}).log_probs;
   });
-  Batch out = rows;
-  out.set_ragged(key, columns);
-  return out;
 }
 
 Batch with_values(model::Model& model, const Batch& rows, const ScoringOptions& options) {
-  std::vector<std::vector<float>> columns;
-  for_each_part(model, rows, options, [&](const Batch& part, const PackedRows& packed, const at::Tensor& hidden) {
-    spread(part, model.scores(select(hidden, packed.predictors)).const_data_ptr<float>(), columns);
-  });
-  Batch out = rows;
-  out.set_ragged(batch::kValues, columns);
-  return out;
+  return with_token_values(model, rows, batch::kValues, options,
+                           [&](const PackedRows& packed, const at::Tensor& hidden) {
+                             return model.scores(select(hidden, packed.predictors));
+                           });
 }
 
 Batch with_scores(model::Model& model, const Batch& rows, const ScoringOptions& options) {
-  std::vector<float> scores;
-  for_each_part(model, rows, options, [&](const Batch&, const PackedRows& packed, const at::Tensor& hidden) {
-    const at::Tensor part = model.scores(select(hidden, packed.last_tokens));
-    scores.insert(scores.end(), part.const_data_ptr<float>(), part.const_data_ptr<float>() + part.numel());
+  std::vector<float> scores(static_cast<size_t>(rows.rows()));
+  const auto scores_of = [&](const PackedRows& packed, const at::Tensor& hidden) {
+    return model.scores(select(hidden, packed.last_tokens));
+  };
+  for_each_row(model, rows, options, scores_of, [&](int64_t r, const float* score) {
+    scores[static_cast<size_t>(r)] = *score;
+    return 1;
   });
   Batch out = rows;
   out.set(batch::kScore, scores);

@@ -6,6 +6,7 @@
 
 #include "collimate/comm/group.h"
 #include "collimate/rlhf/loss/list.h"
+#include "collimate/train/micro_batch.h"
 #include "tests/parity/small_learner.h"
 
 namespace collimate::test {
@@ -44,8 +45,7 @@ Outcome outcome_of(SmallLearner& small, const Case& c, const Batch& rows, const 
 // the gradients of the smallest units (rows or pairs) alone.
 class Reference {
  public:
-  Reference(const fs::path& start, const Case& c) : case_(c) {
-    const Batch all = training_rows(kRows);
+  Reference(const fs::path& start, const Case& c, const Batch& all = training_rows(kRows)) : case_(c) {
     counts_ = train::count_rows(all);
     SmallLearner whole(start, c.head, 100000), unit(start, c.head, 1);
     whole_ = outcome_of(whole, c, all, counts_);
@@ -157,6 +157,44 @@ TEST_F(Invariance, ThreadRanksDoNotChangeLossAndGradients) {
         EXPECT_EQ(other.loss, outcomes[0].loss) << c.name;
         EXPECT_EQ(other.gradients, outcomes[0].gradients) << c.name << ": ranks must hold the same bits";
       }
+    }
+  }
+}
+
+// The rows behind a prompt of 12 more tokens: the same one in the first two pairs, others after that.
+Batch with_long_prompts(const Batch& rows) {
+  Batch out = rows;
+  const auto put = [&](const auto& key, auto value_at) {
+    using Value = decltype(value_at(int64_t{0}, size_t{0}));
+    std::vector<std::vector<Value>> columns;
+    for (int64_t r = 0; r < rows.rows(); ++r) {
+      columns.emplace_back();
+      for (size_t t = 0; t < 15; ++t) columns.back().push_back(value_at(r < 4 ? 0 : r / 2, t));
+      const auto row = rows.row(key, r);
+      columns.back().insert(columns.back().end(), row.begin() + 3, row.end());
+    }
+    out.set_ragged(key, columns);
+  };
+  put(batch::kIds, [](int64_t prompt, size_t t) { return static_cast<int32_t>(2 + 11 * uniform(7, prompt, t)); });
+  put(batch::kTrainable, [](int64_t, size_t) { return uint8_t{0}; });
+  for (const Key<float>& key :
+       {batch::kLogProbs, batch::kReferenceLogProbs, batch::kAdvantages, batch::kValues, batch::kReturns})
+    put(key, [](int64_t, size_t) { return 0.0F; });
+  return out;
+}
+
+// Four rows of one prompt, packed once for all of them, in twos and each alone.
+TEST_F(Invariance, APromptPackedOnceGivesWhatItsCopiesGive) {
+  const Batch rows = with_long_prompts(training_rows(kRows));
+  int64_t packed = 0;
+  for (int64_t r = 0; r < kRows; ++r) packed += rows.length(batch::kIds.name, r);
+  ASSERT_EQ(static_cast<int64_t>(train::pack_rows(rows).tokens.ids.size()), packed - 3 * 15);
+  for (const Case& c : cases()) {
+    const Reference reference(scratch_.path(), c, rows);
+    for (const int64_t micro_batch_tokens : {1, 60}) {
+      SmallLearner small(scratch_.path(), c.head, micro_batch_tokens);
+      reference.expect_same(outcome_of(small, c, rows, reference.counts()),
+                            fmt::format("micro-batches of {}", micro_batch_tokens));
     }
   }
 }

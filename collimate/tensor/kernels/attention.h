@@ -31,7 +31,7 @@ struct AttentionTile {
   int64_t lse_stride = 0;
 };
 
-// One document and kv head. `work` holds attention_backward_floats(tokens, head_dim) floats.
+// One document and kv head. `work` holds attention_backward_floats(prefix + tokens, head_dim) floats.
 struct AttentionGradient {
   const float* q = nullptr;  // first row of the document, first query head of the kv head
   int64_t q_stride = 0;
@@ -49,16 +49,22 @@ struct AttentionGradient {
   float* dv = nullptr;
   int64_t dkv_stride = 0;
   int64_t tokens = 0;
+  // Keys ahead of the document's own, in rows of the same strides; their gradients are added to prefix_dk, prefix_dv.
+  int64_t prefix = 0;
+  const float* prefix_k = nullptr;
+  const float* prefix_v = nullptr;
+  float* prefix_dk = nullptr;
+  float* prefix_dv = nullptr;
   int64_t heads = 0;  // query heads of this kv head
   int64_t head_dim = 0;
   float scale = 1;
   float* work = nullptr;
 };
 
-// Keys and values transposed, padded to whole chunks, and the two gradients.
+// Keys and values transposed, padded to whole chunks, the keys as rows, and the two gradients.
 inline int64_t attention_backward_floats(int64_t tokens, int64_t head_dim) {
   const int64_t padded = (tokens + kAttentionKeys - 1) / kAttentionKeys * kAttentionKeys;
-  return 4 * padded * head_dim;
+  return 5 * padded * head_dim;
 }
 
 struct AttentionKernels {

@@ -33,6 +33,13 @@ void write_token(const KvLayout& layout, const float* k, const float* v, float* 
   }
 }
 
+// Rows [row, row + tokens) of k and v to the positions from `position` on.
+struct Appended {
+  int64_t row = 0;
+  int64_t tokens = 0;
+  int64_t position = 0;
+};
+
 // Some tokens and heads of a run, at most kAttentionRows rows.
 struct Piece {
   const AttentionRun* run;
@@ -89,16 +96,20 @@ void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t
                int64_t v_stride, std::span<const AttentionRun> runs, float* storage) {
   check_heads(layout.kv_heads, layout.kv_heads, layout.head_dim);
   int64_t floats = 0;
-  for (const AttentionRun& run : runs) floats += run.tokens * layout.block_floats() / KvLayout::kBlockTokens;
+  for (const AttentionRun& run : runs)
+    floats += (run.tail + run.tokens) * layout.block_floats() / KvLayout::kBlockTokens;
   const auto count = static_cast<int64_t>(runs.size());
   exec.parallel_for(count, floats < 65536 ? count : 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const AttentionRun& run = runs[static_cast<size_t>(i)];
-      for (int64_t t = 0; t < run.tokens; ++t) {
-        const int64_t position = run.first_position + t;
-        float* block = storage + run.blocks[position / KvLayout::kBlockTokens] * layout.block_floats();
-        const int64_t row = run.first_row + t;
-        write_token(layout, k + row * k_stride, v + row * v_stride, block, position % KvLayout::kBlockTokens);
+      for (const Appended& part : {Appended{run.tail_row, run.tail, run.first_position - run.tail},
+                                   Appended{run.first_row, run.tokens, run.first_position}}) {
+        for (int64_t t = 0; t < part.tokens; ++t) {
+          const int64_t position = part.position + t;
+          float* block = storage + run.blocks[position / KvLayout::kBlockTokens] * layout.block_floats();
+          const int64_t row = part.row + t;
+          write_token(layout, k + row * k_stride, v + row * v_stride, block, position % KvLayout::kBlockTokens);
+        }
       }
     }
   });

@@ -26,6 +26,10 @@ struct AttentionRun {
   int64_t tokens = 0;
   int64_t first_position = 0;       // position of that token in its sequence
   const int32_t* blocks = nullptr;  // block ids; entry p / 16 holds position p; covers the run's last position
+  // A run that continues another sequence reads that one's full blocks. The last `tail` tokens before first_position,
+  // at rows from tail_row on, lie in a block of its own and are appended with the run.
+  int64_t tail = 0;
+  int64_t tail_row = 0;
 };
 
 // Writes rows of k and v [T, kv_heads * head_dim] (strides in floats) into the runs' blocks at
@@ -50,10 +54,13 @@ struct AttentionForward {
 // Lanes beyond p are never read into a result, whatever they hold.
 void attention_forward(const Exec& exec, const AttentionForward& args, std::span<const AttentionRun> runs);
 
-// A whole sequence packed at rows [start, start + tokens), positions from 0.
+// A sequence packed at rows [start, start + tokens): whole, positions from 0, or, where `prefix` > 0, what follows the
+// document of `prefix` tokens at row prefix_start.
 struct Document {
   int64_t start = 0;
   int64_t tokens = 0;
+  int64_t prefix = 0;
+  int64_t prefix_start = 0;
 };
 
 struct AttentionBackward {
@@ -77,8 +84,8 @@ struct AttentionBackward {
   int64_t dkv_stride = 0;
 };
 
-// Gradients of attention_forward over packed documents. Deterministic; parallel over (document, kv head). dq may alias
-// nothing that is read.
+// Gradients of attention_forward over packed documents, those that continue a document right behind it. Deterministic;
+// parallel over (document with its continuations, kv head). dq may alias nothing that is read.
 void attention_backward(const Exec& exec, const AttentionBackward& args, std::span<const Document> documents);
 
 }  // namespace collimate::tensor

@@ -33,10 +33,35 @@ AttentionGradient gradient_of(const AttentionBackward& a, const Document& docume
   g.dv = a.dv + dkv_at;
   g.dkv_stride = a.dkv_stride;
   g.tokens = document.tokens;
+  g.prefix = document.prefix;
+  if (document.prefix > 0) {
+    const int64_t ahead = document.start - document.prefix_start;  // rows
+    g.prefix_k = g.k - ahead * a.kv_stride;
+    g.prefix_v = g.v - ahead * a.kv_stride;
+    g.prefix_dk = g.dk - ahead * a.dkv_stride;
+    g.prefix_dv = g.dv - ahead * a.dkv_stride;
+  }
   g.heads = group;
   g.head_dim = a.head_dim;
   g.scale = a.scale;
   return g;
+}
+
+// Where each document that begins a sequence stands in the list; the last entry is the list's end.
+std::vector<size_t> families_of(std::span<const Document> documents) {
+  std::vector<size_t> first;
+  for (size_t i = 0; i < documents.size(); ++i) {
+    const Document& d = documents[i];
+    if (d.prefix == 0) {
+      first.push_back(i);
+      continue;
+    }
+    COLLIMATE_CHECK(
+        !first.empty() && documents[first.back()].start == d.prefix_start && documents[first.back()].tokens == d.prefix,
+        "document {} does not continue the one ahead of it", i);
+  }
+  first.push_back(documents.size());
+  return first;
 }
 
 }  // namespace
@@ -45,16 +70,19 @@ void attention_backward(const Exec& exec, const AttentionBackward& args, std::sp
   COLLIMATE_CHECK(args.kv_heads > 0 && args.heads % args.kv_heads == 0 && args.head_dim % 4 == 0 &&
                   args.head_dim <= 256);
   const AttentionKernels& kernels = pick(avx2::kAttention, avx512::kAttention);
-  const int64_t count = static_cast<int64_t>(documents.size()) * args.kv_heads;
+  const std::vector<size_t> families = families_of(documents);
+  const int64_t count = static_cast<int64_t>(families.size() - 1) * args.kv_heads;
   int64_t work = 0;
-  for (const Document& d : documents) work += d.tokens * d.tokens * args.heads * args.head_dim;
+  for (const Document& d : documents) work += d.tokens * (d.prefix + d.tokens) * args.heads * args.head_dim;
   exec.parallel_for(count, work < (int64_t{1} << 16) ? count : 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const Document& document = documents[static_cast<size_t>(i / args.kv_heads)];
-      if (document.tokens == 0) continue;
-      AttentionGradient g = gradient_of(args, document, static_cast<int>(i % args.kv_heads));
-      g.work = scratch(ScratchSlot::kAttention, attention_backward_floats(document.tokens, args.head_dim));
-      kernels.backward(g);
+      const auto family = static_cast<size_t>(i / args.kv_heads);
+      for (size_t d = families[family]; d < families[family + 1]; ++d) {
+        if (documents[d].tokens == 0) continue;
+        AttentionGradient g = gradient_of(args, documents[d], static_cast<int>(i % args.kv_heads));
+        g.work = scratch(ScratchSlot::kAttention, attention_backward_floats(g.prefix + g.tokens, args.head_dim));
+        kernels.backward(g);
+      }
     }
   });
 }

@@ -135,22 +135,25 @@ TEST_P(Attention, ARowDoesNotSeeItsNeighbours) {
                         (last.tokens - 1) * p.width()));
 }
 
+// Gradient of qkv; `saved` is what `forward` returned.
+Floats backward(const Exec& exec, const Packed& p, const Floats& saved, const Floats& dout) {
+  Floats g = constant(p.rows * p.stride, 0.0F);
+  AttentionBackward b;
+  b.heads = p.shape.heads, b.kv_heads = p.shape.kv_heads, b.head_dim = p.shape.head_dim, b.scale = p.scale();
+  b.q = p.q(), b.q_stride = p.stride, b.k = p.k(), b.v = p.v(), b.kv_stride = p.stride;
+  b.out = saved.data(), b.dout = dout.data(), b.out_stride = p.width();
+  b.lse = saved.data() + p.rows * p.width();
+  b.dq = g.data(), b.dq_stride = p.stride;
+  b.dk = g.data() + p.width(), b.dv = b.dk + p.kv_width(), b.dkv_stride = p.stride;
+  attention_backward(exec, b, p.documents);
+  return g;
+}
+
 TEST_P(Attention, GradientIsTheSlope) {
   Packed p(GetParam());
   const Floats dout = noise(p.rows * p.width(), 9);
   const Floats saved = forward(Exec{}, p, 1000);
-  const Floats gradient = same_everywhere([&](const Exec& exec) {
-    Floats g = constant(p.rows * p.stride, 0.0F);
-    AttentionBackward b;
-    b.heads = p.shape.heads, b.kv_heads = p.shape.kv_heads, b.head_dim = p.shape.head_dim, b.scale = p.scale();
-    b.q = p.q(), b.q_stride = p.stride, b.k = p.k(), b.v = p.v(), b.kv_stride = p.stride;
-    b.out = saved.data(), b.dout = dout.data(), b.out_stride = p.width();
-    b.lse = saved.data() + p.rows * p.width();
-    b.dq = g.data(), b.dq_stride = p.stride;
-    b.dk = g.data() + p.width(), b.dv = b.dk + p.kv_width(), b.dkv_stride = p.stride;
-    attention_backward(exec, b, p.documents);
-    return g;
-  });
+  const Floats gradient = same_everywhere([&](const Exec& exec) { return backward(exec, p, saved, dout); });
   const auto loss = [&] {
     const std::vector<double> out = reference(p);
     double sum = 0;
@@ -161,6 +164,77 @@ TEST_P(Attention, GradientIsTheSlope) {
   for (size_t i = 0; i < p.qkv.size(); i += step) {
     const double want = slope(p.qkv, i, 1e-2F, loss);
     EXPECT_NEAR(gradient[i], want, 2e-4 * (1 + std::fabs(want))) << "element " << i;
+  }
+}
+
+// A sequence of `prefix` tokens, then `lengths` that each continue it, against the same sequences written out whole.
+struct Continued {
+  Packed shared;
+  Packed whole;
+  std::vector<std::pair<int64_t, int64_t>> rows;  // of whole: the row of shared that it repeats
+
+  Continued(Case c, int64_t prefix) : shared(with(c, prefix, 0)), whole(with(c, 0, prefix)) {
+    for (size_t d = 1; d < shared.documents.size(); ++d) {
+      Document& own = shared.documents[d];
+      own.prefix = prefix;
+      const Document& copy = whole.documents[d - 1];
+      for (int64_t t = 0; t < prefix; ++t) rows.emplace_back(copy.start + t, t);
+      for (int64_t t = 0; t < own.tokens; ++t) rows.emplace_back(copy.start + prefix + t, own.start + t);
+    }
+    for (const auto& [to, from] : rows)
+      std::copy_n(shared.qkv.begin() + from * shared.stride, shared.stride, whole.qkv.begin() + to * whole.stride);
+  }
+  static Case with(Case c, int64_t ahead, int64_t more) {
+    for (int64_t& length : c.lengths) length += more;
+    if (ahead > 0) c.lengths.insert(c.lengths.begin(), ahead);
+    return c;
+  }
+};
+
+// As `forward`, each continuation a run behind the prefix: full blocks of the prefix are read, the last is copied.
+Floats forward_continued(const Exec& exec, const Packed& p, int64_t prefix) {
+  const KvLayout layout{p.shape.kv_heads, p.shape.head_dim};
+  const int64_t full = prefix / KvLayout::kBlockTokens;
+  int32_t next = 0;
+  std::vector<std::vector<int32_t>> tables;
+  std::vector<AttentionRun> runs;
+  for (const Document& d : p.documents) {
+    tables.emplace_back();
+    if (d.prefix > 0) tables.back().assign(tables[0].begin(), tables[0].begin() + full);
+    while (static_cast<int64_t>(tables.back().size()) < KvLayout::blocks_for(d.prefix + d.tokens))
+      tables.back().push_back(next++);
+    const int64_t tail = d.prefix % KvLayout::kBlockTokens;
+    runs.push_back({d.start, d.tokens, d.prefix, tables.back().data(), tail, prefix - tail});
+  }
+  Floats storage = nans(next * layout.block_floats());
+  Floats result = constant(p.rows * (p.width() + p.shape.heads), -3.0F);
+  append_kv(exec, layout, p.k(), p.stride, p.v(), p.stride, runs, storage.data());
+  attention_forward(exec,
+                    {layout, p.shape.heads, p.scale(), p.q(), p.stride, storage.data(), result.data(), p.width(),
+                     result.data() + p.rows * p.width()},
+                    runs);
+  return result;
+}
+
+TEST_P(Attention, ContinuationsOfOneSequenceAreWhatWholeSequencesAre) {
+  for (const int64_t prefix : {1, 16, 39, 70}) {
+    const Continued c(GetParam(), prefix);
+    const Floats shared = same_everywhere([&](const Exec& exec) { return forward_continued(exec, c.shared, prefix); });
+    const Floats whole = forward(Exec{}, c.whole, 1000);
+    const int64_t width = c.shared.width();
+    for (const auto& [to, from] : c.rows)
+      ASSERT_TRUE(same_bits(whole.data() + to * width, shared.data() + from * width, width)) << "row " << to;
+    // What reaches a row of the prefix comes from all sequences: in the whole ones it is given to the first of them.
+    Floats dout = noise(c.shared.rows * width, 9), dwhole = constant(c.whole.rows * width, 0.0F);
+    for (const auto& [to, from] : c.rows)
+      if (from >= prefix || to < prefix) std::copy_n(dout.begin() + from * width, width, dwhole.begin() + to * width);
+    const Floats got = same_everywhere([&](const Exec& exec) { return backward(exec, c.shared, shared, dout); });
+    const Floats parts = backward(Exec{}, c.whole, whole, dwhole);
+    std::vector<double> want(got.size());
+    for (const auto& [to, from] : c.rows)
+      for (int64_t i = 0; i < c.shared.stride; ++i)
+        want[static_cast<size_t>(from * c.shared.stride + i)] += parts[static_cast<size_t>(to * c.whole.stride + i)];
+    EXPECT_TRUE(close(got, want, 2e-5)) << "prefix " << prefix;
   }
 }
 

@@ -1,0 +1,83 @@
+#include "collimate/train/micro_batch.h"
+
+#include <gtest/gtest.h>
+
+#include "collimate/batch/standard_keys.h"
+
+namespace collimate::train {
+namespace {
+
+// Rows whose first `untrained[r]` tokens are not trained.
+Batch rows_of(const std::vector<std::vector<int32_t>>& ids, const std::vector<size_t>& untrained) {
+  std::vector<std::vector<uint8_t>> trainable;
+  for (size_t r = 0; r < ids.size(); ++r) {
+    trainable.emplace_back(ids[r].size(), 1);
+    std::fill_n(trainable.back().begin(), untrained[r], 0);
+  }
+  Batch rows;
+  rows.set_ragged(batch::kIds, ids);
+  rows.set_ragged(batch::kTrainable, trainable);
+  return rows;
+}
+
+std::vector<int32_t> prompt(int32_t first) {
+  std::vector<int32_t> ids;
+  for (int32_t i = 0; i < 16; ++i) ids.push_back(first + i);
+  return ids;
+}
+
+std::vector<int32_t> operator+(std::vector<int32_t> a, const std::vector<int32_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+TEST(PackRows, APromptOfAdjacentRowsIsPackedOnce) {
+  const auto p = prompt(100), q = prompt(200);
+  const Batch rows =
+      rows_of({p + std::vector<int32_t>{1, 2}, p + std::vector<int32_t>{3}, q + std::vector<int32_t>{4}}, {16, 16, 16});
+  const PackedRows packed = pack_rows(rows);
+  EXPECT_EQ(packed.tokens.ids, (p + std::vector<int32_t>{1, 2, 3} + q + std::vector<int32_t>{4}));
+  EXPECT_EQ(packed.tokens.starts, (std::vector<int32_t>{0, 16, 18, 19, 36}));
+  EXPECT_EQ(packed.tokens.continued, (std::vector<int32_t>{-1, 0, 0, -1}));
+  EXPECT_EQ(packed.tokens.positions[16], 16);
+  EXPECT_EQ(packed.tokens.positions[18], 16);
+  EXPECT_EQ(packed.predictors, (std::vector<int64_t>{15, 16, 15, 34}));  // the prompt's last token, twice
+  EXPECT_EQ(packed.targets, (std::vector<int32_t>{1, 2, 3, 4}));
+  EXPECT_EQ(packed.last_tokens, (std::vector<int64_t>{17, 18, 35}));
+  EXPECT_EQ(packed.row_tokens, 18 + 17 + 17);
+}
+
+TEST(PackRows, RowsThatDifferAheadOfTheirTrainedTokensShareNothing) {
+  const auto p = prompt(100);
+  auto other = p;
+  other[15] = 7;
+  // Another last token, a prompt that ends sooner, and rows without trained tokens of one length and of another.
+  const Batch rows = rows_of({p + std::vector<int32_t>{1}, other + std::vector<int32_t>{1}, p + std::vector<int32_t>{1},
+                              p + std::vector<int32_t>{1, 2}, p},
+                             {16, 16, 15, 18, 16});
+  const PackedRows packed = pack_rows(rows);
+  EXPECT_EQ(packed.tokens.continued, std::vector<int32_t>(5, -1));
+  EXPECT_EQ(static_cast<int64_t>(packed.tokens.ids.size()), packed.row_tokens);
+}
+
+// Sharing takes a block of keys and values: two rows of a prompt of 15 tokens would save less than one.
+TEST(PackRows, AShortPromptIsSharedByManyRowsOnly) {
+  const std::vector<int32_t> row = {5, 6, 7, 8, 1};
+  const auto packed = [&](size_t count) {
+    return pack_rows(rows_of(std::vector<std::vector<int32_t>>(count, row), std::vector<size_t>(count, 4)));
+  };
+  EXPECT_EQ(packed(4).tokens.ids.size(), 20U);
+  EXPECT_EQ(packed(5).tokens.ids.size(), 9U);
+}
+
+// Two samples that ended at once and were not to be trained: each keeps a token of its own.
+TEST(PackRows, RowsWithoutTrainedTokensKeepTheirLast) {
+  const auto p = prompt(100) + std::vector<int32_t>{9};
+  const PackedRows packed = pack_rows(rows_of({p, p}, {17, 17}));
+  EXPECT_EQ(packed.tokens.starts, (std::vector<int32_t>{0, 16, 17, 18}));
+  EXPECT_EQ(packed.last_tokens, (std::vector<int64_t>{16, 17}));
+  EXPECT_TRUE(packed.predictors.empty());
+}
+
+}  // namespace
+}  // namespace collimate::train
