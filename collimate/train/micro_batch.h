@@ -17,8 +17,9 @@ struct RowRange {
 };
 std::vector<RowRange> split_rows(const Batch& rows, int64_t max_tokens, int64_t rows_per_unit);
 
-// A micro-batch as the model reads it: rows packed without padding, and where the trainable tokens are. The tokens ahead
-// of the first trainable one are packed once for adjacent rows that have the same ones, as the samples of a prompt do.
+// A micro-batch as the model reads it: rows packed without padding, and where the trainable tokens are. The tokens
+// ahead of the first trainable one are packed once for adjacent rows that have the same ones, as the samples of a
+// prompt do.
 struct PackedRows {
   model::TokenBatch tokens;          // T tokens
   std::vector<int64_t> predictors;   // [M] index in the pack of the token before each trainable token
