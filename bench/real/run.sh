@@ -35,6 +35,7 @@ train() {
     shift
     set -- "$@" --set "$set"
   done
+  rm -rf "${runs:?}/$name"
   "$COLLIMATE" train "configs/$name.yaml" --output "$runs/$name" --resume never "$@"
   python3 bench/real/summary.py "$runs/$name"
 }
