@@ -32,7 +32,6 @@ OUT = pathlib.Path(os.environ.get("BENCH_OUT", ROOT / "runs/bench/peers")).resol
 REPEATS = int(os.environ.get("REPEATS", "5"))
 DTYPES = os.environ.get("DTYPES", "fp32,bf16").split(",")
 COMPUTE = os.environ.get("COMPUTE", "float32")
-STORIES = ROOT.parent / "shared/data/models/stories260k-llama/hf-llama"
 
 
 @contextlib.contextmanager
@@ -114,11 +113,12 @@ def sft_peers():
 
 
 def start():
-    """From starting the program to the first token on the terminal."""
-    if not STORIES.is_dir():
-        print(f"start: no model at {STORIES}")
+    """From starting the program on the 15M model, with a prompt of 64 tokens, to the first token on the terminal."""
+    if not (OUT / "model/model.safetensors").exists():
+        print(f"start: no weights in {OUT / 'model'}; they come from the peers")
         return
-    command = [PROGRAM, "generate", STORIES, "--prompt", "Once upon a time", "--max-tokens", "1", "--temperature", "0"]
+    prompt = "".join(inputs.CHARACTERS[:64])
+    command = [PROGRAM, "generate", OUT / "model", "--prompt", prompt, "--max-tokens", "1", "--temperature", "0"]
     seconds, memory = run(list(map(str, command)), OUT / "start.log")
     record("start", "ours", {"seconds": seconds, "memory": memory})
 

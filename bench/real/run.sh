@@ -26,7 +26,9 @@ models="$COLLIMATE_SHARED/data/models"
 [ -d "$models" ] || { echo "[bench/real/run.sh] expected $models, got nothing; try COLLIMATE_SHARED=DIR" >&2; exit 2; }
 
 # train NAME OVERRIDES-WHEN-REDUCED…: configs/NAME.yaml into $runs/NAME, afresh; prints held-out quality before and
-# after.
+# after. $also: one more override, $suffix: of the directory's name.
+also=
+suffix=
 train() {
   name="$1"
   shift
@@ -35,14 +37,26 @@ train() {
     shift
     set -- "$@" --set "$set"
   done
-  rm -rf "${runs:?}/$name"
-  "$COLLIMATE" train "configs/$name.yaml" --output "$runs/$name" --resume never "$@"
-  python3 bench/real/summary.py "$runs/$name"
+  out="$runs/$name$suffix"
+  rm -rf "${out:?}"
+  "$COLLIMATE" train "configs/$name.yaml" --output "$out" --resume never ${also:+--set "$also"} "$@"
+  python3 bench/real/summary.py "$out"
 }
 
+# Three seeds of ten minutes on two cores, and one of thirty.
 arith() {
-  train verl-arith run.iterations=3 run.save_every=0 evaluation.examples=16 \
-    rollout.prompts_per_iteration=8 rollout.samples_per_prompt=8
+  small="run.save_every=0 evaluation.examples=16 rollout.prompts_per_iteration=8 rollout.samples_per_prompt=8"
+  if [ "$reduced" = yes ]; then
+    train verl-arith $small run.iterations=3
+    return
+  fi
+  for seed in 1 2 3; do
+    also="run.seed=$seed" suffix="-seed-$seed"
+    train verl-arith
+  done
+  also=run.iterations=5000 suffix=-thirty-minutes
+  train verl-arith
+  also='' suffix=''
 }
 
 mentions() {

@@ -5,6 +5,12 @@ import pathlib
 import sys
 
 
+def reached(steps, key, seconds):
+    """The last value of a measure within so many seconds, with its step; None when the run was not that long."""
+    within = [s for s in steps if key in s and s["time_seconds"] <= seconds]
+    return within[-1] if within and steps[-1]["time_seconds"] > seconds else None
+
+
 def main(directory):
     lines = (pathlib.Path(directory) / "metrics.jsonl").read_text().splitlines()
     steps = [json.loads(line) for line in lines]
@@ -13,6 +19,10 @@ def main(directory):
         values = [(s["step"], s[key]) for s in steps if key in s]
         first, last = values[0], values[-1]
         print(f"{name}: {key} {first[1]:.4g} (step {first[0]}) -> {last[1]:.4g} (step {last[0]})")
+        for minutes in (10, 30):
+            step = reached(steps, key, 60 * minutes)
+            if step:
+                print(f"{name}: {key} after {minutes} minutes {step[key]:.4g} (step {step['step']})")
     for key in ("critic/rewards/mean", "actor/kl_loss", "actor/reward_kl_penalty", "response_length/mean"):
         values = [s[key] for s in steps if key in s]
         if values:

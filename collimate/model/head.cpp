@@ -56,7 +56,7 @@ OutputHead::OutputHead(const Weights& weights) {
   } else if (!shape.tied_embeddings) {
     vocabulary_ = weights.index_of("lm_head.weight");
   } else {
-    vocabulary_ = weights.index_of(shape.family == "gpt2" ? "transformer.wte.weight" : "model.embed_tokens.weight");
+    vocabulary_ = 0;  // the embedding, first of all parameters
   }
 }
 

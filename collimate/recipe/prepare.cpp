@@ -31,6 +31,10 @@ graph::Placement make_placement(const Config& config, const graph::Graph& graph)
     placement = graph::parse_placement(value.dump(), "placement");
   }
   graph::validate(graph, placement);
+  for (const auto& [model, residency] : placement.residency)
+    if (residency == graph::Residency::kSwap)
+      throw base::InputError(base::expectation("placement.residency." + model, "device", "swap",
+                                               "leaving it out: the recipes' models stay where they are"));
   return placement;
 }
 

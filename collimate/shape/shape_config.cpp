@@ -1,66 +1,23 @@
-#include "collimate/shape/model_shape.h"
-#include "collimate/shape/param_spec.h"
+#include "collimate/shape/family.h"
 
 namespace collimate::shape {
-namespace {
 
 using nlohmann::json;
 
-void add_llama_config(const ModelShape& shape, json& config) {
-  config["hidden_size"] = shape.hidden;
-  config["num_hidden_layers"] = shape.layers;
-  config["num_attention_heads"] = shape.heads;
-  config["num_key_value_heads"] = shape.kv_heads;
-  config["head_dim"] = shape.head_dim;
-  config["intermediate_size"] = shape.intermediate;
-  config["max_position_embeddings"] = shape.max_positions;
-  config["rms_norm_eps"] = static_cast<double>(shape.norm_epsilon);
-  config["hidden_act"] = shape.activation;
-  config["rope_theta"] = shape.rope_theta;
-  config["rope_scaling"] = shape.rope_scaling;
-  if (shape.family == "llama") {
-    config["attention_bias"] = shape.attention_bias;
-    config["mlp_bias"] = shape.mlp_bias;
-  } else {
-    config["sliding_window"] = nullptr;
-  }
-}
-
-void add_gpt2_config(const ModelShape& shape, json& config) {
-  config["n_embd"] = shape.hidden;
-  config["n_layer"] = shape.layers;
-  config["n_head"] = shape.heads;
-  config["n_inner"] = shape.intermediate;
-  config["n_positions"] = config["n_ctx"] = shape.max_positions;
-  config["layer_norm_epsilon"] = static_cast<double>(shape.norm_epsilon);
-  config["activation_function"] = shape.activation;
-  config["scale_attn_weights"] = true;
-}
-
-std::string class_name(const ModelShape& shape) {
-  static const std::vector<std::pair<std::string, std::string>> kNames = {
-      {"llama", "Llama"}, {"mistral", "Mistral"}, {"qwen2", "Qwen2"}, {"gpt2", "GPT2"}};
-  std::string name;
-  for (const auto& [family, stem] : kNames)
-    if (family == shape.family) name = stem;
-  if (shape.head != Head::kLanguageModel) return name + "ForSequenceClassification";
-  return shape.family == "gpt2" ? "GPT2LMHeadModel" : name + "ForCausalLM";
-}
-
-}  // namespace
-
 json to_config(const ModelShape& shape) {
-  json config = {{"architectures", {class_name(shape)}},
+  const Family& family = find_family(shape.family, "model family");
+  const bool language_model = shape.head == Head::kLanguageModel;
+  json config = {{"architectures", {language_model ? family.language_model_class : family.score_class}},
                  {"model_type", shape.family},
                  {"vocab_size", shape.vocabulary},
                  {"tie_word_embeddings", shape.tied_embeddings},
                  {"torch_dtype", "float32"}};
-  shape.family == "gpt2" ? add_gpt2_config(shape, config) : add_llama_config(shape, config);
+  family.add_config(shape, config);
   if (shape.eos_ids.size() == 1) config["eos_token_id"] = shape.eos_ids[0];
   if (shape.eos_ids.size() > 1) config["eos_token_id"] = shape.eos_ids;
   if (shape.bos_id >= 0) config["bos_token_id"] = shape.bos_id;
   if (shape.pad_id >= 0) config["pad_token_id"] = shape.pad_id;
-  if (shape.head != Head::kLanguageModel) {
+  if (!language_model) {
     config["num_labels"] = 1;
     config["id2label"] = {{"0", "LABEL_0"}};
     config["label2id"] = {{"LABEL_0", 0}};

@@ -90,6 +90,16 @@ TEST_F(Check, RefusesWhatWouldTrainWrongAndGivesEachReason) {
                               "digit_sequence, got \"gsm9k\"\n"));
 }
 
+// The schedule can swap models; those of the recipes don't move.
+TEST_F(Check, RefusesAPlacementThatWouldMoveModels) {
+  const std::string placement =
+      "placement={version: 1, devices: {count: 1, kind: cpu}, groups: {all: {devices: [0], models: [policy, "
+      "policy_trainer]}}, residency: {policy: swap}}";
+  EXPECT_THAT(reasons("grpo", {placement}),
+              HasSubstr("[placement.residency.policy] expected device, got swap; try leaving it out: the recipes' "
+                        "models stay where they are\n"));
+}
+
 TEST_F(Check, RefusesAnUnknownLoss) {
   for (const char* recipe : {"sft", "dpo", "grpo"})
     EXPECT_THAT(reasons(recipe, {"algorithm.loss_type=nonsense"}), HasSubstr("[--set algorithm.loss_type]")) << recipe;

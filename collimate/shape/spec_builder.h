@@ -1,0 +1,78 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collimate/shape/param_spec.h"
+
+namespace collimate::shape {
+
+constexpr int64_t kAlignFloats = 16;
+
+inline int64_t padded(int64_t count) { return (count + kAlignFloats - 1) / kAlignFloats * kAlignFloats; }
+
+// Collects the parameters of one model and gives each its offset.
+class Builder {
+ public:
+  void begin_segment(int segment) {
+    segment_ = segment;
+    next_ = 0;
+  }
+
+  ParamSpec& add(const std::string& name, ParamKind kind, std::vector<int64_t> sizes) {
+    ParamSpec spec;
+    spec.name = name;
+    spec.kind = kind;
+    spec.dims.resize(sizes.size());
+    spec.sizes = std::move(sizes);
+    spec.segment = segment_;
+    spec.decay = kind == ParamKind::kEmbedding || kind == ParamKind::kLinear;
+    spec.offset = next_ = padded(next_);
+    next_ += spec.count();
+    specs_.push_back(std::move(spec));
+    return specs_.back();
+  }
+
+  // The last `members` parameters run as one linear: they move together without gaps.
+  void fuse(int members) {
+    const size_t first = specs_.size() - static_cast<size_t>(members);
+    next_ = specs_[first].offset;
+    for (size_t i = first; i < specs_.size(); ++i) {
+      specs_[i].offset = next_;
+      specs_[i].fused = i == first ? members : 0;
+      next_ += specs_[i].count();
+    }
+  }
+
+  ParamSpec& last(size_t back) { return specs_[specs_.size() - 1 - back]; }
+
+  std::vector<ParamSpec> take() { return std::move(specs_); }
+
+ private:
+  std::vector<ParamSpec> specs_;
+  int segment_ = 0;
+  int64_t next_ = 0;
+};
+
+// Split by rows (outputs) over "tp" in whole units, or by columns (inputs).
+inline void split_rows(ParamSpec& spec, int64_t unit, bool replicate = false) {
+  spec.dims[0].axis = "tp";
+  spec.dims[0].unit = unit;
+  spec.dims[0].replicate = replicate;
+}
+inline void split_columns(ParamSpec& spec, int64_t unit) {
+  spec.dims[1].axis = "tp";
+  spec.dims[1].unit = unit;
+}
+
+// What follows the last norm: a score, or the vocabulary where it is not the embedding.
+inline void add_head(Builder& out, const ModelShape& shape) {
+  if (shape.head != Head::kLanguageModel) {
+    out.add("score.weight", ParamKind::kLinear, {1, shape.hidden});
+  } else if (!shape.tied_embeddings) {
+    split_rows(out.add("lm_head.weight", ParamKind::kLinear, {shape.vocabulary, shape.hidden}), 1);
+  }
+}
+
+}  // namespace collimate::shape
