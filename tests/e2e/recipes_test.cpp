@@ -44,13 +44,16 @@ std::vector<int32_t> complete(const std::string& directory, const std::string& h
   return generate::generate_all(model, prompts, sampling, options).at(0).tokens;
 }
 
-class Recipes : public testing::Test {
+// The whole suite once more with every worker built from reparsed text and every message reparsed.
+class Recipes : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override { write_small_task(scratch_.path()); }
 
   Metrics train(const std::string& recipe, const std::vector<std::string>& sets = {}) {
     output_ = scratch_ / fmt::format("{}-{}", recipe, ++runs_);
-    train_text(small_config(recipe, scratch_.path()), output_, sets);
+    recipe::TrainCall call;
+    call.reparse = GetParam();
+    train_text(small_config(recipe, scratch_.path()), output_, sets, call);
     Metrics metrics = metrics_of(output_);
     expect_finite(metrics);
     return metrics;
@@ -64,7 +67,7 @@ class Recipes : public testing::Test {
   int runs_ = 0;
 };
 
-TEST_F(Recipes, EveryOneOfTheListTrains) {
+TEST_P(Recipes, EveryOneOfTheListTrains) {
   for (const recipe::RecipeEntry& entry : recipe::recipes()) {
     const Metrics metrics = train(entry.name);
     expect_every_step_once(metrics, 1, 3);
@@ -72,14 +75,14 @@ TEST_F(Recipes, EveryOneOfTheListTrains) {
   }
 }
 
-TEST_F(Recipes, Sft) {
+TEST_P(Recipes, Sft) {
   const Metrics metrics = train("sft", {"train.learning_rate=1e-2"});
   expect_every_step_once(metrics, 1, 3);
   expect_loss_falls(metrics);
   EXPECT_FALSE(complete(output_ + "/model").empty());
 }
 
-TEST_F(Recipes, EvaluationComesBeforeTheFirstStepAndAfterTheLast) {
+TEST_P(Recipes, EvaluationComesBeforeTheFirstStepAndAfterTheLast) {
   const Metrics metrics = train("sft", {"data.eval=" + (scratch_ / "demonstrations.jsonl"), "run.evaluate_every=2"});
   expect_every_step_once(metrics, 0, 3);
   for (size_t step : {0, 2, 3}) EXPECT_TRUE(metrics[step].contains("val/loss")) << "step " << step;
@@ -87,7 +90,7 @@ TEST_F(Recipes, EvaluationComesBeforeTheFirstStepAndAfterTheLast) {
   EXPECT_LT(number(metrics[3], "val/loss"), number(metrics[0], "val/loss"));
 }
 
-TEST_F(Recipes, RewardModelAndDpoOnPairs) {
+TEST_P(Recipes, RewardModelAndDpoOnPairs) {
   const Metrics reward = train("reward", {"train.learning_rate=1e-2"});
   expect_every_step_once(reward, 1, 3);
   expect_loss_falls(reward);
@@ -98,11 +101,11 @@ TEST_F(Recipes, RewardModelAndDpoOnPairs) {
   EXPECT_FALSE(complete(output_ + "/model").empty());
 }
 
-TEST_F(Recipes, RewardModelIsEvaluatedOnPairs) {
+TEST_P(Recipes, RewardModelIsEvaluatedOnPairs) {
   EXPECT_TRUE(train("reward", {"data.eval=" + (scratch_ / "pairs.jsonl")}).back().contains("val/accuracy"));
 }
 
-TEST_F(Recipes, DpoByLossesWithoutAReference) {
+TEST_P(Recipes, DpoByLossesWithoutAReference) {
   for (const char* loss : {"orpo", "simpo", "cpo"}) {
     const Metrics metrics =
         train("dpo", {"train.learning_rate=1e-2", "run.iterations=12", std::string("algorithm.loss_type=") + loss,
@@ -112,7 +115,7 @@ TEST_F(Recipes, DpoByLossesWithoutAReference) {
   }
 }
 
-TEST_F(Recipes, RolloutsEndAtEveryStopIdThatTheModelNames) {
+TEST_P(Recipes, RolloutsEndAtEveryStopIdThatTheModelNames) {
   write_text(scratch_ / "start/generation_config.json", R"({"eos_token_id": [1, 2]})");  // <eos> and "0"
   train("grpo", {"run.iterations=1"});
   int ended = 0;
@@ -125,7 +128,7 @@ TEST_F(Recipes, RolloutsEndAtEveryStopIdThatTheModelNames) {
   EXPECT_GT(ended, 0);
 }
 
-TEST_F(Recipes, EvaluationDrawsAsItsOwnSectionSays) {
+TEST_P(Recipes, EvaluationDrawsAsItsOwnSectionSays) {
   const std::string eval = "data.eval=" + (scratch_ / "held_out.jsonl");
   const auto held_out = [&](const std::vector<std::string>& sets) {
     std::vector<std::string> all = {eval, "run.iterations=1"};
@@ -137,7 +140,7 @@ TEST_F(Recipes, EvaluationDrawsAsItsOwnSectionSays) {
   EXPECT_NE(held_out({"evaluation.temperature=1"}), greedy);
 }
 
-TEST_F(Recipes, GrpoWithReference) {
+TEST_P(Recipes, GrpoWithReference) {
   const Metrics metrics = train("grpo", {"algorithm.beta=0.04"});
   expect_every_step_once(metrics, 1, 3);
   for (const nlohmann::json& line : metrics) {
@@ -152,7 +155,7 @@ TEST_F(Recipes, GrpoWithReference) {
   EXPECT_FALSE(complete(output_ + "/model").empty());
 }
 
-TEST_F(Recipes, TokensOfUpdatesAfterTheFirstAreOfAnotherVersion) {
+TEST_P(Recipes, TokensOfUpdatesAfterTheFirstAreOfAnotherVersion) {
   for (const nlohmann::json& line : train("grpo", {"train.samples_per_update=8"})) {
     EXPECT_EQ(number(line, "actor/updates"), 2.0);
     EXPECT_EQ(number(line, "mismatch/logprob_abs_max"), 0.0);
@@ -163,7 +166,7 @@ TEST_F(Recipes, TokensOfUpdatesAfterTheFirstAreOfAnotherVersion) {
   }
 }
 
-TEST_F(Recipes, PpoWithRuleReward) {
+TEST_P(Recipes, PpoWithRuleReward) {
   const Metrics metrics = train("ppo");
   expect_every_step_once(metrics, 1, 3);
   for (const nlohmann::json& line : metrics) {
@@ -175,7 +178,7 @@ TEST_F(Recipes, PpoWithRuleReward) {
   EXPECT_FALSE(complete(output_ + "/model").empty());
 }
 
-TEST_F(Recipes, PpoWithTheRewardModelOfTheRewardRecipe) {
+TEST_P(Recipes, PpoWithTheRewardModelOfTheRewardRecipe) {
   train("sft", {"train.learning_rate=1e-2"});
   const std::string policy = "models.policy={path: " + output_ + "/model}";
   train("reward", {policy, "train.learning_rate=1e-2"});
@@ -183,6 +186,9 @@ TEST_F(Recipes, PpoWithTheRewardModelOfTheRewardRecipe) {
   expect_every_step_once(metrics, 1, 3);
   EXPECT_NE(number(metrics.front(), "critic/rewards/max"), number(metrics.front(), "critic/rewards/min"));
 }
+
+INSTANTIATE_TEST_SUITE_P(Workers, Recipes, testing::Bool(),
+                         [](const auto& made) { return std::string(made.param ? "Reparsed" : "AsTheyAre"); });
 
 }  // namespace
 }  // namespace collimate::test
