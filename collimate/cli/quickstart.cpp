@@ -23,7 +23,7 @@ models:
   policy: {{path: {0}/start, from_scratch: true, initializer_std: 0.02}}
 data:
   train: {0}/demonstrations.jsonl
-  eval: {0}/held_out_demonstrations.jsonl
+  eval: {0}/validation.jsonl
 train:
   samples_per_update: 32
   learning_rate: 1e-3

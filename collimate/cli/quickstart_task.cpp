@@ -75,13 +75,15 @@ void write_start(const fs::path& directory) {
 void write_quickstart_task(const QuickstartTask& task, const std::string& directory) {
   const fs::path root = directory;
   fs::create_directories(root);
-  const std::vector<std::string> all = draw_problems(task, task.demonstrations + task.problems + task.held_out);
+  const std::vector<std::string> all =
+      draw_problems(task, task.demonstrations + task.held_out + task.problems + task.validation);
   const auto demonstrations = static_cast<size_t>(task.demonstrations);
   const size_t held_out = demonstrations + static_cast<size_t>(task.held_out);
+  const size_t problems = held_out + static_cast<size_t>(task.problems);
   write_rows(root / "demonstrations.jsonl", all, 0, demonstrations, "completion");
   write_rows(root / "held_out.jsonl", all, demonstrations, held_out, "ground_truth");
-  write_rows(root / "held_out_demonstrations.jsonl", all, demonstrations, held_out, "completion");
-  write_rows(root / "problems.jsonl", all, held_out, all.size(), "ground_truth");
+  write_rows(root / "problems.jsonl", all, held_out, problems, "ground_truth");
+  write_rows(root / "validation.jsonl", all, problems, all.size(), "completion");
   write_start(root / "start");
 }
 
