@@ -2,7 +2,9 @@
 
 Frames come on stdin and leave on the stdout that we were started with; what the user's code prints goes to stderr. The
 function is TRL's `score(prompts, completions, **columns) -> list[float | None]` or, where its first parameter is called
-data_source, verl's `compute_score(data_source, solution_str, ground_truth, extra_info) -> float`.
+data_source, verl's `compute_score(data_source, solution_str, ground_truth, extra_info) -> float`. In place of a number
+either may give {"score": number, "steps": [(end, reward), ...]}: what each step of the completion adds, where a step ends
+at completion[:end]; what the steps leave of the score belongs to the completion's end.
 """
 
 import importlib.util
@@ -50,13 +52,18 @@ def load(path, name):
     return getattr(module, name)
 
 
-def result(value):
+def result(value, completion):
     if value is None:
         return {"value": None, "error": "the function returned None"}
+    steps = value.get("steps") or [] if isinstance(value, dict) else []
     value = float(value["score"] if isinstance(value, dict) else value)
-    if not math.isfinite(value):
-        return {"value": None, "error": f"the function returned {value}"}
-    return {"value": value, "error": ""}
+    bad = [x for x in (value, *(reward for _, reward in steps)) if not math.isfinite(x)]
+    if bad:
+        return {"value": None, "error": f"the function returned {bad[0]}"}
+    for end, _ in steps:
+        if not 0 <= end <= len(completion):
+            return {"value": None, "error": f"a step ends at {end}, expected 0 to {len(completion)}"}
+    return {"value": value, "error": "", "steps": [(len(completion[:end].encode()), float(r)) for end, r in steps]}
 
 
 def call_batch(function, samples):
@@ -72,7 +79,7 @@ def call_batch(function, samples):
     values = list(function(prompts=prompts, completions=completions, **columns))
     if len(values) != len(samples):
         raise ValueError(f"expected {len(samples)} rewards, got {len(values)}")
-    return [result(v) for v in values]
+    return [result(v, c) for v, c in zip(values, completions)]
 
 
 def call_each(function, samples):
@@ -82,7 +89,8 @@ def call_each(function, samples):
         e = s["example"] or {}
         try:
             truth, extra = e.get("ground_truth"), e.get("extra_info")
-            out.append(result(function(e.get("data_source"), s["completion"], truth, extra)))
+            value = function(e.get("data_source"), s["completion"], truth, extra)
+            out.append(result(value, s["completion"]))
         except Exception as error:
             out.append({"value": None, "error": f"{type(error).__name__}: {error}"})
     return out

@@ -125,9 +125,12 @@ TEST_F(Walls, PpoWithItsTrainedModelsAtDataParallelTwo) {
   const Metrics one = metrics_of(directory("one")), dp = metrics_of(directory("dp"));
   ASSERT_EQ(one.size(), dp.size());
   for (size_t i = 0; i < one.size(); ++i)
-    for (const char* name : {"critic/loss", "critic/rewards/mean", "actor/grad_norm", "response_length/mean"}) {
+    for (const char* name :
+         {"actor/loss", "critic/loss", "critic/rewards/mean", "actor/grad_norm", "response_length/mean"}) {
       const double expected = one[i].at(name);
-      EXPECT_NEAR(dp[i].at(name).get<double>(), expected, 1e-5 * std::max(1.0, std::abs(expected))) << name;
+      // The first iteration starts from equal weights; the others from weights that summed in another order.
+      const double tolerance = (i == 0 ? 1e-6 : 1e-5) * std::max(1.0, std::abs(expected));
+      EXPECT_NEAR(dp[i].at(name).get<double>(), expected, tolerance) << name << " of iteration " << i + 1;
     }
 }
 

@@ -9,6 +9,7 @@
 namespace collimate::test {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 // `collimate check` as a user calls it: what it shows, and what it refuses.
@@ -86,8 +87,7 @@ TEST_F(Check, RefusesWhatWouldTrainWrongAndGivesEachReason) {
   EXPECT_THAT(text,
               HasSubstr("[rollout.samples_per_prompt] expected at least 2: advantages compare a prompt's samples, "
                         "got 1\n"));
-  EXPECT_THAT(text, HasSubstr("[reward] expected one of the rules gsm8k, countdown, exact, regex, sequence, "
-                              "digit_sequence, got \"gsm9k\"\n"));
+  EXPECT_THAT(text, ContainsRegex("\\[reward\\] expected one of the rules gsm8k, .*, got \"gsm9k\"\n"));
 }
 
 // The schedule can swap models; those of the recipes don't move.

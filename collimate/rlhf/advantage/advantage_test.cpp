@@ -63,6 +63,60 @@ TEST(LeaveOneOut, ComparesWithTheOtherSamples) {
   EXPECT_FLOAT_EQ(out.row(batch::kAdvantages, 3)[1], 0.F);
 }
 
+// Rows of one prompt (uid 7), one prompt token; `steps` gives the number of tokens and the reward of each step.
+Batch rows_of_steps(const std::vector<std::vector<std::pair<int, float>>>& rows) {
+  Batch out;
+  std::vector<std::vector<int32_t>> step;
+  std::vector<std::vector<float>> rewards;
+  std::vector<std::vector<uint8_t>> trainable;
+  std::vector<float> whole;
+  for (const auto& row : rows) {
+    step.push_back({-1});
+    rewards.push_back({0.F});
+    whole.push_back(0.F);
+    for (size_t j = 0; j < row.size(); ++j) {
+      step.back().insert(step.back().end(), row[j].first, static_cast<int32_t>(j));
+      rewards.back().resize(step.back().size(), 0.F);
+      rewards.back().back() = row[j].second;
+      whole.back() += row[j].second;
+    }
+    trainable.emplace_back(step.back().size(), 1)[0] = 0;
+  }
+  out.set(batch::kPromptUid, std::vector<int64_t>(rows.size(), 7));
+  out.set(batch::kReward, whole);
+  out.set_ragged(batch::kStep, step);
+  out.set_ragged(batch::kStepRewards, rewards);
+  out.set_ragged(batch::kTrainable, trainable);
+  return out;
+}
+
+TEST(ProcessAdvantages, OneStepIsGroup) {
+  const Batch rows = rows_of_steps({{{2, 1.F}}, {{3, 5.F}}, {{1, 2.F}}});
+  for (const char* scale : {"group", "batch", "none"}) {
+    const Batch process = add("process", rows, {{"advantage", "process"}, {"scale_rewards", scale}, {"gamma", 0.3}});
+    const Batch outcome = group(rows, {{"scale_rewards", scale}});
+    EXPECT_EQ(process.all(batch::kAdvantages), outcome.all(batch::kAdvantages)) << scale;
+  }
+}
+
+TEST(ProcessAdvantages, CompareReturnsFromTheSameStepOn) {
+  const Batch rows = rows_of_steps({{{2, 1.F}, {1, 3.F}, {1, 8.F}}, {{1, 2.F}, {2, 1.F}}, {{1, 0.F}}});
+  const Batch whole = add("process", rows, {{"advantage", "process"}, {"scale_rewards", "none"}});
+  // Returns 12, 3, 0 from step 0 and 11, 1 from step 1; nobody else has a step 2.
+  EXPECT_EQ(whole.all(batch::kAdvantages), (std::vector<float>{0, 7, 7, 5, 0, 0, -2, -5, -5, 0, -5}));
+  const Batch myopic = add("process", rows, {{"advantage", "process"}, {"scale_rewards", "none"}, {"gamma", 0}});
+  EXPECT_EQ(myopic.all(batch::kAdvantages), (std::vector<float>{0, 0, 0, 1, 0, 0, 1, -1, -1, 0, -1}));
+  const Batch half = add("process", rows, {{"advantage", "process"}, {"scale_rewards", "none"}, {"gamma", 0.5}});
+  EXPECT_FLOAT_EQ(half.row(batch::kAdvantages, 0)[1], 4.5F - 7.F / 3);  // returns 4.5, 2.5, 0
+  // Standard scores: 11 and 1 have a std of √50.
+  EXPECT_FLOAT_EQ(add("process", rows, {{"advantage", "process"}}).row(batch::kAdvantages, 0)[3],
+                  5.F / (std::sqrt(50.F) + 1e-4F));
+}
+
+TEST(ProcessAdvantages, NanIsRefused) {
+  EXPECT_THROW(add("process", rows_of_steps({{{1, std::nanf("")}}}), {{"advantage", "process"}}), base::InputError);
+}
+
 TEST(AdvantageList, RefusesOneThatReadsSomethingElse) {
   AlgorithmOptions options;
   options.advantage = "gae";

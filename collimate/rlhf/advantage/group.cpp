@@ -10,26 +10,6 @@
 namespace collimate::rlhf {
 namespace {
 
-struct Moments {
-  double mean = 0;
-  double std = 0;  // unbiased; 0 for one value
-};
-
-Moments moments(const std::vector<double>& values) {
-  Moments m;
-  for (double v : values) m.mean += v / static_cast<double>(values.size());
-  if (values.size() < 2) return m;
-  double squares = 0;
-  for (double v : values) squares += (v - m.mean) * (v - m.mean);
-  m.std = std::sqrt(squares / static_cast<double>(values.size() - 1));
-  return m;
-}
-
-double divisor(const AlgorithmOptions& o, const Moments& group, const Moments& batch) {
-  if (o.scale_rewards == std::string("none")) return 1.0;
-  return (o.scale_rewards == std::string("batch") ? batch.std : group.std) + o.advantage_epsilon;
-}
-
 Batch add(const Batch& rows, const AlgorithmOptions& options) {
   std::map<int64_t, Moments> statistics;
   std::vector<double> all;
@@ -41,12 +21,27 @@ Batch add(const Batch& rows, const AlgorithmOptions& options) {
   std::vector<double> values;
   for (int64_t r = 0; r < rows.rows(); ++r) {
     const Moments& group = statistics.at(rows.get(batch::kPromptUid, r));
-    values.push_back((rows.get(batch::kReward, r) - group.mean) / divisor(options, group, batch));
+    values.push_back((rows.get(batch::kReward, r) - group.mean) / advantage_divisor(options, group, batch));
   }
   return with_row_advantages(rows, values);
 }
 
 }  // namespace
+
+Moments moments(const std::vector<double>& values) {
+  Moments m;
+  for (double v : values) m.mean += v / static_cast<double>(values.size());
+  if (values.size() < 2) return m;
+  double squares = 0;
+  for (double v : values) squares += (v - m.mean) * (v - m.mean);
+  m.std = std::sqrt(squares / static_cast<double>(values.size() - 1));
+  return m;
+}
+
+double advantage_divisor(const AlgorithmOptions& o, const Moments& group, const Moments& batch) {
+  if (o.scale_rewards == std::string("none")) return 1.0;
+  return (o.scale_rewards == std::string("batch") ? batch.std : group.std) + o.advantage_epsilon;
+}
 
 AdvantageEntry group_entry() {
   return {"group",

@@ -18,6 +18,14 @@ std::map<int64_t, std::vector<double>> rewards_by_group(const Batch& rows);
 // Each row's number at its trainable tokens, as the column `advantages`.
 Batch with_row_advantages(const Batch& rows, const std::vector<double>& values);
 
+struct Moments {
+  double mean = 0;
+  double std = 0;  // unbiased; 0 for one value
+};
+Moments moments(const std::vector<double>& values);
+// What scale_rewards divides by: the std of a group or of the batch plus advantage_epsilon, or 1.
+double advantage_divisor(const AlgorithmOptions& options, const Moments& group, const Moments& batch);
+
 struct GroupStatistics {
   double reward_mean = 0, reward_std = 0;  // over rows; mean over groups of the groups' std
   double zero_std_fraction = 0;            // groups whose rewards are all equal

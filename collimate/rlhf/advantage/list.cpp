@@ -4,11 +4,12 @@
 #include "collimate/rlhf/advantage/gae.h"
 #include "collimate/rlhf/advantage/group.h"
 #include "collimate/rlhf/advantage/leave_one_out.h"
+#include "collimate/rlhf/advantage/process.h"
 
 namespace collimate::rlhf {
 
 const std::vector<AdvantageEntry>& advantages() {
-  static const std::vector<AdvantageEntry> list = {group_entry(), leave_one_out_entry(), gae_entry()};
+  static const std::vector<AdvantageEntry> list = {group_entry(), leave_one_out_entry(), process_entry(), gae_entry()};
   return list;
 }
 

@@ -1,5 +1,8 @@
 #include "collimate/rlhf/modules/advantages.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "collimate/base/config.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
@@ -35,25 +38,53 @@ double trainable_mean(const Batch& rows, const Key<float>& key) {
 }
 
 // Rewards less the penalty where a completion was cut at its limit, without EOS or stop token (TRL's
-// missing_eos_penalty).
+// missing_eos_penalty); it falls on the last step.
 Batch penalised(const Batch& rows, double penalty) {
   std::vector<float> rewards = rows.all(batch::kReward);
-  for (int64_t r = 0; r < rows.rows(); ++r)
-    if (rows.get(batch::kFinish, r) == static_cast<int32_t>(generate::Finish::kLength))
-      rewards[static_cast<size_t>(r)] -= static_cast<float>(penalty);
+  std::vector<std::vector<float>> by_step;
+  const bool steps = rows.has(batch::kStepRewards.name);
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    const bool cut = rows.get(batch::kFinish, r) == static_cast<int32_t>(generate::Finish::kLength);
+    const float less = cut ? static_cast<float>(penalty) : 0.F;
+    rewards[static_cast<size_t>(r)] -= less;
+    if (!steps) continue;
+    const auto own = rows.row(batch::kStepRewards, r);
+    by_step.emplace_back(own.begin(), own.end()).back() -= less;
+  }
   Batch out = rows;
   out.set(batch::kReward, rewards);
+  if (steps) out.set_ragged(batch::kStepRewards, by_step);
+  return out;
+}
+
+// The step rewards of row `from` on the steps of row `to`, step by step; those beyond its last on that one.
+std::vector<float> steps_of_another(const Batch& rows, int64_t from, int64_t to) {
+  const auto given = rows.row(batch::kStep, from), own = rows.row(batch::kStep, to);
+  const auto rewards = rows.row(batch::kStepRewards, from);
+  std::vector<float> out(own.size(), 0.F);
+  for (size_t t = 0; t < given.size(); ++t) {
+    if (given[t] < 0) continue;
+    const auto place = std::ranges::upper_bound(own, std::min(given[t], own.back()));
+    out[static_cast<size_t>(place - own.begin()) - 1] += rewards[t];
+  }
   return out;
 }
 
 // The control experiment: rewards permuted over the rows (Fisher-Yates by iteration), so that they say nothing of them.
 Batch with_shuffled_rewards(const Batch& rows, int64_t iteration) {
   constexpr uint32_t kPurpose = 0x5aff1e;
-  std::vector<float> rewards = rows.all(batch::kReward);
-  for (size_t i = rewards.size(); i > 1; --i)
-    std::swap(rewards[i - 1], rewards[base::random_bits(static_cast<uint64_t>(iteration), kPurpose, i, 0) % i]);
+  std::vector<int64_t> from(static_cast<size_t>(rows.rows()));
+  std::iota(from.begin(), from.end(), 0);
+  for (size_t i = from.size(); i > 1; --i)
+    std::swap(from[i - 1], from[base::random_bits(static_cast<uint64_t>(iteration), kPurpose, i, 0) % i]);
+  std::vector<float> rewards;
+  for (const int64_t r : from) rewards.push_back(rows.get(batch::kReward, r));
   Batch out = rows;
   out.set(batch::kReward, rewards);
+  if (!rows.has(batch::kStepRewards.name)) return out;
+  std::vector<std::vector<float>> by_step;
+  for (const int64_t r : from) by_step.push_back(steps_of_another(rows, r, static_cast<int64_t>(by_step.size())));
+  out.set_ragged(batch::kStepRewards, by_step);
   return out;
 }
 

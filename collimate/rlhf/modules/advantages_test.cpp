@@ -28,6 +28,10 @@ Batch samples(const std::vector<float>& rewards, const std::vector<Finish>& fini
   rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>(rewards.size(), {0, 1}));
   for (const auto& key : {batch::kLogProbs, batch::kReferenceLogProbs, batch::kValues})
     rows.set_ragged(key, std::vector<std::vector<float>>(rewards.size(), {0.F, 0.F}));
+  std::vector<std::vector<float>> steps;
+  for (const float reward : rewards) steps.push_back({0.F, reward});
+  rows.set_ragged(batch::kStepRewards, steps);
+  rows.set_ragged(batch::kStep, std::vector<std::vector<int32_t>>(rewards.size(), {-1, 0}));
   return rows;
 }
 
@@ -39,9 +43,10 @@ Batch with_advantages(const std::string& name, const nlohmann::json& parameters,
 
 TEST(AdvantageModule, OnlyCompletionsCutAtTheirLimitLackTheirEnd) {
   const Batch rows = samples({1, 1, 1}, {Finish::kEos, Finish::kStop, Finish::kLength});
-  for (const char* name : {"gae", "rloo"}) {
+  for (const char* name : {"gae", "rloo", "process"}) {
     const Batch out = with_advantages(name, {{"missing_eos_penalty", 0.5}}, rows);
     EXPECT_EQ(out.all(batch::kReward), (std::vector<float>{1, 1, 0.5F})) << name;
+    EXPECT_EQ(out.row(batch::kStepRewards, 2)[1], 0.5F) << name;
   }
 }
 
@@ -52,9 +57,34 @@ TEST(AdvantageModule, EveryAdvantageCanBeMadeOfShuffledRewards) {
     const Batch out = with_advantages(entry.name, {{"shuffle_rewards", true}}, samples(rewards, {Finish::kEos}));
     std::vector<float> shuffled = out.all(batch::kReward);
     EXPECT_NE(shuffled, rewards) << entry.name;
+    for (size_t r = 0; r < shuffled.size(); ++r)
+      EXPECT_EQ(out.row(batch::kStepRewards, static_cast<int64_t>(r))[1], shuffled[r]) << entry.name;
     std::sort(shuffled.begin(), shuffled.end());
     EXPECT_EQ(shuffled, rewards) << entry.name;
   }
+}
+
+TEST(AdvantageModule, ShuffledRewardsKeepTheStepsOfTheirRowAndLoseNothing) {
+  Batch rows = samples({3, 4, 3, 4, 3, 4, 3, 4}, {Finish::kEos});
+  std::vector<std::vector<int32_t>> step;
+  std::vector<std::vector<float>> rewards;
+  for (int r = 0; r < 8; ++r) {
+    step.push_back(r % 2 == 0 ? std::vector<int32_t>{-1, 0, 0} : std::vector<int32_t>{-1, 0, 1});
+    rewards.push_back(r % 2 == 0 ? std::vector<float>{0, 0, 3} : std::vector<float>{0, 1, 3});
+  }
+  rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>(8, {0, 1, 1}));
+  rows.set_ragged(batch::kStep, step);
+  rows.set_ragged(batch::kStepRewards, rewards);
+  const Batch out = with_advantages("process", {{"shuffle_rewards", true}}, rows);
+  int moved = 0;
+  for (int64_t r = 0; r < 8; ++r) {
+    const auto own = out.row(batch::kStepRewards, r);
+    EXPECT_EQ(own[1] + own[2], out.get(batch::kReward, r));
+    EXPECT_EQ(out.row(batch::kStep, r)[2], step[static_cast<size_t>(r)][2]);
+    EXPECT_EQ(own[1] != 0.F, r % 2 == 1) << "the reward of one step is where it ends";
+    moved += out.get(batch::kReward, r) != rows.get(batch::kReward, r) ? 1 : 0;
+  }
+  EXPECT_GT(moved, 0);
 }
 
 }  // namespace

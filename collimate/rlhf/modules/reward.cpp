@@ -1,5 +1,7 @@
 #include "collimate/rlhf/modules/reward.h"
 
+#include <algorithm>
+
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
@@ -22,13 +24,47 @@ std::vector<RewardSample> decode_samples(const Batch& rows, const text::Tokenize
   return samples;
 }
 
+namespace {
+
+struct TokenSteps {
+  std::vector<int32_t> step;   // [L]
+  std::vector<float> rewards;  // [L]
+};
+
+// A completion's steps over its tokens: a step's reward lies on the token with the step's last byte, what the steps
+// leave of the whole on the last token.
+TokenSteps on_tokens(std::span<const int32_t> ids, size_t prompt, const text::Tokenizer& tokenizer,
+                     const std::vector<StepReward>& steps, double reward) {
+  TokenSteps out{std::vector<int32_t>(ids.size(), -1), std::vector<float>(ids.size(), 0.F)};
+  if (prompt == ids.size()) return out;
+  std::vector<size_t> ends;  // bytes of the completion up to each token's end
+  text::StreamDecoder decoder(tokenizer);
+  for (size_t bytes = 0; const int32_t id : ids.subspan(prompt)) ends.push_back(bytes += decoder.push(id).size());
+  double rest = reward;
+  size_t first = 0;  // token after the last step so far, from the completion's first
+  int32_t number = 0;
+  for (const StepReward& step : steps) {
+    const size_t end = std::min<size_t>(std::ranges::lower_bound(ends, step.end) - ends.begin(), ends.size() - 1);
+    out.rewards[prompt + end] += static_cast<float>(step.value);
+    rest -= step.value;
+    if (end < first) continue;  // ends inside the token that ended the step before
+    std::fill(out.step.begin() + prompt + first, out.step.begin() + prompt + end + 1, number++);
+    first = end + 1;
+  }
+  std::fill(out.step.begin() + prompt + first, out.step.end(), number);
+  out.rewards.back() += static_cast<float>(rest);
+  return out;
+}
+
+}  // namespace
+
 RewardModule::RewardModule(const nlohmann::json& parameters) : parameters_(parameters) {}
 
 std::vector<graph::FunctionSpec> RewardModule::functions() const {
   graph::FunctionSpec spec{.name = "score",
                            .kind = graph::Kind::kHost,
                            .needs = {"uid", "ids", "prompt_tokens", "finish", "example"},
-                           .makes = {"reward"},
+                           .makes = {"reward", "step", "step_rewards"},
                            .granularity = graph::Granularity::kRow};
   for (const nlohmann::json& entry : parameters_.at("rewards"))
     if (!entry.value("deterministic", true)) spec.deterministic = false;
@@ -44,16 +80,26 @@ Batch RewardModule::call(const std::string&, const Batch& input, const flow::Cal
   const ScoredSamples scored = score_samples(rewards_, decode_samples(input, *tokenizer_));
   std::vector<int64_t> kept;
   std::vector<float> rewards;
+  std::vector<std::vector<int32_t>> step;
+  std::vector<std::vector<float>> step_rewards;
   for (size_t i = 0; i < scored.kept.size(); ++i) {
     if (!scored.kept[i]) continue;
     kept.push_back(static_cast<int64_t>(i));
     rewards.push_back(scored.rewards[i]);
+    const auto row = static_cast<int64_t>(i);
+    TokenSteps steps =
+        on_tokens(input.row(batch::kIds, row), static_cast<size_t>(input.get(batch::kPromptTokens, row)), *tokenizer_,
+                  scored.steps[i], scored.rewards[i]);
+    step.push_back(std::move(steps.step));
+    step_rewards.push_back(std::move(steps.rewards));
   }
   metrics_.push_back({"reward/errors", static_cast<double>(scored.errors), flow::Reduce::kSum});
   for (const auto& [name, mean] : scored.means)
     metrics_.push_back({"rewards/" + name + "/mean", mean, flow::Reduce::kMean, static_cast<double>(input.rows())});
   Batch out = input.gather(kept);
   out.set(batch::kReward, rewards);
+  out.set_ragged(batch::kStep, step);
+  out.set_ragged(batch::kStepRewards, step_rewards);
   return out;
 }
 

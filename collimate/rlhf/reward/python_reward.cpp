@@ -60,7 +60,7 @@ class PythonWorker {
     const json answer = socket_.expect_frame(deadline).header;
     for (const json& one : answer.at("results")) {
       if (one.at("value").is_number()) {
-        results.push_back({one.at("value").get<double>(), ""});
+        results.push_back({one.at("value").get<double>(), "", steps_of(one)});
       } else {
         results.push_back({std::nullopt, one.at("error").get<std::string>()});
       }
@@ -69,6 +69,13 @@ class PythonWorker {
   }
 
  private:
+  static std::vector<StepReward> steps_of(const json& result) {
+    std::vector<StepReward> steps;
+    for (const json& step : result.value("steps", json::array()))
+      steps.push_back({step.at(0).get<size_t>(), step.at(1).get<double>()});
+    return steps;
+  }
+
   static host::FrameSocket connect(host::ChildProcess& child) {
     auto [from, to] = child.release_pipes();
     return {std::move(from), std::move(to), "reward worker"};

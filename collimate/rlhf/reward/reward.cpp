@@ -1,5 +1,6 @@
 #include "collimate/rlhf/reward/reward.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "collimate/base/error.h"
@@ -31,7 +32,8 @@ class FunctionReward final : public Reward {
     std::vector<RewardResult> results;
     for (const RewardSample& sample : samples) {
       try {
-        results.push_back({rule_(sample), ""});
+        Score score = rule_(sample);
+        results.push_back({score.value, "", std::move(score.steps)});
       } catch (const std::exception& error) {
         results.push_back({std::nullopt, error.what()});
       }
@@ -81,10 +83,32 @@ RewardSpec make_reward(const nlohmann::json& entry) {
   return spec;
 }
 
+std::string steps_failure(const std::vector<StepReward>& steps, size_t size) {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (!std::isfinite(steps[i].value)) return fmt::format("reward of step {} is {}", i, steps[i].value);
+    const size_t from = i == 0 ? 0 : steps[i - 1].end + 1;
+    if (steps[i].end < from || steps[i].end > size)
+      return fmt::format("step {} ends at byte {}, expected {} to {}", i, steps[i].end, from, size);
+  }
+  return "";
+}
+
 // Why a result is no reward, or "".
-std::string failure(const RewardResult& result) {
+std::string failure(const RewardResult& result, const RewardSample& sample) {
   if (!result.value) return result.error.empty() ? "no reward" : result.error;
-  return std::isfinite(*result.value) ? "" : fmt::format("reward is {}", *result.value);
+  if (!std::isfinite(*result.value)) return fmt::format("reward is {}", *result.value);
+  return steps_failure(result.steps, sample.completion.size());
+}
+
+void add_steps(std::vector<StepReward>& sum, const std::vector<StepReward>& steps, double weight) {
+  for (const StepReward& step : steps) {
+    const auto place = std::ranges::lower_bound(sum, step.end, {}, &StepReward::end);
+    if (place != sum.end() && place->end == step.end) {
+      place->value += weight * step.value;
+    } else {
+      sum.insert(place, {step.end, weight * step.value});
+    }
+  }
 }
 
 // Adds one reward's share to `out`.
@@ -93,11 +117,12 @@ void add_reward(const RewardSpec& spec, const std::vector<RewardSample>& samples
   COLLIMATE_CHECK(results.size() == samples.size(), "reward {} gave {} results", spec.name, results.size());
   double sum = 0, count = 0;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const std::string problem = failure(results[i]);
+    const std::string problem = failure(results[i], samples[i]);
     double value = problem.empty() ? *results[i].value : 0.0;
     if (problem.empty()) {
       sum += value;
       count += 1;
+      add_steps(out.steps[i], results[i].steps, spec.weight);
     } else {
       ++out.errors;
       const std::string message = fmt::format("[reward {}] sample {}: {}", spec.name, samples[i].uid, problem);
@@ -130,6 +155,7 @@ ScoredSamples score_samples(const std::vector<RewardSpec>& rewards, const std::v
   ScoredSamples out;
   out.rewards.assign(samples.size(), 0.F);
   out.kept.assign(samples.size(), true);
+  out.steps.resize(samples.size());
   for (const RewardSpec& spec : rewards) add_reward(spec, samples, out);
   for (size_t i = 0; i < samples.size(); ++i)
     if (!out.kept[i]) out.rewards[i] = 0.F;

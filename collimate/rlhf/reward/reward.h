@@ -18,10 +18,17 @@ struct RewardSample {
   bool finished = true;    // the model ended it itself: not cut off at the longest length
 };
 
+// What one step of a completion adds to its reward (process supervision).
+struct StepReward {
+  size_t end = 0;  // bytes of the completion up to the end of the step; ascending over the steps
+  double value = 0;
+};
+
 // A reward, or why there is none. `error` is empty exactly when `value` is set.
 struct RewardResult {
   std::optional<double> value;
   std::string error;
+  std::vector<StepReward> steps;  // of the value, by step; what they leave of it belongs to the completion's end
 };
 
 // A source of rewards. Blocking. A sample's failure is a result with an error, never an exception and never a zero.
@@ -60,6 +67,7 @@ std::vector<RewardSpec> make_rewards(const nlohmann::json& list);
 struct ScoredSamples {
   std::vector<float> rewards;                         // [samples], 0 where dropped
   std::vector<bool> kept;                             // [samples]
+  std::vector<std::vector<StepReward>> steps;         // [samples] weighted, ascending; of several rewards together
   std::vector<std::pair<std::string, double>> means;  // by reward, over its successes
   int64_t errors = 0;
   std::string first_error;  // "[reward NAME] sample UID: …"

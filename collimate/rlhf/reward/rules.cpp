@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <regex>
-#include <sstream>
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/rlhf/reward/reward_section.h"
+#include "collimate/rlhf/reward/rule_text.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -29,39 +29,13 @@ struct ExactSection : RuleSection {
 struct RegexSection : RuleSection {
   Option<std::string> pattern{this, "pattern", "", "", "ECMAScript regular expression"};
 };
-struct SequenceSection : RuleSection {
-  Option<std::string> separator{this, "separator", ",", "", "one character"};
-  Option<std::string> end{this, "end", "", "", "what ends a complete sequence"};
-  Option<double> unfinished_weight{this, "unfinished_weight", 0.9, "", "factor without that end"};
-};
-
-std::string text_field(const RewardSample& sample, const std::string& field) {
-  const auto found = sample.example.find(field);
-  if (found == sample.example.end() || found->is_null())
-    throw base::InputError(base::expectation("reward", "a column \"" + field + "\" in the row", "none",
-                                             "a data set with a ground truth, or the option `field`"));
-  return found->is_string() ? found->get<std::string>() : found->dump();
-}
-
-std::string stripped(const std::string& text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, separator);) parts.push_back(part);
-  return parts;
-}
 
 // The text of the last <answer>…</answer>, or nothing.
 std::optional<std::string> answer_of(const std::string& text) {
   const size_t begin = text.rfind("<answer>");
   const size_t end = text.find("</answer>", begin == std::string::npos ? 0 : begin);
   if (begin == std::string::npos || end == std::string::npos) return std::nullopt;
-  return stripped(text.substr(begin + 8, end - begin - 8));
+  return std::string(stripped(std::string_view(text).substr(begin + 8, end - begin - 8)));
 }
 
 }  // namespace
@@ -157,27 +131,6 @@ Rule regex_rule(const json& options) {
     throw base::InputError(base::expectation("reward.regex", "an ECMAScript regular expression",
                                              fmt::format("\"{}\" ({})", pattern, error.what())));
   }
-}
-
-Rule sequence_rule(const json& options) {
-  const auto section = read_rule<SequenceSection>(options);
-  const std::string separator = section.separator;
-  if (separator.size() != 1)
-    throw base::InputError(base::expectation("reward.sequence.separator", "one character", separator));
-  return
-      [separator, end = section.end.get(), unfinished = section.unfinished_weight.get()](const RewardSample& sample) {
-        const std::vector<std::string> wanted = split(stripped(text_field(sample, "ground_truth")), separator[0]);
-        std::string text = stripped(sample.completion);
-        const bool finished = end.empty() || text.ends_with(end);
-        if (!end.empty() && finished) text = stripped(text.substr(0, text.size() - end.size()));
-        const std::vector<std::string> produced = split(text, separator[0]);
-        double equal = 0;
-        for (size_t i = 0; i < std::min(wanted.size(), produced.size()); ++i)
-          equal += stripped(produced[i]) == stripped(wanted[i]) ? 1 : 0;
-        const double longest = static_cast<double>(std::max<size_t>({wanted.size(), produced.size(), 1}));
-        const double score = wanted.empty() && produced.empty() ? 1.0 : equal / longest;
-        return finished ? score : score * unfinished;
-      };
 }
 
 const std::vector<std::pair<std::string, MakeRule>>& rules() {

@@ -1,0 +1,73 @@
+#include "collimate/rlhf/advantage/process.h"
+
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/rlhf/advantage/group.h"
+
+namespace collimate::rlhf {
+namespace {
+
+// Returns of one row by step.
+std::vector<double> step_returns(const Batch& rows, int64_t r, double gamma) {
+  const auto step = rows.row(batch::kStep, r);
+  const auto rewards = rows.row(batch::kStepRewards, r);
+  std::vector<double> returns(step.empty() ? 0 : static_cast<size_t>(step.back() + 1), 0.0);
+  for (size_t t = 0; t < step.size(); ++t)
+    if (step[t] >= 0) returns[static_cast<size_t>(step[t])] += rewards[t];
+  for (size_t j = returns.size(); j-- > 1;) returns[j - 1] += gamma * returns[j];
+  for (double value : returns)
+    if (!std::isfinite(value))
+      throw base::InputError(base::expectation("advantages", "finite rewards of steps",
+                                               fmt::format("{} in row {}", value, r), "reward.on_error: drop"));
+  return returns;
+}
+
+Batch add(const Batch& rows, const AlgorithmOptions& options) {
+  std::vector<std::vector<double>> returns;
+  std::map<std::pair<int64_t, size_t>, std::vector<double>> by_step;  // prompt, step
+  std::vector<double> all;
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    returns.push_back(step_returns(rows, r, options.gamma));
+    for (size_t j = 0; j < returns.back().size(); ++j) {
+      by_step[{rows.get(batch::kPromptUid, r), j}].push_back(returns.back()[j]);
+      all.push_back(returns.back()[j]);
+    }
+  }
+  const Moments batch = moments(all);
+  std::map<std::pair<int64_t, size_t>, Moments> statistics;
+  for (const auto& [place, values] : by_step) statistics[place] = moments(values);
+  std::vector<std::vector<float>> advantages;
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    const std::vector<double>& own = returns[static_cast<size_t>(r)];
+    std::vector<float> of_step;
+    for (size_t j = 0; j < own.size(); ++j) {
+      const Moments& others = statistics.at({rows.get(batch::kPromptUid, r), j});
+      of_step.push_back(static_cast<float>((own[j] - others.mean) / advantage_divisor(options, others, batch)));
+    }
+    const auto trainable = rows.row(batch::kTrainable, r);
+    const auto step = rows.row(batch::kStep, r);
+    std::vector<float>& row = advantages.emplace_back(trainable.size(), 0.F);
+    for (size_t t = 0; t < row.size(); ++t)
+      if (trainable[t] != 0 && step[t] >= 0) row[t] = of_step[static_cast<size_t>(step[t])];
+  }
+  Batch out = rows;
+  out.set_ragged(batch::kAdvantages, advantages);
+  return out;
+}
+
+}  // namespace
+
+AdvantageEntry process_entry() {
+  return {"process",
+          "groups",
+          {"uid", "prompt_uid", "trainable", "reward", "step", "step_rewards"},
+          {"advantages"},
+          {"scale_rewards", "advantage_epsilon", "gamma"},
+          add};
+}
+
+}  // namespace collimate::rlhf
