@@ -13,7 +13,8 @@ using testing::to_vector;
 
 struct Greedy {
   std::vector<int32_t> ids;
-  std::vector<float> first_logits;
+  std::vector<float> logits;        // of each of the ids
+  std::vector<float> first_logits;  // [V], after the prompt
 };
 
 int32_t argmax(const std::vector<float>& logits) {
@@ -32,6 +33,7 @@ Greedy decode(Model& model, const std::vector<int32_t>& prompt, size_t count) {
     const auto logits = to_vector(model.logits(hidden.slice(0, hidden.size(0) - 1)));
     if (result.ids.empty()) result.first_logits = logits;
     result.ids.push_back(argmax(logits));
+    result.logits.push_back(logits[static_cast<size_t>(result.ids.back())]);
     const auto position = static_cast<int32_t>(prompt.size() + result.ids.size() - 1);
     step = {{result.ids.back()}, {position}, {0, 1}};
   }
@@ -41,6 +43,30 @@ Greedy decode(Model& model, const std::vector<int32_t>& prompt, size_t count) {
 json read(const std::string& path) {
   std::ifstream file(path);
   return json::parse(file);
+}
+
+// A list of {prompt_ids, greedy_ids, next_logits_first8} and, where it was computed, greedy_logits.
+void expect_greedy(const std::string& directory, const std::string& reference, double tolerance) {
+  Model model(load_huggingface(directory, "", {}, {}), {});
+  for (const json& one : read(reference)) {
+    const auto expected = one["greedy_ids"].get<std::vector<int32_t>>();
+    const Greedy greedy = decode(model, one["prompt_ids"].get<std::vector<int32_t>>(), expected.size());
+    EXPECT_EQ(greedy.ids, expected);
+    for (size_t i = 0; i < 8; ++i)
+      EXPECT_NEAR(greedy.first_logits[i], one["next_logits_first8"][i].get<double>(), tolerance) << i;
+    if (!one.contains("greedy_logits")) continue;
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(greedy.logits[i], one["greedy_logits"][i].get<double>(), tolerance) << "token " << i;
+  }
+}
+
+// Written by tests/golden/make_small.py; they are in the repository.
+TEST(SmallGolden, GreedyOfEachFamily) {
+  for (const char* name : {"tiny", "tiny-gpt2"}) {
+    SCOPED_TRACE(name);
+    const std::string directory = COLLIMATE_SOURCE_DIR "/tests/golden/small/models/" + std::string(name);
+    expect_greedy(directory, directory + "/greedy_reference.json", 2e-5);
+  }
 }
 
 class Golden : public ::testing::TestWithParam<int> {
@@ -63,14 +89,7 @@ TEST_F(Golden, Stories260kLlama) {
 
 TEST_F(Golden, Chat3mGpt2) {
   const std::string directory = testing::shared_models() + "/chat-3m-gptneo";
-  Model model(load_huggingface(directory + "/hf-gpt2", "", {}, {}), {});
-  for (const json& one : read(directory + "/greedy_reference.json")) {
-    const auto expected = one["greedy_ids"].get<std::vector<int32_t>>();
-    const Greedy greedy = decode(model, one["prompt_ids"].get<std::vector<int32_t>>(), expected.size());
-    EXPECT_EQ(greedy.ids, expected);
-    for (size_t i = 0; i < 8; ++i)
-      EXPECT_NEAR(greedy.first_logits[i], one["next_logits_first8"][i].get<double>(), 2e-4) << i;
-  }
+  expect_greedy(directory + "/hf-gpt2", directory + "/greedy_reference.json", 2e-4);
 }
 
 TEST_F(Golden, BfloatFileWithItsOwnHead) {

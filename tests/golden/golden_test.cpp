@@ -26,8 +26,8 @@ void expect_within(const std::vector<Outcome>& outcomes) {
 TEST(SmallGoldens, AreWithin) {
   const auto outcomes = replay_folder(kSmall);
   expect_within(outcomes);
-  EXPECT_EQ(outcomes.size(),
-            1U + 14U + 1U + 11U + 2U + 1U + 3U);  // sft, dpo, reward, policy, arrays, ppo; kto, orpo, simpo
+  // sft (llama, gpt2), dpo, its variants, reward; grpo, its variants, arrays, ppo; kto, orpo, simpo
+  EXPECT_EQ(outcomes.size(), 2U + 1U + 14U + 1U + 2U + 11U + 2U + 1U + 3U);
   EXPECT_FALSE(totals_of(outcomes).failed);
 }
 
@@ -69,6 +69,32 @@ std::vector<Outcome> replay_changed(const std::string& file, const std::function
   json golden = read(kSmall + "/" + file + ".json");
   change(golden);
   return replay_golden("changed", golden, ModelShelf(kSmall));
+}
+
+TEST(ChangedGoldens, AChangedNumberOfARunIsOutside) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> places = {
+      {"dpo_tiny",
+       {"/steps/0/micro/1/loss", "/steps/2/grad_norm", "/steps/3/metrics/rewards~1chosen",
+        "/steps/3/metrics/rewards~1accuracies", "/steps/1/lr", "/final/params/model.norm.weight/l2"}},
+      {"grpo_e2e_dapo_beta0_tiny",
+       {"/steps/0/loss", "/steps/0/batch/num_items_in_batch", "/steps/1/batch/advantages/0",
+        "/steps/1/batch/old_per_token_logps/0/0", "/steps/1/metrics/clip_ratio~1low_mean", "/steps/2/grad_norm",
+        "/hyper/epsilon_high", "/final/params/model.embed_tokens.weight/sum"}},
+      {"grpo_e2e_kl_tiny",
+       {"/steps/4/loss", "/steps/4/metrics/kl", "/steps/3/grad_norm", "/steps/1/lr", "/hyper/beta",
+        "/hyper/temperature", "/hyper/gradient_accumulation_steps"}},
+      {"sft_gpt2_tiny",
+       {"/steps/0/micro/0/loss", "/steps/1/grad_norm", "/hyper/weight_decay",
+        "/params_before/transformer.h.0.mlp.c_fc.weight/first/1", "/final/params/transformer.wpe.weight/l2",
+        "/final/params/transformer.h.1.attn.c_attn.bias/first/0", "/final/logprobs_of_next_token_first_batch/1/0"}}};
+  for (const auto& [file, pointers] : places) {
+    for (const std::string& pointer : pointers) {
+      const auto outcomes = replay_changed(file, [at = json::json_pointer(pointer)](json& golden) {
+        golden.at(at) = golden.at(at).get<double>() * 1.03;
+      });
+      EXPECT_EQ(outcomes[0].verdict, Verdict::kOutside) << file << pointer << ": " << line_of(outcomes[0]);
+    }
+  }
 }
 
 TEST(ChangedGoldens, OptionsAtTheirDefaultMayBeLeftOut) {

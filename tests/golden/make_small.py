@@ -1,4 +1,4 @@
-"""Writes tests/golden/small/: small goldens of every shape that collimate-goldens replays, and their model.
+"""Writes tests/golden/small/: small goldens of every shape that collimate-goldens replays, and their models.
 
 Formulas from the papers and TRL's documentation; numbers in float64 numpy, gradients by central differences.
 Made with Python 3.11.7 and numpy 2.4.6: python tests/golden/make_small.py
@@ -9,15 +9,16 @@ import pathlib
 
 import numpy as np
 
+import small_gpt2
+import small_grpo
 import small_model as sm
+import small_ppo
+import small_steps
+from small_rows import PAD, completion_sum, drawer, padded, pairs, sigmoid, softplus
 
 HERE = pathlib.Path(__file__).parent / "small"
-PAD = 0
 RNG = np.random.default_rng(5)
-
-
-def softplus(x):
-    return np.logaddexp(0.0, x)
+tokens = drawer(RNG)
 
 
 def write(name, content, trainer, hyper):
@@ -25,51 +26,6 @@ def write(name, content, trainer, hyper):
             "hyper": {"model": "tiny", "pad": PAD} | hyper}
     (HERE / f"{name}.json").write_text(json.dumps(head | content, separators=(",", ":")))
     print(name, flush=True)
-
-
-def tokens(count):
-    return [int(t) for t in RNG.integers(3, 16, count)]
-
-
-def padded(rows, fill, width=None, left=False):
-    width = width or max(map(len, rows))
-    return [[fill] * (width - len(r)) + list(r) if left else list(r) + [fill] * (width - len(r)) for r in rows]
-
-
-def completion_sum(p, row, prompt):
-    return sm.log_probs(p, row)[0][prompt - 1:].sum()
-
-
-def sft():
-    p = sm.random_parameters(1)
-    optimizer = sm.AdamW(p, decay=0.1)
-    before, steps = sm.summary(p), []
-    for lr, micros in ((0.0, 1), (1e-2, 2), (5e-3, 1)):
-        batches = [[([1] + tokens(5 + i), 2 + i) for i in range(2)] for _ in range(micros)]
-        items = sum(len(r) - n for b in batches for r, n in b)
-        loss = lambda q, part: -sum(completion_sum(q, r, n) for r, n in part) / items
-        grads = sm.gradient(lambda q: sum(loss(q, b) for b in batches), p)
-        recorded = [{"batch": {"input_ids": padded([r for r, _ in b], PAD),
-                               "labels": padded([[-100] * n + r[n:] for r, n in b], -100),
-                               "attention_mask": padded([[1] * len(r) for r, _ in b], 0)},
-                     "loss": loss(p, b), "num_items_in_batch": items} for b in batches]
-        steps.append({"micro": recorded, "lr": lr, "grad_norm": optimizer.step(grads, lr)})
-    write("sft_tiny", {"params_before": before, "steps": steps, "final": {"params": sm.summary(p)}}, "trl.SFTTrainer",
-          {"weight_decay": 0.1, "max_grad_norm": 1.0, "gradient_accumulation_steps": 2})
-
-
-def pairs():
-    chosen = [([1] + tokens(5), 3), ([1] + tokens(6), 2)]
-    rejected = [(c[:n] + tokens(3 + i), n) for i, (c, n) in enumerate(chosen)]
-    rows = chosen + rejected
-    batch = {"input_ids": padded([r for r, _ in rows], PAD),
-             "attention_mask": padded([[1] * len(r) for r, _ in rows], 0),
-             "completion_mask": padded([[0] * n + [1] * (len(r) - n) for r, n in rows], 0)}
-    return rows, batch
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def dpo_losses(beta):
@@ -191,65 +147,53 @@ def reward(batches):
           {"max_grad_norm": 1.0, "center_rewards_coefficient": 0.01})
 
 
-def group_policy_loss(o, lp, old, ref, advantages, counts):
-    """One of the GRPO losses on lists of per-token arrays."""
-    rows = []
-    for l, b, r, a in zip(lp, old, ref, advantages):
-        w = np.exp(l - b)
-        if o["loss_type"] == "cispo":  # the weight is constant: its value is that of the unperturbed log-probs
-            x = -np.minimum(np.exp(o["frozen"][len(rows)] - b), o.get("epsilon_high", 0.2)) * a * l
-        else:
-            x = -np.minimum(w * a, np.clip(w, 0.8, 1.2) * a)
-        kl = np.exp(r - l) - (r - l) - 1
-        rows.append(x + o["beta"] * (kl * w if o["use_bias_correction_kl"] else kl))
-    total, kind = sum(x.sum() for x in rows), o["loss_type"]
-    if kind == "grpo":
-        return np.mean([x.mean() for x in rows])
-    if kind == "dr_grpo":
-        return total / (len(rows) * 6)
-    return total / (counts if kind in ("dapo", "cispo") else sum(map(len, rows)))
+def continuation(model, p, prompt, count=20):
+    """The most likely tokens after a prompt, their logits, the first logits, and the least lead over another token."""
+    ids, tops, lead, first = list(prompt), [], np.inf, None
+    for _ in range(count):
+        logits = model.hidden_states(p, ids)[-1] @ p[model.EMBEDDING].T
+        first = logits if first is None else first
+        second, top = np.sort(logits)[-2:]
+        ids.append(int(logits.argmax()))
+        tops.append(float(top))
+        lead = min(lead, top - second)
+    return {"prompt_ids": prompt, "greedy_ids": ids[len(prompt):], "greedy_logits": tops,
+            "next_logits_first8": first[:8].tolist()}, lead
 
 
-def grpo():
-    prompts, completions = [[1] + tokens(2), [1] + tokens(4), [1] + tokens(2)], [tokens(4), tokens(6), tokens(2)]
-    advantages, items = [1.2, -0.7, 0.4], 15
-    p = sm.random_parameters(1)
-    read = lambda q: [sm.log_probs(q, a + c)[0][len(a) - 1:] for a, c in zip(prompts, completions)]
-    start = read(p)
-    old, ref = ([x + 0.3 * RNG.standard_normal(len(x)) for x in start] for _ in range(2))
-    rows = lambda arrays: padded([list(map(float, x)) for x in arrays], 0.0)
-    inputs = {"prompt_ids": padded(prompts, PAD, left=True),
-              "prompt_mask": padded([[1] * len(x) for x in prompts], 0, left=True),
-              "completion_ids": padded(completions, PAD),
-              "completion_mask": padded([[1] * len(x) for x in completions], 0),
-              "advantages": advantages, "old_per_token_logps": rows(old), "ref_per_token_logps": rows(ref),
-              "num_items_in_batch": items}
-    variants = {}
-    cases = [(kind, beta, True) for kind in ("grpo", "dapo", "dr_grpo", "bnpo", "cispo") for beta in (0.0, 0.04)]
-    for kind, beta, corrected in cases + [("grpo", 0.04, False)]:
-        over = {"loss_type": kind, "beta": beta, "use_bias_correction_kl": corrected}
-        loss = lambda q: group_policy_loss(over | {"frozen": start}, read(q), old, ref, advantages, items)
-        grads = sm.gradient(loss, p)
-        name = f"{kind}{'' if corrected else '_plainKL'}|beta={beta}"
-        variants[name] = {"over": over, "loss": float(loss(p)), "grad_norm": sm.norm(grads),
-                          "grad_l2": {n: float(np.sqrt((g * g).sum())) for n, g in grads.items()}}
-    write("grpo_loss_variants_tiny", {"inputs": inputs, "variants": variants}, "trl.GRPOTrainer",
-          {"epsilon": 0.2, "temperature": 1.0, "max_completion_length": 6})
+def greedy(model, p):
+    """Continuations of drawn prompts: those that rounding cannot change and that do not repeat one token."""
+    out, tokens = [], drawer(np.random.default_rng(23))
+    while len(out) < 3:
+        one, lead = continuation(model, p, [1] + tokens(1 + 4 * len(out)))
+        if lead > 1e-2 and len(set(one["greedy_ids"])) > 4:
+            out.append(one)
+    return out
+
+
+def write_model(name, model):
+    """A directory as Hugging Face has it, and what the model says."""
+    folder, p = HERE / "models" / name, model.random_parameters(1)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(model.CONFIG, indent=1) + "\n")
+    sm.write_safetensors(folder / "model.safetensors", p)
+    (folder / "greedy_reference.json").write_text(json.dumps(greedy(model, p), separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":
-    import small_ppo
-    (HERE / "models" / "tiny").mkdir(parents=True, exist_ok=True)
-    (HERE / "models" / "tiny" / "config.json").write_text(json.dumps(sm.CONFIG, indent=1) + "\n")
-    sm.write_safetensors(HERE / "models" / "tiny" / "model.safetensors", sm.random_parameters(1))
-    sft()
-    made = [pairs() for _ in range(2)]
+    write_model("tiny", sm)
+    write_model("tiny-gpt2", small_gpt2)
+    write("sft_tiny", small_steps.sft(sm, tokens)[0], "trl.SFTTrainer", small_steps.SFT_HYPER)
+    made = [pairs(tokens) for _ in range(2)]
     dpo(made)
     reward(made)
-    grpo()
+    small_grpo.variants(write, tokens, RNG)
     small_ppo.arrays(write)
     small_ppo.updates(write, tokens)
     without_reference("orpo_tiny", "trl.experimental.ORPOTrainer", {"beta": 0.3}, made, orpo_loss)
     without_reference("simpo_tiny", "trl.experimental.CPOTrainer",
                       {"loss_type": "simpo", "beta": 2.0, "simpo_gamma": 0.7, "cpo_alpha": 0.5}, made, simpo_loss)
     kto(made)
+    small_steps.sft_of_family(write, "sft_gpt2_tiny", small_gpt2, "tiny-gpt2")
+    small_steps.dpo(write)
+    small_grpo.runs(write)
