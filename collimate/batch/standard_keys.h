@@ -28,11 +28,11 @@ inline const Key<float> kLogProbs{.name = "log_probs", .ragged = true};     // [
 inline const Key<float> kOldLogProbs{.name = "old_log_probs", .ragged = true};
 inline const Key<float> kReferenceLogProbs{.name = "reference_log_probs", .ragged = true};
 // A completion's steps (process supervision), one where its reward names none.
-inline const Key<int32_t> kStep{.name = "step", .ragged = true};               // [L] number of t's step, -1 in the prompt
+inline const Key<int32_t> kStep{.name = "step", .ragged = true};  // [L] number of t's step, -1 in the prompt
 inline const Key<float> kStepRewards{.name = "step_rewards", .ragged = true};  // [L] of the reward, where a step ends
-inline const Key<float> kValues{.name = "values", .ragged = true};                     // [L] V(state before token t)
-inline const Key<float> kAdvantages{.name = "advantages", .ragged = true};             // [L]
-inline const Key<float> kReturns{.name = "returns", .ragged = true};                   // [L]
+inline const Key<float> kValues{.name = "values", .ragged = true};             // [L] V(state before token t)
+inline const Key<float> kAdvantages{.name = "advantages", .ragged = true};     // [L]
+inline const Key<float> kReturns{.name = "returns", .ragged = true};           // [L]
 inline const Key<int64_t> kWeightsVersion{.name = "weights_version", .ragged = true};  // [L] version that sampled t
 
 // Uid of a sample: the same coordinates always give the same uid.

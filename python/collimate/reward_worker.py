@@ -3,8 +3,8 @@
 Frames come on stdin and leave on the stdout that we were started with; what the user's code prints goes to stderr. The
 function is TRL's `score(prompts, completions, **columns) -> list[float | None]` or, where its first parameter is called
 data_source, verl's `compute_score(data_source, solution_str, ground_truth, extra_info) -> float`. In place of a number
-either may give {"score": number, "steps": [(end, reward), ...]}: what each step of the completion adds, where a step ends
-at completion[:end]; what the steps leave of the score belongs to the completion's end.
+either may give {"score": number, "steps": [(end, reward), ...]}: what each step of the completion adds, where a step
+ends at completion[:end]; what the steps leave of the score belongs to the completion's end.
 """
 
 import importlib.util

@@ -87,9 +87,8 @@ Batch RewardModule::call(const std::string&, const Batch& input, const flow::Cal
     kept.push_back(static_cast<int64_t>(i));
     rewards.push_back(scored.rewards[i]);
     const auto row = static_cast<int64_t>(i);
-    TokenSteps steps =
-        on_tokens(input.row(batch::kIds, row), static_cast<size_t>(input.get(batch::kPromptTokens, row)), *tokenizer_,
-                  scored.steps[i], scored.rewards[i]);
+    TokenSteps steps = on_tokens(input.row(batch::kIds, row), static_cast<size_t>(input.get(batch::kPromptTokens, row)),
+                                 *tokenizer_, scored.steps[i], scored.rewards[i]);
     step.push_back(std::move(steps.step));
     step_rewards.push_back(std::move(steps.rewards));
   }

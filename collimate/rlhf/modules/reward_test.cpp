@@ -55,8 +55,7 @@ TEST_F(RewardModuleTest, StepsLieOnTheTokensThatEndThem) {
   const Batch out = score({{7, 6, 5, 6, 1}, {5, 4, 1}, {1}, {5, 6}}, "commas");
   EXPECT_EQ(out.all(batch::kReward), (std::vector<float>{2, 2, 2, 2}));
   EXPECT_EQ(out.all(batch::kStep), (std::vector<int32_t>{-1, 0, 0, 1, 1, 2, -1, 0, 0, 0, -1, 0, -1, 0, 0}));
-  EXPECT_EQ(out.all(batch::kStepRewards),
-            (std::vector<float>{0, 0, 0.5F, 0, 0.5F, 1, 0, 0, 0, 2, 0, 2, 0, 0, 2}));
+  EXPECT_EQ(out.all(batch::kStepRewards), (std::vector<float>{0, 0, 0.5F, 0, 0.5F, 1, 0, 0, 0, 2, 0, 2, 0, 0, 2}));
 }
 
 TEST_F(RewardModuleTest, StepsOfOneTokenAreOne) {

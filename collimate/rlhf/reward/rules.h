@@ -39,8 +39,8 @@ double evaluate_arithmetic(const std::string& text, std::vector<double>& numbers
 Rule gsm8k_rule(const nlohmann::json& options);  // {format_score: 0} 1 when the final number equals the ground truth's
 Rule countdown_rule(
     const nlohmann::json& options);  // {format_score: 0.1} TinyZero: <answer> uses each number once and hits target
-Rule exact_rule(const nlohmann::json& options);     // {field: ground_truth, strip: true} 1 when equal
-Rule regex_rule(const nlohmann::json& options);     // {pattern: "…"} 1 when it is found (ECMAScript syntax)
+Rule exact_rule(const nlohmann::json& options);  // {field: ground_truth, strip: true} 1 when equal
+Rule regex_rule(const nlohmann::json& options);  // {pattern: "…"} 1 when it is found (ECMAScript syntax)
 // {separator: ",", end: "", unfinished_weight: 0.9} Positions that equal the ground truth's ÷ max(N, produced); without
 // the end, times unfinished_weight. Its steps are the parts: each adds what it changes in the reward up to it.
 Rule sequence_rule(const nlohmann::json& options);

@@ -44,8 +44,8 @@ Progression parse(const std::string& prompt) {
   return {*given[0], *given[1], *given[2], *given[3]};
 }
 
-// Equal positions ÷ max(count, produced), 1 where nothing was wanted or made; `right(i)` says whether part i < count is.
-// Its steps are the parts, views of the sample's completion: each adds what it changes in the score up to it.
+// Equal positions ÷ max(count, produced), 1 where nothing was wanted or made; `right(i)` says whether part i < count
+// is. Its steps are the parts, views of the sample's completion: each adds what it changes in the score up to it.
 template <class Right>
 Score equal_positions(const RewardSample& sample, const std::vector<std::string_view>& produced, size_t count,
                       double weight, Right right) {
@@ -54,7 +54,8 @@ Score equal_positions(const RewardSample& sample, const std::vector<std::string_
   size_t equal = 0;
   for (size_t i = 0; i < produced.size(); ++i) {
     equal += i < count && right(i) ? 1 : 0;
-    const double before = std::exchange(score, static_cast<double>(equal) / static_cast<double>(std::max(count, i + 1)));
+    const double before =
+        std::exchange(score, static_cast<double>(equal) / static_cast<double>(std::max(count, i + 1)));
     steps.push_back({static_cast<size_t>(produced[i].end() - sample.completion.data()), score - before});
   }
   return {score * weight, std::move(steps)};

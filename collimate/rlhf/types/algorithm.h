@@ -61,7 +61,8 @@ struct AlgorithmOptions : base::Section {
                                      "control experiment: rewards permuted over an iteration's samples"};
   base::Option<std::optional<double>> missing_eos_penalty{
       this, "missing_eos_penalty", std::nullopt, "", "ppo: subtracted from rewards of completions cut at their limit"};
-  base::Option<double> gamma{this, "gamma", 1.0, "", "discount; ppo: of a token, process: of a step", base::between(0.0, 1.0)};
+  base::Option<double> gamma{
+      this, "gamma", 1.0, "", "discount; ppo: of a token, process: of a step", base::between(0.0, 1.0)};
   base::Option<double> lambda{
       this, "lambda", 0.95, "", "ppo: of generalised advantage estimation", base::between(0.0, 1.0)};
   base::Option<double> kl_coefficient{
