@@ -46,9 +46,10 @@ void add_flags(CLI::App& app, base::Section& section) {
   for (const base::OptionInfo& option : options) {
     std::string flag = "--" + option.path;
     std::replace(flag.begin(), flag.end(), '_', '-');
-    const auto read = [&section, flag, path = option.path](const std::string& text) {
+    const bool texts = option.type.ends_with("a string");
+    const auto read = [&section, flag, texts, path = option.path](const std::string& text) {
       nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
-      if (value.is_discarded()) value = text;
+      if (value.is_discarded() || (texts && !value.is_array())) value = text;
       base::apply({{path, value}}, flag, section);
     };
     app.add_option_function<std::string>(

@@ -6,6 +6,7 @@
 #include "collimate/base/log.h"
 #include "collimate/base/progress.h"
 #include "collimate/cli/arguments.h"
+#include "collimate/generate/completion_text.h"
 #include "collimate/generate/engine.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/host/cpu.h"
@@ -18,6 +19,7 @@ struct GenerateCall {
   std::string model, prompt, data, compute = "float32";
   generate::SamplingOptions sampling;
   int64_t max_tokens = generate::SamplingParams().max_tokens;
+  generate::SamplingParams params;  // the two above
   int64_t samples = 1;
   uint64_t seed = 0;
   bool log_probs = false;
@@ -40,6 +42,7 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   if (call.prompt.empty() && call.data.empty() && prompt->count() == 0)
     throw base::InputError(base::expectation("collimate generate", "--prompt TEXT or --data FILE", "neither"));
   call.json = call.json || call.log_probs;
+  call.params = call.sampling.params(call.max_tokens);
   return true;
 }
 
@@ -55,7 +58,7 @@ void print_result(const GenerateCall& call, const text::Renderer& renderer, cons
                   const std::vector<generate::Completion>& completions) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const generate::Completion& c : completions) {
-    const std::string text = renderer.tokenizer().decode(c.tokens);
+    const std::string text = generate::completion_text(renderer.tokenizer(), c.tokens, call.params);
     if (!call.json) {
       fmt::print("{}{}\n", completions.size() > 1 ? fmt::format("[{}.{}] ", c.prompt, c.sample) : "", text);
       continue;
@@ -89,10 +92,10 @@ int generate(const Arguments& arguments) {
   options.service.seed = call.seed;
   options.service.exec = exec;
   options.service.eos_ids = tokenizer->info().stop_ids;
+  options.service.tokenizer = tokenizer.get();
   base::Progress progress("generate", static_cast<int64_t>(prompts.size()) * call.samples);
   int64_t shown = 0;
-  const generate::SamplingParams sampling = call.sampling.params(call.max_tokens);
-  const auto completions = generate::generate_all(model, ids, sampling, options, [&](const generate::Progress& p) {
+  const auto completions = generate::generate_all(model, ids, call.params, options, [&](const generate::Progress& p) {
     if (p.finished - shown < std::max<int64_t>(1, p.total / 20)) return;
     shown = p.finished;
     progress.update(p.finished, fmt::format("{} tokens", p.tokens));

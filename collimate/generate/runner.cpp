@@ -104,7 +104,7 @@ void Runner::draw(const at::Tensor& hidden) {
         DrawnFor& draw = draws_[first + i];
         const Sequence& sequence = *draw.sequence;
         const std::span<const float> row(data + (draw.row - begin) * stride, vocabulary);
-        draw.drawn = draw_token(row, sequence.params, {run_seed_, sequence.uid, sequence.length()});
+        draw.drawn = draw_token(row, sequence.params, sequence.history, {run_seed_, sequence.uid, sequence.length()});
       }
     });
     first = last;

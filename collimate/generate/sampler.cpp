@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "collimate/base/philox.h"
 #include "collimate/tensor/ops/sample.h"
@@ -22,26 +23,24 @@ tensor::SampleOptions truncation(const SamplingParams& params) {
           .min_p = static_cast<float>(params.min_p)};
 }
 
-bool contains(std::span<const int32_t> ids, int32_t token) {
-  return std::find(ids.begin(), ids.end(), token) != ids.end();
-}
-
 }  // namespace
 
-Drawn draw_token(std::span<const float> logits, const SamplingParams& params, const DrawKey& key) {
+Drawn draw_token(std::span<const float> logits, const SamplingParams& params, const LogitHistory& history,
+                 const DrawKey& key) {
   const uint64_t seed = params.seed == 0 ? key.run_seed : base::mix(key.run_seed, params.seed);
   const float u =
       base::uniform(seed, draw_purpose(), static_cast<uint64_t>(key.uid), static_cast<uint32_t>(key.position));
-  const auto sampled = tensor::sample_row(logits.data(), static_cast<int64_t>(logits.size()), truncation(params), u);
-  return {sampled.token, sampled.log_prob};
-}
-
-Finish finish_after(int32_t token, int64_t completion_tokens, int64_t length, int64_t max_length,
-                    const SamplingParams& params, std::span<const int32_t> eos_ids) {
-  if (!params.ignore_eos && contains(eos_ids, token)) return Finish::kEos;
-  if (contains(params.stop_ids, token)) return Finish::kStop;
-  if (completion_tokens >= params.max_tokens || length >= max_length) return Finish::kLength;
-  return Finish::kRunning;
+  const auto vocab = static_cast<int64_t>(logits.size());
+  const tensor::SampleOptions options = truncation(params);
+  if (!changes_logits(params, history)) {
+    const auto sampled = tensor::sample_row(logits.data(), vocab, options, u);
+    return {sampled.token, sampled.log_prob};
+  }
+  thread_local std::vector<float> changed;  // [V]
+  changed.assign(logits.begin(), logits.end());
+  apply_logit_stages(params, history, changed);
+  const int32_t token = tensor::sample_row(changed.data(), vocab, options, u).token;
+  return {token, tensor::row_log_prob(logits.data(), vocab, options.temperature, token)};
 }
 
 }  // namespace collimate::generate

@@ -2,14 +2,13 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
+#include "collimate/generate/sampler_stages.h"
 #include "collimate/generate/sampling.h"
-#include "collimate/generate/service.h"
 
 namespace collimate::generate {
 
-// One token drawn, and its log-softmax(logits / temperature) before truncation.
+// One token drawn, and its log-softmax(logits / temperature) before stages and truncation.
 struct Drawn {
   int32_t token = 0;
   float log_prob = 0.0F;
@@ -22,11 +21,9 @@ struct DrawKey {
   int64_t position = 0;  // of the drawn token in its sequence
 };
 
-// Draws from one row of logits [V]. Depends on its arguments alone. Thread-safe.
-Drawn draw_token(std::span<const float> logits, const SamplingParams& params, const DrawKey& key);
-
-// Why a request ends with `token` as its newest of `completion_tokens`, or kRunning. `length` counts the prompt too.
-Finish finish_after(int32_t token, int64_t completion_tokens, int64_t length, int64_t max_length,
-                    const SamplingParams& params, std::span<const int32_t> eos_ids);
+// Draws from one row of logits [V]: the stages change a copy, where any is active, then temperature and truncation
+// (tensor/ops/sample.h), then the inverse CDF. Depends on its arguments alone. Thread-safe.
+Drawn draw_token(std::span<const float> logits, const SamplingParams& params, const LogitHistory& history,
+                 const DrawKey& key);
 
 }  // namespace collimate::generate

@@ -16,7 +16,7 @@ std::vector<int32_t> draws(const DrawKey& first, const SamplingParams& params, i
   for (int i = 0; i < count; ++i) {
     DrawKey key = first;
     key.position += i;
-    const Drawn drawn = draw_token(logits, params, key);
+    const Drawn drawn = draw_token(logits, params, {}, key);
     EXPECT_NEAR(drawn.log_prob, -std::log(50.0), 1e-5) << "before truncation";
     tokens.push_back(drawn.token);
   }
@@ -52,21 +52,7 @@ TEST(Sampler, ParametersReachTheDraw) {
   logits[7] = 1.0F;
   params = {};
   params.min_p = 0.9;
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(draw_token(logits, params, {1, 2, i}).token, 7);
-}
-
-TEST(Sampler, ReasonsToFinishInOrder) {
-  SamplingParams params;
-  params.max_tokens = 10;
-  params.stop_ids = {4};
-  const std::vector<int32_t> eos = {2, 3};
-  EXPECT_EQ(finish_after(3, 10, 20, 20, params, eos), Finish::kEos);
-  EXPECT_EQ(finish_after(4, 10, 20, 20, params, eos), Finish::kStop);
-  EXPECT_EQ(finish_after(5, 10, 15, 20, params, eos), Finish::kLength);
-  EXPECT_EQ(finish_after(5, 5, 20, 20, params, eos), Finish::kLength);
-  EXPECT_EQ(finish_after(5, 9, 19, 20, params, eos), Finish::kRunning);
-  params.ignore_eos = true;
-  EXPECT_EQ(finish_after(3, 1, 2, 20, params, eos), Finish::kRunning);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(draw_token(logits, params, {}, {1, 2, i}).token, 7);
 }
 
 }  // namespace

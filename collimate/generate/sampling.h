@@ -1,26 +1,44 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace collimate::generate {
 
-// How one request's tokens are drawn. Defaults leave the model's distribution as it is.
+using LogitBias = std::map<int32_t, double>;  // by token id: what is added to its logit
+
+// How one request's tokens are drawn and where it ends. Defaults leave the model's distribution as it is. Names,
+// meaning and ranges are those of OpenAI's API and of vLLM's SamplingParams.
 struct SamplingParams {
   int64_t max_tokens = 128;  // new tokens at most
+  int64_t min_tokens = 0;    // that many new tokens neither end the request nor complete a stop string
   double temperature = 1.0;  // 0: greedy, with log-probs at temperature 1
   double top_p = 1.0;
   int64_t top_k = 0;  // 0: all
   double min_p = 0.0;
+  double presence_penalty = 0.0;    // in [-2, 2]: taken from logits of tokens generated before
+  double frequency_penalty = 0.0;   // in [-2, 2]: the same, once for every time
+  double repetition_penalty = 1.0;  // tokens of prompt and completion: divides positive logits, multiplies others
+  LogitBias logit_bias;             // each in [-100, 100]
   bool ignore_eos = false;
   std::vector<int32_t> stop_ids;
-  uint64_t seed = 0;  // mixed into the draw; equal seeds and uids give equal draws
+  std::vector<std::string> stop;  // UTF-8 text that ends the completion; needs a tokenizer. See completion_text.h
+  uint64_t seed = 0;              // mixed into the draw; equal seeds and uids give equal draws
 
   nlohmann::json to_json() const;
   // Unknown keys and values out of range are InputErrors that name them.
   static SamplingParams from_json(const nlohmann::json& json);
 };
+
+constexpr double kMostPenalty = 2.0, kMostRepetitionPenalty = 1e4, kMostLogitBias = 100.0;
+constexpr int64_t kLargestTokenId = std::numeric_limits<int32_t>::max();
+
+// {"token id": number, ...}; nothing when it is anything else or a value is out of range.
+std::optional<LogitBias> parse_logit_bias(const nlohmann::json& json);
 
 }  // namespace collimate::generate

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collimate/base/config.h"
 #include "collimate/base/error.h"
+#include "collimate/generate/sampling_options.h"
 
 namespace collimate::generate {
 namespace {
@@ -27,6 +29,12 @@ TEST(SamplingParams, RoundTrip) {
   params.ignore_eos = true;
   params.stop_ids = {3, 4};
   params.seed = 0xFFFFFFFFFFFFFFFFULL;
+  params.min_tokens = 2;
+  params.presence_penalty = -0.5;
+  params.frequency_penalty = 2.0;
+  params.repetition_penalty = 1.3;
+  params.logit_bias = {{3, -100.0}, {50256, 0.25}};
+  params.stop = {"\n\n", "é"};
   const auto json = params.to_json();
   EXPECT_EQ(SamplingParams::from_json(json).to_json(), json);
   EXPECT_NE(SamplingParams().to_json(), json);
@@ -38,10 +46,76 @@ TEST(SamplingParams, ErrorsNameTheKey) {
   EXPECT_EQ(message_of(R"({"max_tokens": 0})"), "[sampling.max_tokens] expected an integer >= 1, got 0");
   EXPECT_EQ(message_of(R"({"temperature": "hot"})"),
             "[sampling.temperature] expected a number in [0, 10000], got \"hot\"");
-  EXPECT_EQ(message_of(R"({"stop_ids": [-1]})"), "[sampling.stop_ids] expected an integer >= 0, got -1");
+  EXPECT_EQ(message_of(R"({"stop_ids": [-1]})"), "[sampling.stop_ids] expected an integer in [0, 2147483647], got -1");
+  EXPECT_EQ(message_of(R"({"presence_penalty": 2.5})"),
+            "[sampling.presence_penalty] expected a number in [-2, 2], got 2.5");
+  EXPECT_EQ(message_of(R"({"repetition_penalty": 0})"),
+            "[sampling.repetition_penalty] expected a number in (0, 10000], got 0");
+  for (const char* bias :
+       {R"({"5": 101})", R"({"5": "x"})", R"({"-5": 1})", R"({"5x": 1})", R"({"4294967296": 1})", "[]"})
+    EXPECT_THAT(
+        message_of(fmt::format(R"({{"logit_bias": {}}})", bias).c_str()),
+        testing::StartsWith("[sampling.logit_bias] expected an object of token ids and numbers in [-100, 100]"));
+  EXPECT_EQ(message_of(R"({"stop": ["x", ""]})"),
+            "[sampling.stop] expected texts in UTF-8 that are not empty, got \"\"");
+  EXPECT_EQ(message_of(R"({"stop": 3})"), "[sampling.stop] expected texts in UTF-8 that are not empty, got 3");
+  EXPECT_EQ(message_of(R"({"min_tokens": 5, "max_tokens": 4})"),
+            "[sampling.min_tokens] expected at most max_tokens, 4, got 5");
   EXPECT_THAT(message_of(R"({"top_n": 1})"), testing::HasSubstr("top_k"));
   EXPECT_THAT(message_of(R"({"top_n": 1})"), testing::HasSubstr("got top_n"));
   EXPECT_EQ(message_of("[]"), "[sampling] expected an object, got []");
+}
+
+TEST(SamplingParams, OneStopStringNeedsNoList) {
+  EXPECT_EQ(SamplingParams::from_json({{"stop", "x"}}).stop, std::vector<std::string>{"x"});
+  EXPECT_THROW(SamplingParams::from_json({{"stop", "\xff"}}), base::InputError);
+}
+
+TEST(SamplingOptions, EveryParameterCanBeSet) {
+  SamplingOptions options;
+  EXPECT_EQ(options.params(9).to_json(), (SamplingParams{.max_tokens = 9}.to_json()));
+  const nlohmann::json given = {{"min_tokens", 2},
+                                {"temperature", 0.5},
+                                {"top_p", 0.9},
+                                {"top_k", 4},
+                                {"min_p", 0.1},
+                                {"presence_penalty", 0.5},
+                                {"frequency_penalty", 1},
+                                {"repetition_penalty", 1.2},
+                                {"logit_bias", {{"7", -3}, {"8", 0.5}}},
+                                {"ignore_eos", true},
+                                {"stop_ids", {3}},
+                                {"stop", {"5", "x"}}};
+  base::apply(given, "test", options);
+  nlohmann::json read = options.params(9).to_json();
+  read.erase("seed");
+  read.erase("max_tokens");
+  EXPECT_EQ(read, given);
+  SamplingOptions again;
+  base::apply(base::to_json(options.section_value()), "test", again);
+  EXPECT_EQ(again.params(9).to_json(), options.params(9).to_json());
+}
+
+TEST(SamplingOptions, ErrorsNameTheOptionAndItsPlace) {
+  const auto message = [](const std::string& yaml) {
+    SamplingOptions options;
+    try {
+      base::apply(base::parse_config(yaml, "c.yaml"), options);
+      options.params(4);
+    } catch (const base::InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(message("min_tokens: 4\nlogit_bias: {5: -100}\nstop: \"\\n\"\nrepetition_penalty: 1.1"), "accepted");
+  EXPECT_EQ(message("\nmin_tokens: 5"),
+            "[c.yaml:2] expected min_tokens to be at most the 4 tokens of a completion, got 5");
+  EXPECT_EQ(
+      message("logit_bias: {5: -101}"),
+      "[c.yaml:1] expected logit_bias to be a map of token ids to numbers between -100 and 100, got {\"5\": -101}");
+  EXPECT_EQ(message("stop: [a, '']"), "[c.yaml:1] expected stop to be not empty, got [a, \"\"]");
+  EXPECT_EQ(message("frequency_penalty: 3"), "[c.yaml:1] expected frequency_penalty to be between -2 and 2, got 3.0");
+  EXPECT_EQ(message("repetition_penalty: 0"), "[c.yaml:1] expected repetition_penalty to be above 0, got 0.0");
 }
 
 }  // namespace

@@ -2,9 +2,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "collimate/generate/block_pool.h"
+#include "collimate/generate/completion_text.h"
+#include "collimate/generate/sampler_stages.h"
 #include "collimate/generate/service.h"
 #include "collimate/model/kv_cache.h"
 
@@ -32,6 +36,10 @@ struct Sequence {
   int64_t emitted = 0;   // tokens of the completion already taken
   bool changed = false;  // waits in the list of what the next take() emits
 
+  // What follows from the above, kept beside it: see follow_from_start.
+  LogitHistory history;
+  std::optional<CompletionText> text;  // where the request has stop strings
+
   // Its place in the cache: keys and values of ids[0, computed) lie in `blocks`, in order. A block that this sequence
   // still writes to has no other holder.
   std::vector<Block> blocks;
@@ -48,7 +56,12 @@ struct Sequence {
     finish = Finish::kRunning;
     emitted = 0;
     changed = false;
+    text.reset();
   }
+
+  // Makes `history` and `text` what they are after `ids`. The tokenizer is needed for stop strings only.
+  void follow_from_start(std::span<const int32_t> eos_ids, const text::Tokenizer* tokenizer);
+  void append(int32_t token, float log_prob, int64_t version);
 
   int64_t length() const { return static_cast<int64_t>(ids.size()); }
   int64_t completion_tokens() const { return length() - prompt_tokens; }
@@ -65,6 +78,10 @@ struct Sequence {
     chain_key = 0;
   }
 };
+
+// Why a sequence that has a completion ends with its newest token, or kRunning: the first reason in the order of
+// Finish.
+Finish finish_of(const Sequence& sequence, std::span<const int32_t> eos_ids);
 
 // Running: in order of admission, with blocks. Waiting: preempted ones, then in order of arrival, all without blocks.
 struct Queues {

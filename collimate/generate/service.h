@@ -11,13 +11,15 @@
 #include "collimate/generate/sampling.h"
 #include "collimate/model/model.h"
 #include "collimate/tensor/exec.h"
+#include "collimate/text/tokenizer.h"
 
 namespace collimate::generate {
 
 enum class Finish : int32_t { kRunning = 0, kEos = 1, kStop = 2, kLength = 3, kCancelled = 4 };
 
 // What one request produced since the last take(). The last emission of a request has finish != kRunning; the token
-// that ended it (end of sequence, stop id) is among `tokens`.
+// that ended it (end of sequence, stop id, the one that completed a stop string) is among `tokens`. A caller that shows
+// text takes it from completion_text.h, which cuts it before the stop string.
 struct Emission {
   int64_t uid = 0;
   std::vector<int32_t> tokens;
@@ -35,7 +37,8 @@ struct ServiceOptions {
   std::vector<int32_t> eos_ids;     // empty: the model's; SamplingParams::ignore_eos switches them off for a request
   bool prefix_cache = true;         // requests whose beginnings are equal share full blocks, also after they finished
   SamplingParams sampling;          // of requests without a `sampling` column
-  tensor::Exec exec;                // threads of the draws; null pool: the caller's
+  const text::Tokenizer* tokenizer = nullptr;  // outlives the service; needed for requests with stop strings
+  tensor::Exec exec;                           // threads of the draws; null pool: the caller's
 };
 
 // The options with every 0 that stands for a default replaced. InputError naming what is out of range.
@@ -59,7 +62,7 @@ class Service : public base::Stateful {
   // Rows: uid, prompt_uid (rows that share it and the prompt share its blocks), ids = the prompt's tokens, and
   // optionally `sampling` (JSON of SamplingParams, else the options'). Also legal between steps. InputError: empty
   // prompt, id outside the vocabulary, prompt longer than the limit, more tokens than the cache can ever hold, uid
-  // still in flight. All rows or none.
+  // still in flight, sampling parameters out of range, stop strings without a tokenizer. All rows or none.
   void submit(const Batch& requests);
 
   // Runs one step (prefill and decode mixed). False when there was nothing to do or the service is paused. GuardError

@@ -42,6 +42,7 @@ void Service::Impl::check_request(const Sequence& sequence, const std::string& w
         base::expectation(where, fmt::format("a prompt of at most {} tokens", options.max_sequence_tokens - 1),
                           fmt::to_string(sequence.prompt_tokens), "a shorter prompt or a larger max_sequence_tokens"));
   }
+  check_sampling(sequence, where);
   // The last token drawn is never run.
   const int64_t most = std::min(options.max_sequence_tokens - sequence.prompt_tokens, sequence.params.max_tokens) +
                        sequence.prompt_tokens;
@@ -52,7 +53,28 @@ void Service::Impl::check_request(const Sequence& sequence, const std::string& w
   }
 }
 
+void Service::Impl::check_sampling(const Sequence& sequence, const std::string& where) const {
+  const SamplingParams& params = sequence.params;
+  const int64_t vocabulary = model.shape().vocabulary;
+  if (!params.stop.empty() && options.tokenizer == nullptr) {
+    throw base::InputError(base::expectation(where, "no stop strings, as the service has no tokenizer",
+                                             '"' + params.stop.front() + '"', "stop_ids, or a service with one"));
+  }
+  if (!params.logit_bias.empty() && params.logit_bias.rbegin()->first >= vocabulary) {
+    throw base::InputError(base::expectation(where, fmt::format("logit_bias of token ids in [0, {})", vocabulary),
+                                             fmt::to_string(params.logit_bias.rbegin()->first)));
+  }
+  if (params.min_tokens == 0) return;
+  const auto ends = ending_ids(params, options.eos_ids);
+  const auto forbidden =
+      std::count_if(ends.begin(), ends.end(), [&](int32_t id) { return id >= 0 && id < vocabulary; });
+  if (forbidden < vocabulary) return;
+  throw base::InputError(base::expectation(where, "a token that min_tokens leaves to draw",
+                                           "end of sequence and stop ids that are the whole vocabulary"));
+}
+
 void Service::Impl::enqueue(std::unique_ptr<Sequence> sequence) {
+  sequence->follow_from_start(options.eos_ids, options.tokenizer);
   sequence->max_length = options.max_sequence_tokens;
   queues.waiting.push_back(sequence.get());
   in_flight.emplace(sequence->uid, std::move(sequence));
@@ -122,12 +144,9 @@ void Service::Impl::advance(const StepPlan& step) {
 }
 
 void Service::Impl::append(Sequence& sequence, const Drawn& drawn) {
-  sequence.ids.push_back(drawn.token);
-  sequence.log_probs.push_back(drawn.log_prob);
-  sequence.versions.push_back(static_cast<int64_t>(version));
+  sequence.append(drawn.token, drawn.log_prob, static_cast<int64_t>(version));
   note_change(sequence);
-  const Finish reason = finish_after(drawn.token, sequence.completion_tokens(), sequence.length(), sequence.max_length,
-                                     sequence.params, options.eos_ids);
+  const Finish reason = finish_of(sequence, options.eos_ids);
   if (reason != Finish::kRunning) finish(sequence, reason);
 }
 

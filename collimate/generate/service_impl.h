@@ -22,6 +22,7 @@ struct Service::Impl {
   // Moves finished-with sequences' memory into new ones.
   std::unique_ptr<Sequence> make_sequence();
   void check_request(const Sequence& sequence, const std::string& where) const;
+  void check_sampling(const Sequence& sequence, const std::string& where) const;
   void enqueue(std::unique_ptr<Sequence> sequence);
 
   void check_weights() const;

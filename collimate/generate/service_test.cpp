@@ -20,12 +20,8 @@ class ServiceTest : public testing::Test {
  protected:
   ServiceTest() : requests_(random_requests(24, 3)) { options_.seed = 77; }
 
-  // What each request gives alone in an engine without any sharing.
   const Results& alone() {
-    if (!alone_.empty()) return alone_;
-    ServiceOptions options = options_;
-    options.prefix_cache = false;
-    for (const Request& request : requests_) alone_.merge(run_all(tiny_.model, {&request, 1}, options));
+    if (alone_.empty()) alone_ = run_each(tiny_.model, requests_, options_);
     return alone_;
   }
 
@@ -306,20 +302,7 @@ TEST_F(ServiceTest, AStepThatFailsLeavesRequestsInPlace) {
 TEST_F(ServiceTest, LogProbsAreTheOnesThatScoringComputes) {
   for (const Request& request : requests_) {
     const Result& result = alone().at(request.uid);
-    std::vector<int32_t> ids = request.prompt;
-    ids.insert(ids.end(), result.tokens.begin(), result.tokens.end());
-    const std::span<const int32_t> whole(ids);
-    const at::Tensor hidden = tiny_.model.forward(model::pack_sequences({&whole, 1}));
-    const auto first = static_cast<int64_t>(request.prompt.size()) - 1;
-    const double temperature = request.params.temperature == 0 ? 1.0 : request.params.temperature;
-    const auto scored = tiny_.model.log_probs({.hidden = hidden.slice(0, first, hidden.size(0) - 1).contiguous(),
-                                               .targets = result.tokens,
-                                               .temperature = static_cast<float>(temperature)});
-    for (size_t t = 0; t < result.tokens.size(); ++t) {
-      uint32_t bits = 0;
-      std::memcpy(&bits, scored.log_probs.const_data_ptr<float>() + t, sizeof(bits));
-      ASSERT_EQ(bits, result.log_prob_bits[t]) << "uid " << request.uid << " token " << t;
-    }
+    EXPECT_EQ(scored_bits(tiny_.model, request, result), result.log_prob_bits) << "uid " << request.uid;
   }
 }
 

@@ -5,8 +5,10 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "collimate/generate/service.h"
 #include "collimate/model/model.h"
 #include "collimate/model/weights.h"
+#include "collimate/text/tokenizer.h"
 
 // What the tests of this folder share: a small random model, requests, and a state in memory.
 namespace collimate::generate::testing_support {
@@ -47,6 +50,34 @@ struct TinyModel {
   std::shared_ptr<model::Weights> weights;
   model::Model model;
 };
+
+// A tokenizer whose tokens are the given bytes, "<eos>" a special one. It only decodes.
+class PieceTokenizer : public text::Tokenizer {
+ public:
+  explicit PieceTokenizer(std::vector<std::string> pieces) : pieces_(std::move(pieces)) {}
+
+  std::vector<int32_t> encode(std::string_view, text::EncodeOptions) const override { return {}; }
+  std::string decode(std::span<const int32_t> ids, bool skip_special = true) const override {
+    std::string text;
+    for (const int32_t id : ids) text += skip_special && is_special(id) ? "" : token_bytes(id);
+    return text;
+  }
+  std::string token_bytes(int32_t id) const override { return pieces_.at(id); }
+  bool is_special(int32_t id) const override { return pieces_.at(id) == "<eos>"; }
+  std::optional<int32_t> id_of(std::string_view) const override { return std::nullopt; }
+  int32_t vocab_size() const override { return static_cast<int32_t>(pieces_.size()); }
+  void save(const std::string&) const override {}
+
+ private:
+  std::vector<std::string> pieces_;
+};
+
+// For the tiny model: the same few pieces many times.
+inline PieceTokenizer tiny_tokenizer(const std::vector<std::string>& some) {
+  std::vector<std::string> pieces;
+  for (size_t id = 0; id < 61; ++id) pieces.push_back(id == 2 ? "<eos>" : some[id % some.size()]);
+  return PieceTokenizer(pieces);
+}
 
 struct Request {
   int64_t uid = 0;
@@ -135,6 +166,30 @@ inline Results run_all(model::Model& model, std::span<const Request> requests, c
   Results results;
   drain(service, results);
   return results;
+}
+
+// What each request gives alone in an engine without any sharing.
+inline Results run_each(model::Model& model, std::span<const Request> requests, ServiceOptions options) {
+  options.prefix_cache = false;
+  Results results;
+  for (const Request& request : requests) results.merge(run_all(model, {&request, 1}, options));
+  return results;
+}
+
+// Log-probs of the result's tokens as scoring computes them, as bits.
+inline std::vector<uint32_t> scored_bits(model::Model& model, const Request& request, const Result& result) {
+  std::vector<int32_t> ids = request.prompt;
+  ids.insert(ids.end(), result.tokens.begin(), result.tokens.end());
+  const std::span<const int32_t> whole(ids);
+  const at::Tensor hidden = model.forward(model::pack_sequences({&whole, 1}));
+  const auto first = static_cast<int64_t>(request.prompt.size()) - 1;
+  const double temperature = request.params.temperature == 0 ? 1.0 : request.params.temperature;
+  const auto scored = model.log_probs({.hidden = hidden.slice(0, first, hidden.size(0) - 1).contiguous(),
+                                       .targets = result.tokens,
+                                       .temperature = static_cast<float>(temperature)});
+  std::vector<uint32_t> bits(result.tokens.size());
+  std::memcpy(bits.data(), scored.log_probs.const_data_ptr<float>(), bits.size() * sizeof(bits[0]));
+  return bits;
 }
 
 class MemoryState : public base::StateWriter, public base::StateReader {

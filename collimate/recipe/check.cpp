@@ -58,6 +58,15 @@ void check_models(const Plan& plan, int64_t longest_row, int32_t largest_id, std
   }
 }
 
+void check_bias(const std::string& section, const generate::SamplingOptions& sampling, const text::Tokenizer& tokenizer,
+                std::vector<std::string>& problems) {
+  const generate::LogitBias bias = generate::parse_logit_bias(sampling.logit_bias).value();
+  if (bias.empty() || bias.rbegin()->first < tokenizer.vocab_size()) return;
+  problems.push_back(expectation(section + ".logit_bias",
+                                 fmt::format("token ids below the tokenizer's {}", tokenizer.vocab_size()),
+                                 std::to_string(bias.rbegin()->first)));
+}
+
 void check_weights(const Plan& plan, std::vector<std::string>& problems) {
   for (const auto& [directory, reads] : model_directories(plan))
     if (reads) attempt(problems, [path = directory] { model::TensorDirectory{path}; });
@@ -128,6 +137,8 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
     largest_id = std::max(largest_id, set.largest_id);
   }
   check_models(plan, longest, largest_id, found.problems);
+  check_bias("rollout", config.rollout, *data.tokenizer, found.problems);
+  check_bias("evaluation", config.evaluation, *data.tokenizer, found.problems);
   check_schedule(config, numbers, found.problems);
   return found;
 }

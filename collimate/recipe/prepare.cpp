@@ -9,11 +9,23 @@
 
 namespace collimate::recipe {
 
+namespace {
+
+// What only both of its options say to be wrong.
+void check_sampling(const Config& config, const Plan& plan) {
+  const int64_t completion = config.rollout.completion_tokens;
+  if (plan.rows == rlhf::RowKind::kPrompt) config.rollout.params(completion);
+  if (plan.evaluation && plan.evaluation->rows == rlhf::RowKind::kPrompt) config.evaluation.params(completion);
+}
+
+}  // namespace
+
 Plan complete_plan(const Config& config, const flow::Registry& registry) {
   Plan plan = make_plan(config, registry);
   if (config.data.eval->is_null()) plan.evaluation.reset();
   if (plan.evaluation)
     for (const auto& [name, model] : plan.evaluation->graph.models) plan.graph.models.try_emplace(name, model);
+  check_sampling(config, plan);
   if (plan.rows_per_iteration <= 0)
     throw base::InputError(base::expectation("train.samples_per_update", "at least 1 with this recipe", "0"));
   return plan;

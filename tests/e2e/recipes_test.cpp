@@ -140,6 +140,25 @@ TEST_P(Recipes, EvaluationDrawsAsItsOwnSectionSays) {
   EXPECT_NE(held_out({"evaluation.temperature=1"}), greedy);
 }
 
+TEST_P(Recipes, PenaltiesAndStopStringsLeaveLogProbsAsTheyAre) {
+  for (const nlohmann::json& line :
+       train("grpo", {"rollout.stop=['11', '3']", "rollout.presence_penalty=1.5", "rollout.repetition_penalty=1.3",
+                      "rollout.frequency_penalty=-0.5", "rollout.logit_bias={3: 2}", "rollout.min_tokens=2"})) {
+    EXPECT_EQ(number(line, "mismatch/logprob_abs_max"), 0.0);
+    EXPECT_NEAR(number(line, "mismatch/tokens_compared"), completion_tokens(line), 1e-6);
+  }
+  int stopped = 0;
+  for (const std::string& line : lines_of(output_ + "/samples/step-000001.jsonl")) {
+    const nlohmann::json sample = nlohmann::json::parse(line);
+    const std::string completion = sample.at("completion");
+    EXPECT_GE(completion.size(), 2U);
+    if (sample.at("finish") != static_cast<int>(generate::Finish::kStop)) continue;
+    EXPECT_TRUE(completion.ends_with("11") || completion.ends_with("3")) << completion;
+    ++stopped;
+  }
+  EXPECT_GT(stopped, 3);
+}
+
 TEST_P(Recipes, GrpoWithReference) {
   const Metrics metrics = train("grpo", {"algorithm.beta=0.04"});
   expect_every_step_once(metrics, 1, 3);

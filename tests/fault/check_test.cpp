@@ -90,6 +90,18 @@ TEST_F(Check, RefusesWhatWouldTrainWrongAndGivesEachReason) {
   EXPECT_THAT(text, ContainsRegex("\\[reward\\] expected one of the rules gsm8k, .*, got \"gsm9k\"\n"));
 }
 
+TEST_F(Check, RefusesSamplingThatARequestWouldBeRefusedFor) {
+  EXPECT_THAT(
+      reasons("grpo", {"rollout.min_tokens=7"}),
+      HasSubstr("[--set rollout.min_tokens] expected min_tokens to be at most the 6 tokens of a completion, got "
+                "7\n"));
+  const std::string eval = "data.eval=" + (root_ / "held_out.jsonl");
+  EXPECT_THAT(reasons("grpo", {eval, "evaluation.min_tokens=8"}), HasSubstr("[--set evaluation.min_tokens]"));
+  const std::string bias = reasons("grpo", {eval, "rollout.logit_bias={13: 1}", "evaluation.logit_bias={3: 1, 99: 1}"});
+  EXPECT_THAT(bias, HasSubstr("[rollout.logit_bias] expected token ids below the tokenizer's 13, got 13\n"));
+  EXPECT_THAT(bias, HasSubstr("[evaluation.logit_bias] expected token ids below the tokenizer's 13, got 99\n"));
+}
+
 // The schedule can swap models; those of the recipes don't move.
 TEST_F(Check, RefusesAPlacementThatWouldMoveModels) {
   const std::string placement =

@@ -46,6 +46,20 @@ TEST_F(CommandLine, JsonOfEachVerbIsOneDocumentAlone) {
   EXPECT_FALSE(version.at("version").get<std::string>().empty());
 }
 
+// "1" is token 3 of this tokenizer, and the bias makes it the only one that is drawn.
+TEST_F(CommandLine, GenerateShowsTheTextBeforeTheStopString) {
+  output({"train", root_ / "run.yaml", "--output", root_ / "run", "--set", "run.iterations=1"});
+  std::vector<std::string> words = {"generate", root_ / "run/model", "--prompt",    "12=", "--max-tokens",
+                                    "6",        "--logit-bias",      "{\"3\": 100}"};
+  EXPECT_EQ(output(words), "111111\n");
+  words.insert(words.end(), {"--min-tokens", "3", "--stop", "111"});
+  EXPECT_EQ(output(words), "1\n");
+  words.push_back("--json");
+  const auto made = nlohmann::json::parse(output(words)).at(0);
+  EXPECT_EQ(made.at("token_ids"), nlohmann::json({3, 3, 3, 3}));
+  EXPECT_EQ(made.at("finish"), "stop");
+}
+
 TEST_F(CommandLine, VersionNamesWhatTheProgramIsMadeOf) {
   const std::string text = output({"version"});
   for (const char* name : {"collimate ", "\nlibtorch 2.", "\ncompiler ", "\nprocessor "})
@@ -86,6 +100,10 @@ TEST_F(CommandLine, NumbersOutOfRangeAreShort) {
   EXPECT_LT(line.size(), 200U);
   EXPECT_THAT(error({"generate", root_ / "start", "--prompt", "1=", "--temperature", "-1"}),
               "[--temperature] expected temperature to be at least 0, got -1.0");
+  EXPECT_THAT(error({"generate", root_ / "start", "--prompt", "1=", "--max-tokens", "4", "--min-tokens", "5"}),
+              "[--min-tokens] expected min_tokens to be at most the 4 tokens of a completion, got 5");
+  EXPECT_THAT(error({"generate", root_ / "start", "--prompt", "1=", "--logit-bias", "{5: 1}"}),
+              HasSubstr("[--logit-bias] expected logit_bias to be a map of token ids to numbers between -100 and 100"));
 }
 
 }  // namespace

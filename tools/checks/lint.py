@@ -7,7 +7,7 @@ CODE = (".h", ".cpp", ".inc", ".cu", ".cuh")
 LINE_RULES = [  # endings, pattern, message
     (CODE, r"(?<![\w.>:])(std::|::)?(quick_)?exit\s*\(", "exit() ends the caller's process; throw an error"),
     ((".h", ".cuh"), r"^\s*using namespace\b", "`using namespace` in a header"),
-    (CODE + (".py", ".sh"), r"\b(TODO|FIXME|XXX)\b|[Nn]ot (yet )?implemented|[Uu]nimplemented",
+    (CODE + (".py", ".sh", ".md"), r"\b(TODO|FIXME|XXX)\b|[Nn]ot (yet )?implemented|[Uu]nimplemented",
      "unfinished by its own words"),
     (CODE, r"EXPECT_TRUE\(true\)|GTEST_SKIP\(\);", "a test that cannot fail, or a skip without a reason"),
     (CODE, r"catch \(\.\.\.\) \{\s*\}", "an error is swallowed"),

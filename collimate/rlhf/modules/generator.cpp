@@ -7,7 +7,6 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/rlhf/modules/memory.h"
 #include "collimate/rlhf/rollout/assemble.h"
-#include "collimate/text/tokenizer.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -156,7 +155,9 @@ void GeneratorModule::setup(flow::Context& context) {
   generate::ServiceOptions service = service_options(rollout_, decoder().weights->shape());
   service.seed = context.seed;
   service.exec = decoder().exec;
-  service.eos_ids = text::load_tokenizer(options().path)->info().stop_ids;
+  tokenizer_ = text::load_tokenizer(options().path);
+  service.tokenizer = tokenizer_.get();
+  service.eos_ids = tokenizer_->info().stop_ids;
   service_ = std::make_unique<Service>(*decoder().model, service);
 }
 

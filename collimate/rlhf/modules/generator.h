@@ -6,6 +6,7 @@
 
 #include "collimate/generate/service.h"
 #include "collimate/rlhf/modules/scorer.h"
+#include "collimate/text/tokenizer.h"
 
 namespace collimate::rlhf {
 
@@ -22,6 +23,7 @@ class GeneratorModule final : public ScorerModule {
 
  private:
   RolloutOptions rollout_;
+  std::unique_ptr<text::Tokenizer> tokenizer_;
   std::unique_ptr<generate::Service> service_;
   generate::ServiceStats last_;
 };

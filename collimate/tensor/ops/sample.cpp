@@ -121,18 +121,31 @@ int32_t inverse_cdf(const float* e, int64_t vocab, float u) {
   return walk_block(e, chosen * kCdfBlock, std::min(vocab, (chosen + 1) * kCdfBlock), goal - sum);
 }
 
-}  // namespace
+// logits / temperature and their normaliser.
+struct TemperedRow {
+  const float* x = nullptr;  // the logits themselves where the factor is 1, else `scaled`
+  RowNormalizer norm;
+};
 
-Sampled sample_row(const float* logits, int64_t vocab, const SampleOptions& options, float u) {
-  const float factor = inverse_temperature(options.temperature);
-  float* e = scratch(ScratchSlot::kLogits, 2 * vocab);
-  const float* x = factor == 1.0F ? logits : e + vocab;
-  if (factor != 1.0F) scale_logits(logits, vocab, factor, e + vocab);
-  const RowNormalizer norm = row_normalizer(x, vocab, options.temperature == 0.0F ? nullptr : e);
-  if (!std::isfinite(norm.max) || !std::isfinite(norm.log_sum)) {
+// `weights` [vocab] or null: as in row_normalizer.
+TemperedRow temper(const float* logits, int64_t vocab, float temperature, float* scaled, float* weights) {
+  const float factor = inverse_temperature(temperature);
+  if (factor != 1.0F) scale_logits(logits, vocab, factor, scaled);
+  TemperedRow row{factor == 1.0F ? logits : scaled, {}};
+  row.norm = row_normalizer(row.x, vocab, weights);
+  if (!std::isfinite(row.norm.max) || !std::isfinite(row.norm.log_sum)) {
     throw base::RunError(base::expectation("sample", "finite logits", "a row with NaN or infinity",
                                            "a lower learning rate, or check the weights"));
   }
+  return row;
+}
+
+}  // namespace
+
+Sampled sample_row(const float* logits, int64_t vocab, const SampleOptions& options, float u) {
+  float* e = scratch(ScratchSlot::kLogits, 2 * vocab);
+  const auto [x, norm] =
+      temper(logits, vocab, options.temperature, e + vocab, options.temperature == 0.0F ? nullptr : e);
   int32_t token = 0;
   if (options.temperature == 0.0F) {
     token = static_cast<int32_t>(std::find(x, x + vocab, norm.max) - x);
@@ -141,6 +154,11 @@ Sampled sample_row(const float* logits, int64_t vocab, const SampleOptions& opti
     token = inverse_cdf(e, vocab, u);
   }
   return {token, norm.log_prob(x[token])};
+}
+
+float row_log_prob(const float* logits, int64_t vocab, float temperature, int32_t token) {
+  const TemperedRow row = temper(logits, vocab, temperature, scratch(ScratchSlot::kLogits, vocab), nullptr);
+  return row.norm.log_prob(row.x[token]);
 }
 
 void sample_rows(const Exec& exec, const float* logits, int64_t stride, int64_t rows, int64_t vocab,

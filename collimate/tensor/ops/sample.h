@@ -22,6 +22,10 @@ struct Sampled {
 // leave, walked in id order; u in [0, 1). Ties in rank go to the lower id. RunError when the row has no finite maximum.
 Sampled sample_row(const float* logits, int64_t vocab, const SampleOptions& options, float u);
 
+// The log-prob that sample_row gives with that token: the same bits, whatever the token was drawn from. RunError as
+// there.
+float row_log_prob(const float* logits, int64_t vocab, float temperature, int32_t token);
+
 // rows of them in parallel: logits [rows, stride], options, u and out [rows].
 void sample_rows(const Exec& exec, const float* logits, int64_t stride, int64_t rows, int64_t vocab,
                  const SampleOptions* options, const float* u, Sampled* out);

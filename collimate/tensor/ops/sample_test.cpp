@@ -129,7 +129,11 @@ TEST(Sample, LogProbHasTheBitsOfScoring) {
     Floats lp = constant(rows, 0);
     log_softmax_gather(Exec{}, {hidden.data(), width, rows, &panels, nullptr, temperature, targets.data()},
                        {.log_prob = lp.data()});
-    for (int64_t r = 0; r < rows; ++r) EXPECT_TRUE(same_bits(&lp[r], &drawn[r].log_prob, 1)) << temperature;
+    for (int64_t r = 0; r < rows; ++r) {
+      EXPECT_TRUE(same_bits(&lp[r], &drawn[r].log_prob, 1)) << temperature;
+      const float alone = row_log_prob(logits.data() + r * vocab, vocab, temperature, targets[r]);
+      EXPECT_TRUE(same_bits(&alone, &lp[r], 1)) << temperature;
+    }
   }
 }
 

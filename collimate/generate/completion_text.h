@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "collimate/generate/sampling.h"
+#include "collimate/text/stop_text.h"
+#include "collimate/text/tokenizer.h"
+
+namespace collimate::generate {
+
+// The text of one completion as its tokens come, special tokens left out, cut before its stop string: what a caller
+// shows. The tokens of a request that a stop string ended go up to the one that completed it, so their plain decoding
+// has the stop string and perhaps more. As in vLLM the first min_tokens tokens complete none.
+class CompletionText {
+ public:
+  // Keeps a reference to the tokenizer.
+  CompletionText(const text::Tokenizer& tokenizer, const SamplingParams& params);
+
+  // The text that is certain after `token`: no part of a UTF-8 character, nothing that a stop string may begin with.
+  std::string push(int32_t token);
+  // The completion has ended: what was held back.
+  std::string finish();
+  // A stop string is complete; nothing more comes out.
+  bool stopped() const { return stop_.matched(); }
+
+ private:
+  bool may_stop() const { return tokens_ > min_tokens_; }
+
+  text::StreamDecoder decoder_;
+  text::StopText stop_;
+  int64_t min_tokens_;
+  int64_t tokens_ = 0;
+};
+
+// The same of a whole completion. Without stop strings it is tokenizer.decode(tokens).
+std::string completion_text(const text::Tokenizer& tokenizer, std::span<const int32_t> tokens,
+                            const SamplingParams& params);
+
+}  // namespace collimate::generate

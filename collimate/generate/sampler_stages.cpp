@@ -1,0 +1,105 @@
+#include "collimate/generate/sampler_stages.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace collimate::generate {
+namespace {
+
+using Params = SamplingParams;
+using History = LogitHistory;
+using Logits = std::span<float>;
+
+bool inside(int32_t id, Logits logits) { return id >= 0 && static_cast<size_t>(id) < logits.size(); }
+
+// vLLM's min_tokens: -infinity for everything that would end the request too early.
+bool too_early(const Params& params, const History& history) { return history.completion_tokens < params.min_tokens; }
+
+void forbid_ends(const Params&, const History& history, Logits logits) {
+  for (const int32_t id : history.ends) {
+    if (inside(id, logits)) logits[id] = -std::numeric_limits<float>::infinity();
+  }
+}
+
+// OpenAI's logit_bias.
+bool has_bias(const Params& params, const History&) { return !params.logit_bias.empty(); }
+
+void add_bias(const Params& params, const History&, Logits logits) {
+  for (const auto& [id, bias] : params.logit_bias) {
+    if (inside(id, logits)) logits[id] = static_cast<float>(logits[id] + bias);
+  }
+}
+
+// CTRL (Keskar et al. 2019, arXiv:1909.05858, section 4.1), over prompt and completion as in vLLM and transformers; a
+// logit below zero is multiplied, so that a penalty above 1 always makes a token less likely.
+bool penalizes_repetition(const Params& params, const History&) { return params.repetition_penalty != 1.0; }
+
+void penalize_repetition(const Params& params, const History& history, Logits logits) {
+  for (const auto& [id, count] : history.generated) {
+    if (!inside(id, logits)) continue;
+    const double x = logits[id];
+    logits[id] = static_cast<float>(x > 0 ? x / params.repetition_penalty : x * params.repetition_penalty);
+  }
+}
+
+// OpenAI's formula, over generated tokens only: mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence.
+bool penalizes_generated(const Params& params, const History&) {
+  return params.frequency_penalty != 0.0 || params.presence_penalty != 0.0;
+}
+
+void penalize_generated(const Params& params, const History& history, Logits logits) {
+  for (const auto& [id, count] : history.generated) {
+    if (count == 0 || !inside(id, logits)) continue;
+    logits[id] = static_cast<float>(logits[id] - count * params.frequency_penalty - params.presence_penalty);
+  }
+}
+
+constexpr LogitStage kStages[] = {
+    {"min_tokens", too_early, forbid_ends},
+    {"logit_bias", has_bias, add_bias},
+    {"repetition_penalty", penalizes_repetition, penalize_repetition},
+    {"frequency_and_presence_penalty", penalizes_generated, penalize_generated},
+};
+
+}  // namespace
+
+void LogitHistory::start(const SamplingParams& params, std::span<const int32_t> eos_ids, std::span<const int32_t> ids,
+                         int64_t prompt_tokens) {
+  generated.clear();
+  ends.clear();
+  if (params.min_tokens > 0) ends = ending_ids(params, eos_ids);
+  counts = penalizes_repetition(params, *this) || penalizes_generated(params, *this);
+  completion_tokens = 0;
+  if (counts) {
+    for (const int32_t id : ids.first(prompt_tokens)) generated.try_emplace(id, 0);
+  }
+  for (const int32_t id : ids.subspan(prompt_tokens)) append(id);
+}
+
+void LogitHistory::append(int32_t token) {
+  ++completion_tokens;
+  if (counts) ++generated[token];
+}
+
+std::vector<int32_t> ending_ids(const SamplingParams& params, std::span<const int32_t> eos_ids) {
+  std::vector<int32_t> ids(eos_ids.begin(), eos_ids.end());
+  ids.insert(ids.end(), params.stop_ids.begin(), params.stop_ids.end());
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+std::span<const LogitStage> logit_stages() { return kStages; }
+
+bool changes_logits(const SamplingParams& params, const LogitHistory& history) {
+  return std::any_of(std::begin(kStages), std::end(kStages),
+                     [&](const LogitStage& stage) { return stage.active(params, history); });
+}
+
+void apply_logit_stages(const SamplingParams& params, const LogitHistory& history, std::span<float> logits) {
+  for (const LogitStage& stage : kStages) {
+    if (stage.active(params, history)) stage.apply(params, history, logits);
+  }
+}
+
+}  // namespace collimate::generate

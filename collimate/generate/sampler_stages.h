@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "collimate/generate/sampling.h"
+
+namespace collimate::generate {
+
+// What the stages look at beside a request's parameters. A function of its prompt and the tokens it has so far, so that
+// preemption, forks, save and load have nothing of it to keep. Stays empty for a request that needs none of it.
+struct LogitHistory {
+  std::unordered_map<int32_t, int32_t> generated;  // how often, by token of the prompt (perhaps 0) or the completion
+  std::vector<int32_t> ends;                       // forbidden before min_tokens: end of sequence and stop ids
+  int64_t completion_tokens = 0;
+  bool counts = false;  // some penalty looks at `generated`
+
+  // For a request that has `ids`, of which the first `prompt_tokens` are its prompt.
+  void start(const SamplingParams& params, std::span<const int32_t> eos_ids, std::span<const int32_t> ids,
+             int64_t prompt_tokens);
+  void append(int32_t token);
+};
+
+// Ids that min_tokens forbids, ascending without repeats. As in vLLM ignore_eos makes no difference.
+std::vector<int32_t> ending_ids(const SamplingParams& params, std::span<const int32_t> eos_ids);
+
+// A stage changes a row of logits [V] in place, before temperature and truncation. Each logit that it changes is
+// computed in double and rounded once. Ids outside the row are passed over.
+struct LogitStage {
+  const char* name;
+  bool (*active)(const SamplingParams& params, const LogitHistory& history);
+  void (*apply)(const SamplingParams& params, const LogitHistory& history, std::span<float> logits);
+};
+
+// min_tokens, logit_bias, repetition_penalty, frequency_and_presence_penalty: in the order in which vLLM applies them
+// (vllm/v1/sample/sampler.py).
+std::span<const LogitStage> logit_stages();
+
+// Whether any stage is active for the next token.
+bool changes_logits(const SamplingParams& params, const LogitHistory& history);
+
+// Runs the active stages in order.
+void apply_logit_stages(const SamplingParams& params, const LogitHistory& history, std::span<float> logits);
+
+}  // namespace collimate::generate

@@ -1,0 +1,40 @@
+#include "collimate/generate/sequence.h"
+
+#include <algorithm>
+
+namespace collimate::generate {
+namespace {
+
+bool contains(std::span<const int32_t> ids, int32_t token) {
+  return std::find(ids.begin(), ids.end(), token) != ids.end();
+}
+
+}  // namespace
+
+void Sequence::follow_from_start(std::span<const int32_t> eos_ids, const text::Tokenizer* tokenizer) {
+  history.start(params, eos_ids, ids, prompt_tokens);
+  text.reset();
+  if (params.stop.empty()) return;
+  text.emplace(*tokenizer, params);
+  for (const int32_t token : std::span(ids).subspan(prompt_tokens)) text->push(token);
+}
+
+void Sequence::append(int32_t token, float log_prob, int64_t version) {
+  ids.push_back(token);
+  log_probs.push_back(log_prob);
+  versions.push_back(version);
+  history.append(token);
+  if (text) text->push(token);
+}
+
+Finish finish_of(const Sequence& sequence, std::span<const int32_t> eos_ids) {
+  const SamplingParams& params = sequence.params;
+  const int32_t token = sequence.ids.back();
+  if (!params.ignore_eos && contains(eos_ids, token)) return Finish::kEos;
+  if (contains(params.stop_ids, token)) return Finish::kStop;
+  if (sequence.text && sequence.text->stopped()) return Finish::kStop;
+  if (sequence.completion_tokens() >= params.max_tokens) return Finish::kLength;
+  return sequence.length() >= sequence.max_length ? Finish::kLength : Finish::kRunning;
+}
+
+}  // namespace collimate::generate

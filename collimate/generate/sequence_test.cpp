@@ -1,0 +1,45 @@
+#include "collimate/generate/sequence.h"
+
+#include <gtest/gtest.h>
+
+#include "collimate/generate/test_support.h"
+
+namespace collimate::generate {
+namespace {
+
+const testing_support::PieceTokenizer kTokenizer({"a", "b", "<eos>", "c", "d", "e"});
+
+// Why a sequence with a prompt of 10 ends after the completion.
+Finish finish(const SamplingParams& params, const std::vector<int32_t>& completion, int64_t max_length = 20) {
+  Sequence sequence;
+  sequence.params = params;
+  sequence.ids.assign(10, 0);
+  sequence.prompt_tokens = 10;
+  sequence.max_length = max_length;
+  const std::vector<int32_t> eos = {2, 3};
+  sequence.follow_from_start(eos, &kTokenizer);
+  for (const int32_t token : completion) sequence.append(token, 0.0F, 1);
+  return finish_of(sequence, eos);
+}
+
+TEST(Sequence, ReasonsToFinishInOrder) {
+  SamplingParams params;
+  params.max_tokens = 3;
+  params.stop_ids = {4};
+  params.stop = {"ae"};
+  EXPECT_EQ(finish(params, {5, 5, 3}), Finish::kEos);
+  EXPECT_EQ(finish(params, {5, 5, 4}), Finish::kStop);
+  EXPECT_EQ(finish(params, {5, 0, 5}), Finish::kStop) << "a stop string goes before the length";
+  EXPECT_EQ(finish(params, {5, 5, 5}), Finish::kLength);
+  EXPECT_EQ(finish(params, {5, 5}, 12), Finish::kLength);
+  EXPECT_EQ(finish(params, {5, 5}, 13), Finish::kRunning);
+  EXPECT_EQ(finish(params, {5}), Finish::kRunning) << "the prompt's text is not looked at";
+  params.min_tokens = 2;
+  EXPECT_EQ(finish(params, {0, 5}), Finish::kRunning);
+  EXPECT_EQ(finish(params, {5, 0, 5}), Finish::kStop);
+  params.ignore_eos = true;
+  EXPECT_EQ(finish(params, {3}), Finish::kRunning);
+}
+
+}  // namespace
+}  // namespace collimate::generate

@@ -1,0 +1,262 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "collimate/base/error.h"
+#include "collimate/generate/completion_text.h"
+#include "collimate/generate/service.h"
+#include "collimate/generate/test_support.h"
+#include "collimate/text/utf8.h"
+
+// A service whose requests use penalties, biases, min_tokens and stop strings, each its own mixture.
+namespace collimate::generate {
+namespace {
+
+using namespace testing_support;  // NOLINT: test only
+
+std::vector<Request> mixed_requests(int64_t count, int64_t samples) {
+  std::vector<Request> requests = random_requests(count, samples);
+  for (Request& request : requests) {
+    uint32_t drawn = 0;
+    const auto random = [&](uint64_t below) {
+      return static_cast<int64_t>(base::random_bits(11, 3, static_cast<uint64_t>(request.uid), drawn++) % below);
+    };
+    SamplingParams& params = request.params;
+    if (random(2) == 0) params.presence_penalty = 0.25 * static_cast<double>(random(17)) - 2;
+    if (random(2) == 0) params.frequency_penalty = 0.25 * static_cast<double>(random(17)) - 2;
+    if (random(2) == 0) params.repetition_penalty = 0.5 + 0.25 * static_cast<double>(random(6));
+    if (random(2) == 0) params.logit_bias = {{static_cast<int32_t>(random(61)), 2.0}, {2, 1.0}};
+    if (random(2) == 0) params.min_tokens = random(static_cast<uint64_t>(std::min<int64_t>(params.max_tokens, 20)));
+    if (random(2) == 0) params.stop = {"abba", "é", "caab"};
+    if (random(4) == 0) params.seed = static_cast<uint64_t>(random(100));
+  }
+  return requests;
+}
+
+class ServiceSampling : public testing::Test {
+ protected:
+  ServiceSampling() : requests_(mixed_requests(36, 3)) {
+    options_.seed = 77;
+    options_.tokenizer = &tokenizer_;
+  }
+
+  const Results& alone() {
+    if (alone_.empty()) alone_ = run_each(tiny_.model, requests_, options_);
+    return alone_;
+  }
+
+  Result run(const SamplingParams& params) {
+    Request request = requests_[0];
+    request.params = params;
+    return run_all(tiny_.model, {&request, 1}, options_).at(request.uid);
+  }
+
+  TinyModel tiny_;
+  PieceTokenizer tokenizer_ = tiny_tokenizer({"a", "b", "ab", "\xC3", "\xA9", "c", "ba"});
+  ServiceOptions options_;
+  std::vector<Request> requests_;
+  Results alone_;
+};
+
+TEST_F(ServiceSampling, EveryRequestEndsForAReasonOfItsOwn) {
+  std::map<Finish, int> reasons;
+  for (const Request& request : requests_) {
+    const Result& result = alone().at(request.uid);
+    const auto tokens = static_cast<int64_t>(result.tokens.size());
+    const std::string whole = tokenizer_.decode(result.tokens);
+    const std::string shown = completion_text(tokenizer_, result.tokens, request.params);
+    if (result.finish == Finish::kStop) {
+      EXPECT_GT(tokens, request.params.min_tokens);
+      EXPECT_LT(shown.size(), whole.size());
+    } else {
+      EXPECT_EQ(shown, whole);
+      EXPECT_TRUE(result.finish == Finish::kEos || tokens == request.params.max_tokens);
+      EXPECT_TRUE(result.finish == Finish::kLength || tokens > request.params.min_tokens);
+    }
+    ++reasons[result.finish];
+  }
+  for (const Finish finish : {Finish::kEos, Finish::kStop, Finish::kLength}) EXPECT_GT(reasons[finish], 2);
+}
+
+TEST_F(ServiceSampling, SameBitsAloneAndInAnyBatch) {
+  for (uint32_t trial = 0; trial < 8; ++trial) {
+    const auto random = [&](uint32_t what, uint64_t below) {
+      return static_cast<int64_t>(base::random_bits(trial, 9, 9, what) % below);
+    };
+    ServiceOptions options = options_;
+    options.max_batch_tokens = 1 + random(0, 80);
+    options.max_batch_sequences = 1 + random(1, 36);
+    options.prefix_cache = random(3, 2) == 0;
+    auto order = requests_;
+    std::reverse(order.begin(), order.begin() + random(4, 36));
+    EXPECT_EQ(run_all(tiny_.model, order, options), alone()) << "trial " << trial;
+  }
+  host::CorePool pool(3);
+  TinyModel threaded(1, {&pool});
+  options_.exec = {&pool};
+  EXPECT_EQ(run_all(threaded.model, requests_, options_), alone());
+}
+
+TEST_F(ServiceSampling, SameBitsWithPreemption) {
+  options_.cache_blocks = 9;
+  Service service(tiny_.model, options_);
+  service.submit(to_batch(requests_));
+  Results results;
+  drain(service, results);
+  EXPECT_GT(service.stats().preemptions, 0);
+  EXPECT_EQ(results, alone());
+}
+
+TEST_F(ServiceSampling, SaveInTheMiddleAndLoad) {
+  for (const int steps : {1, 5, 17}) {
+    Results results;
+    MemoryState state;
+    {
+      Service service(tiny_.model, options_);
+      service.submit(to_batch(requests_));
+      for (int step = 0; step < steps; ++step) service.step();
+      collect(service, results);
+      service.save(state);
+    }
+    Service service(tiny_.model, options_);
+    service.load(state);
+    EXPECT_GT(service.running(), 0);
+    drain(service, results);
+    EXPECT_EQ(results, alone());
+  }
+}
+
+TEST_F(ServiceSampling, SamplesOfOnePromptKeepTheirOwnCounts) {
+  for (Request& request : requests_) {
+    request.prompt = requests_[0].prompt;
+    request.prompt_uid = 0;
+  }
+  Service service(tiny_.model, options_);
+  service.submit(to_batch(requests_));
+  Results results;
+  drain(service, results);
+  EXPECT_EQ(service.stats().prefill_tokens, static_cast<int64_t>(requests_[0].prompt.size()));
+  EXPECT_EQ(results, alone());
+}
+
+TEST_F(ServiceSampling, LogProbsAreTheOnesThatScoringComputes) {
+  for (const Request& request : requests_) {
+    const Result& result = alone().at(request.uid);
+    EXPECT_EQ(scored_bits(tiny_.model, request, result), result.log_prob_bits) << "uid " << request.uid;
+  }
+}
+
+// Greedy decoding by whole forwards, with the formulas written once more in float64.
+TEST_F(ServiceSampling, GreedyWithPenaltiesIsWhatTheFormulasSay) {
+  SamplingParams params;
+  params.max_tokens = 40;
+  params.temperature = 0.0;
+  params.min_tokens = 30;
+  params.presence_penalty = 0.3;
+  params.frequency_penalty = 0.2;
+  params.repetition_penalty = 1.2;
+  params.logit_bias = {{2, 3.0}, {7, 0.5}};
+  std::vector<int32_t> ids = requests_[0].prompt;
+  const auto prompt = static_cast<int64_t>(ids.size());
+  for (int64_t drawn = 0; drawn < 40; ++drawn) {
+    const std::span<const int32_t> whole(ids);
+    const at::Tensor hidden = tiny_.model.forward(model::pack_sequences({&whole, 1}));
+    const at::Tensor logits = tiny_.model.logits(hidden.slice(0, hidden.size(0) - 1).contiguous());
+    int32_t best = -1;
+    double most = 0;
+    for (int32_t id = 0; id < 61; ++id) {
+      if (id == 2 && drawn < 30) continue;
+      double x = logits.const_data_ptr<float>()[id] + (id == 2 ? 3.0 : id == 7 ? 0.5 : 0.0);
+      const auto seen = std::count(ids.begin(), ids.end(), id);
+      const auto count = static_cast<double>(std::count(ids.begin() + prompt, ids.end(), id));
+      if (seen > 0) x = x > 0 ? x / 1.2 : x * 1.2;
+      x -= 0.2 * count + (count > 0 ? 0.3 : 0.0);
+      if (best < 0 || x > most) best = id, most = x;
+    }
+    ids.push_back(best);
+    if (best == 2) break;
+  }
+  const Result result = run(params);
+  EXPECT_EQ(result.tokens, std::vector<int32_t>(ids.begin() + prompt, ids.end()));
+  EXPECT_GT(std::set(result.tokens.begin(), result.tokens.end()).size(), 10U);
+}
+
+TEST_F(ServiceSampling, MinTokensHoldsOffWhatWouldEndAtOnce) {
+  SamplingParams params;
+  params.max_tokens = 20;
+  params.min_tokens = 7;
+  params.logit_bias = {{2, 100.0}};
+  EXPECT_EQ(run(params).finish, Finish::kEos);
+  EXPECT_EQ(run(params).tokens.size(), 8U);
+  params.logit_bias = {{9, 100.0}};
+  params.stop_ids = {9};
+  EXPECT_EQ(run(params).finish, Finish::kStop);
+  EXPECT_EQ(run(params).tokens.size(), 8U);
+}
+
+// Stop strings made of what the request says without any.
+TEST_F(ServiceSampling, StopStringsEndWithTheTokenThatCompletesThem) {
+  const PieceTokenizer letters = tiny_tokenizer({"a", "b", "ab", "c", "ba", "é"});
+  options_.tokenizer = &letters;
+  SamplingParams params;
+  params.max_tokens = 60;
+  params.ignore_eos = true;
+  const std::vector<int32_t> free = run(params).tokens;
+  const std::string text = letters.decode(free);
+  int compared = 0;
+  for (size_t begin = 0; begin < 30; ++begin) {
+    const std::string stop = text.substr(begin, 1 + begin % 7);
+    if (!text::is_valid_utf8(stop)) continue;
+    params.stop = {"never", stop};
+    const size_t first = text.find(stop);
+    int64_t kept = 0;
+    while (letters.decode(std::span(free).first(kept)).size() < first + stop.size()) ++kept;
+    const Result result = run(params);
+    EXPECT_EQ(result.finish, Finish::kStop);
+    EXPECT_EQ(result.tokens, std::vector<int32_t>(free.begin(), free.begin() + kept)) << stop;
+    EXPECT_EQ(completion_text(letters, result.tokens, params), text.substr(0, first)) << stop;
+    ++compared;
+  }
+  EXPECT_GT(compared, 15);
+}
+
+TEST_F(ServiceSampling, BadRequestsAreNamed) {
+  const auto message = [&](auto&& change) {
+    Request request = requests_[0];
+    change(request.params);
+    Service service(tiny_.model, options_);
+    try {
+      service.submit(to_batch({&request, 1}));
+    } catch (const base::InputError& error) {
+      EXPECT_EQ(service.running(), 0);
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(message([](SamplingParams& p) {
+              p.logit_bias = {{3, 1.0}, {61, 1.0}};
+            }),
+            "[generate.submit, row 0] expected logit_bias of token ids in [0, 61), got 61");
+  const auto everything = [](SamplingParams& p) {
+    for (int32_t id = 0; id < 61; ++id) p.stop_ids.push_back(id);
+    p.max_tokens = 5;
+  };
+  EXPECT_EQ(message(everything), "accepted");
+  EXPECT_THAT(message([&](SamplingParams& p) {
+                everything(p);
+                p.min_tokens = 1;
+              }),
+              testing::HasSubstr("expected a token that min_tokens leaves to draw"));
+  options_.tokenizer = nullptr;
+  EXPECT_EQ(
+      message([](SamplingParams& p) { p.stop = {"x"}; }),
+      "[generate.submit, row 0] expected no stop strings, as the service has no tokenizer, got \"x\"; try stop_ids, "
+      "or a service with one");
+}
+
+}  // namespace
+}  // namespace collimate::generate
