@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "collimate/base/error.h"
+#include "collimate/model/arch/architecture.h"
 #include "collimate/model/model_test.h"
 
 namespace collimate::model {
@@ -230,6 +231,12 @@ TEST_P(Parity, ThreadsChangeNoBit) {
     gradients[model == &threaded] = all_gradients(*weights_);
   }
   EXPECT_EQ(gradients[0], gradients[1]);
+}
+
+TEST(Architectures, AreThoseOfTheShapes) {
+  std::vector<std::string> names;
+  for (const auto& [name, make] : architectures()) names.push_back(name);
+  EXPECT_EQ(names, shape::known_families());
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Parity, ::testing::Values("llama", "qwen2", "gpt2", "llama/bf16", "gpt2/bf16"));

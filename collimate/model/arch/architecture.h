@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 
 #include "collimate/model/layers.h"
 
@@ -20,6 +22,10 @@ class Architecture {
 
 std::unique_ptr<Architecture> make_llama(const Weights& weights);
 std::unique_ptr<Architecture> make_gpt2(const Weights& weights);
+
+// By family: those that shape::known_families() names.
+using MakeArchitecture = std::unique_ptr<Architecture> (*)(const Weights&);
+const std::map<std::string, MakeArchitecture>& architectures();
 
 // The one of weights.shape().family. InputError naming the known ones.
 std::unique_ptr<Architecture> make_architecture(const Weights& weights);
