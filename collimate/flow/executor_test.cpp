@@ -302,7 +302,7 @@ TEST(Executor, RandomResultsAreReplayedFromTheJournal) {
   EXPECT_NE(drawn, other);
 }
 
-TEST(Executor, AStopSavesAndEnds) {
+TEST(Executor, AStopSavesAndTheRunGoesOnFromThere) {
   std::string directory = temporary("stop");
   base::StopFlag stop;
   Outcome outcome;
@@ -315,7 +315,19 @@ TEST(Executor, AStopSavesAndEnds) {
   graph::Graph graph = toy::flow();
   Registry registry = toy::registry();
   EXPECT_THROW(run(graph, graph::flattening(graph, 1), registry, options), base::StoppedError);
-  EXPECT_GE(checkpoint_step(Checkpoints(directory, 2).latest()), 2);
+  const std::string saved = Checkpoints(directory, 2).latest();
+  const int64_t done = checkpoint_step(saved);
+  ASSERT_GE(done, 2);
+  ASSERT_LT(done, 50);
+
+  Outcome whole, rest;
+  run(graph, graph::flattening(graph, 1), registry, options_for(whole, 50));
+  RunOptions again = options_for(rest, 50);
+  again.directory = directory;
+  again.resume = saved;
+  run(graph, graph::flattening(graph, 1), registry, again);
+  ASSERT_EQ(whole.lines.size(), 50U);
+  EXPECT_EQ(rest.lines, std::vector<std::string>(whole.lines.begin() + done, whole.lines.end()));
 }
 
 TEST(Executor, EvaluationRunsOnTheSameWorkers) {

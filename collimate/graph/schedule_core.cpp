@@ -15,7 +15,7 @@ ScheduleCore::ScheduleCore(std::shared_ptr<const ScheduleFacts> facts) : facts_(
 
 std::span<const Action> ScheduleCore::on(const Event& event) {
   actions_.clear();
-  if (stopped_) return {};
+  if (stopped_ && event.kind != EventKind::kBegin) return {};
   COLLIMATE_CHECK(begun_ || event.kind == EventKind::kBegin, "the first event is Begin");
   changed_ = false;
   handle(event);

@@ -33,6 +33,7 @@ void ScheduleCore::restart() {
   swaps_.clear();
   for (auto& [key, version] : versions_) version = -1;
   evaluating_ = false;
+  stopped_ = stop_asked_ = save_asked_ = false;  // of the process that saved this state
   for (IterationRun& run : active_) update(run);
 }
 

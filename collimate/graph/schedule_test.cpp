@@ -228,6 +228,9 @@ TEST(Schedule, AskedToStopItSavesAfterTheIterationAndAtOnceTheSecondTime) {
   ASSERT_EQ(last.size(), 2u);
   EXPECT_EQ(describe(graph, last[0]), "save 0");
   EXPECT_EQ(describe(graph, last[1]), "stop, asked: after iteration 0");
+  EXPECT_TRUE(schedule.on(Event::asked(Ask::kSave)).empty());
+  EXPECT_FALSE(schedule.on(Event::begin()).empty()) << "a new process goes on";
+  EXPECT_FALSE(schedule.stopped());
 }
 
 TEST(Schedule, AFilterThatDropsEverythingStopsTheRun) {

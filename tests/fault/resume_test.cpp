@@ -138,21 +138,27 @@ TEST(Resume, AFullDiskLosesNothing) {
   expect_equal(left_in(runs.directory("full")), left_in(runs.directory("whole")), "after a full disk");
 }
 
-TEST(Resume, ASignalSavesAndEndsWith3) {
+TEST(Resume, ASignalSavesAndEndsWith3AndTheRunGoesOn) {
   Runs runs("resume-signal", "sft", "");
-  runs.edit("iterations: 4, save_every: 1", "iterations: 1000000");
+  runs.edit("iterations: 4, save_every: 1", "iterations: 400");
   const std::string output = runs.directory("stopped");
   host::ChildOptions options;
   options.command = {COLLIMATE_BIN_DIR "/collimate", "train", runs.config(), "--output", output};
   options.input = options.output = options.errors = host::ChildStream::kNull;
   host::ChildProcess child(options);
   const base::Deadline deadline = base::Deadline::after(60);
-  while (!deadline.expired() && lines_of(output + "/metrics.jsonl").size() < 2) ::usleep(10000);
+  while (!deadline.expired() && lines_of(output + "/metrics.jsonl").size() < 2) ::usleep(1000);
   child.signal(SIGTERM);
   const auto status = child.wait(deadline);
   ASSERT_TRUE(status);
   EXPECT_EQ(status->code, 3) << status->description();
   EXPECT_FALSE(fs::is_empty(output + "/checkpoints"));
+
+  ASSERT_NO_FATAL_FAILURE(runs.finish("stopped"));
+  ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));
+  EXPECT_EQ(lasting_metrics(output), lasting_metrics(runs.directory("whole")));
+  const std::string model = "/model/model.safetensors";
+  EXPECT_TRUE(read_text(output + model) == read_text(runs.directory("whole") + model));
 }
 
 }  // namespace
