@@ -52,7 +52,7 @@ case $verb in
     exec build/release/bin/collimate bench quickstart --single "$@"
     ;;
   test)
-    tools/setup.sh
+    tools/setup.sh test
     build release all benches  # benches, so that they stay compilable
     exec .venv/bin/python tools/run_tests.py build/release "$@"
     ;;

@@ -63,6 +63,7 @@ def run_program(path: pathlib.Path, timeout: float, environment: dict) -> Result
         report = pathlib.Path(scratch) / "report.xml"
         (pathlib.Path(scratch) / "tmp").mkdir()
         if path.suffix == ".py":
+            environment = {**environment, "PYTHONPATH": str(ROOT / ".test-packages")}
             command = [sys.executable, str(ROOT / "tools" / "run_unittest.py"), str(path), str(report)]
         else:
             command = [str(path), f"--gtest_output=xml:{report}"]

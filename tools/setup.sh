@@ -9,6 +9,7 @@ groups="build $*"
 cache=${COLLIMATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/collimate}
 key=$(grep -v '^#' tools/requirements.txt | sha256sum | cut -c1-12)
 venv=$cache/venv-$key
+test_packages=$cache/test-packages-$(grep -v '^#' tools/requirements-test.txt | sha256sum | cut -c1-12)
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() { printf '[setup] %s\n' "$*" >&2; exit 1; }
 
@@ -61,6 +62,25 @@ install_environment() {
   flock -u 9
 }
 
+# Group test: Python packages for the tests alone, found by tools/run_tests.py through the link .test-packages.
+install_test_packages() {
+  case " $groups " in *" test "*) ;; *) return 0 ;; esac
+  if [ ! -e "$test_packages/.complete" ]; then
+    mkdir -p "$cache"
+    exec 9>"$cache/.lock"
+    flock 9
+    if [ ! -e "$test_packages/.complete" ]; then
+      rm -rf "$test_packages"
+      "$venv/bin/python" -m pip install -q --no-deps --only-binary :all: --disable-pip-version-check \
+        --target "$test_packages" -r tools/requirements-test.txt >&2 ||
+        fail "pip could not install tools/requirements-test.txt into $test_packages; try again when the network is there"
+      touch "$test_packages/.complete"
+    fi
+    flock -u 9
+  fi
+  ln -sfn "$test_packages" .test-packages
+}
+
 stamp=$cache/stamp-$(cat tools/packages.txt tools/requirements.txt tools/setup.sh | sha256sum | cut -c1-12)-$(printf '%s' "$groups" | tr -c 'a-z\n' '-')
 if [ ! -e "$stamp" ] || [ ! -e "$venv/.complete" ] || ! command -v g++ >/dev/null || ! command -v ninja >/dev/null; then
   install_packages
@@ -69,3 +89,4 @@ if [ ! -e "$stamp" ] || [ ! -e "$venv/.complete" ] || ! command -v g++ >/dev/nul
 fi
 [ ! -e .venv ] || [ -L .venv ] || fail "expected .venv to be a link made by this script, got a directory; try moving it away"
 [ "$(readlink .venv || true)" = "$venv" ] || ln -sfn "$venv" .venv
+install_test_packages

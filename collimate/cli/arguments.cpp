@@ -52,8 +52,9 @@ void add_flags(CLI::App& app, base::Section& section) {
       if (value.is_discarded() || (texts && !value.is_array())) value = text;
       base::apply({{path, value}}, flag, section);
     };
-    app.add_option_function<std::string>(
-        flag, read, fmt::format("{} ({}; default {})", option.help, option.limits, option.default_value));
+    const std::string limits = option.limits.empty() ? "" : option.limits + "; ";
+    app.add_option_function<std::string>(flag, read,
+                                         fmt::format("{} ({}default {})", option.help, limits, option.default_value));
   }
 }
 

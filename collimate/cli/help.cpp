@@ -18,6 +18,7 @@ const std::vector<Verb>& verbs() {
       {"train", "train what CONFIG.yaml says", train},
       {"check", "show the resolved config, batch arithmetic and data, and what is wrong with them", check},
       {"generate", "complete prompts with a model", generate},
+      {"serve", "answer OpenAI's interface over HTTP", serve},
       {"report", "write the HTML page of a run", report},
       {"bench", "quickstart and other measured runs", bench},
       {"worker", "join a run as a worker", worker},

@@ -30,7 +30,8 @@ REGISTRY = "collimate/recipe/registry.cpp"  # the one list of modules: it makes 
 RECIPE_CALL = re.compile(r"\b(Learner|AdamW|generate_all|with_log_probs|GeneratorModule|TrainerModule|ScorerModule|"
                          r"RewardModule|train_step)\b|\bService\b(?!Options)|(\.|->)(setup|call|submit)\(")
 # Libraries that only some folders may see.
-CONFINED = {"CLI/": {"cli"}, "ATen/": None, "c10/": None, "torch/": None}  # None: modules marked TORCH
+CONFINED = {"CLI/": {"cli"}, "editline/": {"cli"}, "httplib.h": {"serve"},
+            "ATen/": None, "c10/": None, "torch/": None}  # None: modules marked TORCH
 
 
 @functools.cache

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collimate/base/option.h"
+#include "collimate/base/section.h"
+#include "collimate/generate/service.h"
+#include "collimate/host/core_pool.h"
+#include "collimate/model/model.h"
+#include "collimate/text/chat_template.h"
+
+namespace collimate::cli {
+
+// How `serve` and `chat` load a model and generate with it.
+struct ModelOptions : base::Section {
+  base::Option<std::string> compute{
+      this, "compute", "float32", "", "number type of weights and activations", base::one_of({"float32", "bfloat16"})};
+  base::Option<std::string> chat_template{this,
+                                          "chat_template",
+                                          "auto",
+                                          "",
+                                          "how messages become text; auto: recognised in the model's own",
+                                          base::one_of({"auto", "chatml", "plain", "user-bot"})};
+  base::Option<int64_t> max_sequence_tokens{this,
+                                            "max_sequence_tokens",
+                                            0,
+                                            "tokens",
+                                            "of prompt and completion; 0: the model's positions",
+                                            base::at_least(int64_t{0})};
+  base::Option<int64_t> cache_blocks{
+      this, "cache_blocks", 0, "blocks", "of the key and value cache; 0: up to 4 GiB", base::at_least(int64_t{0})};
+};
+
+// A model directory with what generating from it needs. One thread at a time.
+class LoadedModel {
+ public:
+  // `service`: limits of a step. InputError when the directory is no model's.
+  LoadedModel(const std::string& directory, const ModelOptions& options, generate::ServiceOptions service);
+
+  // A new one; it refers to this object.
+  std::unique_ptr<generate::Service> service();
+  // [L]: the log-prob of each token after those before it; the first is 0.
+  std::vector<float> prompt_log_probs(std::span<const int32_t> ids, double temperature);
+  const text::Renderer& renderer() const { return renderer_; }
+  int64_t max_sequence_tokens() const { return service_options_.max_sequence_tokens; }
+
+ private:
+  host::CorePool pool_;
+  tensor::Exec exec_;
+  std::unique_ptr<text::Tokenizer> tokenizer_;
+  text::Renderer renderer_;
+  model::Model model_;
+  generate::ServiceOptions service_options_;
+};
+
+}  // namespace collimate::cli

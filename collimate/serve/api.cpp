@@ -1,0 +1,332 @@
+#include "collimate/serve/api.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "collimate/base/error.h"
+#include "collimate/text/messages_json.h"
+#include "collimate/text/utf8.h"
+
+namespace collimate::serve {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kDeepest = 16;  // nesting of a body
+constexpr size_t kStopStrings = 16, kStopBytes = 1024;
+
+std::string shown(const json& value) {
+  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (text.size() > 80) text = text::valid_utf8(text.substr(0, 77)) + "...";
+  return text;
+}
+
+[[noreturn]] void wrong(const std::string& name, const std::string& expected, const json& got,
+                        const std::string& remedy = "") {
+  throw ApiError(400, base::expectation(name, expected, shown(got), remedy), name, "invalid_value");
+}
+
+bool flag(const json& value, const std::string& name) {
+  if (!value.is_boolean()) wrong(name, "true or false", value);
+  return value.get<bool>();
+}
+
+int64_t integer(const json& value, const std::string& name, int64_t low, int64_t high) {
+  const bool fits = value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() >> 63 != 0);
+  if (!fits || value.get<int64_t>() < low || value.get<int64_t>() > high) {
+    const bool endless = high == std::numeric_limits<int64_t>::max();
+    wrong(name,
+          endless ? fmt::format("an integer of at least {}", low) : fmt::format("an integer from {} to {}", low, high),
+          value);
+  }
+  return value.get<int64_t>();
+}
+
+constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+
+// Fields of generate::SamplingParams, under their names there. To open one that the sampler has learned, move it here
+// from kRefused.
+struct SamplingField {
+  const char* name;
+  const char* ours;
+};
+constexpr SamplingField kSamplingFields[] = {{"temperature", "temperature"},
+                                             {"top_p", "top_p"},
+                                             {"top_k", "top_k"},
+                                             {"min_p", "min_p"},
+                                             {"ignore_eos", "ignore_eos"},
+                                             {"stop_token_ids", "stop_ids"}};
+
+// What would change the result and is not offered: refused unless it says what happens anyway.
+struct RefusedField {
+  const char* name;
+  bool (*harmless)(const json& value);
+};
+bool never(const json&) { return false; }
+bool is_zero(const json& value) { return value.is_number() && value.get<double>() == 0; }
+bool is_one(const json& value) { return value.is_number() && value.get<double>() == 1; }
+bool is_empty(const json& value) { return value.empty() || value == ""; }
+constexpr RefusedField kRefused[] = {
+    {"presence_penalty", is_zero},
+    {"frequency_penalty", is_zero},
+    {"repetition_penalty", is_one},
+    {"logit_bias", is_empty},
+    {"min_tokens", is_zero},
+    {"best_of", is_one},
+    {"suffix", is_empty},
+    {"tools", is_empty},
+    {"tool_choice", [](const json& value) { return value == "none" || value == "auto"; }},
+    {"functions", is_empty},
+    {"function_call", [](const json& value) { return value == "none" || value == "auto"; }},
+    {"response_format",
+     [](const json& value) {
+       return value == json{{"type", "text"}};
+     }},
+    {"modalities", [](const json& value) { return value == json::array({"text"}); }},
+    {"audio", never},
+    {"prediction", never},
+    {"reasoning_effort", never},
+    {"verbosity", never},
+    {"web_search_options", never},
+};
+
+// What says nothing about the result.
+constexpr const char* kIgnored[] = {"user",         "metadata",          "store",           "parallel_tool_calls",
+                                    "service_tier", "safety_identifier", "prompt_cache_key"};
+
+void read_stop(ApiRequest& request, const json& value) {
+  const json list = value.is_array() ? value : json::array({value});
+  if (list.size() > kStopStrings) wrong("stop", fmt::format("at most {} strings", kStopStrings), value);
+  for (const json& stop : list) {
+    if (!stop.is_string() || stop.get_ref<const std::string&>().empty())
+      wrong("stop", "strings that are not empty", stop);
+    request.stop.push_back(stop.get<std::string>());
+    if (request.stop.back().size() > kStopBytes) wrong("stop", fmt::format("at most {} bytes", kStopBytes), stop);
+  }
+}
+
+std::vector<int32_t> read_ids(const json& list) {
+  std::vector<int32_t> ids;
+  ids.reserve(list.size());
+  for (const json& id : list) ids.push_back(static_cast<int32_t>(integer(id, "prompt", 0, 0x7fffffff)));
+  return ids;
+}
+
+void read_prompt(ApiRequest& request, const json& value) {
+  const std::string expected = "a text, a list of texts, of token ids, or of lists of token ids, not empty";
+  if (value.is_string()) {
+    request.prompts.emplace_back(value.get<std::string>());
+    return;
+  }
+  if (!value.is_array() || value.empty()) wrong("prompt", expected, value);
+  if (value[0].is_number()) {
+    request.prompts.emplace_back(read_ids(value));
+    return;
+  }
+  for (const json& prompt : value) {
+    if (prompt.is_string()) {
+      request.prompts.emplace_back(prompt.get<std::string>());
+    } else if (prompt.is_array()) {
+      request.prompts.emplace_back(read_ids(prompt));
+    } else {
+      wrong("prompt", expected, prompt);
+    }
+  }
+}
+
+void read_messages(ApiRequest& request, const json& value) {
+  if (!value.is_array() || value.empty()) wrong("messages", "a list of at least one message", value);
+  for (const json& message : value) {
+    if (!message.is_object()) wrong("messages", "messages {role, content}", message);
+    for (const auto& [key, part] : message.items()) {
+      if (key != "role" && key != "content" && !part.empty())
+        wrong("messages", "messages of role and content alone", json{{key, part}});
+    }
+  }
+  try {
+    request.prompts.emplace_back(text::messages_from_json(value, "messages"));
+  } catch (const base::InputError& error) {
+    throw ApiError(400, error.what(), "messages", "invalid_value");
+  } catch (const json::exception&) {
+    wrong("messages", "roles and contents as text", value);
+  }
+}
+
+void read_log_probs(ApiRequest& request, const json& value) {
+  if (request.endpoint == Endpoint::kChat) {
+    request.log_probs = flag(value, "logprobs");
+    return;
+  }
+  request.top_log_probs = integer(value, "logprobs", 0, 20) > 0;
+  if (value.get<int64_t>() > 1) wrong("logprobs", "0 or 1", value, "1: other tokens' log-probs are not offered");
+  request.log_probs = true;
+}
+
+void read_top_log_probs(ApiRequest& request, const json& value) {
+  request.top_log_probs = integer(value, "top_logprobs", 0, 20) > 0;
+  if (value.get<int64_t>() > 1) wrong("top_logprobs", "0 or 1", value, "1: other tokens' log-probs are not offered");
+}
+
+void read_stream_options(ApiRequest& request, const json& value) {
+  if (!value.is_object()) wrong("stream_options", "an object", value);
+  for (const auto& [key, part] : value.items()) {
+    if (key == "include_usage") {
+      request.include_usage = flag(part, "stream_options.include_usage");
+    } else if (key != "include_obfuscation") {
+      wrong("stream_options", "include_usage alone", value);
+    }
+  }
+}
+
+void read_max_tokens(ApiRequest& request, const json& value, const std::string& name) {
+  const bool chat = request.endpoint == Endpoint::kChat;
+  request.sampling.max_tokens = integer(value, name, chat ? 1 : 0, kAny);
+  request.to_the_end = false;
+}
+
+struct OwnField {
+  const char* name;
+  bool chat, completions;
+  void (*read)(ApiRequest& request, const json& value);
+};
+constexpr OwnField kOwnFields[] = {
+    {"model", true, true,
+     [](ApiRequest& request, const json& value) {
+       if (!value.is_string()) wrong("model", "a text", value);
+       request.model = value.get<std::string>();
+     }},
+    {"messages", true, false, read_messages},
+    {"prompt", false, true, read_prompt},
+    {"max_tokens", true, true, [](ApiRequest& r, const json& value) { read_max_tokens(r, value, "max_tokens"); }},
+    {"max_completion_tokens", true, false,
+     [](ApiRequest& r, const json& value) { read_max_tokens(r, value, "max_completion_tokens"); }},
+    {"n", true, true, [](ApiRequest& r, const json& value) { r.choices_per_prompt = integer(value, "n", 1, 1 << 20); }},
+    {"seed", true, true,
+     [](ApiRequest& r, const json& value) {
+       r.seed = integer(value, "seed", std::numeric_limits<int64_t>::min(), kAny);
+     }},
+    {"stop", true, true, read_stop},
+    {"echo", false, true, [](ApiRequest& r, const json& value) { r.echo = flag(value, "echo"); }},
+    {"logprobs", true, true, read_log_probs},
+    {"top_logprobs", true, false, read_top_log_probs},
+    {"return_token_ids", true, true,
+     [](ApiRequest& r, const json& value) { r.return_token_ids = flag(value, "return_token_ids"); }},
+    {"stream", true, true, [](ApiRequest& r, const json& value) { r.stream = flag(value, "stream"); }},
+    {"stream_options", true, true, read_stream_options},
+};
+
+template <class List>
+auto find_named(const List& list, const std::string& name) {
+  return std::find_if(std::begin(list), std::end(list), [&](const auto& entry) { return name == entry.name; });
+}
+
+void read_field(ApiRequest& request, const std::string& name, const json& value, json& sampling) {
+  const bool chat = request.endpoint == Endpoint::kChat;
+  if (const auto own = find_named(kOwnFields, name);
+      own != std::end(kOwnFields) && (chat ? own->chat : own->completions)) {
+    if (!value.is_null()) own->read(request, value);
+  } else if (const auto field = find_named(kSamplingFields, name); field != std::end(kSamplingFields)) {
+    if (!value.is_null()) sampling[field->ours] = value;
+  } else if (const auto refused = find_named(kRefused, name); refused != std::end(kRefused)) {
+    if (!value.is_null() && !refused->harmless(value)) {
+      throw ApiError(400, base::expectation(name, "no such field, it is not offered here", shown(value), "without it"),
+                     name, "unsupported_parameter");
+    }
+  } else if (std::find(std::begin(kIgnored), std::end(kIgnored), name) == std::end(kIgnored)) {
+    throw ApiError(400, base::expectation("request", "fields that are known", shown(name)), name, "unknown_parameter");
+  }
+}
+
+// The sampler's own checks, with our name of the field.
+generate::SamplingParams read_sampling(const json& sampling) {
+  for (const auto& [key, value] : sampling.items()) {
+    try {
+      generate::SamplingParams::from_json({{key, value}});
+    } catch (const base::InputError& error) {
+      const auto field = std::find_if(std::begin(kSamplingFields), std::end(kSamplingFields),
+                                      [&key = key](const SamplingField& f) { return key == f.ours; });
+      throw ApiError(400, error.what(), field->name, "invalid_value");
+    }
+  }
+  return generate::SamplingParams::from_json(sampling);
+}
+
+json parse_body(std::string_view body) {
+  if (!text::is_valid_utf8(body)) {
+    const std::string got = fmt::format("a byte that is none at offset {}", text::valid_run(body));
+    throw ApiError(400, base::expectation("request", "a body in UTF-8", got));
+  }
+  const auto shallow = [](int depth, json::parse_event_t, json&) {
+    if (depth > kDeepest)
+      throw ApiError(400, base::expectation("request", fmt::format("at most {} levels of nesting", kDeepest), "more"));
+    return true;
+  };
+  json out;
+  try {
+    out = json::parse(body, shallow);
+  } catch (const json::exception& error) {
+    throw ApiError(400, base::expectation("request", "a body in JSON", text::valid_utf8(error.what())));
+  }
+  if (!out.is_object()) throw ApiError(400, base::expectation("request", "a JSON object", shown(out)));
+  return out;
+}
+
+void check_whole(const ApiRequest& request, const ApiLimits& limits) {
+  const bool chat = request.endpoint == Endpoint::kChat;
+  if (request.prompts.empty()) {
+    const std::string name = chat ? "messages" : "prompt";
+    throw ApiError(400, base::expectation(name, "what is to be completed", "none"), name, "missing_required_parameter");
+  }
+  if (request.choices() > limits.max_choices) {
+    throw ApiError(400,
+                   base::expectation("n", fmt::format("at most {} completions in a request", limits.max_choices),
+                                     fmt::to_string(request.choices()), "a smaller n or several requests"),
+                   "n", "invalid_value");
+  }
+  if (!request.top_log_probs) return;
+  const std::string name = chat ? "top_logprobs" : "logprobs";
+  if (!request.log_probs) {
+    throw ApiError(400, base::expectation(name, "logprobs: true beside it", "none"), name, "invalid_value");
+  }
+  if (request.sampling.temperature != 0) {
+    throw ApiError(400,
+                   base::expectation(name, "0 unless temperature is 0", "1",
+                                     "0: the log-prob of the drawn token alone, other tokens' are not offered"),
+                   name, "unsupported_parameter");
+  }
+}
+
+}  // namespace
+
+std::string error_body(const ApiError& error) {
+  const auto or_null = [](const std::string& text) { return text.empty() ? json() : json(text); };
+  const char* type = error.status >= 500   ? "server_error"
+                     : error.status == 429 ? "rate_limit_error"
+                                           : "invalid_request_error";
+  const nlohmann::ordered_json body = {
+      {"error",
+       {{"message", error.what()}, {"type", type}, {"param", or_null(error.param)}, {"code", or_null(error.code)}}}};
+  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+ApiRequest parse_request(Endpoint endpoint, std::string_view body, const ApiLimits& limits) {
+  const json fields = parse_body(body);
+  ApiRequest request{.endpoint = endpoint};
+  request.to_the_end = endpoint == Endpoint::kChat;
+  request.sampling.max_tokens = 16;  // of a completion, as in OpenAI's interface
+  json sampling = json::object();
+  for (const auto& [name, value] : fields.items()) read_field(request, name, value, sampling);
+  const int64_t max_tokens = request.sampling.max_tokens;
+  request.sampling = read_sampling(sampling);
+  request.sampling.max_tokens = max_tokens;
+  check_whole(request, limits);
+  return request;
+}
+
+void check_model(const std::string& wanted, const std::string& served) {
+  if (wanted == served) return;
+  throw ApiError(404, base::expectation("model", fmt::format("\"{}\"", served), shown(json(wanted))), "model",
+                 "model_not_found");
+}
+
+}  // namespace collimate::serve

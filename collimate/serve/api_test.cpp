@@ -1,0 +1,224 @@
+#include "collimate/serve/api.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace collimate::serve {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const json kChat = json::parse(R"({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})");
+const json kText = json::parse(R"({"model": "m", "prompt": "Hi"})");
+
+ApiRequest chat(const json& more = json::object()) {
+  json body = kChat;
+  body.update(more);
+  return parse_request(Endpoint::kChat, body.dump(), {});
+}
+ApiRequest completion(const json& more = json::object()) {
+  json body = kText;
+  body.update(more);
+  return parse_request(Endpoint::kCompletions, body.dump(), {});
+}
+
+// The error that a body gives; its status must be 400.
+ApiError error_of(Endpoint endpoint, const std::string& body) {
+  try {
+    parse_request(endpoint, body, {});
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.status, 400);
+    return error;
+  }
+  ADD_FAILURE() << "accepted: " << body;
+  return ApiError(0, "");
+}
+std::string wrong_field(Endpoint endpoint, const json& more) {
+  json body = endpoint == Endpoint::kChat ? kChat : kText;
+  body.update(more);
+  return error_of(endpoint, body.dump()).param;
+}
+
+TEST(Api, ReadsACompletionWithOpenAisDefaults) {
+  const ApiRequest request = completion();
+  EXPECT_EQ(request.model, "m");
+  ASSERT_EQ(request.prompts.size(), 1U);
+  EXPECT_EQ(std::get<std::string>(request.prompts[0]), "Hi");
+  EXPECT_EQ(request.sampling.max_tokens, 16);
+  EXPECT_EQ(request.sampling.temperature, 1.0);
+  EXPECT_EQ(request.choices(), 1);
+  EXPECT_FALSE(request.to_the_end || request.stream || request.log_probs || request.echo || request.seed);
+}
+
+TEST(Api, AChatWithoutMaxTokensGoesToTheEnd) {
+  EXPECT_TRUE(chat().to_the_end);
+  EXPECT_FALSE(chat({{"max_tokens", 3}}).to_the_end);
+  EXPECT_EQ(chat({{"max_completion_tokens", 4}}).sampling.max_tokens, 4);
+  const ApiRequest request = chat();
+  EXPECT_EQ(std::get<text::Messages>(request.prompts[0]), (text::Messages{{"user", "Hi"}}));
+}
+
+TEST(Api, ReadsEveryField) {
+  const ApiRequest request = completion({{"max_tokens", 0},
+                                         {"temperature", 0},
+                                         {"top_p", 0.5},
+                                         {"top_k", 4},
+                                         {"min_p", 0.1},
+                                         {"ignore_eos", true},
+                                         {"stop_token_ids", {5}},
+                                         {"seed", -7},
+                                         {"n", 2},
+                                         {"stop", "x"},
+                                         {"echo", true},
+                                         {"logprobs", 1},
+                                         {"stream", true},
+                                         {"stream_options", {{"include_usage", true}}},
+                                         {"return_token_ids", true}});
+  EXPECT_EQ(request.sampling.max_tokens, 0);
+  EXPECT_EQ(request.sampling.temperature, 0);
+  EXPECT_EQ(request.sampling.top_p, 0.5);
+  EXPECT_EQ(request.sampling.top_k, 4);
+  EXPECT_EQ(request.sampling.min_p, 0.1);
+  EXPECT_TRUE(request.sampling.ignore_eos);
+  EXPECT_THAT(request.sampling.stop_ids, ElementsAre(5));
+  EXPECT_EQ(request.seed, -7);
+  EXPECT_EQ(request.choices(), 2);
+  EXPECT_THAT(request.stop, ElementsAre("x"));
+  EXPECT_TRUE(request.echo && request.log_probs && request.top_log_probs && request.stream && request.include_usage &&
+              request.return_token_ids);
+  EXPECT_TRUE(chat({{"logprobs", true}}).log_probs);
+  EXPECT_THAT(chat({{"stop", {"a", "b"}}}).stop, ElementsAre("a", "b"));
+}
+
+TEST(Api, APromptIsATextIdsOrAListOfEither) {
+  EXPECT_EQ(std::get<std::vector<int32_t>>(completion({{"prompt", {1, 2}}}).prompts[0]), (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(completion({{"prompt", {"a", "b", "c"}}, {"n", 2}}).choices(), 6);
+  EXPECT_EQ(completion({{"prompt", json::parse("[[1],[2,3]]")}}).prompts.size(), 2U);
+  for (const char* bad : {"[]", "7", "{}", "[1.5]", "[-1]", "[4294967296]", "[1,\"a\"]", "[[\"a\"]]", "[true]"})
+    EXPECT_EQ(wrong_field(Endpoint::kCompletions, {{"prompt", json::parse(bad)}}), "prompt") << bad;
+}
+
+TEST(Api, NullIsAsIfItWereNotThere) {
+  EXPECT_EQ(completion({{"max_tokens", nullptr}, {"stop", nullptr}, {"seed", nullptr}, {"logit_bias", nullptr}})
+                .sampling.max_tokens,
+            16);
+}
+
+TEST(Api, NamesTheFieldThatIsWrong) {
+  const std::pair<const char*, const char*> wrong[] = {{"temperature", "-1"},
+                                                       {"temperature", "\"hot\""},
+                                                       {"top_p", "0"},
+                                                       {"top_k", "-1"},
+                                                       {"min_p", "2"},
+                                                       {"max_tokens", "-1"},
+                                                       {"max_tokens", "1.5"},
+                                                       {"max_tokens", "18446744073709551615"},
+                                                       {"n", "0"},
+                                                       {"n", "1000"},
+                                                       {"seed", "1.5"},
+                                                       {"stop", "\"\""},
+                                                       {"stop", "[1]"},
+                                                       {"stream", "1"},
+                                                       {"echo", "\"yes\""},
+                                                       {"logprobs", "2"},
+                                                       {"logprobs", "1"},
+                                                       {"stop_token_ids", "[-1]"},
+                                                       {"model", "7"},
+                                                       {"stream_options", "{\"x\":1}"},
+                                                       {"return_token_ids", "0"}};
+  for (const auto& [name, value] : wrong)
+    EXPECT_EQ(wrong_field(Endpoint::kCompletions, {{name, json::parse(value)}}), name) << value;
+  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"top_logprobs", 1}}), "top_logprobs");
+  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"top_logprobs", 5}, {"logprobs", true}}), "top_logprobs");
+  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"logprobs", 1}}), "logprobs");
+}
+
+TEST(Api, RefusesWhatWouldChangeTheResultAndIsNotOffered) {
+  const std::pair<const char*, const char*> refused[] = {{"presence_penalty", "0.5"},
+                                                         {"frequency_penalty", "1"},
+                                                         {"repetition_penalty", "1.1"},
+                                                         {"logit_bias", "{\"5\":100}"},
+                                                         {"min_tokens", "3"},
+                                                         {"best_of", "2"},
+                                                         {"tools", "[{}]"},
+                                                         {"tool_choice", "\"required\""},
+                                                         {"response_format", "{\"type\":\"json_object\"}"},
+                                                         {"audio", "{}"},
+                                                         {"reasoning_effort", "\"high\""},
+                                                         {"functions", "[{}]"}};
+  for (const auto& [name, value] : refused) {
+    json body = kChat;
+    body[name] = json::parse(value);
+    const ApiError error = error_of(Endpoint::kChat, body.dump());
+    EXPECT_EQ(error.param, name);
+    EXPECT_EQ(error.code, "unsupported_parameter");
+  }
+  // What says only that nothing is to be done is accepted.
+  chat({{"presence_penalty", 0},
+        {"logit_bias", json::object()},
+        {"tools", json::array()},
+        {"best_of", 1},
+        {"response_format", {{"type", "text"}}},
+        {"tool_choice", "none"},
+        {"user", "me"}});
+}
+
+TEST(Api, RefusesFieldsThatNobodyKnows) {
+  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"max_token", 5}}), "max_token");
+  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"prompt", "a"}}), "prompt");
+  EXPECT_EQ(wrong_field(Endpoint::kCompletions, {{"messages", json::array()}}), "messages");
+}
+
+TEST(Api, RefusesMessagesOfOtherShapes) {
+  for (const char* bad : {"[]", "\"hi\"", "[1]", "[{\"role\":\"user\"}]", "[{\"role\":1,\"content\":\"a\"}]",
+                          "[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]",
+                          "[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":5}]}]",
+                          "[{\"role\":\"user\",\"content\":[{\"type\":5,\"text\":\"a\"}]}]",
+                          "[{\"role\":\"assistant\",\"content\":\"a\",\"tool_calls\":[{}]}]"})
+    EXPECT_EQ(wrong_field(Endpoint::kChat, {{"messages", json::parse(bad)}}), "messages") << bad;
+  const json parts =
+      json::parse(R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])");
+  EXPECT_EQ(std::get<text::Messages>(chat({{"messages", parts}}).prompts[0])[0].content, "ab");
+}
+
+TEST(Api, RefusesBodiesThatAreNoJsonObjectInUtf8) {
+  EXPECT_THAT(error_of(Endpoint::kChat, "{\"model\": \"\xff\"}").what(), HasSubstr("UTF-8"));
+  EXPECT_THAT(error_of(Endpoint::kChat, "{\"model\": ").what(), HasSubstr("JSON"));
+  EXPECT_THAT(error_of(Endpoint::kChat, "{\"model\": \"\\ud800\"}").what(), HasSubstr("JSON"));
+  EXPECT_THAT(error_of(Endpoint::kChat, "{\"temperature\": 1e999}").what(), HasSubstr("JSON"));
+  EXPECT_THAT(error_of(Endpoint::kChat, "").what(), HasSubstr("JSON"));
+  EXPECT_THAT(error_of(Endpoint::kChat, "[]").what(), HasSubstr("object"));
+  EXPECT_THAT(error_of(Endpoint::kChat, std::string(1 << 20, '[')).what(), HasSubstr("nesting"));
+  EXPECT_EQ(error_of(Endpoint::kChat, "{}").param, "messages");
+  EXPECT_EQ(error_of(Endpoint::kCompletions, "{}").param, "prompt");
+}
+
+TEST(Api, AnErrorHasOpenAisForm) {
+  const json body = json::parse(error_body(ApiError(400, "wrong \xff", "n", "invalid_value")));
+  EXPECT_EQ(body, (json{{"error",
+                         {{"message", "wrong \xef\xbf\xbd"},
+                          {"type", "invalid_request_error"},
+                          {"param", "n"},
+                          {"code", "invalid_value"}}}}));
+  EXPECT_EQ(json::parse(error_body(ApiError(429, "")))["error"]["type"], "rate_limit_error");
+  EXPECT_EQ(json::parse(error_body(ApiError(500, "")))["error"]["type"], "server_error");
+  EXPECT_TRUE(json::parse(error_body(ApiError(500, "")))["error"]["param"].is_null());
+}
+
+TEST(Api, AnotherModelIsNotFound) {
+  check_model("m", "m");
+  try {
+    check_model("other", "m");
+    FAIL();
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.status, 404);
+    EXPECT_EQ(error.code, "model_not_found");
+  }
+}
+
+}  // namespace
+}  // namespace collimate::serve

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <vector>
+
+#include "collimate/base/deadline.h"
+#include "collimate/generate/service.h"
+
+namespace collimate::serve {
+
+// What one choice of a request got since it was last taken.
+struct Piece {
+  int64_t choice = 0;
+  std::vector<int32_t> tokens;
+  std::vector<float> log_probs;
+  generate::Finish finish = generate::Finish::kRunning;
+};
+
+// What one request gets from the engine: the engine's thread puts in and never waits, one reader takes. It keeps at
+// most `capacity_tokens` for each choice; the request of a reader that leaves more lying fails. Thread-safe.
+class Channel {
+ public:
+  Channel(int64_t choices, int64_t capacity_tokens);
+
+  // The engine's side.
+  // The request is valid and will run. `prompt_log_probs`: of each prompt, where the request asked for them.
+  void accept(std::vector<std::vector<float>> prompt_log_probs);
+  // False when the reader has let too much lie: the request has then failed with RunError.
+  bool push(int64_t choice, const generate::Emission& emission);
+  // take and wait_accepted rethrow the first cause. A choice that has finished keeps what it has.
+  void fail(std::exception_ptr cause);
+  // Whether anybody still reads this choice.
+  bool wanted(int64_t choice) const;
+
+  // The reader's side.
+  // False when the deadline passed first. Rethrows what the request failed with.
+  bool wait_accepted(const base::Deadline& deadline);
+  // What is new, one piece for each choice that has something; waits for it, empty when the deadline passed first.
+  // Rethrows what the request failed with.
+  std::vector<Piece> take(const base::Deadline& deadline);
+  // Nothing more of this choice, or of all, is wanted: the engine cancels them.
+  void drop(int64_t choice);
+  void drop_all();
+  // Of each prompt; valid once accepted.
+  const std::vector<std::vector<float>>& prompt_log_probs() const { return prompt_log_probs_; }
+
+  int64_t choices() const { return static_cast<int64_t>(dropped_.size()); }
+
+ private:
+  const int64_t capacity_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;  // the engine wakes the reader
+  std::vector<Piece> pieces_;        // not yet taken, at most one of a choice
+  std::vector<char> dropped_;        // by choice
+  std::vector<std::vector<float>> prompt_log_probs_;
+  std::exception_ptr cause_;
+  int64_t tokens_ = 0;  // in pieces_
+  bool accepted_ = false;
+};
+
+}  // namespace collimate::serve

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collimate/serve/channel.h"
+#include "collimate/serve/stop_text.h"
+#include "collimate/text/tokenizer.h"
+
+namespace collimate::serve {
+
+// What one choice of a request became since the last look.
+struct Delta {
+  int64_t choice = 0;
+  std::string text;             // whole characters, well-formed UTF-8
+  std::vector<int32_t> tokens;  // all that were drawn, the one that ended it too; text may lag behind them
+  std::vector<float> log_probs;
+  std::string finish_reason;  // "stop" or "length" on the last one, else empty
+};
+
+// Turns one choice's tokens into text: whole characters, no special tokens, not the token that ended it, cut before the
+// first stop string.
+class CompletionText {
+ public:
+  // Keeps a reference to the tokenizer.
+  CompletionText(const text::Tokenizer& tokenizer, std::vector<std::string> stops);
+
+  // Tokens behind a stop string are left out. Nothing once finished.
+  Delta read(const Piece& piece);
+  bool finished() const { return finished_; }
+  // It ended by a stop string, so that the engine still draws.
+  bool stopped_by_text() const { return stop_.found(); }
+
+ private:
+  text::StreamDecoder decoder_;
+  StopText stop_;
+  bool finished_ = false;
+};
+
+// One request's choices, taken from its channel as text. One thread.
+class Completions {
+ public:
+  Completions(std::shared_ptr<Channel> channel, const text::Tokenizer& tokenizer,
+              const std::vector<std::string>& stops);
+  ~Completions();  // what is unfinished is cancelled
+  Completions(const Completions&) = delete;
+  Completions& operator=(const Completions&) = delete;
+
+  // What is new; waits for it, empty when the deadline passed first. Rethrows what the request failed with.
+  std::vector<Delta> next(const base::Deadline& deadline);
+  bool finished() const { return running_ == 0; }
+  Channel& channel() { return *channel_; }
+
+ private:
+  std::shared_ptr<Channel> channel_;
+  std::vector<CompletionText> texts_;
+  int64_t running_;
+};
+
+}  // namespace collimate::serve

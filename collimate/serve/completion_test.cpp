@@ -1,0 +1,110 @@
+#include "collimate/serve/completion.h"
+
+#include <gtest/gtest.h>
+
+#include "collimate/text/utf8.h"
+
+namespace collimate::serve {
+namespace {
+
+using generate::Finish;
+
+std::unique_ptr<text::Tokenizer> tokenizer() {
+  return text::load_tokenizer(COLLIMATE_SOURCE_DIR "/collimate/text/testdata/byte_level");
+}
+
+// The tokens one by one, the last with `finish`.
+Delta read_all(CompletionText& text, const std::vector<int32_t>& ids, Finish finish) {
+  Delta all;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const Delta delta = text.read({.tokens = {ids[i]},
+                                   .log_probs = {-static_cast<float>(i)},
+                                   .finish = i + 1 < ids.size() ? Finish::kRunning : finish});
+    EXPECT_TRUE(text::is_valid_utf8(delta.text));
+    all.text += delta.text;
+    all.tokens.insert(all.tokens.end(), delta.tokens.begin(), delta.tokens.end());
+    all.log_probs.insert(all.log_probs.end(), delta.log_probs.begin(), delta.log_probs.end());
+    all.finish_reason = delta.finish_reason;
+  }
+  return all;
+}
+
+TEST(CompletionText, IsTheTextOfItsTokensInWholeCharacters) {
+  const auto words = tokenizer();
+  const std::string said = "Straße \xF0\x9F\x99\x82 日本語";
+  const std::vector<int32_t> ids = words->encode(said);
+  CompletionText text(*words, {});
+  const Delta all = read_all(text, ids, Finish::kLength);
+  EXPECT_EQ(all.text, said);
+  EXPECT_EQ(all.tokens, ids);
+  EXPECT_EQ(all.finish_reason, "length");
+  EXPECT_TRUE(text.finished());
+  EXPECT_FALSE(text.stopped_by_text());
+}
+
+TEST(CompletionText, ReplacesACharacterThatIsNeverFinished) {
+  const auto words = tokenizer();
+  std::vector<int32_t> ids = words->encode("a\xF0\x9F\x99\x82");
+  ids.pop_back();
+  ASSERT_GT(ids.size(), 1U);
+  CompletionText text(*words, {});
+  const Delta all = read_all(text, ids, Finish::kLength);
+  EXPECT_TRUE(all.text.starts_with("a\xEF\xBF\xBD")) << all.text;
+}
+
+TEST(CompletionText, DoesNotShowTheTokenThatEndedIt) {
+  const auto words = tokenizer();
+  std::vector<int32_t> ids = words->encode("ab!");
+  for (const Finish finish : {Finish::kEos, Finish::kStop}) {
+    CompletionText text(*words, {});
+    const Delta all = read_all(text, ids, finish);
+    EXPECT_EQ(all.text, words->decode(std::span(ids).first(ids.size() - 1)));
+    EXPECT_EQ(all.tokens, ids);
+    EXPECT_EQ(all.finish_reason, "stop");
+  }
+}
+
+TEST(CompletionText, EndsAtAStopStringAndLeavesOutTheTokensBehindIt) {
+  const auto words = tokenizer();
+  const std::vector<int32_t> ids = words->encode("one two three four");
+  CompletionText text(*words, {"two"});
+  Delta all = text.read({.tokens = ids, .log_probs = std::vector<float>(ids.size(), 0.F), .finish = Finish::kLength});
+  EXPECT_EQ(all.text, "one ");
+  EXPECT_EQ(all.finish_reason, "stop");
+  EXPECT_TRUE(text.stopped_by_text());
+  EXPECT_LT(all.tokens.size(), ids.size());
+  EXPECT_EQ(all.log_probs.size(), all.tokens.size());
+  EXPECT_TRUE(words->decode(all.tokens).ends_with("two"));
+  EXPECT_TRUE(text.read({.tokens = ids, .log_probs = std::vector<float>(ids.size(), 0.F)}).tokens.empty());
+}
+
+TEST(CompletionText, AStopStringMayBeCompleteOnlyWithTheLastBytes) {
+  const auto words = tokenizer();
+  CompletionText text(*words, {"xyz"});
+  const std::vector<int32_t> ids = words->encode("abxy");
+  EXPECT_EQ(read_all(text, ids, Finish::kLength).text, "abxy");
+  EXPECT_FALSE(text.stopped_by_text());
+}
+
+TEST(Completions, DropsAChoiceThatAStopStringEnded) {
+  const auto words = tokenizer();
+  const std::vector<int32_t> ids = words->encode("one two three");
+  const auto channel = std::make_shared<Channel>(2, 100);
+  {
+    Completions completions(channel, *words, {"two"});
+    const generate::Emission emission{.tokens = ids, .log_probs = std::vector<float>(ids.size(), 0.F)};
+    channel->push(0, emission);
+    channel->push(1, {.tokens = {ids[0]}, .log_probs = {0.F}});
+    EXPECT_EQ(completions.next(base::Deadline::after(600)).size(), 2U);
+    EXPECT_FALSE(channel->wanted(0));
+    EXPECT_TRUE(channel->wanted(1));
+    EXPECT_FALSE(completions.finished());
+    channel->push(1, {.finish = Finish::kLength});
+    EXPECT_EQ(completions.next(base::Deadline::after(600))[0].finish_reason, "length");
+    EXPECT_TRUE(completions.finished());
+  }
+  EXPECT_FALSE(channel->wanted(1));
+}
+
+}  // namespace
+}  // namespace collimate::serve

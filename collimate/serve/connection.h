@@ -1,0 +1,68 @@
+#pragma once
+
+#include <httplib.h>
+
+#include <functional>
+#include <string>
+
+#include "collimate/base/deadline.h"
+
+namespace collimate::serve {
+
+struct ConnectionLimits {
+  double read_seconds = 30;   // for a whole request to arrive, from its first byte on
+  double write_seconds = 30;  // for the peer to take 64 KiB
+  double idle_seconds = 30;   // until a request begins
+  size_t request_bytes = 0;   // of one request: line, headers and body as they come over the wire
+};
+
+// One accepted socket as httplib's parser reads it: every wait has a deadline, and a peer that sends without end, or
+// one byte a second, is cut off. One thread; the socket is not closed.
+class Connection : public httplib::Stream {
+ public:
+  Connection(socket_t socket, const ConnectionLimits& limits);
+
+  // Waits for the first byte of a request. False when the peer closed or said nothing in time, or when nothing has come
+  // and `leave` is true.
+  bool wait_request(const std::function<bool()>& leave);
+  // The deadline and the budget of one request start here, and the connection counts as dirty.
+  void begin_request();
+  // The whole request was read: the connection may serve another one.
+  void request_read() { dirty_ = false; }
+  // It may not.
+  void close_after_answer() { dirty_ = true; }
+  // What was not read of a request would be taken for the next one: the connection must be closed.
+  bool dirty() const { return dirty_ || broken_; }
+  bool too_slow() const { return too_slow_; }
+  bool too_large() const { return too_large_; }
+
+  // The peer has closed its side, or the connection failed. Does not wait.
+  bool peer_gone() const;
+  // Before closing a dirty connection: the peer gets a moment to read the answer, which a reset would destroy.
+  void linger();
+
+  bool is_readable() const override { return !broken_; }
+  bool is_writable() const override { return !peer_gone(); }
+  ssize_t read(char* out, size_t size) override;
+  ssize_t write(const char* data, size_t size) override;
+  void get_remote_ip_and_port(std::string& ip, int& port) const override;
+  void get_local_ip_and_port(std::string& ip, int& port) const override;
+  socket_t socket() const override { return socket_; }
+
+ private:
+  ssize_t receive();
+  bool wait_for(short events, const base::Deadline& deadline) const;
+
+  const socket_t socket_;
+  const ConnectionLimits limits_;
+  base::Deadline read_deadline_ = base::Deadline::never();
+  std::string buffer_;  // received and not yet read
+  size_t next_ = 0;     // in buffer_
+  size_t budget_ = 0;   // bytes that may still be received for this request
+  bool dirty_ = false;
+  bool broken_ = false;
+  bool too_slow_ = false;
+  bool too_large_ = false;
+};
+
+}  // namespace collimate::serve

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "collimate/base/deadline.h"
+#include "collimate/base/error.h"
+#include "collimate/base/queue.h"
+#include "collimate/generate/service.h"
+#include "collimate/serve/channel.h"
+
+namespace collimate::serve {
+
+// More is in flight than the server takes: try later.
+class OverloadedError : public base::RunError {
+ public:
+  using base::RunError::RunError;
+};
+// The server is shutting down.
+class DrainingError : public base::RunError {
+ public:
+  using base::RunError::RunError;
+};
+
+// One request: `choices_per_prompt` completions of each prompt; choice p * choices_per_prompt + i is the i-th of p.
+struct Work {
+  std::vector<std::vector<int32_t>> prompts;
+  int64_t choices_per_prompt = 1;
+  generate::SamplingParams sampling;  // max_tokens 0: nothing is drawn, each choice ends at once with kLength
+  // Requests with the same seed, prompt and parameters get the same tokens, whatever else runs or was asked with them.
+  std::optional<int64_t> seed;
+  bool prompt_log_probs = false;
+};
+
+// Log-probs [L] of a prompt's tokens, the first 0. Called in the engine's thread, between steps.
+using PromptScorer = std::function<std::vector<float>(std::span<const int32_t> ids, double temperature)>;
+
+// What the loop is made of.
+struct Engine {
+  std::unique_ptr<generate::Service> service;
+  PromptScorer score;           // empty: prompt_log_probs is an InputError
+  std::function<void()> begin;  // called first in the engine's thread; may be empty
+};
+
+struct EngineLimits {
+  int64_t requests = 256;         // completions in flight
+  int64_t buffer_tokens = 16384;  // of a Channel
+};
+
+struct EngineStatus {
+  int64_t in_flight = 0;  // completions
+  int64_t finished = 0, cancelled = 0;
+  int64_t failures = 0;  // steps that threw
+  generate::ServiceStats service;
+  std::string broken;  // why the engine no longer runs; empty while it does
+};
+
+// The thread that owns a generate::Service.
+//   consumes  requests from a bounded queue, filled by `submit` in any thread
+//   produces  pieces in each request's Channel, without ever waiting for a reader
+//   waits for a request, when nothing is in flight; woken by the queue's push or close
+// A choice that nobody reads any longer is cancelled before the next step. A step that throws fails the requests in
+// flight with its cause, and the loop goes on.
+class EngineLoop {
+ public:
+  // `seed`: of requests that name none.
+  EngineLoop(Engine engine, EngineLimits limits, uint64_t seed);
+  ~EngineLoop();  // cuts off what still runs
+
+  // Does not wait; the Channel says what became of it. Thread-safe. Throws OverloadedError when too much is in flight,
+  // DrainingError after drain(), RunError when the engine is broken.
+  std::shared_ptr<Channel> submit(Work work);
+
+  // No further requests; waits for those in flight. At the deadline they fail with DrainingError: how many completions
+  // that were. Once.
+  int64_t drain(const base::Deadline& deadline);
+
+  EngineStatus status() const;  // thread-safe
+
+ private:
+  struct Flight {
+    Work work;
+    std::shared_ptr<Channel> channel;
+    std::vector<int64_t> uids;  // by choice
+    int64_t running = 0;        // choices
+    int64_t number = 0;
+  };
+  struct Place {
+    Flight* flight = nullptr;
+    int64_t choice = 0;
+  };
+
+  void run();
+  void run_guarded();
+  void turn();
+  void begin(Flight flight);
+  bool busy(const Flight& flight) const;  // one of its uids is in flight
+  void start(std::list<Flight>::iterator flight);
+  void enter(Flight& flight);
+  std::vector<std::vector<float>> score_prompts(const Work& work) const;
+  void start_delayed();
+  void cancel_unwanted();
+  void deliver();
+  void end(Flight& flight, int64_t choice, generate::Finish finish);
+  void fail_all(std::exception_ptr cause);
+  void release(int64_t choices);
+  void publish();
+
+  // The engine's thread only.
+  Engine engine_;
+  const EngineLimits limits_;
+  const uint64_t seed_;
+  std::list<Flight> flights_;
+  std::list<Flight> delayed_;  // wait until a choice of the same uid, that is the same request, has ended
+  std::unordered_map<int64_t, Place> by_uid_;
+  int64_t begun_ = 0;
+
+  base::Queue<Flight> queue_;
+  std::atomic<bool> draining_ = false;
+  std::atomic<bool> cut_ = false;  // fail what is in flight
+
+  mutable std::mutex mutex_;
+  std::condition_variable idle_;  // the engine wakes drain()
+  EngineStatus status_;           // in_flight counts from submit on
+
+  std::thread thread_;
+};
+
+}  // namespace collimate::serve

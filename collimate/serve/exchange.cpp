@@ -1,0 +1,154 @@
+#include "collimate/serve/exchange.h"
+
+#include <atomic>
+#include <ctime>
+#include <utility>
+
+#include "collimate/base/error.h"
+#include "collimate/base/log.h"
+
+namespace collimate::serve {
+namespace {
+
+constexpr double kLookSeconds = 0.1;  // how often a wait looks for the client
+
+std::string new_id(Endpoint endpoint) {
+  static std::atomic<int64_t> count = 0;
+  return fmt::format("{}-{:x}-{:x}", endpoint == Endpoint::kChat ? "chatcmpl" : "cmpl", std::time(nullptr), ++count);
+}
+
+std::string event(const nlohmann::ordered_json& data) { return "data: " + data.dump() + "\n\n"; }
+
+}  // namespace
+
+ApiError to_api_error(std::exception_ptr error) {
+  try {
+    std::rethrow_exception(std::move(error));
+  } catch (const ApiError& known) {
+    return known;
+  } catch (const ClientGone& gone) {
+    return ApiError(499, gone.what());
+  } catch (const OverloadedError& overloaded) {
+    return ApiError(429, overloaded.what(), "", "rate_limit_exceeded");
+  } catch (const DrainingError& draining) {
+    return ApiError(503, draining.what(), "", "shutting_down");
+  } catch (const base::InputError& wrong) {
+    return ApiError(400, wrong.what(), "", "invalid_value");
+  } catch (const std::exception& failure) {
+    base::log_warning("a request failed: {}", failure.what());
+    return ApiError(500, failure.what());
+  }
+}
+
+Exchange::Exchange(ApiRequest request, const ServedModel& model, EngineLoop& engine, ServerMetrics& metrics,
+                   const Connection& connection, double stall_seconds)
+    : request_(std::move(request)),
+      model_(model),
+      metrics_(metrics),
+      connection_(connection),
+      stall_seconds_(stall_seconds),
+      begun_seconds_(base::now_seconds()),
+      prompts_(prompts_of(request_)) {
+  completions_.emplace(submit(engine), model_.renderer.tokenizer(), request_.stop);
+  Channel& channel = completions_->channel();
+  const auto stall = base::Deadline::after(stall_seconds_);
+  while (!channel.wait_accepted(base::Deadline::after(kLookSeconds))) {
+    check_client();
+    if (stall.expired()) throw ApiError(504, base::expectation("serve", "a place in the engine", "none in time"));
+  }
+  for (size_t prompt = 0; prompt < channel.prompt_log_probs().size(); ++prompt) {
+    prompts_[prompt].log_probs = channel.prompt_log_probs()[prompt];
+  }
+  reply_.emplace(request_, prompts_, model_.renderer.tokenizer(), model_.name, new_id(request_.endpoint),
+                 std::time(nullptr));
+}
+
+Exchange::~Exchange() {
+  int64_t prompt_tokens = 0;
+  for (const PromptTokens& prompt : prompts_) prompt_tokens += static_cast<int64_t>(prompt.ids.size());
+  metrics_.count_tokens(prompt_tokens, reply_->completion_tokens());
+  metrics_.observe_request(base::now_seconds() - begun_seconds_);
+}
+
+std::vector<PromptTokens> Exchange::prompts_of(const ApiRequest& request) const {
+  std::vector<PromptTokens> out;
+  const std::string name = request.endpoint == Endpoint::kChat ? "messages" : "prompt";
+  for (const text::Prompt& prompt : request.prompts) {
+    PromptTokens tokens{.ids = model_.renderer.prompt_tokens(prompt)};
+    if (request.echo) tokens.text = model_.renderer.prompt_text(prompt);
+    if (static_cast<int64_t>(tokens.ids.size()) >= model_.max_sequence_tokens) {
+      const std::string message = base::expectation(
+          name, fmt::format("at most {} tokens", model_.max_sequence_tokens - 1), fmt::to_string(tokens.ids.size()));
+      throw ApiError(400, message, name, "context_length_exceeded");
+    }
+    out.push_back(std::move(tokens));
+  }
+  return out;
+}
+
+std::shared_ptr<Channel> Exchange::submit(EngineLoop& engine) const {
+  Work work{.choices_per_prompt = request_.choices_per_prompt, .sampling = request_.sampling, .seed = request_.seed};
+  work.prompt_log_probs = request_.echo && request_.log_probs;
+  if (request_.to_the_end) work.sampling.max_tokens = model_.max_sequence_tokens;
+  for (const PromptTokens& prompt : prompts_) work.prompts.push_back(prompt.ids);
+  return engine.submit(std::move(work));
+}
+
+void Exchange::check_client() const {
+  if (!connection_.peer_gone()) return;
+  metrics_.count_gone();
+  throw ClientGone();
+}
+
+std::vector<Delta> Exchange::wait() {
+  const auto stall = base::Deadline::after(stall_seconds_);
+  while (true) {
+    auto deltas = completions_->next(base::Deadline::after(kLookSeconds));
+    check_client();
+    if (!deltas.empty() && !first_token_seen_) {
+      first_token_seen_ = true;
+      metrics_.observe_first_token(base::now_seconds() - begun_seconds_);
+    }
+    if (!deltas.empty() || completions_->finished()) return deltas;
+    if (stall.expired()) throw ApiError(504, base::expectation("serve", "a token of the engine", "none in time"));
+  }
+}
+
+std::string Exchange::whole() {
+  while (!completions_->finished()) {
+    for (const Delta& delta : wait()) reply_->add(delta);
+  }
+  return reply_->whole().dump();
+}
+
+std::string Exchange::events() {
+  std::string out;
+  if (closed_) return out;
+  if (!opened_) {
+    opened_ = true;
+    for (const auto& chunk : reply_->opening()) out += event(chunk);
+    if (!out.empty()) return out;
+  }
+  try {
+    while (out.empty() && !completions_->finished()) {
+      for (const Delta& delta : wait()) {
+        const auto chunk = reply_->chunk(delta);
+        if (!chunk.is_null()) out += event(chunk);
+      }
+    }
+  } catch (const ClientGone&) {
+    throw;
+  } catch (const std::exception&) {
+    closed_ = true;
+    return "data: " + error_body(to_api_error(std::current_exception())) + "\n\n";
+  }
+  if (completions_->finished()) out += closing_events();
+  return out;
+}
+
+std::string Exchange::closing_events() {
+  closed_ = true;
+  return (request_.include_usage ? event(reply_->usage_chunk()) : "") + "data: [DONE]\n\n";
+}
+
+}  // namespace collimate::serve

@@ -1,0 +1,41 @@
+#include "collimate/serve/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace collimate::serve {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ServerMetrics, WritesPrometheusText) {
+  ServerMetrics metrics;
+  metrics.count_answer("/v1/completions", 200);
+  metrics.count_answer("/v1/completions", 200);
+  metrics.count_answer("other", 404);
+  metrics.count_tokens(5, 7);
+  metrics.count_gone();
+  metrics.observe_first_token(0.03);
+  metrics.observe_first_token(70);
+  EngineStatus engine{.in_flight = 3, .finished = 2, .cancelled = 1};
+  engine.service.steps = 9;
+  const std::string text = metrics.text(engine, 4);
+  for (const char* line :
+       {"# TYPE collimate_http_responses_total counter\n",
+        "collimate_http_responses_total{endpoint=\"/v1/completions\",status=\"200\"} 2\n",
+        "collimate_http_responses_total{endpoint=\"other\",status=\"404\"} 1\n", "\ncollimate_http_connections 4\n",
+        "\ncollimate_http_clients_gone_total 1\n", "\ncollimate_prompt_tokens_total 5\n",
+        "\ncollimate_completion_tokens_total 7\n", "\ncollimate_completions_in_flight 3\n",
+        "\ncollimate_completions_cancelled_total 1\n", "\ncollimate_engine_steps_total 9\n",
+        "\ncollimate_engine_up 1\n", "collimate_time_to_first_token_seconds_bucket{le=\"0.025\"} 0\n",
+        "collimate_time_to_first_token_seconds_bucket{le=\"0.05\"} 1\n",
+        "collimate_time_to_first_token_seconds_bucket{le=\"60\"} 1\n",
+        "collimate_time_to_first_token_seconds_bucket{le=\"+Inf\"} 2\n",
+        "collimate_time_to_first_token_seconds_sum 70.03\n", "collimate_time_to_first_token_seconds_count 2\n"})
+    EXPECT_THAT(text, HasSubstr(line));
+  engine.broken = "gone";
+  EXPECT_THAT(metrics.text(engine, 0), HasSubstr("\ncollimate_engine_up 0\n"));
+}
+
+}  // namespace
+}  // namespace collimate::serve

@@ -1,0 +1,198 @@
+#include "collimate/serve/reply.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collimate/text/utf8.h"
+
+namespace collimate::serve {
+namespace {
+
+using nlohmann::ordered_json;
+
+int64_t characters(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+}
+
+ordered_json or_null(const std::string& text) { return text.empty() ? ordered_json() : ordered_json(text); }
+
+ordered_json empty_text_log_probs() {
+  return {{"tokens", ordered_json::array()},
+          {"token_logprobs", ordered_json::array()},
+          {"top_logprobs", nullptr},
+          {"text_offset", ordered_json::array()}};
+}
+
+}  // namespace
+
+Reply::Reply(const ApiRequest& request, const std::vector<PromptTokens>& prompts, const text::Tokenizer& tokenizer,
+             std::string model, std::string id, int64_t created)
+    : request_(request),
+      prompts_(prompts),
+      tokenizer_(tokenizer),
+      model_(std::move(model)),
+      id_(std::move(id)),
+      created_(created),
+      choices_(static_cast<size_t>(request.choices())),
+      offsets_(static_cast<size_t>(request.choices()), 0) {
+  for (size_t choice = 0; choice < choices_.size(); ++choice) choices_[choice].choice = static_cast<int64_t>(choice);
+}
+
+const PromptTokens& Reply::prompt_of(int64_t choice) const {
+  return prompts_[static_cast<size_t>(choice / request_.choices_per_prompt)];
+}
+
+ordered_json Reply::envelope(const char* chat_object) const {
+  const bool chat = request_.endpoint == Endpoint::kChat;
+  return {{"id", id_},
+          {"object", chat ? chat_object : "text_completion"},
+          {"created", created_},
+          {"model", model_},
+          {"choices", ordered_json::array()}};
+}
+
+ordered_json Reply::usage() const {
+  int64_t prompt_tokens = 0;
+  for (const PromptTokens& prompt : prompts_) prompt_tokens += static_cast<int64_t>(prompt.ids.size());
+  return {{"prompt_tokens", prompt_tokens},
+          {"completion_tokens", completion_tokens_},
+          {"total_tokens", prompt_tokens + completion_tokens_}};
+}
+
+void Reply::add(const Delta& delta) {
+  Delta& choice = choices_[static_cast<size_t>(delta.choice)];
+  choice.text += delta.text;
+  choice.tokens.insert(choice.tokens.end(), delta.tokens.begin(), delta.tokens.end());
+  choice.log_probs.insert(choice.log_probs.end(), delta.log_probs.begin(), delta.log_probs.end());
+  choice.finish_reason = delta.finish_reason;
+  completion_tokens_ += static_cast<int64_t>(delta.tokens.size());
+}
+
+ordered_json Reply::chat_log_probs(const Delta& delta) const {
+  ordered_json content = ordered_json::array();
+  for (size_t i = 0; i < delta.tokens.size(); ++i) {
+    const std::string bytes = tokenizer_.token_bytes(delta.tokens[i]);
+    ordered_json entry = {{"token", text::valid_utf8(bytes)},
+                          {"logprob", delta.log_probs[i]},
+                          {"bytes", std::vector<uint8_t>(bytes.begin(), bytes.end())}};
+    const ordered_json top = request_.top_log_probs ? ordered_json::array({entry}) : ordered_json::array();
+    entry["top_logprobs"] = top;
+    content.push_back(std::move(entry));
+  }
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+void Reply::append_prompt_log_probs(int64_t choice, ordered_json& out, int64_t& offset) const {
+  const PromptTokens& prompt = prompt_of(choice);
+  // A bos that is put in front stands in no text.
+  int64_t place = characters(prompt.text) - characters(tokenizer_.decode(prompt.ids, false));
+  for (size_t i = 0; i < prompt.ids.size(); ++i) {
+    const std::string bytes = tokenizer_.token_bytes(prompt.ids[i]);
+    out["tokens"].push_back(text::valid_utf8(bytes));
+    out["token_logprobs"].push_back(i == 0 ? ordered_json() : ordered_json(prompt.log_probs[i]));
+    out["text_offset"].push_back(std::max<int64_t>(0, place));
+    place += characters(bytes);
+  }
+  offset = characters(prompt.text);
+}
+
+// The legacy form: lists side by side.
+ordered_json Reply::text_log_probs(const Delta& delta, bool with_prompt, int64_t& offset) const {
+  ordered_json out = empty_text_log_probs();
+  if (with_prompt) append_prompt_log_probs(delta.choice, out, offset);
+  if (request_.top_log_probs) out["top_logprobs"] = ordered_json(out["tokens"].size(), nullptr);
+  for (size_t i = 0; i < delta.tokens.size(); ++i) {
+    const std::string bytes = tokenizer_.token_bytes(delta.tokens[i]);
+    const std::string shown = text::valid_utf8(bytes);
+    out["tokens"].push_back(shown);
+    out["token_logprobs"].push_back(delta.log_probs[i]);
+    out["text_offset"].push_back(offset);
+    if (request_.top_log_probs) out["top_logprobs"].push_back({{shown, delta.log_probs[i]}});
+    if (!tokenizer_.is_special(delta.tokens[i])) offset += characters(bytes);
+  }
+  return out;
+}
+
+ordered_json Reply::whole_choice(const Delta& delta) const {
+  const PromptTokens& prompt = prompt_of(delta.choice);
+  ordered_json out = {{"index", delta.choice}};
+  if (request_.endpoint == Endpoint::kChat) {
+    out["message"] = {{"role", "assistant"}, {"content", delta.text}, {"refusal", nullptr}};
+    out["logprobs"] = request_.log_probs ? chat_log_probs(delta) : ordered_json();
+  } else {
+    int64_t offset = 0;
+    out["text"] = (request_.echo ? text::valid_utf8(prompt.text) : "") + delta.text;
+    out["logprobs"] = request_.log_probs ? text_log_probs(delta, request_.echo, offset) : ordered_json();
+  }
+  out["finish_reason"] = or_null(delta.finish_reason);
+  if (request_.return_token_ids) {
+    if (request_.endpoint == Endpoint::kCompletions) out["prompt_token_ids"] = prompt.ids;
+    out["token_ids"] = delta.tokens;
+  }
+  return out;
+}
+
+ordered_json Reply::whole() const {
+  ordered_json out = envelope("chat.completion");
+  for (const Delta& choice : choices_) out["choices"].push_back(whole_choice(choice));
+  out["usage"] = usage();
+  if (request_.return_token_ids && request_.endpoint == Endpoint::kChat) out["prompt_token_ids"] = prompts_[0].ids;
+  return out;
+}
+
+std::vector<ordered_json> Reply::opening() {
+  std::vector<ordered_json> out;
+  for (int64_t choice = 0; choice < request_.choices(); ++choice) {
+    const PromptTokens& prompt = prompt_of(choice);
+    ordered_json chunk = envelope("chat.completion.chunk");
+    ordered_json one = {{"index", choice}};
+    if (request_.endpoint == Endpoint::kChat) {
+      one["delta"] = {{"role", "assistant"}, {"content", ""}};
+      one["logprobs"] = nullptr;
+      if (request_.return_token_ids) chunk["prompt_token_ids"] = prompt.ids;
+    } else if (request_.echo || request_.return_token_ids) {
+      one["text"] = request_.echo ? text::valid_utf8(prompt.text) : "";
+      const bool scored = request_.echo && request_.log_probs;
+      int64_t& offset = offsets_[static_cast<size_t>(choice)];
+      one["logprobs"] = scored ? text_log_probs({.choice = choice}, true, offset) : ordered_json();
+      if (request_.return_token_ids) one["prompt_token_ids"] = prompt.ids;
+    } else {
+      continue;
+    }
+    one["finish_reason"] = nullptr;
+    chunk["choices"].push_back(std::move(one));
+    if (request_.include_usage) chunk["usage"] = nullptr;
+    out.push_back(std::move(chunk));
+  }
+  return out;
+}
+
+ordered_json Reply::chunk(const Delta& delta) {
+  completion_tokens_ += static_cast<int64_t>(delta.tokens.size());
+  const bool tokens_shown = (request_.log_probs || request_.return_token_ids) && !delta.tokens.empty();
+  if (delta.text.empty() && delta.finish_reason.empty() && !tokens_shown) return {};
+  ordered_json out = envelope("chat.completion.chunk");
+  ordered_json one = {{"index", delta.choice}};
+  if (request_.endpoint == Endpoint::kChat) {
+    one["delta"] = ordered_json::object();
+    if (!delta.text.empty()) one["delta"]["content"] = delta.text;
+    one["logprobs"] = request_.log_probs ? chat_log_probs(delta) : ordered_json();
+  } else {
+    one["text"] = delta.text;
+    int64_t& offset = offsets_[static_cast<size_t>(delta.choice)];
+    one["logprobs"] = request_.log_probs ? text_log_probs(delta, false, offset) : ordered_json();
+  }
+  one["finish_reason"] = or_null(delta.finish_reason);
+  if (request_.return_token_ids) one["token_ids"] = delta.tokens;
+  out["choices"].push_back(std::move(one));
+  if (request_.include_usage) out["usage"] = nullptr;
+  return out;
+}
+
+ordered_json Reply::usage_chunk() const {
+  ordered_json out = envelope("chat.completion.chunk");
+  out["usage"] = usage();
+  return out;
+}
+
+}  // namespace collimate::serve

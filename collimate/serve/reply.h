@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collimate/serve/api.h"
+#include "collimate/serve/completion.h"
+#include "collimate/text/tokenizer.h"
+
+namespace collimate::serve {
+
+// One prompt as it was completed.
+struct PromptTokens {
+  std::vector<int32_t> ids;
+  std::string text;              // what `echo` repeats
+  std::vector<float> log_probs;  // [ids], the first without meaning; empty where none are wanted
+};
+
+// Writes the answers to one request, whole or as the chunks of a stream, in OpenAI's form; of its own are only the
+// fields that `return_token_ids` asks for, under vLLM's names: prompt_token_ids and token_ids. Log-probs are those at
+// the request's temperature. One thread.
+class Reply {
+ public:
+  // Keeps references to request, prompts and tokenizer. `created` in seconds since 1970.
+  Reply(const ApiRequest& request, const std::vector<PromptTokens>& prompts, const text::Tokenizer& tokenizer,
+        std::string model, std::string id, int64_t created);
+
+  // Adds what came to the whole answer.
+  void add(const Delta& delta);
+  nlohmann::ordered_json whole() const;
+
+  // The chunks that open a choice: a chat's role, the prompt's echo.
+  std::vector<nlohmann::ordered_json> opening();
+  // The chunk of a delta; null where there is nothing to say.
+  nlohmann::ordered_json chunk(const Delta& delta);
+  // The last chunk, where the request asks for one.
+  nlohmann::ordered_json usage_chunk() const;
+
+  int64_t completion_tokens() const { return completion_tokens_; }
+
+ private:
+  const PromptTokens& prompt_of(int64_t choice) const;
+  nlohmann::ordered_json envelope(const char* chat_object) const;
+  nlohmann::ordered_json usage() const;
+  nlohmann::ordered_json chat_log_probs(const Delta& delta) const;
+  nlohmann::ordered_json text_log_probs(const Delta& delta, bool with_prompt, int64_t& offset) const;
+  void append_prompt_log_probs(int64_t choice, nlohmann::ordered_json& out, int64_t& offset) const;
+  nlohmann::ordered_json whole_choice(const Delta& delta) const;
+
+  const ApiRequest& request_;
+  const std::vector<PromptTokens>& prompts_;
+  const text::Tokenizer& tokenizer_;
+  const std::string model_, id_;
+  const int64_t created_;
+  std::vector<Delta> choices_;    // all that came of each
+  std::vector<int64_t> offsets_;  // characters sent of each choice, for text_offset
+  int64_t completion_tokens_ = 0;
+};
+
+}  // namespace collimate::serve

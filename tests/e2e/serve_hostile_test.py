@@ -1,0 +1,207 @@
+"""`collimate serve` against clients that are slow, many, gone, or wrong, and when it is asked to end."""
+import concurrent.futures
+import json
+import pathlib
+import re
+import signal
+import tempfile
+import threading
+import unittest
+
+from serve_support import Server, make_model, post_bytes, receive_all, status_of
+
+PATH = "/v1/completions"
+GOOD = json.dumps({"prompt": "12:", "max_tokens": 2}).encode()
+# More tokens than any test waits for: whoever asks for them must be cut off.
+ENDLESS = {"prompt": "12:", "max_tokens": 60000, "ignore_eos": True, "stream": True, "logprobs": 0,
+           "return_token_ids": True}
+
+
+class Hostile(unittest.TestCase):
+    flags: tuple = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.root = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.root.cleanup)
+        cls.model = make_model(pathlib.Path(cls.root.name) / "tiny", 65536)
+
+    def start(self, *flags: str) -> Server:
+        server = Server(self.model, "--cache-blocks", "20000", *flags)
+        self.addCleanup(server.close, signal.SIGKILL)
+        return server
+
+    def check_alive(self, server: Server) -> None:
+        self.assertEqual(server.get("/health")[0], 200)
+        self.assertEqual(server.post(PATH, GOOD)[0], 200)
+
+    def begin_endless(self, server: Server, **fields):
+        connection = server.connect()
+        self.addCleanup(connection.close)
+        connection.sendall(post_bytes(PATH, json.dumps({**ENDLESS, **fields}).encode()))
+        self.assertIn(b"200", connection.recv(100))
+        return connection
+
+
+class Input(Hostile):
+    def test_bodies(self):
+        server = self.start("--max-body-bytes", "100000")
+        for body in (b"", b"{", b"null", b"[]", b'{"prompt": "\xff\xfe"}', b'{"prompt": "\\ud800"}',
+                     b"\x00" * 50, b"[" * 90000, b'{"a":' * 15000, b'{"prompt": 1e999}',
+                     b'{"prompt": "1", "prompt"', b"\xef\xbb\xbf"):
+            status, answer = server.post(PATH, body)
+            self.assertEqual(status, 400, body[:40])
+            self.assertEqual(answer["error"]["type"], "invalid_request_error")
+        many = json.dumps({"prompt": [[1]] * 1000}).encode()
+        self.assertEqual(server.post(PATH, many)[0], 400)
+        huge = b'{"prompt": "' + b"1" * 200000 + b'"}'
+        self.assertEqual(status_of(server.raw(post_bytes(PATH, huge))), 413)
+        chunk = b"%x\r\n%s\r\n" % (len(huge), huge)
+        head = f"POST {PATH} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+        self.assertEqual(status_of(server.raw(head + chunk + b"0\r\n\r\n")), 413)
+        self.assertEqual(status_of(server.raw(head + b"1;" + b"x" * 300000)), 413)  # a chunk's head without an end
+        for endless in (b"fffffffffffffffe\r\n" + huge, b"-1\r\n1", b"zz\r\n1"):
+            self.assertIn(status_of(server.raw(head + endless)), (400, 413))
+        self.check_alive(server)
+
+    def test_heads(self):
+        server = self.start()
+        ask = f"POST {PATH} HTTP/1.1\r\nHost: a\r\n"
+        for lines, status in (("\r\n", 411), ("Content-Length: -1\r\n\r\n", 400), ("Content-Length: 1x\r\n\r\n1", 400),
+                              ("Content-Length: 99999999999999999999\r\n\r\n", 400),
+                              ("Content-Length: 9999999999\r\n\r\n", 413),
+                              ("Content-Length: 2\r\nContent-Length: 4\r\n\r\n{}{}", 400),
+                              ("Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}", 400),
+                              ("Transfer-Encoding: gzip\r\n\r\n", 400),
+                              ("Content-Length: 2\r\nContent-Encoding: gzip\r\n\r\n{}", 415),
+                              ("Content-Length: 2\r\nContent-Type: multipart/form-data; boundary=a\r\n\r\n{}", 415),
+                              ("Content-Length: 2\r\nRange: bytes=5-1\r\n\r\n{}", 416),
+                              ("Content-Length: 9999999999\r\nExpect: 100-continue\r\n\r\n", 413)):
+            answer = server.raw((ask + lines).encode())
+            self.assertEqual(status_of(answer), status, lines)
+            self.assertIn("error", json.loads(answer.split(b"\r\n\r\n", 1)[1]))
+        for garbage in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 100 + b"\r\n", b"GET\r\n\r\n",
+                        b"GET / HTTP/9.9\r\n\r\n", b"BREW / HTTP/1.1\r\n\r\n", b"\r\n\r\n", b"\n" * 5000):
+            self.assertIn(b" 400 ", server.raw(garbage)[:20], garbage[:20])
+        self.assertIn(status_of(server.raw(b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: a\r\n\r\n")), (400, 414))
+        server.raw(b"GET /health HTTP/1.1\r\n" + b"A: b\r\n" * 2_000_000)  # headers without an end: cut off
+        server.raw(b"A" * 20_000_000)
+        self.check_alive(server)
+
+    def test_two_requests_in_one_packet(self):
+        server = self.start()
+        answer = server.raw(post_bytes(PATH, GOOD) + post_bytes(PATH, GOOD, "Connection: close"))
+        self.assertEqual(answer.count(b"HTTP/1.1 200"), 2)
+        # A body where none belongs is not taken for the next request.
+        answer = server.raw(b"GET /health HTTP/1.1\r\nContent-Length: 30\r\n\r\n"
+                            b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+        self.assertEqual(answer.count(b"HTTP/1.1"), 1)
+
+
+class Slow(Hostile):
+    def test_requests_that_do_not_arrive(self):
+        server = self.start("--read-seconds", "0.5", "--idle-seconds", "0.5")
+        whole = post_bytes(PATH, GOOD)
+        for part in (b"", whole[:10], whole[:-5]):  # nothing, half a head, half a body: all are closed
+            answer = server.raw(part)
+            self.assertTrue(answer == b"" or status_of(answer) == 408, answer)
+        with server.connect() as connection:  # a byte now and then does not renew the limit
+            stop = threading.Event()
+
+            def drip():
+                try:
+                    connection.sendall(b"GET /health HTTP/1.1\r\n")
+                    while not stop.wait(0.05):
+                        connection.sendall(b"A")
+                except OSError:
+                    pass
+            dripping = threading.Thread(target=drip)
+            dripping.start()
+            receive_all(connection)
+            stop.set()
+            dripping.join()
+        self.check_alive(server)
+
+    def test_a_reader_that_stops_is_cut_off_and_others_are_served(self):
+        server = self.start("--buffer-tokens", "1000", "--write-seconds", "600")
+        with server.connect(receive_buffer=4096) as connection:
+            connection.sendall(post_bytes(PATH, json.dumps({**ENDLESS, "n": 2}).encode()))
+            self.check_alive(server)
+            server.wait_for("collimate_completions_cancelled_total", 2)
+        self.check_alive(server)
+
+    def test_a_client_that_leaves_is_cancelled(self):
+        server = self.start()
+        stream = self.begin_endless(server)
+        stream.close()
+        server.wait_for("collimate_completions_in_flight", 0)
+        self.assertEqual(server.metric("collimate_completions_cancelled_total"), 1)
+        with server.connect() as whole:  # nothing was sent to this one yet
+            whole.sendall(post_bytes(PATH, json.dumps({**ENDLESS, "stream": False}).encode()))
+            server.wait_for("collimate_completions_in_flight", 1)
+        server.wait_for("collimate_completions_in_flight", 0)
+        self.assertEqual(server.metric("collimate_completions_cancelled_total"), 2)
+        self.assertEqual(server.metric("collimate_http_clients_gone_total"), 2)
+        self.check_alive(server)
+
+
+class Many(Hostile):
+    def test_a_hundred_requests_at_once(self):
+        server = self.start()
+        asked = {"prompt": "12:", "seed": 1, "max_tokens": 20}
+        expected = server.complete(**asked)["choices"]
+        with concurrent.futures.ThreadPoolExecutor(100) as pool:
+            answers = list(pool.map(lambda _: server.post(PATH, asked), range(100)))
+        got = [answer["choices"] if status == 200 else status for status, answer in answers]
+        self.assertEqual(got, [expected] * 100)
+
+    def test_a_hundred_connections_that_say_nothing(self):
+        server = self.start("--max-connections", "20")
+        silent = [server.connect() for _ in range(100)]
+        self.check_alive(server)  # idle ones make room
+        for connection in silent:
+            connection.close()
+        self.check_alive(server)
+
+    def test_too_many_requests_are_told_so(self):
+        server = self.start("--max-requests", "3")
+        running = [self.begin_endless(server) for _ in range(3)]
+        status, answer = server.post(PATH, GOOD)
+        self.assertEqual((status, answer["error"]["code"]), (429, "rate_limit_exceeded"))
+        self.assertIn(b"Retry-After", server.raw(post_bytes(PATH, GOOD, "Connection: close")))
+        self.assertEqual(server.post(PATH, {"prompt": "12:", "n": 4})[0], 400)  # which would never have a place
+        running.pop().close()
+        server.wait_for("collimate_completions_in_flight", 2)
+        self.assertEqual(server.post(PATH, GOOD)[0], 200)
+
+
+class End(Hostile):
+    def test_what_runs_is_finished(self):
+        server = self.start("--shutdown-seconds", "600")
+        connection = self.begin_endless(server, max_tokens=3000)
+        ending = threading.Thread(target=lambda: setattr(self, "code", server.close()))
+        ending.start()
+        text = receive_all(connection).decode()
+        ending.join()
+        self.assertEqual(self.code, 0, server.errors())
+        self.assertIn("data: [DONE]", text)
+        ids = [token for part in re.findall(r'"token_ids":\[([\d,]*)\]', text) for token in part.split(",") if token]
+        self.assertEqual(len(ids), 3000)
+        with self.assertRaises(ConnectionRefusedError):
+            server.connect()
+
+    def test_at_the_limit_the_rest_is_cut_off(self):
+        server = self.start("--shutdown-seconds", "0.1")
+        connection = self.begin_endless(server)
+        ending = threading.Thread(target=lambda: setattr(self, "code", server.close()))
+        ending.start()
+        text = receive_all(connection).decode()
+        ending.join()
+        self.assertEqual(self.code, 3, server.errors())
+        self.assertIn('"code":"shutting_down"', text)
+        self.assertNotIn("[DONE]", text)
+        self.assertIn("1 cut off", server.errors())
+
+
+if __name__ == "__main__":
+    unittest.main()
