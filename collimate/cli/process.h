@@ -8,4 +8,16 @@ namespace collimate::cli {
 // save and stop; a second one ends the process at once.
 base::StopFlag& stop_on_signals();
 
+// While it lives SIGINT ends nothing but sets its flag.
+class InterruptScope {
+ public:
+  InterruptScope();
+  ~InterruptScope();
+  InterruptScope(const InterruptScope&) = delete;
+  InterruptScope& operator=(const InterruptScope&) = delete;
+
+  // Once for each time it came.
+  bool take();
+};
+
 }  // namespace collimate::cli

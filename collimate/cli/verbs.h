@@ -20,6 +20,7 @@ const std::vector<Verb>& verbs();
 int train(const Arguments& arguments);
 int check(const Arguments& arguments);
 int generate(const Arguments& arguments);
+int chat(const Arguments& arguments);
 int serve(const Arguments& arguments);
 int report(const Arguments& arguments);
 int worker(const Arguments& arguments);

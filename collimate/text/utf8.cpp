@@ -1,5 +1,7 @@
 #include "collimate/text/utf8.h"
 
+#include <utf8proc.h>
+
 #include <cstring>
 
 namespace collimate::text {
@@ -69,6 +71,8 @@ uint32_t utf8_code_point(std::string_view text) {
       return 0xFFFD;
   }
 }
+
+int character_width(uint32_t code_point) { return utf8proc_charwidth(static_cast<utf8proc_int32_t>(code_point)); }
 
 void append_utf8(std::string& out, uint32_t code_point) {
   const auto tail = [&](int shift) { out += static_cast<char>(0x80 | ((code_point >> shift) & 0x3F)); };

@@ -17,6 +17,8 @@ bool utf8_unfinished(std::string_view text);
 // Code point of the character at the start; `text` must start with a well-formed one.
 uint32_t utf8_code_point(std::string_view text);
 void append_utf8(std::string& out, uint32_t code_point);
+// Columns of a terminal that a character takes: 0 for those that combine, 2 for wide ones.
+int character_width(uint32_t code_point);
 
 // Bytes at the start of `text` that are whole well-formed characters.
 size_t valid_run(std::string_view text);

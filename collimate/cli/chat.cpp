@@ -1,0 +1,85 @@
+#include "collimate/serve/chat.h"
+
+#include <cstdio>
+#include <random>
+
+#include "collimate/base/error.h"
+#include "collimate/base/log.h"
+#include "collimate/cli/arguments.h"
+#include "collimate/cli/line_reader.h"
+#include "collimate/cli/loaded_model.h"
+#include "collimate/cli/process.h"
+#include "collimate/generate/sampling_options.h"
+
+namespace collimate::cli {
+namespace {
+
+struct ChatCall {
+  std::string model, compare, system;
+  int64_t max_tokens = 512;
+  std::optional<uint64_t> seed;
+  generate::SamplingOptions sampling;
+  ModelOptions loading;
+};
+
+bool read_arguments(const Arguments& arguments, ChatCall& call) {
+  CLI::App app{"a conversation with a model; /help in it lists its commands", "chat"};
+  app.add_option("MODEL", call.model, "model directory")->required();
+  app.add_option("--compare", call.compare, "another model directory, whose answers are shown beside");
+  app.add_option("--system", call.system, "system message");
+  app.add_option("--max-tokens", call.max_tokens, "of an answer at most")->check(at_least(1));
+  app.add_option("--seed", call.seed, "of the draws; without it each conversation is another one");
+  add_flags(app, call.sampling);
+  add_flags(app, call.loading);
+  return parse(app, arguments);
+}
+
+// A model that answers one request at a time.
+struct Speaker {
+  Speaker(const std::string& directory, const ModelOptions& options)
+      : loaded(directory, options, {.max_batch_sequences = 1}), service(loaded.service()) {}
+  serve::ChatModel model(const std::string& name) {
+    return {name, loaded.renderer(), *service, loaded.max_sequence_tokens()};
+  }
+  LoadedModel loaded;
+  std::unique_ptr<generate::Service> service;
+};
+
+void show(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int chat(const Arguments& arguments) {
+  ChatCall call;
+  if (!read_arguments(arguments, call)) return 0;
+  std::vector<std::unique_ptr<Speaker>> speakers;
+  std::vector<serve::ChatModel> models;
+  for (const std::string& directory : {call.model, call.compare}) {
+    if (directory.empty()) continue;
+    speakers.push_back(std::make_unique<Speaker>(directory, call.loading));
+    models.push_back(speakers.back()->model(directory));
+    base::log_info("{}: {}", directory, speakers.back()->loaded.renderer().chat().description());
+  }
+  const serve::ChatSettings settings{.sampling = call.sampling.params(call.max_tokens),
+                                     .system = call.system,
+                                     .seed = call.seed ? *call.seed : std::random_device()()};
+  LineReader lines;
+  std::optional<InterruptScope> interrupts;
+  const serve::ChatPort port{.read_line =
+                                 [&] {
+                                   interrupts.reset();  // at the prompt Ctrl-C ends the program
+                                   auto line = lines.read("> ");
+                                   interrupts.emplace();
+                                   return line;
+                                 },
+                             .write = show,
+                             .interrupted = [&] { return interrupts && interrupts->take(); },
+                             .width = terminal_width};
+  serve::Chat(std::move(models), settings, port).run();
+  return 0;
+}
+
+}  // namespace collimate::cli

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collimate/generate/sampling.h"
+#include "collimate/generate/service.h"
+#include "collimate/text/chat_template.h"
+
+namespace collimate::serve {
+
+// One model that answers. Refers to what the caller owns.
+struct ChatModel {
+  std::string name;
+  const text::Renderer& renderer;
+  generate::Service& service;
+  int64_t max_sequence_tokens = 0;
+};
+
+struct ChatSettings {
+  generate::SamplingParams sampling;
+  std::string system;  // the first message; empty for none
+  uint64_t seed = 0;   // the same seed, models and lines give the same answers
+};
+
+// Where the lines come from and the answers go: a terminal, a pipe or a test.
+struct ChatPort {
+  std::function<std::optional<std::string>()> read_line;  // blocking; nothing at the end
+  std::function<void(std::string_view text)> write;       // shown at once
+  std::function<bool()> interrupted;                      // asked while an answer is made: stop it
+  std::function<int()> width;                             // of a line, in characters
+};
+
+// A conversation at a terminal with one model, or with two side by side, each with its own history. Answers appear as
+// they are made. A line that begins with / is a command; /help lists them. One thread.
+class Chat {
+ public:
+  // One or two models.
+  Chat(std::vector<ChatModel> models, ChatSettings settings, ChatPort port);
+
+  // Until the lines end or /exit.
+  void run();
+
+ private:
+  struct Speaker {
+    ChatModel model;
+    text::Messages messages;
+  };
+
+  bool command(const std::string& line);
+  void answer(const std::string& line);
+  std::vector<std::vector<int32_t>> prompts() const;
+  int64_t uid() const;  // of this turn's requests
+  void submit(const std::vector<std::vector<int32_t>>& prompts);
+  void listen();
+  void clear();
+  void set_system(const std::string& text);
+  void save(const std::string& path) const;
+
+  std::vector<Speaker> speakers_;
+  ChatSettings settings_;
+  const ChatPort port_;
+  int64_t turn_ = 0;
+};
+
+}  // namespace collimate::serve

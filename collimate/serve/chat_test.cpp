@@ -1,0 +1,145 @@
+#include "collimate/serve/chat.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "collimate/generate/test_support.h"
+#include "collimate/serve/columns.h"
+#include "collimate/text/character_tokenizer.h"
+
+namespace collimate::serve {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(Columns, ARowComesWhenBothHalvesAreCertain) {
+  Columns columns(23);  // ten characters a side
+  EXPECT_EQ(columns.push(0, "left\n"), "");
+  EXPECT_EQ(columns.push(1, "ri"), "");
+  EXPECT_EQ(columns.push(1, "ght\nmore"), "left       | right\n");
+  EXPECT_EQ(columns.finish(0), "");
+  EXPECT_EQ(columns.finish(1), "           | more\n");
+}
+
+TEST(Columns, LinesBreakAtSpacesOrElsewhereAndWideCharactersCountTwice) {
+  Columns columns(23);
+  columns.finish(1);
+  EXPECT_EQ(columns.push(0, "one two three fourfourfourfour "), "one two    |\nthree      |\nfourfourfo |\n");
+  EXPECT_EQ(columns.finish(0), "urfour     |\n");
+  Columns wide(23);
+  wide.finish(1);
+  EXPECT_EQ(wide.push(0, "日本語日本語日"), "日本語日本 |\n");
+  EXPECT_EQ(wide.finish(0), "語日       |\n");
+}
+
+// Talks to copies of one small model, whose characters are those of `kCharacters`, and keeps what is shown.
+class ChatTest : public testing::Test {
+ protected:
+  static text::CharacterVocabulary vocabulary() {
+    text::CharacterVocabulary out{.specials = {"<pad>", "<s>", "<eos>"}};
+    for (char c = ' '; c < ' ' + 58; ++c) out.tokens.push_back(std::string(1, c));
+    out.eos = "<eos>";
+    return out;
+  }
+  ChatModel model(const std::string& name) {
+    services_.push_back(std::make_unique<generate::Service>(tiny_.model, generate::ServiceOptions{}));
+    return {name, renderer_, *services_.back(), 160};
+  }
+  // What is shown while these lines are read.
+  std::string talk(std::vector<ChatModel> models, const std::vector<std::string>& lines, uint64_t seed = 1) {
+    std::string shown;
+    size_t next = 0;
+    const ChatPort port{.read_line = [&]() -> std::optional<std::string> {
+                          if (next == lines.size()) return std::nullopt;
+                          return lines[next++];
+                        },
+                        .write = [&](std::string_view text) { shown += text; },
+                        .interrupted = [&] { return interrupted_; },
+                        .width = [] { return 63; }};
+    ChatSettings settings{.seed = seed};
+    settings.sampling.max_tokens = 12;
+    settings.sampling.ignore_eos = true;
+    Chat(std::move(models), settings, port).run();
+    return shown;
+  }
+  nlohmann::json saved(const std::string& path, int line = 0) {
+    std::ifstream file(path);
+    std::string text;
+    for (int i = 0; i <= line; ++i) std::getline(file, text);
+    return nlohmann::json::parse(text);
+  }
+
+  generate::testing_support::TinyModel tiny_;
+  text::CharacterTokenizer tokenizer_{vocabulary()};
+  text::Renderer renderer_{tokenizer_, text::make_chat_template(tokenizer_, "plain")};
+  std::vector<std::unique_ptr<generate::Service>> services_;
+  std::string file_ = testing::TempDir() + "/collimate-chat-test.jsonl";
+  bool interrupted_ = false;
+};
+
+TEST_F(ChatTest, RemembersWhatWasSaid) {
+  const std::string shown = talk({model("a")}, {"HELLO", "AND NOW?", "/save " + file_});
+  const auto messages = saved(file_)["messages"];
+  ASSERT_EQ(messages.size(), 4U);
+  EXPECT_EQ(messages[0], (nlohmann::json{{"role", "user"}, {"content", "HELLO"}}));
+  EXPECT_EQ(messages[3]["role"], "assistant");
+  const std::string first = messages[1]["content"], second = messages[3]["content"];
+  EXPECT_THAT(shown, StartsWith(first + "\n" + second + "\n"));
+  // The same lines give the same answers; without the first turn the second answer is another one.
+  EXPECT_THAT(talk({model("a")}, {"HELLO", "AND NOW?"}), StartsWith(first + "\n" + second));
+  EXPECT_EQ(talk({model("a")}, {"HELLO", "/clear", "AND NOW?"}).find(second), std::string::npos);
+  EXPECT_NE(talk({model("a")}, {"HELLO"}, 2), first + "\n");
+  std::filesystem::remove(file_);
+}
+
+TEST_F(ChatTest, CommandsChangeTheConversation) {
+  talk({model("a")}, {"/system BE KIND", "HELLO", "/system BE SHORT", "/save " + file_});
+  EXPECT_EQ(saved(file_)["messages"][0], (nlohmann::json{{"role", "system"}, {"content", "BE SHORT"}}));
+  EXPECT_EQ(saved(file_)["messages"].size(), 3U);
+  talk({model("a")}, {"/system BE KIND", "HELLO", "/clear", "/save " + file_});
+  EXPECT_EQ(saved(file_)["messages"].size(), 1U);
+  talk({model("a")}, {"/system BE KIND", "/system", "//HELLO", "/exit", "NEVER READ", "/save " + file_});
+  EXPECT_EQ(saved(file_)["messages"].size(), 1U);  // of the conversation before: nothing was saved
+  EXPECT_THAT(talk({model("a")}, {"/help"}), HasSubstr("/system TEXT"));
+  std::filesystem::remove(file_);
+}
+
+TEST_F(ChatTest, MistakesAreShownAndTheConversationGoesOn) {
+  const std::string shown =
+      talk({model("a")}, {"/dance", "/save", "/save /nowhere/at/all", "\xff", "", std::string(200, 'A'),
+                          "lower case has no ids", "HELLO", "/save " + file_});
+  EXPECT_THAT(shown, HasSubstr("got /dance"));
+  EXPECT_THAT(shown, HasSubstr("expected a file"));
+  EXPECT_THAT(shown, HasSubstr("/nowhere/at/all"));
+  EXPECT_THAT(shown, HasSubstr("UTF-8"));
+  EXPECT_THAT(shown, HasSubstr("at most 159 tokens"));
+  EXPECT_EQ(saved(file_)["messages"].size(), 2U);
+  std::filesystem::remove(file_);
+}
+
+TEST_F(ChatTest, AnInterruptedAnswerEnds) {
+  interrupted_ = true;
+  EXPECT_EQ(talk({model("a")}, {"HELLO"}), "\n");
+}
+
+TEST_F(ChatTest, TwoModelsAnswerSideBySide) {
+  const std::string shown = talk({model("left"), model("right")}, {"HELLO", "/save " + file_});
+  const std::string left = saved(file_, 0)["messages"][1]["content"], right = saved(file_, 1)["messages"][1]["content"];
+  EXPECT_EQ(left, right);  // copies of one model
+  EXPECT_EQ(saved(file_, 1)["model"], "right");
+  std::istringstream rows(shown);
+  std::string row;
+  std::getline(rows, row);
+  EXPECT_EQ(row, "left" + std::string(26, ' ') + " | right");
+  EXPECT_THAT(shown, HasSubstr(" | " + right.substr(0, 3)));
+  std::filesystem::remove(file_);
+}
+
+}  // namespace
+}  // namespace collimate::serve

@@ -1,0 +1,123 @@
+"""`collimate chat` through pipes and at a terminal."""
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from serve_support import PATIENCE, PROGRAM, make_model
+
+
+class WithModel(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.root = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.root.cleanup)
+        cls.model = make_model(pathlib.Path(cls.root.name) / "tiny", 65536)
+        cls.saved = pathlib.Path(cls.root.name) / "saved.jsonl"
+
+    def messages(self) -> list:
+        return [json.loads(line)["messages"] for line in self.saved.read_text().splitlines()]
+
+
+class Pipes(WithModel):
+    def talk(self, *lines: str, flags: tuple = (), code: int = 0, seed: int = 1) -> str:
+        done = subprocess.run([PROGRAM, "chat", self.model, "--max-tokens", "20", "--seed", str(seed), *flags],
+                              input="".join(line + "\n" for line in lines), capture_output=True, text=True,
+                              timeout=PATIENCE)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout if code == 0 else done.stderr
+
+    def test_pipes(self):
+        shown = self.talk("12:", "34:", f"/save {self.saved}", flags=("--system", "0"))
+        conversation = self.messages()[0]
+        self.assertEqual([message["role"] for message in conversation],
+                         ["system", "user", "assistant", "user", "assistant"])
+        self.assertEqual(shown, f"{conversation[2]['content']}\n{conversation[4]['content']}\nsaved in {self.saved}\n")
+        self.assertEqual(self.talk("12:", "34:", flags=("--system", "0")) + f"saved in {self.saved}\n", shown)
+        self.assertNotEqual(self.talk("12:", "34:", flags=("--system", "0"), seed=2), shown)
+
+    def test_compare(self):
+        shown = self.talk("12:", f"/save {self.saved}", flags=("--compare", str(self.model)))
+        left, right = self.messages()
+        self.assertEqual(left, right)
+        rows = [[half.strip() for half in row.split(" |")] for row in shown.splitlines()[2:-1]]
+        self.assertEqual("".join(row[0] for row in rows), left[1]["content"])
+        self.assertEqual("".join(row[1] for row in rows), left[1]["content"])
+
+    def test_what_is_wrong_is_said(self):
+        self.assertIn("model directory", self.talk(flags=("--compare", "/nowhere"), code=2))
+        self.assertIn("at least", self.talk(flags=("--temperature", "-1"), code=2))
+
+    def test_what_is_saved_can_be_trained_on(self):
+        self.talk("12:", f"/save {self.saved}")
+        config = self.saved.with_suffix(".yaml")
+        config.write_text(f"recipe: sft\nmodels: {{policy: {{path: {self.model}}}}}\ndata: {{train: {self.saved}}}\n"
+                          "train: {samples_per_update: 1}\n")
+        done = subprocess.run([PROGRAM, "check", config], capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class Terminal(WithModel):
+    def setUp(self):
+        pid, self.terminal = pty.fork()
+        if pid == 0:
+            os.environ["TERM"] = "vt100"
+            os.execv(PROGRAM, [str(PROGRAM), "chat", str(self.model), "--max-tokens", "60000",
+                                    "--temperature", "0", "--cache-blocks", "5000"])
+        self.pid, self.shown = pid, ""
+        self.addCleanup(self.end)
+
+    def end(self):
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.terminal)
+
+    def expect(self, pattern: str) -> str:
+        """Reads until the pattern is there; what was shown up to its end is used up."""
+        deadline = time.monotonic() + PATIENCE
+        while not (found := re.search(pattern, self.shown, re.DOTALL)):
+            ready, _, _ = select.select([self.terminal], [], [], max(0, deadline - time.monotonic()))
+            if not ready:
+                raise AssertionError(f"no {pattern!r} in {self.shown!r}")
+            try:
+                self.shown += os.read(self.terminal, 65536).decode(errors="replace")
+            except OSError:
+                raise AssertionError(f"it ended without {pattern!r}: {self.shown!r}") from None
+        self.shown = self.shown[found.end():]
+        return found[0]
+
+    def type(self, text: str):
+        os.write(self.terminal, text.encode())
+
+    def test_editing_history_and_interrupt(self):
+        self.expect("> ")
+        self.type("/sysXX\x7f\x7ftem 7\r")  # two characters too many, taken back
+        self.expect("> ")
+        self.type("12:\r")
+        self.expect(r"[\d,:]{20}")
+        self.type("\x03")  # Ctrl-C ends the answer, not the program
+        self.expect("> ")
+        self.type("\x1b[A\x1b[A\r")  # two lines up in the history: /system 7 again, which says nothing
+        self.expect("> ")
+        self.type(f"/save {self.saved}\r")
+        self.expect("saved in ")
+        system, user, assistant = self.messages()[0]
+        self.assertEqual((system["content"], user["content"]), ("7", "12:"))
+        self.assertLess(len(assistant["content"]), 59000)
+        self.expect("> ")
+        self.type("\x04")  # Ctrl-D
+        _, status = os.waitpid(self.pid, 0)
+        self.pid = 0
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
