@@ -44,8 +44,7 @@ int64_t integer(const json& value, const std::string& name, int64_t low, int64_t
 
 constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
-// Fields of generate::SamplingParams, under their names there. To open one that the sampler has learned, move it here
-// from kRefused.
+// Fields of generate::SamplingParams, under their names there.
 struct SamplingField {
   const char* name;
   const char* ours;
@@ -55,6 +54,11 @@ constexpr SamplingField kSamplingFields[] = {{"temperature", "temperature"},
                                              {"top_k", "top_k"},
                                              {"min_p", "min_p"},
                                              {"ignore_eos", "ignore_eos"},
+                                             {"presence_penalty", "presence_penalty"},
+                                             {"frequency_penalty", "frequency_penalty"},
+                                             {"repetition_penalty", "repetition_penalty"},
+                                             {"logit_bias", "logit_bias"},
+                                             {"min_tokens", "min_tokens"},
                                              {"stop_token_ids", "stop_ids"}};
 
 // What would change the result and is not offered: refused unless it says what happens anyway.
@@ -63,15 +67,9 @@ struct RefusedField {
   bool (*harmless)(const json& value);
 };
 bool never(const json&) { return false; }
-bool is_zero(const json& value) { return value.is_number() && value.get<double>() == 0; }
 bool is_one(const json& value) { return value.is_number() && value.get<double>() == 1; }
 bool is_empty(const json& value) { return value.empty() || value == ""; }
 constexpr RefusedField kRefused[] = {
-    {"presence_penalty", is_zero},
-    {"frequency_penalty", is_zero},
-    {"repetition_penalty", is_one},
-    {"logit_bias", is_empty},
-    {"min_tokens", is_zero},
     {"best_of", is_one},
     {"suffix", is_empty},
     {"tools", is_empty},
@@ -271,6 +269,12 @@ json parse_body(std::string_view body) {
   return out;
 }
 
+// The drawn token is the one with the highest log-prob.
+bool draws_most_likely(const generate::SamplingParams& s) {
+  return s.temperature == 0 && s.presence_penalty == 0 && s.frequency_penalty == 0 && s.repetition_penalty == 1 &&
+         s.logit_bias.empty() && s.min_tokens == 0;
+}
+
 void check_whole(const ApiRequest& request, const ApiLimits& limits) {
   const bool chat = request.endpoint == Endpoint::kChat;
   if (request.prompts.empty()) {
@@ -288,9 +292,9 @@ void check_whole(const ApiRequest& request, const ApiLimits& limits) {
   if (!request.log_probs) {
     throw ApiError(400, base::expectation(name, "logprobs: true beside it", "none"), name, "invalid_value");
   }
-  if (request.sampling.temperature != 0) {
+  if (!draws_most_likely(request.sampling)) {
     throw ApiError(400,
-                   base::expectation(name, "0 unless temperature is 0", "1",
+                   base::expectation(name, "0 unless temperature is 0 and nothing changes the logits", "1",
                                      "0: the log-prob of the drawn token alone, other tokens' are not offered"),
                    name, "unsupported_parameter");
   }

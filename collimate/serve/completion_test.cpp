@@ -67,7 +67,7 @@ TEST(CompletionText, DoesNotShowTheTokenThatEndedIt) {
 TEST(CompletionText, EndsAtAStopStringAndLeavesOutTheTokensBehindIt) {
   const auto words = tokenizer();
   const std::vector<int32_t> ids = words->encode("one two three four");
-  CompletionText text(*words, {"two"});
+  CompletionText text(*words, {.strings = {"two"}});
   Delta all = text.read({.tokens = ids, .log_probs = std::vector<float>(ids.size(), 0.F), .finish = Finish::kLength});
   EXPECT_EQ(all.text, "one ");
   EXPECT_EQ(all.finish_reason, "stop");
@@ -78,9 +78,16 @@ TEST(CompletionText, EndsAtAStopStringAndLeavesOutTheTokensBehindIt) {
   EXPECT_TRUE(text.read({.tokens = ids, .log_probs = std::vector<float>(ids.size(), 0.F)}).tokens.empty());
 }
 
+TEST(CompletionText, TheFirstMinTokensCompleteNoStopString) {
+  const auto words = tokenizer();
+  const std::vector<int32_t> ids = words->encode("two one two three");
+  CompletionText text(*words, {.strings = {"two"}, .min_tokens = static_cast<int64_t>(words->encode("two").size())});
+  EXPECT_EQ(read_all(text, ids, Finish::kLength).text, "two one ");
+}
+
 TEST(CompletionText, AStopStringMayBeCompleteOnlyWithTheLastBytes) {
   const auto words = tokenizer();
-  CompletionText text(*words, {"xyz"});
+  CompletionText text(*words, {.strings = {"xyz"}});
   const std::vector<int32_t> ids = words->encode("abxy");
   EXPECT_EQ(read_all(text, ids, Finish::kLength).text, "abxy");
   EXPECT_FALSE(text.stopped_by_text());
@@ -91,7 +98,7 @@ TEST(Completions, DropsAChoiceThatAStopStringEnded) {
   const std::vector<int32_t> ids = words->encode("one two three");
   const auto channel = std::make_shared<Channel>(2, 100);
   {
-    Completions completions(channel, *words, {"two"});
+    Completions completions(channel, *words, {.strings = {"two"}});
     const generate::Emission emission{.tokens = ids, .log_probs = std::vector<float>(ids.size(), 0.F)};
     channel->push(0, emission);
     channel->push(1, {.tokens = {ids[0]}, .log_probs = {0.F}});

@@ -109,6 +109,13 @@ class Interface(WithServer):
         self.assertNotEqual(self.server.complete(seed=12, **asked)["choices"], answers[0])
         self.assertNotEqual(self.server.complete(**asked)["choices"], self.server.complete(**asked)["choices"])
 
+    def test_biased_and_penalised_logits(self):
+        asked = dict(prompt=PROMPT, temperature=0, max_tokens=6, ignore_eos=True, return_token_ids=True)
+        biased = self.server.complete(logit_bias={"5": 100}, **asked)["choices"][0]["token_ids"]
+        self.assertEqual(biased, [5] * 6)
+        once = self.server.complete(logit_bias={"5": 100}, repetition_penalty=1e4, **asked)["choices"][0]["token_ids"]
+        self.assertLess(once.count(5), 6)
+
     def test_a_stop_string_cuts(self):
         asked = dict(prompt=PROMPT, seed=1, max_tokens=40, ignore_eos=True)
         text = self.server.complete(**asked)["choices"][0]["text"]
@@ -119,8 +126,8 @@ class Interface(WithServer):
         self.assertLess(cut["usage"]["completion_tokens"], 40)
 
     def test_what_is_not_offered_is_refused_by_name(self):
-        for field, value in {"presence_penalty": 1, "logit_bias": {"5": 1}, "best_of": 2, "suffix": "a", "logprobs": 5,
-                             "temperature": -1, "n": 0, "max_tokns": 5, "prompt": [99]}.items():
+        for field, value in {"presence_penalty": 3, "logit_bias": {"5": 1000}, "best_of": 2, "suffix": "a",
+                             "logprobs": 5, "temperature": -1, "n": 0, "max_tokns": 5, "prompt": [99]}.items():
             status, answer = self.server.post("/v1/completions", {"prompt": PROMPT, field: value})
             self.assertEqual(status, 400, field)
             if field != "prompt":  # which the engine refuses
@@ -199,7 +206,7 @@ class Client(WithServer):
         self.assertEqual((caught.exception.code, caught.exception.param), ("model_not_found", "model"))
         with self.assertRaises(openai.BadRequestError) as caught:
             self.client.chat.completions.create(model="tiny", messages=[{"role": "user", "content": "1"}],
-                                                frequency_penalty=1)
+                                                frequency_penalty=9)
         self.assertEqual(caught.exception.param, "frequency_penalty")
         self.assertEqual([model.id for model in self.client.models.list()], ["tiny"])
         self.assertEqual(self.client.models.retrieve("tiny").id, "tiny")
