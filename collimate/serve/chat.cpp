@@ -195,7 +195,7 @@ void Chat::listen() {
   display.title(speakers_[0].model.name, speakers_.back().model.name);
   std::vector<CompletionText> texts;
   for (Speaker& speaker : speakers_) {
-    texts.emplace_back(speaker.model.renderer.tokenizer(), std::vector<std::string>());
+    texts.emplace_back(speaker.model.renderer.tokenizer(), Stops{});
     speaker.messages.push_back({"assistant", ""});
   }
   size_t running = speakers_.size();
