@@ -54,7 +54,7 @@ arith() {
     also="run.seed=$seed" suffix="-seed-$seed"
     train verl-arith
   done
-  also=run.iterations=5000 suffix=-thirty-minutes
+  also=run.iterations=4000 suffix=-thirty-minutes
   train verl-arith
   also='' suffix=''
 }

@@ -46,7 +46,8 @@ graph::StopKind Drive::run() {
     expire_timers();
     if (!events_.empty()) continue;
     if (tasks_.empty() && answers_.empty() && timers_.empty())
-      throw base::RunError(base::expectation("schedule", "something that runs or is waited for", "nothing", waiting()));
+      throw base::RunError(
+          base::expectation("schedule", "something that runs or is waited for", "nothing:\n" + waiting()));
     std::optional<cluster::Message> message = driver_.receive(kPollSeconds, [this] { return waiting(); });
     if (message) handle(*message);
   }

@@ -134,6 +134,7 @@ class ScheduleCore {
   void failed(const Event& event);
   void give_back(const Task& task);
   void move_rows(IterationRun& run, int node, int from);
+  void move_lost_rows();
   void lost(const Event& event);
   void lose_task(int index, const std::string& cause);
   void lose_transfers(int index);

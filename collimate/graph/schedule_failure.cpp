@@ -52,6 +52,15 @@ void ScheduleCore::move_rows(IterationRun& run, int node, int from) {
   }
 }
 
+void ScheduleCore::move_lost_rows() {
+  for (IterationRun& run : active_) {
+    for (int n : facts_->order)
+      for (size_t r = 0; r < facts_->node(n).replicas.size(); ++r)
+        if (!facts_->node(n).whole && !alive(facts_->node(n).replicas[r])) move_rows(run, n, static_cast<int>(r));
+    update(run);
+  }
+}
+
 bool ScheduleCore::holds_trained_state(int index, std::string& model) const {
   for (int n : facts_->nodes_on[static_cast<size_t>(index)]) {
     model = facts_->graph.node(n).model;
@@ -75,12 +84,7 @@ void ScheduleCore::lost(const Event& event) {
     if (key.second == event.worker) version = -1;
   for (auto& [key, swap] : swaps_)
     if (key.second == event.worker) swap = SwapState::kAbsent;
-  for (IterationRun& run : active_) {
-    for (int n : facts_->nodes_on[static_cast<size_t>(event.worker)])
-      for (size_t r = 0; r < facts_->node(n).replicas.size(); ++r)
-        if (!facts_->node(n).whole && !alive(facts_->node(n).replicas[r])) move_rows(run, n, static_cast<int>(r));
-    update(run);
-  }
+  move_lost_rows();
   Action& arm = emit(ActionKind::kArm);
   arm.timer = next_timer_;
   arm.seconds = options().lost_timeout_seconds;
@@ -127,6 +131,7 @@ void ScheduleCore::back(int index) {
     const WeightLink& link = facts_->graph.links[i];
     if (versions_.count({link.destination, index})) request_transfer(static_cast<int>(i), trained_[link.source], index);
   }
+  move_lost_rows();  // of workers that were lost while nobody else worked
   changed_ = true;
 }
 
@@ -145,6 +150,8 @@ void ScheduleCore::expired(int timer) {
                                               facts_->graph.node(n).id),
                                   worker(index).cause));
   }
+  move_lost_rows();
+  changed_ = true;
 }
 
 }  // namespace collimate::graph

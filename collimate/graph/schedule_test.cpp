@@ -217,6 +217,21 @@ TEST(Schedule, AWorkerThatDoesNotComeBackStopsTheRunWhenNobodyElseCan) {
             "[worker 0] expected to be back within 600 s, for policy.generate, got killed");
 }
 
+TEST(Schedule, AWorkerThatIsBackTakesTheRowsOfOneThatIsNot) {
+  Placement placement;
+  placement.devices = 3;
+  placement.groups["rollout"] = {{0, 1}, {"policy"}};
+  placement.groups["training"] = {{2}, {"trainer"}};
+  const Graph graph = samples::grpo();
+  Schedule schedule = begun(graph, placement, {.iterations = 1, .rows = 4, .group_size = 2});
+  for (int worker : {0, 1}) EXPECT_EQ(stop_cause(schedule, Event::lost(worker, "killed")), "no stop");
+  schedule.on(Event::back(0));
+  int64_t fed = 0;
+  for (const Action& action : schedule.on(Event::weights_at("policy", 0, 0)))
+    if (action.kind == ActionKind::kFeed) fed += action.count;
+  EXPECT_EQ(fed, 4) << schedule.waiting();
+}
+
 TEST(Schedule, AskedToStopItSavesAfterTheIterationAndAtOnceTheSecondTime) {
   const Graph graph = samples::grpo();
   Schedule schedule = begun(graph, flattening(graph, 1));

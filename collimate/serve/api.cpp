@@ -237,16 +237,21 @@ void read_field(ApiRequest& request, const std::string& name, const json& value,
 
 // The sampler's own checks, with our name of the field.
 generate::SamplingParams read_sampling(const json& sampling) {
+  const json any_length = {{"max_tokens", kAny}};  // min_tokens is held against the request's own in check_whole
   for (const auto& [key, value] : sampling.items()) {
     try {
-      generate::SamplingParams::from_json({{key, value}});
+      json one = any_length;
+      one[key] = value;
+      generate::SamplingParams::from_json(one);
     } catch (const base::InputError& error) {
       const auto field = std::find_if(std::begin(kSamplingFields), std::end(kSamplingFields),
                                       [&key = key](const SamplingField& f) { return key == f.ours; });
       throw ApiError(400, error.what(), field->name, "invalid_value");
     }
   }
-  return generate::SamplingParams::from_json(sampling);
+  json all = any_length;
+  all.update(sampling);
+  return generate::SamplingParams::from_json(all);
 }
 
 json parse_body(std::string_view body) {
@@ -286,6 +291,13 @@ void check_whole(const ApiRequest& request, const ApiLimits& limits) {
                    base::expectation("n", fmt::format("at most {} completions in a request", limits.max_choices),
                                      fmt::to_string(request.choices()), "a smaller n or several requests"),
                    "n", "invalid_value");
+  }
+  if (const auto& sampling = request.sampling;
+      !request.to_the_end && sampling.max_tokens > 0 && sampling.min_tokens > sampling.max_tokens) {
+    throw ApiError(400,
+                   base::expectation("min_tokens", fmt::format("at most max_tokens, {}", sampling.max_tokens),
+                                     fmt::to_string(sampling.min_tokens)),
+                   "min_tokens", "invalid_value");
   }
   if (!request.top_log_probs) return;
   const std::string name = chat ? "top_logprobs" : "logprobs";

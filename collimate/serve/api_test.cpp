@@ -135,6 +135,9 @@ TEST(Api, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(wrong_field(Endpoint::kChat, {{"top_logprobs", 1}}), "top_logprobs");
   EXPECT_EQ(wrong_field(Endpoint::kChat, {{"top_logprobs", 5}, {"logprobs", true}}), "top_logprobs");
   EXPECT_EQ(wrong_field(Endpoint::kChat, {{"logprobs", 1}}), "logprobs");
+  EXPECT_EQ(wrong_field(Endpoint::kCompletions, {{"min_tokens", 20}}), "min_tokens");  // of 16
+  EXPECT_EQ(completion({{"min_tokens", 200}, {"max_tokens", 512}}).sampling.min_tokens, 200);
+  EXPECT_EQ(chat({{"min_tokens", 200}}).sampling.min_tokens, 200);
   const json greedy = {{"top_logprobs", 1}, {"logprobs", true}, {"temperature", 0}};
   chat(greedy);
   for (const auto& [name, value] : {std::pair{"presence_penalty", json(1)}, {"logit_bias", json{{"5", 1}}}}) {

@@ -55,15 +55,20 @@ def load(path, name):
 def result(value, completion):
     if value is None:
         return {"value": None, "error": "the function returned None"}
-    steps = value.get("steps") or [] if isinstance(value, dict) else []
+    steps = value.get("steps") if isinstance(value, dict) else None
+    steps = [] if steps is None else [(int(end), float(reward)) for end, reward in steps]
     value = float(value["score"] if isinstance(value, dict) else value)
-    bad = [x for x in (value, *(reward for _, reward in steps)) if not math.isfinite(x)]
-    if bad:
-        return {"value": None, "error": f"the function returned {bad[0]}"}
-    for end, _ in steps:
-        if not 0 <= end <= len(completion):
-            return {"value": None, "error": f"a step ends at {end}, expected 0 to {len(completion)}"}
-    return {"value": value, "error": "", "steps": [(len(completion[:end].encode()), float(r)) for end, r in steps]}
+    if not math.isfinite(value):
+        return {"value": None, "error": f"the function returned {value}"}
+    before = -1
+    for number, (end, reward) in enumerate(steps):
+        if not math.isfinite(reward):
+            return {"value": None, "error": f"reward of step {number} is {reward}"}
+        if not before < end <= len(completion):
+            expected = f"{before + 1} to {len(completion)}" if before < len(completion) else "no step behind the last"
+            return {"value": None, "error": f"step {number} ends at {end}, expected {expected}"}
+        before = end
+    return {"value": value, "error": "", "steps": [(len(completion[:end].encode()), r) for end, r in steps]}
 
 
 def call_batch(function, samples):

@@ -97,6 +97,18 @@ TEST(ProcessAdvantages, OneStepIsGroup) {
     const Batch outcome = group(rows, {{"scale_rewards", scale}});
     EXPECT_EQ(process.all(batch::kAdvantages), outcome.all(batch::kAdvantages)) << scale;
   }
+  Batch several = rows_of_steps({{{2, 0.1F}}, {{3, 5.7F}}, {{1, 2.3F}}, {{1, -0.9F}}});
+  several.set(batch::kPromptUid, std::vector<int64_t>{9, 7, 9, 7});
+  const nlohmann::json batch_std = {{"scale_rewards", "batch"}};
+  EXPECT_EQ(add("process", several, {{"advantage", "process"}, {"scale_rewards", "batch"}}).all(batch::kAdvantages),
+            group(several, batch_std).all(batch::kAdvantages));
+}
+
+TEST(ProcessAdvantages, AStepThatNobodyElseReachedIsZeroWithoutEpsilonToo) {
+  const Batch out = add("process", rows_of_steps({{{1, 1.F}, {1, 2.F}}, {{1, 3.F}}}),
+                        {{"advantage", "process"}, {"advantage_epsilon", 0}});
+  EXPECT_EQ(out.row(batch::kAdvantages, 0)[2], 0.F);
+  EXPECT_TRUE(std::isfinite(out.row(batch::kAdvantages, 0)[1]));
 }
 
 TEST(ProcessAdvantages, CompareReturnsFromTheSameStepOn) {

@@ -40,7 +40,8 @@ Moments moments(const std::vector<double>& values) {
 
 double advantage_divisor(const AlgorithmOptions& o, const Moments& group, const Moments& batch) {
   if (o.scale_rewards == std::string("none")) return 1.0;
-  return (o.scale_rewards == std::string("batch") ? batch.std : group.std) + o.advantage_epsilon;
+  const double divisor = (o.scale_rewards == std::string("batch") ? batch.std : group.std) + o.advantage_epsilon;
+  return divisor > 0 ? divisor : 1.0;  // all equal, and no epsilon: differences are 0
 }
 
 AdvantageEntry group_entry() {

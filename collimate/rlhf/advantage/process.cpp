@@ -29,17 +29,18 @@ std::vector<double> step_returns(const Batch& rows, int64_t r, double gamma) {
 Batch add(const Batch& rows, const AlgorithmOptions& options) {
   std::vector<std::vector<double>> returns;
   std::map<std::pair<int64_t, size_t>, std::vector<double>> by_step;  // prompt, step
-  std::vector<double> all;
   for (int64_t r = 0; r < rows.rows(); ++r) {
     returns.push_back(step_returns(rows, r, options.gamma));
-    for (size_t j = 0; j < returns.back().size(); ++j) {
+    for (size_t j = 0; j < returns.back().size(); ++j)
       by_step[{rows.get(batch::kPromptUid, r), j}].push_back(returns.back()[j]);
-      all.push_back(returns.back()[j]);
-    }
+  }
+  std::vector<double> all;
+  std::map<std::pair<int64_t, size_t>, Moments> statistics;
+  for (const auto& [place, values] : by_step) {
+    statistics[place] = moments(values);
+    all.insert(all.end(), values.begin(), values.end());
   }
   const Moments batch = moments(all);
-  std::map<std::pair<int64_t, size_t>, Moments> statistics;
-  for (const auto& [place, values] : by_step) statistics[place] = moments(values);
   std::vector<std::vector<float>> advantages;
   for (int64_t r = 0; r < rows.rows(); ++r) {
     const std::vector<double>& own = returns[static_cast<size_t>(r)];

@@ -49,7 +49,8 @@ Batch penalised(const Batch& rows, double penalty) {
     rewards[static_cast<size_t>(r)] -= less;
     if (!steps) continue;
     const auto own = rows.row(batch::kStepRewards, r);
-    by_step.emplace_back(own.begin(), own.end()).back() -= less;
+    by_step.emplace_back(own.begin(), own.end());
+    if (!own.empty()) by_step.back().back() -= less;
   }
   Batch out = rows;
   out.set(batch::kReward, rewards);
@@ -63,7 +64,7 @@ std::vector<float> steps_of_another(const Batch& rows, int64_t from, int64_t to)
   const auto rewards = rows.row(batch::kStepRewards, from);
   std::vector<float> out(own.size(), 0.F);
   for (size_t t = 0; t < given.size(); ++t) {
-    if (given[t] < 0) continue;
+    if (given[t] < 0 || own.empty()) continue;
     const auto place = std::ranges::upper_bound(own, std::min(given[t], own.back()));
     out[static_cast<size_t>(place - own.begin()) - 1] += rewards[t];
   }

@@ -5,6 +5,7 @@
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
+#include "collimate/text/utf8.h"
 
 namespace collimate::rlhf {
 
@@ -14,8 +15,8 @@ std::vector<RewardSample> decode_samples(const Batch& rows, const text::Tokenize
     const auto ids = rows.row(batch::kIds, r);
     const auto prompt = static_cast<size_t>(rows.get(batch::kPromptTokens, r));
     RewardSample sample{.uid = rows.get(batch::kUid, r),
-                        .prompt = tokenizer.decode(ids.subspan(0, prompt)),
-                        .completion = tokenizer.decode(ids.subspan(prompt))};
+                        .prompt = text::valid_utf8(tokenizer.decode(ids.subspan(0, prompt))),
+                        .completion = text::valid_utf8(tokenizer.decode(ids.subspan(prompt)))};
     if (rows.has(batch::kExample.name)) sample.example = rows.json(batch::kExample, r);
     if (rows.has(batch::kFinish.name))
       sample.finished = rows.get(batch::kFinish, r) != static_cast<int32_t>(generate::Finish::kLength);
@@ -39,7 +40,8 @@ TokenSteps on_tokens(std::span<const int32_t> ids, size_t prompt, const text::To
   if (prompt == ids.size()) return out;
   std::vector<size_t> ends;  // bytes of the completion up to each token's end
   text::StreamDecoder decoder(tokenizer);
-  for (size_t bytes = 0; const int32_t id : ids.subspan(prompt)) ends.push_back(bytes += decoder.push(id).size());
+  for (size_t bytes = 0; const int32_t id : ids.subspan(prompt))
+    ends.push_back(bytes += text::valid_utf8(decoder.push(id)).size());
   double rest = reward;
   size_t first = 0;  // token after the last step so far, from the completion's first
   int32_t number = 0;

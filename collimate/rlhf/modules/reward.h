@@ -27,7 +27,7 @@ class RewardModule final : public flow::Module {
   std::vector<flow::Metric> metrics_;
 };
 
-// The samples of rows as rewards and reports see them: texts without special tokens.
+// The samples of rows as rewards and reports see them: texts without special tokens, broken UTF-8 in them replaced.
 std::vector<RewardSample> decode_samples(const Batch& rows, const text::Tokenizer& tokenizer);
 
 }  // namespace collimate::rlhf

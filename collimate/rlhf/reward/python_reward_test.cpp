@@ -64,14 +64,14 @@ TEST_F(PythonRewardTest, StepsEndAtCharacters) {
   samples_[0].completion = "é!b";
   const auto results = reward(
                            "def score(prompts, completions, **kw):\n"
-                           "    return [{'score': 1, 'steps': [(1, 0.25), (2, 0.5)]},\n"
+                           "    return [{'score': 1, 'steps': iter([(1, 0.25), (2, 0.5)])},\n"
                            "            {'score': 2, 'steps': [(99, 1)]}]\n")
                            ->score(samples_);
   ASSERT_EQ(results[0].steps.size(), 2U);
   EXPECT_EQ(results[0].steps[0].end, 2U);  // bytes
   EXPECT_EQ(results[0].steps[1].end, 3U);
   EXPECT_EQ(results[0].steps[1].value, 0.5);
-  EXPECT_EQ(results[1].error, "a step ends at 99, expected 0 to 5");
+  EXPECT_EQ(results[1].error, "step 0 ends at 99, expected 0 to 5");
 }
 
 TEST_F(PythonRewardTest, OnlyTheGuiltySampleFails) {

@@ -86,9 +86,10 @@ RewardSpec make_reward(const nlohmann::json& entry) {
 std::string steps_failure(const std::vector<StepReward>& steps, size_t size) {
   for (size_t i = 0; i < steps.size(); ++i) {
     if (!std::isfinite(steps[i].value)) return fmt::format("reward of step {} is {}", i, steps[i].value);
-    const size_t from = i == 0 ? 0 : steps[i - 1].end + 1;
-    if (steps[i].end < from || steps[i].end > size)
-      return fmt::format("step {} ends at byte {}, expected {} to {}", i, steps[i].end, from, size);
+    if (i > 0 && steps[i].end <= steps[i - 1].end)
+      return fmt::format("step {} ends at byte {}, expected behind {}, where the one before it ends", i, steps[i].end,
+                         steps[i - 1].end);
+    if (steps[i].end > size) return fmt::format("step {} ends at byte {}, expected at most {}", i, steps[i].end, size);
   }
   return "";
 }

@@ -164,8 +164,9 @@ TEST(Scoring, StepsOutOfPlaceAreAnError) {
     return score_samples(specs, {{1, "", "abc", {}}}).first_error;
   };
   EXPECT_EQ(problem({{0, 1.0}, {3, 1.0}}), "");
-  EXPECT_EQ(problem({{4, 1.0}}), "[reward a] sample 1: step 0 ends at byte 4, expected 0 to 3");
-  EXPECT_EQ(problem({{2, 1.0}, {2, 1.0}}), "[reward a] sample 1: step 1 ends at byte 2, expected 3 to 3");
+  EXPECT_EQ(problem({{4, 1.0}}), "[reward a] sample 1: step 0 ends at byte 4, expected at most 3");
+  EXPECT_EQ(problem({{2, 1.0}, {2, 1.0}}),
+            "[reward a] sample 1: step 1 ends at byte 2, expected behind 2, where the one before it ends");
   EXPECT_EQ(problem({{2, std::nan("")}}), "[reward a] sample 1: reward of step 0 is nan");
 }
 
