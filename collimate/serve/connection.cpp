@@ -56,16 +56,17 @@ bool Connection::wait_for(short events, const base::Deadline& deadline) const {
   }
 }
 
-bool Connection::wait_request(const std::function<bool()>& leave) {
+bool Connection::wait_request(const std::function<bool(double)>& leave) {
   if (next_ < buffer_.size()) return true;  // the next request came with the last one
   const auto idle = base::Deadline::after(limits_.idle_seconds);
+  const double begun = base::now_seconds();
   do {
     pollfd entry{.fd = socket_, .events = POLLIN, .revents = 0};
     const int ready = ::poll(&entry, 1, std::min(kLookMilliseconds, idle.remaining_milliseconds()));
     if (ready > 0) return !peer_gone();
     if (ready < 0 && errno != EINTR) return false;
     if (idle.expired()) return false;
-  } while (!leave());
+  } while (!leave(base::now_seconds() - begun));
   return false;
 }
 

@@ -23,8 +23,8 @@ class Connection : public httplib::Stream {
   Connection(socket_t socket, const ConnectionLimits& limits);
 
   // Waits for the first byte of a request. False when the peer closed or said nothing in time, or when nothing has come
-  // and `leave` is true.
-  bool wait_request(const std::function<bool()>& leave);
+  // and `leave`, asked a few times a second, is true.
+  bool wait_request(const std::function<bool(double waited_seconds)>& leave);
   // The deadline and the budget of one request start here, and the connection counts as dirty.
   void begin_request();
   // The whole request was read: the connection may serve another one.

@@ -18,14 +18,17 @@ namespace collimate::serve {
 namespace {
 
 constexpr int kBacklog = 1024;
+constexpr double kGraceSeconds = 1;  // for a silent connection before it makes room for one that waits
 
 thread_local Connection* current_connection = nullptr;
 
 // Threads that take tasks from a bounded queue.
 class Tasks : public httplib::TaskQueue {
  public:
-  Tasks(int64_t threads, std::atomic<int64_t>& waiting)
-      : waiting_(waiting), queue_(static_cast<size_t>(threads), {"connections", "the threads", "the listener"}) {
+  Tasks(int64_t threads, std::atomic<int64_t>& waiting, std::atomic<int64_t>& serving)
+      : waiting_(waiting),
+        serving_(serving),
+        queue_(static_cast<size_t>(threads), {"connections", "the threads", "the listener"}) {
     for (int64_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
   }
   void enqueue(std::function<void()> task) override {
@@ -41,12 +44,15 @@ class Tasks : public httplib::TaskQueue {
  private:
   void work() {
     while (auto task = queue_.pop(base::Deadline::never())) {
+      ++serving_;
       --waiting_;
       (*task)();
+      --serving_;
     }
   }
 
   std::atomic<int64_t>& waiting_;
+  std::atomic<int64_t>& serving_;
   base::Queue<std::function<void()>> queue_;
   std::vector<std::thread> threads_;
 };
@@ -54,7 +60,7 @@ class Tasks : public httplib::TaskQueue {
 }  // namespace
 
 Listener::Listener(ListenerOptions options) : options_(options) {
-  new_task_queue = [this] { return new Tasks(options_.connections, waiting_); };
+  new_task_queue = [this] { return new Tasks(options_.connections, waiting_, serving_); };
   set_socket_options([](socket_t socket) {
     const int on = 1;  // httplib would share the port with another server silently
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -116,7 +122,10 @@ bool Listener::process_and_close_socket(socket_t socket) {
 }
 
 void Listener::serve(Connection& connection) {
-  const auto leave = [&] { return closing_ || waiting_ > 0; };  // an idle connection makes room
+  const auto leave = [&](double waited_seconds) {
+    const bool crowded = waiting_ > 0 && serving_ >= options_.connections;
+    return closing_ || (crowded && waited_seconds > kGraceSeconds);
+  };
   const auto forget_ranges = [](httplib::Request& request) { request.ranges.clear(); };
   while (connection.wait_request(leave)) {
     connection.begin_request();

@@ -46,6 +46,7 @@ class Listener : public httplib::Server {
   const ListenerOptions options_;
   std::atomic<bool> closing_ = false;
   std::atomic<int64_t> waiting_ = 0;  // accepted connections that no thread serves yet
+  std::atomic<int64_t> serving_ = 0;  // threads that serve one
   mutable std::mutex mutex_;
   std::set<socket_t> open_;
 };
