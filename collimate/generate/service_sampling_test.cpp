@@ -143,12 +143,7 @@ TEST_F(ServiceSampling, SamplesOfOnePromptKeepTheirOwnCounts) {
   EXPECT_EQ(results, alone());
 }
 
-TEST_F(ServiceSampling, LogProbsAreTheOnesThatScoringComputes) {
-  for (const Request& request : requests_) {
-    const Result& result = alone().at(request.uid);
-    EXPECT_EQ(scored_bits(tiny_.model, request, result), result.log_prob_bits) << "uid " << request.uid;
-  }
-}
+TEST_F(ServiceSampling, LogProbsAreTheOnesThatScoringComputes) { expect_scored(tiny_.model, requests_, alone()); }
 
 // Greedy decoding by whole forwards, with the formulas written once more in float64.
 TEST_F(ServiceSampling, GreedyWithPenaltiesIsWhatTheFormulasSay) {

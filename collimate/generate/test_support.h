@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -190,6 +192,14 @@ inline std::vector<uint32_t> scored_bits(model::Model& model, const Request& req
   std::vector<uint32_t> bits(result.tokens.size());
   std::memcpy(bits.data(), scored.log_probs.const_data_ptr<float>(), bits.size() * sizeof(bits[0]));
   return bits;
+}
+
+// Each result's log-probs are the bits that scoring computes.
+inline void expect_scored(model::Model& model, std::span<const Request> requests, const Results& results) {
+  for (const Request& request : requests) {
+    const Result& result = results.at(request.uid);
+    EXPECT_EQ(scored_bits(model, request, result), result.log_prob_bits) << "uid " << request.uid;
+  }
 }
 
 class MemoryState : public base::StateWriter, public base::StateReader {

@@ -38,6 +38,11 @@ TokenSteps on_tokens(std::span<const int32_t> ids, size_t prompt, const text::To
                      const std::vector<StepReward>& steps, double reward) {
   TokenSteps out{std::vector<int32_t>(ids.size(), -1), std::vector<float>(ids.size(), 0.F)};
   if (prompt == ids.size()) return out;
+  if (steps.empty()) {  // one step: nothing to decode
+    std::fill(out.step.begin() + prompt, out.step.end(), 0);
+    out.rewards.back() = static_cast<float>(reward);
+    return out;
+  }
   std::vector<size_t> ends;  // bytes of the completion up to each token's end
   text::StreamDecoder decoder(tokenizer);
   for (size_t bytes = 0; const int32_t id : ids.subspan(prompt))
