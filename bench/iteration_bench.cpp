@@ -1,8 +1,8 @@
 // Where the time of a GRPO iteration and of an SFT step goes, on a Llama of 15M parameters with random weights:
-//   bench_iteration [repeats] [generation reference update sft …]
+//   bench_iteration [repeats] [float32 or bfloat16] [generation reference update sft …]
 // Each line: FLOPs of the work (a multiply-add is two; nothing that is computed twice counts twice), the median and
 // least seconds, CPU seconds of all threads, and FLOPs / peak / time. Peak: the best of MKL's and our GEMM and of a
-// register FMA loop, over sizes and repeats, in this run.
+// loop in registers, over sizes and repeats, in this run.
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm_ops.h>
@@ -31,6 +31,7 @@
 namespace {
 
 using collimate::Batch;
+using collimate::tensor::ComputeType;
 using collimate::tensor::Exec;
 namespace base = collimate::base;
 namespace batch = collimate::batch;
@@ -85,25 +86,26 @@ double best_rate(double flops, const std::function<void()>& body) {
   return flops / best / 1e9;
 }
 
-double mkl_peak(int threads) {
+double mkl_peak(int threads, ComputeType compute) {
   at::set_num_threads(threads);
   double best = 0;
   for (const int64_t n : {512, 1024, 2048}) {
-    const at::Tensor a = at::ones({n, n}), b = at::ones({n, n});
+    const auto type = compute == ComputeType::kFloat32 ? at::kFloat : at::kBFloat16;
+    const at::Tensor a = at::ones({n, n}, type), b = at::ones({n, n}, type);
     best = std::max(best, best_rate(2.0 * static_cast<double>(n * n * n), [&] { at::_ops::mm::call(a, b); }));
   }
   tensor::use_one_aten_thread();
   return best;
 }
 
-double own_peak(const Exec& exec) {
+double own_peak(const Exec& exec, ComputeType compute) {
   double best = 0;
   for (const int64_t n : {512, 1024, 2048}) {
     const auto floats = static_cast<size_t>(n * n);
     const std::vector<float> w(floats, 1.0F), x(floats, 1.0F);
     std::vector<float> y(floats);
     tensor::LinearPanels panels;
-    tensor::pack_linear(exec, w.data(), n, n, tensor::PanelType::kFp32, 1, panels);
+    tensor::pack_linear(exec, w.data(), n, n, compute, 1, panels);
     best = std::max(best, best_rate(2.0 * static_cast<double>(n * n * n),
                                     [&] { tensor::linear(exec, x.data(), n, n, panels, y.data(), n); }));
   }
@@ -112,12 +114,14 @@ double own_peak(const Exec& exec) {
 
 class Bench {
  public:
-  Bench(Exec exec, int repeats) : exec_(exec), repeats_(repeats) {
-    const double mkl = mkl_peak(exec.threads()), own = own_peak(exec), fma = tensor::fma_peak(exec);
-    peak_ = std::max({mkl, own, fma});
-    fmt::print("{}\nisa {}, {} threads; GFLOP/s: MKL GEMM {:.1f}, our GEMM {:.1f}, register FMA {:.1f}; peak {:.1f}\n",
-               collimate::host::cpu_model(), tensor::name_of(tensor::instruction_set()), exec.threads(), mkl, own, fma,
-               peak_);
+  Bench(Exec exec, int repeats, ComputeType compute) : exec_(exec), repeats_(repeats), compute_(compute) {
+    const double mkl = mkl_peak(exec.threads(), compute), own = own_peak(exec, compute);
+    const double loop = compute == ComputeType::kFloat32 ? tensor::fma_peak(exec) : tensor::dot_peak(exec);
+    peak_ = std::max({mkl, own, loop});
+    fmt::print(
+        "{}\n{}, isa {}, {} threads; GFLOP/s: MKL GEMM {:.1f}, our GEMM {:.1f}, register loop {:.1f}; peak {:.1f}\n",
+        collimate::host::cpu_model(), tensor::name_of(compute), tensor::name_of(tensor::instruction_set()),
+        exec.threads(), mkl, own, loop, peak_);
     fmt::print("{:34} {:>8} {:>10} {:>10} {:>8} {:>7}\n", "phase", "GFLOP", "median s", "least s", "CPU s", "share");
     weights_ = weights(true);
     model_ = std::make_unique<model::Model>(weights_, exec_);
@@ -169,7 +173,8 @@ class Bench {
   }
 
   std::shared_ptr<model::Weights> weights(bool trained) const {
-    auto w = std::make_shared<model::Weights>(shape_15m(), model::WeightsOptions{.trained = trained}, exec_);
+    auto w = std::make_shared<model::Weights>(shape_15m(),
+                                              model::WeightsOptions{.trained = trained, .compute = compute_}, exec_);
     w->initialize(1, 0.02F);
     return w;
   }
@@ -253,6 +258,7 @@ class Bench {
 
   Exec exec_;
   int repeats_;
+  ComputeType compute_;
   double peak_ = 0;
   std::shared_ptr<model::Weights> weights_;
   std::unique_ptr<model::Model> model_;
@@ -263,11 +269,12 @@ class Bench {
 
 int main(int argc, char** argv) {
   const int repeats = argc > 1 ? std::atoi(argv[1]) : 5;
-  const std::set<std::string> only(argv + std::min(argc, 2), argv + argc);
+  const std::string compute = argc > 2 ? argv[2] : "float32";
+  const std::set<std::string> only(argv + std::min(argc, 3), argv + argc);
   const auto wants = [&](const char* what) { return only.empty() || only.contains(what); };
   tensor::use_one_aten_thread();
   collimate::host::CorePool pool(collimate::host::core_count());
-  Bench bench({&pool}, repeats);
+  Bench bench({&pool}, repeats, tensor::compute_type_of(compute));
   if (wants("generation")) bench.generation();
   if (wants("reference")) bench.reference();
   if (wants("update")) bench.update();

@@ -21,9 +21,9 @@
 
 namespace {
 
+using collimate::tensor::ComputeType;
 using collimate::tensor::Exec;
 using collimate::tensor::LinearPanels;
-using collimate::tensor::PanelType;
 
 // Time of the calling thread alone, so that a busy machine does not count; with more threads, the wall clock.
 double now(bool wall) {
@@ -65,29 +65,29 @@ struct Bench {
                bytes > 0 ? fmt::format(" {:6.1f} GB/s", bytes / seconds / 1e9) : "");
   }
 
-  void linear(int64_t m, int64_t n, int64_t k, PanelType type) const {
+  void linear(int64_t m, int64_t n, int64_t k, ComputeType type) const {
     const auto w = noise(n * k);
     const auto x = noise(m * k);
     std::vector<float> y(static_cast<size_t>(m * n));
     LinearPanels panels;
     pack_linear(exec, w.data(), n, k, type, 1, panels);
     const double s = seconds_of([&] { collimate::tensor::linear(exec, x.data(), k, m, panels, y.data(), n); });
-    line(fmt::format("linear {} M={} N={} K={}", type == PanelType::kFp32 ? "fp32" : "bf16", m, n, k), 2.0 * m * n * k,
-         s, static_cast<double>(panels.bytes()));
+    line(fmt::format("linear {} M={} N={} K={}", name_of(type), m, n, k), 2.0 * m * n * k, s,
+         static_cast<double>(panels.bytes()));
   }
 
-  void backward(int64_t m, int64_t n, int64_t k) const {
+  void backward(int64_t m, int64_t n, int64_t k, ComputeType type) const {
     const auto w = noise(n * k);
     const auto x = noise(m * k);
     const auto dy = noise(m * n);
     std::vector<float> dx(static_cast<size_t>(m * k));
     std::vector<float> dw(static_cast<size_t>(n * k));
     const double flops = 2.0 * m * n * k;
-    line(fmt::format("grad_input M={} N={} K={}", m, n, k), flops, seconds_of([&] {
-           collimate::tensor::linear_grad_input(exec, dy.data(), n, m, w.data(), n, k, dx.data(), k);
+    line(fmt::format("grad_input {} M={} N={} K={}", name_of(type), m, n, k), flops, seconds_of([&] {
+           collimate::tensor::linear_grad_input(exec, type, dy.data(), n, m, w.data(), n, k, dx.data(), k);
          }));
-    line(fmt::format("grad_weight M={} N={} K={}", m, n, k), flops, seconds_of([&] {
-           collimate::tensor::linear_grad_weight(exec, dy.data(), n, x.data(), k, m, n, k, dw.data());
+    line(fmt::format("grad_weight {} M={} N={} K={}", name_of(type), m, n, k), flops, seconds_of([&] {
+           collimate::tensor::linear_grad_weight(exec, type, dy.data(), n, x.data(), k, m, n, k, dw.data());
          }));
   }
 
@@ -103,7 +103,7 @@ void Bench::head(int64_t rows, int64_t vocab, int64_t width) const {
   const std::vector<int32_t> targets(static_cast<size_t>(rows), 3);
   std::vector<float> lp(static_cast<size_t>(rows), 1.0F), dh(hidden.size()), dw(w.size());
   LinearPanels panels;
-  pack_linear(exec, w.data(), vocab, width, PanelType::kFp32, 1, panels);
+  pack_linear(exec, w.data(), vocab, width, ComputeType::kFloat32, 1, panels);
   const LogProbHead args{hidden.data(), width, rows, &panels, nullptr, 0.9F, targets.data()};
   const double flops = 2.0 * rows * vocab * width;
   const std::string shape = fmt::format("M={} V={} H={}", rows, vocab, width);
@@ -193,21 +193,23 @@ int main(int argc, char** argv) {
   bench.peak = collimate::tensor::fma_peak(bench.exec);
   fmt::print("isa {} threads {} register FMA peak {:.1f} GFLOP/s\n", name_of(collimate::tensor::instruction_set()),
              threads, bench.peak);
+  const ComputeType bf16 = collimate::tensor::compute_type_of("bfloat16");
   for (const int64_t m : {1, 4, 8, 16}) {
     if (!wants("few")) break;
-    for (const int64_t k : {64, 288, 1024}) bench.linear(m, k, k, PanelType::kFp32);
-    bench.linear(m, 32000, 288, PanelType::kFp32);
-    bench.linear(m, 1024, 1024, PanelType::kBf16);
+    for (const int64_t k : {64, 288, 1024}) bench.linear(m, k, k, ComputeType::kFloat32);
+    bench.linear(m, 32000, 288, ComputeType::kFloat32);
+    bench.linear(m, 1024, 1024, bf16);
   }
   for (const int64_t m : {64, 256, 2048}) {
     if (wants("linear")) {
-      for (const int64_t k : {64, 288, 768, 1024}) bench.linear(m, k, k, PanelType::kFp32);
+      for (const int64_t k : {64, 288, 768, 1024}) bench.linear(m, k, k, ComputeType::kFloat32);
     }
     if (wants("bf16")) {
-      for (const int64_t k : {288, 1024}) bench.linear(m, k, k, PanelType::kBf16);
+      for (const int64_t k : {288, 768, 1024}) bench.linear(m, k, k, bf16);
+      for (const int64_t k : {288, 768, 1024}) bench.backward(m, k, k, bf16);
     }
     if (wants("backward")) {
-      for (const int64_t k : {64, 288, 768, 1024}) bench.backward(m, k, k);
+      for (const int64_t k : {64, 288, 768, 1024}) bench.backward(m, k, k, ComputeType::kFloat32);
     }
   }
   if (wants("attention")) {

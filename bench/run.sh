@@ -12,7 +12,10 @@ for part in "${parts[@]}"; do
   printf '== %s\n' "$part"
   case $part in
     kernels) "$bin/bench_kernels" ;;
-    iteration) "$bin/bench_iteration" "${REPEATS:-5}" ;;
+    iteration)
+      "$bin/bench_iteration" "${REPEATS:-5}" float32
+      "$bin/bench_iteration" "${REPEATS:-5}" bfloat16
+      ;;
     peers) python3 bench/peers/compare.py ;;
     quickstart) "$bin/collimate" bench quickstart --output runs/bench/quickstart ;;
     real) bench/real/run.sh ;;

@@ -1,7 +1,8 @@
 # collimate_module(NAME [TORCH] [INCLUDES module...] [LIBRARIES target...])
 # One folder of collimate/ as one static library `collimate_NAME`; its `*_test.cpp` become the executable `NAME_test`,
 # registered with ctest. INCLUDES is the module's whole list of allowed includes (tools/check.py reads it there).
-# Sources named *_avx2.cpp, *_avx512.cpp and *_amx.cpp are compiled for that instruction set, the rest for the base line.
+# Sources named *_avx2.cpp, *_avx512.cpp, *_avx512bf16.cpp and *_amx.cpp are compiled for that instruction set, the rest
+# for the base line.
 # A main.cpp is left out of the library: cmake/programs.cmake makes a program of it.
 function(collimate_module name)
   set_property(GLOBAL APPEND PROPERTY COLLIMATE_MODULES ${name})
@@ -32,15 +33,16 @@ function(collimate_module name)
   if(arg_TORCH)
     target_link_libraries(${target} ${scope} torch::cpu)
   endif()
+  set(avx512 "-mavx2;-mfma;-mf16c;-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mprefer-vector-width=512")
   foreach(source IN LISTS sources)
     if(source MATCHES "_avx2\\.cpp$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
     elseif(source MATCHES "_avx512\\.cpp$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-        "-mavx2;-mfma;-mf16c;-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mprefer-vector-width=512")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512}")
+    elseif(source MATCHES "_avx512bf16\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512bf16")
     elseif(source MATCHES "_amx\\.cpp$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-        "-mavx2;-mfma;-mf16c;-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mprefer-vector-width=512;-mamx-tile;-mamx-bf16")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512bf16;-mamx-tile;-mamx-bf16")
     endif()
   endforeach()
   if(tests AND COLLIMATE_TESTS)

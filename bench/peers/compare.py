@@ -4,9 +4,9 @@
 
 Environment: COLLIMATE the program (default build/release/bin/collimate); REPEATS (5); COLLIMATE_PEERS the directory of
 the peers' scripts (default ../shared/bench/peers) and PEERS where its setup.sh installed them (default
-~/.cache/collimate-peers); DTYPES of the peers, the fastest of which counts (fp32,bf16), COMPUTE ours (float32 or
-bfloat16); BENCH_OUT for inputs and raw numbers (runs/bench/peers). LOCK: a file to hold while one side runs.
-Numbers in BENCH_OUT/results.jsonl of earlier calls count too; remove it to start afresh.
+~/.cache/collimate-peers); DTYPES of both sides, the fastest of which counts (fp32,bf16); BENCH_OUT for inputs and raw
+numbers (runs/bench/peers). LOCK: a file to hold while one side runs. Numbers in BENCH_OUT/results.jsonl of earlier
+calls count too; remove it to start afresh.
 Without the peers our side runs alone. A sample is the best steady iteration of one process; the table shows the median
 over the processes, their least and largest, and the ratio of the medians, or "tie" where the two ranges overlap.
 """
@@ -31,7 +31,7 @@ PEER_PYTHON = PEERS / "trl/bin/python"
 OUT = pathlib.Path(os.environ.get("BENCH_OUT", ROOT / "runs/bench/peers")).resolve()
 REPEATS = int(os.environ.get("REPEATS", "5"))
 DTYPES = os.environ.get("DTYPES", "fp32,bf16").split(",")
-COMPUTE = os.environ.get("COMPUTE", "float32")
+COMPUTE = {"fp32": "float32", "bf16": "bfloat16"}
 
 
 @contextlib.contextmanager
@@ -73,9 +73,10 @@ def record(part, side, sample):
         file.write(json.dumps({"part": part, "side": side, **sample}) + "\n")
 
 
-def ours(part):
+def ours(part, dtype):
     target = OUT / f"run-{part}"
-    command = [PROGRAM, "train", OUT / f"{part}.yaml", "--output", target, "--resume", "never"]
+    command = [PROGRAM, "train", OUT / f"{part}.yaml", "--output", target, "--resume", "never",
+               "--set", f"models.policy.compute={COMPUTE[dtype]}"]
     subprocess.run(["rm", "-rf", target], check=True)
     _, memory = run(list(map(str, command)), OUT / f"{part}.log")
     steps = [json.loads(line) for line in (target / "metrics.jsonl").read_text().splitlines()]
@@ -84,7 +85,7 @@ def ours(part):
     for name, key in (("generation", "gen"), ("reference", "ref"), ("update", "update_actor"), ("reward", "reward")):
         if f"timing_s/{key}" in best:
             sample[name] = best[f"timing_s/{key}"]
-    record(part, "ours", sample)
+    record(part, f"ours {dtype}", sample)
 
 
 def peer(part, side, script, *arguments):
@@ -133,11 +134,11 @@ def samples_of(part):
 
 
 def best_sides(by_side):
-    """Of each program the dtype with the least median: 'TRL fp32' and 'TRL bf16' become one line."""
+    """Of each program the dtype with the least median: 'TRL fp32' and 'TRL bf16' become one line, named after it."""
     median = lambda side: statistics.median(s["seconds"] for s in by_side[side])
     best = {}
     for side in by_side:
-        program = side.rsplit(" ", 1)[0] if side != "ours" else side
+        program = side.rsplit(" ", 1)[0]
         if program not in best or median(side) < median(best[program]):
             best[program] = side
     return [(side, by_side[side]) for side in best.values()]
@@ -147,14 +148,14 @@ def table(part):
     sides = best_sides(samples_of(part))
     if not sides:
         return
-    mine = [s["seconds"] for s in dict(sides).get("ours", [])]
+    mine = [s["seconds"] for side, samples in sides if side.startswith("ours") for s in samples]
     columns = ["first", "generation", "reference", "update", "reward", "memory"]
     print(f"\n{part}: seconds (memory: MB)")
     print("| side | median | least .. largest | runs | ratio to ours | " + " | ".join(columns) + " |")
     for side, samples in sides:
         seconds = sorted(s["seconds"] for s in samples)
         ratio = statistics.median(seconds) / statistics.median(mine) if mine else float("nan")
-        tie = side != "ours" and mine and seconds[0] <= max(mine) and min(mine) <= seconds[-1]
+        tie = not side.startswith("ours") and mine and seconds[0] <= max(mine) and min(mine) <= seconds[-1]
         cells = [f"{statistics.median(seconds):.3f}", f"{seconds[0]:.3f} .. {seconds[-1]:.3f}", str(len(samples)),
                  "tie" if tie else f"{ratio:.2f}"]
         for column in columns:
@@ -169,7 +170,7 @@ def main(parts):
     if not there:
         print(f"peers: none at {PEER_PYTHON}; try bash {SCRIPTS}/setup.sh trl. Our side runs alone.")
     peer_model = PEERS / "models/15m"
-    inputs.write(OUT, peer_model if (peer_model / "model.safetensors").exists() else None, COMPUTE)
+    inputs.write(OUT, peer_model if (peer_model / "model.safetensors").exists() else None)
     peers = {"grpo": grpo_peers(), "sft": sft_peers()} if there else {"grpo": [], "sft": []}
     for repeat in range(REPEATS):
         print(f"round {repeat + 1} of {REPEATS}", flush=True)
@@ -177,7 +178,8 @@ def main(parts):
             if part == "start":
                 start()
                 continue
-            ours(part)
+            for dtype in DTYPES:
+                ours(part, dtype)
             for side in peers[part]:
                 peer(part, *side)
     for part in parts:

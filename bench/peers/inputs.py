@@ -15,20 +15,20 @@ SHAPE = {
 }
 GRPO = """recipe: grpo
 models:
-  policy: {{path: {directory}/model, from_scratch: {scratch}, compute: {compute}}}
+  policy: {{path: {directory}/model, from_scratch: {scratch}}}
 data: {{train: {directory}/prompts.jsonl}}
 reward: [{{python: "bench/peers/reward.py:score", on_error: stop}}]
 algorithm: {{beta: 0.04}}
 rollout: {{prompts_per_iteration: 8, samples_per_prompt: 8, prompt_tokens: 64, completion_tokens: 128}}
 train: {{learning_rate: 1e-6}}
-run: {{iterations: 4, seed: 1, samples_every: 0}}
+run: {{iterations: 3, seed: 1, samples_every: 0}}
 """
 SFT = """recipe: sft
 models:
-  policy: {{path: {directory}/model, from_scratch: {scratch}, compute: {compute}}}
+  policy: {{path: {directory}/model, from_scratch: {scratch}}}
 data: {{train: {directory}/rows.jsonl, max_tokens: 512}}
 train: {{learning_rate: 1e-5, samples_per_update: 8}}
-run: {{iterations: 5, seed: 1, samples_every: 0}}
+run: {{iterations: 4, seed: 1, samples_every: 0}}
 """
 
 
@@ -36,7 +36,7 @@ def write_lines(path, rows):
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
-def write(directory, peer_model, compute):
+def write(directory, peer_model):
     """`peer_model`: a directory with the peers' weights of the same shape, or None for random ones of our own."""
     directory = pathlib.Path(directory)
     model = directory / "model"
@@ -53,4 +53,4 @@ def write(directory, peer_model, compute):
     write_lines(directory / "rows.jsonl", [{"prompt": text(1), "completion": text(510)} for _ in range(64)])
     for name, config in (("grpo", GRPO), ("sft", SFT)):
         (directory / f"{name}.yaml").write_text(
-            config.format(directory=directory, scratch="false" if peer_model else "true", compute=compute))
+            config.format(directory=directory, scratch="false" if peer_model else "true"))

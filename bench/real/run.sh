@@ -5,7 +5,8 @@
 #   bench/real/run.sh [--reduced] [arith] [mentions] [pairs]       all three when none is named
 #
 # Environment: COLLIMATE the program (default: build/release/bin/collimate), COLLIMATE_SHARED the test data (default:
-# ../shared), COLLIMATE_RUNS where runs go (default: runs/real). --reduced: a smoke test, each part below a minute.
+# ../shared), COLLIMATE_RUNS where runs go (default: runs/real). --reduced: a smoke test, each part below a minute: few
+# updates, so at the full rate from the first on.
 set -eu
 cd "$(dirname "$0")/../.."
 export COLLIMATE="${COLLIMATE:-$PWD/build/release/bin/collimate}"
@@ -45,7 +46,8 @@ train() {
 
 # Three seeds of ten minutes on two cores, and one of thirty.
 arith() {
-  small="run.save_every=0 evaluation.examples=16 rollout.prompts_per_iteration=8 rollout.samples_per_prompt=8"
+  small="run.save_every=0 train.warmup_updates=0 evaluation.examples=16"
+  small="$small rollout.prompts_per_iteration=8 rollout.samples_per_prompt=8"
   if [ "$reduced" = yes ]; then
     train verl-arith $small run.iterations=3
     return
@@ -60,7 +62,7 @@ arith() {
 }
 
 mentions() {
-  train stories-reward run.iterations=2 run.save_every=0 evaluation.examples=8 \
+  train stories-reward run.iterations=2 run.save_every=0 train.warmup_updates=0 evaluation.examples=8 \
     rollout.prompts_per_iteration=4 rollout.samples_per_prompt=4 rollout.completion_tokens=64
 }
 
@@ -73,7 +75,7 @@ pairs() {
     > "$COLLIMATE_REAL/stories.json"
   python3 bench/real/make_pairs.py "$COLLIMATE_REAL/stories.json" "$COLLIMATE_REAL/pairs.jsonl" \
     "$COLLIMATE_REAL/pairs_held_out.jsonl" --held-out "$held_out"
-  small="run.iterations=4 run.save_every=0 train.samples_per_update=16"
+  small="run.iterations=4 run.save_every=0 train.warmup_updates=0 train.samples_per_update=16"
   train stories-reward-model $small
   train stories-ppo $small run.iterations=2 evaluation.examples=8 rollout.prompts_per_iteration=8 \
     rollout.samples_per_prompt=2 rollout.completion_tokens=48

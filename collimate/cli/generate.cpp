@@ -35,7 +35,8 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   add_flags(app, call.sampling);
   app.add_option("--n", call.samples, "completions per prompt")->check(at_least(1));
   app.add_option("--seed", call.seed, "of the draws");
-  app.add_option("--compute", call.compute, "float32 or bfloat16")->check(CLI::IsMember({"float32", "bfloat16"}));
+  app.add_option("--compute", call.compute, "type of the operands of linear layers")
+      ->check(CLI::IsMember(tensor::compute_type_words()));
   app.add_flag("--logprobs", call.log_probs, "log-prob of each token (implies --json)");
   app.add_flag("--json", call.json, "one JSON document");
   if (!parse(app, arguments)) return false;
@@ -82,8 +83,7 @@ int generate(const Arguments& arguments) {
   const tensor::Exec exec{&pool};
   const auto tokenizer = text::load_tokenizer(call.model);
   const text::Renderer renderer(*tokenizer, text::make_chat_template(*tokenizer));
-  const model::WeightsOptions weights{.compute = call.compute == "bfloat16" ? model::ComputeType::kBFloat16
-                                                                            : model::ComputeType::kFloat32};
+  const model::WeightsOptions weights{.compute = tensor::compute_type_of(call.compute)};
   model::Model model(model::load_huggingface(call.model, "lm", weights, exec), exec);
   const std::vector<text::Prompt> prompts = read_prompts(call);
   std::vector<std::vector<int32_t>> ids;

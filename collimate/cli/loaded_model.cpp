@@ -7,20 +7,15 @@
 #include "collimate/train/scoring.h"
 
 namespace collimate::cli {
-namespace {
-
-model::WeightsOptions weights_options(const ModelOptions& options) {
-  return {.compute = options.compute == "bfloat16" ? model::ComputeType::kBFloat16 : model::ComputeType::kFloat32};
-}
-
-}  // namespace
 
 LoadedModel::LoadedModel(const std::string& directory, const ModelOptions& options, generate::ServiceOptions service)
     : pool_(host::core_count()),
       exec_{&pool_},
       tokenizer_(text::load_tokenizer(directory)),
       renderer_(*tokenizer_, text::make_chat_template(*tokenizer_, options.chat_template)),
-      model_(model::load_huggingface(directory, "lm", weights_options(options), exec_), exec_),
+      model_(
+          model::load_huggingface(directory, "lm", {.compute = tensor::compute_type_of(options.compute.get())}, exec_),
+          exec_),
       service_options_(std::move(service)) {
   service_options_.exec = exec_;
   service_options_.eos_ids = tokenizer_->info().stop_ids;

@@ -17,8 +17,12 @@ namespace collimate::cli {
 
 // How `serve` and `chat` load a model and generate with it.
 struct ModelOptions : base::Section {
-  base::Option<std::string> compute{
-      this, "compute", "float32", "", "number type of weights and activations", base::one_of({"float32", "bfloat16"})};
+  base::Option<std::string> compute{this,
+                                    "compute",
+                                    "float32",
+                                    "",
+                                    "type of the operands of linear layers",
+                                    base::one_of(tensor::compute_type_words())};
   base::Option<std::string> chat_template{this,
                                           "chat_template",
                                           "auto",

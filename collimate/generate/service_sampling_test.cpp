@@ -114,7 +114,7 @@ TEST_F(ServiceSampling, SameBitsWithPreemption) {
 TEST_F(ServiceSampling, SaveInTheMiddleAndLoad) {
   for (const int steps : {1, 5, 17}) {
     Results results;
-    MemoryState state;
+    base::MemoryState state;
     {
       Service service(tiny_.model, options_);
       service.submit(to_batch(requests_));

@@ -102,13 +102,16 @@ TEST_F(ServiceTest, SameBitsWithAnyNumberOfThreads) {
 }
 
 TEST_F(ServiceTest, SameBitsInBFloat16) {
-  TinyModel tiny(1, {}, model::ComputeType::kBFloat16);
-  Results one_by_one;
-  for (const Request& request : requests_) one_by_one.merge(run_all(tiny.model, {&request, 1}, options_));
-  EXPECT_NE(one_by_one, alone());
-  options_.cache_blocks = 9;
-  options_.max_batch_tokens = 19;
-  EXPECT_EQ(run_all(tiny.model, requests_, options_), one_by_one);
+  for (const auto compute : {tensor::ComputeType::kBFloat16Amx, tensor::ComputeType::kBFloat16Dot}) {
+    TinyModel tiny(1, {}, compute);
+    Results one_by_one;
+    for (const Request& request : requests_) one_by_one.merge(run_all(tiny.model, {&request, 1}, options_));
+    EXPECT_NE(one_by_one, alone());
+    ServiceOptions crowded = options_;
+    crowded.cache_blocks = 9;
+    crowded.max_batch_tokens = 19;
+    EXPECT_EQ(run_all(tiny.model, requests_, crowded), one_by_one);
+  }
 }
 
 TEST_F(ServiceTest, SamplesOfOnePromptCostOnePrompt) {
@@ -198,7 +201,7 @@ TEST_F(ServiceTest, SaveInTheMiddleAndLoad) {
   options_.cache_blocks = 20;
   for (const int steps : {1, 5, 17}) {
     Results results;
-    MemoryState state;
+    base::MemoryState state;
     {
       Service service(tiny_.model, options_);
       service.submit(to_batch(requests_));
@@ -216,7 +219,7 @@ TEST_F(ServiceTest, SaveInTheMiddleAndLoad) {
     drain(service, results);
     EXPECT_EQ(results, alone());
   }
-  MemoryState state;
+  base::MemoryState state;
   Service(tiny_.model, options_).save(state);
   options_.seed = 78;
   Service other(tiny_.model, options_);

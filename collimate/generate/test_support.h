@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "collimate/base/error.h"
+#include "collimate/base/memory_state.h"
 #include "collimate/base/philox.h"
-#include "collimate/base/stateful.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
 #include "collimate/model/model.h"
@@ -201,24 +201,5 @@ inline void expect_scored(model::Model& model, std::span<const Request> requests
     EXPECT_EQ(scored_bits(model, request, result), result.log_prob_bits) << "uid " << request.uid;
   }
 }
-
-class MemoryState : public base::StateWriter, public base::StateReader {
- public:
-  void json(const std::string& name, const nlohmann::json& value) override { json_[name] = value.dump(); }
-  void bytes(const std::string& name, std::span<const std::byte> value) override {
-    bytes_[name].assign(value.begin(), value.end());
-  }
-  bool has(const std::string& name) const override { return json_.contains(name) || bytes_.contains(name); }
-  nlohmann::json json(const std::string& name) override { return nlohmann::json::parse(json_.at(name)); }
-  size_t bytes_size(const std::string& name) override { return bytes_.at(name).size(); }
-  void bytes(const std::string& name, std::span<std::byte> out) override {
-    COLLIMATE_CHECK(out.size() == bytes_.at(name).size());
-    std::copy(bytes_[name].begin(), bytes_[name].end(), out.begin());
-  }
-
- private:
-  std::map<std::string, std::string> json_;
-  std::map<std::string, std::vector<std::byte>> bytes_;
-};
 
 }  // namespace collimate::generate::testing_support

@@ -1,5 +1,6 @@
 #include "collimate/graph/replay.h"
 
+#include "collimate/base/memory_state.h"
 #include "collimate/graph/json_fields.h"
 
 namespace collimate::graph {
@@ -58,25 +59,8 @@ std::vector<Step> steps_from_json(const json& value) {
   return {step};
 }
 
-// Keeps a state's values in memory.
-class StateInMemory final : public base::StateWriter, public base::StateReader {
- public:
-  void json(const std::string& name, const nlohmann::json& value) override { values_[name] = value; }
-  void bytes(const std::string& name, std::span<const std::byte>) override { refuse(name); }
-  bool has(const std::string& name) const override { return values_.contains(name); }
-  nlohmann::json json(const std::string& name) override { return values_.at(name); }
-  size_t bytes_size(const std::string& name) override { return refuse(name); }
-  void bytes(const std::string& name, std::span<std::byte>) override { refuse(name); }
-
- private:
-  static size_t refuse(const std::string& name) {
-    throw base::RunError(base::expectation("schedule state", "small values", "bytes named " + name));
-  }
-  nlohmann::json values_;
-};
-
 Schedule saved_and_loaded(const Schedule& schedule, Schedule fresh) {
-  StateInMemory state;
+  base::MemoryState state;
   schedule.save(state);
   fresh.load(state);
   return fresh;

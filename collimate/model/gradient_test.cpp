@@ -2,6 +2,11 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <exception>
+#include <thread>
+
+#include "collimate/comm/group.h"
 #include "collimate/model/model_test.h"
 #include "collimate/tensor/autograd.h"
 
@@ -218,7 +223,7 @@ TEST(ModelGradients, AreCompleteSegmentBySegment) {
 }
 
 // Then it may be taken away, before the next segment's backward begins.
-TEST(ModelGradients, OfASegmentMayBeReducedAndReleasedBeforeTheNextOne) {
+TEST(ModelGradients, OfASegmentMayBeReleasedBeforeTheNextOne) {
   auto weights = tiny_weights(tiny_shape("qwen2"));
   Model model(weights, {});
   std::vector<std::vector<float>> kept, taken(4);
@@ -240,10 +245,85 @@ TEST(ModelGradients, OfASegmentMayBeReducedAndReleasedBeforeTheNextOne) {
   EXPECT_EQ(taken, kept);
 }
 
+using SegmentGradients = std::vector<std::vector<float>>;
+
+// The gradient of L = Σ a·log p(target) + Σ b·entropy over four sequences, of which each rank of the group computes its
+// share: what each segment's callback sums over the ranks and then releases.
+SegmentGradients reduced_gradients(const char* family, Recompute recompute, comm::Group& group) {
+  const auto all = sequences({19, 5, 33, 12}, 37);
+  const auto tokens = [](auto begin, auto end) {
+    return std::accumulate(begin, end, int64_t{0}, [](int64_t n, const auto& s) { return n + std::ssize(s); });
+  };
+  const int64_t share = std::ssize(all) / group.size();
+  const auto mine = all.begin() + group.rank() * share;
+  const int64_t first = tokens(all.begin(), mine), last = tokens(all.begin(), mine + share);
+  const std::vector<int32_t> targets = targets_of(static_cast<size_t>(tokens(all.begin(), all.end())));
+  const at::Tensor a = row_weights(std::ssize(targets), 0), b = row_weights(std::ssize(targets), 2);
+
+  auto weights = tiny_weights(tiny_shape(family));
+  Model model(weights, {});
+  std::unique_ptr<ForwardRecord> record;
+  const at::Tensor hidden = model.forward_train(pack({mine, mine + share}), recompute, record);
+  const LogProbRequest request{hidden, {targets.begin() + first, targets.begin() + last}, 1.3F, true};
+  const at::Tensor gradient = model.log_probs_backward(request, a.slice(0, first, last), b.slice(0, first, last));
+  SegmentGradients reduced(static_cast<size_t>(weights->segments()));
+  model.backward(std::move(record), gradient, [&](int segment) {
+    const std::span<float> now = weights->gradient(segment);
+    group.all_reduce(now).wait(60.0);
+    reduced[static_cast<size_t>(segment)].assign(now.begin(), now.end());
+    std::fill(now.begin(), now.end(), std::nanf(""));
+  });
+  return reduced;
+}
+
+// The same on two ranks that are threads, each with two of the sequences.
+std::vector<SegmentGradients> reduced_by_two(const char* family, Recompute recompute) {
+  const std::string name = fmt::format("gradient_test {} {}", family, static_cast<int>(recompute));
+  std::vector<SegmentGradients> of_rank(2);
+  std::vector<std::exception_ptr> failures(2);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        const auto group = comm::thread_group({name, "", rank, 2, 60.0});
+        of_rank[static_cast<size_t>(rank)] = reduced_gradients(family, recompute, *group);
+      } catch (...) {
+        failures[static_cast<size_t>(rank)] = std::current_exception();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+  return of_rank;
+}
+
+double norm_of(const std::vector<float>& values, const std::vector<float>& minus) {
+  double sum = 0;
+  for (size_t i = 0; i < values.size(); ++i) sum += std::pow(static_cast<double>(values[i]) - minus[i], 2);
+  return std::sqrt(sum);
+}
+
+// And it may be reduced over ranks there: two that release theirs at once get what one rank gets from all sequences.
+TEST(ModelGradients, OfASegmentMayBeReducedAndReleasedBeforeTheNextOne) {
+  for (const char* family : {"llama", "qwen2", "gpt2"})
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+      const SegmentGradients whole = reduced_gradients(family, recompute, *comm::null_group());
+      const std::vector<SegmentGradients> of_rank = reduced_by_two(family, recompute);
+      EXPECT_EQ(of_rank[0], of_rank[1]) << family;
+      ASSERT_EQ(of_rank[0].size(), whole.size());
+      for (size_t segment = 0; segment < whole.size(); ++segment) {
+        ASSERT_EQ(of_rank[0][segment].size(), whole[segment].size());
+        const double norm = norm_of(whole[segment], std::vector<float>(whole[segment].size()));
+        EXPECT_GT(norm, 0.01) << family << " segment " << segment;
+        EXPECT_LE(norm_of(of_rank[0][segment], whole[segment]), 1e-5 * norm) << family << " segment " << segment;
+      }
+    }
+}
+
 // Two micro-batches add up; bf16 gradients stay near.
 TEST(ModelGradients, BfloatComputeStaysNear) {
-  std::vector<float> gradients[2];
-  for (const ComputeType compute : {ComputeType::kFloat32, ComputeType::kBFloat16}) {
+  std::vector<float> gradients[3];
+  for (const ComputeType compute : {ComputeType::kFloat32, ComputeType::kBFloat16Amx, ComputeType::kBFloat16Dot}) {
     auto weights = tiny_weights(tiny_shape("llama"), {true, compute});
     Model model(weights, {});
     std::unique_ptr<ForwardRecord> record;
@@ -252,13 +332,16 @@ TEST(ModelGradients, BfloatComputeStaysNear) {
                    model.log_probs_backward({hidden, targets_of(21)}, at::ones({1}).expand({21}), {}));
     gradients[static_cast<int>(compute)] = testing::all_gradients(*weights);
   }
-  double difference = 0, norm = 0;
-  for (size_t i = 0; i < gradients[0].size(); ++i) {
-    difference += std::pow(static_cast<double>(gradients[0][i] - gradients[1][i]), 2);
-    norm += std::pow(static_cast<double>(gradients[0][i]), 2);
+  for (const auto& rounded : {gradients[1], gradients[2]}) {
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < rounded.size(); ++i) {
+      difference += std::pow(static_cast<double>(gradients[0][i] - rounded[i]), 2);
+      norm += std::pow(static_cast<double>(gradients[0][i]), 2);
+    }
+    EXPECT_GT(difference, 0);
+    EXPECT_LT(std::sqrt(difference / norm), 0.03);
   }
-  EXPECT_GT(difference, 0);
-  EXPECT_LT(std::sqrt(difference / norm), 0.03);
+  EXPECT_NE(gradients[1], gradients[2]) << "both orders are the same one";
 }
 
 }  // namespace

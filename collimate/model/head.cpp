@@ -157,9 +157,10 @@ at::Tensor OutputHead::scores_backward(const tensor::Exec& exec, Weights& weight
   const at::Tensor score_part = dense(score_gradient, in.rows);
   const float* dy = data_of(score_part);
   at::Tensor hidden_gradient = at::empty({in.rows, width}, at::kFloat);
-  tensor::linear_grad_input(exec, dy, 1, in.rows, weights.param(head), 1, width, floats(hidden_gradient), width);
+  const tensor::ComputeType type = weights.options().compute;
+  tensor::linear_grad_input(exec, type, dy, 1, in.rows, weights.param(head), 1, width, floats(hidden_gradient), width);
   if (float* dw = weights.param_gradient(head); dw != nullptr)
-    tensor::linear_grad_weight(exec, dy, 1, in.data, in.stride, in.rows, 1, width, dw);
+    tensor::linear_grad_weight(exec, type, dy, 1, in.data, in.stride, in.rows, 1, width, dw);
   return hidden_gradient;
 }
 

@@ -28,14 +28,15 @@ const float* bias_of(Step& step, const Linear& layer) {
 // dW, db and, where wanted, dx of a linear layer, from dy.
 void linear_backward(const tensor::Exec& exec, Weights& weights, Tape& tape, const Linear& layer, Slot& x,
                      const float* dy) {
+  const tensor::ComputeType type = weights.options().compute;
   if (float* dw = weights.param_gradient(layer.weight); dw != nullptr) {
     float* db = layer.bias < 0 ? nullptr : weights.param_gradient(layer.bias);
-    tensor::linear_grad_weight(exec, dy, layer.out, x.value, layer.in, x.rows, layer.out, layer.in, dw, db);
+    tensor::linear_grad_weight(exec, type, dy, layer.out, x.value, layer.in, x.rows, layer.out, layer.in, dw, db);
   }
   if (!x.wanted) return;
   const GradientTarget dx = tape.target(x);
-  tensor::linear_grad_input(exec, dy, layer.out, x.rows, weights.param(layer.weight), layer.out, layer.in, dx.data,
-                            layer.in, dx.accumulate);
+  tensor::linear_grad_input(exec, type, dy, layer.out, x.rows, weights.param(layer.weight), layer.out, layer.in,
+                            dx.data, layer.in, dx.accumulate);
 }
 
 // The gradient of a sum's output becomes that of its input: the same memory when nothing else has flowed in yet.

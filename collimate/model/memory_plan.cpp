@@ -71,15 +71,15 @@ std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const We
   const auto specs = shape::param_specs(shape);
   int64_t master = 0, panels = 0;
   for (const int64_t floats : shape::segment_floats(specs)) master += allocated_bytes(floats * kFloat);
-  const auto type = options.compute == ComputeType::kBFloat16 ? tensor::PanelType::kBf16 : tensor::PanelType::kFp32;
   for (size_t i = 0; i < specs.size(); ++i) {
     const bool head = shape.head == shape::Head::kLanguageModel && shape.tied_embeddings && i == 0;
     if (specs[i].fused == 0 || (specs[i].kind != shape::ParamKind::kLinear && !head)) continue;
     int64_t rows = 0;
     for (size_t k = i; k < i + static_cast<size_t>(specs[i].fused); ++k) rows += specs[k].sizes[0];
-    panels += allocated_bytes(tensor::LinearPanels::bytes_for(rows, specs[i].sizes[1], type, options.reduction_chunks));
+    panels += allocated_bytes(
+        tensor::LinearPanels::bytes_for(rows, specs[i].sizes[1], options.compute, options.reduction_chunks));
   }
-  std::vector<tensor::MemoryItem> items = {{"master", master}, {"panels", panels}};
+  std::vector<tensor::MemoryItem> items = {{values_purpose(options), master}, {"panels", panels}};
   if (!options.trained) return items;
   items.push_back({"gradient", master});
   items.push_back({"optimizer", 2 * master});

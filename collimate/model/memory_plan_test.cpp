@@ -36,7 +36,7 @@ class MemoryPlan : public ::testing::TestWithParam<const char*> {
 TEST_P(MemoryPlan, OfWeightsIsWhatTheyTake) {
   for (const bool bf16 : {false, true}) {
     tensor::reset_memory_peaks(kWorker);
-    WeightsOptions options{.trained = true, .compute = bf16 ? ComputeType::kBFloat16 : ComputeType::kFloat32};
+    WeightsOptions options{.trained = true, .compute = bf16 ? ComputeType::kBFloat16Dot : ComputeType::kFloat32};
     auto weights = testing::tiny_weights(shape_, options);
     Model model(weights, {});
     model.logits(model.forward(tokens_));

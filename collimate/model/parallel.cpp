@@ -34,7 +34,7 @@ ColumnParallelLinear::ColumnParallelLinear(ParallelAxis axis, int64_t inputs, in
 void ColumnParallelLinear::set_weight(const tensor::Exec& exec, const float* weight, const float* bias) {
   weight_ = weight;
   bias_ = bias;
-  tensor::pack_linear(exec, weight, outputs_, inputs_, tensor::PanelType::kFp32, 1, panels_);
+  tensor::pack_linear(exec, weight, outputs_, inputs_, tensor::ComputeType::kFloat32, 1, panels_);
 }
 
 void ColumnParallelLinear::forward(const tensor::Exec& exec, const float* x, int64_t rows, float* y) const {
@@ -43,8 +43,10 @@ void ColumnParallelLinear::forward(const tensor::Exec& exec, const float* x, int
 
 void ColumnParallelLinear::backward(const tensor::Exec& exec, const float* dy, const float* x, int64_t rows, float* dx,
                                     float* dw, float* db) const {
-  tensor::linear_grad_weight(exec, dy, outputs_, x, inputs_, rows, outputs_, inputs_, dw, db);
-  tensor::linear_grad_input(exec, dy, outputs_, rows, weight_, outputs_, inputs_, dx, inputs_);
+  tensor::linear_grad_weight(exec, tensor::ComputeType::kFloat32, dy, outputs_, x, inputs_, rows, outputs_, inputs_, dw,
+                             db);
+  tensor::linear_grad_input(exec, tensor::ComputeType::kFloat32, dy, outputs_, rows, weight_, outputs_, inputs_, dx,
+                            inputs_);
   sum_over(axis_, dx, rows * inputs_);
 }
 
@@ -57,7 +59,7 @@ RowParallelLinear::RowParallelLinear(ParallelAxis axis, int64_t inputs, int64_t 
 void RowParallelLinear::set_weight(const tensor::Exec& exec, const float* weight, const float* bias) {
   weight_ = weight;
   bias_ = bias;
-  tensor::pack_linear(exec, weight, outputs_, inputs_, tensor::PanelType::kFp32, chunks_, panels_);
+  tensor::pack_linear(exec, weight, outputs_, inputs_, tensor::ComputeType::kFloat32, chunks_, panels_);
 }
 
 void RowParallelLinear::forward(const tensor::Exec& exec, const float* x, int64_t rows, float* y) const {
@@ -68,8 +70,10 @@ void RowParallelLinear::forward(const tensor::Exec& exec, const float* x, int64_
 
 void RowParallelLinear::backward(const tensor::Exec& exec, const float* dy, const float* x, int64_t rows, float* dx,
                                  float* dw, float* db) const {
-  tensor::linear_grad_weight(exec, dy, outputs_, x, inputs_, rows, outputs_, inputs_, dw, db);
-  tensor::linear_grad_input(exec, dy, outputs_, rows, weight_, outputs_, inputs_, dx, inputs_);
+  tensor::linear_grad_weight(exec, tensor::ComputeType::kFloat32, dy, outputs_, x, inputs_, rows, outputs_, inputs_, dw,
+                             db);
+  tensor::linear_grad_input(exec, tensor::ComputeType::kFloat32, dy, outputs_, rows, weight_, outputs_, inputs_, dx,
+                            inputs_);
 }
 
 ParallelEmbedding::ParallelEmbedding(ParallelAxis axis, int64_t vocabulary, int64_t width)

@@ -65,11 +65,12 @@ struct Whole {
 
   explicit Whole(int chunks) {
     tensor::LinearPanels panels;
-    tensor::pack_linear({}, w.data(), kOutputs, kInputs, tensor::PanelType::kFp32, chunks, panels);
+    tensor::pack_linear({}, w.data(), kOutputs, kInputs, tensor::ComputeType::kFloat32, chunks, panels);
     tensor::linear({}, x.data(), kInputs, kRows, panels, y.data(), kOutputs, {b.data(), false});
-    tensor::linear_grad_input({}, dy.data(), kOutputs, kRows, w.data(), kOutputs, kInputs, dx.data(), kInputs);
-    tensor::linear_grad_weight({}, dy.data(), kOutputs, x.data(), kInputs, kRows, kOutputs, kInputs, dw.data(),
-                               db.data());
+    tensor::linear_grad_input({}, tensor::ComputeType::kFloat32, dy.data(), kOutputs, kRows, w.data(), kOutputs,
+                              kInputs, dx.data(), kInputs);
+    tensor::linear_grad_weight({}, tensor::ComputeType::kFloat32, dy.data(), kOutputs, x.data(), kInputs, kRows,
+                               kOutputs, kInputs, dw.data(), db.data());
   }
 };
 

@@ -18,10 +18,6 @@ using tensor::Buffer;
 
 int64_t float_bytes(int64_t count) { return count * static_cast<int64_t>(sizeof(float)); }
 
-tensor::PanelType panel_type(ComputeType type) {
-  return type == ComputeType::kBFloat16 ? tensor::PanelType::kBf16 : tensor::PanelType::kFp32;
-}
-
 void add_item(std::vector<MemoryItem>& items, const std::string& purpose, int64_t bytes) {
   for (MemoryItem& item : items)
     if (item.purpose == purpose) {
@@ -80,13 +76,12 @@ struct Weights::Impl {
   void pack(int first, Packed& target) {
     const ParamSpec& spec = specs[static_cast<size_t>(first)];
     const auto [rows, columns] = linear_sizes(first);
-    const auto type = panel_type(options.compute);
-    const int64_t bytes = tensor::LinearPanels::bytes_for(rows, columns, type, options.reduction_chunks);
+    const int64_t bytes = tensor::LinearPanels::bytes_for(rows, columns, options.compute, options.reduction_chunks);
     if (target.memory.bytes() < bytes) {
       const auto tagged = scope("panels");
       target.memory = Buffer(bytes);
     }
-    target.panels.reset(rows, columns, type, options.reduction_chunks, target.memory.data());
+    target.panels.reset(rows, columns, options.compute, options.reduction_chunks, target.memory.data());
     const float* from = segment(spec.segment).master.floats() + spec.offset;
     tensor::pack_linear_rows(exec, from, 0, rows, target.panels);
     target.panels.version = version;
@@ -107,7 +102,7 @@ struct Weights::Impl {
   }
 
   void allocate_masters() {
-    const auto tagged = scope("master");
+    const auto tagged = scope(values_purpose(options));
     for (Segment& s : segments) {
       s.master = Buffer(float_bytes(s.floats));
       std::memset(s.master.data(), 0, static_cast<size_t>(float_bytes(s.floats)));
@@ -231,7 +226,7 @@ void Weights::zero_gradients() {
 void Weights::relocate() {
   impl_->check_resident();
   for (auto& s : impl_->segments) {
-    const auto master = impl_->scope("master");
+    const auto values = impl_->scope(values_purpose(impl_->options));
     s.master = copy_of(s.master);
     const auto gradient = impl_->scope("gradient");
     s.gradient = copy_of(s.gradient);
@@ -257,7 +252,7 @@ void Weights::offload() {
 
 void Weights::restore() {
   COLLIMATE_CHECK(!impl_->resident, "restore without offload");
-  const auto tagged = impl_->scope("master");
+  const auto tagged = impl_->scope(values_purpose(impl_->options));
   for (size_t i = 0; i < impl_->segments.size(); ++i) impl_->segments[i].master = copy_of(impl_->away[i]);
   impl_->away.clear();
   impl_->resident = true;
@@ -281,7 +276,7 @@ uint64_t Weights::checksum() const {
 std::vector<MemoryItem> Weights::memory() const {
   std::vector<MemoryItem> items;
   for (const auto& s : impl_->segments) {
-    add_item(items, "master", s.master.bytes());
+    add_item(items, values_purpose(impl_->options), s.master.bytes());
     if (s.gradient.data() != nullptr) add_item(items, "gradient", s.gradient.bytes());
   }
   for (const auto& packed : impl_->packed)
@@ -293,6 +288,7 @@ std::vector<MemoryItem> Weights::memory() const {
 void Weights::save(base::StateWriter& out) const {
   impl_->check_resident();
   out.json("version", impl_->version);
+  out.json("compute", name_of(impl_->options.compute));
   for (size_t i = 0; i < impl_->segments.size(); ++i) {
     const auto& s = impl_->segments[i];
     out.bytes("segment." + std::to_string(i),
@@ -301,6 +297,10 @@ void Weights::save(base::StateWriter& out) const {
 }
 
 void Weights::load(base::StateReader& in) {
+  if (const auto saved = in.json("compute").get<std::string>(); saved != name_of(impl_->options.compute))
+    throw base::InputError(base::expectation("weights of " + impl_->options.tag, "those of compute " + saved,
+                                             std::string(name_of(impl_->options.compute)),
+                                             "compute: " + saved + " to continue with the same bits"));
   for (int i = 0; i < segments(); ++i) in.bytes("segment." + std::to_string(i), std::as_writable_bytes(master(i)));
   commit();
   impl_->version = in.json("version").get<uint64_t>();

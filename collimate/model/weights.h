@@ -18,7 +18,7 @@
 
 namespace collimate::model {
 
-enum class ComputeType { kFloat32, kBFloat16 };
+using tensor::ComputeType;
 
 struct WeightsOptions {
   bool trained = false;  // a frozen model owns no gradient and no optimizer state
@@ -27,12 +27,16 @@ struct WeightsOptions {
   std::string tag = "model";  // owner in memory reports
 };
 
-// By purpose: "master", "gradient", "panels", "offloaded".
+// What a model's fp32 values are in memory reports: the "master" of a trained model, a frozen one's compute copy.
+inline const char* values_purpose(const WeightsOptions& options) { return options.trained ? "master" : "values"; }
+
+// By purpose: "master" or "values", "gradient", "panels", "offloaded".
 using tensor::MemoryItem;
 
 // The weights of one model on one device: an ordered list of segments (embedding, each block, head), each flat and
-// padded to 64 bytes. Training, scoring and generation use it in place. fp32 master values exist always (they are the
-// compute copy in fp32), packed panels per linear layer, a gradient only where trained. Not thread-safe.
+// padded to 64 bytes. Training, scoring and generation use it in place: fp32 values (a trained model's master; forward
+// reads embeddings, norms and biases there), packed panels per linear layer, a gradient only where trained. Not
+// thread-safe.
 class Weights : public base::Stateful {
  public:
   Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "collimate/base/error.h"
+#include "collimate/base/memory_state.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/model/model_test.h"
 #include "collimate/model/safetensors.h"
@@ -20,35 +21,17 @@ using testing::tiny_shape;
 using testing::tiny_weights;
 using testing::to_vector;
 
-class Memory : public base::StateWriter, public base::StateReader {
- public:
-  void json(const std::string& name, const nlohmann::json& value) override { values_[name] = value; }
-  void bytes(const std::string& name, std::span<const std::byte> value) override {
-    raw_[name].assign(value.begin(), value.end());
-  }
-  bool has(const std::string& name) const override { return values_.count(name) + raw_.count(name) > 0; }
-  nlohmann::json json(const std::string& name) override { return values_.at(name); }
-  size_t bytes_size(const std::string& name) override { return raw_.at(name).size(); }
-  void bytes(const std::string& name, std::span<std::byte> out) override {
-    std::copy(raw_.at(name).begin(), raw_.at(name).end(), out.begin());
-  }
-
- private:
-  std::map<std::string, nlohmann::json> values_;
-  std::map<std::string, std::vector<std::byte>> raw_;
-};
-
 std::map<std::string, int64_t> items(const Weights& weights) {
   std::map<std::string, int64_t> all;
   for (const MemoryItem& item : weights.memory()) all[item.purpose] = item.bytes;
   return all;
 }
 
-TEST(Weights, FrozenOnesOwnNoGradient) {
+TEST(Weights, FrozenOnesOwnNoMasterAndNoGradient) {
   auto frozen = tiny_weights(tiny_shape("llama"), {false});
   EXPECT_TRUE(frozen->gradient(1).empty());
   EXPECT_EQ(frozen->param_gradient(2), nullptr);
-  EXPECT_EQ(items(*frozen).count("gradient"), 0U);
+  for (const char* purpose : {"master", "gradient", "optimizer"}) EXPECT_EQ(items(*frozen).count(purpose), 0U);
   Model model(frozen, {});
   std::unique_ptr<ForwardRecord> record;
   EXPECT_THROW(model.forward_train(pack({{1, 2}}), Recompute::kNone, record), std::logic_error);
@@ -94,7 +77,7 @@ TEST(Weights, UpdatesReachTheForward) {
 TEST(Weights, SaveAndLoad) {
   auto first = tiny_weights(tiny_shape("qwen2"));
   first->set_version(17);
-  Memory state;
+  base::MemoryState state;
   first->save(state);
   auto second = std::make_shared<Weights>(tiny_shape("qwen2"), WeightsOptions{}, tensor::Exec{});
   EXPECT_NE(second->checksum(), first->checksum());
@@ -105,6 +88,20 @@ TEST(Weights, SaveAndLoad) {
   EXPECT_EQ(second->checksum(), first->checksum());
   first->commit();
   EXPECT_EQ(to_vector(model.forward(pack({{1, 4}}))), to_vector(Model(first, {}).forward(pack({{1, 4}}))));
+}
+
+TEST(Weights, AnotherComputeTypeThanTheSavedOneIsRefused) {
+  base::MemoryState state;
+  Weights(tiny_shape("llama"), {.compute = ComputeType::kBFloat16Amx}, {}).save(state);
+  Weights other(tiny_shape("llama"), {.compute = ComputeType::kBFloat16Dot, .tag = "policy"}, {});
+  try {
+    other.load(state);
+    FAIL() << "loaded";
+  } catch (const base::InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "[weights of policy] expected those of compute bfloat16_amx, got bfloat16_dot; try compute: "
+                 "bfloat16_amx to continue with the same bits");
+  }
 }
 
 TEST(Weights, InitialValuesDependOnSeedAndNameAlone) {
@@ -158,6 +155,26 @@ TEST_F(HuggingFace, RoundTripOfEveryFamily) {
     save_huggingface(*weights, directory_);
     EXPECT_FALSE(fs::exists(directory_ + "/model.safetensors.index.json"));
   }
+}
+
+TEST_F(HuggingFace, RoundTripOfEveryHead) {
+  for (const char* family : {"llama", "gpt2"})
+    for (const char* head : {"lm", "score", "value"}) {
+      shape::ModelShape tiny = tiny_shape(family);
+      tiny.head = shape::parse_head(head);
+      auto weights = tiny_weights(tiny);
+      const int score = weights->index_of("score.weight");
+      EXPECT_EQ(score >= 0, head != std::string("lm"));
+      if (score >= 0) {
+        EXPECT_NE(weights->values(score)[1], 0.F);  // or a head of zeros would do
+      }
+      save_huggingface(*weights, directory_);
+      for (const char* asked : {"", head}) {
+        const auto back = load_huggingface(directory_, asked, {}, {});
+        EXPECT_EQ(back->shape().head, tiny.head) << family << " " << head;
+        EXPECT_EQ(back->checksum(), weights->checksum()) << family << " " << head;
+      }
+    }
 }
 
 TEST_F(HuggingFace, Gpt2FilesHoldTransposedMatrices) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "collimate/base/memory_state.h"
 #include "collimate/plan/random_flow.h"
 
 namespace collimate::plan {
@@ -163,22 +164,12 @@ TEST(ScheduleProperties, RandomFlowsFinishWhenWorkersAreLostAndBack) {
 }
 
 // A schedule saved and loaded, or copied, in the middle goes on as the one that was not.
-struct Memory final : base::StateWriter, base::StateReader {
-  std::map<std::string, nlohmann::json> values;
-  void json(const std::string& name, const nlohmann::json& value) override { values[name] = value; }
-  void bytes(const std::string&, std::span<const std::byte>) override {}
-  bool has(const std::string& name) const override { return values.count(name) > 0; }
-  nlohmann::json json(const std::string& name) override { return nlohmann::json::parse(values.at(name).dump()); }
-  size_t bytes_size(const std::string&) override { return 0; }
-  void bytes(const std::string&, std::span<std::byte>) override {}
-};
-
 TEST(ScheduleProperties, SavedAndLoadedAtEveryEventItGoesOnTheSame) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const Flow flow(seed);
     graph::Schedule schedule(flow.graph, flow.placement, flow.options);
     for (const graph::Step& step : simulate(flow.graph, flow.placement, flow.options, flow.predictions).steps) {
-      Memory memory;
+      base::MemoryState memory;
       schedule.save(memory);
       graph::Schedule loaded(flow.graph, flow.placement, flow.options);
       loaded.load(memory);
@@ -200,7 +191,7 @@ TEST(ScheduleProperties, InANewProcessItGoesOnFromTheSavedStateAndRepeatsNoRow) 
       schedule.on(steps[i].event);
       observer.watch(steps[i]);
     }
-    Memory memory;
+    base::MemoryState memory;
     schedule.save(memory);
     loaded.load(memory);
     observer.restart();

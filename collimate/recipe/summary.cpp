@@ -5,23 +5,15 @@
 
 #include "collimate/host/cpu.h"
 #include "collimate/host/memory.h"
+#include "collimate/tensor/kernels/isa.h"
 
 namespace collimate::recipe {
-namespace {
-
-const char* instruction_set() {
-  const host::CpuFeatures& cpu = host::cpu_features();
-  if (cpu.amx_bf16) return "avx512 and amx";
-  return cpu.avx512 ? "avx512" : cpu.avx2 ? "avx2" : "none";
-}
-
-}  // namespace
 
 nlohmann::ordered_json versions() {
   return {{"collimate", COLLIMATE_VERSION},
           {"libtorch", fmt::format("{}.{}.{}", TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, TORCH_VERSION_PATCH)},
           {"compiler", fmt::format("gcc {}", __VERSION__)},
-          {"instruction_set", instruction_set()},
+          {"instruction_set", std::string(tensor::name_of(tensor::instruction_set()))},
           {"processor", host::cpu_model()}};
 }
 

@@ -6,26 +6,13 @@
 #include <map>
 #include <set>
 
+#include "collimate/base/memory_state.h"
 #include "collimate/text/test_files.h"
 
 namespace collimate::text {
 namespace {
 
 using testing::HasSubstr;
-
-// A state in memory.
-class Memory : public base::StateWriter, public base::StateReader {
- public:
-  void json(const std::string& name, const nlohmann::json& value) override { values_[name] = value; }
-  void bytes(const std::string&, std::span<const std::byte>) override {}
-  bool has(const std::string& name) const override { return values_.contains(name); }
-  nlohmann::json json(const std::string& name) override { return values_.at(name); }
-  size_t bytes_size(const std::string&) override { return 0; }
-  void bytes(const std::string&, std::span<std::byte>) override {}
-
- private:
-  std::map<std::string, nlohmann::json> values_;
-};
 
 std::vector<int64_t> rows_of(const std::vector<Draw>& draws) {
   std::vector<int64_t> rows;
@@ -90,7 +77,7 @@ TEST(DataCursor, ALoadedCursorGoesOnExactly) {
     for (int steps = 0; steps < 12; ++steps) {
       DataCursor whole(options);
       for (int i = 0; i < steps; ++i) whole.next(3);
-      Memory memory;
+      base::MemoryState memory;
       whole.save(memory);
       DataCursor resumed(options);
       resumed.load(memory);
@@ -122,7 +109,7 @@ TEST(DataCursor, Errors) {
   DataCursor small({.rows = 3});
   EXPECT_THAT(message_of<base::InputError>([&] { small.next(4); }),
               HasSubstr("at least the 4 rows of one draw, got 3"));
-  Memory memory;
+  base::MemoryState memory;
   small.save(memory);
   DataCursor other({.rows = 4});
   EXPECT_THAT(message_of<base::InputError>([&] { other.load(memory); }), HasSubstr("\"rows\":3"));

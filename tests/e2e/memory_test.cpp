@@ -63,7 +63,7 @@ void expect_near(double got, double expected, const std::string& what) {
 }
 
 // The sum is computed from shapes and limits before anything is allocated. It holds masters, gradients, optimizer
-// moments and panels of the trained policy, masters and panels of the reference, the key-value cache, the arenas of the
+// moments and panels of the trained policy, values and panels of the reference, the key-value cache, the arenas of the
 // largest micro-batch, rows and ATen's temporaries, and kernels' working memory.
 TEST_F(Memory, OfARunIsWithinATenthOfTheItemisedSum) {
   for (const std::string recompute : {"none", "full"}) {

@@ -23,10 +23,8 @@ shape::ModelShape decoder_shape(const DecoderOptions& options) {
 }
 
 model::WeightsOptions weights_options(const DecoderOptions& options) {
-  const bool bf16 = options.compute == std::string("bfloat16");
-  return {.trained = options.trained,
-          .compute = bf16 ? model::ComputeType::kBFloat16 : model::ComputeType::kFloat32,
-          .tag = options.weights};
+  return {
+      .trained = options.trained, .compute = tensor::compute_type_of(options.compute.get()), .tag = options.weights};
 }
 
 std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptions& options) {

@@ -9,6 +9,7 @@
 #include "collimate/base/section.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/rlhf/types/algorithm.h"
+#include "collimate/tensor/compute_type.h"
 #include "collimate/train/optimizer.h"
 
 // The config sections that modules read, each option declared once.
@@ -20,8 +21,12 @@ struct ModelOptions : base::Section {
                                   "start from random weights; path needs config.json and a tokenizer only"};
   base::Option<double> initializer_std{
       this, "initializer_std", 0.02, "", "standard deviation of random weights", base::above(0.0)};
-  base::Option<std::string> compute{
-      this, "compute", "float32", "", "type of the operands of linear layers", base::one_of({"float32", "bfloat16"})};
+  base::Option<std::string> compute{this,
+                                    "compute",
+                                    "float32",
+                                    "",
+                                    "type of the operands of linear layers",
+                                    base::one_of(tensor::compute_type_words())};
   base::Option<std::string> chat_template{this,
                                           "chat_template",
                                           "auto",

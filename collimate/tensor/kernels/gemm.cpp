@@ -11,9 +11,9 @@ constexpr int64_t kRows = 19;
 constexpr int64_t kDepth = 96;
 
 // One small bf16 product with operands whose order of summation shows.
-void bf16_product(const GemmKernels& kernels, const float* x, const uint16_t* w, float* sum) {
+void bf16_product(const Bf16Kernels& kernels, const float* x, const uint16_t* w, float* sum) {
   alignas(64) float left[kRows * kLeftStride] = {};
-  kernels.pack_rows_bf16(x, kDepth, kRows, kDepth, left);
+  kernels.pack_rows(x, kDepth, kRows, kDepth, left);
   GemmBlock block;
   block.left = left;
   block.rows = kRows;
@@ -24,32 +24,46 @@ void bf16_product(const GemmKernels& kernels, const float* x, const uint16_t* w,
   block.sum = sum;
   block.sum_stride = kPanel;
   block.first = true;
-  kernels.block_bf16(block);
+  kernels.block(block);
 }
 
-// AMX's order of additions is measured, not documented: a machine that has another one must not be believed.
-bool amx_keeps_the_order() {
+// The order of additions inside bf16 instructions is measured: a machine that has another one must not be believed.
+bool same_bits(const Bf16Kernels& one, const Bf16Kernels& other) {
   alignas(64) float x[kRows * kDepth];
   alignas(64) uint16_t w[kDepth * kPanel];
   uint32_t state = 1;
   const auto next = [&] { return state = state * 1664525U + 1013904223U; };
   for (float& v : x) v = static_cast<float>(static_cast<int32_t>(next())) * 1e-9F;
   for (uint16_t& v : w) v = static_cast<uint16_t>((next() >> 16 & 0x807fU) | 0x3f80U);
-  alignas(64) float by_amx[kRows * kPanel];
-  alignas(64) float by_fma[kRows * kPanel];
-  bf16_product(amx::kGemm, x, w, by_amx);
-  bf16_product(avx512::kGemm, x, w, by_fma);
-  return std::memcmp(by_amx, by_fma, sizeof(by_amx)) == 0;
+  alignas(64) float of_one[kRows * kPanel];
+  alignas(64) float of_other[kRows * kPanel];
+  bf16_product(one, x, w, of_one);
+  bf16_product(other, x, w, of_other);
+  return std::memcmp(of_one, of_other, sizeof(of_one)) == 0;
+}
+
+bool trusted(const GemmKernels& kernels) {
+  return same_bits(kernels.amx, avx512::kGemm.amx) && same_bits(kernels.dot, avx512::kGemm.dot);
+}
+
+const GemmKernels& with_dot() {
+  static const bool trusts = trusted(avx512_bf16::kGemm);
+  return trusts ? avx512_bf16::kGemm : avx512::kGemm;
+}
+
+const GemmKernels& with_amx() {
+  static const bool trusts = trusted(amx::kGemm);
+  return trusts ? amx::kGemm : with_dot();
 }
 
 }  // namespace
 
 const GemmKernels& gemm_kernels() {
   switch (instruction_set()) {
-    case InstructionSet::kAmx: {
-      static const bool trusted = amx_keeps_the_order();
-      return trusted ? amx::kGemm : avx512::kGemm;
-    }
+    case InstructionSet::kAmx:
+      return with_amx();
+    case InstructionSet::kAvx512Bf16:
+      return with_dot();
     case InstructionSet::kAvx512:
       return avx512::kGemm;
     case InstructionSet::kAvx2:

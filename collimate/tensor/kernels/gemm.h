@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "collimate/tensor/compute_type.h"
+
 namespace collimate::tensor {
 
 // The inner loops of matrix products, one table per instruction set. The left operand is packed per block of depth; the
@@ -10,10 +12,10 @@ namespace collimate::tensor {
 constexpr int64_t kPanel = 32;
 constexpr int64_t kDepthBlock = 384;  // a multiple of 32
 constexpr int64_t kLeftStride = 400;  // floats between packed rows; an odd number of cache lines
-constexpr int64_t kBf16Step = 32;     // depth of one AMX step
+constexpr int64_t kBf16Step = 32;     // depth of one AMX step; bf16 depths are padded to it
 
 struct GemmBlock {
-  const float* left = nullptr;  // packed by pack_rows, pack_rows_bf16 or pack_columns
+  const float* left = nullptr;  // packed by pack_rows or pack_columns
   int64_t rows = 0;
   int64_t depth = 0;            // at most kDepthBlock; for bf16 a multiple of 32
   const void* right = nullptr;  // the block's first depth in the first panel: fp32 or bf16 pairs
@@ -38,6 +40,16 @@ struct GemmFinish {
   int64_t out_stride = 0;
 };
 
+// Products of bf16 operands in one order of additions (tensor/compute_type.h).
+struct Bf16Kernels {
+  // left [rows, depth] and left^T [depth, rows], row-major -> [rows][row_floats], rounded, with zeros up to the next
+  // multiple of 32 of depth; the form is block's own.
+  void (*pack_rows)(const float* from, int64_t stride, int64_t rows, int64_t depth, float* to);
+  void (*pack_columns)(const float* from, int64_t stride, int64_t rows, int64_t depth, float* to);
+  void (*block)(const GemmBlock& block);
+  int64_t row_floats;
+};
+
 struct GemmKernels {
   int64_t tile_rows;
   // left [rows, depth] row-major -> [rows][kLeftStride]
@@ -49,11 +61,12 @@ struct GemmKernels {
   void (*pack_right)(const float* from, int64_t stride, int64_t depth, int64_t columns, float* to);
   void (*block_rows)(const GemmBlock& block);
   void (*block_columns)(const GemmBlock& block);
-  // As pack_rows, rounded to bf16 and with zeros up to the next multiple of 32; the form is block_bf16's own.
-  void (*pack_rows_bf16)(const float* from, int64_t stride, int64_t rows, int64_t depth, float* to);
-  void (*block_bf16)(const GemmBlock& block);
+  // The same, rounded, as bf16 panels [panel][depth / 32][2 halves][16 pairs][16 columns][2]
+  void (*pack_right_bf16)(const float* from, int64_t stride, int64_t depth, int64_t columns, uint16_t* to);
+  Bf16Kernels amx, dot;
   void (*finish)(const GemmFinish& finish);
-  int64_t bf16_row_floats;  // floats between rows packed by pack_rows_bf16
+
+  const Bf16Kernels& bf16(ComputeType type) const { return type == ComputeType::kBFloat16Amx ? amx : dot; }
 };
 
 namespace avx2 {
@@ -62,11 +75,14 @@ extern const GemmKernels kGemm;
 namespace avx512 {
 extern const GemmKernels kGemm;
 }
+namespace avx512_bf16 {
+extern const GemmKernels kGemm;
+}
 namespace amx {
 extern const GemmKernels kGemm;
 }
 
-// Of instruction_set(). AMX is used only if a first small product has the bits of the FMA kernels, else those are.
+// Of instruction_set(). bf16 instructions are used only if first small products have the bits of the FMA kernels.
 const GemmKernels& gemm_kernels();
 
 }  // namespace collimate::tensor

@@ -1,9 +1,9 @@
-#include "collimate/tensor/kernels/gemm_bf16_kernel.inc"
-#include "collimate/tensor/kernels/gemm_kernel.inc"
+#include "collimate/tensor/kernels/gemm_amx_fma_kernel.inc"
+#include "collimate/tensor/kernels/gemm_dot_kernel.inc"
 
 namespace collimate::tensor::avx512 {
 
-const GemmKernels kGemm = {kTileRows,      &pack_rows,          &pack_columns,   kTileStride, &pack_right, &block_rows,
-                           &block_columns, &pack_rows_bf16_fma, &block_bf16_fma, &finish,     kLeftStride};
+const GemmKernels kGemm = gemm_table({&pack_rows_rounded, &pack_columns_rounded, &block_amx_by_fma, kLeftStride},
+                                     {&pack_rows_rounded, &pack_columns_rounded, &block_dot, kLeftStride});
 
 }  // namespace collimate::tensor::avx512

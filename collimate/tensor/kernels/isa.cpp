@@ -17,7 +17,8 @@ InstructionSet detect() {
         base::expectation("cpu", "a processor with AVX2, FMA and F16C", "one without", "run on another machine"));
   }
   if (!cpu.avx512) return InstructionSet::kAvx2;
-  return cpu.amx_bf16 ? InstructionSet::kAmx : InstructionSet::kAvx512;
+  if (!cpu.avx512_bf16) return InstructionSet::kAvx512;
+  return cpu.amx_bf16 ? InstructionSet::kAmx : InstructionSet::kAvx512Bf16;
 }
 
 void require(InstructionSet set, const std::string& where) {
@@ -30,12 +31,12 @@ void require(InstructionSet set, const std::string& where) {
 InstructionSet from_environment() {
   const char* word = std::getenv("COLLIMATE_ISA");
   if (word == nullptr || *word == '\0') return best_instruction_set();
-  for (const InstructionSet set : {InstructionSet::kAvx2, InstructionSet::kAvx512, InstructionSet::kAmx}) {
+  for (const InstructionSet set : kInstructionSets) {
     if (name_of(set) != word) continue;
     require(set, "COLLIMATE_ISA");
     return set;
   }
-  throw base::InputError(base::expectation("COLLIMATE_ISA", "avx2, avx512 or amx", word));
+  throw base::InputError(base::expectation("COLLIMATE_ISA", "avx2, avx512, avx512_bf16 or amx", word));
 }
 
 std::atomic<int> g_chosen{-1};
@@ -62,7 +63,7 @@ void set_instruction_set(InstructionSet set) {
 }
 
 std::string_view name_of(InstructionSet set) {
-  constexpr std::string_view kNames[] = {"avx2", "avx512", "amx"};
+  constexpr std::string_view kNames[] = {"avx2", "avx512", "avx512_bf16", "amx"};
   return kNames[static_cast<int>(set)];
 }
 

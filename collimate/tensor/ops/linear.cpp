@@ -23,7 +23,7 @@ struct Call {
   const GemmKernels& kernels;
 };
 
-bool is_bf16(const Call& c) { return c.panels.type == PanelType::kBf16; }
+bool is_bf16(const Call& c) { return c.panels.type != ComputeType::kFloat32; }
 
 // Floats between panels' beginnings, and where a depth begins in a panel, in elements.
 int64_t panel_stride(const Call& c) {
@@ -62,7 +62,7 @@ int64_t depth_blocks(const LinearPanels& panels) {
 
 // Rows [row, row + rows) of x, depth block by depth block: block b begins at to + b * block_stride.
 void pack_left(const Call& c, int64_t row, int64_t rows, float* to, int64_t block_stride) {
-  const auto pack = is_bf16(c) ? c.kernels.pack_rows_bf16 : c.kernels.pack_rows;
+  const auto pack = is_bf16(c) ? c.kernels.bf16(c.panels.type).pack_rows : c.kernels.pack_rows;
   for_each_depth_block(c.panels, [&](int chunk, int64_t offset, int64_t depth, int64_t number) {
     const int64_t begin = chunk_begin(c.panels.k, c.panels.reduction_chunks, chunk) + offset;
     pack(c.x + row * c.x_stride + begin, c.x_stride, rows, depth, to + number * block_stride);
@@ -110,7 +110,7 @@ void run_group(const Call& c, const Left& left, int64_t panel, int64_t panels) {
     block.depth = is_bf16(c) ? padded_depth(depth) : depth;
     block.sum = sums + chunk * chunk_floats;
     block.first = offset == 0;
-    (is_bf16(c) ? c.kernels.block_bf16 : c.kernels.block_rows)(block);
+    (is_bf16(c) ? c.kernels.bf16(c.panels.type).block : c.kernels.block_rows)(block);
   });
   if (!direct) finish_group(c, block, sums, left.row, panel * kPanel);
 }
@@ -136,7 +136,8 @@ void run_few_rows(const Exec& exec, const Call& c) {
 
 // Several tasks read the same rows, so x is packed by all threads first.
 void run_columns(const Exec& exec, const Call& c, const TaskGrid& grid) {
-  const int64_t width = is_bf16(c) ? c.kernels.bf16_row_floats : kLeftStride, stride = c.rows * kLeftStride;
+  const int64_t width = is_bf16(c) ? c.kernels.bf16(c.panels.type).row_floats : kLeftStride,
+                stride = c.rows * kLeftStride;
   float* packed = scratch(ScratchSlot::kCaller, depth_blocks(c.panels) * stride);
   exec.parallel_for(c.rows, std::max<int64_t>(1, kPackGrain / c.panels.k), [&](int64_t begin, int64_t end) {
     pack_left(c, begin, end - begin, packed + begin * width, stride);

@@ -2,13 +2,11 @@
 
 #include <cstdint>
 
+#include "collimate/tensor/compute_type.h"
 #include "collimate/tensor/exec.h"
 #include "collimate/tensor/kernels/aligned_buffer.h"
 
 namespace collimate::tensor {
-
-// Type of the operands of a linear layer; activations and accumulation are fp32 in both.
-enum class PanelType : uint8_t { kFp32, kBf16 };
 
 // A weight W [n, k] packed for `linear`: panels of 32 outputs, inside a panel k by k. Bits of an output depend on its
 // own row of W only, not on n or on its place in the panel. `reduction_chunks` (1, 2, 4 or 8) cuts k into that many
@@ -16,22 +14,22 @@ enum class PanelType : uint8_t { kFp32, kBf16 };
 struct LinearPanels {
   int64_t n = 0;
   int64_t k = 0;
-  PanelType type = PanelType::kFp32;
+  ComputeType type = ComputeType::kFloat32;
   int reduction_chunks = 1;
   uint64_t version = 0;  // the weights' version these were packed from; set by the owner
   void* data = nullptr;  // 64-byte aligned, bytes() long; points into `owned` or at the caller's memory
   AlignedBuffer owned;
 
   int64_t bytes() const { return bytes_for(n, k, type, reduction_chunks); }
-  static int64_t bytes_for(int64_t n, int64_t k, PanelType type, int reduction_chunks);
+  static int64_t bytes_for(int64_t n, int64_t k, ComputeType type, int reduction_chunks);
 
   // Sets the shape and takes own memory (kept when large enough) or, with `memory`, the caller's bytes_for() bytes.
   // Contents are undefined until every row is packed. InputError for reduction_chunks other than 1, 2, 4, 8.
-  void reset(int64_t rows_n, int64_t depth_k, PanelType panel_type, int chunks, void* memory = nullptr);
+  void reset(int64_t rows_n, int64_t depth_k, ComputeType panel_type, int chunks, void* memory = nullptr);
 };
 
 // Packs w [n, k] row-major. bf16 rounds to nearest even.
-void pack_linear(const Exec& exec, const float* w, int64_t n, int64_t k, PanelType type, int reduction_chunks,
+void pack_linear(const Exec& exec, const float* w, int64_t n, int64_t k, ComputeType type, int reduction_chunks,
                  LinearPanels& panels);
 // Packs rows [first, first + rows) of panels that were reset before: several matrices side by side, as q, k and v.
 void pack_linear_rows(const Exec& exec, const float* w, int64_t first, int64_t rows, LinearPanels& panels);
@@ -45,22 +43,25 @@ struct LinearOptions {
 };
 
 // y [rows, n] = x [rows, k] W^T + bias; strides are floats between rows. A row's bits depend on that row alone: any
-// number of rows, any place, any thread count, any instruction set. fp32: one ascending-k FMA chain per output and
-// chunk. bf16: x rounded to bf16, then AMX's order: per 32-deep step an FMA chain over even k and one over odd k, both
-// from 0, t = e + o, C = C + t, denormals flushed. y may not overlap x.
+// number of rows, any place, any thread count, any instruction set. Per output and chunk, fp32: one ascending-k FMA
+// chain. bf16: x rounded to bf16, denormals flushed, and then
+// - amx: per 32-deep step an FMA chain over even k and one over odd k, both from 0, t = e + o, C = C + t;
+// - dot: one FMA chain over pairs of k, of each pair the odd k first.
+// y may not overlap x.
 void linear(const Exec& exec, const float* x, int64_t x_stride, int64_t rows, const LinearPanels& panels, float* y,
             int64_t y_stride, const LinearOptions& options = {});
 
-// Working memory of the calling thread in the two functions below, kept between calls.
+// Working memory of the calling thread in the two functions below at most, kept between calls.
 int64_t linear_backward_scratch_bytes(int64_t rows, int64_t n, int64_t k);
 
-// dx [rows, k] (+)= dy [rows, n] W, W row-major fp32 [n, k]. One ascending-n chain per element (in blocks).
-void linear_grad_input(const Exec& exec, const float* dy, int64_t dy_stride, int64_t rows, const float* w, int64_t n,
-                       int64_t k, float* dx, int64_t dx_stride, bool accumulate = false);
+// dx [rows, k] (+)= dy [rows, n] W, W row-major fp32 [n, k]. fp32: one ascending-n chain per element. bf16: dy and W
+// rounded to bf16, in the order of `type` over n.
+void linear_grad_input(const Exec& exec, ComputeType type, const float* dy, int64_t dy_stride, int64_t rows,
+                       const float* w, int64_t n, int64_t k, float* dx, int64_t dx_stride, bool accumulate = false);
 
-// dw [n, k] += dy^T x; db [n] += column sums of dy when db is not null. One ascending-row chain per element, from the
-// old value on. Bits do not depend on threads, nor on how many columns there are.
-void linear_grad_weight(const Exec& exec, const float* dy, int64_t dy_stride, const float* x, int64_t x_stride,
-                        int64_t rows, int64_t n, int64_t k, float* dw, float* db = nullptr);
+// dw [n, k] += dy^T x; db [n] += column sums of dy when db is not null. One chain per element over ascending rows, from
+// the old value on; bf16 as above. Bits do not depend on threads, nor on how many columns there are.
+void linear_grad_weight(const Exec& exec, ComputeType type, const float* dy, int64_t dy_stride, const float* x,
+                        int64_t x_stride, int64_t rows, int64_t n, int64_t k, float* dw, float* db = nullptr);
 
 }  // namespace collimate::tensor

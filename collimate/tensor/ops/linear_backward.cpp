@@ -14,8 +14,9 @@ constexpr int64_t kGroupPanels = 12;               // panels whose block of dept
 constexpr int64_t kSlabFloats = int64_t{1} << 20;  // of the right operand, packed at once for all tasks
 constexpr int64_t kSerialWork = int64_t{1} << 18;
 
-// out [m, n] (+)= left [m, depth] right [depth, n], both fp32; left may be given transposed, as [depth, m].
+// out [m, n] (+)= left [m, depth] right [depth, n], both fp32 in memory; left may be given transposed, as [depth, m].
 struct Product {
+  ComputeType type;
   const float* left;
   int64_t left_stride;
   bool left_transposed;
@@ -27,53 +28,95 @@ struct Product {
   bool accumulate;
 };
 
+bool is_bf16(const Product& p) { return p.type != ComputeType::kFloat32; }
+
 int64_t padded_columns(const Product& p) { return ceil_div(p.n, kPanel) * kPanel; }
 
 // Sums live in `out` itself where it has room for whole panels, else in scratch. A chain that accumulates begins at the
 // old value in both.
 bool direct(const Product& p) { return p.n % kPanel == 0; }
 
-// A range of depth whose right operand is packed: block by block, each [panel][depth][32].
+// A range of depth whose right operand is packed: block by block, each [panel][depth][32]; bf16 depths are padded to
+// whole steps, which only the last block needs.
 struct Slab {
   int64_t begin, end;
-  const float* right;
+  float* right;
 };
+
+struct DepthBlock {
+  int64_t begin, depth;
+  int64_t packed;  // depth in memory
+};
+
+DepthBlock depth_block(const Product& p, const Slab& slab, int64_t begin) {
+  const int64_t depth = std::min(kDepthBlock, slab.end - begin);
+  return {begin, depth, is_bf16(p) ? padded_depth(depth) : depth};
+}
+
+// The block's packed columns from `column` on.
+void* right_at(const Product& p, const Slab& slab, const DepthBlock& block, int64_t column) {
+  const int64_t elements = (block.begin - slab.begin) * padded_columns(p) + column * block.packed;
+  if (is_bf16(p)) return reinterpret_cast<uint16_t*>(slab.right) + elements;
+  return slab.right + elements;
+}
 
 // Panels [begin, end) of the slab's panels, counted block by block.
 void pack_panels(const Product& p, const GemmKernels& kernels, const Slab& slab, int64_t begin, int64_t end) {
   const int64_t panels = ceil_div(p.n, kPanel);
   for (int64_t i = begin; i < end; ++i) {
-    const int64_t at = slab.begin + i / panels * kDepthBlock, column = i % panels * kPanel;
-    const int64_t depth = std::min(kDepthBlock, slab.end - at);
-    float* to = const_cast<float*>(slab.right) + (at - slab.begin) * padded_columns(p) + column * depth;
-    kernels.pack_right(p.right + at * p.right_stride + column, p.right_stride, depth, std::min(kPanel, p.n - column),
-                       to);
+    const DepthBlock block = depth_block(p, slab, slab.begin + i / panels * kDepthBlock);
+    const int64_t column = i % panels * kPanel, columns = std::min(kPanel, p.n - column);
+    const float* from = p.right + block.begin * p.right_stride + column;
+    void* to = right_at(p, slab, block, column);
+    if (is_bf16(p)) {
+      kernels.pack_right_bf16(from, p.right_stride, block.depth, columns, static_cast<uint16_t*>(to));
+    } else {
+      kernels.pack_right(from, p.right_stride, block.depth, columns, static_cast<float*>(to));
+    }
   }
+}
+
+// The rows of one block of depth, packed into scratch; which of the kernels' block functions reads them.
+struct PackedLeft {
+  const float* data;
+  void (*block)(const GemmBlock&);
+};
+
+PackedLeft pack_left(const Product& p, const GemmKernels& kernels, const DepthBlock& block, int64_t row, int64_t rows) {
+  const float* from =
+      p.left_transposed ? p.left + block.begin * p.left_stride + row : p.left + row * p.left_stride + block.begin;
+  if (is_bf16(p)) {
+    const Bf16Kernels& bf16 = kernels.bf16(p.type);
+    float* to = scratch(ScratchSlot::kLeft, rows * bf16.row_floats);
+    (p.left_transposed ? bf16.pack_columns : bf16.pack_rows)(from, p.left_stride, rows, block.depth, to);
+    return {to, bf16.block};
+  }
+  if (p.left_transposed) {
+    float* to = scratch(ScratchSlot::kLeft, ceil_div(rows, kernels.tile_rows) * kernels.tile_stride * kDepthBlock);
+    kernels.pack_columns(from, p.left_stride, rows, block.depth, to);
+    return {to, kernels.block_columns};
+  }
+  float* to = scratch(ScratchSlot::kLeft, rows * kLeftStride);
+  kernels.pack_rows(from, p.left_stride, rows, block.depth, to);
+  return {to, kernels.block_rows};
 }
 
 // All columns of one block of depth, for rows whose sums are at block.sum.
 void add_depth_block(const Product& p, const GemmKernels& kernels, const Slab& slab, int64_t row, int64_t at,
                      GemmBlock block) {
-  block.depth = std::min(kDepthBlock, slab.end - at);
+  const DepthBlock depth = depth_block(p, slab, at);
+  const PackedLeft left = pack_left(p, kernels, depth, row, block.rows);
+  block.left = left.data;
+  block.depth = depth.packed;
   block.first = at == 0 && !p.accumulate;
-  block.panel_stride = block.depth * kPanel;
-  const int64_t tiles = ceil_div(block.rows, kernels.tile_rows);
-  float* left = scratch(ScratchSlot::kLeft,
-                        p.left_transposed ? tiles * kernels.tile_stride * kDepthBlock : block.rows * kLeftStride);
-  block.left = left;
-  if (p.left_transposed) {
-    kernels.pack_columns(p.left + at * p.left_stride + row, p.left_stride, block.rows, block.depth, left);
-  } else {
-    kernels.pack_rows(p.left + row * p.left_stride + at, p.left_stride, block.rows, block.depth, left);
-  }
-  const float* right = slab.right + (at - slab.begin) * padded_columns(p);
+  block.panel_stride = depth.packed * kPanel;
   float* sum = block.sum;
   const int64_t panels = ceil_div(p.n, kPanel);
   for (int64_t panel = 0; panel < panels; panel += kGroupPanels) {
     block.panels = std::min(kGroupPanels, panels - panel);
-    block.right = right + panel * block.panel_stride;
+    block.right = right_at(p, slab, depth, panel * kPanel);
     block.sum = sum + panel * kPanel;
-    (p.left_transposed ? kernels.block_columns : kernels.block_rows)(block);
+    left.block(block);
   }
 }
 
@@ -108,7 +151,8 @@ void run(const Exec& given, const Product& p) {
   const GemmKernels& kernels = gemm_kernels();
   const Exec exec = p.m * p.n * p.depth < kSerialWork ? Exec{} : given;
   const int64_t step = slab_depth(p.n, p.depth);
-  float* right = scratch(ScratchSlot::kRight, step * padded_columns(p));
+  const int64_t floats = padded_columns(p) * (is_bf16(p) ? padded_depth(step) / 2 : step);
+  float* right = scratch(ScratchSlot::kRight, floats);
   const TaskGrid grid =
       row_grid(p.m, kernels.tile_rows, p.left_transposed ? kTaskRowsTransposed : kTaskRows, exec.threads());
   for (int64_t at = 0; at < p.depth; at += step) {
@@ -143,16 +187,16 @@ int64_t linear_backward_scratch_bytes(int64_t rows, int64_t n, int64_t k) {
   return depth * ceil_div(k, kPanel) * kPanel * static_cast<int64_t>(sizeof(float));
 }
 
-void linear_grad_input(const Exec& exec, const float* dy, int64_t dy_stride, int64_t rows, const float* w, int64_t n,
-                       int64_t k, float* dx, int64_t dx_stride, bool accumulate) {
+void linear_grad_input(const Exec& exec, ComputeType type, const float* dy, int64_t dy_stride, int64_t rows,
+                       const float* w, int64_t n, int64_t k, float* dx, int64_t dx_stride, bool accumulate) {
   COLLIMATE_CHECK(dy_stride >= n && dx_stride >= k, "n {} k {} strides {} {}", n, k, dy_stride, dx_stride);
-  run(exec, {dy, dy_stride, false, w, k, rows, k, n, dx, dx_stride, accumulate});
+  run(exec, {type, dy, dy_stride, false, w, k, rows, k, n, dx, dx_stride, accumulate});
 }
 
-void linear_grad_weight(const Exec& exec, const float* dy, int64_t dy_stride, const float* x, int64_t x_stride,
-                        int64_t rows, int64_t n, int64_t k, float* dw, float* db) {
+void linear_grad_weight(const Exec& exec, ComputeType type, const float* dy, int64_t dy_stride, const float* x,
+                        int64_t x_stride, int64_t rows, int64_t n, int64_t k, float* dw, float* db) {
   COLLIMATE_CHECK(dy_stride >= n && x_stride >= k, "n {} k {} strides {} {}", n, k, dy_stride, x_stride);
-  run(exec, {dy, dy_stride, true, x, x_stride, n, k, rows, dw, k, true});
+  run(exec, {type, dy, dy_stride, true, x, x_stride, n, k, rows, dw, k, true});
   if (db != nullptr) add_column_sums(exec, dy, dy_stride, rows, n, db);
 }
 

@@ -9,8 +9,8 @@
 namespace collimate::tensor {
 namespace {
 
-int64_t panel_elements(int64_t k, PanelType type, int chunks) {
-  return (type == PanelType::kFp32 ? k : padded_begin(k, chunks, chunks)) * kPanel;
+int64_t panel_elements(int64_t k, ComputeType type, int chunks) {
+  return (type == ComputeType::kFloat32 ? k : padded_begin(k, chunks, chunks)) * kPanel;
 }
 
 // Nearest even; NaN stays NaN.
@@ -43,7 +43,7 @@ void pack_row_bf16(const float* w, const LinearPanels& p, int64_t column, uint16
 void clear_row(const LinearPanels& p, int64_t row) {
   const int64_t column = row % kPanel;
   const int64_t elements = panel_elements(p.k, p.type, p.reduction_chunks);
-  if (p.type == PanelType::kFp32) {
+  if (p.type == ComputeType::kFloat32) {
     float* at = static_cast<float*>(p.data) + row / kPanel * elements + column;
     for (int64_t i = 0; i < p.k; ++i) at[i * kPanel] = 0.0F;
   } else {
@@ -54,7 +54,7 @@ void clear_row(const LinearPanels& p, int64_t row) {
 
 void pack_row(const LinearPanels& p, const float* w, int64_t row) {
   const int64_t panel = row / kPanel * panel_elements(p.k, p.type, p.reduction_chunks);
-  if (p.type == PanelType::kFp32) {
+  if (p.type == ComputeType::kFloat32) {
     pack_row_fp32(w, p.k, static_cast<float*>(p.data) + panel + row % kPanel);
   } else {
     pack_row_bf16(w, p, row % kPanel, static_cast<uint16_t*>(p.data) + panel);
@@ -65,7 +65,7 @@ void pack_row(const LinearPanels& p, const float* w, int64_t row) {
 void pack_eight(const LinearPanels& p, const float* w, int64_t row) {
   const int64_t column = row % kPanel;
   const int64_t panel = row / kPanel * panel_elements(p.k, p.type, p.reduction_chunks);
-  if (p.type == PanelType::kFp32) {
+  if (p.type == ComputeType::kFloat32) {
     avx2::pack_eight_fp32(w, p.k, p.k, static_cast<float*>(p.data) + panel + column);
     return;
   }
@@ -80,14 +80,14 @@ void pack_eight(const LinearPanels& p, const float* w, int64_t row) {
 
 }  // namespace
 
-int64_t LinearPanels::bytes_for(int64_t n, int64_t k, PanelType type, int reduction_chunks) {
-  return ceil_div(n, kPanel) * panel_elements(k, type, reduction_chunks) * (type == PanelType::kFp32 ? 4 : 2);
+int64_t LinearPanels::bytes_for(int64_t n, int64_t k, ComputeType type, int reduction_chunks) {
+  return ceil_div(n, kPanel) * panel_elements(k, type, reduction_chunks) * (type == ComputeType::kFloat32 ? 4 : 2);
 }
 
 LinearPanels panel_range(const LinearPanels& panels, int64_t first, int64_t n) {
   COLLIMATE_CHECK(first % kPanel == 0 && first + n <= panels.n, "{} and {} of {}", first, n, panels.n);
   const int64_t bytes = panel_elements(panels.k, panels.type, panels.reduction_chunks) * first / kPanel *
-                        (panels.type == PanelType::kFp32 ? 4 : 2);
+                        (panels.type == ComputeType::kFloat32 ? 4 : 2);
   LinearPanels part;
   part.n = n;
   part.k = panels.k;
@@ -98,7 +98,7 @@ LinearPanels panel_range(const LinearPanels& panels, int64_t first, int64_t n) {
   return part;
 }
 
-void LinearPanels::reset(int64_t rows_n, int64_t depth_k, PanelType panel_type, int chunks, void* memory) {
+void LinearPanels::reset(int64_t rows_n, int64_t depth_k, ComputeType panel_type, int chunks, void* memory) {
   if (chunks != 1 && chunks != 2 && chunks != 4 && chunks != 8) {
     throw base::InputError(base::expectation("reduction_chunks", "1, 2, 4 or 8", std::to_string(chunks)));
   }
@@ -130,7 +130,7 @@ void pack_linear_rows(const Exec& exec, const float* w, int64_t first, int64_t r
   });
 }
 
-void pack_linear(const Exec& exec, const float* w, int64_t n, int64_t k, PanelType type, int reduction_chunks,
+void pack_linear(const Exec& exec, const float* w, int64_t n, int64_t k, ComputeType type, int reduction_chunks,
                  LinearPanels& panels) {
   panels.reset(n, k, type, reduction_chunks);
   pack_linear_rows(exec, w, 0, n, panels);

@@ -10,10 +10,13 @@
 namespace collimate::tensor {
 namespace {
 
+constexpr ComputeType kBf16Types[] = {ComputeType::kBFloat16Amx, ComputeType::kBFloat16Dot};
+constexpr ComputeType kTypes[] = {ComputeType::kFloat32, ComputeType::kBFloat16Amx, ComputeType::kBFloat16Dot};
+
 struct Layer {
   int64_t n;
   int64_t k;
-  PanelType type = PanelType::kFp32;
+  ComputeType type = ComputeType::kFloat32;
   int chunks = 1;
 };
 
@@ -41,7 +44,7 @@ float chain_fp32(const float* x, const float* w, int64_t begin, int64_t end) {
   return sum;
 }
 
-float chain_bf16(const float* x, const float* w, int64_t begin, int64_t end) {
+float chain_amx(const float* x, const float* w, int64_t begin, int64_t end) {
   float sum = 0;
   for (int64_t at = begin; at < end; at += 32) {
     float even = 0;
@@ -55,12 +58,26 @@ float chain_bf16(const float* x, const float* w, int64_t begin, int64_t end) {
   return sum;
 }
 
+float chain_dot(const float* x, const float* w, int64_t begin, int64_t end) {
+  float sum = 0;
+  for (int64_t i = begin; i < end; i += 2) {
+    if (i + 1 < end) sum = std::fmaf(bf16(x[i + 1]), bf16(w[i + 1]), sum);
+    sum = std::fmaf(bf16(x[i]), bf16(w[i]), sum);
+  }
+  return sum;
+}
+
+float chain(ComputeType type, const float* x, const float* w, int64_t begin, int64_t end) {
+  if (type == ComputeType::kFloat32) return chain_fp32(x, w, begin, end);
+  return (type == ComputeType::kBFloat16Amx ? chain_amx : chain_dot)(x, w, begin, end);
+}
+
 float promised(const Layer& layer, const float* x, const float* w) {
   std::vector<float> part;
   for (int c = 0; c < layer.chunks; ++c) {
     const int64_t begin = layer.k * c / layer.chunks;
     const int64_t end = layer.k * (c + 1) / layer.chunks;
-    part.push_back(layer.type == PanelType::kFp32 ? chain_fp32(x, w, begin, end) : chain_bf16(x, w, begin, end));
+    part.push_back(chain(layer.type, x, w, begin, end));
   }
   for (size_t step = 1; step < part.size(); step *= 2) {
     for (size_t c = 0; c + step < part.size(); c += 2 * step) part[c] += part[c + step];
@@ -85,16 +102,18 @@ TEST_P(LinearOrder, IsTheOnePromisedForAnyRowsThreadsAndInstructionSet) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, LinearOrder,
-                         testing::Values(Layer{40, 70}, Layer{1, 5}, Layer{96, 801},
-                                         Layer{33, 100, PanelType::kFp32, 4}, Layer{65, 1003, PanelType::kFp32, 8},
-                                         Layer{40, 64, PanelType::kBf16}, Layer{33, 70, PanelType::kBf16},
-                                         Layer{64, 801, PanelType::kBf16}, Layer{40, 150, PanelType::kBf16, 2},
-                                         Layer{300, 36, PanelType::kFp32}));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, LinearOrder,
+    testing::Values(Layer{40, 70}, Layer{1, 5}, Layer{96, 801}, Layer{33, 100, ComputeType::kFloat32, 4},
+                    Layer{65, 1003, ComputeType::kFloat32, 8}, Layer{40, 64, ComputeType::kBFloat16Amx},
+                    Layer{33, 70, ComputeType::kBFloat16Amx}, Layer{64, 801, ComputeType::kBFloat16Amx},
+                    Layer{40, 150, ComputeType::kBFloat16Amx, 2}, Layer{40, 64, ComputeType::kBFloat16Dot},
+                    Layer{33, 71, ComputeType::kBFloat16Dot}, Layer{300, 801, ComputeType::kBFloat16Dot},
+                    Layer{40, 150, ComputeType::kBFloat16Dot, 2}, Layer{300, 36, ComputeType::kFloat32}));
 
 // Output = rounding residue: nothing but the order decides its bits.
 TEST(Linear, CancellingRowsHaveTheirBitsInAnyCompany) {
-  for (const PanelType type : {PanelType::kFp32, PanelType::kBf16}) {
+  for (const ComputeType type : kTypes) {
     const Layer layer{48, 1024, type};
     Floats w = noise(layer.n * layer.k, 3);
     Floats one = noise(layer.k, 4);
@@ -116,27 +135,29 @@ TEST(Linear, CancellingRowsHaveTheirBitsInAnyCompany) {
   }
 }
 
-TEST(Linear, Bf16FlushesDenormalsLikeAmx) {
-  const Layer layer{16, 32, PanelType::kBf16};
-  const Floats w = constant(layer.n * layer.k, 1e-25F);
-  const Floats y = same_everywhere([&](const Exec& exec) { return forward(exec, layer, noise(32, 1, 1e-18F), 1, w); });
-  for (const float v : y) EXPECT_EQ(v, 0.0F);
-  EXPECT_NE(chain_bf16(noise(32, 1, 1e-18F).data(), w.data(), 0, 32), 0.0F) << "the case would show nothing";
+TEST(Linear, Bf16FlushesDenormals) {
+  for (const ComputeType type : kBf16Types) {
+    const Layer layer{16, 32, type};
+    const Floats w = constant(layer.n * layer.k, 1e-25F), x = noise(32, 1, 1e-18F);
+    const Floats y = same_everywhere([&](const Exec& exec) { return forward(exec, layer, x, 1, w); });
+    for (const float v : y) EXPECT_EQ(v, 0.0F);
+    EXPECT_NE(chain(type, x.data(), w.data(), 0, 32), 0.0F) << "the case would show nothing";
+  }
 }
 
 TEST(Linear, Bf16KeepsNaN) {
-  const Layer layer{16, 32, PanelType::kBf16};
   Floats x = noise(32, 1);
   uint32_t payload = 0x7fffffffU;
   std::memcpy(&x[3], &payload, 4);
-  for (const float v : forward(Exec{}, layer, x, 1, noise(16 * 32, 2))) EXPECT_TRUE(std::isnan(v));
+  for (const ComputeType type : kBf16Types)
+    for (const float v : forward(Exec{}, {16, 32, type}, x, 1, noise(16 * 32, 2))) EXPECT_TRUE(std::isnan(v));
 }
 
 TEST(Linear, BiasStridesAndAccumulate) {
   const int64_t n = 21, k = 19, rows = 4;
   const Floats w = noise(n * k, 1), x = noise(rows * 30, 2), bias = noise(n, 3);
   LinearPanels panels;
-  pack_linear(Exec{}, w.data(), n, k, PanelType::kFp32, 1, panels);
+  pack_linear(Exec{}, w.data(), n, k, ComputeType::kFloat32, 1, panels);
   Floats y = constant(rows * 25, 7.0F);
   linear(Exec{}, x.data(), 30, rows, panels, y.data(), 25, {bias.data(), true});
   for (int64_t r = 0; r < rows; ++r) {
@@ -155,17 +176,42 @@ TEST(Linear, MatricesSideBySideEqualEachAlone) {
   const int64_t k = 50;
   const Floats a = noise(20 * k, 1), b = noise(45 * k, 2), x = noise(3 * k, 3);
   LinearPanels both;
-  both.reset(65, k, PanelType::kBf16, 1);
+  both.reset(65, k, ComputeType::kBFloat16Amx, 1);
   pack_linear_rows(Exec{}, b.data(), 20, 45, both);
   pack_linear_rows(Exec{}, a.data(), 0, 20, both);
   Floats y = constant(3 * 65, 0.0F);
   linear(Exec{}, x.data(), k, 3, both, y.data(), 65);
-  const Floats ya = forward(Exec{}, {20, k, PanelType::kBf16}, x, 3, a);
-  const Floats yb = forward(Exec{}, {45, k, PanelType::kBf16}, x, 3, b);
+  const Floats ya = forward(Exec{}, {20, k, ComputeType::kBFloat16Amx}, x, 3, a);
+  const Floats yb = forward(Exec{}, {45, k, ComputeType::kBFloat16Amx}, x, 3, b);
   for (int64_t r = 0; r < 3; ++r) {
     EXPECT_TRUE(same_bits(y.data() + r * 65, ya.data() + r * 20, 20));
     EXPECT_TRUE(same_bits(y.data() + r * 65 + 20, yb.data() + r * 45, 45));
   }
+}
+
+struct Gradients {
+  Floats dx, dw;  // dw with db behind it; both added to 0.25
+};
+
+Gradients gradients(const Layer& layer, int64_t rows, const Floats& w, const Floats& x, const Floats& dy) {
+  const auto [n, k, type, chunks] = layer;
+  Gradients g;
+  g.dx = same_everywhere([&](const Exec& exec) {
+    Floats out = constant(rows * k, 0.25F);
+    linear_grad_input(exec, type, dy.data(), n, rows, w.data(), n, k, out.data(), k, true);
+    return out;
+  });
+  g.dw = same_everywhere([&](const Exec& exec) {
+    Floats out = constant(n * k + n, 0.25F);
+    linear_grad_weight(exec, type, dy.data(), n, x.data(), k, rows, n, k, out.data(), out.data() + n * k);
+    return out;
+  });
+  return g;
+}
+
+Floats rounded(Floats values) {
+  for (float& v : values) v = bf16(v);
+  return values;
 }
 
 // Whole panels and not, several blocks of depth, and one depth of more than one slab.
@@ -175,37 +221,57 @@ TEST(Linear, GradientsAgreeWithDoubleAndDoNotDependOnThreads) {
   };
   for (const auto& [rows, n, k] : std::vector<Size>{
            {1, 37, 530}, {3, 37, 530}, {40, 37, 530}, {130, 37, 530}, {130, 450, 96}, {900, 37, 64}, {2, 17000, 64}}) {
-    const Floats w = noise(n * k, 1), x = noise(rows * k, 2), dy = noise(rows * n, 3);
-    const Floats dx = same_everywhere([&](const Exec& exec) {
-      Floats out = constant(rows * k, 0.25F);
-      linear_grad_input(exec, dy.data(), n, rows, w.data(), n, k, out.data(), k, true);
-      return out;
-    });
-    const Floats dw = same_everywhere([&](const Exec& exec) {
-      Floats out = constant(n * k + n, 0.25F);
-      linear_grad_weight(exec, dy.data(), n, x.data(), k, rows, n, k, out.data(), out.data() + n * k);
-      return out;
-    });
-    std::vector<double> want_dx(dx.size(), 0.25), want_dw(dw.size(), 0.25);
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < n; ++c) {
-        const double d = dy[static_cast<size_t>(r * n + c)];
-        want_dw[static_cast<size_t>(n * k + c)] += d;
-        for (int64_t i = 0; i < k; ++i) {
-          want_dx[static_cast<size_t>(r * k + i)] += d * w[static_cast<size_t>(c * k + i)];
-          want_dw[static_cast<size_t>(c * k + i)] += d * x[static_cast<size_t>(r * k + i)];
+    for (const ComputeType type : kTypes) {
+      Floats w = noise(n * k, 1), x = noise(rows * k, 2), dy = noise(rows * n, 3);
+      const Gradients got = gradients({n, k, type}, rows, w, x, dy);
+      std::vector<double> want_dx(got.dx.size(), 0.25), want_dw(got.dw.size(), 0.25);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < n; ++c) want_dw[static_cast<size_t>(n * k + c)] += dy[static_cast<size_t>(r * n + c)];
+      if (type != ComputeType::kFloat32) w = rounded(w), x = rounded(x), dy = rounded(dy);
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t c = 0; c < n; ++c) {
+          const double d = dy[static_cast<size_t>(r * n + c)];
+          for (int64_t i = 0; i < k; ++i) {
+            want_dx[static_cast<size_t>(r * k + i)] += d * w[static_cast<size_t>(c * k + i)];
+            want_dw[static_cast<size_t>(c * k + i)] += d * x[static_cast<size_t>(r * k + i)];
+          }
         }
       }
+      const auto tolerance = [](int64_t depth) { return 1e-5 * std::max(1.0, static_cast<double>(depth) / 100); };
+      EXPECT_TRUE(close(got.dx, want_dx, tolerance(n))) << rows << " " << n << " " << k << " " << name_of(type);
+      EXPECT_TRUE(close(got.dw, want_dw, tolerance(rows))) << rows << " " << n << " " << k << " " << name_of(type);
     }
-    const auto tolerance = [](int64_t depth) { return 1e-5 * std::max(1.0, static_cast<double>(depth) / 100); };
-    EXPECT_TRUE(close(dx, want_dx, tolerance(n))) << rows << " " << n << " " << k;
-    EXPECT_TRUE(close(dw, want_dw, tolerance(rows))) << rows << " " << n << " " << k;
+  }
+}
+
+// An odd number of outputs and of rows, each more than one step of depth.
+TEST(Linear, Bf16GradientsAddInTheOrderPromised) {
+  const int64_t rows = 71, n = 37, k = 70;
+  const Floats w = noise(n * k, 1), x = noise(rows * k, 2), dy = noise(rows * n, 3);
+  for (const ComputeType type : kBf16Types) {
+    Floats dx(static_cast<size_t>(rows * k)), dw(static_cast<size_t>(n * k));
+    linear_grad_input({}, type, dy.data(), n, rows, w.data(), n, k, dx.data(), k);
+    linear_grad_weight({}, type, dy.data(), n, x.data(), k, rows, n, k, dw.data());
+    const auto column = [](const Floats& m, int64_t height, int64_t width, int64_t c) {
+      Floats out;
+      for (int64_t r = 0; r < height; ++r) out.push_back(m[static_cast<size_t>(r * width + c)]);
+      return out;
+    };
+    for (int64_t i = 0; i < k; ++i) {
+      const Floats w_i = column(w, n, k, i), x_i = column(x, rows, k, i);
+      for (int64_t r = 0; r < rows; ++r)
+        ASSERT_EQ(dx[static_cast<size_t>(r * k + i)], chain(type, dy.data() + r * n, w_i.data(), 0, n))
+            << r << " " << i;
+      for (int64_t c = 0; c < n; ++c)
+        ASSERT_EQ(dw[static_cast<size_t>(c * k + i)], chain(type, column(dy, rows, n, c).data(), x_i.data(), 0, rows))
+            << c << " " << i;
+    }
   }
 }
 
 TEST(Linear, RejectsAnotherNumberOfChunks) {
   LinearPanels panels;
-  EXPECT_ANY_THROW(panels.reset(4, 4, PanelType::kFp32, 3));
+  EXPECT_ANY_THROW(panels.reset(4, 4, ComputeType::kFloat32, 3));
 }
 
 }  // namespace

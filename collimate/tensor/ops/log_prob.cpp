@@ -148,11 +148,11 @@ void log_softmax_gather_backward(const Exec& exec, const LogProbHead& head, cons
     const VocabularyPart part{first, std::min(step, vocab - first), d};
     part_gradient(exec, head, grad, f, part);
     if (grad.dhidden != nullptr)
-      linear_grad_input(exec, d, part.width, head.rows, grad.w + first * width, part.width, width, grad.dhidden,
-                        grad.dhidden_stride, grad.accumulate || first > 0);
+      linear_grad_input(exec, head.head->type, d, part.width, head.rows, grad.w + first * width, part.width, width,
+                        grad.dhidden, grad.dhidden_stride, grad.accumulate || first > 0);
     if (grad.dw != nullptr)
-      linear_grad_weight(exec, d, part.width, head.hidden, head.hidden_stride, head.rows, part.width, width,
-                         grad.dw + first * width, grad.dbias == nullptr ? nullptr : grad.dbias + first);
+      linear_grad_weight(exec, head.head->type, d, part.width, head.hidden, head.hidden_stride, head.rows, part.width,
+                         width, grad.dw + first * width, grad.dbias == nullptr ? nullptr : grad.dbias + first);
   }
 }
 

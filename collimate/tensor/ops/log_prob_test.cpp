@@ -22,7 +22,7 @@ struct Head {
     for (int64_t i = 0; i < rows; ++i) targets.push_back(static_cast<int32_t>(i * 37 % vocab));
     pack();
   }
-  void pack() { pack_linear(Exec{}, w.data(), vocab, width, PanelType::kFp32, 1, panels); }
+  void pack() { pack_linear(Exec{}, w.data(), vocab, width, ComputeType::kFloat32, 1, panels); }
   LogProbHead args() const { return {hidden.data(), width, rows, &panels, bias.data(), temperature, targets.data()}; }
   std::vector<double> logits(int64_t r) const {
     std::vector<double> x;

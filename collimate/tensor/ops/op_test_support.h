@@ -60,7 +60,7 @@ inline Floats same_everywhere(const std::function<Floats(const Exec&)>& run) {
   host::CorePool three(3);
   set_instruction_set(InstructionSet::kAvx2);
   const Floats first = run(Exec{});
-  for (const InstructionSet set : {InstructionSet::kAvx2, InstructionSet::kAvx512, InstructionSet::kAmx}) {
+  for (const InstructionSet set : kInstructionSets) {
     if (set > best_instruction_set()) continue;
     set_instruction_set(set);
     EXPECT_TRUE(same_bits(run(Exec{}), first)) << name_of(set) << ", one thread";

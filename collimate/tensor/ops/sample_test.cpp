@@ -105,7 +105,7 @@ TEST(Sample, LogProbHasTheBitsOfScoring) {
   const int64_t rows = 40, vocab = 777, width = 20;
   const Floats hidden = noise(rows * width, 1), w = noise(vocab * width, 2, 2.0F);
   LinearPanels panels;
-  pack_linear(Exec{}, w.data(), vocab, width, PanelType::kBf16, 2, panels);
+  pack_linear(Exec{}, w.data(), vocab, width, ComputeType::kBFloat16Dot, 2, panels);
   for (const float temperature : {1.0F, 0.6F, 0.0F}) {
     std::vector<Sampled> drawn(rows);
     const std::vector<SampleOptions> options(rows, SampleOptions{temperature, 50, 0.9F, 0.01F});
