@@ -9,6 +9,7 @@
 #include "collimate/recipe/config.h"
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/loss/list.h"
+#include "collimate/rlhf/reward/reward_section.h"
 #include "collimate/rlhf/reward/rules.h"
 
 namespace collimate::cli {
@@ -42,11 +43,20 @@ void print_verbs() {
   fmt::print("{}", kTopics);
 }
 
+// Its own keys; the first ones are those that every rule has.
+void print_rule(const rlhf::RuleEntry& rule) {
+  fmt::print("  {:25} {}\n", fmt::format("{{rule: {}}}", rule.name), rule.summary);
+  std::vector<base::OptionInfo> keys;
+  rule.section()->describe_section("", keys);
+  for (size_t i = rlhf::RuleSection().section_items().size(); i < keys.size(); ++i)
+    fmt::print("    {} ({}) {}\n", keys[i].path, keys[i].default_value, keys[i].help);
+}
+
 void print_rewards() {
   fmt::print("reward: a list of\n");
-  for (const auto& [name, make] : rlhf::rules()) fmt::print("  {{rule: {}}}\n", name);
+  for (const rlhf::RuleEntry& rule : rlhf::rules()) print_rule(rule);
   fmt::print(
-      "  {{function: NAME}}           registered by a C++ program (rlhf::register_reward)\n"
+      "  {{function: NAME}}          registered by a C++ program (rlhf::register_reward)\n"
       "  {{python: FILE.py:function}} score(prompts, completions, **columns) -> list[float | None]\n"
       "each with weight (1) and on_error (stop; drop, or a number).\n");
 }
@@ -56,9 +66,12 @@ void print_recipes() {
 }
 
 void print_losses() {
-  for (const rlhf::LossEntry& entry : rlhf::losses())
-    fmt::print("on {}: {}\n  read {}\n", entry.rows, fmt::join(entry.types, " "),
-               entry.options.empty() ? "no option" : fmt::format("{}", fmt::join(entry.options, " ")));
+  std::string rows;
+  for (const rlhf::LossEntry& entry : rlhf::losses()) {
+    if (entry.rows != rows) fmt::print("on {}\n", entry.rows);
+    rows = entry.rows;
+    for (const std::string& type : entry.types) fmt::print("  {:18} {}\n", type, fmt::join(entry.options(type), " "));
+  }
 }
 
 void print_advantages() {

@@ -41,7 +41,7 @@ BatchArithmetic batch_arithmetic(const Config& config, const Plan& plan, int64_t
   n.rows_per_update =
       config.train.samples_per_update == 0 ? n.rows : std::min<int64_t>(n.rows, config.train.samples_per_update);
   n.updates = updates_per_iteration(config, n.rows);
-  n.total_updates = n.updates * config.run.iterations;
+  n.total_updates = total_updates(config, n.rows);
   n.longest_prompt = longest_prompt;
   n.longest_row = n.rollouts ? longest_prompt + config.rollout.completion_tokens : longest_row;
   n.micro_batches = most_micro_batches(n.rows_per_update, n.longest_row, config.train.micro_batch_tokens,

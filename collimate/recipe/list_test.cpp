@@ -87,6 +87,16 @@ TEST(Recipes, OptionsThatNothingReadsAreRefused) {
   EXPECT_THAT(error_of("grpo", "algorithm: {advantage: rloo, scale_rewards: batch}"),
               HasSubstr("[algorithm.scale_rewards]"));
   EXPECT_EQ(error_of("ppo", "algorithm: {shuffle_rewards: true, gamma: 0.9, value_clip: 0}"), "");
+  // Read by another loss on the same rows.
+  EXPECT_THAT(error_of("dpo", "algorithm: {simpo_gamma: 0.7}"),
+              "[algorithm.simpo_gamma] expected an option that recipe dpo reads (beta, f_alpha_divergence_coef, "
+              "f_divergence_type, label_smoothing, ld_alpha, loss_type, loss_weights), got 0.7");
+  EXPECT_THAT(error_of("dpo", "algorithm: {loss_type: hinge, label_smoothing: 0.1}"), HasSubstr("label_smoothing]"));
+  EXPECT_THAT(error_of("dpo", "algorithm: {loss_type: nca_pair, f_divergence_type: js_divergence}"),
+              HasSubstr("f_divergence_type]"));
+  EXPECT_EQ(error_of("dpo", "algorithm: {loss_type: [hinge, robust], label_smoothing: 0.1}"), "");
+  EXPECT_EQ(error_of("dpo", "algorithm: {loss_type: simpo, simpo_gamma: 0.7}"), "");
+  EXPECT_THAT(error_of("grpo", "algorithm: {loss_type: dapo, sapo_temperature_pos: 2}"), HasSubstr("sapo_temperature"));
 }
 
 TEST(Recipes, AnExplicitZeroIsNotTheDefault) {

@@ -41,7 +41,7 @@ nlohmann::json Page::decoder_parameters(const Role& role) const {
   }
   const int64_t rows =
       role.rows == "rollouts" || role.rows == "values" ? rollout_rows(config_) : config_.train.samples_per_update.get();
-  parameters["total_updates"] = config_.run.iterations * updates_per_iteration(config_, rows);
+  parameters["total_updates"] = total_updates(config_, rows);
   add_row_limits(config_, parameters);
   return parameters;
 }
@@ -59,7 +59,8 @@ graph::ModelHandle Page::scorer(const std::string& model, const Role& role) {
   return add(model, "scorer", decoder_parameters(role));
 }
 graph::ModelHandle Page::trainer(const std::string& model, const Role& role) {
-  for (const std::string& option : rlhf::loss_options(role.rows)) read_options_.insert(option);
+  const auto types = rlhf::chosen_types(algorithm(role), role.loss);
+  for (const std::string& option : rlhf::loss_options(role.rows, types)) read_options_.insert(option);
   return add(model, "trainer", decoder_parameters(role));
 }
 
@@ -132,6 +133,10 @@ int64_t rollout_rows(const Config& config) {
 int64_t updates_per_iteration(const Config& config, int64_t rows) {
   const int64_t per_update = config.train.samples_per_update;
   return config.train.epochs * (per_update == 0 ? 1 : (rows + per_update - 1) / per_update);
+}
+
+int64_t total_updates(const Config& config, int64_t rows) {
+  return config.run.iterations * updates_per_iteration(config, rows);
 }
 
 }  // namespace collimate::recipe

@@ -89,6 +89,7 @@ graph::Input pair_input(bool with_completion = false);  // chosen, rejected
 // Rows of one iteration as the run reads them: prompts × samples, or samples_per_update for data recipes.
 int64_t rollout_rows(const Config& config);
 int64_t updates_per_iteration(const Config& config, int64_t rows);
+int64_t total_updates(const Config& config, int64_t rows);  // of the run
 
 // The list of module kinds: what recipes' graphs mean by them.
 flow::Registry module_registry();

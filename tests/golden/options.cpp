@@ -1,6 +1,7 @@
 #include "tests/golden/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -15,42 +16,6 @@ namespace collimate::golden {
 namespace {
 
 const json kNull;
-
-// TRL's names of the constants that our losses read.
-const std::map<std::string, std::string>& our_names() {
-  static const std::map<std::string, std::string> names = {{"beta", "beta"},
-                                                           {"epsilon", "epsilon"},
-                                                           {"epsilon_high", "epsilon_high"},
-                                                           {"delta", "delta"},
-                                                           {"importance_sampling_level", "importance_sampling_level"},
-                                                           {"use_bias_correction_kl", "use_bias_correction_kl"},
-                                                           {"entropy_coef", "entropy_coefficient"},
-                                                           {"top_entropy_quantile", "top_entropy_quantile"},
-                                                           {"off_policy_mask_threshold", "off_policy_mask_threshold"},
-                                                           {"sapo_temperature_pos", "sapo_temperature_pos"},
-                                                           {"sapo_temperature_neg", "sapo_temperature_neg"},
-                                                           {"vespo_k_pos", "vespo_k_pos"},
-                                                           {"vespo_lambda_pos", "vespo_lambda_pos"},
-                                                           {"vespo_k_neg", "vespo_k_neg"},
-                                                           {"vespo_lambda_neg", "vespo_lambda_neg"},
-                                                           {"label_smoothing", "label_smoothing"},
-                                                           {"f_divergence_type", "f_divergence_type"},
-                                                           {"f_alpha_divergence_coef", "f_alpha_divergence_coef"},
-                                                           {"ld_alpha", "ld_alpha"},
-                                                           {"discopop_tau", "discopop_tau"},
-                                                           {"cpo_alpha", "cpo_alpha"},
-                                                           {"simpo_gamma", "simpo_gamma"},
-                                                           {"desirable_weight", "desirable_weight"},
-                                                           {"undesirable_weight", "undesirable_weight"},
-                                                           {"center_rewards_coefficient", "center_rewards_coefficient"},
-                                                           {"cliprange", "epsilon"},
-                                                           {"cliprange_value", "value_clip"},
-                                                           {"gamma", "gamma"},
-                                                           {"lam", "lambda"},
-                                                           {"kl_coef", "kl_coefficient"},
-                                                           {"whiten_rewards", "whiten_rewards"}};
-  return names;
-}
 
 // Options that change the numbers and that a replay does not have: they must be at their default.
 const std::map<std::string, json>& options_we_lack() {
@@ -86,6 +51,22 @@ constexpr std::string_view kReadElsewhere =
     "router_aux_loss_coef use_liger_kernel optim_args pad_to_multiple_of train_sampling_strategy ";
 
 bool is_read_elsewhere(const std::string& name) { return kReadElsewhere.find(" " + name + " ") != std::string::npos; }
+
+// Our name of each of TRL's constants that our losses read: the same, but for a few.
+const std::map<std::string, std::string>& our_names() {
+  static const auto names = [] {
+    std::map<std::string, std::string> all = {{"entropy_coef", "entropy_coefficient"},
+                                              {"cliprange", "epsilon"},
+                                              {"cliprange_value", "value_clip"},
+                                              {"lam", "lambda"},
+                                              {"kl_coef", "kl_coefficient"}};
+    const json section = base::to_json(rlhf::AlgorithmOptions().section_value());
+    for (const auto& [name, value] : section.items())
+      if (!is_read_elsewhere(name)) all.emplace(name, name);
+    return all;
+  }();
+  return names;
+}
 
 void refuse_what_we_lack(const Options& options, bool required) {
   for (const auto& [name, fallback] : options_we_lack()) {
@@ -167,6 +148,11 @@ const Trainer& find_trainer(const std::string& name) {
 }
 
 }  // namespace
+
+Options::Options(const json& hyper, json over) : hyper_(&hyper), over_(std::move(over)) {
+  if (const auto names = unread_options(over_); !names.empty())
+    throw UnknownKind(fmt::format("option {}", fmt::join(names, ", ")), false);
+}
 
 const json& Options::find(const std::string& name) const {
   if (over_.contains(name)) return over_[name];

@@ -23,7 +23,9 @@ struct UnknownKind : std::runtime_error {
 // default.
 class Options {
  public:
-  explicit Options(const json& hyper, json over = json::object()) : hyper_(&hyper), over_(std::move(over)) {}
+  explicit Options(const json& hyper) : hyper_(&hyper), over_(json::object()) {}
+  // UnknownKind when `over` has a name that nothing here knows: a variant is what its options say.
+  Options(const json& hyper, json over);
 
   bool has(const std::string& name) const;
   const json& find(const std::string& name) const;  // null when nowhere

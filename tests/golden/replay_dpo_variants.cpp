@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "collimate/rlhf/loss/list.h"
 #include "collimate/train/scoring.h"
 #include "tests/golden/replay.h"
 #include "tests/golden/rows.h"
@@ -14,13 +15,11 @@ namespace {
 // Losses that a variant's name says where its options do not: "hinge", "sigmoid+sft"; other words ("sigmoid+js") name
 // what `over` holds.
 json losses_in(const std::string& name) {
-  static const std::vector<std::string> kLosses = {"sigmoid",   "hinge",    "ipo",      "robust",       "exo_pair",
-                                                   "sppo_hard", "apo_zero", "apo_down", "nca_pair",     "bco_pair",
-                                                   "discopop",  "sft",      "aot",      "aot_unpaired", "sigmoid_norm"};
+  static const std::vector<std::string> known = rlhf::loss_types("pairs");
   json losses = json::array();
   std::stringstream words(name.substr(0, name.find_first_of("| ")));
   for (std::string word; std::getline(words, word, '+');)
-    if (losses.empty() || std::find(kLosses.begin(), kLosses.end(), word) != kLosses.end()) losses.push_back(word);
+    if (losses.empty() || std::find(known.begin(), known.end(), word) != known.end()) losses.push_back(word);
   return losses;
 }
 

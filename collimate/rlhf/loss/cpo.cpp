@@ -39,11 +39,15 @@ Loss make(const std::string& type, const LossSetting& setting) {
   return {.name = type, .needs = {.rows_per_unit = 2}, .value = [cpo](LossContext& c) { return cpo.value(c); }};
 }
 
+std::vector<std::string> options(const std::string& type) {
+  std::vector<std::string> names = {"beta", "cpo_alpha"};
+  if (type == "cpo" || type == "simpo") names.emplace_back("label_smoothing");
+  if (type == "simpo") names.emplace_back("simpo_gamma");
+  return names;
+}
+
 }  // namespace
 
-LossEntry cpo_losses() {
-  return {
-      "pairs", {"cpo", "cpo_hinge", "cpo_ipo", "simpo"}, {"beta", "label_smoothing", "simpo_gamma", "cpo_alpha"}, make};
-}
+LossEntry cpo_losses() { return {"pairs", {"cpo", "cpo_hinge", "cpo_ipo", "simpo"}, options, make}; }
 
 }  // namespace collimate::rlhf

@@ -18,12 +18,9 @@ namespace {
 
 using at::Tensor;
 
-// The options as numbers, read once.
-struct Dpo {
-  double beta, smoothing, alpha, tau;
-  std::string divergence;
-  std::optional<double> ld_alpha;
-};
+using Options = AlgorithmOptions;
+
+double beta(const Options& o) { return o.beta->value_or(0.1); }
 
 // All [R / 2]. Log-ratios against the reference, summed over tokens, and the scores that a divergence makes of them.
 struct Pairs {
@@ -37,11 +34,12 @@ struct Pairs {
 };
 
 // f'(ratio) of the divergence (Wang et al. 2024).
-Tensor score_of(const Tensor& log_ratio, const Dpo& o) {
-  const double power = o.alpha - 1;
-  if (o.divergence == "forward_kl") return 1 - (-log_ratio).exp();
-  if (o.divergence == "js_divergence") return at::log_sigmoid(log_ratio) + std::log(2.0);
-  if (o.divergence == "alpha_divergence" && std::abs(power) >= 1e-6)
+Tensor score_of(const Tensor& log_ratio, const Options& o) {
+  const double power = o.f_alpha_divergence_coef - 1;
+  const std::string& divergence = o.f_divergence_type;
+  if (divergence == "forward_kl") return 1 - (-log_ratio).exp();
+  if (divergence == "js_divergence") return at::log_sigmoid(log_ratio) + std::log(2.0);
+  if (divergence == "alpha_divergence" && std::abs(power) >= 1e-6)
     return ((log_ratio * power).clamp_max(80.0).exp() - 1) / power;
   return log_ratio;
 }
@@ -60,11 +58,11 @@ Tensor length_weights(const LossContext& c, double ld_alpha) {
   return weights;
 }
 
-Pairs read_pairs(const LossContext& c, const Dpo& o) {
+Pairs read_pairs(const LossContext& c, const Options& o) {
   Tensor log_probs = c.log_probs();
   Tensor reference = c.per_token(batch::kReferenceLogProbs);
-  if (o.ld_alpha) {
-    const Tensor weights = length_weights(c, *o.ld_alpha);
+  if (o.ld_alpha->has_value()) {
+    const Tensor weights = length_weights(c, **o.ld_alpha);
     log_probs = log_probs * weights;
     reference = reference * weights;
   }
@@ -84,75 +82,76 @@ Pairs read_pairs(const LossContext& c, const Dpo& o) {
 }
 
 // Loss of each pair [R / 2].
-using PairLoss = Tensor (*)(const Pairs&, const Dpo&);
+using PairLoss = Tensor (*)(const Pairs&, const Options&);
 
-Tensor sigmoid(const Pairs& p, const Dpo& o) { return smoothed_logistic(p.margin() * o.beta, o.smoothing); }
+Tensor sigmoid(const Pairs& p, const Options& o) { return smoothed_logistic(p.margin() * beta(o), o.label_smoothing); }
 
 // On means over tokens, so that beta does not depend on lengths.
-Tensor sigmoid_norm(const Pairs& p, const Dpo& o) { return -at::log_sigmoid(p.mean_margin() * o.beta); }
+Tensor sigmoid_norm(const Pairs& p, const Options& o) { return -at::log_sigmoid(p.mean_margin() * beta(o)); }
 
-Tensor hinge(const Pairs& p, const Dpo& o) { return (1 - p.margin() * o.beta).relu(); }
+Tensor hinge(const Pairs& p, const Options& o) { return (1 - p.margin() * beta(o)).relu(); }
 
-Tensor ipo(const Pairs& p, const Dpo& o) { return (p.mean_margin() - 1 / (2 * o.beta)).square(); }
+Tensor ipo(const Pairs& p, const Options& o) { return (p.mean_margin() - 1 / (2 * beta(o))).square(); }
 
 // Chowdhury et al. 2024.
-Tensor robust(const Pairs& p, const Dpo& o) {
-  const Tensor logits = p.margin() * o.beta;
-  const double e = o.smoothing;
+Tensor robust(const Pairs& p, const Options& o) {
+  const Tensor logits = p.margin() * beta(o);
+  const double e = o.label_smoothing;
   return (-at::log_sigmoid(logits) * (1 - e) + at::log_sigmoid(-logits) * e) / (1 - 2 * e);
 }
 
 // KL of the model's preference to the labels' (Ji et al. 2024).
-Tensor exo_pair(const Pairs& p, const Dpo& o) {
-  const Tensor logits = p.margin() * o.beta;
-  return logits.sigmoid() * (at::log_sigmoid(logits) - std::log1p(-o.smoothing)) +
-         (-logits).sigmoid() * (at::log_sigmoid(-logits) - std::log(o.smoothing));
+Tensor exo_pair(const Pairs& p, const Options& o) {
+  const Tensor logits = p.margin() * beta(o);
+  return logits.sigmoid() * (at::log_sigmoid(logits) - std::log1p(-o.label_smoothing.get())) +
+         (-logits).sigmoid() * (at::log_sigmoid(-logits) - std::log(o.label_smoothing.get()));
 }
 
-Tensor sppo_hard(const Pairs& p, const Dpo& o) {
-  return (p.chosen - 0.5 / o.beta).square() + (p.rejected + 0.5 / o.beta).square();
+Tensor sppo_hard(const Pairs& p, const Options& o) {
+  return (p.chosen - 0.5 / beta(o)).square() + (p.rejected + 0.5 / beta(o)).square();
 }
 
-Tensor apo_zero(const Pairs& p, const Dpo& o) {
-  return 1 - (p.chosen * o.beta).sigmoid() + (p.rejected * o.beta).sigmoid();
+Tensor apo_zero(const Pairs& p, const Options& o) {
+  return 1 - (p.chosen * beta(o)).sigmoid() + (p.rejected * beta(o)).sigmoid();
 }
 
-Tensor apo_down(const Pairs& p, const Dpo& o) {
-  return (p.chosen * o.beta).sigmoid() + 1 - ((p.chosen - p.rejected) * o.beta).sigmoid();
+Tensor apo_down(const Pairs& p, const Options& o) {
+  return (p.chosen * beta(o)).sigmoid() + 1 - ((p.chosen - p.rejected) * beta(o)).sigmoid();
 }
 
-Tensor nca_pair(const Pairs& p, const Dpo& o) {
-  return -at::log_sigmoid(p.chosen * o.beta) - at::log_sigmoid(-p.chosen * o.beta) * 0.5 -
-         at::log_sigmoid(-p.rejected * o.beta) * 0.5;
+Tensor nca_pair(const Pairs& p, const Options& o) {
+  return -at::log_sigmoid(p.chosen * beta(o)) - at::log_sigmoid(-p.chosen * beta(o)) * 0.5 -
+         at::log_sigmoid(-p.rejected * beta(o)) * 0.5;
 }
 
-Tensor bco_pair(const Pairs& p, const Dpo& o) {
-  return -at::log_sigmoid(p.chosen * o.beta) - at::log_sigmoid(-p.rejected * o.beta);
+Tensor bco_pair(const Pairs& p, const Options& o) {
+  return -at::log_sigmoid(p.chosen * beta(o)) - at::log_sigmoid(-p.rejected * beta(o));
 }
 
 // Blend of the logistic and the exponential loss (Lu et al. 2024).
-Tensor discopop(const Pairs& p, const Dpo& o) {
-  const Tensor logits = p.margin() * o.beta;
-  const Tensor blend = (logits / o.tau).sigmoid();
+Tensor discopop(const Pairs& p, const Options& o) {
+  const Tensor logits = p.margin() * beta(o);
+  const Tensor blend = (logits / o.discopop_tau.get()).sigmoid();
   return -at::log_sigmoid(logits) * (1 - blend) + (-logits).exp() * blend;
 }
 
 // Optimal transport (Melnyk et al. 2024): quantiles are compared, not pairs.
 Tensor sorted(const Tensor& values) { return std::get<0>(at::sort(values)); }
 
-Tensor aot(const Pairs& p, const Dpo& o) {
-  return smoothed_logistic((sorted(p.policy_margin) - sorted(p.reference_margin)) * o.beta, o.smoothing);
+Tensor aot(const Pairs& p, const Options& o) {
+  return smoothed_logistic((sorted(p.policy_margin) - sorted(p.reference_margin)) * beta(o), o.label_smoothing);
 }
 
-Tensor aot_unpaired(const Pairs& p, const Dpo& o) {
-  return smoothed_logistic((sorted(p.chosen) - sorted(p.rejected)) * o.beta, o.smoothing);
+Tensor aot_unpaired(const Pairs& p, const Options& o) {
+  return smoothed_logistic((sorted(p.chosen) - sorted(p.rejected)) * beta(o), o.label_smoothing);
 }
 
 struct Named {
   const char* name;
   PairLoss loss;
-  bool scored = false;    // reads the scores that f_divergence_type makes
-  bool smoothed = false;  // reads label_smoothing
+  bool scored = false;           // reads the scores that f_divergence_type makes
+  bool smoothed = false;         // reads label_smoothing
+  const char* option = nullptr;  // reads this one too
 };
 
 constexpr Named kLosses[] = {{"sigmoid", sigmoid, true, true},
@@ -167,53 +166,46 @@ constexpr Named kLosses[] = {{"sigmoid", sigmoid, true, true},
                              {"aot_unpaired", aot_unpaired, false, true},
                              {"apo_zero", apo_zero},
                              {"apo_down", apo_down},
-                             {"discopop", discopop, true},
+                             {"discopop", discopop, true, false, "discopop_tau"},
                              {"sigmoid_norm", sigmoid_norm, true},
                              {"sft", nullptr}};  // likelihood of the chosen answers
 
-Tensor evaluate(LossContext& c, const Dpo& options, PairLoss pair) {
+Tensor evaluate(LossContext& c, const Options& options, PairLoss pair) {
   const Pairs pairs = read_pairs(c, options);
-  report_pairs(c, pairs.chosen.detach() * options.beta, pairs.rejected.detach() * options.beta);
+  report_pairs(c, pairs.chosen.detach() * beta(options), pairs.rejected.detach() * beta(options));
   return pair != nullptr ? pair(pairs, options).sum() / (c.global_rows() / 2) : chosen_likelihood_loss(c);
 }
 
-void check(const Named& named, const Dpo& o, size_t losses) {
-  const std::string type = named.name;
-  if (o.beta <= 0.0)
-    throw base::InputError(base::expectation("algorithm.beta", "above 0 for " + type, fmt::format("{}", o.beta)));
-  if (type == "exo_pair" && o.smoothing <= 0.0)
-    throw base::InputError(base::expectation("algorithm.label_smoothing", "above 0 for exo_pair", "0", "1e-3"));
-  if (losses > 1) return;  // another one of them may read what this one does not
-  if (!named.smoothed && o.smoothing != 0.0)
-    throw base::InputError(base::expectation("algorithm.label_smoothing", "0 with " + type + ", which has none",
-                                             fmt::format("{}", o.smoothing)));
-  if (!named.scored && o.divergence != "reverse_kl")
-    throw base::InputError(base::expectation("algorithm.f_divergence_type",
-                                             "reverse_kl with " + type + ", which reads log-ratios", o.divergence));
+const Named& named(const std::string& type) {
+  return *std::find_if(std::begin(kLosses), std::end(kLosses), [&](const Named& one) { return one.name == type; });
+}
+
+std::vector<std::string> options(const std::string& type) {
+  const Named& loss = named(type);
+  std::vector<std::string> names = {"beta", "ld_alpha"};
+  if (loss.scored) names.insert(names.end(), {"f_divergence_type", "f_alpha_divergence_coef"});
+  if (loss.smoothed) names.emplace_back("label_smoothing");
+  if (loss.option != nullptr) names.emplace_back(loss.option);
+  return names;
 }
 
 Loss make(const std::string& type, const LossSetting& setting) {
-  const AlgorithmOptions& o = setting.options;
-  const Dpo dpo{o.beta->value_or(0.1), o.label_smoothing,   o.f_alpha_divergence_coef,
-                o.discopop_tau,        o.f_divergence_type, o.ld_alpha};
-  const Named& named =
-      *std::find_if(std::begin(kLosses), std::end(kLosses), [&](const Named& one) { return one.name == type; });
-  check(named, dpo, o.loss_type->size());
+  const Options& o = setting.options;
+  if (beta(o) <= 0.0)
+    throw base::InputError(base::expectation("algorithm.beta", "above 0 for " + type, fmt::format("{}", beta(o))));
+  if (type == "exo_pair" && o.label_smoothing <= 0.0)
+    throw base::InputError(base::expectation("algorithm.label_smoothing", "above 0 for exo_pair", "0", "1e-3"));
   return {.name = type,
           .needs = {.rows_per_unit = 2},
           .columns = {batch::kReferenceLogProbs.name},
-          .value = [dpo, pair = named.loss](LossContext& c) { return evaluate(c, dpo, pair); }};
+          .value = [o, pair = named(type).loss](LossContext& c) { return evaluate(c, o, pair); }};
 }
 
 }  // namespace
 
 LossEntry dpo_losses() {
-  LossEntry entry{
-      "pairs",
-      {},
-      {"beta", "label_smoothing", "f_divergence_type", "f_alpha_divergence_coef", "ld_alpha", "discopop_tau"},
-      make};
-  for (const Named& named : kLosses) entry.types.emplace_back(named.name);
+  LossEntry entry{"pairs", {}, options, make};
+  for (const Named& loss : kLosses) entry.types.emplace_back(loss.name);
   return entry;
 }
 

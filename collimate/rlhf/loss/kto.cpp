@@ -43,7 +43,12 @@ Loss make(const std::string& type, const LossSetting& setting) {
 }  // namespace
 
 LossEntry kto_losses() {
-  return {"marked", {"kto", "apo_zero_unpaired"}, {"beta", "desirable_weight", "undesirable_weight"}, make};
+  return {"marked",
+          {"kto", "apo_zero_unpaired"},
+          [](const std::string&) {
+            return std::vector<std::string>{"beta", "desirable_weight", "undesirable_weight"};
+          },
+          make};
 }
 
 }  // namespace collimate::rlhf

@@ -28,9 +28,9 @@ bool names(const LossEntry& entry, const std::string& type) {
   return std::find(entry.types.begin(), entry.types.end(), type) != entry.types.end();
 }
 
-Loss one_loss(const std::string& rows, const std::string& type, const LossSetting& setting) {
+const LossEntry& entry_of(const std::string& rows, const std::string& type) {
   for (const LossEntry& entry : losses())
-    if (entry.rows == rows && names(entry, type)) return entry.make(type, setting);
+    if (entry.rows == rows && names(entry, type)) return entry;
   throw base::InputError(base::expectation("algorithm.loss_type",
                                            fmt::format("one of {} for {}", fmt::join(loss_types(rows), ", "), rows),
                                            "\"" + type + "\""));
@@ -56,20 +56,25 @@ std::vector<std::string> loss_types(const std::string& rows) {
   return types;
 }
 
-std::vector<std::string> loss_options(const std::string& rows) {
+std::vector<std::string> loss_options(const std::string& rows, const std::vector<std::string>& types) {
   std::vector<std::string> options = {"loss_type", "loss_weights"};
-  for (const LossEntry& entry : losses())
-    if (entry.rows == rows) options.insert(options.end(), entry.options.begin(), entry.options.end());
+  for (const std::string& type : types) {
+    const std::vector<std::string> read = entry_of(rows, type).options(type);
+    options.insert(options.end(), read.begin(), read.end());
+  }
   return options;
 }
 
+std::vector<std::string> chosen_types(const AlgorithmOptions& options, const std::string& fallback) {
+  return options.loss_type->empty() ? std::vector<std::string>{fallback} : options.loss_type.get();
+}
+
 Loss make_loss(const std::string& rows, const std::string& fallback, const LossSetting& setting) {
-  std::vector<std::string> types = setting.options.loss_type;
-  if (types.empty()) types = {fallback};
+  const std::vector<std::string> types = chosen_types(setting.options, fallback);
   std::vector<double> weights = setting.options.loss_weights;
   if (weights.empty()) weights.assign(types.size(), 1.0);
   std::vector<Loss> parts;
-  for (const std::string& type : types) parts.push_back(one_loss(rows, type, setting));
+  for (const std::string& type : types) parts.push_back(entry_of(rows, type).make(type, setting));
   check_fit(parts, weights);
   return parts.size() == 1 && weights[0] == 1.0 ? parts[0] : weighted_sum(std::move(parts), std::move(weights));
 }

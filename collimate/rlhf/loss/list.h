@@ -19,8 +19,8 @@ struct LossSetting {
 // "pairs" (chosen, rejected), "scored pairs" (by a score head), "marked" (desirable or not), "rollouts", "values".
 struct LossEntry {
   std::string rows;
-  std::vector<std::string> types;    // names, as algorithm.loss_type has them
-  std::vector<std::string> options;  // of AlgorithmOptions, that they read
+  std::vector<std::string> types;                                // names, as algorithm.loss_type has them
+  std::vector<std::string> (*options)(const std::string& type);  // of AlgorithmOptions, that it reads
   Loss (*make)(const std::string& type, const LossSetting& setting);
 };
 
@@ -29,8 +29,10 @@ const std::vector<LossEntry>& losses();
 
 // Names in the list's order, of all losses or of those that read `rows`.
 std::vector<std::string> loss_types(const std::string& rows = "");
-// Options that losses on `rows` read.
-std::vector<std::string> loss_options(const std::string& rows);
+// Options that these losses on `rows` read, with those that name them.
+std::vector<std::string> loss_options(const std::string& rows, const std::vector<std::string>& types);
+// setting.options.loss_type, or the fallback alone.
+std::vector<std::string> chosen_types(const AlgorithmOptions& options, const std::string& fallback);
 
 // The loss that setting.options.loss_type names, `fallback` where it names none, their weighted sum where it names
 // several. InputError when one of them does not read `rows`, or when weights or other options do not fit.

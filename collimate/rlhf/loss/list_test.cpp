@@ -13,7 +13,8 @@ TEST(LossList, NamesAndOptionsAreKnownOnce) {
   for (const std::string& type : loss_types()) EXPECT_TRUE(names.insert(type).second) << type << " stands there twice";
   const nlohmann::json section = base::to_json(AlgorithmOptions().section_value());
   for (const LossEntry& entry : losses())
-    for (const std::string& option : entry.options) EXPECT_TRUE(section.contains(option)) << option;
+    for (const std::string& type : entry.types)
+      for (const std::string& option : entry.options(type)) EXPECT_TRUE(section.contains(option)) << option;
 }
 
 TEST(LossList, ALossOfOtherRowsIsRefused) {

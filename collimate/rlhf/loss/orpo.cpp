@@ -35,6 +35,8 @@ Loss make(const std::string&, const LossSetting& setting) {
 
 }  // namespace
 
-LossEntry orpo_losses() { return {"pairs", {"orpo"}, {"beta"}, make}; }
+LossEntry orpo_losses() {
+  return {"pairs", {"orpo"}, [](const std::string&) { return std::vector<std::string>{"beta"}; }, make};
+}
 
 }  // namespace collimate::rlhf

@@ -30,7 +30,6 @@ TEST_F(PairLosses, OptionsThatDoNotFitAreRefused) {
   EXPECT_THROW(pairs("simpo", {{"beta", 0.0}}), base::InputError);
   EXPECT_THROW(pairs("robust", {{"label_smoothing", 0.5}}), base::InputError);
   EXPECT_THROW(pairs("exo_pair"), base::InputError);
-  EXPECT_THROW(pairs("hinge", {{"label_smoothing", 0.1}}), base::InputError);
   EXPECT_THROW(pairs("sigmoid", {{"f_divergence_type", "renyi"}}), base::InputError);
 }
 
@@ -46,7 +45,6 @@ TEST_F(PairLosses, DivergencesTurnLogRatiosIntoScores) {
   rows_.set_ragged(batch::kReferenceLogProbs, std::vector<std::vector<float>>{{0, -2, -2, -2}, {0, 0, -2.5F}});
   const double chosen = (1 - std::exp(-1.0)) / 3, rejected = 1 - std::exp(0.5);
   EXPECT_NEAR(with("forward_kl", "ipo"), std::pow(chosen - rejected - 5, 2), 1e-4);
-  EXPECT_THROW(with("forward_kl", "nca_pair"), base::InputError);
 }
 
 TEST_F(PairLosses, LongAnswersCanCountLessBeyondTheShorterOne) {

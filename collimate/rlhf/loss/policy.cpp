@@ -85,6 +85,10 @@ constexpr Preset kPresets[] = {{"grpo", clipped, sequence_mean},
                                {"vespo", vespo, normalized_token_sum},
                                {"ppo", clipped, update_token_mean}};
 
+const Preset& preset_of(const std::string& type) {
+  return *std::find_if(std::begin(kPresets), std::end(kPresets), [&](const Preset& one) { return one.name == type; });
+}
+
 // log of the importance ratio per token: of the token, of the sequence (mean over its tokens, GSPO), or the sequence's
 // with the token's gradient (GSPO-token).
 Tensor log_ratio(const LossContext& c, const Tensor& log_probs, const Tensor& old, const Options& o) {
@@ -161,10 +165,27 @@ Tensor evaluate(LossContext& c, const Preset& preset, const LossSetting& setting
   return loss;
 }
 
+// epsilon and epsilon_high are read by all: they bound what is counted as clipped.
+std::vector<std::string> options(const std::string& type) {
+  std::vector<std::string> names = {"beta",
+                                    "importance_sampling_level",
+                                    "epsilon",
+                                    "epsilon_high",
+                                    "use_bias_correction_kl",
+                                    "entropy_coefficient",
+                                    "top_entropy_quantile",
+                                    "off_policy_mask_threshold"};
+  const Surrogate surrogate = preset_of(type).surrogate;
+  if (surrogate == clipped) names.emplace_back("delta");
+  if (surrogate == sapo) names.insert(names.end(), {"sapo_temperature_pos", "sapo_temperature_neg"});
+  if (surrogate == vespo)
+    names.insert(names.end(), {"vespo_k_pos", "vespo_lambda_pos", "vespo_k_neg", "vespo_lambda_neg"});
+  return names;
+}
+
 Loss make(const std::string& type, const LossSetting& setting) {
   const Options& o = setting.options;
-  const Preset& preset =
-      *std::find_if(std::begin(kPresets), std::end(kPresets), [&](const Preset& one) { return one.name == type; });
+  const Preset& preset = preset_of(type);
   if (type == "dr_grpo" && setting.completion_tokens <= 0)
     throw base::InputError(base::expectation("algorithm.loss_type", "a completion limit for dr_grpo", "none",
                                              "rollout.completion_tokens"));
@@ -178,12 +199,7 @@ Loss make(const std::string& type, const LossSetting& setting) {
 }  // namespace
 
 LossEntry policy_losses() {
-  LossEntry entry{"rollouts",
-                  {},
-                  {"beta", "importance_sampling_level", "epsilon", "epsilon_high", "delta", "use_bias_correction_kl",
-                   "entropy_coefficient", "top_entropy_quantile", "off_policy_mask_threshold", "sapo_temperature_pos",
-                   "sapo_temperature_neg", "vespo_k_pos", "vespo_lambda_pos", "vespo_k_neg", "vespo_lambda_neg"},
-                  make};
+  LossEntry entry{"rollouts", {}, options, make};
   for (const Preset& preset : kPresets) entry.types.emplace_back(preset.name);
   return entry;
 }

@@ -33,6 +33,11 @@ Loss make(const std::string&, const LossSetting& setting) {
 
 }  // namespace
 
-LossEntry reward_losses() { return {"scored pairs", {"bradley_terry"}, {"center_rewards_coefficient"}, make}; }
+LossEntry reward_losses() {
+  return {"scored pairs",
+          {"bradley_terry"},
+          [](const std::string&) { return std::vector<std::string>{"center_rewards_coefficient"}; },
+          make};
+}
 
 }  // namespace collimate::rlhf

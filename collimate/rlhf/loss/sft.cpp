@@ -16,6 +16,8 @@ Loss make(const std::string& type, const LossSetting&) {
 
 }  // namespace
 
-LossEntry sft_losses() { return {"completions", {"nll", "dft"}, {}, make}; }
+LossEntry sft_losses() {
+  return {"completions", {"nll", "dft"}, [](const std::string&) { return std::vector<std::string>{}; }, make};
+}
 
 }  // namespace collimate::rlhf

@@ -29,6 +29,8 @@ Loss make(const std::string&, const LossSetting& setting) {
 
 }  // namespace
 
-LossEntry value_losses() { return {"values", {"value"}, {"value_clip"}, make}; }
+LossEntry value_losses() {
+  return {"values", {"value"}, [](const std::string&) { return std::vector<std::string>{"value_clip"}; }, make};
+}
 
 }  // namespace collimate::rlhf

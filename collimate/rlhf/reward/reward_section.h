@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -18,6 +19,11 @@ struct RewardSection : base::Section {
 struct RuleSection : RewardSection {
   base::Option<std::string> rule{this, "rule", "", "", "its name"};
 };
+
+template <class S>
+std::unique_ptr<base::Section> section_of() {
+  return std::make_unique<S>();
+}
 
 // An entry as its rule's section. InputError for unknown keys and wrong types.
 template <class Section>

@@ -1,5 +1,7 @@
 #include "collimate/rlhf/reward/rule_text.h"
 
+#include <cctype>
+
 #include "collimate/base/error.h"
 
 namespace collimate::rlhf {
@@ -27,6 +29,29 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
   parts.push_back(text);
   return parts;
+}
+
+std::string final_number(const std::string& text) {
+  const size_t marker = text.rfind("####");
+  const std::string tail = marker == std::string::npos ? text : text.substr(marker + 4);
+  std::string best;
+  for (size_t i = 0; i < tail.size();) {
+    const bool sign =
+        tail[i] == '-' && i + 1 < tail.size() && std::isdigit(static_cast<unsigned char>(tail[i + 1])) != 0;
+    if (!sign && std::isdigit(static_cast<unsigned char>(tail[i])) == 0) {
+      ++i;
+      continue;
+    }
+    std::string number(1, tail[i++]);
+    while (i < tail.size() &&
+           (std::isdigit(static_cast<unsigned char>(tail[i])) != 0 || tail[i] == ',' || tail[i] == '.'))
+      number += tail[i++];
+    std::erase(number, ',');
+    while (number.ends_with('.')) number.pop_back();
+    best = number;
+    if (marker != std::string::npos) break;
+  }
+  return best;
 }
 
 }  // namespace collimate::rlhf

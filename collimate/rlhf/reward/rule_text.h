@@ -17,4 +17,8 @@ std::string_view stripped(std::string_view text);
 // The parts between separators, empty ones too; no parts of an empty text.
 std::vector<std::string_view> split(std::string_view text, char separator);
 
+// The number after "####" or, failing that, the last number of the text, without commas and currency signs; "" when
+// there is none.
+std::string final_number(const std::string& text);
+
 }  // namespace collimate::rlhf

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "collimate/base/section.h"
 #include "collimate/rlhf/reward/reward.h"
 
 namespace collimate::rlhf {
@@ -17,35 +19,36 @@ struct Score {
   std::vector<StepReward> steps;
 };
 
-// A rule: a pure function of one sample. Options are the keys beside `rule` in the config.
+// A rule: a pure function of one sample.
 using Rule = std::function<Score(const RewardSample&)>;
-using MakeRule = std::function<Rule(const nlohmann::json& options)>;
 
-// The one list of rules, in the order in which messages print them.
-const std::vector<std::pair<std::string, MakeRule>>& rules();
+// What a file of this folder says of its rule. `section`: the keys of its entry in a config (RuleSection and its own);
+// `make` reads the entry.
+struct RuleEntry {
+  std::string name;
+  std::string summary;  // one line: which sample gets 1
+  std::unique_ptr<base::Section> (*section)();
+  Rule (*make)(const nlohmann::json& entry);
+};
+
+// All rules, in the order in which messages print them. From this list follow what a config may name and its help.
+const std::vector<RuleEntry>& rules();
 
 // A reward from a C++ function of one sample, a rule or a user's own; an exception is that sample's failure. `pure`:
 // see Reward.
 std::unique_ptr<Reward> function_reward(Rule rule, bool pure = false);
 
-// The number after "####" or, failing that, the last number of the text, without commas and currency signs; "" when
-// there is none.
-std::string final_number(const std::string& text);
-
 // Value of an arithmetic expression over + - * / and parentheses; the numbers used are appended. Throws InputError on
 // anything else, including division by zero.
 double evaluate_arithmetic(const std::string& text, std::vector<double>& numbers);
 
-Rule gsm8k_rule(const nlohmann::json& options);  // {format_score: 0} 1 when the final number equals the ground truth's
-Rule countdown_rule(
-    const nlohmann::json& options);  // {format_score: 0.1} TinyZero: <answer> uses each number once and hits target
-Rule exact_rule(const nlohmann::json& options);  // {field: ground_truth, strip: true} 1 when equal
-Rule regex_rule(const nlohmann::json& options);  // {pattern: "…"} 1 when it is found (ECMAScript syntax)
-// {separator: ",", end: "", unfinished_weight: 0.9} Positions that equal the ground truth's ÷ max(N, produced); without
-// the end, times unfinished_weight. Its steps are the parts: each adds what it changes in the reward up to it.
-Rule sequence_rule(const nlohmann::json& options);
-// {unfinished_weight: 0.9} The same with the prompt "FIRST,SECOND:MAX,N": wanted are N numbers, each the one before it
-// plus (SECOND - FIRST), modulo MAX; unfinished is a completion that was cut off.
-Rule digit_sequence_rule(const nlohmann::json& options);
+RuleEntry gsm8k_rule();
+RuleEntry countdown_rule();
+RuleEntry exact_rule();
+RuleEntry regex_rule();
+// Positions that equal the wanted ones ÷ max(N, produced). Their steps are the parts: each adds what it changes in the
+// reward up to it.
+RuleEntry sequence_rule();
+RuleEntry digit_sequence_rule();
 
 }  // namespace collimate::rlhf

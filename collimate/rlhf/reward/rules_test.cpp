@@ -10,10 +10,11 @@ namespace {
 
 double value(const std::string& rule, const nlohmann::json& options, const std::string& completion,
              nlohmann::json truth) {
-  for (const auto& [name, make] : rules())
-    if (name == rule)
-      return make(options.is_null() ? nlohmann::json::object()
-                                    : options)({1, "", completion, {{"ground_truth", std::move(truth)}}})
+  for (const RuleEntry& entry : rules())
+    if (entry.name == rule)
+      return entry
+          .make(options.is_null() ? nlohmann::json::object()
+                                  : options)({1, "", completion, {{"ground_truth", std::move(truth)}}})
           .value;
   ADD_FAILURE() << rule;
   return -1;
@@ -97,7 +98,7 @@ TEST(RewardFunctions, AreFoundByName) {
 }
 
 TEST(Rules, DigitSequenceComputesTheProgressionFromThePrompt) {
-  const Rule rule = digit_sequence_rule(nlohmann::json::object());
+  const Rule rule = digit_sequence_rule().make(nlohmann::json::object());
   const auto reward = [&](const char* prompt, const char* completion, bool finished = true) {
     return rule({1, prompt, completion, {}, finished}).value;
   };
@@ -115,7 +116,7 @@ TEST(Rules, DigitSequenceComputesTheProgressionFromThePrompt) {
 }
 
 TEST(Rules, StepsOfADigitSequenceAddWhatEachNumberChanges) {
-  const Rule rule = digit_sequence_rule(nlohmann::json::object());
+  const Rule rule = digit_sequence_rule().make(nlohmann::json::object());
   const auto steps = [&](const char* prompt, const std::string& completion) {
     std::vector<std::pair<size_t, double>> out;
     for (const StepReward& step : rule({1, prompt, completion, {}, true}).steps) out.emplace_back(step.end, step.value);
@@ -197,7 +198,7 @@ TEST(Scoring, UnknownRuleNamesTheKnownOnes) {
     FAIL();
   } catch (const base::InputError& error) {
     std::string known;
-    for (const auto& [name, make] : rules()) known += (known.empty() ? "" : ", ") + name;
+    for (const RuleEntry& entry : rules()) known += (known.empty() ? "" : ", ") + entry.name;
     EXPECT_EQ(error.what(), "[reward] expected one of the rules " + known + ", got \"gsm9k\"");
   }
 }

@@ -61,10 +61,8 @@ Score equal_positions(const RewardSample& sample, const std::vector<std::string_
   return {score * weight, std::move(steps)};
 }
 
-}  // namespace
-
-Rule sequence_rule(const nlohmann::json& options) {
-  const auto section = read_rule<SequenceSection>(options);
+Rule make_sequence(const nlohmann::json& entry) {
+  const auto section = read_rule<SequenceSection>(entry);
   const std::string separator = section.separator;
   if (separator.size() != 1)
     throw base::InputError(base::expectation("reward.sequence.separator", "one character", separator));
@@ -81,8 +79,8 @@ Rule sequence_rule(const nlohmann::json& options) {
       };
 }
 
-Rule digit_sequence_rule(const nlohmann::json& options) {
-  const double unfinished = read_rule<DigitSequenceSection>(options).unfinished_weight;
+Rule make_digit_sequence(const nlohmann::json& entry) {
+  const double unfinished = read_rule<DigitSequenceSection>(entry).unfinished_weight;
   return [unfinished](const RewardSample& sample) {
     const Progression asked = parse(sample.prompt);
     const std::vector<std::string_view> produced = split(sample.completion, ',');
@@ -94,6 +92,18 @@ Rule digit_sequence_rule(const nlohmann::json& options) {
                              return number(produced[i]) == value;
                            });
   };
+}
+
+}  // namespace
+
+RuleEntry sequence_rule() {
+  return {"sequence", "equal positions of a list in the column ground_truth", section_of<SequenceSection>,
+          make_sequence};
+}
+
+RuleEntry digit_sequence_rule() {
+  return {"digit_sequence", "the same for a prompt FIRST,SECOND:MAX,N: N numbers, each SECOND - FIRST more, modulo MAX",
+          section_of<DigitSequenceSection>, make_digit_sequence};
 }
 
 }  // namespace collimate::rlhf

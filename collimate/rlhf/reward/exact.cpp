@@ -1,0 +1,28 @@
+#include "collimate/rlhf/reward/reward_section.h"
+#include "collimate/rlhf/reward/rule_text.h"
+#include "collimate/rlhf/reward/rules.h"
+
+namespace collimate::rlhf {
+namespace {
+
+using base::Option;
+using nlohmann::json;
+
+struct ExactSection : RuleSection {
+  Option<std::string> field{this, "field", "ground_truth", "", "column to compare with"};
+  Option<bool> strip{this, "strip", true, "", "white space at both ends does not count"};
+};
+
+Rule make(const json& options) {
+  const auto section = read_rule<ExactSection>(options);
+  return [field = section.field.get(), strip = section.strip.get()](const RewardSample& sample) {
+    const std::string truth = text_field(sample, field);
+    return (strip ? stripped(sample.completion) == stripped(truth) : sample.completion == truth) ? 1.0 : 0.0;
+  };
+}
+
+}  // namespace
+
+RuleEntry exact_rule() { return {"exact", "1 when the completion equals a column", section_of<ExactSection>, make}; }
+
+}  // namespace collimate::rlhf
