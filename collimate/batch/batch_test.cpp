@@ -10,19 +10,36 @@
 namespace collimate::batch {
 namespace {
 
+// Which experts a router chose for each token: [T, L, k] of 2 layers and 3 choices.
+const Key<int32_t> kRouter{.name = "router", .inner = {2, 3}, .ragged = true};
+
+// Those of sample i, which has i % 3 tokens: no two numbers are equal.
+std::vector<int32_t> choices(int64_t i) {
+  std::vector<int32_t> values;
+  for (int64_t place = 0; place < i % 3 * 6; ++place) values.push_back(static_cast<int32_t>(100 * i + place));
+  return values;
+}
+
+std::vector<int32_t> choices_in(const Batch& batch, int64_t row) {
+  const auto values = batch.row(kRouter, row);
+  return {values.begin(), values.end()};
+}
+
 Batch sample(int64_t first, int64_t rows) {
   Batch out;
   std::vector<int64_t> uids;
-  std::vector<std::vector<int32_t>> ids;
+  std::vector<std::vector<int32_t>> ids, routes;
   std::vector<nlohmann::json> examples;
   for (int64_t i = first; i < first + rows; ++i) {
     uids.push_back(i);
     ids.emplace_back(i % 3, static_cast<int32_t>(i));
+    routes.push_back(choices(i));
     examples.push_back({{"answer", i}});
   }
   out.set(kUid, uids);
   out.set_ragged(kIds, ids);
   out.set_json(kExample, examples);
+  out.set_ragged(kRouter, routes);
   return out;
 }
 
@@ -36,11 +53,15 @@ TEST(Batch, SliceAndConcatenationCopyNothing) {
     EXPECT_EQ(middle.get(kUid, i), i + 4);
     EXPECT_EQ(middle.row(kIds, i).size(), static_cast<size_t>((i + 4) % 3));
     EXPECT_EQ(middle.json(kExample, i)["answer"], i + 4);
+    EXPECT_EQ(middle.length("router", i), (i + 4) % 3);
+    EXPECT_EQ(choices_in(middle, i), choices(i + 4));
   }
   EXPECT_EQ(Batch::copied_bytes(), before);
   EXPECT_EQ(middle.row(kIds, 1).data(), parts[1].row(kIds, 0).data());
-  (void)middle.contiguous();
+  EXPECT_EQ(middle.row(kRouter, 1).data(), parts[1].row(kRouter, 0).data());
+  const Batch whole_chunks = middle.contiguous();
   EXPECT_GT(Batch::copied_bytes(), before);
+  EXPECT_EQ(whole_chunks.all(kRouter), middle.all(kRouter));
 }
 
 TEST(Batch, TokenMatrixColumnsKeepTheirInnerShape) {
@@ -49,7 +70,10 @@ TEST(Batch, TokenMatrixColumnsKeepTheirInnerShape) {
   Batch batch;
   batch.set_tensor(schema, values, {0, 2, 5});
   EXPECT_EQ(batch.row(Key<float>{.name = "router", .inner = {2, 3}, .ragged = true}, 1).size(), 18U);
-  EXPECT_EQ(batch.padded("router").sizes(), (std::vector<int64_t>{2, 3, 2, 3}));
+  const at::Tensor padded = batch.padded("router");
+  EXPECT_EQ(padded.sizes(), (std::vector<int64_t>{2, 3, 2, 3}));
+  EXPECT_TRUE(at::equal(padded.select(0, 0).slice(0, 0, 2), values.slice(0, 0, 2)));
+  EXPECT_TRUE(at::equal(padded.select(0, 1), values.slice(0, 2, 5)));
   EXPECT_THROW(batch.set_tensor(schema, values, {0, 2, 4}), base::InputError);
 }
 
@@ -72,7 +96,17 @@ TEST(Batch, WireFormIsTheIdentity) {
   EXPECT_EQ(back.all(kIds), batch.all(kIds));
   EXPECT_EQ(back.json(kExample, 5), batch.json(kExample, 5));
   EXPECT_EQ(back.column("ids").schema, batch.column("ids").schema);
+  EXPECT_EQ(back.column("router").schema, batch.column("router").schema);
+  for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(choices_in(back, i), choices(i + 2));
   EXPECT_EQ(serialize(back).header, serialize(batch).header);
+}
+
+TEST(Batch, NoRowsKeepTheirColumnsOnTheWire) {
+  const Batch none = sample(0, 3).gather(std::vector<int64_t>());
+  const Batch back = parse(serialize(none));
+  EXPECT_EQ(back.rows(), 0);
+  EXPECT_EQ(back.names(), none.names());
+  EXPECT_EQ(back.column("router").schema, none.column("router").schema);
 }
 
 TEST(Batch, HostileWireIsRefused) {
@@ -88,6 +122,7 @@ TEST(Batch, GatherReordersAndMergeChecksUids) {
   const std::vector<int64_t> order = {3, 1, 2};
   const Batch picked = batch.gather(order);
   EXPECT_EQ(picked.all(kUid), (std::vector<int64_t>{3, 1, 2}));
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(choices_in(picked, i), choices(order[static_cast<size_t>(i)]));
   Batch scores = picked.select_columns(std::vector<std::string>{"uid"});
   scores.set(kReward, {1.F, 2.F, 3.F});
   EXPECT_EQ(picked.merge(scores).get(kReward, 1), 2.F);
@@ -101,7 +136,7 @@ TEST(Batch, MissingColumnsAreNamed) {
     FAIL();
   } catch (const base::InputError& error) {
     EXPECT_STREQ(error.what(),
-                 "[node advantages] expected a column \"reward\" in its input, got columns uid, ids, example; "
+                 "[node advantages] expected a column \"reward\" in its input, got columns uid, ids, example, router; "
                  "try a node before it that makes \"reward\"");
   }
   EXPECT_THROW((void)batch.get(kReward, 0), base::InputError);

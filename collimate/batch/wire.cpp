@@ -81,7 +81,7 @@ WireBatch serialize(const Batch& batch) {
       json objects = json::array();
       for (int64_t i = 0; i < whole.rows(); ++i) objects.push_back(whole.json({name}, i));
       entry["objects"] = std::move(objects);
-    } else if (whole.rows() > 0) {
+    } else {
       write_column(column, out);
     }
     header["columns"].push_back(std::move(entry));
@@ -94,9 +94,11 @@ Batch parse(const WireBatch& wire) {
   const json header = json::parse(wire.header);
   const int64_t rows = header.at("rows");
   Batch out(rows);
-  if (rows == 0) return out;
   size_t frame = 0;
   for (const json& entry : header.at("columns")) read_column(entry, rows, wire, frame, out);
+  if (out.rows() != rows)
+    throw base::RunError(
+        base::expectation("batch on the wire", fmt::format("{} rows", rows), fmt::format("columns of {}", out.rows())));
   return out;
 }
 

@@ -52,7 +52,8 @@ graph::StopKind Drive::run() {
     if (message) handle(*message);
   }
   if (stop_->stop == graph::StopKind::kFailed)
-    throw_failure(first_cause_.empty() ? stop_->cause : first_cause_, first_exit_code_);
+    throw_failure(first_cause_.empty() ? fmt::format("{}{}", stop_->cause, first_note()) : first_cause_,
+                  first_exit_code_);
   return stop_->stop;
 }
 
@@ -164,6 +165,9 @@ void Drive::failed(const cluster::Message& message) {
 
 void Drive::died(const cluster::Message& message) {
   std::string cause = message.header.at("cause");
+  // Only the run's own schedule gives a worker that was started again the weights of now.
+  if (parts_.number != 0)
+    throw_failure(cause + " during an evaluation; try --resume auto", message.header.value("exit_code", 1));
   if (!message.header.value("lost", false) || !driver_.restart(message.sender))
     throw_failure(cause, message.header.value("exit_code", 1));
   base::log_warning("{}; starting it again", cause);
@@ -195,13 +199,22 @@ void Drive::finish_iterations() {
     }
     double now = base::now_seconds();
     double seconds = now - std::exchange(last_end_seconds_, now);
-    if (parts_.on_iteration) parts_.on_iteration({number, last_metrics_, batches, seconds});
+    if (parts_.on_iteration) parts_.on_iteration({number, last_metrics_, batches, seconds, metrics.notes()});
     iterations_.erase(number);
     if (parts_.number != 0) continue;
     for (int worker = 0; worker < driver_.workers(); ++worker)
       if (announced_[static_cast<size_t>(worker)] >= number)
         driver_.send(worker, {{"type", "hook"}, {"before", false}, {"iteration", number}});
   }
+}
+
+// What the unfinished iterations' metrics say of themselves: why no rows were left, say.
+std::string Drive::first_note() const {
+  for (const auto& [number, iteration] : iterations_)
+    for (const auto& [key, measured] : iteration.metrics)
+      for (const Metric& metric : measured)
+        if (!metric.note.empty()) return "; " + metric.note;
+  return "";
 }
 
 std::string Drive::waiting() const {

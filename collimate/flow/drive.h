@@ -93,6 +93,7 @@ class Drive : public base::Stateful {
   void finish_iterations();
   void died(const cluster::Message& message);
   void failed(const cluster::Message& message);
+  std::string first_note() const;
   std::string waiting() const;
 
   // drive_tasks.cpp

@@ -108,7 +108,8 @@ class Execution {
     schedule.group_size = evaluation.group_size;
     auto rows = [&](int64_t, int64_t first, int64_t count) { return evaluation.next_rows(iteration, first, count); };
     auto report = [&](const IterationResult& result) {
-      if (evaluation.on_result) evaluation.on_result({iteration, result.metrics, result.batches, result.seconds});
+      if (evaluation.on_result)
+        evaluation.on_result({iteration, result.metrics, result.batches, result.seconds, result.notes});
     };
     Drive drive(driver_, journal_,
                 {graph, placement_, schedule, rows, report, ++evaluations_, fmt::format("eval/{}/", iteration)});

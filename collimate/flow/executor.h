@@ -29,9 +29,10 @@ struct ModuleChoice {
 // What one finished iteration left. Valid during the callback.
 struct IterationResult {
   int64_t iteration = 0;
-  const nlohmann::ordered_json& metrics;        // name → value, in a fixed order
-  const std::map<std::string, Batch>& batches;  // by node id: its rows in order, with all columns that led to them
-  double seconds = 0.0;                         // since the previous iteration ended
+  const nlohmann::ordered_json& metrics;          // name → value, in a fixed order
+  const std::map<std::string, Batch>& batches;    // by node id: its rows in order, with all columns that led to them
+  double seconds = 0.0;                           // since the previous iteration ended
+  std::map<std::string, std::string> notes = {};  // name of a metric → what was noted of it
 };
 
 // Rows [first, first + count) of an iteration's input, with uids unique in the iteration; sample r belongs to group

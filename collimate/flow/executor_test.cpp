@@ -330,12 +330,8 @@ TEST(Executor, AStopSavesAndTheRunGoesOnFromThere) {
   EXPECT_EQ(rest.lines, std::vector<std::string>(whole.lines.begin() + done, whole.lines.end()));
 }
 
-TEST(Executor, EvaluationRunsOnTheSameWorkers) {
-  Outcome outcome;
-  RunOptions options = options_for(outcome);
-  options.schedule.evaluate_every = 2;
-  options.schedule.evaluate_first = true;
-  graph::Graph graph = toy::flow();
+// Generates 8 rows that no iteration has.
+Evaluation generating_evaluation() {
   Evaluation evaluation;
   graph::ModelHandle policy("policy", {toy::generate_spec()});
   evaluation.graph = graph::trace([&](graph::Value prompts) { policy("generate", prompts); },
@@ -343,6 +339,34 @@ TEST(Executor, EvaluationRunsOnTheSameWorkers) {
   evaluation.rows = 8;
   evaluation.group_size = 4;
   evaluation.next_rows = [](int64_t, int64_t first, int64_t count) { return toy::rows(99, first, count); };
+  return evaluation;
+}
+
+// It would have the weights of its beginning.
+TEST(Executor, AWorkerLostInAnEvaluationIsNotStartedAgain) {
+  try {
+    run_with(
+        [](RunOptions& options) {
+          options.transport = Transport::kProcesses;
+          options.modules["policy"] = {"policy", {{"die_at_open", 3}}};
+          options.schedule.evaluate_every = 2;
+          options.evaluation = generating_evaluation();
+        },
+        Place::kApart);
+    FAIL() << "went on";
+  } catch (const base::RunError& error) {
+    EXPECT_NE(std::string(error.what()).find("during an evaluation; try --resume auto"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Executor, EvaluationRunsOnTheSameWorkers) {
+  Outcome outcome;
+  RunOptions options = options_for(outcome);
+  options.schedule.evaluate_every = 2;
+  options.schedule.evaluate_first = true;
+  graph::Graph graph = toy::flow();
+  Evaluation evaluation = generating_evaluation();
   std::vector<std::pair<int64_t, int32_t>> seen;  // (iteration, weights that generated)
   evaluation.on_result = [&](const IterationResult& result) {
     const Batch& rows = result.batches.at("policy.generate");

@@ -20,7 +20,9 @@ Reduce parse_reduce(const std::string& name) {
 }  // namespace
 
 nlohmann::json Metric::to_json() const {
-  return nlohmann::json::array({name, value, kReduceNames[static_cast<size_t>(reduce)], weight});
+  nlohmann::json json = nlohmann::json::array({name, value, kReduceNames[static_cast<size_t>(reduce)], weight});
+  if (!note.empty()) json.push_back(note);
+  return json;
 }
 
 Metric Metric::from_json(const nlohmann::json& json) {
@@ -28,7 +30,7 @@ Metric Metric::from_json(const nlohmann::json& json) {
     return j.is_null() ? std::numeric_limits<double>::quiet_NaN() : j.get<double>();
   };
   return {json.at(0).get<std::string>(), number(json.at(1)), parse_reduce(json.at(2).get<std::string>()),
-          number(json.at(3))};
+          number(json.at(3)), json.size() > 4 ? json.at(4).get<std::string>() : ""};
 }
 
 void MetricSet::add(const Metric& metric) {
@@ -36,9 +38,11 @@ void MetricSet::add(const Metric& metric) {
   auto found = std::find_if(entries_.begin(), entries_.end(), same);
   bool mean = metric.reduce == Reduce::kMean;
   if (found == entries_.end()) {
-    entries_.push_back({metric.name, metric.reduce, mean ? metric.value * metric.weight : metric.value, metric.weight});
+    const double value = mean ? metric.value * metric.weight : metric.value;
+    entries_.push_back({metric.name, metric.reduce, value, metric.weight, metric.note});
     return;
   }
+  if (found->note.empty()) found->note = metric.note;
   found->weight += metric.weight;
   switch (found->reduce) {
     case Reduce::kMean:
@@ -68,6 +72,13 @@ nlohmann::ordered_json MetricSet::values() const {
   for (const Entry& entry : entries_)
     values[entry.name] = entry.reduce == Reduce::kMean && entry.weight != 0 ? entry.value / entry.weight : entry.value;
   return values;
+}
+
+std::map<std::string, std::string> MetricSet::notes() const {
+  std::map<std::string, std::string> notes;
+  for (const Entry& entry : entries_)
+    if (!entry.note.empty()) notes[entry.name] = entry.note;
+  return notes;
 }
 
 nlohmann::json to_json(const std::vector<Metric>& metrics) {

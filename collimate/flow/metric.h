@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ struct Metric {
   double value = 0.0;
   Reduce reduce = Reduce::kMean;
   double weight = 1.0;
+  std::string note = {};  // UTF-8: what a person should know of the value; of several, the first is kept
 
   nlohmann::json to_json() const;
   static Metric from_json(const nlohmann::json& json);
@@ -32,6 +34,8 @@ class MetricSet {
   void add(const std::vector<Metric>& metrics);
   // name → value, reduced. An object in order of first appearance.
   nlohmann::ordered_json values() const;
+  // name → note, of those that have one.
+  std::map<std::string, std::string> notes() const;
   bool empty() const { return entries_.empty(); }
   void clear() { entries_.clear(); }
 
@@ -41,6 +45,7 @@ class MetricSet {
     Reduce reduce;
     double value;
     double weight;
+    std::string note;
   };
   std::vector<Entry> entries_;
 };

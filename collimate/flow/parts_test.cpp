@@ -121,6 +121,17 @@ TEST(Metrics, ReduceByTheirRule) {
   EXPECT_EQ(set.values().dump(), R"({"a":3.0,"b":5.0})");
 }
 
+TEST(Metrics, TheFirstNoteStaysWithItsMetric) {
+  const std::vector<Metric> metrics = {{"errors", 0.0, Reduce::kSum},
+                                       {"errors", 2.0, Reduce::kSum, 1.0, "the first"},
+                                       {"errors", 1.0, Reduce::kSum, 1.0, "another"},
+                                       {"mean", 1.0}};
+  MetricSet set;
+  set.add(metrics_from_json(nlohmann::json::parse(to_json(metrics).dump())));
+  EXPECT_EQ(set.values().dump(), R"({"errors":3.0,"mean":1.0})");
+  EXPECT_EQ(set.notes(), (std::map<std::string, std::string>{{"errors", "the first"}}));
+}
+
 TEST(SharedStore, ServesTheNewestVersionNotAfter) {
   SharedStore store;
   store.put("beta", 2, 0.5);

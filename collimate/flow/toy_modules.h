@@ -154,13 +154,14 @@ class Policy : public Module {
     numbers_ = context.shared<Numbers>("numbers", [] { return std::make_shared<Numbers>(); });
     port_ = std::make_unique<NumbersPort>(numbers_);
   }
-  // "die_once": a file; in iteration 1 the process that makes it ends at once.
+  // "die_once": a file; in iteration 1 the process that makes it ends at once. "die_at_open": in so many-th call.
   std::unique_ptr<Stream> open(const std::string&, const CallInfo& info) override {
     std::string marker = context_->parameters.value("die_once", "");
     if (!marker.empty() && info.iteration == 1 && !std::filesystem::exists(marker)) {
       std::ofstream(marker) << "died";
       std::raise(SIGKILL);
     }
+    if (++opened_ == context_->parameters.value("die_at_open", 0)) std::raise(SIGKILL);
     return std::make_unique<CountingStream>(numbers_, context_->parameters.contains("patient"), info);
   }
   void reside(bool) override { ++moves; }
@@ -172,6 +173,7 @@ class Policy : public Module {
   std::shared_ptr<Numbers> numbers_;
   Context* context_ = nullptr;
   std::unique_ptr<NumbersPort> port_;
+  int opened_ = 0;
   tensor::Buffer held_;
 };
 

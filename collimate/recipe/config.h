@@ -87,6 +87,8 @@ struct RunOptions : base::Section {
 struct LogOptions : base::Section {
   base::Option<std::string> names{
       this, "names", "verl", "", "whose metric names", base::one_of({"verl", "trl"}), base::outside_hash{}};
+  base::Option<bool> tensorboard{
+      this, "tensorboard", false, "", "the metrics as TensorBoard's events in tensorboard/ too", base::outside_hash{}};
 };
 
 // Names of the list of recipes (recipe/list.h).

@@ -1,9 +1,11 @@
 #include "collimate/recipe/recorder.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 
 #include "collimate/base/deadline.h"
+#include "collimate/base/log.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/host/memory.h"
 #include "collimate/recipe/records.h"
@@ -30,9 +32,18 @@ void copy_metrics(const nlohmann::ordered_json& metrics, base::MetricsRecord& re
     record.set(phase_name(name), value.is_number() ? value.get<double>() : std::nan(""));
 }
 
-// The rows that the evaluation's metrics read: those of its last node.
-const Batch& final_rows(const graph::Graph& graph, const std::map<std::string, Batch>& batches) {
-  return batches.at(graph.nodes.back().id);
+double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+constexpr const char* kRewardErrors = "reward/errors";
+
+// One line where rewards failed: how many, and the first with its reason and what on_error made of it.
+void warn_of_errors(const std::string& where, const flow::IterationResult& result) {
+  const auto note = result.notes.find(kRewardErrors);
+  if (note == result.notes.end()) return;
+  base::log_warning("{}: failed rewards: {}; the first: {}", where, result.metrics.at(kRewardErrors).get<double>(),
+                    note->second);
 }
 
 }  // namespace
@@ -56,6 +67,7 @@ void Recorder::iteration(const flow::IterationResult& result) {
   base::MetricsRecord record;
   record.step = result.iteration + 1;
   record.time_seconds = earlier_seconds_ + base::now_seconds() - start_seconds_;
+  warn_of_errors(fmt::format("step {}", record.step), result);
   const auto samples = result.batches.find(plan_.samples_node);
   if (samples != result.batches.end()) add_sample_metrics(samples->second, result.seconds, record);
   copy_metrics(result.metrics, record);
@@ -78,13 +90,11 @@ void Recorder::evaluation(const flow::IterationResult& result) {
   record.step = result.iteration + 1;
   if (waiting_) record = std::move(*waiting_);
   waiting_.reset();
-  nlohmann::ordered_json values = nlohmann::ordered_json::object();
-  for (const auto& [name, value] : plan_.evaluation->metrics(final_rows(plan_.evaluation->graph, result.batches))) {
-    record.set(name, value);
-    values[name] = value;
-  }
+  warn_of_errors(fmt::format("step {}, held-out", record.step), result);
+  if (const auto errors = result.metrics.find(kRewardErrors); errors != result.metrics.end())
+    record.set("val/reward/errors", errors->get<double>());
+  const nlohmann::ordered_json values = measure_held_out(result, record);
   record.set("timing_s/testing", result.seconds);
-  write_held_out(record.step, final_rows(plan_.evaluation->graph, result.batches));
   if (first_evaluation_.is_null()) first_evaluation_ = values;
   last_evaluation_ = values;
   if (const double* loss = record.find("val/loss")) {
@@ -93,6 +103,23 @@ void Recorder::evaluation(const flow::IterationResult& result) {
     evaluations_since_best_ = better ? 0 : evaluations_since_best_ + 1;
   }
   write(std::move(record));
+}
+
+// What the evaluation says of the rows of its last node; nothing where on_error dropped them all.
+nlohmann::ordered_json Recorder::measure_held_out(const flow::IterationResult& result,
+                                                  base::MetricsRecord& record) const {
+  nlohmann::ordered_json values = nlohmann::ordered_json::object();
+  const auto rows = result.batches.find(plan_.evaluation->graph.nodes.back().id);
+  if (rows == result.batches.end()) {
+    base::log_warning("step {}, held-out: every sample was dropped: nothing is measured", record.step);
+    return values;
+  }
+  for (const auto& [name, value] : plan_.evaluation->metrics(rows->second)) {
+    record.set(name, value);
+    values[name] = value;
+  }
+  write_held_out(record.step, rows->second);
+  return values;
 }
 
 void Recorder::write_held_out(int64_t step, const Batch& rows) const {
@@ -107,7 +134,11 @@ void Recorder::write(base::MetricsRecord record) {
   totals_.add(record);
   if (config_.log.names == std::string("trl"))
     for (auto& [name, value] : record.values) name = trl_name(name);
+  if (config_.log.tensorboard && !tensorboard_)
+    tensorboard_.emplace(directory_.path() / "tensorboard", unix_seconds() - record.time_seconds,
+                         base::read_metrics(directory_.path() / "metrics.jsonl"));
   writer_->append(record);
+  if (tensorboard_) tensorboard_->append(record);
 }
 
 void Recorder::finish() {
@@ -122,13 +153,12 @@ bool Recorder::out_of_patience() const {
 
 std::string Recorder::details() const {
   static const std::vector<std::pair<std::string, std::string>> shown = {
-      {"critic/rewards/mean", "reward"}, {"actor/loss", "loss"},
-      {"actor/kl_loss", "kl"},           {"response_length/mean", "length"},
-      {"actor/grad_norm", "grad"},       {"val/accuracy", "val accuracy"},
-      {"val/loss", "val loss"}};
+      {"critic/rewards/mean", "reward"},  {"actor/loss", "loss"},           {"actor/kl_loss", "kl"},
+      {"response_length/mean", "length"}, {"actor/grad_norm", "grad"},      {"val/accuracy", "val accuracy"},
+      {"val/loss", "val loss"},           {kRewardErrors, "failed rewards"}};
   std::string text;
   for (const auto& [name, label] : shown)
-    if (const double* value = last_.find(name))
+    if (const double* value = last_.find(name); value != nullptr && (name != kRewardErrors || *value != 0))
       text += fmt::format("{}{} {:.4g}", text.empty() ? "" : "  ", label, *value);
   return text;
 }

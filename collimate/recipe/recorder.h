@@ -12,6 +12,7 @@
 #include "collimate/recipe/page.h"
 #include "collimate/recipe/run_directory.h"
 #include "collimate/recipe/run_totals.h"
+#include "collimate/recipe/tensorboard.h"
 
 namespace collimate::recipe {
 
@@ -41,6 +42,7 @@ class Recorder : public base::Stateful {
 
  private:
   bool evaluates_after(int64_t iteration) const;
+  nlohmann::ordered_json measure_held_out(const flow::IterationResult& result, base::MetricsRecord& record) const;
   void write_held_out(int64_t step, const Batch& rows) const;
   void write(base::MetricsRecord record);
 
@@ -48,7 +50,8 @@ class Recorder : public base::Stateful {
   const Plan& plan_;
   const RunData& data_;
   const RunDirectory& directory_;
-  std::optional<base::MetricsWriter> writer_;  // always there; opened anew by load
+  std::optional<base::MetricsWriter> writer_;     // always there; opened anew by load
+  std::optional<TensorboardWriter> tensorboard_;  // where log.tensorboard asks for it, from the first record on
   double start_seconds_;
   double earlier_seconds_ = 0;  // of the run before it was resumed
   std::optional<base::MetricsRecord> waiting_;

@@ -8,7 +8,6 @@
 #include <regex>
 
 #include "collimate/base/error.h"
-#include "collimate/report/chart.h"
 #include "collimate/report/html.h"
 #include "collimate/report/phases.h"
 #include "collimate/report/sections.h"
@@ -17,7 +16,6 @@ namespace collimate::report {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -83,6 +81,15 @@ TEST_F(ReportTest, NamesWhatStayedZeroInsteadOfDrawingIt) {
   const std::string page = render_report(run_);
   EXPECT_THAT(page, HasSubstr("not drawn: Loss (policy), Log-probs: decode against training (largest)."));
   EXPECT_THAT(page, Not(HasSubstr("<h3>Loss</h3>")));
+}
+
+TEST_F(ReportTest, DrawsFailedRewardsWhereThereWereAny) {
+  write("metrics.jsonl",
+        "{\"step\":1,\"time_seconds\":1,\"reward/errors\":0,\"val/reward/errors\":0}\n"
+        "{\"step\":2,\"time_seconds\":2,\"reward/errors\":3,\"val/reward/errors\":0}\n");
+  const std::string page = render_report(run_);
+  EXPECT_THAT(page, HasSubstr("<h3>Failed rewards</h3>"));
+  EXPECT_THAT(page, HasSubstr("not drawn: Failed rewards (held-out)."));
 }
 
 TEST_F(ReportTest, PrefersSamplesOfHeldOutPrompts) {
@@ -209,26 +216,6 @@ TEST(PhaseTable, AddsWhatStepsSpentElsewhere) {
   EXPECT_DOUBLE_EQ(table.phases[0].per_bar[59], 1.5);
   EXPECT_EQ(table.phases[1].name, "other");
   EXPECT_DOUBLE_EQ(table.phases[1].total, 60);
-}
-
-TEST(Chart, TicksAreRound) {
-  EXPECT_THAT(ticks(0, 1, 5), ElementsAre(0, 0.2, 0.4, testing::DoubleEq(0.6), 0.8, 1));
-  EXPECT_THAT(ticks(1, 20, 7), ElementsAre(2, 4, 6, 8, 10, 12, 14, 16, 18, 20));
-  EXPECT_THAT(ticks(-3, 4, 5), ElementsAre(-3, -2, -1, 0, 1, 2, 3, 4));
-  EXPECT_EQ(log_ticks(1e-9, 1e3).size(), 7u);
-}
-
-TEST(Chart, RunningMeanShrinksAtTheEnds) {
-  EXPECT_THAT(running_mean({1, 2, 6, 3}, 3), ElementsAre(1.5, 3, testing::DoubleEq(11.0 / 3), 4.5));
-}
-
-TEST(Chart, DrawsWhatHasOnePointOrNone) {
-  for (const Scale scale : {Scale::kLinear, Scale::kPercent, Scale::kLog}) {
-    for (const double value : {0.0, -2.0, 3e-9, 1e12}) {
-      const std::string one = draw_chart({"t", "u", scale, {{"a", {{5}, {value}}}, {"b", {}}}});
-      EXPECT_THAT(one, Not(testing::AnyOf(HasSubstr("nan"), HasSubstr("inf,"), HasSubstr("inf\""))));
-    }
-  }
 }
 
 TEST(Numbers, AreShort) {

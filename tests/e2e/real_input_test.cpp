@@ -33,6 +33,23 @@ class RealInput : public testing::Test {
     return out;
   }
 
+  // Of a file of samples, in its order.
+  std::vector<std::string> completions(const std::string& file) {
+    std::vector<std::string> out;
+    for (const std::string& line : lines_of(scratch_ / file))
+      out.push_back(nlohmann::json::parse(line).at("completion"));
+    return out;
+  }
+
+  // What the decoder reported and what training recomputed are the same, in every iteration of a run.
+  void expect_no_mismatch(const std::string& name) {
+    for (const nlohmann::json& line : metrics(name)) {
+      if (line.at("step") == 0) continue;  // an evaluation
+      EXPECT_EQ(line.at("mismatch/logprob_abs_max").get<double>(), 0.0) << name << line.at("step");
+      EXPECT_GT(line.at("mismatch/tokens_compared").get<double>(), 0.0) << name << line.at("step");
+    }
+  }
+
   Scratch scratch_{"real"};
 };
 
@@ -41,16 +58,20 @@ TEST_F(RealInput, DigitCompletionFromRandomWeights) {
   EXPECT_EQ(lines_of(scratch_ / "data/arith_held_out.jsonl").size(), 171U);
   const auto steps = metrics("verl-arith");
   ASSERT_EQ(steps.size(), 4U);
-  EXPECT_GE(steps.back().at("val/reward/mean").get<double>(), 0);
   EXPECT_EQ(steps.back().at("reward/errors"), 0);
   EXPECT_GT(steps.back().at("actor/grad_norm").get<double>(), 0);
+  expect_no_mismatch("verl-arith");
+  EXPECT_NE(completions("verl-arith/samples/eval-000003.jsonl"), completions("verl-arith/samples/eval-000000.jsonl"))
+      << "the trained policy answers held-out prompts as the random one did";
 }
 
 TEST_F(RealInput, StoriesWithAPythonReward) {
   run("mentions");
   const auto steps = metrics("stories-reward");
   ASSERT_EQ(steps.size(), 3U);
-  EXPECT_GE(steps.back().at("actor/kl_loss").get<double>(), 0);
+  EXPECT_EQ(steps[1].at("actor/kl_loss").get<double>(), 0.0) << "the policy is the reference still";
+  EXPECT_GT(steps[2].at("actor/kl_loss").get<double>(), 0.0) << "after the first update";
+  expect_no_mismatch("stories-reward");
   EXPECT_GT(steps.back().at("response_length/mean").get<double>(), 0);
   EXPECT_EQ(steps.back().at("reward/errors"), 0);
 }
@@ -58,10 +79,19 @@ TEST_F(RealInput, StoriesWithAPythonReward) {
 TEST_F(RealInput, PairsRewardModelPpoAndDpo) {
   run("pairs");
   EXPECT_EQ(lines_of(scratch_ / "data/pairs_held_out.jsonl").size(), 16U);
-  for (const char* name : {"stories-reward-model", "stories-ppo", "stories-dpo"})
-    EXPECT_TRUE(metrics(name).back().contains("val/accuracy")) << name;
+  for (const char* name : {"stories-reward-model", "stories-dpo"}) {
+    const auto steps = metrics(name);
+    EXPECT_EQ(steps.front().at("val/accuracy").get<double>(), 0.5) << name << ": nothing is preferred at the start";
+    EXPECT_GT(steps.back().at("val/accuracy").get<double>(), 0.5) << name;
+    EXPECT_LT(steps.back().at("actor/loss").get<double>(), steps[1].at("actor/loss").get<double>()) << name;
+  }
+  const auto ppo = metrics("stories-ppo");
+  ASSERT_EQ(ppo.size(), 3U);
+  expect_no_mismatch("stories-ppo");
+  EXPECT_EQ(ppo[1].at("actor/reward_kl_penalty").get<double>(), 0.0) << "the policy is the reference still";
+  EXPECT_NE(ppo[2].at("actor/reward_kl_penalty").get<double>(), 0.0) << "after the first update";
   EXPECT_TRUE(fs::exists(scratch_ / "stories-ppo/model/model.safetensors"));
-  EXPECT_NE(metrics("stories-ppo").front().at("val/reward/mean"), metrics("stories-ppo").back().at("val/reward/mean"));
+  EXPECT_NE(ppo.front().at("val/reward/mean"), ppo.back().at("val/reward/mean"));
 }
 
 }  // namespace

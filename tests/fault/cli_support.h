@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,11 @@ inline std::string last_line(const std::string& text) {
   if (end == std::string::npos) return "";
   const size_t begin = text.find_last_of('\n', end);
   return text.substr(begin + 1, end - begin);
+}
+
+// `text` with the word in place of each match of the pattern: uids, hashes, files that a run chooses.
+inline std::string with_word(const std::string& text, const std::string& pattern, const std::string& word) {
+  return std::regex_replace(text, std::regex(pattern), word);
 }
 
 // The lines of metrics.jsonl without what depends on the clock or the machine.

@@ -129,10 +129,9 @@ TEST(Resume, AFullDiskLosesNothing) {
   ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));
   const host::CommandResult full = runs.train("full", {}, {{"COLLIMATE_TEST_DISK_BYTES", "700000"}});
   EXPECT_EQ(full.status.code, 1);
-  EXPECT_NE(
-      last_line(full.errors).find("expected to write, got No space left on device; try freeing space on that disk"),
-      std::string::npos)
-      << full.errors;
+  const std::string file = fmt::format("^\\[{}/[^\\]]+\\]", runs.directory("full"));  // whichever was being written
+  EXPECT_EQ(with_word(last_line(full.errors), file, "[FILE]"),
+            "[FILE] expected to write, got No space left on device; try freeing space on that disk");
   EXPECT_TRUE(fs::exists(runs.directory("full") + "/checkpoints/step-000001/drive"));
   ASSERT_NO_FATAL_FAILURE(runs.finish("full"));
   expect_equal(left_in(runs.directory("full")), left_in(runs.directory("whole")), "after a full disk");

@@ -99,14 +99,24 @@ Batch RewardModule::call(const std::string&, const Batch& input, const flow::Cal
     step.push_back(std::move(steps.step));
     step_rewards.push_back(std::move(steps.rewards));
   }
-  metrics_.push_back({"reward/errors", static_cast<double>(scored.errors), flow::Reduce::kSum});
-  for (const auto& [name, mean] : scored.means)
-    metrics_.push_back({"rewards/" + name + "/mean", mean, flow::Reduce::kMean, static_cast<double>(input.rows())});
+  measure(scored);
   Batch out = input.gather(kept);
   out.set(batch::kReward, rewards);
   out.set_ragged(batch::kStep, step);
   out.set_ragged(batch::kStepRewards, step_rewards);
   return out;
+}
+
+void RewardModule::measure(const ScoredSamples& scored) {
+  flow::Metric& errors =
+      metrics_.emplace_back(flow::Metric{"reward/errors", static_cast<double>(scored.errors), flow::Reduce::kSum});
+  if (scored.errors > 0) {
+    errors.note = text::valid_utf8(fmt::format("{}; {}", scored.first_error, scored.first_effect));
+    std::ranges::replace(errors.note, '\n', ' ');  // the log's line stays one
+  }
+  for (const RewardMean& mean : scored.means)
+    metrics_.push_back(
+        {"rewards/" + mean.reward + "/mean", mean.value, flow::Reduce::kMean, static_cast<double>(mean.samples)});
 }
 
 std::vector<flow::Metric> RewardModule::metrics() { return std::exchange(metrics_, {}); }

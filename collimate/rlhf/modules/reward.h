@@ -11,7 +11,8 @@
 namespace collimate::rlhf {
 
 // Rewards of the config's `reward:` list on the host: decodes prompt and completion, scores, and leaves out the rows
-// that on_error drops. Parameters: tokenizer (a directory) and the list itself as `rewards`.
+// that on_error drops. Parameters: tokenizer (a directory) and the list itself as `rewards`. The metric reward/errors
+// counts failures and notes the first, and each mean is over what its reward judged.
 class RewardModule final : public flow::Module {
  public:
   explicit RewardModule(const nlohmann::json& parameters);
@@ -21,6 +22,8 @@ class RewardModule final : public flow::Module {
   std::vector<flow::Metric> metrics() override;
 
  private:
+  void measure(const ScoredSamples& scored);
+
   nlohmann::json parameters_;
   std::unique_ptr<text::Tokenizer> tokenizer_;
   std::vector<RewardSpec> rewards_;

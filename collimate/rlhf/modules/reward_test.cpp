@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
+#include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/rlhf/reward/functions.h"
 #include "collimate/rlhf/reward/rules.h"
@@ -21,8 +23,10 @@ class RewardModuleTest : public testing::Test {
   }
 
   // Rows of the prompt "0" and a completion.
-  Batch score(const std::vector<std::vector<int32_t>>& completions, const std::string& function) {
-    RewardModule module({{"tokenizer", directory_.path()}, {"rewards", {{{"function", function}, {"weight", 2}}}}});
+  Batch score(const std::vector<std::vector<int32_t>>& completions, const std::string& function,
+              const nlohmann::json& on_error = "stop") {
+    RewardModule module({{"tokenizer", directory_.path()},
+                         {"rewards", {{{"function", function}, {"weight", 2}, {"on_error", on_error}}}}});
     flow::Context context;
     module.setup(context);
     std::vector<std::vector<int32_t>> ids;
@@ -36,10 +40,13 @@ class RewardModuleTest : public testing::Test {
     rows.set(batch::kUid, uids);
     rows.set_ragged(batch::kIds, ids);
     rows.set(batch::kPromptTokens, std::vector<int64_t>(ids.size(), 1));
-    return module.call("score", rows, {});
+    Batch scored = module.call("score", rows, {});
+    measured_ = module.metrics();
+    return scored;
   }
 
   text::TemporaryDirectory directory_;
+  std::vector<flow::Metric> measured_;  // by the last call
 };
 
 TEST_F(RewardModuleTest, StepsLieOnTheTokensThatEndThem) {
@@ -56,6 +63,28 @@ TEST_F(RewardModuleTest, StepsLieOnTheTokensThatEndThem) {
   EXPECT_EQ(out.all(batch::kReward), (std::vector<float>{2, 2, 2, 2}));
   EXPECT_EQ(out.all(batch::kStep), (std::vector<int32_t>{-1, 0, 0, 1, 1, 2, -1, 0, 0, 0, -1, 0, -1, 0, 0}));
   EXPECT_EQ(out.all(batch::kStepRewards), (std::vector<float>{0, 0, 0.5F, 0, 0.5F, 1, 0, 0, 0, 2, 0, 2, 0, 0, 2}));
+}
+
+TEST_F(RewardModuleTest, FailuresAreCountedNotedAndOutOfTheMean) {
+  register_reward("short", [](const nlohmann::json&) {
+    return function_reward([](const RewardSample& sample) -> double {
+      if (sample.completion.size() > 1) throw std::runtime_error("too long\nby far");
+      return 3.0;
+    });
+  });
+  const std::vector<std::vector<int32_t>> completions = {{5, 1}, {5, 5, 1}, {5, 5, 5, 1}, {4, 1}};
+  EXPECT_EQ(score(completions, "short", "drop").all(batch::kUid), (std::vector<int64_t>{0, 3}));
+  ASSERT_EQ(measured_.size(), 2U);
+  EXPECT_EQ(measured_[0].to_json().dump(),
+            R"(["reward/errors",2.0,"sum",1.0,"[reward short] sample 1: too long by far; dropped"])");
+  EXPECT_EQ(measured_[1].to_json().dump(), R"(["rewards/short/mean",3.0,"mean",2.0])");  // its weight: two samples
+  EXPECT_EQ(score(completions, "short", -0.5).all(batch::kReward), (std::vector<float>{6, -1, -1, 6}));
+  EXPECT_EQ(measured_[0].note, "[reward short] sample 1: too long by far; given -0.5");
+}
+
+TEST(OnErrorValue, IsANumberThatCanBeTrainedOn) {
+  EXPECT_EQ(OnError::parse(-1).value, -1.0);
+  EXPECT_THROW(OnError::parse(std::nan("")), base::InputError);
 }
 
 TEST_F(RewardModuleTest, StepsOfOneTokenAreOne) {

@@ -16,8 +16,8 @@ using base::InputError;
 OnError OnError::parse(const nlohmann::json& json) {
   if (json == "drop") return {Action::kDrop};
   if (json == "stop") return {Action::kStop};
-  if (json.is_number()) return {Action::kValue, json.get<double>()};
-  throw InputError(expectation("reward.on_error", "drop, stop or a number", json.dump()));
+  if (json.is_number() && std::isfinite(json.get<double>())) return {Action::kValue, json.get<double>()};
+  throw InputError(expectation("reward.on_error", "drop, stop or a finite number", json.dump()));
 }
 
 namespace {
@@ -48,9 +48,9 @@ class FunctionReward final : public Reward {
 
 std::unique_ptr<Reward> make_rule(const std::string& name, const nlohmann::json& entry) {
   std::string known;
-  for (const auto& [key, make] : rules()) {
-    if (key == name) return function_reward(make(entry), true);
-    known += (known.empty() ? "" : ", ") + key;
+  for (const RuleEntry& rule : rules()) {
+    if (rule.name == name) return function_reward(rule.make(entry), true);
+    known += (known.empty() ? "" : ", ") + rule.name;
   }
   throw InputError(expectation("reward", "one of the rules " + known, "\"" + name + "\""));
 }
@@ -112,22 +112,29 @@ void add_steps(std::vector<StepReward>& sum, const std::vector<StepReward>& step
   }
 }
 
+std::string effect_of(const OnError& on_error) {
+  return on_error.action == OnError::Action::kDrop ? "dropped" : fmt::format("given {}", on_error.value);
+}
+
 // Adds one reward's share to `out`.
 void add_reward(const RewardSpec& spec, const std::vector<RewardSample>& samples, ScoredSamples& out) {
   const std::vector<RewardResult> results = spec.reward->score(samples);
   COLLIMATE_CHECK(results.size() == samples.size(), "reward {} gave {} results", spec.name, results.size());
-  double sum = 0, count = 0;
+  double sum = 0;
+  int64_t count = 0;
   for (size_t i = 0; i < samples.size(); ++i) {
     const std::string problem = failure(results[i], samples[i]);
     double value = problem.empty() ? *results[i].value : 0.0;
     if (problem.empty()) {
       sum += value;
-      count += 1;
+      ++count;
       add_steps(out.steps[i], results[i].steps, spec.weight);
     } else {
-      ++out.errors;
       const std::string message = fmt::format("[reward {}] sample {}: {}", spec.name, samples[i].uid, problem);
-      if (out.first_error.empty()) out.first_error = message;
+      if (out.errors++ == 0) {
+        out.first_error = message;
+        out.first_effect = effect_of(spec.on_error);
+      }
       if (spec.on_error.action == OnError::Action::kStop)
         throw base::RunError(message + "; try on_error: drop, or a value, for this reward");
       if (spec.on_error.action == OnError::Action::kDrop) out.kept[i] = false;
@@ -135,7 +142,7 @@ void add_reward(const RewardSpec& spec, const std::vector<RewardSample>& samples
     }
     out.rewards[i] += static_cast<float>(spec.weight * value);
   }
-  if (count > 0) out.means.emplace_back(spec.name, sum / count);
+  if (count > 0) out.means.push_back({spec.name, sum / static_cast<double>(count), count});
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ struct OnError {
   enum class Action { kDrop, kStop, kValue };
   Action action = Action::kStop;
   double value = 0.0;  // for kValue
-  // "drop", "stop" or a number. InputError otherwise.
+  // "drop", "stop" or a finite number. InputError otherwise.
   static OnError parse(const nlohmann::json& json);
 };
 
@@ -63,14 +63,22 @@ struct RewardSpec {
 // name, naming the known ones, and for unknown keys.
 std::vector<RewardSpec> make_rewards(const nlohmann::json& list);
 
-// Weighted sum over several rewards; the count of failures by reward; `kept[i]` false where on_error drops the sample.
+// Mean of one reward over the samples that it judged.
+struct RewardMean {
+  std::string reward;
+  double value = 0;
+  int64_t samples = 0;  // at least 1
+};
+
+// Weighted sum over several rewards; the count of their failures; `kept[i]` false where on_error drops the sample.
 struct ScoredSamples {
-  std::vector<float> rewards;                         // [samples], 0 where dropped
-  std::vector<bool> kept;                             // [samples]
-  std::vector<std::vector<StepReward>> steps;         // [samples] weighted, ascending; of several rewards together
-  std::vector<std::pair<std::string, double>> means;  // by reward, over its successes
+  std::vector<float> rewards;                  // [samples], 0 where dropped
+  std::vector<bool> kept;                      // [samples]
+  std::vector<std::vector<StepReward>> steps;  // [samples] weighted, ascending; of several rewards together
+  std::vector<RewardMean> means;               // by reward
   int64_t errors = 0;
-  std::string first_error;  // "[reward NAME] sample UID: …"
+  std::string first_error;   // "[reward NAME] sample UID: …"
+  std::string first_effect;  // of on_error on that sample: "dropped" or "given -1"
 };
 // RunError with the first failure when its on_error says stop.
 ScoredSamples score_samples(const std::vector<RewardSpec>& rewards, const std::vector<RewardSample>& samples);
