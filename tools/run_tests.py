@@ -4,7 +4,8 @@
   tools/run_tests.py BUILD [--kind unit|system] [--only NAME...] [--jobs N] [--timeout SECONDS]
 
 Programs come from BUILD/tests.txt; Python tests are tests/**/*_test.py and run with the kind `system`. Unit tests run
-two at a time, system tests alone. Prints every failure and every skip with its reason; the last line is
+two at a time, system tests alone. A program named in AGAIN runs once more, in that environment and as a line of its
+own. Prints every failure and every skip with its reason; the last line is
 `N passed, N failed, N skipped`. Exit code 1 on a failure, and on a skip when the shared data is there: then nothing
 has a reason to skip.
 """
@@ -22,6 +23,21 @@ import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARED = pathlib.Path(os.environ.get("COLLIMATE_SHARED", ROOT.parent / "shared"))
+# program -> (what its second run is called, what is set for it)
+AGAIN = {"e2e_test": ("reparsed", {"COLLIMATE_TEST_REPARSE": "1"})}
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    kind: str  # unit or system
+    path: pathlib.Path
+    again: str = ""  # what its second run is called
+    extra: dict = dataclasses.field(default_factory=dict)  # set in its environment
+
+    @property
+    def name(self) -> str:
+        name = self.path.stem if self.path.suffix == ".py" else self.path.name
+        return f"{name} ({self.again})" if self.again else name
 
 
 @dataclasses.dataclass
@@ -53,8 +69,9 @@ def last_started(output: str) -> str:
     return started[-1] if started else "before the first test"
 
 
-def run_program(path: pathlib.Path, timeout: float, environment: dict) -> Result:
-    result = Result(path.stem if path.suffix == ".py" else path.name)
+def run_program(program: Program, timeout: float, environment: dict) -> Result:
+    path, result = program.path, Result(program.name)
+    environment = {**environment, **program.extra}
     if not path.exists():
         result.failures.append((result.name, f"{path} was not built"))
         return result
@@ -98,12 +115,13 @@ def execute(command: list, timeout: float, environment: dict, output: pathlib.Pa
 
 
 def programs(build: pathlib.Path, kind: str, only: list) -> list:
-    """(kind, path) of all that is to be run."""
+    """Every Program that is to be run."""
     listed = [line.split(" ", 1) for line in (build / "tests.txt").read_text().splitlines()]
-    found = [(k, pathlib.Path(p)) for k, p in listed]
-    found += [("system", p) for p in sorted((ROOT / "tests").rglob("*_test.py"))]
-    found = [(k, p) for k, p in found if kind in ("", k)]
-    return [(k, p) for k, p in found if not only or p.stem in only or p.stem.removesuffix("_test") in only]
+    found = [Program(k, pathlib.Path(p)) for k, p in listed]
+    found += [Program("system", p) for p in sorted((ROOT / "tests").rglob("*_test.py"))]
+    found += [Program(p.kind, p.path, *AGAIN[p.name]) for p in found if p.name in AGAIN]
+    found = [p for p in found if kind in ("", p.kind)]
+    return [p for p in found if not only or p.path.stem in only or p.path.stem.removesuffix("_test") in only]
 
 
 def show(result: Result) -> None:
@@ -140,7 +158,8 @@ def main() -> int:
     results = []
     for kind, workers in (("unit", options.jobs), ("system", 1)):
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-            tasks = [pool.submit(run_program, path, options.timeout, environment) for k, path in chosen if k == kind]
+            tasks = [pool.submit(run_program, program, options.timeout, environment)
+                     for program in chosen if program.kind == kind]
             for task in concurrent.futures.as_completed(tasks):
                 results.append(task.result())
                 show(results[-1])

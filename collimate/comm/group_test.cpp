@@ -1,12 +1,19 @@
 #include "collimate/comm/group.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <atomic>
+#include <chrono>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <thread>
 
+#include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
+#include "collimate/host/core_pool.h"
+#include "collimate/host/cpu.h"
 
 namespace collimate::comm {
 namespace {
@@ -25,6 +32,29 @@ void with_ranks(int size, const std::string& name, const std::function<void(Grou
     });
   for (std::thread& thread : threads) thread.join();
 }
+
+// Keeps this thread, and those it starts, to two of the cores it may run on; its end gives the others back.
+class TwoCores {
+ public:
+  TwoCores() {
+    CPU_ZERO(&before_);
+    if (::sched_getaffinity(0, sizeof before_, &before_) != 0) return;
+    cpu_set_t two;
+    CPU_ZERO(&two);
+    for (size_t core = 0; core < CPU_SETSIZE && CPU_COUNT(&two) < 2; ++core)
+      if (CPU_ISSET(core, &before_)) CPU_SET(core, &two);
+    limited_ = ::sched_setaffinity(0, sizeof two, &two) == 0;
+  }
+  ~TwoCores() {
+    if (limited_) ::sched_setaffinity(0, sizeof before_, &before_);
+  }
+  TwoCores(const TwoCores&) = delete;
+  TwoCores& operator=(const TwoCores&) = delete;
+
+ private:
+  cpu_set_t before_;
+  bool limited_ = false;
+};
 
 class Ranks : public testing::TestWithParam<int> {};
 
@@ -94,20 +124,70 @@ TEST(Group, SendAndReceiveAroundARing) {
   });
 }
 
-TEST(Group, AbortWakesAllWithTheCause) {
+// Four ranks of which rank 2 aborts while the others are in `wait`, that needs it too.
+void expect_abort_wakes(const std::string& name, const std::function<void(Group&)>& wait) {
+  constexpr double kDeadlineSeconds = 60;
   std::vector<std::string> heard(4);
-  with_ranks(4, "abort", [&](Group& group) {
+  std::atomic<int> entering{0};
+  const double start = base::now_seconds();
+  const auto body = [&](Group& group) {
     if (group.rank() == 2) {
+      while (entering < 3) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // one that does not wait yet need not be woken
       group.abort("rank 2 ran out of memory");
       return;
     }
+    ++entering;
     try {
-      group.barrier();
+      wait(group);
     } catch (const base::RunError& error) {
       heard[static_cast<size_t>(group.rank())] = error.what();
     }
+  };
+  with_ranks(4, name, body, kDeadlineSeconds);
+  for (size_t rank : {0, 1, 3}) EXPECT_EQ(heard[rank], fmt::format("[group {}] rank 2 ran out of memory", name));
+  // A wait that reaches its deadline throws the cause too: that is no waking.
+  EXPECT_LT(base::now_seconds() - start, kDeadlineSeconds / 2) << name;
+}
+
+TEST(Group, AbortWakesEveryWaitWithTheCause) {
+  const std::map<std::string, std::function<void(Group&, std::vector<float>&)>> waits = {
+      {"barrier", [](Group& group, auto&) { group.barrier(); }},
+      {"all_reduce", [](Group& group, auto& data) { group.all_reduce(data); }},
+      {"all_gather",
+       [](Group& group, auto& data) { group.all_gather(bytes_of(data).first(4), writable_bytes_of(data)); }},
+      {"broadcast", [](Group& group, auto& data) { group.broadcast(writable_bytes_of(data), 2); }},
+      {"receive", [](Group& group, auto& data) { group.receive(writable_bytes_of(data), 2); }},
+      {"send", [](Group& group, auto& data) { group.send(bytes_of(data), 2); }}};
+  for (const auto& [name, wait] : waits)
+    expect_abort_wakes(name, [&wait = wait](Group& group) {
+      std::vector<float> data(4, 1.0F);
+      wait(group, data);
+    });
+}
+
+// Eight threads of pools on two cores, of ranks that wait for each other between their loops: every one ends.
+TEST(Group, FourRanksWithPoolsOfTwoMakeProgressOnTwoCores) {
+  constexpr int kRounds = 300;
+  const TwoCores limit;
+  ASSERT_LE(host::core_count(), 2);
+  std::vector<int> right(4);
+  with_ranks(4, "two cores", [&](Group& group) {
+    host::CorePool pool(2);
+    std::vector<float> values(256);
+    for (int round = 0; round < kRounds; ++round) {
+      pool.parallel_for(256, 16, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          values[static_cast<size_t>(i)] = static_cast<float>(group.rank() * 1000 + round + static_cast<int>(i));
+      });
+      group.all_reduce(values);
+      bool summed = true;
+      for (int i = 0; i < 256; ++i)
+        summed = summed && values[static_cast<size_t>(i)] == static_cast<float>(6000 + 4 * (round + i));
+      if (summed) ++right[static_cast<size_t>(group.rank())];
+    }
   });
-  for (int rank : {0, 1, 3}) EXPECT_EQ(heard[static_cast<size_t>(rank)], "[group abort] rank 2 ran out of memory");
+  EXPECT_EQ(right, std::vector<int>(4, kRounds));
 }
 
 TEST(Group, AnExpiredWaitNamesWhoIsMissing) {

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
@@ -23,12 +25,24 @@
 namespace collimate::recipe {
 namespace {
 
+// Does COLLIMATE_TEST_REPARSE ask it of every run of this process? Read once.
+bool reparse_every_run() {
+  static const bool asked = [] {
+    const char* word = std::getenv("COLLIMATE_TEST_REPARSE");
+    if (word == nullptr || *word == '\0') return false;
+    if (std::string_view(word) == "1") return true;
+    throw base::InputError(base::expectation("COLLIMATE_TEST_REPARSE", "1 or nothing", word));
+  }();
+  return asked;
+}
+
 // One run from claiming its directory to its summary.
 class Run {
  public:
   Run(const Config& config, const TrainCall& call)
       : config_(config),
         call_(call),
+        reparse_(reparse_every_run() || call.reparse),
         registry_(module_registry()),
         plan_(complete_plan(config, registry_)),
         placement_(make_placement(config, plan_.graph)),
@@ -43,6 +57,7 @@ class Run {
     host::write_file_atomically(directory_.path() / "plan.yaml", graph::yaml_text(placement_));
     const double start = base::now_seconds();
     const flow::RunOptions options = run_options();
+    if (options.reparse) note("reparse: every worker is built from reparsed text, every message is reparsed");
     TrainOutcome outcome;
     try {
       outcome.iterations = flow::run(plan_.graph, placement_, registry_, options).iterations;
@@ -116,7 +131,7 @@ class Run {
     options.worker_command = call_.worker_command;
     options.deadline_seconds = config_.run.deadline_seconds;
     options.threads_per_worker = threads_of(config_, placement_);
-    options.reparse = call_.reparse;
+    options.reparse = reparse_;
     return options;
   }
 
@@ -182,6 +197,7 @@ class Run {
 
   const Config& config_;
   const TrainCall& call_;
+  const bool reparse_;
   flow::Registry registry_;
   Plan plan_;
   graph::Placement placement_;

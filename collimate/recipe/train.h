@@ -16,7 +16,7 @@ struct TrainCall {
   std::string resume = "auto";     // auto, never, or the directory of a run to go on from
   std::string replay;              // journal whose rewards are used instead of asking again
   base::StopFlag* stop = nullptr;  // requested by a signal
-  bool reparse = false;            // test: workers and messages from reparsed text
+  bool reparse = false;            // test: workers and messages from reparsed text; COLLIMATE_TEST_REPARSE=1: always
   std::vector<std::string> worker_command;
   std::function<void(const std::string& line)> note;  // what a person should read: arithmetic, data shapes, evaluation
 };

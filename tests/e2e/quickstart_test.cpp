@@ -32,6 +32,9 @@ void expect_a_large_disjoint_task(const std::string& directory) {
   }
 }
 
+// Completions that an iteration of the quickstart's GRPO trains: 8 of each of 64 prompts.
+constexpr double kGrpoRows = 64 * 8;
+
 // `make quickstart`, reduced: its recordings replay, every trained token is compared with the one decoded, and it ends
 // as the README says.
 TEST(Quickstart, ReducedRunIsRecordedComparedAndReported) {
@@ -55,6 +58,9 @@ TEST(Quickstart, ReducedRunIsRecordedComparedAndReported) {
     const auto metrics = nlohmann::json::parse(text);
     if (!metrics.contains("mismatch/tokens_compared")) continue;  // step 0 is an evaluation
     compared += metrics.at("mismatch/tokens_compared").get<int64_t>();
+    EXPECT_NEAR(metrics.at("mismatch/tokens_compared").get<double>() +
+                    metrics.at("mismatch/tokens_other_version").get<double>(),
+                kGrpoRows * metrics.at("response_length/mean").get<double>(), 1e-6);
     EXPECT_EQ(metrics.at("mismatch/tokens_other_version"), 0.0);
     EXPECT_EQ(metrics.at("mismatch/logprob_abs_max"), 0.0);
   }

@@ -5,6 +5,7 @@
 #include "collimate/generate/engine.h"
 #include "collimate/host/core_pool.h"
 #include "tests/e2e/run_support.h"
+#include "tests/fault/cli_support.h"
 
 namespace collimate::test {
 namespace {
@@ -44,16 +45,13 @@ std::vector<int32_t> complete(const std::string& directory, const std::string& h
   return generate::generate_all(model, prompts, sampling, options).at(0).tokens;
 }
 
-// The whole suite once more with every worker built from reparsed text and every message reparsed.
-class Recipes : public testing::TestWithParam<bool> {
+class Recipes : public testing::Test {
  protected:
   void SetUp() override { write_small_task(scratch_.path()); }
 
   Metrics train(const std::string& recipe, const std::vector<std::string>& sets = {}) {
     output_ = scratch_ / fmt::format("{}-{}", recipe, ++runs_);
-    recipe::TrainCall call;
-    call.reparse = GetParam();
-    train_text(small_config(recipe, scratch_.path()), output_, sets, call);
+    train_text(small_config(recipe, scratch_.path()), output_, sets);
     Metrics metrics = metrics_of(output_);
     expect_finite(metrics);
     return metrics;
@@ -67,7 +65,7 @@ class Recipes : public testing::TestWithParam<bool> {
   int runs_ = 0;
 };
 
-TEST_P(Recipes, EveryOneOfTheListTrains) {
+TEST_F(Recipes, EveryOneOfTheListTrains) {
   for (const recipe::RecipeEntry& entry : recipe::recipes()) {
     const Metrics metrics = train(entry.name);
     expect_every_step_once(metrics, 1, 3);
@@ -75,14 +73,14 @@ TEST_P(Recipes, EveryOneOfTheListTrains) {
   }
 }
 
-TEST_P(Recipes, Sft) {
+TEST_F(Recipes, Sft) {
   const Metrics metrics = train("sft", {"train.learning_rate=1e-2"});
   expect_every_step_once(metrics, 1, 3);
   expect_loss_falls(metrics);
   EXPECT_FALSE(complete(output_ + "/model").empty());
 }
 
-TEST_P(Recipes, EvaluationComesBeforeTheFirstStepAndAfterTheLast) {
+TEST_F(Recipes, EvaluationComesBeforeTheFirstStepAndAfterTheLast) {
   const Metrics metrics = train("sft", {"data.eval=" + (scratch_ / "demonstrations.jsonl"), "run.evaluate_every=2"});
   expect_every_step_once(metrics, 0, 3);
   for (size_t step : {0, 2, 3}) EXPECT_TRUE(metrics[step].contains("val/loss")) << "step " << step;
@@ -90,7 +88,7 @@ TEST_P(Recipes, EvaluationComesBeforeTheFirstStepAndAfterTheLast) {
   EXPECT_LT(number(metrics[3], "val/loss"), number(metrics[0], "val/loss"));
 }
 
-TEST_P(Recipes, RewardModelAndDpoOnPairs) {
+TEST_F(Recipes, RewardModelAndDpoOnPairs) {
   const Metrics reward = train("reward", {"train.learning_rate=1e-2"});
   expect_every_step_once(reward, 1, 3);
   expect_loss_falls(reward);
@@ -101,11 +99,11 @@ TEST_P(Recipes, RewardModelAndDpoOnPairs) {
   EXPECT_FALSE(complete(output_ + "/model").empty());
 }
 
-TEST_P(Recipes, RewardModelIsEvaluatedOnPairs) {
+TEST_F(Recipes, RewardModelIsEvaluatedOnPairs) {
   EXPECT_TRUE(train("reward", {"data.eval=" + (scratch_ / "pairs.jsonl")}).back().contains("val/accuracy"));
 }
 
-TEST_P(Recipes, DpoByLossesWithoutAReference) {
+TEST_F(Recipes, DpoByLossesWithoutAReference) {
   for (const char* loss : {"orpo", "simpo", "cpo"}) {
     const Metrics metrics =
         train("dpo", {"train.learning_rate=1e-2", "run.iterations=12", std::string("algorithm.loss_type=") + loss,
@@ -115,7 +113,7 @@ TEST_P(Recipes, DpoByLossesWithoutAReference) {
   }
 }
 
-TEST_P(Recipes, RolloutsEndAtEveryStopIdThatTheModelNames) {
+TEST_F(Recipes, RolloutsEndAtEveryStopIdThatTheModelNames) {
   write_text(scratch_ / "start/generation_config.json", R"({"eos_token_id": [1, 2]})");  // <eos> and "0"
   train("grpo", {"run.iterations=1"});
   int ended = 0;
@@ -128,7 +126,7 @@ TEST_P(Recipes, RolloutsEndAtEveryStopIdThatTheModelNames) {
   EXPECT_GT(ended, 0);
 }
 
-TEST_P(Recipes, EvaluationDrawsAsItsOwnSectionSays) {
+TEST_F(Recipes, EvaluationDrawsAsItsOwnSectionSays) {
   const std::string eval = "data.eval=" + (scratch_ / "held_out.jsonl");
   const auto held_out = [&](const std::vector<std::string>& sets) {
     std::vector<std::string> all = {eval, "run.iterations=1"};
@@ -140,7 +138,7 @@ TEST_P(Recipes, EvaluationDrawsAsItsOwnSectionSays) {
   EXPECT_NE(held_out({"evaluation.temperature=1"}), greedy);
 }
 
-TEST_P(Recipes, PenaltiesAndStopStringsLeaveLogProbsAsTheyAre) {
+TEST_F(Recipes, PenaltiesAndStopStringsLeaveLogProbsAsTheyAre) {
   for (const nlohmann::json& line :
        train("grpo", {"rollout.stop=['11', '3']", "rollout.presence_penalty=1.5", "rollout.repetition_penalty=1.3",
                       "rollout.frequency_penalty=-0.5", "rollout.logit_bias={3: 2}", "rollout.min_tokens=2"})) {
@@ -159,7 +157,7 @@ TEST_P(Recipes, PenaltiesAndStopStringsLeaveLogProbsAsTheyAre) {
   EXPECT_GT(stopped, 3);
 }
 
-TEST_P(Recipes, GrpoWithReference) {
+TEST_F(Recipes, GrpoWithReference) {
   const Metrics metrics = train("grpo", {"algorithm.beta=0.04"});
   expect_every_step_once(metrics, 1, 3);
   for (const nlohmann::json& line : metrics) {
@@ -174,7 +172,7 @@ TEST_P(Recipes, GrpoWithReference) {
   EXPECT_FALSE(complete(output_ + "/model").empty());
 }
 
-TEST_P(Recipes, TokensOfUpdatesAfterTheFirstAreOfAnotherVersion) {
+TEST_F(Recipes, TokensOfUpdatesAfterTheFirstAreOfAnotherVersion) {
   for (const nlohmann::json& line : train("grpo", {"train.samples_per_update=8"})) {
     EXPECT_EQ(number(line, "actor/updates"), 2.0);
     EXPECT_EQ(number(line, "mismatch/logprob_abs_max"), 0.0);
@@ -185,7 +183,7 @@ TEST_P(Recipes, TokensOfUpdatesAfterTheFirstAreOfAnotherVersion) {
   }
 }
 
-TEST_P(Recipes, PpoWithRuleReward) {
+TEST_F(Recipes, PpoWithRuleReward) {
   const Metrics metrics = train("ppo");
   expect_every_step_once(metrics, 1, 3);
   for (const nlohmann::json& line : metrics) {
@@ -197,7 +195,7 @@ TEST_P(Recipes, PpoWithRuleReward) {
   EXPECT_FALSE(complete(output_ + "/model").empty());
 }
 
-TEST_P(Recipes, PpoWithTheRewardModelOfTheRewardRecipe) {
+TEST_F(Recipes, PpoWithTheRewardModelOfTheRewardRecipe) {
   train("sft", {"train.learning_rate=1e-2"});
   const std::string policy = "models.policy={path: " + output_ + "/model}";
   train("reward", {policy, "train.learning_rate=1e-2"});
@@ -206,8 +204,25 @@ TEST_P(Recipes, PpoWithTheRewardModelOfTheRewardRecipe) {
   EXPECT_NE(number(metrics.front(), "critic/rewards/max"), number(metrics.front(), "critic/rewards/min"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Workers, Recipes, testing::Bool(),
-                         [](const auto& made) { return std::string(made.param ? "Reparsed" : "AsTheyAre"); });
+// What tools/run_tests.py sets for a second pass over all of these tests.
+TEST_F(Recipes, AnEnvironmentVariableReparsesEveryRun) {
+  write_text(scratch_ / "run.yaml", small_config("sft", scratch_.path()));
+  const auto train_under = [&](const std::string& value, const std::string& name) {
+    return run_collimate({"train", scratch_ / "run.yaml", "--output", scratch_ / name},
+                         {{"COLLIMATE_TEST_REPARSE", value}});
+  };
+  const host::CommandResult plain = train_under("", "plain"), reparsed = train_under("1", "reparsed");
+  ASSERT_TRUE(plain.status.ok()) << plain.errors;
+  ASSERT_TRUE(reparsed.status.ok()) << reparsed.errors;
+  const std::string note = "reparse: every worker is built from reparsed text, every message is reparsed\n";
+  EXPECT_EQ(plain.errors.find(note), std::string::npos) << plain.errors;
+  EXPECT_NE(reparsed.errors.find(note), std::string::npos) << reparsed.errors;
+  EXPECT_TRUE(model_bytes(scratch_ / "plain") == model_bytes(scratch_ / "reparsed"));
+  const host::CommandResult wrong = train_under("yes", "wrong");
+  EXPECT_EQ(wrong.status.code, 2);
+  EXPECT_EQ(last_line(wrong.errors), "[COLLIMATE_TEST_REPARSE] expected 1 or nothing, got yes");
+  EXPECT_FALSE(fs::exists(scratch_ / "wrong"));
+}
 
 }  // namespace
 }  // namespace collimate::test

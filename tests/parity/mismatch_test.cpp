@@ -129,15 +129,16 @@ TEST_F(Mismatch, TrainingScoringAndGenerationReadTheSameAddresses) {
   parameters["loss_rows"] = "rollouts";
   parameters["default_loss"] = "grpo";
   rlhf::TrainerModule trainer(parameters);
+  parameters.erase("loss_rows");
+  rlhf::ScorerModule scorer(parameters);
   parameters["weights"] = "reference";
   parameters["trained"] = false;
-  parameters.erase("loss_rows");
   rlhf::ScorerModule reference(parameters);
   host::CorePool pool(1);
   flow::SharedObjects objects;
   flow::SharedStore store;
   flow::Context context{.config = nlohmann::json::object(), .pool = &pool, .store = &store, .objects = &objects};
-  for (flow::Module* module : std::initializer_list<flow::Module*>{&generator, &trainer, &reference})
+  for (flow::Module* module : std::initializer_list<flow::Module*>{&generator, &trainer, &scorer, &reference})
     module->setup(context);
   const auto addresses = [](flow::Module& module, const char* name) {
     std::vector<const float*> out;
@@ -147,8 +148,10 @@ TEST_F(Mismatch, TrainingScoringAndGenerationReadTheSameAddresses) {
   };
   const auto generated = addresses(generator, "generation");
   EXPECT_EQ(generated, addresses(trainer, "training"));
+  EXPECT_EQ(generated, addresses(scorer, "scoring"));
   EXPECT_NE(generated, addresses(reference, "reference"));
   EXPECT_EQ(generator.weights()->identity(), trainer.weights()->identity());
+  EXPECT_EQ(generator.weights()->identity(), scorer.weights()->identity());
   const auto decoder = objects.find<rlhf::Decoder>("decoder:policy");
   ASSERT_NE(decoder, nullptr);
   EXPECT_EQ(&decoder->model->weights(), generator.weights()->identity());

@@ -45,11 +45,19 @@ class Includes(unittest.TestCase):
 
     def test_recipes_call_nothing(self):
         for line in ("  train::Learner learner(model);", "  module->call(name, rows);", "  generate::Service service;",
-                     "  module.train_step(name, rows, info);", "  service.submit(rows);"):
+                     "  module.train_step(name, rows, info);", "  service.submit(rows);",
+                     "  reward->score(samples);", "  judge.score(samples);"):
             self.assertTrue(includes.RECIPE_CALL.search(line), line)
         for line in ("  trainer.train(advantages(scored));", "  if (call_.note) call_.note(line);",
                      "  generate::ServiceOptions options;", "  progress_.update(done, text);"):
             self.assertFalse(includes.RECIPE_CALL.search(line), line)
+
+    def test_collimate_check_alone_asks_rewards(self):
+        ask = "  spec.reward->score(samples);"
+        self.assertEqual(includes.calls_in(includes.REWARD_CHECK, [ask]), [])
+        self.assertEqual([f.line for f in includes.calls_in("collimate/recipe/prepare.cpp", ["", ask])], [2])
+        for line in ("  judge.score(samples);", f"{ask} module->call(name, rows);"):
+            self.assertEqual(len(includes.calls_in(includes.REWARD_CHECK, [line])), 1, line)
 
     def test_libraries(self):
         self.assertIn("may not include ATen/", includes.library_failure("collimate/graph/a.h", "ATen/core/Tensor.h"))
@@ -102,20 +110,36 @@ class Case(unittest.TestCase):
         with tempfile.TemporaryDirectory() as scratch:
             file = pathlib.Path(scratch) / "made_up_test.py"
             file.write_text(self.SOURCE)
-            result = run_tests.run_program(file, 30, run_tests.environment_of(pathlib.Path(scratch)))
+            environment = run_tests.environment_of(pathlib.Path(scratch))
+            result = run_tests.run_program(run_tests.Program("system", file), 30, environment)
         self.assertEqual(result.passed, 1)
         self.assertEqual([name for name, _ in result.failures], ["made_up_test.Case.test_bad"])
         self.assertEqual(result.skips, [("made_up_test.Case.test_none", "no data here")])
 
     def test_hanging_and_missing_programs_fail(self):
         with tempfile.TemporaryDirectory() as scratch:
-            hanging = pathlib.Path(scratch) / "hang_test"
-            hanging.write_text("#!/bin/sh\nsleep 60\n")
-            hanging.chmod(0o755)
+            hanging = run_tests.Program("unit", pathlib.Path(scratch) / "hang_test")
+            hanging.path.write_text("#!/bin/sh\nsleep 60\n")
+            hanging.path.chmod(0o755)
             environment = run_tests.environment_of(pathlib.Path(scratch))
             self.assertIn("no end after 1 s", run_tests.run_program(hanging, 1, environment).failures[0][1])
-            missing = run_tests.run_program(pathlib.Path(scratch) / "missing_test", 1, environment)
+            absent = run_tests.Program("unit", pathlib.Path(scratch) / "missing_test")
+            missing = run_tests.run_program(absent, 1, environment)
         self.assertIn("was not built", missing.failures[0][1])
+
+    def test_e2e_runs_once_more_reparsed(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            build = pathlib.Path(scratch)
+            showing = build / "e2e_test"  # fails with what it was given
+            showing.write_text("#!/bin/sh\necho given=$COLLIMATE_TEST_REPARSE\nexit 1\n")
+            showing.chmod(0o755)
+            (build / "tests.txt").write_text(f"unit {build}/base_test\nsystem {showing}\n")
+            chosen = run_tests.programs(build, "", ["base", "e2e"])
+            environment = {**run_tests.environment_of(build), "COLLIMATE_TEST_REPARSE": ""}
+            shown = [run_tests.run_program(p, 30, environment).failures[0][1] for p in chosen[1:]]
+        self.assertEqual([p.name for p in chosen], ["base_test", "e2e_test", "e2e_test (reparsed)"])
+        self.assertEqual([text.splitlines()[-1] for text in shown], ["given=", "given=1"])
+        self.assertEqual([p.kind for p in chosen], ["unit", "system", "system"])
 
 
 class Verbs(unittest.TestCase):
