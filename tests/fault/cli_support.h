@@ -1,7 +1,6 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,9 +30,7 @@ inline std::string last_line(const std::string& text) {
 }
 
 // `text` with the word in place of each match of the pattern: uids, hashes, files that a run chooses.
-inline std::string with_word(const std::string& text, const std::string& pattern, const std::string& word) {
-  return std::regex_replace(text, std::regex(pattern), word);
-}
+std::string with_word(const std::string& text, const std::string& pattern, const std::string& word);
 
 // The lines of metrics.jsonl without what depends on the clock or the machine.
 inline std::vector<std::string> lasting_metrics(const std::string& output) {
