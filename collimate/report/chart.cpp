@@ -99,9 +99,12 @@ Frame frame_of(const std::vector<ChartLine>& lines, Scale scale) {
 std::string axes(const Frame& frame, const Chart& chart) {
   std::string out;
   const bool percent = chart.scale == Scale::kPercent;
-  for (const double tick : frame.log ? log_ticks(frame.y.low, frame.y.high) : ticks(frame.y.low, frame.y.high, 5)) {
-    const double y = frame.to_y(tick);
-    const std::string label = frame.log ? fmt::format("{:.0e}", tick) : short_number(tick, percent);
+  const std::vector<double> levels =
+      frame.log ? log_ticks(frame.y.low, frame.y.high) : ticks(frame.y.low, frame.y.high, 5);
+  const std::vector<std::string> labels = tick_labels(levels, percent);
+  for (size_t i = 0; i < levels.size(); ++i) {
+    const double y = frame.to_y(levels[i]);
+    const std::string label = frame.log ? fmt::format("{:.0e}", levels[i]) : labels[i];
     out += fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", kLeft, kRight, y, y);
     out += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kLeft - 7, y + 4, label);
   }

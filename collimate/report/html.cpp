@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace collimate::report {
@@ -42,14 +43,24 @@ std::string escape(std::string_view text) {
   return out;
 }
 
-std::string short_number(double value, bool percent) {
-  if (percent) return fmt::format("{:.3g} %", value * 100);
+std::string short_number(double value, bool percent, int digits) {
+  if (percent) return fmt::format("{:.{}g} %", value * 100, digits);
   const double size = std::fabs(value);
-  if (size >= 1e9) return fmt::format("{:.3g}G", value * 1e-9);
-  if (size >= 1e6) return fmt::format("{:.3g}M", value * 1e-6);
-  if (size >= 1e4) return fmt::format("{:.3g}k", value * 1e-3);
-  if (size >= 1000) return fmt::format("{:.0f}", value);
-  return fmt::format("{:.3g}", value);
+  if (size >= 1e9) return fmt::format("{:.{}g}G", value * 1e-9, digits);
+  if (size >= 1e6) return fmt::format("{:.{}g}M", value * 1e-6, digits);
+  if (size >= 1e4) return fmt::format("{:.{}g}k", value * 1e-3, digits);
+  return fmt::format("{:.{}g}", value, size >= 1000 ? std::max(digits, 4) : digits);
+}
+
+std::vector<std::string> tick_labels(const std::vector<double>& ticks, bool percent) {
+  constexpr int kMostDigits = 12;
+  std::vector<std::string> labels;
+  for (int digits = 3; digits <= kMostDigits; ++digits) {
+    labels.clear();
+    for (const double tick : ticks) labels.push_back(short_number(tick, percent, digits));
+    if (std::adjacent_find(labels.begin(), labels.end()) == labels.end()) break;
+  }
+  return labels;
 }
 
 std::string duration(double seconds) {
