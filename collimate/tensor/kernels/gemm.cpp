@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "collimate/tensor/compute_type.h"
 #include "collimate/tensor/kernels/isa.h"
 
 namespace collimate::tensor {
@@ -57,6 +58,8 @@ const GemmKernels& with_amx() {
 }
 
 }  // namespace
+
+const Bf16Kernels& GemmKernels::bf16(ComputeType type) const { return type == ComputeType::kBFloat16Amx ? amx : dot; }
 
 const GemmKernels& gemm_kernels() {
   switch (instruction_set()) {

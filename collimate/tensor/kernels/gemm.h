@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "collimate/tensor/compute_type.h"
-
 namespace collimate::tensor {
+
+enum class ComputeType : uint8_t;  // compute_type.h; no standard library where instruction sets are compiled
 
 // The inner loops of matrix products, one table per instruction set. The left operand is packed per block of depth; the
 // right one lies in panels of kPanel columns, depth by depth; sums are kept in fp32 memory between blocks of depth,
@@ -66,7 +66,7 @@ struct GemmKernels {
   Bf16Kernels amx, dot;
   void (*finish)(const GemmFinish& finish);
 
-  const Bf16Kernels& bf16(ComputeType type) const { return type == ComputeType::kBFloat16Amx ? amx : dot; }
+  const Bf16Kernels& bf16(ComputeType type) const;
 };
 
 namespace avx2 {
