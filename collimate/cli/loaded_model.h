@@ -11,24 +11,15 @@
 #include "collimate/generate/service.h"
 #include "collimate/host/core_pool.h"
 #include "collimate/model/model.h"
+#include "collimate/rlhf/modules/loading_options.h"
 #include "collimate/text/chat_template.h"
 
 namespace collimate::cli {
 
 // How `serve` and `chat` load a model and generate with it.
 struct ModelOptions : base::Section {
-  base::Option<std::string> compute{this,
-                                    "compute",
-                                    "float32",
-                                    "",
-                                    "type of the operands of linear layers",
-                                    base::one_of(tensor::compute_type_words())};
-  base::Option<std::string> chat_template{this,
-                                          "chat_template",
-                                          "auto",
-                                          "",
-                                          "how messages become text; auto: recognised in the model's own",
-                                          base::one_of({"auto", "chatml", "plain", "user-bot"})};
+  rlhf::ComputeOption compute{this};
+  rlhf::ChatTemplateOption chat_template{this};
   base::Option<int64_t> max_sequence_tokens{this,
                                             "max_sequence_tokens",
                                             0,

@@ -8,8 +8,8 @@
 #include "collimate/base/option.h"
 #include "collimate/base/section.h"
 #include "collimate/generate/sampling_options.h"
+#include "collimate/rlhf/modules/loading_options.h"
 #include "collimate/rlhf/types/algorithm.h"
-#include "collimate/tensor/compute_type.h"
 #include "collimate/train/optimizer.h"
 
 // The config sections that modules read, each option declared once.
@@ -21,18 +21,8 @@ struct ModelOptions : base::Section {
                                   "start from random weights; path needs config.json and a tokenizer only"};
   base::Option<double> initializer_std{
       this, "initializer_std", 0.02, "", "standard deviation of random weights", base::above(0.0)};
-  base::Option<std::string> compute{this,
-                                    "compute",
-                                    "float32",
-                                    "",
-                                    "type of the operands of linear layers",
-                                    base::one_of(tensor::compute_type_words())};
-  base::Option<std::string> chat_template{this,
-                                          "chat_template",
-                                          "auto",
-                                          "",
-                                          "how messages become text",
-                                          base::one_of({"auto", "chatml", "plain", "user-bot"})};
+  ComputeOption compute{this};
+  ChatTemplateOption chat_template{this};
 };
 
 struct RolloutOptions : generate::SamplingOptions {

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "collimate/base/option.h"
+#include "collimate/base/section.h"
+#include "collimate/tensor/compute_type.h"
+
+namespace collimate::rlhf {
+
+// How a model is loaded, wherever one is: to be trained, served or talked to.
+struct ComputeOption : base::Option<std::string> {
+  explicit ComputeOption(base::Section* parent)
+      : Option(parent, "compute", "float32", "", "type of the operands of linear layers",
+               base::one_of(tensor::compute_type_words())) {}
+};
+
+struct ChatTemplateOption : base::Option<std::string> {
+  explicit ChatTemplateOption(base::Section* parent)
+      : Option(parent, "chat_template", "auto", "", "how messages become text; auto: recognised in the model's own",
+               base::one_of({"auto", "chatml", "plain", "user-bot"})) {}
+};
+
+}  // namespace collimate::rlhf
