@@ -9,15 +9,23 @@
 #include "collimate/generate/completion_text.h"
 #include "collimate/generate/engine.h"
 #include "collimate/generate/sampling_options.h"
+#include "collimate/generate/speculation_options.h"
 #include "collimate/host/cpu.h"
+#include "collimate/rlhf/modules/loading_options.h"
 #include "collimate/text/dataset.h"
 
 namespace collimate::cli {
 namespace {
 
+struct DrawOptions : generate::SamplingOptions {
+  rlhf::ComputeOption compute{this};
+  rlhf::ChatTemplateOption chat_template{this};
+  generate::SpeculationOptions speculation{this};
+};
+
 struct GenerateCall {
-  std::string model, prompt, data, compute = "float32";
-  generate::SamplingOptions sampling;
+  std::string model, prompt, data;
+  DrawOptions sampling;
   int64_t max_tokens = generate::SamplingParams().max_tokens;
   generate::SamplingParams params;  // the two above
   int64_t samples = 1;
@@ -35,8 +43,6 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   add_flags(app, call.sampling);
   app.add_option("--n", call.samples, "completions per prompt")->check(at_least(1));
   app.add_option("--seed", call.seed, "of the draws");
-  app.add_option("--compute", call.compute, "type of the operands of linear layers")
-      ->check(CLI::IsMember(tensor::compute_type_words()));
   app.add_flag("--logprobs", call.log_probs, "log-prob of each token (implies --json)");
   app.add_flag("--json", call.json, "one JSON document");
   if (!parse(app, arguments)) return false;
@@ -74,6 +80,11 @@ void print_result(const GenerateCall& call, const text::Renderer& renderer, cons
   if (call.json) print_json(list);
 }
 
+void log_speculation(const generate::ServiceStats& stats) {
+  base::log_info("speculation: {} of {} guessed tokens accepted, {} tokens decoded in {} steps", stats.accepted_tokens,
+                 stats.proposed_tokens, stats.decoded_tokens, stats.steps);
+}
+
 }  // namespace
 
 int generate(const Arguments& arguments) {
@@ -82,8 +93,8 @@ int generate(const Arguments& arguments) {
   host::CorePool pool(host::core_count());
   const tensor::Exec exec{&pool};
   const auto tokenizer = text::load_tokenizer(call.model);
-  const text::Renderer renderer(*tokenizer, text::make_chat_template(*tokenizer));
-  const model::WeightsOptions weights{.compute = tensor::compute_type_of(call.compute)};
+  const text::Renderer renderer(*tokenizer, text::make_chat_template(*tokenizer, call.sampling.chat_template));
+  const model::WeightsOptions weights{.compute = tensor::compute_type_of(call.sampling.compute.get())};
   model::Model model(model::load_huggingface(call.model, "lm", weights, exec), exec);
   const std::vector<text::Prompt> prompts = read_prompts(call);
   std::vector<std::vector<int32_t>> ids;
@@ -93,14 +104,18 @@ int generate(const Arguments& arguments) {
   options.service.exec = exec;
   options.service.eos_ids = tokenizer->info().stop_ids;
   options.service.tokenizer = tokenizer.get();
+  options.service.speculation_tokens = call.sampling.speculation.tokens();
   base::Progress progress("generate", static_cast<int64_t>(prompts.size()) * call.samples);
   int64_t shown = 0;
+  generate::ServiceStats stats;
   const auto completions = generate::generate_all(model, ids, call.params, options, [&](const generate::Progress& p) {
+    stats = p.service;
     if (p.finished - shown < std::max<int64_t>(1, p.total / 20)) return;
     shown = p.finished;
     progress.update(p.finished, fmt::format("{} tokens", p.tokens));
   });
   print_result(call, renderer, prompts, completions);
+  if (options.service.speculation_tokens > 0) log_speculation(stats);
   return 0;
 }
 

@@ -21,6 +21,7 @@ LoadedModel::LoadedModel(const std::string& directory, const ModelOptions& optio
   service_options_.eos_ids = tokenizer_->info().stop_ids;
   service_options_.max_sequence_tokens = options.max_sequence_tokens;
   service_options_.cache_blocks = options.cache_blocks;
+  service_options_.speculation_tokens = options.speculation.tokens();
   service_options_ = generate::resolved(service_options_, model_.shape());
 }
 

@@ -9,6 +9,7 @@
 #include "collimate/base/option.h"
 #include "collimate/base/section.h"
 #include "collimate/generate/service.h"
+#include "collimate/generate/speculation_options.h"
 #include "collimate/host/core_pool.h"
 #include "collimate/model/model.h"
 #include "collimate/rlhf/modules/loading_options.h"
@@ -28,6 +29,7 @@ struct ModelOptions : base::Section {
                                             base::at_least(int64_t{0})};
   base::Option<int64_t> cache_blocks{
       this, "cache_blocks", 0, "blocks", "of the key and value cache; 0: up to 4 GiB", base::at_least(int64_t{0})};
+  generate::SpeculationOptions speculation{this};
 };
 
 // A model directory with what generating from it needs. One thread at a time.

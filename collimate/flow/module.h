@@ -25,9 +25,10 @@ class RetryableError : public base::RunError {
 
 // One running call of a function that streams (`FunctionSpec::streams`). The worker feeds rows as they arrive, closes
 // when no more come, and between messages runs one step at a time. Results may come in any order; each fed row comes
-// out once.
-class Stream : public base::Stateful {
+// out once. Checkpoints hold nothing of it: rows that were in flight are fed again to a new stream.
+class Stream {
  public:
+  virtual ~Stream() = default;
   virtual void feed(const Batch& rows) = 0;
   virtual void close() = 0;
   // One bounded piece of work that returns. False when there is nothing to do before the next feed or resume.
@@ -39,9 +40,6 @@ class Stream : public base::Stateful {
   virtual void cancel(std::span<const int64_t> uids) = 0;
   virtual void pause() = 0;
   virtual void resume() = 0;
-  // State of the rows in flight; a stream opened by the same call and loaded goes on as this one would.
-  void save(base::StateWriter& out) const override = 0;
-  void load(base::StateReader& in) override = 0;
 };
 
 // What a user wraps: named functions over batches. One object per rank of a replica, used by its worker's thread alone;

@@ -95,8 +95,6 @@ class CountingStream : public Stream {
   }
   void pause() override { paused_ = true; }
   void resume() override { paused_ = false; }
-  void save(base::StateWriter& out) const override { out.json("left", left_); }
-  void load(base::StateReader& in) override { left_ = in.json("left").get<std::map<int64_t, int64_t>>(); }
 
  private:
   std::shared_ptr<Numbers> numbers_;

@@ -76,6 +76,7 @@ std::vector<Completion> generate_all(model::Model& model, std::span<const std::v
   service.submit(requests_of(prompts, completions, options.purpose));
   while (service.step()) {
     for (const Emission& emission : service.take()) absorb(emission, *by_uid.at(emission.uid), progress);
+    progress.service = service.stats();
     if (on_progress) on_progress(progress);
   }
   return completions;

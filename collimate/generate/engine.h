@@ -31,6 +31,7 @@ struct Progress {
   int64_t finished = 0;  // completions
   int64_t total = 0;
   int64_t tokens = 0;  // drawn so far
+  ServiceStats service;
 };
 
 // Generates for all prompts and returns when the last is done: completions in order of prompt, then sample. Blocking;

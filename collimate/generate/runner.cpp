@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "collimate/base/error.h"
 
@@ -11,6 +12,25 @@ namespace collimate::generate {
 namespace {
 
 constexpr int64_t kLogitFloats = int64_t{8} << 20;  // logits that exist at once: 32 MiB
+
+// Draws position by position, each with the history and the random number that it would have in a step of its own; the
+// first draw that is not the proposed token is the last. `row(i)`: logits after i proposed tokens.
+template <class Row>
+void draw_while_proposed(DrawnFor& draw, uint64_t run_seed, const Row& row) {
+  const Sequence& sequence = *draw.sequence;
+  std::optional<LogitHistory> after;  // the sequence's, and the tokens drawn here
+  size_t count = 0;
+  for (;;) {
+    const DrawKey key{run_seed, sequence.uid, sequence.length() + static_cast<int64_t>(count)};
+    const Drawn drawn = draw_token(row(count), sequence.params, after ? *after : sequence.history, key);
+    draw.drawn[count] = drawn;
+    if (count == draw.proposed.size() || draw.proposed[count] != drawn.token) break;
+    if (!after) after = sequence.history;
+    after->append(drawn.token);
+    ++count;
+  }
+  draw.drawn = draw.drawn.first(count + 1);
+}
 
 }  // namespace
 
@@ -39,6 +59,10 @@ void Runner::build_batch(const StepPlan& plan) {
       batch_.ids.push_back(sequence.ids[t]);
       batch_.positions.push_back(static_cast<int32_t>(t));
     }
+    for (int64_t p = 0; p < run.proposed; ++p) {
+      batch_.ids.push_back(sequence.speculation.proposed[p]);
+      batch_.positions.push_back(static_cast<int32_t>(run.first + run.count + p));
+    }
     batch_.starts.push_back(static_cast<int32_t>(batch_.ids.size()));
     tables_[s].clear();
     for (const Block& block : sequence.blocks) tables_[s].push_back(block.id());
@@ -63,13 +87,21 @@ void Runner::list_draws(const StepPlan& plan) {
   rows_.clear();
   draws_.clear();
   for (size_t s = 0; s < plan.runs.size(); ++s) {
-    if (!plan.runs[s].draws) continue;
+    const Run& run = plan.runs[s];
+    if (!run.draws) continue;
     const auto row = static_cast<int32_t>(rows_.size());
-    rows_.push_back(batch_.starts[s + 1] - 1);
-    draws_.push_back({plan.runs[s].sequence, row, {}});
+    for (int64_t p = run.proposed; p >= 0; --p) rows_.push_back(batch_.starts[s + 1] - 1 - static_cast<int32_t>(p));
+    draws_.push_back({run.sequence, row, std::span(run.sequence->speculation.proposed).first(run.proposed), {}});
     for (const Fork& fork : plan.forks) {
-      if (fork.run == static_cast<int32_t>(s)) draws_.push_back({fork.sequence, row, {}});
+      if (fork.run == static_cast<int32_t>(s)) draws_.push_back({fork.sequence, row, {}, {}});
     }
+  }
+  size_t total = 0, next = 0;
+  for (const DrawnFor& draw : draws_) total += 1 + draw.proposed.size();
+  drawn_.resize(total);
+  for (DrawnFor& draw : draws_) {
+    draw.drawn = std::span(drawn_).subspan(next, 1 + draw.proposed.size());
+    next += draw.drawn.size();
   }
 }
 
@@ -86,29 +118,33 @@ at::Tensor Runner::gather_rows(const at::Tensor& hidden) {
   return at::from_blob(gathered_.data(), {rows, width});
 }
 
+// Logits of whole draws at a time, as many as there is memory for.
 void Runner::draw(const at::Tensor& hidden) {
-  const int64_t vocabulary = model_.shape().vocabulary;
   const auto rows = static_cast<int32_t>(rows_.size());
-  const auto piece = static_cast<int32_t>(std::max<int64_t>(1, kLogitFloats / vocabulary));
-  size_t first = 0;
-  for (int32_t begin = 0; begin < rows; begin += piece) {
-    const int32_t end = std::min(rows, begin + piece);
+  const auto piece = static_cast<int32_t>(std::max<int64_t>(1, kLogitFloats / model_.shape().vocabulary));
+  for (size_t first = 0, last = 0; first < draws_.size(); first = last) {
+    const int32_t begin = draws_[first].row;
+    while (last < draws_.size() && (last == first || draws_[last].end_row() - begin <= piece)) ++last;
+    const int32_t end = draws_[last - 1].end_row();
     const at::Tensor logits =
         model_.logits(begin == 0 && end == rows ? hidden : hidden.slice(0, begin, end));  // [R, V]
-    const float* data = logits.const_data_ptr<float>();
-    const int64_t stride = logits.stride(0);
-    size_t last = first;
-    while (last < draws_.size() && draws_[last].row < end) ++last;
-    exec_.parallel_for(static_cast<int64_t>(last - first), 1, [&](int64_t from, int64_t to) {
-      for (int64_t i = from; i < to; ++i) {
-        DrawnFor& draw = draws_[first + i];
-        const Sequence& sequence = *draw.sequence;
-        const std::span<const float> row(data + (draw.row - begin) * stride, vocabulary);
-        draw.drawn = draw_token(row, sequence.params, sequence.history, {run_seed_, sequence.uid, sequence.length()});
-      }
-    });
-    first = last;
+    draw_from(logits, std::span(draws_).subspan(first, last - first));
   }
+}
+
+void Runner::draw_from(const at::Tensor& logits, std::span<DrawnFor> draws) {
+  const float* data = logits.const_data_ptr<float>();
+  const int64_t stride = logits.stride(0);
+  const auto vocabulary = static_cast<size_t>(model_.shape().vocabulary);
+  const int32_t begin = draws.front().row;
+  exec_.parallel_for(static_cast<int64_t>(draws.size()), 1, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) {
+      const float* first = data + (draws[i].row - begin) * stride;
+      draw_while_proposed(draws[i], run_seed_, [&](size_t row) {
+        return std::span(first + static_cast<int64_t>(row) * stride, vocabulary);
+      });
+    }
+  });
 }
 
 }  // namespace collimate::generate

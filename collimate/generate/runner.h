@@ -14,11 +14,15 @@
 
 namespace collimate::generate {
 
-// A token drawn for a sequence in one step.
+// What was drawn for a sequence in one step: a token after its last one and, as long as the draws are the proposed
+// tokens, one after each of those. So all but the last are proposed tokens, whose keys and values are in the cache.
 struct DrawnFor {
   Sequence* sequence = nullptr;
-  int32_t row = 0;  // of the gathered hidden states
-  Drawn drawn;
+  int32_t row = 0;                    // of the gathered hidden states: its last token's, before the proposed ones'
+  std::span<const int32_t> proposed;  // that were run
+  std::span<Drawn> drawn;             // at least one
+
+  int32_t end_row() const { return row + 1 + static_cast<int32_t>(proposed.size()); }
 };
 
 // Carries out plans on a model: one forward over all runs, one gather of the rows that draw, logits in pieces of
@@ -39,6 +43,7 @@ class Runner {
   void list_draws(const StepPlan& plan);
   at::Tensor gather_rows(const at::Tensor& hidden);
   void draw(const at::Tensor& hidden);
+  void draw_from(const at::Tensor& logits, std::span<DrawnFor> draws);
 
   model::Model& model_;
   tensor::Exec exec_;
@@ -50,6 +55,7 @@ class Runner {
   std::vector<int32_t> rows_;    // [R] tokens of the batch after which something is drawn
   std::vector<float> gathered_;  // [R, H]
   std::vector<DrawnFor> draws_;
+  std::vector<Drawn> drawn_;  // what `draws_` points at
 };
 
 }  // namespace collimate::generate

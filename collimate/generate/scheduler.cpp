@@ -48,6 +48,22 @@ class Planner {
     }
   }
 
+  // Shares the rows out as evenly as whole rows allow.
+  void plan_proposed(int64_t max_rows) {
+    int64_t room = max_rows, proposing = 0;
+    for (const Run& run : plan_.runs) room -= run.count;
+    room = std::min(room, tokens_);
+    for (size_t i = 0; i < first_prompt_; ++i) proposing += !plan_.runs[i].sequence->speculation.proposed.empty();
+    for (size_t i = 0; i < first_prompt_ && room > 0; ++i) {
+      Run& run = plan_.runs[i];
+      const auto wanted = static_cast<int64_t>(run.sequence->speculation.proposed.size());
+      if (wanted == 0) continue;
+      run.proposed = take_proposed(*run.sequence, std::min(wanted, room / proposing));
+      room -= run.proposed;
+      --proposing;
+    }
+  }
+
   void plan_waiting() {
     // No step can start more than this many, so no more are looked at.
     const size_t window = std::min<size_t>(queues_.waiting.size(), std::max<int64_t>(sequences_, 0));
@@ -114,6 +130,15 @@ class Planner {
     return true;
   }
 
+  // Takes blocks for `tokens` proposed ones, or for as many as the spare blocks hold; the number of tokens.
+  int64_t take_proposed(const Sequence& sequence, int64_t tokens) {
+    const int64_t length = sequence.length(), blocks = blocks_for(length);
+    const int64_t spare = std::max<int64_t>(0, blocks_ - reserve_);
+    const int64_t taken = std::min(tokens, (blocks + spare) * kBlockTokens - length);
+    blocks_ -= blocks_for(length + taken) - blocks;
+    return taken;
+  }
+
   const Queues& queues_;
   const BlockPool& pool_;
   const PrefixCache& prefixes_;
@@ -149,6 +174,7 @@ void Scheduler::plan(const Queues& queues, const BlockPool& pool, const PrefixCa
   Planner planner(queues, pool, prefixes, version, limits_, plan);
   planner.plan_running();
   planner.plan_waiting();
+  planner.plan_proposed(limits_.max_speculation_rows);
 }
 
 }  // namespace collimate::generate

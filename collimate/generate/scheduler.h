@@ -9,12 +9,14 @@
 
 namespace collimate::generate {
 
-// Tokens [first, first + count) of one sequence go through the model.
+// Tokens [first, first + count) of one sequence go through the model, and after them the first `proposed` tokens of its
+// speculation: a token is drawn after each of those too, as long as the draws are what was proposed.
 struct Run {
   Sequence* sequence = nullptr;
   int64_t first = 0;
   int64_t count = 0;
-  bool draws = false;  // these are its last pending tokens: a token is drawn after them
+  bool draws = false;    // these are its last pending tokens: a token is drawn after them
+  int64_t proposed = 0;  // only of a run that decodes
 };
 
 // A waiting sequence that starts now, with `matched` blocks of the prefix cache as its beginning.
@@ -44,6 +46,9 @@ struct StepPlan {
 struct ScheduleLimits {
   int64_t max_batch_tokens = 0;
   int64_t max_batch_sequences = 0;  // never more than max_batch_tokens, so that every running sequence can decode
+  // Proposed tokens fill a step up to so many rows: that far a row more costs a small part of the step, whose time goes
+  // into reading the weights. Beyond, and in a step with a prompt, it costs its share, and guesses are too often wrong.
+  int64_t max_speculation_rows = 0;
 };
 
 // Decides what the next step does. Two pure functions of queues, pool and prefix cache; Service carries them out:
@@ -51,7 +56,7 @@ struct ScheduleLimits {
 //
 // Order of service: every decoding sequence; then prompts in progress; then waiting ones in order of arrival, each only
 // when its whole prompt fits beside one spare block per running sequence. A sequence whose prompt is being computed for
-// another one waits for that, unless it can share nothing.
+// another one waits for that, unless it can share nothing. Last come proposed tokens, with what is left of everything.
 class Scheduler {
  public:
   explicit Scheduler(ScheduleLimits limits) : limits_(limits) {}

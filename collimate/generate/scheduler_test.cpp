@@ -43,8 +43,8 @@ class SchedulerTest : public testing::Test {
     }
   }
 
-  const StepPlan& plan(int64_t max_tokens, int64_t max_sequences) {
-    Scheduler({max_tokens, max_sequences}).plan(queues_, *pool_, *prefixes_, 1, plan_);
+  const StepPlan& plan(int64_t max_tokens, int64_t max_sequences, int64_t max_speculation_rows = 0) {
+    Scheduler({max_tokens, max_sequences, max_speculation_rows}).plan(queues_, *pool_, *prefixes_, 1, plan_);
     return plan_;
   }
 
@@ -58,7 +58,7 @@ class SchedulerTest : public testing::Test {
       admission.sequence->computed = admission.matched * kBlockTokens;
       started.push_back(admission.sequence);
     }
-    for (const generate::Run& run : plan_.runs) grow(*run.sequence);
+    for (const generate::Run& run : plan_.runs) grow(*run.sequence, run.proposed);
     for (const Fork& fork : plan_.forks) {
       const auto& leader = plan_.runs[fork.run].sequence->blocks;
       fork.sequence->blocks.assign(leader.begin(), leader.begin() + fork.sequence->prompt_tokens / kBlockTokens);
@@ -72,6 +72,7 @@ class SchedulerTest : public testing::Test {
     for (const generate::Run& run : plan_.runs) {
       run.sequence->computed += run.count;
       prefixes_->publish(1, *run.sequence);
+      if (run.proposed > 0) run.sequence->trim_cache();
       if (run.draws) draw(*run.sequence);
     }
     for (const Fork& fork : plan_.forks) {
@@ -80,8 +81,8 @@ class SchedulerTest : public testing::Test {
     }
   }
 
-  void grow(Sequence& sequence) {
-    while (static_cast<int64_t>(sequence.blocks.size()) < blocks_for(sequence.length())) {
+  void grow(Sequence& sequence, int64_t proposed = 0) {
+    while (static_cast<int64_t>(sequence.blocks.size()) < blocks_for(sequence.length() + proposed)) {
       sequence.blocks.push_back(pool_->allocate());
     }
   }
@@ -208,6 +209,45 @@ TEST_F(SchedulerTest, ResumedSampleWaitsForTheSharedPromptAndFindsItsBlocks) {
   EXPECT_EQ(plan_.runs.size(), 3U);
 }
 
+// How many proposed tokens go along with each run.
+std::vector<int64_t> proposed_of(const StepPlan& plan) {
+  std::vector<int64_t> proposed;
+  for (const generate::Run& run : plan.runs) proposed.push_back(run.proposed);
+  return proposed;
+}
+
+TEST_F(SchedulerTest, ProposedTokensFillTheRowsOfADecodingStep) {
+  make_pool(100);
+  for (int i = 0; i < 3; ++i) wait(4 + i);
+  plan(100, 8, 16);
+  EXPECT_EQ(proposed_of(plan_), (std::vector<int64_t>{0, 0, 0})) << "prompts propose nothing";
+  carry_out();
+  for (const auto& sequence : all_) sequence->speculation.proposed.assign(6, 1);
+  EXPECT_EQ(proposed_of(plan(100, 8, 0)), (std::vector<int64_t>{0, 0, 0}));
+  EXPECT_EQ(proposed_of(plan(100, 8, 16)), (std::vector<int64_t>{4, 4, 5}));
+  EXPECT_EQ(proposed_of(plan(100, 8, 64)), (std::vector<int64_t>{6, 6, 6}));
+  EXPECT_EQ(proposed_of(plan(5, 5, 64)), (std::vector<int64_t>{0, 1, 1})) << "the step's own limit";
+  all_[0]->speculation.proposed.clear();
+  EXPECT_EQ(proposed_of(plan(100, 8, 16)), (std::vector<int64_t>{0, 6, 6}));
+  wait(13);
+  EXPECT_EQ(proposed_of(plan(100, 8, 16)), (std::vector<int64_t>{0, 0, 0, 0})) << "the prompt has filled the step";
+}
+
+TEST_F(SchedulerTest, ProposedTokensTakeNoBlockThatIsASequencesNextOne) {
+  make_pool(5);
+  wait(14);
+  wait(14);
+  plan(100, 8);
+  carry_out();
+  for (const auto& sequence : all_) sequence->speculation.proposed.assign(20, 1);
+  EXPECT_EQ(proposed_of(plan(100, 8, 64)), (std::vector<int64_t>{17, 1})) << "one of three free blocks is spare";
+  const Block taken = pool_->allocate();
+  EXPECT_EQ(proposed_of(plan(100, 8, 64)), (std::vector<int64_t>{1, 1})) << "two are free and kept";
+  all_[1]->drop_cache();
+  queues_.running.pop_back();
+  EXPECT_EQ(proposed_of(plan(100, 8, 64)), (std::vector<int64_t>{20})) << "two more blocks, and one is kept";
+}
+
 // Whatever the limits: everything ends, no step exceeds them, and nothing leaks.
 TEST_F(SchedulerTest, RandomLoadsEnd) {
   for (uint32_t trial = 0; trial < 200; ++trial) {
@@ -217,16 +257,17 @@ TEST_F(SchedulerTest, RandomLoadsEnd) {
       return static_cast<int64_t>(base::random_bits(trial, 1, 2, what) % below);
     };
     make_pool(8 + random(0, 20), random(1, 2) == 0);
-    const int64_t max_tokens = 1 + random(2, 60), max_sequences = 1 + random(3, 12);
+    const int64_t max_tokens = 1 + random(2, 60), max_sequences = 1 + random(3, 12), max_rows = random(4, 30);
     for (uint32_t i = 0; i < 12; ++i) wait(1 + random(10 + i, 60), 1 + random(40 + i, 60), random(70 + i, 5));
     for (int step = 0; !queues_.waiting.empty() || !queues_.running.empty(); ++step) {
       ASSERT_LT(step, 20000) << "trial " << trial;
       preempt();
-      plan(max_tokens, max_sequences);
+      for (Sequence* sequence : queues_.running) sequence->speculation.proposed.assign((step + sequence->uid) % 20, 1);
+      plan(max_tokens, max_sequences, max_rows);
       ASSERT_FALSE(plan_.empty());
-      int64_t tokens = 0;
-      for (const generate::Run& run : plan_.runs) tokens += run.count;
-      ASSERT_LE(tokens, max_tokens);
+      int64_t tokens = 0, proposed = 0;
+      for (const generate::Run& run : plan_.runs) tokens += run.count, proposed += run.proposed;
+      ASSERT_LE(tokens + proposed, std::max(tokens, std::min(max_tokens, max_rows)));
       carry_out();
       ASSERT_LE(static_cast<int64_t>(queues_.running.size()), max_sequences);
       for (const Sequence* sequence : queues_.running) {

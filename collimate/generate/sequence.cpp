@@ -33,8 +33,7 @@ Finish finish_of(const Sequence& sequence, std::span<const int32_t> eos_ids) {
   if (!params.ignore_eos && contains(eos_ids, token)) return Finish::kEos;
   if (contains(params.stop_ids, token)) return Finish::kStop;
   if (sequence.text && sequence.text->stopped()) return Finish::kStop;
-  if (sequence.completion_tokens() >= params.max_tokens) return Finish::kLength;
-  return sequence.length() >= sequence.max_length ? Finish::kLength : Finish::kRunning;
+  return sequence.tokens_left() <= 0 ? Finish::kLength : Finish::kRunning;
 }
 
 }  // namespace collimate::generate

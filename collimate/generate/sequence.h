@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "collimate/generate/completion_text.h"
 #include "collimate/generate/sampler_stages.h"
 #include "collimate/generate/service.h"
+#include "collimate/generate/speculation.h"
 #include "collimate/model/kv_cache.h"
 
 namespace collimate::generate {
@@ -39,6 +41,7 @@ struct Sequence {
   // What follows from the above, kept beside it: see follow_from_start.
   LogitHistory history;
   std::optional<CompletionText> text;  // where the request has stop strings
+  Speculation speculation;             // catches up with `ids` when it is asked
 
   // Its place in the cache: keys and values of ids[0, computed) lie in `blocks`, in order. A block that this sequence
   // still writes to has no other holder.
@@ -57,6 +60,7 @@ struct Sequence {
     emitted = 0;
     changed = false;
     text.reset();
+    speculation.reset();
   }
 
   // Makes `history` and `text` what they are after `ids`. The tokenizer is needed for stop strings only.
@@ -67,8 +71,15 @@ struct Sequence {
   int64_t completion_tokens() const { return length() - prompt_tokens; }
   int64_t pending() const { return length() - computed; }  // tokens to run before the next draw
   bool fresh() const { return completion_tokens() == 0; }
+  // Tokens that it draws yet, should nothing end it before; at least 1 while it runs.
+  int64_t tokens_left() const { return std::min(params.max_tokens - completion_tokens(), max_length - length()); }
   // Exactly its newest token is missing from the cache.
   bool decoding() const { return pending() == 1 && !fresh(); }
+
+  // Gives back the blocks behind the computed tokens: they held proposed tokens that were not drawn.
+  void trim_cache() {
+    while (static_cast<int64_t>(blocks.size()) > blocks_for(computed)) blocks.pop_back();
+  }
 
   // Gives the blocks back, last one first, so that beginnings are remembered longest; everything will be recomputed.
   void drop_cache() {

@@ -47,13 +47,16 @@ void fill_emission(Sequence& sequence, Emission& emission) {
 }  // namespace
 
 ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape) {
-  const auto require = [](bool good, const char* name, int64_t got) {
-    if (!good)
-      throw base::InputError(base::expectation(std::string("generate.") + name, "at least 1", fmt::to_string(got)));
+  const auto require = [](int64_t least, const char* name, int64_t got) {
+    if (got >= least) return;
+    throw base::InputError(
+        base::expectation(std::string("generate.") + name, fmt::format("at least {}", least), fmt::to_string(got)));
   };
-  require(options.max_batch_tokens >= 1, "max_batch_tokens", options.max_batch_tokens);
-  require(options.max_batch_sequences >= 1, "max_batch_sequences", options.max_batch_sequences);
-  require(options.cache_blocks >= 0, "cache_blocks", options.cache_blocks);
+  require(1, "max_batch_tokens", options.max_batch_tokens);
+  require(1, "max_batch_sequences", options.max_batch_sequences);
+  require(0, "cache_blocks", options.cache_blocks);
+  require(0, "speculation_tokens", options.speculation_tokens);
+  require(0, "speculation_rows", options.speculation_rows);
   if (options.max_sequence_tokens == 0) options.max_sequence_tokens = shape.max_positions;
   if (options.max_sequence_tokens < 2 || options.max_sequence_tokens > shape.max_positions) {
     throw base::InputError(base::expectation("generate.max_sequence_tokens",
@@ -91,13 +94,14 @@ bool Service::step() {
   if (s.paused || (s.queues.running.empty() && s.queues.waiting.empty())) return false;
   s.check_weights();
   while (Scheduler::latest_to_preempt(s.queues, s.pool) != nullptr) s.preempt_latest();
+  s.propose();
   s.scheduler.plan(s.queues, s.pool, *s.prefixes, s.version, s.plan);
   COLLIMATE_CHECK(!s.plan.empty(), "{} requests wait and none can run", s.queues.waiting.size());
   try {
     s.apply(s.plan);
     const auto drawn = s.runner.run(s.plan);
     s.advance(s.plan);
-    for (const DrawnFor& draw : drawn) s.append(*draw.sequence, draw.drawn);
+    for (const DrawnFor& draw : drawn) s.append(draw);
   } catch (...) {
     s.forget_cache();  // half-written blocks are no use; the requests keep their place
     throw;

@@ -36,6 +36,8 @@ struct ServiceOptions {
   uint64_t seed = 0;                // run seed of the draws
   std::vector<int32_t> eos_ids;     // empty: the model's; SamplingParams::ignore_eos switches them off for a request
   bool prefix_cache = true;         // requests whose beginnings are equal share full blocks, also after they finished
+  int64_t speculation_tokens = 0;   // n-gram speculation: tokens proposed to a sequence at a time; 0: none. See step()
+  int64_t speculation_rows = 16;    // proposed tokens fill a step up to so many rows; tensor::linear's few rows
   SamplingParams sampling;          // of requests without a `sampling` column
   const text::Tokenizer* tokenizer = nullptr;  // outlives the service; needed for requests with stop strings
   tensor::Exec exec;                           // threads of the draws; null pool: the caller's
@@ -46,8 +48,10 @@ ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape);
 
 struct ServiceStats {
   // prefill_tokens: prompt (and recomputed) tokens run; shared_prompt_tokens: those taken from another request's
-  // blocks.
+  // blocks. decoded_tokens: drawn tokens run, with speculation as many as without. proposed_tokens: tokens run on
+  // trial; accepted_tokens: those of them that were drawn, each of which saved a step; they are among decoded_tokens.
   int64_t steps = 0, prefill_tokens = 0, shared_prompt_tokens = 0, decoded_tokens = 0, preemptions = 0;
+  int64_t proposed_tokens = 0, accepted_tokens = 0;
   int64_t blocks_used = 0, blocks_peak = 0;
 };
 
@@ -66,7 +70,9 @@ class Service : public base::Stateful {
   void submit(const Batch& requests);
 
   // Runs one step (prefill and decode mixed). False when there was nothing to do or the service is paused. GuardError
-  // when the weights changed and update() was not called.
+  // when the weights changed and update() was not called. With speculation a request may get several tokens in one: a
+  // proposed token is accepted if it is the one that is drawn at its place anyway, so tokens, log-probs and finish
+  // reasons are the same with and without it, in bits.
   bool step();
 
   // One emission per request that has something new, in the order in which it first had; valid until the next take().

@@ -12,7 +12,7 @@ Service::Impl::Impl(model::Model& the_model, ServiceOptions the_options)
       options(std::move(the_options)),
       pool(options.cache_blocks),
       prefixes(make_prefix_cache(options.prefix_cache, pool)),
-      scheduler({options.max_batch_tokens, options.max_batch_sequences}),
+      scheduler({options.max_batch_tokens, options.max_batch_sequences, options.speculation_rows}),
       runner(model, options.exec, options.cache_blocks, options.seed),
       version(model.weights().version()),
       weights_version(version) {}
@@ -87,6 +87,20 @@ void Service::Impl::check_weights() const {
                                            fmt::to_string(now), "update() after every change of the weights"));
 }
 
+void Service::Impl::propose() {
+  if (options.speculation_tokens == 0) return;
+  const auto decoding = std::count_if(queues.running.begin(), queues.running.end(),
+                                      [](const Sequence* sequence) { return sequence->decoding(); });
+  for (Sequence* sequence : queues.running) {
+    Speculation& speculation = sequence->speculation;
+    speculation.proposed.clear();
+    if (!sequence->decoding() || decoding >= options.speculation_rows) continue;
+    // One token less than it may draw: one is drawn after the proposed ones.
+    const int64_t most = speculation.length.next(std::min(options.speculation_tokens, sequence->tokens_left() - 1));
+    if (most > 0) speculation.proposer.propose(sequence->ids, most, speculation.proposed);
+  }
+}
+
 void Service::Impl::apply(const StepPlan& step) {
   size_t next_match = 0;
   for (const Admission& admission : step.admissions) {
@@ -100,7 +114,7 @@ void Service::Impl::apply(const StepPlan& step) {
   }
   for (const Run& run : step.runs) {
     Sequence& sequence = *run.sequence;
-    const auto needed = static_cast<size_t>(blocks_for(sequence.length()));
+    const auto needed = static_cast<size_t>(blocks_for(sequence.length() + run.proposed));
     while (sequence.blocks.size() < needed) sequence.blocks.push_back(pool.allocate());
     COLLIMATE_CHECK(pool.holders(sequence.blocks[sequence.computed / kBlockTokens].id()) == 1,
                     "request {} would write into a shared block", sequence.uid);
@@ -143,11 +157,31 @@ void Service::Impl::advance(const StepPlan& step) {
   }
 }
 
-void Service::Impl::append(Sequence& sequence, const Drawn& drawn) {
-  sequence.append(drawn.token, drawn.log_prob, static_cast<int64_t>(version));
+void Service::Impl::append(const DrawnFor& draw) {
+  Sequence& sequence = *draw.sequence;
+  const int64_t before = sequence.length();
+  Finish reason = Finish::kRunning;
+  for (const Drawn& drawn : draw.drawn) {
+    sequence.computed = sequence.length();  // all but the last draw are proposed tokens, which have been run
+    sequence.append(drawn.token, drawn.log_prob, static_cast<int64_t>(version));
+    reason = finish_of(sequence, options.eos_ids);
+    if (reason != Finish::kRunning) break;
+  }
   note_change(sequence);
-  const Finish reason = finish_of(sequence, options.eos_ids);
+  if (!draw.proposed.empty()) settle(draw, sequence.length() - before - 1);
   if (reason != Finish::kRunning) finish(sequence, reason);
+}
+
+// After a run with proposed tokens, of which `accepted` are the sequence's now: the others leave nothing behind.
+void Service::Impl::settle(const DrawnFor& draw, int64_t accepted) {
+  Sequence& sequence = *draw.sequence;
+  const auto proposed = static_cast<int64_t>(draw.proposed.size());
+  stats.proposed_tokens += proposed;
+  stats.accepted_tokens += accepted;
+  stats.decoded_tokens += accepted;
+  sequence.speculation.length.observe(proposed, accepted);
+  prefixes->publish(version, sequence);
+  sequence.trim_cache();
 }
 
 void Service::Impl::finish(Sequence& sequence, Finish reason) {

@@ -26,11 +26,14 @@ struct Service::Impl {
   void enqueue(std::unique_ptr<Sequence> sequence);
 
   void check_weights() const;
+  // Where speculation may pay, lets each decoding sequence guess; the plan takes what there is room for.
+  void propose();
   void apply(const StepPlan& step);
   void apply_fork(const Fork& fork, const StepPlan& step);
   void remove_admitted();
   void advance(const StepPlan& step);
-  void append(Sequence& sequence, const Drawn& drawn);
+  void append(const DrawnFor& draw);
+  void settle(const DrawnFor& draw, int64_t accepted);
   void finish(Sequence& sequence, Finish reason);
   void note_change(Sequence& sequence);
 

@@ -18,25 +18,6 @@ namespace {
 
 using namespace testing_support;  // NOLINT: test only
 
-std::vector<Request> mixed_requests(int64_t count, int64_t samples) {
-  std::vector<Request> requests = random_requests(count, samples);
-  for (Request& request : requests) {
-    uint32_t drawn = 0;
-    const auto random = [&](uint64_t below) {
-      return static_cast<int64_t>(base::random_bits(11, 3, static_cast<uint64_t>(request.uid), drawn++) % below);
-    };
-    SamplingParams& params = request.params;
-    if (random(2) == 0) params.presence_penalty = 0.25 * static_cast<double>(random(17)) - 2;
-    if (random(2) == 0) params.frequency_penalty = 0.25 * static_cast<double>(random(17)) - 2;
-    if (random(2) == 0) params.repetition_penalty = 0.5 + 0.25 * static_cast<double>(random(6));
-    if (random(2) == 0) params.logit_bias = {{static_cast<int32_t>(random(61)), 2.0}, {2, 1.0}};
-    if (random(2) == 0) params.min_tokens = random(static_cast<uint64_t>(std::min<int64_t>(params.max_tokens, 20)));
-    if (random(2) == 0) params.stop = {"abba", "é", "caab"};
-    if (random(4) == 0) params.seed = static_cast<uint64_t>(random(100));
-  }
-  return requests;
-}
-
 class ServiceSampling : public testing::Test {
  protected:
   ServiceSampling() : requests_(mixed_requests(36, 3)) {

@@ -25,6 +25,8 @@ nlohmann::json to_json(const ServiceStats& stats) {
           {"prefill_tokens", stats.prefill_tokens},
           {"shared_prompt_tokens", stats.shared_prompt_tokens},
           {"decoded_tokens", stats.decoded_tokens},
+          {"proposed_tokens", stats.proposed_tokens},
+          {"accepted_tokens", stats.accepted_tokens},
           {"preemptions", stats.preemptions}};
 }
 
@@ -34,6 +36,8 @@ ServiceStats stats_from_json(const nlohmann::json& json) {
   stats.prefill_tokens = json.at("prefill_tokens");
   stats.shared_prompt_tokens = json.at("shared_prompt_tokens");
   stats.decoded_tokens = json.at("decoded_tokens");
+  stats.proposed_tokens = json.at("proposed_tokens");
+  stats.accepted_tokens = json.at("accepted_tokens");
   stats.preemptions = json.at("preemptions");
   return stats;
 }

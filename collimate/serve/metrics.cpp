@@ -26,6 +26,10 @@ std::string engine_text(const EngineStatus& engine) {
          single("collimate_engine_shared_prompt_tokens_total", "counter", "prompt tokens found in the prefix cache",
                 s.shared_prompt_tokens) +
          single("collimate_engine_decoded_tokens_total", "counter", "decoding positions computed", s.decoded_tokens) +
+         single("collimate_engine_proposed_tokens_total", "counter", "tokens guessed by speculation",
+                s.proposed_tokens) +
+         single("collimate_engine_accepted_tokens_total", "counter", "those of them that were drawn",
+                s.accepted_tokens) +
          single("collimate_engine_preemptions_total", "counter", "requests that had to be computed again",
                 s.preemptions) +
          single("collimate_cache_blocks_used", "gauge", "blocks of the key and value cache", s.blocks_used) +

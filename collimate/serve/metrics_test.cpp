@@ -19,6 +19,8 @@ TEST(ServerMetrics, WritesPrometheusText) {
   metrics.observe_first_token(70);
   EngineStatus engine{.in_flight = 3, .finished = 2, .cancelled = 1};
   engine.service.steps = 9;
+  engine.service.proposed_tokens = 12;
+  engine.service.accepted_tokens = 11;
   const std::string text = metrics.text(engine, 4);
   for (const char* line :
        {"# TYPE collimate_http_responses_total counter\n",
@@ -27,6 +29,7 @@ TEST(ServerMetrics, WritesPrometheusText) {
         "\ncollimate_http_clients_gone_total 1\n", "\ncollimate_prompt_tokens_total 5\n",
         "\ncollimate_completion_tokens_total 7\n", "\ncollimate_completions_in_flight 3\n",
         "\ncollimate_completions_cancelled_total 1\n", "\ncollimate_engine_steps_total 9\n",
+        "\ncollimate_engine_proposed_tokens_total 12\n", "\ncollimate_engine_accepted_tokens_total 11\n",
         "\ncollimate_engine_up 1\n", "collimate_time_to_first_token_seconds_bucket{le=\"0.025\"} 0\n",
         "collimate_time_to_first_token_seconds_bucket{le=\"0.05\"} 1\n",
         "collimate_time_to_first_token_seconds_bucket{le=\"60\"} 1\n",

@@ -58,33 +58,7 @@ class GenerateStream final : public flow::Stream {
   void pause() override { service_.pause(); }
   void resume() override { service_.resume(); }
 
-  void save(base::StateWriter& out) const override {
-    nlohmann::json rows = nlohmann::json::array();
-    for (const auto& [uid, c] : running_) rows.push_back(to_json(c));
-    nlohmann::json finished = nlohmann::json::array();
-    for (const Completion& c : finished_) finished.push_back(to_json(c));
-    out.json("generate_stream", {{"closed", closed_}, {"running", rows}, {"finished", finished}});
-    service_.save(out);
-  }
-
-  void load(base::StateReader& in) override {
-    const nlohmann::json state = in.json("generate_stream");
-    closed_ = state.at("closed");
-    for (const nlohmann::json& row : state.at("running")) running_[row.at("uid")] = from_json(row);
-    for (const nlohmann::json& row : state.at("finished")) finished_.push_back(from_json(row));
-    service_.load(in);
-  }
-
  private:
-  static nlohmann::json to_json(const Completion& c) {
-    return {{"uid", c.uid},           {"prompt", c.prompt}, {"tokens", c.tokens}, {"log_probs", c.log_probs},
-            {"versions", c.versions}, {"finish", c.finish}};
-  }
-  static Completion from_json(const nlohmann::json& json) {
-    return {json.at("uid"),       json.at("prompt"),   json.at("tokens"),
-            json.at("log_probs"), json.at("versions"), json.at("finish")};
-  }
-
   void collect() {
     for (const Emission& emission : service_.take()) {
       const auto found = running_.find(emission.uid);
@@ -119,7 +93,8 @@ generate::ServiceOptions service_options(const RolloutOptions& rollout, const sh
   generate::ServiceOptions service{
       .max_batch_tokens = rollout.max_batch_tokens,
       .max_batch_sequences = rollout.max_batch_sequences,
-      .max_sequence_tokens = std::min<int64_t>(rollout.prompt_tokens + rollout.completion_tokens, shape.max_positions)};
+      .max_sequence_tokens = std::min<int64_t>(rollout.prompt_tokens + rollout.completion_tokens, shape.max_positions),
+      .speculation_tokens = rollout.speculation.tokens()};
   const int64_t samples = rollout.prompts_per_iteration * rollout.samples_per_prompt;
   service.max_batch_sequences = std::min(service.max_batch_sequences, std::max(kFewestSequences, samples));
   service.cache_blocks = rollout.cache_blocks;
@@ -178,6 +153,10 @@ std::vector<flow::Metric> GeneratorModule::metrics() {
       {"rollout/decoded_tokens", since(&generate::ServiceStats::decoded_tokens), flow::Reduce::kSum},
       {"rollout/steps", since(&generate::ServiceStats::steps), flow::Reduce::kSum},
       {"rollout/preemptions", since(&generate::ServiceStats::preemptions), flow::Reduce::kSum}};
+  if (rollout_.speculation.tokens() > 0) {
+    out.push_back({"rollout/proposed_tokens", since(&generate::ServiceStats::proposed_tokens), flow::Reduce::kSum});
+    out.push_back({"rollout/accepted_tokens", since(&generate::ServiceStats::accepted_tokens), flow::Reduce::kSum});
+  }
   last_ = now;
   return out;
 }

@@ -80,11 +80,18 @@ bool calls(const flow::Context& context, const std::string& function) {
   return std::find(context.calls.begin(), context.calls.end(), function) != context.calls.end();
 }
 
-// Prompts of an iteration at once, or steps as large as they may be where evaluation's prompts are unknown.
-int64_t generation_tokens(const RolloutOptions& rollout, bool evaluates) {
+// Rows of a step that has proposed tokens.
+int64_t speculation_rows(const generate::ServiceOptions& service) {
+  return service.speculation_tokens > 0 ? std::min(service.speculation_rows, service.max_batch_tokens) : 0;
+}
+
+// Prompts of an iteration at once, or steps as large as they may be where evaluation's prompts are unknown; at least a
+// step of `guesses`.
+int64_t generation_tokens(const RolloutOptions& rollout, bool evaluates, int64_t guesses) {
   const int64_t most = rollout.max_batch_tokens;
   const int64_t samples = rollout.prompts_per_iteration * rollout.samples_per_prompt;
-  return evaluates ? most : std::min(most, rollout.prompts_per_iteration * rollout.prompt_tokens + samples);
+  const int64_t prompts = rollout.prompts_per_iteration * rollout.prompt_tokens;
+  return evaluates ? most : std::min(most, std::max(guesses, prompts + samples));
 }
 
 }  // namespace
@@ -101,11 +108,12 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
   const int threads = context.pool == nullptr ? 1 : context.pool->threads();
   if (service != nullptr && calls(context, "generate")) {
     const nlohmann::json data = context.config.value("data", nlohmann::json::object());
-    const int64_t tokens = generation_tokens(rollout, data.contains("eval") && !data.at("eval").is_null());
+    const int64_t guesses = speculation_rows(*service);
+    const int64_t tokens = generation_tokens(rollout, data.contains("eval") && !data.at("eval").is_null(), guesses);
+    const int64_t drawn = std::max(guesses, std::min(options.rows.get(), service->max_batch_sequences));
     plan.add_cache(service->cache_blocks);
     plan.add_pass({tokens}, model::inference_floats(shape, tokens, 0));
-    plan.add_tensors(0, std::min<int64_t>(int64_t{8} << 20, shape.vocabulary * std::min(options.rows.get(),
-                                                                                        service->max_batch_sequences)));
+    plan.add_tensors(0, std::min<int64_t>(int64_t{8} << 20, shape.vocabulary * drawn));
     plan.add_scratch(threads, false);
   }
   for (const char* function : {"log_probs", "old_log_probs", "values", "score"}) {

@@ -8,6 +8,7 @@
 #include "collimate/base/option.h"
 #include "collimate/base/section.h"
 #include "collimate/generate/sampling_options.h"
+#include "collimate/generate/speculation_options.h"
 #include "collimate/rlhf/modules/loading_options.h"
 #include "collimate/rlhf/types/algorithm.h"
 #include "collimate/train/optimizer.h"
@@ -46,6 +47,7 @@ struct RolloutOptions : generate::SamplingOptions {
                                      "blocks",
                                      "blocks of 16 tokens in the key-value cache; 0 for enough",
                                      base::at_least(int64_t{0})};
+  generate::SpeculationOptions speculation{this};
 };
 
 // The section `algorithm`: its constants with the names that the lists of losses and of advantages know.
@@ -103,6 +105,9 @@ struct TrainOptions : base::Section {
                                       "nats",
                                       "stop when a token's log-prob in training differs by more from the one sampled",
                                       base::above(0.0)};
+  base::Option<bool> mismatch_check{
+      this, "mismatch_check", true, "",
+      "with several updates an iteration: compare all its tokens before the first, by one more forward"};
 };
 
 }  // namespace collimate::rlhf
