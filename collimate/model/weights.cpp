@@ -2,11 +2,11 @@
 
 #include <ATen/ops/from_blob.h>
 
-#include <bit>
 #include <cstring>
 #include <unordered_map>
 
 #include "collimate/base/error.h"
+#include "collimate/base/philox.h"
 #include "collimate/model/initialize.h"
 #include "collimate/tensor/allocator.h"
 
@@ -89,31 +89,23 @@ struct Weights::Impl {
     target.ready = true;
   }
 
-  // A few values of a linear layer: enough to notice an update that nobody committed.
+  // A sample of every parameter of a linear layer: enough to notice an update that nobody committed.
   uint64_t fingerprint(int first) const {
-    constexpr int64_t kSamples = 8;
-    const ParamSpec& spec = specs[static_cast<size_t>(first)];
-    const float* values = segments[static_cast<size_t>(spec.segment)].master.floats() + spec.offset;
-    const int64_t count = spec.count();
     uint64_t sum = 0;
-    for (int64_t i = 0; i < kSamples; ++i)
-      sum = sum * 0x9e3779b97f4a7c15ULL + std::bit_cast<uint32_t>(values[i * (count - 1) / (kSamples - 1)]);
+    for (int i = first; i < first + specs[static_cast<size_t>(first)].fused; ++i)
+      sum = base::mix(sum, param_fingerprint(values(specs[static_cast<size_t>(i)])));
     return sum;
   }
-
-  void allocate_masters() {
-    const auto tagged = scope(values_purpose(options));
-    for (Segment& s : segments) {
-      s.master = Buffer(float_bytes(s.floats));
-      std::memset(s.master.data(), 0, static_cast<size_t>(float_bytes(s.floats)));
-    }
+  std::span<const float> values(const ParamSpec& spec) const {
+    const Segment& s = segments[static_cast<size_t>(spec.segment)];
+    return {s.master.floats() + spec.offset, static_cast<size_t>(spec.count())};
   }
-  void allocate_gradients() {
-    const auto tagged = scope("gradient");
-    for (Segment& s : segments) {
-      s.gradient = Buffer(float_bytes(s.floats));
-      std::memset(s.gradient.data(), 0, static_cast<size_t>(float_bytes(s.floats)));
-    }
+
+  Buffer zeros(int64_t floats, const char* purpose) const {
+    const auto tagged = scope(purpose);
+    Buffer made(float_bytes(floats));
+    std::memset(made.data(), 0, static_cast<size_t>(made.bytes()));
+    return made;
   }
   void drop_panels() {
     for (Packed& p : packed) p = Packed{};
@@ -137,12 +129,12 @@ Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec e
   impl_->specs = shape::param_specs(impl_->shape);
   for (size_t i = 0; i < impl_->specs.size(); ++i) impl_->index[impl_->specs[i].name] = static_cast<int>(i);
   for (const int64_t floats : shape::segment_floats(impl_->specs)) {
-    impl_->segments.emplace_back();
-    impl_->segments.back().floats = floats;
+    Impl::Segment& segment = impl_->segments.emplace_back();
+    segment.floats = floats;
+    segment.master = impl_->zeros(floats, values_purpose(impl_->options));
+    if (impl_->options.trained) segment.gradient = impl_->zeros(floats, "gradient");
   }
   impl_->packed.resize(impl_->specs.size());
-  impl_->allocate_masters();
-  if (impl_->options.trained) impl_->allocate_gradients();
 }
 
 Weights::~Weights() = default;
@@ -190,8 +182,8 @@ std::vector<tensor::ParamView> Weights::param_views() {
 }
 
 std::span<const float> Weights::values(int index) const {
-  const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
-  return {impl_->segment(spec.segment).master.floats() + spec.offset, static_cast<size_t>(spec.count())};
+  impl_->check_resident();
+  return impl_->values(impl_->specs.at(static_cast<size_t>(index)));
 }
 
 const tensor::LinearPanels& Weights::panels(int index) {
@@ -211,8 +203,10 @@ const tensor::LinearPanels& Weights::panels(int index) {
 
 uint64_t Weights::version() const { return impl_->version; }
 
-void Weights::commit() {
-  ++impl_->version;
+void Weights::commit() { commit(impl_->version + 1); }
+
+void Weights::commit(uint64_t version) {
+  impl_->version = version;
   for (auto& packed : impl_->packed) packed.ready = false;
 }
 
@@ -302,8 +296,7 @@ void Weights::load(base::StateReader& in) {
                                              std::string(name_of(impl_->options.compute)),
                                              "compute: " + saved + " to continue with the same bits"));
   for (int i = 0; i < segments(); ++i) in.bytes("segment." + std::to_string(i), std::as_writable_bytes(master(i)));
-  commit();
-  impl_->version = in.json("version").get<uint64_t>();
+  commit(in.json("version").get<uint64_t>());
 }
 
 }  // namespace collimate::model

@@ -21,7 +21,7 @@ namespace collimate::model {
 using tensor::ComputeType;
 
 struct WeightsOptions {
-  bool trained = false;  // a frozen model owns no gradient and no optimizer state
+  bool trained = false;  // a frozen model owns no gradient and no optimizer state: values and panels alone
   ComputeType compute = ComputeType::kFloat32;
   int reduction_chunks = 1;
   std::string tag = "model";  // owner in memory reports
@@ -35,8 +35,9 @@ using tensor::MemoryItem;
 
 // The weights of one model on one device: an ordered list of segments (embedding, each block, head), each flat and
 // padded to 64 bytes. Training, scoring and generation use it in place: fp32 values (a trained model's master; forward
-// reads embeddings, norms and biases there), packed panels per linear layer, a gradient only where trained. Not
-// thread-safe.
+// reads embeddings, norms and biases there), packed panels per linear layer, a gradient only where trained. A frozen
+// model keeps the fp32 values of its linear layers too, beside their panels: those are packed from them, at first use
+// and again after a commit or an offload, and links, checksums and export read them. Not thread-safe.
 class Weights : public base::Stateful {
  public:
   Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec);
@@ -58,13 +59,16 @@ class Weights : public base::Stateful {
   std::vector<tensor::ParamView> param_views();    // what weight links see; valid while the weights stay where they are
 
   // Panels of a linear parameter, packed for the current version; packs when `commit` has made them stale. A panel of
-  // another version than the weights' is never returned: GuardError.
+  // another version than the weights' is never returned: GuardError. Nor is one whose values changed without a commit,
+  // as far as a sample shows: eight values of each parameter that is packed in it.
   const tensor::LinearPanels& panels(int index);
 
   uint64_t version() const;
   // To be called after every change of the master values: version + 1, panels become stale.
   void commit();
-  // For tests and for loading: sets the version itself.
+  // The same where the values are those of a known version: a checkpoint's, or a weight link's source's.
+  void commit(uint64_t version);
+  // For tests: the number alone, panels stay as they are.
   void set_version(uint64_t version);
 
   void zero_gradients();

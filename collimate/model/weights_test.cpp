@@ -1,22 +1,16 @@
 #include "collimate/model/weights.h"
 
-#include <unistd.h>
-
-#include <cstring>
+#include <algorithm>
 #include <map>
 
 #include "collimate/base/error.h"
 #include "collimate/base/memory_state.h"
-#include "collimate/host/atomic_file.h"
 #include "collimate/model/model_test.h"
-#include "collimate/model/safetensors.h"
 
 namespace collimate::model {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::pack;
-using testing::sequences;
 using testing::tiny_shape;
 using testing::tiny_weights;
 using testing::to_vector;
@@ -27,16 +21,49 @@ std::map<std::string, int64_t> items(const Weights& weights) {
   return all;
 }
 
-TEST(Weights, FrozenOnesOwnNoMasterAndNoGradient) {
+// What a model's arrays take, by its parameters: every value once, every linear layer's panels once.
+struct ArrayBytes {
+  explicit ArrayBytes(const Weights& weights) {
+    const auto& params = weights.params();
+    for (const int64_t floats : shape::segment_floats(params)) values += floats * static_cast<int64_t>(sizeof(float));
+    for (size_t i = 0; i < params.size(); ++i) {
+      const bool tied_head = i == 0 && weights.shape().tied_embeddings;
+      if (params[i].fused == 0 || (params[i].kind != shape::ParamKind::kLinear && !tied_head)) continue;
+      int64_t rows = 0;
+      for (int k = 0; k < params[i].fused; ++k) rows += params[i + static_cast<size_t>(k)].sizes[0];
+      panels += tensor::LinearPanels::bytes_for(rows, params[i].sizes[1], weights.options().compute, 1);
+    }
+  }
+  int64_t values = 0, panels = 0;
+};
+
+// A trained model beside it shows what would be counted.
+TEST(Weights, AFrozenModelOwnsItsValuesAndPanelsOnceAndNothingElse) {
+  for (const char* family : {"llama", "qwen2", "gpt2"})
+    for (const ComputeType compute : {ComputeType::kFloat32, ComputeType::kBFloat16Dot}) {
+      auto frozen = tiny_weights(tiny_shape(family), {false, compute});
+      auto trained = tiny_weights(tiny_shape(family), {true, compute});
+      for (const auto& weights : {frozen, trained, frozen}) {  // a second pass packs nothing more
+        Model model(weights, {});
+        model.logits(model.forward(pack({{1, 2, 3}})));
+      }
+      const ArrayBytes bytes(*frozen);
+      EXPECT_GT(bytes.panels, bytes.values / 3) << family;
+      const std::map<std::string, int64_t> of_frozen = {{"values", bytes.values}, {"panels", bytes.panels}};
+      const std::map<std::string, int64_t> of_trained = {
+          {"master", bytes.values}, {"gradient", bytes.values}, {"panels", bytes.panels}};
+      EXPECT_EQ(items(*frozen), of_frozen) << family;
+      EXPECT_EQ(items(*trained), of_trained) << family;
+    }
+}
+
+TEST(Weights, AFrozenModelHasNoGradientAndIsNotTrained) {
   auto frozen = tiny_weights(tiny_shape("llama"), {false});
-  EXPECT_TRUE(frozen->gradient(1).empty());
+  for (int s = 0; s < frozen->segments(); ++s) EXPECT_TRUE(frozen->gradient(s).empty());
   EXPECT_EQ(frozen->param_gradient(2), nullptr);
-  for (const char* purpose : {"master", "gradient", "optimizer"}) EXPECT_EQ(items(*frozen).count(purpose), 0U);
   Model model(frozen, {});
   std::unique_ptr<ForwardRecord> record;
   EXPECT_THROW(model.forward_train(pack({{1, 2}}), Recompute::kNone, record), std::logic_error);
-  auto trained = tiny_weights(tiny_shape("llama"));
-  EXPECT_EQ(items(*trained)["gradient"], items(*trained)["master"]);
 }
 
 TEST(Weights, SegmentsAreAlignedAndShared) {
@@ -63,6 +90,47 @@ TEST(Weights, StalePanelsAreNoticed) {
   EXPECT_THROW(weights->panels(index), base::GuardError);
   weights->commit();
   EXPECT_EQ(weights->panels(index).version, 42U);
+}
+
+// Of parameters that are packed side by side, a change of any one.
+TEST(Weights, AnUpdateOfOneFusedParameterThatNobodyCommitsIsNoticed) {
+  auto weights = tiny_weights(tiny_shape("llama"));
+  const std::string layer = "model.layers.1.";
+  const std::map<std::string, std::vector<std::string>> packed = {
+      {"self_attn.q_proj.weight", {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"}},
+      {"mlp.gate_proj.weight", {"mlp.gate_proj.weight", "mlp.up_proj.weight"}}};
+  for (const auto& [first, names] : packed)
+    for (const std::string& name : names) {
+      const int index = weights->index_of(layer + first), changed = weights->index_of(layer + name);
+      ASSERT_GE(changed, index);
+      EXPECT_NO_THROW(weights->panels(index));
+      float* values = weights->param(changed);
+      for (int64_t i = 0; i < weights->params()[static_cast<size_t>(changed)].count(); ++i) values[i] += 1e-3F;
+      EXPECT_THROW(weights->panels(index), base::GuardError) << name;
+      weights->commit();
+      EXPECT_NO_THROW(weights->panels(index)) << name;
+    }
+}
+
+// As a weight link brings them, of a later version or, when a run begins, of the same.
+TEST(Weights, ValuesTakenOverReachTheForwardUnderTheirOwnVersion) {
+  for (const uint64_t ahead : {0U, 5U}) {
+    auto source = tiny_weights(tiny_shape("llama")), destination = tiny_weights(tiny_shape("llama"), {false});
+    for (int s = 0; s < source->segments(); ++s)
+      for (float& value : source->master(s)) value *= 1.25F;
+    source->commit(source->version() + ahead);
+    Model model(destination, {});
+    const auto before = to_vector(model.forward(pack({{1, 2, 3}})));
+    for (int s = 0; s < source->segments(); ++s) {
+      const std::span<const float> from = source->master(s);
+      std::copy(from.begin(), from.end(), destination->master(s).begin());
+    }
+    destination->commit(source->version());
+    EXPECT_EQ(destination->version(), source->version());
+    const auto after = to_vector(model.forward(pack({{1, 2, 3}})));
+    EXPECT_NE(after, before);
+    EXPECT_EQ(after, to_vector(Model(source, {}).forward(pack({{1, 2, 3}}))));
+  }
 }
 
 TEST(Weights, UpdatesReachTheForward) {
@@ -121,131 +189,6 @@ TEST(Weights, InitialValuesDependOnSeedAndNameAlone) {
   const uint64_t swapped = second->checksum();
   std::swap(second->master(0)[0], second->master(0)[1]);
   EXPECT_NE(second->checksum(), swapped);
-}
-
-class HuggingFace : public ::testing::Test {
- protected:
-  void SetUp() override {
-    directory_ = (fs::temp_directory_path() / ("collimate-hf-" + std::to_string(::getpid()))).string();
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-  std::string error_of(const std::string& head = "") {
-    try {
-      load_huggingface(directory_, head, {}, {});
-    } catch (const base::Error& error) {
-      std::string text = error.what();
-      for (size_t at = text.find(directory_); at != std::string::npos; at = text.find(directory_))
-        text.replace(at, directory_.size(), "D");
-      return text;
-    }
-    return "loaded";
-  }
-  std::string directory_;
-};
-
-TEST_F(HuggingFace, RoundTripOfEveryFamily) {
-  for (const char* family : {"llama", "qwen2", "gpt2"}) {
-    auto weights = tiny_weights(tiny_shape(family));
-    for (const int64_t shard_bytes : {int64_t{1} << 30, int64_t{6000}}) {
-      save_huggingface(*weights, directory_, shard_bytes);
-      EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), weights->checksum()) << family;
-    }
-    EXPECT_TRUE(fs::exists(directory_ + "/model.safetensors.index.json"));
-    EXPECT_FALSE(fs::exists(directory_ + "/model.safetensors"));
-    save_huggingface(*weights, directory_);
-    EXPECT_FALSE(fs::exists(directory_ + "/model.safetensors.index.json"));
-  }
-}
-
-TEST_F(HuggingFace, RoundTripOfEveryHead) {
-  for (const char* family : {"llama", "gpt2"})
-    for (const char* head : {"lm", "score", "value"}) {
-      shape::ModelShape tiny = tiny_shape(family);
-      tiny.head = shape::parse_head(head);
-      auto weights = tiny_weights(tiny);
-      const int score = weights->index_of("score.weight");
-      EXPECT_EQ(score >= 0, head != std::string("lm"));
-      if (score >= 0) {
-        EXPECT_NE(weights->values(score)[1], 0.F);  // or a head of zeros would do
-      }
-      save_huggingface(*weights, directory_);
-      for (const char* asked : {"", head}) {
-        const auto back = load_huggingface(directory_, asked, {}, {});
-        EXPECT_EQ(back->shape().head, tiny.head) << family << " " << head;
-        EXPECT_EQ(back->checksum(), weights->checksum()) << family << " " << head;
-      }
-    }
-}
-
-TEST_F(HuggingFace, Gpt2FilesHoldTransposedMatrices) {
-  auto weights = tiny_weights(tiny_shape("gpt2"));
-  save_huggingface(*weights, directory_);
-  const TensorDirectory files(directory_);
-  const TensorEntry* entry = files.find("transformer.h.0.attn.c_attn.weight");
-  ASSERT_NE(entry, nullptr);
-  EXPECT_EQ(entry->sizes, (std::vector<int64_t>{16, 48}));
-  float second = 0;  // row 0, column 1 of the file is row 1, column 0 here
-  std::memcpy(&second, entry->data.data() + sizeof(float), sizeof(float));
-  EXPECT_EQ(second, weights->values(weights->index_of("transformer.h.0.attn.c_attn.weight"))[16]);
-}
-
-// As the first GPT-2 files are: names of the base model alone, and masks stored as if they were parameters.
-TEST_F(HuggingFace, BaseModelNamesAndOldBuffers) {
-  auto weights = tiny_weights(tiny_shape("gpt2"));
-  save_huggingface(*weights, directory_);
-  std::vector<TensorToWrite> tensors = {{"h.0.attn.bias", {1, 1, 2, 2}, [](std::span<float> out) { out[0] = 1; }}};
-  {
-    const TensorDirectory files(directory_);
-    for (const auto& [name, entry] : files.entries()) {
-      std::vector<float> values(static_cast<size_t>(entry->count()));
-      read_floats(*entry, "test", values);
-      tensors.push_back({name.substr(std::string("transformer.").size()), entry->sizes,
-                         [values](std::span<float> out) { std::copy(values.begin(), values.end(), out.begin()); }});
-    }
-  }
-  write_safetensors(directory_ + "/model.safetensors", tensors);
-  EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), weights->checksum());
-}
-
-TEST_F(HuggingFace, AMissingScoreHeadIsZero) {
-  auto weights = tiny_weights(tiny_shape("qwen2"));
-  save_huggingface(*weights, directory_);
-  auto scored = load_huggingface(directory_, "score", {true}, {});
-  EXPECT_EQ(scored->index_of("lm_head.weight"), -1);
-  Model model(scored, {});
-  const at::Tensor hidden = model.forward(pack({{1, 2, 3}}));
-  EXPECT_EQ(to_vector(model.scores(hidden)), (std::vector<float>{0, 0, 0}));
-  EXPECT_THROW(model.logits(hidden), base::InputError);
-  scored->param(scored->index_of("score.weight"))[0] = 2;
-  scored->commit();
-  EXPECT_FLOAT_EQ(to_vector(model.scores(hidden))[1], 2 * to_vector(hidden)[24]);
-  save_huggingface(*scored, directory_);
-  EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), scored->checksum());
-}
-
-TEST_F(HuggingFace, WrongDirectoriesAreNamed) {
-  EXPECT_EQ(error_of(), "[D/config.json] expected a model's config.json, got no such file");
-  auto weights = tiny_weights(tiny_shape("llama"));
-  save_huggingface(*weights, directory_);
-  EXPECT_EQ(error_of("critic"), "[head] expected one of lm, score, value, got 'critic'");
-  auto config = shape::to_config(weights->shape());
-  config["num_hidden_layers"] = 3;
-  host::write_file_atomically(directory_ + "/config.json", config.dump());
-  EXPECT_EQ(error_of(),
-            "[D] expected 29 tensors, got none named model.layers.2.input_layernorm.weight, "
-            "model.layers.2.self_attn.q_proj.weight, model.layers.2.self_attn.k_proj.weight, "
-            "model.layers.2.self_attn.v_proj.weight and 5 more");
-  config["num_hidden_layers"] = 1;
-  host::write_file_atomically(directory_ + "/config.json", config.dump());
-  EXPECT_EQ(error_of().substr(0, 60), "[D] expected the tensors of its config.json alone, got also ");
-  config["num_hidden_layers"] = 2;
-  config["vocab_size"] = 36;
-  host::write_file_atomically(directory_ + "/config.json", config.dump());
-  EXPECT_EQ(error_of(), "[D model.embed_tokens.weight] expected [36, 24], got [37, 24]");
-  config["vocab_size"] = 37;
-  host::write_file_atomically(directory_ + "/config.json", config.dump());
-  fs::resize_file(directory_ + "/model.safetensors", 5000);
-  EXPECT_NE(error_of().find("it is truncated"), std::string::npos);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/fault/cli_support.h"
 
@@ -94,6 +96,27 @@ TEST_F(Memory, OfEachPhaseIsInTheMetricsAndWithinTheRuns) {
     }
     EXPECT_EQ(largest, metrics.at("memory/peak_bytes/update_actor").get<double>());
   }
+}
+
+// As the allocator counted them: the reference is of the policy's shape and takes its values and panels once, and no
+// item of any other name.
+TEST_F(Memory, AFrozenModelTakesItsValuesAndPanelsAlone) {
+  const nlohmann::json memory = memory_of({});
+  std::map<std::string, int64_t> taken;
+  std::set<std::string> of_reference;
+  for (const nlohmann::json& item : memory.at("workers").at(0).at("items")) {
+    const std::string name = item.at("item");
+    taken[name] = item.at("peak_bytes");
+    if (name.starts_with("reference/")) of_reference.insert(name);
+  }
+  EXPECT_EQ(of_reference, (std::set<std::string>{"reference/panels", "reference/values", "reference/workspace"}));
+  const int64_t values = taken["policy/master"];
+  EXPECT_GT(values, 8 * kMebi);
+  EXPECT_EQ(taken["policy/gradient"], values);
+  EXPECT_EQ(taken["policy/optimizer"], 2 * values);
+  EXPECT_EQ(taken["reference/values"], values);
+  EXPECT_EQ(taken["reference/panels"], taken["policy/panels"]);
+  EXPECT_LT(taken["reference/panels"], 2 * values);
 }
 
 TEST_F(Memory, ABudgetThatIsTooSmallNamesTheItems) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -23,6 +25,25 @@ inline Metrics metrics_of(const std::string& output) {
   Metrics metrics;
   for (const std::string& line : lines_of(output + "/metrics.jsonl")) metrics.push_back(nlohmann::json::parse(line));
   return metrics;
+}
+
+struct Span {
+  double begin = 0;  // microseconds
+  double end = 0;
+};
+
+// By worker, of one iteration: from the first start to the last end of the calls of `nodes`.
+inline std::map<int, Span> spans_of(const std::string& output, int iteration, const std::vector<std::string>& nodes) {
+  std::map<int, Span> spans;
+  const auto trace = nlohmann::json::parse(read_text(output + "/trace.json"));
+  for (const nlohmann::json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X" || event.at("args").at("iteration") != iteration) continue;
+    if (std::find(nodes.begin(), nodes.end(), event.at("name").get<std::string>()) == nodes.end()) continue;
+    const double begin = event.at("ts"), end = begin + event.at("dur").get<double>();
+    const auto [span, fresh] = spans.try_emplace(event.at("pid").get<int>(), Span{begin, end});
+    if (!fresh) span->second = {std::min(span->second.begin, begin), std::max(span->second.end, end)};
+  }
+  return spans;
 }
 
 inline std::string model_bytes(const std::string& output) { return read_text(output + "/model/model.safetensors"); }

@@ -1,44 +1,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 
+#include "collimate/base/error.h"
 #include "collimate/graph/replay.h"
-#include "collimate/host/core_pool.h"
-#include "collimate/model/weights.h"
-#include "tests/e2e/run_support.h"
-#include "tests/fault/cli_support.h"
+#include "tests/e2e/wall_runs.h"
 
 namespace collimate::test {
 namespace {
 
-// One run under every wall of the house: where it runs must not show in what it learns.
-class Walls : public testing::Test {
- protected:
-  void SetUp() override { write_small_task(scratch_.path()); }
-
-  // Trains and gives the bytes of the model.
-  std::string train(const std::string& name, const std::string& recipe, const std::vector<std::string>& sets,
-                    const recipe::TrainCall& call = {}) {
-    train_text(small_config(recipe, scratch_.path()), directory(name), sets, call);
-    return model_bytes(directory(name));
-  }
-  std::string directory(const std::string& name) const { return scratch_ / name; }
-
-  // PPO whose reward is a model that the reward recipe trained.
-  std::vector<std::string> with_reward_model(std::vector<std::string> sets) {
-    if (!fs::exists(directory("judge"))) train("judge", "reward", {"train.learning_rate=1e-2"});
-    sets.push_back("models.reward={path: " + directory("judge") + "/model}");
-    sets.push_back("reward=null");
-    return sets;
-  }
-
-  Scratch scratch_{"walls"};
-};
-
-constexpr const char* kOneDevice =
-    "placement={version: 1, devices: {count: 1, kind: cpu}, "
-    "groups: {all: {devices: [0], models: [policy, policy_trainer, value, reference, reward]}}}";
 constexpr const char* kTwoDevices =
     "placement={version: 1, devices: {count: 2, kind: cpu}, "
     "groups: {trained: {devices: [0], models: [policy, policy_trainer, value]}, "
@@ -50,86 +20,19 @@ constexpr const char* kTwoDevicesFile =
     "groups:\n"
     "  trained: {devices: [0], models: [policy, policy_trainer, value]}\n"
     "  frozen: {devices: [1], models: [reference, reward]}\n";
-constexpr const char* kDataParallel =
+// The policy generates on a device of its own, with weights that a link brings after every update.
+constexpr const char* kGenerationApart =
     "placement={version: 1, devices: {count: 2, kind: cpu}, "
-    "groups: {all: {devices: [0, 1], models: [policy, policy_trainer, value, reference, reward]}}, "
-    "layouts: {policy_trainer: {train: {dp: 2}}, value: {train: {dp: 2}}}}";
-
-struct Span {
-  double begin = 0;  // microseconds
-  double end = 0;
-};
-
-// By worker, of one iteration: from the first start to the last end of the calls of `nodes`.
-std::map<int, Span> spans_of(const std::string& output, int iteration, const std::vector<std::string>& nodes) {
-  std::map<int, Span> spans;
-  const auto trace = nlohmann::json::parse(read_text(output + "/trace.json"));
-  for (const nlohmann::json& event : trace.at("traceEvents")) {
-    if (event.at("ph") != "X" || event.at("args").at("iteration") != iteration) continue;
-    if (std::find(nodes.begin(), nodes.end(), event.at("name").get<std::string>()) == nodes.end()) continue;
-    const double begin = event.at("ts"), end = begin + event.at("dur").get<double>();
-    const auto [span, fresh] = spans.try_emplace(event.at("pid").get<int>(), Span{begin, end});
-    if (!fresh) span->second = {std::min(span->second.begin, begin), std::max(span->second.end, end)};
-  }
-  return spans;
-}
-
-// What a trained model of a run has left in its last checkpoint, by file: segments of weights, and the optimizer's.
-std::map<std::string, std::string> state_of(const std::string& output, const std::string& model) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::directory_iterator(output + "/checkpoints/step-000003/worker-0/" + model))
-    files[entry.path().filename().string()] = read_text(entry.path());
-  return files;
-}
+    "groups: {training: {devices: [0], models: [policy_trainer, reference]}, "
+    "generation: {devices: [1], models: [policy]}}}";
 
 void expect_equal_state(const std::string& a, const std::string& b, const std::string& model) {
-  const auto one = state_of(a, model), two = state_of(b, model);
+  const auto one = state_of(a, model, 3), two = state_of(b, model, 3);
   ASSERT_TRUE(one.contains("segment.0.bin") && one.contains("adamw.first.0.bin")) << model;
   EXPECT_NE(one.at("adamw.first.0.bin").find_first_not_of('\0'), std::string::npos) << model << " is not trained";
   ASSERT_EQ(one.size(), two.size()) << model;
   for (const auto& [file, bytes] : one)
     EXPECT_TRUE(two.contains(file) && two.at(file) == bytes) << model << " " << file;
-}
-
-std::vector<float> exported_weights(const std::string& output) {
-  host::CorePool pool(1);
-  const auto weights = model::load_huggingface(output + "/model", "lm", {}, {&pool});
-  std::vector<float> all;
-  for (int i = 0; i < static_cast<int>(weights->params().size()); ++i)
-    all.insert(all.end(), weights->values(i).begin(), weights->values(i).end());
-  return all;
-}
-
-// A run exports its policy alone; the value model's weights are those of the checkpoint.
-std::vector<float> value_weights(const std::string& output) {
-  std::string bytes;
-  for (const auto& [file, content] : state_of(output, "value"))
-    if (file.starts_with("segment.")) bytes += content;
-  std::vector<float> all(bytes.size() / sizeof(float));
-  std::memcpy(all.data(), bytes.data(), all.size() * sizeof(float));
-  return all;
-}
-
-// ‖a − b‖ / ‖a‖.
-double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
-  EXPECT_GT(a.size(), 10000U);
-  EXPECT_EQ(a.size(), b.size());
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    const double x = a[i], y = b[i];
-    difference += (x - y) * (x - y);
-    size += x * x;
-  }
-  return std::sqrt(difference / size);
-}
-
-// How far a metric may be from `expected` where two ranks share what one rank did.
-double tolerance(size_t iteration, const std::string& name, double expected) {
-  // Later iterations start from weights that were summed in another order.
-  if (iteration > 0) return 1e-5 * std::max(1.0, std::abs(expected));
-  // At ratio 1 the whitened advantages, of size 1, cancel: the loss is what rounding leaves of them, about 1e-9.
-  if (name == "actor/loss") return 1e-6;
-  return 1e-6 * std::abs(expected);
 }
 
 TEST_F(Walls, WorkersAndMessagesFromReparsedText) {
@@ -175,21 +78,54 @@ TEST_F(Walls, PpoUnderTwoPlacementsHasEqualBits) {
   EXPECT_GT(overlapping, 0);
 }
 
-TEST_F(Walls, PpoWithItsTrainedModelsAtDataParallelTwo) {
-  train("one", "ppo", with_reward_model({kOneDevice}));
-  train("dp", "ppo", with_reward_model({kDataParallel}));
-  EXPECT_LT(relative_distance(exported_weights(directory("one")), exported_weights(directory("dp"))), 1e-5);
-  EXPECT_LT(relative_distance(value_weights(directory("one")), value_weights(directory("dp"))), 1e-5);
-  const Metrics one = metrics_of(directory("one")), dp = metrics_of(directory("dp"));
-  ASSERT_EQ(one.size(), dp.size());
-  for (size_t i = 0; i < one.size(); ++i)
-    for (const char* name :
-         {"actor/loss", "critic/loss", "critic/rewards/mean", "actor/grad_norm", "response_length/mean"}) {
-      const double expected = one[i].at(name);
-      EXPECT_NEAR(dp[i].at(name).get<double>(), expected, tolerance(i, name, expected))
-          << name << " of iteration " << i + 1;
-    }
-  EXPECT_GT(one[0].at("critic/loss").get<double>(), 0);  // or nothing was compared relatively
+// A message that has no room is never lost, and nobody waits in a circle: that would end by the deadline.
+TEST_F(Walls, PpoThroughMailboxesOfOneMessageAndRandomDelays) {
+  const auto sets = with_reward_model({kTwoDevices, "run.deadline_seconds=30"});
+  recipe::TrainCall hard;
+  hard.queue_size = 1;
+  hard.random_delay_seconds = 0.002;
+  EXPECT_TRUE(train("plain", "ppo", sets) == train("hard", "ppo", sets, hard));
+  EXPECT_EQ(lasting_metrics(directory("plain")).size(), 3U);
+  EXPECT_EQ(lasting_metrics(directory("plain")), lasting_metrics(directory("hard")));
+  for (const char* model : {"policy_trainer", "value"})
+    expect_equal_state(directory("plain"), directory("hard"), model);
+}
+
+TEST_F(Walls, GenerationApartFromTrainingHasEqualBits) {
+  const std::vector<std::string> sets = {"algorithm.beta=0.04", kGenerationApart};
+  const std::string together = train("together", "grpo", {"algorithm.beta=0.04"});
+  EXPECT_TRUE(together == train("apart", "grpo", sets));
+  expect_equal_state(directory("together"), directory("apart"), "policy_trainer");
+  EXPECT_EQ(lasting_metrics(directory("together")), lasting_metrics(directory("apart")));
+  const Metrics metrics = metrics_of(directory("apart"));
+  ASSERT_EQ(metrics.size(), 3U);
+  for (int i = 0; i < 3; ++i) {
+    const nlohmann::json& step = metrics[static_cast<size_t>(i)];
+    const double trained = std::round(16 * step.at("response_length/mean").get<double>());  // of 4 · 4 samples
+    EXPECT_GE(trained, 16) << i;
+    EXPECT_EQ(step.at("mismatch/tokens_compared").get<double>(), trained) << i;
+    EXPECT_EQ(step.at("mismatch/tokens_other_version").get<double>(), 0) << i;
+    EXPECT_EQ(step.at("mismatch/logprob_abs_max").get<double>(), 0) << i;
+    EXPECT_TRUE(spans_of(directory("apart"), i, {"policy.generate"}).contains(1)) << i;
+    EXPECT_TRUE(spans_of(directory("apart"), i, {"policy_trainer.train"}).contains(0)) << i;
+  }
+  recipe::TrainCall reparse;
+  reparse.reparse = true;
+  EXPECT_TRUE(together == train("apart-reparsed", "grpo", sets, reparse));
+}
+
+// A checkpoint has the trainer's weights alone: the first transfer of the run that goes on brings them to the policy.
+TEST_F(Walls, GenerationApartFromTrainingGoesOnAfterAStop) {
+  const std::vector<std::string> sets = {"algorithm.beta=0.04", kGenerationApart};
+  const std::string whole = train("whole", "grpo", sets);
+  base::StopFlag asked;
+  asked.request();
+  recipe::TrainCall stopped;
+  stopped.stop = &asked;
+  EXPECT_THROW(train("resumed", "grpo", sets, stopped), base::StoppedError);
+  EXPECT_LT(metrics_of(directory("resumed")).size(), 3U);
+  EXPECT_TRUE(whole == train("resumed", "grpo", sets));
+  EXPECT_EQ(lasting_metrics(directory("whole")), lasting_metrics(directory("resumed")));
 }
 
 TEST_F(Walls, RecordedEventsReplayToTheRecordedActions) {

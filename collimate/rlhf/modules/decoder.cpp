@@ -43,6 +43,6 @@ std::vector<std::span<float>> DecoderPort::segments() {
   return spans;
 }
 
-void DecoderPort::updated(uint64_t version) { decoder_->weights->set_version(version); }
+void DecoderPort::updated(uint64_t version) { decoder_->weights->commit(version); }
 
 }  // namespace collimate::rlhf

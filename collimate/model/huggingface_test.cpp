@@ -1,0 +1,145 @@
+#include <unistd.h>
+
+#include <cstring>
+
+#include "collimate/base/error.h"
+#include "collimate/host/atomic_file.h"
+#include "collimate/model/model_test.h"
+#include "collimate/model/safetensors.h"
+
+namespace collimate::model {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::pack;
+using testing::tiny_shape;
+using testing::tiny_weights;
+using testing::to_vector;
+
+class HuggingFace : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = (fs::temp_directory_path() / ("collimate-hf-" + std::to_string(::getpid()))).string();
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+  std::string error_of(const std::string& head = "") {
+    try {
+      load_huggingface(directory_, head, {}, {});
+    } catch (const base::Error& error) {
+      std::string text = error.what();
+      for (size_t at = text.find(directory_); at != std::string::npos; at = text.find(directory_))
+        text.replace(at, directory_.size(), "D");
+      return text;
+    }
+    return "loaded";
+  }
+  std::string directory_;
+};
+
+TEST_F(HuggingFace, RoundTripOfEveryFamily) {
+  for (const char* family : {"llama", "qwen2", "gpt2"}) {
+    auto weights = tiny_weights(tiny_shape(family));
+    for (const int64_t shard_bytes : {int64_t{1} << 30, int64_t{6000}}) {
+      save_huggingface(*weights, directory_, shard_bytes);
+      EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), weights->checksum()) << family;
+    }
+    EXPECT_TRUE(fs::exists(directory_ + "/model.safetensors.index.json"));
+    EXPECT_FALSE(fs::exists(directory_ + "/model.safetensors"));
+    save_huggingface(*weights, directory_);
+    EXPECT_FALSE(fs::exists(directory_ + "/model.safetensors.index.json"));
+  }
+}
+
+TEST_F(HuggingFace, RoundTripOfEveryHead) {
+  for (const char* family : {"llama", "gpt2"})
+    for (const char* head : {"lm", "score", "value"}) {
+      shape::ModelShape tiny = tiny_shape(family);
+      tiny.head = shape::parse_head(head);
+      auto weights = tiny_weights(tiny);
+      const int score = weights->index_of("score.weight");
+      EXPECT_EQ(score >= 0, head != std::string("lm"));
+      if (score >= 0) {
+        EXPECT_NE(weights->values(score)[1], 0.F);  // or a head of zeros would do
+      }
+      save_huggingface(*weights, directory_);
+      for (const char* asked : {"", head}) {
+        const auto back = load_huggingface(directory_, asked, {}, {});
+        EXPECT_EQ(back->shape().head, tiny.head) << family << " " << head;
+        EXPECT_EQ(back->checksum(), weights->checksum()) << family << " " << head;
+      }
+    }
+}
+
+TEST_F(HuggingFace, Gpt2FilesHoldTransposedMatrices) {
+  auto weights = tiny_weights(tiny_shape("gpt2"));
+  save_huggingface(*weights, directory_);
+  const TensorDirectory files(directory_);
+  const TensorEntry* entry = files.find("transformer.h.0.attn.c_attn.weight");
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(entry->sizes, (std::vector<int64_t>{16, 48}));
+  float second = 0;  // row 0, column 1 of the file is row 1, column 0 here
+  std::memcpy(&second, entry->data.data() + sizeof(float), sizeof(float));
+  EXPECT_EQ(second, weights->values(weights->index_of("transformer.h.0.attn.c_attn.weight"))[16]);
+}
+
+// As the first GPT-2 files are: names of the base model alone, and masks stored as if they were parameters.
+TEST_F(HuggingFace, BaseModelNamesAndOldBuffers) {
+  auto weights = tiny_weights(tiny_shape("gpt2"));
+  save_huggingface(*weights, directory_);
+  std::vector<TensorToWrite> tensors = {{"h.0.attn.bias", {1, 1, 2, 2}, [](std::span<float> out) { out[0] = 1; }}};
+  {
+    const TensorDirectory files(directory_);
+    for (const auto& [name, entry] : files.entries()) {
+      std::vector<float> values(static_cast<size_t>(entry->count()));
+      read_floats(*entry, "test", values);
+      tensors.push_back({name.substr(std::string("transformer.").size()), entry->sizes,
+                         [values](std::span<float> out) { std::copy(values.begin(), values.end(), out.begin()); }});
+    }
+  }
+  write_safetensors(directory_ + "/model.safetensors", tensors);
+  EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), weights->checksum());
+}
+
+TEST_F(HuggingFace, AMissingScoreHeadIsZero) {
+  auto weights = tiny_weights(tiny_shape("qwen2"));
+  save_huggingface(*weights, directory_);
+  auto scored = load_huggingface(directory_, "score", {true}, {});
+  EXPECT_EQ(scored->index_of("lm_head.weight"), -1);
+  Model model(scored, {});
+  const at::Tensor hidden = model.forward(pack({{1, 2, 3}}));
+  EXPECT_EQ(to_vector(model.scores(hidden)), (std::vector<float>{0, 0, 0}));
+  EXPECT_THROW(model.logits(hidden), base::InputError);
+  scored->param(scored->index_of("score.weight"))[0] = 2;
+  scored->commit();
+  EXPECT_FLOAT_EQ(to_vector(model.scores(hidden))[1], 2 * to_vector(hidden)[24]);
+  save_huggingface(*scored, directory_);
+  EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), scored->checksum());
+}
+
+TEST_F(HuggingFace, WrongDirectoriesAreNamed) {
+  EXPECT_EQ(error_of(), "[D/config.json] expected a model's config.json, got no such file");
+  auto weights = tiny_weights(tiny_shape("llama"));
+  save_huggingface(*weights, directory_);
+  EXPECT_EQ(error_of("critic"), "[head] expected one of lm, score, value, got 'critic'");
+  auto config = shape::to_config(weights->shape());
+  config["num_hidden_layers"] = 3;
+  host::write_file_atomically(directory_ + "/config.json", config.dump());
+  EXPECT_EQ(error_of(),
+            "[D] expected 29 tensors, got none named model.layers.2.input_layernorm.weight, "
+            "model.layers.2.self_attn.q_proj.weight, model.layers.2.self_attn.k_proj.weight, "
+            "model.layers.2.self_attn.v_proj.weight and 5 more");
+  config["num_hidden_layers"] = 1;
+  host::write_file_atomically(directory_ + "/config.json", config.dump());
+  EXPECT_EQ(error_of().substr(0, 60), "[D] expected the tensors of its config.json alone, got also ");
+  config["num_hidden_layers"] = 2;
+  config["vocab_size"] = 36;
+  host::write_file_atomically(directory_ + "/config.json", config.dump());
+  EXPECT_EQ(error_of(), "[D model.embed_tokens.weight] expected [36, 24], got [37, 24]");
+  config["vocab_size"] = 37;
+  host::write_file_atomically(directory_ + "/config.json", config.dump());
+  fs::resize_file(directory_ + "/model.safetensors", 5000);
+  EXPECT_NE(error_of().find("it is truncated"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace collimate::model

@@ -1,0 +1,149 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "collimate/host/core_pool.h"
+#include "collimate/model/weights.h"
+#include "collimate/shape/param_spec.h"
+#include "tests/e2e/wall_runs.h"
+
+// Two ranks that share what one rank did, against that one: equal but for the order of sums.
+namespace collimate::test {
+namespace {
+
+constexpr const char* kDataParallel =
+    "placement={version: 1, devices: {count: 2, kind: cpu}, "
+    "groups: {all: {devices: [0, 1], models: [policy, policy_trainer, value, reference, reward]}}, "
+    "layouts: {policy_trainer: {train: {dp: 2}}, value: {train: {dp: 2}}}}";
+constexpr const char* kPolicyDataParallel =
+    "placement={version: 1, devices: {count: 2, kind: cpu}, "
+    "groups: {all: {devices: [0, 1], models: [policy, policy_trainer]}}, "
+    "layouts: {policy_trainer: {train: {dp: 2}}}}";
+
+std::vector<float> floats_of(const std::string& bytes) {
+  std::vector<float> all(bytes.size() / sizeof(float));
+  std::memcpy(all.data(), bytes.data(), all.size() * sizeof(float));
+  return all;
+}
+
+std::vector<float> exported_weights(const std::string& output) {
+  host::CorePool pool(1);
+  const auto weights = model::load_huggingface(output + "/model", "lm", {}, {&pool});
+  std::vector<float> all;
+  for (int i = 0; i < static_cast<int>(weights->params().size()); ++i)
+    all.insert(all.end(), weights->values(i).begin(), weights->values(i).end());
+  return all;
+}
+
+// A run exports its policy alone; the value model's weights are those of the checkpoint.
+std::vector<float> value_weights(const std::string& output) {
+  std::string bytes;
+  for (const auto& [file, content] : state_of(output, "value", 3))
+    if (file.starts_with("segment.")) bytes += content;
+  return floats_of(bytes);
+}
+
+// By tensor: the gradient of the first update, clipped and times a constant, which is what the first moment is after
+// it.
+std::map<std::string, std::vector<float>> first_gradients(const std::string& output, const std::string& model,
+                                                          const shape::ModelShape& shape) {
+  const auto files = state_of(output, model, 1);
+  std::map<std::string, std::vector<float>> gradients;
+  for (const shape::ParamSpec& spec : shape::param_specs(shape)) {
+    const auto moments = floats_of(files.at(fmt::format("adamw.first.{}.bin", spec.segment)));
+    const auto begin = moments.begin() + spec.offset;
+    gradients[spec.name] = {begin, begin + spec.count()};
+  }
+  return gradients;
+}
+
+// ‖a − b‖ and ‖a‖.
+std::pair<double, double> distance_and_norm(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const double x = a[i], y = b[i];
+    difference += (x - y) * (x - y);
+    size += x * x;
+  }
+  return {std::sqrt(difference), std::sqrt(size)};
+}
+
+double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_GT(a.size(), 10000U);
+  const auto [distance, norm] = distance_and_norm(a, b);
+  return distance / norm;
+}
+
+// How far a metric may be from `expected`.
+double tolerance(size_t iteration, const std::string& name, double expected) {
+  // Later iterations start from weights that were summed in another order.
+  if (iteration > 0) return 1e-5 * std::max(1.0, std::abs(expected));
+  // At ratio 1 the whitened advantages, of size 1, cancel: the loss is what rounding leaves of them, about 1e-9.
+  if (name == "actor/loss") return 1e-6;
+  return 1e-6 * std::abs(expected);
+}
+
+class DataParallel : public Walls {
+ protected:
+  // Trains one iteration of one update on one rank and on two, and compares the gradients tensor by tensor.
+  void expect_equal_first_update(const std::string& recipe, std::vector<std::string> one, std::vector<std::string> two,
+                                 const std::map<std::string, const char*>& heads) {
+    for (auto* sets : {&one, &two}) sets->emplace_back("run.iterations=1");
+    train("one", recipe, one);
+    train("two", recipe, two);
+    for (const auto& [model, head] : heads) {
+      shape::ModelShape shape = shape::read_model_shape(scratch_ / "start");
+      shape.head = shape::parse_head(head);
+      const auto expected = first_gradients(directory("one"), model, shape);
+      const auto shared = first_gradients(directory("two"), model, shape);
+      for (const auto& [name, gradient] : expected) {
+        const auto [distance, norm] = distance_and_norm(gradient, shared.at(name));
+        EXPECT_GT(norm, 0) << model << " " << name;
+        EXPECT_LE(distance, 1e-5 * norm) << model << " " << name;
+      }
+    }
+  }
+  // Of the iteration, relative to itself.
+  void expect_equal_loss(const std::string& name) {
+    const double one = metrics_of(directory("one")).at(0).at(name), two = metrics_of(directory("two")).at(0).at(name);
+    EXPECT_GT(std::abs(one), 1e-3) << name;
+    EXPECT_NEAR(two, one, 1e-6 * std::abs(one)) << name;
+  }
+};
+
+// Tensors of both trained models; the value model starts as the reward model, as a fresh head passes no gradient down.
+TEST_F(DataParallel, PposFirstUpdateIsThatOfOneRank) {
+  auto one = with_reward_model({kOneDevice}), two = with_reward_model({kDataParallel});
+  for (auto* sets : {&one, &two}) sets->push_back("models.value={path: " + directory("judge") + "/model}");
+  expect_equal_first_update("ppo", one, two, {{"policy_trainer", "lm"}, {"value", "value"}});
+  expect_equal_loss("critic/loss");
+}
+
+// A loss that is a mean over tokens is not 0 at ratio 1, as one of whitened advantages is.
+TEST_F(DataParallel, GrposFirstUpdateIsThatOfOneRank) {
+  const std::string loss = "algorithm.loss_type=dapo";
+  expect_equal_first_update("grpo", {loss}, {loss, kPolicyDataParallel}, {{"policy_trainer", "lm"}});
+  expect_equal_loss("actor/loss");
+}
+
+TEST_F(DataParallel, PpoStaysCloseToOneRank) {
+  train("one", "ppo", with_reward_model({kOneDevice}));
+  train("dp", "ppo", with_reward_model({kDataParallel}));
+  EXPECT_LT(relative_distance(exported_weights(directory("one")), exported_weights(directory("dp"))), 1e-5);
+  EXPECT_LT(relative_distance(value_weights(directory("one")), value_weights(directory("dp"))), 1e-5);
+  const Metrics one = metrics_of(directory("one")), dp = metrics_of(directory("dp"));
+  ASSERT_EQ(one.size(), dp.size());
+  for (size_t i = 0; i < one.size(); ++i)
+    for (const char* name :
+         {"actor/loss", "critic/loss", "critic/rewards/mean", "actor/grad_norm", "response_length/mean"}) {
+      const double expected = one[i].at(name);
+      EXPECT_NEAR(dp[i].at(name).get<double>(), expected, tolerance(i, name, expected))
+          << name << " of iteration " << i + 1;
+    }
+  EXPECT_GT(one[0].at("critic/loss").get<double>(), 0);  // or nothing was compared relatively
+}
+
+}  // namespace
+}  // namespace collimate::test
