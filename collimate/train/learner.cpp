@@ -98,28 +98,6 @@ class MicroStep {
   Quantities leaves_;
 };
 
-// Compares the micro-batch's log-probs with those that generation recorded, where it did.
-void compare(const Batch& rows, const Tensor& log_probs, uint64_t version, Mismatch& mismatch) {
-  if (!log_probs.defined() || !rows.has(batch::kWeightsVersion.name) || !rows.has(batch::kLogProbs.name)) return;
-  const float* now = log_probs.const_data_ptr<float>();
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    const auto trainable = rows.row(batch::kTrainable, r);
-    const auto recorded = rows.row(batch::kLogProbs, r);
-    const auto versions = rows.row(batch::kWeightsVersion, r);
-    for (size_t t = 0; t < trainable.size(); ++t) {
-      if (trainable[t] == 0) continue;
-      const double difference = std::abs(static_cast<double>(*now++) - recorded[t]);
-      if (versions[t] != static_cast<int64_t>(version)) {
-        ++mismatch.tokens_other_version;
-        continue;
-      }
-      ++mismatch.tokens_compared;
-      mismatch.log_prob_abs_sum += difference;
-      mismatch.log_prob_abs_max = std::max(mismatch.log_prob_abs_max, difference);
-    }
-  }
-}
-
 }  // namespace
 
 GlobalCounts count_rows(const Batch& rows) {
@@ -171,7 +149,9 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
       continue;  // all cut at their limit and masked, say
     MicroStep micro(model_, options_, part);
     loss += micro.run(objective, counts);
-    compare(part, micro.quantities().log_probs, model_.weights().version(), report.mismatch);
+    if (const Tensor& now = micro.quantities().log_probs; now.defined())
+      compare(part, {now.const_data_ptr<float>(), static_cast<size_t>(now.numel())}, model_.weights().version(),
+              report.mismatch);
     report.tokens += micro.packed().row_tokens;
     ++report.micro_batches;
   }

@@ -10,6 +10,7 @@
 #include "collimate/comm/group.h"
 #include "collimate/model/model.h"
 #include "collimate/train/lr_schedule.h"
+#include "collimate/train/mismatch.h"
 #include "collimate/train/optimizer.h"
 
 namespace collimate::train {
@@ -31,15 +32,6 @@ struct Objective {
   std::function<at::Tensor(const Batch& rows, const batch::Quantities&, const batch::GlobalCounts&)> loss;
 };
 
-// How the log-probs that generation reported differ from those this update differentiates. Only tokens whose recorded
-// weights version is the present one can be compared; the others are counted.
-struct Mismatch {
-  int64_t tokens_compared = 0;
-  int64_t tokens_other_version = 0;
-  double log_prob_abs_max = 0;
-  double log_prob_abs_sum = 0;
-};
-
 struct UpdateReport {
   double loss = 0;
   double grad_norm = 0;  // total L2 norm before clipping
@@ -48,7 +40,7 @@ struct UpdateReport {
   int64_t tokens = 0;  // packed, prompts included
   int64_t trainable_tokens = 0;
   int64_t micro_batches = 0;
-  Mismatch mismatch;
+  Mismatch mismatch;  // of the log-probs that this update differentiated
 };
 
 // Forward, loss, backward, clip, step over one Model. Blocking; not thread-safe.
@@ -64,6 +56,10 @@ class Learner : public base::Stateful {
 
   // The same without the step: gradients are left in the weights. For tests and golden replays.
   UpdateReport accumulate(const Batch& rows, const Objective& objective, const batch::GlobalCounts& counts);
+  // Compares rows that later updates train with what generation recorded; changes nothing.
+  Mismatch check(const Batch& rows) {
+    return train::check(model_, rows, {options_.temperature, options_.micro_batch_tokens});
+  }
   // Clips what accumulate() left and steps with `learning_rate`; returns the norm before clipping.
   double step(double learning_rate);
 

@@ -183,6 +183,27 @@ TEST_F(Recipes, TokensOfUpdatesAfterTheFirstAreOfAnotherVersion) {
   }
 }
 
+// Also where most tokens are trained by weights that did not draw them, and each twice.
+TEST_F(Recipes, EveryTokenIsComparedBeforeTheFirstUpdate) {
+  for (const char* recipe : {"grpo", "ppo"}) {
+    const std::vector<std::string> sets = {"train.samples_per_update=8", "train.epochs=2"};
+    const Metrics metrics = train(recipe, sets);
+    nlohmann::json before = metrics.front();
+    for (const nlohmann::json& line : metrics) {
+      EXPECT_EQ(number(line, "actor/updates"), 4.0);
+      EXPECT_EQ(number(line, "sync/version"), number(before, "sync/version") + (line == before ? 0.0 : 4.0));
+      EXPECT_EQ(number(line, "staleness/max"), 0.0);
+      before = line;
+      EXPECT_EQ(number(line, "mismatch/logprob_abs_max"), 0.0);
+      EXPECT_GT(number(line, "mismatch/tokens_checked"), 0.0);
+      EXPECT_NEAR(number(line, "mismatch/tokens_compared") + number(line, "mismatch/tokens_checked"),
+                  completion_tokens(line), 1e-6);
+    }
+  }
+  for (const nlohmann::json& line : train("grpo", {"train.samples_per_update=8", "train.mismatch_check=false"}))
+    EXPECT_FALSE(line.contains("mismatch/tokens_checked"));
+}
+
 TEST_F(Recipes, PpoWithRuleReward) {
   const Metrics metrics = train("ppo");
   expect_every_step_once(metrics, 1, 3);

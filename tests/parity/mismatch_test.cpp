@@ -49,9 +49,15 @@ void set_version(Batch& rows, uint64_t version) {
   rows.set_ragged(batch::kWeightsVersion, versions);
 }
 
+// What an update of these rows finds; a forward that only compares must find the same.
 train::Mismatch mismatch(SmallLearner& small, Batch rows) {
   set_version(rows, small.weights->version());
-  return small.accumulate(rows, rlhf::make_loss("completions", "nll", {}), train::count_rows(rows)).mismatch;
+  const train::Mismatch checked = small.learner->check(rows);
+  const train::Mismatch found =
+      small.accumulate(rows, rlhf::make_loss("completions", "nll", {}), train::count_rows(rows)).mismatch;
+  EXPECT_EQ(checked.tokens_compared, found.tokens_compared);
+  EXPECT_EQ(checked.log_prob_abs_max, found.log_prob_abs_max);
+  return found;
 }
 
 class Mismatch : public testing::Test {

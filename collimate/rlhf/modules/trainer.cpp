@@ -1,5 +1,8 @@
 #include "collimate/rlhf/modules/trainer.h"
 
+#include <algorithm>
+#include <set>
+
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
@@ -45,7 +48,7 @@ std::vector<graph::FunctionSpec> TrainerModule::functions() const {
   std::vector<graph::Column> needs = {"uid", "ids", "trainable"};
   if (loss_.needs.rows_per_unit == 2) needs.push_back(batch::kPairUid.name);
   needs.insert(needs.end(), loss_.columns.begin(), loss_.columns.end());
-  if (options().loss_rows == std::string("rollouts")) needs.push_back(batch::kLogProbs.name);  // as sampled
+  if (drawn()) needs.push_back(batch::kLogProbs.name);  // as sampled
   specs.push_back({.name = "train",
                    .kind = graph::Kind::kTrain,
                    .needs = needs,
@@ -62,6 +65,7 @@ void TrainerModule::setup(flow::Context& context) {
   const auto rollout = read_section<RolloutOptions>(context, "rollout");
   const auto train = read_section<TrainOptions>(context, "train");
   mismatch_limit_ = train.mismatch_limit;
+  mismatch_check_ = train.mismatch_check;
   path_ = options().path;
   train::LearnerOptions learner = learner_options(options(), train, rollout);
   learner.deadline_seconds = context.deadline_seconds;
@@ -80,8 +84,10 @@ void TrainerModule::train_step(const std::string&, std::span<const Batch> update
     }
     return loss;
   };
+  for (const Batch& rows : updates) rows.require(loss_.columns, info.node);
+  if (drawn()) report_versions(updates);
+  if (drawn() && mismatch_check_) check_later(updates);
   for (const Batch& rows : updates) {
-    rows.require(loss_.columns, info.node);
     report(learner_->update(rows, {loss_.needs, share}));
   }
   for (const auto& [name, sum] : sums) {
@@ -91,6 +97,38 @@ void TrainerModule::train_step(const std::string&, std::span<const Batch> update
   }
 }
 
+void TrainerModule::check_later(std::span<const Batch> updates) {
+  std::set<int64_t> seen;
+  std::vector<Batch> later;
+  for (size_t i = 0; i < updates.size(); ++i) {
+    std::vector<int64_t> fresh;
+    for (int64_t r = 0; r < updates[i].rows(); ++r)
+      if (seen.insert(updates[i].get(batch::kUid, r)).second) fresh.push_back(r);
+    if (i > 0 && !fresh.empty()) later.push_back(updates[i].gather(fresh));
+  }
+  if (later.empty()) return;
+  const train::Mismatch found = learner_->check(Batch::concatenate(later));
+  metrics_.push_back({"mismatch/tokens_checked", static_cast<double>(found.tokens_compared), flow::Reduce::kSum});
+  metrics_.push_back({"mismatch/logprob_abs_max", found.log_prob_abs_max, flow::Reduce::kMax});
+  stop_above_limit(found);
+}
+
+void TrainerModule::report_versions(std::span<const Batch> updates) {
+  const auto version = static_cast<int64_t>(decoder().weights->version());
+  int64_t oldest = version;
+  for (const Batch& rows : updates) {
+    if (!rows.has(batch::kWeightsVersion.name)) continue;
+    for (int64_t r = 0; r < rows.rows(); ++r) {
+      const auto trainable = rows.row(batch::kTrainable, r);
+      const auto drawn_by = rows.row(batch::kWeightsVersion, r);
+      for (size_t t = 0; t < trainable.size(); ++t)
+        if (trainable[t] != 0) oldest = std::min(oldest, drawn_by[t]);
+    }
+  }
+  metrics_.push_back({"sync/version", static_cast<double>(version), flow::Reduce::kLast});
+  metrics_.push_back({"staleness/max", static_cast<double>(version - oldest), flow::Reduce::kMax});
+}
+
 void TrainerModule::report(const train::UpdateReport& update) {
   using flow::Reduce;
   metrics_.push_back({prefix_ + "/loss", update.loss});
@@ -98,7 +136,7 @@ void TrainerModule::report(const train::UpdateReport& update) {
   metrics_.push_back({prefix_ + "/lr", update.learning_rate, Reduce::kLast});
   metrics_.push_back({prefix_ + "/updates", 1, Reduce::kSum});
   metrics_.push_back({"train/tokens", static_cast<double>(update.tokens), Reduce::kSum});
-  if (options().loss_rows != std::string("rollouts")) return;
+  if (!drawn()) return;
   const train::Mismatch& m = update.mismatch;
   const auto compared = static_cast<double>(m.tokens_compared);
   metrics_.push_back({"mismatch/tokens_compared", compared, Reduce::kSum});
@@ -106,6 +144,10 @@ void TrainerModule::report(const train::UpdateReport& update) {
   metrics_.push_back({"mismatch/logprob_abs_max", m.log_prob_abs_max, Reduce::kMax});
   if (compared > 0)
     metrics_.push_back({"mismatch/logprob_abs_mean", m.log_prob_abs_sum / compared, Reduce::kMean, compared});
+  stop_above_limit(m);
+}
+
+void TrainerModule::stop_above_limit(const train::Mismatch& m) const {
   if (m.log_prob_abs_max > mismatch_limit_)
     throw base::GuardError(base::expectation("mismatch/logprob_abs_max", fmt::format("at most {}", mismatch_limit_),
                                              fmt::format("{} over {} tokens", m.log_prob_abs_max, m.tokens_compared),

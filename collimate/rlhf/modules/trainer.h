@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,19 @@ class TrainerModule final : public ScorerModule {
   void load(base::StateReader& in) override;
 
  private:
+  // Its rows were drawn by a policy, which recorded their log-probs.
+  bool drawn() const { return options().loss_rows == std::string("rollouts"); }
+  // Compares the rows of all updates but the first, which compares its own, with what generation recorded.
+  void check_later(std::span<const Batch> updates);
+  // The version that trains first, and how many updates ago the oldest token was drawn.
+  void report_versions(std::span<const Batch> updates);
   void report(const train::UpdateReport& update);
+  void stop_above_limit(const train::Mismatch& mismatch) const;
 
   std::string prefix_;  // "actor" or "critic": verl's families
   Loss loss_;
   double mismatch_limit_ = 0;
+  bool mismatch_check_ = true;
   std::string path_;  // the directory the model came from: its tokenizer goes with what is saved
   std::unique_ptr<train::Learner> learner_;
   std::vector<flow::Metric> metrics_;

@@ -1,0 +1,47 @@
+#include "collimate/train/mismatch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "collimate/batch/standard_keys.h"
+
+namespace collimate::train {
+
+void compare(const Batch& rows, std::span<const float> log_probs, uint64_t version, Mismatch& mismatch) {
+  if (!rows.has(batch::kWeightsVersion.name) || !rows.has(batch::kLogProbs.name)) return;
+  auto now = log_probs.begin();
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    const auto trainable = rows.row(batch::kTrainable, r);
+    const auto recorded = rows.row(batch::kLogProbs, r);
+    const auto versions = rows.row(batch::kWeightsVersion, r);
+    for (size_t t = 0; t < trainable.size(); ++t) {
+      if (trainable[t] == 0) continue;
+      const double difference = std::abs(static_cast<double>(*now++) - recorded[t]);
+      if (versions[t] != static_cast<int64_t>(version)) {
+        ++mismatch.tokens_other_version;
+        continue;
+      }
+      ++mismatch.tokens_compared;
+      mismatch.log_prob_abs_sum += difference;
+      mismatch.log_prob_abs_max = std::max(mismatch.log_prob_abs_max, difference);
+    }
+  }
+}
+
+Mismatch check(model::Model& model, const Batch& rows, const ScoringOptions& options) {
+  static const Key<float> now{.name = "log_probs_now", .ragged = true};  // [L]
+  const Batch scored = with_log_probs(model, rows, now, options);
+  std::vector<float> log_probs;  // [M]
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    const auto trainable = rows.row(batch::kTrainable, r);
+    const auto row = scored.row(now, r);
+    for (size_t t = 0; t < trainable.size(); ++t)
+      if (trainable[t] != 0) log_probs.push_back(row[t]);
+  }
+  Mismatch mismatch;
+  compare(rows, log_probs, model.weights().version(), mismatch);
+  return mismatch;
+}
+
+}  // namespace collimate::train

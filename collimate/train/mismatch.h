@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "collimate/batch/batch.h"
+#include "collimate/model/model.h"
+#include "collimate/train/scoring.h"
+
+namespace collimate::train {
+
+// How the log-probs that generation reported differ from those that training computes. Only tokens whose recorded
+// weights version is the present one can be compared; the others are counted.
+struct Mismatch {
+  int64_t tokens_compared = 0;
+  int64_t tokens_other_version = 0;
+  double log_prob_abs_max = 0;
+  double log_prob_abs_sum = 0;
+};
+
+// Adds the comparison of `log_probs`, [M] of the rows' trainable tokens by weights of `version`, with the columns
+// log_probs and weights_version; nothing for rows without them.
+void compare(const Batch& rows, std::span<const float> log_probs, uint64_t version, Mismatch& mismatch);
+
+// The same by a forward that serves nothing else. Blocking.
+Mismatch check(model::Model& model, const Batch& rows, const ScoringOptions& options);
+
+}  // namespace collimate::train
