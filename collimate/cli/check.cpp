@@ -20,7 +20,7 @@ void show_check(const recipe::Config& config, bool json) {
     document["problems"] = found.problems;
     print_json(document);
   } else {
-    fmt::print("{}\n", base::resolved_config(config));
+    fmt::print("{}\n", found.config);
     for (const std::string& line : found.lines) fmt::print("# {}\n", line);
     std::fflush(stdout);
   }

@@ -1,10 +1,12 @@
 #include "collimate/cli/quickstart.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 
-#include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
+#include "collimate/base/metrics.h"
 #include "collimate/cli/arguments.h"
 #include "collimate/cli/process.h"
 #include "collimate/host/atomic_file.h"
@@ -52,17 +54,29 @@ run: {{iterations: {1}, seed: {2}, samples_every: 40, evaluate_every: 20}}
 )";
 
 struct Quickstart {
-  std::string output = "runs/quickstart";
+  std::string output;
   int64_t seed = 1;
-  int64_t sft_iterations = 600;
-  int64_t grpo_iterations = 120;
+  int64_t sft_iterations = 0;
+  int64_t grpo_iterations = 0;
+  bool afresh = false;  // what an earlier call has left is run again, else returned or gone on with
 };
 
 void note(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
 
-// Writes the config beside the run's directory and runs it.
-recipe::TrainOutcome train_config(const std::string& text, const fs::path& directory,
+// InputError where the directory holds what no quickstart has left: `afresh` removes runs in it.
+void check_output(const Quickstart& q) {
+  const fs::path root = q.output;
+  const bool empty = !fs::exists(root) || (fs::is_directory(root) && fs::is_empty(root));
+  if (!q.afresh || empty || fs::is_directory(root / "task")) return;
+  throw base::InputError(base::expectation("--output", "a new directory or one of an earlier quickstart",
+                                           root.string() + ", which holds other files", "another --output"));
+}
+
+// Writes the config beside the directory of the run `name` and runs it.
+recipe::TrainOutcome train_config(const Quickstart& q, const std::string& name, const std::string& text,
                                   const std::vector<std::string>& sets) {
+  const fs::path directory = fs::path(q.output) / name;
+  if (q.afresh && fs::exists(directory / "config.resolved.yaml")) fs::remove_all(directory);
   fs::create_directories(directory.parent_path());
   const fs::path path = directory.string() + ".yaml";
   host::write_file_atomically(path, text);
@@ -73,13 +87,12 @@ recipe::TrainOutcome train_config(const std::string& text, const fs::path& direc
   return recipe::train(recipe::load(path, sets), call);
 }
 
-// Step 1 and the task's files.
-void learn_form(const Quickstart& q) {
-  const fs::path root = q.output;
-  const fs::path task = root / "task";
+// Step 1 and the task's files; gives its seconds.
+double learn_form(const Quickstart& q) {
+  const fs::path task = fs::path(q.output) / "task";
   write_quickstart_task({.seed = static_cast<uint64_t>(q.seed)}, task);
   const std::string text = fmt::format(kSftConfig, task.string(), q.sft_iterations, q.seed);
-  train_config(text, root / "sft", {});
+  return train_config(q, "sft", text, {}).seconds;
 }
 
 struct Result {
@@ -95,38 +108,51 @@ Result practise(const Quickstart& q, const std::string& name, const std::vector<
   const fs::path root = q.output;
   const std::string text =
       fmt::format(kGrpoConfig, (root / "task").string(), q.grpo_iterations, q.seed, (root / "sft" / "model").string());
-  const recipe::TrainOutcome outcome = train_config(text, root / name, sets);
+  const recipe::TrainOutcome outcome = train_config(q, name, text, sets);
   return {accuracy(outcome.first_evaluation), accuracy(outcome.last_evaluation), outcome.seconds};
 }
 
+// The seconds are those that the two runs took, in this call or an earlier one.
 int single(const Quickstart& q) {
-  const double start = base::now_seconds();
-  learn_form(q);
+  check_output(q);
+  const double form_seconds = learn_form(q);
   const Result result = practise(q, "grpo", {});
   const fs::path directory = fs::path(q.output) / "grpo";
   const fs::path page = fs::path(q.output) / "report.html";
   report::write_report(directory, page);
   fmt::print("held-out accuracy {:.1f}% -> {:.1f}% in {:.0f} s; report: {}\n", result.before, result.after,
-             base::now_seconds() - start, page.string());
+             form_seconds + result.seconds, page.string());
   return 0;
 }
 
-// SFT continued from the model of step 1, without evaluations; returns its seconds.
+// SFT continued from the model of step 1, evaluated before and after only; returns its seconds.
 double continue_sft(const Quickstart& q, const std::string& name, int64_t iterations) {
   const fs::path root = q.output;
   const std::string text = fmt::format(kSftConfig, (root / "task").string(), iterations, q.seed);
-  return train_config(text, root / name,
+  return train_config(q, name, text,
                       {"run.patience=0", "run.evaluate_every=0", "models.policy.from_scratch=false",
                        "models.policy.path=" + (root / "sft" / "model").string()})
       .seconds;
 }
 
-// SFT on the same demonstrations for as long as GRPO took, then the same evaluation (a GRPO run at learning rate 0).
+// Of an iteration of that run without its beginning: what nine of ten took at least.
+double quick_iteration_seconds(const fs::path& run) {
+  std::vector<double> seconds;
+  for (const base::MetricsRecord& record : base::read_metrics(run / "metrics.jsonl"))
+    if (const double* value = record.find("timing_s/step")) seconds.push_back(*value);
+  COLLIMATE_CHECK(!seconds.empty());
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 10];
+}
+
+// SFT on the same demonstrations for at least as long as GRPO took, then the same evaluation (a GRPO run at learning
+// rate 0).
 Result sft_for(const Quickstart& q, double seconds) {
-  constexpr int64_t kProbe = 200;  // iterations that tell how many fit
-  const double probe_seconds = continue_sft(q, "sft_probe", kProbe);
-  const auto fitting = static_cast<int64_t>(seconds / probe_seconds * static_cast<double>(kProbe));
-  const double took = continue_sft(q, "sft_continued", std::max<int64_t>(1, fitting));
+  continue_sft(q, "sft_probe", std::max<int64_t>(10, q.sft_iterations / 3));
+  const double each = quick_iteration_seconds(fs::path(q.output) / "sft_probe");
+  auto iterations = static_cast<int64_t>(std::ceil(seconds / each));
+  double took = continue_sft(q, "sft_continued", iterations);
+  for (; took < seconds; took = continue_sft(q, "sft_continued", iterations)) iterations += iterations / 4 + 1;
   const std::string model = (fs::path(q.output) / "sft_continued" / "model").string();
   Result result = practise(q, "sft_continued_evaluated",
                            {"models.policy.path=" + model, "run.iterations=1", "train.learning_rate=0"});
@@ -134,25 +160,31 @@ Result sft_for(const Quickstart& q, double seconds) {
   return result;
 }
 
+// One seed's rows of the table.
+void compare_seed(const Quickstart& q) {
+  const auto row = [&](const char* name, const Result& r) {
+    fmt::print("| {} | {} | {:.1f} % | {:.1f} % | {:.1f} |\n", q.seed, name, r.before, r.after, r.seconds);
+    std::fflush(stdout);
+  };
+  learn_form(q);
+  const Result grpo = practise(q, "grpo", {});
+  row("GRPO", grpo);
+  row("GRPO, rewards shuffled", practise(q, "shuffled", {"algorithm.shuffle_rewards=true"}));
+  row("GRPO, learning rate 0", practise(q, "rate-0", {"train.learning_rate=0"}));
+  Result sft = sft_for(q, grpo.seconds);
+  sft.before = grpo.before;
+  row("SFT continued for as long", sft);
+}
+
 int compare(const Quickstart& base_call, int64_t seeds) {
-  fmt::print("| seed | run | before | after | seconds |\n|---|---|---|---|---|\n");
-  for (int64_t seed = base_call.seed; seed < base_call.seed + seeds; ++seed) {
-    Quickstart q = base_call;
-    q.seed = seed;
-    q.output = fmt::format("{}/seed-{}", base_call.output, seed);
-    learn_form(q);
-    const auto row = [&](const char* name, const Result& r) {
-      fmt::print("| {} | {} | {:.1f} % | {:.1f} % | {:.0f} |\n", seed, name, r.before, r.after, r.seconds);
-      std::fflush(stdout);
-    };
-    const Result grpo = practise(q, "grpo", {});
-    row("GRPO", grpo);
-    row("GRPO, rewards shuffled", practise(q, "shuffled", {"algorithm.shuffle_rewards=true"}));
-    row("GRPO, learning rate 0", practise(q, "rate-0", {"train.learning_rate=0"}));
-    Result sft = sft_for(q, grpo.seconds);
-    sft.before = grpo.before;
-    row("SFT continued for as long", sft);
+  std::vector<Quickstart> calls(static_cast<size_t>(seeds), base_call);
+  for (size_t i = 0; i < calls.size(); ++i) {
+    calls[i].seed += static_cast<int64_t>(i);
+    calls[i].output = fmt::format("{}/seed-{}", base_call.output, calls[i].seed);
+    check_output(calls[i]);
   }
+  fmt::print("| seed | run | before | after | seconds |\n|---|---|---|---|---|\n");
+  for (const Quickstart& q : calls) compare_seed(q);
   return 0;
 }
 
@@ -163,16 +195,18 @@ int bench_quickstart(const Arguments& arguments) {
   Quickstart q;
   bool one = false, reduced = false;
   int64_t seeds = 3;
-  app.add_flag("--single", one, "one seed, no controls");
-  app.add_flag("--reduced", reduced, "a tenth of the iterations: a smoke test");
-  app.add_option("--seeds", seeds, "seeds with their controls")->check(CLI::PositiveNumber);
+  app.add_flag("--single", one, "one seed, no controls; what has been run is not run again");
+  app.add_flag("--reduced", reduced, "a tenth of the iterations, afresh each time: a smoke test");
+  app.add_option("--seeds", seeds, "seeds with their controls, afresh each time")->check(CLI::PositiveNumber);
   app.add_option("--seed", q.seed, "the first seed");
-  app.add_option("--output", q.output, "default: runs/quickstart");
+  app.add_option("--sft-iterations", q.sft_iterations, "at most; default: 600")->check(CLI::PositiveNumber);
+  app.add_option("--grpo-iterations", q.grpo_iterations, "default: 120")->check(CLI::PositiveNumber);
+  app.add_option("--output", q.output, "default: runs/quickstart, runs/quickstart-reduced with --reduced");
   if (!parse(app, arguments)) return 0;
-  if (reduced) {
-    q.sft_iterations /= 10;
-    q.grpo_iterations /= 10;
-  }
+  if (q.sft_iterations == 0) q.sft_iterations = reduced ? 60 : 600;
+  if (q.grpo_iterations == 0) q.grpo_iterations = reduced ? 12 : 120;
+  if (q.output.empty()) q.output = reduced ? "runs/quickstart-reduced" : "runs/quickstart";
+  q.afresh = reduced || !one;
   return one ? single(q) : compare(q, seeds);
 }
 

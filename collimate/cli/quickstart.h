@@ -8,8 +8,9 @@
 namespace collimate::cli {
 
 // `collimate bench quickstart`: a small policy learns to sort digits, first from demonstrations, then by GRPO. With
-// --single one seed; otherwise three seeds and the controls (shuffled rewards, learning rate 0, SFT continued) and a
-// table.
+// --single one seed, where runs that have ended are not repeated; otherwise three seeds and the controls (shuffled
+// rewards, learning rate 0, SFT continued for at least GRPO's time), run afresh, and a table. InputError when --output
+// holds other files.
 int bench_quickstart(const Arguments& arguments);
 
 struct QuickstartTask {

@@ -50,10 +50,12 @@ class Execution {
     if (!options_.resume.empty()) {
       load(options_.resume);
       earlier = run_of_checkpoint(options_.resume);
+      if (options_.on_resumed) options_.on_resumed();
     }
     if (!options_.directory.empty()) drive_.record(options_.directory + "/events.jsonl", earlier + "/events.jsonl");
     int64_t before = drive_.completed();
-    graph::StopKind end = drive_.run();
+    const bool ended = !options_.resume.empty() && options_.stop != nullptr && options_.stop->requested();
+    const graph::StopKind end = ended ? graph::StopKind::kAsked : drive_.run();
     for (const auto& [model, directory] : options_.exports) export_model(model, directory);
     report_end();
     driver_.stop();

@@ -74,6 +74,7 @@ struct RunOptions {
   int64_t keep_checkpoints = 2;
   std::map<std::string, std::string> exports;  // model → directory that gets its save_checkpoint when the run has ended
   std::string resume;                          // directory of a complete checkpoint, or ""
+  std::function<void()> on_resumed;            // when all of it is loaded; `stop` requested there: nothing runs
   std::string replay;                          // journal to serve undeterministic results from, or ""
 
   Transport transport = Transport::kThreads;

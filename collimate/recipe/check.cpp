@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/model/safetensors.h"
 #include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/check_rewards.h"
+#include "collimate/recipe/model_files.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/preview.h"
 #include "collimate/shape/model_shape.h"
@@ -28,18 +30,6 @@ bool attempt(std::vector<std::string>& problems, const Step& step) {
     problems.push_back(fmt::format("[check] {}", error.what()));
   }
   return false;
-}
-
-// The models that the plan opens: directory, and whether its weights are read.
-std::map<std::string, bool> model_directories(const Plan& plan) {
-  std::map<std::string, bool> directories;
-  for (const auto& [name, module] : plan.modules) {
-    if (!module.parameters.contains("path")) continue;
-    const bool reads = !module.parameters.value("from_scratch", false);
-    const auto [entry, fresh] = directories.try_emplace(module.parameters.at("path").get<std::string>(), reads);
-    if (!fresh) entry->second = entry->second || reads;
-  }
-  return directories;
 }
 
 void check_models(const Plan& plan, int64_t longest_row, int32_t largest_id, std::vector<std::string>& problems) {
@@ -157,6 +147,7 @@ Findings check(const Config& config) {
     check_weights(plan, problems);
     check_rewards(plan, data, found.lines, problems);
   }
+  found.config = plan.modules.empty() ? base::resolved_config(config) : resolved_text(config, plan);
   found.problems.insert(found.problems.end(), problems.begin(), problems.end());
   return found;
 }

@@ -12,6 +12,7 @@ namespace collimate::recipe {
 
 // What a config comes to before anything runs.
 struct Findings {
+  std::string config;              // resolved, as YAML
   std::vector<std::string> lines;  // for a person: arithmetic, data shapes, an example of each data set with its mask
   std::vector<std::string> problems;  // why it would train wrong, each in the form of base/error.h
   nlohmann::ordered_json facts;       // the numbers of `lines`, for programs

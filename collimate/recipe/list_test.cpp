@@ -3,24 +3,32 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "collimate/base/error.h"
+#include "collimate/recipe/prepare.h"
 
 namespace collimate::recipe {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
 // The page of a recipe, without data or models: `more` is YAML after what every recipe needs.
-Plan plan_of(const std::string& recipe, const std::string& more = "") {
+Config config_of(const std::string& recipe, const std::string& more = "") {
   Config config;
   const std::string text = "recipe: " + recipe +
                            "\nmodels: {policy: {path: /nowhere}}\nreward: [{rule: exact}]\n"
                            "train: {samples_per_update: 4}\n" +
                            more;
   base::apply(base::parse_config(text, "run.yaml"), config);
-  return make_plan(config, module_registry());
+  return config;
+}
+
+Plan plan_of(const std::string& recipe, const std::string& more = "") {
+  return make_plan(config_of(recipe, more), module_registry());
 }
 
 std::string error_of(const std::string& recipe, const std::string& more) {
@@ -50,6 +58,28 @@ TEST(Recipes, EveryOneOfTheListHasAPage) {
     EXPECT_TRUE(plan.modules.contains(plan.trained)) << entry.name;
   }
   EXPECT_THAT(error_of("gpro", ""), HasSubstr("one of \"sft\", \"reward\", \"dpo\", \"grpo\", \"ppo\""));
+}
+
+// Lines that give a value: not the headings of sections.
+int64_t options_in(const std::string& yaml) {
+  std::istringstream lines(yaml);
+  int64_t count = 0;
+  for (std::string line; std::getline(lines, line);) count += line.ends_with(':') ? 0 : 1;
+  return count;
+}
+
+// What `check` prints and a run keeps is short enough to be read, and reads back as the same config.
+TEST(Recipes, AResolvedConfigHasTheOptionsThatAreRead) {
+  for (const RecipeEntry& entry : recipes()) {
+    const Config config = config_of(entry.name);
+    const std::string text = resolved_text(config, plan_of(entry.name));
+    EXPECT_LT(options_in(text), 100) << text;
+    Config again;
+    base::apply(base::parse_config(text, "resolved.yaml"), again);
+    EXPECT_EQ(base::config_hash(again), base::config_hash(config)) << entry.name;
+  }
+  EXPECT_THAT(resolved_text(config_of("grpo"), plan_of("grpo")),
+              AllOf(HasSubstr("epsilon: 0.2"), Not(HasSubstr("simpo"))));
 }
 
 TEST(Recipes, PpoAveragesOverTokensAndMayHaveAKlInTheLoss) {

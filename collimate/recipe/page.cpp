@@ -108,6 +108,7 @@ void Page::check_options() const {
 Plan Page::finish(Plan plan) const {
   check_options();
   plan.modules = modules_;
+  plan.read_options = read_options_;
   return plan;
 }
 

@@ -38,6 +38,7 @@ struct Plan {
   std::string samples_node;  // whose rows are the samples of an iteration; "" for none
   std::string trained;       // the model that the run is for: what is exported
   std::optional<EvaluationPlan> evaluation;
+  std::set<std::string> read_options;  // of algorithm
 };
 
 // Makes handles for a page's models and notes their modules.

@@ -12,6 +12,9 @@ Plan complete_plan(const Config& config, const flow::Registry& registry);
 // The placement that the config names, writes out or keeps in a file, validated against the graph.
 graph::Placement make_placement(const Config& config, const graph::Graph& graph);
 
+// The resolved config as YAML, less the options of `algorithm` that nothing in the plan reads.
+std::string resolved_text(const Config& config, const Plan& plan);
+
 // Threads of each device's worker.
 int threads_of(const Config& config, const graph::Placement& placement);
 

@@ -66,7 +66,7 @@ bool Recorder::evaluates_after(int64_t iteration) const {
 void Recorder::iteration(const flow::IterationResult& result) {
   base::MetricsRecord record;
   record.step = result.iteration + 1;
-  record.time_seconds = earlier_seconds_ + base::now_seconds() - start_seconds_;
+  record.time_seconds = seconds();
   warn_of_errors(fmt::format("step {}", record.step), result);
   const auto samples = result.batches.find(plan_.samples_node);
   if (samples != result.batches.end()) add_sample_metrics(samples->second, result.seconds, record);
@@ -151,6 +151,8 @@ bool Recorder::out_of_patience() const {
   return config_.run.patience > 0 && evaluations_since_best_ >= config_.run.patience;
 }
 
+double Recorder::seconds() const { return earlier_seconds_ + base::now_seconds() - start_seconds_; }
+
 std::string Recorder::details() const {
   static const std::vector<std::pair<std::string, std::string>> shown = {
       {"critic/rewards/mean", "reward"},  {"actor/loss", "loss"},           {"actor/kl_loss", "kl"},
@@ -165,17 +167,19 @@ std::string Recorder::details() const {
 
 void Recorder::save(base::StateWriter& out) const {
   out.json("recorder", {{"waiting", waiting_ ? nlohmann::json(base::to_json_line(*waiting_)) : nlohmann::json()},
+                        {"last", base::to_json_line(last_)},
                         {"first_evaluation", first_evaluation_},
                         {"last_evaluation", last_evaluation_},
                         {"best_loss", best_loss_},
                         {"totals", totals_.to_json()},
                         {"evaluations_since_best", evaluations_since_best_},
-                        {"seconds", earlier_seconds_ + base::now_seconds() - start_seconds_}});
+                        {"seconds", seconds()}});
 }
 
 void Recorder::load(base::StateReader& in) {
   const nlohmann::json state = in.json("recorder");
   if (!state.at("waiting").is_null()) waiting_ = base::parse_metrics_line(state.at("waiting").get<std::string>());
+  if (state.contains("last")) last_ = base::parse_metrics_line(state.at("last").get<std::string>());
   first_evaluation_ = nlohmann::ordered_json::parse(state.at("first_evaluation").dump());
   last_evaluation_ = nlohmann::ordered_json::parse(state.at("last_evaluation").dump());
   best_loss_ = state.at("best_loss");

@@ -32,6 +32,7 @@ class Recorder : public base::Stateful {
   const nlohmann::ordered_json& last_evaluation() const { return last_evaluation_; }
   const base::MetricsRecord& last() const { return last_; }
   const RunTotals& totals() const { return totals_; }
+  double seconds() const;  // of the run, with those before it was resumed
   // True when val/loss has not fallen for `run.patience` evaluations.
   bool out_of_patience() const;
   // "reward 0.61  kl 0.02  grad 1.1": for the progress line.

@@ -3,6 +3,8 @@
 #include "collimate/base/error.h"
 #include "collimate/flow/checkpoint.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/recipe/model_files.h"
+#include "collimate/recipe/prepare.h"
 
 namespace collimate::recipe {
 namespace {
@@ -33,19 +35,34 @@ void check_same_run(const Config& config, const fs::path& directory, const std::
 
 }  // namespace
 
-RunDirectory::RunDirectory(const Config& config, const std::string& output, const std::string& resume) : path_(output) {
+RunDirectory::RunDirectory(const Config& config, const Plan& plan, const std::string& output, const std::string& resume)
+    : path_(output) {
   const bool used = fs::exists(path_) && (!fs::is_directory(path_) || !fs::is_empty(path_));
   if (used && resume == "never")
     throw InputError(expectation("--output", "a new or empty directory with --resume never", output, "--resume auto"));
   if (used) check_same_run(config, path_, "--output");
   const fs::path source = resume == "auto" || resume == "never" ? path_ : fs::path(resume);
   if (source != path_) check_same_run(config, source, "--resume");
+  const nlohmann::json models = weight_files(plan);
+  own_ = source == path_ || (used && fs::equivalent(source, path_));
+  if (resume != "never") checkpoint_ = flow::Checkpoints(source, config.run.keep_checkpoints).latest();
+  if (!checkpoint_.empty()) {
+    completed_ = flow::checkpoint_step(checkpoint_);
+    check_weight_files(models, source);
+  }
   fs::create_directories(path_);
   fresh_ = !used;
-  if (fresh_) host::write_file_atomically(path_ / kResolved, base::resolved_config(config));
-  if (resume == "never") return;
-  checkpoint_ = flow::Checkpoints(source, config.run.keep_checkpoints).latest();
-  if (!checkpoint_.empty()) completed_ = flow::checkpoint_step(checkpoint_);
+  if (fresh_) host::write_file_atomically(path_ / kResolved, resolved_text(config, plan));
+  keep_weight_files(models, path_);
+}
+
+std::optional<nlohmann::ordered_json> RunDirectory::summary() const {
+  const fs::path path = path_ / "summary.json";
+  if (!own_ || checkpoint_.empty() || !fs::exists(path)) return std::nullopt;
+  auto summary = nlohmann::ordered_json::parse(host::read_file(path), nullptr, false);
+  const bool of_checkpoint =
+      summary.is_object() && summary.contains("iterations") && summary.at("iterations") == completed_;
+  return of_checkpoint ? std::optional(std::move(summary)) : std::nullopt;
 }
 
 void RunDirectory::give_up() const {

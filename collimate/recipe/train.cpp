@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <string_view>
 
-#include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/base/progress.h"
@@ -36,6 +35,16 @@ bool reparse_every_run() {
   return asked;
 }
 
+TrainOutcome outcome_of(const nlohmann::ordered_json& summary) {
+  TrainOutcome outcome;
+  outcome.first_evaluation = summary.at("first_evaluation");
+  outcome.last_evaluation = summary.at("last_evaluation");
+  outcome.summary = summary;
+  outcome.iterations = summary.at("iterations").get<int64_t>();
+  outcome.seconds = summary.at("seconds").get<double>();
+  return outcome;
+}
+
 // One run from claiming its directory to its summary.
 class Run {
  public:
@@ -47,37 +56,26 @@ class Run {
         plan_(complete_plan(config, registry_)),
         placement_(make_placement(config, plan_.graph)),
         data_(read_data(config, plan_)),
-        directory_(config, call.output, call.resume),
+        directory_(config, plan_, call.output, call.resume),
         recorder_(config, plan_, data_, directory_),
         progress_(config.recipe, config.run.iterations, directory_.completed()) {}
 
   TrainOutcome run() {
+    const auto recorded = directory_.summary();
+    if (recorded && directory_.has_model()) {
+      note(fmt::format("nothing is left to do: {} ended after {} iterations", call_.output, directory_.completed()));
+      return outcome_of(*recorded);
+    }
     for (const std::string& line : describe()) note(line);
     name_workers();
     host::write_file_atomically(directory_.path() / "plan.yaml", graph::yaml_text(placement_));
-    const double start = base::now_seconds();
-    const flow::RunOptions options = run_options();
-    if (options.reparse) note("reparse: every worker is built from reparsed text, every message is reparsed");
-    TrainOutcome outcome;
-    try {
-      outcome.iterations = flow::run(plan_.graph, placement_, registry_, options).iterations;
-    } catch (const base::InputError&) {
-      directory_.give_up();
-      throw;
-    } catch (const base::StoppedError&) {
-      recorder_.finish();
-      if (!recorder_.out_of_patience()) throw;
-      note(fmt::format("stopped: val/loss has not fallen for {} evaluations", config_.run.patience.get()));
-      outcome.iterations = recorder_.last().step - directory_.completed();
-    }
+    carry_out();
     recorder_.finish();
+    if (recorded) return outcome_of(*recorded);  // the model alone was missing
     spans_.write_chrome_trace(directory_.path() / "trace.json");
-    outcome.first_evaluation = recorder_.first_evaluation();
-    outcome.last_evaluation = recorder_.last_evaluation();
-    outcome.seconds = base::now_seconds() - start;
-    outcome.summary = summary(outcome);
-    host::write_file_atomically(directory_.path() / "summary.json", outcome.summary.dump(2) + "\n");
-    return outcome;
+    const nlohmann::ordered_json told = summary();
+    host::write_file_atomically(directory_.path() / "summary.json", told.dump(2) + "\n");
+    return outcome_of(told);
   }
 
   // What a person should know before it starts: batch arithmetic, data shapes, and what would train wrong.
@@ -93,6 +91,22 @@ class Run {
  private:
   void note(const std::string& line) const {
     if (call_.note) call_.note(line);
+  }
+
+  // The graph's iterations, until they are done or patience runs out. StoppedError when a signal asked.
+  void carry_out() {
+    const flow::RunOptions options = run_options();
+    if (options.reparse) note("reparse: every worker is built from reparsed text, every message is reparsed");
+    try {
+      flow::run(plan_.graph, placement_, registry_, options);
+    } catch (const base::InputError&) {
+      directory_.give_up();
+      throw;
+    } catch (const base::StoppedError&) {
+      recorder_.finish();
+      if (!recorder_.out_of_patience()) throw;
+      note(fmt::format("stopped: val/loss has not fallen for {} evaluations", config_.run.patience.get()));
+    }
   }
 
   flow::RunOptions run_options() {
@@ -117,22 +131,37 @@ class Run {
       if (call_.stop != nullptr && call_.stop->requested()) stop_.request(call_.stop->signal());
     };
     if (data_.eval) add_evaluation(options);
+    add_files(options);
+    add_workers(options);
     options.on_end = [this](const flow::RunEnd& end) { end_ = end; };
-    options.memory_budget_bytes = config_.run.memory_budget * (int64_t{1} << 20);
     options.state = {&recorder_};
     options.stop = &stop_;
     options.spans = &spans_;
+    return options;
+  }
+
+  // Where the run's state is kept and taken from.
+  void add_files(flow::RunOptions& options) {
     options.directory = directory_.path();
     options.keep_checkpoints = config_.run.keep_checkpoints;
     options.exports = {{plan_.trained, directory_.path() / "model"}};
     options.resume = directory_.checkpoint();
+    // Patience may have run out before the process ended that saved the checkpoint.
+    options.on_resumed = [this] {
+      if (recorder_.out_of_patience() && directory_.completed() < config_.run.iterations) stop_.request();
+    };
     options.replay = call_.replay;
+  }
+
+  void add_workers(flow::RunOptions& options) const {
     if (config_.cluster == std::string("local-processes")) options.transport = flow::Transport::kProcesses;
     options.worker_command = call_.worker_command;
     options.deadline_seconds = config_.run.deadline_seconds;
     options.threads_per_worker = threads_of(config_, placement_);
     options.reparse = reparse_;
-    return options;
+    options.queue_size = call_.queue_size;
+    options.random_delay_seconds = call_.random_delay_seconds;
+    options.memory_budget_bytes = config_.run.memory_budget * (int64_t{1} << 20);
   }
 
   void add_evaluation(flow::RunOptions& options) {
@@ -154,23 +183,23 @@ class Run {
     options.evaluation = std::move(evaluation);
   }
 
-  nlohmann::ordered_json summary(const TrainOutcome& outcome) const {
+  nlohmann::ordered_json summary() const {
     nlohmann::ordered_json final_metrics = nlohmann::ordered_json::object();
     for (const auto& [name, value] : recorder_.last().values) final_metrics[name] = value;
-    nlohmann::ordered_json summary = {{"recipe", config_.recipe.get()},
-                                      {"iterations", directory_.completed() + outcome.iterations},
-                                      {"seconds", outcome.seconds},
-                                      {"seed", config_.run.seed.get()},
-                                      {"config_hash", base::config_hash(config_)},
-                                      {"model_hash", fmt::format("{}", fmt::join(model_hashes(), " "))},
-                                      {"first_evaluation", outcome.first_evaluation},
-                                      {"last_evaluation", outcome.last_evaluation},
-                                      {"final_metrics", std::move(final_metrics)}};
-    summary.update(recorder_.totals().summary());
-    summary["peak_memory_bytes"] = host::peak_resident_bytes();
-    summary["memory"] = memory_summary(end_, start_bytes_);
-    summary["versions"] = versions();
-    return summary;
+    nlohmann::ordered_json told = {{"recipe", config_.recipe.get()},
+                                   {"iterations", std::max(directory_.completed(), recorder_.last().step)},
+                                   {"seconds", recorder_.seconds()},
+                                   {"seed", config_.run.seed.get()},
+                                   {"config_hash", base::config_hash(config_)},
+                                   {"model_hash", fmt::format("{}", fmt::join(model_hashes(), " "))},
+                                   {"first_evaluation", recorder_.first_evaluation()},
+                                   {"last_evaluation", recorder_.last_evaluation()},
+                                   {"final_metrics", std::move(final_metrics)}};
+    told.update(recorder_.totals().summary());
+    told["peak_memory_bytes"] = host::peak_resident_bytes();
+    told["memory"] = memory_summary(end_, start_bytes_);
+    told["versions"] = versions();
+    return told;
   }
 
   // Of the trained weights, the same under any layout.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,11 +13,13 @@ namespace collimate::recipe {
 
 // How `train` is called, beside the config.
 struct TrainCall {
-  std::string output;              // the run's directory
-  std::string resume = "auto";     // auto, never, or the directory of a run to go on from
-  std::string replay;              // journal whose rewards are used instead of asking again
-  base::StopFlag* stop = nullptr;  // requested by a signal
-  bool reparse = false;            // test: workers and messages from reparsed text; COLLIMATE_TEST_REPARSE=1: always
+  std::string output;               // the run's directory
+  std::string resume = "auto";      // auto, never, or the directory of a run to go on from
+  std::string replay;               // journal whose rewards are used instead of asking again
+  base::StopFlag* stop = nullptr;   // requested by a signal
+  bool reparse = false;             // test: workers and messages from reparsed text; COLLIMATE_TEST_REPARSE=1: always
+  size_t queue_size = 64;           // test: messages that a mailbox holds
+  double random_delay_seconds = 0;  // test: a worker waits up to this long before each message
   std::vector<std::string> worker_command;
   std::function<void(const std::string& line)> note;  // what a person should read: arithmetic, data shapes, evaluation
 };
@@ -25,13 +28,14 @@ struct TrainOutcome {
   nlohmann::ordered_json first_evaluation;  // empty without one
   nlohmann::ordered_json last_evaluation;
   nlohmann::ordered_json summary;
-  int64_t iterations = 0;
+  int64_t iterations = 0;  // of the run and their time, in whatever calls of train
   double seconds = 0;
 };
 
 // Runs the config's recipe to its end: data, plan, executor, records in the run's directory, the trained
-// model as a Hugging Face directory in OUTPUT/model. InputError, with nothing changed, when the directory holds another
-// run.
+// model as a Hugging Face directory in OUTPUT/model. A run that has ended, by its iterations or its patience, is not
+// gone on with: its outcome is returned, its records stay as they are. InputError, with nothing changed, when the
+// directory holds another run or one that began with other weights.
 TrainOutcome train(const Config& config, const TrainCall& call);
 
 }  // namespace collimate::recipe

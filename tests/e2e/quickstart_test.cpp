@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 #include <tuple>
 
 #include "collimate/graph/replay.h"
@@ -32,6 +33,16 @@ void expect_a_large_disjoint_task(const std::string& directory) {
   }
 }
 
+host::CommandResult quickstart(std::vector<std::string> words) {
+  words.insert(words.begin(), {"bench", "quickstart"});
+  return run_collimate(words);
+}
+
+// What calls of a few iterations have in common.
+std::vector<std::string> small(const std::string& grpo_iterations, const std::string& output) {
+  return {"--sft-iterations", "12", "--grpo-iterations", grpo_iterations, "--output", output};
+}
+
 // Completions that an iteration of the quickstart's GRPO trains: 8 of each of 64 prompts.
 constexpr double kGrpoRows = 64 * 8;
 
@@ -40,8 +51,7 @@ constexpr double kGrpoRows = 64 * 8;
 TEST(Quickstart, ReducedRunIsRecordedComparedAndReported) {
   const Scratch scratch("quickstart");
   const std::string output = scratch / "run";
-  const host::CommandResult result =
-      run_collimate({"bench", "quickstart", "--single", "--reduced", "--output", output});
+  const host::CommandResult result = quickstart({"--single", "--reduced", "--output", output});
   ASSERT_TRUE(result.status.ok()) << result.errors;
   const std::string line = last_line(result.output);
   EXPECT_TRUE(line.starts_with("held-out accuracy ")) << line;
@@ -65,6 +75,81 @@ TEST(Quickstart, ReducedRunIsRecordedComparedAndReported) {
     EXPECT_EQ(metrics.at("mismatch/logprob_abs_max"), 0.0);
   }
   EXPECT_GT(compared, 1000);
+
+  std::vector<std::string> shorter = small("2", output);
+  shorter.insert(shorter.end(), {"--single", "--reduced"});
+  const host::CommandResult again = quickstart(shorter);  // afresh: not refused as another config's, not gone on with
+  ASSERT_TRUE(again.status.ok()) << again.errors;
+  EXPECT_EQ(lines_of(output + "/grpo/metrics.jsonl").size(), 3U);  // the evaluation before, and two steps
+}
+
+// Without --reduced the second call says what the first one said and leaves every run as it was.
+TEST(Quickstart, ASecondCallTellsOfTheFirst) {
+  const Scratch scratch("quickstart-twice");
+  const std::string output = scratch / "run";
+  std::vector<std::string> words = small("2", output);
+  words.emplace_back("--single");
+  const host::CommandResult first = quickstart(words);
+  ASSERT_TRUE(first.status.ok()) << first.errors;
+  std::vector<fs::path> files;
+  for (const char* run : {"/sft", "/grpo"})
+    for (const char* name : {"/model/model.safetensors", "/summary.json", "/trace.json", "/events.jsonl"})
+      files.emplace_back(output + run + name);
+  std::vector<fs::file_time_type> times;
+  for (const fs::path& file : files) times.push_back(fs::last_write_time(file));
+
+  const host::CommandResult second = quickstart(words);
+  ASSERT_TRUE(second.status.ok()) << second.errors;
+  EXPECT_EQ(second.output, first.output);
+  for (size_t i = 0; i < files.size(); ++i) EXPECT_EQ(fs::last_write_time(files[i]), times[i]) << files[i];
+}
+
+// The numbers of each row of the table: before, after, seconds.
+std::vector<std::vector<double>> rows_of_table(const std::string& output) {
+  std::vector<std::vector<double>> rows;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| 1 |")) continue;
+    const size_t name_end = line.find('|', line.find('|', 1) + 1);
+    std::istringstream cells(line.substr(name_end + 1));
+    rows.emplace_back();
+    for (std::string cell; std::getline(cells, cell, '|');) rows.back().push_back(std::stod(cell));
+  }
+  return rows;
+}
+
+// It measures each time: the second call trains again. The control gets at least GRPO's time.
+TEST(Quickstart, TheBenchRunsTwiceAndSftContinuedTakesAsLongAsGrpo) {
+  const Scratch scratch("quickstart-bench");
+  std::vector<std::string> words = small("1", scratch / "run");
+  words.insert(words.end(), {"--seeds", "1"});
+  auto trained = fs::file_time_type::min();
+  for (int call = 1; call <= 2; ++call) {
+    const host::CommandResult result = quickstart(words);
+    ASSERT_TRUE(result.status.ok()) << "call " << call << ": " << result.errors;
+    const std::vector<std::vector<double>> rows = rows_of_table(result.output);
+    ASSERT_EQ(rows.size(), 4U) << result.output;
+    for (const std::vector<double>& row : rows) ASSERT_EQ(row.size(), 3U) << result.output;
+    EXPECT_GE(rows[3][2], rows[0][2]) << result.output;
+    const auto written = fs::last_write_time(scratch / "run/seed-1/grpo/model/model.safetensors");
+    EXPECT_GT(written, trained) << "call " << call;
+    trained = written;
+  }
+}
+
+// Reduced runs have a directory of their own, and none is emptied that no quickstart has filled.
+TEST(Quickstart, ReducedRunsAreApartAndRemoveNothingElse) {
+  const Scratch scratch("quickstart-apart");
+  write_text(scratch / "runs/quickstart-reduced/sft/config.resolved.yaml", "of another program");
+  host::ChildOptions options;
+  options.command = {COLLIMATE_BIN_DIR "/collimate", "bench", "quickstart", "--single", "--reduced"};
+  options.working_directory = scratch.path();
+  const host::CommandResult result = host::run_command(options, "", base::Deadline::after(60));
+  EXPECT_EQ(result.status.code, 2) << result.status.description();
+  EXPECT_EQ(last_line(result.errors),
+            "[--output] expected a new directory or one of an earlier quickstart, got runs/quickstart-reduced, which "
+            "holds other files; try another --output");
+  EXPECT_EQ(read_text(scratch / "runs/quickstart-reduced/sft/config.resolved.yaml"), "of another program");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <map>
 
 #include "collimate/graph/replay.h"
 #include "tests/fault/cli_support.h"
@@ -14,16 +15,43 @@ constexpr int kIterations = 4;
 struct Left {
   std::vector<std::string> metrics;
   std::string model;
-  std::string samples;  // of the last iteration
-  std::string summary;  // what of it does not depend on the clock
-  bool operator==(const Left&) const = default;
+  std::string samples;                       // of the last iteration
+  std::string summary;                       // what of it does not depend on the clock
+  std::map<std::string, std::string> state;  // of every worker's models in the last checkpoint, by file
 };
+
+std::map<std::string, std::string> files_below(const fs::path& directory) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(directory))
+    if (entry.is_regular_file()) files[fs::relative(entry.path(), directory).string()] = read_text(entry.path());
+  return files;
+}
+
+std::string checkpoint_of(const std::string& output, int step) {
+  return fmt::format("{}/checkpoints/step-{:06}", output, step);
+}
+
+// Weights and optimizer states of a checkpoint, those of models that the run does not export too.
+std::map<std::string, std::string> state_of(const std::string& checkpoint) {
+  auto files = files_below(checkpoint);
+  std::erase_if(files, [](const auto& file) { return !file.first.starts_with("worker-"); });
+  return files;
+}
 
 Left left_in(const std::string& output) {
   const auto summary = nlohmann::json::parse(read_text(output + "/summary.json"));
   return {lasting_metrics(output), read_text(output + "/model/model.safetensors"),
           read_text(fmt::format("{}/samples/step-{:06}.jsonl", output, kIterations)),
-          nlohmann::json{summary.at("tokens"), summary.at("best_metrics"), summary.at("model_hash")}.dump()};
+          nlohmann::json{summary.at("tokens"), summary.at("best_metrics"), summary.at("model_hash")}.dump(),
+          state_of(checkpoint_of(output, kIterations))};
+}
+
+void expect_equal_files(const std::map<std::string, std::string>& left, const std::map<std::string, std::string>& right,
+                        const std::string& what) {
+  EXPECT_GT(left.size(), 0U) << what;
+  EXPECT_EQ(left.size(), right.size()) << what;
+  for (const auto& [file, bytes] : left)
+    EXPECT_TRUE(right.contains(file) && right.at(file) == bytes) << what << ": other " << file;
 }
 
 void expect_equal(const Left& left, const Left& right, const std::string& what) {
@@ -31,6 +59,7 @@ void expect_equal(const Left& left, const Left& right, const std::string& what) 
   EXPECT_TRUE(left.model == right.model) << what << ": other weights";
   EXPECT_EQ(left.samples, right.samples) << what;
   EXPECT_EQ(left.summary, right.summary) << what;
+  expect_equal_files(left.state, right.state, what);
 }
 
 // Runs of one config in directories of their own below a scratch directory.
@@ -97,6 +126,12 @@ TEST(Resume, PpoWithEvaluationKilledBetweenItsTwoUpdates) {
   runs.edit("save_every: 1", "save_every: 1, evaluate_every: 2");
   expect_resumed_equals_whole(runs, {"judge.score:1", "judge.score:2", "value.values:2", "value.train:1",
                                      "optimizer.parameter:30", "advantages:3", "directory.after_rename:2"});
+  const Left whole = left_in(runs.directory("whole"));
+  for (const char* model : {"policy_trainer", "value"}) {
+    const std::string files = fmt::format("worker-0/{}/", model);
+    ASSERT_TRUE(whole.state.contains(files + "segment.0.bin") && whole.state.contains(files + "adamw.first.0.bin"));
+    EXPECT_NE(whole.state.at(files + "adamw.first.0.bin").find_first_not_of('\0'), std::string::npos) << model;
+  }
 }
 
 TEST(Resume, SftGoesOnInTheMiddleOfItsData) {
@@ -124,17 +159,60 @@ TEST(Resume, RandomRewardsAreThoseOfTheJournal) {
   EXPECT_NE(left_in(runs.directory("other")).model, left_in(runs.directory("policy_trainer.train:3")).model);
 }
 
-TEST(Resume, AFullDiskLosesNothing) {
+int64_t bytes_below(const fs::path& directory) {
+  int64_t bytes = 0;
+  for (const auto& [file, content] : files_below(directory)) bytes += static_cast<int64_t>(content.size());
+  return bytes;
+}
+
+// What a run writes until it exports its model, from what it has left: its last two checkpoints alone.
+int64_t bytes_before_export(const std::string& output) {
+  int64_t bytes = bytes_below(output) - bytes_below(output + "/model") - bytes_below(output + "/checkpoints");
+  for (const char* later : {"trace.json", "summary.json", "report.html"})
+    bytes -= static_cast<int64_t>(fs::file_size(output + "/" + later));
+  return bytes + kIterations * bytes_below(checkpoint_of(output, kIterations));
+}
+
+// A run on a disk of so many bytes ends in writing a file below `place`; the checkpoints that it had are whole.
+void expect_full_in(Runs& runs, const std::string& name, int64_t bytes, const std::string& place,
+                    const std::vector<std::string>& checkpoints) {
+  const std::string output = runs.directory(name);
+  const host::CommandResult full = runs.train(name, {}, {{"COLLIMATE_TEST_DISK_BYTES", fmt::to_string(bytes)}});
+  EXPECT_EQ(full.status.code, 1) << full.errors;
+  EXPECT_EQ(with_word(last_line(full.errors), fmt::format("^\\[{}/{}/[^\\]]+\\]", output, place), "[FILE]"),
+            "[FILE] expected to write, got No space left on device; try freeing space on that disk");
+  std::vector<std::string> left;
+  for (const auto& entry : fs::directory_iterator(output + "/checkpoints")) left.push_back(entry.path().filename());
+  std::sort(left.begin(), left.end());
+  EXPECT_EQ(left, checkpoints) << "whole ones alone";
+  EXPECT_FALSE(fs::exists(output + "/model/model.safetensors"));
+}
+
+// Goes on from that checkpoint to what an undisturbed run leaves.
+void expect_goes_on_from(Runs& runs, const std::string& name, int step) {
+  const host::CommandResult rest = runs.train(name, {}, {});
+  ASSERT_TRUE(rest.status.ok()) << rest.status.description() << ": " << rest.errors;
+  EXPECT_NE(rest.errors.find(fmt::format("resume: from iteration {} ", step)), std::string::npos) << rest.errors;
+  expect_equal(left_in(runs.directory(name)), left_in(runs.directory("whole")), name);
+}
+
+TEST(Resume, ADiskFullOfCheckpointsLosesNothing) {
   Runs runs("resume-disk", "grpo", "");
   ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));
-  const host::CommandResult full = runs.train("full", {}, {{"COLLIMATE_TEST_DISK_BYTES", "700000"}});
-  EXPECT_EQ(full.status.code, 1);
-  const std::string file = fmt::format("^\\[{}/[^\\]]+\\]", runs.directory("full"));  // whichever was being written
-  EXPECT_EQ(with_word(last_line(full.errors), file, "[FILE]"),
-            "[FILE] expected to write, got No space left on device; try freeing space on that disk");
-  EXPECT_TRUE(fs::exists(runs.directory("full") + "/checkpoints/step-000001/drive"));
-  ASSERT_NO_FATAL_FAILURE(runs.finish("full"));
-  expect_equal(left_in(runs.directory("full")), left_in(runs.directory("whole")), "after a full disk");
+  const int64_t checkpoint = bytes_below(checkpoint_of(runs.directory("whole"), kIterations));
+  expect_full_in(runs, "full", 2 * checkpoint + checkpoint / 2, "checkpoints", {"step-000001", "step-000002"});
+  expect_goes_on_from(runs, "full", 2);
+}
+
+TEST(Resume, ADiskFullAtTheExportLosesNothing) {
+  Runs runs("resume-disk-export", "grpo", "");
+  ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));
+  const std::string whole = runs.directory("whole");
+  const int64_t bytes = bytes_before_export(whole) + bytes_below(whole + "/model") / 2;
+  expect_full_in(runs, "full", bytes, "model", {"step-000003", "step-000004"});
+  expect_equal_files(state_of(checkpoint_of(runs.directory("full"), kIterations)),
+                     state_of(checkpoint_of(whole, kIterations)), "the last checkpoint");
+  expect_goes_on_from(runs, "full", kIterations);
 }
 
 TEST(Resume, ASignalSavesAndEndsWith3AndTheRunGoesOn) {

@@ -1,0 +1,131 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "collimate/base/error.h"
+#include "tests/e2e/run_support.h"
+
+namespace collimate::test {
+namespace {
+
+using testing::HasSubstr;
+
+// What a run has left, and when each file was written. metrics.jsonl is opened by every call: its bytes count.
+struct Left {
+  std::vector<std::string> texts;
+  std::vector<fs::file_time_type> times;
+  bool operator==(const Left&) const = default;
+};
+
+Left left_in(const std::string& output) {
+  Left left;
+  left.texts.push_back(read_text(output + "/metrics.jsonl"));
+  for (const char* name : {"/model/model.safetensors", "/summary.json", "/trace.json", "/events.jsonl", "/plan.yaml"}) {
+    left.texts.push_back(read_text(output + name));
+    left.times.push_back(fs::last_write_time(output + name));
+  }
+  return left;
+}
+
+void expect_same_outcome(const recipe::TrainOutcome& one, const recipe::TrainOutcome& other) {
+  EXPECT_EQ(one.first_evaluation, other.first_evaluation);
+  EXPECT_EQ(one.last_evaluation, other.last_evaluation);
+  EXPECT_EQ(one.summary, other.summary);
+  EXPECT_EQ(one.iterations, other.iterations);
+  EXPECT_EQ(one.seconds, other.seconds);
+}
+
+// Runs that are started again with the same config after their end.
+class RunAgain : public testing::Test {
+ protected:
+  void SetUp() override { write_small_task(scratch_.path()); }
+
+  // So high a rate that val/loss rises at once: patience ends the run after two of its iterations.
+  recipe::TrainOutcome run_out_of_patience() {
+    return train_text(small_config("sft", scratch_.path()), output_,
+                      {"data.eval=" + (scratch_ / "demonstrations.jsonl"), "run.iterations=20", "run.evaluate_every=1",
+                       "run.patience=1", "train.learning_rate=1"});
+  }
+  // GRPO from that model as policy and reference, stopped by a signal soon.
+  void stopped_grpo(const std::string& model) {
+    base::StopFlag stop;
+    stop.request(SIGINT);
+    recipe::TrainCall call;
+    call.stop = &stop;
+    train_text(
+        small_config("grpo", scratch_.path()), scratch_ / "grpo",
+        {"models.policy.from_scratch=false", "models.policy.path=" + model, "algorithm.beta=0.04", "run.iterations=50"},
+        call);
+  }
+
+  Scratch scratch_{"run-again"};
+  const std::string output_ = scratch_ / "run";
+};
+
+TEST_F(RunAgain, AfterPatienceHasRunOutNothingIsTrainedOrWritten) {
+  const recipe::TrainOutcome first = run_out_of_patience();
+  ASSERT_EQ(first.iterations, 2);
+  const Left left = left_in(output_);
+  for (int call = 0; call < 2; ++call) {
+    expect_same_outcome(run_out_of_patience(), first);
+    EXPECT_TRUE(left_in(output_) == left);
+  }
+}
+
+// A process may end between its last checkpoint and the model: the rest is done then, without a further iteration.
+TEST_F(RunAgain, AfterPatienceHasRunOutTheModelIsWrittenFromTheCheckpoint) {
+  const recipe::TrainOutcome first = run_out_of_patience();
+  const std::string model = model_bytes(output_);
+  const Metrics metrics = metrics_of(output_);
+  fs::remove_all(output_ + "/model");
+  fs::remove(output_ + "/summary.json");
+  const recipe::TrainOutcome second = run_out_of_patience();
+  EXPECT_EQ(second.iterations, first.iterations);
+  EXPECT_EQ(second.last_evaluation, first.last_evaluation);
+  EXPECT_EQ(second.summary.at("final_metrics").at("actor/loss"), first.summary.at("final_metrics").at("actor/loss"));
+  EXPECT_TRUE(model_bytes(output_) == model);
+  EXPECT_EQ(metrics_of(output_).size(), metrics.size());
+}
+
+TEST_F(RunAgain, AfterTheLastIterationItsRecordsStay) {
+  const auto run = [&] {
+    return train_text(small_config("sft", scratch_.path()), output_,
+                      {"data.eval=" + (scratch_ / "demonstrations.jsonl")});
+  };
+  const recipe::TrainOutcome first = run();
+  const Left left = left_in(output_);
+  expect_same_outcome(run(), first);
+  EXPECT_TRUE(left_in(output_) == left);
+  fs::remove_all(output_ + "/model");
+  expect_same_outcome(run(), first);
+  EXPECT_TRUE(model_bytes(output_) == left.texts[1]);
+}
+
+// The reference is read from files and in no checkpoint: with others than at the beginning the run is not gone on with.
+TEST_F(RunAgain, WithOtherWeightsBelowItARunIsRefused) {
+  train_text(small_config("sft", scratch_.path()), output_);
+  const std::string model = output_ + "/model", file = model + "/model.safetensors", run = scratch_ / "grpo";
+  EXPECT_THROW(stopped_grpo(model), base::StoppedError);
+  const std::string metrics = read_text(run + "/metrics.jsonl"), bytes = read_text(file);
+  std::string other = bytes;
+  other.back() = static_cast<char>(other.back() ^ 1);
+  write_text(file, other);
+  try {
+    stopped_grpo(model);
+    ADD_FAILURE() << "gone on with";
+  } catch (const base::InputError& error) {
+    const std::string size = fmt::format("{} bytes with CRC-32C ", bytes.size());
+    EXPECT_THAT(error.what(), HasSubstr(fmt::format("[{}] expected what {} began with, {}", file, run, size)));
+    EXPECT_THAT(error.what(), HasSubstr(", got " + size));
+    EXPECT_THAT(error.what(), HasSubstr("; try that file again, or another --output"));
+  }
+  EXPECT_EQ(read_text(run + "/metrics.jsonl"), metrics);
+  write_text(file, bytes);
+  EXPECT_THROW(stopped_grpo(model), base::StoppedError);
+  EXPECT_TRUE(read_text(run + "/metrics.jsonl").starts_with(metrics));
+  EXPECT_GT(read_text(run + "/metrics.jsonl").size(), metrics.size());  // gone on with
+}
+
+}  // namespace
+}  // namespace collimate::test
