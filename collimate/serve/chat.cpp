@@ -193,9 +193,9 @@ void Chat::submit(const std::vector<std::vector<int32_t>>& prompts) {
 void Chat::listen() {
   Display display(port_, speakers_.size());
   display.title(speakers_[0].model.name, speakers_.back().model.name);
-  std::vector<CompletionText> texts;
+  std::vector<ChoiceText> texts;
   for (Speaker& speaker : speakers_) {
-    texts.emplace_back(speaker.model.renderer.tokenizer(), Stops{});
+    texts.emplace_back(speaker.model.renderer.tokenizer(), generate::SamplingParams());
     speaker.messages.push_back({"assistant", ""});
   }
   size_t running = speakers_.size();

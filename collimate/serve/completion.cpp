@@ -2,36 +2,31 @@
 
 #include <utility>
 
+#include "collimate/text/utf8.h"
+
 namespace collimate::serve {
 
-CompletionText::CompletionText(const text::Tokenizer& tokenizer, const Stops& stops)
-    : decoder_(tokenizer), stop_(stops.strings), min_tokens_(stops.min_tokens) {}
-
-Delta CompletionText::read(const Piece& piece) {
+Delta ChoiceText::read(const Piece& piece) {
   Delta delta{.choice = piece.choice};
   if (finished_) return delta;
   const bool ended_by_token = piece.finish == generate::Finish::kEos || piece.finish == generate::Finish::kStop;
-  for (size_t i = 0; i < piece.tokens.size() && !stop_.matched(); ++i) {
+  for (size_t i = 0; i < piece.tokens.size() && !text_.stopped(); ++i) {
     delta.tokens.push_back(piece.tokens[i]);
     delta.log_probs.push_back(piece.log_probs[i]);
-    ++tokens_;
     if (ended_by_token && i + 1 == piece.tokens.size()) break;
-    delta.text += cut(decoder_.push(piece.tokens[i]));
+    delta.text += text::valid_utf8(text_.push(piece.tokens[i]));
   }
-  if (!stop_.matched() && piece.finish == generate::Finish::kRunning) return delta;
+  if (!text_.stopped() && piece.finish == generate::Finish::kRunning) return delta;
   finished_ = true;
-  delta.finish_reason = piece.finish == generate::Finish::kLength ? "length" : "stop";
-  if (!stop_.matched()) {
-    delta.text += cut(decoder_.finish());
-    if (!stop_.matched()) delta.text += stop_.finish();
-  }
-  if (stop_.matched()) delta.finish_reason = "stop";
+  delta.text += text::valid_utf8(text_.finish());
+  delta.finish_reason = piece.finish == generate::Finish::kLength && !text_.stopped() ? "length" : "stop";
   return delta;
 }
 
-Completions::Completions(std::shared_ptr<Channel> channel, const text::Tokenizer& tokenizer, const Stops& stops)
+Completions::Completions(std::shared_ptr<Channel> channel, const text::Tokenizer& tokenizer,
+                         const generate::SamplingParams& params)
     : channel_(std::move(channel)), running_(channel_->choices()) {
-  for (int64_t choice = 0; choice < running_; ++choice) texts_.emplace_back(tokenizer, stops);
+  for (int64_t choice = 0; choice < running_; ++choice) texts_.emplace_back(tokenizer, params);
 }
 
 Completions::~Completions() { channel_->drop_all(); }
@@ -39,7 +34,7 @@ Completions::~Completions() { channel_->drop_all(); }
 std::vector<Delta> Completions::next(const base::Deadline& deadline) {
   std::vector<Delta> deltas;
   for (const Piece& piece : channel_->take(deadline)) {
-    CompletionText& text = texts_[static_cast<size_t>(piece.choice)];
+    ChoiceText& text = texts_[static_cast<size_t>(piece.choice)];
     if (text.finished()) continue;
     deltas.push_back(text.read(piece));
     if (!text.finished()) continue;

@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "collimate/generate/completion_text.h"
 #include "collimate/serve/channel.h"
-#include "collimate/text/stop_text.h"
 #include "collimate/text/tokenizer.h"
-#include "collimate/text/utf8.h"
 
 namespace collimate::serve {
 
@@ -22,39 +21,28 @@ struct Delta {
   std::string finish_reason;  // "stop" or "length" on the last one, else empty
 };
 
-// The stop strings of a request; its first min_tokens tokens complete none.
-struct Stops {
-  std::vector<std::string> strings;
-  int64_t min_tokens = 0;
-};
-
-// Turns one choice's tokens into text: whole characters, no special tokens, not the token that ended it, cut before the
-// first stop string.
-class CompletionText {
+// Turns one choice's tokens into what a client is shown: generate::CompletionText without the token that ended it.
+class ChoiceText {
  public:
   // Keeps a reference to the tokenizer.
-  CompletionText(const text::Tokenizer& tokenizer, const Stops& stops);
+  ChoiceText(const text::Tokenizer& tokenizer, const generate::SamplingParams& params) : text_(tokenizer, params) {}
 
   // Tokens behind a stop string are left out. Nothing once finished.
   Delta read(const Piece& piece);
   bool finished() const { return finished_; }
   // It ended by a stop string, so that the engine still draws.
-  bool stopped_by_text() const { return stop_.matched(); }
+  bool stopped_by_text() const { return text_.stopped(); }
 
  private:
-  std::string cut(const std::string& piece) { return stop_.push(text::valid_utf8(piece), tokens_ > min_tokens_); }
-
-  text::StreamDecoder decoder_;
-  text::StopText stop_;
-  int64_t min_tokens_;
-  int64_t tokens_ = 0;
+  generate::CompletionText text_;
   bool finished_ = false;
 };
 
 // One request's choices, taken from its channel as text. One thread.
 class Completions {
  public:
-  Completions(std::shared_ptr<Channel> channel, const text::Tokenizer& tokenizer, const Stops& stops);
+  Completions(std::shared_ptr<Channel> channel, const text::Tokenizer& tokenizer,
+              const generate::SamplingParams& params);
   ~Completions();  // what is unfinished is cancelled
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;
@@ -66,7 +54,7 @@ class Completions {
 
  private:
   std::shared_ptr<Channel> channel_;
-  std::vector<CompletionText> texts_;
+  std::vector<ChoiceText> texts_;
   int64_t running_;
 };
 

@@ -14,7 +14,7 @@ std::unique_ptr<text::Tokenizer> tokenizer() {
 }
 
 // The tokens one by one, the last with `finish`.
-Delta read_all(CompletionText& text, const std::vector<int32_t>& ids, Finish finish) {
+Delta read_all(ChoiceText& text, const std::vector<int32_t>& ids, Finish finish) {
   Delta all;
   for (size_t i = 0; i < ids.size(); ++i) {
     const Delta delta = text.read({.tokens = {ids[i]},
@@ -29,11 +29,11 @@ Delta read_all(CompletionText& text, const std::vector<int32_t>& ids, Finish fin
   return all;
 }
 
-TEST(CompletionText, IsTheTextOfItsTokensInWholeCharacters) {
+TEST(ChoiceText, IsTheTextOfItsTokensInWholeCharacters) {
   const auto words = tokenizer();
   const std::string said = "Straße \xF0\x9F\x99\x82 日本語";
   const std::vector<int32_t> ids = words->encode(said);
-  CompletionText text(*words, {});
+  ChoiceText text(*words, {});
   const Delta all = read_all(text, ids, Finish::kLength);
   EXPECT_EQ(all.text, said);
   EXPECT_EQ(all.tokens, ids);
@@ -42,21 +42,21 @@ TEST(CompletionText, IsTheTextOfItsTokensInWholeCharacters) {
   EXPECT_FALSE(text.stopped_by_text());
 }
 
-TEST(CompletionText, ReplacesACharacterThatIsNeverFinished) {
+TEST(ChoiceText, ReplacesACharacterThatIsNeverFinished) {
   const auto words = tokenizer();
   std::vector<int32_t> ids = words->encode("a\xF0\x9F\x99\x82");
   ids.pop_back();
   ASSERT_GT(ids.size(), 1U);
-  CompletionText text(*words, {});
+  ChoiceText text(*words, {});
   const Delta all = read_all(text, ids, Finish::kLength);
   EXPECT_TRUE(all.text.starts_with("a\xEF\xBF\xBD")) << all.text;
 }
 
-TEST(CompletionText, DoesNotShowTheTokenThatEndedIt) {
+TEST(ChoiceText, DoesNotShowTheTokenThatEndedIt) {
   const auto words = tokenizer();
   std::vector<int32_t> ids = words->encode("ab!");
   for (const Finish finish : {Finish::kEos, Finish::kStop}) {
-    CompletionText text(*words, {});
+    ChoiceText text(*words, {});
     const Delta all = read_all(text, ids, finish);
     EXPECT_EQ(all.text, words->decode(std::span(ids).first(ids.size() - 1)));
     EXPECT_EQ(all.tokens, ids);
@@ -64,10 +64,10 @@ TEST(CompletionText, DoesNotShowTheTokenThatEndedIt) {
   }
 }
 
-TEST(CompletionText, EndsAtAStopStringAndLeavesOutTheTokensBehindIt) {
+TEST(ChoiceText, EndsAtAStopStringAndLeavesOutTheTokensBehindIt) {
   const auto words = tokenizer();
   const std::vector<int32_t> ids = words->encode("one two three four");
-  CompletionText text(*words, {.strings = {"two"}});
+  ChoiceText text(*words, {.stop = {"two"}});
   Delta all = text.read({.tokens = ids, .log_probs = std::vector<float>(ids.size(), 0.F), .finish = Finish::kLength});
   EXPECT_EQ(all.text, "one ");
   EXPECT_EQ(all.finish_reason, "stop");
@@ -78,16 +78,16 @@ TEST(CompletionText, EndsAtAStopStringAndLeavesOutTheTokensBehindIt) {
   EXPECT_TRUE(text.read({.tokens = ids, .log_probs = std::vector<float>(ids.size(), 0.F)}).tokens.empty());
 }
 
-TEST(CompletionText, TheFirstMinTokensCompleteNoStopString) {
+TEST(ChoiceText, TheFirstMinTokensCompleteNoStopString) {
   const auto words = tokenizer();
   const std::vector<int32_t> ids = words->encode("two one two three");
-  CompletionText text(*words, {.strings = {"two"}, .min_tokens = static_cast<int64_t>(words->encode("two").size())});
+  ChoiceText text(*words, {.min_tokens = static_cast<int64_t>(words->encode("two").size()), .stop = {"two"}});
   EXPECT_EQ(read_all(text, ids, Finish::kLength).text, "two one ");
 }
 
-TEST(CompletionText, AStopStringMayBeCompleteOnlyWithTheLastBytes) {
+TEST(ChoiceText, AStopStringMayBeCompleteOnlyWithTheLastBytes) {
   const auto words = tokenizer();
-  CompletionText text(*words, {.strings = {"xyz"}});
+  ChoiceText text(*words, {.stop = {"xyz"}});
   const std::vector<int32_t> ids = words->encode("abxy");
   EXPECT_EQ(read_all(text, ids, Finish::kLength).text, "abxy");
   EXPECT_FALSE(text.stopped_by_text());
@@ -98,7 +98,7 @@ TEST(Completions, DropsAChoiceThatAStopStringEnded) {
   const std::vector<int32_t> ids = words->encode("one two three");
   const auto channel = std::make_shared<Channel>(2, 100);
   {
-    Completions completions(channel, *words, {.strings = {"two"}});
+    Completions completions(channel, *words, {.stop = {"two"}});
     const generate::Emission emission{.tokens = ids, .log_probs = std::vector<float>(ids.size(), 0.F)};
     channel->push(0, emission);
     channel->push(1, {.tokens = {ids[0]}, .log_probs = {0.F}});

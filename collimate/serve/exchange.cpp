@@ -49,7 +49,8 @@ Exchange::Exchange(ApiRequest request, const ServedModel& model, EngineLoop& eng
       stall_seconds_(stall_seconds),
       begun_seconds_(base::now_seconds()),
       prompts_(prompts_of(request_)) {
-  completions_.emplace(submit(engine), model_.renderer.tokenizer(), Stops{request_.stop, request_.sampling.min_tokens});
+  completions_.emplace(submit(engine), model_.renderer.tokenizer(),
+                       generate::SamplingParams{.min_tokens = request_.sampling.min_tokens, .stop = request_.stop});
   Channel& channel = completions_->channel();
   const auto stall = base::Deadline::after(stall_seconds_);
   while (!channel.wait_accepted(base::Deadline::after(kLookSeconds))) {

@@ -1,5 +1,7 @@
 #include "collimate/text/chat_template.h"
 
+#include <optional>
+
 #include "collimate/base/error.h"
 
 namespace collimate::text {
@@ -101,8 +103,27 @@ FrameTable user_bot(const std::string& eos, const std::string& reason) {
   return table;
 }
 
+constexpr const char* kChoices = "models.<role>.chat_template (--chat-template) chatml, plain or user-bot";
+
+// In the place of a template that is not recognised: prompts that are text do without one.
+class Unrecognised : public ChatTemplate {
+ public:
+  explicit Unrecognised(const std::string& jinja) : begin_(jinja.substr(0, 80) + "…") {}
+
+  std::string render(std::span<const Message>, bool) const override {
+    throw base::InputError(base::expectation(
+        "chat template", "one that is recognised (ChatML, plain contents) to render messages with", begin_, kChoices));
+  }
+  std::string description() const override {
+    return "none: the model's is not recognised, set " + std::string(kChoices);
+  }
+
+ private:
+  std::string begin_;
+};
+
 // Which built-in template a Jinja text is, by its literal markers.
-FrameTable recognise(const Tokenizer& tokenizer, const std::string& eos) {
+std::optional<FrameTable> recognise(const Tokenizer& tokenizer, const std::string& eos) {
   const TokenizerInfo& info = tokenizer.info();
   const std::string& jinja = info.chat_template;
   const auto has = [&](const char* part) { return jinja.find(part) != std::string::npos; };
@@ -116,8 +137,7 @@ FrameTable recognise(const Tokenizer& tokenizer, const std::string& eos) {
     const std::string separator = has("add_generation_prompt %}{{ sep_token }}") ? info.separator : "";
     return plain(separator, "recognised in the model's template");
   }
-  throw base::InputError(base::expectation("chat template", "a template that is recognised (ChatML, plain contents)",
-                                           jinja.substr(0, 80) + "…", "data.chat_template: chatml, plain or user-bot"));
+  return std::nullopt;
 }
 
 }  // namespace
@@ -125,7 +145,7 @@ FrameTable recognise(const Tokenizer& tokenizer, const std::string& eos) {
 std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, const std::string& choice) {
   const std::string eos = tokenizer.eos_id() ? tokenizer.token_bytes(*tokenizer.eos_id()) : "";
   const std::string chosen = "as configured";
-  FrameTable table;
+  std::optional<FrameTable> table;
   if (choice == "auto") {
     table = recognise(tokenizer, eos);
   } else if (choice == "chatml") {
@@ -135,10 +155,10 @@ std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, con
   } else if (choice == "user-bot") {
     table = user_bot(eos, chosen);
   } else {
-    throw base::InputError(
-        base::expectation("data.chat_template", "auto, chatml, plain or user-bot", "'" + choice + "'"));
+    throw base::InputError(base::expectation("chat_template", "auto, chatml, plain or user-bot", "'" + choice + "'"));
   }
-  return std::make_unique<FrameTemplate>(std::move(table));
+  if (!table) return std::make_unique<Unrecognised>(tokenizer.info().chat_template);
+  return std::make_unique<FrameTemplate>(std::move(*table));
 }
 
 }  // namespace collimate::text

@@ -29,7 +29,8 @@ class ChatTemplate {
 };
 
 // `choice`: "auto" (recognise the tokenizer's own template), "chatml", "plain" (contents joined, nothing added), or
-// "user-bot". Throws InputError when the tokenizer's template is not recognised, naming the choices.
+// "user-bot"; InputError for another. Where the tokenizer's template is not recognised, rendering messages is an
+// InputError that names the choices; prompts that are text or ids need no template.
 std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, const std::string& choice = "auto");
 
 // A prompt as data has it: text taken as it is, messages to be templated, or ids.

@@ -73,8 +73,13 @@ TEST(ChatTemplate, SeparatorAndTurns) {
 
 TEST(ChatTemplate, UnknownTemplatesAndChoicesAreErrors) {
   const auto strange = letters("[INST] {{ message['content'] }} [/INST]");
-  EXPECT_THAT(message_of<base::InputError>([&] { make_chat_template(strange); }),
-              HasSubstr("try data.chat_template: chatml, plain or user-bot"));
+  const Renderer renderer(strange, make_chat_template(strange));
+  EXPECT_THAT(renderer.chat().description(), HasSubstr("not recognised"));
+  EXPECT_EQ(renderer.prompt_text(Prompt(std::string("ab"))), "ab");
+  EXPECT_THAT(message_of<base::InputError>([&] {
+                renderer.prompt_text(Messages{{"user", "ab"}});
+              }),
+              HasSubstr("try models.<role>.chat_template (--chat-template) chatml, plain or user-bot"));
   EXPECT_THAT(make_chat_template(strange, "plain")->description(), HasSubstr("as configured"));
   EXPECT_THAT(message_of<base::InputError>([&] { make_chat_template(strange, "llama9"); }), HasSubstr("'llama9'"));
 }
