@@ -22,7 +22,7 @@ std::string error_of(const Call& call) {
 }
 
 TEST(Cluster, TextGoesRoundAndBack) {
-  for (const char* text : {"16x8xA100-80", "1x4xH100-80+2x8xH20-96", "2x8xH800-80@3200Gb", "1x2xcpu"})
+  for (const char* text : {"16x8xA100-80", "1x4xH100-80+2x8xH20-96", "2x8xH800-80@1600Gb", "1x2xcpu"})
     EXPECT_EQ(cluster_text(parse_cluster(text)), text);
   EXPECT_EQ(cluster_text(parse_cluster("128xa100")), "16x8xA100-80");
   EXPECT_EQ(cluster_text(parse_cluster("4 x H100")), "1x4xH100-80");
