@@ -102,6 +102,8 @@ TEST(Decode, ContextsAndRowsAddUp) {
   const auto product = [](double alive, double context) { return alive * context; };
   EXPECT_DOUBLE_EQ(decode({40}, 8, 8, 100, product).seconds, 8 * 40 * (100 + 20));
   EXPECT_DOUBLE_EQ(decode({10, 30}, 2, 2, 0, product).seconds, 10 * 5 + 30 * 15);
+  // The third row begins at 10 and ends at 20; then the second is alone.
+  EXPECT_DOUBLE_EQ(decode({10, 30, 10}, 3, 2, 0, product).seconds, 10 * 2 * 5 + 10 * (15 + 5) + 10 * 25);
   const auto rows = [](double alive, double) { return alive; };
   EXPECT_DOUBLE_EQ(decode({10, 30, 20, 7}, 8, 4, 0, rows).seconds, 2 * (10 + 30 + 20 + 7));
 }
