@@ -1,5 +1,6 @@
 #include "collimate/base/error.h"
 #include "collimate/cli/arguments.h"
+#include "collimate/cli/bench_planner.h"
 #include "collimate/cli/quickstart.h"
 
 namespace collimate::cli {
@@ -7,7 +8,8 @@ namespace {
 
 constexpr const char* kHelp =
     "collimate bench NAME …\n\n"
-    "  quickstart  a small policy learns to sort digits: SFT, then GRPO, beside its controls\n\n"
+    "  quickstart  a small policy learns to sort digits: SFT, then GRPO, beside its controls\n"
+    "  planner     published results against the planner's cost model, row by row\n\n"
     "collimate bench NAME --help lists its options; make bench measures against other programs.\n";
 
 }  // namespace
@@ -19,7 +21,8 @@ int bench(const Arguments& arguments) {
   }
   if (!arguments.empty() && arguments[0] == "quickstart")
     return bench_quickstart({arguments.begin() + 1, arguments.end()});
-  throw base::InputError(base::expectation("collimate bench", "one of quickstart",
+  if (!arguments.empty() && arguments[0] == "planner") return bench_planner({arguments.begin() + 1, arguments.end()});
+  throw base::InputError(base::expectation("collimate bench", "one of quickstart, planner",
                                            arguments.empty() ? "nothing" : "\"" + arguments[0] + "\"",
                                            "make bench for those against other programs"));
 }

@@ -1,0 +1,39 @@
+#include "collimate/cli/bench_planner.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "collimate/cli/arguments.h"
+#include "collimate/plan/published/report.h"
+
+namespace collimate::cli {
+
+int bench_planner(const Arguments& arguments) {
+  namespace published = collimate::plan::published;
+  CLI::App app{"published results against the planner's cost model, row by row", "bench planner"};
+  std::string path;
+  std::vector<std::string> sets;
+  bool json = false, held_out = false;
+  app.add_option("--results", path, "comma-separated rows of published results")->required();
+  app.add_option("--set", sets, "CONSTANT=VALUE for every back end")->take_all();
+  app.add_flag("--held-out", held_out, "also fits again without one paper or one size at a time (minutes)");
+  app.add_flag("--json", json, "one JSON document");
+  if (!parse(app, arguments)) return 0;
+  const std::vector<published::Row> rows = published::read_rows(path);
+  const auto constants = [&](const std::string& backend) {
+    collimate::plan::Constants made = collimate::plan::constants_of(backend);
+    for (const std::string& set : sets) collimate::plan::set_constant(made, set);
+    return made;
+  };
+  const std::vector<published::Result> results = published::evaluate(rows, constants);
+  const std::vector<published::HeldOut> left_out =
+      held_out ? published::held_out(rows) : std::vector<published::HeldOut>();
+  if (json)
+    print_json(published::report_json(results, left_out));
+  else
+    fmt::print("{}", published::report_text(results, left_out));
+  return 0;
+}
+
+}  // namespace collimate::cli

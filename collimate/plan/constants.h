@@ -1,0 +1,63 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace collimate::plan {
+
+enum class Algorithm { kRing, kTree };
+enum class Protocol { kLl, kLl128, kSimple };
+
+// NCCL's own latencies and efficiencies of one algorithm and protocol.
+struct NcclConstants {
+  double base_seconds = 0;
+  double link_seconds = 0;     // a hop inside a node
+  double network_seconds = 0;  // a hop between nodes
+  double efficiency = 1;       // of the bandwidth
+};
+
+// What software reaches of the hardware, and what it costs beside it. Seconds, bytes or shares; constant_table() says
+// what each is and where its value comes from.
+struct Constants {
+  double train_efficiency = 0, score_efficiency = 0, memory_efficiency = 0;
+  double link_efficiency = 0, network_efficiency = 0;
+  double decode_layer_seconds = 0, decode_tp_layer_seconds = 0, decode_step_seconds = 0, decode_row_seconds = 0;
+  double layer_seconds = 0, update_seconds = 0, phase_seconds = 0;
+  double serial_pipeline = 0, overlap = 0;
+  double usable_memory = 0, workspace_bytes = 0, kv_share = 0;
+  double gradient_bytes = 0, optimizer_bytes = 0;
+  double length_sigma = 0, mean_tokens = 0;
+  std::array<NcclConstants, 6> nccl = {};  // by nccl_index
+
+  static size_t nccl_index(Algorithm algorithm, Protocol protocol) {
+    return static_cast<size_t>(algorithm) * 3 + static_cast<size_t>(protocol);
+  }
+};
+
+// One line of the table of constants.
+struct ConstantInfo {
+  std::string name;
+  double Constants::*member;
+  double value;  // where a back end says nothing else
+  double low, high;
+  std::string unit;
+  std::string help;
+  std::string source;
+};
+const std::vector<ConstantInfo>& constant_table();
+
+// What is known of one back end beside the defaults.
+struct Backend {
+  std::string name;
+  std::vector<std::pair<double Constants::*, double>> values;
+  std::string source;
+};
+const std::vector<Backend>& backends();
+// The table's values with those of a back end; "" gives the defaults. InputError with the nearest name.
+Constants constants_of(std::string_view backend);
+// Sets `NAME=VALUE`. InputError with the nearest name or the limits.
+void set_constant(Constants& constants, const std::string& assignment);
+
+}  // namespace collimate::plan

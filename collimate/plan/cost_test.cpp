@@ -1,0 +1,161 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "collimate/base/error.h"
+#include "collimate/plan/candidates.h"
+#include "collimate/plan/collective.h"
+
+namespace collimate::plan {
+namespace {
+
+Job job_of(const char* model, Work work, int devices, const char* gpu = "A100-80") {
+  return {shape::find_outline(model), work, true, find_gpu(gpu), 8, devices, {}};
+}
+
+Execution cut(int tp, int pp, int zero = 0) {
+  Execution how;
+  how.layout.tp = tp;
+  how.layout.pp = pp;
+  how.layout.zero = zero;
+  return how;
+}
+
+double item(const MemoryBound& bound, const std::string& what) {
+  for (const auto* items : {&bound.resident, &bound.transient})
+    for (const MemoryItem& found : *items)
+      if (found.what == what) return found.bytes;
+  return -1;
+}
+
+// 24bsh² + 4bs²h of a layer with plain attention and MLP, half the scores for a causal kernel, and 2bsVh.
+TEST(Flops, AreThoseOfTheFormulaForADenseModel) {
+  const shape::Outline model = shape::find_outline("gpt3-175b");
+  const double h = 12288, s = 2048, v = 50257;
+  EXPECT_NEAR(forward_flops(model, s, true), 96 * (24 * s * h * h + 2 * s * s * h) + 2 * s * v * h, 1e-9 * 1e18);
+}
+
+TEST(Flops, ExpertsCountWhereTheyWork) {
+  const shape::Outline model = shape::find_outline("qwen3-30b-a3b");
+  EXPECT_LT(forward_flops(model, 1, false), 2 * 3.5e9);
+}
+
+TEST(Memory, ZeroCutsItsShare) {
+  const Job job = job_of("llama2-7b", Work::kTrain, 8);
+  const Constants c = constants_of("");
+  const double elements = shape::total_parameters(job.model);
+  const MemoryBound plain = memory_of(job, cut(1, 1, 0), c), one = memory_of(job, cut(1, 1, 1), c);
+  const MemoryBound two = memory_of(job, cut(1, 1, 2), c), three = memory_of(job, cut(1, 1, 3), c);
+  EXPECT_DOUBLE_EQ(item(plain, "optimizer"), 12 * elements);
+  EXPECT_DOUBLE_EQ(item(one, "optimizer"), 12 * elements / 8);
+  EXPECT_DOUBLE_EQ(item(one, "gradients"), 4 * elements);
+  EXPECT_DOUBLE_EQ(item(two, "gradients"), 4 * elements / 8);
+  EXPECT_DOUBLE_EQ(item(two, "weights"), 2 * elements);
+  EXPECT_DOUBLE_EQ(item(three, "weights"), 2 * elements / 8);
+}
+
+// 70 billion weights in bf16 are 138 GB: one device cannot hold them, four can.
+TEST(Memory, AMisfitNamesItsItem) {
+  const Job job = job_of("llama2-70b", Work::kScore, 8);
+  const Constants c = constants_of("");
+  EXPECT_THAT(misfit(memory_of(job, cut(1, 1), c), 0, job.gpu, c), testing::EndsWith("of which weights 138.0 GB"));
+  EXPECT_EQ(misfit(memory_of(job, cut(4, 1), c), 0, job.gpu, c), "");
+  EXPECT_THAT(misfit(memory_of(job, cut(4, 1), c), 60e9, job.gpu, c), testing::HasSubstr("other models"));
+}
+
+TEST(Memory, KeysAndValuesFollowTheHeads) {
+  const Job grouped = job_of("llama2-70b", Work::kGenerate, 8);
+  EXPECT_EQ(cached_bytes(grouped, cut(1, 1)), 2.0 * 2 * 80 * 8 * 128);
+  EXPECT_EQ(cached_bytes(grouped, cut(8, 1)), 2.0 * 2 * 80 * 128);
+  EXPECT_EQ(cached_bytes(grouped, cut(16, 1)), cached_bytes(grouped, cut(8, 1)));
+  const Job latent = job_of("deepseek-v3", Work::kGenerate, 8);
+  EXPECT_EQ(cached_bytes(latent, cut(8, 1)), 2.0 * 576 * 61);
+}
+
+TEST(Collective, SmallMessagesCostLatencyLargeOnesBandwidth) {
+  const Constants c = constants_of("");
+  const Gpu& gpu = find_gpu("A100-80");
+  const RankSet eight = rank_set(8, 1, 8);
+  EXPECT_NEAR(collective_seconds(Collective::kAllReduce, 1024, eight, gpu, c), 6.6e-6 + 14 * 0.6e-6, 2e-6);
+  EXPECT_NEAR(collective_seconds(Collective::kAllReduce, 8e9, eight, gpu, c), 1.75 * 8e9 / (300e9 * 0.8), 1e-3);
+  EXPECT_EQ(collective_seconds(Collective::kAllReduce, 8e9, rank_set(1, 1, 8), gpu, c), 0);
+  const RankSet sixteen = rank_set(16, 1, 8), strided = rank_set(2, 8, 8);
+  EXPECT_EQ(sixteen.nodes(), 2);
+  EXPECT_EQ(strided.nodes(), 2);
+  EXPECT_EQ(strided.in_node, 1);
+}
+
+TEST(Decode, EqualLengthsAreOneWaveEach) {
+  const auto round = [](double, double) { return 1.0; };
+  EXPECT_DOUBLE_EQ(decode({100}, 64, 64, 10, round).seconds, 100);
+  EXPECT_DOUBLE_EQ(decode({100, 100}, 64, 32, 10, round).seconds, 200);
+}
+
+TEST(Decode, ARowThatEndsMakesRoomForTheNext) {
+  const auto round = [](double, double) { return 1.0; };
+  EXPECT_DOUBLE_EQ(decode({10, 30, 20}, 3, 2, 0, round).seconds, 30);
+  EXPECT_DOUBLE_EQ(decode({10, 30, 20}, 3, 3, 0, round).seconds, 30);
+  EXPECT_DOUBLE_EQ(decode({10, 30, 20}, 3, 1, 0, round).seconds, 60);
+}
+
+// The mean context of a row from prompt p to p + n is p + n/2; rounds by alive rows add up to the tokens.
+TEST(Decode, ContextsAndRowsAddUp) {
+  const auto product = [](double alive, double context) { return alive * context; };
+  EXPECT_DOUBLE_EQ(decode({40}, 8, 8, 100, product).seconds, 8 * 40 * (100 + 20));
+  EXPECT_DOUBLE_EQ(decode({10, 30}, 2, 2, 0, product).seconds, 10 * 5 + 30 * 15);
+  // The third row begins at 10 and ends at 20; then the second is alone.
+  EXPECT_DOUBLE_EQ(decode({10, 30, 10}, 3, 2, 0, product).seconds, 10 * 2 * 5 + 10 * (15 + 5) + 10 * 25);
+  const auto rows = [](double alive, double) { return alive; };
+  EXPECT_DOUBLE_EQ(decode({10, 30, 20, 7}, 8, 4, 0, rows).seconds, 2 * (10 + 30 + 20 + 7));
+}
+
+TEST(Candidates, AllFitAndTheFrontIsNotBeaten) {
+  const Job job = job_of("llama2-13b", Work::kTrain, 16);
+  const Constants c = constants_of("");
+  const std::vector<Candidate> all = enumerate_candidates(job, {}, c), front = pareto_front(all);
+  ASSERT_FALSE(front.empty());
+  EXPECT_LT(front.size(), all.size() / 2);
+  for (const Candidate& candidate : all) {
+    EXPECT_EQ(misfit(memory_of(job, candidate.how, c), 0, job.gpu, c), "");
+    bool beaten = false;
+    for (const Candidate& kept : front)
+      beaten = beaten || (kept.seconds <= candidate.seconds && kept.resident_bytes <= candidate.resident_bytes &&
+                          kept.transient_bytes <= candidate.transient_bytes);
+    EXPECT_TRUE(beaten);
+  }
+}
+
+TEST(Candidates, NothingFitsWithAReason) {
+  std::string why;
+  EXPECT_FALSE(fastest(job_of("llama3.1-405b", Work::kScore, 8, "A100-40"), {}, constants_of(""), &why));
+  EXPECT_THAT(why, testing::HasSubstr("of which weights"));
+}
+
+TEST(Candidates, AContradictoryLayoutIsNamed) {
+  SearchSpace space;
+  space.tp = 3;
+  EXPECT_THROW(enumerate_candidates(job_of("llama2-7b", Work::kScore, 8), space, constants_of("")), base::InputError);
+}
+
+TEST(Constants, EveryOneIsInTheTableAndCanBeSet) {
+  for (const ConstantInfo& info : constant_table()) {
+    EXPECT_FALSE(info.source.empty()) << info.name;
+    EXPECT_LE(info.low, info.value) << info.name;
+    EXPECT_GE(info.high, info.value) << info.name;
+    Constants c = constants_of("");
+    set_constant(c, fmt::format("{}={}", info.name, info.high));
+    EXPECT_EQ(c.*info.member, info.high);
+  }
+  Constants c = constants_of("");
+  try {
+    set_constant(c, "train_eficiency=0.4");
+    FAIL();
+  } catch (const base::InputError& error) {
+    EXPECT_THAT(error.what(), testing::EndsWith("try 'train_efficiency'"));
+  }
+  EXPECT_THROW(set_constant(c, "train_efficiency=7"), base::InputError);
+  EXPECT_THROW(set_constant(c, "train_efficiency"), base::InputError);
+  EXPECT_THROW(constants_of("vlm"), base::InputError);
+}
+
+}  // namespace
+}  // namespace collimate::plan

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "collimate/graph/placement.h"
+#include "collimate/plan/constants.h"
+#include "collimate/plan/gpu.h"
+#include "collimate/plan/workload.h"
+#include "collimate/shape/outline.h"
+
+namespace collimate::plan {
+
+enum class Work { kGenerate, kScore, kTrain };
+
+// One function of a model in one iteration, on `devices` devices of one kind: what the cost model is asked about.
+struct Job {
+  shape::Outline model;
+  Work work = Work::kTrain;
+  bool language_head = true;  // else a score or value per token
+  Gpu gpu;
+  int per_node = 8;
+  int devices = 8;
+  Workload load;
+};
+
+// How it is cut, and what is done to save memory. A layout's dp is what the other sizes leave of the devices.
+struct Execution {
+  graph::Layout layout;
+  bool recompute = false;          // of activations, whole layers
+  bool offload_optimizer = false;  // state and update on the host
+  int64_t lora_rank = 0;           // 0: all weights are trained
+  bool fp8 = false;
+  bool operator==(const Execution&) const = default;
+};
+
+// Copies of the cut model that share the rows.
+inline double replicas(const Job& job, const Execution& how) {
+  return static_cast<double>(job.devices) / (how.layout.tp * how.layout.pp * how.layout.cp);
+}
+
+// Elements of the weights on one device, ZeRO aside: matrices over tp, experts over the larger of ep and tp, layers
+// over pp, tables over tp.
+double device_parameters(const Job& job, const Execution& how);
+// What an optimizer step changes of them.
+double trained_parameters(const Job& job, const Execution& how);
+
+// Floating-point operations of one row's forward of `tokens` tokens; a multiply-add is two, attention causal.
+double forward_flops(const shape::Outline& model, double tokens, bool language_head);
+// The same over the forward: 3 with backward, 4 where it is recomputed, 2 and 3 with LoRA (no gradient of frozen
+// weights).
+double train_passes(const Execution& how);
+// Rows of one micro-batch: the layout's, or as many as come to `budget` tokens.
+double micro_batch_rows(const Job& job, const Execution& how, double budget_tokens = 8192);
+
+}  // namespace collimate::plan

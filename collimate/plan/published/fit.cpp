@@ -1,0 +1,169 @@
+#include "collimate/plan/published/fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <set>
+
+#include "collimate/base/error.h"
+#include "collimate/plan/published/text.h"
+
+namespace collimate::plan::published {
+namespace {
+
+constexpr double kPull = 0.003;  // of a factor e away from a default, against a mean error of one per cent
+
+const ConstantInfo& info_of(double Constants::*member) {
+  for (const ConstantInfo& info : constant_table())
+    if (info.member == member) return info;
+  COLLIMATE_CHECK(false, "a constant outside the table");
+}
+
+double objective(const std::vector<Sample>& samples, const Constants& c) {
+  double pull = 0;
+  for (const auto member : fitted_members()) {
+    const double ratio = std::log(c.*member / info_of(member).value);
+    pull += kPull * ratio * ratio;
+  }
+  return mismatch(samples, c) + pull;
+}
+
+// Tries one constant a factor up and down; true when it moved.
+bool improve(const std::vector<Sample>& samples, Constants& c, double Constants::*member, double factor, double& best) {
+  const ConstantInfo& info = info_of(member);
+  for (const double by : {factor, 1 / factor}) {
+    Constants tried = c;
+    tried.*member = std::clamp(c.*member * by, info.low, info.high);
+    if (const double value = objective(samples, tried); value < best - 1e-9) {
+      best = value;
+      c = tried;
+      return true;
+    }
+  }
+  return false;
+}
+
+// Moves every constant by one factor while that helps.
+void descend(const std::vector<Sample>& samples, Constants& c, double factor) {
+  double best = objective(samples, c);
+  for (int round = 0; round < 8; ++round) {
+    bool moved = false;
+    for (const auto member : fitted_members())
+      while (improve(samples, c, member, factor, best)) moved = true;
+    if (!moved) return;
+  }
+}
+
+Constants fit_from(std::vector<Sample> samples, Constants c) {
+  const std::vector<Sample> given = samples;
+  Constants best = c;
+  for (const double factor : {3.0, 1.7, 1.7, 1.3, 1.3, 1.1, 1.1, 1.04}) {
+    // Layouts follow the constants from one stage to the next and stand still within it.
+    for (Sample& sample : samples) sample.layouts = predict(sample.scenario, c).executions;
+    descend(samples, c, factor);
+    if (objective(given, c) < objective(given, best)) best = c;
+  }
+  return best;
+}
+
+std::vector<std::string> fitted_backends(const std::vector<Row>& rows) {
+  std::set<std::string> names;
+  for (const Row& row : rows) {
+    const auto read = scenario_of(row);
+    if (const auto* scenario = std::get_if<Scenario>(&read); scenario != nullptr && may_fit(row, *scenario))
+      names.insert(scenario->backend);
+  }
+  return {names.begin(), names.end()};
+}
+
+// Fits without the samples of one name and tries on them.
+void leave_out(const std::string& kind, const std::string& backend, const std::vector<Sample>& samples,
+               const std::function<std::string(const Sample&)>& name_of, std::vector<HeldOut>& out) {
+  std::set<std::string> names;
+  for (const Sample& sample : samples) names.insert(name_of(sample));
+  for (const std::string& name : names) {
+    std::vector<Sample> kept, left;
+    for (const Sample& sample : samples) (name_of(sample) == name ? left : kept).push_back(sample);
+    const Constants c = fit(kept, backend);
+    std::vector<double> errors;
+    for (const Sample& sample : left) {
+      const auto value = metric_of(*sample.row, sample.scenario, predict(sample.scenario, c));
+      errors.push_back(std::abs(std::get<double>(value) / sample.published - 1));
+    }
+    out.push_back({kind, name, backend, static_cast<int>(left.size()), median(errors)});
+  }
+}
+
+}  // namespace
+
+bool may_fit(const Row& row, const Scenario& scenario) {
+  constexpr const char* kFitted[] = {"real", "deepspeed-chat", "openrlhf", "chatlearn-megatron", "nemo-rl", "verl"};
+  const bool stated = !row["gen_len"].empty() && !row["batch"].empty() && !has(row["phase"], "rollout");
+  const bool twice = row["unit"] == "PFLOP/s" || row["unit"] == "tok/s/GPU" || has(row["unit"], "steps");
+  const bool kept = scenario.backend == "verl" && (scenario.devices > 64 || scenario.sharing != Sharing::kColocated);
+  return stated && !twice && !kept && (row["metric"] == "time" || row["metric"] == "throughput") &&
+         std::find(std::begin(kFitted), std::end(kFitted), scenario.backend) != std::end(kFitted);
+}
+
+std::vector<Sample> samples_of(const std::vector<Row>& rows, const std::string& backend) {
+  const Constants c = constants_of("");
+  std::vector<Sample> samples;
+  for (const Row& row : rows) {
+    const auto read = scenario_of(row);
+    const auto* scenario = std::get_if<Scenario>(&read);
+    const double value = std::strtod(row["value"].c_str(), nullptr);
+    if (scenario == nullptr || scenario->backend != backend || value <= 0 || !may_fit(row, *scenario)) continue;
+    if (std::holds_alternative<double>(metric_of(row, *scenario, predict(*scenario, c))))
+      samples.push_back({&row, *scenario, value});
+  }
+  return samples;
+}
+
+const std::vector<double Constants::*>& fitted_members() {
+  static const std::vector<double Constants::*> kMembers = {
+      &Constants::train_efficiency,        &Constants::score_efficiency,   &Constants::decode_layer_seconds,
+      &Constants::decode_tp_layer_seconds, &Constants::update_seconds,     &Constants::phase_seconds,
+      &Constants::layer_seconds,           &Constants::network_efficiency, &Constants::decode_step_seconds};
+  return kMembers;
+}
+
+double mismatch(const std::vector<Sample>& samples, const Constants& c) {
+  double sum = 0;
+  for (const Sample& sample : samples) {
+    const auto* layouts = sample.layouts.empty() ? nullptr : &sample.layouts;
+    const auto value = metric_of(*sample.row, sample.scenario, predict(sample.scenario, c, layouts));
+    const double ratio = std::holds_alternative<double>(value) ? std::get<double>(value) / sample.published : 1;
+    sum += std::sqrt(std::pow(std::log(ratio), 2) + 4e-4);
+  }
+  return samples.empty() ? 0 : sum / static_cast<double>(samples.size());
+}
+
+Constants fit(const std::vector<Sample>& samples, const std::string& backend) {
+  Constants best = constants_of("");
+  if (samples.empty()) return best;
+  best.serial_pipeline = constants_of(backend).serial_pipeline;  // a fact about the software, not fitted
+  const Constants defaults = best;
+  // The layouts that a system chose for itself depend on what splitting a layer costs: one start on each side.
+  for (const auto& [layer, split] : {std::pair(60e-6, 40e-6), std::pair(0.5e-3, 0.8e-3)}) {
+    Constants c = defaults;
+    c.decode_layer_seconds = layer;
+    c.decode_tp_layer_seconds = split;
+    c = fit_from(samples, c);
+    if (objective(samples, c) < objective(samples, best)) best = c;
+  }
+  return best;
+}
+
+std::vector<HeldOut> held_out(const std::vector<Row>& rows) {
+  std::vector<HeldOut> out;
+  for (const std::string& backend : fitted_backends(rows)) {
+    const std::vector<Sample> samples = samples_of(rows, backend);
+    leave_out(
+        "paper", backend, samples, [](const Sample& sample) { return (*sample.row)["paper"]; }, out);
+    leave_out(
+        "size", backend, samples, [](const Sample& sample) { return (*sample.row)["actor"]; }, out);
+  }
+  return out;
+}
+
+}  // namespace collimate::plan::published

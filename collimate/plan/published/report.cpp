@@ -1,0 +1,114 @@
+#include "collimate/plan/published/report.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace collimate::plan::published {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string row_text(const Result& r) {
+  const std::string published = r.published_high > r.published
+                                    ? fmt::format("{:.4g}-{:.4g}", r.published, r.published_high)
+                                    : fmt::format("{:.4g}", r.published);
+  return fmt::format("{:>5}  {:<22.22}  {:<26.26}  {:<10.10} {:<12.12} {:>13} {:>10.4g} {:>+8.1f} %  {:>6}{}\n", r.id,
+                     r.paper, r.system, r.metric, r.unit, published, r.predicted, 100 * r.error, r.nearest_fitted,
+                     r.fitted ? " fitted" : "");
+}
+
+std::string summary_text(const Summary& s) {
+  std::string text = fmt::format("{:<44.44} {:>5} {:>10} {:>7}  ", s.paper, s.rows, s.predicted, s.fitted);
+  if (s.predicted > s.status_rows) text += fmt::format("{:>7.1f} % ", 100 * s.median_error);
+  if (s.predicted > s.fitted + s.status_rows) text += fmt::format("{:>7.1f} % not fitted ", 100 * s.median_not_fitted);
+  if (s.rank_correlation != 0) text += fmt::format(" rank {:.2f}", s.rank_correlation);
+  if (s.status_rows > 0) text += fmt::format(" status {} of {} right", s.status_right, s.status_rows);
+  return text + "\n";
+}
+
+ordered_json row_json(const Result& r) {
+  return {{"id", r.id},
+          {"paper", r.paper},
+          {"system", r.system},
+          {"metric", r.metric},
+          {"unit", r.unit},
+          {"published", r.published},
+          {"published_high", r.published_high},
+          {"predicted", r.predicted},
+          {"error", r.error},
+          {"fitted", r.fitted},
+          {"nearest_fitted", r.nearest_fitted}};
+}
+
+// Reasons with the ids of their rows.
+std::map<std::string, std::vector<std::string>> not_modelled(const std::vector<Result>& results) {
+  std::map<std::string, std::vector<std::string>> reasons;
+  for (const Result& result : results)
+    if (!result.modelled()) reasons[result.reason].push_back(result.id);
+  return reasons;
+}
+
+std::string coverage(const std::vector<Result>& results) {
+  const auto timed = std::count_if(results.begin(), results.end(), [](const Result& r) { return r.timed(); });
+  const auto predicted =
+      std::count_if(results.begin(), results.end(), [](const Result& r) { return r.timed() && r.modelled(); });
+  return fmt::format("{} of {} time and throughput rows predicted ({:.0f} %)", predicted, timed,
+                     100.0 * static_cast<double>(predicted) / static_cast<double>(std::max<long>(timed, 1)));
+}
+
+}  // namespace
+
+std::string report_text(const std::vector<Result>& results, const std::vector<HeldOut>& held_out) {
+  std::string text = fmt::format("{:>5}  {:<22}  {:<26}  {:<10} {:<12} {:>13} {:>10} {:>10}  {}\n", "id", "paper",
+                                 "system", "metric", "unit", "published", "predicted", "error", "nearest fitted row");
+  for (const Result& result : results)
+    if (result.modelled()) text += row_text(result);
+  text += "\nnot modelled, not counted\n";
+  for (const auto& [reason, ids] : not_modelled(results))
+    text += fmt::format("  {} (rows {})\n", reason, fmt::join(ids, " "));
+  text += fmt::format("\n{}\n\n{:<44} {:>5} {:>10} {:>7}  {:>9}\n", coverage(results), "source", "rows", "predicted",
+                      "fitted", "median");
+  for (const Summary& summary : summarise(results)) text += summary_text(summary);
+  if (!held_out.empty()) text += "\nleft out of the fit                            rows    median error\n";
+  for (const HeldOut& left : held_out)
+    text += fmt::format("  {:<20} {:<5} {:<26.26} {:>3} {:>8.1f} %\n", left.backend, left.kind, left.name, left.rows,
+                        100 * left.median_error);
+  return text;
+}
+
+ordered_json report_json(const std::vector<Result>& results, const std::vector<HeldOut>& held_out) {
+  ordered_json document = {{"rows", ordered_json::array()},
+                           {"not_modelled", ordered_json::array()},
+                           {"sources", ordered_json::array()},
+                           {"held_out", ordered_json::array()}};
+  for (const Result& r : results) {
+    if (!r.modelled()) {
+      document["not_modelled"].push_back(
+          {{"id", r.id}, {"paper", r.paper}, {"metric", r.metric}, {"reason", r.reason}});
+      continue;
+    }
+    document["rows"].push_back(row_json(r));
+  }
+  for (const Summary& s : summarise(results))
+    document["sources"].push_back({{"source", s.paper},
+                                   {"rows", s.rows},
+                                   {"predicted", s.predicted},
+                                   {"fitted", s.fitted},
+                                   {"median_error", s.median_error},
+                                   {"median_error_not_fitted", s.median_not_fitted},
+                                   {"rank_correlation", s.rank_correlation},
+                                   {"status_rows", s.status_rows},
+                                   {"status_right", s.status_right}});
+  for (const HeldOut& h : held_out)
+    document["held_out"].push_back({{"backend", h.backend},
+                                    {"left_out", h.kind},
+                                    {"name", h.name},
+                                    {"rows", h.rows},
+                                    {"median_error", h.median_error}});
+  return document;
+}
+
+}  // namespace collimate::plan::published

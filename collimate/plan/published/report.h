@@ -1,0 +1,15 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "collimate/plan/published/fit.h"
+
+namespace collimate::plan::published {
+
+// Every row, the rows that are not modelled by reason, medians by source, held-out errors where there are any.
+std::string report_text(const std::vector<Result>& results, const std::vector<HeldOut>& held_out);
+nlohmann::ordered_json report_json(const std::vector<Result>& results, const std::vector<HeldOut>& held_out);
+
+}  // namespace collimate::plan::published

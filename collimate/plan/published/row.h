@@ -1,0 +1,24 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Published measurements against the cost model: `collimate bench planner`.
+namespace collimate::plan::published {
+
+// One row of a results file: its columns as text, absent ones empty.
+struct Row {
+  std::map<std::string, std::string, std::less<>> columns;
+  const std::string& operator[](std::string_view column) const;
+};
+
+// The columns that must be there.
+const std::vector<std::string>& needed_columns();
+// Comma-separated values with a header line; fields in double quotes may hold commas, line breaks and doubled quotes.
+// InputError naming `where` for a missing column, an empty file or a row of another width.
+std::vector<Row> parse_rows(std::string_view text, const std::string& where);
+std::vector<Row> read_rows(const std::string& path);
+
+}  // namespace collimate::plan::published

@@ -1,0 +1,134 @@
+#include "collimate/shape/outline.h"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "collimate/shape/fields.h"
+
+namespace collimate::shape {
+namespace {
+
+double real(int64_t count) { return static_cast<double>(count); }
+
+double attention_parameters(const Outline& m) {
+  if (m.latent.kv_rank == 0) return real(m.hidden) * real(m.head_dim) * real(2 * m.heads + 2 * m.kv_heads);
+  const Latent& l = m.latent;
+  const double query_width = real(m.heads * m.head_dim);
+  const double queries = l.q_rank > 0 ? real(l.q_rank) * (real(m.hidden) + query_width) : real(m.hidden) * query_width;
+  const double keys = real(m.hidden) * real(l.kv_rank + l.rope_dim) +
+                      real(l.kv_rank) * real(m.heads) * real(m.head_dim - l.rope_dim + l.value_dim);
+  return queries + keys + real(m.heads * l.value_dim) * real(m.hidden);
+}
+
+double mlp_parameters(const Outline& m, int64_t intermediate) {
+  return (m.gated ? 3.0 : 2.0) * real(m.hidden) * real(intermediate);
+}
+
+// Over all layers, `experts` of them counted in each routed one.
+double blocks(const Outline& m, int64_t experts) {
+  const double attention = real(m.layers) * attention_parameters(m);
+  if (m.experts.count == 0) return attention + real(m.layers) * mlp_parameters(m, m.intermediate);
+  const double routed = real(m.layers - m.experts.dense_layers);
+  const double router = real(m.hidden) * real(m.experts.count);
+  return attention + real(m.experts.dense_layers) * mlp_parameters(m, m.intermediate) +
+         routed * (router + mlp_parameters(m, experts * m.experts.intermediate + m.experts.shared));
+}
+
+void read_experts(const Fields& fields, Outline& model) {
+  for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts"})
+    if (fields.has(key)) model.experts.count = fields.count(key, kMaxCount);
+  if (model.experts.count <= 1) {
+    model.experts = {};
+    return;
+  }
+  model.experts.per_token = fields.count("num_experts_per_tok", model.experts.count);
+  model.experts.intermediate = fields.count_or("moe_intermediate_size", kMaxHidden, model.intermediate);
+  model.experts.shared = fields.count_or("shared_expert_intermediate_size", kMaxHidden, 0);
+  if (fields.has("n_shared_experts"))
+    model.experts.shared = fields.count("n_shared_experts", kMaxLayers) * model.experts.intermediate;
+  model.experts.dense_layers = fields.count_or("first_k_dense_replace", model.layers, 0);
+}
+
+void read_latent(const Fields& fields, Outline& model) {
+  if (!fields.has("kv_lora_rank")) return;
+  model.latent = {fields.count_or("q_lora_rank", kMaxHidden, 0), fields.count("kv_lora_rank", kMaxHidden),
+                  fields.count("qk_rope_head_dim", kMaxHidden), fields.count("v_head_dim", kMaxHidden)};
+  model.head_dim = fields.count("qk_nope_head_dim", kMaxHidden) + model.latent.rope_dim;
+}
+
+nlohmann::json read_json(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  nlohmann::json config = nlohmann::json::parse(file, nullptr, false);
+  if (config.is_discarded())
+    throw base::InputError(base::expectation(path.string(), "JSON", "text that does not parse"));
+  return config;
+}
+
+}  // namespace
+
+Outline outline_of(const ModelShape& shape) {
+  Outline model;
+  model.name = shape.family;
+  model.layers = shape.layers;
+  model.hidden = shape.hidden;
+  model.heads = shape.heads;
+  model.kv_heads = shape.kv_heads;
+  model.head_dim = shape.head_dim;
+  model.intermediate = shape.intermediate;
+  model.vocabulary = shape.vocabulary;
+  model.gated = shape.activation == "silu";
+  model.tied = shape.tied_embeddings;
+  model.positions = shape.family == "gpt2" ? shape.max_positions : 0;
+  return model;
+}
+
+Outline parse_outline(const nlohmann::json& config, const std::string& where) {
+  if (!config.is_object()) throw base::InputError(base::expectation(where, "a JSON object", config.type_name()));
+  const Fields fields(config, where);
+  const std::string family = fields.text_or("model_type", "");
+  if (family == "gpt2") return outline_of(parse_model_shape(config, where));
+  Outline model;
+  model.name = family;
+  model.layers = fields.count("num_hidden_layers", kMaxLayers);
+  model.hidden = fields.count("hidden_size", kMaxHidden);
+  model.heads = fields.count("num_attention_heads", kMaxHidden);
+  model.kv_heads = fields.count_or("num_key_value_heads", kMaxHidden, model.heads);
+  model.head_dim = fields.count_or("head_dim", kMaxHidden, model.hidden / model.heads);
+  model.intermediate =
+      fields.has("ffn_dim") ? fields.count("ffn_dim", kMaxHidden) : fields.count("intermediate_size", kMaxHidden);
+  model.vocabulary = fields.count("vocab_size", kMaxCount);
+  model.gated = family != "opt";
+  model.tied = fields.flag_or("tie_word_embeddings", family == "opt");
+  model.positions = family == "opt" ? fields.count_or("max_position_embeddings", kMaxCount, 2048) : 0;
+  read_experts(fields, model);
+  read_latent(fields, model);
+  return model;
+}
+
+Outline find_outline(const std::string& name) {
+  if (const Outline* known = outline_named(name)) return *known;
+  const std::filesystem::path path = std::filesystem::path(name) / "config.json";
+  if (std::filesystem::exists(path)) return parse_outline(read_json(path), path.string());
+  throw_unknown_outline(name);
+}
+
+double block_parameters(const Outline& model) { return blocks(model, model.experts.count); }
+double active_block_parameters(const Outline& model) { return blocks(model, model.experts.per_token); }
+double table_parameters(const Outline& model) { return real(model.vocabulary) * real(model.hidden); }
+
+double total_parameters(const Outline& model) {
+  return block_parameters(model) + (model.tied ? 1.0 : 2.0) * table_parameters(model) +
+         real(model.positions) * real(model.hidden);
+}
+
+double active_parameters(const Outline& model) {
+  return total_parameters(model) - block_parameters(model) + active_block_parameters(model);
+}
+
+double cached_values(const Outline& model) {
+  if (model.latent.kv_rank > 0) return real(model.latent.kv_rank + model.latent.rope_dim);
+  return 2.0 * real(model.kv_heads * model.head_dim);
+}
+
+}  // namespace collimate::shape

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "collimate/shape/model_shape.h"
+
+namespace collimate::shape {
+
+// Routed experts in place of the MLP; count 0 for a dense model.
+struct Experts {
+  int64_t count = 0;
+  int64_t per_token = 0;
+  int64_t intermediate = 0;  // of one expert
+  int64_t shared = 0;        // intermediate of what every token passes
+  int64_t dense_layers = 0;  // leading layers with a plain MLP
+  bool operator==(const Experts&) const = default;
+};
+
+// Multi-head latent attention: keys and values as one vector of kv_rank + rope_dim; kv_rank 0 for plain attention.
+struct Latent {
+  int64_t q_rank = 0;  // 0: queries are not compressed
+  int64_t kv_rank = 0;
+  int64_t rope_dim = 0;
+  int64_t value_dim = 0;
+  bool operator==(const Latent&) const = default;
+};
+
+// The numbers of a decoder that decide what it costs. Unlike ModelShape it also describes families that Collimate
+// cannot run: a plan may be made for any model.
+struct Outline {
+  std::string name;
+  int64_t layers = 0;
+  int64_t hidden = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  int64_t intermediate = 0;
+  int64_t vocabulary = 0;
+  bool gated = true;  // three matrices in the MLP, else two
+  bool tied = false;
+  int64_t positions = 0;  // rows of a learned table of positions
+  Experts experts = {};
+  Latent latent = {};
+  bool operator==(const Outline&) const = default;
+};
+
+Outline outline_of(const ModelShape& shape);
+// A Hugging Face config.json of any dense, mixture-of-experts or latent-attention decoder, by its usual keys.
+// InputError naming file and key.
+Outline parse_outline(const nlohmann::json& config, const std::string& where);
+// A name of the table (`llama2-70b`; case and punctuation do not matter) or a directory with config.json. InputError
+// with the nearest name.
+Outline find_outline(const std::string& name);
+// Every name of the table, by size.
+std::vector<std::string> outline_names();
+// The dense model of the table whose name has the size nearest to so many billions, of several the one with the
+// nearest number of parameters; null beyond 12 % from any.
+const Outline* dense_outline(double billions);
+// The model of the table with that name, or null.
+const Outline* outline_named(const std::string& name);
+// InputError with the nearest name of the table.
+[[noreturn]] void throw_unknown_outline(const std::string& name);
+
+// Matrix elements of all layers; those that one token meets; both without embedding and head.
+double block_parameters(const Outline& model);
+double active_block_parameters(const Outline& model);
+// One vocabulary × hidden table.
+double table_parameters(const Outline& model);
+double total_parameters(const Outline& model);
+double active_parameters(const Outline& model);
+// Elements kept per token and layer in a KV cache.
+double cached_values(const Outline& model);
+
+}  // namespace collimate::shape

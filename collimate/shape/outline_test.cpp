@@ -1,0 +1,73 @@
+#include "collimate/shape/outline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "collimate/base/error.h"
+
+namespace collimate::shape {
+namespace {
+
+// Totals and active counts as the models' own pages state them, in billions.
+TEST(Outline, CountsAreThePublishedOnes) {
+  const std::tuple<const char*, double, double> published[] = {
+      {"llama2-7b", 6.74, 6.74},    {"llama2-13b", 13.02, 13.02},      {"llama2-70b", 68.98, 68.98},
+      {"llama3.1-8b", 8.03, 8.03},  {"llama3.1-405b", 405.9, 405.9},   {"qwen2.5-7b", 7.62, 7.62},
+      {"qwen3-32b", 32.8, 32.8},    {"opt-6.7b", 6.66, 6.66},          {"opt-175b", 174.6, 174.6},
+      {"qwen3-30b-a3b", 30.5, 3.3}, {"qwen3-235b-a22b", 235, 22},      {"mixtral-8x7b", 46.7, 12.9},
+      {"deepseek-v3", 671, 37.5},   {"moonlight-16b-a3b", 15.96, 2.9}, {"kimi-k2", 1027, 32.9}};
+  for (const auto& [name, total, active] : published) {
+    const Outline model = find_outline(name);
+    EXPECT_NEAR(total_parameters(model) / 1e9, total, 0.01 * total) << name;
+    EXPECT_NEAR(active_parameters(model) / 1e9, active, 0.035 * active) << name;
+  }
+}
+
+TEST(Outline, AgreesWithTheRunnableShape) {
+  const nlohmann::json config = {{"model_type", "llama"},      {"vocab_size", 32000},
+                                 {"hidden_size", 4096},        {"num_hidden_layers", 32},
+                                 {"num_attention_heads", 32},  {"num_key_value_heads", 8},
+                                 {"intermediate_size", 14336}, {"max_position_embeddings", 4096}};
+  const ModelShape shape = parse_model_shape(config, "c");
+  Outline parsed = parse_outline(config, "c");
+  EXPECT_EQ(parsed, outline_of(shape));
+  const double norms = 4096.0 * (2 * 32 + 1);
+  EXPECT_EQ(total_parameters(parsed) + norms, static_cast<double>(parameter_count(shape)));
+}
+
+TEST(Outline, ReadsExpertsAndLatentAttention) {
+  nlohmann::json config = {{"model_type", "deepseek_v3"}, {"vocab_size", 129280},       {"hidden_size", 7168},
+                           {"num_hidden_layers", 61},     {"num_attention_heads", 128}, {"intermediate_size", 18432},
+                           {"n_routed_experts", 256},     {"num_experts_per_tok", 8},   {"moe_intermediate_size", 2048},
+                           {"n_shared_experts", 1},       {"first_k_dense_replace", 3}, {"q_lora_rank", 1536},
+                           {"kv_lora_rank", 512},         {"qk_rope_head_dim", 64},     {"qk_nope_head_dim", 128},
+                           {"v_head_dim", 128},           {"num_key_value_heads", 128}};
+  Outline parsed = parse_outline(config, "c");
+  parsed.name = "deepseek-v3";
+  EXPECT_EQ(parsed, find_outline("DeepSeek V3"));
+  EXPECT_EQ(cached_values(parsed), 576);
+  config.erase("num_experts_per_tok");
+  EXPECT_THROW(parse_outline(config, "c"), base::InputError);
+}
+
+TEST(Outline, AnUnknownNameGetsTheNearestOne) {
+  try {
+    find_outline("lama2-70b");
+    FAIL();
+  } catch (const base::InputError& error) {
+    EXPECT_THAT(error.what(), testing::EndsWith("got 'lama2-70b'; try 'llama2-70b'"));
+  }
+}
+
+TEST(Outline, SizesFindTheirModel) {
+  EXPECT_EQ(dense_outline(7)->name, "llama2-7b");
+  EXPECT_EQ(dense_outline(6.7)->name, "opt-6.7b");
+  EXPECT_EQ(dense_outline(34)->name, "codellama-34b");
+  EXPECT_EQ(dense_outline(0.35)->name, "opt-350m");
+  EXPECT_EQ(dense_outline(1000), nullptr);
+}
+
+}  // namespace
+}  // namespace collimate::shape
