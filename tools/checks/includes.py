@@ -12,7 +12,7 @@ RLHF_STAGES = {"prompt", "rollout", "reward", "advantage", "loss"}
 RLHF_ALLOWED = {
     "types": RLHF_TYPES,
     "reward": RLHF_STAGE | {"host"},
-    "modules": RLHF_STAGE | {"host", "graph", "cluster", "flow", "model", "generate", "train"},
+    "modules": RLHF_STAGE | {"host", "flow", "model", "generate", "train"},
     **{stage: RLHF_STAGE for stage in RLHF_STAGES - {"reward"}},
 }
 # recipe/ says what is wired to what: a recipe is a graph, and the executor alone calls modules, services, optimizers,
