@@ -4,7 +4,6 @@
 // One line of JSON per batch: least and largest seconds over the repeats (after one warm-up), tokens per second of the
 // best, seconds of prefill alone, seconds of loading, peak memory.
 #include <fmt/core.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,6 +15,7 @@
 #include "collimate/base/error.h"
 #include "collimate/generate/engine.h"
 #include "collimate/host/cpu.h"
+#include "collimate/host/memory.h"
 #include "collimate/model/model.h"
 #include "collimate/tensor/aten_threads.h"
 
@@ -52,12 +52,6 @@ double seconds_of(model::Model& model, const tensor::Exec& exec, int64_t batch, 
   return seconds;
 }
 
-int64_t peak_mb() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss / 1024;
-}
-
 void measure(model::Model& model, const tensor::Exec& exec, int64_t batch, int repeats, nlohmann::ordered_json line) {
   seconds_of(model, exec, batch, 2);
   const double prefill = seconds_of(model, exec, batch, 1);
@@ -69,7 +63,7 @@ void measure(model::Model& model, const tensor::Exec& exec, int64_t batch, int r
   line["s_max"] = *largest;
   line["tok_s"] = static_cast<double>(batch * kNewTokens) / *least;
   line["prefill_s"] = prefill;
-  line["peak_rss_mb"] = peak_mb();
+  line["peak_rss_mb"] = collimate::host::peak_resident_bytes() >> 20;
   fmt::print("{}\n", line.dump());
   std::fflush(stdout);
 }

@@ -1,12 +1,13 @@
-# collimate_module(NAME [TORCH] [INCLUDES module...] [LIBRARIES target...])
+# collimate_module(NAME [TORCH] [SEPARATE] [INCLUDES module...] [LIBRARIES target...])
 # One folder of collimate/ as one static library `collimate_NAME`; its `*_test.cpp` become the executable `NAME_test`,
 # registered with ctest. INCLUDES is the module's whole list of allowed includes (tools/check.py reads it there).
 # Sources named *_avx2.cpp, *_avx512.cpp, *_avx512bf16.cpp and *_amx.cpp are compiled for that instruction set, the rest
 # for the base line.
+# The sanitizer presets compile several sources at once; SEPARATE: not these, which define the same names on purpose.
 # A main.cpp is left out of the library: cmake/programs.cmake makes a program of it.
 function(collimate_module name)
   set_property(GLOBAL APPEND PROPERTY COLLIMATE_MODULES ${name})
-  cmake_parse_arguments(arg "TORCH" "" "INCLUDES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;SEPARATE" "" "INCLUDES;LIBRARIES" ${ARGN})
   set(root "${PROJECT_SOURCE_DIR}/collimate/${name}")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${root}/*.cpp")
   if(NOT sources)
@@ -23,6 +24,9 @@ function(collimate_module name)
   else()
     add_library(${target} INTERFACE)
     set(scope INTERFACE)
+  endif()
+  if(arg_SEPARATE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   endif()
   target_link_libraries(${target} ${scope} collimate_options ${arg_LIBRARIES})
   foreach(module IN LISTS arg_INCLUDES)

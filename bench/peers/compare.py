@@ -1,12 +1,12 @@
 """Our program beside what a user would pick instead, one after another, interleaved (ours, theirs, ours, …):
 
-    python3 bench/peers/compare.py [grpo] [sft] [start]        all three when none is named
+    python3 bench/peers/compare.py [--all] [grpo] [sft] [start]        all three when none is named
 
 Environment: COLLIMATE the program (default build/release/bin/collimate); REPEATS (5); COLLIMATE_PEERS the directory of
 the peers' scripts (default ../shared/bench/peers) and PEERS where its setup.sh installed them (default
 ~/.cache/collimate-peers); DTYPES of both sides, the fastest of which counts (fp32,bf16); BENCH_OUT for inputs and raw
-numbers (runs/bench/peers). LOCK: a file to hold while one side runs. Numbers in BENCH_OUT/results.jsonl of earlier
-calls count too; remove it to start afresh.
+numbers (runs/bench/peers). LOCK: a file to hold while one side runs. BENCH_OUT/results.jsonl keeps the numbers of
+earlier calls, each with the time at which its call began as `run`; the tables are of this call, with --all of all.
 Without the peers our side runs alone. A sample is the best steady iteration of one process; the table shows the median
 over the processes, their least and largest, and the ratio of the medians, or "tie" where the two ranges overlap.
 """
@@ -31,6 +31,7 @@ PEER_PYTHON = PEERS / "trl/bin/python"
 OUT = pathlib.Path(os.environ.get("BENCH_OUT", ROOT / "runs/bench/peers")).resolve()
 REPEATS = int(os.environ.get("REPEATS", "5"))
 DTYPES = os.environ.get("DTYPES", "fp32,bf16").split(",")
+RUN = time.strftime("%Y-%m-%dT%H:%M:%S")  # this call
 COMPUTE = {"fp32": "float32", "bf16": "bfloat16"}
 
 
@@ -70,7 +71,7 @@ def run(command, log, environment=None):
 
 def record(part, side, sample):
     with open(OUT / "results.jsonl", "a") as file:
-        file.write(json.dumps({"part": part, "side": side, **sample}) + "\n")
+        file.write(json.dumps({"run": RUN, "part": part, "side": side, **sample}) + "\n")
 
 
 def ours(part, dtype):
@@ -124,11 +125,12 @@ def start():
     record("start", "ours", {"seconds": seconds, "memory": memory})
 
 
-def samples_of(part):
+def samples_of(part, every=False):
+    """By side: the samples of this call, with `every` those of earlier ones too."""
     by_side = {}
     for line in (OUT / "results.jsonl").read_text().splitlines():
         sample = json.loads(line)
-        if sample["part"] == part:
+        if sample["part"] == part and (every or sample.get("run") == RUN):
             by_side.setdefault(sample["side"], []).append(sample)
     return by_side
 
@@ -144,8 +146,8 @@ def best_sides(by_side):
     return [(side, by_side[side]) for side in best.values()]
 
 
-def table(part):
-    sides = best_sides(samples_of(part))
+def table(part, every):
+    sides = best_sides(samples_of(part, every))
     if not sides:
         return
     mine = [s["seconds"] for side, samples in sides if side.startswith("ours") for s in samples]
@@ -164,7 +166,7 @@ def table(part):
         print(f"| {side} | " + " | ".join(cells) + " |")
 
 
-def main(parts):
+def main(parts, every):
     OUT.mkdir(parents=True, exist_ok=True)
     there = PEER_PYTHON.exists() and SCRIPTS.is_dir()
     if not there:
@@ -183,12 +185,12 @@ def main(parts):
             for side in peers[part]:
                 peer(part, *side)
     for part in parts:
-        table(part)
+        table(part, every)
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["grpo", "sft", "start"]
+    wanted = [word for word in sys.argv[1:] if word != "--all"] or ["grpo", "sft", "start"]
     unknown = set(wanted) - {"grpo", "sft", "start"}
     if unknown:
         sys.exit(f"[bench/peers] expected grpo, sft or start, got {', '.join(sorted(unknown))}")
-    main(wanted)
+    main(wanted, "--all" in sys.argv[1:])

@@ -1,6 +1,6 @@
 """Tokens per second of generation beside what a user would pick instead, one after another, interleaved:
 
-    python3 bench/peers/decode.py [260k] [15m] [110m] [0.5b]         260k and 15m when none is named
+    python3 bench/peers/decode.py [--all] [260k] [15m] [110m] [0.5b]         260k and 15m when none is named
 
 Greedy, prompts of 64 tokens, 128 new ones, 1, 8, 32 and 64 at once, both dtypes of each side. Environment and raw
 numbers as in compare.py (its part "decode MODEL"); a peer that setup.sh has not installed is named and left out.
@@ -64,10 +64,10 @@ def sides(model):
     return found
 
 
-def table(model):
+def table(model, every):
     print(f"\ndecode {model}: tokens per second, median over processes (least .. largest)")
     print("| side | " + " | ".join(f"{b} at once" for b in BATCHES) + " | peak MB |")
-    by_side = compare.samples_of(f"decode {model}")
+    by_side = compare.samples_of(f"decode {model}", every)
     for side, samples in by_side.items():
         cells = []
         for batch in BATCHES:
@@ -88,7 +88,7 @@ def ratio(by_side, batch):
     return f"{best(True) / best(False):.2f}" if best(True) and best(False) else ""
 
 
-def main(models):
+def main(models, every):
     compare.OUT.mkdir(parents=True, exist_ok=True)
     for model in models:
         if not (model_directory(model) / "config.json").exists():
@@ -101,11 +101,12 @@ def main(models):
                 for line in take():
                     sample = {"batch": line["batch"], "tok_s": line["tok_s"], "memory": line.get("peak_rss_mb")}
                     compare.record(f"decode {model}", side, sample)
-        table(model)
+        table(model, every)
 
 
 if __name__ == "__main__":
-    unknown = set(sys.argv[1:]) - {"260k", "15m", "110m", "0.5b"}
+    wanted = [word for word in sys.argv[1:] if word != "--all"]
+    unknown = set(wanted) - {"260k", "15m", "110m", "0.5b"}
     if unknown:
         sys.exit(f"[bench/peers] expected 260k, 15m, 110m or 0.5b, got {', '.join(sorted(unknown))}")
-    main(sys.argv[1:] or ["260k", "15m"])
+    main(wanted or ["260k", "15m"], "--all" in sys.argv[1:])

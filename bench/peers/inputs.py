@@ -17,7 +17,7 @@ GRPO = """recipe: grpo
 models:
   policy: {{path: {directory}/model, from_scratch: {scratch}}}
 data: {{train: {directory}/prompts.jsonl}}
-reward: [{{python: "bench/peers/reward.py:score", on_error: stop}}]
+reward: [{{python: "bench/peers/reward.py:score", on_error: stop, deterministic: true}}]
 algorithm: {{beta: 0.04}}
 rollout: {{prompts_per_iteration: 8, samples_per_prompt: 8, prompt_tokens: 64, completion_tokens: 128}}
 train: {{learning_rate: 1e-6}}

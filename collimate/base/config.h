@@ -19,9 +19,8 @@ struct ConfigSource {
 
 // Reads YAML. `include: file.yaml` (or a list), relative to the file that says it, is merged first: maps key by key,
 // all else replaced, later keys win. `${NAME}` and `${NAME:default}` in scalars are environment variables; "$${" is a
-// plain
-// "${". `sets` are "a.b=value" with a YAML value; a number in the path indexes a list. Throws InputError naming
-// file:line.
+// plain "${". Between { } or [ ] YAML wants quotes around them; "${NAME:0.3}" is a number all the same. `sets` are
+// "a.b=value" with a YAML value; a number in the path indexes a list. Throws InputError naming file:line.
 ConfigSource load_config(const std::filesystem::path& path, const std::vector<std::string>& sets = {});
 ConfigSource parse_config(const std::string& text, const std::string& file_name,
                           const std::vector<std::string>& sets = {});

@@ -91,7 +91,9 @@ ConfigNode& descend(ConfigNode& node, const std::string& part, const std::string
     throw InputError(expectation(where, fmt::format("a section that has a key \"{}\"", part), node.description()));
   }
   node.kind = Kind::kMap;
-  return node.child(part);
+  ConfigNode& child = node.child(part);
+  if (child.where.empty()) child.where = where;
+  return child;
 }
 
 void override_value(ConfigNode& root, const std::string& assignment) {

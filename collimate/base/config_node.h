@@ -13,7 +13,7 @@ struct ConfigNode {
 
   Kind kind = Kind::kNull;
   std::string text;     // of a scalar, after ${ENV} was expanded
-  bool quoted = false;  // a quoted scalar is a string, whatever it looks like
+  bool quoted = false;  // a quoted scalar is a string, whatever it looks like; but for "${ENV}"
   std::string where;    // "config.yaml:12": the line of the key that holds the node; "--set a.b" for an override
   std::vector<std::string> keys;  // of a map, in the order written; keys[i] holds children[i]
   std::vector<ConfigNode> children;

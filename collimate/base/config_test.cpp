@@ -156,6 +156,13 @@ TEST(Config, SetsOverride) {
 TEST(Config, WrongSetsAreNamed) {
   EXPECT_EQ(error_of("", {"train.stps=6"}),
             "[--set train.stps] expected a key of section train, got \"stps\"; try \"steps\"");
+  EXPECT_EQ(error_of("", {"trian.steps=6"}),
+            "[--set trian.steps] expected a key of the configuration, got \"trian\"; try \"train\"");
+  EXPECT_EQ(error_of("", {"a.b=c"}),
+            "[--set a.b] expected a key of the configuration, got \"a\"; try one of recipe, reward, files, train, "
+            "limit, fast");
+  EXPECT_EQ(error_of("", {"train.steps.x=1"}),
+            "[--set train.steps.x] expected train.steps to be an integer, got a mapping");
   EXPECT_EQ(error_of("", {"train.steps=x"}), "[--set train.steps] expected train.steps to be an integer, got \"x\"");
   EXPECT_EQ(error_of("", {"train.steps"}), "[--set] expected section.key=value, got \"train.steps\"");
   EXPECT_EQ(error_of("", {"a..b=1"}), "[--set] expected section.key=value, got \"a..b=1\"");
@@ -166,7 +173,6 @@ TEST(Config, WrongSetsAreNamed) {
 TEST(Config, Environment) {
   setenv("COLLIMATE_CONFIG_TEST", "12", 1);
   unsetenv("COLLIMATE_CONFIG_ABSENT");
-  EXPECT_EQ(read("train: {steps: \"${COLLIMATE_CONFIG_TEST}\"}\n# quoted: a string", {"train.steps=1"}).train.steps, 1);
   EXPECT_EQ(read("train:\n  steps: ${COLLIMATE_CONFIG_TEST}").train.steps, 12);
   EXPECT_EQ(read("recipe: a-${COLLIMATE_CONFIG_ABSENT:x:y}-${COLLIMATE_CONFIG_TEST}").recipe, "a-x:y-12");
   EXPECT_EQ(read("recipe: ${COLLIMATE_CONFIG_ABSENT:}").recipe, "");
@@ -175,6 +181,36 @@ TEST(Config, Environment) {
             "[config.yaml:2] expected the environment variable COLLIMATE_CONFIG_ABSENT, got none set; try "
             "${COLLIMATE_CONFIG_ABSENT:default}");
   EXPECT_THAT(error_of("recipe: ${HOME"), HasSubstr("[config.yaml:1] expected ${NAME} or ${NAME:default}"));
+}
+
+// A flow map needs the quotes, so they don't make a text of what is a variable and no more.
+TEST(Config, AQuotedVariableHasTheTypeOfItsValue) {
+  setenv("COLLIMATE_CONFIG_TEST", "12", 1);
+  unsetenv("COLLIMATE_CONFIG_ABSENT");
+  const RunOptions options = read(
+      "train: {steps: \"${COLLIMATE_CONFIG_TEST}\", learning_rate: '${COLLIMATE_CONFIG_ABSENT:0.3}'}\n"
+      "reward: [{rule: \"${COLLIMATE_CONFIG_ABSENT:exact}\", weight: \"${COLLIMATE_CONFIG_ABSENT:0.5}\", n: \"12\"}]\n"
+      "fast: \"${COLLIMATE_CONFIG_ABSENT:false}\"\nrecipe: \"${COLLIMATE_CONFIG_TEST}\"");
+  EXPECT_EQ(options.train.steps, 12);
+  EXPECT_EQ(options.train.learning_rate, 0.3);
+  EXPECT_EQ(options.reward.get(), nlohmann::json::parse(R"([{"rule":"exact","weight":0.5,"n":"12"}])"));
+  EXPECT_FALSE(options.fast);
+  EXPECT_EQ(options.recipe, "12");
+  EXPECT_EQ(error_of("train: {steps: \"1${COLLIMATE_CONFIG_TEST}\"}"),
+            "[config.yaml:1] expected train.steps to be an integer, got the text \"112\"");
+  EXPECT_EQ(error_of("train: {steps: \"${COLLIMATE_CONFIG_ABSENT:ten}\"}"),
+            "[config.yaml:1] expected train.steps to be an integer, got \"ten\"");
+}
+
+TEST(Config, ABareVariableInAFlowMapIsToldToBeQuoted) {
+  EXPECT_EQ(error_of("fast: true\ntrain: {steps: ${HOME:1}}"),
+            "[config.yaml:2] expected valid YAML, got end of map flow not found; try quotes: \"${NAME:default}\"");
+  EXPECT_EQ(error_of("files: [${HOME}]"),
+            "[config.yaml:1] expected valid YAML, got end of sequence flow not found; try quotes: "
+            "\"${NAME:default}\"");
+  EXPECT_EQ(error_of("", {"train={steps: ${HOME}}"}),
+            "[--set train] expected valid YAML, got end of map flow not found; try quotes: \"${NAME:default}\"");
+  EXPECT_EQ(error_of("files: [\"${HOME}\", {]"), error_of("files: [\"$HOME\", {]"));
 }
 
 TEST_F(ConfigFiles, IncludesMergeAndLaterKeysWin) {

@@ -28,7 +28,7 @@ bool is_plain_safe(std::string_view text) {
   return true;
 }
 
-std::string quoted(std::string_view text) {
+std::string double_quoted(std::string_view text) {
   std::string out = "\"";
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -50,7 +50,7 @@ std::string quoted(std::string_view text) {
 }
 
 std::string scalar_yaml(const std::string& text, bool is_string) {
-  return is_string && !is_plain_safe(text) ? quoted(text) : text;
+  return is_string && !is_plain_safe(text) ? double_quoted(text) : text;
 }
 
 bool only_scalars(const ConfigNode& node) {

@@ -4,6 +4,8 @@
 #include <yaml-cpp/yaml.h>
 
 #include <cstdlib>
+#include <sstream>
+#include <string_view>
 
 #include "collimate/base/error.h"
 
@@ -58,6 +60,26 @@ class Converter {
   int64_t nodes_ = 0;
 };
 
+bool has_bare_reference(std::string_view line) {
+  char quote = 0;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (quote == 0 && line.substr(i, 2) == "${") return true;
+    if (line[i] == quote)
+      quote = 0;
+    else if (quote == 0 && (line[i] == '"' || line[i] == '\''))
+      quote = line[i];
+  }
+  return false;
+}
+
+// Between { } or [ ] YAML takes the brace of a bare ${NAME} for its own.
+std::string syntax_remedy(const std::string& text, const YAML::Mark& mark) {
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 0; number <= mark.line; ++number) std::getline(lines, line);
+  return has_bare_reference(line) ? "quotes: \"${NAME:default}\"" : "";
+}
+
 ConfigNode parse(const std::string& text, Converter converter) {
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(text);
@@ -67,7 +89,8 @@ ConfigNode parse(const std::string& text, Converter converter) {
     }
     return converter.convert(documents[0], documents[0].Mark());
   } catch (const YAML::Exception& error) {
-    throw InputError(expectation(converter.where(error.mark), "valid YAML", error.msg));
+    throw InputError(
+        expectation(converter.where(error.mark), "valid YAML", error.msg, syntax_remedy(text, error.mark)));
   }
 }
 
@@ -102,6 +125,8 @@ std::string expanded(const std::string& text, const std::string& where) {
   return out;
 }
 
+bool is_one_reference(const std::string& text) { return text.starts_with("${") && text.find('}') + 1 == text.size(); }
+
 }  // namespace
 
 ConfigNode parse_yaml(const std::string& text, const std::string& file_name) {
@@ -118,8 +143,10 @@ ConfigNode parse_yaml_value(const std::string& text, const std::string& where) {
 }
 
 void expand_environment(ConfigNode& node) {
-  if (node.kind == Kind::kScalar && node.text.find("${") != std::string::npos)
+  if (node.kind == Kind::kScalar && node.text.find("${") != std::string::npos) {
+    if (is_one_reference(node.text)) node.quoted = false;
     node.text = expanded(node.text, node.where);
+  }
   for (auto& child : node.children) expand_environment(child);
 }
 

@@ -15,7 +15,8 @@ ConfigNode parse_yaml(const std::string& text, const std::string& file_name);
 ConfigNode parse_yaml_value(const std::string& text, const std::string& where);
 
 // Replaces ${NAME} and ${NAME:default} in all scalars. Throws InputError naming the line for an unset variable without
-// a default and for a "${" that is not closed. "$${" becomes "${".
+// a default and for a "${" that is not closed. "$${" becomes "${". A scalar that is one ${...} and no more has the type
+// of what it stands for, quoted or not.
 void expand_environment(ConfigNode& node);
 
 }  // namespace collimate::base

@@ -1,7 +1,11 @@
 #include "collimate/base/edit_distance.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
+
+#include "collimate/base/error.h"
 
 namespace collimate::base {
 
@@ -32,6 +36,13 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
     }
   }
   return best;
+}
+
+void throw_unknown_name(const std::string& where, const std::string& name, const std::vector<std::string>& candidates,
+                        const std::string& other) {
+  const std::string near = nearest(name, candidates);
+  throw InputError(expectation(where, fmt::format("{}one of {}", other, fmt::join(candidates, ", ")), "'" + name + "'",
+                               near.empty() ? "" : "'" + near + "'"));
 }
 
 }  // namespace collimate::base

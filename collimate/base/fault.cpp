@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <string>
@@ -50,6 +51,12 @@ void fault_point(std::string_view place) {
   KillPlan* plan = kill_plan();
   if (!plan || plan->place != place) return;
   if (--plan->passages_left == 0) ::kill(::getpid(), SIGKILL);
+}
+
+float fault_value(std::string_view place, float value) {
+  static const char* const nudged = std::getenv("COLLIMATE_TEST_NUDGE_AT");
+  if (!nudged || place != nudged) return value;
+  return std::nextafter(value, -std::numeric_limits<float>::infinity());
 }
 
 void limit_disk_for_tests(std::optional<int64_t> bytes) { disk_bytes_left() = bytes.value_or(kNoLimit); }

@@ -11,6 +11,10 @@ namespace collimate::base {
 // SIGKILL on the third passage. Without the variable (read once) it costs one load. Thread-safe.
 void fault_point(std::string_view place);
 
+// A wrong number for tests: COLLIMATE_TEST_NUDGE_AT="rollout.log_prob" takes one ulp from every value that passes that
+// place, else the value is as it was. Thread-safe.
+float fault_value(std::string_view place, float value);
+
 // A full disk for tests: after `bytes` more, writes of our files fail with ENOSPC; nothing means no limit. Begins as
 // COLLIMATE_TEST_DISK_BYTES. Thread-safe.
 void limit_disk_for_tests(std::optional<int64_t> bytes);

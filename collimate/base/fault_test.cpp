@@ -24,6 +24,16 @@ TEST(FaultDeathTest, KillsOnTheNamedPassage) {
   EXPECT_EXIT(pass(3), ::testing::KilledBySignal(SIGKILL), "");
 }
 
+TEST(FaultDeathTest, TakesOneUlpAtTheNamedPlace) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto pass = [] {
+    setenv("COLLIMATE_TEST_NUDGE_AT", "place", 1);
+    const bool right = fault_value("elsewhere", -1.0F) == -1.0F && fault_value("place", -1.0F) == -1.0F - 0x1p-23F;
+    std::exit(right ? 0 : 1);
+  };
+  EXPECT_EXIT(pass(), ::testing::ExitedWithCode(0), "");
+}
+
 TEST(Fault, DiskLimitGivesWhatIsLeft) {
   limit_disk_for_tests(10);
   EXPECT_EQ(allowed_disk_bytes(7), 7u);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <ctime>
 #include <mutex>
+#include <vector>
 
 #include "collimate/base/error.h"
 
@@ -37,6 +38,11 @@ std::string time_of_day() {
   return fmt::format("{:02}:{:02}:{:02}.{:03}", local.tm_hour, local.tm_min, local.tm_sec, now.tv_nsec / 1'000'000);
 }
 
+std::string line_of(LogLevel level, std::string_view text) {
+  const std::string prefix = thread_prefix.empty() ? "" : "[" + thread_prefix + "] ";
+  return fmt::format("{} {:<7} {}{}\n", time_of_day(), kLevelNames[static_cast<int>(level)], prefix, text);
+}
+
 }  // namespace
 
 LogLevel parse_log_level(const std::string& name) {
@@ -52,18 +58,20 @@ struct Log::Impl {
     put(STDERR_FILENO, bar.empty() ? std::string(line) : fmt::format("{}{}{}", kClearLine, line, bar));
   }
 
+  void append(std::string_view line) const {
+    for (const int fd : files) put(fd, line);
+  }
+
   std::mutex mutex;
   LogLevel level = LogLevel::kInfo;
   bool to_stderr = true;
-  int file = -1;
+  std::vector<int> files;
   std::string bar;
 };
 
 Log::Log() : impl_(std::make_unique<Impl>()) {}
 
-Log::~Log() {
-  if (impl_->file >= 0) ::close(impl_->file);
-}
+Log::~Log() = default;
 
 void Log::set_level(LogLevel level) {
   const std::lock_guard lock(impl_->mutex);
@@ -75,21 +83,17 @@ void Log::set_stderr(bool enabled) {
   impl_->to_stderr = enabled;
 }
 
-void Log::open_file(const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (fd < 0) throw RunError(expectation(path.string(), "to open the log", std::strerror(errno)));
-  const std::lock_guard lock(impl_->mutex);
-  if (impl_->file >= 0) ::close(impl_->file);
-  impl_->file = fd;
-}
-
 void Log::write(LogLevel level, std::string_view text) {
-  const std::string prefix = thread_prefix.empty() ? "" : "[" + thread_prefix + "] ";
-  const std::string line =
-      fmt::format("{} {:<7} {}{}\n", time_of_day(), kLevelNames[static_cast<int>(level)], prefix, text);
+  const std::string line = line_of(level, text);
   const std::lock_guard lock(impl_->mutex);
   if (impl_->to_stderr && level >= impl_->level) impl_->show(line);
-  if (impl_->file >= 0 && (level > LogLevel::kDebug || impl_->level == LogLevel::kDebug)) put(impl_->file, line);
+  if (level > LogLevel::kDebug || impl_->level == LogLevel::kDebug) impl_->append(line);
+}
+
+void Log::record(std::string_view text) {
+  const std::string line = line_of(LogLevel::kInfo, text);
+  const std::lock_guard lock(impl_->mutex);
+  impl_->append(line);
 }
 
 void Log::progress_line(std::string_view text, bool terminal) {
@@ -106,6 +110,21 @@ void Log::progress_line(std::string_view text, bool terminal) {
 Log& log() {
   static Log instance;
   return instance;
+}
+
+LogFile::LogFile(const std::filesystem::path& path, Log& log)
+    : log_(log), fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
+  if (fd_ < 0) throw RunError(expectation(path.string(), "to open the log", std::strerror(errno)));
+  const std::lock_guard lock(log_.impl_->mutex);
+  log_.impl_->files.push_back(fd_);
+}
+
+LogFile::~LogFile() {
+  {
+    const std::lock_guard lock(log_.impl_->mutex);
+    std::erase(log_.impl_->files, fd_);
+  }
+  ::close(fd_);
 }
 
 LogPrefix::LogPrefix(std::string prefix) : outer_(std::move(thread_prefix)) { thread_prefix = std::move(prefix); }

@@ -16,28 +16,42 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 // Throws InputError for a name other than debug, info, warning, error.
 LogLevel parse_log_level(const std::string& name);
 
-// Log lines "12:03:11.042 info  [rank 0 policy] text" on stderr and, when opened, in a file. Thread-safe; lines never
+// Log lines "12:03:11.042 info  [rank 0 policy] text" on stderr and in every LogFile. Thread-safe; lines never
 // mix.
 class Log {
  public:
   Log();
   ~Log();
 
-  void set_level(LogLevel level);  // for stderr; the file gets info and above, debug too when set
+  void set_level(LogLevel level);  // for stderr; files get info and above, debug too when set
   void set_stderr(bool enabled);
-  // Appends to `path`. Throws RunError naming it.
-  void open_file(const std::filesystem::path& path);
   void write(LogLevel level, std::string_view text);
+  // A line of info for the files alone: what stderr shows in another form.
+  void record(std::string_view text);
   // Replaces the progress line at the bottom of a terminal, or writes a plain line elsewhere; empty removes it.
   void progress_line(std::string_view text, bool terminal);
 
  private:
+  friend class LogFile;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
 // The process's log.
 Log& log();
+
+// While it lives, a log's lines are appended to `path` too; several may live at once. RunError naming the path.
+class LogFile {
+ public:
+  explicit LogFile(const std::filesystem::path& path, Log& log = base::log());
+  ~LogFile();
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+
+ private:
+  Log& log_;
+  int fd_;
+};
 
 // Puts "[prefix]" before this thread's lines while it lives; inner prefixes replace outer ones.
 class LogPrefix {

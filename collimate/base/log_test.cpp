@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -20,20 +21,21 @@ std::vector<std::string> lines_of(const std::filesystem::path& path) {
   return lines;
 }
 
-class LogFile : public ::testing::Test {
+class Logging : public ::testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::remove(path_);
     log_.set_stderr(false);
-    log_.open_file(path_);
+    file_.emplace(path_, log_);
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
   const std::filesystem::path path_ = std::filesystem::path(::testing::TempDir()) / "log_test.log";
   Log log_;
+  std::optional<LogFile> file_;
 };
 
-TEST_F(LogFile, LineHasTimeLevelAndPrefix) {
+TEST_F(Logging, LineHasTimeLevelAndPrefix) {
   log_.write(LogLevel::kInfo, "plain");
   {
     const LogPrefix outer("rank 0");
@@ -50,7 +52,22 @@ TEST_F(LogFile, LineHasTimeLevelAndPrefix) {
   EXPECT_THAT(lines[2], ::testing::EndsWith(" debug   shown"));
 }
 
-TEST_F(LogFile, LinesOfThreadsNeverMix) {
+TEST_F(Logging, FilesGetLinesWhileTheyLive) {
+  const std::filesystem::path second = path_.string() + ".2";
+  std::filesystem::remove(second);
+  {
+    const LogFile other(second, log_);
+    log_.write(LogLevel::kInfo, "both");
+  }
+  log_.record("recorded");
+  file_.reset();
+  log_.record("after");
+  EXPECT_THAT(lines_of(path_), ::testing::ElementsAre(::testing::EndsWith("both"), ::testing::EndsWith("recorded")));
+  EXPECT_THAT(lines_of(second), ::testing::ElementsAre(::testing::EndsWith("both")));
+  std::filesystem::remove(second);
+}
+
+TEST_F(Logging, LinesOfThreadsNeverMix) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([this, i] {
@@ -68,7 +85,7 @@ TEST_F(LogFile, LinesOfThreadsNeverMix) {
 }
 
 TEST(Log, NamesWhatItCannotOpen) {
-  EXPECT_THROW(Log().open_file("/absent/directory/x.log"), RunError);
+  EXPECT_THROW(LogFile("/absent/directory/x.log"), RunError);
   EXPECT_EQ(parse_log_level("warning"), LogLevel::kWarning);
   EXPECT_THROW(parse_log_level("loud"), InputError);
 }

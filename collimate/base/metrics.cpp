@@ -11,6 +11,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
+#include "collimate/base/json.h"
 
 namespace collimate::base {
 namespace {
@@ -76,7 +77,7 @@ std::string to_json_line(const MetricsRecord& record) {
 }
 
 MetricsRecord parse_metrics_line(const std::string& line) {
-  const auto json = nlohmann::ordered_json::parse(line, nullptr, false);
+  const auto json = parse_ordered_json(line, "metrics");
   if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) {
     throw InputError(expectation("metrics", "a JSON object with a step", fmt::format("\"{}\"", line.substr(0, 80))));
   }

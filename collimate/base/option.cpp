@@ -1,5 +1,6 @@
 #include "collimate/base/option.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/config_scalar.h"
@@ -45,7 +46,10 @@ template <>
 struct Scalar<double> {
   static constexpr const char* kName = "a number";
   static double read(const ConfigNode& node, const std::string& path) {
-    return required(parse_number(node.text), node, path, kName);
+    const double value = required(parse_number(node.text), node, path, kName);
+    if (!std::isfinite(value))
+      throw InputError(expectation(node.where, fmt::format("{} to be a finite number", path), node.text));
+    return value;
   }
   static ConfigNode write(double value) { return {ConfigNode::Kind::kScalar, number_text(value)}; }
 };

@@ -115,6 +115,28 @@ TEST(Option, ChecksHoldOfEveryEntryAndOfAnOptional) {
   EXPECT_THROW(read(options, "rate: .nan"), InputError);
 }
 
+TEST(Option, NumbersAreFinite) {
+  struct Options : Section {
+    Option<double> rate{this, "rate", 0.1, "", ""};
+    Option<std::optional<double>> limit{this, "limit", std::nullopt, "", ""};
+    Option<std::vector<double>> betas{this, "betas", {}, "", ""};
+  };
+  const auto error_of = [](const std::string& yaml) -> std::string {
+    Options options;
+    try {
+      read(options, yaml);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error_of("rate: .inf"), "[c.yaml:1] expected rate to be a finite number, got .inf");
+  EXPECT_EQ(error_of("rate: -.inf"), "[c.yaml:1] expected rate to be a finite number, got -.inf");
+  EXPECT_EQ(error_of("limit: .nan"), "[c.yaml:1] expected limit to be a finite number, got .nan");
+  EXPECT_EQ(error_of("betas: [0.5, .inf]"), "[c.yaml:1] expected betas.1 to be a finite number, got .inf");
+  EXPECT_EQ(error_of("rate: 1e300"), "");
+}
+
 TEST(Option, AssignedValuesAreCheckedOnRequest) {
   RootOptions root;
   root.rollout.samples = 0;

@@ -18,7 +18,7 @@ struct Span {
   std::string name;
   int worker = 0;
   int thread = 0;
-  int64_t iteration = 0;
+  int64_t iteration = 0;  // as metrics count it, from 1
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
 };

@@ -15,6 +15,8 @@ inline const Key<int64_t> kUid{"uid"};
 inline const Key<int64_t> kPromptUid{"prompt_uid"};  // samples of one prompt share it: a sample group
 inline const Key<int64_t> kPairUid{"pair_uid"};      // a preference pair is two rows: chosen, then rejected
 inline const Key<int64_t> kPromptTokens{"prompt_tokens"};
+// Position of ids[0] where it is not 0: padding ahead of a row counts where a model was trained so.
+inline const Key<int64_t> kFirstPosition{"first_position"};
 inline const Key<int32_t> kFinish{"finish"};  // generate::Finish
 inline const Key<float> kReward{"reward"};
 inline const Key<float> kScore{"score"};

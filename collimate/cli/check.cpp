@@ -24,7 +24,7 @@ void show_check(const recipe::Config& config, bool json) {
     for (const std::string& line : found.lines) fmt::print("# {}\n", line);
     std::fflush(stdout);
   }
-  recipe::refuse(found);
+  recipe::refuse(found.problems);
 }
 
 int check(const Arguments& arguments) {

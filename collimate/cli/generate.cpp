@@ -6,6 +6,7 @@
 #include "collimate/base/log.h"
 #include "collimate/base/progress.h"
 #include "collimate/cli/arguments.h"
+#include "collimate/cli/loaded_model.h"
 #include "collimate/generate/completion_text.h"
 #include "collimate/generate/engine.h"
 #include "collimate/generate/sampling_options.h"
@@ -18,7 +19,7 @@ namespace collimate::cli {
 namespace {
 
 struct DrawOptions : generate::SamplingOptions {
-  rlhf::ComputeOption compute{this};
+  rlhf::ComputeOption compute{this, tensor::inference_type_words()};
   rlhf::ChatTemplateOption chat_template{this};
   generate::SpeculationOptions speculation{this};
 };
@@ -96,6 +97,7 @@ int generate(const Arguments& arguments) {
   const text::Renderer renderer(*tokenizer, text::make_chat_template(*tokenizer, call.sampling.chat_template));
   const model::WeightsOptions weights{.compute = tensor::compute_type_of(call.sampling.compute.get())};
   model::Model model(model::load_huggingface(call.model, "lm", weights, exec), exec);
+  log_rounding(exec, model.weights());
   const std::vector<text::Prompt> prompts = read_prompts(call);
   std::vector<std::vector<int32_t>> ids;
   for (const text::Prompt& prompt : prompts) ids.push_back(renderer.prompt_tokens(prompt));

@@ -7,6 +7,7 @@
 #include "collimate/base/error.h"
 #include "collimate/cli/verbs.h"
 #include "collimate/recipe/config.h"
+#include "collimate/recipe/list.h"
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/reward/reward_section.h"
@@ -22,6 +23,8 @@ const std::vector<Verb>& verbs() {
       {"chat", "talk with a model, or with two side by side", chat},
       {"serve", "answer OpenAI's interface over HTTP", serve},
       {"report", "write the HTML page of a run", report},
+      {"plan", "find placement, layouts and memory for a cluster before a run starts", plan},
+      {"simulate", "period, timeline and memory of a placement file, without running it", simulate},
       {"bench", "quickstart and other measured runs", bench},
       {"worker", "join a run as a worker", worker},
       {"version", "print the versions: collimate, torch, compiler, processor", version},
@@ -58,11 +61,12 @@ void print_rewards() {
   fmt::print(
       "  {{function: NAME}}          registered by a C++ program (rlhf::register_reward)\n"
       "  {{python: FILE.py:function}} score(prompts, completions, **columns) -> list[float | None]\n"
-      "each with weight (1) and on_error (stop; drop, or a number).\n");
+      "each with weight (1) and on_error (stop; drop, or a number); a function or Python also with deterministic\n"
+      "(false: its results are journaled and replayed; true: it is asked again on resume).\n");
 }
 
 void print_recipes() {
-  for (const std::string& name : recipe::recipe_names()) fmt::print("{}\n", name);
+  for (const recipe::RecipeEntry& entry : recipe::recipes()) fmt::print("{:8} {}\n", entry.name, entry.summary);
 }
 
 void print_losses() {

@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "collimate/base/log.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/host/cpu.h"
+#include "collimate/model/rounding.h"
 #include "collimate/train/scoring.h"
 
 namespace collimate::cli {
@@ -17,6 +19,7 @@ LoadedModel::LoadedModel(const std::string& directory, const ModelOptions& optio
           model::load_huggingface(directory, "lm", {.compute = tensor::compute_type_of(options.compute.get())}, exec_),
           exec_),
       service_options_(std::move(service)) {
+  log_rounding(exec_, model_.weights());
   service_options_.exec = exec_;
   service_options_.eos_ids = tokenizer_->info().stop_ids;
   service_options_.max_sequence_tokens = options.max_sequence_tokens;
@@ -42,6 +45,13 @@ std::vector<float> LoadedModel::prompt_log_probs(std::span<const int32_t> ids, d
   const Batch scored = train::with_log_probs(model_, batch, batch::kLogProbs, options);
   const auto row = scored.row(batch::kLogProbs, 0);
   return {row.begin(), row.end()};
+}
+
+void log_rounding(const tensor::Exec& exec, const model::Weights& weights) {
+  if (weights.options().compute != tensor::ComputeType::kInt8) return;
+  const model::RoundingReport report = model::int8_rounding(exec, weights);
+  base::log_info("int8: {:.2f} % of the linear weights' root mean square is rounded away, at most {:.2f} % ({})",
+                 100 * report.relative, 100 * report.most, report.most_of);
 }
 
 }  // namespace collimate::cli

@@ -19,7 +19,7 @@ namespace collimate::cli {
 
 // How `serve` and `chat` load a model and generate with it.
 struct ModelOptions : base::Section {
-  rlhf::ComputeOption compute{this};
+  rlhf::ComputeOption compute{this, tensor::inference_type_words()};
   rlhf::ChatTemplateOption chat_template{this};
   base::Option<int64_t> max_sequence_tokens{this,
                                             "max_sequence_tokens",
@@ -53,5 +53,8 @@ class LoadedModel {
   model::Model model_;
   generate::ServiceOptions service_options_;
 };
+
+// Says in the log what int8 rounds away; nothing of other types.
+void log_rounding(const tensor::Exec& exec, const model::Weights& weights);
 
 }  // namespace collimate::cli

@@ -5,7 +5,7 @@
 namespace collimate::cli {
 
 // What is the process's and not the library's: signals and ATen's threads. The first SIGINT or SIGTERM asks the run to
-// save and stop; a second one ends the process at once.
+// save and stop after its iteration; a second one ends the process at once, without saving.
 base::StopFlag& stop_on_signals();
 
 // While it lives SIGINT ends nothing but sets its flag.

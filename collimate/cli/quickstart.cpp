@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "collimate/base/error.h"
 #include "collimate/base/metrics.h"
@@ -53,11 +54,14 @@ train:
 run: {{iterations: {1}, seed: {2}, samples_every: 40, evaluate_every: 20}}
 )";
 
+constexpr int64_t kSftIterations = 600, kGrpoIterations = 120;
+
 struct Quickstart {
   std::string output;
   int64_t seed = 1;
   int64_t sft_iterations = 0;
   int64_t grpo_iterations = 0;
+  bool judged = false;  // of the default length: bounds hold
   bool afresh = false;  // what an earlier call has left is run again, else returned or gone on with
 };
 
@@ -95,11 +99,7 @@ double learn_form(const Quickstart& q) {
   return train_config(q, "sft", text, {}).seconds;
 }
 
-struct Result {
-  double before = 0;  // held-out accuracy, percent
-  double after = 0;
-  double seconds = 0;
-};
+using Result = QuickstartResult;
 
 double accuracy(const nlohmann::ordered_json& evaluation) { return 100 * evaluation.at("val/accuracy").get<double>(); }
 
@@ -112,6 +112,12 @@ Result practise(const Quickstart& q, const std::string& name, const std::vector<
   return {accuracy(outcome.first_evaluation), accuracy(outcome.last_evaluation), outcome.seconds};
 }
 
+// 1 when bounds are missed, after a line for each.
+int judge(const Quickstart& q, const std::vector<std::string>& missed) {
+  for (const std::string& line : missed) note(fmt::format("[quickstart, seed {}] {}", q.seed, line));
+  return missed.empty() ? 0 : 1;
+}
+
 // The seconds are those that the two runs took, in this call or an earlier one.
 int single(const Quickstart& q) {
   check_output(q);
@@ -122,7 +128,7 @@ int single(const Quickstart& q) {
   report::write_report(directory, page);
   fmt::print("held-out accuracy {:.1f}% -> {:.1f}% in {:.0f} s; report: {}\n", result.before, result.after,
              form_seconds + result.seconds, page.string());
-  return 0;
+  return q.judged ? judge(q, missed_bounds(result)) : 0;
 }
 
 // SFT continued from the model of step 1, evaluated before and after only; returns its seconds.
@@ -160,8 +166,8 @@ Result sft_for(const Quickstart& q, double seconds) {
   return result;
 }
 
-// One seed's rows of the table.
-void compare_seed(const Quickstart& q) {
+// One seed's rows of the table; 1 when bounds are missed.
+int compare_seed(const Quickstart& q) {
   const auto row = [&](const char* name, const Result& r) {
     fmt::print("| {} | {} | {:.1f} % | {:.1f} % | {:.1f} |\n", q.seed, name, r.before, r.after, r.seconds);
     std::fflush(stdout);
@@ -169,11 +175,17 @@ void compare_seed(const Quickstart& q) {
   learn_form(q);
   const Result grpo = practise(q, "grpo", {});
   row("GRPO", grpo);
-  row("GRPO, rewards shuffled", practise(q, "shuffled", {"algorithm.shuffle_rewards=true"}));
-  row("GRPO, learning rate 0", practise(q, "rate-0", {"train.learning_rate=0"}));
+  const Result shuffled = practise(q, "shuffled", {"algorithm.shuffle_rewards=true"});
+  row("GRPO, rewards shuffled", shuffled);
+  const Result rate_zero = practise(q, "rate-0", {"train.learning_rate=0"});
+  row("GRPO, learning rate 0", rate_zero);
   Result sft = sft_for(q, grpo.seconds);
   sft.before = grpo.before;
   row("SFT continued for as long", sft);
+  if (!q.judged) return 0;
+  std::vector<std::string> missed = missed_bounds(grpo);
+  for (std::string& line : missed_bounds(grpo, shuffled, rate_zero, sft)) missed.push_back(std::move(line));
+  return judge(q, missed);
 }
 
 int compare(const Quickstart& base_call, int64_t seeds) {
@@ -184,11 +196,40 @@ int compare(const Quickstart& base_call, int64_t seeds) {
     check_output(calls[i]);
   }
   fmt::print("| seed | run | before | after | seconds |\n|---|---|---|---|---|\n");
-  for (const Quickstart& q : calls) compare_seed(q);
-  return 0;
+  int code = 0;
+  for (const Quickstart& q : calls) code = std::max(code, compare_seed(q));
+  return code;
+}
+
+constexpr int kLeastRise = 25, kLeastAccuracy = 70, kMostDrift = 3, kLeastLead = 10;  // points
+
+std::string bound_line(const std::string& expected, double got) {
+  return fmt::format("expected {}, got {:.1f}", expected, got);
 }
 
 }  // namespace
+
+std::vector<std::string> missed_bounds(const QuickstartResult& grpo) {
+  std::vector<std::string> lines;
+  if (grpo.after - grpo.before < kLeastRise)
+    lines.push_back(bound_line(fmt::format("a rise by at least {} points", kLeastRise), grpo.after - grpo.before));
+  if (grpo.after < kLeastAccuracy)
+    lines.push_back(bound_line(fmt::format("a held-out accuracy of at least {} %", kLeastAccuracy), grpo.after));
+  return lines;
+}
+
+std::vector<std::string> missed_bounds(const QuickstartResult& grpo, const QuickstartResult& shuffled,
+                                       const QuickstartResult& rate_zero, const QuickstartResult& sft_continued) {
+  std::vector<std::string> lines;
+  for (const auto& [name, result] : {std::pair("rewards shuffled", shuffled), std::pair("learning rate 0", rate_zero)})
+    if (std::abs(result.after - result.before) > kMostDrift)
+      lines.push_back(
+          bound_line(fmt::format("{} to move by at most {} points", name, kMostDrift), result.after - result.before));
+  if (grpo.after - sft_continued.after < kLeastLead)
+    lines.push_back(bound_line(fmt::format("SFT continued to end at least {} points below GRPO", kLeastLead),
+                               grpo.after - sft_continued.after));
+  return lines;
+}
 
 int bench_quickstart(const Arguments& arguments) {
   CLI::App app{"a small policy learns to sort digits: SFT, then GRPO", "bench quickstart"};
@@ -203,8 +244,9 @@ int bench_quickstart(const Arguments& arguments) {
   app.add_option("--grpo-iterations", q.grpo_iterations, "default: 120")->check(CLI::PositiveNumber);
   app.add_option("--output", q.output, "default: runs/quickstart, runs/quickstart-reduced with --reduced");
   if (!parse(app, arguments)) return 0;
-  if (q.sft_iterations == 0) q.sft_iterations = reduced ? 60 : 600;
-  if (q.grpo_iterations == 0) q.grpo_iterations = reduced ? 12 : 120;
+  if (q.sft_iterations == 0) q.sft_iterations = reduced ? kSftIterations / 10 : kSftIterations;
+  if (q.grpo_iterations == 0) q.grpo_iterations = reduced ? kGrpoIterations / 10 : kGrpoIterations;
+  q.judged = !reduced && q.sft_iterations == kSftIterations && q.grpo_iterations == kGrpoIterations;
   if (q.output.empty()) q.output = reduced ? "runs/quickstart-reduced" : "runs/quickstart";
   q.afresh = reduced || !one;
   return one ? single(q) : compare(q, seeds);

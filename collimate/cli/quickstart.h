@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "collimate/cli/verbs.h"
 
@@ -10,8 +11,22 @@ namespace collimate::cli {
 // `collimate bench quickstart`: a small policy learns to sort digits, first from demonstrations, then by GRPO. With
 // --single one seed, where runs that have ended are not repeated; otherwise three seeds and the controls (shuffled
 // rewards, learning rate 0, SFT continued for at least GRPO's time), run afresh, and a table. InputError when --output
-// holds other files.
+// holds other files. Returns 1 when a bound is missed (see missed_bounds), of runs as long as the default alone.
 int bench_quickstart(const Arguments& arguments);
+
+// Held-out accuracy in percent around a run.
+struct QuickstartResult {
+  double before = 0;
+  double after = 0;
+  double seconds = 0;
+};
+
+// Which bounds GRPO's run misses, a line each: a rise of at least 25 points, at least 70 % at its end.
+std::vector<std::string> missed_bounds(const QuickstartResult& grpo);
+// Which bounds the controls miss: shuffled rewards and learning rate 0 move by at most 3 points, SFT continued ends at
+// least 10 points below GRPO.
+std::vector<std::string> missed_bounds(const QuickstartResult& grpo, const QuickstartResult& shuffled,
+                                       const QuickstartResult& rate_zero, const QuickstartResult& sft_continued);
 
 struct QuickstartTask {
   int64_t digits = 6;

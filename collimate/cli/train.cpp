@@ -21,7 +21,7 @@ int train(const Arguments& arguments) {
   app.add_option("--set", sets, "override one key: a.b=value")->take_all();
   app.add_option("--output", call.output, "the run's directory; default: runs/<config's name>");
   app.add_option("--resume", call.resume, "auto, never, or the directory of a run to go on from");
-  app.add_option("--replay", call.replay, "journal of another run: its rewards are used instead of asking again");
+  app.add_option("--replay", call.replay, "journal of a run of this config: its rewards are used, none is asked");
   app.add_flag("--dry-run", dry_run, "check everything, train nothing: what collimate check prints");
   app.add_flag("--json", json, "the run's summary as one JSON document");
   if (!parse(app, arguments)) return 0;

@@ -24,6 +24,8 @@ int chat(const Arguments& arguments);
 int serve(const Arguments& arguments);
 int report(const Arguments& arguments);
 int worker(const Arguments& arguments);
+int plan(const Arguments& arguments);
+int simulate(const Arguments& arguments);
 int bench(const Arguments& arguments);
 int version(const Arguments& arguments);
 int help(const Arguments& arguments);

@@ -127,8 +127,10 @@ void Drive::ask(int worker, nlohmann::json header, std::shared_ptr<const cluster
 }
 
 void Drive::poll_stop() {
-  const base::StopFlag* stop = driver_.options().stop;
-  if (stop == nullptr || stop_asked_ || !stop->requested()) return;
+  const RunOptions& options = driver_.options();
+  if (options.on_poll) options.on_poll();
+  // An evaluation is one iteration: it ends anyway, and the run's own drive asks after it.
+  if (parts_.number != 0 || options.stop == nullptr || stop_asked_ || !options.stop->requested()) return;
   stop_asked_ = true;
   events_.push_back(graph::Event::asked(graph::Ask::kStop));
 }
@@ -152,7 +154,7 @@ void Drive::failed(const cluster::Message& message) {
   const graph::Node& node = *found->second.node;
   std::string cause =
       fmt::format("{} (model {}, worker {}, iteration {}, node {})", message.header.at("cause").get<std::string>(),
-                  node.model, message.sender, task.iteration, node.id);
+                  node.model, message.sender, graph::step_of(task.iteration), node.id);
   bool retryable = message.header.at("retryable").get<bool>() && found->second.spec->retry_safe;
   if (first_cause_.empty() && !retryable) {
     first_cause_ = cause;

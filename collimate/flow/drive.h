@@ -116,7 +116,9 @@ class Drive : public base::Stateful {
   void journal(TaskState& state, const Batch& rows, const std::vector<int64_t>& uids,
                const std::vector<int64_t>& dropped, int64_t sequence);
   ResultJournal::Call call_made(const TaskState& state, int64_t sequence);
-  void count_journaled_call(const TaskState& state, int64_t uid);
+  void count_journaled_call(const TaskState& state, const ResultJournal::Key& key);
+  // What the node is asked about each row, as the journal knows it.
+  std::vector<ResultJournal::Key> journal_keys(const TaskState& state, const Batch& rows) const;
   void push_runs(const graph::Task& task, std::vector<int64_t> numbers, bool dropped);
   void task_finished(const graph::Task& task);
 

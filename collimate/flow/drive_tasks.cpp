@@ -2,6 +2,7 @@
 
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
+#include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/flow/drive.h"
 #include "collimate/flow/payload.h"
@@ -56,7 +57,7 @@ void Drive::fetch_inputs(int64_t iteration, int64_t end) {
     int64_t count = first == 0 ? parts_.schedule.rows : (end - first + group - 1) / group * group;
     Batch rows = parts_.next_rows(iteration, first, count);
     if (rows.rows() != count)
-      throw base::RunError(base::expectation(fmt::format("rows of iteration {}", iteration),
+      throw base::RunError(base::expectation(fmt::format("rows of iteration {}", graph::step_of(iteration)),
                                              fmt::format("{} rows", count), std::to_string(rows.rows())));
     std::vector<std::string> names = {batch::kUid.name};
     rows.require(names, "the executor");
@@ -114,13 +115,12 @@ void Drive::send_to_ranks(TaskState& state, const nlohmann::json& header,
 }
 
 std::vector<int64_t> Drive::serve_from_journal(TaskState& state, const std::vector<int64_t>& numbers) {
-  Batch rows = rows_for(state, numbers);
+  const std::vector<ResultJournal::Key> keys = journal_keys(state, rows_for(state, numbers));
   std::vector<int64_t> unknown, known, dropped;
   std::vector<Batch> served;
   for (size_t i = 0; i < numbers.size(); ++i) {
-    int64_t uid = rows.get(batch::kUid, static_cast<int64_t>(i));
-    auto entry = journal_.find(state.task.iteration, parts_.journal_prefix + state.node->id, uid);
-    if (entry) count_journaled_call(state, uid);
+    auto entry = journal_.find(keys[i]);
+    if (entry) count_journaled_call(state, keys[i]);
     if (!entry) {
       unknown.push_back(numbers[i]);
     } else if (entry->dropped) {
@@ -136,9 +136,21 @@ std::vector<int64_t> Drive::serve_from_journal(TaskState& state, const std::vect
   return unknown;
 }
 
+std::vector<ResultJournal::Key> Drive::journal_keys(const TaskState& state, const Batch& rows) const {
+  std::vector<std::string> read;
+  for (const graph::Column& column : state.spec->needs)
+    if (rows.has(column.name)) read.push_back(column.name);
+  const Batch seen = rows.select_columns(read);
+  std::vector<ResultJournal::Key> keys;
+  for (int64_t i = 0; i < rows.rows(); ++i)
+    keys.push_back({state.task.iteration, parts_.journal_prefix + state.node->id,
+                    static_cast<uint64_t>(rows.get(batch::kUid, i)), base::stable_hash(pack(seen.slice(i, i + 1)))});
+  return keys;
+}
+
 // What a call measured counts once, whichever of its rows is served first.
-void Drive::count_journaled_call(const TaskState& state, int64_t uid) {
-  const ResultJournal::Call* call = journal_.call_of(state.task.iteration, parts_.journal_prefix + state.node->id, uid);
+void Drive::count_journaled_call(const TaskState& state, const ResultJournal::Key& key) {
+  const ResultJournal::Call* call = journal_.call_of(key);
   if (call == nullptr) return;
   Iteration& iteration = iterations_[state.task.iteration];
   for (const auto& [rank, measured] : call->metrics)
@@ -196,7 +208,7 @@ int64_t Drive::note_call(const TaskState& state, const cluster::Message& message
   auto at = [&](const nlohmann::json& t) {
     return spans->now_ns() - static_cast<int64_t>((base::now_seconds() - t.get<double>()) * 1e9);
   };
-  spans->record(state.node->id, message.sender, state.task.iteration, at(span.at(0)), at(span.at(1)));
+  spans->record(state.node->id, message.sender, graph::step_of(state.task.iteration), at(span.at(0)), at(span.at(1)));
   return sequence;
 }
 
@@ -269,14 +281,15 @@ ResultJournal::Call Drive::call_made(const TaskState& state, int64_t sequence) {
 
 void Drive::journal(TaskState& state, const Batch& rows, const std::vector<int64_t>& uids,
                     const std::vector<int64_t>& dropped, int64_t sequence) {
-  std::string node = parts_.journal_prefix + state.node->id;
-  std::vector<int64_t> all = uids;
-  for (const auto& [uid, number] : state.numbers)
-    if (std::binary_search(dropped.begin(), dropped.end(), number)) all.push_back(uid);
-  journal_.add_call(state.task.iteration, node, all, call_made(state, sequence));
+  std::vector<int64_t> all;
+  for (const int64_t uid : uids) all.push_back(state.numbers.at(uid));
+  all.insert(all.end(), dropped.begin(), dropped.end());
+  if (all.empty()) return;
+  const std::vector<ResultJournal::Key> keys = journal_keys(state, rows_for(state, all));
+  journal_.add_call(keys, call_made(state, sequence));
   for (size_t i = 0; i < uids.size(); ++i)
-    journal_.add(state.task.iteration, node, uids[i], rows.slice(static_cast<int64_t>(i), static_cast<int64_t>(i) + 1));
-  for (size_t i = uids.size(); i < all.size(); ++i) journal_.add_dropped(state.task.iteration, node, all[i]);
+    journal_.add(keys[i], rows.slice(static_cast<int64_t>(i), static_cast<int64_t>(i) + 1));
+  for (size_t i = uids.size(); i < all.size(); ++i) journal_.add_dropped(keys[i]);
   journal_.commit();
 }
 

@@ -67,6 +67,7 @@ struct RunOptions {
   std::optional<Evaluation> evaluation;
   std::vector<base::Stateful*> state;    // of the driver's side: data cursor, controllers; saved in this order
   const base::StopFlag* stop = nullptr;  // requested by a signal: the run saves and ends with StoppedError
+  std::function<void()> on_poll;         // before each look at `stop`: at least every 0.2 s while the run waits
   base::SpanRecorder* spans = nullptr;   // gets every call's time
 
   // The run's directory: checkpoints/step-NNNNNN, journal.bin, events.jsonl. "" keeps nothing on disk.
@@ -75,7 +76,7 @@ struct RunOptions {
   std::map<std::string, std::string> exports;  // model → directory that gets its save_checkpoint when the run has ended
   std::string resume;                          // directory of a complete checkpoint, or ""
   std::function<void()> on_resumed;            // when all of it is loaded; `stop` requested there: nothing runs
-  std::string replay;                          // journal to serve undeterministic results from, or ""
+  std::string replay;                          // journal that serves all undeterministic results, or ""
 
   Transport transport = Transport::kThreads;
   std::vector<std::string> worker_command;  // of a child process, before `--store ADDR`; {} is this program's `worker`

@@ -15,13 +15,7 @@ struct Seen {
 Seen run_flow(const graph::Graph& graph, const graph::Placement& placement, const std::string& last_node,
               int64_t iterations = 4, double delay_seconds = 0) {
   Seen seen;
-  RunOptions options;
-  options.schedule.iterations = iterations;
-  options.schedule.rows = 12;
-  options.schedule.group_size = 4;
-  options.config = nlohmann::json::object();
-  options.next_rows = toy::rows;
-  options.deadline_seconds = 30;
+  RunOptions options = toy::run_options(iterations);
   options.random_delay_seconds = delay_seconds;
   options.on_iteration = [&](const IterationResult& result) {
     const Batch& rows = result.batches.at(last_node);

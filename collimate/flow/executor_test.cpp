@@ -35,15 +35,9 @@ std::string line_of(const IterationResult& result) {
 }
 
 RunOptions options_for(Outcome& outcome, int64_t iterations = 3) {
-  RunOptions options;
-  options.schedule.iterations = iterations;
-  options.schedule.rows = 12;
-  options.schedule.group_size = 4;
+  RunOptions options = toy::run_options(iterations);
   options.seed = 5;
-  options.config = nlohmann::json::object();
-  options.next_rows = toy::rows;
   options.on_iteration = [&outcome](const IterationResult& result) { outcome.lines.push_back(line_of(result)); };
-  options.deadline_seconds = 30;
   return options;
 }
 
@@ -211,7 +205,7 @@ TEST(Executor, AFailureKeepsItsClassAndFirstCause) {
     FAIL();
   } catch (const base::GuardError& error) {
     EXPECT_EQ(std::string(error.what()),
-              "[toy reward] sample 2037 is bad (model reward, worker 1, iteration 1, node reward.score)");
+              "[toy reward] sample 2037 is bad (model reward, worker 1, iteration 2, node reward.score)");
   }
 }
 

@@ -17,16 +17,10 @@ constexpr int64_t kIterations = 5;
 // Runs the toy flow in `directory` ("" for none), going on from its newest checkpoint; gives every iteration's line.
 std::map<int64_t, std::string> run_in(const std::string& directory, bool random, const std::string& replay = "") {
   std::map<int64_t, std::string> lines;
-  RunOptions options;
-  options.schedule.iterations = kIterations;
-  options.schedule.rows = 12;
-  options.schedule.group_size = 4;
+  RunOptions options = toy::run_options(kIterations);
   options.schedule.save_every = 2;
-  options.config = nlohmann::json::object();
   options.directory = directory;
   options.replay = replay;
-  options.deadline_seconds = 30;
-  options.next_rows = toy::rows;
   if (random) options.modules["reward"] = {"reward", {{"random", true}}};
   if (!directory.empty()) options.resume = Checkpoints(directory, 2).latest();
   options.on_iteration = [&](const IterationResult& result) {

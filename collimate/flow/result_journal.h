@@ -14,10 +14,12 @@
 
 namespace collimate::flow {
 
-// Results of functions that are not deterministic, by (iteration, node, uid): appended and on disk before anything uses
-// them, and served instead of a call on resume and replay.
+// Results of functions that are not deterministic, by (iteration, node, uid) and a digest of the row that was asked
+// about: appended and on disk before anything uses them, and served instead of a call on resume and replay.
 class ResultJournal {
  public:
+  using Key = host::JournalKey;
+
   // `path` "" keeps nothing; `replay` "" serves from `path` alone. InputError when `replay` is no journal.
   ResultJournal(const std::string& path, const std::string& replay);
 
@@ -25,8 +27,9 @@ class ResultJournal {
     bool dropped = false;
     Batch row;  // one row
   };
-  // What is known of the row; nullopt when nothing is.
-  std::optional<Entry> find(int64_t iteration, const std::string& node, int64_t uid) const;
+  // What is known of the row; nullopt when nothing is. With `replay` that, or an entry of another digest alone, is an
+  // InputError.
+  std::optional<Entry> find(const Key& key) const;
   // A call that gave results: where it stood in its iteration and what it measured, by rank. Kept with its rows, so
   // that what is served counts as it did.
   struct Call {
@@ -36,24 +39,26 @@ class ResultJournal {
     std::map<int, std::vector<Metric>> metrics;
   };
   // The known call that gave this row or dropped it; null when there is none.
-  const Call* call_of(int64_t iteration, const std::string& node, int64_t uid) const;
+  const Call* call_of(const Key& key) const;
   // One more than the largest sequence of the node's known calls.
   int64_t next_sequence(int64_t iteration, const std::string& node) const;
-  void add_call(int64_t iteration, const std::string& node, const std::vector<int64_t>& uids, const Call& call);
+  // `rows`: of one iteration and node.
+  void add_call(const std::vector<Key>& rows, const Call& call);
 
   // Rows of a result; `commit` puts them on disk.
-  void add(int64_t iteration, const std::string& node, int64_t uid, const Batch& row);
-  void add_dropped(int64_t iteration, const std::string& node, int64_t uid);
+  void add(const Key& key, const Batch& row);
+  void add_dropped(const Key& key) { append(key, ""); }
   void commit();
 
  private:
-  void append(int64_t iteration, const std::string& node, int64_t uid, std::string payload);
+  void append(const Key& key, std::string payload);
+  void index_call(const Key& key, const std::string& payload);
+  const std::string& replayed(const Key& key) const;
 
   std::unique_ptr<host::Journal> journal_;
-  void index_call(const host::JournalKey& key, const std::string& payload);
-
-  std::map<host::JournalKey, std::string> replay_;
-  std::map<host::JournalKey, std::shared_ptr<const Call>> calls_;  // found on opening, by row
+  bool replays_ = false;
+  std::map<Key, std::string> replay_;
+  std::map<Key, std::shared_ptr<const Call>> calls_;  // found on opening, by row
   std::map<std::pair<int64_t, std::string>, int64_t> next_sequence_;
 };
 

@@ -319,4 +319,16 @@ inline Batch rows(int64_t iteration, int64_t first, int64_t count) {
   return made;
 }
 
+// Iterations of 12 rows in groups of 4.
+inline RunOptions run_options(int64_t iterations) {
+  RunOptions options;
+  options.schedule.iterations = iterations;
+  options.schedule.rows = 12;
+  options.schedule.group_size = 4;
+  options.config = nlohmann::json::object();
+  options.next_rows = rows;
+  options.deadline_seconds = 30;
+  return options;
+}
+
 }  // namespace collimate::flow::toy

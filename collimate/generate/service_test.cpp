@@ -101,8 +101,9 @@ TEST_F(ServiceTest, SameBitsWithAnyNumberOfThreads) {
   EXPECT_EQ(run_all(threaded.model, requests_, options_), alone());
 }
 
-TEST_F(ServiceTest, SameBitsInBFloat16) {
-  for (const auto compute : {tensor::ComputeType::kBFloat16Amx, tensor::ComputeType::kBFloat16Dot}) {
+TEST_F(ServiceTest, SameBitsOfOtherTypes) {
+  for (const auto compute :
+       {tensor::ComputeType::kBFloat16Amx, tensor::ComputeType::kBFloat16Dot, tensor::ComputeType::kInt8}) {
     TinyModel tiny(1, {}, compute);
     Results one_by_one;
     for (const Request& request : requests_) one_by_one.merge(run_all(tiny.model, {&request, 1}, options_));

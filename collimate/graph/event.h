@@ -10,6 +10,9 @@
 
 namespace collimate::graph {
 
+// An iteration as messages and metrics (`step`) count it: from 1, where events, tasks and files count from 0.
+constexpr int64_t step_of(int64_t iteration) { return iteration + 1; }
+
 // One call of a node on one replica in one iteration. A node that is called there again in the same iteration (rows
 // moved from a failed replica, filtered rows refilled) has the next part.
 struct Task {

@@ -39,7 +39,7 @@ TEST(GraphText, KeepsParametersControlDependenciesAndServices) {
 
 TEST(GraphText, RefusesOtherVersionsUnknownKeysAndBrokenJson) {
   std::string written = text(samples::grpo());
-  EXPECT_THAT(error_of([&] { parse(written.substr(0, 40)); }), HasSubstr("[graph] expected JSON text"));
+  EXPECT_THAT(error_of([&] { parse(written.substr(0, 40)); }), HasSubstr("[graph] expected well-formed JSON"));
   std::string other = written;
   other.replace(other.find("\"version\": 1"), 12, "\"version\": 7");
   EXPECT_EQ(error_of([&] { parse(other); }),

@@ -1,3 +1,4 @@
+#include "collimate/base/json.h"
 #include "collimate/graph/graph.h"
 #include "collimate/graph/json_fields.h"
 
@@ -94,8 +95,7 @@ std::string text(const Graph& graph) {
 }
 
 Graph parse(std::string_view text) {
-  json all = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (all.is_discarded()) throw base::InputError(base::expectation("graph", "JSON text", "text that is not JSON"));
+  json all = base::parse_json(text, "graph");
   JsonFields fields(all, "graph");
   if (int version = fields.require<int>("version"); version != kGraphVersion)
     throw base::InputError(base::expectation("graph.version", std::to_string(kGraphVersion), std::to_string(version),

@@ -20,7 +20,9 @@ struct Layout {
   int ep = 1;
   int dp = 0;
   int zero = 0;             // ZeRO stage
-  int64_t micro_batch = 0;  // rows; 0: by the module's own budget
+  int64_t micro_batch = 0;  // rows (a generator's: rows that decode at once); 0: by the module's own budget
+  bool recompute = false;   // activations, in the backward
+  bool offload = false;     // optimizer state and update on the host
   bool operator==(const Layout&) const = default;
 };
 

@@ -11,13 +11,16 @@ constexpr Words<Residency, 2> kResidencies{"residency", {"device", "swap"}};
 constexpr int kPlacementVersion = 1;
 
 json to_json(const Layout& layout) {
-  return {{"tp", layout.tp},
-          {"pp", layout.pp},
-          {"cp", layout.cp},
-          {"ep", layout.ep},
-          {"dp", layout.dp},
-          {"zero", layout.zero},
-          {"micro_batch", layout.micro_batch}};
+  json made = {{"tp", layout.tp},
+               {"pp", layout.pp},
+               {"cp", layout.cp},
+               {"ep", layout.ep},
+               {"dp", layout.dp},
+               {"zero", layout.zero},
+               {"micro_batch", layout.micro_batch}};
+  if (layout.recompute) made["recompute"] = true;
+  if (layout.offload) made["offload"] = true;
+  return made;
 }
 
 Layout layout_from_json(const json& value, const std::string& where) {
@@ -30,6 +33,8 @@ Layout layout_from_json(const json& value, const std::string& where) {
   layout.dp = fields.get("dp", layout.dp);
   layout.zero = fields.get("zero", layout.zero);
   layout.micro_batch = fields.get("micro_batch", layout.micro_batch);
+  layout.recompute = fields.get("recompute", layout.recompute);
+  layout.offload = fields.get("offload", layout.offload);
   fields.finish();
   return layout;
 }

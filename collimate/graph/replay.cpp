@@ -1,5 +1,6 @@
 #include "collimate/graph/replay.h"
 
+#include "collimate/base/json.h"
 #include "collimate/base/memory_state.h"
 #include "collimate/graph/json_fields.h"
 
@@ -10,7 +11,7 @@ using nlohmann::json;
 
 json parse_line(std::string_view& rest) {
   const size_t end = rest.find('\n');
-  json value = json::parse(rest.substr(0, end), nullptr, /*allow_exceptions=*/false);
+  json value = base::parse_json(rest.substr(0, end), "recording");
   if (!value.is_object())
     throw base::InputError(base::expectation("recording", "one JSON object a line", "something else"));
   rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);

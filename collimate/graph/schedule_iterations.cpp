@@ -63,7 +63,7 @@ void ScheduleCore::after_iteration(int64_t number) {
   if (due(options().save_every) || save_asked_ || stop_asked_) emit(ActionKind::kSave).iteration = number;
   if (due(options().evaluate_every) || evaluate_asked_) evaluation_ = number;
   save_asked_ = evaluate_asked_ = false;
-  if (stop_asked_ && !last) stop(StopKind::kAsked, fmt::format("after iteration {}", number));
+  if (stop_asked_ && !last) stop(StopKind::kAsked, fmt::format("after iteration {}", step_of(number)));
 }
 
 bool ScheduleCore::idle() const {

@@ -89,7 +89,7 @@ void ScheduleCore::refill(IterationRun& run) {
   if (count == 0) return;
   if (run.issued + count > options().refill_limit * options().rows)
     return stop(StopKind::kFailed,
-                base::expectation(fmt::format("iteration {}", run.number),
+                base::expectation(fmt::format("iteration {}", step_of(run.number)),
                                   fmt::format("{} rows left by the filters out of at most {}", options().rows,
                                               options().refill_limit * options().rows),
                                   fmt::format("{} asked for and {} dropped", run.issued, run.dropped.count()),

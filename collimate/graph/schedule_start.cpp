@@ -140,9 +140,9 @@ void ScheduleCore::start(IterationRun& run, int node, int replica) {
 void ScheduleCore::start_whole(IterationRun& run, int node) {
   NodeRun& state = run.nodes[static_cast<size_t>(node)];
   if (ready(run, node, 0, {0, run.issued}).empty())
-    return stop(StopKind::kFailed,
-                base::expectation(fmt::format("iteration {}", run.number), "rows for " + facts_->graph.node(node).id,
-                                  fmt::format("none: all {} were dropped", run.issued)));
+    return stop(StopKind::kFailed, base::expectation(fmt::format("iteration {}", step_of(run.number)),
+                                                     "rows for " + facts_->graph.node(node).id,
+                                                     fmt::format("none: all {} were dropped", run.issued)));
   state.called = true;
   start(run, node, 0);
   ReplicaRun& here = state.replicas[0];

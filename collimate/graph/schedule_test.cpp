@@ -242,7 +242,7 @@ TEST(Schedule, AskedToStopItSavesAfterTheIterationAndAtOnceTheSecondTime) {
   const std::span<const Action> last = schedule.on(Event::finished({0, 3, 0, 0}));
   ASSERT_EQ(last.size(), 2u);
   EXPECT_EQ(describe(graph, last[0]), "save 0");
-  EXPECT_EQ(describe(graph, last[1]), "stop, asked: after iteration 0");
+  EXPECT_EQ(describe(graph, last[1]), "stop, asked: after iteration 1");
   EXPECT_TRUE(schedule.on(Event::asked(Ask::kSave)).empty());
   EXPECT_FALSE(schedule.on(Event::begin()).empty()) << "a new process goes on";
   EXPECT_FALSE(schedule.stopped());
@@ -260,7 +260,7 @@ TEST(Schedule, AFilterThatDropsEverythingStopsTheRun) {
     if (cause != "no stop") break;
   }
   EXPECT_THAT(cause,
-              testing::HasSubstr("[iteration 0] expected 2 rows left by the filters out of at most 4, got 4 asked"));
+              testing::HasSubstr("[iteration 1] expected 2 rows left by the filters out of at most 4, got 4 asked"));
 }
 
 TEST(Schedule, RefusesOptionsAndFiltersThatCannotWork) {

@@ -1,30 +1,21 @@
 #include "collimate/host/checksum.h"
 
-#include <array>
+#include <nmmintrin.h>
+
+#include <cstring>
 
 namespace collimate::host {
-namespace {
 
-constexpr uint32_t kReversedPolynomial = 0x82f63b78;
-
-constexpr std::array<uint32_t, 256> make_table() {
-  std::array<uint32_t, 256> table{};
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    uint32_t value = byte;
-    for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) ? kReversedPolynomial : 0);
-    table[byte] = value;
+// The polynomial's own instruction, of SSE 4.2: every machine that runs Collimate has AVX2 and so has it.
+[[gnu::target("sse4.2")]] uint32_t crc32c(std::span<const std::byte> data, uint32_t crc) {
+  uint64_t state = ~crc;
+  size_t i = 0;
+  for (uint64_t word = 0; i + sizeof(word) <= data.size(); i += sizeof(word)) {
+    std::memcpy(&word, &data[i], sizeof(word));
+    state = _mm_crc32_u64(state, word);
   }
-  return table;
-}
-
-constexpr std::array<uint32_t, 256> kTable = make_table();
-
-}  // namespace
-
-uint32_t crc32c(std::span<const std::byte> data, uint32_t crc) {
-  crc = ~crc;
-  for (const std::byte byte : data) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<uint32_t>(byte)) & 0xff];
-  return ~crc;
+  for (; i < data.size(); ++i) state = _mm_crc32_u8(static_cast<uint32_t>(state), static_cast<uint8_t>(data[i]));
+  return ~static_cast<uint32_t>(state);
 }
 
 }  // namespace collimate::host

@@ -18,9 +18,10 @@ namespace collimate::host {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the file is little endian");
-constexpr std::string_view kMagic = {"CLMTJNL\x01", 8};
-constexpr size_t kHeadBytes = 8;           // u32 length, u32 checksum
-constexpr size_t kFixedBytes = 8 + 8 + 4;  // iteration, uid, length of the node's name
+constexpr std::string_view kMagic = {"CLMTJNL\x02", 8};  // the last byte is the version
+constexpr size_t kHeadBytes = 8;                         // u32 length, u32 checksum
+constexpr size_t kNodeBytesAt = 8 + 8 + 8;               // behind iteration, uid and digest
+constexpr size_t kFixedBytes = kNodeBytesAt + 4;         // with the length of the node's name
 constexpr uint32_t kMaxBodyBytes = 1 << 30;
 
 template <class T>
@@ -41,6 +42,7 @@ void encode(const JournalEntry& entry, std::string& out) {
   std::string body;
   put(body, entry.key.iteration);
   put(body, entry.key.uid);
+  put(body, entry.key.digest);
   put(body, static_cast<uint32_t>(entry.key.node.size()));
   body += entry.key.node;
   body += entry.payload;
@@ -61,15 +63,15 @@ bool take_record(std::string_view data, size_t offset, Parsed& out) {
   const auto length = get<uint32_t>(data, offset);
   if (length > data.size() - offset - kHeadBytes) return false;
   const std::string_view body = data.substr(offset + kHeadBytes, length);
-  const bool fits = length >= kFixedBytes && get<uint32_t>(body, 16) <= length - kFixedBytes;
+  const bool fits = length >= kFixedBytes && get<uint32_t>(body, kNodeBytesAt) <= length - kFixedBytes;
   if (!fits || checksum(body) != get<uint32_t>(data, offset + 4)) {
     out.bad_record = true;
     return false;
   }
-  const auto node_bytes = get<uint32_t>(body, 16);
-  out.entries.push_back(
-      {{get<int64_t>(body, 0), std::string(body.substr(kFixedBytes, node_bytes)), get<uint64_t>(body, 8)},
-       std::string(body.substr(kFixedBytes + node_bytes))});
+  const auto node_bytes = get<uint32_t>(body, kNodeBytesAt);
+  out.entries.push_back({{get<int64_t>(body, 0), std::string(body.substr(kFixedBytes, node_bytes)),
+                          get<uint64_t>(body, 8), get<uint64_t>(body, 16)},
+                         std::string(body.substr(kFixedBytes + node_bytes))});
   out.ends.push_back(static_cast<int64_t>(offset + kHeadBytes + length));
   return true;
 }
@@ -86,10 +88,18 @@ bool good_record_follows(std::string_view data, size_t bad_offset) {
   return next < data.size() && take_record(data, next, ignored);
 }
 
+void check_magic(std::string_view data, const std::filesystem::path& path) {
+  if (data.substr(0, kMagic.size()) == kMagic) return;
+  const std::string expected = fmt::format("a journal of version {}", kMagic.back() + 0);
+  const std::string_view name = kMagic.substr(0, kMagic.size() - 1);
+  if (data.size() < kMagic.size() || data.substr(0, name.size()) != name)
+    throw base::InputError(base::expectation(path.string(), expected, "another file"));
+  throw base::InputError(base::expectation(path.string(), expected, fmt::format("version {}", data[name.size()] + 0),
+                                           "a new run, or the program that wrote it"));
+}
+
 Parsed parse(std::string_view data, const std::filesystem::path& path) {
-  if (data.substr(0, kMagic.size()) != kMagic) {
-    throw base::InputError(base::expectation(path.string(), "a journal of version 1", "another file"));
-  }
+  check_magic(data, path);
   Parsed parsed;
   while (take_record(data, static_cast<size_t>(good_bytes(parsed)), parsed)) {
   }

@@ -15,6 +15,7 @@ struct JournalKey {
   int64_t iteration = 0;
   std::string node;
   uint64_t uid = 0;
+  uint64_t digest = 0;  // of what was asked; 0 where nothing was
   auto operator<=>(const JournalKey&) const = default;
 };
 
@@ -26,7 +27,7 @@ struct JournalEntry {
 // Results that the deterministic core did not compute, appended before they are used. One thread (the driver's).
 // File: 8 bytes magic and version, then records {u32 length, u32 CRC-32C of the body, body}, little endian. Entries
 // reach the disk at `commit`, many at once. A torn tail is cut off on opening; a bad record before the tail is an
-// InputError.
+// InputError, and so is a file of another version.
 class Journal {
  public:
   // Opens or creates. Throws InputError for a file that is no journal, RunError for the disk.

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
@@ -183,10 +184,36 @@ TEST_F(JournalTest, FullDiskLosesNothing) {
 TEST_F(JournalTest, AnotherFileIsRefusedAndUntouched) {
   write_file_atomically(path_, "not a journal at all");
   EXPECT_THAT(message_of<base::InputError>([&] { Journal journal(path_); }),
-              HasSubstr("expected a journal of version 1"));
+              HasSubstr("expected a journal of version 2, got another file"));
   EXPECT_EQ(read_file(path_), "not a journal at all");
   EXPECT_THROW(read_journal(directory_ / "absent"), base::InputError);
   EXPECT_FALSE(std::filesystem::exists(directory_ / "absent"));
+}
+
+// Entries of version 1 do not say what they answer.
+TEST_F(JournalTest, AnOlderVersionIsRefusedAndUntouched) {
+  const std::string old("CLMTJNL\x01", 8);
+  write_file_atomically(path_, old);
+  for (const auto& open :
+       std::vector<std::function<void()>>{[&] { Journal journal(path_); }, [&] { read_journal(path_); }})
+    EXPECT_THAT(message_of<base::InputError>(open),
+                HasSubstr("journal.bin] expected a journal of version 2, got version 1; try a new run, or the program "
+                          "that wrote it"));
+  EXPECT_EQ(read_file(path_), old);
+}
+
+TEST_F(JournalTest, ADigestIsKeptAndTellsEntriesOfOneUidApart) {
+  {
+    Journal journal(path_);
+    journal.append({0, "reward", 1, 77}, "of 77");
+    journal.append({0, "reward", 1, 78}, "of 78");
+    journal.commit();
+  }
+  const Journal journal(path_);
+  EXPECT_EQ(*journal.find({0, "reward", 1, 77}), "of 77");
+  EXPECT_EQ(*journal.find({0, "reward", 1, 78}), "of 78");
+  EXPECT_EQ(journal.find({0, "reward", 1}), nullptr);
+  EXPECT_EQ(journal.entries()[1].key.digest, 78U);
 }
 
 // A length that reaches past the end is a torn record, however absurd.

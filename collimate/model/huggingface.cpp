@@ -5,6 +5,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/model/huggingface_check.h"
 #include "collimate/model/safetensors.h"
 #include "collimate/model/weights.h"
 
@@ -16,6 +17,7 @@ using base::InputError;
 using shape::ParamSpec;
 
 constexpr size_t kNamesInError = 4;
+constexpr const char* kHeadName = "score.weight";  // of score and value heads
 
 // What stands in published files beside the parameters: buffers of older versions, and the head that was not asked for.
 bool is_expected_surplus(const std::string& name) {
@@ -50,22 +52,34 @@ void check_sizes(const std::string& directory, const ParamSpec& spec, const Tens
                                  fmt::format("[{}]", fmt::join(entry.sizes, ", "))));
 }
 
-// The entry of each parameter, null for a head to be made of zeros. Everything is checked before memory is taken.
+shape::ModelShape shape_of(const std::string& directory, const std::string& head) {
+  shape::ModelShape shape = shape::read_model_shape(directory);
+  if (!head.empty()) shape.head = shape::parse_head(head);
+  return shape;
+}
+
+[[noreturn]] void throw_missing(const std::string& directory, size_t count, const std::vector<std::string>& missing) {
+  if (missing.size() == 1 && missing.front() == kHeadName)
+    throw InputError(expectation(directory, "score.weight, as a head that is not trained begins as its file", "none",
+                                 "a model that recipe: reward has trained"));
+  throw InputError(expectation(directory, fmt::format("{} tensors", count), "none named " + list_names(missing)));
+}
+
+// The entry of each parameter, null for a head to be made of zeros, which a trained model may begin with. Everything is
+// checked before memory is taken.
 std::vector<const TensorEntry*> match(const std::string& directory, const TensorDirectory& files,
-                                      const std::vector<ParamSpec>& specs) {
+                                      const std::vector<ParamSpec>& specs, bool trained) {
   std::vector<const TensorEntry*> entries;
   std::vector<std::string> missing, surplus;
   for (const ParamSpec& spec : specs) {
     entries.push_back(find_entry(files, spec));
     if (entries.back() != nullptr) {
       check_sizes(directory, spec, *entries.back());
-    } else if (spec.name != "score.weight") {
+    } else if (!trained || spec.name != kHeadName) {
       missing.push_back(spec.name);
     }
   }
-  if (!missing.empty())
-    throw InputError(
-        expectation(directory, fmt::format("{} tensors", specs.size()), "none named " + list_names(missing)));
+  if (!missing.empty()) throw_missing(directory, specs.size(), missing);
   for (const auto& [name, entry] : files.entries())
     if (std::find(entries.begin(), entries.end(), entry) == entries.end() && !is_expected_surplus(name))
       surplus.push_back(name);
@@ -127,12 +141,16 @@ void save_shards(const Weights& weights, const std::string& directory, const std
 
 }  // namespace
 
+void check_huggingface(const std::string& directory, const std::string& head, bool trained) {
+  const shape::ModelShape shape = shape_of(directory, head);
+  match(directory, TensorDirectory(directory), shape::param_specs(shape), trained);
+}
+
 std::shared_ptr<Weights> load_huggingface(const std::string& directory, const std::string& head,
                                           const WeightsOptions& options, tensor::Exec exec) {
-  shape::ModelShape shape = shape::read_model_shape(directory);
-  if (!head.empty()) shape.head = shape::parse_head(head);
+  const shape::ModelShape shape = shape_of(directory, head);
   const TensorDirectory files(directory);
-  const auto entries = match(directory, files, shape::param_specs(shape));
+  const auto entries = match(directory, files, shape::param_specs(shape), options.trained);
   auto weights = std::make_shared<Weights>(shape, options, exec);
   for (size_t i = 0; i < entries.size(); ++i) {
     if (entries[i] == nullptr) continue;

@@ -4,6 +4,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/model/huggingface_check.h"
 #include "collimate/model/model_test.h"
 #include "collimate/model/safetensors.h"
 
@@ -22,9 +23,16 @@ class HuggingFace : public ::testing::Test {
     directory_ = (fs::temp_directory_path() / ("collimate-hf-" + std::to_string(::getpid()))).string();
   }
   void TearDown() override { fs::remove_all(directory_); }
+  // What loading says; checking must say the same.
   std::string error_of(const std::string& head = "") {
+    const std::string loading = error_in([&] { load_huggingface(directory_, head, {}, {}); });
+    EXPECT_EQ(error_in([&] { check_huggingface(directory_, head, false); }), loading);
+    return loading;
+  }
+  template <class Step>
+  std::string error_in(const Step& step) {
     try {
-      load_huggingface(directory_, head, {}, {});
+      step();
     } catch (const base::Error& error) {
       std::string text = error.what();
       for (size_t at = text.find(directory_); at != std::string::npos; at = text.find(directory_))
@@ -108,6 +116,12 @@ TEST_F(HuggingFace, AMissingScoreHeadIsZero) {
   Model model(scored, {});
   const at::Tensor hidden = model.forward(pack({{1, 2, 3}}));
   EXPECT_EQ(to_vector(model.scores(hidden)), (std::vector<float>{0, 0, 0}));
+  // A frozen one would give 0 for ever.
+  EXPECT_EQ(error_of("score"),
+            "[D] expected score.weight, as a head that is not trained begins as its file, got none; try a model that "
+            "recipe: reward has trained");
+  EXPECT_THROW(check_huggingface(directory_, "value", false), base::InputError);
+  EXPECT_NO_THROW(check_huggingface(directory_, "value", true));
   EXPECT_THROW(model.logits(hidden), base::InputError);
   scored->param(scored->index_of("score.weight"))[0] = 2;
   scored->commit();

@@ -72,8 +72,7 @@ std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const We
   int64_t master = 0, panels = 0;
   for (const int64_t floats : shape::segment_floats(specs)) master += allocated_bytes(floats * kFloat);
   for (size_t i = 0; i < specs.size(); ++i) {
-    const bool head = shape.head == shape::Head::kLanguageModel && shape.tied_embeddings && i == 0;
-    if (specs[i].fused == 0 || (specs[i].kind != shape::ParamKind::kLinear && !head)) continue;
+    if (specs[i].fused == 0 || !shape::is_linear(shape, specs, i)) continue;
     int64_t rows = 0;
     for (size_t k = i; k < i + static_cast<size_t>(specs[i].fused); ++k) rows += specs[k].sizes[0];
     panels += allocated_bytes(

@@ -50,6 +50,13 @@ TEST_P(MemoryPlan, OfWeightsIsWhatTheyTake) {
   }
 }
 
+TEST_P(MemoryPlan, OfInt8WeightsIsWhatTheyTake) {
+  const WeightsOptions options{.compute = ComputeType::kInt8};
+  Model model(testing::tiny_weights(shape_, options), {});
+  model.logits(model.forward(tokens_));
+  EXPECT_EQ(peaks().at("model/panels"), by_purpose(weights_memory(shape_, options)).at("model/panels"));
+}
+
 TEST_P(MemoryPlan, OfPassesIsWhatTheirArenasTake) {
   tensor::install_aten_allocator();
   auto weights = testing::tiny_weights(shape_);

@@ -18,13 +18,14 @@ namespace collimate::model {
 
 // The tokens of one forward, packed without padding. T tokens of S sequences ("documents" in training, running requests
 // in generation). A sequence's tokens are adjacent and their positions ascend by one. In training and scoring a
-// sequence may continue an earlier one, as the samples of a prompt do: its positions go on where that one's end.
+// sequence may begin at any position, as one with padding ahead of it does, and may continue an earlier one, as the
+// samples of a prompt do: its positions go on where that one's end.
 struct TokenBatch {
   std::vector<int32_t> ids;        // [T]
-  std::vector<int32_t> positions;  // [T] position of each token in its sequence, from 0
+  std::vector<int32_t> positions;  // [T] position of each token in its sequence
   std::vector<int32_t> starts;     // [S + 1] where each sequence's tokens begin in this batch
   // [S] or empty: the whole sequence that each one continues, ahead of it with nothing but its continuations between;
-  // -1 for a sequence that starts at position 0.
+  // -1 for a whole sequence.
   std::vector<int32_t> continued;
 };
 
@@ -82,7 +83,7 @@ class Model {
   // which must cover the positions) and returns the final hidden states after the last norm [T, H]. No gradients.
   at::Tensor forward_cached(const TokenBatch& tokens, KvCache& cache, std::span<const std::vector<int32_t>> tables);
 
-  // Scoring: whole sequences from position 0. Hidden states [T, H]. No gradients.
+  // Scoring: whole sequences and continuations. Hidden states [T, H]. No gradients.
   at::Tensor forward(const TokenBatch& tokens);
 
   // Training: as forward, keeping what backward needs (everything, or each segment's input with Recompute::kFull).

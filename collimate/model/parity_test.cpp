@@ -1,4 +1,5 @@
 // One forward for training, scoring and generation: equality of bits, not closeness.
+#include <algorithm>
 #include <cstring>
 
 #include "collimate/base/error.h"
@@ -101,6 +102,22 @@ TEST_P(Parity, SharedPromptBlocksEqualOwnOnes) {
   const auto hidden = to_vector(model_.forward_cached(step, cache, tables));
   const size_t width = hidden.size() / 2;
   for (size_t i = 0; i < 2 * width; ++i) EXPECT_EQ(hidden[i], whole[32 * width + i % width]);
+}
+
+// Attention sees distances alone: with positions turned, a sequence that begins at 7 is the same but for rounding; with
+// learned ones it is another. Its continuation begins where it ends.
+TEST_P(Parity, ASequenceMayBeginAtAnyPosition) {
+  const auto sequence = sequences({24}, 37).front();
+  TokenBatch shifted = pack({sequence});
+  for (int32_t& position : shifted.positions) position += 7;
+  const auto there = to_vector(model_.forward(shifted)), here = to_vector(model_.forward(pack({sequence})));
+  float moved = 0;
+  for (size_t i = 0; i < there.size(); ++i) moved = std::max(moved, std::abs(there[i] - here[i]));
+  EXPECT_EQ(moved > 0.3F, shape_.family == "gpt2") << moved;
+  TokenBatch parts = shifted;
+  parts.starts = {0, 20, 24};
+  parts.continued = {-1, 0};
+  EXPECT_EQ(to_vector(model_.forward(parts)), there);
 }
 
 // Samples packed behind their prompt, once for all of them, against each with a prompt of its own: the same bits, and

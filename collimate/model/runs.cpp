@@ -12,14 +12,14 @@ void check_batch(const TokenBatch& tokens) {
                   "starts must run from 0 to {} tokens", tokens.ids.size());
 }
 
-// Sequence i of a batch: its rows, and the checked position of its first token.
-tensor::AttentionRun run_of(const TokenBatch& tokens, size_t i) {
+// Sequence i of a batch: its rows, and the checked place of its first token where position `origin` is place 0.
+tensor::AttentionRun run_of(const TokenBatch& tokens, size_t i, int32_t origin) {
   const int32_t first = tokens.starts[i], end = tokens.starts[i + 1];
   COLLIMATE_CHECK(first < end, "sequence {} is empty", i);
   const auto row = static_cast<size_t>(first);
   COLLIMATE_CHECK(tokens.positions[static_cast<size_t>(end) - 1] == tokens.positions[row] + (end - first - 1),
                   "positions of sequence {} do not ascend by one", i);
-  return {first, end - first, tokens.positions[row], nullptr};
+  return {first, end - first, tokens.positions[row] - origin, nullptr};
 }
 
 // The run as one that goes on where the whole sequence `of` ends: the block that `of` fills in part is its own.
@@ -51,11 +51,12 @@ Runs scratch_runs(const TokenBatch& tokens) {
   std::vector<int64_t> tables;  // where each run's begins
   for (size_t i = 0; i + 1 < tokens.starts.size(); ++i) {
     const int32_t of = tokens.continued.empty() ? -1 : tokens.continued[i];
-    all.runs.push_back(of < 0 ? run_of(tokens, i)
-                              : continuation_of(run_of(tokens, i), all.runs[static_cast<size_t>(of)]));
+    const size_t whole = of < 0 ? i : static_cast<size_t>(of);
+    const int32_t origin = tokens.positions[static_cast<size_t>(tokens.starts[whole])];
+    const tensor::AttentionRun own = run_of(tokens, i, origin);
+    all.runs.push_back(of < 0 ? own : continuation_of(own, all.runs[whole]));
     const tensor::AttentionRun& run = all.runs.back();
     const int64_t end = run.first_position + run.tokens;
-    COLLIMATE_CHECK(of >= 0 || run.first_position == 0, "sequence {} does not start at position 0", i);
     all.documents.push_back(
         {run.first_row, run.tokens, run.first_position, of < 0 ? 0 : all.runs[static_cast<size_t>(of)].first_row});
     tables.push_back(static_cast<int64_t>(all.tables.size()));
@@ -64,7 +65,7 @@ Runs scratch_runs(const TokenBatch& tokens) {
       all.tables.push_back(all.tables[static_cast<size_t>(tables[static_cast<size_t>(of)] + block)]);
     for (int64_t block = shared; block < tensor::KvLayout::blocks_for(end); ++block)
       all.tables.push_back(static_cast<int32_t>(all.blocks++));
-    all.last_position = std::max(all.last_position, end - 1);
+    all.last_position = std::max(all.last_position, origin + end - 1);
   }
   for (size_t i = 0; i < all.runs.size(); ++i) all.runs[i].blocks = all.tables.data() + tables[i];
   return all;
@@ -75,7 +76,7 @@ Runs cached_runs(const TokenBatch& tokens, std::span<const std::vector<int32_t>>
   COLLIMATE_CHECK(tables.size() + 1 == tokens.starts.size(), "{} tables", tables.size());
   Runs all;
   for (size_t i = 0; i < tables.size(); ++i) {
-    tensor::AttentionRun run = run_of(tokens, i);
+    tensor::AttentionRun run = run_of(tokens, i, 0);
     const int64_t end = run.first_position + run.tokens;
     COLLIMATE_CHECK(static_cast<int64_t>(tables[i].size()) >= tensor::KvLayout::blocks_for(end),
                     "sequence {} has {} blocks for {} tokens", i, tables[i].size(), end);

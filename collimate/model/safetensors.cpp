@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "collimate/base/error.h"
+#include "collimate/base/json.h"
 #include "collimate/host/file_io.h"
 
 namespace collimate::model {
@@ -171,30 +172,26 @@ void SafetensorsFile::parse() {
   check_coverage(path_, entries_, data);
 }
 
-TensorDirectory::TensorDirectory(const std::string& directory) {
-  const std::string index = directory + "/model.safetensors.index.json";
-  if (::access(index.c_str(), F_OK) == 0) {
-    open_shards(directory, index);
-  } else {
-    add(directory + "/model.safetensors");
-  }
-}
-
-void TensorDirectory::open_shards(const std::string& directory, const std::string& index_path) {
-  const json index = json::parse(host::read_file(index_path), nullptr, false);
+std::map<std::string, std::vector<std::string>> weight_files(const std::string& directory) {
+  const std::string index_path = directory + "/model.safetensors.index.json";
+  if (::access(index_path.c_str(), F_OK) != 0) return {{directory + "/model.safetensors", {}}};
+  const json index = base::parse_json(host::read_file(index_path), index_path, 1);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
     throw InputError(expectation(index_path, "an object with a weight_map", "something else"));
-  std::map<std::string, std::vector<std::string>> wanted;  // shard -> tensors
+  std::map<std::string, std::vector<std::string>> files;
   for (const auto& [name, shard] : index["weight_map"].items()) {
     if (!shard.is_string() || shard.get<std::string>().find('/') != std::string::npos)
       throw InputError(expectation(index_path + " " + name, "a file name", shard.dump()));
-    wanted[shard.get<std::string>()].push_back(name);
+    files[directory + "/" + shard.get<std::string>()].push_back(name);
   }
-  for (const auto& [shard, names] : wanted) {
-    add(directory + "/" + shard);
+  return files;
+}
+
+TensorDirectory::TensorDirectory(const std::string& directory) {
+  for (const auto& [path, names] : weight_files(directory)) {
+    add(path);
     for (const std::string& name : names)
-      if (find(name) == nullptr)
-        throw InputError(expectation(directory + "/" + shard, "tensor " + name, "a file without it"));
+      if (find(name) == nullptr) throw InputError(expectation(path, "tensor " + name, "a file without it"));
   }
 }
 

@@ -40,7 +40,11 @@ class SafetensorsFile {
   std::vector<TensorEntry> entries_;
 };
 
-// The tensors of a Hugging Face directory: model.safetensors, or the shards of model.safetensors.index.json.
+// The weight files of a Hugging Face directory, each with the tensors that model.safetensors.index.json expects in it:
+// its shards, or model.safetensors alone where there is no index. InputError when the index cannot be read.
+std::map<std::string, std::vector<std::string>> weight_files(const std::string& directory);
+
+// The tensors of those files.
 class TensorDirectory {
  public:
   explicit TensorDirectory(const std::string& directory);
@@ -49,7 +53,6 @@ class TensorDirectory {
   const std::map<std::string, const TensorEntry*>& entries() const { return by_name_; }
 
  private:
-  void open_shards(const std::string& directory, const std::string& index_path);
   void add(const std::string& path);
 
   std::vector<std::unique_ptr<SafetensorsFile>> files_;

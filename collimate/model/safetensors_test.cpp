@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Safetensors : public testing::Test {
+class Safetensors : public ::testing::Test {
  protected:
   void SetUp() override {
     directory_ = fs::temp_directory_path() / ("collimate-safetensors-" + std::to_string(::getpid()));
@@ -143,6 +143,9 @@ TEST_F(Safetensors, Shards) {
   host::write_file_atomically(index, R"({"weight_map":{"a":"one.safetensors","c":"two.safetensors"}})");
   EXPECT_THROW(TensorDirectory(directory_.string()), base::InputError);
   host::write_file_atomically(index, R"({"weight_map":{"a":"../one.safetensors"}})");
+  EXPECT_THROW(TensorDirectory(directory_.string()), base::InputError);
+  const std::string deep = std::string(200000, '[') + std::string(200000, ']');
+  host::write_file_atomically(index, R"({"weight_map":{"a":)" + deep + "}}");
   EXPECT_THROW(TensorDirectory(directory_.string()), base::InputError);
 }
 

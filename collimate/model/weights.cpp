@@ -123,6 +123,9 @@ Buffer copy_of(const Buffer& from) {
 }  // namespace
 
 Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec) : impl_(std::make_unique<Impl>()) {
+  if (options.trained && options.compute == tensor::ComputeType::kInt8)
+    throw base::InputError(base::expectation("weights of " + options.tag, "float32 or bfloat16 to train",
+                                             std::string(name_of(options.compute))));
   impl_->shape = std::move(shape);
   impl_->options = std::move(options);
   impl_->exec = exec;

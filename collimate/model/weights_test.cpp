@@ -1,11 +1,13 @@
 #include "collimate/model/weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "collimate/base/error.h"
 #include "collimate/base/memory_state.h"
 #include "collimate/model/model_test.h"
+#include "collimate/model/rounding.h"
 
 namespace collimate::model {
 namespace {
@@ -55,6 +57,35 @@ TEST(Weights, AFrozenModelOwnsItsValuesAndPanelsOnceAndNothingElse) {
       EXPECT_EQ(items(*frozen), of_frozen) << family;
       EXPECT_EQ(items(*trained), of_trained) << family;
     }
+}
+
+TEST(Weights, Int8IsNotTrained) {
+  try {
+    tiny_weights(tiny_shape("llama"), {.trained = true, .compute = ComputeType::kInt8});
+    FAIL() << "trained";
+  } catch (const base::InputError& error) {
+    EXPECT_STREQ(error.what(), "[weights of model] expected float32 or bfloat16 to train, got int8");
+  }
+}
+
+// Rounded weights are near the given ones, and so are the logits.
+TEST(Weights, Int8RoundsLittleAway) {
+  for (const char* family : {"llama", "qwen2", "gpt2"}) {
+    Model whole(tiny_weights(tiny_shape(family), {}), {});
+    Model rounded(tiny_weights(tiny_shape(family), {.compute = ComputeType::kInt8}), {});
+    const RoundingReport report = int8_rounding({}, rounded.weights());
+    EXPECT_GT(report.relative, 1e-3) << family;
+    EXPECT_LT(report.relative, 0.01) << family;
+    EXPECT_GE(report.most, report.relative) << family;
+    EXPECT_GE(rounded.weights().index_of(report.most_of), 0) << family;
+    const auto logits = [](Model& model) { return to_vector(model.logits(model.forward(pack({{1, 2, 3, 4, 5}})))); };
+    const std::vector<float> a = logits(whole), b = logits(rounded);
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < a.size(); ++i) difference += std::pow(double{a[i]} - b[i], 2), norm += std::pow(a[i], 2);
+    const double relative = std::sqrt(difference / norm);
+    EXPECT_GT(relative, 0) << family;
+    EXPECT_LT(relative, 0.05) << family;
+  }
 }
 
 TEST(Weights, AFrozenModelHasNoGradientAndIsNotTrained) {

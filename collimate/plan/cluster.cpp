@@ -96,18 +96,27 @@ Cluster parse_cluster(const std::string& text) {
   return cluster;
 }
 
+bool network_is_given(const Gpu& gpu) {
+  return gpu.network_bytes_per_second != find_gpu(gpu.name).network_bytes_per_second;
+}
+
 std::string cluster_text(const Cluster& cluster) {
   std::string text;
   for (const NodeGroup& group : cluster.groups) {
     text += fmt::format("{}{}x{}x{}", text.empty() ? "" : "+", group.nodes, group.per_node, group.gpu.name);
-    if (group.gpu.network_bytes_per_second != find_gpu(group.gpu.name).network_bytes_per_second)
+    if (network_is_given(group.gpu))
       text += fmt::format("@{:.0f}Gb", group.gpu.network_bytes_per_second * group.per_node * 8 / 1e9);
   }
   return text;
 }
 
 Cluster cluster_of(const Gpu& gpu, int devices) {
-  if (devices <= gpu.per_node || devices % gpu.per_node != 0) return {{{1, devices, gpu}}};
+  if (devices <= gpu.per_node) return {{{1, devices, gpu}}};
+  if (devices % gpu.per_node != 0)
+    throw base::InputError(base::expectation("cluster", fmt::format("whole nodes of {} {}", gpu.per_node, gpu.name),
+                                             fmt::format("{} devices", devices),
+                                             fmt::format("{0}x{1}x{2}, or 1x{3}x{2} for one node of {3}",
+                                                         devices / gpu.per_node + 1, gpu.per_node, gpu.name, devices)));
   return {{{devices / gpu.per_node, gpu.per_node, gpu}}};
 }
 

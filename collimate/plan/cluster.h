@@ -29,6 +29,8 @@ struct Cluster {
 // `+`, each with an optional network speed per node `@400Gb`. InputError with the nearest valid choice.
 Cluster parse_cluster(const std::string& text);
 std::string cluster_text(const Cluster& cluster);
+// Whether the network's speed is another than that of the device's own entry, as after `@400Gb`.
+bool network_is_given(const Gpu& gpu);
 // So many devices of a kind, in nodes as sold.
 Cluster cluster_of(const Gpu& gpu, int devices);
 

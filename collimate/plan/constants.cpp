@@ -1,7 +1,5 @@
 #include "collimate/plan/constants.h"
 
-#include <fmt/ranges.h>
-
 #include <cmath>
 #include <cstdlib>
 
@@ -23,12 +21,10 @@ constexpr std::array<NcclConstants, 6> kNccl = {{{6.6e-6, 0.6e-6, 2.7e-6, 0.5},
                                                  {8.4e-6, 4.0e-6, 14e-6, 0.92}}};
 
 template <class Named>
-std::string nearest_name(const std::string& wanted, const std::vector<Named>& list, std::string& known) {
+[[noreturn]] void throw_unknown(const std::string& what, const std::string& name, const std::vector<Named>& list) {
   std::vector<std::string> names;
   for (const Named& entry : list) names.push_back(entry.name);
-  known = fmt::format("one of {}", fmt::join(names, ", "));
-  const std::string near = base::nearest(wanted, names);
-  return near.empty() ? "" : "'" + near + "'";
+  base::throw_unknown_name(what, name, names);
 }
 
 // name, member, value, low, high, unit, help, source.
@@ -104,9 +100,7 @@ Constants constants_of(std::string_view backend) {
     for (const auto& [member, value] : known.values) constants.*member = value;
     return constants;
   }
-  std::string known;
-  const std::string near = nearest_name(std::string(backend), backends(), known);
-  throw base::InputError(base::expectation("backend", known, fmt::format("'{}'", backend), near));
+  throw_unknown("backend", std::string(backend), backends());
 }
 
 void set_constant(Constants& constants, const std::string& assignment) {
@@ -124,9 +118,7 @@ void set_constant(Constants& constants, const std::string& assignment) {
     constants.*info.member = value;
     return;
   }
-  std::string known;
-  const std::string near = nearest_name(name, constant_table(), known);
-  throw base::InputError(base::expectation("constant", known, "'" + name + "'", near));
+  throw_unknown("constant", name, constant_table());
 }
 
 }  // namespace collimate::plan

@@ -47,6 +47,8 @@ struct ConstantInfo {
   std::string source;
 };
 const std::vector<ConstantInfo>& constant_table();
+// What a fit may move, in the order in which it tries.
+const std::array<double Constants::*, 9>& fitted_members();
 
 // What is known of one back end beside the defaults.
 struct Backend {

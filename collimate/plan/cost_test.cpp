@@ -53,6 +53,21 @@ TEST(Memory, ZeroCutsItsShare) {
   EXPECT_DOUBLE_EQ(item(three, "weights"), 2 * elements / 8);
 }
 
+// Experts that ep has cut are not cut again: all devices together hold each at least once.
+TEST(Memory, ZeroSpreadsExpertsOverThoseThatHoldTheSame) {
+  const Job job = job_of("qwen3-30b-a3b", Work::kTrain, 4);
+  const Constants c = constants_of("");
+  const double elements = shape::total_parameters(job.model);
+  for (const int ep : {1, 2, 4}) {
+    Execution how = cut(1, 1, 3);
+    how.layout.ep = ep;
+    const MemoryBound bound = memory_of(job, how, c);
+    EXPECT_NEAR(4 * item(bound, "weights"), 2 * elements, 1e-6 * elements) << ep;
+    EXPECT_NEAR(4 * item(bound, "gradients"), 4 * elements, 1e-6 * elements) << ep;
+    EXPECT_NEAR(4 * item(bound, "optimizer"), 12 * elements, 1e-6 * elements) << ep;
+  }
+}
+
 // 70 billion weights in bf16 are 138 GB: one device cannot hold them, four can.
 TEST(Memory, AMisfitNamesItsItem) {
   const Job job = job_of("llama2-70b", Work::kScore, 8);

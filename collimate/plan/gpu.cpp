@@ -66,11 +66,15 @@ const Gpu* gpu_named(const std::string& name) {
 
 const Gpu& find_gpu(const std::string& name) {
   if (const Gpu* known = gpu_named(name)) return *known;
-  std::vector<std::string> names;
-  for (const Gpu& known : gpus()) names.push_back(known.name);
-  const std::string near = base::nearest(name, names);
+  std::vector<std::string> names, families;
+  for (const Gpu& known : gpus()) {
+    names.push_back(known.name);
+    families.push_back(known.name.substr(0, known.name.find('-')));
+  }
+  const std::string family = base::nearest(name.substr(0, name.find('-')), families);
+  if (family.empty() || !base::nearest(name, names).empty()) base::throw_unknown_name("gpu", name, names);
   throw base::InputError(base::expectation("gpu", fmt::format("one of {}", fmt::join(names, ", ")), "'" + name + "'",
-                                           near.empty() ? "" : "'" + near + "'"));
+                                           "'" + gpu_named(family)->name + "'"));
 }
 
 }  // namespace collimate::plan

@@ -1,6 +1,7 @@
 #include "collimate/plan/job.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace collimate::plan {
 
@@ -14,15 +15,33 @@ double routed_parameters(const Outline& model) {
   return static_cast<double>((model.layers - model.experts.dense_layers) * model.experts.count) * each;
 }
 
-}  // namespace
+// What one device holds.
+struct Held {
+  double dense, experts;
+};
 
-double device_parameters(const Job& job, const Execution& how) {
+Held held(const Job& job, const Execution& how) {
   const double tp = how.layout.tp, pp = how.layout.pp;
   const double experts = routed_parameters(job.model);
   const double dense = shape::block_parameters(job.model) - experts;
   const double tables = shape::total_parameters(job.model) - shape::block_parameters(job.model);
   const double held_tables = how.layout.pp > 1 && !job.model.tied ? tables / 2 : tables;
-  return dense / (tp * pp) + experts / (std::max<double>(tp, how.layout.ep) * pp) + held_tables / tp;
+  return {dense / (tp * pp) + held_tables / tp, experts / (std::max<double>(tp, how.layout.ep) * pp)};
+}
+
+}  // namespace
+
+double device_parameters(const Job& job, const Execution& how) {
+  const Held all = held(job, how);
+  return all.dense + all.experts;
+}
+
+double sharded_parameters(const Job& job, const Execution& how) {
+  const double alike = replicas(job, how) * how.layout.cp;
+  const Held all = held(job, how);
+  const double experts_alike =
+      job.devices / static_cast<double>(std::max(how.layout.tp, how.layout.ep) * how.layout.pp);
+  return all.dense / alike + all.experts / std::max(1.0, experts_alike);
 }
 
 double trained_parameters(const Job& job, const Execution& how) {
@@ -30,6 +49,11 @@ double trained_parameters(const Job& job, const Execution& how) {
   // Two thin matrices beside each of about seven linear layers of in + out ≈ 2.5 hidden each.
   const double hidden = static_cast<double>(job.model.hidden), rank = static_cast<double>(how.lora_rank);
   return static_cast<double>(job.model.layers) * 7 * 2.5 * hidden * rank / (how.layout.tp * how.layout.pp);
+}
+
+double sharded_trained_parameters(const Job& job, const Execution& how) {
+  if (how.lora_rank == 0) return sharded_parameters(job, how);
+  return trained_parameters(job, how) / (replicas(job, how) * how.layout.cp);
 }
 
 double forward_flops(const Outline& model, double tokens, bool language_head) {
@@ -41,9 +65,13 @@ double forward_flops(const Outline& model, double tokens, bool language_head) {
 
 double train_passes(const Execution& how) { return (how.lora_rank > 0 ? 2.0 : 3.0) + (how.recompute ? 1.0 : 0.0); }
 
-double micro_batch_rows(const Job& job, const Execution& how, double budget_tokens) {
+double replica_rows(const Job& job, const Execution& how) {
   const double in_all = job.load.rows / (job.work == Work::kTrain ? std::max(job.load.updates, 1) : 1);
-  const double available = std::max(1.0, in_all / replicas(job, how));
+  return std::max(1.0, std::ceil(in_all / replicas(job, how) - 1e-9));
+}
+
+double micro_batch_rows(const Job& job, const Execution& how, double budget_tokens) {
+  const double available = replica_rows(job, how);
   if (how.layout.micro_batch > 0) return std::min(static_cast<double>(how.layout.micro_batch), available);
   const double tokens = job.load.prompt.mean() + job.load.completion.mean();
   return std::clamp(budget_tokens * how.layout.cp / tokens, 1.0, available);

@@ -28,6 +28,7 @@ struct Execution {
   bool offload_optimizer = false;  // state and update on the host
   int64_t lora_rank = 0;           // 0: all weights are trained
   bool fp8 = false;
+  double decoding_rows = 0;  // of a replica that generates, at once; 0: as memory allows
   bool operator==(const Execution&) const = default;
 };
 
@@ -41,12 +42,18 @@ inline double replicas(const Job& job, const Execution& how) {
 double device_parameters(const Job& job, const Execution& how);
 // What an optimizer step changes of them.
 double trained_parameters(const Job& job, const Execution& how);
+// Of both, what is left on a device where ZeRO spreads them over the ranks that hold the same: dense ones over the
+// data-parallel ranks, experts over those of them that are not cut by ep already.
+double sharded_parameters(const Job& job, const Execution& how);
+double sharded_trained_parameters(const Job& job, const Execution& how);
 
 // Floating-point operations of one row's forward of `tokens` tokens; a multiply-add is two, attention causal.
 double forward_flops(const shape::Outline& model, double tokens, bool language_head);
 // The same over the forward: 3 with backward, 4 where it is recomputed, 2 and 3 with LoRA (no gradient of frozen
 // weights).
 double train_passes(const Execution& how);
+// Rows of the replica that has most of an iteration's, or of an update's where it trains: rows are not divided.
+double replica_rows(const Job& job, const Execution& how);
 // Rows of one micro-batch: the layout's, or as many as come to `budget` tokens.
 double micro_batch_rows(const Job& job, const Execution& how, double budget_tokens = 8192);
 

@@ -63,7 +63,10 @@ Lengths::Lengths(std::vector<std::pair<double, double>> bars) : bars_(std::move(
   double total = 0;
   for (const auto& [tokens, weight] : bars_) total += weight;
   COLLIMATE_CHECK(total > 0, "a distribution without weight");
-  for (auto& [tokens, weight] : bars_) weight /= total;
+  for (auto& [tokens, weight] : bars_) {
+    weight /= total;
+    mean_ += tokens * weight;
+  }
 }
 
 Lengths Lengths::fixed(double tokens) { return Lengths({{tokens, 1.0}}); }
@@ -100,12 +103,6 @@ Lengths Lengths::parse(const std::string& text, const std::string& where) {
   const double cap = positive(parts[2], where, text);
   if (kind == "mean" && first >= cap) fail(where, text);
   return kind == "mean" ? capped_mean(first, sigma, cap) : log_normal(first, sigma, cap);
-}
-
-double Lengths::mean() const {
-  double sum = 0;
-  for (const auto& [tokens, weight] : bars_) sum += tokens * weight;
-  return sum;
 }
 
 double Lengths::largest() const { return bars_.back().first; }

@@ -21,7 +21,7 @@ class Lengths {
   // `where`.
   static Lengths parse(const std::string& text, const std::string& where);
 
-  double mean() const;
+  double mean() const { return mean_; }
   double largest() const;
   // The length below which a share of the rows lies; share in [0, 1].
   double quantile(double share) const;
@@ -32,6 +32,7 @@ class Lengths {
  private:
   explicit Lengths(std::vector<std::pair<double, double>> bars);
   std::vector<std::pair<double, double>> bars_;  // ascending; weights add up to 1
+  double mean_ = 0;
 };
 
 }  // namespace collimate::plan

@@ -23,14 +23,13 @@ double activation_bytes(const shape::Outline& m) {
 
 // Gradients and activations of a training micro-batch.
 void add_training(const Job& job, const Execution& how, const Constants& c, MemoryBound& bound) {
-  const double dp = replicas(job, how) * how.layout.cp;
-  const double trained = trained_parameters(job, how);
-  const double gradient_share = how.layout.zero >= 2 ? dp : 1, state_share = how.layout.zero >= 1 ? dp : 1;
-  bound.resident.push_back({"gradients", trained * c.gradient_bytes / gradient_share});
-  if (!how.offload_optimizer) bound.resident.push_back({"optimizer", trained * c.optimizer_bytes / state_share});
+  const double whole = trained_parameters(job, how), sharded = sharded_trained_parameters(job, how);
+  bound.resident.push_back({"gradients", (how.layout.zero >= 2 ? sharded : whole) * c.gradient_bytes});
+  if (!how.offload_optimizer)
+    bound.resident.push_back({"optimizer", (how.layout.zero >= 1 ? sharded : whole) * c.optimizer_bytes});
   const double rows = micro_batch_rows(job, how);
   const double tokens = rows * job.load.longest() / how.layout.cp;
-  const double micro_batches = job.load.rows / std::max(job.load.updates, 1) / replicas(job, how) / rows;
+  const double micro_batches = replica_rows(job, how) / rows;
   const double in_flight = std::clamp(micro_batches, 1.0, static_cast<double>(how.layout.pp));
   const double layers = static_cast<double>(job.model.layers) / how.layout.pp;
   const double full = tokens * activation_bytes(job.model) / how.layout.tp;
@@ -54,9 +53,9 @@ double MemoryBound::transient_bytes() const { return sum(transient); }
 MemoryBound memory_of(const Job& job, const Execution& how, const Constants& c, double concurrent) {
   MemoryBound bound;
   const double weights = 2 * device_parameters(job, how);
-  const double share = how.layout.zero >= 3 && job.work != Work::kGenerate ? replicas(job, how) : 1;
-  bound.resident.push_back({"weights", weights / share});
-  if (share > 1)  // two layers gathered: one at work, one on its way
+  const bool sharded = how.layout.zero >= 3 && job.work != Work::kGenerate && replicas(job, how) > 1;
+  bound.resident.push_back({"weights", sharded ? 2 * sharded_parameters(job, how) : weights});
+  if (sharded)  // two layers gathered: one at work, one on its way
     bound.transient.push_back({"gathered layers", 2 * weights / static_cast<double>(job.model.layers)});
   if (job.work == Work::kTrain) add_training(job, how, c, bound);
   if (job.work == Work::kGenerate) {

@@ -32,7 +32,7 @@ StageTime stage_time(const Job& job, const Execution& how, const Constants& c, d
 
 PhaseTime score_time(const Job& job, const Execution& how, const Constants& c) {
   const double rows = micro_batch_rows(job, how);
-  const double micro_batches = std::max(1.0, job.load.rows / replicas(job, how) / rows);
+  const double micro_batches = replica_rows(job, how) / rows;
   const StageTime stage = stage_time(job, how, c, rows, c.score_efficiency);
   PhaseTime time;
   time.compute = micro_batches * stage.compute;

@@ -85,11 +85,13 @@ std::vector<double> waves(std::vector<double> lengths, double rows, double limit
 double decoding_rows(const Job& job, const Execution& how, const Constants& c, double resident_bytes) {
   const MemoryBound bound = memory_of(job, how, c);
   const double free = usable_bytes(job.gpu, c) - bound.total() - resident_bytes;
-  return std::min(concurrency(job, how, free * c.kv_share), std::max(1.0, job.load.rows / replicas(job, how)));
+  const double wanted = replica_rows(job, how);
+  return std::min(concurrency(job, how, free * c.kv_share),
+                  how.decoding_rows > 0 ? std::min(wanted, how.decoding_rows) : wanted);
 }
 
 PhaseTime generate_time(const Job& job, const Execution& how, const Constants& c, double resident_bytes) {
-  const double rows = std::max(1.0, job.load.rows / replicas(job, how));
+  const double rows = replica_rows(job, how);
   const double limit = std::max(1.0, decoding_rows(job, how, c, resident_bytes));
   const Round round(job, how, c);
   PhaseTime time;

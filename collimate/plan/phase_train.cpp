@@ -22,8 +22,8 @@ double data_seconds(const Job& job, const Execution& how, const Constants& c, do
 
 // The update's own traffic: read and write of state and weights, on the device or, where it is off-loaded, the host.
 double update_traffic_seconds(const Job& job, const Execution& how, const Constants& c) {
-  const double dp = replicas(job, how) * how.layout.cp;
-  const double elements = trained_parameters(job, how) / (how.layout.zero >= 1 || how.offload_optimizer ? dp : 1);
+  const bool spread = how.layout.zero >= 1 || how.offload_optimizer;
+  const double elements = spread ? sharded_trained_parameters(job, how) : trained_parameters(job, how);
   const double state = elements * (2 * c.optimizer_bytes + c.gradient_bytes + 2);
   if (!how.offload_optimizer) return state / (job.gpu.memory_bytes_per_second * c.memory_efficiency);
   return (state + elements * 4) / job.gpu.host_bytes_per_second;
@@ -34,7 +34,7 @@ double update_traffic_seconds(const Job& job, const Execution& how, const Consta
 PhaseTime train_time(const Job& job, const Execution& how, const Constants& c) {
   const double updates = std::max(job.load.updates, 1);
   const double rows = micro_batch_rows(job, how);
-  const double micro_batches = std::max(1.0, job.load.rows / updates / replicas(job, how) / rows);
+  const double micro_batches = replica_rows(job, how) / rows;
   const StageTime forward = stage_time(job, how, c, rows, c.train_efficiency);
   const double passes = train_passes(how);
   const double exchanges = how.recompute ? 3 : 2;  // of tensor parallelism: forward, backward, recomputed forward

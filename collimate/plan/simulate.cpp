@@ -29,7 +29,7 @@ class Answers {
       case ActionKind::kClose:
         return at(std::max(now, ready_[action.task]), Event::finished(action.task));
       case ActionKind::kTransition:
-        return at(now + predictions_.transition_seconds, transition(action));
+        return at(now + transition_seconds(action), transition(action));
       case ActionKind::kEvaluate:
         return at(now + predictions_.evaluation_seconds, Event::evaluated(action.iteration));
       case ActionKind::kArm:
@@ -37,6 +37,10 @@ class Answers {
       default:
         return;
     }
+  }
+
+  double transition_seconds(const Action& action) const {
+    return predictions_.transition ? predictions_.transition(action) : predictions_.transition_seconds;
   }
 
  private:
@@ -92,7 +96,11 @@ Simulation simulate_from(graph::Schedule schedule, const graph::Graph& graph, co
     const auto [now, event] = *answers.queue.begin();
     answers.queue.erase(answers.queue.begin());
     const std::span<const Action> actions = schedule.on(event);
-    for (const Action& action : actions) answers.answer(now, action);
+    for (const Action& action : actions) {
+      answers.answer(now, action);
+      if (action.kind == ActionKind::kTransition)
+        simulation.moves.push_back({action, now, now + answers.transition_seconds(action)});
+    }
     simulation.steps.push_back({event, {actions.begin(), actions.end()}});
     simulation.times.push_back(now);
     record_spans(simulation, now, event, actions);

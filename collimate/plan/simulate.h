@@ -16,6 +16,8 @@ struct Predictions {
     return static_cast<double>(rows);
   };
   double transition_seconds = 1;
+  // Of one transition, where they differ: a load, an off-load, a weight transfer.
+  std::function<double(const graph::Action& action)> transition;
   double evaluation_seconds = 1;
   // Whether a filter drops the sample group that begins at `first`.
   std::function<bool(const graph::Task& task, int64_t first)> drops = [](const graph::Task&, int64_t) { return false; };
@@ -31,10 +33,18 @@ struct TaskSpan {
   double end_seconds = 0;  // 0 when it did not finish
 };
 
+// One load, off-load or weight transfer.
+struct MoveSpan {
+  graph::Action action;
+  double begin_seconds = 0;
+  double end_seconds = 0;
+};
+
 struct Simulation {
   std::vector<graph::Step> steps;  // a recording, as of a run
   std::vector<double> times;       // of each step
   std::vector<TaskSpan> spans;     // in order of their starts
+  std::vector<MoveSpan> moves;
   double seconds = 0;
   bool stopped = false;  // false: nothing was left to happen and the schedule had not stopped
   std::string waiting;   // who waited for what, when not stopped

@@ -5,48 +5,18 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
-#include "collimate/model/safetensors.h"
+#include "collimate/model/huggingface_check.h"
 #include "collimate/recipe/arithmetic.h"
+#include "collimate/recipe/attempt.h"
+#include "collimate/recipe/check_models.h"
 #include "collimate/recipe/check_rewards.h"
-#include "collimate/recipe/model_files.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/preview.h"
-#include "collimate/shape/model_shape.h"
 
 namespace collimate::recipe {
 namespace {
 
 using base::expectation;
-
-// Runs `step`; wrong input becomes a problem. False when it did.
-template <class Step>
-bool attempt(std::vector<std::string>& problems, const Step& step) {
-  try {
-    step();
-    return true;
-  } catch (const base::Error& error) {
-    problems.emplace_back(error.what());
-  } catch (const std::exception& error) {
-    problems.push_back(fmt::format("[check] {}", error.what()));
-  }
-  return false;
-}
-
-void check_models(const Plan& plan, int64_t longest_row, int32_t largest_id, std::vector<std::string>& problems) {
-  for (const auto& [directory, reads] : model_directories(plan)) {
-    attempt(problems, [&, path = directory] {
-      const shape::ModelShape shape = shape::read_model_shape(path);
-      if (longest_row > shape.max_positions)
-        problems.push_back(expectation(
-            "model " + path, fmt::format("rows of at most its {} positions", shape.max_positions),
-            fmt::format("{} tokens", longest_row), "shorter prompts or rows, or a smaller rollout.completion_tokens"));
-      if (largest_id >= shape.vocabulary)
-        problems.push_back(expectation("model " + path,
-                                       fmt::format("token ids below its vocabulary of {}", shape.vocabulary),
-                                       std::to_string(largest_id), "the tokenizer that belongs to the model"));
-    });
-  }
-}
 
 void check_bias(const std::string& section, const generate::SamplingOptions& sampling, const text::Tokenizer& tokenizer,
                 std::vector<std::string>& problems) {
@@ -58,18 +28,30 @@ void check_bias(const std::string& section, const generate::SamplingOptions& sam
 }
 
 void check_weights(const Plan& plan, std::vector<std::string>& problems) {
-  for (const auto& [directory, reads] : model_directories(plan))
-    if (reads) attempt(problems, [path = directory] { model::TensorDirectory{path}; });
+  for (const auto& [name, module] : plan.modules) {
+    const nlohmann::json& parameters = module.parameters;
+    if (!parameters.contains("path") || parameters.value("from_scratch", false)) continue;
+    attempt(problems, [&] {
+      model::check_huggingface(parameters.at("path").get<std::string>(), parameters.at("head").get<std::string>(),
+                               parameters.at("trained").get<bool>());
+    });
+  }
 }
 
-void check_schedule(const Config& config, const BatchArithmetic& n, std::vector<std::string>& problems) {
+// Models of one directory share its problems: each is told once.
+void append_fresh(std::vector<std::string>& all, const std::vector<std::string>& more) {
+  for (const std::string& problem : more)
+    if (std::find(all.begin(), all.end(), problem) == all.end()) all.push_back(problem);
+}
+
+void check_schedule(const Config& config, const Plan& plan, const BatchArithmetic& n,
+                    std::vector<std::string>& problems) {
   const int64_t warmup = config.train.warmup_updates;
   if (warmup >= n.total_updates && warmup > 0)
     problems.push_back(expectation("train.warmup_updates",
                                    fmt::format("fewer than the run's {} updates", n.total_updates),
                                    std::to_string(warmup), "a shorter warm-up, or more run.iterations"));
-  const bool groups = config.recipe == std::string("grpo");
-  if (groups && n.group_size < 2)
+  if (plan.compares_samples && n.group_size < 2)
     problems.push_back(expectation("rollout.samples_per_prompt", "at least 2: advantages compare a prompt's samples",
                                    std::to_string(n.group_size)));
 }
@@ -95,6 +77,20 @@ void check_masks(const DataPreview& data, const std::string& recipe, const text:
         "a tokenizer with an EOS token, or a chat template whose end of turn generation_config.json names"));
 }
 
+void check_pairs(const DataPreview& data, Findings& found) {
+  if (data.equal.empty()) return;
+  const int64_t pairs = data.rows / 2;
+  const bool all = static_cast<int64_t>(data.equal.size()) == pairs;
+  const std::string problem =
+      expectation(data.key, "chosen and rejected to differ",
+                  fmt::format("the same in {} of {} pairs (pair {}): nothing is preferred in {}", data.equal.size(),
+                              pairs, first_rows(data.equal), all ? "any" : "these"));
+  if (all)
+    found.problems.push_back(problem);
+  else
+    found.lines.push_back("warning: " + problem);
+}
+
 std::string placement_line(const Config& config, const Plan& plan, const graph::Placement& placement) {
   const int threads = threads_of(config, placement);
   return fmt::format("placement: {} device{}, {} thread{} each; graph of {} nodes on {} workers", placement.devices,
@@ -116,20 +112,20 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   found.lines.push_back(placement_line(config, plan, placement));
   found.facts["batch"] = to_json(numbers);
   found.facts["data"] = nlohmann::ordered_json::array();
-  int64_t longest = 0;
-  int32_t largest_id = 0;
+  RowExtent extent;
   for (const DataPreview& set : previews) {
     for (const std::string& line : preview_lines(set, *data.tokenizer)) found.lines.push_back(line);
     found.facts["data"].push_back(to_json(set));
     check_masks(set, config.recipe, *data.tokenizer, found.problems);
+    check_pairs(set, found);
     const int64_t completion = set.kind == rlhf::RowKind::kPrompt ? config.rollout.completion_tokens.get() : 0;
-    longest = std::max(longest, set.row.longest + completion);
-    largest_id = std::max(largest_id, set.largest_id);
+    extent.tokens = std::max(extent.tokens, set.row.longest + completion);
+    extent.largest_id = std::max(extent.largest_id, set.largest_id);
   }
-  check_models(plan, longest, largest_id, found.problems);
+  found.unreadable = model_problems(plan, *data.tokenizer, extent);
   check_bias("rollout", config.rollout, *data.tokenizer, found.problems);
   check_bias("evaluation", config.evaluation, *data.tokenizer, found.problems);
-  check_schedule(config, numbers, found.problems);
+  check_schedule(config, plan, numbers, found.problems);
   return found;
 }
 
@@ -141,19 +137,20 @@ Findings check(const Config& config) {
   if (attempt(problems, [&] { plan = complete_plan(config, registry); })) {
     graph::Placement placement;
     RunData data;
-    const bool placed = attempt(problems, [&] { placement = make_placement(config, plan.graph); });
+    const bool placed = attempt(problems, [&] { placement = make_placement(config, plan); });
     const bool read = attempt(problems, [&] { data = read_data(config, plan); });
     if (placed && read) attempt(problems, [&] { found = inspect(config, plan, placement, data); });
     check_weights(plan, problems);
     check_rewards(plan, data, found.lines, problems);
   }
   found.config = plan.modules.empty() ? base::resolved_config(config) : resolved_text(config, plan);
-  found.problems.insert(found.problems.end(), problems.begin(), problems.end());
+  append_fresh(found.problems, found.unreadable);
+  append_fresh(found.problems, problems);
   return found;
 }
 
-void refuse(const Findings& findings) {
-  if (!findings.problems.empty()) throw base::InputError(fmt::format("{}", fmt::join(findings.problems, "\n")));
+void refuse(const std::vector<std::string>& problems) {
+  if (!problems.empty()) throw base::InputError(fmt::format("{}", fmt::join(problems, "\n")));
 }
 
 }  // namespace collimate::recipe

@@ -15,7 +15,9 @@ struct Findings {
   std::string config;              // resolved, as YAML
   std::vector<std::string> lines;  // for a person: arithmetic, data shapes, an example of each data set with its mask
   std::vector<std::string> problems;  // why it would train wrong, each in the form of base/error.h
-  nlohmann::ordered_json facts;       // the numbers of `lines`, for programs
+  std::vector<std::string>
+      unreadable;                // why its models cannot read its rows: no run begins. check() has them above too
+  nlohmann::ordered_json facts;  // the numbers of `lines`, for programs
 };
 
 // What the parts that train has read by then say. Opens no weights and no reward.
@@ -27,6 +29,6 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
 Findings check(const Config& config);
 
 // InputError with all problems, one a line; nothing when there are none.
-void refuse(const Findings& findings);
+void refuse(const std::vector<std::string>& problems);
 
 }  // namespace collimate::recipe

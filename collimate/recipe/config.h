@@ -10,6 +10,7 @@
 #include "collimate/base/section_map.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/rlhf/modules/options.h"
+#include "collimate/text/chat_template.h"
 
 namespace collimate::recipe {
 
@@ -23,7 +24,16 @@ struct DataOptions : base::Section {
                                    "tokens",
                                    "longest row of completions or pairs; a longer one is an error",
                                    base::at_least(int64_t{2})};
+  base::Option<std::string> train_on{this,
+                                     "train_on",
+                                     "completion",
+                                     "",
+                                     "the tokens of an sft row that carry loss: its last answer, all of its "
+                                     "assistant's turns, or the prompt too",
+                                     base::one_of({"completion", "assistant_turns", "all_tokens"})};
   base::Option<bool> shuffle{this, "shuffle", true, "", "a new order each epoch"};
+
+  text::TrainOn trained_tokens() const;  // train_on
 };
 
 struct EvaluationOptions : generate::SamplingOptions {
@@ -38,8 +48,13 @@ struct RunOptions : base::Section {
   base::Option<int64_t> iterations{this,         "iterations",        100,
                                    "iterations", "runs of the graph", base::at_least(int64_t{1})};
   base::Option<int64_t> seed{this, "seed", 1234, "", "of everything random", base::at_least(int64_t{0})};
-  base::Option<int64_t> save_every{
-      this, "save_every", 0, "iterations", "between checkpoints; 0 for the last one only", base::at_least(int64_t{0})};
+  base::Option<int64_t> save_every{this,
+                                   "save_every",
+                                   50,
+                                   "iterations",
+                                   "between checkpoints; 0 for the last one only",
+                                   base::at_least(int64_t{0}),
+                                   base::outside_hash{}};
   base::Option<int64_t> keep_checkpoints{this,          "keep_checkpoints",       2,
                                          "checkpoints", "older ones are removed", base::at_least(int64_t{1})};
   base::Option<int64_t> evaluate_every{this,

@@ -1,5 +1,7 @@
 #include "collimate/recipe/data.h"
 
+#include <algorithm>
+
 #include "collimate/base/error.h"
 
 namespace collimate::recipe {
@@ -8,20 +10,44 @@ namespace {
 using base::expectation;
 using base::InputError;
 
+constexpr double kMaxWeight = 1e6;  // times that a row is used per epoch
+
+std::string text_of(const nlohmann::json& value, const std::string& where, const std::string& expected) {
+  if (!value.is_string()) throw InputError(expectation(where, expected, value.dump()));
+  return value;
+}
+
+double weight_of(const nlohmann::json& value, const std::string& where) {
+  const double weight = value.is_number() ? value.get<double>() : 0;
+  if (!(weight > 0 && weight <= kMaxWeight))
+    throw InputError(expectation(where, fmt::format("a number above 0, at most {}", kMaxWeight),
+                                 value.is_number() ? fmt::to_string(weight) : value.dump()));
+  return weight;
+}
+
+std::map<std::string, std::string> columns_of(const nlohmann::json& value, const std::string& where) {
+  const auto is_text = [](const nlohmann::json& name) { return name.is_string(); };
+  if (!value.is_object() || !std::ranges::all_of(value, is_text))
+    throw InputError(
+        expectation(where, "the file's names with those to read them as", value.dump(), "{problem: prompt}"));
+  return value.get<std::map<std::string, std::string>>();
+}
+
 text::DataSource one_source(const nlohmann::json& value, const std::string& key) {
   if (value.is_string()) return {.path = value};
   if (!value.is_object() || !value.contains("path"))
     throw InputError(expectation(key, "a file name or {path: FILE, format, weight, columns}", value.dump()));
   text::DataSource source;
   for (const auto& [name, entry] : value.items()) {
+    const std::string where = key + "." + name;
     if (name == "path")
-      source.path = entry;
+      source.path = text_of(entry, where, "a file name");
     else if (name == "format")
-      source.format = entry;
+      source.format = text_of(entry, where, "auto, jsonl, json, parquet or text");
     else if (name == "weight")
-      source.weight = entry;
+      source.weight = weight_of(entry, where);
     else if (name == "columns")
-      source.columns = entry.get<std::map<std::string, std::string>>();
+      source.columns = columns_of(entry, where);
     else
       throw InputError(expectation(key, "path, format, weight or columns", "\"" + name + "\""));
   }
@@ -34,7 +60,8 @@ rlhf::SourceOptions source_options(const Config& config, const Plan& plan) {
           .max_tokens = plan.rows == rlhf::RowKind::kPrompt ? config.rollout.prompt_tokens : config.data.max_tokens,
           .seed = static_cast<uint64_t>(config.run.seed.get()),
           .shuffle = config.data.shuffle,
-          .prompt_is_trained = plan.prompt_is_trained};
+          .prompt_is_trained = plan.prompt_is_trained,
+          .margins = plan.margins};
 }
 
 // Held-out prompts are completed once each, with the evaluation's own sampling.
@@ -43,14 +70,15 @@ rlhf::SourceOptions eval_options(const Config& config, const Plan& plan) {
   options.kind = plan.evaluation->rows;
   options.name = "eval";
   options.samples_per_prompt = 1;
-  options.prompt_is_trained = false;
+  options.prompt_is_trained = options.margins = false;
   if (options.kind != rlhf::RowKind::kPrompt) return options;
   options.sampling = config.evaluation.params(config.rollout.completion_tokens).to_json();
   return options;
 }
 
-void add_notes(const std::string& key, const text::Dataset& dataset, std::vector<std::string>& notes) {
-  for (const std::string& line : dataset.verdict()) notes.push_back(key + ": " + line);
+void add_notes(const std::string& key, const text::Dataset& dataset, RunData& data) {
+  for (const std::string& line : dataset.verdict()) data.notes.push_back(key + ": " + line);
+  data.fingerprints[key] = {{"rows", dataset.size()}, {"fingerprint", fmt::format("{:016x}", dataset.fingerprint())}};
 }
 
 }  // namespace
@@ -71,13 +99,16 @@ RunData read_data(const Config& config, const Plan& plan) {
   data.tokenizer = text::load_tokenizer(policy->path);
   auto chat = text::make_chat_template(*data.tokenizer, policy->chat_template);
   data.notes.push_back("template: " + chat->description());
-  data.renderer = std::make_unique<text::Renderer>(*data.tokenizer, std::move(chat));
+  data.renderer = std::make_unique<text::Renderer>(*data.tokenizer, std::move(chat),
+                                                   text::RenderOptions{.train_on = config.data.trained_tokens()});
   const text::Dataset train = text::Dataset::read(data_sources(config.data.train, "data.train"));
-  add_notes("data.train", train, data.notes);
+  add_notes("data.train", train, data);
   data.train = std::make_unique<rlhf::RowSource>(train, *data.renderer, source_options(config, plan));
+  if (data.train->has_margins())
+    data.notes.emplace_back("data.train: column margin is read: a pair's loss is -log σ(chosen - rejected - margin)");
   if (!plan.evaluation || config.data.eval->is_null()) return data;
   const text::Dataset eval = text::Dataset::read(data_sources(config.data.eval, "data.eval"));
-  add_notes("data.eval", eval, data.notes);
+  add_notes("data.eval", eval, data);
   data.eval = std::make_unique<rlhf::RowSource>(eval, *data.renderer, eval_options(config, plan));
   return data;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,9 @@ struct RunData {
   std::unique_ptr<text::Tokenizer> tokenizer;
   std::unique_ptr<text::Renderer> renderer;
   std::unique_ptr<rlhf::RowSource> train;
-  std::unique_ptr<rlhf::RowSource> eval;  // null without data.eval
-  std::vector<std::string> notes;         // shapes recognised, template chosen: for a person
+  std::unique_ptr<rlhf::RowSource> eval;                   // null without data.eval
+  std::vector<std::string> notes;                          // shapes recognised, template chosen: for a person
+  nlohmann::json fingerprints = nlohmann::json::object();  // {"data.train": {"rows", "fingerprint"}, …}
 };
 
 // InputError: no data, files missing or malformed, rows that the recipe cannot use.

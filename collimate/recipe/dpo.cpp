@@ -11,13 +11,14 @@ Plan dpo(const Config& config, const flow::Registry& registry) {
   const auto policy = page.trainer("policy", trained);
   const rlhf::Loss loss = page.loss(trained);
   std::optional<graph::ModelHandle> reference;
+  page.may_read("reference");
   if (loss.reads(batch::kReferenceLogProbs))
     reference = page.scorer("reference", {.of = "reference", .weights = "reference"});
   Plan plan;
   plan.prompt_is_trained = loss.reads(rlhf::kCompletion);
   plan.graph = graph::trace(
       [&](graph::Value pairs) { policy.train(reference ? (*reference)("log_probs", pairs) : pairs, page.updates()); },
-      {pair_input(plan.prompt_is_trained)}, "dpo");
+      {pair_input(loss)}, "dpo");
   plan.rows_per_iteration = config.train.samples_per_update;
   plan.group_size = 2;
   plan.trained = "policy";

@@ -14,6 +14,7 @@ Plan grpo(const Config& config, const flow::Registry& registry) {
   const auto advantages = page.advantages("groups", "group");
   const bool kl = page.loss(trained).reads(batch::kReferenceLogProbs);
   std::optional<graph::ModelHandle> reference;
+  page.may_read("reference");
   if (kl) reference = page.scorer("reference", {.of = "reference", .weights = "reference"});
   Plan plan;
   plan.graph = graph::trace(

@@ -13,11 +13,14 @@ Plan ppo(const Config& config, const flow::Registry& registry);
 
 const std::vector<RecipeEntry>& recipes() {
   using rlhf::RowKind;
-  static const std::vector<RecipeEntry> list = {{"sft", RowKind::kDemonstration, sft},
-                                                {"reward", RowKind::kPreference, reward},
-                                                {"dpo", RowKind::kPreference, dpo},
-                                                {"grpo", RowKind::kPrompt, grpo},
-                                                {"ppo", RowKind::kPrompt, ppo}};
+  static const std::vector<RecipeEntry> list = {
+      {"sft", "supervised fine-tuning on prompt and completion", RowKind::kDemonstration, sft},
+      {"reward", "a reward model on chosen and rejected completions, with a margin where each row has one",
+       RowKind::kPreference, reward},
+      {"dpo", "a policy on chosen and rejected completions, by algorithm.loss_type", RowKind::kPreference, dpo},
+      {"grpo", "a policy on prompts and rewards; samples of a prompt are compared with each other", RowKind::kPrompt,
+       grpo},
+      {"ppo", "a policy and a value model on prompts and rewards, of rules or a reward model", RowKind::kPrompt, ppo}};
   return list;
 }
 

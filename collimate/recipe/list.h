@@ -8,12 +8,13 @@
 namespace collimate::recipe {
 
 struct RecipeEntry {
-  std::string name;  // as the key `recipe` has it
+  std::string name;     // as the key `recipe` has it
+  std::string summary;  // one line: what it trains on what
   rlhf::RowKind rows;
   Plan (*make)(const Config& config, const flow::Registry& registry);
 };
 
-// The pages. From this list follow what a config may name and the tests' table.
+// The pages. From this list follow what a config may name, its help and the tests' table.
 const std::vector<RecipeEntry>& recipes();
 // InputError for an unknown name, with the known ones.
 const RecipeEntry& find_recipe(const std::string& name);

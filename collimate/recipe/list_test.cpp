@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <sstream>
 
 #include "collimate/base/error.h"
@@ -58,6 +59,18 @@ TEST(Recipes, EveryOneOfTheListHasAPage) {
     EXPECT_TRUE(plan.modules.contains(plan.trained)) << entry.name;
   }
   EXPECT_THAT(error_of("gpro", ""), HasSubstr("one of \"sft\", \"reward\", \"dpo\", \"grpo\", \"ppo\""));
+}
+
+// Those of the repository name keys, recipes, rules and losses that exist, whether or not their data is here.
+TEST(Recipes, EveryConfigOfTheRepositoryIsAPlan) {
+  int configs = 0;
+  for (const auto& file : std::filesystem::directory_iterator(COLLIMATE_SOURCE_DIR "/configs")) {
+    if (file.path().extension() != ".yaml") continue;
+    const Config config = load(file.path().string(), {});
+    EXPECT_FALSE(complete_plan(config, module_registry()).graph.nodes.empty()) << file.path();
+    ++configs;
+  }
+  EXPECT_GE(configs, 5);
 }
 
 // Lines that give a value: not the headings of sections.

@@ -1,5 +1,6 @@
 #include "collimate/recipe/page.h"
 
+#include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/recipe/list.h"
 #include "collimate/rlhf/advantage/list.h"
@@ -10,10 +11,11 @@
 namespace collimate::recipe {
 namespace {
 
-// Rows of an iteration and their lengths, for the memory plan.
+// Whether rows are drawn, and for the memory plan those of an iteration and their lengths.
 void add_row_limits(const Config& config, nlohmann::json& parameters) {
   const bool rollout = find_recipe(config.recipe).rows == rlhf::RowKind::kPrompt;
   const int64_t completion = config.rollout.completion_tokens;
+  parameters["sampled"] = rollout;
   parameters["rows"] = rollout ? rollout_rows(config) : config.train.samples_per_update.get();
   parameters["row_tokens"] = rollout ? config.rollout.prompt_tokens + completion : config.data.max_tokens.get();
   parameters["predicted_tokens"] = rollout ? completion : config.data.max_tokens.get();
@@ -29,7 +31,8 @@ nlohmann::json model_section(const Config& config, const std::string& of) {
 
 }  // namespace
 
-nlohmann::json Page::decoder_parameters(const Role& role) const {
+nlohmann::json Page::decoder_parameters(const Role& role) {
+  roles_.insert(role.of);
   nlohmann::json parameters = model_section(config_, role.of);
   parameters["weights"] = role.weights;
   parameters["trained"] = role.trained;
@@ -74,6 +77,7 @@ graph::ModelHandle Page::rewards(const std::string& model, const nlohmann::json&
 
 graph::ModelHandle Page::advantages(const std::string& rows, const std::string& fallback) {
   const rlhf::AdvantageEntry& entry = rlhf::find_advantage(rows, fallback, config_.algorithm);
+  compares_samples_ = rows == "groups";
   read_options_.insert(entry.options.begin(), entry.options.end());
   read_options_.insert(rlhf::kRewardOptions.begin(), rlhf::kRewardOptions.end());
   return add("advantages", "advantages." + entry.name, base::to_json(config_.algorithm.section_value()));
@@ -94,6 +98,16 @@ rlhf::Loss Page::loss(const Role& role) const {
                          {.options = algorithm(role), .completion_tokens = config_.rollout.completion_tokens});
 }
 
+void Page::require_reward_model() const {
+  const rlhf::ModelOptions* model = config_.models.find("reward");
+  if (model == nullptr)
+    throw base::InputError(base::expectation("reward", "a list of rewards, or models.reward", "neither",
+                                             "reward: [{rule: exact}], or models: {reward: {path: DIRECTORY}}"));
+  if (model->from_scratch)
+    throw base::InputError(base::expectation("models.reward.from_scratch", "false, as the model is not trained here",
+                                             "true", "a model that recipe: reward has trained"));
+}
+
 void Page::check_options() const {
   const nlohmann::json standard = base::to_json(rlhf::AlgorithmSection().section_value());
   const nlohmann::json given = base::to_json(config_.algorithm.section_value());
@@ -105,10 +119,19 @@ void Page::check_options() const {
           value.dump()));
 }
 
+void Page::check_roles() const {
+  for (const auto& [name, section] : config_.models)
+    if (!roles_.contains(name))
+      base::throw_unknown_name("models", name, {roles_.begin(), roles_.end()},
+                               fmt::format("a role that recipe {} reads here, ", config_.recipe.get()));
+}
+
 Plan Page::finish(Plan plan) const {
   check_options();
+  check_roles();
   plan.modules = modules_;
   plan.read_options = read_options_;
+  plan.compares_samples = compares_samples_;
   return plan;
 }
 
@@ -121,9 +144,10 @@ graph::Input prompt_input() {
   return {"prompts", {"uid", "prompt_uid", "ids", "trainable", "prompt_tokens", "example"}};
 }
 graph::Input completion_input() { return {"examples", {"uid", "ids", "trainable"}}; }
-graph::Input pair_input(bool with_completion) {
+graph::Input pair_input(const rlhf::Loss& loss) {
   graph::Input input{"pairs", {"uid", "pair_uid", "ids", "trainable"}};
-  if (with_completion) input.columns.push_back(rlhf::kCompletion.name);
+  if (loss.reads(rlhf::kCompletion)) input.columns.push_back(rlhf::kCompletion.name);
+  if (loss.reads(rlhf::kMargin)) input.columns.push_back(rlhf::kMargin.name);
   return input;
 }
 

@@ -33,10 +33,12 @@ struct Plan {
   std::map<std::string, flow::ModuleChoice> modules;  // by model of either graph
   rlhf::RowKind rows = rlhf::RowKind::kPrompt;
   bool prompt_is_trained = false;  // pairs whose `trainable` marks the prompt too, `completion` the answer
+  bool margins = false;            // pairs with the data's margins
   int64_t rows_per_iteration = 0;
   int64_t group_size = 1;
-  std::string samples_node;  // whose rows are the samples of an iteration; "" for none
-  std::string trained;       // the model that the run is for: what is exported
+  bool compares_samples = false;  // advantages are between the samples of a prompt
+  std::string samples_node;       // whose rows are the samples of an iteration; "" for none
+  std::string trained;            // the model that the run is for: what is exported
   std::optional<EvaluationPlan> evaluation;
   std::set<std::string> read_options;  // of algorithm
 };
@@ -61,9 +63,15 @@ class Page {
   graph::ModelHandle rewards(const std::string& model, const nlohmann::json& list);
   // Advantages from `rows` ("groups" or "values"), by algorithm.advantage, else `fallback`.
   graph::ModelHandle advantages(const std::string& rows, const std::string& fallback);
+  // A role of `models` that only other options make the page read: a config may name it all the same.
+  void may_read(const std::string& role) { roles_.insert(role); }
+  // Where no rules give the rewards a model does, which must have been trained: a new head gives every sample 0.
+  // InputError otherwise.
+  void require_reward_model() const;
   // The loss that trainer() with this role trains by.
   rlhf::Loss loss(const Role& role) const;
-  // The plan with the page's modules. InputError when the config sets an option of `algorithm` that none of them reads.
+  // The plan with the page's modules. InputError when the config sets an option of `algorithm`, or names a role under
+  // `models`, that none of them reads.
   Plan finish(Plan plan) const;
 
   // rows_per_update and epochs of a train node.
@@ -72,20 +80,23 @@ class Page {
 
  private:
   graph::ModelHandle add(const std::string& model, const std::string& kind, nlohmann::json parameters);
-  nlohmann::json decoder_parameters(const Role& role) const;
+  nlohmann::json decoder_parameters(const Role& role);
   rlhf::AlgorithmSection algorithm(const Role& role) const;
   void check_options() const;
+  void check_roles() const;
 
   const Config& config_;
   const flow::Registry& registry_;
   std::map<std::string, flow::ModuleChoice> modules_;
-  std::set<std::string> read_options_;  // of algorithm
+  std::set<std::string> read_options_;        // of algorithm
+  std::set<std::string> roles_ = {"policy"};  // of models; rewards and data read the policy's tokenizer
+  bool compares_samples_ = false;
 };
 
 // What pages call their inputs, by the rows that data gives.
-graph::Input prompt_input();                            // prompts to complete
-graph::Input completion_input();                        // prompt + completion
-graph::Input pair_input(bool with_completion = false);  // chosen, rejected
+graph::Input prompt_input();                           // prompts to complete
+graph::Input completion_input();                       // prompt + completion
+graph::Input pair_input(const rlhf::Loss& loss = {});  // chosen, rejected, with what the loss reads of the data
 
 // Rows of one iteration as the run reads them: prompts × samples, or samples_per_update for data recipes.
 int64_t rollout_rows(const Config& config);

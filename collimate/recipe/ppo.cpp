@@ -15,6 +15,7 @@ Plan ppo(const Config& config, const flow::Registry& registry) {
       "value",
       {.of = "value", .weights = "value", .trained = true, .head = "value", .rows = "values", .loss = "value"});
   const bool rules = !config.reward->is_null();
+  if (!rules) page.require_reward_model();
   const auto reward = rules ? page.rewards("reward", config.reward)
                             : page.scorer("reward", {.of = "reward", .weights = "reward", .head = "score"});
   const auto gae = page.advantages("values", "gae");

@@ -1,6 +1,9 @@
 #include "collimate/recipe/prepare.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "collimate/base/config_text.h"
@@ -20,6 +23,47 @@ void check_sampling(const Config& config, const Plan& plan) {
   if (plan.evaluation && plan.evaluation->rows == rlhf::RowKind::kPrompt) config.evaluation.params(completion);
 }
 
+void check_rows(const Config& config, const Plan& plan) {
+  if (config.data.trained_tokens() != text::TrainOn::kCompletion && plan.rows != rlhf::RowKind::kDemonstration)
+    throw base::InputError(base::expectation("data.train_on", "completion with recipe " + config.recipe.get(),
+                                             config.data.train_on, "recipe: sft"));
+}
+
+void check_rewards_are_read(const Config& config, const Plan& plan) {
+  if (plan.rows == rlhf::RowKind::kPrompt) return;
+  const std::string none = fmt::format("nothing with recipe {}, which asks no rewards", config.recipe.get());
+  const std::string remedy = "leaving it out, or recipe: grpo or ppo";
+  if (!config.reward->is_null()) throw base::InputError(base::expectation("reward", none, "a value", remedy));
+  if (!config.evaluation.reward->is_null())
+    throw base::InputError(base::expectation("evaluation.reward", none, "a value", remedy));
+}
+
+// As for `algorithm`: an option that nothing reads may be written out, but not be set.
+void check_section_is_read(const std::string& recipe, const std::string& section, const base::Section& given,
+                           const base::Section& standard, const std::set<std::string>& read) {
+  const nlohmann::json values = base::to_json(given.section_value());
+  const nlohmann::json defaults = base::to_json(standard.section_value());
+  for (const auto& [name, value] : values.items())
+    if (value != defaults.at(name) && !read.contains(name))
+      throw base::InputError(base::expectation(
+          section + "." + name, fmt::format("an option that recipe {} reads, which draws no samples", recipe),
+          value.dump(), "leaving it out, or recipe: grpo or ppo"));
+}
+
+void check_sampling_is_read(const Config& config, const Plan& plan) {
+  if (plan.rows == rlhf::RowKind::kPrompt) return;
+  check_section_is_read(config.recipe, "rollout", config.rollout, rlhf::RolloutOptions(), {});
+  check_section_is_read(config.recipe, "evaluation", config.evaluation, EvaluationOptions(), {"examples"});
+}
+
+graph::Placement named_placement(const Config& config, const Plan& plan, const std::string& name) {
+  if (name == "flattening") return graph::flattening(plan.graph, static_cast<int>(config.devices.get()));
+  const bool word = name.find_first_of("./") == std::string::npos;
+  if (word && !std::filesystem::exists(name))
+    throw base::InputError(base::expectation("placement", "flattening or a file", name, "flattening"));
+  return graph::parse_placement(host::read_file(name), name);
+}
+
 // A placement may say more than the recipes' modules do: it is refused, not ignored.
 void check_supported(const graph::Placement& placement) {
   for (const auto& [model, residency] : placement.residency)
@@ -33,11 +77,28 @@ void check_supported(const graph::Placement& placement) {
       if (layout == whole) continue;
       throw base::InputError(base::expectation(
           fmt::format("placement.layouts.{}.{}", model, function), "dp alone",
-          fmt::format("tp {}, pp {}, cp {}, ep {}, zero {}, micro_batch {}", layout.tp, layout.pp, layout.cp, layout.ep,
-                      layout.zero, layout.micro_batch),
+          fmt::format("tp {}, pp {}, cp {}, ep {}, zero {}, micro_batch {}{}{}", layout.tp, layout.pp, layout.cp,
+                      layout.ep, layout.zero, layout.micro_batch, layout.recompute ? ", recompute" : "",
+                      layout.offload ? ", offload" : ""),
           "leaving the others out: each rank of a recipe's model holds all of it; train.micro_batch_tokens bounds its "
           "micro-batches"));
     }
+}
+
+// A model that shares no device with the one that trains its weights holds neither gradient nor optimizer of them.
+void keep_frozen_apart(const graph::Placement& placement, Plan& plan) {
+  std::map<std::string, std::set<int>> training;  // weights -> workers
+  for (const auto& [name, module] : plan.modules)
+    if (module.kind == "trainer")
+      for (const int worker : graph::workers_of(plan.graph, placement, name))
+        training[module.parameters.at("weights")].insert(worker);
+  for (auto& [name, module] : plan.modules) {
+    if (module.kind == "trainer" || !module.parameters.value("trained", false)) continue;
+    const std::set<int>& trainers = training[module.parameters.at("weights")];
+    const std::vector<int> own = graph::workers_of(plan.graph, placement, name);
+    module.parameters["trained"] =
+        std::any_of(own.begin(), own.end(), [&](int worker) { return trainers.contains(worker); });
+  }
 }
 
 }  // namespace
@@ -48,24 +109,22 @@ Plan complete_plan(const Config& config, const flow::Registry& registry) {
   if (plan.evaluation)
     for (const auto& [name, model] : plan.evaluation->graph.models) plan.graph.models.try_emplace(name, model);
   check_sampling(config, plan);
+  check_rows(config, plan);
+  check_rewards_are_read(config, plan);
+  check_sampling_is_read(config, plan);
   if (plan.rows_per_iteration <= 0)
     throw base::InputError(base::expectation("train.samples_per_update", "at least 1 with this recipe", "0"));
   return plan;
 }
 
-graph::Placement make_placement(const Config& config, const graph::Graph& graph) {
+graph::Placement make_placement(const Config& config, Plan& plan) {
   const nlohmann::json& value = config.placement;
   const std::string name = value.is_string() ? value.get<std::string>() : "";
-  graph::Placement placement;
-  if (name == "flattening") {
-    placement = graph::flattening(graph, static_cast<int>(config.devices.get()));
-  } else if (!name.empty()) {
-    placement = graph::parse_placement(host::read_file(name), name);
-  } else {
-    placement = graph::parse_placement(value.dump(), "placement");
-  }
-  graph::validate(graph, placement);
+  graph::Placement placement =
+      name.empty() ? graph::parse_placement(value.dump(), "placement") : named_placement(config, plan, name);
+  graph::validate(plan.graph, placement);
   check_supported(placement);
+  keep_frozen_apart(placement, plan);
   return placement;
 }
 

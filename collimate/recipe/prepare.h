@@ -9,8 +9,9 @@ namespace collimate::recipe {
 // the config leaves out what the recipe needs.
 Plan complete_plan(const Config& config, const flow::Registry& registry);
 
-// The placement that the config names, writes out or keeps in a file, validated against the graph.
-graph::Placement make_placement(const Config& config, const graph::Graph& graph);
+// The placement that the config names, writes out or keeps in a file, validated against the plan's graph. A module of
+// the plan that shares no device with the trainer of its weights becomes one of frozen weights.
+graph::Placement make_placement(const Config& config, Plan& plan);
 
 // The resolved config as YAML, less the options of `algorithm` that nothing in the plan reads.
 std::string resolved_text(const Config& config, const Plan& plan);

@@ -80,12 +80,15 @@ DataPreview preview(const std::string& key, const rlhf::RowSource& source, rlhf:
                     const text::Tokenizer& tokenizer) {
   DataPreview out{.key = key, .kind = kind};
   std::vector<int64_t> prompts, lengths;
-  for (int64_t example = 0; example < source.examples(); ++example)
-    for (const text::RenderedTokens& row : source.rendered(example)) {
+  for (int64_t example = 0; example < source.examples(); ++example) {
+    const std::vector<text::RenderedTokens>& rows = source.rendered(example);
+    for (const text::RenderedTokens& row : rows) {
       prompts.push_back(row.prompt_tokens);
       lengths.push_back(static_cast<int64_t>(row.ids.size()));
       add_row(row, tokenizer, out);
     }
+    if (kind == rlhf::RowKind::kPreference && rows[0].ids == rows[1].ids) out.equal.push_back(example);
+  }
   out.prompt = lengths_of(std::move(prompts));
   out.row = lengths_of(std::move(lengths));
   if (source.examples() == 0) return out;
@@ -140,6 +143,7 @@ nlohmann::ordered_json to_json(const DataPreview& data) {
           {"row_tokens", lengths(data.row)},
           {"rows_without_trained_token", data.masked.size()},
           {"rows_without_trained_eos", data.unended.size()},
+          {"equal_pairs", data.equal.size()},
           {"example", std::move(example)}};
 }
 

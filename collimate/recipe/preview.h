@@ -29,6 +29,7 @@ struct DataPreview {
   int32_t largest_id = 0;
   std::vector<int64_t> masked;   // rows of which no token is trained; none for prompts, whose completions are trained
   std::vector<int64_t> unended;  // rows whose last trained token does not end a completion; none for prompts
+  std::vector<int64_t> equal;    // pairs whose chosen and rejected are the same tokens
   std::vector<std::vector<MaskRun>> example;  // the first example's rows: one, or chosen and rejected
   std::vector<int32_t> last_ids;              // of those rows: the last trained token, -1 for none
   nlohmann::json answer;                      // what the first example's rewards compare with; null for none

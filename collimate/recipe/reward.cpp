@@ -3,14 +3,17 @@
 
 namespace collimate::recipe {
 
-// A reward model from preference pairs (Bradley-Terry on the last token's score).
+// A reward model from preference pairs (Bradley-Terry on the last token's score), with margins where the data has them.
 Plan reward(const Config& config, const flow::Registry& registry) {
   Page page(config, registry);
-  const auto model = page.trainer(
-      "policy",
-      {.weights = "policy", .trained = true, .head = "score", .rows = "scored pairs", .loss = "bradley_terry"});
+  const Page::Role trained{
+      .weights = "policy", .trained = true, .head = "score", .rows = "scored pairs", .loss = "bradley_terry"};
+  const auto model = page.trainer("policy", trained);
+  const rlhf::Loss loss = page.loss(trained);
   Plan plan;
-  plan.graph = graph::trace([&](graph::Value pairs) { model.train(pairs, page.updates()); }, {pair_input()}, "reward");
+  plan.margins = loss.reads(rlhf::kMargin);
+  plan.graph =
+      graph::trace([&](graph::Value pairs) { model.train(pairs, page.updates()); }, {pair_input(loss)}, "reward");
   plan.rows_per_iteration = config.train.samples_per_update;
   plan.group_size = 2;
   plan.trained = "policy";

@@ -1,10 +1,20 @@
 #include "collimate/recipe/run_directory.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <span>
+
 #include "collimate/base/error.h"
+#include "collimate/base/log.h"
 #include "collimate/flow/checkpoint.h"
 #include "collimate/host/atomic_file.h"
-#include "collimate/recipe/model_files.h"
 #include "collimate/recipe/prepare.h"
+#include "collimate/recipe/run_inputs.h"
 
 namespace collimate::recipe {
 namespace {
@@ -14,6 +24,54 @@ using base::expectation;
 using base::InputError;
 
 constexpr const char* kResolved = "config.resolved.yaml";
+constexpr const char* kMetrics = "metrics.jsonl";
+constexpr const char* kJournal = "journal.bin";
+constexpr const char* kLock = "run.lock";  // stays, with the last holder's pid: removing it would race
+
+// Is anything there but a lock's file?
+bool holds_files(const fs::path& path) {
+  if (!fs::exists(path)) return false;
+  if (!fs::is_directory(path)) return true;
+  const fs::directory_iterator entries(path);
+  return std::any_of(fs::begin(entries), fs::end(entries),
+                     [](const fs::directory_entry& entry) { return entry.path().filename() != kLock; });
+}
+
+// Held until the descriptor is closed, by the process's end too. InputError when somebody holds it.
+host::FileDescriptor take_lock(const fs::path& directory) {
+  const fs::path path = directory / kLock;
+  host::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file.valid()) host::throw_io_error(path, "to open", errno);
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) {
+      base::log_warning("{}: {}: nothing keeps a second run out of the directory", path.string(), std::strerror(errno));
+      return file;
+    }
+    std::string holder = host::read_file(path);
+    while (holder.ends_with('\n')) holder.pop_back();
+    throw InputError(expectation(
+        "--output", "a directory that no run is writing now",
+        fmt::format("{}, which process {} is writing", directory.string(), holder.empty() ? "unknown" : holder),
+        "again after its end, or another --output"));
+  }
+  const std::string pid = fmt::format("{}\n", ::getpid());
+  if (::ftruncate(file.get(), 0) != 0) host::throw_io_error(path, "to cut the file", errno);
+  host::write_fully(file.get(), std::as_bytes(std::span(pid)), path);
+  return file;
+}
+
+int64_t lines_in(const fs::path& file) {
+  if (!fs::exists(file)) return 0;
+  const std::string text = host::read_file(file);
+  return std::count(text.begin(), text.end(), '\n');
+}
+
+// What is appended to as the run goes on, where `to` has none yet. The recording copies itself (flow/recording.h).
+void copy_records(const fs::path& from, const fs::path& to) {
+  for (const char* name : {kMetrics, kJournal})
+    if (fs::exists(from / name) && !fs::exists(to / name))
+      host::write_file_atomically(to / name, host::read_file(from / name));
+}
 
 // Nothing, or an InputError that says why this directory, which `option` names, is not the run's.
 void check_same_run(const Config& config, const fs::path& directory, const std::string& option) {
@@ -35,25 +93,36 @@ void check_same_run(const Config& config, const fs::path& directory, const std::
 
 }  // namespace
 
-RunDirectory::RunDirectory(const Config& config, const Plan& plan, const std::string& output, const std::string& resume)
-    : path_(output) {
-  const bool used = fs::exists(path_) && (!fs::is_directory(path_) || !fs::is_empty(path_));
-  if (used && resume == "never")
+RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData& data, const std::string& output,
+                           const std::string& resume)
+    : path_(output), fresh_(!holds_files(path_)) {
+  if (!fresh_ && resume == "never")
     throw InputError(expectation("--output", "a new or empty directory with --resume never", output, "--resume auto"));
-  if (used) check_same_run(config, path_, "--output");
+  if (!fresh_) check_same_run(config, path_, "--output");
   const fs::path source = resume == "auto" || resume == "never" ? path_ : fs::path(resume);
   if (source != path_) check_same_run(config, source, "--resume");
-  const nlohmann::json models = weight_files(plan);
-  own_ = source == path_ || (used && fs::equivalent(source, path_));
+  if (!fresh_) lock_ = take_lock(path_);
+  const nlohmann::json inputs = run_inputs(plan, data);
+  own_ = source == path_ || (!fresh_ && fs::equivalent(source, path_));
   if (resume != "never") checkpoint_ = flow::Checkpoints(source, config.run.keep_checkpoints).latest();
   if (!checkpoint_.empty()) {
     completed_ = flow::checkpoint_step(checkpoint_);
-    check_weight_files(models, source);
+    check_inputs(inputs, source);
   }
+  if (fresh_) begin(resolved_text(config, plan));
+  if (checkpoint_.empty()) dropped_lines_ = lines_in(path_ / kMetrics);
+  fs::create_directories(path_ / "logs");
+  keep_inputs(inputs, path_);
+  if (!own_ && !checkpoint_.empty()) copy_records(source, path_);
+}
+
+void RunDirectory::begin(const std::string& resolved) {
   fs::create_directories(path_);
-  fresh_ = !used;
-  if (fresh_) host::write_file_atomically(path_ / kResolved, resolved_text(config, plan));
-  keep_weight_files(models, path_);
+  lock_ = take_lock(path_);
+  if (holds_files(path_))
+    throw InputError(expectation("--output", "a new directory or one of this run",
+                                 path_.string() + ", in which another process has just begun one", "the same again"));
+  host::write_file_atomically(path_ / kResolved, resolved);
 }
 
 std::optional<nlohmann::ordered_json> RunDirectory::summary() const {
@@ -67,7 +136,7 @@ std::optional<nlohmann::ordered_json> RunDirectory::summary() const {
 
 void RunDirectory::give_up() const {
   std::error_code ignored;
-  const bool metrics = fs::exists(path_ / "metrics.jsonl") && fs::file_size(path_ / "metrics.jsonl", ignored) > 0;
+  const bool metrics = fs::exists(path_ / kMetrics) && fs::file_size(path_ / kMetrics, ignored) > 0;
   if (fresh_ && !metrics && flow::Checkpoints(path_, 1).latest().empty()) fs::remove_all(path_, ignored);
 }
 

@@ -5,25 +5,35 @@
 #include <optional>
 #include <string>
 
+#include "collimate/host/file_io.h"
+#include "collimate/recipe/data.h"
 #include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
 
-// A run's directory (interface.md): whose it is, and where to go on.
+// A run's directory (interface.md): whose it is, and where to go on. While it lives, no other of its directory does, in
+// this process or another.
 class RunDirectory {
  public:
   // Claims `output` for the config. resume auto: a directory of the same config hash goes on from its newest
-  // checkpoint; never: only a new or empty directory; a directory: that run's newest checkpoint. InputError, with
-  // nothing changed, when it holds another run or is no run's directory, or when that run began with other weights than
-  // the plan reads now.
-  RunDirectory(const Config& config, const Plan& plan, const std::string& output, const std::string& resume);
+  // checkpoint; never: only a new or empty directory; a directory: that run's newest checkpoint, after its records,
+  // which are copied. InputError, with nothing changed, when it holds another run or is no run's directory, when that
+  // run is going on, or when it began with other weights or data than are read now.
+  RunDirectory(const Config& config, const Plan& plan, const RunData& data, const std::string& output,
+               const std::string& resume);
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   // The checkpoint to go on from, or "", and the iterations complete in it.
   const std::string& checkpoint() const { return checkpoint_; }
   int64_t completed() const { return completed_; }
+  // Lines of metrics.jsonl that the run had written when it ended without a checkpoint: it begins again without them.
+  int64_t dropped_lines() const { return dropped_lines_; }
   // What summary.json says where this directory's run has come to its end, which that checkpoint holds.
   std::optional<nlohmann::ordered_json> summary() const;
+  // What the process that trains writes for a person.
+  std::filesystem::path log() const { return path_ / "logs" / "rank-0.log"; }
   bool has_model() const { return std::filesystem::exists(path_ / "model"); }
   // Files of an iteration's samples, and of those drawn for held-out prompts after it (0: before the first).
   std::filesystem::path samples(int64_t step) const;
@@ -34,11 +44,15 @@ class RunDirectory {
   void give_up() const;
 
  private:
+  void begin(const std::string& resolved);
+
   std::filesystem::path path_;
-  bool fresh_ = false;  // new or empty when claimed
-  bool own_ = true;     // the checkpoint is one of this directory
+  bool fresh_ = false;         // new or empty when claimed
+  bool own_ = true;            // the checkpoint is one of this directory
+  host::FileDescriptor lock_;  // of run.lock
   std::string checkpoint_;
   int64_t completed_ = 0;
+  int64_t dropped_lines_ = 0;
 };
 
 }  // namespace collimate::recipe

@@ -45,6 +45,14 @@ TrainOutcome outcome_of(const nlohmann::ordered_json& summary) {
   return outcome;
 }
 
+// What check says of it. InputError when the models cannot read the rows: it would end at the first such row.
+template <class... Parts>
+Findings readable(const Parts&... parts) {
+  Findings found = inspect(parts...);
+  refuse(found.unreadable);
+  return found;
+}
+
 // One run from claiming its directory to its summary.
 class Run {
  public:
@@ -54,9 +62,10 @@ class Run {
         reparse_(reparse_every_run() || call.reparse),
         registry_(module_registry()),
         plan_(complete_plan(config, registry_)),
-        placement_(make_placement(config, plan_.graph)),
+        placement_(make_placement(config, plan_)),
         data_(read_data(config, plan_)),
-        directory_(config, plan_, call.output, call.resume),
+        found_(readable(config, plan_, placement_, data_)),
+        directory_(config, plan_, data_, call.output, call.resume),
         recorder_(config, plan_, data_, directory_),
         progress_(config.recipe, config.run.iterations, directory_.completed()) {}
 
@@ -66,10 +75,14 @@ class Run {
       note(fmt::format("nothing is left to do: {} ended after {} iterations", call_.output, directory_.completed()));
       return outcome_of(*recorded);
     }
-    for (const std::string& line : describe()) note(line);
-    name_workers();
-    host::write_file_atomically(directory_.path() / "plan.yaml", graph::yaml_text(placement_));
-    carry_out();
+    const base::LogFile log(directory_.log());
+    try {
+      prepare();
+      carry_out();
+    } catch (const std::exception& error) {
+      base::log().record(fmt::format("stopped: {}", error.what()));
+      throw;
+    }
     recorder_.finish();
     if (recorded) return outcome_of(*recorded);  // the model alone was missing
     spans_.write_chrome_trace(directory_.path() / "trace.json");
@@ -80,17 +93,26 @@ class Run {
 
   // What a person should know before it starts: batch arithmetic, data shapes, and what would train wrong.
   std::vector<std::string> describe() const {
-    const Findings found = inspect(config_, plan_, placement_, data_);
-    std::vector<std::string> lines = found.lines;
-    for (const std::string& problem : found.problems) lines.push_back("warning: " + problem);
+    std::vector<std::string> lines = found_.lines;
+    for (const std::string& problem : found_.problems) lines.push_back("warning: " + problem);
     if (!directory_.checkpoint().empty())
       lines.push_back(fmt::format("resume: from iteration {} ({})", directory_.completed(), directory_.checkpoint()));
+    if (directory_.dropped_lines() > 0)
+      lines.push_back(fmt::format("no checkpoint: begins again, {} earlier lines of metrics.jsonl dropped",
+                                  directory_.dropped_lines()));
     return lines;
   }
 
  private:
   void note(const std::string& line) const {
+    base::log().record(line);
     if (call_.note) call_.note(line);
+  }
+
+  void prepare() {
+    for (const std::string& line : describe()) note(line);
+    name_workers();
+    host::write_file_atomically(directory_.path() / "plan.yaml", graph::yaml_text(placement_));
   }
 
   // The graph's iterations, until they are done or patience runs out. StoppedError when a signal asked.
@@ -126,9 +148,9 @@ class Run {
       recorder_.iteration(result);
       // Where stderr is no terminal each update is a line: about forty of them.
       const int64_t done = result.iteration + 1;
+      base::log().record(fmt::format("iteration {}: {}", done, recorder_.details()));
       if (isatty(STDERR_FILENO) == 1 || done % std::max<int64_t>(1, config_.run.iterations / 40) == 0)
         progress_.update(done, recorder_.details());
-      if (call_.stop != nullptr && call_.stop->requested()) stop_.request(call_.stop->signal());
     };
     if (data_.eval) add_evaluation(options);
     add_files(options);
@@ -136,8 +158,16 @@ class Run {
     options.on_end = [this](const flow::RunEnd& end) { end_ = end; };
     options.state = {&recorder_};
     options.stop = &stop_;
+    options.on_poll = [this] { pass_signal_on(); };
     options.spans = &spans_;
     return options;
+  }
+
+  void pass_signal_on() {
+    if (call_.stop == nullptr || !call_.stop->requested() || signalled_) return;
+    signalled_ = true;
+    note("stopping after this iteration; once more to stop at once");
+    stop_.request(call_.stop->signal());
   }
 
   // Where the run's state is kept and taken from.
@@ -231,11 +261,13 @@ class Run {
   Plan plan_;
   graph::Placement placement_;
   RunData data_;
+  const Findings found_;
   RunDirectory directory_;
   Recorder recorder_;
   base::SpanRecorder spans_;
   base::Progress progress_;
   base::StopFlag stop_;  // by a signal, or out of patience
+  bool signalled_ = false;
   const int64_t start_bytes_ = host::resident_bytes();
   flow::RunEnd end_;
 };

@@ -15,7 +15,7 @@ namespace collimate::recipe {
 struct TrainCall {
   std::string output;               // the run's directory
   std::string resume = "auto";      // auto, never, or the directory of a run to go on from
-  std::string replay;               // journal whose rewards are used instead of asking again
+  std::string replay;               // journal of a run of this config: its rewards are used, none is asked
   base::StopFlag* stop = nullptr;   // requested by a signal
   bool reparse = false;             // test: workers and messages from reparsed text; COLLIMATE_TEST_REPARSE=1: always
   size_t queue_size = 64;           // test: messages that a mailbox holds
@@ -35,7 +35,8 @@ struct TrainOutcome {
 // Runs the config's recipe to its end: data, plan, executor, records in the run's directory, the trained
 // model as a Hugging Face directory in OUTPUT/model. A run that has ended, by its iterations or its patience, is not
 // gone on with: its outcome is returned, its records stay as they are. InputError, with nothing changed, when the
-// directory holds another run or one that began with other weights.
+// directory holds another run, one that began with other weights, data or Python rewards, or one that is going on, or
+// when a model cannot read the data's rows (recipe/check_models.h).
 TrainOutcome train(const Config& config, const TrainCall& call);
 
 }  // namespace collimate::recipe

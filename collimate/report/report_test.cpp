@@ -159,6 +159,17 @@ TEST_F(ReportTest, PairsSamplesByPrompt) {
   EXPECT_THAT(page, testing::ContainsRegex("p2.*old2.*reward 1.*new2.*p1.*e1.*old1.*reward 0.25.*new1"));
   EXPECT_THAT(page, Not(HasSubstr("second of p2")));
   EXPECT_THAT(page, HasSubstr("after, step 20"));
+  EXPECT_THAT(page, HasSubstr("<p class=\"soft\">Prompts of the first and of the last file of training samples, in the "
+                              "order of the last.</p>"));
+  EXPECT_THAT(page, Not(HasSubstr("evaluation")));
+}
+
+TEST_F(ReportTest, SaysWhichSamplesAreOfEvaluations) {
+  write_metrics();
+  for (const char* file : {"samples/eval-000000.jsonl", "samples/eval-000020.jsonl"})
+    write(file, "{\"prompt\":\"p1\",\"completion\":\"c\",\"reward\":0}\n");
+  EXPECT_THAT(render_report(run_), HasSubstr("<p class=\"soft\">The same prompts at the first and the last evaluation, "
+                                             "in the order of the file.</p>"));
 }
 
 TEST_F(ReportTest, NamesTheBadLineOfSamples) {
@@ -166,7 +177,7 @@ TEST_F(ReportTest, NamesTheBadLineOfSamples) {
   write("samples/step-000001.jsonl", "{\"prompt\":\"a\"}\n{broken\n");
   EXPECT_THROW(
       try { render_report(run_); } catch (const base::InputError& error) {
-        EXPECT_THAT(error.what(), HasSubstr("step-000001.jsonl:2] expected a JSON object"));
+        EXPECT_THAT(error.what(), HasSubstr("step-000001.jsonl:2] expected well-formed JSON"));
         throw;
       },
       base::InputError);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "collimate/base/error.h"
+#include "collimate/base/json.h"
 #include "collimate/base/metrics.h"
 #include "collimate/report/trace_events.h"
 
@@ -24,13 +25,7 @@ std::string read_text(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-Json parse_json(const fs::path& path) {
-  try {
-    return Json::parse(read_text(path));
-  } catch (const Json::exception& error) {
-    throw base::InputError(base::expectation("report", "JSON in " + path.string(), error.what()));
-  }
-}
+Json parse_file(const fs::path& path) { return base::parse_ordered_json(read_text(path), path.string(), 1); }
 
 std::string text_of(const Json& line, std::initializer_list<const char*> names) {
   for (const char* name : names) {
@@ -49,9 +44,12 @@ Sample parse_sample(const Json& line) {
   return sample;
 }
 
+bool is_held_out(const fs::path& path) { return path.stem().string().starts_with("eval"); }
+
 // A last line without its newline is of a run that is still writing, or was killed: it is left out.
 SampleFile read_samples(const fs::path& path) {
   SampleFile file;
+  file.held_out = is_held_out(path);
   const std::string stem = path.stem().string();  // step-000010
   file.step = std::atoll(stem.substr(stem.find_first_of("0123456789")).c_str());
   const std::string text = read_text(path);
@@ -59,12 +57,8 @@ SampleFile read_samples(const fs::path& path) {
   for (int64_t number = 1; begin < text.size(); ++number) {
     const size_t end = text.find('\n', begin);
     if (end == std::string::npos) break;
-    try {
-      if (end > begin) file.samples.push_back(parse_sample(Json::parse(text.substr(begin, end - begin))));
-    } catch (const Json::exception& error) {
-      throw base::InputError(
-          base::expectation(fmt::format("{}:{}", path.string(), number), "a JSON object", error.what()));
-    }
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    if (!line.empty()) file.samples.push_back(parse_sample(base::parse_ordered_json(line, path.string(), number)));
     begin = end + 1;
   }
   return file;
@@ -80,9 +74,8 @@ std::vector<fs::path> sample_files(const fs::path& directory) {
     if (entry.path().extension() == ".jsonl" && numbered) files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
-  const auto held_out = [](const fs::path& path) { return path.stem().string().starts_with("eval"); };
-  if (std::any_of(files.begin(), files.end(), held_out)) {
-    std::erase_if(files, [&](const fs::path& path) { return !held_out(path); });
+  if (std::any_of(files.begin(), files.end(), is_held_out)) {
+    std::erase_if(files, [](const fs::path& path) { return !is_held_out(path); });
   }
   return files;
 }
@@ -156,9 +149,9 @@ RunData read_run(const fs::path& directory) {
     run.absent.push_back(name);
     return false;
   };
-  if (present("summary.json")) run.summary = parse_json(directory / "summary.json");
+  if (present("summary.json")) run.summary = parse_file(directory / "summary.json");
   if (present("config.resolved.yaml")) run.config = read_text(directory / "config.resolved.yaml");
-  if (present("trace.json")) read_trace(parse_json(directory / "trace.json"), run);
+  if (present("trace.json")) read_trace(parse_file(directory / "trace.json"), run);
   read_samples_into(directory / "samples", run);
   return run;
 }

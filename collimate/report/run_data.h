@@ -28,6 +28,7 @@ struct Sample {
 
 struct SampleFile {
   int64_t step = 0;
+  bool held_out = false;        // of an evaluation; else of what was trained on
   std::vector<Sample> samples;  // in file order
 };
 

@@ -153,7 +153,9 @@ std::string draw_tiles(const RunData& run) {
 std::string draw_samples(const RunData& run) {
   if (run.first_samples.samples.empty() && run.last_samples.samples.empty()) return "";
   std::string body = paired(run);
-  std::string note = "The same prompts at the first and the last evaluation, in the order of the file.";
+  std::string note = run.first_samples.held_out
+                         ? "The same prompts at the first and the last evaluation, in the order of the file."
+                         : "Prompts of the first and of the last file of training samples, in the order of the last.";
   if (body.empty()) {
     body =
         R"(<div class="charts">)" + listed(run.first_samples, "before") + listed(run.last_samples, "after") + "</div>";

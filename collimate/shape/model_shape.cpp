@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "collimate/base/error.h"
+#include "collimate/base/json.h"
 #include "collimate/shape/family.h"
 
 namespace collimate::shape {
@@ -75,9 +76,7 @@ ModelShape read_model_shape(const std::string& directory) {
   const std::string body = text.str();
   if (static_cast<int64_t>(body.size()) > kMaxConfigBytes)
     throw InputError(expectation(path, "a config of at most 16 MiB", fmt::format("{} bytes", body.size())));
-  const json config = json::parse(body, nullptr, false);
-  if (config.is_discarded()) throw InputError(expectation(path, "JSON", "text that does not parse"));
-  return parse_model_shape(config, path);
+  return parse_model_shape(base::parse_json(body, path, 1), path);
 }
 
 }  // namespace collimate::shape

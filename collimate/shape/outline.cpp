@@ -2,8 +2,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "collimate/base/json.h"
 #include "collimate/shape/fields.h"
 
 namespace collimate::shape {
@@ -59,10 +61,8 @@ void read_latent(const Fields& fields, Outline& model) {
 
 nlohmann::json read_json(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  nlohmann::json config = nlohmann::json::parse(file, nullptr, false);
-  if (config.is_discarded())
-    throw base::InputError(base::expectation(path.string(), "JSON", "text that does not parse"));
-  return config;
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return base::parse_json(text, path.string(), 1);
 }
 
 }  // namespace
@@ -108,6 +108,7 @@ Outline parse_outline(const nlohmann::json& config, const std::string& where) {
 
 Outline find_outline(const std::string& name) {
   if (const Outline* known = outline_named(name)) return *known;
+  if (const std::optional<Outline> sized = sized_outline(name)) return *sized;
   const std::filesystem::path path = std::filesystem::path(name) / "config.json";
   if (std::filesystem::exists(path)) return parse_outline(read_json(path), path.string());
   throw_unknown_outline(name);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,14 +52,17 @@ Outline outline_of(const ModelShape& shape);
 // A Hugging Face config.json of any dense, mixture-of-experts or latent-attention decoder, by its usual keys.
 // InputError naming file and key.
 Outline parse_outline(const nlohmann::json& config, const std::string& where);
-// A name of the table (`llama2-70b`; case and punctuation do not matter) or a directory with config.json. InputError
-// with the nearest name.
+// A name of the table (`llama2-70b`; case and punctuation do not matter), a plain decoder of a size in billions
+// (`dense-300b`) or a directory with config.json. InputError with the nearest name.
 Outline find_outline(const std::string& name);
 // Every name of the table, by size.
 std::vector<std::string> outline_names();
 // The dense model of the table whose name has the size nearest to so many billions, of several the one with the
 // nearest number of parameters; null beyond 12 % from any.
 const Outline* dense_outline(double billions);
+// `dense-300b`: a decoder with LLaMA's proportions and nearly that many parameters, for sizes that have no public
+// model.
+std::optional<Outline> sized_outline(const std::string& name);
 // The model of the table with that name, or null.
 const Outline* outline_named(const std::string& name);
 // InputError with the nearest name of the table.

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 
 #include "collimate/base/edit_distance.h"
-#include "collimate/base/error.h"
 #include "collimate/shape/outline.h"
 
 namespace collimate::shape {
@@ -141,12 +141,28 @@ const Outline* dense_outline(double billions) {
   return best;
 }
 
+// As LLaMA's: hidden = 128 layers while both are multiples of their steps, an MLP of 8/3 hidden, so 12 layers hidden².
+std::optional<Outline> sized_outline(const std::string& name) {
+  double billions = 0;
+  int end = 0;
+  if (std::sscanf(name.c_str(), "dense-%lfb%n", &billions, &end) != 1 || end != static_cast<int>(name.size()) ||
+      !(billions >= 0.05 && billions <= 1e5))
+    return std::nullopt;
+  const double parameters = billions * 1e9;
+  Outline made{name};
+  made.heads = std::max<int64_t>(8, 8 * std::llround(std::cbrt(parameters / (12.0 * 128 * 128)) / 8));
+  made.kv_heads = made.heads;
+  made.head_dim = 128;
+  made.hidden = 128 * made.heads;
+  made.intermediate = made.hidden * 8 / 3 / 64 * 64;
+  made.vocabulary = 32000;
+  const double layer = 12 * static_cast<double>(made.hidden) * static_cast<double>(made.hidden);
+  made.layers = std::max<int64_t>(4, 4 * std::llround(parameters / layer / 4));
+  return made;
+}
+
 void throw_unknown_outline(const std::string& name) {
-  const std::vector<std::string> names = outline_names();
-  const std::string near = base::nearest(name, names);
-  throw base::InputError(
-      base::expectation("model", fmt::format("a directory with config.json or one of {}", fmt::join(names, ", ")),
-                        "'" + name + "'", near.empty() ? "" : "'" + near + "'"));
+  base::throw_unknown_name("model", name, outline_names(), "a directory with config.json, dense-300b (any size) or ");
 }
 
 }  // namespace collimate::shape

@@ -61,6 +61,16 @@ TEST(Outline, AnUnknownNameGetsTheNearestOne) {
   }
 }
 
+TEST(Outline, AnySizeHasADenseModel) {
+  for (const double billions : {1.0, 7.0, 70.0, 300.0, 1000.0}) {
+    const Outline made = find_outline("dense-" + std::to_string(static_cast<int>(billions)) + "b");
+    EXPECT_NEAR(block_parameters(made) / 1e9, billions, 0.05 * billions);
+    EXPECT_EQ(made.heads % 8, 0);
+  }
+  EXPECT_FALSE(sized_outline("dense-b"));
+  EXPECT_FALSE(sized_outline("dense-300bn"));
+}
+
 TEST(Outline, SizesFindTheirModel) {
   EXPECT_EQ(dense_outline(7)->name, "llama2-7b");
   EXPECT_EQ(dense_outline(6.7)->name, "opt-6.7b");

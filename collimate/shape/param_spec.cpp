@@ -17,6 +17,11 @@ std::vector<ParamSpec> param_specs(const ModelShape& shape) {
   return find_family(shape.family, "model family").specs(shape);
 }
 
+bool is_linear(const ModelShape& shape, const std::vector<ParamSpec>& specs, size_t index) {
+  const bool tied_head = index == 0 && shape.tied_embeddings && shape.head == Head::kLanguageModel;
+  return tied_head || specs[index].kind == ParamKind::kLinear;
+}
+
 std::vector<int64_t> segment_floats(const std::vector<ParamSpec>& specs) {
   std::vector<int64_t> floats;
   for (const ParamSpec& spec : specs) {

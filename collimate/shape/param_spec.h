@@ -38,6 +38,9 @@ struct ParamSpec {
 // The parameters of a shape in segment order, offsets padded to 16 floats but inside a fused group. Tied embeddings
 // appear once, in segment 0.
 std::vector<ParamSpec> param_specs(const ModelShape& shape);
+// Whether a parameter is a linear layer's weight: by kind, or as the embedding that the language model's head is tied
+// to.
+bool is_linear(const ModelShape& shape, const std::vector<ParamSpec>& specs, size_t index);
 // Floats of each segment, with padding.
 std::vector<int64_t> segment_floats(const std::vector<ParamSpec>& specs);
 

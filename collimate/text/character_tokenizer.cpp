@@ -68,7 +68,8 @@ json optional_text(const std::string& text) { return text.empty() ? json() : jso
 
 }  // namespace
 
-CharacterTokenizer::CharacterTokenizer(CharacterVocabulary vocabulary, const std::vector<int32_t>& stop)
+CharacterTokenizer::CharacterTokenizer(CharacterVocabulary vocabulary, const std::vector<int32_t>& stop,
+                                       const std::string& directory)
     : vocabulary_(std::move(vocabulary)) {
   index();
   info_.bos = special_id(vocabulary_, vocabulary_.bos);
@@ -79,6 +80,7 @@ CharacterTokenizer::CharacterTokenizer(CharacterVocabulary vocabulary, const std
   info_.separator = vocabulary_.separator;
   info_.stop_ids = text::stop_ids(info_.eos, stop);
   info_.chat_template = vocabulary_.chat_template;
+  info_.directory = directory;
   info_.kind = "characters";
 }
 
@@ -181,6 +183,7 @@ void CharacterTokenizer::save(const std::string& directory) const {
   if (!vocabulary_.chat_template.empty()) config["chat_template"] = vocabulary_.chat_template;
   write_file(directory + "/tokenizer.json", file.dump(1) + "\n");
   write_file(directory + "/tokenizer_config.json", config.dump(1) + "\n");
+  if (!info_.directory.empty()) copy_generation_config(info_.directory, directory);
 }
 
 }  // namespace collimate::text

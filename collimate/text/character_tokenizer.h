@@ -23,9 +23,10 @@ struct CharacterVocabulary {
 // the character and its byte offset.
 class CharacterTokenizer : public Tokenizer {
  public:
-  // `stop_ids` beside eos. Throws InputError for an empty vocabulary, a repeated or empty token, or a
-  // bos/eos/pad/unk/separator that is not a special.
-  explicit CharacterTokenizer(CharacterVocabulary vocabulary, const std::vector<int32_t>& stop_ids = {});
+  // `stop_ids` beside eos; `directory` it was read from, if any. Throws InputError for an empty vocabulary, a repeated
+  // or empty token, or a bos/eos/pad/unk/separator that is not a special.
+  explicit CharacterTokenizer(CharacterVocabulary vocabulary, const std::vector<int32_t>& stop_ids = {},
+                              const std::string& directory = "");
 
   std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const override;
   std::string decode(std::span<const int32_t> ids, bool skip_special = true) const override;

@@ -54,6 +54,30 @@ TEST(CharacterTokenizer, SavedFileReadsTheSameIds) {
   EXPECT_EQ(loaded->info().chat_template, "{{ x }}");
 }
 
+TEST(CharacterTokenizer, DiffersAtTheFirstIdThatBothHaveAsAnotherToken) {
+  const CharacterTokenizer tokenizer(digits());
+  CharacterVocabulary longer = digits(), other = digits();
+  longer.tokens.push_back("x");
+  other.tokens[2] = "3";
+  EXPECT_EQ(first_difference(tokenizer, CharacterTokenizer(longer)), std::nullopt);
+  EXPECT_EQ(first_difference(CharacterTokenizer(longer), tokenizer), std::nullopt);
+  EXPECT_EQ(first_difference(tokenizer, CharacterTokenizer(other)), 5);
+  const TemporaryDirectory directory;
+  EXPECT_FALSE(has_tokenizer(directory.path()));
+  tokenizer.save(directory.path());
+  EXPECT_TRUE(has_tokenizer(directory.path()));
+  EXPECT_EQ(first_difference(tokenizer, *load_tokenizer(directory.path())), std::nullopt) << "another kind of file";
+}
+
+TEST(CharacterTokenizer, SavingKeepsFurtherStopIds) {
+  const TemporaryDirectory from, to;
+  write_file(from.path("tokenizer_config.json"), R"({"char_ords": [48, 49]})");  // S, E, P, U, 0, 1
+  write_file(from.path("generation_config.json"), R"({"eos_token_id": [1, 4]})");
+  load_tokenizer(from.path())->save(to.path());
+  EXPECT_EQ(read_file(to.path("generation_config.json")), R"({"eos_token_id": [1, 4]})");
+  EXPECT_EQ(load_tokenizer(to.path())->info().stop_ids, (Ids{1, 4}));
+}
+
 TEST(CharacterTokenizer, BadVocabulariesAndTexts) {
   const auto message = [](CharacterVocabulary vocabulary) {
     return message_of<base::InputError>([&] { CharacterTokenizer tokenizer(std::move(vocabulary)); });

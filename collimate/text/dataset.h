@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collimate/text/chat_template.h"
-#include "collimate/text/data_cursor.h"
+#include "collimate/text/epoch_order.h"
 #include "collimate/text/rows.h"
 
 namespace collimate::text {
@@ -63,7 +63,7 @@ class Dataset {
   const std::vector<Example>& examples() const { return examples_; }
   // One line per source for the user: file, rows, recognised shape, which columns became what.
   const std::vector<std::string>& verdict() const { return verdict_; }
-  // For CursorOptions: rows and weight of each source.
+  // For OrderOptions: rows and weight of each source.
   const std::vector<RowWeight>& weights() const { return weights_; }
   // Stable over runs and machines: hash of all rows' normalised content.
   uint64_t fingerprint() const { return fingerprint_; }

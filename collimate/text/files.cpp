@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "collimate/base/error.h"
+#include "collimate/base/json.h"
 
 namespace collimate::text {
 
@@ -25,21 +26,18 @@ std::string read_file(const std::string& path) {
   return content;
 }
 
-nlohmann::json read_json_file(const std::string& path) {
-  const std::string content = read_file(path);
-  try {
-    return nlohmann::json::parse(content);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw base::InputError(
-        base::expectation(fmt::format("{}:{}", path, line_at(content, error.byte)), "well-formed JSON", error.what()));
-  }
-}
+nlohmann::json read_json_file(const std::string& path) { return base::parse_json(read_file(path), path, 1); }
 
 void write_file(const std::string& path, const std::string& content) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out.write(content.data(), static_cast<std::streamsize>(content.size()));
   out.close();
   if (!out) throw base::RunError(fmt::format("[{}] could not be written; is the disk full?", path));
+}
+
+void copy_generation_config(const std::string& from, const std::string& to) {
+  const std::string name = "/generation_config.json";
+  if (file_exists(from + name)) write_file(to + name, read_file(from + name));
 }
 
 int64_t line_at(const std::string& text, size_t offset) {

@@ -16,6 +16,9 @@ nlohmann::json read_json_file(const std::string& path);
 // Throws RunError when the file cannot be written completely.
 void write_file(const std::string& path, const std::string& content);
 
+// Copies generation_config.json, which names further stop ids, where `from` has one.
+void copy_generation_config(const std::string& from, const std::string& to);
+
 // 1-based line of a byte offset.
 int64_t line_at(const std::string& text, size_t offset);
 

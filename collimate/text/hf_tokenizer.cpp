@@ -256,6 +256,7 @@ void HfTokenizer::save(const std::string& directory) const {
     ++written;
   }
   if (written == 0) throw base::RunError(fmt::format("[{}] the tokenizer's files are gone", info_.directory));
+  copy_generation_config(info_.directory, directory);
 }
 
 }  // namespace collimate::text

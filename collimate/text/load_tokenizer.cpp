@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 
 #include "collimate/base/error.h"
@@ -32,7 +33,11 @@ std::unique_ptr<Tokenizer> read_characters(const std::string& directory, const T
     }
     append_utf8(vocabulary.tokens.emplace_back(), code.get<uint32_t>());
   }
-  return std::make_unique<CharacterTokenizer>(std::move(vocabulary), config.eos_ids);
+  return std::make_unique<CharacterTokenizer>(std::move(vocabulary), config.eos_ids, directory);
+}
+
+bool has_vocab_and_merges(const std::string& directory) {
+  return file_exists(directory + "/vocab.json") && file_exists(directory + "/merges.txt");
 }
 
 }  // namespace
@@ -44,13 +49,25 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& directory) {
   const TokenizerConfig config = read_tokenizer_config(directory);
   if (file_exists(directory + "/tokenizer.json")) return read_tokenizer_json(directory, config);
   if (config.json.contains("char_ords")) return read_characters(directory, config);
-  if (file_exists(directory + "/vocab.json") && file_exists(directory + "/merges.txt")) {
-    return read_vocab_and_merges(directory, config);
-  }
+  if (has_vocab_and_merges(directory)) return read_vocab_and_merges(directory, config);
   throw base::InputError(base::expectation("tokenizer " + directory,
                                            "tokenizer.json, vocab.json with merges.txt, or char_ords in "
                                            "tokenizer_config.json",
                                            "no vocabulary", "the model's complete directory"));
+}
+
+bool has_tokenizer(const std::string& directory) {
+  return file_exists(directory + "/tokenizer.json") || has_vocab_and_merges(directory) ||
+         read_tokenizer_config(directory).json.contains("char_ords");
+}
+
+std::optional<int32_t> first_difference(const Tokenizer& one, const Tokenizer& other) {
+  const int32_t shared = std::min(one.vocab_size(), other.vocab_size());
+  for (int32_t id = 0; id < shared; ++id) {
+    const std::string token = one.token_bytes(id), counterpart = other.token_bytes(id);
+    if (!token.empty() && !counterpart.empty() && token != counterpart) return id;
+  }
+  return std::nullopt;
 }
 
 }  // namespace collimate::text

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "collimate/base/error.h"
+#include "collimate/base/json.h"
 #include "collimate/text/files.h"
 #include "collimate/text/json_elements.h"
 #include "collimate/text/parquet/parquet.h"
@@ -22,12 +23,7 @@ std::string without_mark(std::string line) {
 }
 
 Row parse_row(std::string_view text, const RowLocation& location) {
-  Row row;
-  try {
-    row = json::parse(text);
-  } catch (const json::parse_error& error) {
-    throw base::InputError(base::expectation(location.text(), "well-formed JSON", error.what()));
-  }
+  Row row = base::parse_json(text, location.file, location.line);
   if (!row.is_object()) {
     throw base::InputError(base::expectation(location.text(), "an object with columns", row.type_name()));
   }

@@ -79,6 +79,14 @@ TEST_F(Rows, MalformedJsonNamesFileAndLine) {
   EXPECT_THAT(error("a.json", "[{\"a\": \"open}]"), HasSubstr("the end of the file"));
 }
 
+TEST_F(Rows, DeeplyNestedJsonNamesFileAndLine) {
+  const std::string deep = "{\"a\": " + std::string(200000, '[') + std::string(200000, ']') + "}";
+  const std::string message = " expected JSON of at most 200 levels, got deeper nesting";
+  EXPECT_EQ(error("a.jsonl", "{\"a\": 1}\n" + deep + "\n"), "[a.jsonl:2]" + message);
+  EXPECT_EQ(error("a.json", "[\n{\"a\": 1},\n" + deep + "]"), "[a.json:3]" + message);
+  EXPECT_EQ(error("a.json", deep), "[a.json:1]" + message);
+}
+
 TEST_F(Rows, UnknownFormatAndMissingFile) {
   EXPECT_THAT(error("a.csv", "x"), HasSubstr("expected format jsonl, json, parquet or text, got '.csv'"));
   EXPECT_EQ(read("a.data", "{\"a\": 1}\n", "jsonl").size(), 1u);

@@ -48,7 +48,8 @@ class Tokenizer {
   virtual std::optional<int32_t> id_of(std::string_view token) const = 0;
   // One more than the largest id.
   virtual int32_t vocab_size() const = 0;
-  // Writes the tokenizer's files into an existing directory, in a form that load_tokenizer reads.
+  // Writes the tokenizer's files into an existing directory, in a form that load_tokenizer reads; with them a copy of
+  // the generation_config.json that it was read with.
   virtual void save(const std::string& directory) const = 0;
 
   const TokenizerInfo& info() const { return info_; }
@@ -65,6 +66,10 @@ class Tokenizer {
 // with tokenizer_config.json, special_tokens_map.json, generation_config.json and chat_template.jinja beside them.
 // Throws InputError: directory or vocabulary missing, malformed file, a component that is not supported (named).
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& directory);
+// Has the directory a vocabulary? InputError for a malformed tokenizer_config.json.
+bool has_tokenizer(const std::string& directory);
+// The first id whose token differs. Ids that only one of them has (added tokens, places left free) are no difference.
+std::optional<int32_t> first_difference(const Tokenizer& one, const Tokenizer& other);
 
 // Ids one by one to text: pushes never split a UTF-8 character, and the pieces joined are decode() of all the ids.
 // Bytes that no later byte can make valid are emitted as they are. Keeps a reference to the tokenizer.

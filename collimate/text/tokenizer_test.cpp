@@ -177,6 +177,17 @@ TEST(Tokenizer, SavedFilesReadTheSame) {
   EXPECT_EQ(again->info().chat_template, tokenizer->info().chat_template);
 }
 
+TEST(Tokenizer, SavingKeepsFurtherStopIds) {
+  const TemporaryDirectory from, to;
+  load_tokenizer(testdata("byte_level"))->save(from.path());
+  write_file(from.path("generation_config.json"), R"({"eos_token_id": [3, 5]})");
+  const auto tokenizer = load_tokenizer(from.path());
+  tokenizer->save(to.path());
+  EXPECT_EQ(read_file(to.path("generation_config.json")), R"({"eos_token_id": [3, 5]})");
+  EXPECT_GE(tokenizer->info().stop_ids.size(), 2u);
+  EXPECT_EQ(load_tokenizer(to.path())->info().stop_ids, tokenizer->info().stop_ids);
+}
+
 // The first tokenizer as vocab.json + merges.txt gives the same ids.
 TEST(Tokenizer, OlderFormOfFiles) {
   const TemporaryDirectory directory;

@@ -39,6 +39,7 @@ struct Row {
   std::span<const int32_t> ids;
   std::span<const uint8_t> trainable;
   size_t prompt = 0;  // tokens that another row may share: those ahead of the first trainable one, not the last token
+  int32_t first_position = 0;
 };
 
 Row row_of(const Batch& rows, int64_t r) {
@@ -49,11 +50,13 @@ Row row_of(const Batch& rows, int64_t r) {
                                  fmt::format("{} tokens, {} mask entries", row.ids.size(), row.trainable.size())));
   const auto first = std::find_if(row.trainable.begin(), row.trainable.end() - 1, [](uint8_t t) { return t != 0; });
   row.prompt = static_cast<size_t>(first - row.trainable.begin());
+  if (rows.has(batch::kFirstPosition.name))
+    row.first_position = static_cast<int32_t>(rows.all(batch::kFirstPosition)[static_cast<size_t>(r)]);
   return row;
 }
 
 bool same_prompt(const Row& a, const Row& b) {
-  return a.prompt == b.prompt &&
+  return a.prompt == b.prompt && a.first_position == b.first_position &&
          std::equal(a.ids.begin(), a.ids.begin() + static_cast<int64_t>(a.prompt), b.ids.begin());
 }
 
@@ -75,7 +78,7 @@ class Packer {
     const auto first = static_cast<int64_t>(tokens.ids.size());
     for (size_t t = begin; t < end; ++t) {
       tokens.ids.push_back(row.ids[t]);
-      tokens.positions.push_back(static_cast<int32_t>(t));
+      tokens.positions.push_back(row.first_position + static_cast<int32_t>(t));
     }
     tokens.starts.push_back(static_cast<int32_t>(tokens.ids.size()));
     tokens.continued.push_back(continued);

@@ -70,6 +70,18 @@ TEST(PackRows, AShortPromptIsSharedByManyRowsOnly) {
   EXPECT_EQ(packed(5).tokens.ids.size(), 9U);
 }
 
+TEST(PackRows, ARowMayBeginAtAnotherPositionAndSharesWithThoseThatBeginThere) {
+  const auto p = prompt(100) + std::vector<int32_t>{9};
+  Batch rows = rows_of({p, p, p}, {16, 16, 16});
+  rows.set(batch::kFirstPosition, std::vector<int64_t>{3, 3, 0});
+  const PackedRows packed = pack_rows(rows);
+  EXPECT_EQ(packed.tokens.starts, (std::vector<int32_t>{0, 16, 17, 18, 35}));
+  EXPECT_EQ(packed.tokens.continued, (std::vector<int32_t>{-1, 0, 0, -1}));
+  EXPECT_EQ(packed.tokens.positions[0], 3);
+  EXPECT_EQ(packed.tokens.positions[16], 19);
+  EXPECT_EQ(packed.tokens.positions[18], 0);
+}
+
 // Two samples that ended at once and were not to be trained: each keeps a token of its own.
 TEST(PackRows, RowsWithoutTrainedTokensKeepTheirLast) {
   const auto p = prompt(100) + std::vector<int32_t>{9};

@@ -53,6 +53,17 @@ def load(path, name):
 
 
 def result(value, completion):
+    try:
+        return checked(value, completion)
+    except Exception as error:
+        return failed(error)
+
+
+def failed(error):
+    return {"value": None, "error": f"{type(error).__name__}: {error}"}
+
+
+def checked(value, completion):
     if value is None:
         return {"value": None, "error": "the function returned None"}
     steps = value.get("steps") if isinstance(value, dict) else None
@@ -82,8 +93,9 @@ def call_batch(function, samples):
         columns = {k: v for k, v in columns.items() if k in accepted}
     prompts, completions = [s["prompt"] for s in samples], [s["completion"] for s in samples]
     values = list(function(prompts=prompts, completions=completions, **columns))
-    if len(values) != len(samples):
-        raise ValueError(f"expected {len(samples)} rewards, got {len(values)}")
+    if len(values) != len(samples):  # asked one by one, they would be rewards of other comparisons
+        error = f"the function returned {len(values)} rewards for {len(samples)} samples"
+        return [{"value": None, "error": error} for _ in samples]
     return [result(v, c) for v, c in zip(values, completions)]
 
 
@@ -97,18 +109,18 @@ def call_each(function, samples):
             value = function(e.get("data_source"), s["completion"], truth, extra)
             out.append(result(value, s["completion"]))
         except Exception as error:
-            out.append({"value": None, "error": f"{type(error).__name__}: {error}"})
+            out.append(failed(error))
     return out
 
 
 def score(function, call, samples):
-    """One call; when it raises, one call per sample, so that only the guilty fail."""
+    """Results of one call and no error; when it raises, those of one call per sample, and what was raised."""
     try:
-        return call(function, samples)
+        return call(function, samples), ""
     except Exception as error:
         if len(samples) == 1:
-            return [{"value": None, "error": f"{type(error).__name__}: {error}"}]
-        return [score(function, call, [s])[0] for s in samples]
+            return [failed(error)], ""
+        return [score(function, call, [s])[0][0] for s in samples], failed(error)["error"]
 
 
 def main(path, name):
@@ -124,7 +136,8 @@ def main(path, name):
     call = call_each if parameters[:1] == ["data_source"] else call_batch
     frames.send({"ready": True})
     while (request := frames.receive()) is not None:
-        frames.send({"results": score(function, call, request["samples"])})
+        results, batch_error = score(function, call, request["samples"])
+        frames.send({"results": results, "batch_error": batch_error})
 
 
 if __name__ == "__main__":

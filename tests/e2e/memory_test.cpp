@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -117,6 +118,24 @@ TEST_F(Memory, AFrozenModelTakesItsValuesAndPanelsAlone) {
   EXPECT_EQ(taken["reference/values"], values);
   EXPECT_EQ(taken["reference/panels"], taken["policy/panels"]);
   EXPECT_LT(taken["reference/panels"], 2 * values);
+}
+
+TEST_F(Memory, APolicyApartFromItsTrainerHasNoGradientOrOptimizer) {
+  const nlohmann::json memory =
+      memory_of({"placement={version: 1, devices: {count: 2, kind: cpu}, "
+                 "groups: {training: {devices: [0], models: [policy_trainer, reference]}, "
+                 "generation: {devices: [1], models: [policy]}}}"});
+  const auto has = [&](size_t worker, const std::string& item) {
+    const nlohmann::json& items = memory.at("workers").at(worker).at("items");
+    return std::any_of(items.begin(), items.end(), [&](const nlohmann::json& one) { return one.at("item") == item; });
+  };
+  for (const char* item : {"policy/gradient", "policy/optimizer"}) {
+    EXPECT_TRUE(has(0, item)) << item;
+    EXPECT_FALSE(has(1, item)) << item;
+  }
+  EXPECT_TRUE(has(1, "policy/values") && has(1, "policy/panels"));
+  const nlohmann::json& apart = memory.at("workers").at(1);
+  expect_near(apart.at("peak_bytes"), apart.at("planned_bytes"), table(apart));
 }
 
 TEST_F(Memory, ABudgetThatIsTooSmallNamesTheItems) {

@@ -83,6 +83,28 @@ TEST(Quickstart, ReducedRunIsRecordedComparedAndReported) {
   EXPECT_EQ(lines_of(output + "/grpo/metrics.jsonl").size(), 3U);  // the evaluation before, and two steps
 }
 
+// Neither the directory nor the clock is in the numbers.
+TEST(Quickstart, TheSameSeedGivesTheSameNumbersElsewhere) {
+  const Scratch scratch("quickstart-seed");
+  std::vector<std::string> lines, numbers;
+  for (const char* name : {"a", "b"}) {
+    const std::string output = scratch / name;
+    std::vector<std::string> words = small("2", output);
+    words.insert(words.end(), {"--single", "--reduced", "--seed", "5"});
+    const host::CommandResult result = quickstart(words);
+    ASSERT_TRUE(result.status.ok()) << result.errors;
+    const std::string line = last_line(result.output);
+    lines.push_back(line.substr(0, line.find(" in ")));
+    numbers.push_back(fmt::format("{}\n{}", fmt::join(lasting_metrics(output + "/sft"), "\n"),
+                                  fmt::join(lasting_metrics(output + "/grpo"), "\n")));
+    numbers.back() += read_text(output + "/grpo/model/model.safetensors");
+  }
+  EXPECT_TRUE(lines[0].starts_with("held-out accuracy ")) << lines[0];
+  EXPECT_EQ(lines[0], lines[1]);
+  EXPECT_TRUE(numbers[0] == numbers[1]) << "other metrics or weights";
+  EXPECT_GT(numbers[0].size(), 1000U);
+}
+
 // Without --reduced the second call says what the first one said and leaves every run as it was.
 TEST(Quickstart, ASecondCallTellsOfTheFirst) {
   const Scratch scratch("quickstart-twice");

@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <regex>
 
+#include "collimate/batch/standard_keys.h"
 #include "collimate/generate/engine.h"
 #include "collimate/host/core_pool.h"
+#include "collimate/recipe/data.h"
 #include "tests/e2e/run_support.h"
 #include "tests/fault/cli_support.h"
 
@@ -80,6 +83,35 @@ TEST_F(Recipes, Sft) {
   EXPECT_FALSE(complete(output_ + "/model").empty());
 }
 
+TEST_F(Recipes, SftTrainsOnTheTokensThatItIsToldTo) {
+  const nlohmann::json chat = {{"messages",
+                                {{{"role", "user"}, {"content", "31="}},
+                                 {{"role", "assistant"}, {"content", "13"}},
+                                 {{"role", "user"}, {"content", "20="}},
+                                 {{"role", "assistant"}, {"content", "02"}}}}};
+  write_text(scratch_ / "demonstrations.jsonl", R"({"prompt": "31=", "completion": "13"})");
+  write_text(scratch_ / "chat.jsonl", chat.dump());
+  using Mask = std::vector<uint8_t>;
+  const auto trained = [&](const std::string& file, const std::string& on) {
+    write_text(scratch_ / "run.yaml", small_config("sft", scratch_.path()));
+    const recipe::Config config =
+        recipe::load(scratch_ / "run.yaml",
+                     {"data.train=" + (scratch_ / file), "data.train_on=" + on, "models.policy.chat_template=plain"});
+    const recipe::RunData data = recipe::read_data(config, recipe::make_plan(config, recipe::module_registry()));
+    const Batch row = data.train->rows(0, 1, 0, 1);
+    const auto mask = row.row(batch::kTrainable, 0);
+    return Mask(mask.begin(), mask.end());
+  };
+  // The answer with its end; then the prompt too, but for the first token, which nothing predicts.
+  EXPECT_EQ(trained("demonstrations.jsonl", "completion"), (Mask{0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(trained("demonstrations.jsonl", "all_tokens"), (Mask{0, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(trained("chat.jsonl", "completion"), (Mask{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1}));
+  // A turn that is trained on ends with its end too.
+  EXPECT_EQ(trained("chat.jsonl", "assistant_turns"), (Mask{0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(trained("chat.jsonl", "all_tokens"), (Mask{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}));
+  train("sft", {"data.train_on=all_tokens"});
+}
+
 TEST_F(Recipes, EvaluationComesBeforeTheFirstStepAndAfterTheLast) {
   const Metrics metrics = train("sft", {"data.eval=" + (scratch_ / "demonstrations.jsonl"), "run.evaluate_every=2"});
   expect_every_step_once(metrics, 0, 3);
@@ -97,6 +129,27 @@ TEST_F(Recipes, RewardModelAndDpoOnPairs) {
   EXPECT_NEAR(number(dpo.front(), "actor/loss"), std::log(2.0), 1e-5);  // policy and reference are equal still
   expect_loss_falls(dpo);
   EXPECT_FALSE(complete(output_ + "/model").empty());
+}
+
+// The scores of a new head are 0: what the first loss is beside log 2 comes from margins alone.
+TEST_F(Recipes, ARewardModelReadsTheMarginsOfItsPairs) {
+  const std::vector<std::string> whole = {"run.iterations=1", "train.samples_per_update=80"};  // all 40 pairs
+  EXPECT_NEAR(number(train("reward", whole).front(), "actor/loss"), std::log(2.0), 1e-5);
+  std::string pairs;
+  double loss = 0;
+  for (const std::string& line : lines_of(scratch_ / "pairs.jsonl")) {
+    auto pair = nlohmann::json::parse(line);
+    pair["margin"] = static_cast<double>(pairs.size() % 7) / 2 - 1;
+    loss += std::log1p(std::exp(pair["margin"].get<double>())) / 40;
+    pairs += pair.dump() + "\n";
+  }
+  write_text(scratch_ / "pairs.jsonl", pairs);
+  EXPECT_GT(std::abs(loss - std::log(2.0)), 0.05);
+  EXPECT_NEAR(number(train("reward", whole).front(), "actor/loss"), loss, 1e-5);
+  // A recipe that has no margins leaves the column alone.
+  write_text(scratch_ / "pairs.jsonl",
+             std::regex_replace(pairs, std::regex("\"margin\":[^,]*,"), "\"margin\":\"wide\","));
+  EXPECT_NEAR(number(train("dpo", {"algorithm.beta=0.1"}).front(), "actor/loss"), std::log(2.0), 1e-5);
 }
 
 TEST_F(Recipes, RewardModelIsEvaluatedOnPairs) {
@@ -124,6 +177,14 @@ TEST_F(Recipes, RolloutsEndAtEveryStopIdThatTheModelNames) {
     ended += zero != std::string::npos;
   }
   EXPECT_GT(ended, 0);
+}
+
+TEST_F(Recipes, TheModelOfARunKeepsTheStopIdsItBeganWith) {
+  const std::string file = R"({"eos_token_id": [1, 2]})";
+  write_text(scratch_ / "start/generation_config.json", file);
+  train("sft", {"run.iterations=1"});
+  EXPECT_EQ(read_text(output_ + "/model/generation_config.json"), file);
+  EXPECT_EQ(text::load_tokenizer(output_ + "/model")->info().stop_ids, (std::vector<int32_t>{1, 2}));
 }
 
 TEST_F(Recipes, EvaluationDrawsAsItsOwnSectionSays) {

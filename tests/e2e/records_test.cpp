@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "collimate/base/error.h"
 #include "collimate/host/core_pool.h"
 #include "collimate/model/weights.h"
 #include "tests/e2e/run_support.h"
@@ -50,6 +51,28 @@ TEST_F(Records, SummaryOfTheWholeRun) {
     EXPECT_FALSE(summary.at("versions").at(name).get<std::string>().empty()) << name;
 }
 
+TEST_F(Records, LogHasWhatWasToldAndEveryIteration) {
+  const std::string log = read_text(output_ + "/logs/rank-0.log");
+  for (const char* part : {"data.train: ", "step 0: val/reward/mean", "iteration 1: reward", "iteration 3: reward"})
+    EXPECT_NE(log.find(part), std::string::npos) << part << " in\n" << log;
+}
+
+TEST_F(Records, AFailedRunsLogSaysWhy) {
+  const std::string failed = scratch_ / "failed";
+  EXPECT_THROW(train_text(small_config("grpo", scratch_.path()), failed, {"run.memory_budget=1"}), base::Error);
+  EXPECT_FALSE(fs::exists(failed)) << "nothing was trained";
+  write_text(scratch_ / "reward.py",
+             "calls = 0\ndef score(prompts, completions, **columns):\n"
+             "    global calls\n    calls += 1\n    if calls > 1: raise ValueError('second')\n"
+             "    return [1.0] * len(completions)\n");
+  EXPECT_THROW(train_text(small_config("grpo", scratch_.path()), failed,
+                          {"reward=[{python: \"" + (scratch_ / "reward.py") + ":score\", on_error: stop}]"}),
+               base::Error);
+  const std::string log = read_text(failed + "/logs/rank-0.log");
+  EXPECT_NE(log.find("stopped: "), std::string::npos) << log;
+  EXPECT_NE(log.find("second"), std::string::npos) << log;
+}
+
 TEST_F(Records, ModelHashIsOfTheWeightsThatWereWritten) {
   host::CorePool pool(1);
   const auto weights = model::load_huggingface(output_ + "/model", "lm", {}, {&pool});
@@ -58,13 +81,16 @@ TEST_F(Records, ModelHashIsOfTheWeightsThatWereWritten) {
 
 TEST_F(Records, TheTraceNamesItsWorkers) {
   std::map<int, std::string> names;
-  std::set<int> used;
+  std::set<int> used, iterations;
   const nlohmann::json trace = json("trace.json");
   for (const nlohmann::json& event : trace.at("traceEvents")) {
     const int worker = event.at("pid");
     if (event.at("ph") == "M") names[worker] = event.at("args").at("name");
-    if (event.at("ph") == "X") used.insert(worker);
+    if (event.at("ph") != "X") continue;
+    used.insert(worker);
+    iterations.insert(event.at("args").at("iteration").get<int>());
   }
+  EXPECT_EQ(iterations, (std::set<int>{1, 2, 3})) << "not as metrics.jsonl counts them";
   EXPECT_EQ(names.at(0), "device 0: policy, policy_trainer, reference");
   EXPECT_GE(used.size(), 3U);
   for (const int worker : used) EXPECT_FALSE(names.at(worker).empty());

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <functional>
 
 #include "collimate/base/error.h"
 #include "tests/e2e/run_support.h"
@@ -9,7 +10,10 @@
 namespace collimate::test {
 namespace {
 
+using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 // What a run has left, and when each file was written. metrics.jsonl is opened by every call: its bytes count.
 struct Left {
@@ -57,6 +61,42 @@ class RunAgain : public testing::Test {
         small_config("grpo", scratch_.path()), scratch_ / "grpo",
         {"models.policy.from_scratch=false", "models.policy.path=" + model, "algorithm.beta=0.04", "run.iterations=50"},
         call);
+  }
+
+  // That recipe, of many iterations, with a signal asked for before the first; what it told.
+  std::vector<std::string> stopped(const std::string& recipe, const std::vector<std::string>& more = {}) {
+    base::StopFlag stop;
+    stop.request(SIGINT);
+    std::vector<std::string> told, sets = {"run.iterations=50"};
+    sets.insert(sets.end(), more.begin(), more.end());
+    recipe::TrainCall call;
+    call.stop = &stop;
+    call.note = [&](const std::string& line) { told.push_back(line); };
+    try {
+      train_text(small_config(recipe, scratch_.path()), output_, sets, call);
+      ADD_FAILURE() << "not stopped";
+    } catch (const base::StoppedError&) {
+    }
+    return told;
+  }
+  // With that file changed a stopped run is refused, by an error about `name`; with the old one it goes on.
+  void expect_refused_with_other(const fs::path& file, const std::string& name, const std::string& then,
+                                 const std::string& remedy, const std::function<void()>& run) {
+    run();
+    const std::string metrics = read_text(output_ + "/metrics.jsonl"), text = read_text(file);
+    write_text(file, text + text);
+    try {
+      run();
+      ADD_FAILURE() << "gone on with";
+    } catch (const base::InputError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(fmt::format("[{}] expected what {} began with, {}", name, output_, then)));
+      EXPECT_THAT(error.what(), HasSubstr(remedy));
+    }
+    EXPECT_EQ(read_text(output_ + "/metrics.jsonl"), metrics);
+    write_text(file, text);
+    run();
+    EXPECT_TRUE(read_text(output_ + "/metrics.jsonl").starts_with(metrics));
+    EXPECT_GT(read_text(output_ + "/metrics.jsonl").size(), metrics.size());
   }
 
   Scratch scratch_{"run-again"};
@@ -125,6 +165,61 @@ TEST_F(RunAgain, WithOtherWeightsBelowItARunIsRefused) {
   EXPECT_THROW(stopped_grpo(model), base::StoppedError);
   EXPECT_TRUE(read_text(run + "/metrics.jsonl").starts_with(metrics));
   EXPECT_GT(read_text(run + "/metrics.jsonl").size(), metrics.size());  // gone on with
+}
+
+TEST_F(RunAgain, WithOtherDataARunIsRefused) {
+  expect_refused_with_other(scratch_ / "demonstrations.jsonl", "data.train", "40 rows with fingerprint ",
+                            "; try that data again, or another --output", [&] { stopped("sft"); });
+}
+
+TEST_F(RunAgain, WithOtherHeldOutDataARunIsRefused) {
+  const std::string file = scratch_ / "others.jsonl";
+  fs::copy_file(scratch_ / "demonstrations.jsonl", file);
+  expect_refused_with_other(file, "data.eval", "40 rows with fingerprint ",
+                            "; try that data again, or another --output",
+                            [&] { stopped("sft", {"data.eval=" + file}); });
+}
+
+// A run of an earlier version kept the files of weights alone.
+TEST_F(RunAgain, WithoutAFingerprintDataIsNotCompared) {
+  const std::string file = scratch_ / "demonstrations.jsonl";
+  stopped("sft");
+  write_text(output_ + "/models.json", "{}\n");
+  write_text(file, read_text(file) + lines_of(file).at(0) + "\n");
+  stopped("sft");
+  EXPECT_EQ(metrics_of(output_).size(), 2U);
+  EXPECT_THAT(read_text(output_ + "/models.json"), HasSubstr("data.train"));
+}
+
+TEST_F(RunAgain, ASignalIsToldOnceAndEndsTheRunAfterItsIteration) {
+  const std::string line = "stopping after this iteration; once more to stop at once";
+  for (size_t call = 1; call <= 2; ++call) {
+    const std::vector<std::string> told = stopped("sft");
+    EXPECT_EQ(std::count(told.begin(), told.end(), line), 1) << call;
+    EXPECT_EQ(metrics_of(output_).size(), call);
+  }
+}
+
+TEST_F(RunAgain, WithoutACheckpointItSaysWhatItDrops) {
+  const std::string line = "no checkpoint: begins again, 2 earlier lines of metrics.jsonl dropped";
+  for (int call = 0; call < 2; ++call) EXPECT_THAT(stopped("sft"), Not(Contains(HasSubstr("no checkpoint"))));
+  fs::remove_all(output_ + "/checkpoints");
+  EXPECT_THAT(stopped("sft"), Contains(line));
+  EXPECT_EQ(metrics_of(output_).size(), 1U);
+}
+
+TEST_F(RunAgain, SavesEveryFiftyIterationsUnlessToldOtherwise) {
+  const auto checkpoints = [&](const std::string& output, const std::vector<std::string>& more) {
+    std::vector<std::string> sets = {"run.iterations=51"};
+    sets.insert(sets.end(), more.begin(), more.end());
+    train_text(small_config("sft", scratch_.path()), output, sets);
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator(output + "/checkpoints")) found.push_back(entry.path().filename());
+    std::sort(found.begin(), found.end());
+    return found;
+  };
+  EXPECT_THAT(checkpoints(output_, {}), ElementsAre("step-000050", "step-000051"));
+  EXPECT_THAT(checkpoints(scratch_ / "last", {"run.save_every=0"}), ElementsAre("step-000051"));
 }
 
 }  // namespace

@@ -33,8 +33,8 @@ TEST(Streaming, RewardsOfFinishedSamplesComeWhileOthersAreGenerated) {
   const Metrics metrics = metrics_of(output);
   ASSERT_EQ(metrics.size(), 3U);
   int overlapping = 0;
-  for (int iteration = 0; iteration < 3; ++iteration) {
-    const nlohmann::json& line = metrics[static_cast<size_t>(iteration)];
+  for (int iteration = 1; iteration <= 3; ++iteration) {
+    const nlohmann::json& line = metrics[static_cast<size_t>(iteration - 1)];
     EXPECT_GT(line.at("response_length/max").get<double>(), 300 + line.at("response_length/min").get<double>());
     EXPECT_GT(calls_of(output, iteration, "reward.score"), 1) << "iteration " << iteration;
     const auto generate = spans_of(output, iteration, {"policy.generate"});

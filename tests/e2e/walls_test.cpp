@@ -65,7 +65,7 @@ TEST_F(Walls, PpoUnderTwoPlacementsHasEqualBits) {
   EXPECT_EQ(lasting_metrics(directory("one")), lasting_metrics(directory("two")));
   for (const char* model : {"policy_trainer", "value"}) expect_equal_state(directory("one"), directory("two"), model);
   int overlapping = 0;
-  for (int iteration = 0; iteration < 3; ++iteration) {
+  for (int iteration = 1; iteration <= 3; ++iteration) {
     const auto frozen = spans_of(directory("two"), iteration, {"reference.log_probs", "reward.score"});
     const auto trained = spans_of(directory("two"), iteration, {"policy.generate", "value.values"});
     ASSERT_EQ(frozen.size(), 1U);
@@ -99,8 +99,8 @@ TEST_F(Walls, GenerationApartFromTrainingHasEqualBits) {
   EXPECT_EQ(lasting_metrics(directory("together")), lasting_metrics(directory("apart")));
   const Metrics metrics = metrics_of(directory("apart"));
   ASSERT_EQ(metrics.size(), 3U);
-  for (int i = 0; i < 3; ++i) {
-    const nlohmann::json& step = metrics[static_cast<size_t>(i)];
+  for (int i = 1; i <= 3; ++i) {
+    const nlohmann::json& step = metrics[static_cast<size_t>(i - 1)];
     const double trained = std::round(16 * step.at("response_length/mean").get<double>());  // of 4 · 4 samples
     EXPECT_GE(trained, 16) << i;
     EXPECT_EQ(step.at("mismatch/tokens_compared").get<double>(), trained) << i;

@@ -63,6 +63,12 @@ class BadInput : public testing::Test {
   std::string text_;
 };
 
+TEST_F(BadInput, PromptsCarryLossInSftAlone) {
+  replace("data: {", "data: {train_on: all_tokens, ");
+  expect(2, "[data.train_on] expected completion with recipe grpo, got all_tokens; try recipe: sft");
+  expect_nothing_written();
+}
+
 TEST_F(BadInput, MissingFiles) {
   const host::CommandResult result = run_collimate({"train", root_ / "none.yaml", "--output", output_});
   EXPECT_EQ(result.status.code, 2);
@@ -149,9 +155,60 @@ TEST_F(BadInput, EmptyDataSet) {
   expect_nothing_written();
 }
 
+TEST_F(BadInput, DataThatIsNeverUsed) {
+  const std::string file = root_ / "problems.jsonl";
+  replace("train: " + file, "train: {path: " + file + ", weight: 0}");
+  expect(2, "[data.train.weight] expected a number above 0, at most 1000000, got 0");
+  replace("weight: 0", "weight: 0.001");
+  expect(2,
+         "[data.train] expected an epoch of at least one example, got none of 72: their weights are too small; try a "
+         "larger weight");
+  expect_nothing_written();
+}
+
+TEST_F(BadInput, DeeplyNestedJson) {
+  const std::string deep = "{\"prompt\": " + std::string(200000, '[') + std::string(200000, ']') + "}";
+  const auto message = [](const std::string& place) {
+    return "[" + place + "] expected JSON of at most 200 levels, got deeper nesting";
+  };
+  for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
+    const std::string file = root_ / (std::string("start/") + name);
+    const std::string before = fs::exists(file) ? read_text(file) : "{}";
+    write_text(file, deep);
+    expect(2, message(file + ":1"));
+    write_text(file, before);
+  }
+  trained_model();
+  const std::string index = root_ / "sft/model/model.safetensors.index.json";
+  write_text(index, deep);
+  expect(2, message(index + ":1"));
+  fs::remove(index);
+  const std::string rows = train_on(deep);
+  expect(2, message(rows + ":3"));
+  expect_nothing_written();
+}
+
 TEST_F(BadInput, RowWithoutPrompt) {
   const std::string file = train_on("{\"ground_truth\": \"012\"}");
   expect(2, "[" + file + ":3 column prompt] expected a value, got none");
+  expect_nothing_written();
+}
+
+TEST_F(BadInput, MarginsOfSomePairsOrOfNoNumber) {
+  text_ = small_config("reward", root_.path());
+  const std::string file = root_ / "pairs.jsonl", pair = R"({"prompt": "12=", "chosen": "1", "rejected": "2")";
+  const auto pairs = [&](const std::string& first, const std::string& third) {
+    write_text(file, pair + first + "}\n\n" + pair + third + "}\n");
+  };
+  pairs(R"(, "margin": 1)", R"(, "margin": "wide")");
+  expect(2, "[" + file + ":3 column margin] expected a number, got string");
+  pairs(R"(, "margin": 1)", R"(, "margin": -1e300)");
+  expect(2, "[" + file + ":3 column margin] expected a finite number of float's range, got -1e+300");
+  const std::string remedy = " has one, got none; try a margin in every row, or in none";
+  pairs(R"(, "margin": 0)", R"(, "margin": null)");
+  expect(2, "[" + file + ":3 column margin] expected a number, as " + file + ":1" + remedy);
+  pairs("", R"(, "margin": 0)");
+  expect(2, "[" + file + ":1 column margin] expected a number, as " + file + ":3" + remedy);
   expect_nothing_written();
 }
 
@@ -175,7 +232,7 @@ TEST_F(BadInput, RewardThatHangsStopsTheRun) {
   expect(1,
          "[reward score] sample UID: no reward within 0.2 s, or its process died ([frame from reward worker] expected "
          "data within 0.2 s, got none: we wait for reward worker); try on_error: drop, or a value, for this reward "
-         "(model reward, worker 2, iteration 0, node reward.score)");
+         "(model reward, worker 2, iteration 1, node reward.score)");
 }
 
 TEST_F(BadInput, RewardThatFailsIsCountedUnderItsStatedPolicy) {
@@ -195,6 +252,36 @@ TEST_F(BadInput, RewardThatFailsIsCountedUnderItsStatedPolicy) {
                                              failed)));
   EXPECT_THAT(result.errors, testing::ContainsRegex(fmt::format("\ngrpo  1/1  .*  failed rewards {}  ", failed)));
   EXPECT_EQ(metrics.at("critic/rewards/min").get<double>(), -1);
+}
+
+// Adam's step is about the rate: the second update's gradient overflows.
+TEST_F(BadInput, ARunThatDivergesIsStopped) {
+  text_ = small_config("sft", root_.path());
+  replace("1e-3", "1e30");
+  write_text(config_, text_);
+  const host::CommandResult result = run_collimate({"train", config_, "--output", output_});
+  EXPECT_EQ(result.status.code, 4) << result.status.description();
+  EXPECT_EQ(with_word(last_line(result.errors), "loss \\S+ and gradient norm \\S+ at", "loss X and gradient norm Y at"),
+            "[train] expected a finite loss and gradient, got loss X and gradient norm Y at update 2; try a lower "
+            "train.learning_rate, or look at the rewards of this step (model policy, worker 0, iteration 2, node "
+            "policy.train)");
+  EXPECT_FALSE(fs::exists(output_ + "/model/model.safetensors"));
+}
+
+// One ulp between the log-probs that generation recorded and those that training recomputes.
+TEST_F(BadInput, AMismatchAboveItsLimitStopsTheRun) {
+  const Environment nudged = {{"COLLIMATE_TEST_NUDGE_AT", "rollout.log_prob"}};
+  replace("{learning_rate: 1e-3}", "{learning_rate: 1e-3, mismatch_limit: 1e-9}");
+  write_text(config_, text_);
+  const host::CommandResult result = run_collimate({"train", config_, "--output", output_}, nudged);
+  EXPECT_EQ(result.status.code, 4) << result.status.description();
+  EXPECT_EQ(
+      with_word(last_line(result.errors), "got \\S+ over [0-9]+ tokens", "got X over N tokens"),
+      "[mismatch/logprob_abs_max] expected at most 1e-09, got X over N tokens; try a larger train.mismatch_limit "
+      "only if another engine generates (model policy_trainer, worker 0, iteration 1, node policy_trainer.train)");
+  EXPECT_FALSE(fs::exists(output_ + "/model/model.safetensors"));
+  const host::CommandResult exact = run_collimate({"train", config_, "--output", output_ + "-exact"});
+  EXPECT_TRUE(exact.status.ok()) << "the limit is above what a right run differs by: " << exact.errors;
 }
 
 TEST_F(BadInput, OutputDirectoryOfSomethingElse) {

@@ -34,6 +34,14 @@ class Check : public testing::Test {
     EXPECT_TRUE(result.status.ok()) << result.errors;
     return result.output;
   }
+  // The directory of a model that the recipe has trained for one iteration.
+  std::string trained_model(const std::string& recipe) {
+    write_text(root_ / (recipe + ".yaml"), small_config(recipe, root_.path()));
+    const host::CommandResult made = run_collimate(
+        {"train", root_ / (recipe + ".yaml"), "--set", "run.iterations=1", "--output", root_ / ("run-" + recipe)});
+    EXPECT_TRUE(made.status.ok()) << made.errors;
+    return root_ / ("run-" + recipe + "/model");
+  }
   void replace_in(const std::string& file, const std::string& from, const std::string& to) {
     std::string text = read_text(root_ / file);
     const size_t at = text.find(from);
@@ -76,6 +84,17 @@ TEST_F(Check, ShowsWhichTokensAreTrained) {
                         "#   trained     5 tokens  \"1109<eos>\"\n"));
 }
 
+TEST_F(Check, ShowsThatMarginsAreRead) {
+  const std::string line =
+      "\n# data.train: column margin is read: a pair's loss is -log σ(chosen - rejected - margin)\n";
+  EXPECT_THAT(shown("reward"), testing::Not(HasSubstr(line)));
+  write_text(root_ / "pairs.jsonl", R"({"prompt": "12=", "chosen": "1", "rejected": "2", "margin": 0.5})");
+  EXPECT_THAT(shown("reward"), HasSubstr(line));
+  const std::string dpo = shown("dpo", {"algorithm.beta=0.1"});
+  EXPECT_THAT(dpo, testing::Not(HasSubstr(line)));
+  EXPECT_THAT(dpo, HasSubstr("text prompt, chosen, rejected; passed on to rewards: margin\n"));
+}
+
 TEST_F(Check, RefusesWhatWouldTrainWrongAndGivesEachReason) {
   const std::string text = reasons("grpo", {"rollout.completion_tokens=100000", "train.warmup_updates=3",
                                             "rollout.samples_per_prompt=1", "reward=[{rule: gsm9k}]"});
@@ -112,6 +131,12 @@ TEST_F(Check, RefusesAPlacementThatWouldMoveModels) {
                         "models stay where they are\n"));
 }
 
+TEST_F(Check, RefusesAPlacementOfNoName) {
+  for (const std::string name : {"auto", "interleaving"})
+    EXPECT_THAT(reasons("grpo", {"placement=" + name}),
+                HasSubstr("[placement] expected flattening or a file, got " + name + "; try flattening\n"));
+}
+
 TEST_F(Check, RefusesAnUnknownLoss) {
   for (const char* recipe : {"sft", "dpo", "grpo"})
     EXPECT_THAT(reasons(recipe, {"algorithm.loss_type=nonsense"}), HasSubstr("[--set algorithm.loss_type]")) << recipe;
@@ -131,6 +156,38 @@ TEST_F(Check, RefusesRewardsThatCannotJudge) {
               HasSubstr("\n# reward exact on data.train: 1 of 72 rows fail and go by on_error; row 1: "));
 }
 
+TEST_F(Check, RefusesRewardsThatAreNoMaps) {
+  const std::string message =
+      "[reward] expected {rule: NAME}, {function: NAME} or {python: FILE.py:function}, got \"exact\"; try {rule: "
+      "exact}\n";
+  for (const char* value : {"reward=exact", "reward=[exact]", "reward=[{rule: exact}, exact]"})
+    EXPECT_THAT(reasons("grpo", {value}), HasSubstr(message)) << value;
+  EXPECT_THAT(reasons("grpo", {"reward=[{python: a.py, deterministic: maybe}]"}),
+              HasSubstr("[reward.deterministic] expected true or false, got \"maybe\"\n"));
+}
+
+TEST_F(Check, RefusesDataSourcesOfWrongTypes) {
+  const std::string path = "path: " + (root_ / "demonstrations.jsonl");
+  const std::string columns = "expected the file's names with those to read them as, got ";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"{path: 5}", "[data.train.path] expected a file name, got 5\n"},
+      {"[{path: [a]}]", "[data.train.path] expected a file name, got [\"a\"]\n"},
+      {"{" + path + ", format: 5}", "[data.train.format] expected auto, jsonl, json, parquet or text, got 5\n"},
+      {"{" + path + ", weight: heavy}",
+       "[data.train.weight] expected a number above 0, at most 1000000, got \"heavy\"\n"},
+      {"{" + path + ", weight: 0}", "[data.train.weight] expected a number above 0, at most 1000000, got 0\n"},
+      {"{" + path + ", weight: -1}", "[data.train.weight] expected a number above 0, at most 1000000, got -1\n"},
+      {"{" + path + ", weight: .inf}", "[data.train.weight] expected a number above 0, at most 1000000, got inf\n"},
+      {"{" + path + ", weight: .nan}", "[data.train.weight] expected a number above 0, at most 1000000, got nan\n"},
+      {"{" + path + ", columns: [a]}", "[data.train.columns] " + columns + "[\"a\"]; try {problem: prompt}\n"},
+      {"{" + path + ", columns: {a: 1}}", "[data.train.columns] " + columns + "{\"a\":1}; try {problem: prompt}\n"},
+      {"{" + path + ", weight: 0.01}",
+       "[data.train] expected an epoch of at least one example, got none of 40: their weights are too small; try a "
+       "larger weight\n"}};
+  for (const auto& [value, message] : cases)
+    EXPECT_THAT(reasons("sft", {"data.train=" + value}), HasSubstr(message)) << value;
+}
+
 TEST_F(Check, SaysWhatTheGroundTruthItselfGets) {
   EXPECT_THAT(shown("grpo", {"reward=[{rule: exact}]"}),
               HasSubstr("\n# reward exact on data.train: the ground truth as completion gets 1 on average\n"));
@@ -142,6 +199,18 @@ TEST_F(Check, RefusesMasksWithoutEos) {
   EXPECT_THAT(reasons("sft", {}),
               HasSubstr("[data.train] expected rows whose last trained token ends a completion (nothing), got 40 of 40 "
                         "that do not (row 1, 2, 3, …): the model would not learn to stop"));
+}
+
+TEST_F(Check, RefusesPairsThatPreferNothing) {
+  replace_in("pairs.jsonl", "\"rejected\": \"8439\"", "\"rejected\": \"348\"");
+  EXPECT_THAT(shown("dpo"),
+              HasSubstr("\n# warning: [data.train] expected chosen and rejected to differ, got the same in "
+                        "1 of 40 pairs (pair 2): nothing is preferred in these\n"));
+  const std::string pair = "{\"prompt\": \"21=\", \"chosen\": \"12\", \"rejected\": \"12\"}\n";
+  write_text(root_ / "pairs.jsonl", pair + pair + pair + pair);
+  for (const char* recipe : {"dpo", "reward"})
+    EXPECT_THAT(reasons(recipe, {}), HasSubstr("[data.train] expected chosen and rejected to differ, got the same in 4 "
+                                               "of 4 pairs (pair 1, 2, 3, …): nothing is preferred in any\n"));
 }
 
 TEST_F(Check, RefusesRowsLongerThanTheModel) {
@@ -156,6 +225,80 @@ TEST_F(Check, RefusesATokenizerOfAnotherModel) {
 
 TEST_F(Check, RefusesMissingWeights) {
   EXPECT_THAT(reasons("sft", {"models.policy.from_scratch=false"}), HasSubstr("model.safetensors"));
+}
+
+// What loading would refuse, once for the three models of that directory.
+TEST_F(Check, RefusesWeightsThatAreNotThoseOfTheConfig) {
+  const std::string model = trained_model("sft");
+  const std::vector<std::string> sets = {"models.policy={path: " + model + ", from_scratch: false}",
+                                         "algorithm.beta=0.04"};
+  shown("grpo", sets);
+  replace_in("run-sft/model/config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3");
+  const std::string line = "[" + model +
+                           "] expected 30 tensors, got none named model.layers.2.input_layernorm.weight, "
+                           "model.layers.2.self_attn.q_proj.weight, model.layers.2.self_attn.k_proj.weight, "
+                           "model.layers.2.self_attn.v_proj.weight and 5 more\n";
+  const std::string text = reasons("grpo", sets);
+  EXPECT_THAT(text, HasSubstr(line));
+  EXPECT_EQ(text.find(line), text.rfind(line));
+}
+
+TEST_F(Check, RefusesPpoWithoutAReward) {
+  EXPECT_THAT(reasons("ppo", {"reward=null"}),
+              HasSubstr("[reward] expected a list of rewards, or models.reward, got neither; try reward: [{rule: "
+                        "exact}], or models: {reward: {path: DIRECTORY}}\n"));
+  EXPECT_THAT(reasons("ppo", {"reward=null", "models.reward={path: " + (root_ / "start") + ", from_scratch: true}"}),
+              HasSubstr("[models.reward.from_scratch] expected false, as the model is not trained here, got true; try "
+                        "a model that recipe: reward has trained\n"));
+}
+
+TEST_F(Check, RefusesARewardModelWithoutAHead) {
+  const std::string model = trained_model("sft");
+  EXPECT_THAT(reasons("ppo", {"reward=null", "models.reward={path: " + model + "}"}),
+              HasSubstr("[" + model +
+                        "] expected score.weight, as a head that is not trained begins as its file, got none; try a "
+                        "model that recipe: reward has trained\n"));
+  const std::string judge = trained_model("reward");
+  // A value head is trained: it may begin with zeros.
+  shown("ppo", {"reward=null", "models.reward={path: " + judge + "}", "models.value={path: " + model + "}"});
+}
+
+TEST_F(Check, RefusesRewardsThatARecipeDoesNotAsk) {
+  for (const char* recipe : {"sft", "reward", "dpo"})
+    for (const char* key : {"reward", "evaluation.reward"})
+      EXPECT_THAT(reasons(recipe, {fmt::format("{}=[{{rule: exact}}]", key)}),
+                  HasSubstr(fmt::format("[{}] expected nothing with recipe {}, which asks no rewards, got a value; try "
+                                        "leaving it out, or recipe: grpo or ppo\n",
+                                        key, recipe)));
+}
+
+TEST_F(Check, RefusesSamplingOfRecipesThatDrawNothing) {
+  const std::string rest = " reads, which draws no samples, got 0.5; try leaving it out, or recipe: grpo or ppo\n";
+  for (const std::string recipe : {"sft", "reward", "dpo"}) {
+    for (const std::string key : {"rollout.temperature", "evaluation.temperature"})
+      EXPECT_THAT(reasons(recipe, {key + "=0.5"}),
+                  HasSubstr("[" + key + "] expected an option that recipe " + recipe + rest));
+    // What is read, and the defaults that a resolved config writes out.
+    write_text(root_ / "again.yaml", shown(recipe, {"evaluation.examples=3", "rollout.temperature=1"}));
+    EXPECT_TRUE(run_collimate({"check", root_ / "again.yaml"}).status.ok()) << recipe;
+  }
+  shown("grpo", {"rollout.temperature=0.5", "evaluation.temperature=0.5"});
+}
+
+TEST_F(Check, RefusesRolesThatTheRecipeDoesNotRead) {
+  EXPECT_THAT(reasons("dpo", {"models.refernce.path=" + (root_ / "start")}),
+              HasSubstr("[models] expected a role that recipe dpo reads here, one of policy, reference, "
+                        "got 'refernce'; try 'reference'\n"));
+  EXPECT_THAT(reasons("sft", {"models.value.path=" + (root_ / "start")}),
+              HasSubstr("[models] expected a role that recipe sft reads here, one of policy, got "
+                        "'value'\n"));
+  EXPECT_THAT(reasons("ppo", {"models.reward.path=" + (root_ / "start")}),  // rules come first
+              HasSubstr("one of policy, reference, value, got 'reward'\n"));
+}
+
+TEST_F(Check, RefusesNumbersThatAreNotFinite) {
+  EXPECT_THAT(reasons("sft", {"train.learning_rate=.inf"}),
+              HasSubstr("[--set train.learning_rate] expected train.learning_rate to be a finite number, got .inf\n"));
 }
 
 TEST_F(Check, DryRunIsTheSameAndWritesNothing) {

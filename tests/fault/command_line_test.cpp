@@ -72,6 +72,9 @@ TEST_F(CommandLine, HelpHasTopics) {
   EXPECT_THAT(output({"help", "reference"}), HasSubstr("learning_rate"));
   EXPECT_EQ(output({"help", "reference"}), output({"help", "--reference"}));
   EXPECT_THAT(output({"help", "rewards"}), HasSubstr("{rule: countdown}"));
+  EXPECT_THAT(output({"help", "recipes"}),
+              HasSubstr("reward   a reward model on chosen and rejected completions, with a margin "
+                        "where each row has one\n"));
   EXPECT_THAT(output({"help", "train.learning_rate"}), HasSubstr("peak rate of AdamW"));
   const std::string train = output({"help", "train"});  // a verb and a section
   EXPECT_THAT(train, HasSubstr("--dry-run"));

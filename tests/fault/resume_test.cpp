@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <map>
+#include <memory>
 
 #include "collimate/graph/replay.h"
 #include "tests/fault/cli_support.h"
@@ -134,19 +135,51 @@ TEST(Resume, PpoWithEvaluationKilledBetweenItsTwoUpdates) {
   }
 }
 
-TEST(Resume, SftGoesOnInTheMiddleOfItsData) {
-  Runs runs("resume-sft", "sft", "");
-  expect_resumed_equals_whole(runs, {"policy.train:2", "optimizer.parameter:45", "directory.after_rename:3"});
-}
-
-TEST(Resume, RandomRewardsAreThoseOfTheJournal) {
-  Runs runs("resume-random", "grpo", "");
+// Rewards drawn at random in Python, with more options of their entry.
+void draw_rewards(Runs& runs, const std::string& more = "") {
   write_text(runs.scratch() / "draw.py",
              "import random\n"
              "def score(prompts, completions, **columns):\n"
              "    return [random.random() for _ in completions]\n");
   runs.edit("{rule: regex, pattern: \"^[0-4]\"}",
-            "{python: \"" + (runs.scratch() / "draw.py") + ":score\", deterministic: false}");
+            "{python: \"" + (runs.scratch() / "draw.py") + ":score\"" + more + "}");
+}
+
+// Killed in its last iteration, whose rewards are in the journal alone, and gone on with elsewhere before in place.
+TEST(Resume, AnotherDirectoryGetsTheWholeRun) {
+  Runs runs("resume-elsewhere", "grpo", "");
+  draw_rewards(runs, ", deterministic: false");
+  ASSERT_NO_FATAL_FAILURE(runs.kill_at(fmt::format("policy_trainer.train:{}", kIterations), "r1"));
+  const auto before = files_below(runs.directory("r1"));
+  ASSERT_NO_FATAL_FAILURE(runs.finish("r2", {"--resume", runs.directory("r1")}));
+  expect_equal_files(files_below(runs.directory("r1")), before, "the run gone on from");
+  ASSERT_NO_FATAL_FAILURE(runs.finish("r1"));
+  const Left elsewhere = left_in(runs.directory("r2"));
+  EXPECT_EQ(elsewhere.metrics.size(), static_cast<size_t>(kIterations));
+  expect_equal(elsewhere, left_in(runs.directory("r1")), "elsewhere");
+  EXPECT_EQ(graph::check_recording(read_text(runs.directory("r2") + "/events.jsonl")), "");
+}
+
+TEST(Resume, SftGoesOnInTheMiddleOfItsData) {
+  Runs runs("resume-sft", "sft", "");
+  expect_resumed_equals_whole(runs, {"policy.train:2", "optimizer.parameter:45", "directory.after_rename:3"});
+}
+
+// Another config's journal does not answer the rows of this one.
+void expect_refused_replay(Runs& runs, const std::vector<std::string>& more, int iteration,
+                           const std::string& expected) {
+  fs::remove_all(runs.directory("refused"));
+  const host::CommandResult result = runs.train("refused", more, {});
+  EXPECT_EQ(result.status.code, 2) << result.status.description() << ": " << result.errors;
+  EXPECT_EQ(with_word(last_line(result.errors), "uid -?[0-9]+", "uid UID"),
+            fmt::format("[--replay, iteration {}, node reward.score, uid UID] expected {}; try --replay with the "
+                        "journal of this config",
+                        iteration, expected));
+}
+
+TEST(Resume, RandomRewardsAreThoseOfTheJournal) {
+  Runs runs("resume-random", "grpo", "");
+  draw_rewards(runs);
   for (const char* place : {"journal.after_commit:3", "policy_trainer.train:3"}) {
     ASSERT_NO_FATAL_FAILURE(runs.kill_at(place, place));
     ASSERT_NO_FATAL_FAILURE(runs.finish(place, {"--resume", "auto"}));
@@ -155,6 +188,11 @@ TEST(Resume, RandomRewardsAreThoseOfTheJournal) {
     expect_equal(left_in(runs.directory(place)), left_in(runs.directory(replayed)), place);
     EXPECT_NE(left_in(runs.directory(replayed)).metrics.at(0).find("\"rewards/"), std::string::npos);
   }
+  const std::string journal = runs.directory("policy_trainer.train:3") + "/journal.bin";
+  expect_refused_replay(runs, {"--replay", journal, "--set", "train.learning_rate=1e-2"}, 2,
+                        "the row that the journal answered, got another");
+  expect_refused_replay(runs, {"--replay", journal, "--set", fmt::format("run.iterations={}", kIterations + 1)},
+                        kIterations + 1, "a row that the journal answers, got one that it lacks");
   ASSERT_NO_FATAL_FAILURE(runs.finish("other"));
   EXPECT_NE(left_in(runs.directory("other")).model, left_in(runs.directory("policy_trainer.train:3")).model);
 }
@@ -215,16 +253,62 @@ TEST(Resume, ADiskFullAtTheExportLosesNothing) {
   expect_goes_on_from(runs, "full", kIterations);
 }
 
+// The config's run, when it holds that directory and its metrics have two records.
+std::unique_ptr<host::ChildProcess> start_run(const Runs& runs, const std::string& output,
+                                              const base::Deadline& deadline) {
+  host::ChildOptions options;
+  options.command = {COLLIMATE_BIN_DIR "/collimate", "train", runs.config(), "--output", output};
+  options.input = options.output = options.errors = host::ChildStream::kNull;
+  auto child = std::make_unique<host::ChildProcess>(options);
+  const std::string holder = fmt::format("{}\n", child->pid());
+  while (!deadline.expired() &&
+         (read_text(output + "/run.lock") != holder || lines_of(output + "/metrics.jsonl").size() < 2))
+    ::usleep(1000);
+  return child;
+}
+
+// The second of two runs in a directory is refused while the first goes on, even when it is stopped by force.
+TEST(Resume, ADirectoryIsOfOneRunAtATime) {
+  Runs runs("resume-lock", "sft", "");
+  runs.edit("iterations: 4, save_every: 1", "iterations: 100000, save_every: 0");
+  const std::string output = runs.directory("run");
+  const base::Deadline deadline = base::Deadline::after(60);
+  const auto first = start_run(runs, output, deadline);
+  for (const std::string resume : {"auto", output.c_str()}) {
+    const host::CommandResult second = runs.train("run", {"--resume", resume}, {});
+    EXPECT_EQ(second.status.code, 2) << second.status.description() << second.errors;
+    EXPECT_NE(last_line(second.errors)
+                  .find(fmt::format("[--output] expected a directory that no run is writing now, got {}, which process "
+                                    "{} is writing; try again after its end, or another --output",
+                                    output, first->pid())),
+              std::string::npos)
+        << second.errors;
+  }
+  first->signal(SIGTERM);
+  const auto status = first->wait(deadline);
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->code, 3) << status->description();
+  int64_t step = 0;
+  for (const std::string& line : lines_of(output + "/metrics.jsonl"))
+    EXPECT_EQ(nlohmann::json::parse(line).at("step"), ++step);
+
+  const auto again = start_run(runs, output, deadline);
+  again->signal(SIGKILL);
+  ASSERT_TRUE(again->wait(deadline));
+  const auto last = start_run(runs, output, deadline);
+  last->signal(SIGTERM);
+  const auto ended = last->wait(deadline);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->code, 3) << ended->description();
+}
+
 TEST(Resume, ASignalSavesAndEndsWith3AndTheRunGoesOn) {
   Runs runs("resume-signal", "sft", "");
   runs.edit("iterations: 4, save_every: 1", "iterations: 400");
   const std::string output = runs.directory("stopped");
-  host::ChildOptions options;
-  options.command = {COLLIMATE_BIN_DIR "/collimate", "train", runs.config(), "--output", output};
-  options.input = options.output = options.errors = host::ChildStream::kNull;
-  host::ChildProcess child(options);
   const base::Deadline deadline = base::Deadline::after(60);
-  while (!deadline.expired() && lines_of(output + "/metrics.jsonl").size() < 2) ::usleep(1000);
+  const auto started = start_run(runs, output, deadline);
+  host::ChildProcess& child = *started;
   child.signal(SIGTERM);
   const auto status = child.wait(deadline);
   ASSERT_TRUE(status);

@@ -21,7 +21,8 @@ void Comparison::add(const std::string& what, double ours, double theirs, double
 }
 
 void Comparison::scaled(const std::string& what, double ours, double theirs, double scale, double tolerance) {
-  add(what, ours, theirs, ours == theirs ? 0.0 : std::abs(ours - theirs) / scale, tolerance);
+  const bool same = ours == theirs || (std::isnan(ours) && std::isnan(theirs));
+  add(what, ours, theirs, same ? 0.0 : std::abs(ours - theirs) / scale, tolerance);
 }
 
 void Comparison::loss(const std::string& what, double ours, double theirs, double tolerance) {

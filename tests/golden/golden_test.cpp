@@ -26,8 +26,8 @@ void expect_within(const std::vector<Outcome>& outcomes) {
 TEST(SmallGoldens, AreWithin) {
   const auto outcomes = replay_folder(kSmall);
   expect_within(outcomes);
-  // sft (llama, gpt2), dpo, its variants, reward; grpo, its variants, arrays, ppo; kto, orpo, simpo
-  EXPECT_EQ(outcomes.size(), 2U + 1U + 14U + 1U + 2U + 11U + 2U + 1U + 3U);
+  // sft (llama, gpt2), dpo, its variants, reward; grpo, its variants (llama, gpt2), arrays, ppo; kto, orpo, simpo
+  EXPECT_EQ(outcomes.size(), 2U + 1U + 14U + 1U + 2U + 11U + 2U + 2U + 1U + 3U);
   EXPECT_FALSE(totals_of(outcomes).failed);
 }
 
@@ -113,6 +113,8 @@ TEST(ChangedGoldens, EveryConstantOfALossMovesItOrIsRefused) {
       {"sft_tiny", "loss_type", "dft"},
       {"sft_tiny", "label_smoothing_factor", 0.1},
       {"sft_tiny", "neftune_noise_alpha", 5},
+      {"sft_tiny", "optim", "adamw_torch_8bit"},
+      {"sft_tiny", "optim_args", "beta1=0.5"},
       {"rm_tiny", "center_rewards_coefficient", 0.5},
       {"dpo_variants_tiny", "beta", 0.5},
       {"dpo_variants_tiny", "beta", 0.0},
@@ -178,6 +180,33 @@ TEST(ChangedGoldens, AMicroBatchMayHaveNothingToTrain) {
     golden["variants"] = {{"grpo|beta=0.0", variant}};
   });
   expect_within(outcomes);
+}
+
+// Two micro-batches with the same rows are an update like one with them once.
+TEST(ChangedGoldens, AnUpdateMayBeOfSeveralMicroBatches) {
+  const auto twice = [](const json& list) {
+    json out = json::array();
+    for (const json& one : list) out.insert(out.end(), {one, one});
+    return out;
+  };
+  expect_within(replay_changed("dpo_variants_tiny", [&](json& golden) {
+    golden["batches"] = twice(golden["batches"]);
+    golden["hyper"]["gradient_accumulation_steps"] = 2;
+  }));
+  for (const bool with_norms : {false, true})
+    expect_within(replay_changed("ppo_e2e_tiny", [&](json& golden) {
+      json micros = twice(golden["updates"][0]["micro"]);
+      for (size_t m = 0; m < micros.size(); m += 2) {
+        const double norm = micros[m]["grad_norm"];
+        micros[m]["grad_norm"] = with_norms ? json(norm / 2) : json();
+      }
+      golden["updates"][0]["micro"] = micros;
+      golden["hyper"]["gradient_accumulation_steps"] = 2;
+    }));
+  const auto short_of =
+      replay_changed("dpo_variants_tiny", [](json& golden) { golden["hyper"]["gradient_accumulation_steps"] = 2; });
+  EXPECT_EQ(line_of(short_of[0]),
+            "outside changed: error: [steps[1]] expected a batch for each of its micro-batches, got 2 batches in all");
 }
 
 TEST(SmallGoldens, AMissingModelOrFileIsAnError) {

@@ -197,3 +197,4 @@ if __name__ == "__main__":
     small_steps.sft_of_family(write, "sft_gpt2_tiny", small_gpt2, "tiny-gpt2")
     small_steps.dpo(write)
     small_grpo.runs(write)
+    small_grpo.padded_prompts(write, small_gpt2, "tiny-gpt2")

@@ -52,7 +52,7 @@ class DpoTask : public OfflineTask {
 // The score is read at the last token that is not padding, so rows end there.
 class RewardTask : public OfflineTask {
  public:
-  RewardTask(const Options& options, const json& golden) : pad_(golden["hyper"].value("pad", -1)) {
+  explicit RewardTask(const Options& options) : pad_(static_cast<int32_t>(options.number("pad", -1))) {
     loss_ = loss_of("reward", options);
   }
 
@@ -66,11 +66,11 @@ class RewardTask : public OfflineTask {
       row.trainable.assign(row.ids.size(), 0);
     }
     Batch rows = to_batch(interleaved(halves));
-    if (batch.contains("margin") && batch["margin"].is_array()) {
-      std::vector<float> margins;
-      for (const json& margin : batch["margin"]) margins.insert(margins.end(), 2, margin.get<float>());
-      rows.set(rlhf::kMargin, margins);
-    }
+    std::vector<float> margins;
+    for (const json& margin : batch.value("margin", json::array()))
+      margins.insert(margins.end(), 2, margin.get<float>());
+    margins.resize(halves.size());
+    rows.set(rlhf::kMargin, margins);
     return mean_of_micros(rows, micros.size());
   }
 
@@ -96,10 +96,10 @@ std::unique_ptr<OfflineTask> make_offline_task(const std::string& kind, const Op
                                                const ModelShelf& shelf) {
   if (kind == "sft") return std::make_unique<SftTask>(options);
   if (kind == "dpo") return std::make_unique<DpoTask>(options, golden, shelf);
-  if (kind == "reward") return std::make_unique<RewardTask>(options, golden);
+  if (kind == "reward") return std::make_unique<RewardTask>(options);
   if (kind == "kto") return make_kto_task(options, golden, shelf);
   if (kind == "orpo" || kind == "cpo") return make_reference_free_task(kind, options);
-  throw UnknownKind("trainer " + golden.value("trainer", std::string("without a name")), false);
+  throw UnknownKind("trainer " + kind, false);
 }
 
 }  // namespace collimate::golden

@@ -33,7 +33,7 @@ class OfflineTask {
   rlhf::Loss loss_;
 };
 
-// UnknownKind for a trainer that we have no loss for.
+// `kind`: as trainer_kind says, of a trainer without rollouts.
 std::unique_ptr<OfflineTask> make_offline_task(const std::string& kind, const Options& options, const json& golden,
                                                const ModelShelf& shelf);
 std::unique_ptr<OfflineTask> make_kto_task(const Options& options, const json& golden, const ModelShelf& shelf);

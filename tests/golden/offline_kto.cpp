@@ -18,9 +18,9 @@ class KtoTask : public OfflineTask {
     const json& batch = micro.at("batch");
     Batch rows = to_batch(unpadded_rows(batch));
     std::vector<float> desirable;
-    for (const json& label : batch.at("label")) desirable.push_back(label.get<bool>() ? 1.F : 0.F);
+    for (const json& label : batch.at("label")) desirable.push_back(is_true(label) ? 1.F : 0.F);
     rows.set(rlhf::kDesirable, desirable);
-    if (batch.contains("KL_input_ids"))
+    if (batch.contains("KL_input_ids") && !batch["KL_input_ids"].is_null())
       rows.set(rlhf::kKlEstimate, std::vector<float>(desirable.size(), kl_estimate(batch, trainee)));
     return mean_of_micros(train::with_log_probs(reference_.model(), rows, batch::kReferenceLogProbs, {}),
                           micros.size());

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 #include <string_view>
@@ -31,7 +32,8 @@ const std::map<std::string, json>& options_we_lack() {
                                                        {"bf16", false},
                                                        {"fp16", false},
                                                        {"use_peft", false},
-                                                       {"peft_config", nullptr}};
+                                                       {"peft_config", nullptr},
+                                                       {"optim_args", nullptr}};
   return defaults;
 }
 
@@ -48,7 +50,11 @@ constexpr std::string_view kReadElsewhere =
     "repetition_penalty scale_rewards reward_weights multi_objective_aggregation mask_truncated_completions "
     "shuffle_dataset num_ppo_epochs num_mini_batches kl_estimator vf_coef missing_eos_penalty response_length "
     "stop_token stop_token_id entropy_coef_min entropy_coef_max entropy_coef_delta entropy_target "
-    "router_aux_loss_coef use_liger_kernel optim_args pad_to_multiple_of train_sampling_strategy ";
+    "router_aux_loss_coef use_liger_kernel pad_to_multiple_of train_sampling_strategy "
+    "per_device_eval_batch_size num_generations_eval precompute_ref_batch_size activation_offloading pad_token "
+    "eos_token padding_value dataset_num_proc dataset_text_field remove_unused_columns logging_steps report_to "
+    "output_dir save_strategy save_steps total_episodes local_rollout_forward_batch_size generation_kwargs "
+    "max_tool_calling_iterations average_tokens_across_devices tf32 ";
 
 bool is_read_elsewhere(const std::string& name) { return kReadElsewhere.find(" " + name + " ") != std::string::npos; }
 
@@ -149,11 +155,6 @@ const Trainer& find_trainer(const std::string& name) {
 
 }  // namespace
 
-Options::Options(const json& hyper, json over) : hyper_(&hyper), over_(std::move(over)) {
-  if (const auto names = unread_options(over_); !names.empty())
-    throw UnknownKind(fmt::format("option {}", fmt::join(names, ", ")), false);
-}
-
 const json& Options::find(const std::string& name) const {
   if (over_.contains(name)) return over_[name];
   if (hyper_->contains(name)) return (*hyper_)[name];
@@ -177,14 +178,31 @@ bool Options::flag(const std::string& name, bool fallback) const {
   return value.is_boolean() ? value.get<bool>() : fallback;
 }
 
+std::string trainer_class(const json& golden) {
+  const std::string text = Options(golden).text("trainer", "") + " ";
+  std::string word;
+  for (const char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
+      word += c;
+    } else {
+      if (word.ends_with("Trainer")) return word;
+      word.clear();
+    }
+  }
+  return "";
+}
+
 std::string trainer_kind(const json& golden) {
-  const std::string trainer = golden.value("trainer", "");
-  static const std::vector<std::pair<std::string, std::string>> kKinds = {
+  static const std::map<std::string, std::string> kKinds = {
       {"SFTTrainer", "sft"},   {"DPOTrainer", "dpo"}, {"RewardTrainer", "reward"}, {"KTOTrainer", "kto"},
       {"ORPOTrainer", "orpo"}, {"CPOTrainer", "cpo"}, {"GRPOTrainer", "grpo"},     {"PPOTrainer", "ppo"}};
-  for (const auto& [name, kind] : kKinds)
-    if (trainer.find(name) != std::string::npos) return kind;
-  return "";
+  const auto found = kKinds.find(trainer_class(golden));
+  return found == kKinds.end() ? "" : found->second;
+}
+
+bool has_loss_type(const json& hyper) {
+  const json& type = Options(hyper).find("loss_type");
+  return !type.is_null() && type != "per variant";
 }
 
 bool is_required(const std::string& trainer, const Options& options) {
@@ -196,7 +214,7 @@ bool is_required(const std::string& trainer, const Options& options) {
 
 train::LearnerOptions learner_options(const Options& o) {
   const std::string optimizer = o.text("optim", "adamw_torch");
-  if (!optimizer.starts_with("adamw_torch")) throw UnknownKind("optimizer " + optimizer, true);
+  if (optimizer != "adamw_torch" && optimizer != "adamw_torch_fused") throw UnknownKind("optimizer " + optimizer, true);
   const train::AdamOptions adam;
   return {.adam = {.beta1 = o.number("adam_beta1", adam.beta1),
                    .beta2 = o.number("adam_beta2", adam.beta2),

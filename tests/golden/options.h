@@ -24,8 +24,7 @@ struct UnknownKind : std::runtime_error {
 class Options {
  public:
   explicit Options(const json& hyper) : hyper_(&hyper), over_(json::object()) {}
-  // UnknownKind when `over` has a name that nothing here knows: a variant is what its options say.
-  Options(const json& hyper, json over);
+  Options(const json& hyper, json over) : hyper_(&hyper), over_(std::move(over)) {}
 
   bool has(const std::string& name) const;
   const json& find(const std::string& name) const;  // null when nowhere
@@ -38,7 +37,9 @@ class Options {
   json over_;
 };
 
-// Which of TRL's trainers a file is of: "sft", "dpo", "reward", "kto", "orpo", "cpo", "grpo", "ppo" or "".
+// The class of TRL's trainers that a file names ("GRPOTrainer"), or "".
+std::string trainer_class(const json& golden);
+// What that trainer is here: "sft", "dpo", "reward", "kto", "orpo", "cpo", "grpo", "ppo", or "" for any other.
 std::string trainer_kind(const json& golden);
 
 train::LearnerOptions learner_options(const Options& options);
@@ -50,6 +51,8 @@ rlhf::Loss loss_of(const std::string& trainer, const Options& options, double it
 rlhf::AlgorithmOptions algorithm_of(const Options& options);
 // All losses that the options name must be there.
 bool is_required(const std::string& trainer, const Options& options);
+// The loss "per variant" and none are none.
+bool has_loss_type(const json& hyper);
 // Names in `hyper` of which nothing here knows whether they change the numbers.
 std::vector<std::string> unread_options(const json& hyper);
 

@@ -6,26 +6,53 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "collimate/base/error.h"
+#include "tests/golden/check.h"
+#include "tests/golden/place.h"
 
 namespace collimate::golden {
 namespace {
 
-using Replay = std::vector<Outcome> (*)(const std::string&, const json&, const ModelShelf&);
+// What reads the files of one shape.
+struct Shape {
+  const char* kinds;     // of trainers that it has
+  const char* nameless;  // the kind of a file that names no trainer; null: unknown
+  void (*check)(const json&, const std::string& kind, int64_t vocabulary);
+  std::vector<Outcome> (*replay)(const std::string&, const json&, const ModelShelf&);
+};
 
-// By shape: which replay reads a file.
-Replay find_replay(const json& golden) {
-  if (golden.contains("updates")) return replay_ppo;
-  if (golden.contains("inputs") && golden.contains("cases")) return replay_ppo_arrays;
-  if (golden.contains("inputs") && golden.contains("variants")) return replay_policy_variants;
-  if (golden.contains("batches") && golden.contains("variants")) return replay_dpo_variants;
-  if (golden.contains("steps") && golden["steps"].is_array() && !golden["steps"].empty()) {
-    const json& step = golden["steps"][0];
-    const bool policy = step.contains("batch") || trainer_kind(golden) == "grpo";
-    return policy ? replay_rollouts : replay_steps;
-  }
-  throw UnknownKind("no replay for a file of this shape", false);
+Shape shape_of(const json& golden) {
+  const auto has = [&](const char* key) { return golden.contains(key) && !golden[key].is_null(); };
+  if (has("updates")) return {" ppo ", "ppo", check_ppo, replay_ppo};
+  if (has("inputs") && has("cases")) return {" ppo ", "ppo", check_ppo_arrays, replay_ppo_arrays};
+  if (has("inputs") && has("variants")) return {" grpo ", "grpo", check_policy_variants, replay_policy_variants};
+  if (has("batches") && has("variants")) return {" dpo ", nullptr, check_dpo_variants, replay_dpo_variants};
+  if (!has("steps")) throw UnknownKind("no replay for a file of this shape", false);
+  const json& steps = golden["steps"];
+  const bool batch = steps.is_array() && !steps.empty() && steps[0].contains("batch");
+  if (batch || trainer_kind(golden) == "grpo") return {" grpo ", "grpo", check_rollouts, replay_rollouts};
+  return {" sft dpo reward kto orpo cpo ", nullptr, check_steps, replay_steps};
+}
+
+// What the file's trainer is here. UnknownKind, with its name, where that has no files of this shape.
+std::string kind_of(const json& golden, const Shape& shape) {
+  const std::string trainer = trainer_class(golden), kind = trainer_kind(golden);
+  if (trainer.empty() && shape.nameless != nullptr) return shape.nameless;
+  if (kind.empty() || std::string(shape.kinds).find(" " + kind + " ") == std::string::npos)
+    throw UnknownKind("trainer " + (trainer.empty() ? "without a name" : trainer), false);
+  return kind;
+}
+
+// Throws before anything is computed where the file cannot be replayed.
+void check(const json& golden, const Shape& shape, const ModelShelf& shelf) {
+  const Place hyper(golden["hyper"], "hyper");
+  hyper.entries();
+  const std::string kind = kind_of(golden, shape);
+  const bool has_model = shape.check != check_ppo_arrays;
+  if (has_model && !hyper.at("model").value().is_string()) hyper.at("model").fail("the name of a model", "no text");
+  shape.check(golden, kind, has_model ? shelf.vocabulary(hyper.at("model").value()) : 0);
 }
 
 // Numbers that differ in a file with options that nothing here knows say nothing of what we have.
@@ -43,8 +70,11 @@ void doubt(const json& golden, std::vector<Outcome>& outcomes) {
 
 std::vector<Outcome> replay_golden(const std::string& name, json golden, const ModelShelf& shelf) {
   try {
+    Place(golden).entries();
     if (!golden.contains("hyper") || golden["hyper"].is_null()) golden["hyper"] = json::object();
-    std::vector<Outcome> outcomes = find_replay(golden)(name, golden, shelf);
+    const Shape shape = shape_of(golden);
+    check(golden, shape, shelf);
+    std::vector<Outcome> outcomes = shape.replay(name, golden, shelf);
     doubt(golden, outcomes);
     return outcomes;
   } catch (const UnknownKind& unknown) {
@@ -57,9 +87,12 @@ std::vector<Outcome> replay_golden(const std::string& name, json golden, const M
 std::vector<Outcome> replay_file(const std::string& path, const ModelShelf& shelf) {
   const std::string name = std::filesystem::path(path).stem().string();
   std::ifstream file(path);
-  const json golden = json::parse(file, nullptr, false);
-  if (golden.is_discarded()) return {{name, Verdict::kOutside, "error: no readable JSON"}};
-  return replay_golden(name, golden, shelf);
+  try {
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    return replay_golden(name, parse_python(text, name + ".json"), shelf);
+  } catch (const base::InputError& error) {
+    return {{name, Verdict::kOutside, std::string("error: ") + error.what()}};
+  }
 }
 
 std::vector<Outcome> replay_folder(const std::string& folder, const std::function<void(const Outcome&)>& done) {

@@ -2,67 +2,96 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
-#include "collimate/rlhf/loss/list.h"
+#include "collimate/base/error.h"
 #include "collimate/train/scoring.h"
+#include "tests/golden/offline.h"
+#include "tests/golden/place.h"
 #include "tests/golden/replay.h"
 #include "tests/golden/rows.h"
+#include "tests/golden/variant.h"
 
 namespace collimate::golden {
 namespace {
 
-// Losses that a variant's name says where its options do not: "hinge", "sigmoid+sft"; other words ("sigmoid+js") name
-// what `over` holds.
-json losses_in(const std::string& name) {
-  static const std::vector<std::string> known = rlhf::loss_types("pairs");
-  json losses = json::array();
-  std::stringstream words(name.substr(0, name.find_first_of("| ")));
-  for (std::string word; std::getline(words, word, '+');)
-    if (losses.empty() || std::find(known.begin(), known.end(), word) != known.end()) losses.push_back(word);
-  return losses;
-}
+// One variant of the loss, trained from the file's weights on the file's batches.
+class VariantReplay {
+ public:
+  VariantReplay(const json& golden, const Options& options, const std::vector<Batch>& batches, const ModelShelf& shelf)
+      : options_(options),
+        batches_(batches),
+        loss_(loss_of("dpo", options)),
+        trainee_(shelf.open(golden["hyper"].at("model"), "lm", true), learner_options(options)) {
+    if (options.flag("sync_ref_model", false))
+      throw UnknownKind("variants with sync_ref_model", is_required("dpo", options));
+  }
 
-// A variant's options. The divergence of `hyper` is that of the last variant made, so only `over` counts.
-json overrides(const std::string& name, const json& variant, const json& hyper) {
-  json over = variant.value("over", json::object());
-  if (!over.contains("f_divergence_type")) over["f_divergence_type"] = "reverse_kl";
-  const bool in_hyper = hyper.contains("loss_type") && hyper["loss_type"] != "per variant";
-  if (!over.contains("loss_type") && !in_hyper) over["loss_type"] = losses_in(name);
-  return over;
-}
+  Outcome run(const std::string& name, const json& variant) {
+    trainee_.zero_gradients();
+    for (const json& recorded : variant["steps"]) has_null_norm_ |= !has_norm(recorded);
+    for (size_t s = 0; s < variant["steps"].size(); ++s) step(s, variant["steps"][s]);
+    const json& last = object_or_empty(variant, "final");
+    trainee_.compare_parameters(object_or_empty(last, "params"), "final", comparison_);
+    return outcome_of(name, comparison_);
+  }
 
-void step(Trainee& trainee, const rlhf::Loss& loss, const Batch& rows, size_t s, const json& recorded,
-          Comparison& comparison) {
-  const Tolerance tolerance = tolerance_at(s);
-  trainee.zero_gradients();
-  const MicroReport report = trainee.accumulate(rows, loss, train::count_rows(rows));
-  const double norm = trainee.step(recorded.at("lr"));
-  comparison.loss(fmt::format("loss, step {}", s + 1), report.loss, recorded.at("loss"), tolerance.loss);
-  comparison.relative(fmt::format("gradient norm, step {}", s + 1), norm, recorded.at("grad_norm"), tolerance.norm);
-  for (const auto& [name, value] : report.metrics)
-    if (recorded.contains("metrics") && recorded["metrics"].contains(name))
-      comparison.loss(fmt::format("{}, step {}", name, s + 1), value, recorded["metrics"][name], tolerance.token);
-}
+ private:
+  static bool has_norm(const json& recorded) {
+    return recorded.contains("grad_norm") && recorded["grad_norm"].is_number();
+  }
 
-Outcome replay_variant(const std::string& name, const json& golden, const json& variant, const Options& options,
-                       const std::vector<Batch>& batches, const ModelShelf& shelf) {
-  if (options.flag("sync_ref_model", false) || options.number("gradient_accumulation_steps", 1) != 1)
-    throw UnknownKind("variants with sync_ref_model or accumulation", false);
-  const rlhf::Loss loss = loss_of("dpo", options);
-  Trainee trainee(shelf.open(golden["hyper"].at("model"), "lm", true), learner_options(options));
-  Comparison comparison;
-  for (size_t s = 0; s < variant.at("steps").size(); ++s)
-    step(trainee, loss, batches.at(s), s, variant["steps"][s], comparison);
-  const json last = variant.value("final", json::object());
-  if (last.contains("params")) trainee.compare_parameters(last["params"], "final", comparison);
-  return outcome_of(name, comparison);
-}
+  // Micro-batches that a recorded step holds: one where steps without a gradient norm say that accumulation goes on.
+  size_t micros_in(const json& recorded, size_t window) const {
+    if (recorded.contains("micro") && recorded["micro"].is_array()) return recorded["micro"].size();
+    return has_null_norm_ ? 1 : window;
+  }
+
+  void step(size_t s, const json& recorded) {
+    const Tolerance tolerance = tolerance_at(s);
+    const auto window = static_cast<size_t>(std::max(1.0, options_.number("gradient_accumulation_steps", 1)));
+    const size_t micros = micros_in(recorded, window);
+    double mean = 0;
+    for (size_t m = 0; m < micros; ++m) {
+      const double loss = micro_batch(s, recorded, static_cast<double>(window));
+      mean += loss / static_cast<double>(micros);
+      if (recorded.contains("micro") && recorded["micro"].is_array())
+        comparison_.loss(fmt::format("loss, step {}.{}", s + 1, m + 1), loss, recorded["micro"][m].at("loss"),
+                         tolerance.loss);
+    }
+    if (recorded.contains("loss") && !recorded["loss"].is_null())
+      comparison_.loss(fmt::format("loss, step {}", s + 1), mean, recorded["loss"], tolerance.loss);
+    if (!has_norm(recorded)) return;
+    comparison_.relative(fmt::format("gradient norm, step {}", s + 1), trainee_.step(recorded.at("lr")),
+                         recorded["grad_norm"], tolerance.norm);
+    trainee_.zero_gradients();
+  }
+
+  // The next batch's loss; its gradient counts for one of the `window` micro-batches of an update.
+  double micro_batch(size_t s, const json& recorded, double window) {
+    if (next_ == batches_.size())
+      throw base::InputError(base::expectation(fmt::format("steps[{}]", s), "a batch for each of its micro-batches",
+                                               fmt::format("{} batches in all", batches_.size())));
+    const OfflineMicro micro = mean_of_micros(batches_[next_++], static_cast<size_t>(window));
+    const MicroReport report = trainee_.accumulate(micro.rows, loss_, micro.counts);
+    const json& metrics = object_or_empty(recorded, "metrics");
+    for (const auto& [name, value] : report.metrics)
+      if (window == 1 && metrics.contains(name) && metrics[name].is_number())
+        comparison_.loss(fmt::format("{}, step {}", name, s + 1), value, metrics[name], tolerance_at(s).token);
+    return report.loss * micro.loss_scale;
+  }
+
+  const Options& options_;
+  const std::vector<Batch>& batches_;
+  rlhf::Loss loss_;
+  Trainee trainee_;
+  size_t next_ = 0;
+  bool has_null_norm_ = false;
+  Comparison comparison_;
+};
 
 }  // namespace
 
 std::vector<Outcome> replay_dpo_variants(const std::string& name, const json& golden, const ModelShelf& shelf) {
-  if (trainer_kind(golden) != "dpo") throw UnknownKind("variants of " + golden.value("trainer", std::string()), false);
   Reference reference(golden, Options(golden["hyper"]), shelf);
   std::vector<Batch> batches;
   for (const json& batch : golden["batches"])
@@ -72,8 +101,8 @@ std::vector<Outcome> replay_dpo_variants(const std::string& name, const json& go
   for (const auto& [key, variant] : golden["variants"].items()) {
     const std::string full = name + " " + key;
     try {
-      const Options options(golden["hyper"], overrides(key, variant, golden["hyper"]));
-      outcomes.push_back(replay_variant(full, golden, variant, options, batches, shelf));
+      const Options options = variant_options("dpo", key, variant, golden["hyper"]);
+      outcomes.push_back(VariantReplay(golden, options, batches, shelf).run(full, variant));
     } catch (const UnknownKind& unknown) {
       outcomes.push_back({full, Verdict::kUnknown, unknown.what(), unknown.required});
     }

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include "collimate/train/scoring.h"
+#include "tests/golden/place.h"
 #include "tests/golden/replay.h"
 #include "tests/golden/rows.h"
+#include "tests/golden/variant.h"
 
 namespace collimate::golden {
 namespace {
@@ -30,11 +32,19 @@ void set_advantages(Batch& rows, const json& batch) {
 
 bool has_numbers(const json& batch, const std::string& name) { return batch.contains(name) && batch[name].is_array(); }
 
+// What the rows are counted against: TRL divides a micro-batch's loss by the micro-batches of an update.
+batch::GlobalCounts window_counts(const Batch& rows, const Options& options) {
+  batch::GlobalCounts counts = train::count_rows(rows);
+  counts.tokens *= options.number("gradient_accumulation_steps", 1);
+  counts.rows *= options.number("gradient_accumulation_steps", 1);
+  return counts;
+}
+
 // Where the file has no old log-probs they are those of the weights that this update differentiates.
 Batch policy_rows(const json& batch, Trainee& trainee, model::Model* reference, const Options& options) {
   const train::ScoringOptions scoring{static_cast<float>(options.number("temperature", 1.0))};
   if (has_numbers(batch, "importance_sampling_ratio"))
-    throw UnknownKind("importance_sampling_ratio of another engine", false);
+    throw UnknownKind("importance_sampling_ratio of another engine", is_required("grpo", options));
   Batch rows = to_batch(prompt_completion_rows(batch));
   set_advantages(rows, batch);
   if (has_numbers(batch, "old_per_token_logps"))
@@ -52,14 +62,15 @@ Batch policy_rows(const json& batch, Trainee& trainee, model::Model* reference, 
 
 void compare_metrics(size_t step, const MicroReport& report, const json& recorded, const Options& options,
                      Comparison& comparison) {
-  std::map<std::string, std::string> names = {{"kl", "actor/kl_loss"}, {"entropy", "actor/entropy"}};
+  std::map<std::string, std::string> names = {
+      {"kl", "actor/kl_loss"}, {"entropy", "actor/entropy"}, {"cispo_clip_ratio", "actor/pg_clipfrac"}};
   // With ratios of sequences TRL counts clipped rows, we count their tokens.
   if (options.text("importance_sampling_level", "token") == "token") {
     names["clip_ratio/region_mean"] = "actor/pg_clipfrac";
     names["clip_ratio/low_mean"] = "actor/pg_clipfrac_lower";
   }
   for (const auto& [theirs, ours] : names)
-    if (recorded.contains(theirs) && report.metrics.contains(ours))
+    if (recorded.contains(theirs) && recorded[theirs].is_number() && report.metrics.contains(ours))
       comparison.loss(fmt::format("{}, step {}", theirs, step + 1), report.metrics.at(ours), recorded[theirs],
                       tolerance_at(step).token);
 }
@@ -76,14 +87,13 @@ class RolloutReplay {
   Outcome run(const std::string& name) {
     trainee_.zero_gradients();
     for (size_t s = 0; s < golden_["steps"].size(); ++s) step(s, golden_["steps"][s]);
-    const json last = golden_.value("final", json::object());
-    if (last.contains("params")) trainee_.compare_parameters(last["params"], "final", comparison_);
+    trainee_.compare_parameters(object_or_empty(object_or_empty(golden_, "final"), "params"), "final", comparison_);
     return outcome_of(name, comparison_);
   }
 
  private:
   void step(size_t s, const json& recorded) {
-    if (recorded.contains("micro")) {
+    if (recorded.contains("micro") && !recorded["micro"].is_null()) {
       for (const json& micro : recorded["micro"]) part(s, micro);
     } else {
       part(s, recorded);
@@ -98,14 +108,11 @@ class RolloutReplay {
 
   void part(size_t s, const json& recorded) {
     const json& batch = recorded.at("batch");
-    const rlhf::Loss loss = loss_of("grpo", options_, batch.value("num_items_in_batch", 0.0));
+    const rlhf::Loss loss = loss_of("grpo", options_, number_or(batch, "num_items_in_batch", 0.0));
     const Batch rows = policy_rows(batch, trainee_, reference_ ? &reference_->model() : nullptr, options_);
-    batch::GlobalCounts counts = train::count_rows(rows);
-    counts.tokens *= options_.number("gradient_accumulation_steps", 1);
-    counts.rows *= options_.number("gradient_accumulation_steps", 1);
-    const MicroReport report = trainee_.accumulate(rows, loss, counts);
+    const MicroReport report = trainee_.accumulate(rows, loss, window_counts(rows, options_));
     comparison_.loss(fmt::format("loss, step {}", s + 1), report.loss, recorded.at("loss"), tolerance_at(s).loss);
-    if (recorded.contains("metrics")) compare_metrics(s, report, recorded["metrics"], options_, comparison_);
+    compare_metrics(s, report, object_or_empty(recorded, "metrics"), options_, comparison_);
   }
 
   const json& golden_;
@@ -116,20 +123,20 @@ class RolloutReplay {
   Comparison comparison_;
 };
 
-Outcome replay_variant(const std::string& name, const json& golden, const json& variant, const ModelShelf& shelf) {
-  const Options options(golden.at("hyper"), variant.value("over", json::object()));
+Outcome replay_variant(const std::string& name, const json& golden, const json& variant, const Options& options,
+                       const ModelShelf& shelf) {
   const json& inputs = golden["inputs"];
-  const rlhf::Loss loss = loss_of("grpo", options, inputs.value("num_items_in_batch", 0.0));
+  const rlhf::Loss loss = loss_of("grpo", options, number_or(inputs, "num_items_in_batch", 0.0));
   Trainee trainee(shelf.open(golden["hyper"].at("model"), "lm", true), learner_options(options));
   const Batch rows = policy_rows(inputs, trainee, nullptr, options);
   Comparison comparison;
   trainee.zero_gradients();
-  const MicroReport report = trainee.accumulate(rows, loss, train::count_rows(rows));
+  const MicroReport report = trainee.accumulate(rows, loss, window_counts(rows, options));
   comparison.loss("loss", report.loss, variant.at("loss"), Tolerance{}.loss);
   comparison.relative("gradient norm", trainee.gradient_norm(), variant.at("grad_norm"), Tolerance{}.norm);
-  trainee.compare_gradients(variant.value("grad_l2", json::object()), comparison);
-  compare_metrics(0, report, variant.value("metrics", json::object()), options, comparison);
-  if (options.number("temperature", 1.0) == 1.0 && golden.contains("model_logprobs_temperature1")) {
+  trainee.compare_gradients(object_or_empty(variant, "grad_l2"), comparison);
+  compare_metrics(0, report, object_or_empty(variant, "metrics"), options, comparison);
+  if (options.number("temperature", 1.0) == 1.0 && has_numbers(golden, "model_logprobs_temperature1")) {
     std::vector<float> theirs;
     for (const auto& row : completion_numbers(golden["model_logprobs_temperature1"], inputs))
       theirs.insert(theirs.end(), row.begin(), row.end());
@@ -149,7 +156,8 @@ std::vector<Outcome> replay_policy_variants(const std::string& name, const json&
   for (const auto& [key, variant] : golden.at("variants").items()) {
     const std::string full = name + " " + key;
     try {
-      outcomes.push_back(replay_variant(full, golden, variant, shelf));
+      const Options options = variant_options("grpo", key, variant, golden["hyper"]);
+      outcomes.push_back(replay_variant(full, golden, variant, options, shelf));
     } catch (const UnknownKind& unknown) {
       outcomes.push_back({full, Verdict::kUnknown, unknown.what(), unknown.required});
     }

@@ -7,73 +7,13 @@
 #include "collimate/rlhf/advantage/gae.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/train/scoring.h"
+#include "tests/golden/offline.h"
+#include "tests/golden/place.h"
+#include "tests/golden/ppo_rollout.h"
 #include "tests/golden/replay.h"
-#include "tests/golden/rows.h"
 
 namespace collimate::golden {
 namespace {
-
-json negated(const json& mask) {
-  json out = json::array();
-  for (const json& value : mask) out.push_back(!value.get<bool>());
-  return out;
-}
-
-// One rollout: responses of R rows with T places; `tokens` marks the tokens of the response, `states` one place more
-// where the response ends early: the value after its last token counts there.
-class Rollout {
- public:
-  Rollout(const json& update, int32_t pad) : update_(update), context_(update.at("context_length")) {
-    for (size_t r = 0; r < update["query_responses"].size(); ++r) {
-      tokens_.push_back(negated(update["padding_mask"][r]));
-      states_.push_back(negated(update["padding_mask_p1"][r]));
-      policy_rows_.push_back(row(r, tokens_[r], pad));
-      value_rows_.push_back(row(r, states_[r], pad));
-    }
-  }
-
-  size_t rows() const { return tokens_.size(); }
-  Batch policy_rows() const { return to_batch(policy_rows_); }
-  Batch value_rows() const { return to_batch(value_rows_); }
-  const json& tokens() const { return tokens_; }
-  const json& states() const { return states_; }
-  const json& recorded(const std::string& name) const { return update_.at(name); }
-
-  // One of these tokens is in the response: up to its end when a stop token ended it, else anywhere.
-  bool has_any(size_t r, const std::vector<int64_t>& ids, bool stopped) const {
-    for (size_t t = 0; t < tokens_[r].size(); ++t)
-      if ((!stopped || tokens_[r][t].get<bool>()) &&
-          std::find(ids.begin(), ids.end(), update_["query_responses"][r][context_ + t].get<int64_t>()) != ids.end())
-        return true;
-    return false;
-  }
-
-  // Numbers of [R, T] arrays under one of the masks.
-  static std::vector<std::vector<float>> under(const json& masks, const json& values) {
-    std::vector<std::vector<float>> out;
-    for (size_t r = 0; r < values.size(); ++r) out.push_back(masked(values[r], masks[r]));
-    return out;
-  }
-
- private:
-  // Prompt without its padding on the left, then the marked places of the response.
-  TokenRow row(size_t r, const json& marked, int32_t pad) const {
-    const json& ids = update_["query_responses"][r];
-    TokenRow out;
-    for (size_t t = 0; t < context_; ++t)
-      if (!out.ids.empty() || ids[t] != pad) out.ids.push_back(ids[t]);
-    out.trainable.resize(out.ids.size(), 0);
-    for (size_t t = 0; t < marked.size(); ++t)
-      if (marked[t].get<bool>()) out.ids.push_back(ids[context_ + t]);
-    out.trainable.resize(out.ids.size(), 1);
-    return out;
-  }
-
-  const json& update_;
-  size_t context_;
-  json tokens_ = json::array(), states_ = json::array();
-  std::vector<TokenRow> policy_rows_, value_rows_;
-};
 
 std::vector<float> flat(const std::vector<std::vector<float>>& rows) {
   std::vector<float> out;
@@ -93,20 +33,20 @@ class PpoReplay {
         reward_(shelf.open(model_name(), "score", false, golden["heads"].at("reward")), {}) {}
 
   Outcome run(const std::string& name) {
-    if (options_.number("gradient_accumulation_steps", 1) != 1)
-      throw UnknownKind("PPO with several micro-batches to a step", true);
     const std::string estimator = options_.text("kl_estimator", "k1");
     if (estimator != "k1" && estimator != "k3") throw UnknownKind("kl_estimator " + estimator, true);
+    zero_gradients();
     for (size_t u = 0; u < golden_["updates"].size(); ++u) {
       const json& update = golden_["updates"][u];
       const Rollout rollout(update, static_cast<int32_t>(options_.number("pad", 0)));
       compare_scoring(u, rollout);
       compare_advantages(u, rollout);
+      for (const json& micro : update.at("micro")) has_null_norm_ |= !has_norm(micro);
       for (const json& micro : update.at("micro")) train(u, rollout, micro);
     }
-    const json last = golden_.value("final", json::object());
-    if (last.contains("policy")) policy_.compare_parameters(last["policy"], "final policy", comparison_);
-    if (last.contains("value")) value_.compare_parameters(last["value"], "final value", comparison_);
+    const json& last = object_or_empty(golden_, "final");
+    policy_.compare_parameters(object_or_empty(last, "policy"), "final policy", comparison_);
+    value_.compare_parameters(object_or_empty(last, "value"), "final value", comparison_);
     return outcome_of(name, comparison_);
   }
 
@@ -187,20 +127,50 @@ class PpoReplay {
 
   void train(size_t u, const Rollout& rollout, const json& micro) {
     const auto rows = micro.at("inds").get<std::vector<int64_t>>();
-    const Tolerance tolerance = tolerance_at(updates_++);
-    const std::string when = fmt::format(", update {}.{}", u + 1, updates_);
+    const Tolerance tolerance = tolerance_at(micros_ / window());
+    const std::string when = fmt::format(", update {}.{}", u + 1, ++micros_);
     const double coefficient = options_.number("vf_coef", 0.1);
-    policy_.zero_gradients();
-    value_.zero_gradients();
     const MicroReport pg = train_policy(rollout, rows);
     const MicroReport vf = train_value(rollout, rows, coefficient);
     comparison_.loss("policy loss" + when, pg.loss, micro.at("pg_loss"), tolerance.loss);
     comparison_.loss("value loss" + when, vf.loss / coefficient, micro.at("vf_loss"), tolerance.loss);
     comparison_.loss("loss" + when, pg.loss + vf.loss, micro.at("loss"), tolerance.loss);
-    const double norm = std::hypot(policy_.step(micro.at("lr")), value_.step(micro["lr"]));
-    comparison_.relative("gradient norm" + when, norm, micro.at("grad_norm"), tolerance.norm);
+    finish(micro, "gradient norm" + when, tolerance);
     compare_row("new log-probs" + when, pg.log_probs, micro, "new_logprobs_row0", rollout.tokens(), tolerance);
     compare_row("new values" + when, vf.values, micro, "vpred_row0", rollout.states(), tolerance);
+  }
+
+  // Micro-batches of a step, of whose losses it takes the mean.
+  size_t window() const {
+    return static_cast<size_t>(std::max(1.0, options_.number("gradient_accumulation_steps", 1)));
+  }
+
+  static bool has_norm(const json& micro) { return micro.contains("grad_norm") && micro["grad_norm"].is_number(); }
+
+  void zero_gradients() {
+    policy_.zero_gradients();
+    value_.zero_gradients();
+    pending_ = 0;
+  }
+
+  // Steps after the last micro-batch of a window: the one with a gradient norm where the others have none, else by
+  // count.
+  void finish(const json& micro, const std::string& what, Tolerance tolerance) {
+    ++pending_;
+    if (!has_norm(micro)) return;
+    const bool last = has_null_norm_ || pending_ == window();
+    const double norm = last ? std::hypot(policy_.step(micro.at("lr")), value_.step(micro["lr"]))
+                             : std::hypot(policy_.gradient_norm(), value_.gradient_norm());
+    comparison_.relative(what, norm, micro["grad_norm"], tolerance.norm);
+    if (last) zero_gradients();
+  }
+
+  // The rows' mean loss, with its gradient's share of the window.
+  MicroReport accumulate(Trainee& trainee, const Batch& batch, const rlhf::Loss& loss) const {
+    const OfflineMicro micro = mean_of_micros(batch, window());
+    MicroReport report = trainee.accumulate(micro.rows, loss, micro.counts);
+    report.loss *= micro.loss_scale;
+    return report;
   }
 
   MicroReport train_policy(const Rollout& rollout, const std::vector<int64_t>& rows) {
@@ -208,7 +178,7 @@ class PpoReplay {
     set_at_trainable(batch, batch::kOldLogProbs, Rollout::under(rollout.tokens(), rollout.recorded("logprobs")));
     set_at_trainable(batch, batch::kAdvantages, Rollout::under(rollout.tokens(), rollout.recorded("advantages")));
     batch = batch.gather(rows);
-    return policy_.accumulate(batch, loss_of("ppo", options_), train::count_rows(batch));
+    return accumulate(policy_, batch, loss_of("ppo", options_));
   }
 
   MicroReport train_value(const Rollout& rollout, const std::vector<int64_t>& rows, double coefficient) {
@@ -217,13 +187,13 @@ class PpoReplay {
     set_at_trainable(batch, batch::kReturns, Rollout::under(rollout.states(), rollout.recorded("returns")));
     batch = batch.gather(rows);
     const rlhf::Loss loss = rlhf::weighted_sum({loss_of("value", options_)}, {coefficient});
-    return value_.accumulate(batch, loss, train::count_rows(batch));
+    return accumulate(value_, batch, loss);
   }
 
   // The file keeps the numbers of the micro-batch's first row.
   void compare_row(const std::string& what, std::vector<float> ours, const json& micro, const std::string& name,
                    const json& masks, Tolerance tolerance) {
-    if (!micro.contains(name)) return;
+    if (!micro.contains(name) || !micro[name].is_array()) return;
     const std::vector<float> theirs = masked(micro[name], masks[micro["inds"][0].get<size_t>()]);
     ours.resize(std::min(ours.size(), theirs.size()));
     comparison_.losses(what, ours, theirs, tolerance.token);
@@ -234,7 +204,8 @@ class PpoReplay {
   float temperature_;
   Trainee policy_, value_;
   model::Model reference_, reward_;
-  size_t updates_ = 0;
+  size_t micros_ = 0, pending_ = 0;  // of all; since the last step
+  bool has_null_norm_ = false;
   Comparison comparison_;
 };
 

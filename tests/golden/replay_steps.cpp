@@ -3,6 +3,7 @@
 
 #include "collimate/train/scoring.h"
 #include "tests/golden/offline.h"
+#include "tests/golden/place.h"
 #include "tests/golden/replay.h"
 
 namespace collimate::golden {
@@ -14,12 +15,12 @@ class StepReplay {
       : golden_(golden),
         options_(golden.at("hyper")),
         task_(make_offline_task(trainer_kind(golden), options_, golden, shelf)),
-        trainee_(shelf.open(golden["hyper"].at("model"), task_->head(), true, golden.value("head_weight", json())),
+        trainee_(shelf.open(golden["hyper"].at("model"), task_->head(), true,
+                            golden.contains("head_weight") ? golden["head_weight"] : json()),
                  learner_options(options_)) {}
 
   Outcome run(const std::string& name) {
-    if (golden_.contains("params_before") && golden_["params_before"].is_object())
-      trainee_.compare_parameters(golden_["params_before"], "before", comparison_);
+    trainee_.compare_parameters(object_or_empty(golden_, "params_before"), "before", comparison_);
     for (size_t s = 0; s < golden_["steps"].size(); ++s) step(s, golden_["steps"][s]);
     compare_final();
     return outcome_of(name, comparison_);
@@ -38,25 +39,25 @@ class StepReplay {
                        micros[m].at("loss"), tolerance.loss);
       for (const auto& [name, value] : report.metrics) metrics[name] += value / static_cast<double>(micros.size());
     }
-    for (const auto& [theirs, ours] : task_->metric_names())
-      if (recorded.contains("metrics") && recorded["metrics"].contains(theirs) && metrics.contains(ours))
-        comparison_.loss(fmt::format("{}, step {}", theirs, s + 1), metrics[ours], recorded["metrics"][theirs],
-                         tolerance.token);
+    const json& theirs = object_or_empty(recorded, "metrics");
+    for (const auto& [name, ours] : task_->metric_names())
+      if (theirs.contains(name) && theirs[name].is_number() && metrics.contains(ours))
+        comparison_.loss(fmt::format("{}, step {}", name, s + 1), metrics[ours], theirs[name], tolerance.token);
     const double norm = trainee_.step(recorded.at("lr"));
     task_->stepped(s + 1, trainee_);
     comparison_.relative(fmt::format("gradient norm, step {}", s + 1), norm, recorded.at("grad_norm"), tolerance.norm);
   }
 
   void compare_final() {
-    const json last = golden_.value("final", json::object());
-    if (last.contains("params")) trainee_.compare_parameters(last["params"], "final", comparison_);
+    const json& last = object_or_empty(golden_, "final");
+    trainee_.compare_parameters(object_or_empty(last, "params"), "final", comparison_);
     if (!last.contains("logprobs_of_next_token_first_batch")) return;
     std::vector<TokenRow> rows = unpadded_rows(golden_["steps"][0]["micro"][0]["batch"]);
     for (TokenRow& row : rows) std::fill(row.trainable.begin() + 1, row.trainable.end(), 1);
     const Batch scored = train::with_log_probs(trainee_.model(), to_batch(rows), batch::kLogProbs, {});
     for (int64_t r = 0; r < scored.rows(); ++r) {
       const auto ours = scored.row(batch::kLogProbs, r);
-      const json& theirs = last["logprobs_of_next_token_first_batch"][static_cast<size_t>(r)];
+      const json& theirs = last["logprobs_of_next_token_first_batch"].at(static_cast<size_t>(r));
       for (size_t t = 1; t < ours.size() && t <= theirs.size(); ++t)
         comparison_.loss(fmt::format("final log-prob [{}][{}]", r, t - 1), ours[t], theirs[t - 1],
                          tolerance_at(golden_["steps"].size()).token);

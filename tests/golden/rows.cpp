@@ -5,19 +5,19 @@
 namespace collimate::golden {
 namespace {
 
-bool is_true(const json& value) { return value.is_boolean() ? value.get<bool>() : value.get<double>() != 0.0; }
+bool has(const json& batch, const std::string& name) { return batch.contains(name) && !batch[name].is_null(); }
 
 // Of an [R, T] mask that a batch need not have.
 bool is_null_or_true(const json& batch, const std::string& name, size_t r, size_t t) {
-  return !batch.contains(name) || batch[name].is_null() || is_true(batch[name][r][t]);
+  return !has(batch, name) || is_true(batch[name][r][t]);
 }
 
 std::vector<uint8_t> trained_tokens(const json& batch, const std::string& prefix, size_t r, size_t tokens) {
   std::vector<uint8_t> out(tokens, 0);
-  if (batch.contains(prefix + "labels")) {
+  if (has(batch, prefix + "labels")) {
     const json& labels = batch[prefix + "labels"][r];
     for (size_t t = 0; t < tokens; ++t) out[t] = labels[t].get<int64_t>() != -100;
-  } else if (batch.contains(prefix + "completion_mask")) {
+  } else if (has(batch, prefix + "completion_mask")) {
     const json& mask = batch[prefix + "completion_mask"][r];
     for (size_t t = 0; t < tokens; ++t) out[t] = is_true(mask[t]);
   }
@@ -34,6 +34,8 @@ void split_documents(const TokenRow& row, const json& positions, std::vector<Tok
 }
 
 }  // namespace
+
+bool is_true(const json& value) { return value.is_boolean() ? value.get<bool>() : value.get<double>() != 0.0; }
 
 std::vector<float> masked(const json& values, const json& mask) {
   std::vector<float> out;
@@ -59,6 +61,7 @@ TokenRow unpadded_row(const json& ids, const json& attention, const std::vector<
   TokenRow row;
   for (size_t t = 0; t < ids.size(); ++t) {
     if (!attention.is_null() && !is_true(attention[t])) continue;
+    if (row.ids.empty()) row.first_position = static_cast<int64_t>(t);
     row.ids.push_back(ids[t].get<int32_t>());
     row.trainable.push_back(row.ids.size() > 1 ? trained[t] : 0);
   }
@@ -70,9 +73,9 @@ std::vector<TokenRow> unpadded_rows(const json& batch, const std::string& prefix
   std::vector<TokenRow> rows;
   for (size_t r = 0; r < ids.size(); ++r) {
     const std::string mask = prefix + "attention_mask";
-    const TokenRow row = unpadded_row(ids[r], batch.contains(mask) ? batch[mask][r] : json(),
+    const TokenRow row = unpadded_row(ids[r], has(batch, mask) ? batch[mask][r] : json(),
                                       trained_tokens(batch, prefix, r, ids[r].size()));
-    if (batch.contains(prefix + "position_ids"))
+    if (has(batch, prefix + "position_ids"))
       split_documents(row, batch[prefix + "position_ids"][r], rows);
     else
       rows.push_back(row);
@@ -113,11 +116,14 @@ std::vector<TokenRow> interleaved(const std::vector<TokenRow>& halves) {
 Batch to_batch(const std::vector<TokenRow>& rows) {
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<uint8_t>> trainable;
+  std::vector<int64_t> first;
   for (const TokenRow& row : rows) {
     ids.push_back(row.ids);
     trainable.push_back(row.trainable);
+    first.push_back(row.first_position);
   }
   Batch out;
+  out.set(batch::kFirstPosition, first);
   out.set_ragged(batch::kIds, ids);
   out.set_ragged(batch::kTrainable, trainable);
   return out;

@@ -15,15 +15,18 @@ using nlohmann::json;
 struct TokenRow {
   std::vector<int32_t> ids;
   std::vector<uint8_t> trainable;  // never the first token
+  int64_t first_position = 0;      // of ids[0]: transformers counts the padding ahead of it
 };
 
-// Entries of `values` where `mask` is true (1, true); all of them when the mask is null.
+// 1, true.
+bool is_true(const json& value);
+// Entries of `values` where `mask` is true; all of them when the mask is null.
 std::vector<float> masked(const json& values, const json& mask);
 int64_t count_true(const json& mask);
 // Places of row r's completion that the policy wrote: completion_mask without what `tool_mask` leaves out.
 json policy_mask(const json& batch, size_t r);
 
-// Row r of padded [R, T] arrays: tokens under the attention mask; trainable where `trained(t)`.
+// A row of padded arrays: tokens under the attention mask; trainable where `trained(t)`.
 TokenRow unpadded_row(const json& ids, const json& attention, const std::vector<uint8_t>& trained);
 // Rows of a batch with `input_ids`, `attention_mask` and either `labels` (-100: not trained) or `completion_mask`,
 // whose names may carry a prefix ("chosen_"). Packed rows with `position_ids` are split where a position is 0.

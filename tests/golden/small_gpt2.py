@@ -47,10 +47,10 @@ def gelu(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3)))
 
 
-def hidden_states(p, ids):
-    """States after the last norm [T, H] of one sequence."""
+def hidden_states(p, ids, first=0):
+    """States after the last norm [T, H] of one sequence, whose first token is at position `first`."""
     heads, length = CONFIG["n_head"], len(ids)
-    x = p[EMBEDDING][ids] + p["transformer.wpe.weight"][:length]
+    x = p[EMBEDDING][ids] + p["transformer.wpe.weight"][first:first + length]
     for i in range(CONFIG["n_layer"]):
         n = f"transformer.h.{i}."
         qkv = linear(p, n + "attn.c_attn", layer_norm(p, n + "ln_1", x))
@@ -60,5 +60,5 @@ def hidden_states(p, ids):
     return layer_norm(p, "transformer.ln_f", x)
 
 
-def log_probs(p, ids, temperature=1.0):
-    return sm.log_probs_of_next(hidden_states(p, ids)[:-1] @ p[EMBEDDING].T / temperature, ids)
+def log_probs(p, ids, temperature=1.0, first=0):
+    return sm.log_probs_of_next(hidden_states(p, ids, first)[:-1] @ p[EMBEDDING].T / temperature, ids)

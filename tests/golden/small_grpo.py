@@ -71,6 +71,32 @@ def variants(write, tokens, rng):
           {"epsilon": 0.2, "temperature": 1.0, "max_completion_length": 6})
 
 
+def padded_prompts(write, model, model_name):
+    """GPT-2 as GRPOTrainer trains it: position ids are not passed, so that learned positions count a prompt's padding.
+    Both variants are of two micro-batches an update."""
+    tokens, rng = drawer(np.random.default_rng(41)), np.random.default_rng(42)
+    prompts, completions = [[1] + tokens(n) for n in (5, 2, 3)], [tokens(n) for n in (4, 5, 2)]
+    first = [max(map(len, prompts)) - len(x) for x in prompts]
+    look = lambda q: [model.log_probs(q, a + c, 1.0, f)[0][len(a) - 1:] for a, c, f in zip(prompts, completions, first)]
+    p, advantages, items = model.random_parameters(1), [1.2, -0.7, 0.4], 14
+    old, ref = ([x + 0.3 * rng.standard_normal(len(x)) for x in look(p)] for _ in range(2))
+    made = {}
+    for name, over, parts in (("grpo|beta=0.04", {"loss_type": "grpo", "gradient_accumulation_steps": 2}, 2),
+                              ("dapo|beta=0.0", {"gradient_accumulation_steps": 2}, 1)):
+        kind, beta = name.split("|beta=")
+        o = {"loss_type": kind, "beta": float(beta), "use_bias_correction_kl": True}
+        loss = lambda q: group_policy_loss(o, look(q), old, ref, advantages, items) / parts
+        grads = sm.gradient(loss, p)
+        made[name] = {"over": over, "loss": float(loss(p)), "grad_norm": sm.norm(grads),
+                      "grad_l2": {n: float(np.sqrt((g * g).sum())) for n, g in grads.items()}}
+    inputs = arrays(prompts, completions) | {
+        "advantages": advantages, "old_per_token_logps": numbers(old), "ref_per_token_logps": numbers(ref),
+        "num_items_in_batch": items}
+    write("grpo_loss_variants_gpt2_tiny",
+          {"inputs": inputs, "variants": made, "model_logprobs_temperature1": numbers(look(p))}, "trl.GRPOTrainer",
+          {"epsilon": 0.2, "temperature": 1.0, "max_completion_length": 6, "model": model_name, "loss_type": "grpo"})
+
+
 def sampled(p, prompt, rng, temperature):
     """A completion up to its end token or of 6 tokens."""
     ids = list(prompt)

@@ -42,10 +42,15 @@ std::string ModelShelf::directory(const std::string& name) const {
                                            "none", "the folder of the goldens beside data/"));
 }
 
+int64_t ModelShelf::vocabulary(const std::string& name) const {
+  return shape::read_model_shape(directory(name)).vocabulary;
+}
+
 std::shared_ptr<model::Weights> ModelShelf::open(const std::string& name, const std::string& head, bool trained,
                                                  const json& head_weight) const {
-  auto weights = model::load_huggingface(directory(name), head, {.trained = trained}, {});
-  if (head_weight.is_null()) return weights;
+  const bool given = !head_weight.is_null();  // a head that its file lacks is one that a trained model may begin with
+  auto weights = model::load_huggingface(directory(name), head, {.trained = trained || given}, {});
+  if (!given) return weights;
   const int index = weights->index_of("score.weight");
   COLLIMATE_CHECK(index >= 0, "no score head");
   const auto values = head_weight.get<std::vector<float>>();

@@ -21,6 +21,7 @@ class ModelShelf {
 
   // Directory of the model that the first word of `name` stands for. InputError when it is not there.
   std::string directory(const std::string& name) const;
+  int64_t vocabulary(const std::string& name) const;
   // Weights with a head "lm", "score" or "value", its vector from the golden where it has one.
   std::shared_ptr<model::Weights> open(const std::string& name, const std::string& head, bool trained,
                                        const json& head_weight = {}) const;

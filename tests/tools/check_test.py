@@ -1,4 +1,5 @@
 """The checks must be able to fail: each is shown something wrong."""
+import json
 import pathlib
 import subprocess
 import sys
@@ -95,6 +96,16 @@ class Compiler(unittest.TestCase):
         output = f"{ROOT}/collimate/a.h:7:3: error: 'x' was not declared\nnote: more\n"
         self.assertEqual(compiler.parse(output, "b.h"), [tree.Failure("collimate/a.h", 7, "'x' was not declared")])
         self.assertEqual(compiler.parse("", "b.h"), [tree.Failure("b.h", 1, "failed without a message")])
+
+    def test_headers_that_the_build_shows(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            build = pathlib.Path(scratch)
+            compiled = ["collimate/base/error.cpp", "collimate/cli/main.cpp"]
+            (build / "compile_commands.json").write_text(json.dumps(
+                [{"file": str(ROOT / source), "command": f"g++ -c {ROOT / source}"} for source in compiled]))
+            self.assertTrue(compiler.shown_by_the_build(build, "collimate/base/error.h"))  # its source begins with it
+            self.assertFalse(compiler.shown_by_the_build(build, "collimate/base/log.h"))  # its source is not compiled
+            self.assertFalse(compiler.shown_by_the_build(build, "collimate/cli/main.h"))  # main.cpp has no such header
 
 
 class Runner(unittest.TestCase):

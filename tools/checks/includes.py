@@ -21,7 +21,7 @@ RECIPE_PAGE = "graph::trace("
 RECIPE_SEES = {
     "train": (),
     "generate": ("sampling.h", "sampling_options.h", "service.h"),  # names of finish reasons
-    "model": ("safetensors.h",),
+    "model": ("huggingface_check.h", "safetensors.h"),
     "rlhf": ("types/", "prompt/", "reward/", "loss/list.h", "advantage/list.h", "modules/options.h",
              "modules/decoder.h", "modules/advantages.h", "modules/reward.h"),
 }

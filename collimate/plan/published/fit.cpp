@@ -119,14 +119,6 @@ std::vector<Sample> samples_of(const std::vector<Row>& rows, const std::string& 
   return samples;
 }
 
-const std::vector<double Constants::*>& fitted_members() {
-  static const std::vector<double Constants::*> kMembers = {
-      &Constants::train_efficiency,        &Constants::score_efficiency,   &Constants::decode_layer_seconds,
-      &Constants::decode_tp_layer_seconds, &Constants::update_seconds,     &Constants::phase_seconds,
-      &Constants::layer_seconds,           &Constants::network_efficiency, &Constants::decode_step_seconds};
-  return kMembers;
-}
-
 double mismatch(const std::vector<Sample>& samples, const Constants& c) {
   double sum = 0;
   for (const Sample& sample : samples) {

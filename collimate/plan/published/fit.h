@@ -28,8 +28,6 @@ std::vector<Sample> samples_of(const std::vector<Row>& rows, const std::string& 
 Constants fit(const std::vector<Sample>& samples, const std::string& backend);
 // Mean absolute logarithm of predicted over published.
 double mismatch(const std::vector<Sample>& samples, const Constants& constants);
-// The constants that fit() may move.
-const std::vector<double Constants::*>& fitted_members();
 
 // Error on rows that had no part in the fit.
 struct HeldOut {

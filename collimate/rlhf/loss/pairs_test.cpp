@@ -24,6 +24,16 @@ TEST_F(PairLosses, DpoComparesLogRatios) {
   EXPECT_NEAR(pairs("apo_down"), sigmoid(0.1) + 1 - sigmoid(0.15), 1e-6);
 }
 
+TEST_F(PairLosses, BradleyTerrySubtractsTheChosenRowsMargin) {
+  const auto value = [&] {
+    LossContext context(rows_, {.row_scores = at::tensor({1.F, 0.75F})}, {4, 2});
+    return loss_with("scored pairs", "bradley_terry").value(context).item<double>();
+  };
+  EXPECT_NEAR(value(), logistic(0.25), 1e-6);
+  rows_.set(kMargin, std::vector<float>{2, 2});
+  EXPECT_NEAR(value(), logistic(0.25 - 2), 1e-6);
+}
+
 TEST_F(PairLosses, OptionsThatDoNotFitAreRefused) {
   EXPECT_THROW(pairs("sigmiod"), base::InputError);
   EXPECT_THROW(pairs("sigmoid", {{"beta", 0.0}}), base::InputError);

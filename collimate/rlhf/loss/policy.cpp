@@ -25,9 +25,14 @@ using Aggregate = Tensor (*)(const Tensor& tokens, const LossContext&, const Los
 
 double upper_epsilon(const Options& o) { return o.epsilon_high->value_or(o.epsilon); }
 
+// Below `delta`, where it is set.
+Tensor bounded(const Tensor& ratio, const Options& o) {
+  return o.delta->has_value() ? ratio.clamp_max(**o.delta) : ratio;
+}
+
 Tensor clipped(const Terms& t, const Options& o) {
-  const Tensor bounded = o.delta->has_value() ? t.ratio.clamp_max(**o.delta) : t.ratio;
-  return -(bounded * t.advantages).minimum(t.ratio.clamp(1 - o.epsilon, 1 + upper_epsilon(o)) * t.advantages);
+  return -(bounded(t.ratio, o) * t.advantages)
+              .minimum(t.ratio.clamp(1 - o.epsilon, 1 + upper_epsilon(o)) * t.advantages);
 }
 
 Tensor cispo(const Terms& t, const Options& o) {
@@ -130,10 +135,13 @@ Tensor entropy_bonus(const LossContext& c, const Tensor& trained) {
   return (c.entropy() * trained).sum() / trained.sum().clamp_min(1.0) * share;
 }
 
-void report(LossContext& c, const Tensor& ratio, const Tensor& advantages, const Tensor& log_ratios, const Options& o) {
-  const Tensor r = ratio.detach();
-  const Tensor low = (r < 1 - o.epsilon).logical_and(advantages < 0);
-  const Tensor high = (r > 1 + upper_epsilon(o)).logical_and(advantages > 0);
+// Tokens whose ratio is outside the clip on the side that their advantage pushes to. As TRL counts them: after `delta`,
+// which hides what lies beyond 1 + epsilon_high where it is lower; for cispo above its cap.
+void report(LossContext& c, Surrogate surrogate, const Terms& t, const Tensor& log_ratios, const Options& o) {
+  const Tensor r = surrogate == clipped ? bounded(t.ratio.detach(), o) : t.ratio.detach();
+  const bool capped = surrogate == cispo;
+  const Tensor low = (r < (capped ? 0.0 : 1 - o.epsilon)).logical_and(t.advantages < 0);
+  const Tensor high = (r > (capped ? 0.0 : 1.0) + upper_epsilon(o)).logical_and(t.advantages > 0);
   c.token_mean("actor/pg_clipfrac", low.logical_or(high).to(at::kFloat));
   c.token_mean("actor/pg_clipfrac_lower", low.to(at::kFloat));
   c.token_mean("actor/ppo_kl", -log_ratios.detach());
@@ -158,7 +166,7 @@ Tensor evaluate(LossContext& c, const Preset& preset, const LossSetting& setting
     c.token_mean("actor/kl_loss", kl);
     tokens = tokens + kl * beta;
   }
-  report(c, terms.ratio, advantages, log_ratios, o);
+  report(c, preset.surrogate, terms, log_ratios, o);
   Tensor loss = preset.aggregate(tokens, c, setting);
   if (c.entropy().defined()) c.token_mean("actor/entropy", c.entropy());
   if (o.entropy_coefficient != 0.0) loss = loss - entropy_bonus(c, trained) * o.entropy_coefficient.get();

@@ -102,6 +102,24 @@ TEST(PolicyLoss, SamplesThatWentOffPolicyAreLeftOutWhereTheyAreWorse) {
   EXPECT_NEAR(evaluate(policy("dapo", mask), rows, {3, 2}), -1.0, 1e-6);
 }
 
+// Mean of what is counted as clipped, of rows whose ratio is e.
+double clipped_part(const std::string& type, const nlohmann::json& options, float advantage) {
+  const Rows rows = rows_of({{-1, -2}, {-3}}, advantage, -1.F, 0.F);
+  LossContext context(rows.batch, {.log_probs = rows.log_probs}, {3, 2});
+  policy(type, options).value(context);
+  const auto& [sum, count] = context.metrics().at("actor/pg_clipfrac");
+  return sum / count;
+}
+
+TEST(PolicyLoss, WhatIsCountedAsClippedIsCountedBelowDeltaAndAboveTheCapOfCispo) {
+  EXPECT_EQ(clipped_part("grpo", {}, 1.F), 1.0);
+  EXPECT_EQ(clipped_part("grpo", {{"delta", 1.5}}, 1.F), 1.0);
+  EXPECT_EQ(clipped_part("grpo", {{"delta", 1.1}}, 1.F), 0.0);
+  EXPECT_EQ(clipped_part("grpo", {{"delta", 0.5}}, -1.F), 1.0);
+  EXPECT_EQ(clipped_part("cispo", {{"epsilon_high", 2.0}}, 1.F), 1.0);
+  EXPECT_EQ(clipped_part("cispo", {{"epsilon_high", 2.8}}, 1.F), 0.0);
+}
+
 TEST(PolicyLoss, ReadsTheReferenceWhereItHasAKl) {
   EXPECT_FALSE(policy("ppo").reads(batch::kReferenceLogProbs));
   EXPECT_TRUE(policy("ppo", {{"beta", 0.1}}).reads(batch::kReferenceLogProbs));

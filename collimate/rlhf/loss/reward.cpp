@@ -26,6 +26,7 @@ Tensor bradley_terry(LossContext& c, double center) {
 Loss make(const std::string&, const LossSetting& setting) {
   return {.name = "reward",
           .needs = {.log_probs = false, .row_scores = true, .rows_per_unit = 2},
+          .columns = {kMargin.name},
           .value = [center = setting.options.center_rewards_coefficient.get()](LossContext& c) {
             return bradley_terry(c, center);
           }};

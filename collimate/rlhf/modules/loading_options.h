@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "collimate/base/option.h"
 #include "collimate/base/section.h"
@@ -8,11 +9,10 @@
 
 namespace collimate::rlhf {
 
-// How a model is loaded, wherever one is: to be trained, served or talked to.
+// How a model is loaded, wherever one is: to be trained, or with tensor::inference_type_words() served or talked to.
 struct ComputeOption : base::Option<std::string> {
-  explicit ComputeOption(base::Section* parent)
-      : Option(parent, "compute", "float32", "", "type of the operands of linear layers",
-               base::one_of(tensor::compute_type_words())) {}
+  explicit ComputeOption(base::Section* parent, const std::vector<std::string>& words = tensor::compute_type_words())
+      : Option(parent, "compute", "float32", "", "type of the operands of linear layers", base::one_of(words)) {}
 };
 
 struct ChatTemplateOption : base::Option<std::string> {

@@ -74,7 +74,7 @@ std::vector<graph::FunctionSpec> RewardModule::functions() const {
                            .makes = {"reward", "step", "step_rewards"},
                            .granularity = graph::Granularity::kRow};
   for (const nlohmann::json& entry : parameters_.at("rewards"))
-    if (!entry.value("deterministic", true)) spec.deterministic = false;
+    if (!deterministic_reward(entry)) spec.deterministic = false;
   return {spec};
 }
 

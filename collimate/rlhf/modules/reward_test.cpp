@@ -82,6 +82,15 @@ TEST_F(RewardModuleTest, FailuresAreCountedNotedAndOutOfTheMean) {
   EXPECT_EQ(measured_[0].note, "[reward short] sample 1: too long by far; given -0.5");
 }
 
+TEST_F(RewardModuleTest, OneRewardOfAUserJournalsAll) {
+  const auto deterministic = [](const nlohmann::json& rewards) {
+    return RewardModule({{"tokenizer", ""}, {"rewards", rewards}}).functions().at(0).deterministic;
+  };
+  const nlohmann::json rule = {{"rule", "exact"}}, own = {{"python", "r.py"}};
+  EXPECT_TRUE(deterministic(nlohmann::json::array({rule})));
+  EXPECT_FALSE(deterministic(nlohmann::json::array({rule, own})));
+}
+
 TEST(OnErrorValue, IsANumberThatCanBeTrainedOn) {
   EXPECT_EQ(OnError::parse(-1).value, -1.0);
   EXPECT_THROW(OnError::parse(std::nan("")), base::InputError);

@@ -41,7 +41,7 @@ void ScorerModule::setup(flow::Context& context) {
   TrainOptions train;
   base::apply(context.config.value("rollout", nlohmann::json::object()), "rollout", rollout);
   base::apply(context.config.value("train", nlohmann::json::object()), "train", train);
-  temperature_ = static_cast<float>(rollout.temperature.get());
+  temperature_ = options_.sampled ? static_cast<float>(rollout.temperature.get()) : 1.0F;
   micro_batch_tokens_ = train.micro_batch_tokens;
   decoder_ = open_decoder(context, options_);
   port_ = std::make_unique<DecoderPort>(decoder_);

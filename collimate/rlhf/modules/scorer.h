@@ -22,6 +22,7 @@ class ScorerModule : public flow::Module {
 
  protected:
   const DecoderOptions& options() const { return options_; }
+  float temperature() const { return temperature_; }  // of log-probs; known after setup
   Decoder& decoder() { return *decoder_; }
   const Decoder& decoder() const { return *decoder_; }
 

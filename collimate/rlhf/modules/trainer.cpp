@@ -17,8 +17,7 @@ Loss loss_of(const DecoderOptions& options) {
                    {.options = options.algorithm, .completion_tokens = options.predicted_tokens});
 }
 
-train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOptions& t,
-                                      const RolloutOptions& rollout) {
+train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOptions& t, float temperature) {
   const bool own_rate = model.head == std::string("value") && t.value_learning_rate > 0;
   return {.schedule = {t.lr_schedule, own_rate ? t.value_learning_rate : t.learning_rate, t.warmup_updates,
                        model.total_updates, t.lr_minimum_ratio},
@@ -26,7 +25,7 @@ train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOp
           .max_grad_norm = t.max_grad_norm,
           .micro_batch_tokens = t.micro_batch_tokens,
           .recompute = t.recompute == std::string("full") ? model::Recompute::kFull : model::Recompute::kNone,
-          .temperature = static_cast<float>(rollout.temperature.get())};
+          .temperature = temperature};
 }
 
 template <class Section>
@@ -62,12 +61,11 @@ std::vector<graph::FunctionSpec> TrainerModule::functions() const {
 
 void TrainerModule::setup(flow::Context& context) {
   ScorerModule::setup(context);
-  const auto rollout = read_section<RolloutOptions>(context, "rollout");
   const auto train = read_section<TrainOptions>(context, "train");
   mismatch_limit_ = train.mismatch_limit;
   mismatch_check_ = train.mismatch_check;
   path_ = options().path;
-  train::LearnerOptions learner = learner_options(options(), train, rollout);
+  train::LearnerOptions learner = learner_options(options(), train, temperature());
   learner.deadline_seconds = context.deadline_seconds;
   learner_ = std::make_unique<train::Learner>(*decoder().model, learner, decoder().exec,
                                               context.size > 1 ? context.group : nullptr);

@@ -1,6 +1,8 @@
 #include "collimate/rlhf/prompt/source.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
@@ -22,8 +24,11 @@ const std::string& part(const text::Example& example, const std::optional<std::s
 }
 
 std::vector<text::RenderedTokens> render(const text::Example& example, const text::Renderer& renderer, RowKind kind) {
-  if (kind == RowKind::kDemonstration)
-    return {renderer.render_tokens(example.prompt, part(example, example.completion, "completion"))};
+  if (kind == RowKind::kDemonstration) {
+    text::RenderedTokens row = renderer.render_tokens(example.prompt, part(example, example.completion, "completion"));
+    if (!row.trainable.empty()) row.trainable.front() = 0;  // nothing predicts the first token
+    return {std::move(row)};
+  }
   if (kind == RowKind::kPreference)
     return {renderer.render_tokens(example.prompt, part(example, example.chosen, "chosen")),
             renderer.render_tokens(example.prompt, part(example, example.rejected, "rejected"))};
@@ -47,8 +52,33 @@ void check(const text::Example& example, const text::RenderedTokens& row, const 
                                                                   : "a larger data.max_tokens, or shorter rows"));
 }
 
-text::CursorOptions order_options(const text::Dataset& dataset, const SourceOptions& options) {
-  text::CursorOptions out;
+const nlohmann::json* margin_of(const text::Example& example) {
+  const auto found = example.extra.find(kMargin.name);
+  return found == example.extra.end() || found->is_null() ? nullptr : &*found;
+}
+
+// Margins of all examples, or of none: TRL too has no default for a row without one.
+std::vector<float> read_margins(const std::vector<text::Example>& examples) {
+  const auto first = std::ranges::find_if(examples, [](const auto& example) { return margin_of(example) != nullptr; });
+  if (first == examples.end()) return {};
+  std::vector<float> margins;
+  for (const text::Example& example : examples) {
+    const std::string where = fmt::format("{} column {}", place(example), kMargin.name);
+    const nlohmann::json* value = margin_of(example);
+    if (value == nullptr)
+      throw InputError(expectation(where, fmt::format("a number, as {} has one", place(*first)), "none",
+                                   "a margin in every row, or in none"));
+    if (!value->is_number()) throw InputError(expectation(where, "a number", value->type_name()));
+    const auto margin = value->get<double>();
+    if (!(std::abs(margin) <= std::numeric_limits<float>::max()))
+      throw InputError(expectation(where, "a finite number of float's range", fmt::to_string(margin)));
+    margins.push_back(static_cast<float>(margin));
+  }
+  return margins;
+}
+
+text::OrderOptions order_options(const text::Dataset& dataset, const SourceOptions& options) {
+  text::OrderOptions out;
   out.rows = dataset.size();
   out.weights = dataset.weights();
   out.seed = options.seed;
@@ -71,6 +101,11 @@ nlohmann::json example_json(const text::Example& example, const std::string& pro
 RowSource::RowSource(const text::Dataset& dataset, const text::Renderer& renderer, SourceOptions options)
     : options_(std::move(options)), order_(order_options(dataset, options_)) {
   epoch_examples_ = static_cast<int64_t>(text::epoch_order(order_, 0).size());
+  if (epoch_examples_ == 0)
+    throw InputError(expectation("data." + options_.name, "an epoch of at least one example",
+                                 fmt::format("none of {}: their weights are too small", dataset.size()),
+                                 "a larger weight"));
+  if (options_.margins) margins_ = read_margins(dataset.examples());
   for (const text::Example& example : dataset.examples()) {
     Rendered rendered{render(example, renderer, options_.kind),
                       example_json(example, renderer.prompt_text(example.prompt))};
@@ -122,6 +157,7 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<uint8_t>> trainable;
   std::vector<std::vector<float>> completion;
+  std::vector<float> margins;
   std::vector<nlohmann::json> examples;
   for (const Pick& pick : picks) {
     const Rendered& rendered = rendered_[pick.row];
@@ -136,6 +172,7 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
         completion.emplace_back(row.trainable.begin(), row.trainable.end());
         std::fill(trainable.back().begin() + 1, trainable.back().end(), 1);
       }
+      margins.push_back(margins_.empty() ? 0.F : margins_[static_cast<size_t>(pick.row)]);
       prompt_tokens.push_back(row.prompt_tokens);
       examples.push_back(rendered.example);
     }
@@ -149,6 +186,7 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
   out.set_ragged(batch::kIds, ids);
   out.set_ragged(batch::kTrainable, trainable);
   if (options_.prompt_is_trained) out.set_ragged(kCompletion, completion);
+  if (options_.margins) out.set(kMargin, margins);
   if (options_.kind == RowKind::kPrompt && !options_.sampling.is_null())
     out.set_json(batch::kSampling, std::vector<nlohmann::json>(uids.size(), options_.sampling));
   out.set_json(batch::kExample, std::move(examples));

@@ -27,13 +27,15 @@ struct SourceOptions {
   int64_t epochs = 0;              // 0: without end
   nlohmann::json sampling;         // of prompt rows, null for none
   bool prompt_is_trained = false;  // `trainable` marks the prompt too, and a column `completion` the answer
+  bool margins = false;            // of pairs: a column `margin`, that of the data's rows, 0 where none has one
 };
 
 // Rows of a data set, rendered and tokenized once, shuffled anew each epoch. What an iteration reads depends on its
 // number alone, so there is no cursor to save: resume is exact by construction.
 class RowSource {
  public:
-  // Renders everything. InputError naming file and line: a row longer than max_tokens, an empty prompt or completion.
+  // Renders everything. InputError naming file and line: a row longer than max_tokens, an empty prompt or completion, a
+  // margin that is no number or that only some rows have; naming the data: weights under which an epoch has no row.
   RowSource(const text::Dataset& dataset, const text::Renderer& renderer, SourceOptions options);
 
   // Rows [first, first + count) of an iteration of `rows` rows: both multiples of rows_per_example(). Iteration i takes
@@ -46,6 +48,8 @@ class RowSource {
 
   int64_t examples() const { return static_cast<int64_t>(rendered_.size()); }
   int64_t rows_per_example() const;
+
+  bool has_margins() const { return !margins_.empty(); }
 
   // An example in file order, without a copy: its rendered rows (one, or chosen and rejected), and what rewards see.
   const std::vector<text::RenderedTokens>& rendered(int64_t example) const { return rendered_.at(example).rows; }
@@ -65,8 +69,9 @@ class RowSource {
   Batch make(const std::vector<Pick>& picks) const;
 
   SourceOptions options_;
-  text::CursorOptions order_;
+  text::OrderOptions order_;
   std::vector<Rendered> rendered_;
+  std::vector<float> margins_;  // by example; empty for none
   int64_t epoch_examples_ = 0;
   mutable int64_t cached_epoch_ = -1;
   mutable std::vector<int64_t> cached_order_;

@@ -13,8 +13,8 @@ namespace collimate::rlhf {
 using MakeReward = std::function<std::unique_ptr<Reward>(const nlohmann::json& entry)>;
 
 // Makes a reward written in C++ known to configs as {function: NAME}; `make` reads options of its own from the entry
-// (weight, on_error and deterministic are read for it). Call it before a run starts, in every process that works for
-// the run. Thread-safe. InputError when the name is taken.
+// (weight, on_error and deterministic are read for it; see deterministic_reward). Call it before a run starts, in every
+// process that works for the run. Thread-safe. InputError when the name is taken.
 void register_reward(const std::string& name, MakeReward make);
 
 // InputError naming the known ones when nothing is registered under that name.

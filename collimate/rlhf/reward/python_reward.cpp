@@ -1,9 +1,11 @@
 #include "collimate/rlhf/reward/python_reward.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 
 #include "collimate/base/error.h"
+#include "collimate/base/log.h"
 #include "collimate/host/child_process.h"
 #include "collimate/host/frame_socket.h"
 #include "collimate/rlhf/reward/reward_section.h"
@@ -17,11 +19,17 @@ using nlohmann::json;
 
 struct PythonSection : RewardSection {
   base::Option<std::string> python{this, "python", "", "", "FILE.py or FILE.py:function", base::not_empty()};
-  base::Option<double> timeout_seconds{this, "timeout_seconds", 5.0, "seconds", "for one sample", base::above(0.0)};
+  base::Option<double> timeout_seconds{this,
+                                       "timeout_seconds",
+                                       5.0,
+                                       "seconds",
+                                       "for one sample; several that take longer together are asked one by one",
+                                       base::above(0.0)};
   base::Option<double> start_timeout_seconds{this,      "start_timeout_seconds", 60.0,
                                              "seconds", "for the import",        base::above(0.0)};
   base::Option<int64_t> batch_samples{this, "batch_samples", 64, "samples", "of one call", base::at_least(int64_t{1})};
-  base::Option<bool> deterministic{this, "deterministic", true, "", "false: results are journaled and replayed"};
+  base::Option<bool> deterministic{this, "deterministic", false, "",
+                                   "true: asked again on resume; else results are journaled and replayed"};
   base::Option<std::string> interpreter{this, "interpreter", "", "", "default: $COLLIMATE_PYTHON, else python3"};
 };
 
@@ -37,6 +45,11 @@ std::string python_path() {
   const std::string own = variable != nullptr ? variable : COLLIMATE_PYTHON_DIR;
   return old != nullptr ? own + ":" + old : own;
 }
+
+struct Answer {
+  std::vector<RewardResult> results;  // by sample
+  std::string batch_error;            // of the call of all samples, when they were asked one by one after it; else ""
+};
 
 // One worker process that has imported the user's file.
 class PythonWorker {
@@ -54,18 +67,18 @@ class PythonWorker {
                                          answer.at("error").get<std::string>()));
   }
 
-  std::vector<RewardResult> score(const json& samples, const Deadline& deadline) {
+  Answer score(const json& samples, const Deadline& deadline) {
     socket_.send(json{{"samples", samples}}, deadline);
-    std::vector<RewardResult> results;
     const json answer = socket_.expect_frame(deadline).header;
+    Answer out{{}, answer.at("batch_error").get<std::string>()};
     for (const json& one : answer.at("results")) {
       if (one.at("value").is_number()) {
-        results.push_back({one.at("value").get<double>(), "", steps_of(one)});
+        out.results.push_back({one.at("value").get<double>(), "", steps_of(one)});
       } else {
-        results.push_back({std::nullopt, one.at("error").get<std::string>()});
+        out.results.push_back({std::nullopt, one.at("error").get<std::string>()});
       }
     }
-    return results;
+    return out;
   }
 
  private:
@@ -90,8 +103,6 @@ class PythonReward final : public Reward {
   explicit PythonReward(PythonRewardOptions options)
       : options_(std::move(options)), worker_(std::make_unique<PythonWorker>(options_)) {}
 
-  bool deterministic() const override { return options_.deterministic; }
-
   std::vector<RewardResult> score(const std::vector<RewardSample>& samples) override {
     std::vector<RewardResult> results;
     for (size_t begin = 0; begin < samples.size(); begin += options_.batch_samples) {
@@ -112,28 +123,60 @@ class PythonReward final : public Reward {
     return list;
   }
 
-  // The whole range in one call; when that does not answer in time or dies, one by one, so that only the guilty fail.
+  // One call for the whole range, within the time of one sample; when it does not answer in that time or dies, one call
+  // per sample, so that only the guilty fail and a slow function still has its time for each.
   std::vector<RewardResult> score_range(const std::vector<RewardSample>& samples, size_t begin, size_t end) {
-    const size_t count = end - begin;
-    try {
-      if (!worker_) worker_ = std::make_unique<PythonWorker>(options_);
-      std::vector<RewardResult> results = worker_->score(
-          to_json(samples, begin, end), Deadline::after(options_.timeout_seconds * static_cast<double>(count)));
-      if (results.size() == count) return results;
-      throw base::RunError(fmt::format("{} rewards for {} samples", results.size(), count));
-    } catch (const base::RunError& error) {
-      worker_.reset();
-      if (count == 1)
-        return {{std::nullopt, fmt::format("no reward within {} s, or its process died ({})", options_.timeout_seconds,
-                                           error.what())}};
-    }
     std::vector<RewardResult> results;
-    for (size_t i = begin; i < end; ++i) results.push_back(score_range(samples, i, i + 1).front());
+    if (!slow_ || end - begin == 1) {
+      const std::string error = call(samples, begin, end, results);
+      if (error.empty()) return results;
+      if (end - begin == 1) return {{std::nullopt, error}};
+    }
+    bool all_answered = true;
+    for (size_t i = begin; i < end; ++i) {
+      results.push_back(score_range(samples, i, i + 1).front());
+      all_answered = all_answered && worker_ != nullptr;
+    }
+    if (all_answered && !slow_) {
+      slow_ = true;
+      base::log_warning(
+          "reward.python: {} samples in one call took over {} s, each alone did not: from here on each is asked alone. "
+          "Raise timeout_seconds if the function works on several at a time.",
+          end - begin, options_.timeout_seconds);
+    }
     return results;
   }
 
+  // Empty, with the results filled in, or what went wrong; the worker is gone then.
+  std::string call(const std::vector<RewardSample>& samples, size_t begin, size_t end,
+                   std::vector<RewardResult>& results) {
+    try {
+      if (!worker_) worker_ = std::make_unique<PythonWorker>(options_);
+      Answer answer = worker_->score(to_json(samples, begin, end), Deadline::after(options_.timeout_seconds));
+      warn_of_batch_error(answer.batch_error, end - begin);
+      results = std::move(answer.results);
+      if (results.size() == end - begin) return "";
+      throw base::RunError(fmt::format("{} rewards for {} samples", results.size(), end - begin));
+    } catch (const base::RunError& error) {
+      worker_.reset();
+      results.clear();
+      return fmt::format("no reward within {} s, or its process died ({})", options_.timeout_seconds, error.what());
+    }
+  }
+
+  // A function that compares the samples of a call gives other values when it is asked for each alone: said once.
+  void warn_of_batch_error(std::string error, size_t samples) {
+    if (error.empty() || batch_error_told_) return;
+    batch_error_told_ = true;
+    std::ranges::replace(error, '\n', ' ');  // the log's line stays one
+    base::log_warning("reward.python: {} failed on {} samples in one call ({}); they were asked one by one",
+                      options_.function, samples, error);
+  }
+
   PythonRewardOptions options_;
-  std::unique_ptr<PythonWorker> worker_;
+  std::unique_ptr<PythonWorker> worker_;  // null before the next call starts one
+  bool batch_error_told_ = false;
+  bool slow_ = false;  // several samples take longer together than one may
 };
 
 }  // namespace
@@ -149,7 +192,6 @@ PythonRewardOptions PythonRewardOptions::parse(const json& entry) {
   options.timeout_seconds = section.timeout_seconds;
   options.start_timeout_seconds = section.start_timeout_seconds;
   options.batch_samples = section.batch_samples;
-  options.deterministic = section.deterministic;
   options.python = section.interpreter;
   return options;
 }

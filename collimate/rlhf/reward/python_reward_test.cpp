@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
 #include "collimate/base/error.h"
+#include "collimate/base/log.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -84,6 +87,49 @@ TEST_F(PythonRewardTest, OnlyTheGuiltySampleFails) {
   EXPECT_EQ(results[1].value, 2.0);
 }
 
+// A function that compares its batch gives other values one by one: the log says what it raised, once.
+TEST_F(PythonRewardTest, WhatACallOfSeveralRaisesIsLoggedOnce) {
+  const auto comparing = reward(
+      "def score(prompts, completions, **kw):\n"
+      "    if len(completions) == 2: raise ValueError('not\\ntoday')\n"
+      "    return [float(len(completions))] * len(completions)\n");
+  const std::filesystem::path path = directory_ / "log";
+  {
+    const base::LogFile log(path);
+    for (int call = 0; call < 2; ++call)
+      for (const RewardResult& result : comparing->score(samples_)) EXPECT_EQ(result.value, 1.0);
+  }
+  std::ifstream file(path);
+  std::string line, more;
+  std::getline(file, line);
+  EXPECT_TRUE(
+      line.ends_with(" warning reward.python: score failed on 2 samples in one call (ValueError: not today); "
+                     "they were asked one by one"))
+      << line;
+  EXPECT_FALSE(std::getline(file, more)) << more;
+}
+
+TEST_F(PythonRewardTest, AnotherNumberOfRewardsThanSamplesIsAnErrorOfEach) {
+  const auto results = reward(
+                           "import os\n"
+                           "def score(prompts, completions, **kw):\n"
+                           "    open(os.path.dirname(__file__) + '/calls', 'a').write(f'{len(prompts)} ')\n"
+                           "    return [1.0]\n")
+                           ->score(samples_);
+  ASSERT_EQ(results.size(), 2U);
+  for (const RewardResult& result : results) EXPECT_EQ(result.error, "the function returned 1 rewards for 2 samples");
+  std::string calls;
+  std::getline(std::ifstream(directory_ / "calls"), calls);
+  EXPECT_EQ(calls, "2 ");
+}
+
+TEST_F(PythonRewardTest, WhatIsNoNumberFailsAlone) {
+  const auto results =
+      reward("def score(prompts, completions, **kw):\n    return ['much', len(completions)]\n")->score(samples_);
+  EXPECT_EQ(results[0].error, "ValueError: could not convert string to float: 'much'");
+  EXPECT_EQ(results[1].value, 2.0);
+}
+
 TEST_F(PythonRewardTest, NoneAndNanAreErrors) {
   const auto results =
       reward("def score(prompts, completions, **kw):\n    return [None, float('nan')]\n")->score(samples_);
@@ -101,6 +147,36 @@ TEST_F(PythonRewardTest, AHangingSampleTimesOutAlone) {
                            ->score(samples_);
   EXPECT_TRUE(results[0].error.starts_with("no reward within 0.4 s")) << results[0].error;
   EXPECT_EQ(results[1].value, 7.0);
+}
+
+// A hang among many is noticed after the time of one sample, not of all.
+TEST_F(PythonRewardTest, TheTimeOfACallIsThatOfOneSample) {
+  samples_.resize(64, samples_[1]);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto results = reward(
+                           "import time\n"
+                           "def score(prompts, completions, **kw):\n"
+                           "    if 'one' in completions: time.sleep(1000)\n"
+                           "    return [7.0] * len(completions)\n",
+                           "score", 1.0)
+                           ->score(samples_);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(32));
+  EXPECT_EQ(std::count_if(results.begin(), results.end(), [](const auto& r) { return !r.value; }), 1);
+}
+
+TEST_F(PythonRewardTest, ASlowFunctionIsAskedForOneSampleAtATime) {
+  const auto slow = reward(
+      "import os, time\n"
+      "def score(prompts, completions, **kw):\n"
+      "    open(os.path.dirname(__file__) + '/calls', 'a').write(f'{len(prompts)} ')\n"
+      "    time.sleep(0.8 * len(prompts))\n"
+      "    return [7.0] * len(prompts)\n",
+      "score", 1.4);
+  for (int call = 0; call < 2; ++call)
+    for (const RewardResult& result : slow->score(samples_)) EXPECT_EQ(result.value, 7.0) << result.error;
+  std::string calls;
+  std::getline(std::ifstream(directory_ / "calls"), calls);
+  EXPECT_EQ(calls, "2 1 1 1 1 ");
 }
 
 TEST_F(PythonRewardTest, ImportErrorsNameTheFileAndPythonsReason) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "collimate/base/error.h"
 #include "collimate/rlhf/reward/functions.h"
@@ -57,9 +58,7 @@ std::unique_ptr<Reward> make_rule(const std::string& name, const nlohmann::json&
 
 RewardSpec make_reward(const nlohmann::json& entry) {
   RewardSpec spec;
-  if (!entry.is_object() || entry.contains("rule") + entry.contains("function") + entry.contains("python") != 1)
-    throw InputError(
-        expectation("reward", "a list of {rule: NAME}, {function: NAME} or {python: FILE.py:function}", entry.dump()));
+  check_reward(entry);
   const auto name = [&](const char* key) {
     if (!entry.at(key).is_string())
       throw InputError(expectation(fmt::format("reward.{}", key), "a name", entry.at(key).dump()));
@@ -80,6 +79,9 @@ RewardSpec make_reward(const nlohmann::json& entry) {
   if (!weight.is_number()) throw InputError(expectation("reward.weight", "a number", weight.dump()));
   spec.weight = weight;
   spec.on_error = OnError::parse(entry.value("on_error", nlohmann::json("stop")));
+  if (!(std::abs(spec.weight * spec.on_error.value) <= std::numeric_limits<float>::max()))
+    throw InputError(expectation("reward.on_error", "a value that times weight is within the range of float",
+                                 fmt::format("{} times {}", spec.on_error.value, spec.weight)));
   return spec;
 }
 
@@ -99,6 +101,26 @@ std::string failure(const RewardResult& result, const RewardSample& sample) {
   if (!result.value) return result.error.empty() ? "no reward" : result.error;
   if (!std::isfinite(*result.value)) return fmt::format("reward is {}", *result.value);
   return steps_failure(result.steps, sample.completion.size());
+}
+
+// Why a result leaves float's range, in which training reads it, on top of what its sample has already, or "".
+std::string range_failure(const RewardResult& result, double weight, double size) {
+  const auto problem = [&](const std::string& what, double value) -> std::string {
+    size += std::abs(weight * value);
+    if (size <= std::numeric_limits<float>::max()) return "";
+    return fmt::format("{} is {}: at weight {} the sample's sum is beyond the range of float", what, value, weight);
+  };
+  std::string found = problem("reward", *result.value);
+  for (size_t i = 0; found.empty() && i < result.steps.size(); ++i)
+    found = problem(fmt::format("reward of step {}", i), result.steps[i].value);
+  return found;
+}
+
+// Absolute values of what sample i has so far: as large as any sum of them.
+double size_of(const ScoredSamples& scored, size_t i) {
+  double size = std::abs(scored.rewards[i]);
+  for (const StepReward& step : scored.steps[i]) size += std::abs(step.value);
+  return size;
 }
 
 void add_steps(std::vector<StepReward>& sum, const std::vector<StepReward>& steps, double weight) {
@@ -123,7 +145,8 @@ void add_reward(const RewardSpec& spec, const std::vector<RewardSample>& samples
   double sum = 0;
   int64_t count = 0;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const std::string problem = failure(results[i], samples[i]);
+    std::string problem = failure(results[i], samples[i]);
+    if (problem.empty()) problem = range_failure(results[i], spec.weight, size_of(out, i));
     double value = problem.empty() ? *results[i].value : 0.0;
     if (problem.empty()) {
       sum += value;
@@ -149,6 +172,19 @@ void add_reward(const RewardSpec& spec, const std::vector<RewardSample>& samples
 
 std::unique_ptr<Reward> function_reward(Rule rule, bool pure) {
   return std::make_unique<FunctionReward>(std::move(rule), pure);
+}
+
+void check_reward(const nlohmann::json& entry) {
+  if (!entry.is_object() || entry.contains("rule") + entry.contains("function") + entry.contains("python") != 1)
+    throw InputError(expectation("reward", "{rule: NAME}, {function: NAME} or {python: FILE.py:function}", entry.dump(),
+                                 "{rule: exact}"));
+  if (const auto found = entry.find("deterministic"); found != entry.end() && !found->is_boolean())
+    throw InputError(expectation("reward.deterministic", "true or false", found->dump()));
+}
+
+bool deterministic_reward(const nlohmann::json& entry) {
+  check_reward(entry);
+  return entry.contains("rule") || entry.value("deterministic", false);
 }
 
 std::vector<RewardSpec> make_rewards(const nlohmann::json& list) {

@@ -36,8 +36,6 @@ class Reward {
  public:
   virtual ~Reward() = default;
   virtual std::vector<RewardResult> score(const std::vector<RewardSample>& samples) = 0;
-  // False when the same sample may get another reward next time (a judge, a random draw): its results are journaled.
-  virtual bool deterministic() const { return true; }
   // True for a quick function of the sample alone, without effects: it may be asked about rows before a run.
   virtual bool pure() const { return false; }
 };
@@ -57,6 +55,14 @@ struct RewardSpec {
   OnError on_error;
   std::unique_ptr<Reward> reward;
 };
+
+// InputError unless `entry` has the form of an entry of a config's `reward:` list. Names and options stay unchecked.
+void check_reward(const nlohmann::json& entry);
+
+// False when the same sample may get another reward next time (a judge, a random draw): its results are journaled. By
+// the entry's key `deterministic`, which rules, always true, do not have; default false. InputError as
+// check_reward.
+bool deterministic_reward(const nlohmann::json& entry);
 
 // Builds the rewards of a config's `reward:` list: {rule: NAME, …}, {function: NAME, …} (C++, see functions.h) or
 // {python: FILE.py[:function], …}, each with `weight` and `on_error` and options of its own. InputError for an unknown

@@ -42,13 +42,4 @@ std::unique_ptr<Reward> function_reward(Rule rule, bool pure = false);
 // anything else, including division by zero.
 double evaluate_arithmetic(const std::string& text, std::vector<double>& numbers);
 
-RuleEntry gsm8k_rule();
-RuleEntry countdown_rule();
-RuleEntry exact_rule();
-RuleEntry regex_rule();
-// Positions that equal the wanted ones ÷ max(N, produced). Their steps are the parts: each adds what it changes in the
-// reward up to it.
-RuleEntry sequence_rule();
-RuleEntry digit_sequence_rule();
-
 }  // namespace collimate::rlhf

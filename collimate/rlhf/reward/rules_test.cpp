@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "collimate/base/error.h"
 #include "collimate/rlhf/reward/functions.h"
 
@@ -18,6 +20,11 @@ double value(const std::string& rule, const nlohmann::json& options, const std::
           .value;
   ADD_FAILURE() << rule;
   return -1;
+}
+
+Rule digit_sequence() {
+  const auto found = std::ranges::find(rules(), "digit_sequence", &RuleEntry::name);
+  return found->make(nlohmann::json::object());
 }
 
 TEST(Rules, Gsm8kComparesTheFinalNumber) {
@@ -68,9 +75,12 @@ TEST(Rules, EntriesWithWrongKeysAreRefused) {
   EXPECT_NE(error_of({{{"rule", "gsm8k"}, {"format_score", "much"}}}).find("to be a number"), std::string::npos);
   EXPECT_EQ(error_of({{{"rule", "exact"}, {"weight", "much"}}}).find("json"), std::string::npos);
   EXPECT_EQ(error_of({{{"rule", 7}}}), "[reward.rule] expected a name, got 7");
-  const std::string one = "[reward] expected a list of {rule: NAME}, {function: NAME} or {python: FILE.py:function}";
+  const std::string one = "[reward] expected {rule: NAME}, {function: NAME} or {python: FILE.py:function}";
   EXPECT_TRUE(error_of({{{"weight", 1}}}).starts_with(one));
   EXPECT_TRUE(error_of({{{"rule", "exact"}, {"python", "a.py"}}}).starts_with(one));
+  EXPECT_EQ(error_of({{{"rule", "exact"}, {"weight", 10}, {"on_error", -1e38}}}),
+            "[reward.on_error] expected a value that times weight is within the range of float, got -1e+38 times 10");
+  EXPECT_EQ(error_of({"exact"}), one + ", got \"exact\"; try {rule: exact}");
 }
 
 TEST(Rules, AGroundTruthOfAnotherShapeIsAFailureWhateverTheCompletion) {
@@ -97,8 +107,17 @@ TEST(RewardFunctions, AreFoundByName) {
   EXPECT_TRUE(unknown.ends_with(", got \"width\"; try rlhf::register_reward before the run")) << unknown;
 }
 
+TEST(Rewards, OnlyRulesAreDeterministicUnlessTheEntrySaysSo) {
+  EXPECT_TRUE(deterministic_reward({{"rule", "exact"}}));
+  for (const char* kind : {"python", "function"}) {
+    EXPECT_FALSE(deterministic_reward({{kind, "judge"}})) << kind;
+    EXPECT_TRUE(deterministic_reward({{kind, "judge"}, {"deterministic", true}})) << kind;
+    EXPECT_THROW(deterministic_reward({{kind, "judge"}, {"deterministic", "yes"}}), base::InputError) << kind;
+  }
+}
+
 TEST(Rules, DigitSequenceComputesTheProgressionFromThePrompt) {
-  const Rule rule = digit_sequence_rule().make(nlohmann::json::object());
+  const Rule rule = digit_sequence();
   const auto reward = [&](const char* prompt, const char* completion, bool finished = true) {
     return rule({1, prompt, completion, {}, finished}).value;
   };
@@ -116,7 +135,7 @@ TEST(Rules, DigitSequenceComputesTheProgressionFromThePrompt) {
 }
 
 TEST(Rules, StepsOfADigitSequenceAddWhatEachNumberChanges) {
-  const Rule rule = digit_sequence_rule().make(nlohmann::json::object());
+  const Rule rule = digit_sequence();
   const auto steps = [&](const char* prompt, const std::string& completion) {
     std::vector<std::pair<size_t, double>> out;
     for (const StepReward& step : rule({1, prompt, completion, {}, true}).steps) out.emplace_back(step.end, step.value);
@@ -169,6 +188,24 @@ TEST(Scoring, StepsOutOfPlaceAreAnError) {
   EXPECT_EQ(problem({{2, 1.0}, {2, 1.0}}),
             "[reward a] sample 1: step 1 ends at byte 2, expected behind 2, where the one before it ends");
   EXPECT_EQ(problem({{2, std::nan("")}}), "[reward a] sample 1: reward of step 0 is nan");
+}
+
+// Python's and C++'s numbers are doubles, training's floats.
+TEST(Scoring, BeyondTheRangeOfFloatIsAnErrorOfTheSample) {
+  const auto scored = [](double weight, const Score& score) {
+    std::vector<RewardSpec> specs(2);
+    specs[0] = {"a", 1.0, OnError::parse(-1), function_reward([](const RewardSample&) { return 3e38; })};
+    specs[1] = {"b", weight, OnError::parse("drop"), function_reward([score](const RewardSample&) { return score; })};
+    return score_samples(specs, {{1, "", "abc", {}}});
+  };
+  const std::string sum = " the sample's sum is beyond the range of float";
+  EXPECT_EQ(scored(1.0, 1e300).first_error, "[reward b] sample 1: reward is 1e+300: at weight 1" + sum);
+  EXPECT_EQ(scored(1.0, 1e300).kept, std::vector<bool>{false});
+  EXPECT_EQ(scored(-1e30, 1e10).first_error, "[reward b] sample 1: reward is 10000000000: at weight -1e+30" + sum);
+  EXPECT_EQ(scored(1.0, 3e38).first_error, "[reward b] sample 1: reward is 3e+38: at weight 1" + sum);
+  EXPECT_EQ(scored(1.0, Score(1.0, {{1, 1.0}, {2, -1e300}})).first_error,
+            "[reward b] sample 1: reward of step 1 is -1e+300: at weight 1" + sum);
+  EXPECT_EQ(scored(1.0, 3e37).errors, 0);
 }
 
 std::vector<RewardSpec> failing(const nlohmann::json& on_error) {

@@ -11,6 +11,9 @@
 namespace collimate::rlhf {
 namespace {
 
+// Both: positions that equal the wanted ones ÷ max(N, produced). Their steps are the parts: each adds what it changes
+// in the reward up to it.
+
 struct SequenceSection : RuleSection {
   base::Option<std::string> separator{this, "separator", ",", "", "one character"};
   base::Option<std::string> end{this, "end", "", "", "what ends a complete sequence"};

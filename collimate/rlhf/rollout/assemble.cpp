@@ -1,5 +1,6 @@
 #include "collimate/rlhf/rollout/assemble.h"
 
+#include "collimate/base/fault.h"
 #include "collimate/batch/standard_keys.h"
 
 namespace collimate::rlhf {
@@ -31,6 +32,7 @@ Batch completion_rows(const std::vector<Completion>& completions) {
     ids.back().insert(ids.back().end(), c.tokens.begin(), c.tokens.end());
     trainable.push_back(after_prompt(prompt, std::vector<uint8_t>(c.tokens.size(), 1)));
     log_probs.push_back(after_prompt(prompt, c.log_probs));
+    for (float& value : log_probs.back()) value = base::fault_value("rollout.log_prob", value);
     versions.push_back(after_prompt(prompt, c.versions));
   }
   Batch rows;

@@ -58,6 +58,9 @@ class LossContext {
 // 1 or 0 per token: the answer, where `trainable` marks the prompt too.
 inline const Key<float> kCompletion{.name = "completion", .ragged = true};
 
+// By how much a chosen row's score is to exceed the rejected one's; on both rows of a pair.
+inline const Key<float> kMargin{"margin"};
+
 // A loss: what it needs, and its value on one micro-batch (a scalar connected to the leaves it asked for).
 struct Loss {
   std::string name;

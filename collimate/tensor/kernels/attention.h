@@ -79,4 +79,7 @@ namespace avx512 {
 extern const AttentionKernels kAttention;
 }
 
+// Of instruction_set().
+const AttentionKernels& attention_kernels();
+
 }  // namespace collimate::tensor

@@ -18,7 +18,7 @@ struct GemmBlock {
   const float* left = nullptr;  // packed by pack_rows or pack_columns
   int64_t rows = 0;
   int64_t depth = 0;            // at most kDepthBlock; for bf16 a multiple of 32
-  const void* right = nullptr;  // the block's first depth in the first panel: fp32 or bf16 pairs
+  const void* right = nullptr;  // the block's first depth in the first panel: fp32, bf16 pairs or int8
   int64_t panel_stride = 0;     // elements between panels
   int64_t panels = 0;
   float* sum = nullptr;  // [rows, sum_stride]
@@ -26,7 +26,8 @@ struct GemmBlock {
   bool first = false;  // sums start from zero instead of from memory
 };
 
-// What becomes of the sums: chunks are combined by a balanced tree, then bias and the old value are added.
+// What becomes of the sums: chunks are combined by a balanced tree, multiplied with the columns' scales, then bias and
+// the old value are added.
 struct GemmFinish {
   const float* sum = nullptr;  // [chunks][rows][sum_stride]
   int64_t sum_stride = 0;
@@ -34,7 +35,8 @@ struct GemmFinish {
   int chunks = 1;
   int64_t rows = 0;
   int64_t columns = 0;
-  const float* bias = nullptr;  // [columns] or null
+  const float* scale = nullptr;  // [columns] or null
+  const float* bias = nullptr;   // [columns] or null
   bool accumulate = false;
   float* out = nullptr;
   int64_t out_stride = 0;
@@ -61,6 +63,7 @@ struct GemmKernels {
   void (*pack_right)(const float* from, int64_t stride, int64_t depth, int64_t columns, float* to);
   void (*block_rows)(const GemmBlock& block);
   void (*block_columns)(const GemmBlock& block);
+  void (*block_rows_int8)(const GemmBlock& block);
   // The same, rounded, as bf16 panels [panel][depth / 32][2 halves][16 pairs][16 columns][2]
   void (*pack_right_bf16)(const float* from, int64_t stride, int64_t depth, int64_t columns, uint16_t* to);
   Bf16Kernels amx, dot;

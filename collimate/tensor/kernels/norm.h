@@ -48,4 +48,7 @@ namespace avx512 {
 extern const NormKernels kNorm;
 }
 
+// Of instruction_set().
+const NormKernels& norm_kernels();
+
 }  // namespace collimate::tensor

@@ -59,4 +59,7 @@ namespace avx512 {
 extern const PointwiseKernels kPointwise;
 }
 
+// Of instruction_set().
+const PointwiseKernels& pointwise_kernels();
+
 }  // namespace collimate::tensor

@@ -42,4 +42,7 @@ namespace avx512 {
 extern const SoftmaxKernels kSoftmax;
 }
 
+// Of instruction_set().
+const SoftmaxKernels& softmax_kernels();
+
 }  // namespace collimate::tensor

@@ -1,6 +1,6 @@
 #include "collimate/tensor/ops/activation.h"
 
-#include "collimate/tensor/kernels/pick.h"
+#include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/pointwise.h"
 
 namespace collimate::tensor {
@@ -8,42 +8,41 @@ namespace {
 
 constexpr int64_t kGrain = 16384;
 
-const PointwiseKernels& kernels() { return pick(avx2::kPointwise, avx512::kPointwise); }
-
 }  // namespace
 
 void silu_mul(const Exec& exec, const float* gate, const float* up, int64_t in_stride, int64_t rows, int64_t width,
               float* y, int64_t y_stride) {
   const SiluMul s{gate, up, in_stride, width, y, nullptr, y_stride, nullptr, nullptr};
-  exec.parallel_for(rows, row_grain(2 * width), [&](int64_t begin, int64_t end) { kernels().silu_mul(s, begin, end); });
+  exec.parallel_for(rows, row_grain(2 * width),
+                    [&](int64_t begin, int64_t end) { pointwise_kernels().silu_mul(s, begin, end); });
 }
 
 void silu_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, const float* gate, const float* up,
                        int64_t in_stride, int64_t rows, int64_t width, float* dgate, float* dup) {
   const SiluMul s{gate, up, in_stride, width, nullptr, dy, dy_stride, dgate, dup};
   exec.parallel_for(rows, row_grain(4 * width),
-                    [&](int64_t begin, int64_t end) { kernels().silu_mul_backward(s, begin, end); });
+                    [&](int64_t begin, int64_t end) { pointwise_kernels().silu_mul_backward(s, begin, end); });
 }
 
 void gelu_tanh(const Exec& exec, const float* x, int64_t count, float* y) {
   exec.parallel_for(count, kGrain,
-                    [&](int64_t begin, int64_t end) { kernels().gelu(x + begin, end - begin, y + begin); });
+                    [&](int64_t begin, int64_t end) { pointwise_kernels().gelu(x + begin, end - begin, y + begin); });
 }
 
 void gelu_tanh_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
   exec.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
-    kernels().gelu_backward(dy + begin, x + begin, end - begin, dx + begin);
+    pointwise_kernels().gelu_backward(dy + begin, x + begin, end - begin, dx + begin);
   });
 }
 
 void add(const Exec& exec, const float* x, int64_t count, float* y) {
   exec.parallel_for(count, kGrain,
-                    [&](int64_t begin, int64_t end) { kernels().add(x + begin, end - begin, y + begin); });
+                    [&](int64_t begin, int64_t end) { pointwise_kernels().add(x + begin, end - begin, y + begin); });
 }
 
 void add_bias(const Exec& exec, const float* bias, int64_t rows, int64_t width, float* y, int64_t y_stride) {
   exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) kernels().add(bias, width, y + r * y_stride);
+    for (int64_t r = begin; r < end; ++r) pointwise_kernels().add(bias, width, y + r * y_stride);
   });
 }
 

@@ -7,7 +7,6 @@
 
 #include "collimate/base/error.h"
 #include "collimate/tensor/kernels/attention.h"
-#include "collimate/tensor/kernels/pick.h"
 
 namespace collimate::tensor {
 namespace {
@@ -121,7 +120,7 @@ void attention_forward(const Exec& exec, const AttentionForward& args, std::span
   const std::vector<Piece> pieces = pieces_of(runs, args.layout.kv_heads, group);
   int64_t work = 0;
   for (const Piece& piece : pieces) work += piece.heads * piece.tokens * (piece.run->first_position + piece.token + 16);
-  const AttentionKernels& kernels = pick(avx2::kAttention, avx512::kAttention);
+  const AttentionKernels& kernels = attention_kernels();
   const auto count = static_cast<int64_t>(pieces.size());
   const bool small = work * args.layout.head_dim < (int64_t{1} << 16);
   exec.parallel_for(count, small ? count : 1, [&](int64_t begin, int64_t end) {

@@ -2,7 +2,6 @@
 
 #include "collimate/base/error.h"
 #include "collimate/tensor/kernels/attention.h"
-#include "collimate/tensor/kernels/pick.h"
 #include "collimate/tensor/kernels/scratch.h"
 #include "collimate/tensor/ops/attention.h"
 
@@ -69,7 +68,7 @@ std::vector<size_t> families_of(std::span<const Document> documents) {
 void attention_backward(const Exec& exec, const AttentionBackward& args, std::span<const Document> documents) {
   COLLIMATE_CHECK(args.kv_heads > 0 && args.heads % args.kv_heads == 0 && args.head_dim % 4 == 0 &&
                   args.head_dim <= 256);
-  const AttentionKernels& kernels = pick(avx2::kAttention, avx512::kAttention);
+  const AttentionKernels& kernels = attention_kernels();
   const std::vector<size_t> families = families_of(documents);
   const int64_t count = static_cast<int64_t>(families.size() - 1) * args.kv_heads;
   int64_t work = 0;

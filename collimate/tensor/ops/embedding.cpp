@@ -5,7 +5,7 @@
 #include <string>
 
 #include "collimate/base/error.h"
-#include "collimate/tensor/kernels/pick.h"
+#include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/pointwise.h"
 
 namespace collimate::tensor {
@@ -20,8 +20,6 @@ void check_ids(const int32_t* ids, int64_t rows, int64_t entries) {
   }
 }
 
-const PointwiseKernels& kernels() { return pick(avx2::kPointwise, avx512::kPointwise); }
-
 }  // namespace
 
 void embedding(const Exec& exec, const float* table, int64_t entries, int64_t width, const int32_t* ids, int64_t rows,
@@ -31,7 +29,7 @@ void embedding(const Exec& exec, const float* table, int64_t entries, int64_t wi
     for (int64_t r = begin; r < end; ++r) {
       const float* from = table + ids[r] * width;
       if (accumulate) {
-        kernels().add(from, width, out + r * width);
+        pointwise_kernels().add(from, width, out + r * width);
       } else {
         std::memcpy(out + r * width, from, static_cast<size_t>(width) * sizeof(float));
       }
@@ -48,7 +46,7 @@ void embedding_backward(const Exec& exec, const float* dout, const int32_t* ids,
     const int64_t first = begin * kStrip;
     const int64_t count = std::min(width, end * kStrip) - first;
     for (int64_t r = 0; r < rows; ++r) {
-      kernels().add(dout + r * width + first, count, dtable + ids[r] * width + first);
+      pointwise_kernels().add(dout + r * width + first, count, dtable + ids[r] * width + first);
     }
   });
 }

@@ -23,7 +23,7 @@ struct Call {
   const GemmKernels& kernels;
 };
 
-bool is_bf16(const Call& c) { return c.panels.type != ComputeType::kFloat32; }
+bool is_bf16(const Call& c) { return is_bf16(c.panels.type); }
 
 // Floats between panels' beginnings, and where a depth begins in a panel, in elements.
 int64_t panel_stride(const Call& c) {
@@ -37,8 +37,9 @@ const void* panel_at(const Call& c, int64_t panel, int chunk, int64_t offset) {
     const int64_t depth = padded_begin(c.panels.k, chunks, chunk) + offset;
     return static_cast<const uint16_t*>(c.panels.data) + panel * panel_stride(c) + depth * kPanel;
   }
-  const int64_t depth = chunk_begin(c.panels.k, chunks, chunk) + offset;
-  return static_cast<const float*>(c.panels.data) + panel * panel_stride(c) + depth * kPanel;
+  const int64_t element = panel * panel_stride(c) + (chunk_begin(c.panels.k, chunks, chunk) + offset) * kPanel;
+  if (c.panels.type == ComputeType::kInt8) return static_cast<const int8_t*>(c.panels.data) + element;
+  return static_cast<const float*>(c.panels.data) + element;
 }
 
 // visit(chunk, block's offset in the chunk, depth, running number of the block)
@@ -77,6 +78,7 @@ void finish_group(const Call& c, const GemmBlock& block, float* sums, int64_t ro
   f.chunks = c.panels.reduction_chunks;
   f.rows = block.rows;
   f.columns = std::min(block.panels * kPanel, c.panels.n - column);
+  f.scale = c.panels.scales == nullptr ? nullptr : c.panels.scales + column;
   f.bias = c.options.bias == nullptr ? nullptr : c.options.bias + column;
   f.accumulate = c.options.accumulate;
   f.out = c.y + row * c.y_stride + column;
@@ -91,11 +93,17 @@ struct Left {
   int64_t row, rows;
 };
 
+auto block_of(const Call& c) {
+  if (is_bf16(c)) return c.kernels.bf16(c.panels.type).block;
+  return c.panels.type == ComputeType::kInt8 ? c.kernels.block_rows_int8 : c.kernels.block_rows;
+}
+
 // Sums go straight into y where nothing is to be done to them; else through scratch.
 void run_group(const Call& c, const Left& left, int64_t panel, int64_t panels) {
   const int chunks = c.panels.reduction_chunks;
-  const bool direct =
-      chunks == 1 && c.options.bias == nullptr && !c.options.accumulate && (panel + panels) * kPanel <= c.panels.n;
+  const bool direct = chunks == 1 && c.options.bias == nullptr && c.panels.scales == nullptr && !c.options.accumulate &&
+                      (panel + panels) * kPanel <= c.panels.n;
+  const auto run = block_of(c);
   GemmBlock block;
   block.rows = left.rows;
   block.panels = panels;
@@ -110,7 +118,7 @@ void run_group(const Call& c, const Left& left, int64_t panel, int64_t panels) {
     block.depth = is_bf16(c) ? padded_depth(depth) : depth;
     block.sum = sums + chunk * chunk_floats;
     block.first = offset == 0;
-    (is_bf16(c) ? c.kernels.bf16(c.panels.type).block : c.kernels.block_rows)(block);
+    run(block);
   });
   if (!direct) finish_group(c, block, sums, left.row, panel * kPanel);
 }

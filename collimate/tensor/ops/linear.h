@@ -16,8 +16,9 @@ struct LinearPanels {
   int64_t k = 0;
   ComputeType type = ComputeType::kFloat32;
   int reduction_chunks = 1;
-  uint64_t version = 0;  // the weights' version these were packed from; set by the owner
-  void* data = nullptr;  // 64-byte aligned, bytes() long; points into `owned` or at the caller's memory
+  uint64_t version = 0;     // the weights' version these were packed from; set by the owner
+  void* data = nullptr;     // 64-byte aligned, bytes() long; points into `owned` or at the caller's memory
+  float* scales = nullptr;  // of int8: one per output, behind the panels
   AlignedBuffer owned;
 
   int64_t bytes() const { return bytes_for(n, k, type, reduction_chunks); }
@@ -28,11 +29,18 @@ struct LinearPanels {
   void reset(int64_t rows_n, int64_t depth_k, ComputeType panel_type, int chunks, void* memory = nullptr);
 };
 
-// Packs w [n, k] row-major. bf16 rounds to nearest even.
+// Packs w [n, k] row-major. bf16 rounds to nearest even. int8: q = w / scale rounded so, scale = max |w| / 127 of the
+// row; NaN where a weight of it is not finite.
 void pack_linear(const Exec& exec, const float* w, int64_t n, int64_t k, ComputeType type, int reduction_chunks,
                  LinearPanels& panels);
 // Packs rows [first, first + rows) of panels that were reset before: several matrices side by side, as q, k and v.
 void pack_linear_rows(const Exec& exec, const float* w, int64_t first, int64_t rows, LinearPanels& panels);
+
+// What int8 makes of w [n, k]: Σ (w - scale q)² and Σ w².
+struct RoundingError {
+  double error = 0, total = 0;
+};
+RoundingError int8_error(const Exec& exec, const float* w, int64_t n, int64_t k);
 
 // Outputs [first, first + n) of panels as panels of their own, in the same memory; first is a multiple of 32.
 LinearPanels panel_range(const LinearPanels& panels, int64_t first, int64_t n);
@@ -47,6 +55,7 @@ struct LinearOptions {
 // chain. bf16: x rounded to bf16, denormals flushed, and then
 // - amx: per 32-deep step an FMA chain over even k and one over odd k, both from 0, t = e + o, C = C + t;
 // - dot: one FMA chain over pairs of k, of each pair the odd k first.
+// int8: fp32's chain over x and q, the combined chunks times the output's scale.
 // y may not overlap x.
 void linear(const Exec& exec, const float* x, int64_t x_stride, int64_t rows, const LinearPanels& panels, float* y,
             int64_t y_stride, const LinearOptions& options = {});
@@ -54,6 +63,7 @@ void linear(const Exec& exec, const float* x, int64_t x_stride, int64_t rows, co
 // Working memory of the calling thread in the two functions below at most, kept between calls.
 int64_t linear_backward_scratch_bytes(int64_t rows, int64_t n, int64_t k);
 
+// float32 and bf16 alone.
 // dx [rows, k] (+)= dy [rows, n] W, W row-major fp32 [n, k]. fp32: one ascending-n chain per element. bf16: dy and W
 // rounded to bf16, in the order of `type` over n.
 void linear_grad_input(const Exec& exec, ComputeType type, const float* dy, int64_t dy_stride, int64_t rows,

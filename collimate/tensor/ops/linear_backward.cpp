@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kTaskRows = 126;                 // multiples of both tile heights
 constexpr int64_t kTaskRowsTransposed = 252;       // longer runs of the rows that are read
-constexpr int64_t kGroupPanels = 12;               // panels whose block of depth stays in the second-level cache
+constexpr int64_t kCachedPanels = 12;              // panels whose block of depth stays in the second-level cache
 constexpr int64_t kSlabFloats = int64_t{1} << 20;  // of the right operand, packed at once for all tasks
 constexpr int64_t kSerialWork = int64_t{1} << 18;
 
@@ -28,7 +28,7 @@ struct Product {
   bool accumulate;
 };
 
-bool is_bf16(const Product& p) { return p.type != ComputeType::kFloat32; }
+bool is_bf16(const Product& p) { return is_bf16(p.type); }
 
 int64_t padded_columns(const Product& p) { return ceil_div(p.n, kPanel) * kPanel; }
 
@@ -112,8 +112,8 @@ void add_depth_block(const Product& p, const GemmKernels& kernels, const Slab& s
   block.panel_stride = depth.packed * kPanel;
   float* sum = block.sum;
   const int64_t panels = ceil_div(p.n, kPanel);
-  for (int64_t panel = 0; panel < panels; panel += kGroupPanels) {
-    block.panels = std::min(kGroupPanels, panels - panel);
+  for (int64_t panel = 0; panel < panels; panel += kCachedPanels) {
+    block.panels = std::min(kCachedPanels, panels - panel);
     block.right = right_at(p, slab, depth, panel * kPanel);
     block.sum = sum + panel * kPanel;
     left.block(block);

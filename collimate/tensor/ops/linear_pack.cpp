@@ -1,5 +1,8 @@
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "collimate/base/error.h"
 #include "collimate/tensor/kernels/blocking.h"
@@ -10,7 +13,43 @@ namespace collimate::tensor {
 namespace {
 
 int64_t panel_elements(int64_t k, ComputeType type, int chunks) {
-  return (type == ComputeType::kFloat32 ? k : padded_begin(k, chunks, chunks)) * kPanel;
+  return (is_bf16(type) ? padded_begin(k, chunks, chunks) : k) * kPanel;
+}
+
+int64_t element_bytes(ComputeType type) {
+  if (type == ComputeType::kInt8) return 1;
+  return is_bf16(type) ? 2 : 4;
+}
+
+// Of the panels, without scales.
+int64_t panel_bytes(int64_t n, int64_t k, ComputeType type, int chunks) {
+  return ceil_div(n, kPanel) * panel_elements(k, type, chunks) * element_bytes(type);
+}
+
+float int8_scale(const float* w, int64_t k) {
+  float most = 0, sum = 0;
+  for (int64_t i = 0; i < k; ++i) most = std::max(most, std::abs(w[i])), sum += w[i] * 0.0F;
+  return most / 127.0F + sum;  // sum: NaN of infinities and NaN
+}
+
+// Nearest even, as |w / scale| is at most 127; 0 where the row has no scale above 0.
+int8_t to_int8(float w, float scale) {
+  constexpr float kWhole = 12582912.0F;  // 1.5 * 2^23: sums with it are whole numbers
+  return scale > 0 ? static_cast<int8_t>((w / scale + kWhole) - kWhole) : int8_t{0};
+}
+
+// `count` rows, at most 8, into neighbouring columns of a panel [k][32].
+void pack_int8(const LinearPanels& p, const float* w, int64_t row, int64_t count, int8_t* column) {
+  constexpr int64_t kStep = 256;
+  int8_t q[8][kStep];
+  for (int64_t r = 0; r < count; ++r) p.scales[row + r] = int8_scale(w + r * p.k, p.k);
+  for (int64_t first = 0; first < p.k; first += kStep) {
+    const int64_t depth = std::min(kStep, p.k - first);
+    for (int64_t r = 0; r < count; ++r)
+      for (int64_t i = 0; i < depth; ++i) q[r][i] = to_int8(w[r * p.k + first + i], p.scales[row + r]);
+    for (int64_t i = 0; i < depth; ++i)
+      for (int64_t r = 0; r < count; ++r) column[(first + i) * kPanel + r] = q[r][i];
+  }
 }
 
 // Nearest even; NaN stays NaN.
@@ -46,6 +85,10 @@ void clear_row(const LinearPanels& p, int64_t row) {
   if (p.type == ComputeType::kFloat32) {
     float* at = static_cast<float*>(p.data) + row / kPanel * elements + column;
     for (int64_t i = 0; i < p.k; ++i) at[i * kPanel] = 0.0F;
+  } else if (p.type == ComputeType::kInt8) {
+    int8_t* at = static_cast<int8_t*>(p.data) + row / kPanel * elements + column;
+    for (int64_t i = 0; i < p.k; ++i) at[i * kPanel] = 0;
+    p.scales[row] = 0;
   } else {
     uint16_t* at = static_cast<uint16_t*>(p.data) + row / kPanel * elements + column / 16 * 512 + column % 16 * 2;
     for (int64_t i = 0; i < elements / kPanel; ++i) at[i / 32 * 1024 + i % 32 / 2 * 32 + i % 2] = 0;
@@ -56,6 +99,8 @@ void pack_row(const LinearPanels& p, const float* w, int64_t row) {
   const int64_t panel = row / kPanel * panel_elements(p.k, p.type, p.reduction_chunks);
   if (p.type == ComputeType::kFloat32) {
     pack_row_fp32(w, p.k, static_cast<float*>(p.data) + panel + row % kPanel);
+  } else if (p.type == ComputeType::kInt8) {
+    pack_int8(p, w, row, 1, static_cast<int8_t*>(p.data) + panel + row % kPanel);
   } else {
     pack_row_bf16(w, p, row % kPanel, static_cast<uint16_t*>(p.data) + panel);
   }
@@ -67,6 +112,10 @@ void pack_eight(const LinearPanels& p, const float* w, int64_t row) {
   const int64_t panel = row / kPanel * panel_elements(p.k, p.type, p.reduction_chunks);
   if (p.type == ComputeType::kFloat32) {
     avx2::pack_eight_fp32(w, p.k, p.k, static_cast<float*>(p.data) + panel + column);
+    return;
+  }
+  if (p.type == ComputeType::kInt8) {
+    pack_int8(p, w, row, 8, static_cast<int8_t*>(p.data) + panel + column);
     return;
   }
   uint16_t* at = static_cast<uint16_t*>(p.data) + panel + column / 16 * 512 + column % 16 * 2;
@@ -81,20 +130,21 @@ void pack_eight(const LinearPanels& p, const float* w, int64_t row) {
 }  // namespace
 
 int64_t LinearPanels::bytes_for(int64_t n, int64_t k, ComputeType type, int reduction_chunks) {
-  return ceil_div(n, kPanel) * panel_elements(k, type, reduction_chunks) * (type == ComputeType::kFloat32 ? 4 : 2);
+  const int64_t panels = panel_bytes(n, k, type, reduction_chunks);
+  if (type != ComputeType::kInt8) return panels;
+  return panels + ceil_div(n, kPanel) * kPanel * static_cast<int64_t>(sizeof(float));
 }
 
 LinearPanels panel_range(const LinearPanels& panels, int64_t first, int64_t n) {
   COLLIMATE_CHECK(first % kPanel == 0 && first + n <= panels.n, "{} and {} of {}", first, n, panels.n);
-  const int64_t bytes = panel_elements(panels.k, panels.type, panels.reduction_chunks) * first / kPanel *
-                        (panels.type == ComputeType::kFloat32 ? 4 : 2);
   LinearPanels part;
   part.n = n;
   part.k = panels.k;
   part.type = panels.type;
   part.reduction_chunks = panels.reduction_chunks;
   part.version = panels.version;
-  part.data = static_cast<char*>(panels.data) + bytes;
+  part.data = static_cast<char*>(panels.data) + panel_bytes(first, panels.k, panels.type, panels.reduction_chunks);
+  if (panels.scales != nullptr) part.scales = panels.scales + first;
   return part;
 }
 
@@ -108,6 +158,9 @@ void LinearPanels::reset(int64_t rows_n, int64_t depth_k, ComputeType panel_type
   type = panel_type;
   reduction_chunks = chunks;
   data = memory != nullptr ? memory : owned.reserve(bytes());
+  scales = nullptr;
+  if (type == ComputeType::kInt8)
+    scales = reinterpret_cast<float*>(static_cast<char*>(data) + panel_bytes(n, k, type, chunks));
   for (int64_t row = n; row % kPanel != 0; ++row) clear_row(*this, row);
 }
 
@@ -128,6 +181,26 @@ void pack_linear_rows(const Exec& exec, const float* w, int64_t first, int64_t r
       }
     }
   });
+}
+
+RoundingError int8_error(const Exec& exec, const float* w, int64_t n, int64_t k) {
+  std::vector<RoundingError> rows(static_cast<size_t>(n));
+  exec.parallel_for(n, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const float* row = w + r * k;
+      const float scale = int8_scale(row, k);
+      RoundingError sums;
+      for (int64_t i = 0; i < k; ++i) {
+        const double left = double{row[i]} - double{scale} * to_int8(row[i], scale);
+        sums.error += left * left;
+        sums.total += double{row[i]} * row[i];
+      }
+      rows[static_cast<size_t>(r)] = sums;
+    }
+  });
+  RoundingError all;
+  for (const RoundingError& row : rows) all.error += row.error, all.total += row.total;
+  return all;
 }
 
 void pack_linear(const Exec& exec, const float* w, int64_t n, int64_t k, ComputeType type, int reduction_chunks,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "collimate/tensor/ops/op_test_support.h"
@@ -11,7 +12,9 @@ namespace collimate::tensor {
 namespace {
 
 constexpr ComputeType kBf16Types[] = {ComputeType::kBFloat16Amx, ComputeType::kBFloat16Dot};
-constexpr ComputeType kTypes[] = {ComputeType::kFloat32, ComputeType::kBFloat16Amx, ComputeType::kBFloat16Dot};
+constexpr ComputeType kTrainedTypes[] = {ComputeType::kFloat32, ComputeType::kBFloat16Amx, ComputeType::kBFloat16Dot};
+constexpr ComputeType kTypes[] = {ComputeType::kFloat32, ComputeType::kBFloat16Amx, ComputeType::kBFloat16Dot,
+                                  ComputeType::kInt8};
 
 struct Layer {
   int64_t n;
@@ -72,7 +75,23 @@ float chain(ComputeType type, const float* x, const float* w, int64_t begin, int
   return (type == ComputeType::kBFloat16Amx ? chain_amx : chain_dot)(x, w, begin, end);
 }
 
+struct Int8Row {
+  float scale;
+  Floats q;
+};
+Int8Row int8_row(const float* w, int64_t k) {
+  Int8Row row{0, Floats(static_cast<size_t>(k))};
+  for (int64_t i = 0; i < k; ++i) row.scale = std::max(row.scale, std::fabs(w[i]));
+  row.scale /= 127;
+  for (int64_t i = 0; i < k; ++i) row.q[static_cast<size_t>(i)] = std::nearbyint(w[i] / row.scale);
+  return row;
+}
+
 float promised(const Layer& layer, const float* x, const float* w) {
+  if (layer.type == ComputeType::kInt8) {
+    const Int8Row row = int8_row(w, layer.k);
+    return promised({layer.n, layer.k, ComputeType::kFloat32, layer.chunks}, x, row.q.data()) * row.scale;
+  }
   std::vector<float> part;
   for (int c = 0; c < layer.chunks; ++c) {
     const int64_t begin = layer.k * c / layer.chunks;
@@ -109,7 +128,39 @@ INSTANTIATE_TEST_SUITE_P(
                     Layer{33, 70, ComputeType::kBFloat16Amx}, Layer{64, 801, ComputeType::kBFloat16Amx},
                     Layer{40, 150, ComputeType::kBFloat16Amx, 2}, Layer{40, 64, ComputeType::kBFloat16Dot},
                     Layer{33, 71, ComputeType::kBFloat16Dot}, Layer{300, 801, ComputeType::kBFloat16Dot},
-                    Layer{40, 150, ComputeType::kBFloat16Dot, 2}, Layer{300, 36, ComputeType::kFloat32}));
+                    Layer{40, 150, ComputeType::kBFloat16Dot, 2}, Layer{300, 36, ComputeType::kFloat32},
+                    Layer{40, 70, ComputeType::kInt8}, Layer{1, 5, ComputeType::kInt8},
+                    Layer{96, 801, ComputeType::kInt8}, Layer{65, 1003, ComputeType::kInt8, 8}));
+
+TEST(Linear, Int8ErrorIsThatOfItsRoundings) {
+  const int64_t n = 37, k = 300;
+  Floats w = noise(n * k, 11);
+  std::fill_n(w.begin(), k, 0.0F);
+  double error = 0, total = 0;
+  for (int64_t r = 0; r < n; ++r) {
+    const Int8Row row = int8_row(w.data() + r * k, k);
+    for (int64_t i = 0; i < k; ++i) {
+      const double x = w[static_cast<size_t>(r * k + i)];
+      const double left = r == 0 ? 0 : x - double{row.scale} * double{row.q[static_cast<size_t>(i)]};
+      error += left * left, total += x * x;
+    }
+  }
+  const RoundingError got = int8_error({}, w.data(), n, k);
+  EXPECT_NEAR(got.error, error, 1e-9 * error);
+  EXPECT_NEAR(got.total, total, 1e-9 * total);
+  EXPECT_LT(std::sqrt(got.error / got.total), 0.01);
+}
+
+TEST(Linear, Int8KeepsARowOfZerosAndSaysWhereAWeightIsNotFinite) {
+  const Layer layer{33, 48, ComputeType::kInt8};
+  Floats w = noise(layer.n * layer.k, 12);
+  std::fill_n(w.begin() + 5 * layer.k, layer.k, 0.0F);
+  w[static_cast<size_t>(7 * layer.k + 3)] = std::numeric_limits<float>::infinity();
+  w[static_cast<size_t>(32 * layer.k)] = std::nanf("");
+  const Floats y = forward({}, layer, noise(layer.k, 13), 1, w);
+  for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i == 7 || i == 32) << i;
+  EXPECT_EQ(y[5], 0.0F);
+}
 
 // Output = rounding residue: nothing but the order decides its bits.
 TEST(Linear, CancellingRowsHaveTheirBitsInAnyCompany) {
@@ -221,7 +272,7 @@ TEST(Linear, GradientsAgreeWithDoubleAndDoNotDependOnThreads) {
   };
   for (const auto& [rows, n, k] : std::vector<Size>{
            {1, 37, 530}, {3, 37, 530}, {40, 37, 530}, {130, 37, 530}, {130, 450, 96}, {900, 37, 64}, {2, 17000, 64}}) {
-    for (const ComputeType type : kTypes) {
+    for (const ComputeType type : kTrainedTypes) {
       Floats w = noise(n * k, 1), x = noise(rows * k, 2), dy = noise(rows * n, 3);
       const Gradients got = gradients({n, k, type}, rows, w, x, dy);
       std::vector<double> want_dx(got.dx.size(), 0.25), want_dw(got.dw.size(), 0.25);

@@ -7,7 +7,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/tensor/kernels/gemm.h"
-#include "collimate/tensor/kernels/pick.h"
+#include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/scratch.h"
 #include "collimate/tensor/kernels/softmax.h"
 
@@ -15,8 +15,6 @@ namespace collimate::tensor {
 namespace {
 
 constexpr int64_t kLogitFloats = int64_t{1} << 22;  // of one block of rows: 16 MiB
-
-const SoftmaxKernels& kernels() { return pick(avx2::kSoftmax, avx512::kSoftmax); }
 
 int64_t rows_per_block(int64_t vocab) { return std::clamp<int64_t>(kLogitFloats / vocab / 14 * 14, 14, 504); }
 
@@ -50,7 +48,7 @@ void write_outputs(const LogProbHead& h, const LogProbOutput& out, int64_t row, 
   const RowNormalizer norm = row_normalizer(x, vocab);
   if (out.log_prob != nullptr) out.log_prob[row] = norm.log_prob(x[h.targets[row]]);
   if (out.logsumexp != nullptr) out.logsumexp[row] = norm.logsumexp();
-  if (out.entropy != nullptr) out.entropy[row] = kernels().entropy(x, vocab, norm.max, norm.log_sum);
+  if (out.entropy != nullptr) out.entropy[row] = softmax_kernels().entropy(x, vocab, norm.max, norm.log_sum);
   if (out.argmax != nullptr) out.argmax[row] = static_cast<int32_t>(std::find(x, x + vocab, norm.max) - x);
   if (out.max != nullptr) out.max[row] = norm.max, out.log_sum[row] = norm.log_sum;
 }
@@ -83,7 +81,7 @@ void part_gradient(const Exec& exec, const LogProbHead& h, const LogProbGrad& gr
       g.dlog_prob = grad.dlog_prob[r];
       g.factor = factor;
       if (grad.dentropy != nullptr) g.dentropy = grad.dentropy[r], g.entropy = f.entropy[r];
-      kernels().gradient(g);
+      softmax_kernels().gradient(g);
     }
   });
 }
@@ -102,7 +100,7 @@ int64_t log_prob_scratch_bytes(int64_t vocab) {
 
 RowNormalizer row_normalizer(const float* logits, int64_t vocab, float* weights) {
   RowNormalizer norm;
-  kernels().normalizer(logits, vocab, &norm.max, &norm.log_sum, weights);
+  softmax_kernels().normalizer(logits, vocab, &norm.max, &norm.log_sum, weights);
   return norm;
 }
 
@@ -112,7 +110,7 @@ void scale_logits(const float* logits, int64_t vocab, float factor, float* out) 
   if (factor == 1.0F) {
     if (out != logits) std::memcpy(out, logits, static_cast<size_t>(vocab) * sizeof(float));
   } else {
-    kernels().scale(logits, vocab, factor, out);
+    softmax_kernels().scale(logits, vocab, factor, out);
   }
 }
 

@@ -3,16 +3,14 @@
 #include <algorithm>
 
 #include "collimate/base/error.h"
+#include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/norm.h"
-#include "collimate/tensor/kernels/pick.h"
 
 namespace collimate::tensor {
 namespace {
 
-const NormKernels& kernels() { return pick(avx2::kNorm, avx512::kNorm); }
-
 void backward(const Exec& exec, const NormBackward& b) {
-  const NormKernels& k = kernels();
+  const NormKernels& k = norm_kernels();
   // First, because dx may lie over dy.
   if (b.dweight != nullptr || b.dbias != nullptr) {
     const int64_t strips = (b.width + kNormStrip - 1) / kNormStrip;
@@ -31,7 +29,7 @@ void backward(const Exec& exec, const NormBackward& b) {
 void rms_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, float eps, float* y,
               float* inv_rms) {
   const NormForward f{x, width, weight, nullptr, eps, y, nullptr, inv_rms};
-  exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) { kernels().rms(f, begin, end); });
+  exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) { norm_kernels().rms(f, begin, end); });
 }
 
 void rms_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, int64_t rows,
@@ -43,7 +41,7 @@ void rms_norm_backward(const Exec& exec, const float* dy, const float* x, const 
 void layer_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, const float* bias,
                 float eps, float* y, float* mean, float* inv_std) {
   const NormForward f{x, width, weight, bias, eps, y, mean, inv_std};
-  exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) { kernels().layer(f, begin, end); });
+  exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) { norm_kernels().layer(f, begin, end); });
 }
 
 void layer_norm_backward(const Exec& exec, const float* dy, const float* x, const float* mean, const float* inv_std,

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <vector>
 
-#include "collimate/tensor/kernels/pick.h"
 #include "collimate/tensor/kernels/pointwise.h"
 
 namespace collimate::tensor {
@@ -12,8 +11,6 @@ namespace {
 
 constexpr int64_t kGrain = 16384;
 constexpr int64_t kChunk = 4096;
-
-const PointwiseKernels& kernels() { return pick(avx2::kPointwise, avx512::kPointwise); }
 
 AdamwScalars scalars_of(const AdamwOptions& o) {
   const double lr = o.learning_rate;
@@ -46,7 +43,7 @@ double chunk_squares(const float* x, int64_t count) {
 void adamw(const Exec& exec, float* p, const float* g, float* m, float* v, int64_t count, const AdamwOptions& options) {
   const AdamwScalars scalars = scalars_of(options);
   exec.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
-    kernels().adamw(p + begin, g + begin, m + begin, v + begin, end - begin, scalars);
+    pointwise_kernels().adamw(p + begin, g + begin, m + begin, v + begin, end - begin, scalars);
   });
 }
 
@@ -65,7 +62,7 @@ double sum_of_squares(const Exec& exec, const float* x, int64_t count) {
 
 void scale(const Exec& exec, float factor, int64_t count, float* x) {
   exec.parallel_for(count, kGrain,
-                    [&](int64_t begin, int64_t end) { kernels().scale(factor, end - begin, x + begin); });
+                    [&](int64_t begin, int64_t end) { pointwise_kernels().scale(factor, end - begin, x + begin); });
 }
 
 float abs_max(const Exec& exec, const float* x, int64_t count) {

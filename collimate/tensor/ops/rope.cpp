@@ -3,7 +3,7 @@
 #include <string>
 
 #include "collimate/base/error.h"
-#include "collimate/tensor/kernels/pick.h"
+#include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/pointwise.h"
 
 namespace collimate::tensor {
@@ -17,7 +17,7 @@ void turn(const Exec& exec, const Rope& r, int64_t rows, const RopeTable& table)
                                                std::to_string(r.positions[row]), "a shorter sequence"));
     }
   }
-  const PointwiseKernels& kernels = pick(avx2::kPointwise, avx512::kPointwise);
+  const PointwiseKernels& kernels = pointwise_kernels();
   exec.parallel_for(rows, row_grain(int64_t{r.heads} * r.head_dim),
                     [&](int64_t begin, int64_t end) { kernels.rope(r, begin, end); });
 }

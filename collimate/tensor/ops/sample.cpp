@@ -6,15 +6,13 @@
 #include <vector>
 
 #include "collimate/base/error.h"
-#include "collimate/tensor/kernels/pick.h"
+#include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/scratch.h"
 #include "collimate/tensor/kernels/softmax.h"
 #include "collimate/tensor/ops/log_prob.h"
 
 namespace collimate::tensor {
 namespace {
-
-const SoftmaxKernels& kernels() { return pick(avx2::kSoftmax, avx512::kSoftmax); }
 
 bool above(const float* x, int32_t a, int32_t b) { return x[a] > x[b] || (x[a] == x[b] && a < b); }
 
@@ -106,7 +104,7 @@ int32_t walk_block(const float* e, int64_t begin, int64_t end, double goal) {
 int32_t inverse_cdf(const float* e, int64_t vocab, float u) {
   const int64_t blocks = (vocab + kCdfBlock - 1) / kCdfBlock;
   float* sums = scratch(ScratchSlot::kSum, blocks);
-  kernels().block_sums(e, vocab, sums);
+  softmax_kernels().block_sums(e, vocab, sums);
   double total = 0;
   for (int64_t b = 0; b < blocks; ++b) total += sums[b];
   const double goal = static_cast<double>(u) * total;

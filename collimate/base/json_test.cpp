@@ -1,0 +1,54 @@
+#include "collimate/base/json.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "collimate/base/error.h"
+
+namespace collimate::base {
+namespace {
+
+using testing::StartsWith;
+
+std::string nested(int levels) { return std::string(levels, '[') + std::string(levels, ']'); }
+
+std::string json_error(const std::string& text, int64_t first_line = 0) {
+  try {
+    parse_json(text, "a.json", first_line);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Json, ReadsWhatIsNotTooDeep) {
+  EXPECT_EQ(parse_json(R"({"a": [1, "]"]})", "a.json").at("a").at(0), 1);
+  EXPECT_EQ(parse_json(nested(kMaxJsonDepth), "a.json").size(), 1U);
+  EXPECT_EQ(parse_ordered_json(R"({"b": 1, "a": 2})", "a.json").begin().key(), "b");
+}
+
+TEST(Json, BracketsInStringsAreNoNesting) {
+  const std::string text = std::string(300, '[') + R"(\"{\\)";
+  EXPECT_EQ(parse_json("[\"" + text + "\"]", "a.json").at(0).get<std::string>(), std::string(300, '[') + "\"{\\");
+  std::string wide = "[0";
+  for (int i = 0; i < 300; ++i) wide += ",[{}]";
+  EXPECT_EQ(parse_json(wide + "]", "a.json").size(), 301U);
+}
+
+TEST(Json, DeepTextIsRefused) {
+  const std::string message = "[a.json] expected JSON of at most 200 levels, got deeper nesting";
+  EXPECT_EQ(json_error(nested(kMaxJsonDepth + 1)), message);
+  EXPECT_EQ(json_error(std::string(1000000, '[')), message);
+  EXPECT_EQ(json_error("[1,\n" + nested(1000000) + "]", 5),
+            "[a.json:6] expected JSON of at most 200 levels, got deeper nesting");
+}
+
+TEST(Json, MalformedTextIsRefusedWithItsLine) {
+  EXPECT_THAT(json_error("{\"a\": }"), StartsWith("[a.json] expected well-formed JSON, got "));
+  EXPECT_THAT(json_error("{\n\"a\": }", 1), StartsWith("[a.json:2] expected well-formed JSON, got "));
+  EXPECT_THAT(json_error("[1e999]"), StartsWith("[a.json] expected well-formed JSON, got "));
+}
+
+}  // namespace
+}  // namespace collimate::base

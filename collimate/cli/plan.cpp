@@ -1,0 +1,87 @@
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "collimate/base/error.h"
+#include "collimate/cli/arguments.h"
+#include "collimate/cli/plan_request.h"
+#include "collimate/host/atomic_file.h"
+#include "collimate/plan/plan_html.h"
+#include "collimate/plan/plan_text.h"
+#include "collimate/plan/sweep.h"
+
+namespace collimate::cli {
+namespace {
+
+namespace plan_ = collimate::plan;
+
+struct Outputs {
+  std::string yaml, html, sweep;
+  int runner_ups = 5;
+  bool json = false, explain = false;
+};
+
+void add_outputs(CLI::App& app, Outputs& outputs) {
+  app.add_option("--output", outputs.yaml, "writes the placement as YAML, which a config's placement key reads");
+  app.add_option("--html", outputs.html, "writes a page with the timeline");
+  app.add_option("--sweep", outputs.sweep,
+                 "devices=32,64 or gpu=A100-80,H100-80 or staleness=0,1: what each would buy");
+  app.add_option("--runner-ups", outputs.runner_ups, "other forms to show (5)")->check(at_least(0));
+  app.add_flag("--explain", outputs.explain, "the runner-ups in full, as the best plan");
+  app.add_flag("--json", outputs.json, "one JSON document");
+}
+
+void show_in_full(const plan_::Request& request, const plan_::SearchResult& result) {
+  for (size_t i = 1; i < result.plans.size(); ++i) {
+    const plan_::Plan& plan = result.plans[i];
+    fmt::print("\n{}: {}, {:.2f} s, loses because {}\n\n{}", plan.form, plan.parts, plan.seconds,
+               loss_text(result.plans[0], plan),
+               plan_text(request, plan, timeline_of(request, plan, simulate_plan(request, plan))));
+  }
+}
+
+// Where what the sweep begins from does not fit, its rows alone are shown.
+void print_sweep(const std::vector<plan_::Variant>& variants, int64_t iterations, bool json) {
+  if (json)
+    print_json({{"sweep", plan_::sweep_json(variants, iterations)}});
+  else
+    fmt::print("{}", plan_::sweep_text(variants, iterations));
+}
+
+}  // namespace
+
+int plan(const Arguments& arguments) {
+  CLI::App app{"finds placement and layouts for a cluster, which one need not own", "plan"};
+  PlanOptions options;
+  Outputs outputs;
+  app.add_option("CONFIG", options.config, "YAML file of a run; without one --flow, --models and --cluster");
+  add_plan_options(app, options);
+  add_outputs(app, outputs);
+  if (!parse(app, arguments)) return 0;
+  PlanRequest made = plan_request(options);
+  plan_::Request& request = made.request;
+  request.keep = outputs.runner_ups + 1;
+  std::vector<plan_::Variant> variants;
+  if (!outputs.sweep.empty()) variants = plan_::sweep(request, outputs.sweep);
+  const plan_::SearchResult result = plan_::search(request);
+  if (variants.empty() || !outputs.yaml.empty() || !outputs.html.empty()) plan_::require_plan(request, result);
+  if (result.plans.empty()) {
+    print_sweep(variants, made.iterations, outputs.json);
+    return 0;
+  }
+  if (!outputs.yaml.empty())
+    host::write_file_atomically(outputs.yaml, plan_comment(options) + graph::yaml_text(result.plans[0].placement));
+  if (!outputs.html.empty())
+    host::write_file_atomically(outputs.html, plan_::search_html(request, result, made.iterations));
+  if (outputs.json) {
+    nlohmann::ordered_json document = plan_::search_json(request, result, made.iterations);
+    if (!variants.empty()) document["sweep"] = plan_::sweep_json(variants, made.iterations);
+    print_json(document);
+    return 0;
+  }
+  fmt::print("{}", plan_::search_text(request, result, made.iterations));
+  if (outputs.explain) show_in_full(request, result);
+  if (!variants.empty()) fmt::print("{}", plan_::sweep_text(variants, made.iterations));
+  return 0;
+}
+
+}  // namespace collimate::cli

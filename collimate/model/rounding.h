@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "collimate/model/weights.h"
+
+namespace collimate::model {
+
+// What rounding to int8 changes in the weights of linear layers: √(Σ (w - rounded)² ÷ Σ w²).
+struct RoundingReport {
+  double relative = 0;  // of all together
+  double most = 0;      // of the parameter where it is largest
+  std::string most_of;
+};
+RoundingReport int8_rounding(const tensor::Exec& exec, const Weights& weights);
+
+}  // namespace collimate::model

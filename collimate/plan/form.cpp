@@ -1,0 +1,79 @@
+#include "collimate/plan/form.h"
+
+#include <algorithm>
+
+namespace collimate::plan {
+namespace {
+
+bool overlap(const Seat& a, const Seat& b) {
+  return std::any_of(a.places.begin(), a.places.end(), [&](int place) { return b.places.contains(place); });
+}
+
+Seat seat_of(const graph::Graph& graph, const std::string& model) {
+  Seat seat{model};
+  for (const graph::WeightLink& link : graph.links)
+    if (link.destination == model) seat.weights = link.source;
+  for (const graph::Node& node : graph.nodes) {
+    const graph::FunctionSpec* spec = node.model == model ? graph.find_function(model, node.function) : nullptr;
+    seat.trains = seat.trains || (spec != nullptr && spec->writes_weights);
+    seat.generates = seat.generates || (spec != nullptr && spec->kind == graph::Kind::kGenerate);
+  }
+  return seat;
+}
+
+// What pairs of models say of the form.
+struct Pairs {
+  bool apart = true;     // nothing trains where something generates
+  bool alone = true;     // no two models of different weights meet
+  bool partial = false;  // some meet on a part of their devices
+};
+
+Pairs pairs_of(const std::vector<Seat>& seats) {
+  Pairs found;
+  for (const Seat& a : seats)
+    for (const Seat& b : seats) {
+      if (!overlap(a, b)) continue;
+      found.apart = found.apart && !(a.trains && b.generates);
+      found.alone = found.alone && a.weights == b.weights;
+      found.partial = found.partial || a.places != b.places;
+    }
+  return found;
+}
+
+}  // namespace
+
+std::string form_of(const std::vector<Seat>& seats, int places) {
+  const auto everywhere = [&](const Seat& seat) { return static_cast<int>(seat.places.size()) == places; };
+  const auto works = [](const Seat& seat) { return seat.trains || seat.generates; };
+  if (std::all_of(seats.begin(), seats.end(), everywhere)) return "flattening";
+  if (std::all_of(seats.begin(), seats.end(), [&](const Seat& s) { return everywhere(s) || !works(s); }))
+    return "interleaving";
+  const Pairs pairs = pairs_of(seats);
+  if (pairs.partial) return "nested";
+  if (pairs.alone) return "standalone";
+  const bool generates = std::any_of(seats.begin(), seats.end(), [](const Seat& seat) { return seat.generates; });
+  return pairs.apart && generates ? "separation" : "split";
+}
+
+std::string form_of(const graph::Graph& graph, const graph::Placement& placement) {
+  std::vector<Seat> seats;
+  for (const auto& [name, group] : placement.groups)
+    for (const std::string& model : group.models) {
+      seats.push_back(seat_of(graph, model));
+      seats.back().places = {group.devices.begin(), group.devices.end()};
+    }
+  return form_of(seats, placement.devices);
+}
+
+std::string form_of(const graph::Graph& graph, const Functions& functions, const Slots& slots) {
+  std::vector<Seat> seats;
+  for (const Slot& slot : slots)
+    for (const int model : slot.models) {
+      seats.push_back(seat_of(graph, functions.models[static_cast<size_t>(model)]));
+      for (int c = 0; cells_of(slots, slot) >> c != 0; ++c)
+        if ((cells_of(slots, slot) >> c & 1U) != 0) seats.back().places.insert(c);
+    }
+  return form_of(seats, static_cast<int>(slots.size()) - (nested(slots) ? 1 : 0));
+}
+
+}  // namespace collimate::plan

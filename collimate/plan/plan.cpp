@@ -1,0 +1,199 @@
+#include "collimate/plan/plan.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "collimate/base/error.h"
+#include "collimate/plan/choices.h"
+#include "collimate/plan/form.h"
+#include "collimate/plan/functions.h"
+
+namespace collimate::plan {
+namespace {
+
+bool swapped(const graph::Placement& placement, const std::string& model) {
+  const auto found = placement.residency.find(model);
+  return found != placement.residency.end() && found->second == graph::Residency::kSwap;
+}
+
+Execution execution_of(const graph::Layout& layout, Work work, int devices) {
+  Execution how;
+  how.layout = layout;
+  how.layout.dp = devices / (layout.tp * layout.pp * layout.cp);
+  how.recompute = layout.recompute;
+  how.offload_optimizer = layout.offload;
+  if (work == Work::kGenerate) how.decoding_rows = static_cast<double>(std::exchange(how.layout.micro_batch, 0));
+  return how;
+}
+
+// The planner's view of a placement, function by function.
+class Costs {
+ public:
+  Costs(const Request& request, const graph::Placement& placement)
+      : request_(request), placement_(placement), functions_(request) {
+    if (placement.devices > request.cluster.devices())
+      throw base::InputError(base::expectation("placement.devices.count",
+                                               fmt::format("at most the cluster's {}", request.cluster.devices()),
+                                               std::to_string(placement.devices)));
+    graph::validate(request.graph, placement);
+    for (size_t f = 0; f < functions_.size(); ++f) calls_.push_back(functions_.at(f).model < 0 ? host(f) : call(f));
+  }
+
+  Plan plan() {
+    Plan made;
+    made.placement = placement_;
+    made.form = form_of(request_.graph, placement_);
+    made.parts = parts();
+    made.memory = memory();
+    for (size_t f = 0; f < calls_.size(); ++f)
+      if (functions_.at(f).model >= 0)
+        calls_[f].time = phase_time(jobs_[f], calls_[f].how, request_.constants, others(f));
+    for (Call& call : calls_)
+      if (!call.devices.empty()) call.seconds = call.time.total();
+    made.calls = calls_;
+    for (const DeviceMemory& memory : made.memory) made.peak_bytes = std::max(made.peak_bytes, memory.peak_bytes);
+    made.transfer_seconds = transfers();
+    return made;
+  }
+
+ private:
+  Call host(size_t f) {
+    jobs_.emplace_back();
+    bounds_.emplace_back();
+    const graph::Node& node = request_.graph.node(functions_.at(f).node);
+    Call made{functions_.at(f).node, node.model, node.function, {}, {}, {}};
+    made.seconds = functions_.at(f).host_seconds;
+    return made;
+  }
+
+  Call call(size_t f) {
+    const Function& function = functions_.at(f);
+    const graph::Node& node = request_.graph.node(function.node);
+    Call made{function.node, node.model, node.function, placement_.group_of(node.model)->devices, {}, {}};
+    const int devices = static_cast<int>(made.devices.size());
+    made.how = execution_of(placement_.layout(node.model, node.function), function.work, devices);
+    made.swapped = swapped(placement_, node.model);
+    jobs_.push_back(job_of(request_, functions_, f, devices));
+    const double rows = function.work == Work::kGenerate && made.how.decoding_rows > 0
+                            ? made.how.decoding_rows / request_.constants.kv_share
+                            : (function.work == Work::kGenerate ? 1 : 0);
+    bounds_.push_back(memory_of(jobs_.back(), made.how, request_.constants, rows));
+    const std::string owner = node.model + "." + node.function;
+    for (const MemoryItem& item : bounds_.back().resident) made.held.push_back({owner, item.what, item.bytes});
+    for (const MemoryItem& item : bounds_.back().transient) made.used.push_back({owner, item.what, item.bytes});
+    return made;
+  }
+
+  // Whether the function's weights are those of its base, in place.
+  bool in_place(size_t f) const {
+    const int base = functions_.at(f).base;
+    if (base < 0) return false;
+    const Call &mine = calls_[f], &other = calls_[static_cast<size_t>(base)];
+    return mine.devices == other.devices && !mine.swapped && !other.swapped &&
+           same_cut(mine.how.layout, other.how.layout);
+  }
+
+  // What other functions hold on the fullest device of f's group while it runs.
+  double others(size_t f) const {
+    double most = 0;
+    for (const DeviceMemory& memory : by_models_) {
+      if (std::find(calls_[f].devices.begin(), calls_[f].devices.end(), memory.devices.front()) ==
+          calls_[f].devices.end())
+        continue;
+      const double own = calls_[f].swapped ? 0 : bounds_[f].resident_bytes();  // its weights, also where another's
+      most = std::max(most, memory.resident_bytes - own);
+    }
+    return most;
+  }
+
+  std::vector<DeviceMemory> memory() {
+    std::map<std::vector<bool>, DeviceMemory> groups;  // by the functions on a device
+    std::vector<std::vector<bool>> on(static_cast<size_t>(placement_.devices), std::vector<bool>(calls_.size()));
+    for (size_t f = 0; f < calls_.size(); ++f)
+      for (const int device : calls_[f].devices) on[static_cast<size_t>(device)][f] = true;
+    for (size_t d = 0; d < on.size(); ++d) groups[on[d]].devices.push_back(static_cast<int>(d));
+    for (auto& [functions, group] : groups) {
+      fill(functions, group);
+      by_models_.push_back(group);
+    }
+    std::sort(by_models_.begin(), by_models_.end(),
+              [](const DeviceMemory& a, const DeviceMemory& b) { return a.devices.front() < b.devices.front(); });
+    return by_models_;
+  }
+
+  void fill(const std::vector<bool>& functions, DeviceMemory& group) const {
+    for (size_t f = 0; f < calls_.size(); ++f) {
+      if (!functions[f] || in_place(f) || calls_[f].swapped) continue;
+      group.resident.insert(group.resident.end(), calls_[f].held.begin(), calls_[f].held.end());
+      group.resident_bytes += bounds_[f].resident_bytes();
+    }
+    double most = 0;
+    for (size_t f = 0; f < calls_.size(); ++f) {
+      if (!functions[f]) continue;
+      const double bytes = bounds_[f].transient_bytes() + (calls_[f].swapped ? bounds_[f].resident_bytes() : 0);
+      if (bytes <= most) continue;
+      most = bytes;
+      group.peak = calls_[f].used;
+      if (calls_[f].swapped) group.peak.insert(group.peak.end(), calls_[f].held.begin(), calls_[f].held.end());
+    }
+    group.peak_bytes = group.resident_bytes + most;
+  }
+
+  std::vector<double> transfers() const {
+    std::vector<double> seconds(request_.graph.links.size());
+    for (size_t l = 0; l < seconds.size(); ++l)
+      for (const Transfer& transfer : functions_.transfers) {
+        if (functions_.models[static_cast<size_t>(transfer.source)] != request_.graph.links[l].source ||
+            functions_.models[static_cast<size_t>(transfer.destination)] != request_.graph.links[l].destination)
+          continue;
+        const Call& from = calls_[static_cast<size_t>(transfer.trainer)];
+        for (const int reader : transfer.readers) {
+          const auto f = static_cast<size_t>(reader);
+          seconds[l] += transfer_seconds(jobs_[f], calls_[f].how, from.how, calls_[f].devices == from.devices,
+                                         static_cast<int>(from.devices.size()), request_.constants);
+        }
+      }
+    return seconds;
+  }
+
+  std::string parts() const {
+    std::vector<std::string> texts;
+    for (const auto& [name, group] : placement_.groups)
+      texts.push_back(fmt::format("{} {}", fmt::join(group.models, "+"), group.devices.size()));
+    return fmt::format("{}", fmt::join(texts, " | "));
+  }
+
+  const Request& request_;
+  const graph::Placement& placement_;
+  Functions functions_;
+  std::vector<Call> calls_;
+  std::vector<Job> jobs_;
+  std::vector<MemoryBound> bounds_;
+  std::vector<DeviceMemory> by_models_;
+};
+
+}  // namespace
+
+Plan cost_placement(const Request& request, const graph::Placement& placement) {
+  return Costs(request, placement).plan();
+}
+
+std::string misfit_of(const Request& request, const Plan& plan) {
+  const double usable = usable_bytes(request.gpu(), request.constants);
+  for (const DeviceMemory& memory : plan.memory) {
+    if (memory.peak_bytes <= usable * (1 + 1e-9)) continue;
+    HeldItem largest;
+    for (const auto* items : {&memory.resident, &memory.peak})
+      for (const HeldItem& item : *items)
+        if (item.bytes > largest.bytes) largest = item;
+    return fmt::format("device {} needs {:.1f} GB of {:.1f} usable, of which {} of {} {:.1f} GB",
+                       memory.devices.front(), memory.peak_bytes / 1e9, usable / 1e9, largest.what, largest.owner,
+                       largest.bytes / 1e9);
+  }
+  return "";
+}
+
+}  // namespace collimate::plan

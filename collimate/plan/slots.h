@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace collimate::plan {
+
+// Contiguous devices and the models (by index) that share them.
+struct Slot {
+  std::vector<int> models;
+  int first = 0;
+  int count = 0;
+};
+// One placement of all models: slots that overlap are those on all devices and those that share the devices out.
+using Slots = std::vector<Slot>;
+
+// Every placement of `models` models on `devices` devices: some models on all devices, a set partition of the others on
+// disjoint slices that tile them, slice sizes in multiples of `unit`. So flattening, interleaving, separation, split,
+// standalone and nested forms are all among them. Each once.
+std::vector<Slots> enumerate_slots(int models, int devices, int unit);
+
+// The least slice that keeps the number of placements small: at most 16 of them.
+int slot_unit(int devices);
+
+// Gives the slices from `first_slice` on their first devices, so that they tile the cluster from device 0.
+void align(Slots& slots, size_t first_slice);
+// Whether the first slot lies on all devices and the others share them out.
+bool nested(const Slots& slots);
+const Slot& slot_of(const Slots& slots, int model);
+// The cells that a slot covers, as bits: devices of one cell belong to the same slots.
+uint32_t cells_of(const Slots& slots, const Slot& slot);
+
+// "policy+trainer 8 | reference 4 | reward 4".
+std::string slots_text(const Slots& slots, const std::vector<std::string>& names);
+// The same without sizes: placements of one form differ in sizes only.
+std::string form_text(const Slots& slots, const std::vector<std::string>& names);
+
+}  // namespace collimate::plan

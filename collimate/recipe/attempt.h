@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collimate/base/error.h"
+
+namespace collimate::recipe {
+
+// Runs `step`; wrong input becomes a problem. False when it did.
+template <class Step>
+bool attempt(std::vector<std::string>& problems, const Step& step) {
+  try {
+    step();
+    return true;
+  } catch (const base::Error& error) {
+    problems.emplace_back(error.what());
+  } catch (const std::exception& error) {
+    problems.push_back(fmt::format("[check] {}", error.what()));
+  }
+  return false;
+}
+
+}  // namespace collimate::recipe

@@ -1,0 +1,67 @@
+#include "collimate/recipe/check_models.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "collimate/base/error.h"
+#include "collimate/recipe/attempt.h"
+#include "collimate/recipe/run_inputs.h"
+#include "collimate/shape/model_shape.h"
+
+namespace collimate::recipe {
+namespace {
+
+using base::expectation;
+
+// The largest id that is no special token: such may have been added for the policy alone, and are drawn by none.
+int32_t largest_ordinary_id(const text::Tokenizer& tokenizer) {
+  int32_t id = tokenizer.vocab_size() - 1;
+  while (id > 0 && (tokenizer.is_special(id) || tokenizer.token_bytes(id).empty())) --id;
+  return id;
+}
+
+std::string quoted_token(const text::Tokenizer& tokenizer, int32_t id) {
+  return nlohmann::json(tokenizer.token_bytes(id)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void check_size(const std::string& directory, const RowExtent& rows, bool drawn, std::vector<std::string>& problems) {
+  const shape::ModelShape shape = shape::read_model_shape(directory);
+  const std::string where = "model " + directory;
+  if (rows.tokens > shape.max_positions)
+    problems.push_back(
+        expectation(where, fmt::format("rows of at most its {} positions", shape.max_positions),
+                    fmt::format("{} tokens", rows.tokens),
+                    drawn ? "shorter prompts or rows, or a smaller rollout.completion_tokens" : "shorter rows"));
+  if (rows.largest_id >= shape.vocabulary)
+    problems.push_back(expectation(where, fmt::format("token ids below its vocabulary of {}", shape.vocabulary),
+                                   std::to_string(rows.largest_id), "the tokenizer that belongs to the model"));
+}
+
+void check_tokenizer(const std::string& directory, const text::Tokenizer& policy, std::vector<std::string>& problems) {
+  if (!text::has_tokenizer(directory)) return;
+  const auto own = text::load_tokenizer(directory);
+  const std::optional<int32_t> id = text::first_difference(policy, *own);
+  if (!id) return;
+  problems.push_back(expectation("model " + directory,
+                                 fmt::format("the tokenizer of the policy {}, whose ids it reads: id {} is {} there",
+                                             policy.info().directory, *id, quoted_token(policy, *id)),
+                                 fmt::format("{} for id {}", quoted_token(*own, *id), *id),
+                                 "a model of the policy's tokenizer"));
+}
+
+}  // namespace
+
+std::vector<std::string> model_problems(const Plan& plan, const text::Tokenizer& policy, const RowExtent& rows) {
+  std::vector<std::string> problems;
+  const bool drawn = plan.rows == rlhf::RowKind::kPrompt;
+  RowExtent others = rows;  // what models read that are not the policy: what it draws too
+  if (drawn) others.largest_id = std::max(rows.largest_id, largest_ordinary_id(policy));
+  for (const auto& [directory, reads] : model_directories(plan)) {
+    const bool own = directory == policy.info().directory;
+    attempt(problems, [&, path = directory] { check_size(path, own ? rows : others, drawn, problems); });
+    if (!own) attempt(problems, [&, path = directory] { check_tokenizer(path, policy, problems); });
+  }
+  return problems;
+}
+
+}  // namespace collimate::recipe

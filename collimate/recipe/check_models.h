@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collimate/recipe/page.h"
+#include "collimate/text/tokenizer.h"
+
+namespace collimate::recipe {
+
+// What a run gives its models to read, at most.
+struct RowExtent {
+  int64_t tokens = 0;      // prompt and completion
+  int32_t largest_id = 0;  // of the data's tokens
+};
+
+// Why the plan's models cannot read such rows, each in the form of base/error.h: more tokens than a model's positions,
+// ids beyond its vocabulary, or a tokenizer that reads an id of the policy's as another token. Ids that only one
+// tokenizer has are no reason: a policy may have got a padding token. Of a directory without tokenizer only the size of
+// the vocabulary is known. Reads config.json and tokenizers, no weights.
+std::vector<std::string> model_problems(const Plan& plan, const text::Tokenizer& policy, const RowExtent& rows);
+
+}  // namespace collimate::recipe

@@ -1,0 +1,56 @@
+#include "collimate/text/epoch_order.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "collimate/base/error.h"
+#include "collimate/base/philox.h"
+
+namespace collimate::text {
+namespace {
+
+const uint32_t kShufflePurpose = static_cast<uint32_t>(base::stable_hash("data order"));
+
+// Fisher-Yates. The remainder's bias is below rows / 2^64.
+void shuffle_rows(std::vector<int64_t>& rows, uint64_t seed, uint64_t stream) {
+  for (size_t i = rows.size(); i > 1; --i) {
+    const uint64_t draw = base::random_bits(seed, kShufflePurpose, stream, static_cast<uint32_t>(i));
+    std::swap(rows[i - 1], rows[draw % i]);
+  }
+}
+
+// Rows [begin, begin + weight.rows) as often as the weight says; of the fraction another choice each epoch.
+void append_weighted(const OrderOptions& options, const RowWeight& weight, int64_t begin, int64_t epoch,
+                     std::vector<int64_t>& order) {
+  std::vector<int64_t> rows(static_cast<size_t>(weight.rows));
+  std::iota(rows.begin(), rows.end(), begin);
+  const auto whole = static_cast<int64_t>(std::floor(weight.weight));
+  for (int64_t i = 0; i < whole; ++i) order.insert(order.end(), rows.begin(), rows.end());
+  const auto part = std::llround((weight.weight - static_cast<double>(whole)) * static_cast<double>(weight.rows));
+  if (part == 0) return;
+  shuffle_rows(rows, options.seed, base::mix(static_cast<uint64_t>(epoch), static_cast<uint64_t>(begin) + 1));
+  rows.resize(static_cast<size_t>(part));
+  std::sort(rows.begin(), rows.end());
+  order.insert(order.end(), rows.begin(), rows.end());
+}
+
+}  // namespace
+
+std::vector<int64_t> epoch_order(const OrderOptions& options, int64_t epoch) {
+  std::vector<int64_t> order;
+  if (options.weights.empty()) {
+    order.resize(static_cast<size_t>(options.rows));
+    std::iota(order.begin(), order.end(), int64_t{0});
+  }
+  int64_t begin = 0;
+  for (const RowWeight& weight : options.weights) {
+    append_weighted(options, weight, begin, epoch, order);
+    begin += weight.rows;
+  }
+  COLLIMATE_CHECK(options.weights.empty() || begin == options.rows, "{} weighted rows of {}", begin, options.rows);
+  if (options.shuffle) shuffle_rows(order, options.seed, static_cast<uint64_t>(epoch));
+  return order;
+}
+
+}  // namespace collimate::text
