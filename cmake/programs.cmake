@@ -52,6 +52,7 @@ if(COLLIMATE_TESTS)
     if(kind STREQUAL golden AND TARGET collimate_golden_replay)
       set(kind_sources ${kind_tests})
       set(kind_libraries collimate_golden_replay)
+      set(kind_programs collimate-goldens)  # which it starts
     elseif(kind MATCHES "fault|e2e")
       set(kind_programs collimate)  # which they start
     endif()

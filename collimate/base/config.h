@@ -20,14 +20,18 @@ struct ConfigSource {
 // Reads YAML. `include: file.yaml` (or a list), relative to the file that says it, is merged first: maps key by key,
 // all else replaced, later keys win. `${NAME}` and `${NAME:default}` in scalars are environment variables; "$${" is a
 // plain "${". Between { } or [ ] YAML wants quotes around them; "${NAME:0.3}" is a number all the same. `sets` are
-// "a.b=value" with a YAML value; a number in the path indexes a list. Throws InputError naming file:line.
-ConfigSource load_config(const std::filesystem::path& path, const std::vector<std::string>& sets = {});
+// "a.b=value" with a YAML value; a number in the path indexes a list, and 0 reaches what stands alone where `schema`
+// (null: not known) declares a list. Throws InputError naming file:line.
+ConfigSource load_config(const std::filesystem::path& path, const std::vector<std::string>& sets = {},
+                         const Section* schema = nullptr);
 ConfigSource parse_config(const std::string& text, const std::string& file_name,
-                          const std::vector<std::string>& sets = {});
+                          const std::vector<std::string>& sets = {}, const Section* schema = nullptr);
 
 // Reads every key into `root` and runs the checks. Throws InputError for an unknown key (naming the nearest one), a
 // wrong type or a failed check, each with its line. `root` is unspecified after a throw.
 void apply(const ConfigSource& source, Section& root);
+// The same for a part of it, which stands at `path` ("reward.0").
+void apply(const ConfigNode& part, const std::string& path, Section& section);
 // The same for a free-form subtree, e.g. one entry of `reward:`; errors name `where` (see Option::where).
 void apply(const nlohmann::json& tree, const std::string& where, Section& section);
 
@@ -39,6 +43,6 @@ std::string config_hash(const Section& root);
 // Help for a terminal; `prefix` keeps the options at or below that path ("train" or "train.learning_rate").
 std::string config_help(const Section& root, const std::string& prefix = "");
 // The reference page: a Markdown table per section.
-std::string config_reference(const Section& root);
+std::string config_reference(const Section& root, const std::string& title = "Configuration");
 
 }  // namespace collimate::base

@@ -13,9 +13,9 @@ namespace {
 constexpr size_t kKeysListed = 12;
 
 // When no key of the section is like the wrong one: the same key elsewhere, else the section's keys.
-std::string remedy_elsewhere(const Section& root, const UnknownKeyError& error) {
+std::string remedy_elsewhere(const Section& root, const std::string& path, const UnknownKeyError& error) {
   std::vector<OptionInfo> options;
-  root.describe_section("", options);
+  root.describe_section(path, options);
   std::string siblings;
   size_t listed = 0;
   for (const auto& option : options) {
@@ -29,23 +29,23 @@ std::string remedy_elsewhere(const Section& root, const UnknownKeyError& error) 
   return siblings.empty() ? "" : "one of " + siblings;
 }
 
-void apply_node(const ConfigNode& node, Section& root) {
+}  // namespace
+
+void apply(const ConfigNode& part, const std::string& path, Section& section) {
   try {
-    root.read_section(node, "");
+    section.read_section(part, path);
   } catch (const UnknownKeyError& error) {
     if (!error.near().empty()) throw;
     throw InputError(expectation(error.where(), "a key of " + section_title(error.section()),
-                                 fmt::format("\"{}\"", error.key()), remedy_elsewhere(root, error)));
+                                 fmt::format("\"{}\"", error.key()), remedy_elsewhere(section, path, error)));
   }
-  root.check_section();
+  section.check_section(path);
 }
 
-}  // namespace
-
-void apply(const ConfigSource& source, Section& root) { apply_node(source.root, root); }
+void apply(const ConfigSource& source, Section& root) { apply(source.root, "", root); }
 
 void apply(const nlohmann::json& tree, const std::string& where, Section& section) {
-  apply_node(from_json(tree, where), section);
+  apply(from_json(tree, where), "", section);
 }
 
 std::string resolved_config(const Section& root) { return block_yaml(root.section_value()); }

@@ -59,9 +59,9 @@ std::string config_help(const Section& root, const std::string& prefix) {
   return out;
 }
 
-std::string config_reference(const Section& root) {
+std::string config_reference(const Section& root, const std::string& title) {
   constexpr const char* kHead = "| key | type | default | unit | meaning | limits |\n|---|---|---|---|---|---|\n";
-  std::string out = "# Configuration\n\n";
+  std::string out = fmt::format("# {}\n\n", title);
   std::string table = "";  // the section whose table is open
   bool open = false;
   for (const auto& option : described(root)) {

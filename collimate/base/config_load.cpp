@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "collimate/base/config.h"
 #include "collimate/base/config_yaml.h"
@@ -45,7 +46,8 @@ std::string read_config_file(const fs::path& path, const std::string& included_a
 ConfigNode load_node(const fs::path& path, const std::string& included_at, std::vector<fs::path>& open_files);
 
 ConfigNode resolve_includes(ConfigNode root, const fs::path& directory, std::vector<fs::path>& open_files) {
-  const ConfigNode include = take_include(root);
+  ConfigNode include = take_include(root);
+  expand_environment(include);
   ConfigNode merged{Kind::kMap, "", false, root.where};
   for (const ConfigNode* entry : list_entries(include)) {
     if (entry->kind != Kind::kScalar || entry->text.empty()) {
@@ -80,13 +82,23 @@ std::vector<std::string> split_path(const std::string& path) {
   return parts;
 }
 
-ConfigNode& descend(ConfigNode& node, const std::string& part, const std::string& where) {
-  if (node.kind == Kind::kList) {
-    const bool digits = !part.empty() && part.size() < 7 && part.find_first_not_of("0123456789") == std::string::npos;
-    const size_t index = digits ? std::stoul(part) : node.children.size();
-    if (index < node.children.size()) return node.children[index];
-    throw InputError(expectation(where, fmt::format("an entry 0 to {} of the list", node.children.size() - 1), part));
-  }
+bool is_index(const std::string& part) {
+  return !part.empty() && part.size() < 7 && part.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// Entry `part` of a list; what is no list is the one entry of it.
+ConfigNode& list_entry(ConfigNode& node, const std::string& part, const std::string& where) {
+  const bool alone = node.kind == Kind::kMap || node.kind == Kind::kScalar;
+  const size_t count = alone ? 1 : node.children.size();
+  if (is_index(part) && std::stoul(part) < count) return alone ? node : node.children[std::stoul(part)];
+  const std::string expected =
+      count == 0 ? "a list with entries" : fmt::format("an entry 0 to {} of the list", count - 1);
+  throw InputError(expectation(where, expected, count == 0 ? "none" : part));
+}
+
+// `list`: the options declare one here.
+ConfigNode& descend(ConfigNode& node, const std::string& part, const std::string& where, bool list) {
+  if (node.kind == Kind::kList || (list && is_index(part))) return list_entry(node, part, where);
   if (node.kind == Kind::kScalar) {
     throw InputError(expectation(where, fmt::format("a section that has a key \"{}\"", part), node.description()));
   }
@@ -96,7 +108,18 @@ ConfigNode& descend(ConfigNode& node, const std::string& part, const std::string
   return child;
 }
 
-void override_value(ConfigNode& root, const std::string& assignment) {
+// Paths of the lists that the options declare.
+std::set<std::string> list_paths(const Section* schema) {
+  std::vector<OptionInfo> options;
+  if (schema != nullptr) schema->describe_section("", options);
+  std::set<std::string> paths;
+  for (const OptionInfo& option : options) {
+    if (option.list) paths.insert(option.path);
+  }
+  return paths;
+}
+
+void override_value(ConfigNode& root, const std::string& assignment, const std::set<std::string>& lists) {
   const size_t equals = assignment.find('=');
   const std::string path = assignment.substr(0, equals);
   const auto parts = split_path(path);
@@ -105,27 +128,33 @@ void override_value(ConfigNode& root, const std::string& assignment) {
   }
   const std::string where = "--set " + path;
   ConfigNode* node = &root;
-  for (const auto& part : parts) node = &descend(*node, part, where);
+  std::string at;
+  for (const auto& part : parts) {
+    node = &descend(*node, part, where, lists.contains(at));
+    at = join_path(at, part);
+  }
   *node = parse_yaml_value(assignment.substr(equals + 1), where);
 }
 
-ConfigSource finish(ConfigNode root, const std::vector<std::string>& sets) {
-  for (const auto& assignment : sets) override_value(root, assignment);
+ConfigSource finish(ConfigNode root, const std::vector<std::string>& sets, const Section* schema) {
+  const std::set<std::string> lists = list_paths(schema);
+  for (const auto& assignment : sets) override_value(root, assignment, lists);
   expand_environment(root);
   return {std::move(root)};
 }
 
 }  // namespace
 
-ConfigSource load_config(const fs::path& path, const std::vector<std::string>& sets) {
+ConfigSource load_config(const fs::path& path, const std::vector<std::string>& sets, const Section* schema) {
   std::vector<fs::path> open_files;
-  return finish(load_node(path, "", open_files), sets);
+  return finish(load_node(path, "", open_files), sets, schema);
 }
 
-ConfigSource parse_config(const std::string& text, const std::string& file_name, const std::vector<std::string>& sets) {
+ConfigSource parse_config(const std::string& text, const std::string& file_name, const std::vector<std::string>& sets,
+                          const Section* schema) {
   std::vector<fs::path> open_files;
   ConfigNode root = parse_yaml(text, file_name);
-  return finish(resolve_includes(std::move(root), fs::path(file_name).parent_path(), open_files), sets);
+  return finish(resolve_includes(std::move(root), fs::path(file_name).parent_path(), open_files), sets, schema);
 }
 
 }  // namespace collimate::base

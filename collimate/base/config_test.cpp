@@ -23,7 +23,8 @@ struct TrainOptions : Section {
 
 struct RunOptions : Section {
   Option<std::string> recipe{this, "recipe", "", "", "what to run"};
-  Option<nlohmann::json> reward{this, "reward", nlohmann::json::array(), "", "the reward's parts"};
+  Option<nlohmann::json> reward{this, "reward", nlohmann::json::array(), "", "the reward's parts", entry_list{}};
+  Option<nlohmann::json> bias{this, "bias", nlohmann::json::object(), "", "numbers by token"};
   Option<std::vector<std::string>> files{this, "files", {}, "", "data | paths"};
   Nested<TrainOptions> train{this, "train", "how weights change"};
   Option<std::optional<int64_t>> limit{this, "limit", std::nullopt, "rows", "rows read"};
@@ -32,7 +33,7 @@ struct RunOptions : Section {
 
 RunOptions read(const std::string& yaml, const std::vector<std::string>& sets = {}) {
   RunOptions options;
-  apply(parse_config(yaml, "config.yaml", sets), options);
+  apply(parse_config(yaml, "config.yaml", sets, &options), options);
   return options;
 }
 
@@ -153,14 +154,28 @@ TEST(Config, SetsOverride) {
   EXPECT_EQ(options.recipe, "");
 }
 
+TEST(Config, SetsReachWhatStandsAloneForAListAsEntry0) {
+  EXPECT_EQ(read("reward: {rule: a}", {"reward.0.weight=2"}).reward.get(),
+            nlohmann::json::parse(R"({"rule":"a","weight":2})"));
+  EXPECT_EQ(read("reward: {rule: a}", {"reward.weight=2"}).reward.get()["weight"], 2);
+  EXPECT_EQ(read("reward: one.py", {"reward.0=other.py"}).reward.get(), "other.py");
+  EXPECT_THAT(read("files: a", {"files.0=b"}).files.get(), ElementsAre("b"));
+  EXPECT_EQ(read("bias: {13: 1}", {"bias.0=2"}).bias.get(), nlohmann::json::parse(R"({"0":2,"13":1})"))
+      << "a map has keys alone";
+  EXPECT_EQ(error_of("reward: {rule: a}", {"reward.1.weight=2"}),
+            "[--set reward.1.weight] expected an entry 0 to 0 of the list, got 1");
+  for (const char* none : {"", "reward: []"})
+    EXPECT_EQ(error_of(none, {"reward.0.weight=2"}), "[--set reward.0.weight] expected a list with entries, got none");
+}
+
 TEST(Config, WrongSetsAreNamed) {
   EXPECT_EQ(error_of("", {"train.stps=6"}),
             "[--set train.stps] expected a key of section train, got \"stps\"; try \"steps\"");
   EXPECT_EQ(error_of("", {"trian.steps=6"}),
             "[--set trian.steps] expected a key of the configuration, got \"trian\"; try \"train\"");
   EXPECT_EQ(error_of("", {"a.b=c"}),
-            "[--set a.b] expected a key of the configuration, got \"a\"; try one of recipe, reward, files, train, "
-            "limit, fast");
+            "[--set a.b] expected a key of the configuration, got \"a\"; try one of recipe, reward, bias, files, "
+            "train, limit, fast");
   EXPECT_EQ(error_of("", {"train.steps.x=1"}),
             "[--set train.steps.x] expected train.steps to be an integer, got a mapping");
   EXPECT_EQ(error_of("", {"train.steps=x"}), "[--set train.steps] expected train.steps to be an integer, got \"x\"");
@@ -225,6 +240,22 @@ TEST_F(ConfigFiles, IncludesMergeAndLaterKeysWin) {
   EXPECT_THAT(options.files.get(), ElementsAre("z"));
 }
 
+TEST_F(ConfigFiles, IncludesMayNameVariables) {
+  write("parts/a.yaml", "recipe: a\n");
+  write("parts/b.yaml", "train: {steps: 2}\n");
+  ::setenv("COLLIMATE_PARTS", (directory_ / "parts").c_str(), 1);
+  write("c.yaml", "include: [\"${COLLIMATE_PARTS}/a.yaml\", \"${COLLIMATE_NOWHERE:parts}/b.yaml\"]\n");
+  const auto options = load("c.yaml");
+  ::unsetenv("COLLIMATE_PARTS");
+  EXPECT_EQ(options.recipe, "a");
+  EXPECT_EQ(options.train.steps, 2);
+  write("d.yaml", "recipe: x\ninclude: ${COLLIMATE_NOWHERE}/a.yaml\n");
+  EXPECT_EQ(error_loading("d.yaml"),
+            fmt::format("[{}:2] expected the environment variable COLLIMATE_NOWHERE, got none set; try "
+                        "${{COLLIMATE_NOWHERE:default}}",
+                        (directory_ / "d.yaml").string()));
+}
+
 TEST_F(ConfigFiles, ErrorsNameTheIncludedFile) {
   write("parts/a.yaml", "train:\n  stesp: 1\n");
   write("c.yaml", "include: parts/a.yaml\n");
@@ -260,6 +291,7 @@ TEST(Config, ResolvedKeepsDeclarationOrder) {
   EXPECT_EQ(resolved_config(read("fast: false\ntrain: {steps: 3}\nreward: {rule: exact}")), R"(recipe: ""
 reward:
   rule: exact
+bias: {}
 files: []
 train:
   learning_rate: 1e-06
@@ -290,6 +322,27 @@ TEST(Config, SubtreeWithItsOwnOptions) {
   }
 }
 
+TEST(Config, PartsOfAConfigNameTheirPathAndTheLineOfEachKey) {
+  const ConfigSource source = parse_config("reward:\n  - steps: 4\n", "config.yaml");
+  TrainOptions entry;
+  apply(source.root.find("reward")->children[0], "reward.0", entry);
+  EXPECT_EQ(entry.steps, 4);
+  const auto error = [&](const std::string& text) -> std::string {
+    try {
+      apply(parse_config(text, "config.yaml").root, "reward.1", entry);
+    } catch (const InputError& wrong) {
+      return wrong.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error("dtype: bf16\nstps: 5"),
+            "[config.yaml:2] expected a key of section reward.1, got \"stps\"; try \"steps\"");
+  EXPECT_EQ(error("\ncolour: red"),
+            "[config.yaml:2] expected a key of section reward.1, got \"colour\"; try one of learning_rate, steps, "
+            "dtype");
+  EXPECT_EQ(error("steps: -1"), "[config.yaml:1] expected reward.1.steps to be at least 0, got -1");
+}
+
 TEST(Config, HelpAndReferenceFollowFromTheDeclaration) {
   const RunOptions options;
   const std::string help = config_help(options, "train");
@@ -301,6 +354,7 @@ TEST(Config, HelpAndReferenceFollowFromTheDeclaration) {
   EXPECT_THAT(page, HasSubstr("## train\n"));
   EXPECT_THAT(page, HasSubstr("| `train.learning_rate` | a number | `1e-06` |  | step size of AdamW | above 0 |\n"));
   EXPECT_THAT(page, HasSubstr("data \\| paths"));
+  EXPECT_THAT(page, HasSubstr("| `reward` | a list, or its one entry | "));
 }
 
 }  // namespace

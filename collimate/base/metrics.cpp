@@ -142,7 +142,7 @@ void MetricsWriter::append(const MetricsRecord& record) {
   disk_failed(path_, "to append a record", error_number);
 }
 
-void MetricsWriter::sync() {
+void MetricsWriter::sync() const {
   if (::fdatasync(fd_) != 0) disk_failed(path_, "to reach the disk", errno);
 }
 

@@ -36,7 +36,7 @@ class MetricsWriter {
   MetricsWriter& operator=(const MetricsWriter&) = delete;
 
   void append(const MetricsRecord& record);
-  void sync();  // returns when all records are on the disk
+  void sync() const;  // returns when all records are on the disk
 
  private:
   std::filesystem::path path_;

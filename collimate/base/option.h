@@ -27,6 +27,11 @@ struct ConfigValue {
   static ConfigNode to_value(const T& value);
 };
 
+template <class T>
+inline constexpr bool kIsVector = false;
+template <class T>
+inline constexpr bool kIsVector<std::vector<T>> = true;
+
 std::string value_as_yaml(const ConfigNode& value);
 [[noreturn]] void check_failed_for(const std::string& where, const std::string& path, const std::string& expected,
                                    const ConfigNode& got, const std::vector<std::string>& choices);
@@ -43,7 +48,7 @@ class Option : public ConfigItem {
   Option(Section* parent, std::string name, std::type_identity_t<T> default_value, std::string unit, std::string help,
          Traits&&... traits)
       : ConfigItem(std::move(name), std::move(help)), value_(default_value) {
-    auto spec = std::make_shared<Spec>(Spec{std::move(default_value), std::move(unit), {}, true});
+    auto spec = std::make_shared<Spec>(Spec{std::move(default_value), std::move(unit), {}, true, detail::kIsVector<T>});
     (add_trait(*spec, std::forward<Traits>(traits)), ...);
     spec_ = std::move(spec);
     parent->add_item(this);
@@ -89,9 +94,10 @@ class Option : public ConfigItem {
   void item_describe(const std::string& path, std::vector<OptionInfo>& out) const override {
     std::string limits;
     for (const auto& check : spec_->checks) limits += (limits.empty() ? "" : ", ") + check.text;
-    out.push_back({path, detail::ConfigValue<T>::type_name(),
+    const bool entries = spec_->list && !detail::kIsVector<T>;
+    out.push_back({path, entries ? "a list, or its one entry" : detail::ConfigValue<T>::type_name(),
                    detail::value_as_yaml(detail::ConfigValue<T>::to_value(spec_->default_value)), spec_->unit,
-                   item_help(), limits});
+                   item_help(), limits, spec_->list});
   }
 
  private:
@@ -100,9 +106,11 @@ class Option : public ConfigItem {
     std::string unit;
     std::vector<Check<T>> checks;
     bool hashed;
+    bool list;
   };
 
   static void add_trait(Spec& spec, outside_hash) { spec.hashed = false; }
+  static void add_trait(Spec& spec, entry_list) { spec.list = true; }
   template <class C>
   requires std::convertible_to<C, Check<T>>
   static void add_trait(Spec& spec, const C& check) { spec.checks.push_back(check); }

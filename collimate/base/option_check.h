@@ -119,6 +119,10 @@ struct at_least_entries {
   }
 };
 
+// The option is a list, for which one entry alone may stand: `--set key.0…` reaches that entry. So are lists of
+// scalars, without it.
+struct entry_list {};
+
 // Leaves the option out of `config_hash`: it may change between a run and its resumption.
 struct outside_hash {};
 

@@ -93,6 +93,14 @@ TEST(Option, RemembersWhereItWasSet) {
   read(root, "fast: true\n\nrollout:\n  temperature: 0.5\n");
   EXPECT_EQ(root.rollout.temperature.where(), "c.yaml:4");
   EXPECT_EQ(root.rollout.samples.where(), "");
+  read(root, "models:\n  policy: {}\n\n  value:\n    temperature: 2\n");
+  EXPECT_EQ(root.models.where("policy"), "c.yaml:2");
+  EXPECT_EQ(root.models.where("value"), "c.yaml:4");
+  root.models["added"];
+  for (const char* name : {"added", "absent"}) EXPECT_EQ(root.models.where(name), "") << name;
+  read(root, "models: {value: {}}");
+  EXPECT_EQ(root.models.where("value"), "c.yaml:1");
+  EXPECT_EQ(root.models.where("policy"), "c.yaml:2");
 }
 
 TEST(Option, ChecksHoldOfEveryEntryAndOfAnOptional) {

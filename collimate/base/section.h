@@ -19,6 +19,7 @@ struct OptionInfo {
   std::string unit;
   std::string help;
   std::string limits;  // texts of its checks, joined
+  bool list = false;   // a list, for which one entry alone may stand
 };
 
 // A member of a Section: an option, a nested section, or a map or list of sections. The names begin with `item_` so

@@ -24,6 +24,13 @@ class SectionMap : public ConfigItem {
   auto end() const { return entries_.end(); }
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
+  // "config.yaml:12" where the user named it; empty for a name that code added, or none has.
+  std::string where(const std::string& name) const {
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      if (entries_[i].first == name) return places_[i];
+    }
+    return "";
+  }
   // Null when absent.
   const S* find(const std::string& name) const {
     for (const auto& entry : entries_) {
@@ -32,12 +39,7 @@ class SectionMap : public ConfigItem {
     return nullptr;
   }
   // Added with its defaults when absent.
-  S& operator[](const std::string& name) {
-    for (auto& entry : entries_) {
-      if (entry.first == name) return entry.second;
-    }
-    return entries_.emplace_back(name, S()).second;
-  }
+  S& operator[](const std::string& name) { return entries_[position(name)].second; }
 
   void item_read(const ConfigNode& node, const std::string& path) override;
   void item_check(const std::string& path) const override {
@@ -54,7 +56,17 @@ class SectionMap : public ConfigItem {
   }
 
  private:
+  size_t position(const std::string& name) {
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      if (entries_[i].first == name) return i;
+    }
+    entries_.emplace_back(name, S());
+    places_.emplace_back();
+    return entries_.size() - 1;
+  }
+
   std::vector<std::pair<std::string, S>> entries_;
+  std::vector<std::string> places_;  // by entry
 };
 
 // Sections of one kind in a list; one mapping where a list is meant is that list. Reading replaces the list.
@@ -84,7 +96,7 @@ class SectionList : public ConfigItem {
     return out;
   }
   void item_describe(const std::string& path, std::vector<OptionInfo>& out) const override {
-    out.push_back({path, "list of sections", "", "", item_help(), ""});
+    out.push_back({path, "list of sections", "", "", item_help(), "", true});
     S().describe_section(join_path(path, "<i>"), out);
   }
 
@@ -101,7 +113,9 @@ template <class S>
 void SectionMap<S>::item_read(const ConfigNode& node, const std::string& path) {
   expect_map(node, path);
   for (size_t i = 0; i < node.keys.size(); ++i) {
-    (*this)[node.keys[i]].read_section(node.children[i], join_path(path, node.keys[i]));
+    const size_t at = position(node.keys[i]);
+    places_[at] = node.children[i].where;
+    entries_[at].second.read_section(node.children[i], join_path(path, node.keys[i]));
   }
 }
 

@@ -97,7 +97,7 @@ class Batch {
   // One chunk per column. Counted.
   Batch contiguous() const;
 
-  // Bytes copied by contiguous() and gather() in this process so far.
+  // Bytes copied by contiguous() and gather() in this process so far; of JSON, its nodes and texts.
   static int64_t copied_bytes();
 
   // Checks that the named columns are there; the error names the column, the reader and the columns present.

@@ -30,10 +30,22 @@ std::vector<ChunkView> cut(const std::vector<ChunkView>& chunks, int64_t begin, 
   return out;
 }
 
+// What a copy of a JSON value takes: its nodes and texts.
+int64_t json_bytes(const nlohmann::json& value) {
+  int64_t bytes = sizeof(value);
+  if (value.is_string()) bytes += static_cast<int64_t>(value.get_ref<const std::string&>().size());
+  if (value.is_array())
+    for (const nlohmann::json& item : value) bytes += json_bytes(item);
+  if (value.is_object())
+    for (const auto& [key, item] : value.items()) bytes += static_cast<int64_t>(key.size()) + json_bytes(item);
+  return bytes;
+}
+
 void append_json(const std::vector<ChunkView>& chunks, Chunk& out) {
   for (const ChunkView& view : chunks)
     out.objects.insert(out.objects.end(), view.chunk->objects.begin() + view.begin,
                        view.chunk->objects.begin() + view.end);
+  for (const nlohmann::json& object : out.objects) g_copied_bytes += json_bytes(object);
 }
 
 // One chunk with the rows of all the views, copied.

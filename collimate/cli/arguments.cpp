@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/config.h"
+#include "collimate/base/config_yaml.h"
 #include "collimate/base/error.h"
 
 namespace collimate::cli {
@@ -40,6 +41,17 @@ void print_json(const nlohmann::ordered_json& document) {
   std::fflush(stdout);
 }
 
+namespace {
+
+// A flag's value as --set reads it; where texts are meant, what is no JSON list is one text as it stands ("[INST]").
+base::ConfigNode flag_value(const std::string& text, bool texts, const std::string& flag) {
+  if (!texts) return base::parse_yaml_value(text, flag);
+  const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
+  return base::from_json(list.is_array() ? list : nlohmann::json(text), flag);
+}
+
+}  // namespace
+
 void add_flags(CLI::App& app, base::Section& section) {
   std::vector<base::OptionInfo> options;
   section.describe_section("", options);
@@ -48,9 +60,9 @@ void add_flags(CLI::App& app, base::Section& section) {
     std::replace(flag.begin(), flag.end(), '_', '-');
     const bool texts = option.type.ends_with("a string");
     const auto read = [&section, flag, texts, path = option.path](const std::string& text) {
-      nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
-      if (value.is_discarded() || (texts && !value.is_array())) value = text;
-      base::apply({{path, value}}, flag, section);
+      base::ConfigNode given{.kind = base::ConfigNode::Kind::kMap, .where = flag};
+      given.child(path) = flag_value(text, texts, flag);
+      base::apply(given, "", section);
     };
     const std::string limits = option.limits.empty() ? "" : option.limits + "; ";
     app.add_option_function<std::string>(flag, read,

@@ -17,7 +17,8 @@ CLI::Validator at_least(double minimum);
 // The one JSON document of a verb called with --json, on stdout. Broken UTF-8 is replaced.
 void print_json(const nlohmann::ordered_json& document);
 
-// A flag for each option of a section, "--top-p" for top_p, read by the option's own checks while the app parses.
+// A flag for each option of a section, "--top-p" for top_p, whose value is YAML as that of --set (a text stands as it
+// is), read by the option's own checks while the app parses.
 void add_flags(CLI::App& app, base::Section& section);
 
 }  // namespace collimate::cli

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
@@ -46,23 +47,51 @@ void print_verbs() {
   fmt::print("{}", kTopics);
 }
 
-// Its own keys; the first ones are those that every rule has.
-void print_rule(const rlhf::RuleEntry& rule) {
-  fmt::print("  {:25} {}\n", fmt::format("{{rule: {}}}", rule.name), rule.summary);
+// A kind of entry of `reward:`.
+struct RewardKind {
+  std::string entry, summary;
+  std::unique_ptr<base::Section> section;
+};
+
+std::vector<RewardKind> reward_kinds() {
+  std::vector<RewardKind> kinds;
+  for (const rlhf::RuleEntry& rule : rlhf::rules())
+    kinds.push_back({fmt::format("{{rule: {}}}", rule.name), rule.summary, rule.section()});
+  kinds.push_back({"{function: NAME}", "registered by a C++ program (rlhf::register_reward); beside options of its own",
+                   rlhf::section_of<rlhf::FunctionSection>()});
+  kinds.push_back({"{python: FILE.py:function}", "score(prompts, completions, **columns) -> list[float | None]",
+                   rlhf::section_of<rlhf::PythonSection>()});
+  return kinds;
+}
+
+// The keys of a section that are not among the first `skipped` ones, and not those that say of what kind the entry is.
+void print_keys(const base::Section& section, size_t skipped) {
   std::vector<base::OptionInfo> keys;
-  rule.section()->describe_section("", keys);
-  for (size_t i = rlhf::RuleSection().section_items().size(); i < keys.size(); ++i)
-    fmt::print("    {} ({}) {}\n", keys[i].path, keys[i].default_value, keys[i].help);
+  section.describe_section("", keys);
+  for (size_t i = skipped; i < keys.size(); ++i) {
+    const base::OptionInfo& key = keys[i];
+    if (key.path == "rule" || key.path == "function" || key.path == "python") continue;
+    const std::string limits = key.limits.empty() ? "" : fmt::format(" ({})", key.limits);
+    fmt::print("    {} ({}{}{}) {}{}\n", key.path, key.default_value, key.unit.empty() ? "" : " ", key.unit, key.help,
+               limits);
+  }
 }
 
 void print_rewards() {
+  const rlhf::RewardSection all;
   fmt::print("reward: a list of\n");
-  for (const rlhf::RuleEntry& rule : rlhf::rules()) print_rule(rule);
-  fmt::print(
-      "  {{function: NAME}}          registered by a C++ program (rlhf::register_reward)\n"
-      "  {{python: FILE.py:function}} score(prompts, completions, **columns) -> list[float | None]\n"
-      "each with weight (1) and on_error (stop; drop, or a number); a function or Python also with deterministic\n"
-      "(false: its results are journaled and replayed; true: it is asked again on resume).\n");
+  for (const RewardKind& kind : reward_kinds()) {
+    fmt::print("  {:26} {}\n", kind.entry, kind.summary);
+    print_keys(*kind.section, all.section_items().size());
+  }
+  fmt::print("each with\n");
+  print_keys(all, 0);
+}
+
+void print_reference() {
+  fmt::print("{}", base::config_reference(recipe::Config()));
+  for (const RewardKind& kind : reward_kinds())
+    fmt::print("\n{}", base::config_reference(*kind.section, fmt::format("Entry of reward: `{}`", kind.entry)));
 }
 
 void print_recipes() {
@@ -91,7 +120,7 @@ int help(const Arguments& arguments) {
     return 0;
   }
   if (topic == "reference" || topic == "--reference") {
-    fmt::print("{}", base::config_reference(recipe::Config()));
+    print_reference();
     return 0;
   }
   const std::map<std::string, void (*)()> lists = {{"recipes", print_recipes},

@@ -15,7 +15,7 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   collimate::plan::Workload& load = made.request.load;
   load.algorithm = config.recipe;
   load.rows = static_cast<double>(page.rows_per_iteration);
-  load.updates = static_cast<int>(recipe::updates_per_iteration(config, page.rows_per_iteration));
+  load.updates = static_cast<int>(recipe::updates_per_iteration(config, page));
   const bool draws = page.rows == rlhf::RowKind::kPrompt;
   const int64_t prompt = draws ? config.rollout.prompt_tokens.get() : 1;
   load.prompt = collimate::plan::Lengths::fixed(static_cast<double>(prompt));

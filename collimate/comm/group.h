@@ -41,6 +41,8 @@ class Group {
   virtual void receive(std::span<std::byte> bytes, int from) = 0;
   virtual void barrier() = 0;
   virtual void abort(const std::string& cause) = 0;
+  // A sign of life from inside long work between collectives: ranks that wait for this one go on waiting. Cheap.
+  virtual void beat() {}
 };
 
 // One rank alone: every collective is the identity. The null object.
@@ -53,7 +55,7 @@ struct GroupPlace {
   std::string store;  // rendezvous address; unused by threads
   int rank = 0;
   int size = 1;
-  double deadline_seconds = 600.0;
+  double deadline_seconds = 600.0;  // without a beat of any rank before a wait is an error
 };
 // Ranks are threads of this process that call it with one name; returns when all have joined.
 std::unique_ptr<Group> thread_group(const GroupPlace& place);

@@ -203,7 +203,26 @@ TEST(Group, AnExpiredWaitNamesWhoIsMissing) {
         }
       },
       0.05);
-  EXPECT_EQ(text, "[group late] rank 0 waited 0.05 s in barrier for rank 1");
+  EXPECT_EQ(text,
+            "[group late] rank 0 waited in barrier for rank 1: no progress of any rank for 0.05 s "
+            "(run.deadline_seconds)");
+}
+
+// Rank 1 comes after twice the deadline; its beats are much closer than that.
+TEST(Group, ABeatRenewsTheWaitsOfTheOthers) {
+  std::vector<float> sums(2);
+  const auto body = [&](Group& group) {
+    if (group.rank() == 1)
+      for (int i = 0; i < 200; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        group.beat();
+      }
+    std::vector<float> values = {1.0F};
+    group.all_reduce(values);
+    sums[static_cast<size_t>(group.rank())] = values[0];
+  };
+  with_ranks(2, "slow", body, 1.0);
+  EXPECT_EQ(sums, (std::vector<float>{2, 2}));
 }
 
 TEST(Group, NullGroupIsTheIdentity) {

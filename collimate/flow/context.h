@@ -66,7 +66,7 @@ struct Context {
   SharedStore* store = nullptr;
   SharedObjects* objects = nullptr;
   double deadline_seconds = 600.0;  // for every wait inside the module
-  std::function<void()> progress;   // renews the run's deadline from inside long work; cheap
+  std::function<void()> progress;   // to be called from inside long work: renews the deadline of all who wait; cheap
 
   template <class T, class Make>
   std::shared_ptr<T> shared(const std::string& name, Make&& make) {

@@ -27,10 +27,17 @@ Drive::Drive(Driver& driver, ResultJournal& journal, Parts parts)
 }
 
 void Drive::record(const std::string& path, const std::string& source) {
-  if (recorded_bytes_ >= 0)
+  const bool resumed = recorded_bytes_ >= 0;
+  const std::string problem = resumed ? recording_problem(source, recorded_bytes_) : "";
+  if (resumed && problem.empty()) {
     recording_.emplace(path, source, recorded_bytes_);
-  else
-    recording_.emplace(path, graph::recording_header(parts_.graph, parts_.placement, parts_.schedule));
+    return;
+  }
+  if (resumed)
+    base::log_warning("{}: expected the {} bytes that the checkpoint tells of, got {}: a new recording begins here",
+                      source, recorded_bytes_, problem);
+  recording_.emplace(
+      path, graph::recording_header(parts_.graph, parts_.placement, parts_.schedule, resumed ? &schedule_ : nullptr));
 }
 
 graph::StopKind Drive::run() {
@@ -88,7 +95,7 @@ void Drive::act(const graph::Action& action) {
       timers_[action.timer] = base::now_seconds() + action.seconds;
       return;
     case graph::ActionKind::kSave:
-      if (recording_) recorded_bytes_ = recording_->bytes();
+      if (recording_) recorded_bytes_ = recording_->sync();
       if (on_save) on_save(action.iteration);
       return;
     case graph::ActionKind::kEvaluate:

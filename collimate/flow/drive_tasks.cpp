@@ -6,6 +6,7 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/flow/drive.h"
 #include "collimate/flow/payload.h"
+#include "collimate/flow/received_rows.h"
 #include "collimate/flow/updates.h"
 
 namespace collimate::flow {
@@ -218,6 +219,7 @@ void Drive::rows_came(const cluster::Message& message) {
   TaskState& state = found->second;
   const int64_t sequence = note_call(state, message);
   Batch rows = batches_of(message).at(0);
+  take_over(rows, kDriverAccount);
   size_t rank = message.header.at("rank").get<size_t>();
   if (message.header.at("feed").is_null()) {
     const std::vector<int>& collecting = state.actor.collecting();

@@ -206,7 +206,8 @@ std::optional<cluster::Message> Driver::receive(double seconds, const std::funct
 }
 
 void Driver::expired(const std::string& waiting) const {
-  std::string text = fmt::format("[driver] no progress for {} s: {}", options_.deadline_seconds, waiting);
+  std::string text =
+      fmt::format("[driver] no progress for {} s (run.deadline_seconds): {}", options_.deadline_seconds, waiting);
   for (size_t i = 0; i < slots_.size(); ++i)
     text += fmt::format("\n  worker {} ({}): {} messages not read, {} not sent", i, slots_[i].link->describe(),
                         slots_[i].link->inbox().size(), slots_[i].unsent.size());

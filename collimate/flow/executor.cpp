@@ -7,7 +7,9 @@
 #include "collimate/base/log.h"
 #include "collimate/cluster/process/process_worker.h"
 #include "collimate/flow/drive.h"
+#include "collimate/flow/received_rows.h"
 #include "collimate/flow/worker_host.h"
+#include "collimate/tensor/allocator.h"
 
 namespace collimate::flow {
 namespace {
@@ -151,6 +153,7 @@ RunResult run(const graph::Graph& graph, const graph::Placement& placement, cons
   if (options.evaluation) check_runnable(options.evaluation->graph);
   if (!options.next_rows) throw base::InputError(base::expectation("run", "a source of rows", "none"));
   if (!options.directory.empty()) std::filesystem::create_directories(options.directory);
+  const tensor::MemoryScope tagged(kDriverAccount, kRowMemory);
   return Execution(graph, placement, registry, options).run();
 }
 

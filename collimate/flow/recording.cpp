@@ -19,16 +19,19 @@ host::FileDescriptor open_file(const std::string& path, int flags) {
 
 }  // namespace
 
+std::string recording_problem(const std::string& path, int64_t bytes) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (error) return error.message();
+  return static_cast<int64_t>(size) < bytes ? fmt::format("{} bytes", size) : "";
+}
+
 Recording::Recording(const std::string& path, const std::string& header) : fd_(open_file(path, O_TRUNC)), path_(path) {
   write(header);
 }
 
 Recording::Recording(const std::string& path, const std::string& source, int64_t bytes) : path_(path), bytes_(bytes) {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(source, error);
-  if (error || static_cast<int64_t>(size) < bytes)
-    throw base::RunError(base::expectation(source, fmt::format("the {} bytes that the checkpoint tells of", bytes),
-                                           error ? error.message() : fmt::format("{}", size)));
+  COLLIMATE_CHECK(recording_problem(source, bytes).empty(), "{} has no {} bytes", source, bytes);
   if (!std::filesystem::equivalent(std::filesystem::path(path).parent_path(),
                                    std::filesystem::path(source).parent_path()))
     std::filesystem::copy_file(source, path, std::filesystem::copy_options::overwrite_existing);
@@ -44,6 +47,13 @@ void Recording::step(const graph::Event& event, std::span<const graph::Action> a
 int64_t Recording::bytes() {
   write(writer_.flush());
   return bytes_;
+}
+
+int64_t Recording::sync() {
+  const int64_t length = bytes();
+  if (::fdatasync(fd_.get()) != 0) host::throw_io_error(path_, "to reach the disk", errno);
+  host::sync_path(std::filesystem::path(path_).parent_path());
+  return length;
 }
 
 void Recording::write(const std::string& text) {

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "collimate/base/error.h"
+#include "collimate/base/log.h"
 #include "collimate/flow/payload.h"
 #include "collimate/graph/event.h"
 
@@ -19,6 +20,11 @@ constexpr std::string_view kCallSuffix = "#call";
 ResultJournal::ResultJournal(const std::string& path, const std::string& replay) : replays_(!replay.empty()) {
   if (!path.empty()) {
     journal_ = std::make_unique<host::Journal>(path);
+    if (journal_->cut_bytes() > 0)
+      base::log_warning(
+          "{}: cut off {} bytes behind the last whole record, of a write that did not end; what they "
+          "answered is asked again",
+          path, journal_->cut_bytes());
     for (const host::JournalEntry& entry : journal_->entries()) index_call(entry.key, entry.payload);
   }
   if (!replays_) return;

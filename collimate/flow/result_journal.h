@@ -20,7 +20,8 @@ class ResultJournal {
  public:
   using Key = host::JournalKey;
 
-  // `path` "" keeps nothing; `replay` "" serves from `path` alone. InputError when `replay` is no journal.
+  // `path` "" keeps nothing; `replay` "" serves from `path` alone. A torn tail of `path` is cut off and logged.
+  // InputError when `replay` is no journal, or either is damaged.
   ResultJournal(const std::string& path, const std::string& replay);
 
   struct Entry {

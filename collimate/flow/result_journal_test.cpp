@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 
 #include "collimate/base/error.h"
+#include "collimate/base/log.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/flow/executor.h"
 #include "collimate/flow/toy_modules.h"
@@ -93,6 +95,31 @@ TEST_F(ResultJournalTest, ServesWhatWasAskedAlone) {
             }),
             "[--replay, iteration 4, node reward.score, uid 9] expected a row that the journal answers, got one that "
             "it lacks; try --replay with the journal of this config");
+}
+
+TEST_F(ResultJournalTest, WhatIsCutOffATornTailIsLogged) {
+  std::filesystem::create_directories(directory_);
+  const auto open = [&] {
+    ResultJournal opened(journal(), "");
+    opened.add_dropped({3, "reward.score", 8, 12});
+    opened.commit();
+  };
+  open();
+  std::ofstream(journal(), std::ios::app | std::ios::binary) << std::string(77, 'x');
+  const std::string path = directory_ + "/log";
+  {
+    const base::LogFile log(path);
+    open();
+    open();
+  }
+  std::ifstream file(path);
+  std::string line, more;
+  std::getline(file, line);
+  EXPECT_TRUE(line.ends_with(" warning " + journal() +
+                             ": cut off 77 bytes behind the last whole record, of a write that did not end; what they "
+                             "answered is asked again"))
+      << line;
+  EXPECT_FALSE(std::getline(file, more)) << more;
 }
 
 TEST_F(ResultJournalTest, AReplayNeedsTheJournalOfItsOwnRows) {

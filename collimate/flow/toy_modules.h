@@ -63,10 +63,7 @@ class CountingStream : public Stream {
   void close() override { closed_ = true; }
   bool step() override {
     if (paused_ || left_.empty()) return false;
-    if (patient_ && finished_ >= 4 && reward_calls == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      return true;
-    }
+    if (patient_ && finished_ >= 4 && reward_calls == 0) return false;  // it waits
     for (auto row = left_.begin(); row != left_.end();) {
       bool waits = patient_ && finished_ >= 4 && reward_calls == 0;
       if (waits || --row->second > 0) {

@@ -10,6 +10,7 @@
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/flow/payload.h"
+#include "collimate/flow/received_rows.h"
 
 namespace collimate::flow {
 namespace {
@@ -94,6 +95,18 @@ void WorkerHost::drop(const TaskKey& key) {
   }
 }
 
+// A sign of life from inside long work, for the driver and for the ranks that wait for this one. It brings no news of
+// the store: when those become known must not depend on the clock.
+void WorkerHost::beat() {
+  for (const auto& [model, hosted] : models_) hosted->group->beat();
+  const double now = base::now_seconds();
+  if (out_ == nullptr || now - last_beat_ < beat_seconds_) return;
+  last_beat_ = now;
+  cluster::Message message;
+  message.header = {{"type", "heartbeat"}};
+  out_->send(std::move(message));
+}
+
 // Data-parallel ranks hold whole copies: after training they must be equal, or gradients were not reduced.
 void WorkerHost::check_ranks_agree(Running& task) {
   Context& context = task.hosted->context;
@@ -163,7 +176,8 @@ void WorkerHost::start(const cluster::Message& message) {
 }
 
 void WorkerHost::feed(const cluster::Message& message, Running& task, cluster::Outbox& out) {
-  std::vector<Batch> batches = batches_of(message);
+  const std::vector<Batch> batches = batches_of(message);
+  const ReceivedRows received(message, batches, spec_.rank);
   if (task.stream) {
     task.stream->feed(batches.at(0));
     std::vector<int64_t> uids = batches[0].all(batch::kUid);
@@ -234,6 +248,7 @@ bool WorkerHost::step_stream(Running& task, cluster::Outbox& out) {
   ledger_.begin_call();
   base::fault_point(task.info.node);
   bool worked = task.stream->step();
+  if (worked) beat();
   Batch rows = task.stream->take();
   if (worked || !rows.empty()) {
     if (task.busy_since == 0) task.busy_since = began;

@@ -60,6 +60,7 @@ class WorkerHost : public cluster::Handler {
   void load(const std::string& directory);
   void hooks(bool before, int64_t iteration);
   void drop(const TaskKey& key);
+  void beat();
   void check_ranks_agree(Running& task);
   bool step_stream(Running& task, cluster::Outbox& out);
   void reply_rows(Running& task, const nlohmann::json& feed, Batch rows, cluster::Outbox& out);
@@ -80,6 +81,8 @@ class WorkerHost : public cluster::Handler {
   cluster::Outbox* out_ = nullptr;  // while a message or step is handled
   double random_delay_seconds_ = 0;
   uint64_t delays_ = 0;
+  double beat_seconds_ = 0;  // between heartbeats to the driver, at least
+  double last_beat_ = 0;     // base::now_seconds()
 };
 
 }  // namespace collimate::flow

@@ -4,6 +4,7 @@
 #include "collimate/base/log.h"
 #include "collimate/flow/checkpoint.h"
 #include "collimate/flow/dist_actor.h"
+#include "collimate/flow/received_rows.h"
 #include "collimate/flow/worker_host.h"
 #include "collimate/tensor/aten_threads.h"
 
@@ -27,8 +28,8 @@ std::vector<int> training_ranks(const graph::Graph& graph, const graph::Placemen
   return {};
 }
 
-// What is not of a planned item: rows, messages, ATen's temporaries.
-constexpr const char* kOtherMemory = "tensors";
+constexpr double kDeadlineSeconds = 600.0;  // where the options have none
+constexpr double kMostBeatSeconds = 1.0;
 
 int64_t budget_of(const cluster::WorkerSpec& spec) {
   return nlohmann::json::parse(spec.options).value("memory_budget_bytes", int64_t{0});
@@ -47,13 +48,14 @@ WorkerHost::WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry
       placement_(graph::parse_placement(spec.placement)),
       ledger_(spec.rank, budget_of(spec)) {
   tensor::use_one_aten_thread();
-  tensor::tag_thread_memory(spec.rank, kOtherMemory);
+  tensor::tag_thread_memory(spec.rank, kRowMemory);
   base::LogPrefix prefix(fmt::format("worker {}", spec.rank));
   nlohmann::json options = nlohmann::json::parse(spec.options);
   random_delay_seconds_ = options.value("random_delay_seconds", 0.0);
+  beat_seconds_ = std::min(kMostBeatSeconds, options.value("deadline_seconds", kDeadlineSeconds) / 4);
   int threads = spec.rank < placement_.devices ? options.value("threads_per_worker", 1) : 1;
   pool_ =
-      std::make_unique<host::CorePool>(threads, [rank = spec.rank] { tensor::tag_thread_memory(rank, kOtherMemory); });
+      std::make_unique<host::CorePool>(threads, [rank = spec.rank] { tensor::tag_thread_memory(rank, kRowMemory); });
   for (const auto& [model, content] : graph_.models) {
     std::vector<int> workers = graph::workers_of(graph_, placement_, model);
     if (std::find(workers.begin(), workers.end(), spec_.rank) != workers.end()) build(model, registry, options);
@@ -78,10 +80,8 @@ void WorkerHost::build(const std::string& model, const Registry& registry, const
   context.pool = pool_.get();
   context.store = &store_;
   context.objects = &objects_;
-  context.deadline_seconds = options.value("deadline_seconds", 600.0);
-  context.progress = [this] {
-    if (out_ != nullptr) reply({{"type", "heartbeat"}}, *out_);
-  };
+  context.deadline_seconds = options.value("deadline_seconds", kDeadlineSeconds);
+  context.progress = [this] { beat(); };
   join_group(*hosted, model, options);
   hosted->module = registry.create(choice.value("kind", model), context.parameters);
   models_.emplace(model, std::move(hosted));

@@ -60,6 +60,14 @@ std::vector<Step> steps_from_json(const json& value) {
   return {step};
 }
 
+constexpr const char* kState = "schedule";  // what Schedule::save names its state
+
+json state_of(const Schedule& schedule) {
+  base::MemoryState state;
+  schedule.save(state);
+  return state.json(kState);
+}
+
 Schedule saved_and_loaded(const Schedule& schedule, Schedule fresh) {
   base::MemoryState state;
   schedule.save(state);
@@ -76,8 +84,8 @@ std::string step_text(const Graph& graph, const Step& step) {
 }  // namespace
 
 std::vector<Step> replay(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
-                         std::span<const Event> events) {
-  Schedule schedule(graph, placement, options);
+                         std::span<const Event> events, const Schedule* begin) {
+  Schedule schedule = begin == nullptr ? Schedule(graph, placement, options) : *begin;
   std::vector<Step> steps;
   for (const Event& event : events) {
     if (event.kind == EventKind::kBegin && !steps.empty())
@@ -99,8 +107,11 @@ std::string compare(const Graph& graph, std::span<const Step> recorded, std::spa
   return "";
 }
 
-std::string recording_header(const Graph& graph, const Placement& placement, const ScheduleOptions& options) {
-  return json{{"graph", text(graph)}, {"placement", to_json(placement)}, {"options", to_json(options)}}.dump() + "\n";
+std::string recording_header(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
+                             const Schedule* resumed) {
+  json header = {{"graph", text(graph)}, {"placement", to_json(placement)}, {"options", to_json(options)}};
+  if (resumed != nullptr) header["state"] = state_of(*resumed);
+  return header.dump() + "\n";
 }
 
 std::string recording_line(const Event& event, std::span<const Action> actions) {
@@ -140,7 +151,14 @@ std::string check_recording(std::string_view recording) {
   const Graph graph = parse(fields.require<std::string>("graph"));
   const Placement placement = parse_placement(fields.require<json>("placement").dump(), "recording.placement");
   const ScheduleOptions options = schedule_options_from_json(fields.require<json>("options"));
+  const json state = fields.get("state", json());
   fields.finish();
+  Schedule begin(graph, placement, options);
+  if (!state.is_null()) {
+    base::MemoryState saved;
+    saved.json(kState, state);
+    begin.load(saved);
+  }
   std::vector<Step> recorded;
   std::vector<Event> events;
   while (!recording.empty()) {
@@ -149,7 +167,7 @@ std::string check_recording(std::string_view recording) {
       recorded.push_back(std::move(step));
     }
   }
-  return compare(graph, recorded, replay(graph, placement, options, events));
+  return compare(graph, recorded, replay(graph, placement, options, events, &begin));
 }
 
 std::string trace_text(const Graph& graph, std::span<const Step> steps) {

@@ -16,18 +16,20 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-// Drives a fresh Schedule with the events; a later Begin is preceded by saving and loading it.
+// Drives a fresh Schedule, or `begin`, with the events; a later Begin is preceded by saving and loading it.
 std::vector<Step> replay(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
-                         std::span<const Event> events);
+                         std::span<const Event> events, const Schedule* begin = nullptr);
 
 // The first difference between recorded steps and their replay, as text; empty when there is none.
 std::string compare(const Graph& graph, std::span<const Step> recorded, std::span<const Step> replayed);
 
-// A recording: a first line {"graph", "placement", "options"}, then one JSON line {"event", "actions"} per step.
+// A recording: a first line {"graph", "placement", "options"}, and "state" where it begins with the loaded schedule
+// `resumed`; then one JSON line {"event", "actions"} per step.
 // Steps that say that rows came and feed each of them on to the same tasks share a line:
 // {"rows": task, "to": [tasks], "runs": [[first, count], …]}. A Begin that is not the first event is that of a schedule
 // that was saved after the step before and loaded.
-std::string recording_header(const Graph& graph, const Placement& placement, const ScheduleOptions& options);
+std::string recording_header(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
+                             const Schedule* resumed = nullptr);
 std::string recording_line(const Event& event, std::span<const Action> actions);
 
 // Writes steps in that form.

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "collimate/base/error.h"
@@ -18,8 +19,8 @@ namespace collimate::host {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the file is little endian");
-constexpr std::string_view kMagic = {"CLMTJNL\x02", 8};  // the last byte is the version
-constexpr size_t kHeadBytes = 8;                         // u32 length, u32 checksum
+constexpr std::string_view kMagic = {"CLMTJNL\x03", 8};  // the last byte is the version
+constexpr size_t kHeadBytes = 4 + 4 + 8 + 4;             // length, checksum, commit, checksum of the head
 constexpr size_t kNodeBytesAt = 8 + 8 + 8;               // behind iteration, uid and digest
 constexpr size_t kFixedBytes = kNodeBytesAt + 4;         // with the length of the node's name
 constexpr uint32_t kMaxBodyBytes = 1 << 30;
@@ -38,7 +39,13 @@ T get(std::string_view data, size_t offset) {
 
 uint32_t checksum(std::string_view text) { return crc32c(std::as_bytes(std::span(text.data(), text.size()))); }
 
-void encode(const JournalEntry& entry, std::string& out) {
+// Of a head, and of where it stands: a record that a payload holds is none of this file.
+uint32_t head_checksum(std::string_view head, uint64_t offset) {
+  return crc32c(std::as_bytes(std::span(&offset, 1)), checksum(head.substr(0, kHeadBytes - sizeof(uint32_t))));
+}
+
+// Appends the record that stands at `offset` of the file, in the commit that begins at `commit`.
+void encode(const JournalEntry& entry, uint64_t offset, uint64_t commit, std::string& out) {
   std::string body;
   put(body, entry.key.iteration);
   put(body, entry.key.uid);
@@ -46,33 +53,42 @@ void encode(const JournalEntry& entry, std::string& out) {
   put(body, static_cast<uint32_t>(entry.key.node.size()));
   body += entry.key.node;
   body += entry.payload;
-  put(out, static_cast<uint32_t>(body.size()));
-  put(out, checksum(body));
+  std::string head;
+  put(head, static_cast<uint32_t>(body.size()));
+  put(head, checksum(body));
+  put(head, commit);
+  put(head, head_checksum(head, offset));
+  out += head;
   out += body;
 }
 
 struct Parsed {
   std::vector<JournalEntry> entries;
   std::vector<int64_t> ends;
-  bool bad_record = false;  // reading stopped at a whole record with a wrong checksum or shape
 };
 
-// Takes one record at `offset`; false at the end, at a torn record or at a bad one.
-bool take_record(std::string_view data, size_t offset, Parsed& out) {
-  if (data.size() - offset < kHeadBytes) return false;
-  const auto length = get<uint32_t>(data, offset);
-  if (length > data.size() - offset - kHeadBytes) return false;
+// The body of the record at `offset`; nothing where none is, it is cut short or any of it is wrong.
+std::optional<std::string_view> body_at(std::string_view data, size_t offset) {
+  if (data.size() - offset < kHeadBytes) return std::nullopt;
+  const std::string_view head = data.substr(offset, kHeadBytes);
+  if (get<uint32_t>(head, 16) != head_checksum(head, offset)) return std::nullopt;
+  const auto length = get<uint32_t>(head, 0);
+  if (length < kFixedBytes || length > data.size() - offset - kHeadBytes) return std::nullopt;
   const std::string_view body = data.substr(offset + kHeadBytes, length);
-  const bool fits = length >= kFixedBytes && get<uint32_t>(body, kNodeBytesAt) <= length - kFixedBytes;
-  if (!fits || checksum(body) != get<uint32_t>(data, offset + 4)) {
-    out.bad_record = true;
-    return false;
-  }
-  const auto node_bytes = get<uint32_t>(body, kNodeBytesAt);
-  out.entries.push_back({{get<int64_t>(body, 0), std::string(body.substr(kFixedBytes, node_bytes)),
-                          get<uint64_t>(body, 8), get<uint64_t>(body, 16)},
-                         std::string(body.substr(kFixedBytes + node_bytes))});
-  out.ends.push_back(static_cast<int64_t>(offset + kHeadBytes + length));
+  if (get<uint32_t>(body, kNodeBytesAt) > length - kFixedBytes || checksum(body) != get<uint32_t>(head, 4))
+    return std::nullopt;
+  return body;
+}
+
+// Takes the record at `offset`; false where there is no good one.
+bool take_record(std::string_view data, size_t offset, Parsed& out) {
+  const std::optional<std::string_view> body = body_at(data, offset);
+  if (!body) return false;
+  const auto node_bytes = get<uint32_t>(*body, kNodeBytesAt);
+  out.entries.push_back({{get<int64_t>(*body, 0), std::string(body->substr(kFixedBytes, node_bytes)),
+                          get<uint64_t>(*body, 8), get<uint64_t>(*body, 16)},
+                         std::string(body->substr(kFixedBytes + node_bytes))});
+  out.ends.push_back(static_cast<int64_t>(offset + kHeadBytes + body->size()));
   return true;
 }
 
@@ -80,12 +96,15 @@ int64_t good_bytes(const Parsed& parsed) {
   return parsed.ends.empty() ? static_cast<int64_t>(kMagic.size()) : parsed.ends.back();
 }
 
-// A crash leaves the last write cut short or, when its pages did not all reach the disk, full of zeros or wrong: then
-// no good record follows. A good record behind a bad one means that the file was damaged.
-bool good_record_follows(std::string_view data, size_t bad_offset) {
-  const size_t next = bad_offset + kHeadBytes + get<uint32_t>(data, bad_offset);
-  Parsed ignored;
-  return next < data.size() && take_record(data, next, ignored);
+// Whether a good record of a commit that began behind the bad record at `bad` is in the file. A commit begins when the
+// one before it is on the disk, so that a crash leaves none behind a torn one: then the file was damaged later. Looks
+// at every byte, because what a bad record says of its length is worth nothing.
+bool later_commit_follows(std::string_view data, size_t bad) {
+  for (size_t offset = bad + 1; offset + kHeadBytes <= data.size(); ++offset) {
+    const auto commit = get<uint64_t>(data, offset + 8);
+    if (commit > bad && commit <= offset && body_at(data, offset)) return true;
+  }
+  return false;
 }
 
 void check_magic(std::string_view data, const std::filesystem::path& path) {
@@ -104,10 +123,10 @@ Parsed parse(std::string_view data, const std::filesystem::path& path) {
   while (take_record(data, static_cast<size_t>(good_bytes(parsed)), parsed)) {
   }
   const auto end = static_cast<size_t>(good_bytes(parsed));
-  if (parsed.bad_record && good_record_follows(data, end)) {
-    throw base::InputError(
-        base::expectation(path.string(), "an undamaged journal",
-                          fmt::format("a wrong checksum at byte {} with good records after it", end)));
+  if (later_commit_follows(data, end)) {
+    throw base::InputError(base::expectation(path.string(), "an undamaged journal",
+                                             fmt::format("a wrong record at byte {} with good records after it", end),
+                                             "a copy of it, or a new run"));
   }
   return parsed;
 }
@@ -146,7 +165,8 @@ void Journal::truncate(int64_t bytes) {
 void Journal::append(JournalKey key, std::string payload) {
   COLLIMATE_CHECK(key.node.size() + payload.size() + kFixedBytes <= kMaxBodyBytes, "a journal entry of over 1 GiB");
   entries_.push_back({std::move(key), std::move(payload)});
-  encode(entries_.back(), pending_);
+  const auto commit = static_cast<uint64_t>(end_bytes());
+  encode(entries_.back(), commit + pending_.size(), commit, pending_);
   pending_ends_.push_back(static_cast<int64_t>(pending_.size()));
   index_.emplace(entries_.back().key, entries_.size() - 1);
 }
@@ -191,7 +211,7 @@ void Journal::rewrite() {
   std::string data(kMagic);
   ends_.clear();
   for (const auto& entry : entries_) {
-    encode(entry, data);
+    encode(entry, data.size(), data.size(), data);  // a commit of its own: all of the file is there or none
     ends_.push_back(static_cast<int64_t>(data.size()));
   }
   write_file_atomically(path_, data);

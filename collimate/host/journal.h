@@ -25,9 +25,12 @@ struct JournalEntry {
 };
 
 // Results that the deterministic core did not compute, appended before they are used. One thread (the driver's).
-// File: 8 bytes magic and version, then records {u32 length, u32 CRC-32C of the body, body}, little endian. Entries
-// reach the disk at `commit`, many at once. A torn tail is cut off on opening; a bad record before the tail is an
-// InputError, and so is a file of another version.
+// File, little endian: 8 bytes magic and version, then records {u32 length of the body, u32 CRC-32C of the body, u64
+// offset in the file at which the record's commit begins, u32 CRC-32C of these three and of the record's own offset as
+// u64, body}. Entries reach the disk at `commit`, many at once. A crash may leave the last commit torn: cut short, or
+// wrong where a page did not reach the disk. It is cut off on opening from its first bad record on: nothing has used
+// it. A bad record, whatever of it, that a later commit follows is an InputError naming its byte, and so is a file of
+// another version.
 class Journal {
  public:
   // Opens or creates. Throws InputError for a file that is no journal, RunError for the disk.
@@ -44,7 +47,7 @@ class Journal {
   const std::string* find(const JournalKey& key) const;
   // All committed and pending entries in the order of appending (order of arrival is data).
   const std::vector<JournalEntry>& entries() const { return entries_; }
-  int64_t cut_bytes() const { return cut_bytes_; }  // length of the torn tail found on opening
+  int64_t cut_bytes() const { return cut_bytes_; }  // length of the torn tail that was cut off on opening
 
  private:
   void rebuild_index();

@@ -123,9 +123,83 @@ TEST_F(JournalTest, BadTailIsCutButDamageInTheMiddleIsAnError) {
     EXPECT_EQ(journal.entries().size(), 5u);
     EXPECT_GT(journal.cut_bytes(), 0);
   }
-  damage(8 + 8 + 30);
+  damage(8 + 20 + 30);
   EXPECT_THAT(message_of<base::InputError>([&] { Journal journal(path_); }),
-              HasSubstr("expected an undamaged journal, got a wrong checksum at byte 8 with good records after it"));
+              HasSubstr("expected an undamaged journal, got a wrong record at byte 8 with good records after it"));
+}
+
+// Whatever the record then says of its length, which for the fourth byte is over 1 GiB.
+TEST_F(JournalTest, ADamagedHeadHidesNoLaterRecord) {
+  std::vector<int64_t> begins = {8};
+  for (const int64_t iteration : {0, 1, 2}) {
+    Journal journal(path_);
+    journal.append({iteration, "reward", 7}, "score");
+    journal.commit();
+    begins.push_back(static_cast<int64_t>(std::filesystem::file_size(path_)));
+  }
+  const std::string whole = read_file(path_);
+  for (const size_t record : {0, 1, 2}) {
+    for (int64_t byte = 0; byte < 20; ++byte) {
+      write_file_atomically(path_, whole);
+      damage(begins[record] + byte);
+      if (record == 2) {
+        EXPECT_EQ(Journal(path_).cut_bytes(), begins[3] - begins[2]) << byte;
+        continue;
+      }
+      const std::string expected =
+          fmt::format("got a wrong record at byte {} with good records after it", begins[record]);
+      const std::string damaged = read_file(path_);
+      for (const auto& open :
+           std::vector<std::function<void()>>{[&] { Journal journal(path_); }, [&] { read_journal(path_); }})
+        EXPECT_THAT(message_of<base::InputError>(open), HasSubstr(expected)) << byte;
+      EXPECT_EQ(read_file(path_), damaged) << "it is left as it was found";
+    }
+  }
+}
+
+// Pages of one write reach the disk in any order: what follows the missing one in the same commit was used by nobody.
+TEST_F(JournalTest, AHoleInTheLastCommitIsATornTail) {
+  fill(1);
+  const int64_t before = static_cast<int64_t>(std::filesystem::file_size(path_));
+  {
+    Journal journal(path_);
+    for (const uint64_t uid : {1, 2, 3}) journal.append({1, "reward", uid}, "score");
+    journal.commit();
+  }
+  const int64_t size = static_cast<int64_t>(std::filesystem::file_size(path_));
+  std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(before);
+  file << std::string(40, '\0');
+  file.close();
+  const Journal journal(path_);
+  EXPECT_EQ(journal.entries().size(), 2u);
+  EXPECT_EQ(journal.cut_bytes(), size - before);
+}
+
+// It is replaced whole, so that a crash tears none of its records.
+TEST_F(JournalTest, DamageInARewrittenJournalIsAnError) {
+  {
+    Journal journal(path_);
+    for (const int64_t iteration : {0, 2, 1}) journal.append({iteration, "n", 1}, "p");
+    journal.cut_back(1);
+  }
+  EXPECT_THAT(iterations(), ElementsAre(0, 1));
+  damage(8);
+  EXPECT_THAT(message_of<base::InputError>([&] { Journal journal(path_); }), HasSubstr("a wrong record at byte 8"));
+}
+
+// Nor is a record of another place: a payload may be a journal itself.
+TEST_F(JournalTest, ARecordInsideAPayloadIsNoRecord) {
+  fill(2);
+  const std::string inner = read_file(path_).substr(8);
+  std::filesystem::remove(path_);
+  {
+    Journal journal(path_);
+    journal.append({0, "reward", 1}, inner);
+    journal.commit();
+  }
+  damage(static_cast<int64_t>(std::filesystem::file_size(path_)) - 1);
+  EXPECT_EQ(Journal(path_).entries().size(), 0u);
 }
 
 // A crash can leave the file long but its last pages empty.
@@ -184,22 +258,25 @@ TEST_F(JournalTest, FullDiskLosesNothing) {
 TEST_F(JournalTest, AnotherFileIsRefusedAndUntouched) {
   write_file_atomically(path_, "not a journal at all");
   EXPECT_THAT(message_of<base::InputError>([&] { Journal journal(path_); }),
-              HasSubstr("expected a journal of version 2, got another file"));
+              HasSubstr("expected a journal of version 3, got another file"));
   EXPECT_EQ(read_file(path_), "not a journal at all");
   EXPECT_THROW(read_journal(directory_ / "absent"), base::InputError);
   EXPECT_FALSE(std::filesystem::exists(directory_ / "absent"));
 }
 
-// Entries of version 1 do not say what they answer.
+// Entries of version 1 do not say what they answer; records of version 2 do not tell a torn commit from damage.
 TEST_F(JournalTest, AnOlderVersionIsRefusedAndUntouched) {
-  const std::string old("CLMTJNL\x01", 8);
-  write_file_atomically(path_, old);
-  for (const auto& open :
-       std::vector<std::function<void()>>{[&] { Journal journal(path_); }, [&] { read_journal(path_); }})
-    EXPECT_THAT(message_of<base::InputError>(open),
-                HasSubstr("journal.bin] expected a journal of version 2, got version 1; try a new run, or the program "
-                          "that wrote it"));
-  EXPECT_EQ(read_file(path_), old);
+  for (const char version : {'\x01', '\x02'}) {
+    const std::string old = std::string("CLMTJNL") + version;
+    write_file_atomically(path_, old);
+    for (const auto& open :
+         std::vector<std::function<void()>>{[&] { Journal journal(path_); }, [&] { read_journal(path_); }})
+      EXPECT_THAT(message_of<base::InputError>(open),
+                  HasSubstr(fmt::format("journal.bin] expected a journal of version 3, got version {}; try a new run, "
+                                        "or the program that wrote it",
+                                        version + 0)));
+    EXPECT_EQ(read_file(path_), old);
+  }
 }
 
 TEST_F(JournalTest, ADigestIsKeptAndTellsEntriesOfOneUidApart) {
@@ -219,8 +296,12 @@ TEST_F(JournalTest, ADigestIsKeptAndTellsEntriesOfOneUidApart) {
 // A length that reaches past the end is a torn record, however absurd.
 TEST_F(JournalTest, HostileLength) {
   fill(1);
-  std::ofstream(path_, std::ios::app | std::ios::binary) << std::string("\xff\xff\xff\xff____short", 13);
-  EXPECT_EQ(Journal(path_).entries().size(), 2u);
+  for (const std::string& tail : {std::string("\xff\xff\xff\xff____short"), std::string(100, '\xff')}) {
+    std::ofstream(path_, std::ios::app | std::ios::binary) << tail;
+    const Journal journal(path_);
+    EXPECT_EQ(journal.entries().size(), 2u);
+    EXPECT_EQ(journal.cut_bytes(), static_cast<int64_t>(tail.size()));
+  }
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ using base::InputError;
 using nlohmann::json;
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
-constexpr int kMaxJsonDepth = 4;
 constexpr size_t kMaxDims = 16;
+constexpr size_t kMaxShown = 100;  // bytes of what a file says that an error repeats
 
 uint64_t dtype_bytes(const std::string& dtype) {
   static const std::map<std::string, uint64_t> kBytes = {
@@ -32,13 +32,15 @@ uint64_t dtype_bytes(const std::string& dtype) {
   return found == kBytes.end() ? 0 : found->second;
 }
 
-json parse_header(const std::string& path, std::span<const std::byte> text) {
-  const char* begin = reinterpret_cast<const char*>(text.data());
-  const auto shallow = [](int depth, json::parse_event_t, json&) { return depth <= kMaxJsonDepth; };
-  json header = json::parse(begin, begin + text.size(), shallow, false);
-  if (!header.is_object()) throw InputError(expectation(path, "a JSON object as header", "something else"));
-  return header;
+// The beginning of a text, whole characters of UTF-8.
+std::string shown(std::string text) {
+  if (text.size() <= kMaxShown) return text;
+  size_t end = kMaxShown - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  text.resize(end);
+  return text + "...";
 }
+std::string shown(const json& value) { return shown(value.dump()); }
 
 // Product of the sizes times the element size, refusing overflow.
 uint64_t byte_count(const std::string& where, const std::vector<int64_t>& sizes, uint64_t element) {
@@ -46,40 +48,39 @@ uint64_t byte_count(const std::string& where, const std::vector<int64_t>& sizes,
   for (const int64_t size : sizes)
     if (__builtin_mul_overflow(total, static_cast<uint64_t>(size), &total))
       throw InputError(
-          expectation(where, "a shape whose size fits 64 bits", fmt::format("{}", fmt::join(sizes, " x "))));
+          expectation(where, "a shape whose size fits 64 bits", shown(fmt::format("{}", fmt::join(sizes, " x ")))));
   return total;
 }
 
 std::vector<int64_t> parse_sizes(const std::string& where, const json& shape) {
   std::vector<int64_t> sizes;
-  const bool listed = shape.is_array() && shape.size() <= kMaxDims;
-  if (listed)
+  if (shape.is_array())
     for (const json& size : shape)
       if (size.is_number_unsigned() && size.get<uint64_t>() <= INT64_MAX) sizes.push_back(size.get<int64_t>());
-  if (!listed || sizes.size() != shape.size())
-    throw InputError(expectation(where + " shape", "a list of sizes", shape.dump()));
+  if (!shape.is_array() || sizes.size() != shape.size())
+    throw InputError(expectation(where + " shape", "a list of sizes", shown(shape)));
   return sizes;
 }
 
 TensorEntry parse_entry(const std::string& path, const std::string& name, const json& value,
                         std::span<const std::byte> data) {
-  const std::string where = path + " " + name;
+  const std::string where = path + " " + shown(name);
   if (!value.is_object() || !value.contains("dtype") || !value.contains("shape") || !value.contains("data_offsets"))
-    throw InputError(expectation(where, "dtype, shape and data_offsets", value.dump().substr(0, 80)));
+    throw InputError(expectation(where, "dtype, shape and data_offsets", shown(value)));
   TensorEntry entry{name, value["dtype"].is_string() ? value["dtype"].get<std::string>() : "", {}, {}};
   const uint64_t element = dtype_bytes(entry.dtype);
-  if (element == 0) throw InputError(expectation(where + " dtype", "F32, BF16 or F16", value["dtype"].dump()));
+  if (element == 0) throw InputError(expectation(where + " dtype", "F32, BF16 or F16", shown(value["dtype"])));
   entry.sizes = parse_sizes(where, value["shape"]);
   const json& offsets = value["data_offsets"];
   const bool numbers =
       offsets.is_array() && offsets.size() == 2 && offsets[0].is_number_unsigned() && offsets[1].is_number_unsigned();
-  if (!numbers) throw InputError(expectation(where + " data_offsets", "[begin, end]", offsets.dump().substr(0, 80)));
+  if (!numbers) throw InputError(expectation(where + " data_offsets", "[begin, end]", shown(offsets)));
   const auto begin = offsets[0].get<uint64_t>(), end = offsets[1].get<uint64_t>();
   const uint64_t bytes = byte_count(where + " shape", entry.sizes, element);
   if (begin > end || end - begin != bytes)
     throw InputError(expectation(where + " data_offsets",
-                                 fmt::format("{} bytes for {} {}", bytes, entry.dtype, value["shape"].dump()),
-                                 offsets.dump()));
+                                 fmt::format("{} bytes for {} {}", bytes, entry.dtype, shown(value["shape"])),
+                                 shown(offsets)));
   if (end > data.size())
     throw InputError(expectation(path, fmt::format("{} bytes of tensor data", end), fmt::format("{}", data.size()),
                                  "downloading the file again: it is truncated"));
@@ -87,12 +88,85 @@ TensorEntry parse_entry(const std::string& path, const std::string& name, const 
   return entry;
 }
 
+// Reads the tensors of a header while it is parsed, each as its object ends: no more JSON is kept than of one tensor,
+// and of that no list longer than those of a file that is right. A header of a few MB may not become many.
+class HeaderReader {
+ public:
+  HeaderReader(const std::string& path, std::span<const std::byte> data) : path_(path), data_(data) {}
+
+  std::vector<TensorEntry> read(std::span<const std::byte> text) {
+    const char* begin = reinterpret_cast<const char*>(text.data());
+    const auto each = [this](int depth, json::parse_event_t event, json& parsed) { return on(depth, event, parsed); };
+    if (!json::parse(begin, begin + text.size(), each, false).is_object()) refuse_header();
+    return std::move(entries_);
+  }
+
+ private:
+  using Event = json::parse_event_t;
+
+  // Depths: 0 the header, 1 a tensor, 2 its keys, 3 what a list of them holds. Whether to keep what was parsed.
+  bool on(int depth, Event event, const json& parsed) {
+    if (depth == 0) {
+      if (event == Event::array_start) refuse_header();
+      return true;
+    }
+    if (depth == 1 && event == Event::key) {
+      name_ = parsed.get<std::string>();
+      return !is_metadata();
+    }
+    if (is_metadata()) return skip(depth);
+    if (depth == 1) return on_tensor(event, parsed);
+    if (depth == 2 && event == Event::key) {
+      key_ = parsed.get<std::string>();
+      return is_read();
+    }
+    return is_read() ? on_value(depth, event) : skip(depth);
+  }
+
+  bool on_tensor(Event event, const json& parsed) {
+    if (event == Event::object_start) return true;
+    if (event == Event::array_start) throw InputError(expectation(where(), "dtype, shape and data_offsets", "a list"));
+    entries_.push_back(parse_entry(path_, name_, parsed, data_));
+    return false;
+  }
+
+  // Of dtype, shape or data_offsets.
+  bool on_value(int depth, Event event) {
+    if (event == Event::object_start || (event == Event::array_start && depth > 2))
+      throw InputError(expectation(where() + " " + key_, "a text or a list of numbers", "more than that"));
+    if (event == Event::array_start) listed_ = 0;
+    const size_t most = key_ == "shape" ? kMaxDims : 2;
+    if (depth == 3 && ++listed_ > most)
+      throw InputError(expectation(where() + " " + key_, fmt::format("at most {} numbers", most), "more"));
+    return true;
+  }
+
+  bool skip(int depth) const {
+    if (depth > base::kMaxJsonDepth)
+      throw InputError(
+          expectation(path_, fmt::format("JSON of at most {} levels", base::kMaxJsonDepth), "deeper nesting"));
+    return false;
+  }
+  [[noreturn]] void refuse_header() const {
+    throw InputError(expectation(path_, "a JSON object as header", "something else"));
+  }
+  bool is_metadata() const { return name_ == "__metadata__"; }
+  bool is_read() const { return key_ == "dtype" || key_ == "shape" || key_ == "data_offsets"; }
+  std::string where() const { return path_ + " " + shown(name_); }
+
+  const std::string& path_;
+  const std::span<const std::byte> data_;
+  std::string name_, key_;
+  size_t listed_ = 0;  // values of the list that is being read
+  std::vector<TensorEntry> entries_;
+};
+
 // The data must be covered once: no overlap, no gap, nothing after the last tensor.
 void check_coverage(const std::string& path, const std::vector<TensorEntry>& sorted, std::span<const std::byte> data) {
   const std::byte* next = data.data();
   for (const TensorEntry& entry : sorted) {
     if (entry.data.data() != next)
-      throw InputError(expectation(path + " " + entry.name, fmt::format("data at offset {}", next - data.data()),
+      throw InputError(expectation(path + " " + shown(entry.name), fmt::format("data at offset {}", next - data.data()),
                                    fmt::format("offset {}: tensors {}", entry.data.data() - data.data(),
                                                entry.data.data() < next ? "overlap" : "leave a gap")));
     next += entry.data.size();
@@ -134,7 +208,7 @@ void read_placed(const TensorEntry& entry, const std::string& where, std::span<f
   } else if (entry.dtype == "F16") {
     widen<uint16_t>(entry, out, half_to_float, place);
   } else {
-    throw InputError(expectation(where + " " + entry.name + " dtype", "F32, BF16 or F16", entry.dtype));
+    throw InputError(expectation(where + " " + shown(entry.name) + " dtype", "F32, BF16 or F16", entry.dtype));
   }
 }
 
@@ -162,10 +236,8 @@ void SafetensorsFile::parse() {
     throw InputError(expectation(path_, fmt::format("a header of {} bytes", header_bytes),
                                  fmt::format("a file of {} bytes", bytes.size()),
                                  "downloading the file again: it is truncated"));
-  const json header = parse_header(path_, rest.first(header_bytes));
   const auto data = rest.subspan(header_bytes);
-  for (const auto& [name, value] : header.items())
-    if (name != "__metadata__") entries_.push_back(parse_entry(path_, name, value, data));
+  entries_ = HeaderReader(path_, data).read(rest.first(header_bytes));
   std::sort(entries_.begin(), entries_.end(), [](const TensorEntry& a, const TensorEntry& b) {
     return std::pair(a.data.data(), a.data.size()) < std::pair(b.data.data(), b.data.size());
   });
@@ -181,7 +253,7 @@ std::map<std::string, std::vector<std::string>> weight_files(const std::string& 
   std::map<std::string, std::vector<std::string>> files;
   for (const auto& [name, shard] : index["weight_map"].items()) {
     if (!shard.is_string() || shard.get<std::string>().find('/') != std::string::npos)
-      throw InputError(expectation(index_path + " " + name, "a file name", shard.dump()));
+      throw InputError(expectation(index_path + " " + shown(name), "a file name", shown(shard)));
     files[directory + "/" + shard.get<std::string>()].push_back(name);
   }
   return files;
@@ -191,7 +263,7 @@ TensorDirectory::TensorDirectory(const std::string& directory) {
   for (const auto& [path, names] : weight_files(directory)) {
     add(path);
     for (const std::string& name : names)
-      if (find(name) == nullptr) throw InputError(expectation(path, "tensor " + name, "a file without it"));
+      if (find(name) == nullptr) throw InputError(expectation(path, "tensor " + shown(name), "a file without it"));
   }
 }
 
@@ -199,7 +271,7 @@ void TensorDirectory::add(const std::string& path) {
   files_.push_back(std::make_unique<SafetensorsFile>(path));
   for (const TensorEntry& entry : files_.back()->entries())
     if (!by_name_.emplace(entry.name, &entry).second)
-      throw InputError(expectation(path + " " + entry.name, "one tensor of that name", "a second one"));
+      throw InputError(expectation(path + " " + shown(entry.name), "one tensor of that name", "a second one"));
 }
 
 const TensorEntry* TensorDirectory::find(const std::string& name) const {

@@ -121,6 +121,43 @@ TEST_F(Safetensors, WrongEntries) {
             "[F a] expected dtype, shape and data_offsets, got");
 }
 
+// The header is not well-formed, which only shows at its end: it is refused before, at the first number too many, when
+// no more than those before it are in memory.
+TEST_F(Safetensors, LongListsAreRefusedWhereTheyBecomeTooLong) {
+  std::string ones = "1";
+  for (int i = 0; i < 100'000; ++i) ones += ",1";
+  EXPECT_EQ(error_of(file_of(R"({"a":{"dtype":"F32","shape":[)" + ones, 0)),
+            "[F a shape] expected at most 16 numbers, got more");
+  EXPECT_EQ(error_of(file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[)" + ones, 0)),
+            "[F a data_offsets] expected at most 2 numbers, got more");
+  EXPECT_EQ(error_of(file_of(R"({"a":{"dtype":["F32"],"shape":[[)" + ones, 0)),
+            "[F a shape] expected a text or a list of numbers, got more than that");
+  EXPECT_EQ(error_of(file_of(R"({"a":[)" + ones, 0)), "[F a] expected dtype, shape and data_offsets, got a list");
+  EXPECT_EQ(error_of(file_of(R"({"a":1,"b":)" + ones, 0)), "[F a] expected dtype, shape and data_offsets, got 1");
+  EXPECT_EQ(error_of(file_of(R"({"__metadata__":)" + std::string(300, '['), 0)),
+            "[F] expected JSON of at most 200 levels, got deeper nesting");
+}
+
+TEST_F(Safetensors, WhatIsNoneOfATensorsThreePartsIsPassedOver) {
+  EXPECT_EQ(error_of(file_of(R"({"__metadata__":{"format":"pt","more":{"a":[1,2,3]}},)"
+                             R"("a":{"more":[[1,2,3],{"shape":[7]}],"dtype":"F32","note":"x","shape":[2,1],)"
+                             R"("data_offsets":[0,8]},"b":{"dtype":"U8","shape":[1],"data_offsets":[8,9]}})",
+                             9)),
+            "accepted");
+  const SafetensorsFile file(path());
+  ASSERT_EQ(file.entries().size(), 2U);
+  EXPECT_EQ(file.entries()[0].sizes, (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(file.entries()[1].name, "b");
+}
+
+TEST_F(Safetensors, ErrorsRepeatTheBeginningOfWhatTheFileSays) {
+  const std::string name = std::string(96, 'n') + "ü" + std::string(100'000, 'n');
+  const std::string entry = R"(":{"dtype":")" + std::string(100'000, 'd') + R"(","shape":[1],"data_offsets":[0,4]}})";
+  EXPECT_EQ(
+      error_of(file_of("{\"" + name + entry, 4)),
+      "[F " + std::string(96, 'n') + "... dtype] expected F32, BF16 or F16, got \"" + std::string(96, 'd') + "...");
+}
+
 TEST_F(Safetensors, OverlapsAndGaps) {
   const auto two = [&](const std::string& first, const std::string& second, size_t data) {
     return error_of(file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":)" + first +

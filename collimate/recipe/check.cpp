@@ -107,9 +107,10 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   if (data.eval) previews.push_back(preview("data.eval", *data.eval, plan.evaluation->rows, *data.tokenizer));
   const DataPreview& train = previews.front();
   const BatchArithmetic numbers =
-      batch_arithmetic(config, plan, data.train->examples(), train.prompt.longest, train.row.longest);
+      batch_arithmetic(config, plan, data.train->epoch_examples(), train.prompt.longest, train.row.longest);
   for (const std::string& line : arithmetic_lines(numbers, config)) found.lines.push_back(line);
   found.lines.push_back(placement_line(config, plan, placement));
+  for (const std::string& idle : idle_options(config)) found.lines.push_back("warning: " + idle);
   found.facts["batch"] = to_json(numbers);
   found.facts["data"] = nlohmann::ordered_json::array();
   RowExtent extent;

@@ -1,8 +1,20 @@
 #include "collimate/recipe/config.h"
 
 #include "collimate/base/error.h"
+#include "collimate/recipe/data.h"
+#include "collimate/rlhf/reward/reward.h"
 
 namespace collimate::recipe {
+namespace {
+
+// What file and --set say of a key, with the place of each part; null for nothing. `section`: "" for the root.
+const base::ConfigNode* written(const base::ConfigNode& root, const std::string& section, const std::string& key) {
+  const base::ConfigNode* parent = section.empty() ? &root : root.find(section);
+  const base::ConfigNode* found = parent == nullptr ? nullptr : parent->find(key);
+  return found == nullptr || found->kind == base::ConfigNode::Kind::kNull ? nullptr : found;
+}
+
+}  // namespace
 
 text::TrainOn DataOptions::trained_tokens() const {
   if (train_on.get() == "all_tokens") return text::TrainOn::kAllTokens;
@@ -11,8 +23,15 @@ text::TrainOn DataOptions::trained_tokens() const {
 
 Config load(const std::string& path, const std::vector<std::string>& sets) {
   Config config;
-  base::apply(base::load_config(path, sets), config);
+  const base::ConfigSource source = base::load_config(path, sets, &config);
+  base::apply(source, config);
   if (config.recipe->empty()) throw base::InputError(base::expectation(path, "a key recipe", "none", "recipe: grpo"));
+  if (const auto* list = written(source.root, "", "reward")) config.reward = rlhf::resolved_rewards(*list, "reward");
+  if (const auto* list = written(source.root, "evaluation", "reward"))
+    config.evaluation.reward = rlhf::resolved_rewards(*list, "evaluation.reward");
+  for (const char* key : {"train", "eval"})
+    if (const auto* sources = written(source.root, "data", key))
+      check_source_keys(*sources, fmt::format("data.{}", key));
   return config;
 }
 

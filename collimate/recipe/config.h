@@ -15,9 +15,9 @@
 namespace collimate::recipe {
 
 struct DataOptions : base::Section {
-  base::Option<nlohmann::json> train{this, "train", nullptr, "",
-                                     "file, or list of files or {path, format, weight, columns}"};
-  base::Option<nlohmann::json> eval{this, "eval", nullptr, "", "held-out data, the same way"};
+  base::Option<nlohmann::json> train{
+      this, "train", nullptr, "", "file, or list of files or {path, format, weight, columns}", base::entry_list{}};
+  base::Option<nlohmann::json> eval{this, "eval", nullptr, "", "held-out data, the same way", base::entry_list{}};
   base::Option<int64_t> max_tokens{this,
                                    "max_tokens",
                                    1024,
@@ -41,7 +41,8 @@ struct EvaluationOptions : generate::SamplingOptions {
 
   base::Option<int64_t> examples{
       this, "examples", 0, "examples", "of data.eval; 0 for all", base::at_least(int64_t{0})};
-  base::Option<nlohmann::json> reward{this, "reward", nullptr, "", "list of rewards; default: the training's"};
+  base::Option<nlohmann::json> reward{
+      this, "reward", nullptr, "", "list of rewards; default: the training's", base::entry_list{}};
 };
 
 struct RunOptions : base::Section {
@@ -115,12 +116,20 @@ struct Config : base::Section {
   base::SectionMap<rlhf::ModelOptions> models{
       this, "models", "by role: policy, and where they differ from it reference, value, reward"};
   base::Nested<DataOptions> data{this, "data", "what to train and evaluate on"};
-  base::Option<nlohmann::json> reward{this, "reward", nullptr, "",
-                                      "list of {rule: NAME} or {python: FILE.py:function}, with weight and on_error"};
+  base::Option<nlohmann::json> reward{this,
+                                      "reward",
+                                      nullptr,
+                                      "",
+                                      "list of {rule: NAME} or {python: FILE.py:function}, with weight and on_error: "
+                                      "see collimate help rewards",
+                                      base::entry_list{}};
   base::Nested<rlhf::AlgorithmSection> algorithm{this, "algorithm", "constants of the recipe's loss and advantages"};
   base::Nested<rlhf::RolloutOptions> rollout{this, "rollout", "how samples are drawn"};
   base::Nested<rlhf::TrainOptions> train{this, "train", "optimizer and updates"};
-  base::Nested<EvaluationOptions> evaluation{this, "evaluation", "how held-out quality is measured"};
+  base::Nested<EvaluationOptions> evaluation{
+      this, "evaluation",
+      "how held-out quality is measured; val/accuracy of completions is the share of them with a reward of 1 or more, "
+      "where rules, not a reward model, judge"};
   base::Nested<RunOptions> run{this, "run", "length and housekeeping"};
   base::Option<nlohmann::json> placement{this, "placement", "flattening", "",
                                          "flattening, or a placement file, or {groups: …}"};
@@ -136,7 +145,8 @@ struct Config : base::Section {
   base::Nested<LogOptions> log{this, "log", "names of metrics"};
 };
 
-// Reads and checks a file with `--set a.b=c` overrides. InputError with file and line.
+// Reads and checks a file with `--set a.b=c` overrides; entries of rewards get the defaults of what they leave out.
+// InputError with file and line.
 Config load(const std::string& path, const std::vector<std::string>& sets);
 
 }  // namespace collimate::recipe

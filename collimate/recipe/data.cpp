@@ -12,6 +12,14 @@ using base::InputError;
 
 constexpr double kMaxWeight = 1e6;  // times that a row is used per epoch
 
+// A source that is not the name of a file alone. Values of any type: what reads them says what it expects.
+struct SourceSection : base::Section {
+  base::Option<nlohmann::json> path{this, "path", nullptr, "", "file"};
+  base::Option<nlohmann::json> format{this, "format", "auto", "", "auto, jsonl, json, parquet or text"};
+  base::Option<nlohmann::json> weight{this, "weight", 1.0, "", "times that a row is used per epoch"};
+  base::Option<nlohmann::json> columns{this, "columns", nlohmann::json::object(), "", "the file's names with ours"};
+};
+
 std::string text_of(const nlohmann::json& value, const std::string& where, const std::string& expected) {
   if (!value.is_string()) throw InputError(expectation(where, expected, value.dump()));
   return value;
@@ -35,23 +43,15 @@ std::map<std::string, std::string> columns_of(const nlohmann::json& value, const
 
 text::DataSource one_source(const nlohmann::json& value, const std::string& key) {
   if (value.is_string()) return {.path = value};
+  check_source_keys(base::from_json(value, key), key);
   if (!value.is_object() || !value.contains("path"))
     throw InputError(expectation(key, "a file name or {path: FILE, format, weight, columns}", value.dump()));
-  text::DataSource source;
-  for (const auto& [name, entry] : value.items()) {
-    const std::string where = key + "." + name;
-    if (name == "path")
-      source.path = text_of(entry, where, "a file name");
-    else if (name == "format")
-      source.format = text_of(entry, where, "auto, jsonl, json, parquet or text");
-    else if (name == "weight")
-      source.weight = weight_of(entry, where);
-    else if (name == "columns")
-      source.columns = columns_of(entry, where);
-    else
-      throw InputError(expectation(key, "path, format, weight or columns", "\"" + name + "\""));
-  }
-  return source;
+  SourceSection given;
+  base::apply(value, key, given);
+  return {.path = text_of(given.path, key + ".path", "a file name"),
+          .format = text_of(given.format, key + ".format", "auto, jsonl, json, parquet or text"),
+          .weight = weight_of(given.weight, key + ".weight"),
+          .columns = columns_of(given.columns, key + ".columns")};
 }
 
 rlhf::SourceOptions source_options(const Config& config, const Plan& plan) {
@@ -82,6 +82,16 @@ void add_notes(const std::string& key, const text::Dataset& dataset, RunData& da
 }
 
 }  // namespace
+
+void check_source_keys(const base::ConfigNode& sources, const std::string& key) {
+  const bool many = sources.kind == base::ConfigNode::Kind::kList;
+  int64_t index = 0;
+  for (const base::ConfigNode* source : base::list_entries(sources)) {
+    SourceSection given;
+    const std::string path = many ? fmt::format("{}.{}", key, index++) : key;
+    if (source->kind == base::ConfigNode::Kind::kMap) base::apply(*source, path, given);
+  }
+}
 
 std::vector<text::DataSource> data_sources(const nlohmann::json& value, const std::string& key) {
   if (value.is_null()) throw InputError(expectation(key, "a data file", "nothing", key + ": FILE.jsonl"));

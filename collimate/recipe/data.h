@@ -26,6 +26,9 @@ struct RunData {
 // InputError: no data, files missing or malformed, rows that the recipe cannot use.
 RunData read_data(const Config& config, const Plan& plan);
 
+// InputError, naming its place, for a key of a source that sources do not have; `key` is what holds them.
+void check_source_keys(const base::ConfigNode& sources, const std::string& key);
+
 // "file", ["a", {path: b, weight: 2}] or {path: …} as sources. InputError naming `key`.
 std::vector<text::DataSource> data_sources(const nlohmann::json& value, const std::string& key);
 

@@ -22,7 +22,8 @@ double trainable_tokens(const Batch& rows, int64_t r) {
   return count;
 }
 
-NamedValues rollout_metrics(const Batch& rows) {
+// Without the accuracy when `scored` by a model: 1 means nothing on its scale.
+NamedValues rollout_metrics(const Batch& rows, bool scored) {
   const auto n = static_cast<double>(rows.rows());
   double reward = 0, right = 0, length = 0;
   for (int64_t r = 0; r < rows.rows(); ++r) {
@@ -30,7 +31,10 @@ NamedValues rollout_metrics(const Batch& rows) {
     right += (rows.get(batch::kReward, r) >= 1.0F ? 1 : 0) / n;
     length += static_cast<double>(rows.length(batch::kIds.name, r) - rows.get(batch::kPromptTokens, r)) / n;
   }
-  return {{"val/reward/mean", reward}, {"val/accuracy", right}, {"val/response_length/mean", length}};
+  NamedValues values = {{"val/reward/mean", reward}};
+  if (!scored) values.emplace_back("val/accuracy", right);
+  values.emplace_back("val/response_length/mean", length);
+  return values;
 }
 
 NamedValues loss_metrics(const Batch& rows) {
@@ -61,13 +65,13 @@ std::optional<EvaluationPlan> rollout_evaluation(Page& page, const graph::ModelH
                                                  const graph::ModelHandle* judge) {
   if (page.config().data.eval->is_null()) return std::nullopt;
   const nlohmann::json& own = page.config().evaluation.reward;
-  const graph::ModelHandle rules = judge != nullptr && own.is_null()
-                                       ? *judge
-                                       : page.rewards("judge", own.is_null() ? page.config().reward.get() : own);
+  const bool scored = judge != nullptr && own.is_null();
+  const graph::ModelHandle rules =
+      scored ? *judge : page.rewards("judge", own.is_null() ? page.config().reward.get() : own);
   EvaluationPlan plan;
   plan.graph =
       graph::trace([&](Value prompts) { rules("score", policy("generate", prompts)); }, {prompt_input()}, "evaluation");
-  plan.metrics = rollout_metrics;
+  plan.metrics = [scored](const Batch& rows) { return rollout_metrics(rows, scored); };
   return plan;
 }
 
@@ -77,6 +81,7 @@ EvaluationPlan loss_evaluation(const graph::ModelHandle& model) {
       graph::trace([&](Value examples) { model("old_log_probs", examples); }, {completion_input()}, "evaluation");
   plan.rows = rlhf::RowKind::kDemonstration;
   plan.metrics = loss_metrics;
+  plan.measures_loss = true;
   return plan;
 }
 

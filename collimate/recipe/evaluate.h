@@ -5,8 +5,9 @@
 // Evaluation graphs of the pages.
 namespace collimate::recipe {
 
-// The policy completes held-out prompts, rewards judge: val/reward/mean, val/accuracy (reward at least 1),
-// val/response_length/mean. `judge` is a reward model, else the config's rules. Nothing without data.eval.
+// The policy completes held-out prompts, rewards judge: val/reward/mean, val/accuracy (the share of completions with a
+// reward of at least 1; not where a model scores, on a scale of its own), val/response_length/mean. `judge` is a
+// reward model, else the config's rules. Nothing without data.eval.
 std::optional<EvaluationPlan> rollout_evaluation(Page& page, const graph::ModelHandle& policy,
                                                  const graph::ModelHandle* judge = nullptr);
 // val/loss: mean negative log-likelihood of held-out completions.

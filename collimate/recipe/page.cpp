@@ -1,5 +1,7 @@
 #include "collimate/recipe/page.h"
 
+#include <algorithm>
+
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/recipe/list.h"
@@ -42,9 +44,6 @@ nlohmann::json Page::decoder_parameters(const Role& role) {
     parameters["default_loss"] = role.loss;
     parameters["algorithm"] = base::to_json(algorithm(role).section_value());
   }
-  const int64_t rows =
-      role.rows == "rollouts" || role.rows == "values" ? rollout_rows(config_) : config_.train.samples_per_update.get();
-  parameters["total_updates"] = total_updates(config_, rows);
   add_row_limits(config_, parameters);
   return parameters;
 }
@@ -120,16 +119,26 @@ void Page::check_options() const {
 }
 
 void Page::check_roles() const {
-  for (const auto& [name, section] : config_.models)
-    if (!roles_.contains(name))
-      base::throw_unknown_name("models", name, {roles_.begin(), roles_.end()},
-                               fmt::format("a role that recipe {} reads here, ", config_.recipe.get()));
+  for (const auto& [name, section] : config_.models) {
+    if (roles_.contains(name)) continue;
+    const std::string where = config_.models.where(name);
+    base::throw_unknown_name(where.empty() ? "models" : where, name, {roles_.begin(), roles_.end()},
+                             fmt::format("a role that recipe {} reads here, ", config_.recipe.get()));
+  }
 }
 
 Plan Page::finish(Plan plan) const {
   check_options();
   check_roles();
   plan.modules = modules_;
+  if (plan.trained_rows == 0) plan.trained_rows = plan.rows_per_iteration;
+  // The schedule of the learning rate ends with the run.
+  for (auto& [name, module] : plan.modules)
+    if (module.kind == "trainer") module.parameters["total_updates"] = total_updates(config_, plan);
+  const auto& nodes = plan.graph.nodes;
+  COLLIMATE_CHECK(plan.samples_node.empty() || std::any_of(nodes.begin(), nodes.end(), [&](const graph::Node& node) {
+                    return node.id == plan.samples_node;
+                  }), "recipe {} has no node {}", config_.recipe.get(), plan.samples_node);
   plan.read_options = read_options_;
   plan.compares_samples = compares_samples_;
   return plan;
@@ -155,13 +164,13 @@ int64_t rollout_rows(const Config& config) {
   return config.rollout.prompts_per_iteration * config.rollout.samples_per_prompt;
 }
 
-int64_t updates_per_iteration(const Config& config, int64_t rows) {
+int64_t updates_per_iteration(const Config& config, const Plan& plan) {
   const int64_t per_update = config.train.samples_per_update;
-  return config.train.epochs * (per_update == 0 ? 1 : (rows + per_update - 1) / per_update);
+  return config.train.epochs * (per_update == 0 ? 1 : (plan.trained_rows + per_update - 1) / per_update);
 }
 
-int64_t total_updates(const Config& config, int64_t rows) {
-  return config.run.iterations * updates_per_iteration(config, rows);
+int64_t total_updates(const Config& config, const Plan& plan) {
+  return config.run.iterations * updates_per_iteration(config, plan);
 }
 
 }  // namespace collimate::recipe

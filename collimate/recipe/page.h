@@ -25,6 +25,7 @@ struct EvaluationPlan {
   graph::Graph graph;
   rlhf::RowKind rows = rlhf::RowKind::kPrompt;
   std::function<NamedValues(const Batch& rows)> metrics;
+  bool measures_loss = false;  // val/loss is among the metrics: what run.patience watches
 };
 
 // What a recipe page gives: everything a run needs beside data and placement. Plain data.
@@ -35,6 +36,7 @@ struct Plan {
   bool prompt_is_trained = false;  // pairs whose `trainable` marks the prompt too, `completion` the answer
   bool margins = false;            // pairs with the data's margins
   int64_t rows_per_iteration = 0;
+  int64_t trained_rows = 0;  // that a train node gets; a page that selects none leaves it out
   int64_t group_size = 1;
   bool compares_samples = false;  // advantages are between the samples of a prompt
   std::string samples_node;       // whose rows are the samples of an iteration; "" for none
@@ -100,8 +102,9 @@ graph::Input pair_input(const rlhf::Loss& loss = {});  // chosen, rejected, with
 
 // Rows of one iteration as the run reads them: prompts × samples, or samples_per_update for data recipes.
 int64_t rollout_rows(const Config& config);
-int64_t updates_per_iteration(const Config& config, int64_t rows);
-int64_t total_updates(const Config& config, int64_t rows);  // of the run
+// Updates of a train node.
+int64_t updates_per_iteration(const Config& config, const Plan& plan);
+int64_t total_updates(const Config& config, const Plan& plan);  // of the run
 
 // The list of module kinds: what recipes' graphs mean by them.
 flow::Registry module_registry();

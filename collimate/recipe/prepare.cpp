@@ -16,6 +16,14 @@ namespace collimate::recipe {
 
 namespace {
 
+// The remedy for what only recipes that draw samples read.
+std::string or_another_recipe() {
+  std::vector<std::string> names;
+  for (const RecipeEntry& entry : recipes())
+    if (entry.rows == rlhf::RowKind::kPrompt) names.push_back(entry.name);
+  return fmt::format("leaving it out, or recipe: {}", fmt::join(names, " or "));
+}
+
 // What only both of its options say to be wrong.
 void check_sampling(const Config& config, const Plan& plan) {
   const int64_t completion = config.rollout.completion_tokens;
@@ -32,28 +40,68 @@ void check_rows(const Config& config, const Plan& plan) {
 void check_rewards_are_read(const Config& config, const Plan& plan) {
   if (plan.rows == rlhf::RowKind::kPrompt) return;
   const std::string none = fmt::format("nothing with recipe {}, which asks no rewards", config.recipe.get());
-  const std::string remedy = "leaving it out, or recipe: grpo or ppo";
+  const std::string remedy = or_another_recipe();
   if (!config.reward->is_null()) throw base::InputError(base::expectation("reward", none, "a value", remedy));
   if (!config.evaluation.reward->is_null())
     throw base::InputError(base::expectation("evaluation.reward", none, "a value", remedy));
 }
 
-// As for `algorithm`: an option that nothing reads may be written out, but not be set.
-void check_section_is_read(const std::string& recipe, const std::string& section, const base::Section& given,
-                           const base::Section& standard, const std::set<std::string>& read) {
+// The options of a section that are set to another value than their default. As for `algorithm`: an option that nothing
+// reads may be written out, but not be set.
+nlohmann::json set_options(const base::Section& given, const base::Section& standard) {
   const nlohmann::json values = base::to_json(given.section_value());
   const nlohmann::json defaults = base::to_json(standard.section_value());
+  nlohmann::json set = nlohmann::json::object();
   for (const auto& [name, value] : values.items())
-    if (value != defaults.at(name) && !read.contains(name))
+    if (value != defaults.at(name)) set[name] = value;
+  return set;
+}
+
+void check_section_is_read(const std::string& recipe, const std::string& section, const base::Section& given,
+                           const base::Section& standard, const std::set<std::string>& read) {
+  const nlohmann::json set = set_options(given, standard);
+  for (const auto& [name, value] : set.items())
+    if (!read.contains(name))
       throw base::InputError(base::expectation(
           section + "." + name, fmt::format("an option that recipe {} reads, which draws no samples", recipe),
-          value.dump(), "leaving it out, or recipe: grpo or ppo"));
+          value.dump(), or_another_recipe()));
 }
 
 void check_sampling_is_read(const Config& config, const Plan& plan) {
   if (plan.rows == rlhf::RowKind::kPrompt) return;
   check_section_is_read(config.recipe, "rollout", config.rollout, rlhf::RolloutOptions(), {});
   check_section_is_read(config.recipe, "evaluation", config.evaluation, EvaluationOptions(), {"examples"});
+}
+
+// Lengths and rates that belong to other recipes.
+void check_limits_are_read(const Config& config, const Plan& plan) {
+  if (plan.rows == rlhf::RowKind::kPrompt && config.data.max_tokens.get() != DataOptions().max_tokens.get())
+    throw base::InputError(base::expectation(
+        "data.max_tokens", fmt::format("an option that recipe {} reads, which draws its rows", config.recipe.get()),
+        std::to_string(config.data.max_tokens.get()), "rollout.prompt_tokens and rollout.completion_tokens"));
+  const auto trains_value = [](const auto& entry) {
+    return entry.second.kind == "trainer" && entry.second.parameters.value("head", "") == "value";
+  };
+  const double rate = config.train.value_learning_rate;
+  if (rate > 0 && std::none_of(plan.modules.begin(), plan.modules.end(), trains_value))
+    throw base::InputError(base::expectation(
+        "train.value_learning_rate",
+        fmt::format("an option that recipe {} reads, which trains no value model", config.recipe.get()),
+        fmt::format("{}", rate), "train.learning_rate, or recipe: ppo"));
+  const int64_t patience = config.run.patience;
+  if (patience > 0 && plan.evaluation && !plan.evaluation->measures_loss)
+    throw base::InputError(base::expectation(
+        "run.patience",
+        fmt::format("an option that recipe {} reads, whose evaluation has no val/loss", config.recipe.get()),
+        std::to_string(patience), "leaving it out, or recipe: sft"));
+}
+
+// `devices` is read where the placement is a name; beside one with a number of its own it may say the same.
+void check_devices(const Config& config, const graph::Placement& placement) {
+  const int64_t devices = config.devices;
+  if (devices == placement.devices || devices == Config().devices.get()) return;
+  throw base::InputError(base::expectation("devices", fmt::format("the {} of the placement", placement.devices),
+                                           std::to_string(devices), "leaving it out, or another placement"));
 }
 
 graph::Placement named_placement(const Config& config, const Plan& plan, const std::string& name) {
@@ -66,6 +114,10 @@ graph::Placement named_placement(const Config& config, const Plan& plan, const s
 
 // A placement may say more than the recipes' modules do: it is refused, not ignored.
 void check_supported(const graph::Placement& placement) {
+  if (placement.staleness > 0)
+    throw base::InputError(base::expectation(
+        "placement.staleness", "0", std::to_string(placement.staleness),
+        "leaving it out: a recipe's samples are drawn by the newest weights, the only ones that a checkpoint has"));
   for (const auto& [model, residency] : placement.residency)
     if (residency == graph::Residency::kSwap)
       throw base::InputError(base::expectation("placement.residency." + model, "device", "swap",
@@ -112,6 +164,7 @@ Plan complete_plan(const Config& config, const flow::Registry& registry) {
   check_rows(config, plan);
   check_rewards_are_read(config, plan);
   check_sampling_is_read(config, plan);
+  check_limits_are_read(config, plan);
   if (plan.rows_per_iteration <= 0)
     throw base::InputError(base::expectation("train.samples_per_update", "at least 1 with this recipe", "0"));
   return plan;
@@ -124,8 +177,22 @@ graph::Placement make_placement(const Config& config, Plan& plan) {
       name.empty() ? graph::parse_placement(value.dump(), "placement") : named_placement(config, plan, name);
   graph::validate(plan.graph, placement);
   check_supported(placement);
+  check_devices(config, placement);
   keep_frozen_apart(placement, plan);
   return placement;
+}
+
+std::vector<std::string> idle_options(const Config& config) {
+  if (!config.data.eval->is_null()) return {};
+  std::vector<std::string> set;
+  if (config.run.evaluate_every > 0) set.emplace_back("run.evaluate_every");
+  if (config.run.patience > 0) set.emplace_back("run.patience");
+  const nlohmann::json own = set_options(config.evaluation, EvaluationOptions());
+  for (const auto& [name, value] : own.items()) set.push_back("evaluation." + name);
+  for (std::string& option : set)
+    option = base::expectation(option, "data.eval, as it is about evaluations", "none: it does nothing",
+                               "data.eval: FILE, or leaving it out");
+  return set;
 }
 
 std::string resolved_text(const Config& config, const Plan& plan) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "collimate/graph/placement.h"
 #include "collimate/recipe/page.h"
 
@@ -9,9 +12,14 @@ namespace collimate::recipe {
 // the config leaves out what the recipe needs.
 Plan complete_plan(const Config& config, const flow::Registry& registry);
 
-// The placement that the config names, writes out or keeps in a file, validated against the plan's graph. A module of
-// the plan that shares no device with the trainer of its weights becomes one of frozen weights.
+// The placement that the config names, writes out or keeps in a file, validated against the plan's graph and `devices`,
+// if that is set. A module of the plan that shares no device with the trainer of its weights becomes one of frozen
+// weights.
 graph::Placement make_placement(const Config& config, Plan& plan);
+
+// What is set about evaluations where there are none, each in the form of base/error.h. Not refused: data.eval=null
+// switches evaluations off.
+std::vector<std::string> idle_options(const Config& config);
 
 // The resolved config as YAML, less the options of `algorithm` that nothing in the plan reads.
 std::string resolved_text(const Config& config, const Plan& plan);

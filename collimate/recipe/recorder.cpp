@@ -165,7 +165,9 @@ std::string Recorder::details() const {
   return text;
 }
 
+// The lines before a checkpoint are on the disk before it is.
 void Recorder::save(base::StateWriter& out) const {
+  writer_->sync();
   out.json("recorder", {{"waiting", waiting_ ? nlohmann::json(base::to_json_line(*waiting_)) : nlohmann::json()},
                         {"last", base::to_json_line(last_)},
                         {"first_evaluation", first_evaluation_},

@@ -82,8 +82,7 @@ void check_same_run(const Config& config, const fs::path& directory, const std::
     throw InputError(expectation(option, wanted, directory.string() + ", which is no directory", remedy));
   if (!fs::exists(directory / kResolved))
     throw InputError(expectation(option, wanted, directory.string() + ", which holds other files", remedy));
-  Config old;
-  base::apply(base::load_config(directory / kResolved), old);
+  const Config old = load((directory / kResolved).string(), {});
   if (base::config_hash(old) != base::config_hash(config))
     throw InputError(expectation(option, wanted,
                                  fmt::format("{} of another config (hash {}, this one {})", directory.string(),
@@ -102,7 +101,7 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
   const fs::path source = resume == "auto" || resume == "never" ? path_ : fs::path(resume);
   if (source != path_) check_same_run(config, source, "--resume");
   if (!fresh_) lock_ = take_lock(path_);
-  const nlohmann::json inputs = run_inputs(plan, data);
+  const nlohmann::json inputs = run_inputs(config, plan, data);
   own_ = source == path_ || (!fresh_ && fs::equivalent(source, path_));
   if (resume != "never") checkpoint_ = flow::Checkpoints(source, config.run.keep_checkpoints).latest();
   if (!checkpoint_.empty()) {

@@ -18,7 +18,7 @@ class RunDirectory {
   // Claims `output` for the config. resume auto: a directory of the same config hash goes on from its newest
   // checkpoint; never: only a new or empty directory; a directory: that run's newest checkpoint, after its records,
   // which are copied. InputError, with nothing changed, when it holds another run or is no run's directory, when that
-  // run is going on, or when it began with other weights or data than are read now.
+  // run is going on, or when it began with other files or data than are read now (recipe/run_inputs.h).
   RunDirectory(const Config& config, const Plan& plan, const RunData& data, const std::string& output,
                const std::string& resume);
   RunDirectory(const RunDirectory&) = delete;

@@ -1,11 +1,14 @@
 #include "collimate/recipe/run_inputs.h"
 
+#include <algorithm>
+
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/checksum.h"
 #include "collimate/host/mapped_file.h"
 #include "collimate/model/safetensors.h"
+#include "collimate/rlhf/reward/python_reward.h"
 
 namespace collimate::recipe {
 namespace {
@@ -16,22 +19,50 @@ using base::InputError;
 
 constexpr const char* kModels = "models.json";
 
-bool is_data(const nlohmann::json& input) { return input.contains("fingerprint"); }
+// Of a model's directory, beside its weights: what text::load_tokenizer and the model's shape are read from.
+constexpr const char* kModelFiles[] = {"config.json",
+                                       "generation_config.json",
+                                       "tokenizer.json",
+                                       "tokenizer_config.json",
+                                       "special_tokens_map.json",
+                                       "chat_template.jinja",
+                                       "vocab.json",
+                                       "merges.txt"};
+
+// Of an entry: "data", "weights" (which say nothing), "model", "reward" or "placement".
+std::string kind_of(const nlohmann::json& input) {
+  return input.contains("fingerprint") ? "data" : input.value("kind", "weights");
+}
+
+// Did the run keep inputs of that kind? Those of earlier versions kept weights alone, or weights and data.
+bool kept_kind(const nlohmann::json& kept, const std::string& kind) {
+  return kind == "weights" ||
+         std::any_of(kept.begin(), kept.end(), [&](const nlohmann::json& input) { return kind_of(input) == kind; });
+}
 
 std::string describe(const nlohmann::json& inputs, const std::string& name) {
   const auto found = inputs.find(name);
   if (found == inputs.end()) return "no such file";
-  if (is_data(*found))
+  if (kind_of(*found) == "data")
     return fmt::format("{} rows with fingerprint {}", found->at("rows").get<int64_t>(),
                        found->at("fingerprint").get<std::string>());
   return fmt::format("{} bytes with CRC-32C {}", found->at("bytes").get<int64_t>(),
                      found->at("crc32c").get<std::string>());
 }
 
-void add_file(const std::string& path, nlohmann::json& inputs) {
+void add_file(const std::string& path, const std::string& kind, nlohmann::json& inputs) {
   if (!fs::is_regular_file(path)) return;
   const host::MappedFile file(path);
   inputs[path] = {{"bytes", file.size()}, {"crc32c", fmt::format("{:08x}", host::crc32c(file.bytes()))}};
+  if (kind != "weights") inputs[path]["kind"] = kind;
+}
+
+void add_rewards(const Plan& plan, nlohmann::json& inputs) {
+  for (const auto& [name, module] : plan.modules) {
+    if (module.kind != "rewards") continue;
+    for (const nlohmann::json& entry : module.parameters.at("rewards"))
+      if (entry.contains("python")) add_file(rlhf::PythonRewardOptions::parse(entry).file, "reward", inputs);
+  }
 }
 
 }  // namespace
@@ -47,12 +78,16 @@ std::map<std::string, bool> model_directories(const Plan& plan) {
   return directories;
 }
 
-nlohmann::json run_inputs(const Plan& plan, const RunData& data) {
+nlohmann::json run_inputs(const Config& config, const Plan& plan, const RunData& data) {
   nlohmann::json inputs = data.fingerprints;
   for (const auto& [directory, reads] : model_directories(plan)) {
+    for (const char* name : kModelFiles) add_file((fs::path(directory) / name).string(), "model", inputs);
     if (!reads) continue;
-    for (const auto& [path, tensors] : model::weight_files(directory)) add_file(path, inputs);
+    for (const auto& [path, tensors] : model::weight_files(directory)) add_file(path, "weights", inputs);
   }
+  add_rewards(plan, inputs);
+  const nlohmann::json& placement = config.placement;
+  if (placement.is_string() && placement != "flattening") add_file(placement.get<std::string>(), "placement", inputs);
   return inputs;
 }
 
@@ -70,11 +105,12 @@ void check_inputs(const nlohmann::json& inputs, const fs::path& run) {
   nlohmann::json all = before;
   all.update(inputs);
   for (const auto& [name, input] : all.items()) {
-    if (!before.contains(name) && is_data(input)) continue;  // earlier versions kept none
+    const std::string kind = kind_of(input);
+    if (!before.contains(name) && !kept_kind(before, kind)) continue;
     if (const std::string then = describe(before, name), now = describe(inputs, name); then != now)
       throw InputError(
           expectation(name, fmt::format("what {} began with, {}", run.string(), then), now,
-                      fmt::format("that {} again, or another --output", is_data(input) ? "data" : "file")));
+                      fmt::format("that {} again, or another --output", kind == "data" ? "data" : "file")));
   }
 }
 

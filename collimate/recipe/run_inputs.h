@@ -13,16 +13,18 @@ namespace collimate::recipe {
 // The models that the plan opens: directory, and whether its weights are read.
 std::map<std::string, bool> model_directories(const Plan& plan);
 
-// What a run reads and no checkpoint holds: the files that the plan's weights are read from, {path: {"bytes",
-// "crc32c"}}, read whole, and the data, {key: {"rows", "fingerprint"}}. A missing file is left out: loading names it.
-// InputError as model::weight_files.
-nlohmann::json run_inputs(const Plan& plan, const RunData& data);
+// What a run reads and no checkpoint holds: files, {path: {"bytes", "crc32c"}}, read whole, and the data, {key:
+// {"rows", "fingerprint"}}. The files are those that the plan's weights are read from and, with a "kind" each, the
+// models' configurations and tokenizers ("model"), Python rewards without what they import ("reward") and that of the
+// placement ("placement"). A missing file is left out: loading names it. InputError as model::weight_files, and for a
+// reward with wrong keys.
+nlohmann::json run_inputs(const Config& config, const Plan& plan, const RunData& data);
 
 // A run's directory keeps them as models.json from its beginning.
 void keep_inputs(const nlohmann::json& inputs, const std::filesystem::path& run);
 
 // InputError when `inputs` are not those that the run in that directory began with. A run without models.json has none;
-// one of an earlier version may have those of weights alone.
+// one of an earlier version may have those of weights alone: what it kept no kind of is not compared.
 void check_inputs(const nlohmann::json& inputs, const std::filesystem::path& run);
 
 }  // namespace collimate::recipe

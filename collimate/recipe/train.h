@@ -35,8 +35,8 @@ struct TrainOutcome {
 // Runs the config's recipe to its end: data, plan, executor, records in the run's directory, the trained
 // model as a Hugging Face directory in OUTPUT/model. A run that has ended, by its iterations or its patience, is not
 // gone on with: its outcome is returned, its records stay as they are. InputError, with nothing changed, when the
-// directory holds another run, one that began with other weights, data or Python rewards, or one that is going on, or
-// when a model cannot read the data's rows (recipe/check_models.h).
+// directory holds another run, one that began with other files or data (recipe/run_inputs.h), or one that is going on,
+// or when a model cannot read the data's rows (recipe/check_models.h).
 TrainOutcome train(const Config& config, const TrainCall& call);
 
 }  // namespace collimate::recipe

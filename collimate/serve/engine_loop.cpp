@@ -114,11 +114,11 @@ void EngineLoop::run_guarded() {
       const std::lock_guard lock(mutex_);
       status_.broken = error.what();
     }
-    const auto cause = std::make_exception_ptr(base::RunError(error.what()));
-    for (auto* list : {&flights_, &delayed_}) {
-      for (Flight& flight : *list) flight.channel->fail(cause);
-    }
-    while (auto flight = queue_.try_pop()) flight->channel->fail(cause);
+    const auto fail = [&](const Flight& flight) {
+      flight.channel->fail(std::make_exception_ptr(base::RunError(error.what())));
+    };
+    for (const auto* list : {&flights_, &delayed_}) std::for_each(list->begin(), list->end(), fail);
+    while (auto flight = queue_.try_pop()) fail(*flight);
     idle_.notify_all();
   }
 }
@@ -131,7 +131,7 @@ void EngineLoop::run() {
       begin(std::move(*flight));
     }
     while (auto flight = queue_.try_pop()) begin(std::move(*flight));
-    if (cut_) fail_all(shutting_down());
+    if (cut_) fail_all(shutting_down);
     try {
       turn();
     } catch (const std::exception& error) {
@@ -140,7 +140,7 @@ void EngineLoop::run() {
         const std::lock_guard lock(mutex_);
         ++status_.failures;
       }
-      fail_all(std::make_exception_ptr(base::RunError(error.what())));
+      fail_all([&] { return std::make_exception_ptr(base::RunError(error.what())); });
     }
   }
 }
@@ -240,7 +240,7 @@ void EngineLoop::end(Flight& flight, int64_t choice, generate::Finish finish) {
   release(1);
 }
 
-void EngineLoop::fail_all(std::exception_ptr cause) {
+void EngineLoop::fail_all(const std::function<std::exception_ptr()>& cause) {
   std::vector<int64_t> uids;
   for (const auto& [uid, place] : by_uid_) uids.push_back(uid);
   engine_.service->cancel(uids);
@@ -254,7 +254,7 @@ void EngineLoop::fail_all(std::exception_ptr cause) {
     status_.cancelled += choices;
   }
   release(choices);
-  for (const Flight& flight : flights_) flight.channel->fail(cause);
+  for (const Flight& flight : flights_) flight.channel->fail(cause());
   flights_.clear();
 }
 

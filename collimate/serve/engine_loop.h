@@ -114,7 +114,8 @@ class EngineLoop {
   void cancel_unwanted();
   void deliver();
   void end(Flight& flight, int64_t choice, generate::Finish finish);
-  void fail_all(std::exception_ptr cause);
+  // `cause` makes one exception per request: no two readers share one.
+  void fail_all(const std::function<std::exception_ptr()>& cause);
   void release(int64_t choices);
   void publish();
 

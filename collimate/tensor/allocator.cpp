@@ -47,12 +47,17 @@ State& state() {
 
 thread_local int current_tag = 0;
 
-int intern(int worker, const std::string& purpose) {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
+// Needs the lock.
+int intern(State& s, int worker, const std::string& purpose) {
   const auto [found, fresh] = s.ids.try_emplace({worker, purpose}, static_cast<int>(s.tags.size()));
   if (fresh) s.tags.push_back({worker, purpose, 0, 0});
   return found->second;
+}
+
+int intern(int worker, const std::string& purpose) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return intern(s, worker, purpose);
 }
 
 }  // namespace
@@ -193,16 +198,13 @@ void discard(void* block) noexcept {
   to_system(header);
 }
 
-void retag(void* block, int worker) {
+void retag(void* block, int worker, std::optional<int> holder) {
   State& s = state();
   Header* header = header_of(block);
-  std::string purpose;
-  {
-    const std::lock_guard lock(s.mutex);
-    purpose = s.tags[static_cast<size_t>(header->tag)].purpose;
-  }
-  const int tag = intern(worker, purpose);
   const std::lock_guard lock(s.mutex);
+  const MemoryUse held = s.tags[static_cast<size_t>(header->tag)];
+  if (held.worker == worker || holder.value_or(held.worker) != held.worker) return;
+  const int tag = intern(s, worker, held.purpose);
   check_budget(s, tag, header->bytes);
   account(s, header->tag, -header->bytes);
   account(s, tag, header->bytes);

@@ -1,9 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+namespace at {
+class Tensor;
+}
 
 namespace collimate::tensor {
 
@@ -49,8 +54,11 @@ void deallocate(void* block) noexcept;
 void discard(void* block) noexcept;
 // What a block of so many bytes is counted as: header and rounding to one of eight sizes per doubling.
 int64_t allocated_bytes(int64_t bytes);
-// Gives a block, for instance a received message's, to another worker; its purpose stays.
-void retag(void* block, int worker);
+// Gives a block, for instance a received message's, to another worker; its purpose stays. With `holder`, only if it is
+// that worker's. Thread-safe. RunError as of allocate() when the worker's budget would be exceeded: then it stays.
+void retag(void* block, int worker, std::optional<int> holder = std::nullopt);
+// The same for the block that a tensor lies in; memory that is not of this allocator stays as it is.
+void retag(const at::Tensor& tensor, int worker, std::optional<int> holder = std::nullopt);
 
 // Limit on a worker's blocks; 0: none.
 void set_memory_budget(int worker, int64_t bytes);

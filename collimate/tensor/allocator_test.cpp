@@ -1,6 +1,7 @@
 #include "collimate/tensor/allocator.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -127,6 +128,29 @@ TEST(Allocator, BlocksChangeHands) {
   retag(buffer.data(), 11);
   EXPECT_EQ(held(10, "message"), 0);
   EXPECT_EQ(held(11, "message"), bytes);
+  retag(buffer.data(), 17, 10);
+  EXPECT_EQ(held(11, "message"), bytes) << "it was no longer of 10";
+  set_memory_budget(11, bytes);
+  retag(buffer.data(), 11);  // counts once
+  set_memory_budget(17, bytes - 1);
+  EXPECT_THROW(retag(buffer.data(), 17, 11), base::RunError);
+  EXPECT_EQ(held(11, "message"), bytes);
+  EXPECT_EQ(held(17, "message"), 0);
+  for (const int worker : {11, 17}) set_memory_budget(worker, 0);
+}
+
+TEST(Allocator, TensorsChangeHandsWithTheirBlock) {
+  install_aten_allocator();
+  const MemoryScope scope(18, "message");
+  const at::Tensor whole = at::empty({1000, 100}, at::kFloat);
+  const int64_t bytes = held(18, "message");
+  retag(whole.slice(0, 900, 1000), 19);
+  EXPECT_EQ(held(18, "message"), 0);
+  EXPECT_EQ(held(19, "message"), bytes);
+  std::vector<float> elsewhere(16);
+  retag(at::from_blob(elsewhere.data(), {16}), 19);
+  retag(at::Tensor(), 19);
+  EXPECT_EQ(held(19, "message"), bytes);
 }
 
 TEST(Allocator, TensorsAreCounted) {

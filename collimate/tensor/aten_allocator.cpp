@@ -1,3 +1,4 @@
+#include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 
@@ -25,6 +26,12 @@ class AtenAllocator final : public c10::Allocator {
 void install_aten_allocator() {
   static auto* allocator = new AtenAllocator;  // outlives every tensor
   c10::SetCPUAllocator(allocator, /*priority=*/100);
+}
+
+void retag(const at::Tensor& tensor, int worker, std::optional<int> holder) {
+  if (!tensor.defined() || !tensor.has_storage()) return;
+  const c10::DataPtr& data = tensor.storage().data_ptr();
+  if (data.get_deleter() == &deallocate && data.get_context() != nullptr) retag(data.get_context(), worker, holder);
 }
 
 }  // namespace collimate::tensor

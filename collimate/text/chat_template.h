@@ -70,6 +70,7 @@ class Renderer {
 
   const ChatTemplate& chat() const { return *chat_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
+  const RenderOptions& options() const { return options_; }
 
  private:
   Messages as_messages(const Prompt& prompt) const;

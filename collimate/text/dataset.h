@@ -15,7 +15,8 @@ namespace collimate::text {
 enum class DataShape {
   kPromptCompletion,  // TRL: prompt + completion; also prompt + response, query + response
   kMessages,          // messages; the last assistant message is the completion
-  kPreference,        // prompt + chosen + rejected (TRL), chosen + rejected with the prompt in both (hh-rlhf)
+  kPreference,        // prompt + chosen + rejected (TRL), chosen + rejected with the prompt in both (hh-rlhf), or both
+                      // with chosen and rejected as whole conversations (UltraFeedback)
   kRejectedResponse,  // ms-swift: messages + rejected_response
   kLabelled,          // KTO: prompt + completion + label, or messages + label / kto_tag
   kVerl,              // data_source, prompt (messages), reward_model.ground_truth, extra_info
@@ -28,7 +29,8 @@ enum class DataShape {
 std::string shape_name(DataShape shape);
 
 // One row in the form that recipes use, whatever shape it had. Prompts of shapes made for chat models (messages, verl,
-// alpaca, sharegpt, question + answer) are messages; a prompt that is plain text in the data stays text.
+// alpaca, sharegpt, question + answer) are messages; a prompt that is plain text in the data stays text, unless its
+// answers are messages. Turns that stand before an answer are the prompt; a prompt column must say the same.
 struct Example {
   Prompt prompt;  // empty text for kText
   std::optional<std::string> completion, chosen, rejected;

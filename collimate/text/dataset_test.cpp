@@ -9,6 +9,7 @@ namespace collimate::text {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 
 const RowLocation kHere{"f.jsonl", 0, 7};
@@ -125,6 +126,83 @@ TEST(DataShape, PairsThatShareTheirPrompt) {
                            "rejected": [{"role": "user", "content": "p"}, {"role": "assistant", "content": "r"}]})");
   EXPECT_EQ(messages(example.prompt), (Messages{{"user", "p"}}));
   EXPECT_EQ(example.rejected, "r");
+}
+
+// UltraFeedback: the prompt's text beside whole conversations. Their turns are the prompt, as TRL has it.
+TEST(DataShape, ConversationsBesideAPrompt) {
+  const std::string turns = R"({"role": "system", "content": "s"}, {"role": "user", "content": "p"},
+      {"role": "assistant", "content": "a"}, {"role": "user", "content": "q"}, )";
+  const auto conversation = [&](const std::string& answer) {
+    return "[" + turns + R"({"role": "assistant", "content": ")" + answer + "\"}]";
+  };
+  const Messages prompt = {{"system", "s"}, {"user", "p"}, {"assistant", "a"}, {"user", "q"}};
+  const std::string pair = "\"chosen\": " + conversation("c") + ", \"rejected\": " + conversation("r") + "}";
+  for (const std::string given : {"{", "{\"prompt\": \"p\", ", "{\"prompt\": ["}) {
+    std::string row = given + (given.ends_with('[') ? turns.substr(0, turns.rfind(',')) + "], " : "") + pair;
+    const auto example = example_of(DataShape::kPreference, row);
+    EXPECT_EQ(messages(example.prompt), prompt) << row;
+    EXPECT_EQ(example.chosen, "c");
+    EXPECT_EQ(example.rejected, "r");
+  }
+  auto example =
+      example_of(DataShape::kPromptCompletion, R"({"prompt": "p", "completion": )" + conversation("c") + "}");
+  EXPECT_EQ(messages(example.prompt), prompt);
+  EXPECT_EQ(example.completion, "c");
+  example = example_of(DataShape::kRejectedResponse,
+                       "{\"messages\": " + conversation("c") + ", \"rejected_messages\": " + conversation("r") + "}");
+  EXPECT_EQ(messages(example.prompt), prompt);
+  EXPECT_EQ(example.rejected, "r");
+}
+
+TEST(DataShape, ATextBesideTheAssistantsMessageIsWhatTheUserSays) {
+  const auto example = example_of(DataShape::kPreference,
+                                  R"({"prompt": "p", "chosen": [{"role": "assistant", "content": "c"}],
+                                      "rejected": {"role": "assistant", "content": "r"}})");
+  EXPECT_EQ(messages(example.prompt), (Messages{{"user", "p"}}));
+  EXPECT_EQ(example.chosen, "c");
+  EXPECT_EQ(example.rejected, "r");
+}
+
+TEST(DataShape, ConversationsThatDoNotAgreeAreRefused) {
+  const std::string user = R"({"role": "user", "content": "p"})", answer = R"({"role": "assistant", "content": "a"})";
+  const auto pair = [](const std::string& prompt, const std::string& chosen, const std::string& rejected) {
+    return error_of("{" + prompt + "\"chosen\": [" + chosen + "], \"rejected\": [" + rejected + "]}");
+  };
+  const std::string whole = user + "," + answer;
+  EXPECT_EQ(pair("\"prompt\": \"other\", ", whole, whole),
+            "[f.jsonl:7 column prompt] expected the user's first message in chosen, got another text; try data "
+            "columns: {prompt: first_prompt}, which leaves the prompt to the messages");
+  EXPECT_EQ(pair("", whole, whole + "," + user),
+            "[f.jsonl:7 column rejected] expected a last message by the assistant, got 'user'");
+  EXPECT_EQ(error_of("{\"prompt\": \"p\", \"chosen\": " + user + ", \"rejected\": " + answer + "}"),
+            "[f.jsonl:7 column chosen] expected a last message by the assistant, got 'user'");
+  const std::string others =
+      "expected before the answer the turns of the prompt, as the row's other columns have it, "
+      "or none, got ";
+  EXPECT_EQ(pair("", whole, whole + "," + whole), "[f.jsonl:7 column rejected] " + others + "3 others");
+  EXPECT_EQ(pair("\"prompt\": [5, 6], ", whole, whole), "[f.jsonl:7 column chosen] " + others + "1 others");
+  EXPECT_THAT(pair("", answer, answer), HasSubstr("messages that chosen and rejected share, got none"));
+}
+
+// An assistant's turn that calls a tool has content null: read as an empty text, it would teach to say nothing.
+TEST(DataShape, ToolCallsAndMissingContentsAreRefused) {
+  const auto answer = [](const std::string& parts) {
+    return R"({"messages": [{"role": "user", "content": "p"}, {"role": "assistant", )" + parts + "}]}";
+  };
+  const std::string calls = R"("tool_calls": [{"type": "function", "function": {"name": "f", "arguments": "{}"}}])";
+  for (const std::string content : {R"("content": null, )", R"("content": "c", )", ""})
+    EXPECT_THAT(error_of(answer(content + calls)),
+                AllOf(HasSubstr("[f.jsonl:7 column messages] expected messages without tool_calls, which no chat "
+                                "template here renders, got [{"),
+                      HasSubstr("; try calls written out in the message's content, or rows without them")));
+  EXPECT_THAT(error_of(answer(R"("content": null, "function_call": {"name": "f"})")),
+              HasSubstr("messages without function_call"));
+  EXPECT_EQ(error_of(answer(R"("content": null)")),
+            "[f.jsonl:7 column messages] expected a message's content as text, got null");
+  EXPECT_THAT(error_of(answer(R"("content": [{"type": "text", "text": 5}])")), HasSubstr("content parts of type text"));
+  EXPECT_THAT(error_of(answer(R"("content": [{"type": 5, "text": "c"}])")), HasSubstr("content parts of type text"));
+  EXPECT_EQ(example_of(DataShape::kMessages, answer(R"("content": "c", "tool_calls": null)")).completion, "c");
+  EXPECT_EQ(example_of(DataShape::kMessages, answer(R"("content": "c", "tool_calls": [])")).completion, "c");
 }
 
 TEST(DataShape, BadRowsNameFileLineAndColumn) {

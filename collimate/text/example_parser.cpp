@@ -22,6 +22,7 @@ class RowReader {
     const auto found = row_.find(column);
     return found != row_.end() && !found->is_null();
   }
+  bool has_text(const std::string& column) const { return has(column) && row_.at(column).is_string(); }
   std::string where(const std::string& column) const { return example_.location.text() + " column " + column; }
 
   // Takes the first of the columns that is there.
@@ -85,12 +86,55 @@ Prompt parse_prompt(const RowReader& reader, const json& value, const std::strin
   return ids;
 }
 
-// A text, or messages of which the last is the assistant's.
-std::string parse_answer(const RowReader& reader, const json& value, const std::string& column) {
+// A text, the assistant's message, or messages of which the last is the assistant's; those before it go to `turns`.
+std::string parse_answer(const RowReader& reader, const json& value, const std::string& column, Messages& turns) {
+  if (!value.is_object() && !value.is_array()) reader.fail(column, "text or messages", value.type_name());
+  turns = value.is_object() ? Messages{message_from_json(value, reader.where(column))}
+                            : messages_from_json(value, reader.where(column));
+  if (turns.back().role != "assistant")
+    reader.fail(column, "a last message by the assistant", "'" + turns.back().role + "'");
+  std::string answer = std::move(turns.back().content);
+  turns.pop_back();
+  return answer;
+}
+
+// A prompt that is text must be the first thing that the user says in the turns before an answer.
+void check_first_question(const RowReader& reader, const std::string& prompt, const Messages& turns,
+                          const std::string& column) {
+  const auto first = std::find_if(turns.begin(), turns.end(), [](const Message& turn) { return turn.role == "user"; });
+  if (first != turns.end() && first->content == prompt) return;
+  throw base::InputError(
+      base::expectation(reader.where("prompt"), "the user's first message in " + column,
+                        first == turns.end() ? "no message of the user there" : "another text",
+                        "data columns: {prompt: first_prompt}, which leaves the prompt to the messages"));
+}
+
+// Turns before an answer are the whole prompt (TRL: the messages that chosen and rejected share): one that is there
+// already must say the same. Beside an answer that is a message, a text is what the user says.
+void adopt_turns(const RowReader& reader, std::optional<Prompt>& prompt, Messages turns, const std::string& column) {
+  const auto* text = prompt ? std::get_if<std::string>(&*prompt) : nullptr;
+  if (turns.empty()) {
+    if (text != nullptr) prompt = Messages{{"user", *text}};
+    return;
+  }
+  if (text != nullptr) {
+    check_first_question(reader, *text, turns, column);
+  } else if (prompt && *prompt != Prompt(turns)) {
+    reader.fail(column, "before the answer the turns of the prompt, as the row's other columns have it, or none",
+                fmt::format("{} others", turns.size()));
+  }
+  prompt = std::move(turns);
+}
+
+// The text of an answer; `prompt` becomes what the answer's messages say of it.
+std::string take_answer(RowReader& reader, std::optional<Prompt>& prompt, std::initializer_list<const char*> columns) {
+  const std::string column = *columns.begin();
+  const json value = reader.take(columns);
   if (value.is_string()) return value.get<std::string>();
-  if (value.is_object()) return message_from_json(value, reader.where(column)).content;
-  if (!value.is_array()) reader.fail(column, "text or messages", value.type_name());
-  return messages_from_json(value, reader.where(column)).back().content;
+  Messages turns;
+  std::string answer = parse_answer(reader, value, column, turns);
+  adopt_turns(reader, prompt, std::move(turns), column);
+  return answer;
 }
 
 // Messages; where the assistant speaks last, that is the completion.
@@ -112,8 +156,9 @@ void take_flag(RowReader& reader) {
 void read_prompt_completion(RowReader& reader) {
   const bool query = !reader.has("prompt") && reader.has("query");
   const char* column = query ? "query" : "prompt";
-  reader.example().prompt = parse_prompt(reader, reader.take({column}), column);
-  reader.example().completion = parse_answer(reader, reader.take({"completion", "response"}), "completion");
+  std::optional<Prompt> prompt = parse_prompt(reader, reader.take({column}), column);
+  reader.example().completion = take_answer(reader, prompt, {"completion", "response"});
+  reader.example().prompt = std::move(*prompt);
 }
 
 void read_messages(RowReader& reader) {
@@ -132,36 +177,24 @@ std::string common_prompt(const std::string& chosen, const std::string& rejected
   return space == std::string::npos ? "" : chosen.substr(0, space);
 }
 
-void read_implicit_prompt(RowReader& reader, const json& chosen, const json& rejected) {
-  Example& example = reader.example();
-  if (chosen.is_string() && rejected.is_string()) {
-    const std::string& left = chosen.get_ref<const std::string&>();
-    const std::string& right = rejected.get_ref<const std::string&>();
-    const std::string prompt = common_prompt(left, right);
-    if (prompt.empty()) reader.fail("prompt", "a prompt, or one that chosen and rejected share", "none");
-    example.prompt = prompt;
-    example.chosen = left.substr(prompt.size());
-    example.rejected = right.substr(prompt.size());
-    return;
-  }
-  Messages left = messages_from_json(chosen, reader.where("chosen"));
-  const Messages right = messages_from_json(rejected, reader.where("rejected"));
-  size_t common = 0;
-  while (common + 1 < std::min(left.size(), right.size()) && left[common] == right[common]) ++common;
-  if (common == 0) reader.fail("prompt", "a prompt, or messages that chosen and rejected share", "none");
-  example.chosen = left.back().content;
-  example.rejected = right.back().content;
-  left.resize(common);
-  example.prompt = std::move(left);
+void split_texts(RowReader& reader) {
+  const std::string left = reader.take_text({"chosen"}), right = reader.take_text({"rejected"});
+  const std::string prompt = common_prompt(left, right);
+  if (prompt.empty()) reader.fail("prompt", "a prompt, or one that chosen and rejected share", "none");
+  reader.example().prompt = prompt;
+  reader.example().chosen = left.substr(prompt.size());
+  reader.example().rejected = right.substr(prompt.size());
 }
 
 void read_preference(RowReader& reader) {
-  const json chosen = reader.take({"chosen"});
-  const json rejected = reader.take({"rejected"});
-  if (!reader.has("prompt")) return read_implicit_prompt(reader, chosen, rejected);
-  reader.example().prompt = parse_prompt(reader, reader.take({"prompt"}), "prompt");
-  reader.example().chosen = parse_answer(reader, chosen, "chosen");
-  reader.example().rejected = parse_answer(reader, rejected, "rejected");
+  const bool explicit_prompt = reader.has("prompt");
+  if (!explicit_prompt && reader.has_text("chosen") && reader.has_text("rejected")) return split_texts(reader);
+  std::optional<Prompt> prompt;
+  if (explicit_prompt) prompt = parse_prompt(reader, reader.take({"prompt"}), "prompt");
+  reader.example().chosen = take_answer(reader, prompt, {"chosen"});
+  reader.example().rejected = take_answer(reader, prompt, {"rejected"});
+  if (!prompt) reader.fail("prompt", "a prompt, or messages that chosen and rejected share", "none");
+  reader.example().prompt = std::move(*prompt);
 }
 
 void read_rejected_response(RowReader& reader) {
@@ -169,9 +202,9 @@ void read_rejected_response(RowReader& reader) {
   Example& example = reader.example();
   if (!example.completion) reader.fail("messages", "a last message by the assistant", "another role");
   example.chosen = example.completion;
+  std::optional<Prompt> prompt = example.prompt;
   const bool whole = reader.has("rejected_messages");
-  example.rejected =
-      parse_answer(reader, reader.take({whole ? "rejected_messages" : "rejected_response"}), "rejected_response");
+  example.rejected = take_answer(reader, prompt, {whole ? "rejected_messages" : "rejected_response"});
 }
 
 void read_labelled(RowReader& reader) {
@@ -212,10 +245,11 @@ void read_alpaca(RowReader& reader) {
   if (question.empty()) reader.fail("instruction", "a prompt", "an empty text");
   messages.push_back({"user", question});
   Example& example = reader.example();
-  example.prompt = std::move(messages);
-  if (reader.has("chosen")) example.chosen = parse_answer(reader, reader.take({"chosen"}), "chosen");
-  if (reader.has("rejected")) example.rejected = parse_answer(reader, reader.take({"rejected"}), "rejected");
-  if (reader.has("output")) example.completion = parse_answer(reader, reader.take({"output"}), "output");
+  std::optional<Prompt> prompt = std::move(messages);
+  if (reader.has("chosen")) example.chosen = take_answer(reader, prompt, {"chosen"});
+  if (reader.has("rejected")) example.rejected = take_answer(reader, prompt, {"rejected"});
+  if (reader.has("output")) example.completion = take_answer(reader, prompt, {"output"});
+  example.prompt = std::move(*prompt);
 }
 
 void read_sharegpt(RowReader& reader) {
@@ -223,9 +257,10 @@ void read_sharegpt(RowReader& reader) {
   if (reader.has("system")) messages.insert(messages.begin(), {"system", reader.take_text({"system"})});
   Example& example = reader.example();
   if (!reader.has("chosen") || !reader.has("rejected")) return split_conversation(reader, messages, "conversations");
-  example.prompt = std::move(messages);
-  example.chosen = parse_answer(reader, reader.take({"chosen"}), "chosen");
-  example.rejected = parse_answer(reader, reader.take({"rejected"}), "rejected");
+  std::optional<Prompt> prompt = std::move(messages);
+  example.chosen = take_answer(reader, prompt, {"chosen"});
+  example.rejected = take_answer(reader, prompt, {"rejected"});
+  example.prompt = std::move(*prompt);
 }
 
 void read_question_answer(RowReader& reader) {

@@ -7,22 +7,31 @@ namespace {
 
 using nlohmann::json;
 
-[[noreturn]] void wrong(const std::string& where, const std::string& expected, const json& got) {
+[[noreturn]] void wrong(const std::string& where, const std::string& expected, const json& got,
+                        const std::string& remedy = "") {
   std::string shown = got.dump(-1, ' ', false, json::error_handler_t::replace);
   if (shown.size() > 80) shown = shown.substr(0, 77) + "...";
-  throw base::InputError(base::expectation(where, expected, shown));
+  throw base::InputError(base::expectation(where, expected, shown, remedy));
+}
+
+// A call of a tool stands beside the content, where no template here looks: left out, the turn would end without it.
+void refuse_tool_calls(const json& message, const std::string& where) {
+  for (const char* key : {"tool_calls", "function_call"}) {
+    const auto found = message.find(key);
+    if (found == message.end() || found->empty()) continue;
+    wrong(where, fmt::format("messages without {}, which no chat template here renders", key), *found,
+          "calls written out in the message's content, or rows without them");
+  }
 }
 
 std::string content_text(const json& content, const std::string& where) {
   if (content.is_string()) return content.get<std::string>();
-  if (content.is_null()) return "";
   if (!content.is_array()) wrong(where, "a message's content as text", content);
   std::string out;
   for (const json& part : content) {
-    if (!part.is_object() || part.value("type", "") != "text" || !part.contains("text")) {
-      wrong(where, "content parts of type text", part);
-    }
-    out += part.at("text").get<std::string>();
+    const bool text = part.is_object() && part.contains("type") && part["type"] == "text" && part.contains("text");
+    if (!text || !part["text"].is_string()) wrong(where, "content parts of type text", part);
+    out += part["text"].get_ref<const std::string&>();
   }
   return out;
 }
@@ -39,6 +48,7 @@ std::string role_name(const json& role, const std::string& where) {
 }  // namespace
 
 Message message_from_json(const json& json, const std::string& where) {
+  if (json.is_object()) refuse_tool_calls(json, where);
   if (json.is_object() && json.contains("role") && json.contains("content")) {
     return {role_name(json.at("role"), where), content_text(json.at("content"), where)};
   }

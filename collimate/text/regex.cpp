@@ -3,6 +3,7 @@
 
 #include <pcre2.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -12,6 +13,24 @@ namespace collimate::text {
 namespace {
 
 constexpr const char* kSpaces = "\\x09-\\x0d\\x{85}\\p{Z}";
+// Of one search. A pattern that tries without end is at the first in a tenth of a second.
+constexpr uint32_t kMostSteps = 10'000'000;
+constexpr uint32_t kMostHeapKib = 64 * 1024;  // of the interpreter, where there is no just-in-time compiler
+constexpr size_t kMostJitStackBytes = 16 * 1024 * 1024;
+
+// Bytes from the start of `text` that a bracket's set begins with and that do not end it: "[", "[^", with a "]" behind.
+size_t class_opening(std::string_view text) {
+  size_t size = 1;
+  if (text.substr(size, 1) == "^") ++size;
+  return text.substr(size, 1) == "]" ? size + 1 : size;
+}
+
+// Bytes of the named set ("[:alpha:]") at the start of `text`, 0 where there is none.
+size_t named_class(std::string_view text) {
+  if (!text.starts_with("[:")) return 0;
+  const size_t end = text.find(":]");
+  return end == std::string_view::npos ? 0 : end + 2;
+}
 
 // Writes `\s` and `\S` out as explicit sets, inside and outside of brackets.
 std::string spell_out_spaces(const std::string& pattern) {
@@ -31,9 +50,12 @@ std::string spell_out_spaces(const std::string& pattern) {
       }
       continue;
     }
-    if (c == '[') in_class = true;
-    if (c == ']') in_class = false;
-    out += c;
+    const std::string_view rest = std::string_view(pattern).substr(i);
+    size_t taken = 1;
+    if (c == '[') taken = in_class ? std::max<size_t>(1, named_class(rest)) : class_opening(rest);
+    in_class = c == '[' || (in_class && c != ']');
+    out += rest.substr(0, taken);
+    i += taken - 1;
   }
   return out;
 }
@@ -48,8 +70,12 @@ std::string pcre_message(int code) {
 struct ThreadState {
   pcre2_match_data* data = pcre2_match_data_create(16, nullptr);
   pcre2_match_context* context = pcre2_match_context_create(nullptr);
-  pcre2_jit_stack* stack = pcre2_jit_stack_create(64 * 1024, 16 * 1024 * 1024, nullptr);
-  ThreadState() { pcre2_jit_stack_assign(context, nullptr, stack); }
+  pcre2_jit_stack* stack = pcre2_jit_stack_create(64 * 1024, kMostJitStackBytes, nullptr);
+  ThreadState() {
+    pcre2_jit_stack_assign(context, nullptr, stack);
+    pcre2_set_match_limit(context, kMostSteps);
+    pcre2_set_heap_limit(context, kMostHeapKib);
+  }
   ~ThreadState() {
     pcre2_jit_stack_free(stack);
     pcre2_match_context_free(context);

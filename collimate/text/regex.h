@@ -24,7 +24,7 @@ class Regex {
   Regex& operator=(Regex&&) noexcept;
 
   // The first match that begins at or after `from`. `text` must be well-formed UTF-8. Throws RunError when PCRE2 gives
-  // up (its limits on memory and steps).
+  // up: after ten million steps, or with 16 MiB of its stack (64 MiB without its compiler) full.
   bool find(std::string_view text, size_t from, Span& match) const;
 
  private:

@@ -35,6 +35,23 @@ TEST(Regex, SpacesAreThoseOfUnicode) {
   EXPECT_THAT(words_of(split("Regex", "\\S+", "Removed"), "a\u180e b"), ElementsAre(" "));
 }
 
+TEST(Regex, SpacesAreSpelledOutBehindWhatDoesNotEndASet) {
+  Span match;
+  for (const char* pattern : {"^[[:digit:]\\s]+$", "^[]\\s7]+$", "^[^\\S\\D]*[7\\s]+$"})
+    EXPECT_TRUE(Regex(pattern).find("7 7", 0, match)) << pattern;
+  EXPECT_FALSE(Regex("[^]\\s7]").find("7 ]", 0, match));
+}
+
+// What backtracks without end, or once for every character, is an error and not the end of the program.
+TEST(Regex, GivesUpOnStepsAndOnMemory) {
+  const auto error = [](const std::string& pattern, size_t size) {
+    Span match;
+    return message_of<base::RunError>([&] { Regex(pattern).find(std::string(size, 'y') + "<", 0, match); });
+  };
+  EXPECT_EQ(error("(y|yy)+[zq]", 1000), "[regex] '(y|yy)+[zq]' gave up on a text of 1001 bytes: match limit exceeded");
+  EXPECT_THAT(error("^(.|x)*z?<", 1'000'000), HasSubstr(" gave up on a text of 1000001 bytes: "));
+}
+
 TEST(Regex, ErrorsNameThePattern) {
   EXPECT_THAT(message_of<base::InputError>([] { Regex broken("a(b"); }), HasSubstr("'a(b'"));
 }

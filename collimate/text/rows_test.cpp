@@ -126,6 +126,19 @@ TEST(Parquet, EveryKindOfColumn) {
   EXPECT_EQ(rows[2]["weight"], 1e300);
 }
 
+// An image's bytes are kept, and what is written as JSON later (samples, messages between processes) can be.
+TEST(Parquet, BytesThatAreNoTextAreBase64) {
+  if (!has_parquet()) GTEST_SKIP() << "built without the Parquet reader";
+  std::vector<Row> rows;
+  read_rows(testdata("bytes.parquet"), "auto", [&](const RowLocation&, Row&& row) { rows.push_back(std::move(row)); });
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0], json::parse(R"({"prompt": "one", "blob": "plain ü", "large": {"base64": "/wAB"},
+      "fixed": {"base64": "gIE="}, "image": {"bytes": {"base64": "iVBORw0KGgo="}, "path": "a.png"}})"));
+  EXPECT_EQ(rows[1], json::parse(R"({"prompt": "two", "blob": {"base64": "w/8="}, "large": "", "fixed": "ab",
+      "image": {"bytes": null, "path": "b.png"}})"));
+  for (const Row& row : rows) EXPECT_EQ(json::parse(row.dump()), row);
+}
+
 TEST_F(Rows, BrokenParquetIsAnError) {
   if (!has_parquet()) GTEST_SKIP() << "built without the Parquet reader";
   EXPECT_THAT(error("a.parquet", "PAR1 not at all"), HasSubstr("expected a Parquet file that can be read"));

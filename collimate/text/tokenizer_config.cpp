@@ -18,6 +18,16 @@ json read_optional(const std::string& path) {
   return value;
 }
 
+// What `read` makes of a file's content; a value of another type than it reads is an error of that file.
+template <class Read>
+auto from_file(const std::string& path, Read read) {
+  try {
+    return read();
+  } catch (const json::exception& error) {
+    throw base::InputError(base::expectation(path, "a file of the Hugging Face form", error.what()));
+  }
+}
+
 // A special token is written as text, as {"content": text}, or null.
 std::string token_text(const json& config, const char* key) {
   const auto found = config.find(key);
@@ -42,7 +52,7 @@ std::string read_chat_template(const json& config, const std::string& directory)
   if (found->is_string()) return found->get<std::string>();
   if (!found->is_array()) return "";
   for (const json& entry : *found) {
-    if (entry.is_object() && entry.value("name", "") == "default") return entry.value("template", "");
+    if (entry.is_object() && entry.value("name", "") == "default") return entry.at("template");
   }
   return "";
 }
@@ -53,7 +63,8 @@ std::vector<int32_t> read_eos_ids(const std::string& directory) {
     const auto found = config.find("eos_token_id");
     if (found == config.end()) continue;
     if (found->is_number_integer()) return {found->get<int32_t>()};
-    if (found->is_array()) return found->get<std::vector<int32_t>>();
+    if (!found->is_array()) continue;
+    return from_file(directory + name, [&] { return found->get<std::vector<int32_t>>(); });
   }
   return {};
 }
@@ -89,10 +100,11 @@ TokenizerConfig read_tokenizer_config(const std::string& directory) {
   TokenizerConfig config;
   const std::string path = directory + "/tokenizer_config.json";
   config.json = read_optional(path);
-  const json map = read_optional(directory + "/special_tokens_map.json");
+  const std::string map_path = directory + "/special_tokens_map.json";
+  const json map = read_optional(map_path);
   const auto named = [&](const char* key) {
-    const std::string own = token_text(config.json, key);
-    return config.json.contains(key) ? own : token_text(map, key);
+    const bool own = config.json.contains(key);
+    return from_file(own ? path : map_path, [&] { return token_text(own ? config.json : map, key); });
   };
   config.bos = named("bos_token");
   config.eos = named("eos_token");
@@ -101,13 +113,9 @@ TokenizerConfig read_tokenizer_config(const std::string& directory) {
   config.separator = named("sep_token");
   config.add_bos = optional_flag(config.json, "add_bos_token");
   config.add_eos = optional_flag(config.json, "add_eos_token");
-  try {
-    read_added_decoder(path, config);
-    config.eos_ids = read_eos_ids(directory);
-  } catch (const json::exception& error) {
-    throw base::InputError(base::expectation(path, "a tokenizer_config.json", error.what()));
-  }
-  config.chat_template = read_chat_template(config.json, directory);
+  from_file(path, [&] { read_added_decoder(path, config); });
+  config.eos_ids = read_eos_ids(directory);
+  config.chat_template = from_file(path, [&] { return read_chat_template(config.json, directory); });
   return config;
 }
 

@@ -271,6 +271,30 @@ TEST_F(BadTokenizer, MalformedJsonNamesTheLine) {
               HasSubstr("tokenizer.json:3] expected well-formed JSON"));
 }
 
+TEST_F(BadTokenizer, FilesBesideItAreNamedForValuesOfAWrongType) {
+  const auto error = [&](const std::string& name, const std::string& content) {
+    for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
+      write_file(directory_.path(file), read_file(testdata(std::string("byte_level/") + file)));
+    write_file(directory_.path(name), content);
+    std::string message = message_of<base::InputError>([&] { load_tokenizer(directory_.path()); });
+    std::filesystem::remove(directory_.path(name));
+    const std::string head = "[" + directory_.path() + "/";
+    EXPECT_TRUE(message.starts_with(head)) << message;
+    return message.substr(std::min(head.size(), message.size()));
+  };
+  const std::string form = "] expected a file of the Hugging Face form, got [json.exception.";
+  for (const char* config :
+       {R"({"chat_template": [{"name": "default", "template": null}]})", R"({"chat_template": [{"name": "default"}]})",
+        R"({"chat_template": [{"name": 5, "template": "x"}]})", R"({"eos_token": {"content": 5}})",
+        R"({"added_tokens_decoder": {"3": {"content": null}}})"})
+    EXPECT_THAT(error("tokenizer_config.json", config), HasSubstr("tokenizer_config.json" + form)) << config;
+  EXPECT_THAT(error("generation_config.json", R"({"eos_token_id": [1, "x"]})"),
+              HasSubstr("generation_config.json" + form));
+  EXPECT_THAT(error("config.json", R"({"eos_token_id": [null]})"), testing::StartsWith("config.json" + form));
+  EXPECT_THAT(error("special_tokens_map.json", R"({"sep_token": {"content": []}})"),
+              HasSubstr("special_tokens_map.json" + form));
+}
+
 // Vectors of llama.cpp and llama2.c over real vocabularies.
 struct SharedVectors {
   const char* tokenizer;

@@ -154,6 +154,7 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
               report.mismatch);
     report.tokens += micro.packed().row_tokens;
     ++report.micro_batches;
+    if (options_.progress) options_.progress();
   }
   return loss;
 }

@@ -21,6 +21,7 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
     const at::Tensor values = values_of(packed, model.forward(packed.tokens));
     const float* next = values.const_data_ptr<float>();
     for (int64_t r = range.begin; r < range.end; ++r) next += take(order[static_cast<size_t>(r)], next);
+    if (options.progress) options.progress();
   }
 }
 

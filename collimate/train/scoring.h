@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "collimate/batch/batch.h"
 #include "collimate/model/model.h"
 
@@ -8,6 +10,7 @@ namespace collimate::train {
 struct ScoringOptions {
   float temperature = 1.0F;
   int64_t micro_batch_tokens = 2048;
+  std::function<void()> progress = {};  // called after every micro-batch
 };
 
 // Log-probs [L] of the trainable tokens, 0 elsewhere, as column `key` added to the rows; and their entropy when asked.

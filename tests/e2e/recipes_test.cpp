@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <regex>
+#include <set>
 
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/engine.h"
@@ -263,6 +265,46 @@ TEST_F(Recipes, EveryTokenIsComparedBeforeTheFirstUpdate) {
   }
   for (const nlohmann::json& line : train("grpo", {"train.samples_per_update=8", "train.mismatch_check=false"}))
     EXPECT_FALSE(line.contains("mismatch/tokens_checked"));
+}
+
+// Two prompts, each twice an epoch, which is an iteration: four groups of samples.
+TEST_F(Recipes, APromptOfWeightTwoIsTwoPromptsOfAnEpoch) {
+  write_text(scratch_ / "two.jsonl",
+             "{\"prompt\": \"321=\", \"ground_truth\": \"123\"}\n{\"prompt\": \"540=\", \"ground_truth\": \"045\"}");
+  expect_every_step_once(train("grpo", {"data.train={path: " + (scratch_ / "two.jsonl") + ", weight: 2}"}), 1, 3);
+  std::set<int64_t> uids;
+  std::map<std::string, std::vector<std::string>> drawn;  // by prompt
+  for (const std::string& line : lines_of(output_ + "/samples/step-000001.jsonl")) {
+    const auto sample = nlohmann::json::parse(line);
+    uids.insert(sample.at("uid").get<int64_t>());
+    drawn[sample.at("prompt")].push_back(sample.at("completion"));
+  }
+  EXPECT_EQ(uids.size(), 16U);
+  ASSERT_EQ(drawn.size(), 2U);
+  for (const auto& [prompt, completions] : drawn) {
+    ASSERT_EQ(completions.size(), 8U) << prompt;
+    const std::set<std::string> different(completions.begin(), completions.end());
+    EXPECT_GT(different.size(), 4U) << prompt << ": a copy draws the other's samples";
+  }
+}
+
+// A pair of weight 3 beside one of weight 1 gives the gradient of a file that has it three times.
+TEST_F(Recipes, EachCopyOfAPairIsTrained) {
+  const std::string often = R"({"prompt": "321=", "chosen": "123", "rejected": "3219"})";
+  const std::string once = R"({"prompt": "540=", "chosen": "045", "rejected": "99"})";
+  write_text(scratch_ / "often.jsonl", often);
+  write_text(scratch_ / "once.jsonl", once);
+  write_text(scratch_ / "copies.jsonl", fmt::format("{0}\n{0}\n{0}\n{1}", often, once));
+  const auto gradient = [&](const std::string& data, int rows) {
+    return number(train("dpo", {"algorithm.beta=0.1", "run.iterations=1", "data.train=" + data,
+                                fmt::format("train.samples_per_update={}", rows)})
+                      .at(0),
+                  "actor/grad_norm");
+  };
+  const std::string path = "path: " + (scratch_ / "often.jsonl"), other = scratch_ / "once.jsonl";
+  const double copies = gradient(scratch_ / "copies.jsonl", 8);
+  EXPECT_NEAR(gradient("[{" + path + ", weight: 3}, " + other + "]", 8), copies, 1e-4 * copies);
+  EXPECT_GT(std::abs(gradient("[{" + path + "}, " + other + "]", 4) - copies), 1e-2 * copies);
 }
 
 TEST_F(Recipes, PpoWithRuleReward) {

@@ -79,24 +79,39 @@ class RunAgain : public testing::Test {
     }
     return told;
   }
-  // With that file changed a stopped run is refused, by an error about `name`; with the old one it goes on.
-  void expect_refused_with_other(const fs::path& file, const std::string& name, const std::string& then,
-                                 const std::string& remedy, const std::function<void()>& run) {
+  // With `changed` in that file a stopped run is refused, by an error with these parts; with the old text it goes on.
+  void expect_refused_with(const fs::path& file, const std::string& changed, const std::vector<std::string>& parts,
+                           const std::function<void()>& run) {
     run();
     const std::string metrics = read_text(output_ + "/metrics.jsonl"), text = read_text(file);
-    write_text(file, text + text);
+    write_text(file, changed);
     try {
       run();
       ADD_FAILURE() << "gone on with";
     } catch (const base::InputError& error) {
-      EXPECT_THAT(error.what(), HasSubstr(fmt::format("[{}] expected what {} began with, {}", name, output_, then)));
-      EXPECT_THAT(error.what(), HasSubstr(remedy));
+      for (const std::string& part : parts) EXPECT_THAT(error.what(), HasSubstr(part));
     }
     EXPECT_EQ(read_text(output_ + "/metrics.jsonl"), metrics);
     write_text(file, text);
     run();
     EXPECT_TRUE(read_text(output_ + "/metrics.jsonl").starts_with(metrics));
     EXPECT_GT(read_text(output_ + "/metrics.jsonl").size(), metrics.size());
+  }
+  // Each of its 40 rows twice.
+  void expect_other_data_refused(const fs::path& file, const std::string& key, const std::function<void()>& run) {
+    expect_refused_with(file, read_text(file) + read_text(file),
+                        {fmt::format("[{}] expected what {} began with, 40 rows with fingerprint ", key, output_),
+                         "; try that data again, or another --output"},
+                        run);
+  }
+  // One more line, which says nothing.
+  void expect_other_file_refused(const fs::path& file, const std::string& line, const std::function<void()>& run) {
+    const std::string text = read_text(file);
+    expect_refused_with(
+        file, text + line + "\n",
+        {fmt::format("[{}] expected what {} began with, {} bytes with CRC-32C ", file.string(), output_, text.size()),
+         "; try that file again, or another --output"},
+        run);
   }
 
   Scratch scratch_{"run-again"};
@@ -168,16 +183,32 @@ TEST_F(RunAgain, WithOtherWeightsBelowItARunIsRefused) {
 }
 
 TEST_F(RunAgain, WithOtherDataARunIsRefused) {
-  expect_refused_with_other(scratch_ / "demonstrations.jsonl", "data.train", "40 rows with fingerprint ",
-                            "; try that data again, or another --output", [&] { stopped("sft"); });
+  expect_other_data_refused(scratch_ / "demonstrations.jsonl", "data.train", [&] { stopped("sft"); });
 }
 
 TEST_F(RunAgain, WithOtherHeldOutDataARunIsRefused) {
   const std::string file = scratch_ / "others.jsonl";
   fs::copy_file(scratch_ / "demonstrations.jsonl", file);
-  expect_refused_with_other(file, "data.eval", "40 rows with fingerprint ",
-                            "; try that data again, or another --output",
-                            [&] { stopped("sft", {"data.eval=" + file}); });
+  expect_other_data_refused(file, "data.eval", [&] { stopped("sft", {"data.eval=" + file}); });
+}
+
+TEST_F(RunAgain, WithAnotherRewardFileARunIsRefused) {
+  const std::string file = scratch_ / "reward.py";
+  write_text(file, "def score(prompts, completions, **columns):\n    return [float(len(c)) for c in completions]\n");
+  expect_other_file_refused(file, "# another", [&] { stopped("grpo", {"reward=[{python: \"" + file + ":score\"}]"}); });
+}
+
+TEST_F(RunAgain, WithAnotherPlacementFileARunIsRefused) {
+  const std::string file = scratch_ / "placement.yaml";
+  write_text(file, "version: 1\ndevices: {count: 1, kind: cpu}\ngroups: {all: {devices: [0], models: [policy]}}\n");
+  expect_other_file_refused(file, "# another", [&] { stopped("sft", {"placement=" + file}); });
+}
+
+TEST_F(RunAgain, WithAnotherTokenizerOrConfigurationARunIsRefused) {
+  for (const char* name : {"start/tokenizer.json", "start/tokenizer_config.json", "start/config.json"})
+    expect_other_file_refused(scratch_ / name, "", [&] { stopped("sft"); });
+  write_text(scratch_ / "start/generation_config.json", "{}");  // the run began with none
+  EXPECT_THROW(stopped("sft"), base::InputError);
 }
 
 // A run of an earlier version kept the files of weights alone.

@@ -302,5 +302,23 @@ TEST_F(BadInput, OutputDirectoryOfAnotherRun) {
   EXPECT_EQ(read_text(output_ + "/metrics.jsonl"), metrics);
 }
 
+// The entries of rewards are written out with their defaults: a run that had others is another run.
+TEST_F(BadInput, OutputDirectoryOfARunWithOtherDefaultsOfItsReward) {
+  write_text(config_, text_);
+  ASSERT_TRUE(run_collimate({"train", config_, "--output", output_}).status.ok());
+  const std::string file = output_ + "/config.resolved.yaml", resolved = read_text(file);
+  const std::string entry = "{on_error: stop, pattern: \"^[0-4]\", rule: regex, weight: 1.0}";
+  const size_t at = resolved.find(entry);
+  ASSERT_NE(at, std::string::npos) << resolved;
+  const auto with_entry = [&](const std::string& other) {
+    return std::string(resolved).replace(at, entry.size(), other);
+  };
+  write_text(file, with_entry("{on_error: stop, pattern: \"^[0-4]\", rule: regex, weight: 2.0}"));
+  expect(2, "[--output] expected a new directory or one of this run, got " + output_ +
+                " of another config (hash HASH, this one HASH); try another --output");
+  write_text(file, with_entry("{rule: regex, pattern: \"^[0-4]\"}"));  // as earlier versions wrote it
+  EXPECT_TRUE(run_collimate({"train", config_, "--output", output_}).status.ok());
+}
+
 }  // namespace
 }  // namespace collimate::test

@@ -97,7 +97,7 @@ TEST_F(Check, ShowsThatMarginsAreRead) {
 
 TEST_F(Check, RefusesWhatWouldTrainWrongAndGivesEachReason) {
   const std::string text = reasons("grpo", {"rollout.completion_tokens=100000", "train.warmup_updates=3",
-                                            "rollout.samples_per_prompt=1", "reward=[{rule: gsm9k}]"});
+                                            "rollout.samples_per_prompt=1", "reward=[{rule: regex, pattern: '('}]"});
   EXPECT_THAT(text,
               HasSubstr("/start] expected rows of at most its 32 positions, got 100004 tokens; try shorter prompts "
                         "or rows, or a smaller rollout.completion_tokens\n"));
@@ -106,7 +106,8 @@ TEST_F(Check, RefusesWhatWouldTrainWrongAndGivesEachReason) {
   EXPECT_THAT(text,
               HasSubstr("[rollout.samples_per_prompt] expected at least 2: advantages compare a prompt's samples, "
                         "got 1\n"));
-  EXPECT_THAT(text, ContainsRegex("\\[reward\\] expected one of the rules gsm8k, .*, got \"gsm9k\"\n"));
+  EXPECT_THAT(text,
+              HasSubstr("[regex] expected a pattern that PCRE2 compiles, got '(' (missing closing parenthesis)\n"));
 }
 
 TEST_F(Check, RefusesSamplingThatARequestWouldBeRefusedFor) {
@@ -147,7 +148,9 @@ TEST_F(Check, RefusesRewardsThatCannotJudge) {
   EXPECT_THAT(reasons("grpo", {"reward=[{python: \"" + (root_ / "none.py") + ":score\"}]"}),
               HasSubstr("got FileNotFoundError: no file " + (root_ / "none.py") + "\n"));
   EXPECT_THAT(reasons("grpo", {"reward=[{rule: exact, feild: x}]"}),
-              HasSubstr("[reward] expected a key of the configuration, got \"feild\"; try \"field\""));
+              HasSubstr("[--set reward] expected a key of section reward.0, got \"feild\"; try \"field\"\n"));
+  EXPECT_THAT(reasons("grpo", {"reward=[{rule: gsm9k}]"}),
+              ContainsRegex("\\[--set reward\\] expected a rule, one of gsm8k, .*, got 'gsm9k'; try 'gsm8k'\n"));
   replace_in("problems.jsonl", ", \"ground_truth\": \"149\"", "");
   const std::string row =
       "[reward exact on data.train] expected rows that it can judge, got 1 of 72 that fail; row 1: ";
@@ -158,12 +161,12 @@ TEST_F(Check, RefusesRewardsThatCannotJudge) {
 
 TEST_F(Check, RefusesRewardsThatAreNoMaps) {
   const std::string message =
-      "[reward] expected {rule: NAME}, {function: NAME} or {python: FILE.py:function}, got \"exact\"; try {rule: "
+      "[--set reward] expected {rule: NAME}, {function: NAME} or {python: FILE.py:function}, got \"exact\"; try {rule: "
       "exact}\n";
   for (const char* value : {"reward=exact", "reward=[exact]", "reward=[{rule: exact}, exact]"})
     EXPECT_THAT(reasons("grpo", {value}), HasSubstr(message)) << value;
   EXPECT_THAT(reasons("grpo", {"reward=[{python: a.py, deterministic: maybe}]"}),
-              HasSubstr("[reward.deterministic] expected true or false, got \"maybe\"\n"));
+              HasSubstr("[--set reward] expected reward.0.deterministic to be true or false, got \"maybe\"\n"));
 }
 
 TEST_F(Check, RefusesDataSourcesOfWrongTypes) {
@@ -285,12 +288,28 @@ TEST_F(Check, RefusesSamplingOfRecipesThatDrawNothing) {
   shown("grpo", {"rollout.temperature=0.5", "evaluation.temperature=0.5"});
 }
 
+TEST_F(Check, RefusesLimitsOfOtherRecipes) {
+  EXPECT_THAT(reasons("grpo", {"data.max_tokens=300"}),
+              HasSubstr("[data.max_tokens] expected an option that recipe grpo reads, which draws its rows, got 300; "
+                        "try rollout.prompt_tokens and rollout.completion_tokens\n"));
+  EXPECT_THAT(reasons("sft", {"train.value_learning_rate=0.001"}),
+              HasSubstr("[train.value_learning_rate] expected an option that recipe sft reads, which trains no value "
+                        "model, got 0.001; try train.learning_rate, or recipe: ppo\n"));
+  shown("sft", {"data.max_tokens=300"});
+  shown("ppo", {"train.value_learning_rate=0.001"});
+}
+
 TEST_F(Check, RefusesRolesThatTheRecipeDoesNotRead) {
   EXPECT_THAT(reasons("dpo", {"models.refernce.path=" + (root_ / "start")}),
-              HasSubstr("[models] expected a role that recipe dpo reads here, one of policy, reference, "
-                        "got 'refernce'; try 'reference'\n"));
+              HasSubstr("[--set models.refernce.path] expected a role that recipe dpo reads here, one of policy, "
+                        "reference, got 'refernce'; try 'reference'\n"));
+  replace_in("run.yaml", "models: {policy: ", "models:\n  valeu: {path: x}\n  policy: ");
+  replace_in("run.yaml", "0.1}}\n", "0.1}\n");
+  EXPECT_THAT(run_collimate({"check", root_ / "run.yaml"}).errors,
+              HasSubstr("/run.yaml:3] expected a role that recipe dpo reads here, one of policy, reference, got "
+                        "'valeu'\n"));
   EXPECT_THAT(reasons("sft", {"models.value.path=" + (root_ / "start")}),
-              HasSubstr("[models] expected a role that recipe sft reads here, one of policy, got "
+              HasSubstr("[--set models.value.path] expected a role that recipe sft reads here, one of policy, got "
                         "'value'\n"));
   EXPECT_THAT(reasons("ppo", {"models.reward.path=" + (root_ / "start")}),  // rules come first
               HasSubstr("one of policy, reference, value, got 'reward'\n"));

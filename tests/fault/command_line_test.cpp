@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collimate/rlhf/reward/reward_section.h"
+#include "collimate/rlhf/reward/rules.h"
 #include "tests/fault/cli_support.h"
 
 namespace collimate::test {
@@ -49,10 +51,10 @@ TEST_F(CommandLine, JsonOfEachVerbIsOneDocumentAlone) {
 // "1" is token 3 of this tokenizer, and the bias makes it the only one that is drawn.
 TEST_F(CommandLine, GenerateShowsTheTextBeforeTheStopString) {
   output({"train", root_ / "run.yaml", "--output", root_ / "run", "--set", "run.iterations=1"});
-  std::vector<std::string> words = {"generate", root_ / "run/model", "--prompt",    "12=", "--max-tokens",
-                                    "6",        "--logit-bias",      "{\"3\": 100}"};
+  std::vector<std::string> words = {"generate", root_ / "run/model", "--prompt", "12=", "--max-tokens",
+                                    "6",        "--logit-bias",      "{3: 100}"};
   EXPECT_EQ(output(words), "111111\n");
-  words.insert(words.end(), {"--min-tokens", "3", "--stop", "111"});
+  words.insert(words.end(), {"--min-tokens", "3", "--stop", "111", "--temperature", ".5"});
   EXPECT_EQ(output(words), "1\n");
   words.push_back("--json");
   const auto made = nlohmann::json::parse(output(words)).at(0);
@@ -72,6 +74,7 @@ TEST_F(CommandLine, HelpHasTopics) {
   EXPECT_THAT(output({"help", "reference"}), HasSubstr("learning_rate"));
   EXPECT_EQ(output({"help", "reference"}), output({"help", "--reference"}));
   EXPECT_THAT(output({"help", "rewards"}), HasSubstr("{rule: countdown}"));
+  EXPECT_THAT(output({"help", "evaluation"}), HasSubstr("val/accuracy of completions is the share of them with a "));
   EXPECT_THAT(output({"help", "recipes"}),
               HasSubstr("reward   a reward model on chosen and rejected completions, with a margin "
                         "where each row has one\n"));
@@ -84,6 +87,26 @@ TEST_F(CommandLine, HelpHasTopics) {
   EXPECT_EQ(error({"help", "learn"}),
             "[collimate help] expected a verb, a config key, reference, recipes, losses, advantages or rewards, got "
             "\"learn\"; try collimate help");
+}
+
+TEST_F(CommandLine, HelpHasEveryOptionOfARewardsEntry) {
+  const std::string help = output({"help", "rewards"}), reference = output({"help", "reference"});
+  EXPECT_THAT(help, HasSubstr("\n    timeout_seconds (5.0 seconds) for one sample; several that take longer together "
+                              "are asked one by one (above 0)\n"));
+  EXPECT_THAT(help, HasSubstr("\n    pattern (\"\") Perl regular expression (PCRE2, "));
+  EXPECT_THAT(reference, HasSubstr("\n# Entry of reward: `{python: FILE.py:function}`\n"));
+  EXPECT_THAT(reference, HasSubstr("\n| `timeout_seconds` | a number | `5.0` | seconds | for one sample; "));
+  const auto expect_keys = [&](const base::Section& section) {
+    for (const base::ConfigItem* item : section.section_items()) {
+      const std::string& name = item->item_name();
+      EXPECT_THAT(reference, HasSubstr("\n| `" + name + "` | "));
+      const bool kind = name == "python" || name == "function" || name == "rule";
+      EXPECT_EQ(help.find("\n    " + name + " (") == std::string::npos, kind) << name;
+    }
+  };
+  expect_keys(rlhf::PythonSection());
+  expect_keys(rlhf::FunctionSection());
+  for (const rlhf::RuleEntry& rule : rlhf::rules()) expect_keys(*rule.section());
 }
 
 TEST_F(CommandLine, ResumeBlamesItself) {
@@ -105,7 +128,7 @@ TEST_F(CommandLine, NumbersOutOfRangeAreShort) {
               "[--temperature] expected temperature to be at least 0, got -1.0");
   EXPECT_THAT(error({"generate", root_ / "start", "--prompt", "1=", "--max-tokens", "4", "--min-tokens", "5"}),
               "[--min-tokens] expected min_tokens to be at most the 4 tokens of a completion, got 5");
-  EXPECT_THAT(error({"generate", root_ / "start", "--prompt", "1=", "--logit-bias", "{5: 1}"}),
+  EXPECT_THAT(error({"generate", root_ / "start", "--prompt", "1=", "--logit-bias", "{5: 101}"}),
               HasSubstr("[--logit-bias] expected logit_bias to be a map of token ids to numbers between -100 and 100"));
 }
 

@@ -160,6 +160,20 @@ TEST(Resume, AnotherDirectoryGetsTheWholeRun) {
   EXPECT_EQ(graph::check_recording(read_text(runs.directory("r2") + "/events.jsonl")), "");
 }
 
+// It serves replays alone: without it a checkpoint is as good.
+TEST(Resume, ARunThatHasLostItsRecordingGoesOn) {
+  Runs runs("resume-recording", "sft", "");
+  ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));
+  ASSERT_NO_FATAL_FAILURE(runs.kill_at("policy.train:3", "lost"));
+  const std::string events = runs.directory("lost") + "/events.jsonl";
+  ASSERT_TRUE(fs::remove(events));
+  const host::CommandResult rest = runs.train("lost", {}, {});
+  ASSERT_TRUE(rest.status.ok()) << rest.status.description() << ": " << rest.errors;
+  EXPECT_NE(rest.errors.find(": a new recording begins here"), std::string::npos) << rest.errors;
+  expect_equal(left_in(runs.directory("lost")), left_in(runs.directory("whole")), "lost");
+  EXPECT_EQ(graph::check_recording(read_text(events)), "");
+}
+
 TEST(Resume, SftGoesOnInTheMiddleOfItsData) {
   Runs runs("resume-sft", "sft", "");
   expect_resumed_equals_whole(runs, {"policy.train:2", "optimizer.parameter:45", "directory.after_rename:3"});

@@ -3,72 +3,56 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "collimate/base/error.h"
-#include "tests/golden/replay.h"
+#include "tests/golden/changed.h"
 #include "tests/support/shared_data.h"
 
 namespace collimate::golden {
 namespace {
 
-const std::string kSmall = COLLIMATE_SOURCE_DIR "/tests/golden/small";
-
 // As in the program: the tensors are too small to be worth a second thread.
 [[maybe_unused]] const bool kOneThread = (at::set_num_threads(1), true);
 
-json read(const std::string& path) { return json::parse(std::ifstream(path)); }
-
-void expect_within(const std::vector<Outcome>& outcomes) {
-  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.verdict, Verdict::kWithin) << line_of(outcome);
-}
-
 TEST(SmallGoldens, AreWithin) {
-  const auto outcomes = replay_folder(kSmall);
+  const auto outcomes = replay_folder(kSmallGoldens);
   expect_within(outcomes);
   // sft (llama, gpt2), dpo, its variants, reward; grpo, its variants (llama, gpt2), arrays, ppo; kto, orpo, simpo
-  EXPECT_EQ(outcomes.size(), 2U + 1U + 14U + 1U + 2U + 11U + 2U + 2U + 1U + 3U);
+  EXPECT_EQ(outcomes.size(), 2U + 1U + 14U + 1U + 2U + 11U + 2U + 3U + 1U + 3U);
   EXPECT_FALSE(totals_of(outcomes).failed);
 }
 
 TEST(SmallGoldens, AWrongLossIsOutside) {
-  json golden = read(kSmall + "/sft_tiny.json");
+  json golden = read_small("sft_tiny");
   const double loss = golden["steps"][0]["micro"][0]["loss"];
   golden["steps"][0]["micro"][0]["loss"] = loss * 1.0001;
-  const auto outcomes = replay_steps("changed", golden, ModelShelf(kSmall));
+  const auto outcomes = replay_steps("changed", golden, ModelShelf(kSmallGoldens));
   EXPECT_EQ(outcomes[0].verdict, Verdict::kOutside);
   EXPECT_NE(outcomes[0].text.find("loss, step 1.1"), std::string::npos) << outcomes[0].text;
   EXPECT_TRUE(totals_of(outcomes).failed);
 }
 
 TEST(SmallGoldens, AWrongGradientNormIsOutside) {
-  json golden = read(kSmall + "/dpo_variants_tiny.json");
+  json golden = read_small("dpo_variants_tiny");
   const double norm = golden["variants"]["ipo"]["steps"][1]["grad_norm"];
   golden["variants"]["ipo"]["steps"][1]["grad_norm"] = norm * 1.01;
   int outside = 0;
-  for (const Outcome& outcome : replay_dpo_variants("changed", golden, ModelShelf(kSmall)))
+  for (const Outcome& outcome : replay_dpo_variants("changed", golden, ModelShelf(kSmallGoldens)))
     outside += outcome.verdict == Verdict::kOutside;
   EXPECT_EQ(outside, 1);
 }
 
 TEST(SmallGoldens, AnUnknownLossIsUnknownAndAnUnknownOptionOfAKnownOneFails) {
-  json golden = read(kSmall + "/dpo_variants_tiny.json");
+  json golden = read_small("dpo_variants_tiny");
   golden["variants"] = {{"unheard_of", golden["variants"]["sigmoid"]}};
-  const auto unknown = replay_dpo_variants("changed", golden, ModelShelf(kSmall));
+  const auto unknown = replay_dpo_variants("changed", golden, ModelShelf(kSmallGoldens));
   EXPECT_EQ(unknown[0].verdict, Verdict::kUnknown);
   EXPECT_FALSE(totals_of(unknown).failed);
   golden["variants"] = {{"sigmoid", golden["variants"]["unheard_of"]}};
   golden["hyper"]["use_weighting"] = true;
-  const auto required = replay_dpo_variants("changed", golden, ModelShelf(kSmall));
+  const auto required = replay_dpo_variants("changed", golden, ModelShelf(kSmallGoldens));
   EXPECT_EQ(required[0].verdict, Verdict::kUnknown);
   EXPECT_TRUE(totals_of(required).failed);
-}
-
-// A golden with other hyper-parameters, replayed as a file would be.
-std::vector<Outcome> replay_changed(const std::string& file, const std::function<void(json& golden)>& change) {
-  json golden = read(kSmall + "/" + file + ".json");
-  change(golden);
-  return replay_golden("changed", golden, ModelShelf(kSmall));
 }
 
 TEST(ChangedGoldens, AChangedNumberOfARunIsOutside) {
@@ -81,8 +65,8 @@ TEST(ChangedGoldens, AChangedNumberOfARunIsOutside) {
         "/steps/1/batch/old_per_token_logps/0/0", "/steps/1/metrics/clip_ratio~1low_mean", "/steps/2/grad_norm",
         "/hyper/epsilon_high", "/final/params/model.embed_tokens.weight/sum"}},
       {"grpo_e2e_kl_tiny",
-       {"/steps/4/loss", "/steps/4/metrics/kl", "/steps/3/grad_norm", "/steps/1/lr", "/hyper/beta",
-        "/hyper/temperature", "/hyper/gradient_accumulation_steps"}},
+       {"/steps/4/loss", "/steps/5/metrics/kl", "/steps/3/grad_norm", "/steps/1/lr", "/hyper/beta",
+        "/hyper/temperature"}},
       {"sft_gpt2_tiny",
        {"/steps/0/micro/0/loss", "/steps/1/grad_norm", "/hyper/weight_decay",
         "/params_before/transformer.h.0.mlp.c_fc.weight/first/1", "/final/params/transformer.wpe.weight/l2",
@@ -210,7 +194,7 @@ TEST(ChangedGoldens, AnUpdateMayBeOfSeveralMicroBatches) {
 }
 
 TEST(SmallGoldens, AMissingModelOrFileIsAnError) {
-  const auto outcomes = replay_file(kSmall + "/sft_tiny.json", ModelShelf("/nowhere"));
+  const auto outcomes = replay_file(kSmallGoldens + "/sft_tiny.json", ModelShelf("/nowhere"));
   EXPECT_EQ(outcomes[0].verdict, Verdict::kOutside);
   EXPECT_NE(outcomes[0].text.find("[golden] expected model \"tiny\""), std::string::npos) << outcomes[0].text;
   EXPECT_THROW(replay_folder("/nowhere"), base::InputError);

@@ -64,8 +64,8 @@ TEST(MalformedGoldens, AreOneLineThatNamesThePlace) {
 TEST(MalformedGoldens, ANullIsADefault) {
   for (const auto& [file, pointer] :
        std::vector<std::pair<std::string, std::string>>{{"rm_tiny", "/hyper/pad"},
-                                                        {"grpo_e2e_kl_tiny", "/steps/0/metrics"},
-                                                        {"grpo_e2e_kl_tiny", "/steps/0/metrics/kl"},
+                                                        {"grpo_e2e_kl_tiny", "/steps/1/metrics"},
+                                                        {"grpo_e2e_kl_tiny", "/steps/1/metrics/kl"},
                                                         {"grpo_e2e_kl_tiny", "/final"},
                                                         {"grpo_e2e_kl_tiny", "/steps/0/batch/num_items_in_batch"},
                                                         {"sft_tiny", "/steps/0/micro/0/batch/completion_mask"}})

@@ -48,7 +48,7 @@ constexpr std::string_view kReadElsewhere =
     "disable_dropout precompute_ref_log_probs sync_ref_model ref_model_mixup_alpha ref_model_sync_steps "
     "num_iterations num_generations steps_per_generation generation_batch_size temperature top_p top_k min_p "
     "repetition_penalty scale_rewards reward_weights multi_objective_aggregation mask_truncated_completions "
-    "shuffle_dataset num_ppo_epochs num_mini_batches kl_estimator vf_coef missing_eos_penalty response_length "
+    "shuffle_dataset num_ppo_epochs num_mini_batches vf_coef missing_eos_penalty response_length "
     "stop_token stop_token_id entropy_coef_min entropy_coef_max entropy_coef_delta entropy_target "
     "router_aux_loss_coef use_liger_kernel pad_to_multiple_of train_sampling_strategy "
     "per_device_eval_batch_size num_generations_eval precompute_ref_batch_size activation_offloading pad_token "
@@ -116,13 +116,12 @@ std::string our_loss(const std::string& trainer, const std::string& type) {
   return found == kNames.end() ? type : found->second;
 }
 
-// num_items_in_batch counts the tokens of a generation batch; one accumulation window is a part of it.
-void add_rollout_limits(const Options& o, double items, rlhf::LossSetting& setting) {
-  const double accumulation = o.number("gradient_accumulation_steps", 1);
-  double generation = o.number("steps_per_generation", accumulation);
+// num_items_in_batch counts the tokens of a generation batch; one window of accumulation is a part of it.
+void add_rollout_limits(const Options& o, double items, double window, rlhf::LossSetting& setting) {
+  double generation = o.number("steps_per_generation", o.number("gradient_accumulation_steps", 1));
   if (o.find("steps_per_generation").is_null() && o.find("generation_batch_size").is_number())
     generation = o.number("generation_batch_size", 0) / o.number("per_device_train_batch_size", 8);
-  setting.token_normalizer = std::max(1.0, items) * accumulation / generation;
+  setting.token_normalizer = std::max(1.0, items) * window / generation;
   if (items == 0) setting.token_normalizer = 0;
   setting.completion_tokens = static_cast<int64_t>(o.number("max_completion_length", 512));
   if (o.find("use_bias_correction_kl").is_null()) setting.options.use_bias_correction_kl = true;
@@ -225,7 +224,7 @@ train::LearnerOptions learner_options(const Options& o) {
           .temperature = static_cast<float>(o.number("temperature", 1.0))};
 }
 
-rlhf::Loss loss_of(const std::string& trainer_name, const Options& o, double items) {
+rlhf::Loss loss_of(const std::string& trainer_name, const Options& o, double items, double window) {
   const Trainer& trainer = find_trainer(trainer_name);
   const bool required = is_required(trainer_name, o);
   refuse_what_we_lack(o, required);
@@ -237,7 +236,7 @@ rlhf::Loss loss_of(const std::string& trainer_name, const Options& o, double ite
       // TRL's sigmoid has no label smoothing; ours has, so it is passed to those of TRL's losses that read it.
       static const std::set<std::string> kSmoothed = {"robust", "exo_pair", "aot", "aot_unpaired"};
       rlhf::LossSetting setting = setting_of(o, trainer_name == "cpo" || kSmoothed.contains(type));
-      if (trainer_name == "grpo") add_rollout_limits(o, items, setting);
+      if (trainer_name == "grpo") add_rollout_limits(o, items, window, setting);
       return rlhf::make_loss(trainer.rows, our_loss(trainer_name, type), setting);
     }));
   }

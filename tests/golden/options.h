@@ -46,7 +46,8 @@ train::LearnerOptions learner_options(const Options& options);
 
 // Our loss under TRL's option names for a trainer ("value": of PPO's critic). UnknownKind for a loss type, an option or
 // a value that we do not have. `items`: TRL's num_items_in_batch, the divisor of dapo, cispo and vespo; 0: none.
-rlhf::Loss loss_of(const std::string& trainer, const Options& options, double items = 0);
+// `window`: micro-batches of the update, which are a part of the generation batch that `items` counts.
+rlhf::Loss loss_of(const std::string& trainer, const Options& options, double items = 0, double window = 1);
 // Our constants under TRL's names.
 rlhf::AlgorithmOptions algorithm_of(const Options& options);
 // All losses that the options name must be there.

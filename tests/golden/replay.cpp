@@ -95,7 +95,8 @@ std::vector<Outcome> replay_file(const std::string& path, const ModelShelf& shel
   }
 }
 
-std::vector<Outcome> replay_folder(const std::string& folder, const std::function<void(const Outcome&)>& done) {
+std::vector<Outcome> replay_folder(const std::string& folder, const std::function<void(const Outcome&)>& done,
+                                   const std::string& models) {
   std::vector<std::string> paths;
   std::error_code missing;
   for (const auto& entry : std::filesystem::directory_iterator(folder, missing))
@@ -105,7 +106,7 @@ std::vector<Outcome> replay_folder(const std::string& folder, const std::functio
   std::sort(paths.begin(), paths.end());
   std::vector<Outcome> all;
   for (const std::string& path : paths) {
-    for (const Outcome& outcome : replay_file(path, ModelShelf(folder))) {
+    for (const Outcome& outcome : replay_file(path, ModelShelf(folder, models))) {
       if (done) done(outcome);
       all.push_back(outcome);
     }

@@ -22,8 +22,10 @@ std::vector<Outcome> replay_ppo_arrays(const std::string& name, const json& gold
 std::vector<Outcome> replay_golden(const std::string& name, json golden, const ModelShelf& shelf);
 // Replays one file; errors likewise.
 std::vector<Outcome> replay_file(const std::string& path, const ModelShelf& shelf);
-// Replays every *.json file of a folder in order of name. InputError when there is none.
-std::vector<Outcome> replay_folder(const std::string& folder, const std::function<void(const Outcome&)>& done = {});
+// Replays every *.json file of a folder in order of name; `models`: where models lie that are not beside it. InputError
+// when there is none.
+std::vector<Outcome> replay_folder(const std::string& folder, const std::function<void(const Outcome&)>& done = {},
+                                   const std::string& models = "");
 
 struct Totals {
   int within = 0, outside = 0, unknown = 0;

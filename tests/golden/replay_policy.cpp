@@ -1,11 +1,14 @@
 // Goldens of GRPO: rollouts replayed update by update (steps[].batch), and variants of the loss on fixed arrays.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "collimate/train/scoring.h"
 #include "tests/golden/place.h"
 #include "tests/golden/replay.h"
 #include "tests/golden/rows.h"
 #include "tests/golden/variant.h"
+#include "tests/golden/window.h"
 
 namespace collimate::golden {
 namespace {
@@ -32,12 +35,24 @@ void set_advantages(Batch& rows, const json& batch) {
 
 bool has_numbers(const json& batch, const std::string& name) { return batch.contains(name) && batch[name].is_array(); }
 
-// What the rows are counted against: TRL divides a micro-batch's loss by the micro-batches of an update.
-batch::GlobalCounts window_counts(const Batch& rows, const Options& options) {
+// What the rows are counted against: TRL divides a micro-batch's loss by the micro-batches of its update.
+batch::GlobalCounts window_counts(const Batch& rows, double window) {
   batch::GlobalCounts counts = train::count_rows(rows);
-  counts.tokens *= options.number("gradient_accumulation_steps", 1);
-  counts.rows *= options.number("gradient_accumulation_steps", 1);
+  counts.tokens *= window;
+  counts.rows *= window;
   return counts;
+}
+
+double declared_window(const Options& options) {
+  return std::max(1.0, options.number("gradient_accumulation_steps", 1));
+}
+
+// The micro-batches that a step holds: those that it lists, or itself.
+std::vector<const json*> parts_of(const json& recorded) {
+  if (!recorded.contains("micro") || recorded["micro"].is_null()) return {&recorded};
+  std::vector<const json*> parts;
+  for (const json& micro : recorded["micro"]) parts.push_back(&micro);
+  return parts;
 }
 
 // Where the file has no old log-probs they are those of the weights that this update differentiates.
@@ -60,8 +75,8 @@ Batch policy_rows(const json& batch, Trainee& trainee, model::Model* reference, 
   return rows;
 }
 
-void compare_metrics(size_t step, const MicroReport& report, const json& recorded, const Options& options,
-                     Comparison& comparison) {
+// TRL's name of a metric -> ours.
+std::map<std::string, std::string> policy_metric_names(const Options& options) {
   std::map<std::string, std::string> names = {
       {"kl", "actor/kl_loss"}, {"entropy", "actor/entropy"}, {"cispo_clip_ratio", "actor/pg_clipfrac"}};
   // With ratios of sequences TRL counts clipped rows, we count their tokens.
@@ -69,10 +84,7 @@ void compare_metrics(size_t step, const MicroReport& report, const json& recorde
     names["clip_ratio/region_mean"] = "actor/pg_clipfrac";
     names["clip_ratio/low_mean"] = "actor/pg_clipfrac_lower";
   }
-  for (const auto& [theirs, ours] : names)
-    if (recorded.contains(theirs) && recorded[theirs].is_number() && report.metrics.contains(ours))
-      comparison.loss(fmt::format("{}, step {}", theirs, step + 1), report.metrics.at(ours), recorded[theirs],
-                      tolerance_at(step).token);
+  return names;
 }
 
 class RolloutReplay {
@@ -80,25 +92,34 @@ class RolloutReplay {
   RolloutReplay(const json& golden, const ModelShelf& shelf)
       : golden_(golden),
         options_(golden.at("hyper")),
+        names_(policy_metric_names(options_)),
         trainee_(shelf.open(golden["hyper"].at("model"), "lm", true), learner_options(options_)) {
     if (options_.number("beta", 0.0) != 0.0) reference_ = std::make_unique<Reference>(golden, options_, shelf);
   }
 
   Outcome run(const std::string& name) {
+    const json& steps = golden_["steps"];
+    std::vector<size_t> micros;
+    for (const json& recorded : steps) micros.push_back(parts_of(recorded).size());
+    const std::vector<size_t> windows = window_lengths(steps, micros, static_cast<size_t>(declared_window(options_)));
     trainee_.zero_gradients();
-    for (size_t s = 0; s < golden_["steps"].size(); ++s) step(s, golden_["steps"][s]);
+    for (size_t s = 0; s < steps.size(); ++s) step(s, steps[s], static_cast<double>(windows[s]));
     trainee_.compare_parameters(object_or_empty(object_or_empty(golden_, "final"), "params"), "final", comparison_);
     return outcome_of(name, comparison_);
   }
 
  private:
-  void step(size_t s, const json& recorded) {
-    if (recorded.contains("micro") && !recorded["micro"].is_null()) {
-      for (const json& micro : recorded["micro"]) part(s, micro);
-    } else {
-      part(s, recorded);
+  void step(size_t s, const json& recorded, double window) {
+    for (const json* part : parts_of(recorded)) {
+      const MicroReport report = accumulate(s, *part, window);
+      log_.add(report.metrics);
+      if (part == &recorded) continue;
+      MetricLog own(report.metrics);  // no log: what the micro-batch itself reported
+      own.compare(names_, object_or_empty(*part, "metrics"), s, comparison_);
     }
-    if (!recorded.contains("grad_norm") || recorded["grad_norm"].is_null()) return;  // accumulation goes on
+    log_.compare(names_, object_or_empty(recorded, "metrics"), s, comparison_);
+    if (!has_norm(recorded)) return;  // accumulation goes on
+    log_.clear();
     const double norm = trainee_.step(recorded.at("lr"));
     comparison_.relative(fmt::format("gradient norm, step {}", s + 1), norm, recorded["grad_norm"],
                          tolerance_at(s).norm);
@@ -106,19 +127,22 @@ class RolloutReplay {
     if (reference_) reference_->follow(++updates_, trainee_);
   }
 
-  void part(size_t s, const json& recorded) {
+  // One micro-batch of an update of `window`.
+  MicroReport accumulate(size_t s, const json& recorded, double window) {
     const json& batch = recorded.at("batch");
-    const rlhf::Loss loss = loss_of("grpo", options_, number_or(batch, "num_items_in_batch", 0.0));
+    const rlhf::Loss loss = loss_of("grpo", options_, number_or(batch, "num_items_in_batch", 0.0), window);
     const Batch rows = policy_rows(batch, trainee_, reference_ ? &reference_->model() : nullptr, options_);
-    const MicroReport report = trainee_.accumulate(rows, loss, window_counts(rows, options_));
+    MicroReport report = trainee_.accumulate(rows, loss, window_counts(rows, window));
     comparison_.loss(fmt::format("loss, step {}", s + 1), report.loss, recorded.at("loss"), tolerance_at(s).loss);
-    compare_metrics(s, report, object_or_empty(recorded, "metrics"), options_, comparison_);
+    return report;
   }
 
   const json& golden_;
   Options options_;
+  std::map<std::string, std::string> names_;
   Trainee trainee_;
   std::unique_ptr<Reference> reference_;
+  MetricLog log_;
   size_t updates_ = 0;
   Comparison comparison_;
 };
@@ -126,16 +150,17 @@ class RolloutReplay {
 Outcome replay_variant(const std::string& name, const json& golden, const json& variant, const Options& options,
                        const ModelShelf& shelf) {
   const json& inputs = golden["inputs"];
-  const rlhf::Loss loss = loss_of("grpo", options, number_or(inputs, "num_items_in_batch", 0.0));
+  const double window = declared_window(options);
+  const rlhf::Loss loss = loss_of("grpo", options, number_or(inputs, "num_items_in_batch", 0.0), window);
   Trainee trainee(shelf.open(golden["hyper"].at("model"), "lm", true), learner_options(options));
   const Batch rows = policy_rows(inputs, trainee, nullptr, options);
   Comparison comparison;
   trainee.zero_gradients();
-  const MicroReport report = trainee.accumulate(rows, loss, window_counts(rows, options));
+  const MicroReport report = trainee.accumulate(rows, loss, window_counts(rows, window));
   comparison.loss("loss", report.loss, variant.at("loss"), Tolerance{}.loss);
   comparison.relative("gradient norm", trainee.gradient_norm(), variant.at("grad_norm"), Tolerance{}.norm);
   trainee.compare_gradients(object_or_empty(variant, "grad_l2"), comparison);
-  compare_metrics(0, report, object_or_empty(variant, "metrics"), options, comparison);
+  MetricLog(report.metrics).compare(policy_metric_names(options), object_or_empty(variant, "metrics"), 0, comparison);
   if (options.number("temperature", 1.0) == 1.0 && has_numbers(golden, "model_logprobs_temperature1")) {
     std::vector<float> theirs;
     for (const auto& row : completion_numbers(golden["model_logprobs_temperature1"], inputs))

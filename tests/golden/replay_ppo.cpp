@@ -11,6 +11,7 @@
 #include "tests/golden/place.h"
 #include "tests/golden/ppo_rollout.h"
 #include "tests/golden/replay.h"
+#include "tests/golden/window.h"
 
 namespace collimate::golden {
 namespace {
@@ -26,6 +27,7 @@ class PpoReplay {
   PpoReplay(const json& golden, const ModelShelf& shelf)
       : golden_(golden),
         options_(golden.at("hyper")),
+        algorithm_(algorithm_of(options_)),
         temperature_(static_cast<float>(options_.number("temperature", 0.7) + 1e-7)),
         policy_(shelf.open(model_name(), "lm", true), learner()),
         value_(shelf.open(model_name(), "value", true, golden.at("heads").at("value")), learner()),
@@ -33,8 +35,6 @@ class PpoReplay {
         reward_(shelf.open(model_name(), "score", false, golden["heads"].at("reward")), {}) {}
 
   Outcome run(const std::string& name) {
-    const std::string estimator = options_.text("kl_estimator", "k1");
-    if (estimator != "k1" && estimator != "k3") throw UnknownKind("kl_estimator " + estimator, true);
     zero_gradients();
     for (size_t u = 0; u < golden_["updates"].size(); ++u) {
       const json& update = golden_["updates"][u];
@@ -114,13 +114,9 @@ class PpoReplay {
   std::vector<float> token_rewards(const Rollout& rollout, size_t r, size_t states) const {
     const auto log_probs = masked(rollout.recorded("logprobs")[r], rollout.tokens()[r]);
     const auto reference = masked(rollout.recorded("ref_logprobs")[r], rollout.tokens()[r]);
+    const std::vector<float> kl = rlhf::token_kl(log_probs, reference, algorithm_.kl_estimator);
     std::vector<float> rewards(states, 0.F);
-    for (size_t t = 0; t < log_probs.size(); ++t) {
-      const float difference = reference[t] - log_probs[t];
-      const bool k3 = options_.text("kl_estimator", "k1") == "k3";
-      const float kl = k3 ? std::exp(difference) - 1 - difference : -difference;
-      rewards[t] = static_cast<float>(-options_.number("kl_coef", 0.05)) * kl;
-    }
+    for (size_t t = 0; t < kl.size(); ++t) rewards[t] = static_cast<float>(-options_.number("kl_coef", 0.05)) * kl[t];
     if (states > 0) rewards.back() += rollout.recorded("scores")[r].get<float>();
     return rewards;
   }
@@ -144,8 +140,6 @@ class PpoReplay {
   size_t window() const {
     return static_cast<size_t>(std::max(1.0, options_.number("gradient_accumulation_steps", 1)));
   }
-
-  static bool has_norm(const json& micro) { return micro.contains("grad_norm") && micro["grad_norm"].is_number(); }
 
   void zero_gradients() {
     policy_.zero_gradients();
@@ -201,6 +195,7 @@ class PpoReplay {
 
   const json& golden_;
   Options options_;
+  rlhf::AlgorithmOptions algorithm_;
   float temperature_;
   Trainee policy_, value_;
   model::Model reference_, reward_;

@@ -5,6 +5,7 @@
 #include "tests/golden/offline.h"
 #include "tests/golden/place.h"
 #include "tests/golden/replay.h"
+#include "tests/golden/window.h"
 
 namespace collimate::golden {
 namespace {
@@ -31,18 +32,15 @@ class StepReplay {
     const Tolerance tolerance = tolerance_at(s);
     const json& micros = recorded.at("micro");
     trainee_.zero_gradients();
-    std::map<std::string, double> metrics;
     for (size_t m = 0; m < micros.size(); ++m) {
       const OfflineMicro micro = task_->prepare(micros[m], micros, trainee_);
       const MicroReport report = trainee_.accumulate(micro.rows, task_->loss(), micro.counts);
       comparison_.loss(fmt::format("loss, step {}.{}", s + 1, m + 1), report.loss * micro.loss_scale,
                        micros[m].at("loss"), tolerance.loss);
-      for (const auto& [name, value] : report.metrics) metrics[name] += value / static_cast<double>(micros.size());
+      log_.add(report.metrics);
     }
-    const json& theirs = object_or_empty(recorded, "metrics");
-    for (const auto& [name, ours] : task_->metric_names())
-      if (theirs.contains(name) && theirs[name].is_number() && metrics.contains(ours))
-        comparison_.loss(fmt::format("{}, step {}", name, s + 1), metrics[ours], theirs[name], tolerance.token);
+    log_.compare(task_->metric_names(), object_or_empty(recorded, "metrics"), s, comparison_);
+    log_.clear();
     const double norm = trainee_.step(recorded.at("lr"));
     task_->stepped(s + 1, trainee_);
     comparison_.relative(fmt::format("gradient norm, step {}", s + 1), norm, recorded.at("grad_norm"), tolerance.norm);
@@ -68,6 +66,7 @@ class StepReplay {
   Options options_;
   std::unique_ptr<OfflineTask> task_;
   Trainee trainee_;
+  MetricLog log_;
   Comparison comparison_;
 };
 

@@ -127,7 +127,8 @@ def clip_metrics(r, lp, high):
 
 
 def run(write, name, seed, generations, hyper):
-    """Rollouts of the present policy, each trained on num_iterations times; old log-probs from the second time on."""
+    """Rollouts of the present policy, each trained on num_iterations times; old log-probs from the second time on.
+    What is logged after an update is the mean over its micro-batches."""
     rng, p, reference, steps = np.random.default_rng(seed), sm.random_parameters(1), sm.random_parameters(1), []
     optimizer, parts, temperature = sm.AdamW(p), hyper["gradient_accumulation_steps"], hyper["temperature"]
     for _ in range(generations):
@@ -141,6 +142,7 @@ def run(write, name, seed, generations, hyper):
                                       r["advantages"], items)
             return value if hyper["loss_type"] == "dapo" else value / parts
         for iteration in range(hyper["num_iterations"]):
+            reports = []
             for m, r in enumerate(rollouts):
                 lp = read(p, r["prompts"], r["completions"], temperature)
                 batch = arrays(r["prompts"], r["completions"]) | {"advantages": r["advantages"],
@@ -153,9 +155,11 @@ def run(write, name, seed, generations, hyper):
                     w = np.exp(np.concatenate(lp) - np.concatenate(r["old"]))
                     metrics["kl"] = float(((np.exp(gap) - gap - 1) * w).mean())
                 steps.append({"batch": batch, "loss": float(loss(p, m)), "lr": 1e-2, "grad_norm": None,
-                              "metrics": metrics})
+                              "metrics": None})
+                reports.append(metrics)
             grads = sm.gradient(lambda q: sum(loss(q, m) for m in range(parts)), p)
             steps[-1]["grad_norm"] = optimizer.step(grads, 1e-2)
+            steps[-1]["metrics"] = {k: sum(one[k] for one in reports) / parts for k in reports[0]}
     write(name, {"steps": steps, "final": {"params": sm.summary(p)}}, "trl.GRPOTrainer", hyper | {
         "epsilon": 0.2, "num_generations": GROUP, "scale_rewards": "group", "max_completion_length": 6,
         "ref": "initial model", "max_grad_norm": 1.0})

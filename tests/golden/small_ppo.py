@@ -42,16 +42,16 @@ def arrays(write):
     new, ref, values = near(0.3), near(0.3), [rng.standard_normal(n) for n in lengths]
     new_values, score = [v + 0.3 * rng.standard_normal(len(v)) for v in values], rng.standard_normal(3)
     cases = []
-    for gamma, lam, kl in ((1.0, 0.95, 0.05), (0.9, 0.8, 0.0)):
-        rewards = [-kl * (o - r) for o, r in zip(old, ref)]
+    for gamma, lam, kl, over in ((1.0, 0.95, 0.05, {}), (0.9, 0.8, 0.0, {}), (1.0, 0.9, 0.3, {"kl_estimator": "k3"})):
+        rewards = [-kl * (np.exp(r - o) - 1 - (r - o) if over else o - r) for o, r in zip(old, ref)]
         for r, s in zip(rewards, score):
             r[-1] += s
         raw, returns = zip(*(gae(r, v, gamma, lam) for r, v in zip(rewards, values)))
         white = whitened(raw)
-        cases.append({"gamma": gamma, "lam": lam, "kl_coef": kl, "rewards": wide(rewards, width),
-                      "advantages_raw": wide(raw, width), "returns": wide(returns, width),
-                      "advantages_whitened": wide(white, width), "pg_loss": float(policy_loss(new, old, white)),
-                      "vf_loss": float(value_loss(new_values, values, returns))})
+        cases.append({"gamma": gamma, "lam": lam, "kl_coef": kl} | over | {
+            "rewards": wide(rewards, width), "advantages_raw": wide(raw, width), "returns": wide(returns, width),
+            "advantages_whitened": wide(white, width), "pg_loss": float(policy_loss(new, old, white)),
+            "vf_loss": float(value_loss(new_values, values, returns))})
     inputs = {"mask": [[t < n for t in range(width)] for n in lengths], "score": score.tolist()} | {
         k: wide(v, width) for k, v in (("old_logprobs", old), ("new_logprobs", new), ("ref_logprobs", ref),
                                        ("values", values), ("new_values", new_values))}

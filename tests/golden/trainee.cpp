@@ -36,10 +36,13 @@ std::string ModelShelf::directory(const std::string& name) const {
   std::string relative = word;
   if (word == "260k") relative = "stories260k-llama/hf-llama";
   if (word == "chat3m") relative = "chat-3m-gptneo/hf-gpt2";
-  for (const fs::path& root : {fs::path(goldens_) / "../data/models", fs::path(goldens_) / "models"})
-    if (fs::exists(root / relative / "config.json")) return (root / relative).string();
-  throw base::InputError(base::expectation("golden", fmt::format("model \"{}\" at ../data/models/{}", word, relative),
-                                           "none", "the folder of the goldens beside data/"));
+  const fs::path goldens(goldens_), models(models_);
+  for (const fs::path& root : {goldens / "../data/models", goldens / "models", models})
+    if (!root.empty() && fs::exists(root / relative / "config.json")) return (root / relative).string();
+  std::string folders = "../data/models or models of the goldens";
+  if (!models.empty()) folders += " or " + models_;
+  throw base::InputError(base::expectation("golden", fmt::format("model \"{}\" as {} in {}", word, relative, folders),
+                                           "none", "COLLIMATE_SHARED, the folder with data/models"));
 }
 
 int64_t ModelShelf::vocabulary(const std::string& name) const {

@@ -14,10 +14,11 @@
 
 namespace collimate::golden {
 
-// Where the models named by goldens lie: the folder of the goldens decides.
+// Where the models named by goldens lie: beside their folder, in it, or else in a folder of `models`.
 class ModelShelf {
  public:
-  explicit ModelShelf(std::string goldens) : goldens_(std::move(goldens)) {}
+  explicit ModelShelf(std::string goldens, std::string models = "")
+      : goldens_(std::move(goldens)), models_(std::move(models)) {}
 
   // Directory of the model that the first word of `name` stands for. InputError when it is not there.
   std::string directory(const std::string& name) const;
@@ -27,7 +28,7 @@ class ModelShelf {
                                        const json& head_weight = {}) const;
 
  private:
-  std::string goldens_;
+  std::string goldens_, models_;
 };
 
 // The frozen model of a golden. With TRL's sync_ref_model it follows the policy: every ref_model_sync_steps updates it

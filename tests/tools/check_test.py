@@ -1,10 +1,12 @@
 """The checks must be able to fail: each is shown something wrong."""
+import contextlib
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -81,6 +83,38 @@ class Lint(unittest.TestCase):
             self.assertTrue(self.broken(line, ".h"), line)
         for line in ("  on_exit(1);", "int exit_code();", 'log("exit(1)");', "// exit(1)", "using std::vector;"):
             self.assertFalse(self.broken(line, ".h"), line)
+
+
+class EveryKindOfSource(unittest.TestCase):
+    """A wrong file is found by each check, whichever of C++'s endings it has."""
+    NAME = "collimate/text/wrong"
+
+    def failures(self, ending: str, check, **its_parts) -> list:
+        """What `check` says of one file; `its_parts` are the functions that read it."""
+        path, module = self.NAME + ending, sys.modules[check.__module__]
+        with contextlib.ExitStack() as stack:
+            its_parts["files"] = lambda *endings: (path,) if path.endswith(endings) else ()
+            for name, read in its_parts.items():
+                stack.enter_context(mock.patch.object(module, name, read))
+            return [failure.message for failure in check()]
+
+    def test_of_every_ending(self):
+        long = ("void f() {", *("  g();" for _ in range(50)), "}")
+        for ending in (".cpp", ".cc", ".h", ".inc", ".cu"):
+            with self.subTest(ending):
+                self.assertEqual(len(self.failures(ending, lint.check_lines, lines=lambda _: ("  exit(1);",))), 1)
+                self.assertIn("function of 52", self.failures(ending, lint.check_functions, lines=lambda _: long)[0])
+                self.assertIn("500 lines", self.failures(ending, lint.check_shape, lines=lambda _: ("",) * 500)[0])
+                included = self.failures(ending, includes.check_table, lines=lambda _: (),
+                                         includes=lambda _: ((3, '"', "collimate/nowhere.h"),))
+                self.assertIn("not a header of this project", included[0])
+                formatted = self.failures(ending, compiler.check_format, run_all=lambda _, paths, *functions: [
+                    tree.Failure(path, 1, "") for path in paths])
+                self.assertIn("clang-format", formatted[0])
+
+    def test_prints(self):
+        for ending in (".cpp", ".cc", ".h"):
+            self.assertTrue(self.failures(ending, lint.check_lines, lines=lambda _: ("  std::cout << 1;",)), ending)
 
 
 class Documents(unittest.TestCase):

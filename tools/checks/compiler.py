@@ -10,7 +10,7 @@ import shlex
 import subprocess
 
 from checks.includes import module_of
-from checks.tree import ROOT, Failure, Passed, digest, files, text
+from checks.tree import CODE, ROOT, Failure, Passed, digest, files, text
 
 MESSAGE = re.compile(r"^(?P<path>[^:\s]+):(?P<line>\d+):\d+: (?P<kind>fatal error|error|warning): (?P<text>.*)$")
 WORKERS = min(os.cpu_count() or 1, 4)
@@ -96,7 +96,7 @@ def check_headers(build: pathlib.Path) -> list:
 
 def check_format() -> list:
     style = text(".clang-format")
-    found = run_all("format", list(files(".h", ".cpp", ".inc", ".cu", ".cuh")),
+    found = run_all("format", list(files(*CODE)),
                     lambda p: hashlib.sha256((style + text(p)).encode()).hexdigest(),
                     lambda p: ["clang-format", "--dry-run", "-Werror", p])
     first = {failure.path: failure.line for failure in reversed(found)}

@@ -3,7 +3,7 @@ import functools
 import re
 
 from checks.lint import code_of
-from checks.tree import Failure, files, includes, lines, text
+from checks.tree import CODE, Failure, files, includes, lines, text
 
 MODULE = re.compile(r"^collimate_module\((\w+)([^)]*)\)", re.MULTILINE)
 RLHF_TYPES = {"base", "tensor", "batch"}
@@ -121,7 +121,7 @@ def library_failure(path: str, target: str) -> str:
 
 def check_table() -> list:
     failures = []
-    for path in files(".h", ".cpp", ".inc", ".cu", ".cuh"):
+    for path in files(*CODE):
         known = set(files(".h", ".inc", ".cuh"))
         for number, quote, target in includes(path):
             if quote == "<":

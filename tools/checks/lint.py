@@ -1,9 +1,8 @@
 """Rules of style that a line, or the shape of a file, can break."""
 import re
 
-from checks.tree import Failure, files, lines
+from checks.tree import CODE, Failure, files, lines
 
-CODE = (".h", ".cpp", ".inc", ".cu", ".cuh")
 LINE_RULES = [  # endings, pattern, message
     (CODE, r"(?<![\w.>:])(std::|::)?(quick_)?exit\s*\(", "exit() ends the caller's process; throw an error"),
     ((".h", ".cuh"), r"^\s*using namespace\b", "`using namespace` in a header"),
@@ -11,10 +10,10 @@ LINE_RULES = [  # endings, pattern, message
      "unfinished by its own words"),
     (CODE, r"EXPECT_TRUE\(true\)|GTEST_SKIP\(\);", "a test that cannot fail, or a skip without a reason"),
     (CODE, r"catch \(\.\.\.\) \{\s*\}", "an error is swallowed"),
-    ((".h", ".cpp"), r"\bstd::(cout|cerr)\b", "print through base/log.h, or in cli/ through its own output"),
+    ((".h", ".cpp", ".cc"), r"\bstd::(cout|cerr)\b", "print through base/log.h, or in cli/ through its own output"),
     (CODE + (".py", ".sh", ".md"), r"\s+$", "trailing white space"),
 ]
-LIMITS = {".h": 400, ".cpp": 400, ".inc": 400, ".cu": 400, ".py": 400, "README.md": 150}
+LIMITS = {".h": 400, ".cpp": 400, ".cc": 400, ".inc": 400, ".cu": 400, ".py": 400, "README.md": 150}
 FUNCTION_LIMIT, TEST_LIMIT = 40, 60
 OPENS = re.compile(r"^( {0,2})(?!namespace|class |struct |enum |union |extern|#|//|\}|template|constexpr \w+ k)\S.*\{$")
 
@@ -61,7 +60,7 @@ def check_shape() -> list:
 def check_functions() -> list:
     """Bodies over the limit, found by indentation: the formatter puts a body's last brace under its first letter."""
     failures = []
-    for path in files(".h", ".cpp", ".inc", ".cu"):
+    for path in files(".h", ".cpp", ".cc", ".inc", ".cu"):
         limit = TEST_LIMIT if path.endswith("_test.cpp") or path.startswith(("tests/", "bench/")) else FUNCTION_LIMIT
         start, indent = 0, ""
         for number, line in enumerate(lines(path), 1):

@@ -8,6 +8,7 @@ import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+CODE = (".h", ".cpp", ".cc", ".inc", ".cu", ".cuh")  # .cc: a library of its own, outside the pattern of the folders
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
 
 

@@ -31,6 +31,7 @@ struct Shared {
   std::vector<float> scratch;
   std::vector<std::span<const std::byte>> mail;  // [from · size + to]: a send that waits for its receive
   std::string cause;                             // of an abort
+  base::Heartbeat heartbeat;                     // of all ranks together
   int joined = 0;
 };
 
@@ -119,6 +120,8 @@ class ThreadGroup final : public Group {
     shared_->changed.notify_all();
   }
 
+  void beat() override { shared_->heartbeat.beat(); }
+
  private:
   template <class Combine>
   tensor::Pending reduce(std::span<float> values, Combine combine) {
@@ -173,14 +176,15 @@ class ThreadGroup final : public Group {
   void await(std::unique_lock<std::mutex>& lock, const std::string& what, Ready ready, uint64_t meeting = 0) {
     auto aborted = [&] { throw base::RunError(fmt::format("[group {}] {}", shared_->name, shared_->cause)); };
     if (!shared_->cause.empty()) aborted();
-    base::Deadline deadline = base::Deadline::after(deadline_seconds_);
+    base::Deadline deadline = base::Deadline::after_last_beat(deadline_seconds_, shared_->heartbeat);
     bool in_time =
         base::wait_until(shared_->changed, lock, deadline, [&] { return !shared_->cause.empty() || ready(); });
     if (ready()) return;  // complete before an abort
     if (!shared_->cause.empty()) aborted();
     if (!in_time)
-      throw base::RunError(fmt::format("[group {}] rank {} waited {} s in {}{}", shared_->name, rank_,
-                                       deadline_seconds_, what, meeting > 0 ? absent(meeting) : ""));
+      throw base::RunError(
+          fmt::format("[group {}] rank {} waited in {}{}: no progress of any rank for {} s (run.deadline_seconds)",
+                      shared_->name, rank_, what, meeting > 0 ? absent(meeting) : "", deadline_seconds_));
   }
 
   std::string absent(uint64_t meeting) const {

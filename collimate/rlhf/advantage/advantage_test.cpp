@@ -196,5 +196,33 @@ TEST(Gae, OneStepByHand) {
   EXPECT_FLOAT_EQ(row.returns[0], row.advantages[0] + 0.5F);
 }
 
+TEST(TokenKl, TheEstimatorsByHand) {
+  const std::vector<float> log_probs = {-1.F, -2.F, -3.F}, reference = {-1.5F, -1.F, -3.F};
+  EXPECT_EQ(token_kl(log_probs, reference, "k1"), (std::vector<float>{0.5F, -1.F, 0.F}));
+  const std::vector<float> k3 = token_kl(log_probs, reference, "k3");
+  EXPECT_NEAR(k3[0], std::exp(-0.5) - 1 + 0.5, 1e-6);
+  EXPECT_NEAR(k3[1], std::exp(1.0) - 1 - 1, 1e-6);
+  EXPECT_EQ(k3[2], 0.F);
+}
+
+TEST(Gae, TheKlInTheRewardIsOfTheEstimatorThatIsSet) {
+  Batch rows = rows_of({7}, {2.F});
+  rows.set_ragged(batch::kLogProbs, std::vector<std::vector<float>>{{0.F, -1.F, -2.F}});
+  rows.set_ragged(batch::kReferenceLogProbs, std::vector<std::vector<float>>{{0.F, -1.5F, -1.F}});
+  rows.set_ragged(batch::kValues, std::vector<std::vector<float>>{{0.F, 0.F, 0.F}});
+  const auto returns = [&](nlohmann::json set) {
+    set.update({{"kl_coefficient", 0.1}, {"gamma", 0.0}});
+    AlgorithmOptions options;
+    base::apply(set, "algorithm", options);
+    return gae_advantages(rows, options).all(batch::kReturns);
+  };
+  const auto k1 = returns(nlohmann::json::object()), k3 = returns({{"kl_estimator", "k3"}});
+  EXPECT_FLOAT_EQ(k1[1], -0.05F);
+  EXPECT_FLOAT_EQ(k1[2], 2.1F);
+  EXPECT_NEAR(k3[1], -0.1 * (std::exp(-0.5) - 0.5), 1e-6);
+  EXPECT_NEAR(k3[2], 2 - 0.1 * (std::exp(1.0) - 2), 1e-6);
+  EXPECT_THROW(returns({{"kl_estimator", "k2"}}), base::InputError);
+}
+
 }  // namespace
 }  // namespace collimate::rlhf

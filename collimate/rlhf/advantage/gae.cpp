@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 
 namespace collimate::rlhf {
@@ -18,15 +19,14 @@ std::vector<float> at_trainable(const Batch& rows, const Key<float>& key, int64_
   return out;
 }
 
-// -kl_coefficient · (log p - log p_ref) per token, and the row's reward on the last one.
-std::vector<float> token_rewards(const Batch& rows, int64_t r, double kl_coefficient) {
+// -kl_coefficient · KL per token, and the row's reward on the last one.
+std::vector<float> token_rewards(const Batch& rows, int64_t r, const AlgorithmOptions& options) {
   std::vector<float> rewards = at_trainable(rows, batch::kLogProbs, r);
-  if (kl_coefficient == 0.0) {
+  if (options.kl_coefficient == 0.0) {
     rewards.assign(rewards.size(), 0.F);
   } else {
-    const std::vector<float> reference = at_trainable(rows, batch::kReferenceLogProbs, r);
-    for (size_t t = 0; t < rewards.size(); ++t)
-      rewards[t] = static_cast<float>(-kl_coefficient) * (rewards[t] - reference[t]);
+    rewards = token_kl(rewards, at_trainable(rows, batch::kReferenceLogProbs, r), options.kl_estimator);
+    for (float& reward : rewards) reward *= static_cast<float>(-options.kl_coefficient.get());
   }
   if (!rewards.empty()) rewards.back() += rows.get(batch::kReward, r);
   return rewards;
@@ -41,6 +41,17 @@ std::vector<float> spread(const Batch& rows, int64_t r, const std::vector<float>
 }
 
 }  // namespace
+
+std::vector<float> token_kl(std::span<const float> log_probs, std::span<const float> reference,
+                            const std::string& estimator) {
+  COLLIMATE_CHECK(estimator == "k1" || estimator == "k3", "no KL estimator {}", estimator);
+  std::vector<float> out(log_probs.size());
+  for (size_t t = 0; t < out.size(); ++t) {
+    const float k1 = log_probs[t] - reference[t];
+    out[t] = estimator == "k1" ? k1 : std::expm1(-k1) + k1;
+  }
+  return out;
+}
 
 GaeRow gae(std::span<const float> rewards, std::span<const float> values, double gamma, double lambda) {
   GaeRow out{std::vector<float>(rewards.size()), std::vector<float>(rewards.size())};
@@ -73,13 +84,13 @@ AdvantageEntry gae_entry() {
           "values",
           {"uid", "trainable", "log_probs", "reference_log_probs", "values", "reward"},
           {"advantages", "returns"},
-          {"gamma", "lambda", "kl_coefficient", "whiten_rewards"},
+          {"gamma", "lambda", "kl_coefficient", "kl_estimator", "whiten_rewards"},
           [](const Batch& rows, const AlgorithmOptions& options) { return gae_advantages(rows, options); }};
 }
 
 Batch gae_advantages(const Batch& rows, const AlgorithmOptions& options, bool whiten_advantages) {
   Rows rewards;
-  for (int64_t r = 0; r < rows.rows(); ++r) rewards.push_back(token_rewards(rows, r, options.kl_coefficient));
+  for (int64_t r = 0; r < rows.rows(); ++r) rewards.push_back(token_rewards(rows, r, options));
   if (options.whiten_rewards) whiten(rewards, false);
   Rows advantages, returns;
   for (int64_t r = 0; r < rows.rows(); ++r) {

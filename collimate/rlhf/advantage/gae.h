@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "collimate/rlhf/advantage/list.h"
@@ -12,6 +13,11 @@ namespace collimate::rlhf {
 // last trainable token; advantages are whitened over the iteration.
 AdvantageEntry gae_entry();
 Batch gae_advantages(const Batch& rows, const AlgorithmOptions& options, bool whiten_advantages = true);
+
+// KL of the policy against the reference at each token, as TRL's PPOTrainer estimates it (Schulman 2020): "k1" is
+// log p - log p_ref, "k3" p_ref / p - 1 + log p - log p_ref, which is never negative.
+std::vector<float> token_kl(std::span<const float> log_probs, std::span<const float> reference,
+                            const std::string& estimator);
 
 // One row's rewards, values -> advantages and returns (advantage + value), all over its trainable tokens in order.
 struct GaeRow {

@@ -7,6 +7,7 @@
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
+#include "collimate/rlhf/advantage/gae.h"
 #include "collimate/rlhf/advantage/group.h"
 #include "collimate/rlhf/modules/options.h"
 
@@ -35,6 +36,17 @@ double trainable_mean(const Batch& rows, const Key<float>& key) {
       if (trainable[t] != 0) sum += values[t], count += 1;
   }
   return count > 0 ? sum / count : 0;
+}
+
+// Mean KL against the reference over the trainable tokens, as the rewards have it.
+double mean_kl(const Batch& rows, const std::string& estimator) {
+  std::vector<std::vector<float>> kl;
+  for (int64_t r = 0; r < rows.rows(); ++r)
+    kl.push_back(token_kl(rows.row(batch::kLogProbs, r), rows.row(batch::kReferenceLogProbs, r), estimator));
+  const Key<float> column{.name = "kl", .ragged = true};
+  Batch estimated = rows;
+  estimated.set_ragged(column, kl);
+  return trainable_mean(estimated, column);
 }
 
 // Rewards less the penalty where a completion was cut at its limit, without EOS or stop token (TRL's
@@ -89,7 +101,8 @@ Batch with_shuffled_rewards(const Batch& rows, int64_t iteration) {
   return out;
 }
 
-void report(const AdvantageEntry& entry, const Batch& rows, std::vector<Metric>& metrics) {
+void report(const AdvantageEntry& entry, const AlgorithmOptions& options, const Batch& rows,
+            std::vector<Metric>& metrics) {
   if (entry.rows == "groups") {
     const GroupStatistics statistics = group_statistics(rows);
     metrics.push_back({"critic/rewards/group_std", statistics.reward_std});
@@ -98,8 +111,7 @@ void report(const AdvantageEntry& entry, const Batch& rows, std::vector<Metric>&
   }
   metrics.push_back({"critic/values/mean", trainable_mean(rows, batch::kValues)});
   metrics.push_back({"critic/returns/mean", trainable_mean(rows, batch::kReturns)});
-  metrics.push_back({"actor/reward_kl_penalty",
-                     trainable_mean(rows, batch::kLogProbs) - trainable_mean(rows, batch::kReferenceLogProbs)});
+  metrics.push_back({"actor/reward_kl_penalty", mean_kl(rows, options.kl_estimator)});
 }
 
 }  // namespace
@@ -114,7 +126,7 @@ std::unique_ptr<flow::Module> advantage_module(const AdvantageEntry& entry, cons
                 if (options.missing_eos_penalty->has_value()) rows = penalised(rows, **options.missing_eos_penalty);
                 if (options.shuffle_rewards) rows = with_shuffled_rewards(rows, info.iteration);
                 rows = entry.add(rows, options);
-                report(entry, rows, metrics);
+                report(entry, options, rows, metrics);
                 return rows;
               });
   return module;

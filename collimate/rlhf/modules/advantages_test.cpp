@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
@@ -48,6 +49,24 @@ TEST(AdvantageModule, OnlyCompletionsCutAtTheirLimitLackTheirEnd) {
     EXPECT_EQ(out.all(batch::kReward), (std::vector<float>{1, 1, 0.5F})) << name;
     EXPECT_EQ(out.row(batch::kStepRewards, 2)[1], 0.5F) << name;
   }
+}
+
+TEST(AdvantageModule, ReportsTheKlThatTheRewardHas) {
+  Batch rows = samples({1, 2}, {Finish::kEos});
+  rows.set_ragged(batch::kLogProbs, std::vector<std::vector<float>>{{9.F, -1.F}, {9.F, -2.F}});
+  rows.set_ragged(batch::kReferenceLogProbs, std::vector<std::vector<float>>{{0.F, -1.5F}, {0.F, -1.F}});
+  const auto reported = [&](const nlohmann::json& parameters) {
+    for (const AdvantageEntry& entry : advantages()) {
+      if (entry.name != "gae") continue;
+      const auto module = advantage_module(entry, parameters);
+      module->call("advantages", rows, {});
+      for (const flow::Metric& metric : module->metrics())
+        if (metric.name == "actor/reward_kl_penalty") return metric.value;
+    }
+    return std::nan("");
+  };
+  EXPECT_NEAR(reported(nlohmann::json::object()), (0.5 - 1) / 2, 1e-6);
+  EXPECT_NEAR(reported({{"kl_estimator", "k3"}}), (std::exp(-0.5) - 0.5 + std::exp(1.0) - 2) / 2, 1e-6);
 }
 
 TEST(AdvantageModule, EveryAdvantageCanBeMadeOfShuffledRewards) {

@@ -78,9 +78,10 @@ std::vector<graph::FunctionSpec> RewardModule::functions() const {
   return {spec};
 }
 
-void RewardModule::setup(flow::Context&) {
+void RewardModule::setup(flow::Context& context) {
   tokenizer_ = text::load_tokenizer(parameters_.at("tokenizer"));
   rewards_ = make_rewards(parameters_.at("rewards"));
+  for (const RewardSpec& spec : rewards_) spec.reward->on_progress(context.progress);
 }
 
 Batch RewardModule::call(const std::string&, const Batch& input, const flow::CallInfo&) {

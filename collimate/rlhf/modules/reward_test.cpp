@@ -28,6 +28,7 @@ class RewardModuleTest : public testing::Test {
     RewardModule module({{"tokenizer", directory_.path()},
                          {"rewards", {{{"function", function}, {"weight", 2}, {"on_error", on_error}}}}});
     flow::Context context;
+    context.progress = [this] { ++told_; };
     module.setup(context);
     std::vector<std::vector<int32_t>> ids;
     std::vector<int64_t> uids;
@@ -47,6 +48,7 @@ class RewardModuleTest : public testing::Test {
 
   text::TemporaryDirectory directory_;
   std::vector<flow::Metric> measured_;  // by the last call
+  int told_ = 0;                        // that a call goes on
 };
 
 TEST_F(RewardModuleTest, StepsLieOnTheTokensThatEndThem) {
@@ -80,6 +82,14 @@ TEST_F(RewardModuleTest, FailuresAreCountedNotedAndOutOfTheMean) {
   EXPECT_EQ(measured_[1].to_json().dump(), R"(["rewards/short/mean",3.0,"mean",2.0])");  // its weight: two samples
   EXPECT_EQ(score(completions, "short", -0.5).all(batch::kReward), (std::vector<float>{6, -1, -1, 6}));
   EXPECT_EQ(measured_[0].note, "[reward short] sample 1: too long by far; given -0.5");
+}
+
+// A judge may take its time over each.
+TEST_F(RewardModuleTest, EachSampleIsToldToTheWorker) {
+  register_reward("unhurried",
+                  [](const nlohmann::json&) { return function_reward([](const RewardSample&) { return 1.0; }); });
+  score({{5, 1}, {5, 5, 1}, {1}}, "unhurried");
+  EXPECT_EQ(told_, 3);
 }
 
 TEST_F(RewardModuleTest, OneRewardOfAUserJournalsAll) {

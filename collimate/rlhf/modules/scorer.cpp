@@ -43,12 +43,13 @@ void ScorerModule::setup(flow::Context& context) {
   base::apply(context.config.value("train", nlohmann::json::object()), "train", train);
   temperature_ = options_.sampled ? static_cast<float>(rollout.temperature.get()) : 1.0F;
   micro_batch_tokens_ = train.micro_batch_tokens;
+  progress_ = context.progress;
   decoder_ = open_decoder(context, options_);
   port_ = std::make_unique<DecoderPort>(decoder_);
 }
 
 Batch ScorerModule::call(const std::string& function, const Batch& input, const flow::CallInfo&) {
-  const train::ScoringOptions scoring{temperature_, micro_batch_tokens_};
+  const train::ScoringOptions scoring{temperature_, micro_batch_tokens_, progress_};
   model::Model& model = *decoder_->model;
   if (function == "log_probs") return train::with_log_probs(model, input, batch::kReferenceLogProbs, scoring);
   if (function == "old_log_probs") return train::with_log_probs(model, input, batch::kOldLogProbs, scoring);

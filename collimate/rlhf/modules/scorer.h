@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ class ScorerModule : public flow::Module {
   std::unique_ptr<DecoderPort> port_;
   float temperature_ = 1.0F;
   int64_t micro_batch_tokens_ = 2048;
+  std::function<void()> progress_;  // Context::progress
 };
 
 }  // namespace collimate::rlhf

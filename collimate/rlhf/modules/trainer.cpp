@@ -67,6 +67,7 @@ void TrainerModule::setup(flow::Context& context) {
   path_ = options().path;
   train::LearnerOptions learner = learner_options(options(), train, temperature());
   learner.deadline_seconds = context.deadline_seconds;
+  learner.progress = context.progress;
   learner_ = std::make_unique<train::Learner>(*decoder().model, learner, decoder().exec,
                                               context.size > 1 ? context.group : nullptr);
 }

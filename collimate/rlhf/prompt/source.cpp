@@ -23,14 +23,35 @@ const std::string& part(const text::Example& example, const std::optional<std::s
   return *value;
 }
 
+// An answer that is trained towards: with none the model would learn to end its turn at once.
+const std::string& answer(const text::Example& example, const std::optional<std::string>& value,
+                          const std::string& name) {
+  if (part(example, value, name).empty())
+    throw InputError(expectation(place(example), "an answer in \"" + name + "\" to train on", "an empty text",
+                                 "leaving the row out"));
+  return *value;
+}
+
+// The same of the assistant's earlier turns, where they carry loss.
+void check_turns(const text::Example& example, const text::Renderer& renderer) {
+  const auto* turns = std::get_if<text::Messages>(&example.prompt);
+  if (turns == nullptr || renderer.options().train_on == text::TrainOn::kCompletion) return;
+  for (size_t i = 0; i < turns->size(); ++i)
+    if ((*turns)[i].role == "assistant" && (*turns)[i].content.empty())
+      throw InputError(expectation(place(example), fmt::format("an answer in message {} to train on", i + 1),
+                                   "an empty text", "leaving the row out, or data.train_on: completion"));
+}
+
 std::vector<text::RenderedTokens> render(const text::Example& example, const text::Renderer& renderer, RowKind kind) {
   if (kind == RowKind::kDemonstration) {
-    text::RenderedTokens row = renderer.render_tokens(example.prompt, part(example, example.completion, "completion"));
+    check_turns(example, renderer);
+    text::RenderedTokens row =
+        renderer.render_tokens(example.prompt, answer(example, example.completion, "completion"));
     if (!row.trainable.empty()) row.trainable.front() = 0;  // nothing predicts the first token
     return {std::move(row)};
   }
   if (kind == RowKind::kPreference)
-    return {renderer.render_tokens(example.prompt, part(example, example.chosen, "chosen")),
+    return {renderer.render_tokens(example.prompt, answer(example, example.chosen, "chosen")),
             renderer.render_tokens(example.prompt, part(example, example.rejected, "rejected"))};
   text::RenderedTokens row;
   row.ids = renderer.prompt_tokens(example.prompt);
@@ -86,6 +107,13 @@ text::OrderOptions order_options(const text::Dataset& dataset, const SourceOptio
   return out;
 }
 
+// An epoch's rows; the k-th use, from 0, of row r becomes r + k·rows: the copies of a weight have uids of their own.
+std::vector<int64_t> numbered_uses(std::vector<int64_t> order, int64_t rows) {
+  std::vector<int64_t> uses(static_cast<size_t>(rows));
+  for (int64_t& row : order) row += rows * uses[static_cast<size_t>(row)]++;
+  return order;
+}
+
 constexpr uint32_t kReplacementPurpose = 0x5e91;
 
 }  // namespace
@@ -128,7 +156,7 @@ RowSource::Pick RowSource::pick(int64_t iteration, int64_t examples, int64_t ind
   const int64_t sequence = iteration * examples + index;
   const int64_t epoch = sequence / epoch_examples_;
   if (epoch != cached_epoch_) {
-    cached_order_ = text::epoch_order(order_, epoch);
+    cached_order_ = numbered_uses(text::epoch_order(order_, epoch), this->examples());
     cached_epoch_ = epoch;
   }
   const auto place = static_cast<size_t>(sequence % epoch_examples_);
@@ -160,11 +188,11 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
   std::vector<float> margins;
   std::vector<nlohmann::json> examples;
   for (const Pick& pick : picks) {
-    const Rendered& rendered = rendered_[pick.row];
-    const int64_t group = batch::make_uid("prompt", options_.name, pick.row, pick.epoch, 0, pick.attempt);
+    const Rendered& rendered = rendered_[example_of(pick)];
+    const int64_t group = batch::make_uid("prompt", options_.name, pick.use, pick.epoch, 0, pick.attempt);
     for (int64_t i = 0; i < rows_per_example(); ++i) {
       const text::RenderedTokens& row = rendered.rows[options_.kind == RowKind::kPreference ? i : 0];
-      uids.push_back(batch::make_uid("sample", options_.name, pick.row, pick.epoch, i, pick.attempt));
+      uids.push_back(batch::make_uid("sample", options_.name, pick.use, pick.epoch, i, pick.attempt));
       groups.push_back(group);
       ids.push_back(row.ids);
       trainable.push_back(row.trainable);
@@ -172,7 +200,7 @@ Batch RowSource::make(const std::vector<Pick>& picks) const {
         completion.emplace_back(row.trainable.begin(), row.trainable.end());
         std::fill(trainable.back().begin() + 1, trainable.back().end(), 1);
       }
-      margins.push_back(margins_.empty() ? 0.F : margins_[static_cast<size_t>(pick.row)]);
+      margins.push_back(margins_.empty() ? 0.F : margins_[example_of(pick)]);
       prompt_tokens.push_back(row.prompt_tokens);
       examples.push_back(rendered.example);
     }

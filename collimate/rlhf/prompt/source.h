@@ -34,19 +34,22 @@ struct SourceOptions {
 // number alone, so there is no cursor to save: resume is exact by construction.
 class RowSource {
  public:
-  // Renders everything. InputError naming file and line: a row longer than max_tokens, an empty prompt or completion, a
-  // margin that is no number or that only some rows have; naming the data: weights under which an epoch has no row.
+  // Renders everything. InputError naming file and line: a row longer than max_tokens, an empty prompt, an empty answer
+  // that would be trained towards (a rejected one may be empty), a margin that is no number or that only some rows
+  // have; naming the data: weights under which an epoch has no row.
   RowSource(const text::Dataset& dataset, const text::Renderer& renderer, SourceOptions options);
 
   // Rows [first, first + count) of an iteration of `rows` rows: both multiples of rows_per_example(). Iteration i takes
   // examples i·n … (i + 1)·n - 1 of the endless shuffled sequence; rows beyond `rows` (which replace dropped ones) take
-  // random examples. Columns: uid, ids, trainable, prompt_tokens, prompt_uid, example; pair_uid (kPreference), sampling
-  // (kPrompt, when set).
+  // random examples. One that its weight uses more than once in an epoch has uids of its own each time. Columns: uid,
+  // ids, trainable, prompt_tokens, prompt_uid, example; pair_uid (kPreference), sampling (kPrompt, when set).
   Batch rows(int64_t iteration, int64_t rows, int64_t first, int64_t count) const;
   // Every example once, in file order: for evaluation. At most `examples` of them; 0: all.
   Batch all(int64_t examples = 0) const;
 
   int64_t examples() const { return static_cast<int64_t>(rendered_.size()); }
+  // Of one epoch: those that their weights let in, as often as these say.
+  int64_t epoch_examples() const { return epoch_examples_; }
   int64_t rows_per_example() const;
 
   bool has_margins() const { return !margins_.empty(); }
@@ -61,10 +64,11 @@ class RowSource {
     nlohmann::json example;
   };
   struct Pick {
-    int64_t row = 0;
+    int64_t use = 0;  // row + k·examples() for the k-th use, from 0, of that row in its epoch
     int64_t epoch = 0;
     int64_t attempt = 0;  // > 0 for a replacement
   };
+  size_t example_of(const Pick& pick) const { return static_cast<size_t>(pick.use % examples()); }
   Pick pick(int64_t iteration, int64_t examples, int64_t index) const;
   Batch make(const std::vector<Pick>& picks) const;
 

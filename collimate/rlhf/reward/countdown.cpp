@@ -42,7 +42,7 @@ Countdown countdown_of(const RewardSample& sample) {
 }
 
 Rule make(const json& options) {
-  const double format_score = read_rule<CountdownSection>(options).format_score;
+  const double format_score = read_entry<CountdownSection>(options).format_score;
   return [format_score](const RewardSample& sample) {
     const Countdown asked = countdown_of(sample);
     const std::optional<std::string> answer = answer_of(sample.completion);

@@ -14,7 +14,7 @@ struct ExactSection : RuleSection {
 };
 
 Rule make(const json& options) {
-  const auto section = read_rule<ExactSection>(options);
+  const auto section = read_entry<ExactSection>(options);
   return [field = section.field.get(), strip = section.strip.get()](const RewardSample& sample) {
     const std::string truth = text_field(sample, field);
     return (strip ? stripped(sample.completion) == stripped(truth) : sample.completion == truth) ? 1.0 : 0.0;

@@ -1,5 +1,7 @@
+#include <optional>
 #include <string>
 
+#include "collimate/base/config_scalar.h"
 #include "collimate/base/error.h"
 #include "collimate/rlhf/reward/reward_section.h"
 #include "collimate/rlhf/reward/rule_text.h"
@@ -15,14 +17,17 @@ struct Gsm8kSection : RuleSection {
   Option<double> format_score{this, "format_score", 0.0, "", "of an answer with another number"};
 };
 
+// The final number of a text; nothing where it has none, or one that is no number as a whole ("1.2.3") or no double.
+std::optional<double> final_value(const std::string& text) { return base::parse_number(final_number(text)); }
+
 Rule make(const json& options) {
-  const double format_score = read_rule<Gsm8kSection>(options).format_score;
+  const double format_score = read_entry<Gsm8kSection>(options).format_score;
   return [format_score](const RewardSample& sample) {
     const std::string text = text_field(sample, "ground_truth");
-    const std::string truth = final_number(text), answer = final_number(sample.completion);
-    if (truth.empty()) throw base::InputError(base::expectation("reward.gsm8k", "a ground truth with a number", text));
-    if (answer.empty()) return 0.0;
-    return std::stod(answer) == std::stod(truth) ? 1.0 : format_score;
+    const std::optional<double> truth = final_value(text), answer = final_value(sample.completion);
+    if (!truth) throw base::InputError(base::expectation("reward.gsm8k", "a ground truth with a final number", text));
+    if (!answer) return 0.0;
+    return *answer == *truth ? 1.0 : format_score;
   };
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 
 #include "collimate/base/error.h"
@@ -16,22 +17,6 @@ namespace {
 using base::Deadline;
 using base::expectation;
 using nlohmann::json;
-
-struct PythonSection : RewardSection {
-  base::Option<std::string> python{this, "python", "", "", "FILE.py or FILE.py:function", base::not_empty()};
-  base::Option<double> timeout_seconds{this,
-                                       "timeout_seconds",
-                                       5.0,
-                                       "seconds",
-                                       "for one sample; several that take longer together are asked one by one",
-                                       base::above(0.0)};
-  base::Option<double> start_timeout_seconds{this,      "start_timeout_seconds", 60.0,
-                                             "seconds", "for the import",        base::above(0.0)};
-  base::Option<int64_t> batch_samples{this, "batch_samples", 64, "samples", "of one call", base::at_least(int64_t{1})};
-  base::Option<bool> deterministic{this, "deterministic", false, "",
-                                   "true: asked again on resume; else results are journaled and replayed"};
-  base::Option<std::string> interpreter{this, "interpreter", "", "", "default: $COLLIMATE_PYTHON, else python3"};
-};
 
 std::string interpreter_of(const PythonRewardOptions& options) {
   if (!options.python.empty()) return options.python;
@@ -67,8 +52,13 @@ class PythonWorker {
                                          answer.at("error").get<std::string>()));
   }
 
-  Answer score(const json& samples, const Deadline& deadline) {
+  // `waiting` is called again and again until the answer comes: the wait has a deadline of its own.
+  Answer score(const json& samples, const Deadline& deadline, const std::function<void()>& waiting) {
+    constexpr double kLookSeconds = 0.1;
     socket_.send(json{{"samples", samples}}, deadline);
+    while (!socket_.readable(Deadline::after(std::min(kLookSeconds, deadline.remaining_milliseconds() / 1000.0))) &&
+           !deadline.expired())
+      waiting();
     const json answer = socket_.expect_frame(deadline).header;
     Answer out{{}, answer.at("batch_error").get<std::string>()};
     for (const json& one : answer.at("results")) {
@@ -152,7 +142,9 @@ class PythonReward final : public Reward {
                    std::vector<RewardResult>& results) {
     try {
       if (!worker_) worker_ = std::make_unique<PythonWorker>(options_);
-      Answer answer = worker_->score(to_json(samples, begin, end), Deadline::after(options_.timeout_seconds));
+      const Deadline deadline = Deadline::after(options_.timeout_seconds);
+      Answer answer = worker_->score(to_json(samples, begin, end), deadline, [this] { progress(); });
+      progress();
       warn_of_batch_error(answer.batch_error, end - begin);
       results = std::move(answer.results);
       if (results.size() == end - begin) return "";
@@ -182,8 +174,7 @@ class PythonReward final : public Reward {
 }  // namespace
 
 PythonRewardOptions PythonRewardOptions::parse(const json& entry) {
-  PythonSection section;
-  base::apply(entry, "reward", section);
+  const auto section = read_entry<PythonSection>(entry);
   PythonRewardOptions options;
   const std::string& target = section.python;
   const size_t colon = target.rfind(".py:");

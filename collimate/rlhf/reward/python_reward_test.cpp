@@ -109,6 +109,23 @@ TEST_F(PythonRewardTest, WhatACallOfSeveralRaisesIsLoggedOnce) {
   EXPECT_FALSE(std::getline(file, more)) << more;
 }
 
+// One call may take longer than run.deadline_seconds, which its own time replaces.
+TEST_F(PythonRewardTest, ACallTellsThatItGoesOn) {
+  int told = 0;
+  const auto slow = reward(
+      "import time\n"
+      "def score(prompts, completions, **kw):\n"
+      "    if 'one' in completions: time.sleep(1.5)\n"
+      "    return [7.0] * len(prompts)\n",
+      "score", 30.0);
+  slow->on_progress([&] { ++told; });
+  EXPECT_EQ(slow->score(samples_)[1].value, 7.0);
+  EXPECT_GE(told, 5);
+  told = 0;
+  slow->score({samples_[1]});
+  EXPECT_GE(told, 1);
+}
+
 TEST_F(PythonRewardTest, AnotherNumberOfRewardsThanSamplesIsAnErrorOfEach) {
   const auto results = reward(
                            "import os\n"

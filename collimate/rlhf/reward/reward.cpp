@@ -38,6 +38,7 @@ class FunctionReward final : public Reward {
       } catch (const std::exception& error) {
         results.push_back({std::nullopt, error.what()});
       }
+      progress();
     }
     return results;
   }
@@ -46,15 +47,6 @@ class FunctionReward final : public Reward {
   Rule rule_;
   bool pure_;
 };
-
-std::unique_ptr<Reward> make_rule(const std::string& name, const nlohmann::json& entry) {
-  std::string known;
-  for (const RuleEntry& rule : rules()) {
-    if (rule.name == name) return function_reward(rule.make(entry), true);
-    known += (known.empty() ? "" : ", ") + rule.name;
-  }
-  throw InputError(expectation("reward", "one of the rules " + known, "\"" + name + "\""));
-}
 
 RewardSpec make_reward(const nlohmann::json& entry) {
   RewardSpec spec;
@@ -66,7 +58,7 @@ RewardSpec make_reward(const nlohmann::json& entry) {
   };
   if (entry.contains("rule")) {
     spec.name = name("rule");
-    spec.reward = make_rule(spec.name, entry);
+    spec.reward = function_reward(find_rule(spec.name, "reward").make(entry), true);
   } else if (entry.contains("function")) {
     spec.name = name("function");
     spec.reward = registered_reward(spec.name, entry);
@@ -162,6 +154,10 @@ void add_reward(const RewardSpec& spec, const std::vector<RewardSample>& samples
         throw base::RunError(message + "; try on_error: drop, or a value, for this reward");
       if (spec.on_error.action == OnError::Action::kDrop) out.kept[i] = false;
       value = spec.on_error.value;
+      if (std::abs(spec.weight * value) + size_of(out, i) > std::numeric_limits<float>::max())
+        throw base::RunError(message + fmt::format("; on_error's {} at weight {} takes the sample's sum beyond the "
+                                                   "range of float; try a smaller one",
+                                                   value, spec.weight));
     }
     out.rewards[i] += static_cast<float>(spec.weight * value);
   }
@@ -174,17 +170,17 @@ std::unique_ptr<Reward> function_reward(Rule rule, bool pure) {
   return std::make_unique<FunctionReward>(std::move(rule), pure);
 }
 
-void check_reward(const nlohmann::json& entry) {
+void check_reward(const nlohmann::json& entry, const std::string& where) {
   if (!entry.is_object() || entry.contains("rule") + entry.contains("function") + entry.contains("python") != 1)
-    throw InputError(expectation("reward", "{rule: NAME}, {function: NAME} or {python: FILE.py:function}", entry.dump(),
+    throw InputError(expectation(where, "{rule: NAME}, {function: NAME} or {python: FILE.py:function}", entry.dump(),
                                  "{rule: exact}"));
-  if (const auto found = entry.find("deterministic"); found != entry.end() && !found->is_boolean())
-    throw InputError(expectation("reward.deterministic", "true or false", found->dump()));
 }
 
 bool deterministic_reward(const nlohmann::json& entry) {
   check_reward(entry);
-  return entry.contains("rule") || entry.value("deterministic", false);
+  const nlohmann::json value = entry.value("deterministic", nlohmann::json(false));
+  if (!value.is_boolean()) throw InputError(expectation("reward.deterministic", "true or false", value.dump()));
+  return entry.contains("rule") || value.get<bool>();
 }
 
 std::vector<RewardSpec> make_rewards(const nlohmann::json& list) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/config_node.h"
+
 namespace collimate::rlhf {
 
 // One sample as a reward sees it.
@@ -38,6 +40,18 @@ class Reward {
   virtual std::vector<RewardResult> score(const std::vector<RewardSample>& samples) = 0;
   // True for a quick function of the sample alone, without effects: it may be asked about rows before a run.
   virtual bool pure() const { return false; }
+  // Who is told, on the thread that asks, that a long `score` goes on: what does not say so for run.deadline_seconds
+  // ends the run.
+  void on_progress(std::function<void()> told) { told_ = std::move(told); }
+
+ protected:
+  // For `score`, after each part of its work. Cheap.
+  void progress() const {
+    if (told_) told_();
+  }
+
+ private:
+  std::function<void()> told_;
 };
 
 // What happens to a sample whose reward failed.
@@ -56,13 +70,20 @@ struct RewardSpec {
   std::unique_ptr<Reward> reward;
 };
 
-// InputError unless `entry` has the form of an entry of a config's `reward:` list. Names and options stay unchecked.
-void check_reward(const nlohmann::json& entry);
+// InputError, for `where`, unless `entry` has the form of an entry of a config's `reward:` list. Names and options stay
+// unchecked.
+void check_reward(const nlohmann::json& entry, const std::string& where = "reward");
 
 // False when the same sample may get another reward next time (a judge, a random draw): its results are journaled. By
 // the entry's key `deterministic`, which rules, always true, do not have; default false. InputError as
 // check_reward.
 bool deterministic_reward(const nlohmann::json& entry);
+
+// A config's `reward:` list with every option that its entries leave out, at its default: what is made of it stays the
+// same when a default changes. An entry alone is the list of it. Options of a C++ function's own stay as they are.
+// InputError, naming the place of what is wrong, for an entry of no known form, an unknown rule or key and a wrong
+// value; `path` is the key that holds the list.
+nlohmann::json resolved_rewards(const base::ConfigNode& list, const std::string& path);
 
 // Builds the rewards of a config's `reward:` list: {rule: NAME, …}, {function: NAME, …} (C++, see functions.h) or
 // {python: FILE.py[:function], …}, each with `weight` and `on_error` and options of its own. InputError for an unknown

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,7 +14,15 @@ namespace collimate::rlhf {
 // The keys that every entry of a config's `reward:` list has.
 struct RewardSection : base::Section {
   base::Option<double> weight{this, "weight", 1.0, "", "in the sum of rewards"};
-  base::Option<nlohmann::json> on_error{this, "on_error", "stop", "", "drop, stop or a number"};
+  base::Option<nlohmann::json> on_error{
+      this,
+      "on_error",
+      "stop",
+      "",
+      "for a sample without a reward: end the run, drop the sample, or give it that number",
+      base::satisfying("stop, drop or a finite number", [](const nlohmann::json& value) {
+        return value == "stop" || value == "drop" || (value.is_number() && std::isfinite(value.get<double>()));
+      })};
 };
 
 // Those of a rule's entry; each rule adds its own.
@@ -20,16 +30,41 @@ struct RuleSection : RewardSection {
   base::Option<std::string> rule{this, "rule", "", "", "its name"};
 };
 
+// Those of an entry whose results may be others when it is asked again.
+struct JournaledSection : RewardSection {
+  base::Option<bool> deterministic{this, "deterministic", false, "",
+                                   "true: asked again on resume; else results are journaled and replayed"};
+};
+
+// Those of a C++ function's entry; the function reads its own beside them.
+struct FunctionSection : JournaledSection {
+  base::Option<std::string> function{this, "function", "", "", "its name", base::not_empty()};
+};
+
+struct PythonSection : JournaledSection {
+  base::Option<std::string> python{this, "python", "", "", "FILE.py or FILE.py:function", base::not_empty()};
+  base::Option<double> timeout_seconds{this,
+                                       "timeout_seconds",
+                                       5.0,
+                                       "seconds",
+                                       "for one sample; several that take longer together are asked one by one",
+                                       base::above(0.0)};
+  base::Option<double> start_timeout_seconds{this,      "start_timeout_seconds", 60.0,
+                                             "seconds", "for the import",        base::above(0.0)};
+  base::Option<int64_t> batch_samples{this, "batch_samples", 64, "samples", "of one call", base::at_least(int64_t{1})};
+  base::Option<std::string> interpreter{this, "interpreter", "", "", "default: $COLLIMATE_PYTHON, else python3"};
+};
+
 template <class S>
 std::unique_ptr<base::Section> section_of() {
   return std::make_unique<S>();
 }
 
-// An entry as its rule's section. InputError for unknown keys and wrong types.
+// An entry as its section. InputError for unknown keys and wrong values.
 template <class Section>
-Section read_rule(const nlohmann::json& entry) {
+Section read_entry(const nlohmann::json& entry) {
   Section section;
-  base::apply(entry, "reward", section);
+  base::apply(base::from_json(entry, "reward"), "reward", section);
   return section;
 }
 

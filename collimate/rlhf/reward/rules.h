@@ -33,6 +33,8 @@ struct RuleEntry {
 
 // All rules, in the order in which messages print them. From this list follow what a config may name and its help.
 const std::vector<RuleEntry>& rules();
+// InputError, for `where`, naming the known ones.
+const RuleEntry& find_rule(const std::string& name, const std::string& where);
 
 // A reward from a C++ function of one sample, a rule or a user's own; an exception is that sample's failure. `pure`:
 // see Reward.

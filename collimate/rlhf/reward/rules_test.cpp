@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/rlhf/reward/functions.h"
 
@@ -36,6 +37,15 @@ TEST(Rules, Gsm8kComparesTheFinalNumber) {
   EXPECT_EQ(value("gsm8k", {}, "#### -3", "#### -3"), 1.0);
 }
 
+TEST(Rules, Gsm8kReadsTheFinalNumberAsAWhole) {
+  for (const std::string& text :
+       std::vector<std::string>{"1.2.3", "version 1.2.3", "#### 1.2.3", std::string(400, '9')}) {
+    EXPECT_EQ(value("gsm8k", {{"format_score", 0.1}}, text, "1.2"), 0.0) << text;
+    EXPECT_THROW(value("gsm8k", {}, "1.2", text), base::InputError) << text;
+  }
+  EXPECT_EQ(value("gsm8k", {}, "1.2.3, so 1.20", "1.2"), 1.0);
+}
+
 TEST(Rules, CountdownUsesEachNumberOnce) {
   const nlohmann::json truth = {{"target", 98}, {"numbers", {44, 19, 35}}};
   EXPECT_EQ(value("countdown", {}, "<answer> 44 + 19 + 35 </answer>", truth), 1.0);
@@ -44,6 +54,28 @@ TEST(Rules, CountdownUsesEachNumberOnce) {
   EXPECT_EQ(value("countdown", {}, "<answer>44+19+35+44-44</answer>", truth), 0.1);
   EXPECT_EQ(value("countdown", {}, "<answer>system('x')</answer>", truth), 0.1);
   EXPECT_EQ(value("countdown", {}, "44+19+35", truth), 0.0);
+}
+
+TEST(Rules, RegexReadsALongCompletion) {
+  const nlohmann::json thought = {{"pattern", "<think>(.|x)*<.think>"}};
+  EXPECT_EQ(value("regex", thought, "<think>" + std::string(12'000, 'y') + "</think>", ""), 1.0);
+  EXPECT_EQ(value("regex", thought, "<think>" + std::string(12'000, 'y'), ""), 0.0);
+  const nlohmann::json lazy = {{"pattern", "<think>.*?</think>$"}};
+  EXPECT_EQ(value("regex", lazy, "<think>" + std::string(1'000'000, 'y') + "</think>", ""), 1.0);
+  // As Perl reads it: a name, what lies ahead, characters of several bytes; broken bytes are U+FFFD.
+  EXPECT_EQ(value("regex", {{"pattern", "^(?<first>.)(?=é)"}}, "äé", ""), 1.0);
+  EXPECT_EQ(value("regex", {{"pattern", "^.$"}}, "\xff", ""), 1.0);
+}
+
+TEST(Rules, RegexThatGivesUpIsAnErrorOfTheSample) {
+  const auto rewards = make_rewards({{{"rule", "regex"}, {"pattern", "<think>(.|x)*<.think>"}, {"on_error", -1}}});
+  const std::string text = "<think>" + std::string(1'000'000, 'y') + "</think>";
+  const ScoredSamples scored = score_samples(rewards, {{1, "", text, {}}, {2, "", "<think></think>", {}}});
+  EXPECT_EQ(scored.rewards, (std::vector<float>{-1, 1}));
+  EXPECT_EQ(scored.errors, 1);
+  EXPECT_TRUE(scored.first_error.starts_with(
+      "[reward regex] sample 1: [regex] '<think>(.|x)*<.think>' gave up on a text of 1000015 bytes: "))
+      << scored.first_error;
 }
 
 TEST(Rules, ExactRegexSequence) {
@@ -71,7 +103,7 @@ std::string error_of(const nlohmann::json& list) {
 TEST(Rules, EntriesWithWrongKeysAreRefused) {
   EXPECT_EQ(error_of({{{"rule", "exact"}, {"weight", 2}, {"on_error", "drop"}, {"field", "answer"}}}), "");
   EXPECT_EQ(error_of({{{"rule", "exact"}, {"feild", "x"}}}),
-            "[reward] expected a key of the configuration, got \"feild\"; try \"field\"");
+            "[reward] expected a key of section reward, got \"feild\"; try \"field\"");
   EXPECT_NE(error_of({{{"rule", "gsm8k"}, {"format_score", "much"}}}).find("to be a number"), std::string::npos);
   EXPECT_EQ(error_of({{{"rule", "exact"}, {"weight", "much"}}}).find("json"), std::string::npos);
   EXPECT_EQ(error_of({{{"rule", 7}}}), "[reward.rule] expected a name, got 7");
@@ -81,6 +113,62 @@ TEST(Rules, EntriesWithWrongKeysAreRefused) {
   EXPECT_EQ(error_of({{{"rule", "exact"}, {"weight", 10}, {"on_error", -1e38}}}),
             "[reward.on_error] expected a value that times weight is within the range of float, got -1e+38 times 10");
   EXPECT_EQ(error_of({"exact"}), one + ", got \"exact\"; try {rule: exact}");
+}
+
+TEST(Rules, EachRefusesAKeyThatItDoesNotRead) {
+  for (const RuleEntry& entry : rules())
+    EXPECT_TRUE(error_of({{{"rule", entry.name}, {"unheard_of", 1}}})
+                    .starts_with("[reward] expected a key of section reward, got \"unheard_of\""))
+        << entry.name;
+}
+
+nlohmann::json resolved(const std::string& yaml) {
+  return resolved_rewards(base::parse_config("reward: " + yaml, "run.yaml").root.children[0], "reward");
+}
+
+std::string error_resolving(const std::string& yaml) {
+  try {
+    resolved(yaml);
+  } catch (const base::InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Rules, ResolvedEntriesHaveTheDefaultsOfTheirSections) {
+  const nlohmann::json exact = {
+      {"rule", "exact"}, {"weight", 2.0}, {"on_error", "stop"}, {"field", "ground_truth"}, {"strip", true}};
+  EXPECT_EQ(resolved("{rule: exact, weight: 2}"), nlohmann::json::array({exact}));
+  EXPECT_EQ(resolved("[{python: a.py, on_error: -1}]"),
+            nlohmann::json::parse(R"([{"python":"a.py","weight":1.0,"on_error":-1,"deterministic":false,)"
+                                  R"("timeout_seconds":5.0,"start_timeout_seconds":60.0,"batch_samples":64,)"
+                                  R"("interpreter":""}])"));
+  EXPECT_EQ(resolved("[{function: mine, limit: 49, deep: {a: [1]}}]"),
+            nlohmann::json::parse(R"([{"function":"mine","weight":1.0,"on_error":"stop","deterministic":false,)"
+                                  R"("limit":49,"deep":{"a":[1]}}])"));
+  for (const RuleEntry& entry : rules()) {
+    const nlohmann::json once = resolved("{rule: " + entry.name + "}");
+    EXPECT_EQ(resolved(once.dump()), once) << entry.name;
+  }
+}
+
+TEST(Rules, ResolvingNamesThePlaceOfWhatIsWrong) {
+  EXPECT_EQ(error_resolving("\n  - rule: exact\n    feild: x"),
+            "[run.yaml:3] expected a key of section reward.0, got \"feild\"; try \"field\"");
+  EXPECT_EQ(error_resolving("{python: a.py, timeout: 3}"),
+            "[run.yaml:1] expected a key of section reward, got \"timeout\"; try one of weight, on_error, "
+            "deterministic, python, timeout_seconds, start_timeout_seconds, batch_samples, interpreter");
+  const std::string rule = error_resolving("\n  - rule: exact\n  - rule: gsm9k");
+  EXPECT_TRUE(rule.starts_with("[run.yaml:3] expected a rule, one of gsm8k, ")) << rule;
+  EXPECT_TRUE(rule.ends_with(", got 'gsm9k'; try 'gsm8k'")) << rule;
+  EXPECT_EQ(error_resolving("\n  - function: mine\n    on_error: ignore"),
+            "[run.yaml:3] expected reward.0.on_error to be stop, drop or a finite number, got \"ignore\"");
+  EXPECT_EQ(error_resolving("\n  - python: a.py\n    deterministic: maybe"),
+            "[run.yaml:3] expected reward.0.deterministic to be true or false, got \"maybe\"");
+  EXPECT_EQ(error_resolving("\n  - rule: exact\n  - exact"),
+            "[run.yaml:3] expected {rule: NAME}, {function: NAME} or {python: FILE.py:function}, got \"exact\"; try "
+            "{rule: exact}");
+  EXPECT_EQ(error_resolving("{rule: [exact]}"), "[run.yaml:1] expected reward.rule to be a name, got a list");
 }
 
 TEST(Rules, AGroundTruthOfAnotherShapeIsAFailureWhateverTheCompletion) {
@@ -208,6 +296,20 @@ TEST(Scoring, BeyondTheRangeOfFloatIsAnErrorOfTheSample) {
   EXPECT_EQ(scored(1.0, 3e37).errors, 0);
 }
 
+TEST(Scoring, OnErrorBeyondTheRangeOfFloatStops) {
+  std::vector<RewardSpec> specs(2);
+  specs[0] = {"a", 1.0, OnError::parse(-1), function_reward([](const RewardSample&) { return 3e38; })};
+  specs[1] = {"b", 1.0, OnError::parse(2e38), function_reward([](const RewardSample&) { return std::nan(""); })};
+  try {
+    score_samples(specs, {{1, "", "abc", {}}});
+    FAIL() << "a sum that is not a float";
+  } catch (const base::RunError& error) {
+    EXPECT_STREQ(error.what(),
+                 "[reward b] sample 1: reward is nan; on_error's 2e+38 at weight 1 takes the sample's sum beyond the "
+                 "range of float; try a smaller one");
+  }
+}
+
 std::vector<RewardSpec> failing(const nlohmann::json& on_error) {
   std::vector<RewardSpec> specs(1);
   specs[0] = {"half", 2.0, OnError::parse(on_error), function_reward([](const RewardSample& s) -> double {
@@ -236,7 +338,7 @@ TEST(Scoring, UnknownRuleNamesTheKnownOnes) {
   } catch (const base::InputError& error) {
     std::string known;
     for (const RuleEntry& entry : rules()) known += (known.empty() ? "" : ", ") + entry.name;
-    EXPECT_EQ(error.what(), "[reward] expected one of the rules " + known + ", got \"gsm9k\"");
+    EXPECT_EQ(error.what(), "[reward] expected a rule, one of " + known + ", got 'gsm9k'; try 'gsm8k'");
   }
 }
 

@@ -65,7 +65,7 @@ Score equal_positions(const RewardSample& sample, const std::vector<std::string_
 }
 
 Rule make_sequence(const nlohmann::json& entry) {
-  const auto section = read_rule<SequenceSection>(entry);
+  const auto section = read_entry<SequenceSection>(entry);
   const std::string separator = section.separator;
   if (separator.size() != 1)
     throw base::InputError(base::expectation("reward.sequence.separator", "one character", separator));
@@ -83,7 +83,7 @@ Rule make_sequence(const nlohmann::json& entry) {
 }
 
 Rule make_digit_sequence(const nlohmann::json& entry) {
-  const double unfinished = read_rule<DigitSequenceSection>(entry).unfinished_weight;
+  const double unfinished = read_entry<DigitSequenceSection>(entry).unfinished_weight;
   return [unfinished](const RewardSample& sample) {
     const Progression asked = parse(sample.prompt);
     const std::vector<std::string_view> produced = split(sample.completion, ',');

@@ -67,6 +67,8 @@ struct AlgorithmOptions : base::Section {
       this, "lambda", 0.95, "", "ppo: of generalised advantage estimation", base::between(0.0, 1.0)};
   base::Option<double> kl_coefficient{
       this, "kl_coefficient", 0.05, "", "ppo: KL against the reference in the reward", base::at_least(0.0)};
+  base::Option<std::string> kl_estimator{
+      this, "kl_estimator", "k1", "", "ppo: of that KL; k1: log-ratio, k3: never negative", base::one_of({"k1", "k3"})};
   base::Option<bool> whiten_rewards{this, "whiten_rewards", false, "", "ppo: whiten rewards before GAE"};
   base::Option<double> value_clip{
       this, "value_clip", 0.2, "", "ppo: clip range of values; 0 for none", base::at_least(0.0)};

@@ -1,6 +1,8 @@
 // The Parquet reader: a library of its own, so that a program without Parquet files never loads Arrow.
 #include <arrow/api.h>
 #include <arrow/io/file.h>
+#include <arrow/util/base64.h>
+#include <arrow/util/utf8.h>
 #include <parquet/arrow/reader.h>
 
 #include "collimate/text/parquet/parquet.h"
@@ -17,9 +19,14 @@ json number(const arrow::Array& array, int64_t row) {
   return static_cast<const ArrayType&>(array).Value(row);
 }
 
+// Bytes that are no text have no place in JSON.
 template <class ArrayType>
 json text_of(const arrow::Array& array, int64_t row) {
-  return std::string(static_cast<const ArrayType&>(array).GetView(row));
+  const std::string_view bytes = static_cast<const ArrayType&>(array).GetView(row);
+  if (arrow::util::ValidateUTF8(bytes)) return std::string(bytes);
+  json coded = json::object();
+  coded["base64"] = arrow::util::base64_encode(bytes);
+  return coded;
 }
 
 template <class ListType>
@@ -93,6 +100,10 @@ json cell(const arrow::Array& array, int64_t row) {
       return text_of<arrow::LargeStringArray>(array, row);
     case arrow::Type::BINARY:
       return text_of<arrow::BinaryArray>(array, row);
+    case arrow::Type::LARGE_BINARY:
+      return text_of<arrow::LargeBinaryArray>(array, row);
+    case arrow::Type::FIXED_SIZE_BINARY:
+      return text_of<arrow::FixedSizeBinaryArray>(array, row);
     case arrow::Type::LIST:
       return list<arrow::ListArray>(array, row);
     case arrow::Type::LARGE_LIST:
@@ -131,6 +142,7 @@ std::string read_batches(parquet::arrow::FileReader& reader, const std::string& 
 
 extern "C" __attribute__((visibility("default"))) std::string collimate_read_parquet(const std::string& path,
                                                                                      const RowSink& sink) {
+  arrow::util::InitializeUTF8();
   auto file = arrow::io::ReadableFile::Open(path);
   if (!file.ok()) return file.status().ToString();
   auto reader = parquet::arrow::OpenFile(*file, arrow::default_memory_pool());

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <vector>
+
+#include "collimate/batch/batch.h"
+#include "collimate/cluster/message.h"
+
+namespace collimate::flow {
+
+// Purpose of what is not of a planned item: rows, messages, ATen's temporaries.
+constexpr const char* kRowMemory = "tensors";
+// Account of what lies with the driver, beside those of the workers.
+constexpr int kDriverAccount = -1;
+
+// Gives the blocks of rows that came in a message to the account of their receiver. RunError above its budget.
+void take_over(const Batch& rows, int account);
+
+// The same while a worker handles the message. Between threads the driver keeps what it sends: when this ends, blocks
+// that came so and that nobody else has received since are the driver's again.
+class ReceivedRows {
+ public:
+  // `batches`: of the message. They outlive this.
+  ReceivedRows(const cluster::Message& message, const std::vector<Batch>& batches, int worker);
+  ~ReceivedRows();
+  ReceivedRows(const ReceivedRows&) = delete;
+  ReceivedRows& operator=(const ReceivedRows&) = delete;
+
+ private:
+  const std::vector<Batch>& batches_;
+  int worker_;
+  bool shared_;
+};
+
+}  // namespace collimate::flow

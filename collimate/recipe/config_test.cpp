@@ -1,0 +1,81 @@
+#include "collimate/recipe/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "collimate/text/test_files.h"
+
+namespace collimate::recipe {
+namespace {
+
+using testing::HasSubstr;
+
+class ConfigFile : public testing::Test {
+ protected:
+  Config read(const std::string& yaml, const std::vector<std::string>& sets = {}) {
+    std::ofstream(path_) << "recipe: grpo\nmodels: {policy: {path: /nowhere}}\n" + yaml;
+    return load(path_, sets);
+  }
+  // The error without the directory of the file.
+  std::string error_reading(const std::string& yaml, const std::vector<std::string>& sets = {}) {
+    std::string error = text::message_of<base::InputError>([&] { read(yaml, sets); });
+    const std::string directory = directory_.path() + "/";
+    if (const size_t at = error.find(directory); at != std::string::npos) error.erase(at, directory.size());
+    return error;
+  }
+
+  text::TemporaryDirectory directory_;
+  std::string path_ = directory_.path("run.yaml");
+};
+
+// A run keeps what its rewards are, so that a later default is another config and not the same run going on otherwise.
+TEST_F(ConfigFile, EntriesOfRewardsAreResolved) {
+  const std::string rewards =
+      "reward: [{rule: exact}, {python: \"a.py:score\"}]\nevaluation: {reward: {rule: gsm8k}}\n";
+  const Config config = read(rewards);
+  const std::string text = base::resolved_config(config);
+  for (const char* line :
+       {"reward:\n  - {field: ground_truth, on_error: stop, rule: exact, strip: true, weight: 1.0}\n",
+        "  - {batch_samples: 64, deterministic: false, interpreter: \"\", on_error: stop, python: \"a.py:score\", "
+        "start_timeout_seconds: 60.0, timeout_seconds: 5.0, weight: 1.0}\n",
+        "  reward:\n    - {format_score: 0.0, on_error: stop, rule: gsm8k, weight: 1.0}\n"})
+    EXPECT_THAT(text, HasSubstr(line));
+  std::ofstream(path_) << text;
+  const Config again = load(path_, {});
+  EXPECT_EQ(base::resolved_config(again), text);
+  EXPECT_EQ(base::config_hash(again), base::config_hash(config));
+  EXPECT_EQ(base::config_hash(read(rewards, {"reward.0.strip=true"})), base::config_hash(config)) << "the default";
+  EXPECT_NE(base::config_hash(read(rewards, {"reward.0.strip=false"})), base::config_hash(config));
+  EXPECT_NE(base::config_hash(read(rewards, {"reward.1.timeout_seconds=6"})), base::config_hash(config));
+}
+
+TEST_F(ConfigFile, SetsReachAnEntryThatStandsAlone) {
+  EXPECT_EQ(read("reward: {rule: exact}", {"reward.0.weight=2"}).reward->at(0).at("weight"), 2.0);
+  EXPECT_EQ(
+      read("evaluation: {reward: {rule: exact}}", {"evaluation.reward.0.field=a"}).evaluation.reward->at(0).at("field"),
+      "a");
+  EXPECT_EQ(read("data: {train: {path: a.jsonl}, eval: b.jsonl}", {"data.train.0.weight=2"}).data.train->at("weight"),
+            2);
+  EXPECT_EQ(read("data: {eval: b.jsonl}", {"data.eval.0=c.jsonl"}).data.eval.get(), "c.jsonl");
+}
+
+TEST_F(ConfigFile, WrongKeysOfEntriesNameTheirPlaceAndTheNearest) {
+  EXPECT_EQ(error_reading("reward:\n  - rule: exact\n    feild: x\n"),
+            "[run.yaml:5] expected a key of section reward.0, got \"feild\"; try \"field\"");
+  EXPECT_EQ(error_reading("reward: {rule: exact}\n", {"reward.0.wieght=2"}),
+            "[--set reward.0.wieght] expected a key of section reward, got \"wieght\"; try \"weight\"");
+  EXPECT_EQ(error_reading("evaluation:\n  reward:\n    - python: a.py\n      batch_sample: 1\n"),
+            "[run.yaml:6] expected a key of section evaluation.reward.0, got \"batch_sample\"; try \"batch_samples\"");
+  EXPECT_EQ(error_reading("data:\n  train:\n    - a.jsonl\n    - path: b.jsonl\n      wieght: 2\n"),
+            "[run.yaml:7] expected a key of section data.train.1, got \"wieght\"; try \"weight\"");
+  EXPECT_EQ(error_reading("data: {eval: {pth: b.jsonl}}\n"),
+            "[run.yaml:3] expected a key of section data.eval, got \"pth\"; try \"path\"");
+  EXPECT_EQ(error_reading("data: {train: a.jsonl}\n", {"data.train={file: b.jsonl}"}),
+            "[--set data.train] expected a key of section data.train, got \"file\"; try one of path, format, weight, "
+            "columns");
+}
+
+}  // namespace
+}  // namespace collimate::recipe

@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/run_support.h"
+
+namespace collimate::test {
+namespace {
+
+// A file that was told to reach the disk: how many lines it had, and how many checkpoints stood beside it.
+struct Synced {
+  std::string name;
+  size_t lines = 0;
+  size_t checkpoints = 0;
+};
+
+// Calls of fdatasync in this process for files of `directory`.
+struct SyncWatch {
+  std::mutex mutex;
+  fs::path directory;  // "": none is watched
+  std::vector<Synced> seen;
+};
+
+SyncWatch& sync_watch() {
+  static SyncWatch watch;
+  return watch;
+}
+
+size_t complete_checkpoints(const fs::path& directory) {
+  std::error_code none;
+  const fs::directory_iterator entries(directory / "checkpoints", none);
+  return static_cast<size_t>(std::count_if(fs::begin(entries), fs::end(entries), [](const auto& entry) {
+    return entry.path().filename().string().find(".partial") == std::string::npos;
+  }));
+}
+
+void note_sync(int fd) {
+  SyncWatch& watch = sync_watch();
+  const std::lock_guard lock(watch.mutex);
+  if (watch.directory.empty()) return;
+  std::error_code none;
+  const fs::path path = fs::read_symlink("/proc/self/fd/" + std::to_string(fd), none);
+  if (path.parent_path() != watch.directory) return;
+  watch.seen.push_back({path.filename(), lines_of(path).size(), complete_checkpoints(watch.directory)});
+}
+
+}  // namespace
+}  // namespace collimate::test
+
+// In place of the C library's: the same, noted.
+extern "C" int fdatasync(int fd) {
+  collimate::test::note_sync(fd);
+  return static_cast<int>(::syscall(SYS_fdatasync, fd));
+}
+
+namespace collimate::test {
+namespace {
+
+// The machine may stop right after a checkpoint has got its name: what it goes on after is on the disk by then.
+TEST(SyncedRecords, LinesBeforeACheckpointAreOnTheDiskBeforeIt) {
+  const Scratch scratch("synced-records");
+  write_small_task(scratch.path());
+  const fs::path output = fs::canonical(scratch.path()) / "run";  // as /proc names it
+  sync_watch().directory = output;
+  train_text(small_config("sft", scratch.path()), output, {"run.save_every=1", "run.keep_checkpoints=5"});
+  sync_watch().directory.clear();
+  ASSERT_EQ(complete_checkpoints(output), 3U);
+  size_t events_before = 0;
+  for (size_t step = 1; step <= 3; ++step) {
+    const auto before_checkpoint = [&](const std::string& name) {
+      const auto found = std::find_if(sync_watch().seen.begin(), sync_watch().seen.end(), [&](const Synced& file) {
+        return file.name == name && file.checkpoints == step - 1;
+      });
+      return found == sync_watch().seen.end() ? size_t{0} : found->lines;
+    };
+    EXPECT_EQ(before_checkpoint("metrics.jsonl"), step);
+    EXPECT_GT(before_checkpoint("events.jsonl"), events_before) << step;
+    events_before = before_checkpoint("events.jsonl");
+  }
+}
+
+}  // namespace
+}  // namespace collimate::test

@@ -1,0 +1,93 @@
+// GCC 12 sees an overlap in std::string's replace where there is none (GCC bug 105651).
+#pragma GCC diagnostic ignored "-Wrestrict"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/fault/cli_support.h"
+
+namespace collimate::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// Options that nothing in the run reads: `check` refuses them, or says so.
+class CheckOptions : public testing::Test {
+ protected:
+  void SetUp() override { write_small_task(root_.path()); }
+
+  host::CommandResult check(const std::string& recipe, const std::vector<std::string>& sets) {
+    write_text(root_ / "run.yaml", small_config(recipe, root_.path()));
+    std::vector<std::string> words = {"check", root_ / "run.yaml"};
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    return run_collimate(words);
+  }
+  // The reasons for which the config is refused, one a line of stderr.
+  std::string reasons(const std::string& recipe, const std::vector<std::string>& sets) {
+    const host::CommandResult result = check(recipe, sets);
+    EXPECT_EQ(result.status.code, 2) << result.errors;
+    return result.errors;
+  }
+  std::string shown(const std::string& recipe, const std::vector<std::string>& sets = {}) {
+    const host::CommandResult result = check(recipe, sets);
+    EXPECT_TRUE(result.status.ok()) << result.errors;
+    return result.output;
+  }
+
+  Scratch root_{"check-options"};
+};
+
+// val/loss, which patience watches, is sft's alone.
+TEST_F(CheckOptions, RefusesPatienceWithoutALossToWatch) {
+  const std::vector<std::string> sets = {"run.patience=2", "run.evaluate_every=1"};
+  for (const auto& [recipe, file] : std::vector<std::pair<std::string, std::string>>{
+           {"grpo", "held_out.jsonl"}, {"dpo", "pairs.jsonl"}, {"sft", "demonstrations.jsonl"}}) {
+    std::vector<std::string> all = sets;
+    all.push_back("data.eval=" + (root_ / file));
+    if (recipe == "sft") {
+      EXPECT_THAT(shown(recipe, all), Not(HasSubstr("warning")));
+    } else {
+      EXPECT_THAT(reasons(recipe, all), HasSubstr("[run.patience] expected an option that recipe " + recipe +
+                                                  " reads, whose evaluation has no val/loss, got 2; try leaving it "
+                                                  "out, or recipe: sft\n"));
+    }
+  }
+}
+
+TEST_F(CheckOptions, RefusesAnotherNumberOfDevicesThanThePlacements) {
+  const std::string placement =
+      "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], models: [policy]}}}";
+  EXPECT_THAT(
+      reasons("sft", {placement, "devices=4"}),
+      HasSubstr("[devices] expected the 2 of the placement, got 4; try leaving it out, or another placement\n"));
+  write_text(root_ / "placement.yaml",
+             "version: 1\ndevices: {count: 2, kind: cpu}\n"
+             "groups: {all: {devices: [0, 1], models: [policy]}}\n");
+  EXPECT_THAT(reasons("sft", {"placement=" + (root_ / "placement.yaml"), "devices=4"}), HasSubstr("[devices]"));
+  shown("sft", {placement, "devices=2"});
+  // A resolved config writes the default out.
+  EXPECT_THAT(shown("sft", {placement}), HasSubstr("\n# placement: 2 devices"));
+  EXPECT_THAT(shown("sft", {"devices=4"}), HasSubstr("\n# placement: 4 devices"));
+}
+
+// A warning, as `data.eval=null` is how evaluations are switched off.
+TEST_F(CheckOptions, SaysWhatIsIdleWithoutEvaluations) {
+  const std::vector<std::string> sets = {"run.evaluate_every=2", "run.patience=1", "evaluation.temperature=0.5",
+                                         "evaluation.examples=3"};
+  const std::string text = shown("grpo", sets);
+  for (const std::string key : {"run.evaluate_every", "run.patience", "evaluation.temperature", "evaluation.examples"})
+    EXPECT_THAT(text, HasSubstr("\n# warning: [" + key +
+                                "] expected data.eval, as it is about evaluations, got none: it does nothing; try "
+                                "data.eval: FILE, or leaving it out\n"));
+  const host::CommandResult trained = run_collimate(
+      {"train", root_ / "run.yaml", "--set", sets[0], "--set", "run.iterations=1", "--output", root_ / "output"});
+  EXPECT_TRUE(trained.status.ok()) << trained.errors;
+  EXPECT_THAT(trained.errors, HasSubstr("warning: [run.evaluate_every] expected data.eval"));
+  EXPECT_THAT(shown("grpo"), Not(HasSubstr("warning")));
+  EXPECT_THAT(shown("grpo", {sets[0], sets[2], sets[3], "data.eval=" + (root_ / "held_out.jsonl")}),
+              Not(HasSubstr("warning")));
+}
+
+}  // namespace
+}  // namespace collimate::test
