@@ -26,6 +26,7 @@ const std::vector<Verb>& verbs() {
       {"report", "write the HTML page of a run", report},
       {"plan", "find placement, layouts and memory for a cluster before a run starts", plan},
       {"simulate", "period, timeline and memory of a placement file, without running it", simulate},
+      {"calibrate", "fit the planner's constants to this machine by short runs of a config", calibrate},
       {"bench", "quickstart and other measured runs", bench},
       {"worker", "join a run as a worker", worker},
       {"version", "print the versions: collimate, torch, compiler, processor", version},

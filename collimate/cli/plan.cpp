@@ -1,10 +1,15 @@
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "collimate/base/error.h"
 #include "collimate/cli/arguments.h"
+#include "collimate/cli/plan_file.h"
 #include "collimate/cli/plan_request.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/host/file_io.h"
+#include "collimate/plan/comparison.h"
 #include "collimate/plan/plan_html.h"
 #include "collimate/plan/plan_text.h"
 #include "collimate/plan/sweep.h"
@@ -15,7 +20,7 @@ namespace {
 namespace plan_ = collimate::plan;
 
 struct Outputs {
-  std::string yaml, html, sweep;
+  std::string yaml, html, sweep, why_not;
   int runner_ups = 5;
   bool json = false, explain = false;
 };
@@ -27,6 +32,8 @@ void add_outputs(CLI::App& app, Outputs& outputs) {
                  "devices=32,64 or gpu=A100-80,H100-80 or staleness=0,1: what each would buy");
   app.add_option("--runner-ups", outputs.runner_ups, "other forms to show (5)")->check(at_least(0));
   app.add_flag("--explain", outputs.explain, "the runner-ups in full, as the best plan");
+  app.add_option("--why-not", outputs.why_not,
+                 "a placement file, simulated beside the choice, and why it is not chosen");
   app.add_flag("--json", outputs.json, "one JSON document");
 }
 
@@ -47,6 +54,20 @@ void print_sweep(const std::vector<plan_::Variant>& variants, int64_t iterations
     fmt::print("{}", plan_::sweep_text(variants, iterations));
 }
 
+std::optional<plan_::Plan> plan_of_file(const plan_::Request& request, const std::string& file) {
+  if (file.empty()) return std::nullopt;
+  return simulate_file(request, graph::parse_placement(host::read_file(file), file), file).plan;
+}
+
+void write_files(const PlanOptions& options, const Outputs& outputs, const PlanRequest& made,
+                 const plan_::SearchResult& result) {
+  if (!outputs.yaml.empty())
+    host::write_file_atomically(outputs.yaml,
+                                plan_comment(options, outputs.yaml) + graph::yaml_text(result.plans[0].placement));
+  if (!outputs.html.empty())
+    host::write_file_atomically(outputs.html, plan_::search_html(made.request, result, made.iterations));
+}
+
 }  // namespace
 
 int plan(const Arguments& arguments) {
@@ -60,26 +81,28 @@ int plan(const Arguments& arguments) {
   PlanRequest made = plan_request(options);
   plan_::Request& request = made.request;
   request.keep = outputs.runner_ups + 1;
+  const std::optional<plan_::Plan> other = plan_of_file(request, outputs.why_not);
   std::vector<plan_::Variant> variants;
   if (!outputs.sweep.empty()) variants = plan_::sweep(request, outputs.sweep);
-  const plan_::SearchResult result = plan_::search(request);
-  if (variants.empty() || !outputs.yaml.empty() || !outputs.html.empty()) plan_::require_plan(request, result);
+  const plan_::SearchResult result = plan_::search_within_staleness(request);
+  if (variants.empty() || !outputs.yaml.empty() || !outputs.html.empty() || other) plan_::require_plan(request, result);
   if (result.plans.empty()) {
     print_sweep(variants, made.iterations, outputs.json);
     return 0;
   }
-  if (!outputs.yaml.empty())
-    host::write_file_atomically(outputs.yaml, plan_comment(options) + graph::yaml_text(result.plans[0].placement));
-  if (!outputs.html.empty())
-    host::write_file_atomically(outputs.html, plan_::search_html(request, result, made.iterations));
+  write_files(options, outputs, made, result);
   if (outputs.json) {
     nlohmann::ordered_json document = plan_::search_json(request, result, made.iterations);
+    if (other) document["why_not"] = plan_::comparison_json(request, result.plans[0], *other, outputs.why_not);
     if (!variants.empty()) document["sweep"] = plan_::sweep_json(variants, made.iterations);
     print_json(document);
     return 0;
   }
   fmt::print("{}", plan_::search_text(request, result, made.iterations));
   if (outputs.explain) show_in_full(request, result);
+  if (other)
+    fmt::print("{}", plan_::comparison_text(request, result.plans[0], *other,
+                                            std::filesystem::path(outputs.why_not).filename().string()));
   if (!variants.empty()) fmt::print("{}", plan_::sweep_text(variants, made.iterations));
   return 0;
 }

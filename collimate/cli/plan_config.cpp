@@ -1,3 +1,4 @@
+#include "collimate/cli/machine_file.h"
 #include "collimate/cli/plan_request.h"
 #include "collimate/recipe/config.h"
 #include "collimate/recipe/list.h"
@@ -22,6 +23,7 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   load.completion = collimate::plan::Lengths::fixed(
       static_cast<double>(draws ? config.rollout.completion_tokens.get() : config.data.max_tokens.get() - 1));
   made.iterations = config.run.iterations;
+  made.lengths_key = lengths_key(config);
   made.request.cluster = {{{1, static_cast<int>(config.devices.get()), collimate::plan::find_gpu("cpu")}}};
   made.request.whole = true;
 }

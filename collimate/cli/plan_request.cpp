@@ -2,28 +2,40 @@
 
 #include <fmt/ranges.h>
 
-#include <sstream>
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/cli/machine_file.h"
+#include "collimate/cli/shell_words.h"
 #include "collimate/host/file_io.h"
+#include "collimate/plan/fixed.h"
 #include "collimate/plan/flows.h"
 
 namespace collimate::cli {
 namespace {
 
 namespace plan = collimate::plan;
+namespace fs = std::filesystem;
 
-constexpr const char* kComment = "# collimate plan";
+constexpr const char* kCommand = "collimate plan";
 
 // One list for the app, the comment and its reading: text options by name.
 std::vector<std::pair<const char*, std::string PlanOptions::*>> text_options() {
-  return {{"--flow", &PlanOptions::flow},       {"--cluster", &PlanOptions::cluster},
-          {"--prompt", &PlanOptions::prompt},   {"--completion", &PlanOptions::completion},
-          {"--backend", &PlanOptions::backend}, {"--layouts", &PlanOptions::layouts}};
+  return {{"--flow", &PlanOptions::flow},         {"--cluster", &PlanOptions::cluster},
+          {"--prompt", &PlanOptions::prompt},     {"--completion", &PlanOptions::completion},
+          {"--backend", &PlanOptions::backend},   {"--layouts", &PlanOptions::layouts},
+          {"--constants", &PlanOptions::machine}, {"--price", &PlanOptions::price}};
 }
 std::vector<std::pair<const char*, std::vector<std::string> PlanOptions::*>> list_options() {
-  return {{"--models", &PlanOptions::models}, {"--set", &PlanOptions::sets}, {"--constant", &PlanOptions::constants}};
+  return {{"--models", &PlanOptions::models},
+          {"--set", &PlanOptions::sets},
+          {"--constant", &PlanOptions::constants},
+          {"--fix", &PlanOptions::fixed}};
 }
 std::vector<std::pair<const char*, int64_t PlanOptions::*>> number_options() {
   return {{"--rows", &PlanOptions::rows},
@@ -37,6 +49,8 @@ std::string text_help(const std::string& name) {
   if (name == "--cluster") return "NODESxDEVICESxKIND: 16x8xA100-80, 8xH100, 2xcpu; @400Gb for its network";
   if (name == "--prompt") return "tokens of a prompt: 512, mean:MEAN,SIGMA,CAP, lognormal:…, histogram:…";
   if (name == "--completion") return "the same of a completion";
+  if (name == "--price") return "dollars of one device for an hour (default: an assumed one of its kind)";
+  if (name == "--constants") return "a file of constants, as collimate calibrate writes; --constant overrides";
   if (name == "--backend") return "whose software's constants to use (default: generic ones)";
   return "any, or dp: every rank holds all of its model (default: dp with a config, as the recipes run; any without)";
 }
@@ -44,19 +58,33 @@ std::string text_help(const std::string& name) {
 std::string role_of(const std::string& text, const graph::Graph& graph) {
   const size_t equals = text.find('=');
   const std::string role = equals == std::string::npos ? "policy" : text.substr(0, equals);
-  if (!graph.models.contains(role)) {
-    std::vector<std::string> known;
-    for (const auto& [name, model] : graph.models) known.push_back(name);
-    base::throw_unknown_name("--models", role, known);
-  }
-  return role;
+  std::vector<std::string> known;
+  for (const auto& [name, model] : graph.models)
+    if (std::any_of(model.functions.begin(), model.functions.end(),
+                    [](const graph::FunctionSpec& spec) { return spec.kind != graph::Kind::kHost; }))
+      known.push_back(name);
+  if (std::find(known.begin(), known.end(), role) != known.end()) return role;
+  if (graph.models.contains(role))
+    throw base::InputError(base::expectation("--models", fmt::format("one of {}", fmt::join(known, ", ")),
+                                             "'" + role + "', which runs on the host and has no weights"));
+  base::throw_unknown_name("--models", role, known);
+}
+
+// "reward=opt-350m" as ("reward=", "opt-350m").
+std::pair<std::string, std::string> split_model(const std::string& text) {
+  const size_t equals = text.find('=');
+  const size_t begin = equals == std::string::npos ? 0 : equals + 1;
+  return {text.substr(0, begin), text.substr(begin)};
 }
 
 void read_models(const PlanOptions& options, plan::Request& request) {
+  std::set<std::string> seen;
   for (const std::string& text : options.models) {
-    const size_t equals = text.find('=');
-    request.models[role_of(text, request.graph)] =
-        shape::find_outline(equals == std::string::npos ? text : text.substr(equals + 1));
+    const std::string role = role_of(text, request.graph);
+    if (!seen.insert(role).second)
+      throw base::InputError(base::expectation("--models", "each model once", "'" + role + "' twice",
+                                               "MODEL=NAME for each; a name alone is the policy's"));
+    request.models[role] = shape::find_outline(split_model(text).second);
   }
 }
 
@@ -81,7 +109,99 @@ void read_lengths(const PlanOptions& options, plan::Workload& load) {
   if (options.updates > 0) load.updates = static_cast<int>(options.updates);
   if (!options.prompt.empty()) load.prompt = plan::Lengths::parse(options.prompt, "--prompt");
   if (!options.completion.empty()) load.completion = plan::Lengths::parse(options.completion, "--completion");
-  load.staleness = options.staleness;
+  load.staleness = options.staleness.value_or(0);
+}
+
+void set_price(const std::string& text, plan::Cluster& cluster) {
+  char* end = nullptr;
+  const double price = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !std::isfinite(price) || price < 0)
+    throw base::InputError(
+        base::expectation("--price", "dollars of one device for an hour", "'" + text + "'", "--price 1.6"));
+  for (plan::NodeGroup& group : cluster.groups) group.gpu.dollars_per_hour = price;
+}
+
+bool is_model_directory(const std::string& value) {
+  return shape::outline_named(value) == nullptr && !shape::sized_outline(value);
+}
+
+bool names_files(const PlanOptions& options) {
+  return !options.config.empty() || !options.machine.empty() || options.flow.ends_with(".json") ||
+         std::any_of(options.models.begin(), options.models.end(),
+                     [](const std::string& text) { return is_model_directory(split_model(text).second); });
+}
+
+// The same files as seen from `directory`, so that they hold anywhere.
+PlanOptions seen_from(const fs::path& directory, PlanOptions options) {
+  const auto from = [&](const std::string& path) { return (directory / path).lexically_normal().string(); };
+  if (!options.config.empty()) options.config = from(options.config);
+  if (!options.machine.empty()) options.machine = from(options.machine);
+  if (options.flow.ends_with(".json")) options.flow = from(options.flow);
+  for (std::string& text : options.models)
+    if (const auto [role, value] = split_model(text); is_model_directory(value) && fs::exists(directory / value))
+      text = role + from(value);
+  return options;
+}
+
+fs::path directory_of(const std::string& file) { return fs::weakly_canonical(fs::absolute(file).parent_path()); }
+
+// What the first line of a plan file says; nothing where it is none of plan's.
+PlanOptions command_of(const std::string& line, const std::string& file) {
+  PlanOptions options;
+  const bool moves = line.starts_with("# cd ") && line.find(kCommand) != std::string::npos;
+  if (!moves && !line.starts_with("# " + std::string(kCommand))) return options;
+  Arguments words = shell_words(line.substr(2), file);
+  fs::path directory = directory_of(file);
+  if (moves && words.size() > 3 && words[2] == "&&") {
+    directory /= words[1];
+    words.erase(words.begin(), words.begin() + 3);
+  }
+  if (words.size() < 2 || words[0] + " " + words[1] != kCommand) return options;
+  words.erase(words.begin(), words.begin() + 2);
+  CLI::App app{"the first line of " + file, "plan"};
+  app.add_option("CONFIG", options.config, "");
+  add_plan_options(app, options);
+  parse(app, words);
+  options = seen_from(directory, std::move(options));
+  options.directory = directory.lexically_normal().string();
+  return options;
+}
+
+// Paths are seen from another directory while it lives.
+class InDirectory {
+ public:
+  explicit InDirectory(const std::string& directory) : before_(fs::current_path()) {
+    std::error_code error;
+    if (!directory.empty()) fs::current_path(directory, error);
+    if (error)
+      throw base::InputError(base::expectation(directory, "the directory in which the plan was made", error.message(),
+                                               "--config with the run's YAML file"));
+  }
+  ~InDirectory() {
+    std::error_code ignored;  // it was there before
+    fs::current_path(before_, ignored);
+  }
+  InDirectory(const InDirectory&) = delete;
+  InDirectory& operator=(const InDirectory&) = delete;
+
+ private:
+  fs::path before_;
+};
+
+void read_config(const PlanOptions& options, PlanRequest& made) {
+  const InDirectory scope(options.directory);
+  read_plan_config(options, made);
+}
+
+void read_layouts(const PlanOptions& options, plan::Request& request) {
+  request.micro_batch = options.micro_batch;
+  if (!options.layouts.empty()) {
+    if (options.layouts != "any" && options.layouts != "dp")
+      base::throw_unknown_name("--layouts", options.layouts, {"any", "dp"});
+    request.whole = options.layouts == "dp";
+  }
+  for (const std::string& text : options.fixed) plan::fix_layout(request, text);
+  plan::check_fixed(request);
 }
 
 }  // namespace
@@ -96,63 +216,74 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_option("--updates", options.updates, "optimizer steps per iteration (8)")->check(at_least(1));
   app.add_option("--iterations", options.iterations, "of the run whose cost is shown (100)")->check(at_least(1));
   app.add_option("--micro-batch", options.micro_batch, "rows, fixed (default: free)")->check(at_least(1));
-  app.add_option("--staleness", options.staleness, "iterations that a rollout may run ahead")->check(CLI::Range(0, 16));
+  app.add_option("--staleness", options.staleness, "iterations that a rollout may run ahead, at most (0)")
+      ->check(CLI::Range(0, 16));
+  app.add_option("--fix", options.fixed, "MODEL.FUNCTION=tp:4,pp:2,…: its layout, in a placement file's words")
+      ->allow_extra_args(false);
 }
 
 PlanRequest plan_request(const PlanOptions& options) {
   PlanRequest made;
+  if (!options.config.empty() && !options.flow.empty())
+    throw base::InputError(base::expectation("plan", "CONFIG.yaml or --flow", "both", "leaving one of them out"));
   if (options.config.empty())
     read_flow(options, made);
   else
-    read_plan_config(options, made);
+    read_config(options, made);
   plan::Request& request = made.request;
+  const plan::Machine machine = machine_of(options);
+  use_lengths(machine, options, made);
   read_models(options, request);
   read_lengths(options, request.load);
   if (!options.cluster.empty()) request.cluster = plan::parse_cluster(options.cluster);
   request.constants = plan::constants_of(options.backend);
+  plan::apply(machine, request.constants);
   for (const std::string& text : options.constants) plan::set_constant(request.constants, text);
-  request.micro_batch = options.micro_batch;
+  if (!options.price.empty()) set_price(options.price, request.cluster);
   if (options.iterations > 0) made.iterations = options.iterations;
-  if (options.layouts.empty()) return made;
-  if (options.layouts != "any" && options.layouts != "dp")
-    base::throw_unknown_name("--layouts", options.layouts, {"any", "dp"});
-  request.whole = options.layouts == "dp";
+  read_layouts(options, request);
   return made;
 }
 
-std::string plan_comment(const PlanOptions& options) {
-  std::string text = kComment;
-  if (!options.config.empty()) text += " " + options.config;
+std::string plan_comment(const PlanOptions& options, const std::string& file) {
+  std::string text = "# ";
+  const fs::path here = fs::current_path(), there = directory_of(file);
+  if (names_files(options) && there != here) {
+    const fs::path below = there.lexically_relative(here);
+    const fs::path back = *below.begin() == ".." ? here : here.lexically_relative(there);
+    text += fmt::format("cd {} && ", shell_word(back.string()));
+  }
+  text += kCommand;
+  if (!options.config.empty()) text += " " + shell_word(options.config);
+  const auto add = [&](const char* name, const std::string& value) {
+    text += fmt::format(" {} {}", name, shell_word(value));
+  };
   for (const auto& [name, member] : text_options())
-    if (!(options.*member).empty()) text += fmt::format(" {} {}", name, options.*member);
+    if (!(options.*member).empty()) add(name, options.*member);
   for (const auto& [name, member] : list_options())
-    if (!(options.*member).empty())
-      for (const std::string& value : options.*member) text += fmt::format(" {} {}", name, value);
+    for (const std::string& value : options.*member) add(name, value);
   for (const auto& [name, member] : number_options())
-    if (options.*member > 0) text += fmt::format(" {} {}", name, options.*member);
-  if (options.staleness > 0) text += fmt::format(" --staleness {}", options.staleness);
+    if (options.*member > 0) add(name, std::to_string(options.*member));
+  if (options.staleness) add("--staleness", std::to_string(*options.staleness));
   return text + "\n";
 }
 
-PlanOptions options_of_file(const std::string& text, const PlanOptions& given) {
-  PlanOptions options;
-  if (text.starts_with(kComment)) {
-    CLI::App app{"the comment of a plan file", "plan"};
-    app.add_option("CONFIG", options.config, "");
-    add_plan_options(app, options);
-    std::istringstream words(text.substr(std::string(kComment).size(), text.find('\n') - std::string(kComment).size()));
-    Arguments arguments;
-    for (std::string word; words >> word;) arguments.push_back(word);
-    parse(app, arguments);
+PlanOptions options_of_file(const std::string& text, const std::string& file, const PlanOptions& given) {
+  PlanOptions options = command_of(text.substr(0, text.find('\n')), file);
+  const PlanOptions seen = seen_from(fs::current_path(), given);
+  if (!given.config.empty() || !given.flow.empty()) {  // instead of those of the file
+    options.config = seen.config;
+    options.flow = options.directory = "";
+    options.sets.clear();
   }
-  if (!given.config.empty()) options.config = given.config;
+  if (!given.cluster.empty()) options.price = "";  // that of the file's devices
   for (const auto& [name, member] : text_options())
-    if (!(given.*member).empty()) options.*member = given.*member;
+    if (!(seen.*member).empty()) options.*member = seen.*member;
   for (const auto& [name, member] : list_options())
-    if (!(given.*member).empty()) options.*member = given.*member;
+    if (!(seen.*member).empty()) options.*member = seen.*member;
   for (const auto& [name, member] : number_options())
-    if (given.*member > 0) options.*member = given.*member;
-  if (given.staleness > 0) options.staleness = given.staleness;
+    if (seen.*member > 0) options.*member = seen.*member;
+  if (seen.staleness) options.staleness = seen.staleness;
   return options;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,16 +12,19 @@ namespace collimate::cli {
 // What `plan` and `simulate` are told of the run: a config, or a flow with models and lengths.
 struct PlanOptions {
   std::string config;  // YAML; "" with `flow`
-  std::string flow, cluster, prompt, completion, backend, layouts;
-  std::vector<std::string> models, sets, constants;
+  std::string flow, cluster, prompt, completion, backend, layouts, price;
+  std::string machine;  // the file of --constants
+  std::vector<std::string> models, sets, constants, fixed;
   int64_t rows = 0, updates = 0, iterations = 0, micro_batch = 0;
-  int staleness = 0;
+  std::optional<int> staleness;
+  std::string directory;  // from which a config's own paths are seen; "": the current one
 };
 void add_plan_options(CLI::App& app, PlanOptions& options);
 
 struct PlanRequest {
   collimate::plan::Request request;
   int64_t iterations = 100;  // of the run whose cost is asked for
+  std::string lengths_key;   // of a config (machine_file.h)
 };
 // Reads shapes, config and cluster. InputError with the nearest valid choice for what is wrong.
 PlanRequest plan_request(const PlanOptions& options);
@@ -29,9 +33,10 @@ PlanRequest plan_request(const PlanOptions& options);
 // at their longest; CPU devices, of which each holds all of its models.
 void read_plan_config(const PlanOptions& options, PlanRequest& made);
 
-// The command that gives these options, in one line, as the first comment of a plan file; and the options of such a
-// file, which those given override.
-std::string plan_comment(const PlanOptions& options);
-PlanOptions options_of_file(const std::string& text, const PlanOptions& given);
+// The command that gives these options, as a shell reads it: the first line of the plan file `file`. Where it names
+// files, `cd` to the current directory comes first: relative for a plan below it, which may be moved with it.
+std::string plan_comment(const PlanOptions& options, const std::string& file);
+// The options that the text of the plan file `file` says so, with paths that hold anywhere; those given override them.
+PlanOptions options_of_file(const std::string& text, const std::string& file, const PlanOptions& given);
 
 }  // namespace collimate::cli

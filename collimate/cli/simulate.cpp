@@ -4,12 +4,31 @@
 
 #include "collimate/base/error.h"
 #include "collimate/cli/arguments.h"
+#include "collimate/cli/plan_file.h"
 #include "collimate/cli/plan_request.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/file_io.h"
 #include "collimate/plan/plan_text.h"
 
 namespace collimate::cli {
+namespace {
+
+// The layouts are those of the file: what would make others is no option here, and what made these is of no more use.
+PlanRequest request_of_file(const std::string& text, const std::string& path, const PlanOptions& given) {
+  for (const auto& [name, said] :
+       {std::pair("--layouts", !given.layouts.empty()), std::pair("--micro-batch", given.micro_batch > 0),
+        std::pair("--fix", !given.fixed.empty())})
+    if (said)
+      throw base::InputError(base::expectation(name, "no other layouts than those of " + path, "an option for plan",
+                                               "collimate plan, or an edit of the file"));
+  PlanOptions options = options_of_file(text, path, given);
+  options.layouts = "";
+  options.micro_batch = 0;
+  options.fixed.clear();
+  return plan_request(options);
+}
+
+}  // namespace
 
 int simulate(const Arguments& arguments) {
   namespace plan_ = collimate::plan;
@@ -24,22 +43,23 @@ int simulate(const Arguments& arguments) {
   app.add_flag("--json", json, "one JSON document");
   if (!parse(app, arguments)) return 0;
   const std::string text = host::read_file(path);
-  const graph::Placement placement = graph::parse_placement(text, path);
-  const PlanRequest made = plan_request(options_of_file(text, given));
-  plan_::Plan plan = plan_::cost_placement(made.request, placement);
-  const plan_::PlanSimulation simulated = plan_::simulate_plan(made.request, plan);
-  plan.seconds = simulated.period_seconds;
+  graph::Placement placement = graph::parse_placement(text, path);
+  if (given.staleness) placement.staleness = *given.staleness;
+  const PlanRequest made = request_of_file(text, path, given);
+  const auto [plan, simulated] = simulate_file(made.request, placement, path);
   if (!trace.empty())
     host::write_file_atomically(trace, plan_::chrome_trace(made.request, plan, simulated).dump() + "\n");
   const plan_::Timeline timeline = plan_::timeline_of(made.request, plan, simulated);
   const std::string misfit = plan_::misfit_of(made.request, plan);
   if (json) {
     nlohmann::ordered_json document = plan_::plan_json(made.request, plan, timeline);
+    document["cluster"] = plan_::cluster_text(made.request.cluster);
+    document["run"] = plan_::run_json(made.request, plan.seconds, made.iterations);
     document["misfit"] = misfit;
     print_json(document);
   } else {
-    fmt::print("{}: {}\n{:.2f} s an iteration (simulated), {:.0f} tokens/s\n\n{}", plan.form, plan.parts, plan.seconds,
-               made.request.load.tokens() / plan.seconds, plan_::plan_text(made.request, plan, timeline));
+    fmt::print("{}{}", plan_::heading_text(made.request, plan, made.iterations),
+               plan_::plan_text(made.request, plan, timeline));
   }
   if (!misfit.empty())
     throw base::InputError(

@@ -26,6 +26,7 @@ int report(const Arguments& arguments);
 int worker(const Arguments& arguments);
 int plan(const Arguments& arguments);
 int simulate(const Arguments& arguments);
+int calibrate(const Arguments& arguments);
 int bench(const Arguments& arguments);
 int version(const Arguments& arguments);
 int help(const Arguments& arguments);

@@ -99,7 +99,7 @@ struct Leanest {
 // The candidate that an execution is, or nothing where it does not fit.
 std::optional<Candidate> candidate_of(const Job& job, const Execution& how, const SearchSpace& space,
                                       const Constants& c, Leanest& leanest) {
-  // A replica that generates must hold at least one row.
+  // The pool of a replica that generates must hold at least one row of the longest length.
   const bool generates = job.work == Work::kGenerate;
   MemoryBound bound = memory_of(job, how, c, generates ? 1 : 0);
   if (const double total = bound.total(); total + space.other_bytes > usable_bytes(job.gpu, c)) {
@@ -129,14 +129,6 @@ std::vector<Candidate> enumerate_candidates(const Job& job, const SearchSpace& s
   std::stable_sort(found.begin(), found.end(),
                    [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
   return found;
-}
-
-std::vector<Candidate> pareto_front(const std::vector<Candidate>& candidates) {
-  std::vector<Candidate> front;
-  for (const Candidate& candidate : candidates)
-    if (std::none_of(front.begin(), front.end(), [&](const Candidate& kept) { return no_worse(kept, candidate); }))
-      front.push_back(candidate);
-  return front;
 }
 
 std::optional<Candidate> fastest(const Job& job, const SearchSpace& space, const Constants& c, std::string* why) {

@@ -41,8 +41,6 @@ struct SearchSpace {
 // one is in `why` when nothing fits. In order of seconds.
 std::vector<Candidate> enumerate_candidates(const Job& job, const SearchSpace& space, const Constants& constants,
                                             std::string* why = nullptr);
-// Those of them that no other beats in seconds, resident and transient bytes at once; same order. Ties keep the first.
-std::vector<Candidate> pareto_front(const std::vector<Candidate>& candidates);
 // The fastest, or nothing.
 std::optional<Candidate> fastest(const Job& job, const SearchSpace& space, const Constants& constants,
                                  std::string* why = nullptr);

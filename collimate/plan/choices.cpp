@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collimate/plan/fixed.h"
+
 namespace collimate::plan {
 namespace {
 
@@ -14,7 +16,7 @@ constexpr int kWaves[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
 bool same_job(const Request& request, const Functions& functions, size_t a, size_t b) {
   const Function &x = functions.at(a), &y = functions.at(b);
   return x.work == y.work && x.language_head == y.language_head && x.frozen == y.frozen &&
-         (x.base < 0) == (y.base < 0) &&
+         (x.base < 0) == (y.base < 0) && fixed_of(request, functions, a) == fixed_of(request, functions, b) &&
          outline_of(request, functions.model_of(a)) == outline_of(request, functions.model_of(b));
 }
 
@@ -32,6 +34,32 @@ std::vector<Choice> pareto(const std::vector<Choice>& sorted, bool by_cut) {
 
 Choice choice_of(const Candidate& candidate) {
   return {candidate.how, candidate.seconds, candidate.resident_bytes, candidate.transient_bytes, false};
+}
+
+SearchSpace space_of(const Request& request, const FixedLayout& fixed, Work work) {
+  SearchSpace space;
+  space.tp = fixed.tp;
+  space.pp = fixed.pp;
+  space.ep = fixed.ep;
+  space.zero = fixed.zero;
+  space.micro_batch = fixed.micro_batch > 0 && work != Work::kGenerate ? fixed.micro_batch : request.micro_batch;
+  space.recompute = fixed.recompute.value_or(true);
+  space.offload = fixed.offload.value_or(true);
+  space.whole = request.whole;
+  space.even_stages = true;
+  return space;
+}
+
+// The layouts of a job that keep to what is fixed; where there are none, `why`.
+std::vector<Candidate> candidates_of(const Request& request, const FixedLayout& fixed, const Job& job,
+                                     std::string& why) {
+  why = why_uncut(fixed, job.devices);
+  if (!why.empty()) return {};
+  std::vector<Candidate> found = enumerate_candidates(job, space_of(request, fixed, job.work), request.constants, &why);
+  if (found.empty()) return found;
+  std::erase_if(found, [&](const Candidate& candidate) { return !keeps_to(fixed, candidate.how, job.devices); });
+  if (found.empty()) why = fmt::format("no layout that fits has {}", fixed_text(fixed));
+  return found;
 }
 
 }  // namespace
@@ -74,14 +102,14 @@ std::string ChoiceTable::why(size_t function, int devices) {
   return found == why_.end() ? "" : found->second;
 }
 
-// The same layout with fewer rows at once: slower, but with fewer keys and values.
-std::vector<Choice> ChoiceTable::waves(const Job& job, const Candidate& candidate) const {
+// The same layout with fewer rows at once: slower, but with fewer keys and values. With fixed rows those alone.
+std::vector<Choice> ChoiceTable::waves(const Job& job, const Candidate& candidate, int64_t fixed_rows) const {
   const double rows = replica_rows(job, candidate.how);
   std::vector<Choice> made;
   double last = 0;
   for (const int waves : kWaves) {
     Execution how = candidate.how;
-    how.decoding_rows = std::ceil(rows / waves);
+    how.decoding_rows = fixed_rows > 0 ? std::min(rows, static_cast<double>(fixed_rows)) : std::ceil(rows / waves);
     if (how.decoding_rows == last) break;
     last = how.decoding_rows;
     if (decoding_rows(job, how, request_.constants, 0) < how.decoding_rows) continue;
@@ -89,12 +117,13 @@ std::vector<Choice> ChoiceTable::waves(const Job& job, const Candidate& candidat
     made.push_back({how, generate_time(job, how, request_.constants, 0).total(), bound.resident_bytes(),
                     bound.transient_bytes(), false});
   }
-  if (made.empty()) made.push_back(choice_of(candidate));
+  if (made.empty() && fixed_rows == 0) made.push_back(choice_of(candidate));
   return made;
 }
 
-std::vector<Choice> ChoiceTable::expand(const Job& job, const Candidate& candidate, const Function& function) const {
-  if (function.work == Work::kGenerate) return waves(job, candidate);
+std::vector<Choice> ChoiceTable::expand(const Job& job, const Candidate& candidate, size_t index) const {
+  const Function& function = functions_.at(index);
+  if (function.work == Work::kGenerate) return waves(job, candidate, fixed_of(request_, functions_, index).micro_batch);
   std::vector<Choice> made{choice_of(candidate)};
   if (!function.frozen || request_.whole) return made;
   Choice moved = made[0];  // the host keeps the frozen copy: nothing is written back
@@ -110,19 +139,16 @@ ChoiceList ChoiceTable::make(size_t index, int devices) {
   const Function& function = functions_.at(index);
   if (function.model < 0) return {{{{}, function.host_seconds}}};
   const Job& job = this->job(index, devices);
-  SearchSpace space;
-  space.micro_batch = request_.micro_batch;
-  space.whole = request_.whole;
-  space.even_stages = true;
   std::string why;
   ChoiceList list;
-  for (const Candidate& candidate : enumerate_candidates(job, space, request_.constants, &why))
-    for (const Choice& choice : expand(job, candidate, function)) list.all.push_back(choice);
+  for (const Candidate& candidate : candidates_of(request_, fixed_of(request_, functions_, index), job, why))
+    for (const Choice& choice : expand(job, candidate, index)) list.all.push_back(choice);
   std::stable_sort(list.all.begin(), list.all.end(),
                    [](const Choice& a, const Choice& b) { return a.seconds < b.seconds; });
   const bool trains = function.work == Work::kTrain;
   if (pruned_) list.all = pareto(list.all, trains || function.base >= 0);
   if (list.empty()) {
+    if (why.empty()) why = "the fixed rows that decode at once do not fit";
     const graph::Node& node = request_.graph.node(function.node);
     why_[{class_of_[index], devices}] =
         fmt::format("{}.{} on {} device{}: {}", node.model, node.function, devices, devices == 1 ? "" : "s", why);

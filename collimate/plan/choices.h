@@ -48,8 +48,8 @@ class ChoiceTable {
  private:
   using Key = std::tuple<int, int>;  // class of the function, devices
   ChoiceList make(size_t function, int devices);
-  std::vector<Choice> expand(const Job& job, const Candidate& candidate, const Function& function) const;
-  std::vector<Choice> waves(const Job& job, const Candidate& candidate) const;
+  std::vector<Choice> expand(const Job& job, const Candidate& candidate, size_t function) const;
+  std::vector<Choice> waves(const Job& job, const Candidate& candidate, int64_t fixed_rows) const;
 
   const Request& request_;
   const Functions& functions_;

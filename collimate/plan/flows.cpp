@@ -1,6 +1,6 @@
 #include "collimate/plan/flows.h"
 
-#include "collimate/base/error.h"
+#include "collimate/base/edit_distance.h"
 #include "collimate/graph/trace.h"
 
 namespace collimate::plan {
@@ -74,7 +74,7 @@ graph::Graph grpo() {
 graph::Graph flow_of(const std::string& algorithm) {
   if (algorithm == "ppo") return ppo();
   if (algorithm == "grpo") return grpo();
-  throw base::InputError(base::expectation("algorithm", "ppo or grpo", "'" + algorithm + "'"));
+  base::throw_unknown_name("--flow", algorithm, {"ppo", "grpo"}, "a graph's .json file or ");
 }
 
 }  // namespace collimate::plan

@@ -84,7 +84,7 @@ void Functions::add(const Request& request, int index, const std::vector<int>& f
   for (const std::string& id : node.after)
     made.producers.push_back(function_of_node[static_cast<size_t>(graph.node_index(id))]);
   if (spec.kind == graph::Kind::kHost) {
-    made.host_seconds = spec.cost.seconds_per_row * request.load.rows;
+    made.host_seconds = (spec.cost.seconds_per_row + request.constants.host_row_seconds) * request.load.rows;
     list.push_back(made);
     return;
   }

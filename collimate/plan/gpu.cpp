@@ -53,6 +53,15 @@ const std::vector<Gpu>& gpus() {
   return kGpus;
 }
 
+const std::string& price_source() {
+  static const std::string kSource =
+      "assumed: within what clouds listed on demand in May 2026 for A100-80 ($0.80-3.00), H100-80 ($1.99-5.00) and "
+      "H200-141 ($2.50-7.00), by mercatus-ai.com/blog/cloud-gpu-pricing; the others by their speed beside these";
+  return kSource;
+}
+
+bool price_is_given(const Gpu& gpu) { return gpu.dollars_per_hour != find_gpu(gpu.name).dollars_per_hour; }
+
 const Gpu* gpu_named(const std::string& name) {
   const std::string wanted = plain(name);
   if (wanted.empty()) return nullptr;

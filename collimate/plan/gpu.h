@@ -16,7 +16,7 @@ struct Gpu {
   double host_bytes_per_second = 0;     // to the memory of its host, one direction
   int per_node = 8;                     // as usually sold
   double network_bytes_per_second = 0;  // of its share of the node's network cards, one direction
-  double dollars_per_hour = 0;          // a list price, to be overridden
+  double dollars_per_hour = 0;          // price_source(), or as given
   std::string source;
   bool operator==(const Gpu&) const = default;
 };
@@ -25,6 +25,9 @@ const std::vector<Gpu>& gpus();
 // Case, blanks and a trailing "GB" do not matter; "A100" is the larger of its memories. InputError with the nearest
 // name.
 const Gpu& find_gpu(const std::string& name);
+// Where dollars_per_hour of the table comes from, and whether a device has another than the table's.
+const std::string& price_source();
+bool price_is_given(const Gpu& gpu);
 // Null instead of an error.
 const Gpu* gpu_named(const std::string& name);
 

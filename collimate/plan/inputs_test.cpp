@@ -6,6 +6,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/plan/cluster.h"
+#include "collimate/plan/flows.h"
 #include "collimate/plan/workload.h"
 
 namespace collimate::plan {
@@ -77,6 +78,24 @@ TEST(Lengths, ACapIsTheLargest) {
   EXPECT_EQ(nine.size(), 9U);
   EXPECT_TRUE(std::is_sorted(nine.begin(), nine.end()));
   EXPECT_TRUE(Lengths::capped_mean(2048, 0.9, 2048).constant());
+}
+
+// Independent lengths: of rows of 300 and of 500 tokens, as many each.
+TEST(Workload, RowsHaveTheirMoments) {
+  Workload workload;
+  workload.prompt = Lengths::histogram({{100, 1}, {300, 1}});
+  workload.completion = Lengths::fixed(200);
+  EXPECT_DOUBLE_EQ(workload.row_tokens().mean, 400);
+  EXPECT_DOUBLE_EQ(workload.row_tokens().square, (300.0 * 300 + 500.0 * 500) / 2);
+  workload.completion = Lengths::histogram({{100, 3}, {500, 1}});
+  const double squares = (3 * 200.0 * 200 + 600.0 * 600 + 3 * 400.0 * 400 + 800.0 * 800) / 8;
+  EXPECT_DOUBLE_EQ(workload.row_tokens().square, squares);
+}
+
+TEST(Flow, AnUnknownNameGetsTheNearest) {
+  EXPECT_EQ(flow_of("grpo").name, "grpo");
+  EXPECT_EQ(error_of([] { flow_of("pppo"); }),
+            "[--flow] expected a graph's .json file or one of ppo, grpo, got 'pppo'; try 'ppo'");
 }
 
 TEST(Workload, Texts) {

@@ -37,18 +37,32 @@ inline double replicas(const Job& job, const Execution& how) {
   return static_cast<double>(job.devices) / (how.layout.tp * how.layout.pp * how.layout.cp);
 }
 
-// Elements of the weights on one device, ZeRO aside: matrices over tp, experts over the larger of ep and tp, layers
-// over pp, tables over tp.
-double device_parameters(const Job& job, const Execution& how);
+// Elements on one device: dense ones, which all data-parallel ranks hold alike, and experts, which only those of them
+// hold alike that ep has not cut.
+struct Held {
+  double dense = 0, experts = 0;
+  double all() const { return dense + experts; }
+};
+// The weights, ZeRO aside: matrices over tp, experts over the larger of ep and tp, layers over pp, tables over tp.
+Held held_parameters(const Job& job, const Execution& how);
 // What an optimizer step changes of them.
+Held held_trained_parameters(const Job& job, const Execution& how);
+// Ranks that hold the same of either.
+struct Holders {
+  double dense = 1, experts = 1;
+};
+Holders holders(const Job& job, const Execution& how);
+
+double device_parameters(const Job& job, const Execution& how);
 double trained_parameters(const Job& job, const Execution& how);
-// Of both, what is left on a device where ZeRO spreads them over the ranks that hold the same: dense ones over the
-// data-parallel ranks, experts over those of them that are not cut by ep already.
+// Of both, what is left on a device where ZeRO spreads them over the ranks that hold the same.
 double sharded_parameters(const Job& job, const Execution& how);
 double sharded_trained_parameters(const Job& job, const Execution& how);
 
-// Floating-point operations of one row's forward of `tokens` tokens; a multiply-add is two, attention causal.
+// Floating-point operations of one row's forward: of so many tokens, or on average of rows whose tokens have these
+// moments. A multiply-add is two; attention is causal, of half the square of the tokens.
 double forward_flops(const shape::Outline& model, double tokens, bool language_head);
+double forward_flops(const shape::Outline& model, const Moments& tokens, bool language_head);
 // The same over the forward: 3 with backward, 4 where it is recomputed, 2 and 3 with LoRA (no gradient of frozen
 // weights).
 double train_passes(const Execution& how);

@@ -66,6 +66,7 @@ Lengths::Lengths(std::vector<std::pair<double, double>> bars) : bars_(std::move(
   for (auto& [tokens, weight] : bars_) {
     weight /= total;
     mean_ += tokens * weight;
+    mean_square_ += tokens * tokens * weight;
   }
 }
 

@@ -7,6 +7,11 @@
 
 namespace collimate::plan {
 
+// Mean and mean square of a number of tokens: linear layers cost by the one, attention by the other.
+struct Moments {
+  double mean = 0, square = 0;
+};
+
 // How many tokens a prompt or completion has: all one length, log-normal with a cap, or a histogram.
 class Lengths {
  public:
@@ -22,6 +27,8 @@ class Lengths {
   static Lengths parse(const std::string& text, const std::string& where);
 
   double mean() const { return mean_; }
+  double mean_square() const { return mean_square_; }
+  Moments moments() const { return {mean_, mean_square_}; }
   double largest() const;
   // The length below which a share of the rows lies; share in [0, 1].
   double quantile(double share) const;
@@ -32,7 +39,7 @@ class Lengths {
  private:
   explicit Lengths(std::vector<std::pair<double, double>> bars);
   std::vector<std::pair<double, double>> bars_;  // ascending; weights add up to 1
-  double mean_ = 0;
+  double mean_ = 0, mean_square_ = 0;
 };
 
 }  // namespace collimate::plan

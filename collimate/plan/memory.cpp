@@ -59,7 +59,7 @@ MemoryBound memory_of(const Job& job, const Execution& how, const Constants& c, 
     bound.transient.push_back({"gathered layers", 2 * weights / static_cast<double>(job.model.layers)});
   if (job.work == Work::kTrain) add_training(job, how, c, bound);
   if (job.work == Work::kGenerate) {
-    const double tokens = concurrent * (job.load.prompt.mean() + job.load.completion.mean());
+    const double tokens = concurrent > 0 ? pool_tokens(job, concurrent) : 0;
     bound.transient.push_back({"keys and values", tokens * cached_bytes(job, how)});
   } else {
     bound.transient.push_back({"logits", logits_bytes(job, how)});
@@ -72,6 +72,10 @@ MemoryBound memory_of(const Job& job, const Execution& how, const Constants& c, 
   return bound;
 }
 
+double pool_tokens(const Job& job, double rows) {
+  return std::max(rows * job.load.row_tokens().mean, job.load.longest());
+}
+
 double cached_bytes(const Job& job, const Execution& how) {
   const shape::Outline& m = job.model;
   // Latent keys cannot be cut by heads: every rank of tp holds them.
@@ -80,7 +84,7 @@ double cached_bytes(const Job& job, const Execution& how) {
 }
 
 double concurrency(const Job& job, const Execution& how, double free_bytes) {
-  const double row = (job.load.prompt.mean() + job.load.completion.mean()) * cached_bytes(job, how);
+  const double row = job.load.row_tokens().mean * cached_bytes(job, how);
   return free_bytes > 0 ? free_bytes / row : 0;
 }
 

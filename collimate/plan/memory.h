@@ -23,12 +23,16 @@ struct MemoryBound {
 };
 
 // Weights, gradients, optimizer state, activations, logits, keys and values, workspace (formulas: placement.md §6.2;
-// activations after 2205.05198). For a generating job `concurrent` rows per replica hold keys and values.
+// activations after 2205.05198). Keys and values are the pool of a generating job for `concurrent` rows per replica.
 MemoryBound memory_of(const Job& job, const Execution& how, const Constants& constants, double concurrent = 0);
 
+// Tokens that a replica's pool of keys and values holds: those of so many rows of mean length, and at least one row of
+// the longest. A pool has its size before the first row, and rows that it cannot hold wait or are preempted and
+// computed again (generate/scheduler.h): whatever the lengths, no more is held.
+double pool_tokens(const Job& job, double rows);
 // Bytes of keys and values of one token on one device.
 double cached_bytes(const Job& job, const Execution& how);
-// Rows of a replica that decode at once within `free_bytes` a device; each holds its prompt and mean completion.
+// Rows of mean length for which a pool of `free_bytes` a device is made.
 double concurrency(const Job& job, const Execution& how, double free_bytes);
 // Of one device, less what software does not get.
 double usable_bytes(const Gpu& gpu, const Constants& constants);

@@ -2,13 +2,13 @@
 #include <cmath>
 #include <numeric>
 
-#include "collimate/plan/collective.h"
 #include "collimate/plan/phase_parts.h"
 
 namespace collimate::plan {
 namespace {
 
 constexpr int kSampledRows = 128;
+constexpr double kPrefillTokens = 8192;  // of one step, as usual in engines
 
 // Share of the weights that a batch of `rows` tokens touches: all that are dense, experts as they are drawn.
 double touched_share(const shape::Outline& model, double rows) {
@@ -23,42 +23,54 @@ class Round {
  public:
   Round(const Job& job, const Execution& how, const Constants& c) : job_(job), how_(how), c_(c) {
     const double tp = how.layout.tp, pp = how.layout.pp;
+    layers_ = static_cast<double>(job.model.layers);
     bandwidth_ = job.gpu.memory_bytes_per_second * c.memory_efficiency;
     weights_ = (how.fp8 ? 1 : 2) * device_parameters(job, how) * pp;
     cache_ = cached_bytes(job, how) * pp;
     flops_ = forward_flops(job.model, 1, job.language_head) / tp;
     context_flops_ = 4.0 * static_cast<double>(job.model.layers * job.model.heads * job.model.head_dim) / tp;
     peak_ = (how.fp8 && job.gpu.fp8_flops > 0 ? job.gpu.fp8_flops : job.gpu.flops) * c.score_efficiency;
-    spread_ = pp * c.serial_pipeline + (1 - c.serial_pipeline);
+    share_ = c.serial_pipeline + (1 - c.serial_pipeline) / pp;
+    prefill_sends_ = c.serial_pipeline * (pp - 1) + (1 - c.serial_pipeline);
   }
 
   double latency(double alive) const {
-    const double layers = static_cast<double>(job_.model.layers);
     const double split = how_.layout.tp > 1 ? c_.decode_tp_layer_seconds : 0;
-    return layers * (c_.decode_layer_seconds + split) + c_.decode_step_seconds + alive * c_.decode_row_seconds;
+    return layers_ * (c_.decode_layer_seconds + split) + c_.decode_step_seconds + alive * c_.decode_row_seconds;
   }
+  // Every token passes all layers and stages before the next one of its row is drawn: with as many micro-batches in
+  // flight as there are stages, nothing hides the sends.
   double tensor(double alive) const {
-    const RankSet ranks = rank_set(how_.layout.tp, 1, job_.per_node);
-    const double bytes = 2 * alive * static_cast<double>(job_.model.hidden);
-    return 2 * static_cast<double>(job_.model.layers) *
-           collective_seconds(Collective::kAllReduce, bytes, ranks, job_.gpu, c_);
+    const double rows = alive * share_;
+    return layers_ * exchange_seconds(job_, how_, c_, rows) +
+           (how_.layout.pp - 1) * stage_send_seconds(job_, how_, c_, rows);
   }
-  // Filled, pp micro-batches are in flight and every stage works; serial, one stage works on all rows.
   double traffic(double alive, double context) const {
-    const double share = spread_ / how_.layout.pp;
-    const double memory = (weights_ * touched_share(job_.model, alive) + alive * context * cache_ * share) / bandwidth_;
-    return std::max(memory, alive * share * (flops_ + context * context_flops_) / peak_);
+    const double rows = alive * share_;
+    // A device's experts meet the rows of all replicas that ep spans.
+    const double meeting = rows * std::max(1.0, static_cast<double>(how_.layout.ep) / how_.layout.tp);
+    const double memory = (weights_ * touched_share(job_.model, meeting) + rows * context * cache_) / bandwidth_;
+    return std::max(memory, rows * (flops_ + context * context_flops_) / peak_);
   }
-  double prefill(double rows) const {
-    const double flops = rows * forward_flops(job_.model, job_.load.prompt.mean(), false);
-    return flops * spread_ / (how_.layout.tp * how_.layout.pp * peak_);
+  // Of `rows` beginnings with these moments, in steps one after the other.
+  double prefill(const Moments& tokens, double rows) const {
+    const double all = rows * tokens.mean, step = std::min(all, kPrefillTokens);
+    if (all <= 0) return 0;
+    const double compute = rows * forward_flops(job_.model, tokens, false) / (how_.layout.tp * peak_);
+    const double exchanges = layers_ * exchange_seconds(job_, how_, c_, step);
+    const double sends = prefill_sends_ * stage_send_seconds(job_, how_, c_, step);
+    return compute * share_ + all / step * (exchanges * share_ + sends);
   }
 
  private:
   const Job& job_;
   const Execution& how_;
   const Constants& c_;
-  double bandwidth_, weights_, cache_, flops_, context_flops_, peak_, spread_;
+  double layers_, bandwidth_, weights_, cache_, flops_, context_flops_, peak_;
+  // Of the rows that decode, those of one micro-batch. Filled, pp of them are in flight and every stage works; serial,
+  // one stage works on all rows.
+  double share_;
+  double prefill_sends_;  // that a step waits for: filled, the stages send at once
 };
 
 // Rows in an order in which long and short ones mix, always the same.
@@ -80,6 +92,13 @@ std::vector<double> waves(std::vector<double> lengths, double rows, double limit
   return std::vector<double>(static_cast<size_t>(std::ceil(rows / limit)), lengths[0]);
 }
 
+// Prompts and first tokens of rows that were preempted.
+double recompute_seconds(const Round& round, const Decoding& decoded) {
+  if (decoded.preempted_rows <= 0) return 0;
+  const double context = decoded.recomputed_tokens / decoded.preempted_rows;
+  return round.prefill({context, context * context}, decoded.preempted_rows);
+}
+
 }  // namespace
 
 double decoding_rows(const Job& job, const Execution& how, const Constants& c, double resident_bytes) {
@@ -99,7 +118,7 @@ PhaseTime generate_time(const Job& job, const Execution& how, const Constants& c
     return round.latency(alive) + round.tensor(alive) + round.traffic(alive, context);
   };
   const std::vector<double> lengths = waves(arrival(job.load.completion, rows), rows, limit);
-  const Decoding decoded = decode(lengths, rows, limit, job.load.prompt.mean(), seconds);
+  const Decoding decoded = decode(lengths, rows, {limit, pool_tokens(job, limit)}, job.load.prompt.mean(), seconds);
   const double alive = std::min(rows, limit);
   time.latency = decoded.rounds * round.latency(alive);
   time.tensor = decoded.rounds * round.tensor(alive);
@@ -108,7 +127,7 @@ PhaseTime generate_time(const Job& job, const Execution& how, const Constants& c
     time.tensor *= decoded.seconds / both;
   }
   time.memory = decoded.seconds - time.latency - time.tensor;
-  time.prefill = round.prefill(rows);
+  time.prefill = round.prefill(job.load.prompt.moments(), rows) + recompute_seconds(round, decoded);
   time.tail = decoded.tail_seconds;
   time.fixed = c.phase_seconds;
   return time;

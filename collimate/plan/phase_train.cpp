@@ -1,23 +1,17 @@
 #include <algorithm>
 
-#include "collimate/plan/collective.h"
 #include "collimate/plan/phase_parts.h"
 
 namespace collimate::plan {
 namespace {
 
-// Gradients over the data-parallel ranks once an update, and ZeRO-3's gathers of every micro-batch.
+// Gradients over the ranks that hold the same weights once an update, and ZeRO-3's gathers of every micro-batch.
 double data_seconds(const Job& job, const Execution& how, const Constants& c, double micro_batches) {
-  const int dp = static_cast<int>(replicas(job, how)) * how.layout.cp;
-  const RankSet ranks = rank_set(dp, how.layout.tp, job.per_node);
-  const double gradients = 2 * trained_parameters(job, how);
-  double seconds = collective_seconds(Collective::kAllReduce, gradients, ranks, job.gpu, c);
-  if (how.layout.zero >= 3) {
-    const double gathers = how.recompute ? 3 : 2;
-    const double scatter = collective_seconds(Collective::kReduceScatter, gradients, ranks, job.gpu, c);
-    seconds = micro_batches * (gathers * gather_seconds(job, how, c) + scatter);
-  }
-  return (1 - c.overlap) * seconds;
+  const Held gradients = held_trained_parameters(job, how);
+  if (how.layout.zero < 3) return (1 - c.overlap) * held_seconds(Collective::kAllReduce, gradients, job, how, c);
+  const double gathers = (how.recompute ? 3 : 2) * gather_seconds(job, how, c);
+  const double scatter = held_seconds(Collective::kReduceScatter, gradients, job, how, c);
+  return (1 - c.overlap) * micro_batches * (gathers + scatter);
 }
 
 // The update's own traffic: read and write of state and weights, on the device or, where it is off-loaded, the host.

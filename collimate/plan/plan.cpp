@@ -48,6 +48,7 @@ class Costs {
     made.form = form_of(request_.graph, placement_);
     made.parts = parts();
     made.memory = memory();
+    if (fill_pools()) made.memory = memory();
     for (size_t f = 0; f < calls_.size(); ++f)
       if (functions_.at(f).model >= 0)
         calls_[f].time = phase_time(jobs_[f], calls_[f].how, request_.constants, others(f));
@@ -81,10 +82,30 @@ class Costs {
                             ? made.how.decoding_rows / request_.constants.kv_share
                             : (function.work == Work::kGenerate ? 1 : 0);
     bounds_.push_back(memory_of(jobs_.back(), made.how, request_.constants, rows));
-    const std::string owner = node.model + "." + node.function;
-    for (const MemoryItem& item : bounds_.back().resident) made.held.push_back({owner, item.what, item.bytes});
-    for (const MemoryItem& item : bounds_.back().transient) made.used.push_back({owner, item.what, item.bytes});
+    made.held = items_of(made, bounds_.back().resident);
+    made.used = items_of(made, bounds_.back().transient);
     return made;
+  }
+
+  static std::vector<HeldItem> items_of(const Call& call, const std::vector<MemoryItem>& items) {
+    std::vector<HeldItem> made;
+    for (const MemoryItem& item : items) made.push_back({call.model + "." + call.function, item.what, item.bytes});
+    return made;
+  }
+
+  // Where a placement does not say how many rows decode at once, keys and values take what the others leave. Whether
+  // there is such a function.
+  bool fill_pools() {
+    bool filled = false;
+    for (size_t f = 0; f < calls_.size(); ++f) {
+      if (functions_.at(f).work != Work::kGenerate || calls_[f].how.decoding_rows > 0) continue;
+      const double rows = decoding_rows(jobs_[f], calls_[f].how, request_.constants, others(f));
+      const double pool = std::max(1.0, rows / request_.constants.kv_share);
+      bounds_[f] = memory_of(jobs_[f], calls_[f].how, request_.constants, pool);
+      calls_[f].used = items_of(calls_[f], bounds_[f].transient);
+      filled = true;
+    }
+    return filled;
   }
 
   // Whether the function's weights are those of its base, in place.
@@ -110,6 +131,7 @@ class Costs {
   }
 
   std::vector<DeviceMemory> memory() {
+    by_models_.clear();
     std::map<std::vector<bool>, DeviceMemory> groups;  // by the functions on a device
     std::vector<std::vector<bool>> on(static_cast<size_t>(placement_.devices), std::vector<bool>(calls_.size()));
     for (size_t f = 0; f < calls_.size(); ++f)
@@ -179,6 +201,15 @@ class Costs {
 
 Plan cost_placement(const Request& request, const graph::Placement& placement) {
   return Costs(request, placement).plan();
+}
+
+std::vector<int> unused_devices(const Request& request, const Plan& plan) {
+  std::set<int> used;
+  for (const Call& call : plan.calls) used.insert(call.devices.begin(), call.devices.end());
+  std::vector<int> unused;
+  for (int device = 0; device < request.cluster.devices(); ++device)
+    if (!used.contains(device)) unused.push_back(device);
+  return unused;
 }
 
 std::string misfit_of(const Request& request, const Plan& plan) {

@@ -53,6 +53,8 @@ struct Plan {
 // Costs and memory of any placement of the request's graph, by hand or from search. Times between iterations are
 // simulate_plan's. InputError where the placement does not suit the graph or the cluster.
 Plan cost_placement(const Request& request, const graph::Placement& placement);
+// The cluster's devices on which a plan has no model.
+std::vector<int> unused_devices(const Request& request, const Plan& plan);
 // What does not fit, naming the largest item; "" when all does.
 std::string misfit_of(const Request& request, const Plan& plan);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace collimate::plan {
 namespace {
@@ -123,7 +124,21 @@ std::string runner_up_table(const SearchResult& result) {
   for (size_t i = 1; i < result.plans.size(); ++i)
     rows += fmt::format("<tr><td>{}</td><td>{:+.1f} %</td><td class=\"l\">{}</td><td class=\"l\">{}</td></tr>\n",
                         result.plans[i].form, 100 * (result.plans[i].seconds / result.plans[0].seconds - 1),
-                        escape(result.plans[i].parts), escape(loss_text(result.plans[0], result.plans[i])));
+                        escape(result.plans[i].parts + staleness_text(result.plans[i])),
+                        escape(loss_text(result.plans[0], result.plans[i])));
+  return rows + "</table>\n";
+}
+
+std::string synchrony_table(const SearchResult& result) {
+  if (result.synchrony.empty()) return "";
+  std::string rows =
+      "<h2>Staleness</h2><table><tr><th>iterations ahead</th><th>seconds</th><th>its best plan</th></tr>\n";
+  for (const Synchrony& tried : result.synchrony)
+    rows += fmt::format(
+        "<tr><td>{}{}</td><td>{}</td><td class=\"l\">{}</td></tr>\n", tried.staleness,
+        tried.staleness == result.plans[0].placement.staleness ? " (taken)" : "",
+        std::isinf(tried.seconds) ? "" : fmt::format("{:.2f}", tried.seconds),
+        std::isinf(tried.seconds) ? "nothing that gains 0.5 % over less" : escape(tried.form + ": " + tried.parts));
   return rows + "</table>\n";
 }
 
@@ -131,21 +146,21 @@ std::string runner_up_table(const SearchResult& result) {
 
 std::string search_html(const Request& request, const SearchResult& result, int64_t iterations) {
   const Plan& best = result.plans.at(0);
-  const RunCost cost = run_cost(request, best.seconds, iterations);
   const Timeline timeline = timeline_of(request, best, simulate_plan(request, best));
   std::string page = fmt::format(
       "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Plan for {0}</title><style>{1}</style>\n"
       "<h1>{2} on {0}</h1><p>{3}</p>\n"
-      "<p><b>{4:.2f} s</b> an iteration (simulated), {5:.0f} tokens/s; {6} iterations take {7:.1f} h, {8:.1f} "
-      "GPU-hours, ${9:.2f}.</p>\n<h2>One period</h2>\n",
-      escape(cluster_text(request.cluster)), kStyle, best.form, escape(best.parts), best.seconds,
-      request.load.tokens() / best.seconds, iterations, cost.hours, cost.device_hours, cost.dollars);
+      "<p><b>{4:.2f} s</b> an iteration (simulated), {5:.0f} tokens/s; {6}.</p>\n<h2>One period</h2>\n",
+      escape(cluster_text(request.cluster)), kStyle, best.form, escape(best.parts + staleness_text(best)), best.seconds,
+      request.load.tokens() / best.seconds, escape(cost_text(request, best.seconds, iterations)));
   page += timeline_svg(timeline) + calls_table(best);
-  page += "<h2>Memory of a device</h2>\n" + memory_svg(request, best) + runner_up_table(result);
+  page +=
+      "<h2>Memory of a device</h2>\n" + memory_svg(request, best) + runner_up_table(result) + synchrony_table(result);
   page += fmt::format(
       "<p class=\"n\">{} placements bounded, {} pruned, {} not searched to the end. Times are simulated "
-      "from a cost model, not measured.</p></html>\n",
-      result.placements, result.pruned, result.cut_short);
+      "from a cost model, not measured. Price: {}.</p></html>\n",
+      result.placements, result.pruned, result.cut_short,
+      price_is_given(request.gpu()) ? "as given" : escape(price_source()));
   return page;
 }
 

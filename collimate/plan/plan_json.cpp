@@ -1,3 +1,4 @@
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "collimate/plan/plan_text.h"
@@ -64,13 +65,35 @@ ordered_json timeline_json(const Timeline& timeline) {
   return lanes;
 }
 
+ordered_json synchrony_json(const SearchResult& result) {
+  ordered_json rows = ordered_json::array();
+  for (const Synchrony& tried : result.synchrony) {
+    ordered_json row = {{"staleness", tried.staleness}, {"period_seconds", nullptr}};
+    if (!std::isinf(tried.seconds))
+      row.update({{"period_seconds", tried.seconds}, {"form", tried.form}, {"parts", tried.parts}});
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 }  // namespace
+
+ordered_json run_json(const Request& request, double iteration_seconds, int64_t iterations) {
+  const RunCost cost = run_cost(request, iteration_seconds, iterations);
+  return {{"iterations", iterations},
+          {"hours", cost.hours},
+          {"gpu_hours", cost.device_hours},
+          {"dollars", cost.dollars},
+          {"dollars_per_hour", request.gpu().dollars_per_hour},
+          {"price_source", price_is_given(request.gpu()) ? "--price" : price_source()}};
+}
 
 ordered_json plan_json(const Request& request, const Plan& plan, const Timeline& timeline) {
   ordered_json calls = ordered_json::array();
   for (const Call& call : plan.calls) calls.push_back(call_json(call));
   return {{"form", plan.form},
           {"parts", plan.parts},
+          {"unused_devices", unused_devices(request, plan)},
           {"period_seconds", plan.seconds},
           {"estimated_seconds", plan.estimated_seconds},
           {"tokens_per_second", request.load.tokens() / plan.seconds},
@@ -84,17 +107,13 @@ ordered_json plan_json(const Request& request, const Plan& plan, const Timeline&
 }
 
 ordered_json search_json(const Request& request, const SearchResult& result, int64_t iterations) {
-  const RunCost cost = run_cost(request, result.plans.at(0).seconds, iterations);
   ordered_json document = {{"cluster", cluster_text(request.cluster)},
                            {"devices", request.cluster.devices()},
-                           {"run",
-                            {{"iterations", iterations},
-                             {"hours", cost.hours},
-                             {"gpu_hours", cost.device_hours},
-                             {"dollars", cost.dollars}}},
+                           {"run", run_json(request, result.plans.at(0).seconds, iterations)},
                            {"placements", result.placements},
                            {"pruned", result.pruned},
                            {"cut_short", result.cut_short}};
+  if (!result.synchrony.empty()) document["synchrony"] = synchrony_json(result);
   document["plans"] = ordered_json::array();
   for (size_t i = 0; i < result.plans.size(); ++i) {
     const Plan& plan = result.plans[i];

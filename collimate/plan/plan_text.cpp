@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "collimate/base/error.h"
+#include "collimate/plan/fixed.h"
 
 namespace collimate::plan {
 namespace {
@@ -41,6 +43,61 @@ std::string idle_text(const Lane& lane, double seconds) {
   return text;
 }
 
+std::string runner_ups(const SearchResult& result) {
+  const Plan& best = result.plans.at(0);
+  std::string text = result.plans.size() > 1 ? "\n  runner-ups\n" : "";
+  for (size_t i = 1; i < result.plans.size(); ++i)
+    text += fmt::format("  {:+6.1f} %  {}: {}{}\n            {}\n", 100 * (result.plans[i].seconds / best.seconds - 1),
+                        result.plans[i].form, result.plans[i].parts, staleness_text(result.plans[i]),
+                        loss_text(best, result.plans[i]));
+  return text;
+}
+
+std::string calls_text(const Plan& plan) {
+  std::string text = calls_heading();
+  for (const Call& call : plan.calls)
+    if (!call.devices.empty()) text += call_row(call.model + "." + call.function, call);
+  for (const double seconds : plan.transfer_seconds) text += fmt::format("  {:<26} {:>8.2f}\n", "new weights", seconds);
+  return text;
+}
+
+// A line for every staleness that was tried, the one of the plan marked.
+std::string synchrony_text(const SearchResult& result) {
+  if (result.synchrony.empty()) return "";
+  std::string text = "\n  staleness, the seconds and the best plan of each\n";
+  for (const Synchrony& tried : result.synchrony) {
+    text += fmt::format("  {} {:>3}  ", tried.staleness == result.plans.at(0).placement.staleness ? "->" : "  ",
+                        tried.staleness);
+    text += std::isinf(tried.seconds) ? "nothing that gains 0.5 % over less\n"
+                                      : fmt::format("{:>8.2f}  {}: {}\n", tried.seconds, tried.form, tried.parts);
+  }
+  return text;
+}
+
+// What the planner would take in place of layouts that are fixed; "" where nothing fits without them either.
+std::string without_fixed(const Request& request) {
+  Request free = request;
+  free.fixed.clear();
+  free.keep = 1;
+  free.load.staleness = 0;
+  const SearchResult found = search(free);
+  if (found.plans.empty()) return "";
+  std::string text;
+  for (const Call& call : found.plans[0].calls)
+    if (const auto fixed = request.fixed.find(call.model + "." + call.function); fixed != request.fixed.end())
+      text += fmt::format("{}--fix {}={}", text.empty() ? "" : " ", fixed->first, fixed_text(fixed->second, call.how));
+  return text;
+}
+
+}  // namespace
+
+RunCost run_cost(const Request& request, double iteration_seconds, int64_t iterations) {
+  double hourly = 0;
+  for (const NodeGroup& group : request.cluster.groups) hourly += group.devices() * group.gpu.dollars_per_hour;
+  const double hours = iteration_seconds * static_cast<double>(iterations) / 3600;
+  return {hours, hours * request.cluster.devices(), hours * hourly};
+}
+
 std::string picture_text(const Plan& plan, const Timeline& timeline) {
   std::string text =
       fmt::format("  {:>11}  |{:<{}}|\n", "devices", fmt::format("one period: {:.2f} s", timeline.seconds), kTimeWidth);
@@ -54,20 +111,16 @@ std::string picture_text(const Plan& plan, const Timeline& timeline) {
   return text + "> new weights, loads\n";
 }
 
-std::string calls_text(const Plan& plan) {
-  std::string text = fmt::format("\n  {:<26} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}  {}\n", "function (seconds)",
-                                 "total", "compute", "decode", "tensor", "bubble", "update", "fixed", "layout");
-  for (const Call& call : plan.calls) {
-    if (call.devices.empty()) continue;
-    const PhaseTime& t = call.time;
-    text += fmt::format("  {:<26} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}  {}{}\n",
-                        call.model + "." + call.function, call.seconds, t.compute + t.prefill, t.memory + t.latency,
-                        t.tensor, t.bubble, t.data + t.optimizer, t.fixed, layout_text(call.how),
-                        call.swapped ? " · swapped" : "");
-  }
-  for (size_t i = 0; i < plan.transfer_seconds.size(); ++i)
-    text += fmt::format("  {:<26} {:>8.2f}\n", "new weights", plan.transfer_seconds[i]);
-  return text;
+std::string calls_heading() {
+  return fmt::format("\n  {:<26} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}  {}\n", "function (seconds)", "total",
+                     "compute", "decode", "tensor", "bubble", "update", "fixed", "layout");
+}
+
+std::string call_row(const std::string& label, const Call& call) {
+  const PhaseTime& t = call.time;
+  return fmt::format("  {:<26} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}  {}{}\n", label,
+                     call.seconds, t.compute + t.prefill, t.memory + t.latency, t.tensor, t.bubble,
+                     t.data + t.optimizer, t.fixed, layout_text(call.how), call.swapped ? " · swapped" : "");
 }
 
 // "######----    ": what stays, and what the largest phase needs beside it.
@@ -92,25 +145,20 @@ std::string memory_text(const Request& request, const Plan& plan) {
       text += fmt::format("{} {} of {} {:.1f}", i == 0 ? "" : ",", items[i].what, items[i].owner, items[i].bytes / 1e9);
     text += "\n";
   }
+  if (const std::vector<int> unused = unused_devices(request, plan); !unused.empty())
+    text += fmt::format("  {:>11}  |{:<{}}|  not used by this plan\n", devices_text(unused), "", kMemoryWidth);
   return text;
 }
 
-std::string runner_ups(const SearchResult& result) {
-  const Plan& best = result.plans.at(0);
-  std::string text = result.plans.size() > 1 ? "\n  runner-ups\n" : "";
-  for (size_t i = 1; i < result.plans.size(); ++i)
-    text += fmt::format("  {:+6.1f} %  {}: {}\n            {}\n", 100 * (result.plans[i].seconds / best.seconds - 1),
-                        result.plans[i].form, result.plans[i].parts, loss_text(best, result.plans[i]));
-  return text;
+std::string staleness_text(const Plan& plan) {
+  return plan.placement.staleness == 0 ? "" : fmt::format(", staleness {}", plan.placement.staleness);
 }
 
-}  // namespace
-
-RunCost run_cost(const Request& request, double iteration_seconds, int64_t iterations) {
-  double hourly = 0;
-  for (const NodeGroup& group : request.cluster.groups) hourly += group.devices() * group.gpu.dollars_per_hour;
-  const double hours = iteration_seconds * static_cast<double>(iterations) / 3600;
-  return {hours, hours * request.cluster.devices(), hours * hourly};
+std::string cost_text(const Request& request, double iteration_seconds, int64_t iterations) {
+  const RunCost cost = run_cost(request, iteration_seconds, iterations);
+  return fmt::format("{} iterations: {:.1f} h, {:.1f} {}-hours, ${:.2f} at ${:.2f} an hour{}", iterations, cost.hours,
+                     cost.device_hours, request.device_kind() == "cpu" ? "device" : "GPU", cost.dollars,
+                     request.gpu().dollars_per_hour, price_is_given(request.gpu()) ? "" : " (assumed: --price)");
 }
 
 std::string layout_text(const Execution& how) {
@@ -127,7 +175,7 @@ std::string layout_text(const Execution& how) {
 
 // The whole cluster's time is the functions' device-seconds and idle ones: the largest difference is the reason.
 std::string loss_text(const Plan& faster, const Plan& slower) {
-  const double devices = slower.placement.devices;
+  const double devices = std::max(slower.placement.devices, faster.placement.devices);
   double idle_more = slower.seconds - faster.seconds, most = 0, idle[2] = {slower.seconds, faster.seconds};
   size_t worst = 0;
   for (size_t i = 0; i < slower.calls.size(); ++i) {
@@ -153,16 +201,17 @@ std::string plan_text(const Request& request, const Plan& plan, const Timeline& 
   return picture_text(plan, timeline) + calls_text(plan) + memory_text(request, plan);
 }
 
+std::string heading_text(const Request& request, const Plan& plan, int64_t iterations) {
+  return fmt::format("{}: {} on {}{}\n{:.2f} s an iteration (simulated), {:.0f} tokens/s; {}\n\n", plan.form,
+                     plan.parts, cluster_text(request.cluster), staleness_text(plan), plan.seconds,
+                     request.load.tokens() / plan.seconds, cost_text(request, plan.seconds, iterations));
+}
+
 std::string search_text(const Request& request, const SearchResult& result, int64_t iterations) {
   const Plan& best = result.plans.at(0);
-  const RunCost cost = run_cost(request, best.seconds, iterations);
-  std::string text = fmt::format(
-      "{}: {} on {}\n{:.2f} s an iteration (simulated), {:.0f} tokens/s; {} iterations: {:.1f} h, {:.1f} GPU-hours, "
-      "${:.2f}\n\n",
-      best.form, best.parts, cluster_text(request.cluster), best.seconds, request.load.tokens() / best.seconds,
-      iterations, cost.hours, cost.device_hours, cost.dollars);
+  std::string text = heading_text(request, best, iterations);
   text += plan_text(request, best, timeline_of(request, best, simulate_plan(request, best)));
-  text += runner_ups(result);
+  text += runner_ups(result) + synchrony_text(result);
   text += fmt::format("\n  {} placements, {} pruned by their bound, {} not searched to the end\n", result.placements,
                       result.pruned, result.cut_short);
   return text;
@@ -170,9 +219,12 @@ std::string search_text(const Request& request, const SearchResult& result, int6
 
 void require_plan(const Request& request, const SearchResult& result) {
   if (!result.plans.empty()) return;
+  if (const std::string free = request.fixed.empty() ? "" : without_fixed(request); !free.empty())
+    throw base::InputError(base::expectation("plan", "fixed layouts that fit the cluster", result.why, free));
   std::string remedy = "more or larger devices";
   Request larger = request;
   larger.keep = 1;
+  larger.load.staleness = 0;
   NodeGroup& group = larger.cluster.groups.at(0);
   while (larger.cluster.devices() * 2 <= kMostDevices) {
     const bool room = group.nodes == 1 && group.per_node * 2 <= group.gpu.per_node;

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "collimate/base/error.h"
+#include "collimate/plan/comparison.h"
 #include "collimate/plan/flows.h"
 #include "collimate/plan/plan_html.h"
 #include "collimate/plan/sweep.h"
@@ -52,6 +53,7 @@ TEST(Timeline, LanesAreFull) {
 // Devices in step are simulated as one: nothing else changes.
 TEST(Timeline, ManyDevicesAreSimulatedInUnits) {
   Request request = request_of("llama2-7b", "9x8xA100-80", 1);
+  request.load.rows = 576;  // which 64 of the devices cannot share out evenly
   request.keep = 2;
   for (const Plan& plan : search(request).plans) {
     const PlanSimulation made = simulate_plan(request, plan);
@@ -118,11 +120,39 @@ TEST(Plan, MemoryIsItemised) {
 TEST(Plan, TheExampleIsAPlacementOfPpo) {
   std::ifstream file(COLLIMATE_SOURCE_DIR "/configs/placements/stories-ppo-2-cpus.yaml");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  ASSERT_TRUE(text.starts_with("# collimate plan "));
+  ASSERT_TRUE(text.starts_with("# cd ../.. && collimate plan "));
   Request request = request_of("qwen2.5-0.5b", "2xcpu");
   const Plan plan = cost_placement(request, graph::parse_placement(text));
   EXPECT_EQ(plan.form, "nested");
   for (const Call& call : plan.calls) EXPECT_EQ(call.how.layout.tp * call.how.layout.pp, 1);
+}
+
+// A placement that does not say how many rows decode at once gives keys and values what they want or what is left: 64
+// rows of 1024 tokens on each device, of 12,288 bytes each.
+TEST(Plan, APoolOfNoStatedSizeTakesWhatIsLeft) {
+  const auto pool_of = [](const Request& request) {
+    const Plan plan = cost_placement(request, graph::flattening(request.graph, request.cluster.devices(), "cuda"));
+    EXPECT_EQ(misfit_of(request, plan), "");
+    double most = 0;
+    for (const Call& call : plan.calls)
+      for (const HeldItem& item : call.used)
+        if (item.what == "keys and values") most = std::max(most, item.bytes);
+    EXPECT_GE(plan.peak_bytes, most);
+    return std::pair(most, plan.peak_bytes);
+  };
+  Request request = request_of("qwen2.5-0.5b", "8xA100-80");
+  EXPECT_NEAR(pool_of(request).first, 64 * 1024 * 12288 / 0.9, 1);
+  request.load.rows = 1 << 20;
+  EXPECT_NEAR(pool_of(request).second, usable_bytes(request.gpu(), request.constants), 1e3);
+}
+
+TEST(Plan, DevicesWithoutAModelAreNamed) {
+  const Request request = request_of("qwen2.5-1.5b", "4xA100-80");
+  const Plan plan = cost_placement(request, graph::flattening(request.graph, 2, "cuda"));
+  EXPECT_EQ(unused_devices(request, plan), (std::vector<int>{2, 3}));
+  const Timeline timeline = timeline_of(request, plan, simulate_plan(request, plan));
+  EXPECT_THAT(plan_text(request, plan, timeline), HasSubstr("not used by this plan"));
+  EXPECT_EQ(plan_json(request, plan, timeline).at("unused_devices").size(), 2U);
 }
 
 TEST(Plan, PlacementsOutsideTheClusterAreRefused) {
@@ -190,6 +220,65 @@ TEST(Sweep, MoreDevicesAreFasterAndWhatDoesNotFitSaysWhy) {
   EXPECT_THROW(sweep(request, "device=8"), base::InputError);
   EXPECT_THROW(sweep(request, "devices=0"), base::InputError);
   EXPECT_THROW(sweep(request, "devices=12"), base::InputError) << "half a node";
+}
+
+TEST(PlanText, MoneyHasASource) {
+  Request request = request_of("llama2-7b", "8xA100-80");
+  EXPECT_THAT(cost_text(request, 36, 100), HasSubstr("1.0 h, 8.0 GPU-hours, $12.80 at $1.60 an hour (assumed"));
+  EXPECT_THAT(run_json(request, 36, 100).at("price_source").get<std::string>(), HasSubstr("assumed"));
+  request.cluster.groups[0].gpu.dollars_per_hour = 2.5;
+  EXPECT_THAT(cost_text(request, 36, 100), testing::EndsWith("$20.00 at $2.50 an hour"));
+  EXPECT_EQ(run_json(request, 36, 100).at("dollars"), 20.0);
+  EXPECT_EQ(run_json(request, 36, 100).at("price_source"), "--price");
+}
+
+// Why not a plan: what is largest against it, in the order in which it excludes it.
+TEST(Comparison, NamesWhatSpeaksAgainstAPlan) {
+  Request request = request_of("llama2-7b", "8xA100-80");
+  const SearchResult result = search(request);
+  const Plan &best = result.plans.at(0), &second = result.plans.at(1);
+  EXPECT_EQ(objection(request, best, best), "it is the choice itself");
+  if (second.seconds > kAlike * best.seconds) {
+    EXPECT_EQ(objection(request, best, second), loss_text(best, second));
+  }
+  EXPECT_THAT(objection(request, second, best),
+              HasSubstr(best.seconds * kAlike < second.seconds ? "did not find it" : "as fast"));
+  Plan ahead = best;
+  ahead.placement.staleness = 2;
+  EXPECT_THAT(objection(request, best, ahead), HasSubstr("2 iterations ahead, and at most 0"));
+  const Plan plain = cost_placement(request, graph::flattening(request.graph, 8, "cuda"));
+  EXPECT_THAT(objection(request, best, plain), testing::StartsWith("it does not fit: device 0 needs"));
+  request.fixed["policy.generate"].pp = 7;
+  EXPECT_THAT(objection(request, best, second), HasSubstr("are fixed"));
+}
+
+TEST(Comparison, StandsBesideTheChoice) {
+  const Request request = request_of("llama2-7b", "8xA100-80");
+  const SearchResult result = search(request);
+  const Plan& other = result.plans.at(1);
+  const std::string text = comparison_text(request, result.plans[0], other, "mine.yaml");
+  for (const std::string& part : {"why not mine.yaml: " + other.form, objection(request, result.plans[0], other),
+                                  std::string("policy_trainer.train on devices"), std::string("    choice"),
+                                  std::string("    mine.yaml"), std::string("GB usable")})
+    EXPECT_THAT(text, HasSubstr(part));
+  const nlohmann::ordered_json json = comparison_json(request, result.plans[0], other, "mine.yaml");
+  EXPECT_NEAR(json.at("slower_by").get<double>(), other.seconds / result.plans[0].seconds - 1, 1e-12);
+  EXPECT_EQ(json.at("plan").at("form"), other.form);
+}
+
+TEST(Sweep, APriceIsOfItsOwnKindOfDevice) {
+  Request request = request_of("llama2-7b", "8xA100-80");
+  request.cluster.groups[0].gpu.dollars_per_hour = 0.5;
+  const std::vector<Variant> variants = sweep(request, "gpu=A100-80,H100-80");
+  EXPECT_EQ(variants.at(0).request.gpu().dollars_per_hour, 0.5);
+  EXPECT_EQ(variants.at(1).request.gpu().dollars_per_hour, find_gpu("H100-80").dollars_per_hour);
+}
+
+TEST(Sweep, StalenessIsABound) {
+  const std::vector<Variant> variants = sweep(request_of("llama2-7b", "8xA100-80"), "staleness=0,1");
+  const Plan &none = variants.at(0).result.plans.at(0), &one = variants.at(1).result.plans.at(0);
+  EXPECT_EQ(variants[1].result.synchrony.size(), 2U);
+  EXPECT_LE(one.seconds, none.seconds * kAlike);
 }
 
 TEST(Sweep, AnotherDeviceKeepsNodesAndNetwork) {

@@ -14,12 +14,11 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kMostSteps = 3000;  // of one placement
-constexpr double kTie = 1.005;        // of two plans this close the simpler is taken
 
 // The best plan of each form seen so far; `keep` of them matter.
 class Best {
  public:
-  explicit Best(int keep) : keep_(static_cast<size_t>(std::max(keep, 1))) {}
+  Best(int keep, double limit) : keep_(static_cast<size_t>(std::max(keep, 1))), limit_(limit), worst_kept_(limit) {}
 
   // What a placement must beat to be reported.
   double limit(const std::string& form) const {
@@ -32,7 +31,7 @@ class Best {
     std::vector<double> all;
     for (const auto& [name, other] : found_) all.push_back(other.seconds);
     std::sort(all.begin(), all.end());
-    worst_kept_ = all.size() >= keep_ ? all[keep_ - 1] : kInfinity;
+    worst_kept_ = all.size() >= keep_ ? all[keep_ - 1] : limit_;
   }
   std::vector<Found> take() && {
     std::vector<Found> sorted;
@@ -45,18 +44,17 @@ class Best {
 
  private:
   size_t keep_;
-  double worst_kept_ = kInfinity;
+  double limit_, worst_kept_;
   std::map<std::string, Found> found_;
 };
 
 class Search {
  public:
-  explicit Search(const Request& request)
-      : request_(request), functions_(request), table_(request, functions_, true), best_(request.keep) {}
+  Search(const Request& request, double limit)
+      : request_(request), functions_(request), table_(request, functions_, true), best_(request.keep, limit) {}
 
   SearchResult run() {
-    const std::vector<Slots> all = enumerate_slots(static_cast<int>(functions_.models.size()),
-                                                   request_.cluster.devices(), slot_unit(request_.cluster.devices()));
+    const std::vector<Slots> all = all_placements(request_, functions_, table_);
     for (const auto& [bound, index] : in_order_of_bounds(all)) look_at(all[index], bound);
     std::vector<Found> found = std::move(best_).take();
     for (Found& each : found) refine(request_, functions_, table_, each);
@@ -111,7 +109,7 @@ class Search {
     result_.seconds = kInfinity;
     for (const Plan& plan : result_.plans) result_.seconds = std::min(result_.seconds, plan.estimated_seconds);
     size_t simplest = 0;
-    for (size_t i = 1; i < result_.plans.size() && result_.plans[i].seconds <= kTie * result_.plans[0].seconds; ++i)
+    for (size_t i = 1; i < result_.plans.size() && result_.plans[i].seconds <= kAlike * result_.plans[0].seconds; ++i)
       if (result_.plans[i].placement.groups.size() < result_.plans[simplest].placement.groups.size()) simplest = i;
     const auto begin = result_.plans.begin();
     std::rotate(begin, begin + static_cast<std::ptrdiff_t>(simplest),
@@ -174,18 +172,17 @@ class Exhaustive {
 
 }  // namespace
 
-SearchResult search(const Request& request) {
+SearchResult search(const Request& request, double limit) {
   check(request);
-  return Search(request).run();
+  return Search(request, limit).run();
 }
 
 SearchResult search_exhaustively(const Request& request) {
   const Functions functions(request);
   ChoiceTable table(request, functions, false);
-  const int devices = request.cluster.devices();
   SearchResult result;
   result.seconds = kInfinity;
-  for (const Slots& slots : enumerate_slots(static_cast<int>(functions.models.size()), devices, slot_unit(devices))) {
+  for (const Slots& slots : all_placements(request, functions, table)) {
     ++result.placements;
     result.seconds = Exhaustive(request, functions, table, slots).best(result.seconds);
   }

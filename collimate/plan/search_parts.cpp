@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "collimate/plan/simulate_plan.h"
@@ -67,12 +68,39 @@ HeldItem largest_item(const Request& request, const Job& job, const Choice& choi
   return largest;
 }
 
+// No plan of all models on so many devices is faster; infinite where they do not fit.
+double flat_bound(const Request& request, const Functions& functions, ChoiceTable& table, int devices) {
+  Slots slots{{std::vector<int>(functions.models.size()), 0, devices}};
+  std::iota(slots[0].models.begin(), slots[0].models.end(), 0);
+  const Assignment assignment(request, functions, table, slots);
+  return assignment.feasible() ? assignment.bound() : std::numeric_limits<double>::infinity();
+}
+
 }  // namespace
 
+std::vector<int> device_counts(const Request& request, const Functions& functions, ChoiceTable& table) {
+  const NodeGroup& group = request.cluster.groups.at(0);
+  const int step = group.nodes > 1 ? group.per_node : 1;
+  std::vector<int> counts{request.cluster.devices() / step};  // nodes, or devices
+  while ((counts.back() & (counts.back() - 1)) != 0) counts.push_back(counts.back() & (counts.back() - 1));
+  const auto bound = [&](int count) { return flat_bound(request, functions, table, count * step); };
+  while (counts.back() > 1 && bound(counts.back() / 2) < bound(counts.back())) counts.push_back(counts.back() / 2);
+  for (int& count : counts) count *= step;
+  return counts;
+}
+
+std::vector<Slots> all_placements(const Request& request, const Functions& functions, ChoiceTable& table) {
+  std::vector<Slots> all;
+  for (const int devices : device_counts(request, functions, table))
+    for (Slots& slots : enumerate_slots(static_cast<int>(functions.models.size()), devices, slot_unit(devices)))
+      all.push_back(std::move(slots));
+  return all;
+}
+
 void refine(const Request& request, const Functions& functions, ChoiceTable& table, Found& found) {
-  const int per_node = request.cluster.groups.at(0).per_node;
-  for (int unit = slot_unit(request.cluster.devices()) / 2; unit >= std::min(per_node, unit) && unit >= 1; unit /= 2) {
-    if (unit < per_node && request.cluster.devices() > 4 * per_node) break;
+  const int per_node = request.cluster.groups.at(0).per_node, devices = devices_of(found.slots);
+  for (int unit = slot_unit(devices) / 2; unit >= std::min(per_node, unit) && unit >= 1; unit /= 2) {
+    if (unit < per_node && devices > 4 * per_node) break;
     while (move_border(request, functions, table, found, unit)) {
     }
   }
@@ -80,8 +108,8 @@ void refine(const Request& request, const Functions& functions, ChoiceTable& tab
 
 graph::Placement placement_of(const Request& request, const Functions& functions, const Found& found) {
   graph::Placement placement;
-  placement.devices = request.cluster.devices();
-  placement.kind = request.gpu().name == "cpu" ? "cpu" : "cuda";
+  placement.devices = devices_of(found.slots);
+  placement.kind = request.device_kind();
   placement.staleness = request.load.staleness;
   for (const Slot& slot : found.slots) {
     graph::ResourceGroup group{std::vector<int>(static_cast<size_t>(slot.count)), {}};
@@ -100,17 +128,7 @@ graph::Placement placement_of(const Request& request, const Functions& functions
   return placement;
 }
 
-void settle(const Request& request, Plan& plan) {
-  const PlanSimulation simulated = simulate_plan(request, plan);
-  plan.seconds = simulated.period_seconds;
-  for (Call& call : plan.calls)
-    for (const TaskSpan& span : simulated.simulation.spans) {
-      if (span.task.node != call.node || span.task.iteration != simulated.typical_iteration) continue;
-      const double begin = span.begin_seconds - simulated.typical_begin_seconds;
-      call.begin_seconds = call.end_seconds == 0 ? begin : std::min(call.begin_seconds, begin);
-      call.end_seconds = std::max(call.end_seconds, span.end_seconds - simulated.typical_begin_seconds);
-    }
-}
+void settle(const Request& request, Plan& plan) { set_times(plan, simulate_plan(request, plan)); }
 
 std::string why_nothing_fits(const Request& request, const Functions& functions, ChoiceTable& table) {
   const int devices = request.cluster.devices();

@@ -13,6 +13,11 @@ struct Found {
   double seconds = 0;
 };
 
+// All devices, then fewer of them, which may be the faster: nodes (or devices of the only node) less the last bits of
+// their number, as 7, 6 and 4; then half as many for as long as all models on all of them are faster there.
+std::vector<int> device_counts(const Request& request, const Functions& functions, ChoiceTable& table);
+// The placements that are looked at: enumerate_slots for each of these counts, from device 0 on.
+std::vector<Slots> all_placements(const Request& request, const Functions& functions, ChoiceTable& table);
 // Moves borders between slices by ever fewer devices, down to a node, while that helps.
 void refine(const Request& request, const Functions& functions, ChoiceTable& table, Found& found);
 // The file that the runtime reads.

@@ -54,6 +54,21 @@ TEST(Slots, SlicesKeepTheirNumberSmall) {
   EXPECT_EQ(slot_unit(8), 1);
   EXPECT_EQ(slot_unit(128), 8);
   EXPECT_EQ(slot_unit(1024), 64);
+  EXPECT_EQ(slot_unit(127), 8);
+}
+
+// In units of one, 127 devices would have ten million placements of five models.
+TEST(Slots, APrimeNumberOfDevicesHasFewPlacementsToo) {
+  const std::vector<Slots> all = enumerate_slots(5, 127, slot_unit(127));
+  EXPECT_LT(all.size(), 20000U);
+  EXPECT_EQ(all.size(), enumerate_slots(5, 120, 8).size());
+  for (const Slots& slots : all) {
+    int covered = 0;
+    for (const Slot& slot : slots)
+      if (slots.size() == 1 || slot.count < 127) covered += slot.count;
+    ASSERT_EQ(covered, 127);
+    ASSERT_EQ(devices_of(slots), 127);
+  }
 }
 
 // Branch and bound over fronts against trying everything; the gap is printed.
@@ -124,6 +139,29 @@ TEST(Search, MoreDevicesAreNotSlower) {
     EXPECT_LT(seconds, last);
     last = seconds;
   }
+}
+
+TEST(Search, FewerDevicesAreLookedAtToo) {
+  const auto counts = [](const char* cluster) {
+    const Request request = request_of("llama2-7b", cluster, "ppo,1024,512x512");
+    const Functions functions(request);
+    ChoiceTable table(request, functions, true);
+    return device_counts(request, functions, table);
+  };
+  EXPECT_EQ(counts("1x7xH200-141"), (std::vector<int>{7, 6, 4}));
+  EXPECT_EQ(counts("11x8xA100-80"), (std::vector<int>{88, 80, 64}));
+  EXPECT_EQ(counts("2x8xA100-80"), (std::vector<int>{16}));
+}
+
+// 17 is a prime: a model of 34 billion weights is better cut on 16 of them.
+TEST(Search, APrimeNumberOfDevicesIsNotSlowerThanFewer) {
+  const Request prime = request_of("codellama-34b", "1x17xA100-80", "ppo,512,512x512");
+  const Plan plan = search(prime).plans.at(0);
+  const Plan even = search(request_of("codellama-34b", "1x16xA100-80", "ppo,512,512x512")).plans.at(0);
+  EXPECT_LE(plan.seconds, 1.005 * even.seconds);
+  EXPECT_EQ(plan.placement.devices, 16);
+  EXPECT_EQ(unused_devices(prime, plan), (std::vector<int>{16}));
+  graph::validate(prime.graph, plan.placement);
 }
 
 // Generation and training apart, one iteration ahead: the slower side alone sets the period.

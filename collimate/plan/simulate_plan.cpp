@@ -132,4 +132,17 @@ PlanSimulation simulate_plan(const Request& request, const Plan& plan) {
   return made;
 }
 
+void set_times(Plan& plan, const PlanSimulation& simulated) {
+  plan.seconds = simulated.period_seconds;
+  for (Call& call : plan.calls) {
+    call.begin_seconds = call.end_seconds = 0;
+    for (const TaskSpan& span : simulated.simulation.spans) {
+      if (span.task.node != call.node || span.task.iteration != simulated.typical_iteration) continue;
+      const double begin = span.begin_seconds - simulated.typical_begin_seconds;
+      call.begin_seconds = call.end_seconds == 0 ? begin : std::min(call.begin_seconds, begin);
+      call.end_seconds = std::max(call.end_seconds, span.end_seconds - simulated.typical_begin_seconds);
+    }
+  }
+}
+
 }  // namespace collimate::plan

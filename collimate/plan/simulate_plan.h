@@ -20,5 +20,7 @@ struct PlanSimulation {
 // new weights by their bytes.
 Predictions predictions_of(const Request& request, const Plan& plan, const graph::Placement& placement, int64_t rows);
 PlanSimulation simulate_plan(const Request& request, const Plan& plan);
+// The plan's period, and when its functions begin and end in the typical iteration.
+void set_times(Plan& plan, const PlanSimulation& simulated);
 
 }  // namespace collimate::plan

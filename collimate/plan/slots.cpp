@@ -63,6 +63,10 @@ void align(Slots& slots, size_t first_slice) {
 
 namespace {
 
+size_t largest_of(const std::vector<int>& counts) {
+  return static_cast<size_t>(std::max_element(counts.begin(), counts.end()) - counts.begin());
+}
+
 void add_sizes(const std::vector<int>& shared, const Partition& partition, int devices, int unit,
                std::vector<Slots>& out) {
   if (partition.empty()) return out.push_back({{shared, 0, devices}});
@@ -75,6 +79,7 @@ void add_sizes(const std::vector<int>& shared, const Partition& partition, int d
     Slots slots;
     if (!shared.empty()) slots.push_back({shared, 0, devices});
     for (size_t i = 0; i < partition.size(); ++i) slots.push_back({partition[i], 0, counts[i] * unit});
+    slots[slots.size() - counts.size() + largest_of(counts)].count += devices % unit;
     align(slots, shared.empty() ? 0 : 1);
     out.push_back(std::move(slots));
   }
@@ -104,8 +109,13 @@ std::vector<Slots> enumerate_slots(int models, int devices, int unit) {
 int slot_unit(int devices) {
   int unit = 1;
   while (devices / unit > kMostSlices) unit *= 2;
-  while (devices % unit != 0) unit /= 2;
   return unit;
+}
+
+int devices_of(const Slots& slots) {
+  int end = 0;
+  for (const Slot& slot : slots) end = std::max(end, slot.first + slot.count);
+  return end;
 }
 
 bool nested(const Slots& slots) { return slots.size() > 1 && slots[0].first == 0 && slots[1].first == 0; }

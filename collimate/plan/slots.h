@@ -17,12 +17,14 @@ struct Slot {
 using Slots = std::vector<Slot>;
 
 // Every placement of `models` models on `devices` devices: some models on all devices, a set partition of the others on
-// disjoint slices that tile them, slice sizes in multiples of `unit`. So flattening, interleaving, separation, split,
-// standalone and nested forms are all among them. Each once.
+// disjoint slices that tile them, slice sizes in multiples of `unit`; what is left goes to the largest. So flattening,
+// interleaving, separation, split, standalone and nested forms are all among them. Each once.
 std::vector<Slots> enumerate_slots(int models, int devices, int unit);
 
-// The least slice that keeps the number of placements small: at most 16 of them.
+// The least slice, a power of two, that keeps the number of placements small: at most 16 of them.
 int slot_unit(int devices);
+// That a placement covers, from device 0 on.
+int devices_of(const Slots& slots);
 
 // Gives the slices from `first_slice` on their first devices, so that they tile the cluster from device 0.
 void align(Slots& slots, size_t first_slice);

@@ -29,6 +29,7 @@ void apply(Request& request, const std::string& what, const std::string& value) 
   } else if (what == "gpu") {
     Gpu gpu = find_gpu(value);
     if (network_is_given(group.gpu)) gpu.network_bytes_per_second = group.gpu.network_bytes_per_second;
+    if (gpu.name == group.gpu.name) gpu.dollars_per_hour = group.gpu.dollars_per_hour;
     group.gpu = gpu;
   } else {
     const int node = group.nodes > 1 ? group.per_node : std::max(group.per_node, group.gpu.per_node);
@@ -73,7 +74,7 @@ std::vector<Variant> sweep(const Request& request, const std::string& text) {
     Variant variant{value, request, {}};
     apply(variant.request, what, value);
     variant.request.keep = 1;
-    variant.result = search(variant.request);
+    variant.result = search_within_staleness(variant.request);
     made.push_back(std::move(variant));
   }
   return made;
@@ -93,7 +94,8 @@ std::string sweep_text(const std::vector<Variant>& variants, int64_t iterations)
     const RunCost cost = run_cost(variant.request, plan.seconds, iterations);
     text += fmt::format("  {:<10} {:>8} {:>12.2f} {:>12.0f} {:>12.1f} {:>12.2f} {:>8.2f}x  {}: {}\n", variant.label,
                         devices, plan.seconds, variant.request.load.tokens() / plan.seconds, cost.device_hours,
-                        cost.dollars, reference->result.plans[0].seconds / plan.seconds, plan.form, plan.parts);
+                        cost.dollars, reference->result.plans[0].seconds / plan.seconds, plan.form,
+                        plan.parts + staleness_text(plan));
   }
   return text;
 }
@@ -111,6 +113,7 @@ nlohmann::ordered_json sweep_json(const std::vector<Variant>& variants, int64_t 
                   {"tokens_per_second", variant.request.load.tokens() / plan.seconds},
                   {"gpu_hours", cost.device_hours},
                   {"dollars", cost.dollars},
+                  {"staleness", plan.placement.staleness},
                   {"form", plan.form},
                   {"parts", plan.parts}});
     }

@@ -15,7 +15,12 @@ struct Workload {
   int updates = 8;    // optimizer steps per iteration
   int staleness = 0;  // iterations that a rollout may run ahead: a bound given by the user
 
-  double tokens() const { return rows * (prompt.mean() + completion.mean()); }
+  // Of one row: prompt and completion, whose lengths are independent of each other.
+  Moments row_tokens() const {
+    return {prompt.mean() + completion.mean(),
+            prompt.mean_square() + completion.mean_square() + 2 * prompt.mean() * completion.mean()};
+  }
+  double tokens() const { return rows * row_tokens().mean; }
   double longest() const { return prompt.largest() + completion.largest(); }
 };
 

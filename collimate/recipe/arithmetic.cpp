@@ -64,8 +64,8 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
                                 counted(n.rows, "row")));
   else
     lines.push_back(fmt::format("batch: {} an iteration", counted(n.rows, "row")));
-  lines.push_back(fmt::format("updates: {} rows ÷ {} an update × {} = {} an iteration; × {} = {} in all", n.trained_rows,
-                              n.rows_per_update, counted(config.train.epochs, "epoch"), n.updates,
+  lines.push_back(fmt::format("updates: {} rows ÷ {} an update × {} = {} an iteration; × {} = {} in all",
+                              n.trained_rows, n.rows_per_update, counted(config.train.epochs, "epoch"), n.updates,
                               counted(iterations, "iteration"), n.total_updates));
   if (n.trained_rows % n.rows_per_update != 0)
     lines.push_back(fmt::format("updates: the last of an iteration has {} of {} rows",

@@ -136,9 +136,10 @@ Plan Page::finish(Plan plan) const {
   for (auto& [name, module] : plan.modules)
     if (module.kind == "trainer") module.parameters["total_updates"] = total_updates(config_, plan);
   const auto& nodes = plan.graph.nodes;
-  COLLIMATE_CHECK(plan.samples_node.empty() || std::any_of(nodes.begin(), nodes.end(), [&](const graph::Node& node) {
-                    return node.id == plan.samples_node;
-                  }), "recipe {} has no node {}", config_.recipe.get(), plan.samples_node);
+  COLLIMATE_CHECK(
+      plan.samples_node.empty() || std::any_of(nodes.begin(), nodes.end(),
+                                               [&](const graph::Node& node) { return node.id == plan.samples_node; }),
+      "recipe {} has no node {}", config_.recipe.get(), plan.samples_node);
   plan.read_options = read_options_;
   plan.compares_samples = compares_samples_;
   return plan;

@@ -2,31 +2,60 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
 
-PROGRAM = pathlib.Path(os.environ["COLLIMATE_BIN_DIR"]) / "collimate"
+PROGRAM = pathlib.Path(os.environ["COLLIMATE_BIN_DIR"]).resolve() / "collimate"
 FLOW = ["--flow", "ppo", "--models", "policy=llama2-7b,reward=opt-1.3b", "--cluster", "8xA100-80", "--rows", "512",
         "--prompt", "256", "--completion", "mean:300,0.8,1024"]
+TINY = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 4, "intermediate_size": 128, "vocab_size": 256, "max_position_embeddings": 256,
+        "rms_norm_eps": 1e-5}
+CONFIG = """recipe: grpo
+models: {policy: {path: "tiny model"}}
+reward: [{rule: exact}]
+rollout: {prompts_per_iteration: 8, samples_per_prompt: 2, prompt_tokens: 16, completion_tokens: 16}
+train: {samples_per_update: 8}
+"""
 
 
-def run(*words):
-    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=False)
+def run(*words, cwd=None):
+    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=False, cwd=cwd)
+
+
+def first_line(path):
+    with open(path, encoding="utf-8") as file:
+        return file.readline()
 
 
 class Plan(unittest.TestCase):
+    def plan(self, *words, cwd=None):
+        planned = run("plan", *words, "--json", cwd=cwd)
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        return json.loads(planned.stdout)
+
+    def simulate(self, *words, cwd=None):
+        simulated = run("simulate", *words, "--json", cwd=cwd)
+        self.assertEqual(simulated.returncode, 0, simulated.stderr)
+        return json.loads(simulated.stdout)
+
+    def refused(self, *words):
+        done = run(*words)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertEqual(done.stdout, "")
+        return done.stderr
+
     def test_a_plan_file_says_what_it_is_for(self):
         with tempfile.TemporaryDirectory() as folder:
             plan, page, trace = (os.path.join(folder, name) for name in ("plan.yaml", "plan.html", "trace.json"))
-            planned = run("plan", *FLOW, "--output", plan, "--html", page, "--json")
-            self.assertEqual(planned.returncode, 0, planned.stderr)
-            best = json.loads(planned.stdout)["plans"][0]
-            simulated = run("simulate", plan, "--trace", trace, "--json")
-            self.assertEqual(simulated.returncode, 0, simulated.stderr)
-            again = json.loads(simulated.stdout)
+            best = self.plan(*FLOW, "--output", plan, "--html", page)["plans"][0]
+            again = self.simulate(plan, "--trace", trace)
             self.assertAlmostEqual(again["period_seconds"], best["period_seconds"], places=6)
             self.assertEqual(again["placement"], best["placement"])
+            for once, twice in zip(best["calls"], again["calls"]):
+                self.assertAlmostEqual(once["end_seconds"], twice["end_seconds"], places=6)
             self.assertEqual(again["misfit"], "")
             with open(trace, encoding="utf-8") as file:
                 threads = {event["tid"] for event in json.load(file)["traceEvents"] if event["ph"] == "X"}
@@ -34,27 +63,100 @@ class Plan(unittest.TestCase):
             with open(page, encoding="utf-8") as file:
                 self.assertIn("<svg", file.read())
 
+    def test_a_plan_file_holds_anywhere(self):
+        with tempfile.TemporaryDirectory() as folder:
+            work = pathlib.Path(folder, "my work")
+            (work / "tiny model").mkdir(parents=True)
+            (work / "plans").mkdir()
+            (work / "tiny model" / "config.json").write_text(json.dumps(TINY), encoding="utf-8")
+            (work / "a run.yaml").write_text(CONFIG, encoding="utf-8")
+            best = self.plan("a run.yaml", "--cluster", "2xcpu", "--set", "data.train=an 'odd' name", "--output",
+                             "plans/plan.yaml", cwd=work)["plans"][0]
+            self.assertEqual(first_line(work / "plans/plan.yaml"),
+                             "# cd .. && collimate plan 'a run.yaml' --cluster 2xcpu "
+                             "--set 'data.train=an '\\''odd'\\'' name'\n")
+            moved = pathlib.Path(folder, "moved")
+            for path, cwd in ((work / "plans/plan.yaml", "/"), ("plan.yaml", work / "plans")):
+                self.assertAlmostEqual(self.simulate(path, cwd=cwd)["period_seconds"], best["period_seconds"])
+            shutil.move(work, moved)
+            self.assertAlmostEqual(self.simulate(moved / "plans/plan.yaml", cwd="/")["period_seconds"],
+                                   best["period_seconds"])
+            # One beside the tree names it absolutely; a directory as a model is a file too.
+            outside = os.path.join(folder, "outside.yaml")
+            best = self.plan("--flow", "grpo", "--models", "policy=tiny model", "--cluster", "2xcpu", "--rows", "16",
+                             "--output", outside, cwd=moved)["plans"][0]
+            self.assertIn(f"# cd {moved.resolve()} && ", first_line(outside))
+            self.assertAlmostEqual(self.simulate(outside, cwd="/")["period_seconds"], best["period_seconds"])
+
+    def test_simulate_applies_what_it_is_told_or_refuses_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plan.yaml")
+            best = self.plan(*FLOW, "--output", path)["plans"][0]
+            faster = self.simulate(path, "--cluster", "8xH100-80")
+            self.assertEqual(faster["cluster"], "1x8xH100-80")
+            self.assertLess(faster["period_seconds"], best["period_seconds"])
+            ahead = self.simulate(path, "--staleness", "2")
+            self.assertEqual(ahead["placement"]["staleness"], 2)
+            self.assertLessEqual(ahead["period_seconds"], best["period_seconds"] * 1.001)
+            self.assertIn("devices 4-7 of group", self.refused("simulate", path, "--cluster", "4xA100-80"))
+            self.assertIn("kind cuda", self.refused("simulate", path, "--cluster", "8xcpu"))
+            for option in (("--layouts", "dp"), ("--micro-batch", "2"), ("--fix", "policy.generate=tp:2")):
+                self.assertIn("no other layouts than those of", self.refused("simulate", path, *option))
+
+    def test_staleness_is_a_bound(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plan.yaml")
+            planned = self.plan(*FLOW, "--staleness", "1", "--output", path)
+            best = planned["plans"][0]
+            self.assertEqual([tried["staleness"] for tried in planned["synchrony"]], [0, 1])
+            self.assertLessEqual(best["period_seconds"], planned["synchrony"][0]["period_seconds"] * 1.005)
+            again = self.simulate(path)
+            self.assertEqual(again["placement"]["staleness"], best["placement"]["staleness"])
+            self.assertAlmostEqual(again["period_seconds"], best["period_seconds"], places=6)
+
+    def test_why_not_another_plan(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "mine.yaml")
+            mine = self.plan(*FLOW, "--fix", "policy.generate=tp:8,pp:1", "--output", path)["plans"][0]
+            self.assertIn("tp 8 · pp 1", mine["calls"][0]["layout"])
+            answer = self.plan(*FLOW, "--why-not", path)["why_not"]
+            self.assertAlmostEqual(answer["plan"]["period_seconds"], mine["period_seconds"], places=6)
+            self.assertGreater(answer["slower_by"], -0.005)
+            self.assertTrue(answer["objection"])
+            shown = run("plan", *FLOW, "--why-not", path)
+            self.assertIn("why not mine.yaml: " + mine["form"], shown.stdout)
+            self.assertIn(answer["objection"], shown.stdout)
+            smaller = [word.replace("8xA100-80", "4xA100-80") for word in FLOW]
+            self.assertIn("devices 4-7", self.refused("plan", *smaller, "--why-not", path))
+
+    def test_a_price_is_the_users(self):
+        run_of = self.plan(*FLOW, "--price", "2.5", "--iterations", "10")["run"]
+        self.assertEqual(run_of["price_source"], "--price")
+        self.assertAlmostEqual(run_of["dollars"], 2.5 * run_of["gpu_hours"])
+        self.assertIn("assumed", self.plan(*FLOW)["run"]["price_source"])
+        self.assertIn("dollars of one device", self.refused("plan", *FLOW, "--price", "cheap"))
+
     def test_a_sweep_says_what_more_devices_buy(self):
-        swept = run("plan", *FLOW, "--sweep", "devices=8,16", "--json")
-        self.assertEqual(swept.returncode, 0, swept.stderr)
-        first, second = json.loads(swept.stdout)["sweep"]
+        first, second = self.plan(*FLOW, "--sweep", "devices=8,16")["sweep"]
         self.assertGreater(first["period_seconds"], second["period_seconds"])
 
     def test_wrong_input_gets_the_nearest_choice(self):
-        def error(*words):
-            done = run("plan", *words)
-            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-            self.assertEqual(done.stdout, "")
-            return done.stderr
+        def error(models, cluster, *more, flow="ppo"):
+            return self.refused("plan", "--flow", flow, "--models", models, "--cluster", cluster, *more)
 
-        def flow(models, cluster):
-            return ("--flow", "ppo", "--models", models, "--cluster", cluster)
-
-        self.assertIn("try 'llama2-7b'", error(*flow("llama2-7bb", "8xA100")))
-        self.assertIn("try 'A100-80'", error(*flow("llama2-7b", "8xA200")))
-        self.assertIn("from 1 to", error(*flow("llama2-7b", "0xA100")))
-        self.assertIn("try 'policy'", error(*flow("polcy=llama2-7b", "8xA100")))
-        too_large = error(*flow("llama3.1-405b", "8xA100-80"))
+        self.assertIn("try 'llama2-7b'", error("llama2-7bb", "8xA100"))
+        self.assertIn("try 'A100-80'", error("llama2-7b", "8xA200"))
+        self.assertIn("from 1 to", error("llama2-7b", "0xA100"))
+        self.assertIn("try 'policy'", error("polcy=llama2-7b", "8xA100"))
+        self.assertIn("try 'ppo'", error("llama2-7b", "8xA100", flow="pppo"))
+        self.assertRegex(error("llama2-7b,gae=opt-350m", "8xA100"),
+                         "one of policy, .*reward, value, got 'gae', which runs on the host and has no weights")
+        self.assertIn("'policy' twice", error("llama2-7b,policy=opt-350m", "8xA100"))
+        self.assertIn("try tp:2", error("llama2-7b", "8xA100", "--fix", "policy.generate=tp:3"))
+        self.assertIn("'policy.generate' twice",
+                      error("llama2-7b", "8xA100", "--fix", "policy.generate=tp:2", "--fix", "policy.generate=pp:2"))
+        self.assertIn("got both", self.refused("plan", "run.yaml", "--flow", "ppo"))
+        too_large = error("llama3.1-405b", "8xA100-80")
         self.assertRegex(too_large, r"of which \w+ .*GB.*; try \d+x8xA100-80")
 
 

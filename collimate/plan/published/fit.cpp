@@ -19,6 +19,14 @@ const ConstantInfo& info_of(double Constants::*member) {
   COLLIMATE_CHECK(false, "a constant outside the table");
 }
 
+// Of a fit to GPUs. The table's are wider where CPUs need it.
+std::pair<double, double> limits_of(double Constants::*member) {
+  if (member == &Constants::train_efficiency) return {0.02, 0.75};
+  if (member == &Constants::score_efficiency) return {0.02, 0.85};
+  const ConstantInfo& info = info_of(member);
+  return {info.low, info.high};
+}
+
 double objective(const std::vector<Sample>& samples, const Constants& c) {
   double pull = 0;
   for (const auto member : fitted_members()) {
@@ -30,10 +38,10 @@ double objective(const std::vector<Sample>& samples, const Constants& c) {
 
 // Tries one constant a factor up and down; true when it moved.
 bool improve(const std::vector<Sample>& samples, Constants& c, double Constants::*member, double factor, double& best) {
-  const ConstantInfo& info = info_of(member);
+  const auto [low, high] = limits_of(member);
   for (const double by : {factor, 1 / factor}) {
     Constants tried = c;
-    tried.*member = std::clamp(c.*member * by, info.low, info.high);
+    tried.*member = std::clamp(c.*member * by, low, high);
     if (const double value = objective(samples, tried); value < best - 1e-9) {
       best = value;
       c = tried;
@@ -144,6 +152,16 @@ Constants fit(const std::vector<Sample>& samples, const std::string& backend) {
     if (objective(samples, c) < objective(samples, best)) best = c;
   }
   return best;
+}
+
+std::vector<FittedBackend> fit_all(const std::vector<Row>& rows) {
+  std::vector<FittedBackend> fitted;
+  for (const std::string& backend : fitted_backends(rows)) {
+    const std::vector<Sample> samples = samples_of(rows, backend);
+    const Constants c = fit(samples, backend);
+    fitted.push_back({backend, static_cast<int>(samples.size()), mismatch(samples, c), c});
+  }
+  return fitted;
 }
 
 std::vector<HeldOut> held_out(const std::vector<Row>& rows) {

@@ -29,6 +29,15 @@ Constants fit(const std::vector<Sample>& samples, const std::string& backend);
 // Mean absolute logarithm of predicted over published.
 double mismatch(const std::vector<Sample>& samples, const Constants& constants);
 
+// A back end's constants fitted to all rows that may be: where the values of plan/backends.cpp come from.
+struct FittedBackend {
+  std::string name;
+  int rows = 0;
+  double mismatch = 0;
+  Constants constants;
+};
+std::vector<FittedBackend> fit_all(const std::vector<Row>& rows);
+
 // Error on rows that had no part in the fit.
 struct HeldOut {
   std::string kind;  // "paper" or "size"

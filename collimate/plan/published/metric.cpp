@@ -12,8 +12,7 @@ constexpr double kCountedTrainPasses = 4;
 double forward_of(const Scenario& s, const std::string& role) {
   const auto model = s.models.find(role);
   if (model == s.models.end()) return 0;
-  const double length = s.load.prompt.mean() + s.load.completion.mean();
-  return s.load.rows * forward_flops(model->second, length, role == "actor" || role == "ref");
+  return s.load.rows * forward_flops(model->second, s.load.row_tokens(), role == "actor" || role == "ref");
 }
 
 double counted_flops(const Scenario& s) {

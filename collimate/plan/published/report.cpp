@@ -79,6 +79,29 @@ std::string report_text(const std::vector<Result>& results, const std::vector<He
   return text;
 }
 
+std::string fits_text(const std::vector<FittedBackend>& fits) {
+  std::string text = "\nfitted to all rows that may be (plan/backends.cpp)\n";
+  for (const FittedBackend& fit : fits) {
+    std::vector<std::string> values;
+    for (const auto member : fitted_members()) values.push_back(fmt::format("{:.3g}", fit.constants.*member));
+    text += fmt::format("  {{\"{}\", {{{}}}}}  {} rows, mean |log error| {:.3f}\n", fit.name, fmt::join(values, ", "),
+                        fit.rows, fit.mismatch);
+  }
+  return text;
+}
+
+ordered_json fits_json(const std::vector<FittedBackend>& fits) {
+  ordered_json made = ordered_json::array();
+  for (const FittedBackend& fit : fits) {
+    ordered_json values = ordered_json::object();
+    for (const ConstantInfo& info : constant_table())
+      if (std::find(fitted_members().begin(), fitted_members().end(), info.member) != fitted_members().end())
+        values[info.name] = fit.constants.*info.member;
+    made.push_back({{"backend", fit.name}, {"rows", fit.rows}, {"mean_log_error", fit.mismatch}, {"values", values}});
+  }
+  return made;
+}
+
 ordered_json report_json(const std::vector<Result>& results, const std::vector<HeldOut>& held_out) {
   ordered_json document = {{"rows", ordered_json::array()},
                            {"not_modelled", ordered_json::array()},

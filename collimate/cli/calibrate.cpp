@@ -1,0 +1,177 @@
+#include "collimate/plan/calibrate.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "collimate/base/error.h"
+#include "collimate/cli/arguments.h"
+#include "collimate/cli/calibrate_runs.h"
+#include "collimate/host/atomic_file.h"
+#include "collimate/host/cpu.h"
+#include "collimate/plan/functions.h"
+#include "collimate/plan/machine.h"
+#include "collimate/plan/simulate_plan.h"
+
+namespace collimate::cli {
+namespace {
+
+namespace plan_ = collimate::plan;
+
+struct Measured {
+  std::vector<plan_::Observation> observations;
+  std::vector<plan_::HostObservation> hosts;
+};
+
+plan_::Plan flat_plan(const plan_::Request& request) {
+  return plan_::cost_placement(request, graph::flattening(request.graph, request.cluster.devices()));
+}
+
+void add_observations(const CalibrationRun& run, Measured& measured) {
+  const plan_::Request& request = run.asked.request;
+  const plan_::Functions functions(request);
+  const plan_::Plan flat = flat_plan(request);
+  for (size_t f = 0; f < functions.size(); ++f) {
+    const plan_::Call& call = flat.calls[f];
+    const std::string name = call.model + "." + call.function;
+    const auto seconds = run.seconds.find(functions.at(f).node);
+    if (seconds == run.seconds.end())
+      throw base::RunError(base::expectation("calibrate, run '" + run.name + "'", "the time of " + name, "none"));
+    if (functions.at(f).model < 0)
+      measured.hosts.push_back({run.name, name, request.load.rows, seconds->second});
+    else
+      measured.observations.push_back(
+          {run.name, name, plan_::job_of(request, functions, f, request.cluster.devices()), call.how, seconds->second});
+  }
+}
+
+// One line of what was run: a function, or the whole iteration.
+struct Line {
+  std::string run, function;
+  double rows, tokens, measured, fitted;
+  double error() const { return measured > 0 ? fitted / measured - 1 : 0; }
+};
+
+std::vector<Line> lines_of(const std::vector<CalibrationRun>& runs, const Measured& measured,
+                           const plan_::Calibration& fitted) {
+  std::vector<Line> lines;
+  for (const CalibrationRun& run : runs) {
+    plan_::Request request = run.asked.request;
+    const double rows = request.load.rows, tokens = request.load.tokens();
+    for (size_t i = 0; i < measured.observations.size(); ++i) {
+      const plan_::Observation& o = measured.observations[i];
+      if (o.run == run.name) lines.push_back({o.run, o.function, rows, tokens, o.seconds, fitted.fitted_seconds[i]});
+    }
+    for (const plan_::HostObservation& o : measured.hosts)
+      if (o.run == run.name)
+        lines.push_back({o.run, o.function, rows, tokens, o.seconds, rows * fitted.constants.host_row_seconds});
+    request.constants = fitted.constants;
+    lines.push_back({run.name, "iteration", rows, tokens, run.iteration_seconds,
+                     plan_::simulate_plan(request, flat_plan(request)).period_seconds});
+  }
+  return lines;
+}
+
+std::vector<std::string> table_of(const std::vector<Line>& lines) {
+  std::vector<std::string> table = {fmt::format("{:22} {:24} {:>7} {:>9} {:>11} {:>9} {:>7}", "run", "function", "rows",
+                                                "tokens", "measured s", "fitted s", "error")};
+  for (const Line& line : lines)
+    table.push_back(fmt::format("{:22} {:24} {:>7.0f} {:>9.0f} {:>11.4f} {:>9.4f} {:>+6.0f}%", line.run, line.function,
+                                line.rows, line.tokens, line.measured, line.fitted, 100 * line.error()));
+  return table;
+}
+
+std::string today() {
+  const std::chrono::year_month_day day(std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()));
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(day.year()), static_cast<unsigned>(day.month()),
+                     static_cast<unsigned>(day.day()));
+}
+
+std::vector<std::string> comments_of(const CalibrateOptions& options, const std::vector<std::string>& table) {
+  std::vector<std::string> comments = {
+      fmt::format("collimate calibrate {} --devices {}", options.config, options.devices),
+      fmt::format("on {}, {}; one thread a device", host::cpu_model(), today()),
+      fmt::format("medians of {} iterations a run; links between devices are the device table's, not measured",
+                  options.iterations - 1),
+      ""};
+  comments.insert(comments.end(), table.begin(), table.end());
+  return comments;
+}
+
+nlohmann::ordered_json document_of(const plan_::Machine& machine, const std::vector<Line>& lines,
+                                   const std::string& output) {
+  nlohmann::ordered_json document = {{"output", output},
+                                     {"processor", host::cpu_model()},
+                                     {"prompt", machine.prompt},
+                                     {"completion", machine.completion}};
+  document["constants"] = nlohmann::ordered_json::object();
+  for (const auto& [info, value] : machine.constants) document["constants"][info->name] = value;
+  document["measurements"] = nlohmann::ordered_json::array();
+  for (const Line& line : lines)
+    document["measurements"].push_back({{"run", line.run},
+                                        {"function", line.function},
+                                        {"rows", line.rows},
+                                        {"tokens", line.tokens},
+                                        {"measured_seconds", line.measured},
+                                        {"fitted_seconds", line.fitted}});
+  return document;
+}
+
+void check_folder(const std::string& output) {
+  const std::filesystem::path folder = std::filesystem::path(output).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder))
+    throw base::InputError(base::expectation("--output", "a file in a directory that exists", output));
+}
+
+void add_options(CLI::App& app, CalibrateOptions& options) {
+  app.add_option("CONFIG", options.config, "YAML file of a run")->required();
+  app.add_option("--iterations", options.iterations, "of each run, the first of which is not counted (6)")
+      ->check(at_least(2));
+  app.add_option("--devices", options.devices,
+                 "CPU devices that work side by side, each with the config's rows and one thread: as many as will be "
+                 "planned for, as they share caches and memory (1)")
+      ->check(at_least(1));
+  app.add_option("--set", options.sets, "override one key of the config: a.b=value")->take_all();
+}
+
+plan_::Machine machine_of_runs(const CalibrationRun& whole, const plan_::Calibration& fitted) {
+  plan_::Machine machine{{}, whole.asked.lengths_key, whole.prompt, whole.completion};
+  for (const plan_::ConstantInfo* info : fitted.found)
+    machine.constants.emplace_back(info, fitted.constants.*(info->member));
+  return machine;
+}
+
+}  // namespace
+
+int calibrate(const Arguments& arguments) {
+  CLI::App app{"fits the planner's constants to this machine by short runs of CONFIG.yaml", "calibrate"};
+  CalibrateOptions options;
+  std::string output = "machine.yaml";
+  bool json = false;
+  add_options(app, options);
+  app.add_option("--output", output, "the file of constants to write (machine.yaml)");
+  app.add_flag("--json", json, "one JSON document");
+  if (!parse(app, arguments)) return 0;
+  check_folder(output);
+  const std::vector<CalibrationRun> runs = run_for_calibration(options);
+  Measured measured;
+  for (const CalibrationRun& run : runs) add_observations(run, measured);
+  const plan_::Calibration fitted = plan_::calibrate(measured.observations, measured.hosts, plan_::constants_of(""));
+  const plan_::Machine machine = machine_of_runs(runs.front(), fitted);
+  const std::vector<Line> lines = lines_of(runs, measured, fitted);
+  const std::vector<std::string> table = table_of(lines);
+  host::write_file_atomically(output, plan_::machine_text(machine, comments_of(options, table)));
+  if (json) {
+    print_json(document_of(machine, lines, output));
+    return 0;
+  }
+  for (const std::string& line : table) fmt::print("{}\n", line);
+  fmt::print("\n{}: for collimate plan {} --cluster {}xcpu --constants {}\n", output, options.config,
+             std::max<int64_t>(options.devices, 2), output);
+  return 0;
+}
+
+}  // namespace collimate::cli

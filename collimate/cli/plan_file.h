@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "collimate/graph/placement.h"
+#include "collimate/plan/simulate_plan.h"
+
+namespace collimate::cli {
+
+// A placement file as the planner sees it.
+struct SimulatedFile {
+  collimate::plan::Plan plan;
+  collimate::plan::PlanSimulation simulated;
+};
+
+// Costs a placement and runs it in the runtime's schedule, in virtual time. InputError, naming the file, where it names
+// devices that the request's cluster lacks or is for devices of another kind.
+SimulatedFile simulate_file(const collimate::plan::Request& request, const graph::Placement& placement,
+                            const std::string& file);
+
+}  // namespace collimate::cli

@@ -1,0 +1,132 @@
+"""The verb calibrate as a user calls it, and plans with what it wrote."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ["COLLIMATE_BIN_DIR"]) / "collimate"
+DRAWING = """recipe: {0}
+models: {{policy: {{path: {1}/start, from_scratch: true, initializer_std: 0.1}}}}
+data: {{train: {1}/problems.jsonl}}
+reward: [{{rule: regex, pattern: "^[0-4]"}}]
+rollout: {{prompts_per_iteration: 4, samples_per_prompt: 4, prompt_tokens: 8, completion_tokens: 6}}
+train: {{samples_per_update: 8, learning_rate: 1e-3}}
+run: {{iterations: 2, seed: 7}}
+"""
+FINE_TUNING = """recipe: sft
+models: {{policy: {{path: {0}/start, from_scratch: true}}}}
+data: {{train: {0}/demonstrations.jsonl}}
+train: {{samples_per_update: 8, learning_rate: 1e-3}}
+run: {{iterations: 2, seed: 7}}
+"""
+
+
+def run(*words):
+    return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, check=False)
+
+
+class Calibrate(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        start = self.folder / "start"
+        start.mkdir()
+        model = ROOT / "tests/golden/small/models/tiny/config.json"
+        (start / "config.json").write_text(model.read_text())
+        (start / "tokenizer_config.json").write_text(json.dumps({"char_ords": [ord(c) for c in "0123456789,:"]}))
+        lines = {"problems": [{"prompt": f"{i:03}:", "ground_truth": "1"} for i in range(100, 140)],
+                 "demonstrations": [{"prompt": f"{i:03}:", "completion": f"{i},{i}"} for i in range(100, 140)]}
+        for name, rows in lines.items():
+            (self.folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        for recipe in ("grpo", "ppo"):
+            (self.folder / f"{recipe}.yaml").write_text(DRAWING.format(recipe, self.folder))
+        (self.folder / "sft.yaml").write_text(FINE_TUNING.format(self.folder))
+
+    def calibrated(self, recipe, iterations, *more):
+        machine = self.folder / f"{recipe}-machine.yaml"
+        done = run("calibrate", self.folder / f"{recipe}.yaml", "--output", machine, "--iterations", iterations,
+                   "--json", *more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return machine, json.loads(done.stdout)
+
+    def planned(self, *words):
+        done = run("plan", *words, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["plans"][0]
+
+    def test_a_plan_of_the_config_takes_what_was_fitted(self):
+        config = self.folder / "ppo.yaml"
+        machine, found = self.calibrated("ppo", 3)
+        measured = {(m["run"], m["function"]): m for m in found["measurements"]}
+        self.assertEqual({run for run, _ in measured}, {"all rows", "half of the rows", "half of the completion"})
+        for function in ("policy.generate", "reference.log_probs", "value.values", "policy_trainer.train",
+                         "value.train", "iteration"):
+            for name in ("all rows", "half of the rows"):
+                self.assertGreater(measured[name, function]["measured_seconds"], 0, (name, function))
+        self.assertEqual(measured["all rows", "iteration"]["rows"], 16)
+        self.assertEqual(measured["half of the rows", "iteration"]["rows"], 8)
+        for name in ("train_efficiency", "score_efficiency", "decode_layer_seconds", "phase_seconds"):
+            self.assertIn(name, found["constants"])
+        text = machine.read_text()
+        self.assertTrue(text.startswith(f"# collimate calibrate {config} --devices 1\n# on "), text)
+
+        plan = self.folder / "plan.yaml"
+        best = self.planned(config, "--cluster", "1x1xcpu", "--constants", machine, "--output", plan)
+        fitted = measured["all rows", "iteration"]["fitted_seconds"]
+        self.assertAlmostEqual(best["period_seconds"] / fitted, 1, places=3)
+        simulated = run("simulate", plan, "--json")
+        self.assertEqual(simulated.returncode, 0, simulated.stderr)
+        self.assertAlmostEqual(json.loads(simulated.stdout)["period_seconds"], best["period_seconds"], places=9)
+        self.assertIn("as " + str(machine) + " has it of this config", simulated.stderr)
+
+        other = run("plan", config, "--constants", machine, "--set", "rollout.completion_tokens=4")
+        self.assertEqual(other.returncode, 0, other.stderr)
+        self.assertNotIn("has it of this config", other.stderr)
+
+        slower = self.planned(config, "--cluster", "1x1xcpu", "--constants", machine, "--constant", "phase_seconds=1")
+        self.assertGreater(slower["period_seconds"], 5)
+        self.assertGreater(self.planned(config, "--cluster", "2xcpu", "--constants", machine)["period_seconds"], 0)
+
+    def test_devices_side_by_side_have_the_rows_each(self):
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("one core")
+        found = self.calibrated("grpo", 2, "--devices", 2)[1]
+        rows = {m["run"]: m["rows"] for m in found["measurements"]}
+        self.assertEqual(rows, {"all rows": 32, "half of the rows": 16, "half of the completion": 32})
+        self.assertIn("host_row_seconds", found["constants"])
+
+    def test_a_recipe_that_generates_nothing_says_nothing_of_decoding(self):
+        found = self.calibrated("sft", 2)[1]
+        self.assertEqual({m["function"] for m in found["measurements"]}, {"policy.train", "iteration"})
+        self.assertIn("train_efficiency", found["constants"])
+        self.assertNotIn("decode_layer_seconds", found["constants"])
+        self.assertEqual(found["prompt"], "1")
+        self.assertAlmostEqual(float(found["completion"]), 11, delta=2)  # 4 + 7 tokens and the end, less one
+
+    def test_wrong_input_is_named(self):
+        def error(*words):
+            done = run(*words)
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+            self.assertEqual(done.stdout, "")
+            return done.stderr
+
+        config = self.folder / "sft.yaml"
+        self.assertIn("absent.yaml", error("calibrate", self.folder / "absent.yaml"))
+        self.assertIn("2 or more", error("calibrate", config, "--iterations", 1))
+        self.assertIn("cores of this machine", error("calibrate", config, "--devices", 10000))
+        self.assertIn("a directory that exists", error("calibrate", config, "--output", self.folder / "no/m.yaml"))
+        other = "placement={devices: {count: 1, kind: cuda}, groups: {all: {devices: [0], models: [policy]}}}"
+        self.assertIn("got cuda", error("calibrate", config, "--set", other))
+        wrong = self.folder / "wrong.yaml"
+        wrong.write_text("constants:\n  phase_second: 1\n")
+        self.assertIn("try 'phase_seconds'", error("plan", config, "--constants", wrong))
+        self.assertIn("wrong.yaml:2", error("plan", config, "--constants", wrong))
+        self.assertIn("none.yaml", error("plan", config, "--constants", self.folder / "none.yaml"))
+
+
+if __name__ == "__main__":
+    unittest.main()
