@@ -27,7 +27,7 @@ models="$COLLIMATE_SHARED/data/models"
 [ -d "$models" ] || { echo "[bench/real/run.sh] expected $models, got nothing; try COLLIMATE_SHARED=DIR" >&2; exit 2; }
 
 # train NAME OVERRIDES-WHEN-REDUCED…: configs/NAME.yaml into $runs/NAME, afresh; prints held-out quality before and
-# after. $also: one more override, $suffix: of the directory's name.
+# after. $also: more overrides, $suffix: of the directory's name.
 also=
 suffix=
 train() {
@@ -40,11 +40,12 @@ train() {
   done
   out="$runs/$name$suffix"
   rm -rf "${out:?}"
-  "$COLLIMATE" train "configs/$name.yaml" --output "$out" --resume never ${also:+--set "$also"} "$@"
+  for set in $also; do set -- "$@" --set "$set"; done
+  "$COLLIMATE" train "configs/$name.yaml" --output "$out" --resume never "$@"
   python3 bench/real/summary.py "$out"
 }
 
-# Three seeds of ten minutes on two cores, and one of thirty.
+# Three seeds, each with the iterations of ten minutes on two slow cores and with those of thirty.
 arith() {
   small="run.save_every=0 train.warmup_updates=0 evaluation.examples=16"
   small="$small rollout.prompts_per_iteration=8 rollout.samples_per_prompt=8"
@@ -55,9 +56,9 @@ arith() {
   for seed in 1 2 3; do
     also="run.seed=$seed" suffix="-seed-$seed"
     train verl-arith
+    also="run.seed=$seed run.iterations=4000" suffix="-seed-$seed-thirty-minutes"
+    train verl-arith
   done
-  also=run.iterations=4000 suffix=-thirty-minutes
-  train verl-arith
   also='' suffix=''
 }
 
