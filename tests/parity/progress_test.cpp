@@ -40,7 +40,10 @@ TEST_F(Progress, IsToldAfterEveryMicroBatch) {
     rlhf::LossContext context(part, quantities, counts);
     return loss.value(context);
   };
-  train::Learner learner(*small.model, {.micro_batch_tokens = kMicroBatchTokens, .progress = tell_}, small.exec);
+  train::LearnerOptions options;
+  options.micro_batch_tokens = kMicroBatchTokens;
+  options.progress = tell_;
+  train::Learner learner(*small.model, options, small.exec);
   EXPECT_EQ(told_by([&] { learner.update(rows_, {loss.needs, share}); }), micro_batches_);
   EXPECT_EQ(told_by([&] { learner.check(rows_); }), micro_batches_);
   const train::ScoringOptions scoring{1.0F, kMicroBatchTokens, tell_};
