@@ -1,4 +1,4 @@
-#include "collimate/plan/calibrate.h"
+#include "collimate/plan/calibrate/calibrate.h"
 
 #include <fmt/format.h>
 
@@ -12,9 +12,9 @@
 #include "collimate/cli/calibrate_runs.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
-#include "collimate/plan/functions.h"
-#include "collimate/plan/machine.h"
-#include "collimate/plan/simulate_plan.h"
+#include "collimate/plan/cost/functions.h"
+#include "collimate/plan/inputs/machine.h"
+#include "collimate/plan/simulate/simulate_plan.h"
 
 namespace collimate::cli {
 namespace {

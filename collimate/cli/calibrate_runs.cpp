@@ -14,7 +14,7 @@
 #include "collimate/cli/process.h"
 #include "collimate/host/cpu.h"
 #include "collimate/host/file_io.h"
-#include "collimate/plan/observe.h"
+#include "collimate/plan/calibrate/observe.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/train.h"
 

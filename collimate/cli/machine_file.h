@@ -3,7 +3,7 @@
 #include <string>
 
 #include "collimate/cli/plan_request.h"
-#include "collimate/plan/machine.h"
+#include "collimate/plan/inputs/machine.h"
 #include "collimate/recipe/config.h"
 
 namespace collimate::cli {

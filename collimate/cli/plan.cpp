@@ -9,10 +9,10 @@
 #include "collimate/cli/plan_request.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/file_io.h"
-#include "collimate/plan/comparison.h"
-#include "collimate/plan/plan_html.h"
-#include "collimate/plan/plan_text.h"
-#include "collimate/plan/sweep.h"
+#include "collimate/plan/show/comparison.h"
+#include "collimate/plan/show/plan_html.h"
+#include "collimate/plan/show/plan_text.h"
+#include "collimate/plan/show/sweep.h"
 
 namespace collimate::cli {
 namespace {

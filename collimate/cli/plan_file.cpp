@@ -1,7 +1,7 @@
 #include "collimate/cli/plan_file.h"
 
 #include "collimate/base/error.h"
-#include "collimate/plan/timeline.h"
+#include "collimate/plan/simulate/timeline.h"
 
 namespace collimate::cli {
 namespace {

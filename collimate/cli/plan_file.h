@@ -3,7 +3,7 @@
 #include <string>
 
 #include "collimate/graph/placement.h"
-#include "collimate/plan/simulate_plan.h"
+#include "collimate/plan/simulate/simulate_plan.h"
 
 namespace collimate::cli {
 

@@ -13,8 +13,8 @@
 #include "collimate/cli/machine_file.h"
 #include "collimate/cli/shell_words.h"
 #include "collimate/host/file_io.h"
-#include "collimate/plan/fixed.h"
-#include "collimate/plan/flows.h"
+#include "collimate/plan/inputs/flows.h"
+#include "collimate/plan/layout/fixed.h"
 
 namespace collimate::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collimate/cli/arguments.h"
-#include "collimate/plan/request.h"
+#include "collimate/plan/inputs/request.h"
 
 namespace collimate::cli {
 

@@ -8,7 +8,7 @@
 #include "collimate/cli/plan_request.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/file_io.h"
-#include "collimate/plan/plan_text.h"
+#include "collimate/plan/show/plan_text.h"
 
 namespace collimate::cli {
 namespace {

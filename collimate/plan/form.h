@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "collimate/graph/placement.h"
-#include "collimate/plan/functions.h"
-#include "collimate/plan/slots.h"
+#include "collimate/plan/cost/functions.h"
+#include "collimate/plan/search/slots.h"
 
 namespace collimate::plan {
 

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "collimate/base/error.h"
-#include "collimate/plan/choices.h"
+#include "collimate/plan/cost/functions.h"
 #include "collimate/plan/form.h"
-#include "collimate/plan/functions.h"
+#include "collimate/plan/layout/choices.h"
 
 namespace collimate::plan {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "collimate/graph/placement.h"
-#include "collimate/plan/phase.h"
-#include "collimate/plan/request.h"
+#include "collimate/plan/cost/phase.h"
+#include "collimate/plan/inputs/request.h"
 
 namespace collimate::plan {
 

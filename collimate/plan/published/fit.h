@@ -29,7 +29,7 @@ Constants fit(const std::vector<Sample>& samples, const std::string& backend);
 // Mean absolute logarithm of predicted over published.
 double mismatch(const std::vector<Sample>& samples, const Constants& constants);
 
-// A back end's constants fitted to all rows that may be: where the values of plan/backends.cpp come from.
+// A back end's constants fitted to all rows that may be: where the values of plan/inputs/backends.cpp come from.
 struct FittedBackend {
   std::string name;
   int rows = 0;

@@ -4,7 +4,7 @@
 #include <string>
 #include <variant>
 
-#include "collimate/plan/candidates.h"
+#include "collimate/plan/layout/candidates.h"
 #include "collimate/plan/published/scenario.h"
 
 namespace collimate::plan::published {

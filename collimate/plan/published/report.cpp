@@ -80,7 +80,7 @@ std::string report_text(const std::vector<Result>& results, const std::vector<He
 }
 
 std::string fits_text(const std::vector<FittedBackend>& fits) {
-  std::string text = "\nfitted to all rows that may be (plan/backends.cpp)\n";
+  std::string text = "\nfitted to all rows that may be (plan/inputs/backends.cpp)\n";
   for (const FittedBackend& fit : fits) {
     std::vector<std::string> values;
     for (const auto member : fitted_members()) values.push_back(fmt::format("{:.3g}", fit.constants.*member));

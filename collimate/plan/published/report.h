@@ -10,7 +10,7 @@ namespace collimate::plan::published {
 
 // Every row, the rows that are not modelled by reason, medians by source, held-out errors where there are any.
 std::string report_text(const std::vector<Result>& results, const std::vector<HeldOut>& held_out);
-// One line a back end, its values as plan/backends.cpp has them.
+// One line a back end, its values as plan/inputs/backends.cpp has them.
 std::string fits_text(const std::vector<FittedBackend>& fits);
 nlohmann::ordered_json fits_json(const std::vector<FittedBackend>& fits);
 nlohmann::ordered_json report_json(const std::vector<Result>& results, const std::vector<HeldOut>& held_out);

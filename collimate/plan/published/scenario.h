@@ -5,7 +5,7 @@
 #include <string>
 #include <variant>
 
-#include "collimate/plan/job.h"
+#include "collimate/plan/cost/job.h"
 #include "collimate/plan/published/row.h"
 
 namespace collimate::plan::published {

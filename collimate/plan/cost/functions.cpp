@@ -1,0 +1,138 @@
+#include "collimate/plan/cost/functions.h"
+
+#include <algorithm>
+
+#include "collimate/base/error.h"
+
+namespace collimate::plan {
+namespace {
+
+Work work_of(graph::Kind kind) {
+  if (kind == graph::Kind::kGenerate) return Work::kGenerate;
+  return kind == graph::Kind::kTrain ? Work::kTrain : Work::kScore;
+}
+
+// Whether a function reads its model's vocabulary: it samples, or gives log-probs; a model that both scores and trains
+// has a head of one value.
+bool needs_head(const graph::Graph& graph, const std::string& model, const graph::FunctionSpec& spec) {
+  if (spec.kind == graph::Kind::kGenerate) return true;
+  const auto gives_log_probs = [](const graph::FunctionSpec& f) {
+    return f.kind == graph::Kind::kScore && std::any_of(f.makes.begin(), f.makes.end(), [](const graph::Column& c) {
+             return c.name.find("log_probs") != std::string::npos;
+           });
+  };
+  if (spec.kind == graph::Kind::kScore) return gives_log_probs(spec);
+  bool scores = false;
+  for (const graph::Node& node : graph.nodes)
+    if (node.model == model)
+      if (const graph::FunctionSpec* called = graph.find_function(model, node.function);
+          called != nullptr && called->kind == graph::Kind::kScore)
+        scores = scores || !gives_log_probs(*called);
+  return !scores;
+}
+
+bool trained_in(const graph::Graph& graph, const std::string& model) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const graph::Node& node) {
+    const graph::FunctionSpec* spec = graph.find_function(node.model, node.function);
+    return node.model == model && spec != nullptr && spec->writes_weights;
+  });
+}
+
+}  // namespace
+
+void check(const Request& request) {
+  if (request.cluster.groups.size() != 1)
+    throw base::InputError(base::expectation(
+        "cluster", "devices of one kind", fmt::format("'{}'", cluster_text(request.cluster)), "a plan for each kind"));
+  if (request.load.rows < 1) throw base::InputError(base::expectation("workload", "at least one row", "none"));
+  for (const graph::Node& node : request.graph.nodes)
+    if (!node.services.empty())
+      throw base::InputError(base::expectation("plan", "a graph without loops over services", "loop " + node.id,
+                                               "a plan of its services as a flow of their own"));
+}
+
+const shape::Outline& outline_of(const Request& request, const std::string& model) {
+  for (const std::string& name : {model, std::string("policy")})
+    if (const auto found = request.models.find(name); found != request.models.end()) return found->second;
+  throw base::InputError(
+      base::expectation("plan", "the shape of model " + model, "none", "--models " + model + "=NAME"));
+}
+
+Functions::Functions(const Request& request) {
+  check(request);
+  std::vector<int> function_of_node(request.graph.nodes.size(), -1);
+  for (const int node : graph::topological_order(request.graph)) {
+    function_of_node[static_cast<size_t>(node)] = static_cast<int>(list.size());
+    add(request, node, function_of_node);
+  }
+  if (models.empty())
+    throw base::InputError(base::expectation("plan", "a graph with models on devices", "host functions only"));
+  add_transfers(request.graph);
+  set_bases();
+}
+
+void Functions::add(const Request& request, int index, const std::vector<int>& function_of_node) {
+  const graph::Graph& graph = request.graph;
+  const graph::Node& node = graph.node(index);
+  const graph::FunctionSpec& spec = graph.spec(index);
+  Function made;
+  made.node = index;
+  made.work = work_of(spec.kind);
+  for (const std::string& input : node.inputs)
+    if (const int producer = graph.producer(input); producer >= 0)
+      made.producers.push_back(function_of_node[static_cast<size_t>(producer)]);
+  for (const std::string& id : node.after)
+    made.producers.push_back(function_of_node[static_cast<size_t>(graph.node_index(id))]);
+  if (spec.kind == graph::Kind::kHost) {
+    made.host_seconds = (spec.cost.seconds_per_row + request.constants.host_row_seconds) * request.load.rows;
+    list.push_back(made);
+    return;
+  }
+  outline_of(request, node.model);
+  const auto known = std::find(models.begin(), models.end(), node.model);
+  made.model = static_cast<int>(known - models.begin());
+  if (known == models.end()) models.push_back(node.model);
+  made.language_head = needs_head(graph, node.model, spec);
+  made.frozen = made.work == Work::kScore && !trained_in(graph, node.model);
+  for (const graph::WeightLink& link : graph.links) made.frozen = made.frozen && link.destination != node.model;
+  list.push_back(made);
+}
+
+void Functions::add_transfers(const graph::Graph& graph) {
+  const auto index_of = [&](const std::string& model) {
+    return static_cast<int>(std::find(models.begin(), models.end(), model) - models.begin());
+  };
+  for (const graph::WeightLink& link : graph.links) {
+    Transfer made{index_of(link.source), index_of(link.destination), -1, {}};
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (list[i].model == made.source && list[i].work == Work::kTrain) made.trainer = static_cast<int>(i);
+      if (list[i].model == made.destination) made.readers.push_back(static_cast<int>(i));
+    }
+    if (made.trainer >= 0 && !made.readers.empty()) transfers.push_back(made);
+  }
+}
+
+// The trainer of a model holds its weights; a model that gets another's weights may read them where they are.
+void Functions::set_bases() {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].model < 0 || list[i].work == Work::kTrain) continue;
+    for (size_t j = 0; j < list.size() && list[i].base < 0; ++j)
+      if (j != i && list[j].model == list[i].model && list[j].work == Work::kTrain) list[i].base = static_cast<int>(j);
+    for (const Transfer& transfer : transfers)
+      if (list[i].base < 0 && transfer.destination == list[i].model) list[i].base = transfer.trainer;
+  }
+}
+
+Job job_of(const Request& request, const Functions& functions, size_t index, int devices) {
+  const Function& function = functions.at(index);
+  const NodeGroup& group = request.cluster.groups.at(0);
+  return {outline_of(request, functions.model_of(index)),
+          function.work,
+          function.language_head,
+          group.gpu,
+          std::min(group.per_node, devices),
+          devices,
+          request.load};
+}
+
+}  // namespace collimate::plan

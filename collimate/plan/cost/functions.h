@@ -1,0 +1,51 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collimate/plan/cost/job.h"
+#include "collimate/plan/inputs/request.h"
+
+namespace collimate::plan {
+
+// One call of a graph's iteration as the planner sees it.
+struct Function {
+  int node = 0;    // of the graph
+  int model = -1;  // among Functions::models; -1: it runs on the host
+  Work work = Work::kScore;
+  bool language_head = true;
+  bool frozen = false;         // nothing trains its model: the model may lie on the host between uses
+  int base = -1;               // the function whose weights it reads in place where both have the same devices and cut
+  double host_seconds = 0;     // of an iteration's rows, on the host
+  std::vector<int> producers;  // functions that end before it begins
+};
+
+// Weights that go from the model that trains to the one that uses them.
+struct Transfer {
+  int source = 0, destination = 0;  // models
+  int trainer = 0;                  // the function that completes the source's training
+  std::vector<int> readers;         // functions of the destination
+};
+
+// The functions of an iteration in the order of graph::topological_order, which is that of graph::Schedule.
+struct Functions {
+  explicit Functions(const Request& request);
+
+  std::vector<std::string> models;  // on devices
+  std::vector<Function> list;
+  std::vector<Transfer> transfers;
+
+  size_t size() const { return list.size(); }
+  const Function& at(size_t index) const { return list[index]; }
+  const std::string& model_of(size_t index) const { return models[static_cast<size_t>(list[index].model)]; }
+
+ private:
+  void add(const Request& request, int node, const std::vector<int>& function_of_node);
+  void add_transfers(const graph::Graph& graph);
+  void set_bases();
+};
+
+// A function's job on so many devices.
+Job job_of(const Request& request, const Functions& functions, size_t index, int devices);
+
+}  // namespace collimate::plan

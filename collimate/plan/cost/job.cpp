@@ -1,0 +1,81 @@
+#include "collimate/plan/cost/job.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace collimate::plan {
+
+using shape::Outline;
+
+namespace {
+
+double routed_parameters(const Outline& model) {
+  if (model.experts.count == 0) return 0;
+  const double each = (model.gated ? 3.0 : 2.0) * static_cast<double>(model.hidden * model.experts.intermediate);
+  return static_cast<double>((model.layers - model.experts.dense_layers) * model.experts.count) * each;
+}
+
+double shard_of(const Held& held, const Holders& alike) {
+  return held.dense / alike.dense + held.experts / alike.experts;
+}
+
+}  // namespace
+
+Held held_parameters(const Job& job, const Execution& how) {
+  const double tp = how.layout.tp, pp = how.layout.pp;
+  const double experts = routed_parameters(job.model);
+  const double dense = shape::block_parameters(job.model) - experts;
+  const double tables = shape::total_parameters(job.model) - shape::block_parameters(job.model);
+  const double held_tables = how.layout.pp > 1 && !job.model.tied ? tables / 2 : tables;
+  return {dense / (tp * pp) + held_tables / tp, experts / (std::max<double>(tp, how.layout.ep) * pp)};
+}
+
+Held held_trained_parameters(const Job& job, const Execution& how) {
+  if (how.lora_rank == 0) return held_parameters(job, how);
+  // Two thin matrices beside each of about seven linear layers of in + out ≈ 2.5 hidden each.
+  const double hidden = static_cast<double>(job.model.hidden), rank = static_cast<double>(how.lora_rank);
+  return {static_cast<double>(job.model.layers) * 7 * 2.5 * hidden * rank / (how.layout.tp * how.layout.pp), 0};
+}
+
+Holders holders(const Job& job, const Execution& how) {
+  const double cut = std::max(how.layout.tp, how.layout.ep) * how.layout.pp;
+  return {replicas(job, how) * how.layout.cp, std::max(1.0, job.devices / cut)};
+}
+
+double device_parameters(const Job& job, const Execution& how) { return held_parameters(job, how).all(); }
+
+double trained_parameters(const Job& job, const Execution& how) { return held_trained_parameters(job, how).all(); }
+
+double sharded_parameters(const Job& job, const Execution& how) {
+  return shard_of(held_parameters(job, how), holders(job, how));
+}
+
+double sharded_trained_parameters(const Job& job, const Execution& how) {
+  return shard_of(held_trained_parameters(job, how), holders(job, how));
+}
+
+double forward_flops(const Outline& model, double tokens, bool language_head) {
+  return forward_flops(model, Moments{tokens, tokens * tokens}, language_head);
+}
+
+double forward_flops(const Outline& model, const Moments& tokens, bool language_head) {
+  const double width = static_cast<double>(model.heads * model.head_dim);
+  const double attention = 4.0 * static_cast<double>(model.layers) * width * tokens.square / 2;
+  const double head = language_head ? 2.0 * shape::table_parameters(model) : 0;
+  return tokens.mean * (2.0 * shape::active_block_parameters(model) + head) + attention;
+}
+
+double train_passes(const Execution& how) { return (how.lora_rank > 0 ? 2.0 : 3.0) + (how.recompute ? 1.0 : 0.0); }
+
+double replica_rows(const Job& job, const Execution& how) {
+  const double in_all = job.load.rows / (job.work == Work::kTrain ? std::max(job.load.updates, 1) : 1);
+  return std::max(1.0, std::ceil(in_all / replicas(job, how) - 1e-9));
+}
+
+double micro_batch_rows(const Job& job, const Execution& how, double budget_tokens) {
+  const double available = replica_rows(job, how);
+  if (how.layout.micro_batch > 0) return std::min(static_cast<double>(how.layout.micro_batch), available);
+  return std::clamp(budget_tokens * how.layout.cp / job.load.row_tokens().mean, 1.0, available);
+}
+
+}  // namespace collimate::plan

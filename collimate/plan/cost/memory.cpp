@@ -1,0 +1,104 @@
+#include "collimate/plan/cost/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace collimate::plan {
+namespace {
+
+double sum(const std::vector<MemoryItem>& items) {
+  return std::accumulate(items.begin(), items.end(), 0.0,
+                         [](double total, const MemoryItem& item) { return total + item.bytes; });
+}
+
+// Bytes that one layer keeps of a token for its backward, in bf16 with an attention that does not store scores.
+double activation_bytes(const shape::Outline& m) {
+  const double hidden = static_cast<double>(m.hidden);
+  const double inner = static_cast<double>(
+      m.experts.count > 0 ? m.experts.per_token * m.experts.intermediate + m.experts.shared : m.intermediate);
+  return 18 * hidden + (m.gated ? 8 : 4) * inner;
+}
+
+// Gradients and activations of a training micro-batch.
+void add_training(const Job& job, const Execution& how, const Constants& c, MemoryBound& bound) {
+  const double whole = trained_parameters(job, how), sharded = sharded_trained_parameters(job, how);
+  bound.resident.push_back({"gradients", (how.layout.zero >= 2 ? sharded : whole) * c.gradient_bytes});
+  if (!how.offload_optimizer)
+    bound.resident.push_back({"optimizer", (how.layout.zero >= 1 ? sharded : whole) * c.optimizer_bytes});
+  const double rows = micro_batch_rows(job, how);
+  const double tokens = rows * job.load.longest() / how.layout.cp;
+  const double micro_batches = replica_rows(job, how) / rows;
+  const double in_flight = std::clamp(micro_batches, 1.0, static_cast<double>(how.layout.pp));
+  const double layers = static_cast<double>(job.model.layers) / how.layout.pp;
+  const double full = tokens * activation_bytes(job.model) / how.layout.tp;
+  const double kept = how.recompute ? tokens * 2 * static_cast<double>(job.model.hidden) : full;
+  bound.transient.push_back({"activations", in_flight * layers * kept + (how.recompute ? full : 0)});
+}
+
+double logits_bytes(const Job& job, const Execution& how) {
+  if (!job.language_head) return 0;
+  const double tokens = micro_batch_rows(job, how) * job.load.longest() / how.layout.cp;
+  const double each = job.work == Work::kTrain ? 10 : 6;
+  // The head may walk a long row in slices of 8192 tokens.
+  return std::min(tokens, 8192.0) * static_cast<double>(job.model.vocabulary) * each / how.layout.tp;
+}
+
+}  // namespace
+
+double MemoryBound::resident_bytes() const { return sum(resident); }
+double MemoryBound::transient_bytes() const { return sum(transient); }
+
+MemoryBound memory_of(const Job& job, const Execution& how, const Constants& c, double concurrent) {
+  MemoryBound bound;
+  const double weights = 2 * device_parameters(job, how);
+  const bool sharded = how.layout.zero >= 3 && job.work != Work::kGenerate && replicas(job, how) > 1;
+  bound.resident.push_back({"weights", sharded ? 2 * sharded_parameters(job, how) : weights});
+  if (sharded)  // two layers gathered: one at work, one on its way
+    bound.transient.push_back({"gathered layers", 2 * weights / static_cast<double>(job.model.layers)});
+  if (job.work == Work::kTrain) add_training(job, how, c, bound);
+  if (job.work == Work::kGenerate) {
+    const double tokens = concurrent > 0 ? pool_tokens(job, concurrent) : 0;
+    bound.transient.push_back({"keys and values", tokens * cached_bytes(job, how)});
+  } else {
+    bound.transient.push_back({"logits", logits_bytes(job, how)});
+  }
+  if (job.work == Work::kScore) {
+    const double tokens = micro_batch_rows(job, how) * job.load.longest() / how.layout.cp;
+    bound.transient.push_back({"activations", tokens * activation_bytes(job.model) / how.layout.tp});
+  }
+  bound.transient.push_back({"workspace", c.workspace_bytes});
+  return bound;
+}
+
+double pool_tokens(const Job& job, double rows) {
+  return std::max(rows * job.load.row_tokens().mean, job.load.longest());
+}
+
+double cached_bytes(const Job& job, const Execution& how) {
+  const shape::Outline& m = job.model;
+  // Latent keys cannot be cut by heads: every rank of tp holds them.
+  const double cut = m.latent.kv_rank > 0 ? 1 : std::min<double>(how.layout.tp, static_cast<double>(m.kv_heads));
+  return 2 * shape::cached_values(m) * static_cast<double>(m.layers) / (cut * how.layout.pp);
+}
+
+double concurrency(const Job& job, const Execution& how, double free_bytes) {
+  const double row = job.load.row_tokens().mean * cached_bytes(job, how);
+  return free_bytes > 0 ? free_bytes / row : 0;
+}
+
+double usable_bytes(const Gpu& gpu, const Constants& c) { return gpu.memory_bytes * c.usable_memory; }
+
+std::string misfit(const MemoryBound& bound, double other_bytes, const Gpu& gpu, const Constants& c) {
+  const double total = bound.total() + other_bytes;
+  if (total <= usable_bytes(gpu, c)) return "";
+  MemoryItem largest{"other models", other_bytes};
+  for (const auto* items : {&bound.resident, &bound.transient})
+    for (const MemoryItem& item : *items)
+      if (item.bytes > largest.bytes) largest = item;
+  return fmt::format("{:.1f} GB on a device of {:.1f} GB ({:.1f} usable), of which {} {:.1f} GB", total / 1e9,
+                     gpu.memory_bytes / 1e9, usable_bytes(gpu, c) / 1e9, largest.what, largest.bytes / 1e9);
+}
+
+}  // namespace collimate::plan

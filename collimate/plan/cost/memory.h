@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collimate/plan/cost/job.h"
+
+namespace collimate::plan {
+
+// An upper bound on one kind of bytes on the fullest device.
+struct MemoryItem {
+  const char* what;
+  double bytes;
+};
+
+// What stays on a device between phases, and what a phase needs beside it.
+struct MemoryBound {
+  std::vector<MemoryItem> resident;
+  std::vector<MemoryItem> transient;
+  double resident_bytes() const;
+  double transient_bytes() const;
+  double total() const { return resident_bytes() + transient_bytes(); }
+};
+
+// Weights, gradients, optimizer state, activations, logits, keys and values, workspace (formulas: placement.md §6.2;
+// activations after 2205.05198). Keys and values are the pool of a generating job for `concurrent` rows per replica.
+MemoryBound memory_of(const Job& job, const Execution& how, const Constants& constants, double concurrent = 0);
+
+// Tokens that a replica's pool of keys and values holds: those of so many rows of mean length, and at least one row of
+// the longest. A pool has its size before the first row, and rows that it cannot hold wait or are preempted and
+// computed again (generate/scheduler.h): whatever the lengths, no more is held.
+double pool_tokens(const Job& job, double rows);
+// Bytes of keys and values of one token on one device.
+double cached_bytes(const Job& job, const Execution& how);
+// Rows of mean length for which a pool of `free_bytes` a device is made.
+double concurrency(const Job& job, const Execution& how, double free_bytes);
+// Of one device, less what software does not get.
+double usable_bytes(const Gpu& gpu, const Constants& constants);
+// "" when it fits, else what is too large: "72.1 GB on a device of 40.0 GB, of which optimizer 48.0 GB".
+std::string misfit(const MemoryBound& bound, double other_bytes, const Gpu& gpu, const Constants& constants);
+
+}  // namespace collimate::plan

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "collimate/plan/cost/decode.h"
+#include "collimate/plan/cost/job.h"
+#include "collimate/plan/cost/memory.h"
+
+namespace collimate::plan {
+
+// Seconds of one function over an iteration's rows, by cause.
+struct PhaseTime {
+  double compute = 0;    // arithmetic, or a layer's least time where that is longer
+  double memory = 0;     // decoding: weights, keys and values through memory
+  double latency = 0;    // decoding: launches, sampling
+  double tensor = 0;     // collectives of tensor and expert parallelism
+  double bubble = 0;     // idle pipeline stages
+  double data = 0;       // gradients and ZeRO's gathers that are not hidden
+  double optimizer = 0;  // steps
+  double fixed = 0;      // of the phase
+  double prefill = 0;    // of prompts
+  double tail = 0;       // of generation, contained in the others: after four fifths of the rows are complete
+  double total() const { return compute + memory + latency + tensor + bubble + data + optimizer + fixed + prefill; }
+};
+
+// One function in one iteration (placement.md §6.3). `resident_bytes` is what other models hold on the fullest device:
+// generation has the less memory for keys and values.
+PhaseTime phase_time(const Job& job, const Execution& how, const Constants& constants, double resident_bytes = 0);
+
+PhaseTime score_time(const Job& job, const Execution& how, const Constants& constants);
+PhaseTime train_time(const Job& job, const Execution& how, const Constants& constants);
+PhaseTime generate_time(const Job& job, const Execution& how, const Constants& constants, double resident_bytes);
+// Rows of one replica that decode together.
+double decoding_rows(const Job& job, const Execution& how, const Constants& constants, double resident_bytes);
+
+// Weights from the layout that trains to the one that generates, `source` devices to `target` others or the same ones
+// (2409.19256, table 2: zero-redundancy gather within shared devices; else over the network, all lanes at once).
+double transfer_seconds(const Job& generate, const Execution& to, const Execution& from, bool same_devices,
+                        int source_devices, const Constants& constants);
+
+}  // namespace collimate::plan

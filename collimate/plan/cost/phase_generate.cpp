@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "collimate/plan/cost/phase_parts.h"
+
+namespace collimate::plan {
+namespace {
+
+constexpr int kSampledRows = 128;
+constexpr double kPrefillTokens = 8192;  // of one step, as usual in engines
+
+// Share of the weights that a batch of `rows` tokens touches: all that are dense, experts as they are drawn.
+double touched_share(const shape::Outline& model, double rows) {
+  if (model.experts.count == 0) return 1;
+  const double total = shape::total_parameters(model), routed = total - shape::active_parameters(model);
+  const double drawn = static_cast<double>(model.experts.per_token) / static_cast<double>(model.experts.count);
+  return 1 - routed / total * std::pow(1 - drawn, std::max(rows, 1.0) - 1);
+}
+
+// Seconds of one round, split as PhaseTime has them.
+class Round {
+ public:
+  Round(const Job& job, const Execution& how, const Constants& c) : job_(job), how_(how), c_(c) {
+    const double tp = how.layout.tp, pp = how.layout.pp;
+    layers_ = static_cast<double>(job.model.layers);
+    bandwidth_ = job.gpu.memory_bytes_per_second * c.memory_efficiency;
+    weights_ = (how.fp8 ? 1 : 2) * device_parameters(job, how) * pp;
+    cache_ = cached_bytes(job, how) * pp;
+    flops_ = forward_flops(job.model, 1, job.language_head) / tp;
+    context_flops_ = 4.0 * static_cast<double>(job.model.layers * job.model.heads * job.model.head_dim) / tp;
+    peak_ = (how.fp8 && job.gpu.fp8_flops > 0 ? job.gpu.fp8_flops : job.gpu.flops) * c.score_efficiency;
+    share_ = c.serial_pipeline + (1 - c.serial_pipeline) / pp;
+    prefill_sends_ = c.serial_pipeline * (pp - 1) + (1 - c.serial_pipeline);
+  }
+
+  double latency(double alive) const {
+    const double split = how_.layout.tp > 1 ? c_.decode_tp_layer_seconds : 0;
+    return layers_ * (c_.decode_layer_seconds + split) + c_.decode_step_seconds + alive * c_.decode_row_seconds;
+  }
+  // Every token passes all layers and stages before the next one of its row is drawn: with as many micro-batches in
+  // flight as there are stages, nothing hides the sends.
+  double tensor(double alive) const {
+    const double rows = alive * share_;
+    return layers_ * exchange_seconds(job_, how_, c_, rows) +
+           (how_.layout.pp - 1) * stage_send_seconds(job_, how_, c_, rows);
+  }
+  double traffic(double alive, double context) const {
+    const double rows = alive * share_;
+    // A device's experts meet the rows of all replicas that ep spans.
+    const double meeting = rows * std::max(1.0, static_cast<double>(how_.layout.ep) / how_.layout.tp);
+    const double memory = (weights_ * touched_share(job_.model, meeting) + rows * context * cache_) / bandwidth_;
+    return std::max(memory, rows * (flops_ + context * context_flops_) / peak_);
+  }
+  // Of `rows` beginnings with these moments, in steps one after the other.
+  double prefill(const Moments& tokens, double rows) const {
+    const double all = rows * tokens.mean, step = std::min(all, kPrefillTokens);
+    if (all <= 0) return 0;
+    const double compute = rows * forward_flops(job_.model, tokens, false) / (how_.layout.tp * peak_);
+    const double exchanges = layers_ * exchange_seconds(job_, how_, c_, step);
+    const double sends = prefill_sends_ * stage_send_seconds(job_, how_, c_, step);
+    return compute * share_ + all / step * (exchanges * share_ + sends);
+  }
+
+ private:
+  const Job& job_;
+  const Execution& how_;
+  const Constants& c_;
+  double layers_, bandwidth_, weights_, cache_, flops_, context_flops_, peak_;
+  // Of the rows that decode, those of one micro-batch. Filled, pp of them are in flight and every stage works; serial,
+  // one stage works on all rows.
+  double share_;
+  double prefill_sends_;  // that a step waits for: filled, the stages send at once
+};
+
+// Rows in an order in which long and short ones mix, always the same.
+std::vector<double> arrival(const Lengths& lengths, double rows) {
+  if (lengths.constant()) return {lengths.mean()};
+  const int count = static_cast<int>(std::clamp(rows, 1.0, static_cast<double>(kSampledRows)));
+  const std::vector<double> sorted = lengths.sample(count);
+  std::vector<double> mixed;
+  int stride = std::max(1, static_cast<int>(count * 0.618));
+  while (std::gcd(stride, count) != 1) ++stride;
+  for (int i = 0; i < count; ++i)
+    mixed.push_back(sorted[static_cast<size_t>(i) * static_cast<size_t>(stride) % static_cast<size_t>(count)]);
+  return mixed;
+}
+
+// Lengths of equal rows, as many as there are waves where not all fit at once.
+std::vector<double> waves(std::vector<double> lengths, double rows, double limit) {
+  if (lengths.size() > 1 || rows <= limit) return lengths;
+  return std::vector<double>(static_cast<size_t>(std::ceil(rows / limit)), lengths[0]);
+}
+
+// Prompts and first tokens of rows that were preempted.
+double recompute_seconds(const Round& round, const Decoding& decoded) {
+  if (decoded.preempted_rows <= 0) return 0;
+  const double context = decoded.recomputed_tokens / decoded.preempted_rows;
+  return round.prefill({context, context * context}, decoded.preempted_rows);
+}
+
+}  // namespace
+
+double decoding_rows(const Job& job, const Execution& how, const Constants& c, double resident_bytes) {
+  const MemoryBound bound = memory_of(job, how, c);
+  const double free = usable_bytes(job.gpu, c) - bound.total() - resident_bytes;
+  const double wanted = replica_rows(job, how);
+  return std::min(concurrency(job, how, free * c.kv_share),
+                  how.decoding_rows > 0 ? std::min(wanted, how.decoding_rows) : wanted);
+}
+
+PhaseTime generate_time(const Job& job, const Execution& how, const Constants& c, double resident_bytes) {
+  const double rows = replica_rows(job, how);
+  const double limit = std::max(1.0, decoding_rows(job, how, c, resident_bytes));
+  const Round round(job, how, c);
+  PhaseTime time;
+  const auto seconds = [&](double alive, double context) {
+    return round.latency(alive) + round.tensor(alive) + round.traffic(alive, context);
+  };
+  const std::vector<double> lengths = waves(arrival(job.load.completion, rows), rows, limit);
+  const Decoding decoded = decode(lengths, rows, {limit, pool_tokens(job, limit)}, job.load.prompt.mean(), seconds);
+  const double alive = std::min(rows, limit);
+  time.latency = decoded.rounds * round.latency(alive);
+  time.tensor = decoded.rounds * round.tensor(alive);
+  if (const double both = time.latency + time.tensor; both > decoded.seconds) {
+    time.latency *= decoded.seconds / both;
+    time.tensor *= decoded.seconds / both;
+  }
+  time.memory = decoded.seconds - time.latency - time.tensor;
+  time.prefill = round.prefill(job.load.prompt.moments(), rows) + recompute_seconds(round, decoded);
+  time.tail = decoded.tail_seconds;
+  time.fixed = c.phase_seconds;
+  return time;
+}
+
+double transfer_seconds(const Job& job, const Execution& to, const Execution& from, bool same_devices,
+                        int source_devices, const Constants& c) {
+  const double model = 2 * shape::total_parameters(job.model);
+  if (same_devices) {
+    const double have = from.layout.tp * from.layout.pp, want = to.layout.tp * to.layout.pp;
+    if (have <= want && from.layout.zero < 3) return 0;
+    const double gathered = model / want;
+    const int ranks = from.layout.zero >= 3 ? job.devices : static_cast<int>(have / want);
+    return collective_seconds(Collective::kAllGather, gathered, rank_set(ranks, 1, job.per_node), job.gpu, c);
+  }
+  // Every device of the source sends its share once to each node of the target; devices of a node pass it on.
+  const double nodes = std::ceil(static_cast<double>(job.devices) / job.per_node);
+  const double lanes = std::max(1, source_devices) * job.gpu.network_bytes_per_second * c.network_efficiency;
+  const double copies = std::max(1.0, nodes);
+  return model * copies / lanes +
+         model / (to.layout.tp * to.layout.pp * job.gpu.link_bytes_per_second * c.link_efficiency);
+}
+
+}  // namespace collimate::plan

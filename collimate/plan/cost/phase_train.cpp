@@ -1,0 +1,51 @@
+#include <algorithm>
+
+#include "collimate/plan/cost/phase_parts.h"
+
+namespace collimate::plan {
+namespace {
+
+// Gradients over the ranks that hold the same weights once an update, and ZeRO-3's gathers of every micro-batch.
+double data_seconds(const Job& job, const Execution& how, const Constants& c, double micro_batches) {
+  const Held gradients = held_trained_parameters(job, how);
+  if (how.layout.zero < 3) return (1 - c.overlap) * held_seconds(Collective::kAllReduce, gradients, job, how, c);
+  const double gathers = (how.recompute ? 3 : 2) * gather_seconds(job, how, c);
+  const double scatter = held_seconds(Collective::kReduceScatter, gradients, job, how, c);
+  return (1 - c.overlap) * micro_batches * (gathers + scatter);
+}
+
+// The update's own traffic: read and write of state and weights, on the device or, where it is off-loaded, the host.
+double update_traffic_seconds(const Job& job, const Execution& how, const Constants& c) {
+  const bool spread = how.layout.zero >= 1 || how.offload_optimizer;
+  const double elements = spread ? sharded_trained_parameters(job, how) : trained_parameters(job, how);
+  const double state = elements * (2 * c.optimizer_bytes + c.gradient_bytes + 2);
+  if (!how.offload_optimizer) return state / (job.gpu.memory_bytes_per_second * c.memory_efficiency);
+  return (state + elements * 4) / job.gpu.host_bytes_per_second;
+}
+
+}  // namespace
+
+PhaseTime train_time(const Job& job, const Execution& how, const Constants& c) {
+  const double updates = std::max(job.load.updates, 1);
+  const double rows = micro_batch_rows(job, how);
+  const double micro_batches = replica_rows(job, how) / rows;
+  const StageTime forward = stage_time(job, how, c, rows, c.train_efficiency);
+  const double passes = train_passes(how);
+  const double exchanges = how.recompute ? 3 : 2;  // of tensor parallelism: forward, backward, recomputed forward
+  const double stage = passes * forward.compute + exchanges * forward.tensor + 2 * forward.send;
+  PhaseTime time;
+  time.compute = updates * micro_batches * passes * forward.compute;
+  time.tensor = updates * micro_batches * (exchanges * forward.tensor + 2 * forward.send);
+  time.bubble = updates * (how.layout.pp - 1) * stage;
+  time.data = updates * data_seconds(job, how, c, micro_batches);
+  time.optimizer = updates * (update_traffic_seconds(job, how, c) + c.update_seconds);
+  time.fixed = c.phase_seconds;
+  return time;
+}
+
+PhaseTime phase_time(const Job& job, const Execution& how, const Constants& c, double resident_bytes) {
+  if (job.work == Work::kTrain) return train_time(job, how, c);
+  return job.work == Work::kScore ? score_time(job, how, c) : generate_time(job, how, c, resident_bytes);
+}
+
+}  // namespace collimate::plan

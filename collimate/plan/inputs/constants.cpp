@@ -1,0 +1,127 @@
+#include "collimate/plan/inputs/constants.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include "collimate/base/edit_distance.h"
+#include "collimate/base/error.h"
+
+namespace collimate::plan {
+namespace {
+
+using C = Constants;
+
+// NCCL's tuning constants in microseconds (nccl/src/graph/tuning.cc as of 2.19; placement.md §6.4): base, hop over
+// NVLink, hop over the network; then the share of the bandwidth that the protocol leaves.
+constexpr std::array<NcclConstants, 6> kNccl = {{{6.6e-6, 0.6e-6, 2.7e-6, 0.5},
+                                                 {14e-6, 1.9e-6, 4.0e-6, 0.92},
+                                                 {8.4e-6, 3.4e-6, 14e-6, 1.0},
+                                                 {6.8e-6, 0.6e-6, 5.0e-6, 0.45},
+                                                 {14e-6, 1.25e-6, 8.5e-6, 0.85},
+                                                 {8.4e-6, 4.0e-6, 14e-6, 0.92}}};
+
+template <class Named>
+[[noreturn]] void throw_unknown(const std::string& what, const std::string& name, const std::vector<Named>& list) {
+  std::vector<std::string> names;
+  for (const Named& entry : list) names.push_back(entry.name);
+  base::throw_unknown_name(what, name, names);
+}
+
+// name, member, value, low, high, unit, help, source. Shares of the device table's peaks may be above 1: its CPU is a
+// generic one, and calibrated ones do more.
+std::vector<ConstantInfo> speeds() {
+  return {{"train_efficiency", &C::train_efficiency, 0.45, 1e-4, 4, "share", "of peak FLOP/s in training kernels",
+           "2205.05198 and llm-analysis give 0.35-0.55"},
+          {"score_efficiency", &C::score_efficiency, 0.5, 1e-4, 4, "share",
+           "of peak FLOP/s in forwards without gradient", "llm-analysis: 0.5-0.7 for long inputs"},
+          {"memory_efficiency", &C::memory_efficiency, 0.8, 0.01, 4, "share", "of peak memory bandwidth in decoding",
+           "llm-analysis: 0.8-0.9"},
+          {"link_efficiency", &C::link_efficiency, 0.8, 0.05, 1, "share", "of peak link bandwidth",
+           "assumed; nccl-tests reaches 0.75-0.85 of a ring's bound"},
+          {"network_efficiency", &C::network_efficiency, 0.8, 0.02, 1, "share", "of peak network bandwidth",
+           "assumed; fitted per back end"}};
+}
+
+std::vector<ConstantInfo> latencies() {
+  return {
+      {"decode_layer_seconds", &C::decode_layer_seconds, 60e-6, 1e-6, 20e-3, "s",
+       "a decoded token's launches in one layer", "60 us fit ChatLearn's seven rows of 2023; 5-20 us with CUDA graphs"},
+      {"decode_tp_layer_seconds", &C::decode_tp_layer_seconds, 40e-6, 0, 20e-3, "s",
+       "what a layer adds when its matrices are split, beside the collectives' own time",
+       "assumed between ReaL's searched plans and its TP8 heuristic (placement.md 3.3)"},
+      {"decode_step_seconds", &C::decode_step_seconds, 2e-3, 0, 1, "s", "sampling and scheduling of a decoded token",
+       "assumed; fitted per back end"},
+      {"decode_row_seconds", &C::decode_row_seconds, 0, 0, 1e-2, "s", "the same per row in the batch", "assumed"},
+      {"layer_seconds", &C::layer_seconds, 0.2e-3, 0, 0.1, "s", "least time of a layer's forward of one micro-batch",
+       "assumed: about 20 launches of 10 us"},
+      {"update_seconds", &C::update_seconds, 0.3, 0, 300, "s", "an optimizer step beside its memory traffic",
+       "assumed; fitted per back end"},
+      {"phase_seconds", &C::phase_seconds, 1.0, 0, 600, "s", "a phase's fixed cost: data, switching, host code",
+       "assumed; fitted per back end"},
+      {"host_row_seconds", &C::host_row_seconds, 0, 0, 60, "s",
+       "a host function's work for a row (rewards, advantages), beside what its spec says", "0: unknown; calibrate"},
+      {"serial_pipeline", &C::serial_pipeline, 0, 0, 1, "share", "1: only one pipeline stage decodes at a time",
+       "filled fits ChatLearn of 2023, serial its PP8 runs (placement.md 8)"},
+      {"overlap", &C::overlap, 0.5, 0, 1, "share", "of gradient and ZeRO traffic hidden behind compute", "assumed"}};
+}
+
+std::vector<ConstantInfo> sizes() {
+  return {{"usable_memory", &C::usable_memory, 0.94, 0.3, 1, "share", "of a device's memory",
+           "assumed: driver and context take 3-5 GB of 80"},
+          {"workspace_bytes", &C::workspace_bytes, 2e9, 0, 1e11, "bytes", "buffers of kernels and collectives",
+           "graph pools take 1-2 GB (placement.md 6.2)"},
+          {"kv_share", &C::kv_share, 0.9, 0.05, 1, "share", "of free memory given to keys and values",
+           "vLLM's gpu_memory_utilization"},
+          {"gradient_bytes", &C::gradient_bytes, 4, 1, 8, "bytes", "a gradient element", "Megatron sums in fp32"},
+          {"optimizer_bytes", &C::optimizer_bytes, 12, 0, 32, "bytes", "an element's master and two moments",
+           "Adam in fp32"},
+          {"length_sigma", &C::length_sigma, 0.8, 0.01, 3, "", "spread of log completion length where none is reported",
+           "P99 over ten medians (Laminar, DORA) is 1.0; mathematics of 2025 is narrower"},
+          {"mean_tokens", &C::mean_tokens, 7000, 1, 1e6, "tokens",
+           "mean completion of a run that reports only its cap; at most half the cap",
+           "assumed; Seer's three models: 7,615 to 38,959"}};
+}
+
+}  // namespace
+
+const std::vector<ConstantInfo>& constant_table() {
+  static const std::vector<ConstantInfo> kTable = [] {
+    std::vector<ConstantInfo> all = speeds();
+    for (const auto& more : {latencies(), sizes()}) all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }();
+  return kTable;
+}
+
+Constants constants_of(std::string_view backend) {
+  Constants constants;
+  for (const ConstantInfo& info : constant_table()) constants.*info.member = info.value;
+  constants.nccl = kNccl;
+  if (backend.empty()) return constants;
+  for (const Backend& known : backends()) {
+    if (known.name != backend) continue;
+    for (const auto& [member, value] : known.values) constants.*member = value;
+    return constants;
+  }
+  throw_unknown("backend", std::string(backend), backends());
+}
+
+void set_constant(Constants& constants, const std::string& assignment) {
+  const size_t equals = std::min(assignment.find('='), assignment.size());
+  const std::string name = assignment.substr(0, equals);
+  for (const ConstantInfo& info : constant_table()) {
+    if (info.name != name) continue;
+    const std::string text = equals < assignment.size() ? assignment.substr(equals + 1) : "";
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0' || !(value >= info.low && value <= info.high))
+      throw base::InputError(base::expectation("constant " + name,
+                                               fmt::format("a number from {} to {} {}", info.low, info.high, info.unit),
+                                               "'" + text + "'"));
+    constants.*info.member = value;
+    return;
+  }
+  throw_unknown("constant", name, constant_table());
+}
+
+}  // namespace collimate::plan

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "collimate/graph/graph.h"
+#include "collimate/plan/inputs/cluster.h"
+#include "collimate/plan/inputs/constants.h"
+#include "collimate/plan/inputs/workload.h"
+#include "collimate/shape/outline.h"
+
+namespace collimate::plan {
+
+// What the user fixes of one function's layout, in the words of a placement file. The search is free in the rest.
+struct FixedLayout {
+  int tp = 0, pp = 0, ep = 0, dp = 0;  // 0: free. dp: copies of the model on all of its group's devices
+  int zero = -1;                       // stage; -1: free
+  int64_t micro_batch = 0;             // rows, of a generator those that decode at once; 0: free
+  std::optional<bool> recompute, offload;
+  bool operator==(const FixedLayout&) const = default;
+};
+
+// What is to be planned.
+struct Request {
+  graph::Graph graph;
+  std::map<std::string, shape::Outline> models;  // by model of the graph; one without its own has the policy's
+  Cluster cluster;                               // of one kind of device
+  Workload load;
+  Constants constants;
+  int64_t micro_batch = 0;                   // rows; 0: free
+  std::map<std::string, FixedLayout> fixed;  // by "model.function"
+  bool whole = false;  // every rank holds all of its model, as the recipes' modules do: layouts of dp alone
+  int keep = 6;        // plans of different forms to report
+
+  const Gpu& gpu() const { return cluster.groups.at(0).gpu; }
+  std::string device_kind() const { return gpu().name == "cpu" ? "cpu" : "cuda"; }  // as a placement says it
+};
+
+// InputError for models without a shape, several kinds of device, no rows, loops, or nothing that runs on a device.
+void check(const Request& request);
+// The shape of a model of the graph: its own, else the policy's. InputError naming the model.
+const shape::Outline& outline_of(const Request& request, const std::string& model);
+
+}  // namespace collimate::plan

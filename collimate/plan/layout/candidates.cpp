@@ -1,0 +1,142 @@
+#include "collimate/plan/layout/candidates.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "collimate/base/error.h"
+
+namespace collimate::plan {
+namespace {
+
+std::vector<int> powers_of_two(int limit) {
+  std::vector<int> powers;
+  for (int size = 1; size <= limit; size *= 2) powers.push_back(size);
+  return powers;
+}
+
+std::vector<int> divisors(int64_t number, int limit) {
+  std::vector<int> found;
+  for (int size = 1; size <= limit; ++size)
+    if (number % size == 0) found.push_back(size);
+  return found;
+}
+
+bool divides(int64_t part, int64_t whole) { return part > 0 && whole % part == 0; }
+
+std::vector<int> stages(const Job& job, const SearchSpace& space, int tp) {
+  if (space.pp > 0) return {space.pp};
+  const int most = job.devices / std::max(tp, 1);
+  return space.even_stages ? divisors(job.model.layers, std::min(most, 64)) : powers_of_two(most);
+}
+
+// Pairs of tensor and pipeline sizes that divide the devices.
+std::vector<std::pair<int, int>> cuts(const Job& job, const SearchSpace& space) {
+  if (space.whole) return {{1, 1}};
+  std::vector<std::pair<int, int>> found;
+  for (const int tp : space.tp > 0 ? std::vector<int>{space.tp} : powers_of_two(std::min(job.per_node, job.devices)))
+    for (const int pp : stages(job, space, tp)) {
+      const bool fixed = space.tp > 0 && space.pp > 0;
+      if (!divides(static_cast<int64_t>(tp) * pp, job.devices) || pp > job.model.layers) continue;
+      if (fixed || divides(tp, job.model.heads)) found.emplace_back(tp, pp);
+    }
+  if (found.empty() && (space.tp > 0 || space.pp > 0))
+    throw base::InputError(base::expectation("layout", fmt::format("tp and pp that divide {} devices", job.devices),
+                                             fmt::format("tp {} · pp {}", std::max(space.tp, 1), std::max(space.pp, 1)),
+                                             "leaving one of them out"));
+  return found;
+}
+
+std::vector<int> expert_sizes(const Job& job, const SearchSpace& space, int tp, int pp) {
+  if (job.model.experts.count == 0 || space.whole) return {1};
+  if (space.ep > 0) return {space.ep};
+  std::vector<int> sizes;
+  for (const int ep : powers_of_two(job.devices / pp))
+    if (divides(ep, job.model.experts.count) && (ep == 1 || ep >= tp) && divides(std::max(ep, tp) * pp, job.devices))
+      sizes.push_back(ep);
+  return sizes;
+}
+
+std::vector<int64_t> micro_batches(const Job& job, const SearchSpace& space) {
+  if (job.work == Work::kGenerate || space.whole) return {0};
+  if (space.micro_batch > 0) return {space.micro_batch};
+  return {1, 2, 4, 8, 16, 32};
+}
+
+std::vector<int> zero_stages(const Job& job, const SearchSpace& space, int dp) {
+  if (job.work == Work::kGenerate || dp == 1 || space.whole) return {0};
+  if (space.zero >= 0) return {space.zero};
+  return job.work == Work::kTrain ? std::vector<int>{1, 3} : std::vector<int>{0, 3};
+}
+
+// The layouts of one cut.
+std::vector<graph::Layout> layouts(const Job& job, const SearchSpace& space, int tp, int pp) {
+  std::vector<graph::Layout> all;
+  const int dp = job.devices / (tp * pp);
+  for (const int ep : expert_sizes(job, space, tp, pp))
+    for (const int zero : zero_stages(job, space, dp))
+      for (const int64_t rows : micro_batches(job, space)) all.push_back({tp, pp, 1, ep, dp, zero, rows});
+  return all;
+}
+
+// One layout's ways to save memory, the fastest first.
+std::vector<Execution> executions(const Job& job, const SearchSpace& space, const graph::Layout& layout) {
+  std::vector<Execution> all;
+  const bool trains = job.work == Work::kTrain && !space.whole;
+  for (const bool offload : {false, true})
+    for (const bool recompute : {false, true})
+      if ((!recompute || (trains && space.recompute)) && (!offload || (trains && space.offload)))
+        all.push_back({layout, recompute, offload, job.work == Work::kTrain ? space.lora_rank : 0, false});
+  return all;
+}
+
+// Of what does not fit, that which needs least.
+struct Leanest {
+  double bytes = std::numeric_limits<double>::infinity();
+  Execution how;
+};
+
+// The candidate that an execution is, or nothing where it does not fit.
+std::optional<Candidate> candidate_of(const Job& job, const Execution& how, const SearchSpace& space,
+                                      const Constants& c, Leanest& leanest) {
+  // The pool of a replica that generates must hold at least one row of the longest length.
+  const bool generates = job.work == Work::kGenerate;
+  MemoryBound bound = memory_of(job, how, c, generates ? 1 : 0);
+  if (const double total = bound.total(); total + space.other_bytes > usable_bytes(job.gpu, c)) {
+    if (total < leanest.bytes) leanest = {total, how};
+    return std::nullopt;
+  }
+  if (generates) bound = memory_of(job, how, c, decoding_rows(job, how, c, space.other_bytes));
+  return Candidate{how, phase_time(job, how, c, space.other_bytes).total(), bound.resident_bytes(),
+                   bound.transient_bytes()};
+}
+
+}  // namespace
+
+std::vector<Candidate> enumerate_candidates(const Job& job, const SearchSpace& space, const Constants& c,
+                                            std::string* why) {
+  std::vector<Candidate> found;
+  Leanest leanest;
+  for (const auto& [tp, pp] : cuts(job, space))
+    for (const graph::Layout& layout : layouts(job, space, tp, pp))
+      for (const Execution& how : executions(job, space, layout)) {
+        const std::optional<Candidate> candidate = candidate_of(job, how, space, c, leanest);
+        if (candidate) found.push_back(*candidate);
+        if (candidate && !space.leanest) break;
+      }
+  if (found.empty() && why != nullptr)
+    *why = misfit(memory_of(job, leanest.how, c, job.work == Work::kGenerate ? 1 : 0), space.other_bytes, job.gpu, c);
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
+  return found;
+}
+
+std::optional<Candidate> fastest(const Job& job, const SearchSpace& space, const Constants& c, std::string* why) {
+  SearchSpace quick = space;
+  quick.leanest = false;
+  const std::vector<Candidate> found = enumerate_candidates(job, quick, c, why);
+  if (found.empty()) return std::nullopt;
+  return found.front();
+}
+
+}  // namespace collimate::plan

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "collimate/plan/cost/functions.h"
+#include "collimate/plan/layout/candidates.h"
+
+namespace collimate::plan {
+
+// One way to run a function. A swapped one moves its frozen model in before its use and drops it afterwards.
+struct Choice {
+  Execution how;
+  double seconds = 0;
+  double resident_bytes = 0;   // of the fullest device, between phases
+  double transient_bytes = 0;  // beside them while it runs
+  bool swapped = false;
+};
+
+// Whether two layouts cut a model's weights into the same parts.
+bool same_cut(const graph::Layout& a, const graph::Layout& b);
+// Whether a function reads the weights of its base in place: the same cut, neither of them sharded differently nor
+// swapped.
+bool reads_in_place(const Choice& base, const Choice& choice);
+
+// The ways of a function on so many devices, the fastest first, and the least that any of them holds.
+struct ChoiceList {
+  std::vector<Choice> all;
+  double least_resident = 0, least_transient = 0;
+  bool empty() const { return all.empty(); }
+};
+
+// The choices of every function, worked out once for every number of devices. Pruned, a choice stays only where no
+// other of its cut is at least as good in seconds, resident and transient bytes; the cut matters to functions that may
+// share weights or send them, else all are compared.
+class ChoiceTable {
+ public:
+  ChoiceTable(const Request& request, const Functions& functions, bool pruned);
+
+  const ChoiceList& of(size_t function, int devices);
+  const Job& job(size_t function, int devices);
+  const Constants& constants() const { return request_.constants; }
+  // Why a function does not fit on so many devices; "" when it does.
+  std::string why(size_t function, int devices);
+
+ private:
+  using Key = std::tuple<int, int>;  // class of the function, devices
+  ChoiceList make(size_t function, int devices);
+  std::vector<Choice> expand(const Job& job, const Candidate& candidate, size_t function) const;
+  std::vector<Choice> waves(const Job& job, const Candidate& candidate, int64_t fixed_rows) const;
+
+  const Request& request_;
+  const Functions& functions_;
+  bool pruned_;
+  std::vector<int> class_of_;  // functions of the same shape and work cost the same
+  std::map<Key, ChoiceList> known_;
+  std::map<Key, Job> jobs_;
+  std::map<Key, std::string> why_;
+};
+
+}  // namespace collimate::plan

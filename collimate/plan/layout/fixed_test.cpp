@@ -1,0 +1,149 @@
+#include "collimate/plan/layout/fixed.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "collimate/base/error.h"
+#include "collimate/plan/inputs/flows.h"
+#include "collimate/plan/show/plan_text.h"
+
+namespace collimate::plan {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+Request fixed_request(const std::string& model = "llama2-7b", const std::vector<std::string>& fixes = {}) {
+  Request request;
+  request.load = parse_workload("ppo,512,512x512");
+  request.graph = flow_of("ppo");
+  request.models["policy"] = shape::find_outline(model);
+  request.cluster = parse_cluster("8xA100-80");
+  request.constants = constants_of("");
+  for (const std::string& text : fixes) fix_layout(request, text);
+  check_fixed(request);
+  return request;
+}
+
+std::string refusal_of(const std::vector<std::string>& fixes, const std::string& model = "llama2-7b") {
+  try {
+    fixed_request(model, fixes);
+  } catch (const base::InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Fixed, WordsAreThoseOfAPlacement) {
+  const std::string words = "tp:2,pp:2,dp:2,zero:3,micro_batch:4,recompute:true,offload:false";
+  const Request request = fixed_request("llama2-7b", {"policy_trainer.train=" + words});
+  const FixedLayout& fixed = request.fixed.at("policy_trainer.train");
+  EXPECT_EQ(fixed.tp, 2);
+  EXPECT_EQ(fixed.ep, 0);
+  EXPECT_EQ(fixed.zero, 3);
+  EXPECT_EQ(fixed.recompute, true);
+  EXPECT_EQ(fixed.offload, false);
+  EXPECT_EQ(fixed_text(fixed), words);
+}
+
+TEST(Fixed, UnknownAndRepeatedWordsAreNamed) {
+  EXPECT_THAT(refusal_of({"policy.generat=tp:2"}), EndsWith("got 'policy.generat'; try 'policy.generate'"));
+  EXPECT_THAT(refusal_of({"gae.gae=tp:2"}), HasSubstr("expected one of policy.generate"));
+  EXPECT_THAT(refusal_of({"policy.generate=tpp:2"}), EndsWith("got 'tpp'; try 'tp'"));
+  EXPECT_THAT(refusal_of({"policy.generate=cp:2"}), HasSubstr("the planner finds no layouts"));
+  EXPECT_THAT(refusal_of({"policy.generate=tp=2"}), HasSubstr("WORD:VALUE"));
+  EXPECT_THAT(refusal_of({"policy.generate"}), HasSubstr("MODEL.FUNCTION=WORD:VALUE"));
+  EXPECT_THAT(refusal_of({"policy.generate=tp:0"}), HasSubstr("tp from 1 to"));
+  EXPECT_THAT(refusal_of({"policy_trainer.train=recompute:yes"}), HasSubstr("recompute:true or recompute:false"));
+  EXPECT_THAT(refusal_of({"policy.generate=tp:2,tp:4"}), HasSubstr("'tp' twice"));
+  EXPECT_THAT(refusal_of({"policy.generate=tp:2", "policy.generate=pp:2"}), HasSubstr("'policy.generate' twice"));
+}
+
+TEST(Fixed, ContradictionsGetTheNearestValidChoice) {
+  EXPECT_EQ(refusal_of({"policy.generate=tp:3"}),
+            "[--fix policy.generate] expected tp that divides the 32 heads of llama2-7b, got tp 3; try tp:2");
+  EXPECT_EQ(refusal_of({"policy.generate=tp:8,pp:4"}),
+            "[--fix policy.generate] expected ranks for at most 8 devices, got tp:8,pp:4 for 32; try tp:8,pp:1");
+  EXPECT_THAT(refusal_of({"policy.generate=pp:40"}),
+              EndsWith("at most the 32 layers of llama2-7b, got pp 40; try pp:8"));
+  EXPECT_THAT(refusal_of({"policy_trainer.train=tp:2,dp:8"}), EndsWith("got tp:2,dp:8 for 16; try dp:4"));
+  EXPECT_THAT(refusal_of({"policy.generate=zero:3"}), EndsWith("got zero 3; try zero:0"));
+  EXPECT_THAT(refusal_of({"reference.log_probs=zero:1"}), EndsWith("got zero 1; try zero:0"));
+  EXPECT_THAT(refusal_of({"policy_trainer.train=dp:1,zero:3"}), EndsWith("try dp:2 or zero:0"));
+  EXPECT_THAT(refusal_of({"reference.log_probs=recompute:true"}), HasSubstr("of a function that trains"));
+  EXPECT_THAT(refusal_of({"policy.generate=ep:2"}), HasSubstr("llama2-7b has no experts"));
+  EXPECT_THAT(refusal_of({"policy.generate=ep:3"}, "qwen3-30b-a3b"), EndsWith("got ep 3; try ep:2"));
+  EXPECT_THAT(refusal_of({"policy.generate=tp:4,ep:2"}, "qwen3-30b-a3b"), EndsWith("got ep 2; try ep:4"));
+}
+
+TEST(Fixed, OtherOptionsAreNotContradicted) {
+  Request request = fixed_request();
+  request.whole = true;
+  fix_layout(request, "policy.generate=dp:2");
+  EXPECT_NO_THROW(check_fixed(request));
+  fix_layout(request, "value.train=tp:2");
+  EXPECT_THROW(check_fixed(request), base::InputError);
+  request = fixed_request();
+  request.micro_batch = 2;
+  fix_layout(request, "value.train=micro_batch:4");
+  EXPECT_THROW(check_fixed(request), base::InputError);
+}
+
+// Every plan keeps to what is fixed, and none is faster than where all is free.
+TEST(Fixed, PlansKeepToIt) {
+  const SearchResult free = search(fixed_request());
+  const Request request = fixed_request(
+      "llama2-7b", {"policy.generate=tp:2,pp:1,micro_batch:16", "policy_trainer.train=tp:2,zero:3,recompute:true"});
+  const SearchResult result = search(request);
+  ASSERT_FALSE(result.plans.empty());
+  EXPECT_GE(result.plans[0].seconds, 0.99 * free.plans.at(0).seconds);
+  for (const Plan& plan : result.plans) {
+    graph::validate(request.graph, plan.placement);
+    for (const Call& call : plan.calls) {
+      const auto fixed = request.fixed.find(call.model + "." + call.function);
+      if (fixed == request.fixed.end()) continue;
+      EXPECT_TRUE(keeps_to(fixed->second, call.how, static_cast<int>(call.devices.size()))) << layout_text(call.how);
+      EXPECT_EQ(fixed_text(fixed->second, call.how), fixed_text(fixed->second));
+    }
+  }
+}
+
+// Only the function that is named.
+TEST(Fixed, OneFunctionIsNotTheOther) {
+  const Request request = fixed_request("llama2-7b", {"reward.score=tp:8"});
+  bool others = false;
+  for (const Plan& plan : search(request).plans)
+    for (const Call& call : plan.calls) {
+      if (call.devices.empty()) continue;
+      if (call.model == "reward")
+        EXPECT_EQ(call.how.layout.tp, 8);
+      else
+        others = others || call.how.layout.tp != 8;
+    }
+  EXPECT_TRUE(others);
+}
+
+TEST(Fixed, WhatDoesNotFitGetsTheLayoutThatDoes) {
+  const Request request = fixed_request("llama2-13b", {"policy_trainer.train=tp:1,pp:1,zero:0,offload:false"});
+  const SearchResult result = search(request);
+  ASSERT_TRUE(result.plans.empty());
+  try {
+    require_plan(request, result);
+    FAIL() << "a plan";
+  } catch (const base::InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("fixed layouts that fit the cluster, got policy_trainer.train on 8 devices"));
+    EXPECT_THAT(error.what(), HasSubstr("try --fix policy_trainer.train=tp:"));
+  }
+}
+
+// Sizes that no slice of the devices has are no error of the search: nothing fits, with the reason.
+TEST(Fixed, SizesThatDivideNoDevicesAreExplained) {
+  Request request = fixed_request("llama2-7b", {"policy.generate=tp:4,pp:2"});
+  request.cluster = parse_cluster("1x4xA100-80");
+  const SearchResult result = search(request);
+  EXPECT_TRUE(result.plans.empty());
+  EXPECT_THAT(result.why, HasSubstr("policy.generate on 4 devices: tp:4,pp:2 as fixed, whose 8 ranks"));
+}
+
+}  // namespace
+}  // namespace collimate::plan

@@ -1,0 +1,225 @@
+#include "collimate/plan/search/assignment.h"
+
+#include <algorithm>
+
+namespace collimate::plan {
+namespace {
+
+bool same_devices(const Slot& a, const Slot& b) { return a.first == b.first && a.count == b.count; }
+
+const Slot& slot_of_function(const Functions& functions, const Slots& slots, size_t function) {
+  return slot_of(slots, functions.at(function).model);
+}
+
+bool beside_base(const Functions& functions, const Slots& slots, size_t function) {
+  const int base = functions.at(function).base;
+  return base >= 0 && same_devices(slot_of_function(functions, slots, function),
+                                   slot_of_function(functions, slots, static_cast<size_t>(base)));
+}
+
+// Ranks of one replica; a function that trains has a single one.
+int ranks_of(const Execution& how, int devices) {
+  const graph::Layout& layout = how.layout;
+  if (layout.zero >= 3) return devices;
+  return std::max(layout.tp * layout.pp * layout.cp, layout.ep * layout.pp);
+}
+
+template <class F>
+void for_cells(uint32_t cells, const F& visit) {
+  for (size_t c = 0; cells >> c != 0; ++c)
+    if ((cells >> c & 1U) != 0) visit(c);
+}
+
+}  // namespace
+
+double own_bytes(const Functions& functions, const Slots& slots, size_t function,
+                 const std::vector<const Choice*>& chosen) {
+  const Choice& choice = *chosen[function];
+  if (!beside_base(functions, slots, function)) return choice.resident_bytes;
+  const Choice* base = chosen[static_cast<size_t>(functions.at(function).base)];
+  return base != nullptr && reads_in_place(*base, choice) ? 0 : choice.resident_bytes;
+}
+
+std::vector<double> transfer_times(ChoiceTable& table, const Functions& functions, const Slots& slots,
+                                   const std::vector<const Choice*>& chosen) {
+  std::vector<double> seconds;
+  for (const Transfer& transfer : functions.transfers) {
+    const Slot &source = slot_of(slots, transfer.source), &target = slot_of(slots, transfer.destination);
+    const auto trainer = static_cast<size_t>(transfer.trainer);
+    double sum = 0;
+    for (const int reader : transfer.readers) {
+      const auto f = static_cast<size_t>(reader);
+      sum += transfer_seconds(table.job(f, target.count), chosen[f]->how, chosen[trainer]->how,
+                              same_devices(source, target), source.count, table.constants());
+    }
+    seconds.push_back(sum);
+  }
+  return seconds;
+}
+
+std::vector<double> peak_bytes(const Functions& functions, const Slots& slots, const Clock& clock,
+                               const std::vector<const Choice*>& chosen) {
+  std::vector<double> resident(clock.cell_count()), transient(clock.cell_count());
+  for (size_t f = 0; f < functions.size(); ++f) {
+    if (functions.at(f).model < 0) continue;
+    const double own = own_bytes(functions, slots, f, chosen);
+    for_cells(clock.cells(f), [&](size_t c) {
+      resident[c] += own;
+      transient[c] = std::max(transient[c], chosen[f]->transient_bytes);
+    });
+  }
+  for (size_t c = 0; c < resident.size(); ++c) resident[c] += transient[c];
+  return resident;
+}
+
+uint32_t joint_functions(const Functions& functions, const Slots& slots, const std::vector<const Choice*>& chosen) {
+  if (!nested(slots)) return 0;
+  uint32_t joint = 0;
+  for (size_t f = 0; f < functions.size(); ++f) {
+    if (functions.at(f).model < 0 || slot_of_function(functions, slots, f).count != slots[0].count) continue;
+    for (size_t slice = 1; slice < slots.size(); ++slice)
+      if (slots[slice].first % ranks_of(chosen[f]->how, slots[0].count) != 0) joint |= 1U << f;
+  }
+  return joint;
+}
+
+Assignment::Assignment(const Request& request, const Functions& functions, ChoiceTable& table, const Slots& slots)
+    : request_(request),
+      functions_(functions),
+      table_(table),
+      slots_(slots),
+      clock_(functions, slots, request.load.staleness),
+      usable_(usable_bytes(request.gpu(), request.constants)) {
+  for (size_t f = 0; f < functions.size(); ++f) {
+    const bool on_host = functions.at(f).model < 0;
+    lists_.push_back(&table.of(f, on_host ? 0 : slot_of_function(functions, slots, f).count));
+    beside_base_.push_back(!on_host && beside_base(functions, slots, f));
+    feasible_ = feasible_ && !lists_.back()->empty();
+    seconds_.push_back(lists_.back()->empty() ? 0 : lists_.back()->all.front().seconds);
+  }
+}
+
+double Assignment::bound() const { return clock_.bound(seconds_); }
+
+void Assignment::order_functions() {
+  for (size_t f = 0; f < functions_.size(); ++f) order_.push_back(f);
+  const auto rank = [&](size_t f) {
+    if (functions_.at(f).work == Work::kTrain) return 0;
+    for (const Transfer& transfer : functions_.transfers)
+      if (transfer.destination == functions_.at(f).model) return 1;
+    return functions_.at(f).base >= 0 ? 2 : 3;
+  };
+  std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
+    return rank(a) != rank(b) ? rank(a) < rank(b) : seconds_[a] > seconds_[b];
+  });
+  for (size_t i = 0; i < order_.size(); ++i)
+    if (rank(order_[i]) <= 1) transfers_known_ = i + 1;
+}
+
+void Assignment::sum_what_is_left() {
+  const std::vector<double> none(clock_.cell_count());
+  left_.assign(order_.size() + 1, none);
+  left_transient_.assign(order_.size() + 1, none);
+  for (size_t depth = order_.size(); depth-- > 0;) {
+    const size_t f = order_[depth];
+    left_[depth] = left_[depth + 1];
+    left_transient_[depth] = left_transient_[depth + 1];
+    for_cells(clock_.cells(f), [&](size_t c) {
+      left_[depth][c] += beside_base_[f] ? 0 : least_resident(f);
+      left_transient_[depth][c] = std::max(left_transient_[depth][c], lists_[f]->least_transient);
+    });
+  }
+}
+
+double Assignment::own(size_t f, const Choice& choice) const {
+  if (!beside_base_[f]) return choice.resident_bytes;
+  const Choice* base = chosen_[static_cast<size_t>(functions_.at(f).base)];
+  return base == nullptr || reads_in_place(*base, choice) ? 0 : choice.resident_bytes;
+}
+
+// Whether a choice of a function that is not yet chosen may fit beside those that are and the least of the others.
+bool Assignment::fits(const Level& level, size_t depth, size_t f, const Choice& choice) const {
+  const double mine = own(f, choice), least = beside_base_[f] ? 0 : least_resident(f);
+  bool fit = true;
+  for_cells(clock_.cells(f), [&](size_t c) {
+    const double most = std::max({level.transient[c], left_transient_[depth][c], choice.transient_bytes});
+    fit = fit && level.resident[c] + left_[depth][c] - least + mine + most <= usable_ * (1 + 1e-12);
+  });
+  return fit;
+}
+
+// Moves every function that is not chosen to its fastest choice that may fit. False when one has none.
+bool Assignment::narrow(Level& level, size_t depth) {
+  for (size_t i = depth; i < order_.size(); ++i) {
+    const size_t f = order_[i];
+    const std::vector<Choice>& all = lists_[f]->all;
+    size_t& at = level.first[f];
+    while (at < all.size() && !fits(level, depth, f, all[at])) ++at;
+    if (at == all.size()) return false;
+    seconds_[f] = all[at].seconds;
+  }
+  return true;
+}
+
+double Assignment::level_bound(size_t depth) const {
+  const double bound = clock_.bound(seconds_);
+  if (depth < transfers_known_ || request_.load.staleness > 0) return bound;
+  return std::max(bound, clock_.period(seconds_, transfer_times(table_, functions_, slots_, chosen_)));
+}
+
+double Assignment::period() const {
+  const uint32_t joint = joint_functions(functions_, slots_, chosen_);
+  const std::vector<double> transfers = transfer_times(table_, functions_, slots_, chosen_);
+  if (joint == 0) return clock_.period(seconds_, transfers);
+  return Clock(functions_, slots_, request_.load.staleness, joint).period(seconds_, transfers);
+}
+
+Assigned Assignment::best(double limit, int64_t most_steps) {
+  if (order_.empty()) order_functions();
+  sum_what_is_left();
+  limit_ = limit;
+  steps_ = 0;
+  most_steps_ = most_steps;
+  best_ = {};
+  chosen_.assign(functions_.size(), nullptr);
+  const std::vector<double> none(clock_.cell_count());
+  levels_.assign(order_.size() + 1, {none, none, std::vector<size_t>(functions_.size())});
+  descend(0);
+  return best_;
+}
+
+void Assignment::descend(size_t depth) {
+  Level& level = levels_[depth];
+  if (++steps_ > most_steps_ || !narrow(level, depth)) return;
+  if (level_bound(depth) >= limit_) return;
+  if (depth == order_.size()) return finish();
+  const size_t f = order_[depth];
+  const std::vector<Choice>& all = lists_[f]->all;
+  const std::vector<double> fastest = seconds_;
+  for (size_t at = level.first[f]; at < all.size() && steps_ <= most_steps_; ++at) {
+    seconds_ = fastest;
+    seconds_[f] = all[at].seconds;
+    if (clock_.bound(seconds_) >= limit_) break;  // those behind it are slower
+    if (!fits(level, depth, f, all[at])) continue;
+    chosen_[f] = &all[at];
+    Level& next = levels_[depth + 1];
+    next = level;
+    const double mine = own(f, all[at]);
+    for_cells(clock_.cells(f), [&](size_t c) {
+      next.resident[c] += mine;
+      next.transient[c] = std::max(next.transient[c], all[at].transient_bytes);
+    });
+    descend(depth + 1);
+    chosen_[f] = nullptr;
+  }
+  seconds_ = fastest;
+}
+
+void Assignment::finish() {
+  const double seconds = period();
+  if (seconds >= limit_) return;
+  limit_ = seconds;
+  best_ = {chosen_, seconds};
+}
+
+}  // namespace collimate::plan

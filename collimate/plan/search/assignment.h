@@ -1,0 +1,78 @@
+#pragma once
+
+#include <vector>
+
+#include "collimate/plan/layout/choices.h"
+#include "collimate/plan/search/clock.h"
+
+namespace collimate::plan {
+
+// What a placement holds and takes once every function has its choice.
+struct Assigned {
+  std::vector<const Choice*> choices;  // by function
+  double seconds = 0;                  // of an iteration
+  bool found() const { return !choices.empty(); }
+};
+
+// Resident bytes of a function's choice beside its base's: none of its own where it reads the base's weights in place.
+double own_bytes(const Functions& functions, const Slots& slots, size_t function,
+                 const std::vector<const Choice*>& chosen);
+std::vector<double> transfer_times(ChoiceTable& table, const Functions& functions, const Slots& slots,
+                                   const std::vector<const Choice*>& chosen);
+// The fullest device of each cell.
+std::vector<double> peak_bytes(const Functions& functions, const Slots& slots, const Clock& clock,
+                               const std::vector<const Choice*>& chosen);
+
+// The functions whose replicas lie across cells, as bits.
+uint32_t joint_functions(const Functions& functions, const Slots& slots, const std::vector<const Choice*>& chosen);
+
+// The best choices of one placement, depth first: trainers, then what may read their weights, then the rest; of each
+// the fastest first. What is left is bounded by the fastest choices that still fit beside those chosen.
+class Assignment {
+ public:
+  Assignment(const Request& request, const Functions& functions, ChoiceTable& table, const Slots& slots);
+
+  bool feasible() const { return feasible_; }
+  // No plan of this placement is faster.
+  double bound() const;
+  // The best plan that takes less than `limit` seconds, after looking at no more than `most_steps` partial ones.
+  Assigned best(double limit, int64_t most_steps);
+  bool cut_short() const { return steps_ > most_steps_; }  // the last search looked at all it might
+
+ private:
+  struct Level {
+    std::vector<double> resident, transient;  // by cell, of what is chosen
+    std::vector<size_t> first;                // by function: the fastest choice that may still fit
+  };
+  void order_functions();
+  void sum_what_is_left();
+  bool fits(const Level& level, size_t depth, size_t function, const Choice& choice) const;
+  double least_resident(size_t function) const { return lists_[function]->least_resident; }
+  double own(size_t function, const Choice& choice) const;
+  bool narrow(Level& level, size_t depth);
+  double level_bound(size_t depth) const;
+  void descend(size_t depth);
+  void finish();
+  double period() const;
+
+  const Request& request_;
+  const Functions& functions_;
+  ChoiceTable& table_;
+  Slots slots_;
+  Clock clock_;
+  double usable_;
+  bool feasible_ = true;
+  std::vector<const ChoiceList*> lists_;
+  std::vector<bool> beside_base_;  // on the same devices
+  std::vector<size_t> order_;
+  size_t transfers_known_ = 0;                              // depth from which transfers are decided
+  std::vector<std::vector<double>> left_, left_transient_;  // depth, cell: the least of what is not chosen
+  std::vector<Level> levels_;
+  std::vector<double> seconds_;
+  std::vector<const Choice*> chosen_;
+  double limit_ = 0;
+  int64_t steps_ = 0, most_steps_ = 0;
+  Assigned best_;
+};
+
+}  // namespace collimate::plan

@@ -1,0 +1,204 @@
+#include "collimate/plan/search/search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "collimate/base/error.h"
+#include "collimate/plan/inputs/flows.h"
+#include "collimate/plan/search/search_parts.h"
+#include "collimate/plan/simulate/simulate_plan.h"
+
+namespace collimate::plan {
+namespace {
+
+Request request_of(const std::string& model, const std::string& cluster, const std::string& workload) {
+  Request request;
+  request.load = parse_workload(workload);
+  request.graph = flow_of(request.load.algorithm);
+  request.models["policy"] = shape::find_outline(model);
+  request.cluster = parse_cluster(cluster);
+  request.constants = constants_of("");
+  return request;
+}
+
+// All devices covered by models in slots that either coincide, nest or are apart; each model once.
+TEST(Slots, EachPlacementOnceAndWhole) {
+  const std::vector<std::string> names = {"a", "b", "c"};
+  const std::vector<Slots> all = enumerate_slots(3, 4, 1);
+  std::set<std::string> texts;
+  for (const Slots& slots : all) {
+    int placed = 0, covered = 0;
+    for (const Slot& slot : slots) {
+      placed += static_cast<int>(slot.models.size());
+      if (slots.size() == 1 || slot.count < 4) covered += slot.count;
+    }
+    EXPECT_EQ(placed, 3);
+    EXPECT_EQ(covered, 4);
+    EXPECT_TRUE(texts.insert(slots_text(slots, names) + form_text(slots, names)).second);
+  }
+  // Flattening 1; of all three: 3 pairs of blocks × 3 sizes, 1 triple × 3; one shared: 3 × (1 pair × 3 sizes).
+  EXPECT_EQ(all.size(), 1U + 9 + 3 + 9);
+}
+
+TEST(Slots, SlicesBeginWhereTheirRanksDoNotStraddleNodes) {
+  Slots slots = {{{0}, 0, 3}, {{1}, 0, 8}, {{2}, 0, 5}};
+  align(slots, 0);
+  EXPECT_EQ(slots[0].count, 8);
+  EXPECT_EQ(slots[1].first, 8);
+  EXPECT_EQ(slots[2].first + slots[2].count, 16);
+}
+
+TEST(Slots, SlicesKeepTheirNumberSmall) {
+  EXPECT_EQ(slot_unit(8), 1);
+  EXPECT_EQ(slot_unit(128), 8);
+  EXPECT_EQ(slot_unit(1024), 64);
+  EXPECT_EQ(slot_unit(127), 8);
+}
+
+// In units of one, 127 devices would have ten million placements of five models.
+TEST(Slots, APrimeNumberOfDevicesHasFewPlacementsToo) {
+  const std::vector<Slots> all = enumerate_slots(5, 127, slot_unit(127));
+  EXPECT_LT(all.size(), 20000U);
+  EXPECT_EQ(all.size(), enumerate_slots(5, 120, 8).size());
+  for (const Slots& slots : all) {
+    int covered = 0;
+    for (const Slot& slot : slots)
+      if (slots.size() == 1 || slot.count < 127) covered += slot.count;
+    ASSERT_EQ(covered, 127);
+    ASSERT_EQ(devices_of(slots), 127);
+  }
+}
+
+// Branch and bound over fronts against trying everything; the gap is printed.
+TEST(Search, IsTheBestOfAllOnSmallCases) {
+  double widest = 0;
+  for (const char* cluster : {"1x2xA100-80", "1x4xA100-40", "1x3xH20"})
+    for (const int staleness : {0, 1})
+      for (const char* model : {"qwen2.5-1.5b", "qwen2.5-3b", "llama2-7b"}) {
+        Request request = request_of(model, cluster, "grpo,64,256x512");
+        request.micro_batch = 4;
+        request.load.staleness = staleness;
+        const SearchResult quick = search(request), full = search_exhaustively(request);
+        ASSERT_EQ(quick.plans.empty(), std::isinf(full.seconds)) << cluster << " " << model;
+        if (quick.plans.empty()) continue;
+        widest = std::max(widest, quick.seconds / full.seconds - 1);
+        EXPECT_GE(quick.seconds, full.seconds - 1e-9) << cluster << " " << model;
+      }
+  RecordProperty("gap", std::to_string(widest));
+  EXPECT_LE(widest, 0.001);
+}
+
+TEST(Search, PlansFitAndTheRuntimeReadsThem) {
+  for (const char* workload : {"ppo,512,512x512", "grpo,512,512x512"}) {
+    const Request request = request_of("llama2-7b", "1x8xA100-80", workload);
+    const SearchResult result = search(request);
+    ASSERT_GE(result.plans.size(), 3U);
+    for (const Plan& plan : result.plans) {
+      EXPECT_LE(plan.peak_bytes, usable_bytes(find_gpu("A100-80"), request.constants) * (1 + 1e-9));
+      graph::validate(request.graph, plan.placement);
+      EXPECT_EQ(graph::parse_placement(graph::yaml_text(plan.placement)), plan.placement);
+    }
+  }
+}
+
+// Experts divide the devices of every slice, whatever their number.
+TEST(Search, PlansOfExpertsAreValid) {
+  for (const char* cluster : {"1x8xH100-80", "1x6xH200-141", "2x8xH100-80"}) {
+    const Request request = request_of("qwen3-30b-a3b", cluster, "grpo,512,512x512");
+    for (const Plan& plan : search(request).plans) graph::validate(request.graph, plan.placement);
+  }
+}
+
+// The runtime's own schedule, in virtual time, agrees with the estimate that pruned the placements; with several
+// iterations under way on devices that overlap in part it may differ more.
+TEST(Search, TheSimulatorAgrees) {
+  for (const char* cluster : {"1x8xA100-80", "2x8xH100"})
+    for (const char* workload : {"ppo,512,512x512", "grpo,1024,512xmean:900,0.8,4096"})
+      for (const int staleness : {0, 1, 3}) {
+        Request request = request_of("llama2-7b", cluster, workload);
+        request.load.staleness = staleness;
+        for (const Plan& plan : search(request).plans)
+          EXPECT_NEAR(plan.seconds, plan.estimated_seconds, (staleness > 1 ? 0.12 : 0.01) * plan.seconds)
+              << cluster << " " << workload << " " << plan.parts << " staleness " << staleness;
+      }
+}
+
+TEST(Search, IsDeterministic) {
+  const Request request = request_of("llama2-7b", "1x8xA100-80", "grpo,1024,512x512");
+  const SearchResult once = search(request), again = search(request);
+  ASSERT_EQ(once.plans.size(), again.plans.size());
+  for (size_t i = 0; i < once.plans.size(); ++i) EXPECT_EQ(once.plans[i].placement, again.plans[i].placement);
+}
+
+TEST(Search, MoreDevicesAreNotSlower) {
+  double last = 1e9;
+  for (const char* cluster : {"1x8xA100-80", "2x8xA100-80", "4x8xA100-80"}) {
+    const double seconds = search(request_of("llama2-7b", cluster, "grpo,1024,512x512")).plans.at(0).seconds;
+    EXPECT_LT(seconds, last);
+    last = seconds;
+  }
+}
+
+TEST(Search, FewerDevicesAreLookedAtToo) {
+  const auto counts = [](const char* cluster) {
+    const Request request = request_of("llama2-7b", cluster, "ppo,1024,512x512");
+    const Functions functions(request);
+    ChoiceTable table(request, functions, true);
+    return device_counts(request, functions, table);
+  };
+  EXPECT_EQ(counts("1x7xH200-141"), (std::vector<int>{7, 6, 4}));
+  EXPECT_EQ(counts("11x8xA100-80"), (std::vector<int>{88, 80, 64}));
+  EXPECT_EQ(counts("2x8xA100-80"), (std::vector<int>{16}));
+}
+
+// 17 is a prime: a model of 34 billion weights is better cut on 16 of them.
+TEST(Search, APrimeNumberOfDevicesIsNotSlowerThanFewer) {
+  const Request prime = request_of("codellama-34b", "1x17xA100-80", "ppo,512,512x512");
+  const Plan plan = search(prime).plans.at(0);
+  const Plan even = search(request_of("codellama-34b", "1x16xA100-80", "ppo,512,512x512")).plans.at(0);
+  EXPECT_LE(plan.seconds, 1.005 * even.seconds);
+  EXPECT_EQ(plan.placement.devices, 16);
+  EXPECT_EQ(unused_devices(prime, plan), (std::vector<int>{16}));
+  graph::validate(prime.graph, plan.placement);
+}
+
+// Generation and training apart, one iteration ahead: the slower side alone sets the period.
+TEST(Search, StalenessIsUsedWhereItPays) {
+  Request request = request_of("qwen2.5-7b", "4x8xH100", "grpo,1024,512xmean:2000,1.2,16384");
+  const double synchronous = search(request).plans.at(0).seconds;
+  request.load.staleness = 1;
+  const SearchResult ahead = search(request);
+  EXPECT_LT(ahead.plans.at(0).seconds, synchronous);
+}
+
+TEST(Search, WhatCannotFitIsExplained) {
+  const SearchResult result = search(request_of("llama3.1-405b", "1x8xA100-80", "ppo,64,512x512"));
+  EXPECT_TRUE(result.plans.empty());
+  EXPECT_THAT(result.why, testing::HasSubstr("on a device of 80.0 GB"));
+  EXPECT_THAT(result.why, testing::HasSubstr("of which"));
+}
+
+TEST(Search, WholeModelsHaveLayoutsOfDpAlone) {
+  Request request = request_of("qwen2.5-0.5b", "2xH100", "ppo,64,64x64");
+  request.whole = true;
+  for (const Plan& plan : search(request).plans)
+    for (const auto& [model, functions] : plan.placement.layouts)
+      for (const auto& [function, layout] : functions) {
+        graph::Layout alone;
+        alone.dp = layout.dp;
+        EXPECT_EQ(layout, alone) << model << "." << function;
+      }
+}
+
+TEST(Search, WrongRequestsAreNamed) {
+  Request request = request_of("llama2-7b", "1x8xA100+1x8xH20", "ppo,64,512x512");
+  EXPECT_THROW(search(request), base::InputError);
+  request = request_of("llama2-7b", "8xA100", "ppo,64,512x512");
+  request.models.clear();
+  EXPECT_THROW(search(request), base::InputError);
+}
+
+}  // namespace
+}  // namespace collimate::plan

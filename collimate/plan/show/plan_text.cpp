@@ -1,0 +1,240 @@
+#include "collimate/plan/show/plan_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "collimate/base/error.h"
+#include "collimate/plan/layout/fixed.h"
+
+namespace collimate::plan {
+namespace {
+
+constexpr int kTimeWidth = 56, kMemoryWidth = 32;
+constexpr int kMostDevices = 4096;  // that require_plan tries
+
+char letter(size_t call) { return static_cast<char>((call < 26 ? 'A' : 'a' - 26) + call); }
+
+// Where the period goes on one lane: a letter a function, '>' new weights and loads, '.' idle.
+std::string lane_picture(const Lane& lane, double seconds) {
+  std::string drawn(static_cast<size_t>(kTimeWidth), '.');
+  for (const Block& block : lane.blocks) {
+    const int begin = static_cast<int>(block.begin_seconds / seconds * kTimeWidth + 0.5);
+    const int end = static_cast<int>(block.end_seconds / seconds * kTimeWidth + 0.5);
+    for (int i = begin; i < std::min(std::max(end, begin + (block.call >= 0 ? 1 : 0)), kTimeWidth); ++i)
+      drawn[static_cast<size_t>(i)] = block.call < 0 ? '>' : letter(static_cast<size_t>(block.call));
+  }
+  return drawn;
+}
+
+// Idle seconds of a lane by what ended them, the longest first.
+std::string idle_text(const Lane& lane, double seconds) {
+  if (lane.idle_seconds <= 0) return "";
+  std::map<std::string, double> causes;
+  for (const Bubble& bubble : lane.bubbles) causes[bubble.cause] += bubble.end_seconds - bubble.begin_seconds;
+  std::vector<std::pair<double, std::string>> sorted;
+  for (const auto& [cause, sum] : causes) sorted.emplace_back(-sum, cause);
+  std::sort(sorted.begin(), sorted.end());
+  std::string text = fmt::format("  idle {:.0f} %: ", 100 * lane.idle_seconds / seconds);
+  for (size_t i = 0; i < std::min<size_t>(sorted.size(), 3); ++i)
+    text += fmt::format("{}{:.2f} s for {}", i == 0 ? "" : ", ", -sorted[i].first, sorted[i].second);
+  return text;
+}
+
+std::string runner_ups(const SearchResult& result) {
+  const Plan& best = result.plans.at(0);
+  std::string text = result.plans.size() > 1 ? "\n  runner-ups\n" : "";
+  for (size_t i = 1; i < result.plans.size(); ++i)
+    text += fmt::format("  {:+6.1f} %  {}: {}{}\n            {}\n", 100 * (result.plans[i].seconds / best.seconds - 1),
+                        result.plans[i].form, result.plans[i].parts, staleness_text(result.plans[i]),
+                        loss_text(best, result.plans[i]));
+  return text;
+}
+
+std::string calls_text(const Plan& plan) {
+  std::string text = calls_heading();
+  for (const Call& call : plan.calls)
+    if (!call.devices.empty()) text += call_row(call.model + "." + call.function, call);
+  for (const double seconds : plan.transfer_seconds) text += fmt::format("  {:<26} {:>8.2f}\n", "new weights", seconds);
+  return text;
+}
+
+// A line for every staleness that was tried, the one of the plan marked.
+std::string synchrony_text(const SearchResult& result) {
+  if (result.synchrony.empty()) return "";
+  std::string text = "\n  staleness, the seconds and the best plan of each\n";
+  for (const Synchrony& tried : result.synchrony) {
+    text += fmt::format("  {} {:>3}  ", tried.staleness == result.plans.at(0).placement.staleness ? "->" : "  ",
+                        tried.staleness);
+    text += std::isinf(tried.seconds) ? "nothing that gains 0.5 % over less\n"
+                                      : fmt::format("{:>8.2f}  {}: {}\n", tried.seconds, tried.form, tried.parts);
+  }
+  return text;
+}
+
+// What the planner would take in place of layouts that are fixed; "" where nothing fits without them either.
+std::string without_fixed(const Request& request) {
+  Request free = request;
+  free.fixed.clear();
+  free.keep = 1;
+  free.load.staleness = 0;
+  const SearchResult found = search(free);
+  if (found.plans.empty()) return "";
+  std::string text;
+  for (const Call& call : found.plans[0].calls)
+    if (const auto fixed = request.fixed.find(call.model + "." + call.function); fixed != request.fixed.end())
+      text += fmt::format("{}--fix {}={}", text.empty() ? "" : " ", fixed->first, fixed_text(fixed->second, call.how));
+  return text;
+}
+
+}  // namespace
+
+RunCost run_cost(const Request& request, double iteration_seconds, int64_t iterations) {
+  double hourly = 0;
+  for (const NodeGroup& group : request.cluster.groups) hourly += group.devices() * group.gpu.dollars_per_hour;
+  const double hours = iteration_seconds * static_cast<double>(iterations) / 3600;
+  return {hours, hours * request.cluster.devices(), hours * hourly};
+}
+
+std::string picture_text(const Plan& plan, const Timeline& timeline) {
+  std::string text =
+      fmt::format("  {:>11}  |{:<{}}|\n", "devices", fmt::format("one period: {:.2f} s", timeline.seconds), kTimeWidth);
+  for (const Lane& lane : timeline.lanes)
+    text += fmt::format("  {:>11}  |{}|{}\n", devices_text(lane.devices), lane_picture(lane, timeline.seconds),
+                        idle_text(lane, timeline.seconds));
+  text += "  ";
+  for (size_t i = 0; i < plan.calls.size(); ++i)
+    if (!plan.calls[i].devices.empty())
+      text += fmt::format("{} {}.{}  ", letter(i), plan.calls[i].model, plan.calls[i].function);
+  return text + "> new weights, loads\n";
+}
+
+std::string calls_heading() {
+  return fmt::format("\n  {:<26} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}  {}\n", "function (seconds)", "total",
+                     "compute", "decode", "tensor", "bubble", "update", "fixed", "layout");
+}
+
+std::string call_row(const std::string& label, const Call& call) {
+  const PhaseTime& t = call.time;
+  return fmt::format("  {:<26} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}  {}{}\n", label,
+                     call.seconds, t.compute + t.prefill, t.memory + t.latency, t.tensor, t.bubble,
+                     t.data + t.optimizer, t.fixed, layout_text(call.how), call.swapped ? " · swapped" : "");
+}
+
+// "######----    ": what stays, and what the largest phase needs beside it.
+std::string memory_text(const Request& request, const Plan& plan) {
+  const double usable = usable_bytes(request.gpu(), request.constants);
+  std::string text = fmt::format("\n  {:>11}  |{:<{}}|  # stays, - largest phase beside it\n", "devices",
+                                 fmt::format("memory: {:.1f} GB usable", usable / 1e9), kMemoryWidth);
+  for (const DeviceMemory& memory : plan.memory) {
+    if (memory.peak_bytes <= 0) continue;
+    const int held = static_cast<int>(memory.resident_bytes / usable * kMemoryWidth + 0.5);
+    const int peak = static_cast<int>(memory.peak_bytes / usable * kMemoryWidth + 0.5);
+    std::string bar = std::string(static_cast<size_t>(std::clamp(held, 0, kMemoryWidth)), '#');
+    bar +=
+        std::string(static_cast<size_t>(std::clamp(peak - held, 0, kMemoryWidth - std::min(held, kMemoryWidth))), '-');
+    std::vector<HeldItem> items = memory.resident;
+    items.insert(items.end(), memory.peak.begin(), memory.peak.end());
+    std::stable_sort(items.begin(), items.end(),
+                     [](const HeldItem& a, const HeldItem& b) { return a.bytes > b.bytes; });
+    text += fmt::format("  {:>11}  |{:<{}}|  {:.1f} GB:", devices_text(memory.devices), bar, kMemoryWidth,
+                        memory.peak_bytes / 1e9);
+    for (size_t i = 0; i < std::min<size_t>(items.size(), 3); ++i)
+      text += fmt::format("{} {} of {} {:.1f}", i == 0 ? "" : ",", items[i].what, items[i].owner, items[i].bytes / 1e9);
+    text += "\n";
+  }
+  if (const std::vector<int> unused = unused_devices(request, plan); !unused.empty())
+    text += fmt::format("  {:>11}  |{:<{}}|  not used by this plan\n", devices_text(unused), "", kMemoryWidth);
+  return text;
+}
+
+std::string staleness_text(const Plan& plan) {
+  return plan.placement.staleness == 0 ? "" : fmt::format(", staleness {}", plan.placement.staleness);
+}
+
+std::string cost_text(const Request& request, double iteration_seconds, int64_t iterations) {
+  const RunCost cost = run_cost(request, iteration_seconds, iterations);
+  return fmt::format("{} iterations: {:.1f} h, {:.1f} {}-hours, ${:.2f} at ${:.2f} an hour{}", iterations, cost.hours,
+                     cost.device_hours, request.device_kind() == "cpu" ? "device" : "GPU", cost.dollars,
+                     request.gpu().dollars_per_hour, price_is_given(request.gpu()) ? "" : " (assumed: --price)");
+}
+
+std::string layout_text(const Execution& how) {
+  const graph::Layout& l = how.layout;
+  std::string text = fmt::format("tp {} · pp {} · dp {}", l.tp, l.pp, l.dp);
+  if (l.ep > 1) text += fmt::format(" · ep {}", l.ep);
+  if (l.zero > 0) text += fmt::format(" · zero {}", l.zero);
+  if (l.micro_batch > 0) text += fmt::format(" · rows {}", l.micro_batch);
+  if (how.decoding_rows > 0) text += fmt::format(" · {:.0f} rows at once", how.decoding_rows);
+  if (how.recompute) text += " · recompute";
+  if (how.offload_optimizer) text += " · optimizer on host";
+  return text;
+}
+
+// The whole cluster's time is the functions' device-seconds and idle ones: the largest difference is the reason.
+std::string loss_text(const Plan& faster, const Plan& slower) {
+  const double devices = std::max(slower.placement.devices, faster.placement.devices);
+  double idle_more = slower.seconds - faster.seconds, most = 0, idle[2] = {slower.seconds, faster.seconds};
+  size_t worst = 0;
+  for (size_t i = 0; i < slower.calls.size(); ++i) {
+    const Call &a = slower.calls[i], &b = faster.calls[i];
+    const double mine = a.seconds * static_cast<double>(a.devices.size()) / devices;
+    const double other = b.seconds * static_cast<double>(b.devices.size()) / devices;
+    idle_more -= mine - other;
+    idle[0] -= mine;
+    idle[1] -= other;
+    if (mine - other <= most) continue;
+    most = mine - other;
+    worst = i;
+  }
+  if (idle_more >= most)
+    return fmt::format("devices wait or move weights {:.0f} % of the time against {:.0f} % (+{:.2f} s)",
+                       100 * idle[0] / slower.seconds, 100 * idle[1] / faster.seconds, idle_more);
+  const Call &a = slower.calls[worst], &b = faster.calls[worst];
+  return fmt::format("{}.{} takes {:.2f} s on {} devices against {:.2f} s on {} (+{:.2f} s of all devices)", a.model,
+                     a.function, a.seconds, a.devices.size(), b.seconds, b.devices.size(), most);
+}
+
+std::string plan_text(const Request& request, const Plan& plan, const Timeline& timeline) {
+  return picture_text(plan, timeline) + calls_text(plan) + memory_text(request, plan);
+}
+
+std::string heading_text(const Request& request, const Plan& plan, int64_t iterations) {
+  return fmt::format("{}: {} on {}{}\n{:.2f} s an iteration (simulated), {:.0f} tokens/s; {}\n\n", plan.form,
+                     plan.parts, cluster_text(request.cluster), staleness_text(plan), plan.seconds,
+                     request.load.tokens() / plan.seconds, cost_text(request, plan.seconds, iterations));
+}
+
+std::string search_text(const Request& request, const SearchResult& result, int64_t iterations) {
+  const Plan& best = result.plans.at(0);
+  std::string text = heading_text(request, best, iterations);
+  text += plan_text(request, best, timeline_of(request, best, simulate_plan(request, best)));
+  text += runner_ups(result) + synchrony_text(result);
+  text += fmt::format("\n  {} placements, {} pruned by their bound, {} not searched to the end\n", result.placements,
+                      result.pruned, result.cut_short);
+  return text;
+}
+
+void require_plan(const Request& request, const SearchResult& result) {
+  if (!result.plans.empty()) return;
+  if (const std::string free = request.fixed.empty() ? "" : without_fixed(request); !free.empty())
+    throw base::InputError(base::expectation("plan", "fixed layouts that fit the cluster", result.why, free));
+  std::string remedy = "more or larger devices";
+  Request larger = request;
+  larger.keep = 1;
+  larger.load.staleness = 0;
+  NodeGroup& group = larger.cluster.groups.at(0);
+  while (larger.cluster.devices() * 2 <= kMostDevices) {
+    const bool room = group.nodes == 1 && group.per_node * 2 <= group.gpu.per_node;
+    (room ? group.per_node : group.nodes) *= 2;
+    if (search(larger).plans.empty()) continue;
+    remedy = cluster_text(larger.cluster);
+    break;
+  }
+  throw base::InputError(
+      base::expectation("plan", "models that fit the cluster", "no placement that fits: " + result.why, remedy));
+}
+
+}  // namespace collimate::plan

@@ -1,0 +1,125 @@
+#include "collimate/plan/show/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "collimate/base/edit_distance.h"
+#include "collimate/base/error.h"
+#include "collimate/plan/show/plan_text.h"
+
+namespace collimate::plan {
+namespace {
+
+int number(const std::string& text, int least, const std::string& what) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > 1 << 17)
+    throw base::InputError(
+        base::expectation("--sweep " + what, fmt::format("whole numbers from {}", least), "'" + text + "'"));
+  return value;
+}
+
+void apply(Request& request, const std::string& what, const std::string& value) {
+  NodeGroup& group = request.cluster.groups.at(0);
+  if (what == "staleness") {
+    request.load.staleness = number(value, 0, what);
+  } else if (what == "gpu") {
+    Gpu gpu = find_gpu(value);
+    if (network_is_given(group.gpu)) gpu.network_bytes_per_second = group.gpu.network_bytes_per_second;
+    if (gpu.name == group.gpu.name) gpu.dollars_per_hour = group.gpu.dollars_per_hour;
+    group.gpu = gpu;
+  } else {
+    const int node = group.nodes > 1 ? group.per_node : std::max(group.per_node, group.gpu.per_node);
+    const int devices = number(value, 1, what), per_node = std::min(devices, node);
+    if (devices % per_node != 0)
+      throw base::InputError(base::expectation("--sweep " + what, fmt::format("whole nodes of {} devices", per_node),
+                                               value, std::to_string((devices / per_node + 1) * per_node)));
+    group.nodes = devices / per_node;
+    group.per_node = per_node;
+  }
+}
+
+std::vector<std::string> values_of(const std::string& list) {
+  std::vector<std::string> values(1);
+  for (const char c : list) {
+    if (c == ',')
+      values.emplace_back();
+    else
+      values.back() += c;
+  }
+  return values;
+}
+
+// The first that fits, which the others are compared with.
+const Variant* reference_of(const std::vector<Variant>& variants) {
+  for (const Variant& variant : variants)
+    if (!variant.result.plans.empty()) return &variant;
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<Variant> sweep(const Request& request, const std::string& text) {
+  check(request);
+  const size_t equals = text.find('=');
+  const std::string what = text.substr(0, equals);
+  const std::vector<std::string> known = {"devices", "gpu", "staleness"};
+  if (std::find(known.begin(), known.end(), what) == known.end() || equals == std::string::npos)
+    base::throw_unknown_name("--sweep", what, known);
+  std::vector<Variant> made;
+  for (const std::string& value : values_of(text.substr(equals + 1))) {
+    Variant variant{value, request, {}};
+    apply(variant.request, what, value);
+    variant.request.keep = 1;
+    variant.result = search_within_staleness(variant.request);
+    made.push_back(std::move(variant));
+  }
+  return made;
+}
+
+std::string sweep_text(const std::vector<Variant>& variants, int64_t iterations) {
+  std::string text = fmt::format("\n  {:<10} {:>8} {:>12} {:>12} {:>12} {:>12} {:>9}  {}\n", "sweep", "devices",
+                                 "seconds", "tokens/s", "GPU-hours", "dollars", "speed-up", "placement");
+  const Variant* reference = reference_of(variants);
+  for (const Variant& variant : variants) {
+    const int devices = variant.request.cluster.devices();
+    if (variant.result.plans.empty()) {
+      text += fmt::format("  {:<10} {:>8} nothing fits: {}\n", variant.label, devices, variant.result.why);
+      continue;
+    }
+    const Plan& plan = variant.result.plans[0];
+    const RunCost cost = run_cost(variant.request, plan.seconds, iterations);
+    text += fmt::format("  {:<10} {:>8} {:>12.2f} {:>12.0f} {:>12.1f} {:>12.2f} {:>8.2f}x  {}: {}\n", variant.label,
+                        devices, plan.seconds, variant.request.load.tokens() / plan.seconds, cost.device_hours,
+                        cost.dollars, reference->result.plans[0].seconds / plan.seconds, plan.form,
+                        plan.parts + staleness_text(plan));
+  }
+  return text;
+}
+
+nlohmann::ordered_json sweep_json(const std::vector<Variant>& variants, int64_t iterations) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const Variant& variant : variants) {
+    nlohmann::ordered_json row = {{"value", variant.label}, {"cluster", cluster_text(variant.request.cluster)}};
+    if (variant.result.plans.empty()) {
+      row["why_nothing_fits"] = variant.result.why;
+    } else {
+      const Plan& plan = variant.result.plans[0];
+      const RunCost cost = run_cost(variant.request, plan.seconds, iterations);
+      row.update({{"period_seconds", plan.seconds},
+                  {"tokens_per_second", variant.request.load.tokens() / plan.seconds},
+                  {"gpu_hours", cost.device_hours},
+                  {"dollars", cost.dollars},
+                  {"staleness", plan.placement.staleness},
+                  {"form", plan.form},
+                  {"parts", plan.parts}});
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+}  // namespace collimate::plan

@@ -1,0 +1,148 @@
+#include "collimate/plan/simulate/simulate_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace collimate::plan {
+namespace {
+
+constexpr int64_t kMostRows = 4096;
+constexpr int kFewDevices = 64;  // which are simulated one by one
+
+// Rows in the simulator: as few as give every replica of every function the same number.
+int64_t simulated_rows(const Request& request, const Plan& plan, const graph::Placement& placement) {
+  int64_t rows = 1;
+  for (const Call& call : plan.calls) {
+    const auto replicas = static_cast<int64_t>(graph::replicas(request.graph, placement, call.node).size());
+    if (const int64_t both = std::lcm(rows, replicas); both <= kMostRows) rows = both;
+  }
+  return rows;
+}
+
+// Seconds to bring a swapped model's weights in; dropping them is free, as the host keeps them.
+std::map<std::string, double> load_seconds(const Request& request, const Plan& plan) {
+  std::map<std::string, double> seconds;
+  for (const Call& call : plan.calls)
+    if (call.swapped)
+      for (const HeldItem& item : call.held) seconds[call.model] += item.bytes / request.gpu().host_bytes_per_second;
+  return seconds;
+}
+
+// When the last task of an iteration ended.
+double end_of(const Simulation& simulation, int64_t iteration) {
+  double last = 0;
+  for (const TaskSpan& span : simulation.spans)
+    if (span.task.iteration == iteration) last = std::max(last, span.end_seconds);
+  return last;
+}
+
+int ranks_of(const Request& request, const Plan& plan, const Call& call) {
+  return static_cast<int>(graph::replicas(request.graph, plan.placement, call.node).at(0).size());
+}
+
+// Neighbours that belong to the same groups and whose replicas lie within them or cover them: they work in step. 1
+// where a group is not a run of devices.
+int devices_in_step(const Request& request, const Plan& plan) {
+  if (plan.placement.devices <= kFewDevices) return 1;
+  int unit = plan.placement.devices;
+  for (const auto& [name, group] : plan.placement.groups) {
+    const int count = static_cast<int>(group.devices.size());
+    for (int i = 0; i < count; ++i)
+      if (group.devices[static_cast<size_t>(i)] != group.devices.front() + i) return 1;
+    unit = std::gcd(unit, std::gcd(group.devices.front(), count));
+  }
+  for (int before = 0; before != unit;) {
+    before = unit;
+    for (const Call& call : plan.calls)
+      if (const int ranks = call.devices.empty() ? 1 : ranks_of(request, plan, call); unit % ranks != 0)
+        unit = std::gcd(unit, ranks);
+  }
+  return unit;
+}
+
+// The placement of units in place of devices.
+graph::Placement in_units(const Request& request, const Plan& plan, int unit) {
+  if (unit == 1) return plan.placement;
+  graph::Placement made = plan.placement;
+  made.devices /= unit;
+  for (auto& [name, group] : made.groups) {
+    const int first = group.devices.front() / unit;
+    group.devices.resize(group.devices.size() / static_cast<size_t>(unit));
+    std::iota(group.devices.begin(), group.devices.end(), first);
+  }
+  made.layouts.clear();
+  for (const Call& call : plan.calls)
+    if (!call.devices.empty() && request.graph.spec(call.node).kind != graph::Kind::kTrain)
+      made.layouts[call.model][call.function].dp = std::max(1, ranks_of(request, plan, call) / unit);
+  return made;
+}
+
+}  // namespace
+
+Predictions predictions_of(const Request& request, const Plan& plan, const graph::Placement& placement, int64_t rows) {
+  struct Known {
+    double seconds = 0, rows = 1;
+  };
+  std::map<int, Known> known;
+  for (const Call& call : plan.calls) {
+    const auto replicas = graph::replicas(request.graph, placement, call.node).size();
+    known[call.node] = {call.seconds, static_cast<double>(rows) / static_cast<double>(replicas)};
+  }
+  Predictions made;
+  made.evaluation_seconds = 0;
+  made.seconds = [known, &graph = request.graph](const graph::Task& task, int64_t fed) {
+    const auto found = known.find(task.node);
+    if (found == known.end()) return 0.0;
+    // What streams works on all its rows at once; others on one feed after the other.
+    if (graph.spec(task.node).streams) return found->second.seconds;
+    return found->second.seconds * static_cast<double>(fed) / found->second.rows;
+  };
+  made.transition = [&graph = request.graph, loads = load_seconds(request, plan),
+                     transfers = plan.transfer_seconds](const graph::Action& action) {
+    if (action.transition == graph::TransitionKind::kWeights) {
+      for (size_t l = 0; l < graph.links.size(); ++l)
+        if (graph.links[l].source == action.source && graph.links[l].destination == action.model) return transfers[l];
+      return 0.0;
+    }
+    const auto found = loads.find(action.model);
+    return action.transition == graph::TransitionKind::kLoad && found != loads.end() ? found->second : 0.0;
+  };
+  return made;
+}
+
+PlanSimulation simulate_plan(const Request& request, const Plan& plan) {
+  const int64_t overlap = plan.placement.staleness + 1;
+  PlanSimulation made;
+  made.devices_per_worker = devices_in_step(request, plan);
+  made.placement = in_units(request, plan, made.devices_per_worker);
+  made.rows = simulated_rows(request, plan, made.placement);
+  const graph::ScheduleOptions options{
+      .iterations = 3 * overlap + 1, .rows = made.rows, .staleness = plan.placement.staleness};
+  made.simulation =
+      simulate(request.graph, made.placement, options, predictions_of(request, plan, made.placement, made.rows));
+  const double first = end_of(made.simulation, overlap), last = end_of(made.simulation, 3 * overlap);
+  made.period_seconds = (last - first) / static_cast<double>(2 * overlap);
+  made.typical_iteration = 2 * overlap;
+  made.typical_end_seconds = end_of(made.simulation, made.typical_iteration);
+  made.typical_begin_seconds = made.typical_end_seconds;
+  for (const TaskSpan& span : made.simulation.spans)
+    if (span.task.iteration == made.typical_iteration)
+      made.typical_begin_seconds = std::min(made.typical_begin_seconds, span.begin_seconds);
+  return made;
+}
+
+void set_times(Plan& plan, const PlanSimulation& simulated) {
+  plan.seconds = simulated.period_seconds;
+  for (Call& call : plan.calls) {
+    call.begin_seconds = call.end_seconds = 0;
+    for (const TaskSpan& span : simulated.simulation.spans) {
+      if (span.task.node != call.node || span.task.iteration != simulated.typical_iteration) continue;
+      const double begin = span.begin_seconds - simulated.typical_begin_seconds;
+      call.begin_seconds = call.end_seconds == 0 ? begin : std::min(call.begin_seconds, begin);
+      call.end_seconds = std::max(call.end_seconds, span.end_seconds - simulated.typical_begin_seconds);
+    }
+  }
+}
+
+}  // namespace collimate::plan

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "collimate/plan/simulate/simulate_plan.h"
+
+namespace collimate::plan {
+
+// What a device does from `begin_seconds` to `end_seconds` of a period.
+struct Block {
+  int call = -1;      // index in Plan::calls; -1: new weights, or a load or off-load
+  std::string label;  // "policy.generate", "policy_trainer -> policy", "load reference"
+  double begin_seconds = 0, end_seconds = 0;
+};
+
+// A time without work, and what it waited for.
+struct Bubble {
+  double begin_seconds = 0, end_seconds = 0;
+  std::string cause;  // "reference.log_probs", "the next iteration", …
+};
+
+// One device, for all with the same functions.
+struct Lane {
+  std::vector<int> devices;
+  std::vector<Block> blocks;
+  std::vector<Bubble> bubbles;
+  double idle_seconds = 0;
+};
+
+// One steady period of a plan.
+struct Timeline {
+  double seconds = 0;
+  std::vector<Lane> lanes;
+};
+Timeline timeline_of(const Request& request, const Plan& plan, const PlanSimulation& simulated);
+
+// The whole simulation for chrome://tracing or Perfetto: one process, a thread for every device and host worker; times
+// in microseconds of virtual time.
+nlohmann::ordered_json chrome_trace(const Request& request, const Plan& plan, const PlanSimulation& simulated);
+
+// "0-7", "0-3,8".
+std::string devices_text(const std::vector<int>& devices);
+
+}  // namespace collimate::plan
