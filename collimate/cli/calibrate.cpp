@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
 #include "collimate/cli/arguments.h"
 #include "collimate/cli/calibrate_runs.h"
+#include "collimate/cli/shell_words.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
 #include "collimate/plan/cost/functions.h"
@@ -90,9 +90,16 @@ std::string today() {
                      static_cast<unsigned>(day.day()));
 }
 
+std::string sets_text(const CalibrateOptions& options) {
+  std::string text;
+  for (const std::string& set : options.sets) text += " --set " + shell_word(set);
+  return text;
+}
+
 std::vector<std::string> comments_of(const CalibrateOptions& options, const std::vector<std::string>& table) {
   std::vector<std::string> comments = {
-      fmt::format("collimate calibrate {} --devices {}", options.config, options.devices),
+      fmt::format("collimate calibrate {} --devices {} --iterations {}{}", shell_word(options.config), options.devices,
+                  options.iterations, sets_text(options)),
       fmt::format("on {}, {}; one thread a device", host::cpu_model(), today()),
       fmt::format("medians of {} iterations a run; links between devices are the device table's, not measured",
                   options.iterations - 1),
@@ -169,8 +176,8 @@ int calibrate(const Arguments& arguments) {
     return 0;
   }
   for (const std::string& line : table) fmt::print("{}\n", line);
-  fmt::print("\n{}: for collimate plan {} --cluster {}xcpu --constants {}\n", output, options.config,
-             std::max<int64_t>(options.devices, 2), output);
+  fmt::print("\n{}: for collimate plan {}{} --cluster {}xcpu --constants {}\n", output, shell_word(options.config),
+             sets_text(options), options.devices, shell_word(output));
   return 0;
 }
 

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +15,7 @@
 #include "collimate/host/cpu.h"
 #include "collimate/host/file_io.h"
 #include "collimate/plan/calibrate/observe.h"
+#include "collimate/plan/inputs/median.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/train.h"
 
@@ -67,9 +68,9 @@ Page read_page(const CalibrateOptions& options) {
 // What keeps a short run short and quiet.
 Sets common_sets(const CalibrateOptions& options) {
   Sets sets = options.sets;
-  for (const char* set :
-       {"placement=flattening", "data.eval=null", "run.threads=1", "run.save_every=0", "run.evaluate_every=0",
-        "run.patience=0", "run.samples_every=0", "log.names=verl", "log.tensorboard=false"})
+  for (const char* set : {"placement=flattening", "data.eval=null", "evaluation={}", "train.warmup_updates=0",
+                          "run.threads=1", "run.save_every=0", "run.evaluate_every=0", "run.patience=0",
+                          "run.samples_every=0", "log.names=verl", "log.tensorboard=false"})
     sets.emplace_back(set);
   sets.push_back(fmt::format("devices={}", options.devices));
   sets.push_back(fmt::format("run.iterations={}", options.iterations));

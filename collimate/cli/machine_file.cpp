@@ -26,7 +26,12 @@ collimate::plan::Machine machine_of(const PlanOptions& options) {
 }
 
 void use_lengths(const collimate::plan::Machine& machine, const PlanOptions& options, PlanRequest& made) {
-  if (machine.config.empty() || machine.config != made.lengths_key) return;
+  if (machine.config.empty() || (!options.prompt.empty() && !options.completion.empty())) return;
+  if (machine.config != made.lengths_key) {
+    std::fprintf(stderr, "lengths: those that %s has are of another config's rows, and not used\n",
+                 options.machine.c_str());
+    return;
+  }
   const auto use = [&](const char* name, const std::string& given, const std::string& measured, auto& lengths) {
     if (!given.empty()) return;
     lengths = collimate::plan::Lengths::parse(measured, options.machine + ": lengths." + name);

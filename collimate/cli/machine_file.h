@@ -15,7 +15,7 @@ std::string lengths_key(const recipe::Config& config);
 collimate::plan::Machine machine_of(const PlanOptions& options);
 
 // Takes the lengths of a file that was calibrated with the request's config, where the options give none, and says so
-// on stderr.
+// on stderr; also that those of another config are not used.
 void use_lengths(const collimate::plan::Machine& machine, const PlanOptions& options, PlanRequest& made);
 
 }  // namespace collimate::cli

@@ -54,9 +54,9 @@ void print_sweep(const std::vector<plan_::Variant>& variants, int64_t iterations
     fmt::print("{}", plan_::sweep_text(variants, iterations));
 }
 
-std::optional<plan_::Plan> plan_of_file(const plan_::Request& request, const std::string& file) {
+std::optional<SimulatedFile> other_of_file(const plan_::Request& request, const std::string& file) {
   if (file.empty()) return std::nullopt;
-  return simulate_file(request, graph::parse_placement(host::read_file(file), file), file).plan;
+  return simulate_file(request, graph::parse_placement(host::read_file(file), file), file);
 }
 
 void write_files(const PlanOptions& options, const Outputs& outputs, const PlanRequest& made,
@@ -81,7 +81,7 @@ int plan(const Arguments& arguments) {
   PlanRequest made = plan_request(options);
   plan_::Request& request = made.request;
   request.keep = outputs.runner_ups + 1;
-  const std::optional<plan_::Plan> other = plan_of_file(request, outputs.why_not);
+  const std::optional<SimulatedFile> other = other_of_file(request, outputs.why_not);
   std::vector<plan_::Variant> variants;
   if (!outputs.sweep.empty()) variants = plan_::sweep(request, outputs.sweep);
   const plan_::SearchResult result = plan_::search_within_staleness(request);
@@ -93,7 +93,9 @@ int plan(const Arguments& arguments) {
   write_files(options, outputs, made, result);
   if (outputs.json) {
     nlohmann::ordered_json document = plan_::search_json(request, result, made.iterations);
-    if (other) document["why_not"] = plan_::comparison_json(request, result.plans[0], *other, outputs.why_not);
+    if (other)
+      document["why_not"] =
+          plan_::comparison_json(request, result.plans[0], other->plan, other->simulated, outputs.why_not);
     if (!variants.empty()) document["sweep"] = plan_::sweep_json(variants, made.iterations);
     print_json(document);
     return 0;
@@ -101,7 +103,7 @@ int plan(const Arguments& arguments) {
   fmt::print("{}", plan_::search_text(request, result, made.iterations));
   if (outputs.explain) show_in_full(request, result);
   if (other)
-    fmt::print("{}", plan_::comparison_text(request, result.plans[0], *other,
+    fmt::print("{}", plan_::comparison_text(request, result.plans[0], other->plan, other->simulated,
                                             std::filesystem::path(outputs.why_not).filename().string()));
   if (!variants.empty()) fmt::print("{}", plan_::sweep_text(variants, made.iterations));
   return 0;

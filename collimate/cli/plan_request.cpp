@@ -273,8 +273,10 @@ PlanOptions options_of_file(const std::string& text, const std::string& file, co
   const PlanOptions seen = seen_from(fs::current_path(), given);
   if (!given.config.empty() || !given.flow.empty()) {  // instead of those of the file
     options.config = seen.config;
-    options.flow = options.directory = "";
+    options.flow = options.directory = options.prompt = options.completion = "";
     options.sets.clear();
+    options.models.clear();
+    options.rows = options.updates = options.iterations = 0;
   }
   if (!given.cluster.empty()) options.price = "";  // that of the file's devices
   for (const auto& [name, member] : text_options())

@@ -38,10 +38,8 @@ BatchArithmetic batch_arithmetic(const Config& config, const Plan& plan, int64_t
   n.rollouts = plan.rows == rlhf::RowKind::kPrompt;
   n.group_size = plan.group_size;
   n.rows = plan.rows_per_iteration;
-  n.trained_rows = plan.trained_rows;
-  n.rows_per_update = config.train.samples_per_update == 0
-                          ? n.trained_rows
-                          : std::min<int64_t>(n.trained_rows, config.train.samples_per_update);
+  n.rows_per_update =
+      config.train.samples_per_update == 0 ? n.rows : std::min<int64_t>(n.rows, config.train.samples_per_update);
   n.updates = updates_per_iteration(config, plan);
   n.total_updates = total_updates(config, plan);
   n.longest_prompt = longest_prompt;
@@ -64,12 +62,12 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
                                 counted(n.rows, "row")));
   else
     lines.push_back(fmt::format("batch: {} an iteration", counted(n.rows, "row")));
-  lines.push_back(fmt::format("updates: {} rows ÷ {} an update × {} = {} an iteration; × {} = {} in all",
-                              n.trained_rows, n.rows_per_update, counted(config.train.epochs, "epoch"), n.updates,
+  lines.push_back(fmt::format("updates: {} rows ÷ {} an update × {} = {} an iteration; × {} = {} in all", n.rows,
+                              n.rows_per_update, counted(config.train.epochs, "epoch"), n.updates,
                               counted(iterations, "iteration"), n.total_updates));
-  if (n.trained_rows % n.rows_per_update != 0)
-    lines.push_back(fmt::format("updates: the last of an iteration has {} of {} rows",
-                                n.trained_rows % n.rows_per_update, n.rows_per_update));
+  if (n.rows % n.rows_per_update != 0)
+    lines.push_back(fmt::format("updates: the last of an iteration has {} of {} rows", n.rows % n.rows_per_update,
+                                n.rows_per_update));
   const std::string longest = n.rollouts ? fmt::format("{} (prompt) + {} (completion) = {}", n.longest_prompt,
                                                        config.rollout.completion_tokens.get(), n.longest_row)
                                          : std::to_string(n.longest_row);
@@ -84,7 +82,6 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
 
 nlohmann::ordered_json to_json(const BatchArithmetic& n) {
   return {{"rows_per_iteration", n.rows},
-          {"trained_rows", n.trained_rows},
           {"rows_per_example", n.group_size},
           {"rows_per_update", n.rows_per_update},
           {"updates_per_iteration", n.updates},

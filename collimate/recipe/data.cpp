@@ -43,7 +43,6 @@ std::map<std::string, std::string> columns_of(const nlohmann::json& value, const
 
 text::DataSource one_source(const nlohmann::json& value, const std::string& key) {
   if (value.is_string()) return {.path = value};
-  check_source_keys(base::from_json(value, key), key);
   if (!value.is_object() || !value.contains("path"))
     throw InputError(expectation(key, "a file name or {path: FILE, format, weight, columns}", value.dump()));
   SourceSection given;

@@ -150,5 +150,24 @@ TEST(Recipes, AnExplicitZeroIsNotTheDefault) {
   EXPECT_THAT(error_of("grpo", "evaluation: {top_p: 0}"), HasSubstr("evaluation.top_p to be above 0"));
 }
 
+// A plan for three devices may use two of them.
+TEST(Recipes, APlacementMayLeaveDevicesUnused) {
+  const auto error = [](int64_t devices, int placed) -> std::string {
+    Config config = config_of("grpo");
+    Plan plan = complete_plan(config, module_registry());
+    config.devices = devices;
+    config.placement = graph::to_json(graph::flattening(plan.graph, placed));
+    try {
+      EXPECT_EQ(make_placement(config, plan).devices, placed);
+    } catch (const base::InputError& refused) {
+      return refused.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error(3, 2), "");
+  EXPECT_EQ(error(2, 2), "");
+  EXPECT_THAT(error(2, 3), HasSubstr("[devices] expected at least the 3 of the placement, got 2"));
+}
+
 }  // namespace
 }  // namespace collimate::recipe

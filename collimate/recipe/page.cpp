@@ -131,7 +131,6 @@ Plan Page::finish(Plan plan) const {
   check_options();
   check_roles();
   plan.modules = modules_;
-  if (plan.trained_rows == 0) plan.trained_rows = plan.rows_per_iteration;
   // The schedule of the learning rate ends with the run.
   for (auto& [name, module] : plan.modules)
     if (module.kind == "trainer") module.parameters["total_updates"] = total_updates(config_, plan);
@@ -167,7 +166,7 @@ int64_t rollout_rows(const Config& config) {
 
 int64_t updates_per_iteration(const Config& config, const Plan& plan) {
   const int64_t per_update = config.train.samples_per_update;
-  return config.train.epochs * (per_update == 0 ? 1 : (plan.trained_rows + per_update - 1) / per_update);
+  return config.train.epochs * (per_update == 0 ? 1 : (plan.rows_per_iteration + per_update - 1) / per_update);
 }
 
 int64_t total_updates(const Config& config, const Plan& plan) {

@@ -36,7 +36,6 @@ struct Plan {
   bool prompt_is_trained = false;  // pairs whose `trainable` marks the prompt too, `completion` the answer
   bool margins = false;            // pairs with the data's margins
   int64_t rows_per_iteration = 0;
-  int64_t trained_rows = 0;  // that a train node gets; a page that selects none leaves it out
   int64_t group_size = 1;
   bool compares_samples = false;  // advantages are between the samples of a prompt
   std::string samples_node;       // whose rows are the samples of an iteration; "" for none

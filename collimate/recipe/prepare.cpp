@@ -96,11 +96,12 @@ void check_limits_are_read(const Config& config, const Plan& plan) {
         std::to_string(patience), "leaving it out, or recipe: sft"));
 }
 
-// `devices` is read where the placement is a name; beside one with a number of its own it may say the same.
+// `devices` is read where the placement is a name; one with a number of its own may leave some of them unused.
 void check_devices(const Config& config, const graph::Placement& placement) {
   const int64_t devices = config.devices;
-  if (devices == placement.devices || devices == Config().devices.get()) return;
-  throw base::InputError(base::expectation("devices", fmt::format("the {} of the placement", placement.devices),
+  if (devices >= placement.devices || devices == Config().devices.get()) return;
+  throw base::InputError(base::expectation("devices",
+                                           fmt::format("at least the {} of the placement", placement.devices),
                                            std::to_string(devices), "leaving it out, or another placement"));
 }
 

@@ -182,6 +182,12 @@ TEST(DataShape, ConversationsThatDoNotAgreeAreRefused) {
   EXPECT_EQ(pair("", whole, whole + "," + whole), "[f.jsonl:7 column rejected] " + others + "3 others");
   EXPECT_EQ(pair("\"prompt\": [5, 6], ", whole, whole), "[f.jsonl:7 column chosen] " + others + "1 others");
   EXPECT_THAT(pair("", answer, answer), HasSubstr("messages that chosen and rejected share, got none"));
+  // The columns as the row has them.
+  EXPECT_THAT(error_of("{\"query\": \"other\", \"response\": [" + whole + "]}"),
+              AllOf(HasSubstr("column query] expected the user's first message in response"),
+                    HasSubstr("try data columns: {query: first_prompt}")));
+  EXPECT_THAT(error_of("{\"query\": \"p\", \"response\": [" + user + "]}"),
+              HasSubstr("column response] expected a last"));
 }
 
 // An assistant's turn that calls a tool has content null: read as an empty text, it would teach to say nothing.

@@ -36,6 +36,10 @@ class RowReader {
     fail(*columns.begin(), "a value", "none");
   }
 
+  // What the row calls its prompt.
+  void call_prompt(const std::string& column) { prompt_column_ = column; }
+  const std::string& prompt_column() const { return prompt_column_; }
+
   // Leaves a column in `extra`.
   void put(const char* column, json value) { row_[column] = std::move(value); }
 
@@ -64,6 +68,7 @@ class RowReader {
     }
   }
 
+  std::string prompt_column_ = "prompt";
   Row row_;
   Example example_;
 };
@@ -104,9 +109,10 @@ void check_first_question(const RowReader& reader, const std::string& prompt, co
   const auto first = std::find_if(turns.begin(), turns.end(), [](const Message& turn) { return turn.role == "user"; });
   if (first != turns.end() && first->content == prompt) return;
   throw base::InputError(
-      base::expectation(reader.where("prompt"), "the user's first message in " + column,
+      base::expectation(reader.where(reader.prompt_column()), "the user's first message in " + column,
                         first == turns.end() ? "no message of the user there" : "another text",
-                        "data columns: {prompt: first_prompt}, which leaves the prompt to the messages"));
+                        fmt::format("data columns: {{{}: first_prompt}}, which leaves the prompt to the messages",
+                                    reader.prompt_column())));
 }
 
 // Turns before an answer are the whole prompt (TRL: the messages that chosen and rejected share): one that is there
@@ -128,7 +134,8 @@ void adopt_turns(const RowReader& reader, std::optional<Prompt>& prompt, Message
 
 // The text of an answer; `prompt` becomes what the answer's messages say of it.
 std::string take_answer(RowReader& reader, std::optional<Prompt>& prompt, std::initializer_list<const char*> columns) {
-  const std::string column = *columns.begin();
+  const auto found = std::find_if(columns.begin(), columns.end(), [&](const char* name) { return reader.has(name); });
+  const std::string column = found != columns.end() ? *found : *columns.begin();
   const json value = reader.take(columns);
   if (value.is_string()) return value.get<std::string>();
   Messages turns;
@@ -156,6 +163,7 @@ void take_flag(RowReader& reader) {
 void read_prompt_completion(RowReader& reader) {
   const bool query = !reader.has("prompt") && reader.has("query");
   const char* column = query ? "query" : "prompt";
+  reader.call_prompt(column);
   std::optional<Prompt> prompt = parse_prompt(reader, reader.take({column}), column);
   reader.example().completion = take_answer(reader, prompt, {"completion", "response"});
   reader.example().prompt = std::move(*prompt);

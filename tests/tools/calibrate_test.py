@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import tempfile
 import unittest
@@ -72,7 +73,7 @@ class Calibrate(unittest.TestCase):
         for name in ("train_efficiency", "score_efficiency", "decode_layer_seconds", "phase_seconds"):
             self.assertIn(name, found["constants"])
         text = machine.read_text()
-        self.assertTrue(text.startswith(f"# collimate calibrate {config} --devices 1\n# on "), text)
+        self.assertTrue(text.startswith(f"# collimate calibrate {config} --devices 1 --iterations 3\n# on "), text)
 
         plan = self.folder / "plan.yaml"
         best = self.planned(config, "--cluster", "1x1xcpu", "--constants", machine, "--output", plan)
@@ -86,10 +87,26 @@ class Calibrate(unittest.TestCase):
         other = run("plan", config, "--constants", machine, "--set", "rollout.completion_tokens=4")
         self.assertEqual(other.returncode, 0, other.stderr)
         self.assertNotIn("has it of this config", other.stderr)
+        self.assertEqual(other.stderr.count("of another config's rows, and not used"), 1, other.stderr)
+        told = run("plan", config, "--constants", machine, "--set", "rollout.completion_tokens=4", "--prompt", 4,
+                   "--completion", 4)
+        self.assertNotIn("of another config", told.stderr)
 
         slower = self.planned(config, "--cluster", "1x1xcpu", "--constants", machine, "--constant", "phase_seconds=1")
         self.assertGreater(slower["period_seconds"], 5)
         self.assertGreater(self.planned(config, "--cluster", "2xcpu", "--constants", machine)["period_seconds"], 0)
+
+    def test_what_it_sets_itself_is_no_warning_and_what_it_is_told_is_kept(self):
+        config, machine = self.folder / "grpo.yaml", self.folder / "machine.yaml"
+        sets = ["--set", f"data.eval={self.folder}/problems.jsonl", "--set", "evaluation.temperature=0.5", "--set",
+                "train.warmup_updates=100", "--set", 'reward=[{rule: regex, pattern: "^[0-5]"}]']
+        done = run("calibrate", config, "--output", machine, "--iterations", 2, *sets)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for key in ("data.eval", "evaluation", "warmup_updates"):
+            self.assertNotIn(key, done.stderr)
+        words = shlex.split(machine.read_text().splitlines()[0].removeprefix("# "))
+        self.assertEqual(words, ["collimate", "calibrate", str(config), "--devices", "1", "--iterations", "2", *sets])
+        self.assertIn(f"--cluster 1xcpu --constants {machine}", done.stdout)
 
     def test_devices_side_by_side_have_the_rows_each(self):
         if len(os.sched_getaffinity(0)) < 2:

@@ -103,6 +103,23 @@ class Plan(unittest.TestCase):
             for option in (("--layouts", "dp"), ("--micro-batch", "2"), ("--fix", "policy.generate=tp:2")):
                 self.assertIn("no other layouts than those of", self.refused("simulate", path, *option))
 
+    def test_another_config_is_taken_whole(self):
+        with tempfile.TemporaryDirectory() as folder:
+            work = pathlib.Path(folder)
+            (work / "tiny model").mkdir()
+            (work / "tiny model" / "config.json").write_text(json.dumps(TINY), encoding="utf-8")
+            (work / "run.yaml").write_text(CONFIG, encoding="utf-8")
+            best = self.plan("run.yaml", "--cluster", "2xcpu", "--models", "opt-125m", "--rows", "64", "--updates",
+                             "8", "--prompt", "9", "--completion", "5", "--iterations", "7", "--output", "plan.yaml",
+                             cwd=work)["plans"][0]
+            layout = (work / "plan.yaml").read_text(encoding="utf-8").split("\n", 1)[1]
+            (work / "layout.yaml").write_text(layout, encoding="utf-8")
+            alone = self.simulate("layout.yaml", "--config", "run.yaml", "--cluster", "2xcpu", cwd=work)
+            other = self.simulate("plan.yaml", "--config", "run.yaml", cwd=work)
+            self.assertAlmostEqual(other["period_seconds"], alone["period_seconds"])
+            self.assertEqual(other["run"], alone["run"])
+            self.assertGreater(best["period_seconds"], 1.5 * other["period_seconds"])
+
     def test_staleness_is_a_bound(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "plan.yaml")

@@ -33,12 +33,6 @@ constexpr double kUnitOfNothing = 1e-4;  // seconds; of a constant that starts a
 constexpr double kLeastEffect = 1e-6;    // of a prediction, by a unit of an unknown that it is said to depend on
 constexpr int kMostLinearSteps = 50;
 
-const ConstantInfo& known_constant(double C::*member) {
-  for (const ConstantInfo& info : constant_table())
-    if (info.member == member) return info;
-  COLLIMATE_CHECK(false, "a constant outside the table");
-}
-
 // The observations as a problem in the unknowns.
 class Fit {
  public:
@@ -49,7 +43,7 @@ class Fit {
     for (const Observation& o : observations)
       weights_.push_back(0.5 / static_cast<double>(observations.size()) + 0.5 * o.seconds / all);
     for (const Unknown& unknown : kUnknowns) {
-      const ConstantInfo& info = known_constant(unknown.member);
+      const ConstantInfo& info = constant_info(unknown.member);
       const double value = start.*unknown.member;
       units_.push_back(value > 0 ? (unknown.share ? 1 / value : value) : kUnitOfNothing);
       low_.push_back((unknown.share ? 1 / info.high : info.low) / units_.back());

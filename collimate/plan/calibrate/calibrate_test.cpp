@@ -182,8 +182,6 @@ TEST(Observe, LengthsHaveTheirMeanAndTheirLongest) {
     EXPECT_EQ(lengths.sample(128).back(), 64);
   }
   EXPECT_EQ(lengths_text(7, 7, 0, 512), "7");
-  EXPECT_EQ(median_of({3, 1, 2, 10}), 2.5);
-  EXPECT_EQ(median_of({}), 0);
 }
 
 TEST(Machine, AFileGoesRoundAndBack) {

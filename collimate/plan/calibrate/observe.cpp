@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "collimate/plan/inputs/median.h"
+
 namespace collimate::plan {
 namespace {
 
@@ -58,13 +60,6 @@ std::map<int, double> node_seconds(const graph::Graph& graph, const std::vector<
   std::map<int, double> medians;
   for (const auto& [node, seconds] : all) medians[node] = median_of(seconds);
   return medians;
-}
-
-double median_of(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 std::string lengths_text(double mean, double longest, double share_of_longest, double rows) {

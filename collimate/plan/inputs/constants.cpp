@@ -1,6 +1,6 @@
 #include "collimate/plan/inputs/constants.h"
 
-#include <cmath>
+#include <algorithm>
 #include <cstdlib>
 
 #include "collimate/base/edit_distance.h"
@@ -93,6 +93,24 @@ const std::vector<ConstantInfo>& constant_table() {
   return kTable;
 }
 
+const ConstantInfo& constant_info(double Constants::*member) {
+  for (const ConstantInfo& info : constant_table())
+    if (info.member == member) return info;
+  COLLIMATE_CHECK(false, "a constant outside the table");
+}
+
+const ConstantInfo& constant_info(const std::string& name, const std::string& where) {
+  for (const ConstantInfo& info : constant_table())
+    if (info.name == name) return info;
+  throw_unknown(where, name, constant_table());
+}
+
+bool within_limits(const ConstantInfo& info, double value) { return value >= info.low && value <= info.high; }
+
+std::string limits_text(const ConstantInfo& info) {
+  return fmt::format("a number from {} to {}{}{}", info.low, info.high, info.unit.empty() ? "" : " ", info.unit);
+}
+
 Constants constants_of(std::string_view backend) {
   Constants constants;
   for (const ConstantInfo& info : constant_table()) constants.*info.member = info.value;
@@ -108,20 +126,13 @@ Constants constants_of(std::string_view backend) {
 
 void set_constant(Constants& constants, const std::string& assignment) {
   const size_t equals = std::min(assignment.find('='), assignment.size());
-  const std::string name = assignment.substr(0, equals);
-  for (const ConstantInfo& info : constant_table()) {
-    if (info.name != name) continue;
-    const std::string text = equals < assignment.size() ? assignment.substr(equals + 1) : "";
-    char* end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    if (text.empty() || *end != '\0' || !(value >= info.low && value <= info.high))
-      throw base::InputError(base::expectation("constant " + name,
-                                               fmt::format("a number from {} to {} {}", info.low, info.high, info.unit),
-                                               "'" + text + "'"));
-    constants.*info.member = value;
-    return;
-  }
-  throw_unknown("constant", name, constant_table());
+  const ConstantInfo& info = constant_info(assignment.substr(0, equals), "constant");
+  const std::string text = equals < assignment.size() ? assignment.substr(equals + 1) : "";
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !within_limits(info, value))
+    throw base::InputError(base::expectation("constant " + info.name, limits_text(info), "'" + text + "'"));
+  constants.*info.member = value;
 }
 
 }  // namespace collimate::plan

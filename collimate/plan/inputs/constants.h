@@ -47,6 +47,11 @@ struct ConstantInfo {
   std::string source;
 };
 const std::vector<ConstantInfo>& constant_table();
+// By member, which must be in the table, or by name: InputError at `where` with the nearest one.
+const ConstantInfo& constant_info(double Constants::*member);
+const ConstantInfo& constant_info(const std::string& name, const std::string& where);
+bool within_limits(const ConstantInfo& info, double value);
+std::string limits_text(const ConstantInfo& info);  // "a number from 0 to 600 s"
 // What a fit may move, in the order in which it tries.
 const std::array<double Constants::*, 9>& fitted_members();
 

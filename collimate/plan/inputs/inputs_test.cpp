@@ -6,7 +6,9 @@
 
 #include "collimate/base/error.h"
 #include "collimate/plan/inputs/cluster.h"
+#include "collimate/plan/inputs/constants.h"
 #include "collimate/plan/inputs/flows.h"
+#include "collimate/plan/inputs/median.h"
 #include "collimate/plan/inputs/workload.h"
 
 namespace collimate::plan {
@@ -20,6 +22,25 @@ std::string error_of(const Call& call) {
     return error.what();
   }
   return "";
+}
+
+TEST(Median, IsInTheMiddle) {
+  EXPECT_EQ(median_of({3, 1, 2}), 2);
+  EXPECT_EQ(median_of({3, 1, 2, 10}), 2.5);
+  EXPECT_EQ(median_of({}), 0);
+}
+
+TEST(Constants, AreFoundByMemberAndByName) {
+  for (const ConstantInfo& info : constant_table()) {
+    EXPECT_EQ(&constant_info(info.member), &info);
+    EXPECT_EQ(&constant_info(info.name, "here"), &info);
+  }
+  EXPECT_THAT(error_of([] { constant_info("phase_second", "here"); }), testing::EndsWith("try 'phase_seconds'"));
+  const ConstantInfo& phase = constant_info("phase_seconds", "here");
+  EXPECT_EQ(limits_text(phase), "a number from 0 to 600 s");
+  EXPECT_TRUE(within_limits(phase, 600));
+  EXPECT_FALSE(within_limits(phase, 601));
+  EXPECT_FALSE(within_limits(phase, std::nan("")));
 }
 
 TEST(Cluster, TextGoesRoundAndBack) {

@@ -23,22 +23,11 @@ std::string line_of(const ConfigNode& node, const std::string& where) {
   return node.where.empty() ? where : node.where;
 }
 
-const ConstantInfo& constant_named(const std::string& name, const std::string& where) {
-  std::vector<std::string> names;
-  for (const ConstantInfo& info : constant_table()) {
-    if (info.name == name) return info;
-    names.push_back(info.name);
-  }
-  base::throw_unknown_name(where, name, names);
-}
-
 double number_of(const ConfigNode& node, const ConstantInfo& info, const std::string& where) {
   const nlohmann::json value = node.kind == ConfigNode::Kind::kScalar ? base::to_json(node) : nlohmann::json();
   if (value.is_number())
-    if (const double number = value.get<double>(); number >= info.low && number <= info.high) return number;
-  throw base::InputError(
-      base::expectation(where, fmt::format("{}: a number from {} to {} {}", info.name, info.low, info.high, info.unit),
-                        node.description()));
+    if (const double number = value.get<double>(); within_limits(info, number)) return number;
+  throw base::InputError(base::expectation(where, info.name + ": " + limits_text(info), node.description()));
 }
 
 void read_lengths(const ConfigNode& node, const std::string& where, Machine& machine) {
@@ -91,7 +80,7 @@ Machine parse_machine(const std::string& text, const std::string& where) {
   if (constants->kind != ConfigNode::Kind::kMap) throw_not_machine(line_of(*constants, where), *constants);
   for (size_t i = 0; i < constants->keys.size(); ++i) {
     const std::string at = line_of(constants->children[i], where);
-    const ConstantInfo& info = constant_named(constants->keys[i], at);
+    const ConstantInfo& info = constant_info(constants->keys[i], at);
     machine.constants.emplace_back(&info, number_of(constants->children[i], info, at));
   }
   return machine;

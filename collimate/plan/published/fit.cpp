@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "collimate/base/error.h"
+#include "collimate/plan/inputs/median.h"
 #include "collimate/plan/published/text.h"
 
 namespace collimate::plan::published {
@@ -13,24 +13,18 @@ namespace {
 
 constexpr double kPull = 0.003;  // of a factor e away from a default, against a mean error of one per cent
 
-const ConstantInfo& info_of(double Constants::*member) {
-  for (const ConstantInfo& info : constant_table())
-    if (info.member == member) return info;
-  COLLIMATE_CHECK(false, "a constant outside the table");
-}
-
 // Of a fit to GPUs. The table's are wider where CPUs need it.
 std::pair<double, double> limits_of(double Constants::*member) {
   if (member == &Constants::train_efficiency) return {0.02, 0.75};
   if (member == &Constants::score_efficiency) return {0.02, 0.85};
-  const ConstantInfo& info = info_of(member);
+  const ConstantInfo& info = constant_info(member);
   return {info.low, info.high};
 }
 
 double objective(const std::vector<Sample>& samples, const Constants& c) {
   double pull = 0;
   for (const auto member : fitted_members()) {
-    const double ratio = std::log(c.*member / info_of(member).value);
+    const double ratio = std::log(c.*member / constant_info(member).value);
     pull += kPull * ratio * ratio;
   }
   return mismatch(samples, c) + pull;
@@ -98,7 +92,7 @@ void leave_out(const std::string& kind, const std::string& backend, const std::v
       const auto value = metric_of(*sample.row, sample.scenario, predict(sample.scenario, c));
       errors.push_back(std::abs(std::get<double>(value) / sample.published - 1));
     }
-    out.push_back({kind, name, backend, static_cast<int>(left.size()), median(errors)});
+    out.push_back({kind, name, backend, static_cast<int>(left.size()), median_of(errors)});
   }
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "collimate/base/error.h"
+#include "collimate/plan/inputs/median.h"
 #include "collimate/plan/published/fit.h"
 #include "collimate/plan/published/text.h"
 
@@ -119,8 +120,8 @@ void add_to(Summary& summary, const std::vector<const Result*>& results) {
     published.push_back(result->published);
     predicted.push_back(result->predicted);
   }
-  summary.median_error = median(errors);
-  summary.median_not_fitted = median(unseen);
+  summary.median_error = median_of(errors);
+  summary.median_not_fitted = median_of(unseen);
   summary.rank_correlation = published.size() < 3 ? 0 : rank_correlation(published, predicted);
 }
 
@@ -178,13 +179,6 @@ std::vector<Summary> summarise(const std::vector<Result>& results) {
     add_to(summaries.back(), chosen);
   }
   return summaries;
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {

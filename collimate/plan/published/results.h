@@ -40,7 +40,6 @@ struct Summary {
 // By paper in order of first appearance; the last is of all rows, named "all".
 std::vector<Summary> summarise(const std::vector<Result>& results);
 
-double median(std::vector<double> values);  // 0 of none
 double rank_correlation(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace collimate::plan::published

@@ -147,8 +147,7 @@ std::string why_nothing_fits(const Request& request, const Functions& functions,
   const double usable = usable_bytes(request.gpu(), request.constants);
   return fmt::format(
       "each function fits, not all together: at their leanest on all {} devices {:.1f} GB of {:.1f} usable, of which "
-      "{} "
-      "of {} {:.1f} GB",
+      "{} of {} {:.1f} GB",
       devices, (resident + transient) / 1e9, usable / 1e9, largest.what, largest.owner, largest.bytes / 1e9);
 }
 

@@ -2,26 +2,60 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "collimate/plan/cost/functions.h"
 #include "collimate/plan/layout/fixed.h"
 
 namespace collimate::plan {
 namespace {
 
+// With no more rows at once than a replica has: more of them mean the same.
+Execution within_rows(Execution how, double rows) {
+  how.decoding_rows = std::min(how.decoding_rows, rows);
+  how.layout.micro_batch = std::min(how.layout.micro_batch, static_cast<int64_t>(rows));
+  return how;
+}
+
+// As the recipes' modules are: nothing but dp is said.
+bool is_whole(const Call& call) {
+  graph::Layout whole;
+  whole.dp = call.how.layout.dp;
+  return call.how.layout == whole && call.how.decoding_rows == 0;
+}
+
+// What the request says against one call of a plan; `rows` are those of a replica.
+std::string forbidden_call(const Request& request, const Call& call, double rows) {
+  const std::string name = call.model + "." + call.function;
+  if (request.whole && !is_whole(call))
+    return fmt::format("{} has {}, and layouts are of dp alone", name, layout_text(call.how));
+  if (request.whole && call.swapped)
+    return fmt::format("{} is swapped, and models stay on their devices where layouts are of dp alone", call.model);
+  const Execution how = within_rows(call.how, rows);
+  const auto most = static_cast<int64_t>(rows);
+  const bool generates = request.graph.spec(call.node).kind == graph::Kind::kGenerate;
+  if (!request.whole && !generates && request.micro_batch > 0 &&
+      how.layout.micro_batch != std::min(request.micro_batch, most))
+    return fmt::format("{} has micro_batch {}, and --micro-batch is {}", name, call.how.layout.micro_batch,
+                       request.micro_batch);
+  const auto found = request.fixed.find(name);
+  if (found == request.fixed.end()) return "";
+  FixedLayout fixed = found->second;
+  fixed.micro_batch = std::min(fixed.micro_batch, most);
+  if (fixed_text(fixed, how) == fixed_text(fixed)) return "";
+  return fmt::format("{} has {}, and {} are fixed", name, fixed_text(found->second, call.how),
+                     fixed_text(found->second));
+}
+
 // The first layout that the request does not allow; "" when it allows all.
 std::string forbidden_layout(const Request& request, const Plan& plan) {
-  for (const Call& call : plan.calls) {
+  const Functions functions(request);
+  for (size_t f = 0; f < plan.calls.size(); ++f) {
+    const Call& call = plan.calls[f];
     if (call.devices.empty()) continue;
-    const std::string name = call.model + "." + call.function;
-    const graph::Layout& l = call.how.layout;
-    if (request.whole && (l.tp * l.pp * l.cp * l.ep > 1 || l.zero > 0))
-      return fmt::format("{} has {}, and layouts are of dp alone", name, layout_text(call.how));
-    const auto fixed = request.fixed.find(name);
-    if (fixed == request.fixed.end()) continue;
-    if (fixed_text(fixed->second, call.how) != fixed_text(fixed->second))
-      return fmt::format("{} has {}, and {} are fixed", name, fixed_text(fixed->second, call.how),
-                         fixed_text(fixed->second));
+    const Job job = job_of(request, functions, f, static_cast<int>(call.devices.size()));
+    if (std::string why = forbidden_call(request, call, replica_rows(job, call.how)); !why.empty()) return why;
   }
   return "";
 }
@@ -64,23 +98,24 @@ std::string objection(const Request& request, const Plan& chosen, const Plan& ot
   return simplicity(chosen, other);
 }
 
-std::string comparison_text(const Request& request, const Plan& chosen, const Plan& other, const std::string& name) {
+std::string comparison_text(const Request& request, const Plan& chosen, const Plan& other,
+                            const PlanSimulation& simulated, const std::string& name) {
   std::string text = fmt::format("\nwhy not {}: {}: {}{}\n  {:.2f} s an iteration against {:.2f} ({:+.1f} %): {}\n\n",
                                  name, other.form, other.parts, staleness_text(other), other.seconds, chosen.seconds,
                                  100 * (other.seconds / chosen.seconds - 1), objection(request, chosen, other));
-  text += picture_text(other, timeline_of(request, other, simulate_plan(request, other)));
+  text += picture_text(other, timeline_of(request, other, simulated));
   text += call_rows(chosen, other, name);
   text += fmt::format("{}  of {}:{}", memory_text(request, chosen), name, memory_text(request, other));
   return text;
 }
 
 nlohmann::ordered_json comparison_json(const Request& request, const Plan& chosen, const Plan& other,
-                                       const std::string& name) {
+                                       const PlanSimulation& simulated, const std::string& name) {
   return {{"name", name},
           {"slower_by", other.seconds / chosen.seconds - 1},
           {"objection", objection(request, chosen, other)},
           {"misfit", misfit_of(request, other)},
-          {"plan", plan_json(request, other, timeline_of(request, other, simulate_plan(request, other)))}};
+          {"plan", plan_json(request, other, timeline_of(request, other, simulated))}};
 }
 
 }  // namespace collimate::plan

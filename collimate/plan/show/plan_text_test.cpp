@@ -9,7 +9,6 @@
 
 #include "collimate/base/error.h"
 #include "collimate/plan/inputs/flows.h"
-#include "collimate/plan/show/comparison.h"
 #include "collimate/plan/show/plan_html.h"
 #include "collimate/plan/show/sweep.h"
 
@@ -230,40 +229,6 @@ TEST(PlanText, MoneyHasASource) {
   EXPECT_THAT(cost_text(request, 36, 100), testing::EndsWith("$20.00 at $2.50 an hour"));
   EXPECT_EQ(run_json(request, 36, 100).at("dollars"), 20.0);
   EXPECT_EQ(run_json(request, 36, 100).at("price_source"), "--price");
-}
-
-// Why not a plan: what is largest against it, in the order in which it excludes it.
-TEST(Comparison, NamesWhatSpeaksAgainstAPlan) {
-  Request request = request_of("llama2-7b", "8xA100-80");
-  const SearchResult result = search(request);
-  const Plan &best = result.plans.at(0), &second = result.plans.at(1);
-  EXPECT_EQ(objection(request, best, best), "it is the choice itself");
-  if (second.seconds > kAlike * best.seconds) {
-    EXPECT_EQ(objection(request, best, second), loss_text(best, second));
-  }
-  EXPECT_THAT(objection(request, second, best),
-              HasSubstr(best.seconds * kAlike < second.seconds ? "did not find it" : "as fast"));
-  Plan ahead = best;
-  ahead.placement.staleness = 2;
-  EXPECT_THAT(objection(request, best, ahead), HasSubstr("2 iterations ahead, and at most 0"));
-  const Plan plain = cost_placement(request, graph::flattening(request.graph, 8, "cuda"));
-  EXPECT_THAT(objection(request, best, plain), testing::StartsWith("it does not fit: device 0 needs"));
-  request.fixed["policy.generate"].pp = 7;
-  EXPECT_THAT(objection(request, best, second), HasSubstr("are fixed"));
-}
-
-TEST(Comparison, StandsBesideTheChoice) {
-  const Request request = request_of("llama2-7b", "8xA100-80");
-  const SearchResult result = search(request);
-  const Plan& other = result.plans.at(1);
-  const std::string text = comparison_text(request, result.plans[0], other, "mine.yaml");
-  for (const std::string& part : {"why not mine.yaml: " + other.form, objection(request, result.plans[0], other),
-                                  std::string("policy_trainer.train on devices"), std::string("    choice"),
-                                  std::string("    mine.yaml"), std::string("GB usable")})
-    EXPECT_THAT(text, HasSubstr(part));
-  const nlohmann::ordered_json json = comparison_json(request, result.plans[0], other, "mine.yaml");
-  EXPECT_NEAR(json.at("slower_by").get<double>(), other.seconds / result.plans[0].seconds - 1, 1e-12);
-  EXPECT_EQ(json.at("plan").at("form"), other.form);
 }
 
 TEST(Sweep, APriceIsOfItsOwnKindOfDevice) {

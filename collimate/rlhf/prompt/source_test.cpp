@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "collimate/base/error.h"
-#include "collimate/text/character_tokenizer.h"
+#include "collimate/rlhf/prompt/letter_tokenizer.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -17,11 +17,6 @@ class PromptSource : public testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove(path_); }
 
-  static text::CharacterTokenizer letters() {
-    text::CharacterVocabulary vocabulary{.specials = {"<pad>", "<eos>"}, .eos = "<eos>", .pad = "<pad>"};
-    for (char c = 'a'; c <= 'z'; ++c) vocabulary.tokens.emplace_back(1, c);
-    return text::CharacterTokenizer(std::move(vocabulary));
-  }
   // The message for which rows of this content are refused, less the file's name; "" when they are taken.
   std::string refused(const std::string& rows, RowKind kind, TrainOn train_on = TrainOn::kCompletion) {
     std::ofstream(path_) << rows;
@@ -36,7 +31,7 @@ class PromptSource : public testing::Test {
   }
 
   const std::string path_ = testing::TempDir() + "/collimate-prompt-source.jsonl";
-  const text::CharacterTokenizer tokenizer_ = letters();
+  const text::CharacterTokenizer tokenizer_ = letter_tokenizer();
 };
 
 // Rendered, an empty answer is what ends a turn alone: the model would learn to say nothing.

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "collimate/batch/standard_keys.h"
+#include "collimate/rlhf/prompt/letter_tokenizer.h"
 #include "collimate/rlhf/prompt/source.h"
-#include "collimate/text/character_tokenizer.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -30,15 +30,10 @@ class WeightedSource : public testing::Test {
     const text::Renderer renderer(tokenizer_, text::make_chat_template(tokenizer_, "plain"), {});
     return RowSource(text::Dataset::read({{.path = once_}, {.path = weighted_, .weight = weight}}), renderer, options);
   }
-  static text::CharacterTokenizer letters_to_weigh() {
-    text::CharacterVocabulary vocabulary{.specials = {"<pad>", "<eos>"}, .eos = "<eos>", .pad = "<pad>"};
-    for (char c = 'a'; c <= 'z'; ++c) vocabulary.tokens.emplace_back(1, c);
-    return text::CharacterTokenizer(std::move(vocabulary));
-  }
 
   const std::string once_ = testing::TempDir() + "/collimate-weights-once.jsonl";
   const std::string weighted_ = testing::TempDir() + "/collimate-weights-more.jsonl";
-  const text::CharacterTokenizer tokenizer_ = letters_to_weigh();
+  const text::CharacterTokenizer tokenizer_ = letter_tokenizer();
 };
 
 TEST_F(WeightedSource, EachUseOfARowHasUidsOfItsOwn) {

@@ -39,27 +39,24 @@ struct Answer {
 // One worker process that has imported the user's file.
 class PythonWorker {
  public:
-  explicit PythonWorker(const PythonRewardOptions& options)
+  // `waiting` is called again and again until an answer comes, here and in score(): the waits have deadlines of their
+  // own.
+  PythonWorker(const PythonRewardOptions& options, const std::function<void()>& waiting)
       : child_({.command = {interpreter_of(options), "-m", "collimate.reward_worker", options.file, options.function},
                 .environment = {{"PYTHONPATH", python_path()}}}),
         socket_(connect(child_)) {
     const Deadline deadline = Deadline::after(options.start_timeout_seconds);
     socket_.send(json{{"hello", 1}}, deadline);
-    const json answer = socket_.expect_frame(deadline).header;
+    const json answer = answered(deadline, waiting);
     if (answer.contains("error"))
       throw base::InputError(expectation("reward.python",
                                          fmt::format("{} to define {}", options.file, options.function),
                                          answer.at("error").get<std::string>()));
   }
 
-  // `waiting` is called again and again until the answer comes: the wait has a deadline of its own.
   Answer score(const json& samples, const Deadline& deadline, const std::function<void()>& waiting) {
-    constexpr double kLookSeconds = 0.1;
     socket_.send(json{{"samples", samples}}, deadline);
-    while (!socket_.readable(Deadline::after(std::min(kLookSeconds, deadline.remaining_milliseconds() / 1000.0))) &&
-           !deadline.expired())
-      waiting();
-    const json answer = socket_.expect_frame(deadline).header;
+    const json answer = answered(deadline, waiting);
     Answer out{{}, answer.at("batch_error").get<std::string>()};
     for (const json& one : answer.at("results")) {
       if (one.at("value").is_number()) {
@@ -72,6 +69,13 @@ class PythonWorker {
   }
 
  private:
+  json answered(const Deadline& deadline, const std::function<void()>& waiting) {
+    constexpr double kLookSeconds = 0.1;
+    while (!socket_.readable(Deadline::after(std::min(kLookSeconds, deadline.remaining_milliseconds() / 1000.0))) &&
+           !deadline.expired())
+      waiting();
+    return socket_.expect_frame(deadline).header;
+  }
   static std::vector<StepReward> steps_of(const json& result) {
     std::vector<StepReward> steps;
     for (const json& step : result.value("steps", json::array()))
@@ -90,8 +94,7 @@ class PythonWorker {
 
 class PythonReward final : public Reward {
  public:
-  explicit PythonReward(PythonRewardOptions options)
-      : options_(std::move(options)), worker_(std::make_unique<PythonWorker>(options_)) {}
+  explicit PythonReward(PythonRewardOptions options) : options_(std::move(options)), worker_(started()) {}
 
   std::vector<RewardResult> score(const std::vector<RewardSample>& samples) override {
     std::vector<RewardResult> results;
@@ -103,6 +106,10 @@ class PythonReward final : public Reward {
   }
 
  private:
+  std::unique_ptr<PythonWorker> started() {
+    return std::make_unique<PythonWorker>(options_, [this] { progress(); });
+  }
+
   static json to_json(const std::vector<RewardSample>& samples, size_t begin, size_t end) {
     json list = json::array();
     for (size_t i = begin; i < end; ++i)
@@ -141,7 +148,7 @@ class PythonReward final : public Reward {
   std::string call(const std::vector<RewardSample>& samples, size_t begin, size_t end,
                    std::vector<RewardResult>& results) {
     try {
-      if (!worker_) worker_ = std::make_unique<PythonWorker>(options_);
+      if (!worker_) worker_ = started();
       const Deadline deadline = Deadline::after(options_.timeout_seconds);
       Answer answer = worker_->score(to_json(samples, begin, end), deadline, [this] { progress(); });
       progress();

@@ -1,0 +1,127 @@
+#include "collimate/plan/show/comparison.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "collimate/plan/inputs/flows.h"
+#include "collimate/plan/search/search.h"
+
+namespace collimate::plan {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kItself = "it is the choice itself";
+
+// 512 rows of PPO in 8 updates.
+Request compared_request(const std::string& model) {
+  Request request;
+  request.load = parse_workload("ppo,512,512x512");
+  request.graph = flow_of("ppo");
+  request.models["policy"] = shape::find_outline(model);
+  request.cluster = parse_cluster("8xA100-80");
+  request.constants = constants_of("");
+  return request;
+}
+
+Plan flat_on_eight(const Request& request) {
+  return cost_placement(request, graph::flattening(request.graph, 8, "cuda"));
+}
+
+// With so many rows in a micro-batch of all that does not generate.
+Plan with_micro_batch(const Request& request, Plan plan, int64_t rows) {
+  for (Call& call : plan.calls)
+    if (!call.devices.empty() && request.graph.spec(call.node).kind != graph::Kind::kGenerate)
+      call.how.layout.micro_batch = rows;
+  return plan;
+}
+
+// Why not a plan: what is largest against it, in the order in which it excludes it.
+TEST(Comparison, NamesWhatSpeaksAgainstAPlan) {
+  Request request = compared_request("llama2-7b");
+  const SearchResult result = search(request);
+  const Plan &best = result.plans.at(0), &second = result.plans.at(1);
+  EXPECT_EQ(objection(request, best, best), "it is the choice itself");
+  if (second.seconds > kAlike * best.seconds) {
+    EXPECT_EQ(objection(request, best, second), loss_text(best, second));
+  }
+  EXPECT_THAT(objection(request, second, best),
+              HasSubstr(best.seconds * kAlike < second.seconds ? "did not find it" : "as fast"));
+  Plan ahead = best;
+  ahead.placement.staleness = 2;
+  EXPECT_THAT(objection(request, best, ahead), HasSubstr("2 iterations ahead, and at most 0"));
+  const Plan plain = cost_placement(request, graph::flattening(request.graph, 8, "cuda"));
+  EXPECT_THAT(objection(request, best, plain), testing::StartsWith("it does not fit: device 0 needs"));
+  request.fixed["policy.generate"].pp = 7;
+  EXPECT_THAT(objection(request, best, second), HasSubstr("are fixed"));
+}
+
+TEST(Comparison, StandsBesideTheChoice) {
+  const Request request = compared_request("llama2-7b");
+  const SearchResult result = search(request);
+  const Plan& other = result.plans.at(1);
+  const PlanSimulation simulated = simulate_plan(request, other);
+  const std::string text = comparison_text(request, result.plans[0], other, simulated, "mine.yaml");
+  for (const std::string& part : {"why not mine.yaml: " + other.form, objection(request, result.plans[0], other),
+                                  std::string("policy_trainer.train on devices"), std::string("    choice"),
+                                  std::string("    mine.yaml"), std::string("GB usable")})
+    EXPECT_THAT(text, HasSubstr(part));
+  const nlohmann::ordered_json json = comparison_json(request, result.plans[0], other, simulated, "mine.yaml");
+  EXPECT_NEAR(json.at("slower_by").get<double>(), other.seconds / result.plans[0].seconds - 1, 1e-12);
+  EXPECT_EQ(json.at("plan").at("form"), other.form);
+}
+
+// The search has no more rows at once than a replica: it does not object to its own plan.
+TEST(Comparison, FixedRowsAboveAReplicasAreAllOfThem) {
+  Request request = compared_request("qwen2.5-0.5b");
+  request.fixed["policy.generate"].micro_batch = 4096;
+  const SearchResult result = search(request);
+  ASSERT_FALSE(result.plans.empty());
+  EXPECT_EQ(objection(request, result.plans[0], result.plans[0]), kItself);
+  request.fixed.clear();
+  request.fixed["policy_trainer.train"].micro_batch = 4096;
+  const Plan flat = flat_on_eight(request);
+  EXPECT_EQ(objection(request, flat, with_micro_batch(request, flat, 4096)), kItself);
+  EXPECT_EQ(objection(request, flat, with_micro_batch(request, flat, 8)),
+            kItself);  // 512 rows / 8 updates / 8 replicas
+  EXPECT_THAT(objection(request, flat, with_micro_batch(request, flat, 7)),
+              HasSubstr("has micro_batch:7, and micro_batch:4096 are fixed"));
+}
+
+TEST(Comparison, MicroBatchIsThatOfTheRequest) {
+  Request request = compared_request("qwen2.5-0.5b");
+  request.micro_batch = 4;
+  const Plan flat = flat_on_eight(request);
+  EXPECT_EQ(objection(request, flat, with_micro_batch(request, flat, 4)), kItself);
+  EXPECT_THAT(objection(request, flat, with_micro_batch(request, flat, 2)),
+              HasSubstr("has micro_batch 2, and --micro-batch is 4"));
+  EXPECT_THAT(objection(request, flat, flat), HasSubstr("has micro_batch 0, and --micro-batch is 4"));
+}
+
+// What recipe::make_placement refuses is no plan of a request for whole models.
+TEST(Comparison, WholeModelsHaveDpAlone) {
+  Request request = compared_request("qwen2.5-0.5b");
+  request.whole = true;
+  const Plan flat = flat_on_eight(request);
+  EXPECT_EQ(objection(request, flat, flat), kItself);
+  const auto against = [&](const std::string& model, const std::string& function, const graph::Layout& layout) {
+    graph::Placement placement = flat.placement;
+    placement.layouts[model][function] = layout;
+    return objection(request, flat, cost_placement(request, placement));
+  };
+  EXPECT_THAT(against("policy_trainer", "train", {.dp = 8, .zero = 1}),
+              HasSubstr("zero 1, and layouts are of dp alone"));
+  EXPECT_THAT(against("policy_trainer", "train", {.dp = 8, .micro_batch = 2}), HasSubstr("layouts are of dp alone"));
+  EXPECT_THAT(against("policy_trainer", "train", {.dp = 8, .recompute = true}), HasSubstr("layouts are of dp alone"));
+  EXPECT_THAT(against("policy_trainer", "train", {.dp = 8, .offload = true}), HasSubstr("layouts are of dp alone"));
+  EXPECT_THAT(against("policy", "generate", {.micro_batch = 4}),
+              HasSubstr("4 rows at once, and layouts are of dp alone"));
+  graph::Placement swapped = flat.placement;
+  swapped.residency["reference"] = graph::Residency::kSwap;
+  EXPECT_THAT(objection(request, flat, cost_placement(request, swapped)), HasSubstr("reference is swapped"));
+}
+
+}  // namespace
+}  // namespace collimate::plan
