@@ -55,19 +55,20 @@ TEST_F(CheckOptions, RefusesPatienceWithoutALossToWatch) {
   }
 }
 
-TEST_F(CheckOptions, RefusesAnotherNumberOfDevicesThanThePlacements) {
+TEST_F(CheckOptions, RefusesFewerDevicesThanThePlacements) {
   const std::string placement =
-      "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], models: [policy]}}}";
+      "placement={version: 1, devices: {count: 3, kind: cpu}, groups: {all: {devices: [0, 1, 2], models: [policy]}}}";
   EXPECT_THAT(
-      reasons("sft", {placement, "devices=4"}),
-      HasSubstr("[devices] expected the 2 of the placement, got 4; try leaving it out, or another placement\n"));
+      reasons("sft", {placement, "devices=2"}),
+      HasSubstr(
+          "[devices] expected at least the 3 of the placement, got 2; try leaving it out, or another placement\n"));
   write_text(root_ / "placement.yaml",
-             "version: 1\ndevices: {count: 2, kind: cpu}\n"
-             "groups: {all: {devices: [0, 1], models: [policy]}}\n");
-  EXPECT_THAT(reasons("sft", {"placement=" + (root_ / "placement.yaml"), "devices=4"}), HasSubstr("[devices]"));
-  shown("sft", {placement, "devices=2"});
-  // A resolved config writes the default out.
-  EXPECT_THAT(shown("sft", {placement}), HasSubstr("\n# placement: 2 devices"));
+             "version: 1\ndevices: {count: 3, kind: cpu}\n"
+             "groups: {all: {devices: [0, 1, 2], models: [policy]}}\n");
+  EXPECT_THAT(reasons("sft", {"placement=" + (root_ / "placement.yaml"), "devices=2"}), HasSubstr("[devices]"));
+  // A plan may leave devices unused, and a resolved config writes the default out.
+  for (const std::string devices : {"devices=3", "devices=4", "devices=1"})
+    EXPECT_THAT(shown("sft", {placement, devices}), HasSubstr("\n# placement: 3 devices"));
   EXPECT_THAT(shown("sft", {"devices=4"}), HasSubstr("\n# placement: 4 devices"));
 }
 
