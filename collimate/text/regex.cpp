@@ -12,7 +12,7 @@
 namespace collimate::text {
 namespace {
 
-constexpr const char* kSpaces = "\\x09-\\x0d\\x{85}\\p{Z}";
+constexpr const char* kUnicodeSpaces = "\\x09-\\x0d\\x{85}\\p{Z}";
 // Of one search. A pattern that tries without end is at the first in a tenth of a second.
 constexpr uint32_t kMostSteps = 10'000'000;
 constexpr uint32_t kMostHeapKib = 64 * 1024;  // of the interpreter, where there is no just-in-time compiler
@@ -41,9 +41,9 @@ std::string spell_out_spaces(const std::string& pattern) {
     if (c == '\\' && i + 1 < pattern.size()) {
       const char next = pattern[++i];
       if (next == 's') {
-        out += in_class ? kSpaces : std::string("[") + kSpaces + "]";
+        out += in_class ? kUnicodeSpaces : std::string("[") + kUnicodeSpaces + "]";
       } else if (next == 'S' && !in_class) {
-        out += std::string("[^") + kSpaces + "]";
+        out += std::string("[^") + kUnicodeSpaces + "]";
       } else {
         out += c;
         out += next;

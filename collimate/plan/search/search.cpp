@@ -12,7 +12,7 @@
 namespace collimate::plan {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNoPlanSeconds = std::numeric_limits<double>::infinity();
 constexpr int64_t kMostSteps = 3000;  // of one placement
 
 // The best plan of each form seen so far; `keep` of them matter.
@@ -106,7 +106,7 @@ class Search {
   void rank() {
     std::stable_sort(result_.plans.begin(), result_.plans.end(),
                      [](const Plan& a, const Plan& b) { return a.seconds < b.seconds; });
-    result_.seconds = kInfinity;
+    result_.seconds = kNoPlanSeconds;
     for (const Plan& plan : result_.plans) result_.seconds = std::min(result_.seconds, plan.estimated_seconds);
     size_t simplest = 0;
     for (size_t i = 1; i < result_.plans.size() && result_.plans[i].seconds <= kAlike * result_.plans[0].seconds; ++i)
@@ -181,7 +181,7 @@ SearchResult search_exhaustively(const Request& request) {
   const Functions functions(request);
   ChoiceTable table(request, functions, false);
   SearchResult result;
-  result.seconds = kInfinity;
+  result.seconds = kNoPlanSeconds;
   for (const Slots& slots : all_placements(request, functions, table)) {
     ++result.placements;
     result.seconds = Exhaustive(request, functions, table, slots).best(result.seconds);
