@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/fault/cli_support.h"
+#include "tests/fault/check_call.h"
 
 namespace collimate::test {
 namespace {
@@ -13,30 +13,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 // Options that nothing in the run reads: `check` refuses them, or says so.
-class CheckOptions : public testing::Test {
- protected:
-  void SetUp() override { write_small_task(root_.path()); }
-
-  host::CommandResult check(const std::string& recipe, const std::vector<std::string>& sets) {
-    write_text(root_ / "run.yaml", small_config(recipe, root_.path()));
-    std::vector<std::string> words = {"check", root_ / "run.yaml"};
-    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
-    return run_collimate(words);
-  }
-  // The reasons for which the config is refused, one a line of stderr.
-  std::string reasons(const std::string& recipe, const std::vector<std::string>& sets) {
-    const host::CommandResult result = check(recipe, sets);
-    EXPECT_EQ(result.status.code, 2) << result.errors;
-    return result.errors;
-  }
-  std::string shown(const std::string& recipe, const std::vector<std::string>& sets = {}) {
-    const host::CommandResult result = check(recipe, sets);
-    EXPECT_TRUE(result.status.ok()) << result.errors;
-    return result.output;
-  }
-
-  Scratch root_{"check-options"};
-};
+class CheckOptions : public CheckCall {};
 
 // val/loss, which patience watches, is sft's alone.
 TEST_F(CheckOptions, RefusesPatienceWithoutALossToWatch) {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/fault/cli_support.h"
+#include "tests/fault/check_call.h"
 
 namespace collimate::test {
 namespace {
@@ -13,27 +13,8 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 
 // `collimate check` as a user calls it: what it shows, and what it refuses.
-class Check : public testing::Test {
+class Check : public CheckCall {
  protected:
-  void SetUp() override { write_small_task(root_.path()); }
-
-  host::CommandResult check(const std::string& recipe, std::vector<std::string> sets = {}) {
-    write_text(root_ / "run.yaml", small_config(recipe, root_.path()));
-    std::vector<std::string> words = {"check", root_ / "run.yaml"};
-    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
-    return run_collimate(words);
-  }
-  // The reasons for which the config is refused, one a line of stderr.
-  std::string reasons(const std::string& recipe, const std::vector<std::string>& sets) {
-    const host::CommandResult result = check(recipe, sets);
-    EXPECT_EQ(result.status.code, 2) << result.errors;
-    return result.errors;
-  }
-  std::string shown(const std::string& recipe, const std::vector<std::string>& sets = {}) {
-    const host::CommandResult result = check(recipe, sets);
-    EXPECT_TRUE(result.status.ok()) << result.errors;
-    return result.output;
-  }
   // The directory of a model that the recipe has trained for one iteration.
   std::string trained_model(const std::string& recipe) {
     write_text(root_ / (recipe + ".yaml"), small_config(recipe, root_.path()));
@@ -48,8 +29,6 @@ class Check : public testing::Test {
     ASSERT_NE(at, std::string::npos);
     write_text(root_ / file, text.replace(at, from.size(), to));
   }
-
-  Scratch root_{"check"};
 };
 
 TEST_F(Check, ShowsConfigArithmeticAndAPromptOfARollout) {

@@ -4,29 +4,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/fault/cli_support.h"
+#include "tests/fault/check_call.h"
 
 namespace collimate::test {
 namespace {
 
 // What `collimate check` says of weights: of the data's, and of those that a placement has samples drawn by.
-class CheckWeights : public testing::Test {
- protected:
-  void SetUp() override { write_small_task(root_.path()); }
-
-  host::CommandResult checked(const std::string& recipe, const std::string& set) {
-    write_text(root_ / "run.yaml", small_config(recipe, root_.path()));
-    return run_collimate({"check", root_ / "run.yaml", "--set", set});
-  }
-
-  Scratch root_{"check-weights"};
-};
+class CheckWeights : public CheckCall {};
 
 TEST_F(CheckWeights, EpochsAreOfTheRowsThatTheirWeightLetsIn) {
   for (const auto& [weight, end] : std::vector<std::pair<std::string, std::string>>{
            {"1", "0.6 epochs of 40\n"}, {"2", "0.3 epochs of 80\n"}, {"0.5", "1.2 epochs of 20\n"}}) {
     const auto result =
-        checked("sft", "data.train={path: " + (root_ / "demonstrations.jsonl") + ", weight: " + weight + "}");
+        check("sft", {"data.train={path: " + (root_ / "demonstrations.jsonl") + ", weight: " + weight + "}"});
     EXPECT_TRUE(result.status.ok()) << result.errors;
     EXPECT_THAT(result.output, testing::HasSubstr("\n# run: 3 iterations × 8 examples = 24, " + end));
   }
@@ -38,7 +28,7 @@ TEST_F(CheckWeights, APlacementWhoseSamplesAreOfOlderOnesIsRefused) {
   const std::string placement =
       "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {rollout: {devices: [0], models: [policy]}, "
       "training: {devices: [1], models: [policy_trainer]}}, staleness: ";
-  const auto newest = checked("grpo", placement + "0}"), older = checked("grpo", placement + "1}");
+  const auto newest = check("grpo", {placement + "0}"}), older = check("grpo", {placement + "1}"});
   EXPECT_TRUE(newest.status.ok()) << newest.errors;
   EXPECT_EQ(older.status.code, 2) << older.output;
   EXPECT_THAT(older.errors,

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/error.h"
-#include "collimate/plan/inputs/flows.h"
+#include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/show/plan_text.h"
 
 namespace collimate::plan {
@@ -14,12 +14,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 
 Request fixed_request(const std::string& model = "llama2-7b", const std::vector<std::string>& fixes = {}) {
-  Request request;
-  request.load = parse_workload("ppo,512,512x512");
-  request.graph = flow_of("ppo");
-  request.models["policy"] = shape::find_outline(model);
-  request.cluster = parse_cluster("8xA100-80");
-  request.constants = constants_of("");
+  Request request = request_for(model, "8xA100-80", "ppo,512,512x512");
   for (const std::string& text : fixes) fix_layout(request, text);
   check_fixed(request);
   return request;

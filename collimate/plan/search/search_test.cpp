@@ -6,22 +6,12 @@
 #include <set>
 
 #include "collimate/base/error.h"
-#include "collimate/plan/inputs/flows.h"
+#include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/search/search_parts.h"
 #include "collimate/plan/simulate/simulate_plan.h"
 
 namespace collimate::plan {
 namespace {
-
-Request request_of(const std::string& model, const std::string& cluster, const std::string& workload) {
-  Request request;
-  request.load = parse_workload(workload);
-  request.graph = flow_of(request.load.algorithm);
-  request.models["policy"] = shape::find_outline(model);
-  request.cluster = parse_cluster(cluster);
-  request.constants = constants_of("");
-  return request;
-}
 
 // All devices covered by models in slots that either coincide, nest or are apart; each model once.
 TEST(Slots, EachPlacementOnceAndWhole) {
@@ -77,7 +67,7 @@ TEST(Search, IsTheBestOfAllOnSmallCases) {
   for (const char* cluster : {"1x2xA100-80", "1x4xA100-40", "1x3xH20"})
     for (const int staleness : {0, 1})
       for (const char* model : {"qwen2.5-1.5b", "qwen2.5-3b", "llama2-7b"}) {
-        Request request = request_of(model, cluster, "grpo,64,256x512");
+        Request request = request_for(model, cluster, "grpo,64,256x512");
         request.micro_batch = 4;
         request.load.staleness = staleness;
         const SearchResult quick = search(request), full = search_exhaustively(request);
@@ -92,7 +82,7 @@ TEST(Search, IsTheBestOfAllOnSmallCases) {
 
 TEST(Search, PlansFitAndTheRuntimeReadsThem) {
   for (const char* workload : {"ppo,512,512x512", "grpo,512,512x512"}) {
-    const Request request = request_of("llama2-7b", "1x8xA100-80", workload);
+    const Request request = request_for("llama2-7b", "1x8xA100-80", workload);
     const SearchResult result = search(request);
     ASSERT_GE(result.plans.size(), 3U);
     for (const Plan& plan : result.plans) {
@@ -106,7 +96,7 @@ TEST(Search, PlansFitAndTheRuntimeReadsThem) {
 // Experts divide the devices of every slice, whatever their number.
 TEST(Search, PlansOfExpertsAreValid) {
   for (const char* cluster : {"1x8xH100-80", "1x6xH200-141", "2x8xH100-80"}) {
-    const Request request = request_of("qwen3-30b-a3b", cluster, "grpo,512,512x512");
+    const Request request = request_for("qwen3-30b-a3b", cluster, "grpo,512,512x512");
     for (const Plan& plan : search(request).plans) graph::validate(request.graph, plan.placement);
   }
 }
@@ -117,7 +107,7 @@ TEST(Search, TheSimulatorAgrees) {
   for (const char* cluster : {"1x8xA100-80", "2x8xH100"})
     for (const char* workload : {"ppo,512,512x512", "grpo,1024,512xmean:900,0.8,4096"})
       for (const int staleness : {0, 1, 3}) {
-        Request request = request_of("llama2-7b", cluster, workload);
+        Request request = request_for("llama2-7b", cluster, workload);
         request.load.staleness = staleness;
         for (const Plan& plan : search(request).plans)
           EXPECT_NEAR(plan.seconds, plan.estimated_seconds, (staleness > 1 ? 0.12 : 0.01) * plan.seconds)
@@ -126,7 +116,7 @@ TEST(Search, TheSimulatorAgrees) {
 }
 
 TEST(Search, IsDeterministic) {
-  const Request request = request_of("llama2-7b", "1x8xA100-80", "grpo,1024,512x512");
+  const Request request = request_for("llama2-7b", "1x8xA100-80", "grpo,1024,512x512");
   const SearchResult once = search(request), again = search(request);
   ASSERT_EQ(once.plans.size(), again.plans.size());
   for (size_t i = 0; i < once.plans.size(); ++i) EXPECT_EQ(once.plans[i].placement, again.plans[i].placement);
@@ -135,7 +125,7 @@ TEST(Search, IsDeterministic) {
 TEST(Search, MoreDevicesAreNotSlower) {
   double last = 1e9;
   for (const char* cluster : {"1x8xA100-80", "2x8xA100-80", "4x8xA100-80"}) {
-    const double seconds = search(request_of("llama2-7b", cluster, "grpo,1024,512x512")).plans.at(0).seconds;
+    const double seconds = search(request_for("llama2-7b", cluster, "grpo,1024,512x512")).plans.at(0).seconds;
     EXPECT_LT(seconds, last);
     last = seconds;
   }
@@ -143,7 +133,7 @@ TEST(Search, MoreDevicesAreNotSlower) {
 
 TEST(Search, FewerDevicesAreLookedAtToo) {
   const auto counts = [](const char* cluster) {
-    const Request request = request_of("llama2-7b", cluster, "ppo,1024,512x512");
+    const Request request = request_for("llama2-7b", cluster, "ppo,1024,512x512");
     const Functions functions(request);
     ChoiceTable table(request, functions, true);
     return device_counts(request, functions, table);
@@ -155,9 +145,9 @@ TEST(Search, FewerDevicesAreLookedAtToo) {
 
 // 17 is a prime: a model of 34 billion weights is better cut on 16 of them.
 TEST(Search, APrimeNumberOfDevicesIsNotSlowerThanFewer) {
-  const Request prime = request_of("codellama-34b", "1x17xA100-80", "ppo,512,512x512");
+  const Request prime = request_for("codellama-34b", "1x17xA100-80", "ppo,512,512x512");
   const Plan plan = search(prime).plans.at(0);
-  const Plan even = search(request_of("codellama-34b", "1x16xA100-80", "ppo,512,512x512")).plans.at(0);
+  const Plan even = search(request_for("codellama-34b", "1x16xA100-80", "ppo,512,512x512")).plans.at(0);
   EXPECT_LE(plan.seconds, 1.005 * even.seconds);
   EXPECT_EQ(plan.placement.devices, 16);
   EXPECT_EQ(unused_devices(prime, plan), (std::vector<int>{16}));
@@ -166,7 +156,7 @@ TEST(Search, APrimeNumberOfDevicesIsNotSlowerThanFewer) {
 
 // Generation and training apart, one iteration ahead: the slower side alone sets the period.
 TEST(Search, StalenessIsUsedWhereItPays) {
-  Request request = request_of("qwen2.5-7b", "4x8xH100", "grpo,1024,512xmean:2000,1.2,16384");
+  Request request = request_for("qwen2.5-7b", "4x8xH100", "grpo,1024,512xmean:2000,1.2,16384");
   const double synchronous = search(request).plans.at(0).seconds;
   request.load.staleness = 1;
   const SearchResult ahead = search(request);
@@ -174,14 +164,14 @@ TEST(Search, StalenessIsUsedWhereItPays) {
 }
 
 TEST(Search, WhatCannotFitIsExplained) {
-  const SearchResult result = search(request_of("llama3.1-405b", "1x8xA100-80", "ppo,64,512x512"));
+  const SearchResult result = search(request_for("llama3.1-405b", "1x8xA100-80", "ppo,64,512x512"));
   EXPECT_TRUE(result.plans.empty());
   EXPECT_THAT(result.why, testing::HasSubstr("on a device of 80.0 GB"));
   EXPECT_THAT(result.why, testing::HasSubstr("of which"));
 }
 
 TEST(Search, WholeModelsHaveLayoutsOfDpAlone) {
-  Request request = request_of("qwen2.5-0.5b", "2xH100", "ppo,64,64x64");
+  Request request = request_for("qwen2.5-0.5b", "2xH100", "ppo,64,64x64");
   request.whole = true;
   for (const Plan& plan : search(request).plans)
     for (const auto& [model, functions] : plan.placement.layouts)
@@ -193,9 +183,9 @@ TEST(Search, WholeModelsHaveLayoutsOfDpAlone) {
 }
 
 TEST(Search, WrongRequestsAreNamed) {
-  Request request = request_of("llama2-7b", "1x8xA100+1x8xH20", "ppo,64,512x512");
+  Request request = request_for("llama2-7b", "1x8xA100+1x8xH20", "ppo,64,512x512");
   EXPECT_THROW(search(request), base::InputError);
-  request = request_of("llama2-7b", "8xA100", "ppo,64,512x512");
+  request = request_for("llama2-7b", "8xA100", "ppo,64,512x512");
   request.models.clear();
   EXPECT_THROW(search(request), base::InputError);
 }

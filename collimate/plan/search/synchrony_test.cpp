@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "collimate/plan/inputs/flows.h"
+#include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/search/search.h"
 #include "collimate/plan/show/plan_html.h"
 
@@ -17,13 +17,8 @@ using testing::HasSubstr;
 
 // Long completions of very different lengths: generation waits for the longest, so that running ahead pays.
 Request bounded_request(int staleness, const std::string& cluster = "4x8xH100") {
-  Request request;
-  request.load = parse_workload("grpo,1024,512xmean:2000,1.2,16384");
+  Request request = request_for("qwen2.5-7b", cluster, "grpo,1024,512xmean:2000,1.2,16384");
   request.load.staleness = staleness;
-  request.graph = flow_of("grpo");
-  request.models["policy"] = shape::find_outline("qwen2.5-7b");
-  request.cluster = parse_cluster(cluster);
-  request.constants = constants_of("");
   return request;
 }
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "collimate/plan/inputs/flows.h"
+#include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/search/search.h"
 
 namespace collimate::plan {
@@ -16,15 +16,7 @@ using testing::HasSubstr;
 constexpr const char* kItself = "it is the choice itself";
 
 // 512 rows of PPO in 8 updates.
-Request compared_request(const std::string& model) {
-  Request request;
-  request.load = parse_workload("ppo,512,512x512");
-  request.graph = flow_of("ppo");
-  request.models["policy"] = shape::find_outline(model);
-  request.cluster = parse_cluster("8xA100-80");
-  request.constants = constants_of("");
-  return request;
-}
+Request compared_request(const std::string& model) { return request_for(model, "8xA100-80", "ppo,512,512x512"); }
 
 Plan flat_on_eight(const Request& request) {
   return cost_placement(request, graph::flattening(request.graph, 8, "cuda"));

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "collimate/base/error.h"
-#include "collimate/plan/inputs/flows.h"
+#include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/show/plan_html.h"
 #include "collimate/plan/show/sweep.h"
 
@@ -18,13 +18,8 @@ namespace {
 using testing::HasSubstr;
 
 Request request_of(const std::string& model, const std::string& cluster, int staleness = 0) {
-  Request request;
-  request.load = parse_workload("ppo,512,512x512");
+  Request request = request_for(model, cluster, "ppo,512,512x512");
   request.load.staleness = staleness;
-  request.graph = flow_of("ppo");
-  request.models["policy"] = shape::find_outline(model);
-  request.cluster = parse_cluster(cluster);
-  request.constants = constants_of("");
   return request;
 }
 
