@@ -5,6 +5,7 @@
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/recipe/list.h"
+#include "collimate/recipe/unread.h"
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/advantages.h"
@@ -108,14 +109,10 @@ void Page::require_reward_model() const {
 }
 
 void Page::check_options() const {
-  const nlohmann::json standard = base::to_json(rlhf::AlgorithmSection().section_value());
-  const nlohmann::json given = base::to_json(config_.algorithm.section_value());
-  for (const auto& [name, value] : given.items())
-    if (value != standard.at(name) && !read_options_.contains(name))
-      throw base::InputError(base::expectation(
-          "algorithm." + name,
-          fmt::format("an option that recipe {} reads ({})", config_.recipe.get(), fmt::join(read_options_, ", ")),
-          value.dump()));
+  const nlohmann::json set = set_options(config_.algorithm, rlhf::AlgorithmSection());
+  for (const auto& [name, value] : set.items())
+    if (!read_options_.contains(name))
+      refuse_unread("algorithm." + name, config_.recipe, fmt::format(" ({})", fmt::join(read_options_, ", ")), value);
 }
 
 void Page::check_roles() const {

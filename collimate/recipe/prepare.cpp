@@ -11,6 +11,7 @@
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
 #include "collimate/recipe/list.h"
+#include "collimate/recipe/unread.h"
 
 namespace collimate::recipe {
 
@@ -46,25 +47,12 @@ void check_rewards_are_read(const Config& config, const Plan& plan) {
     throw base::InputError(base::expectation("evaluation.reward", none, "a value", remedy));
 }
 
-// The options of a section that are set to another value than their default. As for `algorithm`: an option that nothing
-// reads may be written out, but not be set.
-nlohmann::json set_options(const base::Section& given, const base::Section& standard) {
-  const nlohmann::json values = base::to_json(given.section_value());
-  const nlohmann::json defaults = base::to_json(standard.section_value());
-  nlohmann::json set = nlohmann::json::object();
-  for (const auto& [name, value] : values.items())
-    if (value != defaults.at(name)) set[name] = value;
-  return set;
-}
-
 void check_section_is_read(const std::string& recipe, const std::string& section, const base::Section& given,
                            const base::Section& standard, const std::set<std::string>& read) {
   const nlohmann::json set = set_options(given, standard);
   for (const auto& [name, value] : set.items())
     if (!read.contains(name))
-      throw base::InputError(base::expectation(
-          section + "." + name, fmt::format("an option that recipe {} reads, which draws no samples", recipe),
-          value.dump(), or_another_recipe()));
+      refuse_unread(section + "." + name, recipe, ", which draws no samples", value, or_another_recipe());
 }
 
 void check_sampling_is_read(const Config& config, const Plan& plan) {
@@ -75,25 +63,21 @@ void check_sampling_is_read(const Config& config, const Plan& plan) {
 
 // Lengths and rates that belong to other recipes.
 void check_limits_are_read(const Config& config, const Plan& plan) {
-  if (plan.rows == rlhf::RowKind::kPrompt && config.data.max_tokens.get() != DataOptions().max_tokens.get())
-    throw base::InputError(base::expectation(
-        "data.max_tokens", fmt::format("an option that recipe {} reads, which draws its rows", config.recipe.get()),
-        std::to_string(config.data.max_tokens.get()), "rollout.prompt_tokens and rollout.completion_tokens"));
+  const int64_t tokens = config.data.max_tokens;
+  if (plan.rows == rlhf::RowKind::kPrompt && tokens != DataOptions().max_tokens.get())
+    refuse_unread("data.max_tokens", config.recipe, ", which draws its rows", tokens,
+                  "rollout.prompt_tokens and rollout.completion_tokens");
   const auto trains_value = [](const auto& entry) {
     return entry.second.kind == "trainer" && entry.second.parameters.value("head", "") == "value";
   };
   const double rate = config.train.value_learning_rate;
   if (rate > 0 && std::none_of(plan.modules.begin(), plan.modules.end(), trains_value))
-    throw base::InputError(base::expectation(
-        "train.value_learning_rate",
-        fmt::format("an option that recipe {} reads, which trains no value model", config.recipe.get()),
-        fmt::format("{}", rate), "train.learning_rate, or recipe: ppo"));
+    refuse_unread("train.value_learning_rate", config.recipe, ", which trains no value model", rate,
+                  "train.learning_rate, or recipe: ppo");
   const int64_t patience = config.run.patience;
   if (patience > 0 && plan.evaluation && !plan.evaluation->measures_loss)
-    throw base::InputError(base::expectation(
-        "run.patience",
-        fmt::format("an option that recipe {} reads, whose evaluation has no val/loss", config.recipe.get()),
-        std::to_string(patience), "leaving it out, or recipe: sft"));
+    refuse_unread("run.patience", config.recipe, ", whose evaluation has no val/loss", patience,
+                  "leaving it out, or recipe: sft");
 }
 
 // `devices` is read where the placement is a name; one with a number of its own may leave some of them unused.
