@@ -3,6 +3,7 @@
 arith_held_out.jsonl      test prompts of verl-arith-llama-random that are not among its training prompts
 stories/                  stories260k-llama, ending a story where the model does: at <s>, not at </s>, unlearned
 story_prompts.jsonl       openings of stories with a word to mention; story_prompts_held_out.jsonl has other words
+instructions.jsonl        instructions with answers; of the last 100 instructions_held_out.jsonl has those that are new
 
     python3 bench/real/prepare.py [OUT]
 """
@@ -81,12 +82,25 @@ def story_prompts(out):
         write_lines(out / f"{name}.jsonl", [{"prompt": o.format(w), "word": w} for o, w in pairs])
 
 
+def instructions(out):
+    file = SHARED / "data/preferences/rasbt-instruction/instruction-data.json"
+    rows = json.loads(file.read_text())
+    train, held_out = rows[:-100], rows[-100:]
+    known = {(row["instruction"], row["input"]) for row in train}
+    write_lines(out / "instructions.jsonl", train)
+    write_lines(
+        out / "instructions_held_out.jsonl",
+        [row for row in held_out if (row["instruction"], row["input"]) not in known],
+    )
+
+
 def main():
     out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "runs/real/data")
     out.mkdir(parents=True, exist_ok=True)
     arith(out)
     stories(out)
     story_prompts(out)
+    instructions(out)
 
 
 if __name__ == "__main__":

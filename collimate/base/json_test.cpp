@@ -29,8 +29,8 @@ TEST(Json, ReadsWhatIsNotTooDeep) {
 }
 
 TEST(Json, BracketsInStringsAreNoNesting) {
-  const std::string text = std::string(300, '[') + R"(\"{\\)";
-  EXPECT_EQ(parse_json("[\"" + text + "\"]", "a.json").at(0).get<std::string>(), std::string(300, '[') + "\"{\\");
+  const std::string brackets(300, '['), text = R"(\"{\\)" + brackets;
+  EXPECT_EQ(parse_json("[\"" + text + "\"]", "a.json").at(0).get<std::string>(), "\"{\\" + brackets);
   std::string wide = "[0";
   for (int i = 0; i < 300; ++i) wide += ",[{}]";
   EXPECT_EQ(parse_json(wide + "]", "a.json").size(), 301U);

@@ -59,12 +59,16 @@ TEST_F(Logging, FilesGetLinesWhileTheyLive) {
     const LogFile other(second, log_);
     log_.write(LogLevel::kInfo, "both");
   }
+  const std::filesystem::path third = path_.string() + ".3";
+  std::ofstream takes_its_number(third);
   log_.record("recorded");
+  EXPECT_THAT(lines_of(third), ::testing::IsEmpty());
   file_.reset();
   log_.record("after");
   EXPECT_THAT(lines_of(path_), ::testing::ElementsAre(::testing::EndsWith("both"), ::testing::EndsWith("recorded")));
   EXPECT_THAT(lines_of(second), ::testing::ElementsAre(::testing::EndsWith("both")));
   std::filesystem::remove(second);
+  std::filesystem::remove(third);
 }
 
 TEST_F(Logging, LinesOfThreadsNeverMix) {

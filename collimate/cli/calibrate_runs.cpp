@@ -17,6 +17,7 @@
 #include "collimate/plan/calibrate/observe.h"
 #include "collimate/plan/inputs/median.h"
 #include "collimate/recipe/prepare.h"
+#include "collimate/recipe/registry.h"
 #include "collimate/recipe/train.h"
 
 namespace collimate::cli {

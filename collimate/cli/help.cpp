@@ -99,10 +99,19 @@ void print_recipes() {
   for (const recipe::RecipeEntry& entry : recipe::recipes()) fmt::print("{:8} {}\n", entry.name, entry.summary);
 }
 
+// Does a recipe train by losses on such rows?
+bool read_by_a_recipe(const std::string& rows) {
+  const auto reads = [&](const recipe::RecipeEntry& entry) {
+    return std::find(entry.loss_rows.begin(), entry.loss_rows.end(), rows) != entry.loss_rows.end();
+  };
+  return std::any_of(recipe::recipes().begin(), recipe::recipes().end(), reads);
+}
+
 void print_losses() {
   std::string rows;
   for (const rlhf::LossEntry& entry : rlhf::losses()) {
-    if (entry.rows != rows) fmt::print("on {}\n", entry.rows);
+    const std::string as = fmt::format(" (as functions of the library; no recipe reads {} rows)", entry.rows);
+    if (entry.rows != rows) fmt::print("on {}{}\n", entry.rows, read_by_a_recipe(entry.rows) ? "" : as);
     rows = entry.rows;
     for (const std::string& type : entry.types) fmt::print("  {:18} {}\n", type, fmt::join(entry.options(type), " "));
   }

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "collimate/base/error.h"
+#include "collimate/host/child_process.h"
 
 namespace collimate::cli {
 namespace {
@@ -16,6 +17,16 @@ TEST(ShellWords, QuotesOnlyWhatNeedsIt) {
   EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
   EXPECT_EQ(shell_word("a\nb'"), "$'a\\nb\\''");
   EXPECT_EQ(shell_word(""), "''");
+  // Each but the last would be something else to a shell, were it not quoted.
+  std::string line = "printf '%s\\n'", expected;
+  for (const std::string word :
+       {"/*", "/???", "/[a-z]*", "a&b", "a;b",  "a|cat", "a<b",  ">/dev/null", "(a)", "~root",
+        "#",  "$0",   "`true`",  "a b", "it's", "\"",    "a\\b", "{a,b}",      "",    "--a=b:1,+2@3%.yaml"}) {
+    line.append(" ").append(shell_word(word));
+    expected.append(word).append("\n");
+  }
+  const auto deadline = base::Deadline::after(60);
+  EXPECT_EQ(host::run_command({.command = {"sh", "-c", line}}, "", deadline).output, expected) << line;
 }
 
 TEST(ShellWords, ReadsWhatPeopleWrite) {

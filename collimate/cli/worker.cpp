@@ -1,6 +1,6 @@
 #include "collimate/cli/arguments.h"
 #include "collimate/flow/executor.h"
-#include "collimate/recipe/page.h"
+#include "collimate/recipe/registry.h"
 
 namespace collimate::cli {
 

@@ -10,63 +10,14 @@
 
 #include "collimate/base/error.h"
 #include "collimate/flow/checkpoint.h"
-#include "collimate/flow/toy_modules.h"
+#include "collimate/flow/toy_runs.h"
 #include "collimate/graph/replay.h"
 #include "collimate/host/file_io.h"
 
 namespace collimate::flow {
 namespace {
 
-// What a run is judged by: every iteration's metrics (without times) and the rows that were trained on.
-struct Outcome {
-  std::vector<std::string> lines;
-  bool operator==(const Outcome&) const = default;
-};
-
-std::string line_of(const IterationResult& result) {
-  nlohmann::ordered_json line = {{"iteration", result.iteration}};
-  for (const auto& [name, value] : result.metrics.items())
-    if (!name.starts_with("timing_s/") && !name.starts_with("memory/")) line[name] = value;
-  for (const auto& [node, rows] : result.batches) {
-    if (rows.has(batch::kReward.name)) line[node] = rows.all(batch::kReward);
-    line[node + " uid"] = rows.all(batch::kUid);
-  }
-  return line.dump();
-}
-
-RunOptions options_for(Outcome& outcome, int64_t iterations = 3) {
-  RunOptions options = toy::run_options(iterations);
-  options.seed = 5;
-  options.on_iteration = [&outcome](const IterationResult& result) { outcome.lines.push_back(line_of(result)); };
-  return options;
-}
-
-enum class Place { kOneDevice, kBothOnTwo, kApart };
-
-graph::Placement placement_of(const graph::Graph& graph, Place place) {
-  return place == Place::kApart ? graph::separation(graph, 2, 1)
-                                : graph::flattening(graph, place == Place::kOneDevice ? 1 : 2);
-}
-
-Outcome run_with(const std::function<void(RunOptions&)>& change, Place place = Place::kOneDevice) {
-  Outcome outcome;
-  RunOptions options = options_for(outcome);
-  change(options);
-  graph::Graph graph = toy::flow();
-  Registry registry = toy::registry();
-  run(graph, placement_of(graph, place), registry, options);
-  return outcome;
-}
-
-Outcome plain() {
-  return run_with([](RunOptions&) {});
-}
-
-std::string temporary(const std::string& name) {
-  std::string path = testing::TempDir() + "collimate-flow-" + std::to_string(getpid()) + "-" + name;
-  std::filesystem::remove_all(path);
-  return path;
-}
+using namespace toy;  // NOLINT: test only
 
 TEST(Executor, RunsEveryIteration) {
   Outcome outcome = plain();
@@ -199,52 +150,6 @@ TEST(Executor, AWorkersMemoryIsReportedAndHeldToItsBudget) {
   }
 }
 
-TEST(Executor, AFailureKeepsItsClassAndFirstCause) {
-  try {
-    run_with([](RunOptions& options) { options.modules["reward"] = {"reward", {{"fail_at", 2037}}}; });
-    FAIL();
-  } catch (const base::GuardError& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "[toy reward] sample 2037 is bad (model reward, worker 1, iteration 2, node reward.score)");
-  }
-}
-
-TEST(Executor, ALostWorkerProcessIsStartedAgainAndItsRowsAreRedone) {
-  std::string marker = temporary("marker");
-  Outcome outcome = run_with(
-      [&](RunOptions& options) {
-        options.transport = Transport::kProcesses;
-        options.modules["policy"] = {"policy", {{"die_once", marker}}};
-      },
-      Place::kApart);
-  EXPECT_TRUE(std::filesystem::exists(marker));
-  EXPECT_EQ(outcome, plain());
-}
-
-TEST(Executor, AnExpiredDeadlineSaysWhoWaitsForWhom) {
-  try {
-    run_with([](RunOptions& options) {
-      options.deadline_seconds = 0.3;
-      options.modules["reward"] = {"reward", {{"sleep_seconds", 2.0}}};
-    });
-    FAIL();
-  } catch (const base::RunError& error) {
-    std::string text = error.what();
-    EXPECT_NE(text.find("no progress for 0.3 s"), std::string::npos) << text;
-    EXPECT_NE(text.find("reward.score"), std::string::npos) << text;
-    EXPECT_NE(text.find("worker 1"), std::string::npos) << text;
-  }
-}
-
-TEST(Executor, UnknownModuleKindIsAnInputErrorThatListsTheKnown) {
-  try {
-    run_with([](RunOptions& options) { options.modules["reward"] = {"judge", nullptr}; });
-    FAIL();
-  } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(), "[module kind] expected one of keep, policy, reward, trainer, got judge");
-  }
-}
-
 TEST(Executor, ResumeGoesOnAsTheUndisturbedRun) {
   std::string directory = temporary("resume");
   Outcome first;
@@ -325,35 +230,6 @@ TEST(Executor, AStopSavesAndTheRunGoesOnFromThere) {
 }
 
 // Generates 8 rows that no iteration has.
-Evaluation generating_evaluation() {
-  Evaluation evaluation;
-  graph::ModelHandle policy("policy", {toy::generate_spec()});
-  evaluation.graph = graph::trace([&](graph::Value prompts) { policy("generate", prompts); },
-                                  {{"prompts", {"uid", "prompt_uid"}}}, "evaluation");
-  evaluation.rows = 8;
-  evaluation.group_size = 4;
-  evaluation.next_rows = [](int64_t, int64_t first, int64_t count) { return toy::rows(99, first, count); };
-  return evaluation;
-}
-
-// It would have the weights of its beginning.
-TEST(Executor, AWorkerLostInAnEvaluationIsNotStartedAgain) {
-  try {
-    run_with(
-        [](RunOptions& options) {
-          options.transport = Transport::kProcesses;
-          options.modules["policy"] = {"policy", {{"die_at_open", 3}}};
-          options.schedule.evaluate_every = 2;
-          options.evaluation = generating_evaluation();
-        },
-        Place::kApart);
-    FAIL() << "went on";
-  } catch (const base::RunError& error) {
-    EXPECT_NE(std::string(error.what()).find("during an evaluation; try --resume auto"), std::string::npos)
-        << error.what();
-  }
-}
-
 TEST(Executor, EvaluationRunsOnTheSameWorkers) {
   Outcome outcome;
   RunOptions options = options_for(outcome);

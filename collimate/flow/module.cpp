@@ -11,10 +11,6 @@ namespace {
 
 }  // namespace
 
-void SharedObjects::wrong_type(const std::string& name) {
-  throw base::RunError(base::expectation("shared object " + name, "one type in all modules of a worker", "two"));
-}
-
 Batch Module::call(const std::string& function, const Batch&, const CallInfo&) { no_such_way(function, "call"); }
 
 std::unique_ptr<Stream> Module::open(const std::string& function, const CallInfo&) { no_such_way(function, "stream"); }

@@ -80,6 +80,17 @@ class ReceivedRowsTest : public testing::Test {
     run(graph, placement, registry, options);
   }
 
+  // One iteration of pictures that nobody reads.
+  static void run_unread(RunOptions options) {
+    options.schedule.rows = kPictures;
+    const graph::ModelHandle painter("painter", {draw_spec()});
+    const graph::Graph graph = graph::trace([&](graph::Value prompts) { painter("draw", prompts); },
+                                            {{"prompts", {"uid", "prompt_uid"}}}, "unread");
+    Registry registry;
+    registry.add("painter", [](const nlohmann::json&) { return std::make_unique<Painter>(); });
+    run(graph, graph::flattening(graph, 1), registry, options);
+  }
+
   Accounts while_read_;
 };
 
@@ -100,6 +111,11 @@ TEST_F(ReceivedRowsTest, CountForWhoHoldsThem) {
   EXPECT_LT(after.reader, kPictureBytes);
   EXPECT_GE(after.driver, kPictureBytes);
   for (const int device : {0, 1}) EXPECT_GE(memory.at(static_cast<size_t>(device)).at("peak_bytes"), kPictureBytes);
+  // What no worker reads, none gives back: the driver itself has taken it over.
+  options.on_iteration = [&](const IterationResult&) { after = Accounts(); };
+  run_unread(options);
+  EXPECT_LT(after.maker, kPictureBytes);
+  EXPECT_GE(after.driver, kPictureBytes);
 }
 
 TEST_F(ReceivedRowsTest, CountForTheBudgetOfWhoReceivesThem) {

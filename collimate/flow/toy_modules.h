@@ -16,6 +16,7 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/comm/group.h"
 #include "collimate/flow/executor.h"
+#include "collimate/flow/host_module.h"
 #include "collimate/graph/trace.h"
 
 // Small exact stand-ins for a policy, a reward and a trainer: what the executor's tests run. Every number is an integer
@@ -212,7 +213,7 @@ class Trainer : public Module {
 };
 
 // Reward: 2·ids[0] + ids[1], plus a random draw in {0 … 9} when the parameters say "random"; fails at a uid that they
-// name.
+// name, or the first "busy_times" times at another, in a way that may not happen again.
 class Reward : public Module {
  public:
   explicit Reward(const nlohmann::json& parameters) : parameters_(parameters) {}
@@ -227,6 +228,9 @@ class Reward : public Module {
     for (int64_t i = 0; i < input.rows(); ++i) {
       if (parameters_.value("fail_at", int64_t{-1}) == input.get(batch::kUid, i))
         throw base::GuardError(fmt::format("[toy reward] sample {} is bad", input.get(batch::kUid, i)));
+      if (parameters_.value("busy_at", int64_t{-1}) == input.get(batch::kUid, i) &&
+          busy_++ < parameters_.value("busy_times", 0))
+        throw RetryableError(fmt::format("[toy reward] busy at sample {}", input.get(batch::kUid, i)));
       auto ids = input.row(batch::kIds, i);
       float random = parameters_.contains("random") ? static_cast<float>(device_() % 10) : 0.0F;
       rewards.push_back(2.0F * static_cast<float>(ids[0]) + (level ? level->get<float>() : 0.0F) + random);
@@ -242,6 +246,7 @@ class Reward : public Module {
   std::vector<Metric> metrics_;
   nlohmann::json parameters_;
   Context* context_ = nullptr;
+  int busy_ = 0;
   std::random_device device_;
 };
 

@@ -137,7 +137,7 @@ void WorkerHost::dispatch(const std::string& type, const cluster::Message& messa
     return;
   }
   if (type == "hook") return hooks(header.at("before").get<bool>(), header.at("iteration").get<int64_t>());
-  if (type == "ping" || type == "memory") {
+  if (type == "memory") {
   } else if (type == "reside") {
     hosted(header.at("model")).module->reside(header.at("on_device").get<bool>());
   } else if (type == "save") {

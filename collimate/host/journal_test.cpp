@@ -293,15 +293,29 @@ TEST_F(JournalTest, ADigestIsKeptAndTellsEntriesOfOneUidApart) {
   EXPECT_EQ(journal.entries()[1].key.digest, 78U);
 }
 
-// A length that reaches past the end is a torn record, however absurd.
+// The record that would stand at `offset`, its checksums right, with a head that says `length` of its body.
+std::string record_of_length(uint32_t length, const std::string& body, uint64_t offset) {
+  const auto bytes = [](auto value) { return std::string(reinterpret_cast<const char*>(&value), sizeof value); };
+  const auto crc = [](const std::string& text) { return crc32c(std::as_bytes(std::span(text))); };
+  const std::string head = bytes(length) + bytes(crc(body.substr(0, length))) + bytes(offset);
+  return head + bytes(crc(head + bytes(offset))) + body;
+}
+
+// A length that reaches past the end is a torn record, however absurd and whatever its checksums.
 TEST_F(JournalTest, HostileLength) {
   fill(1);
-  for (const std::string& tail : {std::string("\xff\xff\xff\xff____short"), std::string(100, '\xff')}) {
-    std::ofstream(path_, std::ios::app | std::ios::binary) << tail;
+  const uint64_t end = std::filesystem::file_size(path_);
+  const std::string body(64, '\0');  // of iteration, uid and digest 0, without a node's name
+  std::vector<std::string> tails = {"\xff\xff\xff\xff____short", std::string(100, '\xff')};
+  for (const uint32_t length : {0U, 27U, 65U, 0xffffffffU}) tails.push_back(record_of_length(length, body, end));
+  for (size_t i = 0; i < tails.size(); ++i) {
+    std::ofstream(path_, std::ios::app | std::ios::binary) << tails[i];
     const Journal journal(path_);
-    EXPECT_EQ(journal.entries().size(), 2u);
-    EXPECT_EQ(journal.cut_bytes(), static_cast<int64_t>(tail.size()));
+    EXPECT_EQ(journal.entries().size(), 2u) << i;
+    EXPECT_EQ(journal.cut_bytes(), static_cast<int64_t>(tails[i].size())) << i;
   }
+  std::ofstream(path_, std::ios::app | std::ios::binary) << record_of_length(64, body, end);
+  EXPECT_EQ(Journal(path_).entries().size(), 3u) << "it was the length that was refused";
 }
 
 }  // namespace

@@ -118,6 +118,11 @@ TEST_P(Parity, ASequenceMayBeginAtAnyPosition) {
   parts.starts = {0, 20, 24};
   parts.continued = {-1, 0};
   EXPECT_EQ(to_vector(model_.forward(parts)), there);
+  const auto to_limit = static_cast<int32_t>(shape_.max_positions) - 24 - 7;
+  for (int32_t& position : shifted.positions) position += to_limit;
+  EXPECT_NO_THROW(model_.forward(shifted));
+  for (int32_t& position : shifted.positions) ++position;
+  EXPECT_THROW(model_.forward(shifted), base::InputError);
 }
 
 // Samples packed behind their prompt, once for all of them, against each with a prompt of its own: the same bits, and

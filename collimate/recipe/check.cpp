@@ -12,6 +12,8 @@
 #include "collimate/recipe/check_rewards.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/preview.h"
+#include "collimate/recipe/registry.h"
+#include "collimate/recipe/unread.h"
 
 namespace collimate::recipe {
 namespace {
@@ -62,14 +64,13 @@ std::string first_rows(const std::vector<int64_t>& rows) {
   return fmt::format("{}{}", fmt::join(shown, ", "), rows.size() > 3 ? ", …" : "");
 }
 
-void check_masks(const DataPreview& data, const std::string& recipe, const text::Tokenizer& tokenizer,
+void check_masks(const DataPreview& data, const Plan& plan, const text::Tokenizer& tokenizer,
                  std::vector<std::string>& problems) {
   if (!data.masked.empty())
     problems.push_back(
         expectation(data.key, "a trained token in every row",
                     fmt::format("none in {} of {} (row {})", data.masked.size(), data.rows, first_rows(data.masked))));
-  const bool generates = recipe != "reward";  // a reward model scores the last token whatever it is
-  if (generates && !data.unended.empty())
+  if (plan.learns_to_stop && !data.unended.empty())
     problems.push_back(expectation(
         data.key, fmt::format("rows whose last trained token ends a completion ({})", stop_text(tokenizer)),
         fmt::format("{} of {} that do not (row {}): the model would not learn to stop", data.unended.size(), data.rows,
@@ -117,7 +118,7 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   for (const DataPreview& set : previews) {
     for (const std::string& line : preview_lines(set, *data.tokenizer)) found.lines.push_back(line);
     found.facts["data"].push_back(to_json(set));
-    check_masks(set, config.recipe, *data.tokenizer, found.problems);
+    check_masks(set, plan, *data.tokenizer, found.problems);
     check_pairs(set, found);
     const int64_t completion = set.kind == rlhf::RowKind::kPrompt ? config.rollout.completion_tokens.get() : 0;
     extent.tokens = std::max(extent.tokens, set.row.longest + completion);

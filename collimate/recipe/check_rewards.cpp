@@ -55,17 +55,17 @@ void ask(const std::string& key, const rlhf::RewardSpec& spec, const std::vector
 void check_rewards(const Plan& plan, const RunData& data, std::vector<std::string>& lines,
                    std::vector<std::string>& problems) {
   std::map<std::string, std::vector<rlhf::RewardSpec>> made;  // training's and evaluation's are often the same list
-  for (const auto& [name, module] : plan.modules) {
-    if (module.kind != "rewards") continue;
-    const bool judge = name == "judge";  // of held-out data alone
+  for (const std::string& name : plan.rewards) {
+    const bool held_out = plan.evaluation && name == plan.evaluation->judge;
+    const std::string key = held_out ? "data.eval" : "data.train";
+    const rlhf::RowSource* source = held_out ? data.eval.get() : data.train.get();
     try {
-      const nlohmann::json& list = module.parameters.at("rewards");
+      const nlohmann::json& list = plan.modules.at(name).parameters.at("rewards");
       const auto [entry, fresh] = made.try_emplace(list.dump());
       if (fresh) entry->second = rlhf::make_rewards(list);
       for (const rlhf::RewardSpec& spec : entry->second) {
         if (!spec.reward->pure()) continue;
-        if (judge && data.eval) ask("data.eval", spec, truth_samples(*data.eval, *data.tokenizer), lines, problems);
-        if (!judge && data.train) ask("data.train", spec, truth_samples(*data.train, *data.tokenizer), lines, problems);
+        if (source != nullptr) ask(key, spec, truth_samples(*source, *data.tokenizer), lines, problems);
       }
     } catch (const base::Error& error) {
       const std::string message = error.what();

@@ -2,6 +2,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/recipe/data.h"
+#include "collimate/recipe/list.h"
 #include "collimate/rlhf/reward/reward.h"
 
 namespace collimate::recipe {
@@ -19,6 +20,15 @@ const base::ConfigNode* written(const base::ConfigNode& root, const std::string&
 text::TrainOn DataOptions::trained_tokens() const {
   if (train_on.get() == "all_tokens") return text::TrainOn::kAllTokens;
   return train_on.get() == "assistant_turns" ? text::TrainOn::kAssistantTurns : text::TrainOn::kCompletion;
+}
+
+Config::Config() : recipe(this, "recipe", "", "", "what to run", base::one_of(recipe_names())) {}
+
+const rlhf::ModelOptions& Config::model(const std::string& role) const {
+  for (const std::string& name : {role, std::string("policy")})
+    if (const rlhf::ModelOptions* found = models.find(name)) return *found;
+  throw base::InputError(
+      base::expectation("models", "a model \"policy\"", "none", "models: {policy: {path: DIRECTORY}}"));
 }
 
 Config load(const std::string& path, const std::vector<std::string>& sets) {

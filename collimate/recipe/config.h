@@ -107,12 +107,11 @@ struct LogOptions : base::Section {
       this, "tensorboard", false, "", "the metrics as TensorBoard's events in tensorboard/ too", base::outside_hash{}};
 };
 
-// Names of the list of recipes (recipe/list.h).
-std::vector<std::string> recipe_names();
-
 // The whole configuration of a run: one YAML file.
 struct Config : base::Section {
-  base::Option<std::string> recipe{this, "recipe", "", "", "what to run", base::one_of(recipe_names())};
+  Config();
+
+  base::Option<std::string> recipe;  // one of recipe_names(), recipe/list.h
   base::SectionMap<rlhf::ModelOptions> models{
       this, "models", "by role: policy, and where they differ from it reference, value, reward"};
   base::Nested<DataOptions> data{this, "data", "what to train and evaluate on"};
@@ -143,6 +142,9 @@ struct Config : base::Section {
                                     base::one_of({"local", "local-processes"}),
                                     base::outside_hash{}};
   base::Nested<LogOptions> log{this, "log", "names of metrics"};
+
+  // The model of a role; one that the user does not name is the policy. InputError without a policy.
+  const rlhf::ModelOptions& model(const std::string& role) const;
 };
 
 // Reads and checks a file with `--set a.b=c` overrides; entries of rewards get the defaults of what they leave out.

@@ -51,6 +51,14 @@ TEST_F(ConfigFile, EntriesOfRewardsAreResolved) {
   EXPECT_NE(base::config_hash(read(rewards, {"reward.1.timeout_seconds=6"})), base::config_hash(config));
 }
 
+TEST_F(ConfigFile, ARoleThatIsNotNamedIsThePolicy) {
+  const Config config = read("", {"models.value.path=/value"});
+  EXPECT_EQ(config.model("value").path.get(), "/value");
+  EXPECT_EQ(config.model("reference").path.get(), "/nowhere");
+  EXPECT_EQ(text::message_of<base::InputError>([] { Config().model("reference"); }),
+            "[models] expected a model \"policy\", got none; try models: {policy: {path: DIRECTORY}}");
+}
+
 TEST_F(ConfigFile, SetsReachAnEntryThatStandsAlone) {
   EXPECT_EQ(read("reward: {rule: exact}", {"reward.0.weight=2"}).reward->at(0).at("weight"), 2.0);
   EXPECT_EQ(

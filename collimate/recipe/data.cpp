@@ -82,6 +82,13 @@ void add_notes(const std::string& key, const text::Dataset& dataset, RunData& da
 
 }  // namespace
 
+std::vector<std::string> data_options(rlhf::RowKind rows) {
+  std::vector<std::string> options = {"evaluation.examples"};
+  if (rows != rlhf::RowKind::kPrompt) options.emplace_back("data.max_tokens");
+  if (rows == rlhf::RowKind::kDemonstration) options.emplace_back("data.train_on");
+  return options;
+}
+
 void check_source_keys(const base::ConfigNode& sources, const std::string& key) {
   const bool many = sources.kind == base::ConfigNode::Kind::kList;
   int64_t index = 0;
@@ -102,11 +109,9 @@ std::vector<text::DataSource> data_sources(const nlohmann::json& value, const st
 
 RunData read_data(const Config& config, const Plan& plan) {
   RunData data;
-  const rlhf::ModelOptions* policy = config.models.find("policy");
-  if (policy == nullptr)
-    throw InputError(expectation("models", "a model \"policy\"", "none", "models: {policy: {path: DIRECTORY}}"));
-  data.tokenizer = text::load_tokenizer(policy->path);
-  auto chat = text::make_chat_template(*data.tokenizer, policy->chat_template);
+  const rlhf::ModelOptions& policy = config.model("policy");
+  data.tokenizer = text::load_tokenizer(policy.path);
+  auto chat = text::make_chat_template(*data.tokenizer, policy.chat_template);
   data.notes.push_back("template: " + chat->description());
   data.renderer = std::make_unique<text::Renderer>(*data.tokenizer, std::move(chat),
                                                    text::RenderOptions{.train_on = config.data.trained_tokens()});

@@ -26,6 +26,9 @@ struct RunData {
 // InputError: no data, files missing or malformed, rows that the recipe cannot use.
 RunData read_data(const Config& config, const Plan& plan);
 
+// For Plan::read_options: those that data is read and rendered by where a recipe's rows are of this kind.
+std::vector<std::string> data_options(rlhf::RowKind rows);
+
 // InputError, naming its place, for a key of a source that sources do not have; `key` is what holds them.
 void check_source_keys(const base::ConfigNode& sources, const std::string& key);
 

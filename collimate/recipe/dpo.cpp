@@ -22,6 +22,7 @@ Plan dpo(const Config& config, const flow::Registry& registry) {
   plan.rows_per_iteration = config.train.samples_per_update;
   plan.group_size = 2;
   plan.trained = "policy";
+  plan.phases = {{"reference.log_probs", "ref"}, {"policy.train", "update_actor"}};
   plan.evaluation = pair_margin_evaluation(policy, reference ? &*reference : nullptr);
   return page.finish(std::move(plan));
 }

@@ -63,12 +63,14 @@ NamedValues pair_metrics(const Batch& rows, const std::function<double(int64_t)>
 
 std::optional<EvaluationPlan> rollout_evaluation(Page& page, const graph::ModelHandle& policy,
                                                  const graph::ModelHandle* judge) {
+  page.reads("evaluation");
   if (page.config().data.eval->is_null()) return std::nullopt;
   const nlohmann::json& own = page.config().evaluation.reward;
   const bool scored = judge != nullptr && own.is_null();
   const graph::ModelHandle rules =
       scored ? *judge : page.rewards("judge", own.is_null() ? page.config().reward.get() : own);
   EvaluationPlan plan;
+  if (!scored) plan.judge = rules.name();
   plan.graph =
       graph::trace([&](Value prompts) { rules("score", policy("generate", prompts)); }, {prompt_input()}, "evaluation");
   plan.metrics = [scored](const Batch& rows) { return rollout_metrics(rows, scored); };

@@ -5,6 +5,7 @@
 
 #include "collimate/batch/standard_keys.h"
 #include "collimate/recipe/list.h"
+#include "collimate/recipe/registry.h"
 
 namespace collimate::recipe {
 namespace {

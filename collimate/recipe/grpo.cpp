@@ -30,6 +30,11 @@ Plan grpo(const Config& config, const flow::Registry& registry) {
   plan.group_size = config.rollout.samples_per_prompt;
   plan.samples_node = "advantages";
   plan.trained = "policy_trainer";
+  plan.phases = {{"policy.generate", "gen"},
+                 {"reward.score", "reward"},
+                 {"reference.log_probs", "ref"},
+                 {"advantages", "adv"},
+                 {"policy_trainer.train", "update_actor"}};
   plan.evaluation = rollout_evaluation(page, policy);
   return page.finish(std::move(plan));
 }

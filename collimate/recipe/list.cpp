@@ -1,6 +1,7 @@
 #include "collimate/recipe/list.h"
 
 #include "collimate/base/error.h"
+#include "collimate/recipe/data.h"
 
 namespace collimate::recipe {
 
@@ -14,13 +15,27 @@ Plan ppo(const Config& config, const flow::Registry& registry);
 const std::vector<RecipeEntry>& recipes() {
   using rlhf::RowKind;
   static const std::vector<RecipeEntry> list = {
-      {"sft", "supervised fine-tuning on prompt and completion", RowKind::kDemonstration, sft},
-      {"reward", "a reward model on chosen and rejected completions, with a margin where each row has one",
-       RowKind::kPreference, reward},
-      {"dpo", "a policy on chosen and rejected completions, by algorithm.loss_type", RowKind::kPreference, dpo},
-      {"grpo", "a policy on prompts and rewards; samples of a prompt are compared with each other", RowKind::kPrompt,
+      {"sft", "supervised fine-tuning on prompt and completion", RowKind::kDemonstration, {"completions"}, sft},
+      {"reward",
+       "a reward model on chosen and rejected completions, with a margin where each row has one",
+       RowKind::kPreference,
+       {"scored pairs"},
+       reward},
+      {"dpo",
+       "a policy on chosen and rejected completions, by algorithm.loss_type",
+       RowKind::kPreference,
+       {"pairs"},
+       dpo},
+      {"grpo",
+       "a policy on prompts and rewards; samples of a prompt are compared with each other",
+       RowKind::kPrompt,
+       {"rollouts"},
        grpo},
-      {"ppo", "a policy and a value model on prompts and rewards, of rules or a reward model", RowKind::kPrompt, ppo}};
+      {"ppo",
+       "a policy and a value model on prompts and rewards, of rules or a reward model",
+       RowKind::kPrompt,
+       {"rollouts", "values"},
+       ppo}};
   return list;
 }
 
@@ -41,6 +56,7 @@ Plan make_plan(const Config& config, const flow::Registry& registry) {
   const RecipeEntry& entry = find_recipe(config.recipe);
   Plan plan = entry.make(config, registry);
   plan.rows = entry.rows;
+  for (const std::string& option : data_options(entry.rows)) plan.read_options.insert(option);
   return plan;
 }
 

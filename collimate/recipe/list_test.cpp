@@ -3,27 +3,33 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
 #include <sstream>
 
 #include "collimate/base/error.h"
 #include "collimate/recipe/prepare.h"
+#include "collimate/recipe/registry.h"
 
 namespace collimate::recipe {
 namespace {
 
 using testing::AllOf;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
 // The page of a recipe, without data or models: `more` is YAML after what every recipe needs.
 Config config_of(const std::string& recipe, const std::string& more = "") {
   Config config;
+  const bool drawn = std::any_of(recipes().begin(), recipes().end(), [&](const RecipeEntry& entry) {
+    return entry.name == recipe && entry.rows == rlhf::RowKind::kPrompt;
+  });
   const std::string text = "recipe: " + recipe +
-                           "\nmodels: {policy: {path: /nowhere}}\nreward: [{rule: exact}]\n"
-                           "train: {samples_per_update: 4}\n" +
-                           more;
+                           "\nmodels: {policy: {path: /nowhere}}\ntrain: {samples_per_update: 4}\n" +
+                           (drawn ? "reward: [{rule: exact}]\n" : "") + more;
   base::apply(base::parse_config(text, "run.yaml"), config);
   return config;
 }
@@ -34,7 +40,7 @@ Plan plan_of(const std::string& recipe, const std::string& more = "") {
 
 std::string error_of(const std::string& recipe, const std::string& more) {
   try {
-    plan_of(recipe, more);
+    complete_plan(config_of(recipe, more), module_registry());
   } catch (const base::InputError& error) {
     return error.what();
   }
@@ -61,16 +67,60 @@ TEST(Recipes, EveryOneOfTheListHasAPage) {
   EXPECT_THAT(error_of("gpro", ""), HasSubstr("one of \"sft\", \"reward\", \"dpo\", \"grpo\", \"ppo\""));
 }
 
+TEST(Recipes, TheListNamesTheLossesThatPagesTrainBy) {
+  for (const RecipeEntry& entry : recipes()) {
+    std::set<std::string> rows;
+    const Plan plan = plan_of(entry.name);
+    for (const std::string& trainer : plan.trainers) rows.insert(plan.modules.at(trainer).parameters.at("loss_rows"));
+    EXPECT_EQ(rows, std::set<std::string>(entry.loss_rows.begin(), entry.loss_rows.end())) << entry.name;
+  }
+  EXPECT_THAT(plan_of("ppo").trainers, ElementsAre("policy_trainer", "value"));
+}
+
+TEST(Recipes, PagesNameThePhasesOfTheirNodes) {
+  const auto phases = [](const std::string& recipe, const std::string& more = "") {
+    const Plan plan = plan_of(recipe, more);
+    std::vector<std::string> names;
+    for (const graph::Node& node : plan.graph.nodes) names.push_back(plan.phases.at(node.id));
+    return names;
+  };
+  EXPECT_THAT(phases("sft"), ElementsAre("update_actor"));
+  EXPECT_THAT(phases("reward"), ElementsAre("update_actor"));
+  EXPECT_THAT(phases("dpo"), ElementsAre("ref", "update_actor"));
+  EXPECT_THAT(phases("dpo", "algorithm: {loss_type: orpo}"), ElementsAre("update_actor"));
+  EXPECT_THAT(phases("grpo"), ElementsAre("gen", "reward", "adv", "update_actor"));
+  EXPECT_THAT(phases("grpo", "algorithm: {beta: 0.04}"), ElementsAre("gen", "reward", "ref", "adv", "update_actor"));
+  EXPECT_THAT(phases("ppo"), ElementsAre("gen", "ref", "values", "reward", "adv", "update_actor", "update_critic"));
+}
+
+TEST(Recipes, PagesSayWhichRewardsJudgeHeldOutRows) {
+  const std::string eval = "data: {eval: held_out.jsonl}\n";
+  for (const char* recipe : {"grpo", "ppo"}) {
+    const Plan plan = plan_of(recipe, eval);
+    EXPECT_THAT(plan.rewards, ElementsAre("judge", "reward")) << recipe;
+    EXPECT_EQ(plan.evaluation->judge, "judge") << recipe;
+    EXPECT_THAT(plan_of(recipe).rewards, ElementsAre("reward")) << recipe;
+  }
+  EXPECT_EQ(plan_of("dpo", eval).evaluation->judge, "");
+  EXPECT_TRUE(plan_of("dpo", eval).rewards.empty());
+}
+
+TEST(Recipes, ARewardModelAloneDoesNotLearnToStop) {
+  for (const RecipeEntry& entry : recipes())
+    EXPECT_EQ(plan_of(entry.name).learns_to_stop, entry.name != "reward") << entry.name;
+}
+
 // Those of the repository name keys, recipes, rules and losses that exist, whether or not their data is here.
 TEST(Recipes, EveryConfigOfTheRepositoryIsAPlan) {
-  int configs = 0;
+  std::set<std::string> shown;
   for (const auto& file : std::filesystem::directory_iterator(COLLIMATE_SOURCE_DIR "/configs")) {
     if (file.path().extension() != ".yaml") continue;
     const Config config = load(file.path().string(), {});
     EXPECT_FALSE(complete_plan(config, module_registry()).graph.nodes.empty()) << file.path();
-    ++configs;
+    shown.insert(config.recipe);
   }
-  EXPECT_GE(configs, 5);
+  const std::vector<std::string> names = recipe_names();
+  EXPECT_EQ(shown, std::set<std::string>(names.begin(), names.end())) << "each recipe has a config";
 }
 
 // Lines that give a value: not the headings of sections.
@@ -140,6 +190,26 @@ TEST(Recipes, OptionsThatNothingReadsAreRefused) {
   EXPECT_EQ(error_of("dpo", "algorithm: {loss_type: [hinge, robust], label_smoothing: 0.1}"), "");
   EXPECT_EQ(error_of("dpo", "algorithm: {loss_type: simpo, simpo_gamma: 0.7}"), "");
   EXPECT_THAT(error_of("grpo", "algorithm: {loss_type: dapo, sapo_temperature_pos: 2}"), HasSubstr("sapo_temperature"));
+}
+
+// Those of every section: see also tests/fault/check_test.cpp.
+TEST(Recipes, OptionsOfOtherRecipesAreRefused) {
+  EXPECT_EQ(error_of("dpo", "data: {train_on: all_tokens}"),
+            "[data.train_on] expected completion with recipe dpo, got all_tokens; try recipe: sft");
+  EXPECT_EQ(error_of("sft", "data: {train_on: all_tokens, max_tokens: 300}"), "");
+  EXPECT_EQ(
+      error_of("sft", "rollout: {speculation: ngram}"),
+      "[rollout.speculation] expected an option that recipe sft reads, which draws no samples, got \"ngram\"; try "
+      "leaving it out, or recipe: grpo or ppo");
+  EXPECT_EQ(error_of("ppo", "rollout: {speculation: ngram}"), "");
+  EXPECT_EQ(error_of("dpo", "evaluation: {examples: 3}"), "");
+  EXPECT_THAT(error_of("dpo", "evaluation: {temperature: 0.5}"), HasSubstr("[evaluation.temperature]"));
+  EXPECT_EQ(error_of("sft", "reward: [{rule: exact}]"),
+            "[reward] expected nothing with recipe sft, which asks no rewards, got a value; try leaving it out, or "
+            "recipe: grpo or ppo");
+  EXPECT_EQ(error_of("sft", "data: {eval: held_out.jsonl}\nrun: {patience: 2}\n"), "");
+  EXPECT_THAT(error_of("dpo", "data: {eval: pairs.jsonl}\nrun: {patience: 2}\n"), HasSubstr("[run.patience]"));
+  EXPECT_EQ(error_of("dpo", "run: {patience: 2}\n"), "") << "idle, which check warns of";
 }
 
 TEST(Recipes, AnExplicitZeroIsNotTheDefault) {

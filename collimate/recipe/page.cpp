@@ -1,11 +1,8 @@
 #include "collimate/recipe/page.h"
 
-#include <algorithm>
-
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/recipe/list.h"
-#include "collimate/recipe/unread.h"
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/advantages.h"
@@ -24,19 +21,19 @@ void add_row_limits(const Config& config, nlohmann::json& parameters) {
   parameters["predicted_tokens"] = rollout ? completion : config.data.max_tokens.get();
 }
 
-// The config section of a role; roles that the user does not name are the policy's.
-nlohmann::json model_section(const Config& config, const std::string& of) {
-  for (const std::string& name : {of, std::string("policy")})
-    if (const rlhf::ModelOptions* section = config.models.find(name)) return base::to_json(section->section_value());
-  throw base::InputError(
-      base::expectation("models", "a model \"policy\"", "none", "models: {policy: {path: DIRECTORY}}"));
+// What a page says of nodes it says of those that are there, and of each the phase.
+void check_nodes(const std::string& recipe, const Plan& plan) {
+  COLLIMATE_CHECK(plan.samples_node.empty() || plan.graph.node_index(plan.samples_node) >= 0,
+                  "recipe {} has no node {}", recipe, plan.samples_node);
+  for (const graph::Node& node : plan.graph.nodes)
+    COLLIMATE_CHECK(plan.phases.contains(node.id), "recipe {} has no phase of node {}", recipe, node.id);
 }
 
 }  // namespace
 
 nlohmann::json Page::decoder_parameters(const Role& role) {
   roles_.insert(role.of);
-  nlohmann::json parameters = model_section(config_, role.of);
+  nlohmann::json parameters = base::to_json(config_.model(role.of).section_value());
   parameters["weights"] = role.weights;
   parameters["trained"] = role.trained;
   parameters["head"] = role.head;
@@ -56,6 +53,7 @@ graph::ModelHandle Page::add(const std::string& model, const std::string& kind, 
 }
 
 graph::ModelHandle Page::generator(const std::string& model, const Role& role) {
+  reads("rollout");
   return add(model, "generator", decoder_parameters(role));
 }
 graph::ModelHandle Page::scorer(const std::string& model, const Role& role) {
@@ -63,23 +61,27 @@ graph::ModelHandle Page::scorer(const std::string& model, const Role& role) {
 }
 graph::ModelHandle Page::trainer(const std::string& model, const Role& role) {
   const auto types = rlhf::chosen_types(algorithm(role), role.loss);
-  for (const std::string& option : rlhf::loss_options(role.rows, types)) read_options_.insert(option);
+  for (const std::string& option : rlhf::loss_options(role.rows, types)) reads("algorithm." + option);
+  for (const std::string& option : rlhf::train_options(role.head, role.rows)) reads("train." + option);
+  trainers_.insert(model);
   return add(model, "trainer", decoder_parameters(role));
 }
 
 graph::ModelHandle Page::rewards(const std::string& model, const nlohmann::json& list) {
   if (list.is_null())
     throw base::InputError(base::expectation("reward", "a list of rewards", "none", "reward: [{rule: exact}]"));
+  reads("reward");
+  rewards_.insert(model);
   return add(model, "rewards",
              {{"rewards", list.is_array() ? list : nlohmann::json::array({list})},
-              {"tokenizer", model_section(config_, "policy").at("path")}});
+              {"tokenizer", config_.model("policy").path.get()}});
 }
 
 graph::ModelHandle Page::advantages(const std::string& rows, const std::string& fallback) {
   const rlhf::AdvantageEntry& entry = rlhf::find_advantage(rows, fallback, config_.algorithm);
   compares_samples_ = rows == "groups";
-  read_options_.insert(entry.options.begin(), entry.options.end());
-  read_options_.insert(rlhf::kRewardOptions.begin(), rlhf::kRewardOptions.end());
+  for (const auto* options : {&entry.options, &rlhf::kRewardOptions})
+    for (const std::string& option : *options) reads("algorithm." + option);
   return add("advantages", "advantages." + entry.name, base::to_json(config_.algorithm.section_value()));
 }
 
@@ -108,13 +110,6 @@ void Page::require_reward_model() const {
                                              "true", "a model that recipe: reward has trained"));
 }
 
-void Page::check_options() const {
-  const nlohmann::json set = set_options(config_.algorithm, rlhf::AlgorithmSection());
-  for (const auto& [name, value] : set.items())
-    if (!read_options_.contains(name))
-      refuse_unread("algorithm." + name, config_.recipe, fmt::format(" ({})", fmt::join(read_options_, ", ")), value);
-}
-
 void Page::check_roles() const {
   for (const auto& [name, section] : config_.models) {
     if (roles_.contains(name)) continue;
@@ -125,17 +120,14 @@ void Page::check_roles() const {
 }
 
 Plan Page::finish(Plan plan) const {
-  check_options();
   check_roles();
+  check_nodes(config_.recipe, plan);
   plan.modules = modules_;
+  plan.trainers = trainers_;
+  plan.rewards = rewards_;
   // The schedule of the learning rate ends with the run.
-  for (auto& [name, module] : plan.modules)
-    if (module.kind == "trainer") module.parameters["total_updates"] = total_updates(config_, plan);
-  const auto& nodes = plan.graph.nodes;
-  COLLIMATE_CHECK(
-      plan.samples_node.empty() || std::any_of(nodes.begin(), nodes.end(),
-                                               [&](const graph::Node& node) { return node.id == plan.samples_node; }),
-      "recipe {} has no node {}", config_.recipe.get(), plan.samples_node);
+  for (const std::string& trainer : trainers_)
+    plan.modules.at(trainer).parameters["total_updates"] = total_updates(config_, plan);
   plan.read_options = read_options_;
   plan.compares_samples = compares_samples_;
   return plan;

@@ -26,6 +26,7 @@ struct EvaluationPlan {
   rlhf::RowKind rows = rlhf::RowKind::kPrompt;
   std::function<NamedValues(const Batch& rows)> metrics;
   bool measures_loss = false;  // val/loss is among the metrics: what run.patience watches
+  std::string judge;  // the list of rewards that is of held-out rows alone; "" where a model judges, or nothing
 };
 
 // What a recipe page gives: everything a run needs beside data and placement. Plain data.
@@ -37,11 +38,17 @@ struct Plan {
   bool margins = false;            // pairs with the data's margins
   int64_t rows_per_iteration = 0;
   int64_t group_size = 1;
-  bool compares_samples = false;  // advantages are between the samples of a prompt
-  std::string samples_node;       // whose rows are the samples of an iteration; "" for none
-  std::string trained;            // the model that the run is for: what is exported
+  bool compares_samples = false;   // advantages are between the samples of a prompt
+  bool learns_to_stop = true;      // the trained model generates: each row of data ends as a completion does
+  std::string samples_node;        // whose rows are the samples of an iteration; "" for none
+  std::string trained;             // the model that the run is for: what is exported
+  std::set<std::string> trainers;  // models that train
+  std::set<std::string> rewards;   // models that are a list of rewards
+  // verl's names of the phases, which metrics have: {"policy.generate": "gen"}. Of each node that the page may make.
+  std::map<std::string, std::string> phases;
   std::optional<EvaluationPlan> evaluation;
-  std::set<std::string> read_options;  // of algorithm
+  // Of the options that not every recipe reads (unread.cpp): "algorithm.beta"; "rollout" for all of a section.
+  std::set<std::string> read_options;
 };
 
 // Makes handles for a page's models and notes their modules.
@@ -66,13 +73,15 @@ class Page {
   graph::ModelHandle advantages(const std::string& rows, const std::string& fallback);
   // A role of `models` that only other options make the page read: a config may name it all the same.
   void may_read(const std::string& role) { roles_.insert(role); }
+  // Notes an option for Plan::read_options.
+  void reads(const std::string& option) { read_options_.insert(option); }
   // Where no rules give the rewards a model does, which must have been trained: a new head gives every sample 0.
   // InputError otherwise.
   void require_reward_model() const;
   // The loss that trainer() with this role trains by.
   rlhf::Loss loss(const Role& role) const;
-  // The plan with the page's modules. InputError when the config sets an option of `algorithm`, or names a role under
-  // `models`, that none of them reads.
+  // The plan with the page's modules and what they read. InputError when the config names a role under `models` that
+  // none of them reads.
   Plan finish(Plan plan) const;
 
   // rows_per_update and epochs of a train node.
@@ -83,13 +92,13 @@ class Page {
   graph::ModelHandle add(const std::string& model, const std::string& kind, nlohmann::json parameters);
   nlohmann::json decoder_parameters(const Role& role);
   rlhf::AlgorithmSection algorithm(const Role& role) const;
-  void check_options() const;
   void check_roles() const;
 
   const Config& config_;
   const flow::Registry& registry_;
   std::map<std::string, flow::ModuleChoice> modules_;
-  std::set<std::string> read_options_;        // of algorithm
+  std::set<std::string> trainers_, rewards_;  // as in Plan
+  std::set<std::string> read_options_;
   std::set<std::string> roles_ = {"policy"};  // of models; rewards and data read the policy's tokenizer
   bool compares_samples_ = false;
 };
@@ -104,8 +113,5 @@ int64_t rollout_rows(const Config& config);
 // Updates of a train node.
 int64_t updates_per_iteration(const Config& config, const Plan& plan);
 int64_t total_updates(const Config& config, const Plan& plan);  // of the run
-
-// The list of module kinds: what recipes' graphs mean by them.
-flow::Registry module_registry();
 
 }  // namespace collimate::recipe

@@ -36,6 +36,10 @@ Plan ppo(const Config& config, const flow::Registry& registry) {
   plan.group_size = config.rollout.samples_per_prompt;
   plan.samples_node = "advantages";
   plan.trained = "policy_trainer";
+  plan.phases = {{"policy.generate", "gen"},      {"reference.log_probs", "ref"},
+                 {"value.values", "values"},      {"reward.score", "reward"},
+                 {"advantages", "adv"},           {"policy_trainer.train", "update_actor"},
+                 {"value.train", "update_critic"}};
   plan.evaluation = rollout_evaluation(page, policy, rules ? nullptr : &reward);
   return page.finish(std::move(plan));
 }

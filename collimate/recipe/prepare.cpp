@@ -17,67 +17,11 @@ namespace collimate::recipe {
 
 namespace {
 
-// The remedy for what only recipes that draw samples read.
-std::string or_another_recipe() {
-  std::vector<std::string> names;
-  for (const RecipeEntry& entry : recipes())
-    if (entry.rows == rlhf::RowKind::kPrompt) names.push_back(entry.name);
-  return fmt::format("leaving it out, or recipe: {}", fmt::join(names, " or "));
-}
-
 // What only both of its options say to be wrong.
 void check_sampling(const Config& config, const Plan& plan) {
   const int64_t completion = config.rollout.completion_tokens;
   if (plan.rows == rlhf::RowKind::kPrompt) config.rollout.params(completion);
   if (plan.evaluation && plan.evaluation->rows == rlhf::RowKind::kPrompt) config.evaluation.params(completion);
-}
-
-void check_rows(const Config& config, const Plan& plan) {
-  if (config.data.trained_tokens() != text::TrainOn::kCompletion && plan.rows != rlhf::RowKind::kDemonstration)
-    throw base::InputError(base::expectation("data.train_on", "completion with recipe " + config.recipe.get(),
-                                             config.data.train_on, "recipe: sft"));
-}
-
-void check_rewards_are_read(const Config& config, const Plan& plan) {
-  if (plan.rows == rlhf::RowKind::kPrompt) return;
-  const std::string none = fmt::format("nothing with recipe {}, which asks no rewards", config.recipe.get());
-  const std::string remedy = or_another_recipe();
-  if (!config.reward->is_null()) throw base::InputError(base::expectation("reward", none, "a value", remedy));
-  if (!config.evaluation.reward->is_null())
-    throw base::InputError(base::expectation("evaluation.reward", none, "a value", remedy));
-}
-
-void check_section_is_read(const std::string& recipe, const std::string& section, const base::Section& given,
-                           const base::Section& standard, const std::set<std::string>& read) {
-  const nlohmann::json set = set_options(given, standard);
-  for (const auto& [name, value] : set.items())
-    if (!read.contains(name))
-      refuse_unread(section + "." + name, recipe, ", which draws no samples", value, or_another_recipe());
-}
-
-void check_sampling_is_read(const Config& config, const Plan& plan) {
-  if (plan.rows == rlhf::RowKind::kPrompt) return;
-  check_section_is_read(config.recipe, "rollout", config.rollout, rlhf::RolloutOptions(), {});
-  check_section_is_read(config.recipe, "evaluation", config.evaluation, EvaluationOptions(), {"examples"});
-}
-
-// Lengths and rates that belong to other recipes.
-void check_limits_are_read(const Config& config, const Plan& plan) {
-  const int64_t tokens = config.data.max_tokens;
-  if (plan.rows == rlhf::RowKind::kPrompt && tokens != DataOptions().max_tokens.get())
-    refuse_unread("data.max_tokens", config.recipe, ", which draws its rows", tokens,
-                  "rollout.prompt_tokens and rollout.completion_tokens");
-  const auto trains_value = [](const auto& entry) {
-    return entry.second.kind == "trainer" && entry.second.parameters.value("head", "") == "value";
-  };
-  const double rate = config.train.value_learning_rate;
-  if (rate > 0 && std::none_of(plan.modules.begin(), plan.modules.end(), trains_value))
-    refuse_unread("train.value_learning_rate", config.recipe, ", which trains no value model", rate,
-                  "train.learning_rate, or recipe: ppo");
-  const int64_t patience = config.run.patience;
-  if (patience > 0 && plan.evaluation && !plan.evaluation->measures_loss)
-    refuse_unread("run.patience", config.recipe, ", whose evaluation has no val/loss", patience,
-                  "leaving it out, or recipe: sft");
 }
 
 // `devices` is read where the placement is a name; one with a number of its own may leave some of them unused.
@@ -125,12 +69,11 @@ void check_supported(const graph::Placement& placement) {
 // A model that shares no device with the one that trains its weights holds neither gradient nor optimizer of them.
 void keep_frozen_apart(const graph::Placement& placement, Plan& plan) {
   std::map<std::string, std::set<int>> training;  // weights -> workers
-  for (const auto& [name, module] : plan.modules)
-    if (module.kind == "trainer")
-      for (const int worker : graph::workers_of(plan.graph, placement, name))
-        training[module.parameters.at("weights")].insert(worker);
+  for (const std::string& name : plan.trainers)
+    for (const int worker : graph::workers_of(plan.graph, placement, name))
+      training[plan.modules.at(name).parameters.at("weights")].insert(worker);
   for (auto& [name, module] : plan.modules) {
-    if (module.kind == "trainer" || !module.parameters.value("trained", false)) continue;
+    if (plan.trainers.contains(name) || !module.parameters.value("trained", false)) continue;
     const std::set<int>& trainers = training[module.parameters.at("weights")];
     const std::vector<int> own = graph::workers_of(plan.graph, placement, name);
     module.parameters["trained"] =
@@ -145,11 +88,10 @@ Plan complete_plan(const Config& config, const flow::Registry& registry) {
   if (config.data.eval->is_null()) plan.evaluation.reset();
   if (plan.evaluation)
     for (const auto& [name, model] : plan.evaluation->graph.models) plan.graph.models.try_emplace(name, model);
+  // Without an evaluation patience is idle (idle_options) and not refused.
+  if (!plan.evaluation || plan.evaluation->measures_loss) plan.read_options.insert("run.patience");
+  refuse_unread(config, plan);
   check_sampling(config, plan);
-  check_rows(config, plan);
-  check_rewards_are_read(config, plan);
-  check_sampling_is_read(config, plan);
-  check_limits_are_read(config, plan);
   if (plan.rows_per_iteration <= 0)
     throw base::InputError(base::expectation("train.samples_per_update", "at least 1 with this recipe", "0"));
   return plan;
@@ -167,25 +109,12 @@ graph::Placement make_placement(const Config& config, Plan& plan) {
   return placement;
 }
 
-std::vector<std::string> idle_options(const Config& config) {
-  if (!config.data.eval->is_null()) return {};
-  std::vector<std::string> set;
-  if (config.run.evaluate_every > 0) set.emplace_back("run.evaluate_every");
-  if (config.run.patience > 0) set.emplace_back("run.patience");
-  const nlohmann::json own = set_options(config.evaluation, EvaluationOptions());
-  for (const auto& [name, value] : own.items()) set.push_back("evaluation." + name);
-  for (std::string& option : set)
-    option = base::expectation(option, "data.eval, as it is about evaluations", "none: it does nothing",
-                               "data.eval: FILE, or leaving it out");
-  return set;
-}
-
 std::string resolved_text(const Config& config, const Plan& plan) {
   base::ConfigNode root = config.section_value();
   base::ConfigNode& algorithm = root.child("algorithm");
   const base::ConfigNode all = std::exchange(algorithm, base::ConfigNode{.kind = base::ConfigNode::Kind::kMap});
   for (size_t i = 0; i < all.keys.size(); ++i)
-    if (plan.read_options.contains(all.keys[i])) algorithm.child(all.keys[i]) = all.children[i];
+    if (plan.read_options.contains("algorithm." + all.keys[i])) algorithm.child(all.keys[i]) = all.children[i];
   return base::block_yaml(root);
 }
 

@@ -9,17 +9,13 @@
 namespace collimate::recipe {
 
 // The recipe's plan with the evaluation's models among the training's: they share workers and weights. InputError when
-// the config leaves out what the recipe needs.
+// the config leaves out what the recipe needs, or sets an option that nothing in it reads.
 Plan complete_plan(const Config& config, const flow::Registry& registry);
 
 // The placement that the config names, writes out or keeps in a file, validated against the plan's graph and `devices`,
 // if that is set. A module of the plan that shares no device with the trainer of its weights becomes one of frozen
 // weights.
 graph::Placement make_placement(const Config& config, Plan& plan);
-
-// What is set about evaluations where there are none, each in the form of base/error.h. Not refused: data.eval=null
-// switches evaluations off.
-std::vector<std::string> idle_options(const Config& config);
 
 // The resolved config as YAML, less the options of `algorithm` that nothing in the plan reads.
 std::string resolved_text(const Config& config, const Plan& plan);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 
 #include "collimate/base/deadline.h"
 #include "collimate/base/log.h"
@@ -13,23 +12,19 @@
 namespace collimate::recipe {
 namespace {
 
-// verl's names of the phases, by node.
-std::string phase_name(const std::string& metric) {
-  static const std::map<std::string, std::string> names = {
-      {"policy.generate", "gen"},       {"reward.score", "reward"},      {"reference.log_probs", "ref"},
-      {"value.values", "values"},       {"advantages", "adv"},           {"policy_trainer.train", "update_actor"},
-      {"policy.train", "update_actor"}, {"value.train", "update_critic"}};
+// A node's metric, as "timing_s/policy.generate", under the name of the node's phase; others as they are.
+std::string phase_metric(const std::string& metric, const Plan& plan) {
   for (const std::string family : {"timing_s/", "memory/peak_bytes/"}) {
     if (!metric.starts_with(family)) continue;
-    const auto found = names.find(metric.substr(family.size()));
-    if (found != names.end()) return family + found->second;
+    const auto found = plan.phases.find(metric.substr(family.size()));
+    if (found != plan.phases.end()) return family + found->second;
   }
   return metric;
 }
 
-void copy_metrics(const nlohmann::ordered_json& metrics, base::MetricsRecord& record) {
+void copy_metrics(const nlohmann::ordered_json& metrics, const Plan& plan, base::MetricsRecord& record) {
   for (const auto& [name, value] : metrics.items())
-    record.set(phase_name(name), value.is_number() ? value.get<double>() : std::nan(""));
+    record.set(phase_metric(name, plan), value.is_number() ? value.get<double>() : std::nan(""));
 }
 
 double unix_seconds() {
@@ -70,7 +65,7 @@ void Recorder::iteration(const flow::IterationResult& result) {
   warn_of_errors(fmt::format("step {}", record.step), result);
   const auto samples = result.batches.find(plan_.samples_node);
   if (samples != result.batches.end()) add_sample_metrics(samples->second, result.seconds, record);
-  copy_metrics(result.metrics, record);
+  copy_metrics(result.metrics, plan_, record);
   record.set("timing_s/step", result.seconds);
   record.set("memory/peak_bytes", static_cast<double>(host::peak_resident_bytes()));
   const int64_t every = config_.run.samples_every;

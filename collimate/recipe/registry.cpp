@@ -1,4 +1,5 @@
-#include "collimate/recipe/page.h"
+#include "collimate/recipe/registry.h"
+
 #include "collimate/rlhf/modules/advantages.h"
 #include "collimate/rlhf/modules/generator.h"
 #include "collimate/rlhf/modules/reward.h"

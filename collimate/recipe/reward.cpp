@@ -17,6 +17,8 @@ Plan reward(const Config& config, const flow::Registry& registry) {
   plan.rows_per_iteration = config.train.samples_per_update;
   plan.group_size = 2;
   plan.trained = "policy";
+  plan.phases = {{"policy.train", "update_actor"}};
+  plan.learns_to_stop = false;  // the score is of the last token, whatever that is
   plan.evaluation = pair_score_evaluation(model);
   return page.finish(std::move(plan));
 }

@@ -66,11 +66,20 @@ int64_t lines_in(const fs::path& file) {
   return std::count(text.begin(), text.end(), '\n');
 }
 
-// What is appended to as the run goes on, where `to` has none yet. The recording copies itself (flow/recording.h).
+void copy_missing(const fs::path& from, const fs::path& to) {
+  if (!fs::exists(to)) host::write_file_atomically(to, host::read_file(from));
+}
+
+// What a run adds to as it goes on, where `to` has none yet. The recording copies itself (flow/recording.h).
 void copy_records(const fs::path& from, const fs::path& to) {
   for (const char* name : {kMetrics, kJournal})
-    if (fs::exists(from / name) && !fs::exists(to / name))
-      host::write_file_atomically(to / name, host::read_file(from / name));
+    if (fs::exists(from / name)) copy_missing(from / name, to / name);
+  for (const char* name : {"samples", "tensorboard"}) {
+    if (!fs::exists(from / name)) continue;
+    fs::create_directories(to / name);
+    for (const fs::directory_entry& entry : fs::directory_iterator(from / name))
+      copy_missing(entry.path(), to / name / entry.path().filename());
+  }
 }
 
 // Nothing, or an InputError that says why this directory, which `option` names, is not the run's.

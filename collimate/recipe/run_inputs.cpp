@@ -58,11 +58,9 @@ void add_file(const std::string& path, const std::string& kind, nlohmann::json& 
 }
 
 void add_rewards(const Plan& plan, nlohmann::json& inputs) {
-  for (const auto& [name, module] : plan.modules) {
-    if (module.kind != "rewards") continue;
-    for (const nlohmann::json& entry : module.parameters.at("rewards"))
-      if (entry.contains("python")) add_file(rlhf::PythonRewardOptions::parse(entry).file, "reward", inputs);
-  }
+  for (const std::string& name : plan.rewards)
+    for (const nlohmann::json& entry : plan.modules.at(name).parameters.at("rewards"))
+      if (entry.contains("python")) add_file(rlhf::python_function(entry.at("python")).file, "reward", inputs);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ Plan sft(const Config& config, const flow::Registry& registry) {
       graph::trace([&](graph::Value examples) { policy.train(examples, page.updates()); }, {completion_input()}, "sft");
   plan.rows_per_iteration = config.train.samples_per_update;
   plan.trained = "policy";
+  plan.phases = {{"policy.train", "update_actor"}};
   plan.evaluation = loss_evaluation(policy);
   return page.finish(std::move(plan));
 }

@@ -18,6 +18,7 @@
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/recorder.h"
+#include "collimate/recipe/registry.h"
 #include "collimate/recipe/run_directory.h"
 #include "collimate/recipe/summary.h"
 

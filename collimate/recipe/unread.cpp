@@ -1,22 +1,101 @@
 #include "collimate/recipe/unread.h"
 
+#include <nlohmann/json.hpp>
+
 #include "collimate/base/error.h"
+#include "collimate/recipe/list.h"
 
 namespace collimate::recipe {
+namespace {
 
-nlohmann::json set_options(const base::Section& given, const base::Section& standard) {
-  const nlohmann::json values = base::to_json(given.section_value());
-  const nlohmann::json defaults = base::to_json(standard.section_value());
+// The options that have another value than by default, with their values: "reward", "train.epochs".
+nlohmann::json set_options(const Config& config) {
+  const nlohmann::json values = base::to_json(config.section_value());
+  const nlohmann::json defaults = base::to_json(Config().section_value());
   nlohmann::json set = nlohmann::json::object();
-  for (const auto& [name, value] : values.items())
-    if (value != defaults.at(name)) set[name] = value;
+  for (const auto& [name, value] : values.items()) {
+    const nlohmann::json& standard = defaults.at(name);
+    if (value == standard) continue;
+    if (!value.is_object() || !standard.is_object()) {
+      set[name] = value;
+      continue;
+    }
+    for (const auto& [inner, own] : value.items())
+      if (own != standard.value(inner, nlohmann::json())) set[name + "." + inner] = own;
+  }
   return set;
 }
 
-void refuse_unread(const std::string& option, const std::string& recipe, const std::string& why,
-                   const nlohmann::json& value, const std::string& remedy) {
-  throw base::InputError(
-      base::expectation(option, fmt::format("an option that recipe {} reads{}", recipe, why), value.dump(), remedy));
+// The remedy for what only recipes that draw samples read.
+std::string or_another_recipe() {
+  std::vector<std::string> names;
+  for (const RecipeEntry& entry : recipes())
+    if (entry.rows == rlhf::RowKind::kPrompt) names.push_back(entry.name);
+  return fmt::format("leaving it out, or recipe: {}", fmt::join(names, " or "));
+}
+
+std::string as_json(const nlohmann::json& value) { return value.dump(); }
+std::string as_text(const nlohmann::json& value) { return value.get<std::string>(); }
+std::string unnamed(const nlohmann::json&) { return "a value"; }
+
+// An option that not every recipe reads, and what is said where it is set and not read.
+struct PartlyRead {
+  std::string option;  // or a section: each of its options
+  std::string expected, remedy;
+  std::string (*got)(const nlohmann::json& value) = as_json;
+
+  bool covers(const std::string& name) const { return name == option || name.starts_with(option + "."); }
+};
+
+// All of them, in the order in which they are looked at. Those that a plan reads are in Plan::read_options.
+std::vector<PartlyRead> partly_read(const std::string& recipe, const Plan& plan) {
+  const std::string expected = fmt::format("an option that recipe {} reads", recipe);
+  const std::string no_samples = expected + ", which draws no samples";
+  const std::string no_rewards = fmt::format("nothing with recipe {}, which asks no rewards", recipe);
+  const std::string other = or_another_recipe();
+  std::vector<std::string> constants;
+  for (const std::string& option : plan.read_options)
+    if (option.starts_with("algorithm.")) constants.push_back(option.substr(option.find('.') + 1));
+  return {
+      {"algorithm", fmt::format("{} ({})", expected, fmt::join(constants, ", ")), ""},
+      {"data.train_on", fmt::format("completion with recipe {}", recipe), "recipe: sft", as_text},
+      {"reward", no_rewards, other, unnamed},
+      {"evaluation.reward", no_rewards, other, unnamed},
+      {"rollout", no_samples, other},
+      {"evaluation", no_samples, other},
+      {"data.max_tokens", expected + ", which draws its rows", "rollout.prompt_tokens and rollout.completion_tokens"},
+      {"train.value_learning_rate", expected + ", which trains no value model", "train.learning_rate, or recipe: ppo"},
+      {"train.mismatch_limit", no_samples, other},
+      {"train.mismatch_check", no_samples, other},
+      {"run.patience", expected + ", whose evaluation has no val/loss", "leaving it out, or recipe: sft"}};
+}
+
+bool is_read(const Plan& plan, const std::string& option) {
+  return plan.read_options.contains(option) || plan.read_options.contains(option.substr(0, option.find('.')));
+}
+
+}  // namespace
+
+void refuse_unread(const Config& config, const Plan& plan) {
+  const nlohmann::json set = set_options(config);
+  for (const PartlyRead& partly : partly_read(config.recipe, plan))
+    for (const auto& [option, value] : set.items())
+      if (partly.covers(option) && !is_read(plan, option))
+        throw base::InputError(base::expectation(option, partly.expected, partly.got(value), partly.remedy));
+}
+
+std::vector<std::string> idle_options(const Config& config) {
+  if (!config.data.eval->is_null()) return {};
+  std::vector<std::string> idle;
+  if (config.run.evaluate_every > 0) idle.emplace_back("run.evaluate_every");
+  if (config.run.patience > 0) idle.emplace_back("run.patience");
+  const nlohmann::json set = set_options(config);
+  for (const auto& [option, value] : set.items())
+    if (option.starts_with("evaluation.")) idle.push_back(option);
+  for (std::string& option : idle)
+    option = base::expectation(option, "data.eval, as it is about evaluations", "none: it does nothing",
+                               "data.eval: FILE, or leaving it out");
+  return idle;
 }
 
 }  // namespace collimate::recipe

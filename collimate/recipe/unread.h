@@ -1,18 +1,19 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
-#include "collimate/base/section.h"
+#include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
 
-// An option that nothing reads may be written out, as a resolved config does, but not be set.
+// InputError where the config gives an option another value than its default and nothing in the plan reads it:
+// "[train.value_learning_rate] expected an option that recipe sft reads, which trains no value model, got 0.001; try
+// …". With its default, as a resolved config has it, it may stand.
+void refuse_unread(const Config& config, const Plan& plan);
 
-// The options of a section that have another value than in `standard`, with their values.
-nlohmann::json set_options(const base::Section& given, const base::Section& standard);
-// InputError: "[option] expected an option that recipe NAME reads<why>, got VALUE; try <remedy>".
-[[noreturn]] void refuse_unread(const std::string& option, const std::string& recipe, const std::string& why,
-                                const nlohmann::json& value, const std::string& remedy = "");
+// What is set about evaluations where there are none, each in the form of base/error.h. Not refused: data.eval=null
+// switches evaluations off.
+std::vector<std::string> idle_options(const Config& config);
 
 }  // namespace collimate::recipe

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
 #include <thread>
 
 #include "collimate/base/error.h"
@@ -149,6 +150,8 @@ TEST(Allocator, TensorsChangeHandsWithTheirBlock) {
   EXPECT_EQ(held(19, "message"), bytes);
   std::vector<float> elsewhere(16);
   retag(at::from_blob(elsewhere.data(), {16}), 19);
+  auto kept = std::make_shared<std::vector<float>>(16);
+  retag(at::from_blob(kept->data(), {16}, [kept](void*) {}), 19);
   retag(at::Tensor(), 19);
   EXPECT_EQ(held(19, "message"), bytes);
 }

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+
 #include "collimate/text/files.h"
 #include "collimate/text/test_files.h"
 
@@ -59,6 +61,7 @@ TEST(CharacterTokenizer, DiffersAtTheFirstIdThatBothHaveAsAnotherToken) {
   CharacterVocabulary longer = digits(), other = digits();
   longer.tokens.push_back("x");
   other.tokens[2] = "3";
+  other.tokens[4] = "e";
   EXPECT_EQ(first_difference(tokenizer, CharacterTokenizer(longer)), std::nullopt);
   EXPECT_EQ(first_difference(CharacterTokenizer(longer), tokenizer), std::nullopt);
   EXPECT_EQ(first_difference(tokenizer, CharacterTokenizer(other)), 5);
@@ -66,7 +69,14 @@ TEST(CharacterTokenizer, DiffersAtTheFirstIdThatBothHaveAsAnotherToken) {
   EXPECT_FALSE(has_tokenizer(directory.path()));
   tokenizer.save(directory.path());
   EXPECT_TRUE(has_tokenizer(directory.path()));
+  const std::string path = directory.path("tokenizer.json");
   EXPECT_EQ(first_difference(tokenizer, *load_tokenizer(directory.path())), std::nullopt) << "another kind of file";
+  nlohmann::json file = nlohmann::json::parse(read_file(path));
+  ASSERT_EQ(file["model"]["vocab"].erase("1"), 1U);
+  write_file(path, file.dump());
+  const auto with_unused_id = load_tokenizer(directory.path());
+  EXPECT_EQ(first_difference(tokenizer, *with_unused_id), std::nullopt);
+  EXPECT_EQ(first_difference(*with_unused_id, tokenizer), std::nullopt);
 }
 
 TEST(CharacterTokenizer, SavingKeepsFurtherStopIds) {

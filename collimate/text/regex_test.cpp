@@ -37,9 +37,10 @@ TEST(Regex, SpacesAreThoseOfUnicode) {
 
 TEST(Regex, SpacesAreSpelledOutBehindWhatDoesNotEndASet) {
   Span match;
-  for (const char* pattern : {"^[[:digit:]\\s]+$", "^[]\\s7]+$", "^[^\\S\\D]*[7\\s]+$"})
+  for (const char* pattern : {"^[[:digit:]\\s]+$", "^[]\\s7]+$", "^[^\\S\\D]*[7\\s]+$", "^[\\S ]+$"})
     EXPECT_TRUE(Regex(pattern).find("7 7", 0, match)) << pattern;
   EXPECT_FALSE(Regex("[^]\\s7]").find("7 ]", 0, match));
+  EXPECT_TRUE(Regex("[^]\\s7]").find("7 x", 0, match));
 }
 
 // What backtracks without end, or once for every character, is an error and not the end of the program.

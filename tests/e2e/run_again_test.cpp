@@ -198,6 +198,16 @@ TEST_F(RunAgain, WithAnotherRewardFileARunIsRefused) {
   expect_other_file_refused(file, "# another", [&] { stopped("grpo", {"reward=[{python: \"" + file + ":score\"}]"}); });
 }
 
+TEST_F(RunAgain, WithAnotherFileOfTheEvaluationsRewardARunIsRefused) {
+  const std::string file = scratch_ / "judge.py";
+  write_text(file, "def score(prompts, completions, **columns):\n    return [float(len(c)) for c in completions]\n");
+  expect_other_file_refused(file, "# another",
+                            [&] {
+                              stopped("grpo", {"data.eval=" + (scratch_ / "held_out.jsonl"),
+                                               "evaluation.reward=[{python: \"" + file + ":score\"}]"});
+                            });
+}
+
 TEST_F(RunAgain, WithAnotherPlacementFileARunIsRefused) {
   const std::string file = scratch_ / "placement.yaml";
   write_text(file, "version: 1\ndevices: {count: 1, kind: cpu}\ngroups: {all: {devices: [0], models: [policy]}}\n");
@@ -207,8 +217,13 @@ TEST_F(RunAgain, WithAnotherPlacementFileARunIsRefused) {
 TEST_F(RunAgain, WithAnotherTokenizerOrConfigurationARunIsRefused) {
   for (const char* name : {"start/tokenizer.json", "start/tokenizer_config.json", "start/config.json"})
     expect_other_file_refused(scratch_ / name, "", [&] { stopped("sft"); });
-  write_text(scratch_ / "start/generation_config.json", "{}");  // the run began with none
-  EXPECT_THROW(stopped("sft"), base::InputError);
+  for (const char* name : {"generation_config.json", "special_tokens_map.json", "chat_template.jinja", "vocab.json",
+                           "merges.txt"}) {  // the run began without them
+    const std::string file = scratch_ / (std::string("start/") + name);
+    write_text(file, "{}");
+    EXPECT_THROW(stopped("sft"), base::InputError) << name;
+    fs::remove(file);
+  }
 }
 
 // A run of an earlier version kept the files of weights alone.

@@ -173,6 +173,11 @@ TEST_F(Check, RefusesDataSourcesOfWrongTypes) {
 TEST_F(Check, SaysWhatTheGroundTruthItselfGets) {
   EXPECT_THAT(shown("grpo", {"reward=[{rule: exact}]"}),
               HasSubstr("\n# reward exact on data.train: the ground truth as completion gets 1 on average\n"));
+  // Rewards of the evaluation are asked about its rows.
+  const std::string own =
+      shown("grpo", {"evaluation.reward=[{rule: exact}]", "data.eval=" + (root_ / "held_out.jsonl")});
+  EXPECT_THAT(own, HasSubstr("\n# reward exact on data.eval: the ground truth as completion gets 1 on average\n"));
+  EXPECT_THAT(own, testing::Not(HasSubstr("reward exact on data.train")));
 }
 
 TEST_F(Check, RefusesMasksWithoutEos) {
@@ -181,6 +186,7 @@ TEST_F(Check, RefusesMasksWithoutEos) {
   EXPECT_THAT(reasons("sft", {}),
               HasSubstr("[data.train] expected rows whose last trained token ends a completion (nothing), got 40 of 40 "
                         "that do not (row 1, 2, 3, …): the model would not learn to stop"));
+  shown("reward");  // scores the last token, whatever it is
 }
 
 TEST_F(Check, RefusesPairsThatPreferNothing) {
@@ -274,8 +280,13 @@ TEST_F(Check, RefusesLimitsOfOtherRecipes) {
   EXPECT_THAT(reasons("sft", {"train.value_learning_rate=0.001"}),
               HasSubstr("[train.value_learning_rate] expected an option that recipe sft reads, which trains no value "
                         "model, got 0.001; try train.learning_rate, or recipe: ppo\n"));
+  for (const std::string set : {"mismatch_limit=0.5", "mismatch_check=false"})
+    EXPECT_THAT(reasons("dpo", {"train." + set}),
+                HasSubstr("[train." + set.substr(0, set.find('=')) +
+                          "] expected an option that recipe dpo reads, which draws no samples, got " +
+                          set.substr(set.find('=') + 1) + "; try leaving it out, or recipe: grpo or ppo\n"));
   shown("sft", {"data.max_tokens=300"});
-  shown("ppo", {"train.value_learning_rate=0.001"});
+  shown("ppo", {"train.value_learning_rate=0.001", "train.mismatch_limit=0.5"});
 }
 
 TEST_F(Check, RefusesRolesThatTheRecipeDoesNotRead) {

@@ -9,6 +9,7 @@ namespace collimate::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 class CommandLine : public testing::Test {
  protected:
@@ -78,8 +79,12 @@ TEST_F(CommandLine, HelpHasTopics) {
   EXPECT_THAT(output({"help", "recipes"}),
               HasSubstr("reward   a reward model on chosen and rejected completions, with a margin "
                         "where each row has one\n"));
+  const std::string losses = output({"help", "losses"});
+  EXPECT_THAT(losses, HasSubstr("on rollouts\n  grpo "));
+  EXPECT_THAT(losses, HasSubstr("on marked (as functions of the library; no recipe reads marked rows)\n  kto "));
   EXPECT_THAT(output({"help", "train.learning_rate"}), HasSubstr("peak rate of AdamW"));
-  const std::string train = output({"help", "train"});  // a verb and a section
+  EXPECT_THAT(output({"help", "algorithm.missing_eos_penalty"}), Not(HasSubstr("ppo")));  // every advantage reads it
+  const std::string train = output({"help", "train"});                                    // a verb and a section
   EXPECT_THAT(train, HasSubstr("--dry-run"));
   EXPECT_THAT(train, HasSubstr("learning_rate"));
   EXPECT_THAT(output({"help", "generate"}), HasSubstr("--max-tokens"));
@@ -96,17 +101,24 @@ TEST_F(CommandLine, HelpHasEveryOptionOfARewardsEntry) {
   EXPECT_THAT(help, HasSubstr("\n    pattern (\"\") Perl regular expression (PCRE2, "));
   EXPECT_THAT(reference, HasSubstr("\n# Entry of reward: `{python: FILE.py:function}`\n"));
   EXPECT_THAT(reference, HasSubstr("\n| `timeout_seconds` | a number | `5.0` | seconds | for one sample; "));
-  const auto expect_keys = [&](const base::Section& section) {
+  const auto part = [](const std::string& text, const std::string& title, const std::string& next) {
+    const size_t begin = text.find(title);
+    return begin == std::string::npos ? "" : text.substr(begin, text.find(next, begin + title.size()) - begin);
+  };
+  const std::string each = part(help, "\neach with\n", "\nnothing");
+  const auto expect_keys = [&](const std::string& entry, const base::Section& section) {
+    const std::string page = part(reference, "\n# Entry of reward: `" + entry + "`\n", "\n# ");
+    const std::string list = part(help, "\n  " + entry, "\n  {") + each;
     for (const base::ConfigItem* item : section.section_items()) {
       const std::string& name = item->item_name();
-      EXPECT_THAT(reference, HasSubstr("\n| `" + name + "` | "));
+      EXPECT_THAT(page, HasSubstr("\n| `" + name + "` | "));
       const bool kind = name == "python" || name == "function" || name == "rule";
-      EXPECT_EQ(help.find("\n    " + name + " (") == std::string::npos, kind) << name;
+      EXPECT_EQ(list.find("\n    " + name + " (") == std::string::npos, kind) << entry << ": " << name;
     }
   };
-  expect_keys(rlhf::PythonSection());
-  expect_keys(rlhf::FunctionSection());
-  for (const rlhf::RuleEntry& rule : rlhf::rules()) expect_keys(*rule.section());
+  expect_keys("{python: FILE.py:function}", rlhf::PythonSection());
+  expect_keys("{function: NAME}", rlhf::FunctionSection());
+  for (const rlhf::RuleEntry& rule : rlhf::rules()) expect_keys("{rule: " + rule.name + "}", *rule.section());
 }
 
 TEST_F(CommandLine, ResumeBlamesItself) {

@@ -17,6 +17,7 @@ TEST(Windows, EndAtAGradientNorm) {
   EXPECT_EQ(window_lengths(several, Micros(6, 1), 3), (Micros{2, 2, 3, 3, 3, 1}));
   EXPECT_EQ(window_lengths(json::array({ends, goes_on, ends}), {4, 2, 1}, 4), (Micros{4, 3, 3}));
   EXPECT_EQ(window_lengths(json::array({ends, goes_on}), {1, 1}, 4), (Micros{1, 4})) << "the file ends before it";
+  EXPECT_EQ(window_lengths(json::array({goes_on, goes_on}), {3, 3}, 4), (Micros{6, 6})) << "more than declared";
 }
 
 TEST(MetricLog, IsTheMeanOfWhatWasReportedSinceItWasLogged) {

@@ -30,7 +30,7 @@ TEST_F(PairLosses, BradleyTerrySubtractsTheChosenRowsMargin) {
     return loss_with("scored pairs", "bradley_terry").value(context).item<double>();
   };
   EXPECT_NEAR(value(), logistic(0.25), 1e-6);
-  rows_.set(kMargin, std::vector<float>{2, 2});
+  rows_.set(kMargin, std::vector<float>{2, 5});
   EXPECT_NEAR(value(), logistic(0.25 - 2), 1e-6);
 }
 

@@ -6,6 +6,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/flow/host_module.h"
 #include "collimate/generate/service.h"
 #include "collimate/rlhf/advantage/gae.h"
 #include "collimate/rlhf/advantage/group.h"

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "collimate/base/option.h"
 #include "collimate/base/section.h"
@@ -109,5 +110,8 @@ struct TrainOptions : base::Section {
       this, "mismatch_check", true, "",
       "with several updates an iteration: compare all its tokens before the first, by one more forward"};
 };
+
+// Of the options of `train` that not every trainer reads, those of one with this head and losses on these rows.
+std::vector<std::string> train_options(const std::string& head, const std::string& loss_rows);
 
 }  // namespace collimate::rlhf

@@ -99,6 +99,7 @@ TEST_F(RewardModuleTest, OneRewardOfAUserJournalsAll) {
   const nlohmann::json rule = {{"rule", "exact"}}, own = {{"python", "r.py"}};
   EXPECT_TRUE(deterministic(nlohmann::json::array({rule})));
   EXPECT_FALSE(deterministic(nlohmann::json::array({rule, own})));
+  EXPECT_FALSE(deterministic(nlohmann::json::array({own, rule})));
 }
 
 TEST(OnErrorValue, IsANumberThatCanBeTrainedOn) {

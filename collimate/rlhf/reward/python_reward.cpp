@@ -9,7 +9,6 @@
 #include "collimate/base/log.h"
 #include "collimate/host/child_process.h"
 #include "collimate/host/frame_socket.h"
-#include "collimate/rlhf/reward/reward_section.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -18,8 +17,8 @@ using base::Deadline;
 using base::expectation;
 using nlohmann::json;
 
-std::string interpreter_of(const PythonRewardOptions& options) {
-  if (!options.python.empty()) return options.python;
+std::string interpreter_of(const PythonSection& options) {
+  if (!options.interpreter->empty()) return options.interpreter;
   const char* variable = std::getenv("COLLIMATE_PYTHON");
   return variable != nullptr ? variable : "python3";
 }
@@ -41,8 +40,8 @@ class PythonWorker {
  public:
   // `waiting` is called again and again until an answer comes, here and in score(): the waits have deadlines of their
   // own.
-  PythonWorker(const PythonRewardOptions& options, const std::function<void()>& waiting)
-      : child_({.command = {interpreter_of(options), "-m", "collimate.reward_worker", options.file, options.function},
+  PythonWorker(const PythonSection& options, const PythonFunction& asked, const std::function<void()>& waiting)
+      : child_({.command = {interpreter_of(options), "-m", "collimate.reward_worker", asked.file, asked.function},
                 .environment = {{"PYTHONPATH", python_path()}}}),
         socket_(connect(child_)) {
     const Deadline deadline = Deadline::after(options.start_timeout_seconds);
@@ -50,7 +49,7 @@ class PythonWorker {
     const json answer = answered(deadline, waiting);
     if (answer.contains("error"))
       throw base::InputError(expectation("reward.python",
-                                         fmt::format("{} to define {}", options.file, options.function),
+                                         fmt::format("{} to define {}", asked.file, asked.function),
                                          answer.at("error").get<std::string>()));
   }
 
@@ -94,12 +93,14 @@ class PythonWorker {
 
 class PythonReward final : public Reward {
  public:
-  explicit PythonReward(PythonRewardOptions options) : options_(std::move(options)), worker_(started()) {}
+  explicit PythonReward(const PythonSection& options)
+      : options_(options), asked_(python_function(options.python)), worker_(started()) {}
 
   std::vector<RewardResult> score(const std::vector<RewardSample>& samples) override {
     std::vector<RewardResult> results;
-    for (size_t begin = 0; begin < samples.size(); begin += options_.batch_samples) {
-      const size_t end = std::min(samples.size(), begin + static_cast<size_t>(options_.batch_samples));
+    const auto most = static_cast<size_t>(options_.batch_samples.get());
+    for (size_t begin = 0; begin < samples.size(); begin += most) {
+      const size_t end = std::min(samples.size(), begin + most);
       for (RewardResult& result : score_range(samples, begin, end)) results.push_back(std::move(result));
     }
     return results;
@@ -107,7 +108,7 @@ class PythonReward final : public Reward {
 
  private:
   std::unique_ptr<PythonWorker> started() {
-    return std::make_unique<PythonWorker>(options_, [this] { progress(); });
+    return std::make_unique<PythonWorker>(options_, asked_, [this] { progress(); });
   }
 
   static json to_json(const std::vector<RewardSample>& samples, size_t begin, size_t end) {
@@ -169,10 +170,11 @@ class PythonReward final : public Reward {
     batch_error_told_ = true;
     std::ranges::replace(error, '\n', ' ');  // the log's line stays one
     base::log_warning("reward.python: {} failed on {} samples in one call ({}); they were asked one by one",
-                      options_.function, samples, error);
+                      asked_.function, samples, error);
   }
 
-  PythonRewardOptions options_;
+  PythonSection options_;
+  PythonFunction asked_;
   std::unique_ptr<PythonWorker> worker_;  // null before the next call starts one
   bool batch_error_told_ = false;
   bool slow_ = false;  // several samples take longer together than one may
@@ -180,22 +182,12 @@ class PythonReward final : public Reward {
 
 }  // namespace
 
-PythonRewardOptions PythonRewardOptions::parse(const json& entry) {
-  const auto section = read_entry<PythonSection>(entry);
-  PythonRewardOptions options;
-  const std::string& target = section.python;
+PythonFunction python_function(const std::string& target) {
   const size_t colon = target.rfind(".py:");
-  options.file = colon == std::string::npos ? target : target.substr(0, colon + 3);
-  if (colon != std::string::npos) options.function = target.substr(colon + 4);
-  options.timeout_seconds = section.timeout_seconds;
-  options.start_timeout_seconds = section.start_timeout_seconds;
-  options.batch_samples = section.batch_samples;
-  options.python = section.interpreter;
-  return options;
+  if (colon == std::string::npos) return {target};
+  return {target.substr(0, colon + 3), target.substr(colon + 4)};
 }
 
-std::unique_ptr<Reward> python_reward(const PythonRewardOptions& options) {
-  return std::make_unique<PythonReward>(options);
-}
+std::unique_ptr<Reward> python_reward(const PythonSection& options) { return std::make_unique<PythonReward>(options); }
 
 }  // namespace collimate::rlhf

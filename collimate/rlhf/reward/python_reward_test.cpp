@@ -20,9 +20,8 @@ class PythonRewardTest : public testing::Test {
     directory_ = std::filesystem::temp_directory_path() / fmt::format("collimate_reward_{}", getpid());
     std::filesystem::create_directories(directory_);
     std::ofstream(directory_ / "r.py") << source;
-    PythonRewardOptions options;
-    options.file = directory_ / "r.py";
-    options.function = function;
+    PythonSection options;
+    options.python = fmt::format("{}:{}", (directory_ / "r.py").string(), function);
     options.timeout_seconds = timeout;
     return python_reward(options);
   }

@@ -63,9 +63,9 @@ RewardSpec make_reward(const nlohmann::json& entry) {
     spec.name = name("function");
     spec.reward = registered_reward(spec.name, entry);
   } else {
-    const PythonRewardOptions options = PythonRewardOptions::parse(entry);
-    spec.name = options.function;
-    spec.reward = python_reward(options);
+    const auto section = read_entry<PythonSection>(entry);
+    spec.name = python_function(section.python).function;
+    spec.reward = python_reward(section);
   }
   const nlohmann::json weight = entry.value("weight", nlohmann::json(1.0));
   if (!weight.is_number()) throw InputError(expectation("reward.weight", "a number", weight.dump()));

@@ -2,93 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/rlhf/reward/functions.h"
+#include "collimate/rlhf/reward/rule_for_test.h"
 
 namespace collimate::rlhf {
 namespace {
-
-double value(const std::string& rule, const nlohmann::json& options, const std::string& completion,
-             nlohmann::json truth) {
-  for (const RuleEntry& entry : rules())
-    if (entry.name == rule)
-      return entry
-          .make(options.is_null() ? nlohmann::json::object()
-                                  : options)({1, "", completion, {{"ground_truth", std::move(truth)}}})
-          .value;
-  ADD_FAILURE() << rule;
-  return -1;
-}
-
-Rule digit_sequence() {
-  const auto found = std::ranges::find(rules(), "digit_sequence", &RuleEntry::name);
-  return found->make(nlohmann::json::object());
-}
-
-TEST(Rules, Gsm8kComparesTheFinalNumber) {
-  const std::string truth = "She has 16 - 3 = 13 eggs. #### 1,018";
-  EXPECT_EQ(value("gsm8k", {}, "so the answer is $1018.", truth), 1.0);
-  EXPECT_EQ(value("gsm8k", {}, "#### 1018.0", truth), 1.0);
-  EXPECT_EQ(value("gsm8k", {{"format_score", 0.1}}, "#### 17", truth), 0.1);
-  EXPECT_EQ(value("gsm8k", {}, "no number", truth), 0.0);
-  EXPECT_EQ(value("gsm8k", {}, "#### -3", "#### -3"), 1.0);
-}
-
-TEST(Rules, Gsm8kReadsTheFinalNumberAsAWhole) {
-  for (const std::string& text :
-       std::vector<std::string>{"1.2.3", "version 1.2.3", "#### 1.2.3", std::string(400, '9')}) {
-    EXPECT_EQ(value("gsm8k", {{"format_score", 0.1}}, text, "1.2"), 0.0) << text;
-    EXPECT_THROW(value("gsm8k", {}, "1.2", text), base::InputError) << text;
-  }
-  EXPECT_EQ(value("gsm8k", {}, "1.2.3, so 1.20", "1.2"), 1.0);
-}
-
-TEST(Rules, CountdownUsesEachNumberOnce) {
-  const nlohmann::json truth = {{"target", 98}, {"numbers", {44, 19, 35}}};
-  EXPECT_EQ(value("countdown", {}, "<answer> 44 + 19 + 35 </answer>", truth), 1.0);
-  EXPECT_EQ(value("countdown", {}, "<answer>(44+19+35)</answer>", truth.dump()), 1.0);
-  EXPECT_EQ(value("countdown", {}, "<answer>98</answer>", truth), 0.1);
-  EXPECT_EQ(value("countdown", {}, "<answer>44+19+35+44-44</answer>", truth), 0.1);
-  EXPECT_EQ(value("countdown", {}, "<answer>system('x')</answer>", truth), 0.1);
-  EXPECT_EQ(value("countdown", {}, "44+19+35", truth), 0.0);
-}
-
-TEST(Rules, RegexReadsALongCompletion) {
-  const nlohmann::json thought = {{"pattern", "<think>(.|x)*<.think>"}};
-  EXPECT_EQ(value("regex", thought, "<think>" + std::string(12'000, 'y') + "</think>", ""), 1.0);
-  EXPECT_EQ(value("regex", thought, "<think>" + std::string(12'000, 'y'), ""), 0.0);
-  const nlohmann::json lazy = {{"pattern", "<think>.*?</think>$"}};
-  EXPECT_EQ(value("regex", lazy, "<think>" + std::string(1'000'000, 'y') + "</think>", ""), 1.0);
-  // As Perl reads it: a name, what lies ahead, characters of several bytes; broken bytes are U+FFFD.
-  EXPECT_EQ(value("regex", {{"pattern", "^(?<first>.)(?=é)"}}, "äé", ""), 1.0);
-  EXPECT_EQ(value("regex", {{"pattern", "^.$"}}, "\xff", ""), 1.0);
-}
-
-TEST(Rules, RegexThatGivesUpIsAnErrorOfTheSample) {
-  const auto rewards = make_rewards({{{"rule", "regex"}, {"pattern", "<think>(.|x)*<.think>"}, {"on_error", -1}}});
-  const std::string text = "<think>" + std::string(1'000'000, 'y') + "</think>";
-  const ScoredSamples scored = score_samples(rewards, {{1, "", text, {}}, {2, "", "<think></think>", {}}});
-  EXPECT_EQ(scored.rewards, (std::vector<float>{-1, 1}));
-  EXPECT_EQ(scored.errors, 1);
-  EXPECT_TRUE(scored.first_error.starts_with(
-      "[reward regex] sample 1: [regex] '<think>(.|x)*<.think>' gave up on a text of 1000015 bytes: "))
-      << scored.first_error;
-}
-
-TEST(Rules, ExactRegexSequence) {
-  EXPECT_EQ(value("exact", {}, " 12 ", "12"), 1.0);
-  EXPECT_EQ(value("exact", {{"strip", false}}, " 12 ", "12"), 0.0);
-  EXPECT_EQ(value("regex", {{"pattern", "a+b"}}, "xaab", ""), 1.0);
-  EXPECT_DOUBLE_EQ(value("sequence", {}, "1,2,4", "1,2,3"), 2.0 / 3);
-  EXPECT_DOUBLE_EQ(value("sequence", {}, "1,2,3,4", "1,2"), 0.5);
-  EXPECT_DOUBLE_EQ(value("sequence", {{"end", "E"}}, "1,2", "1,2"), 0.9);
-  EXPECT_DOUBLE_EQ(value("sequence", {{"end", "E"}}, "1,2E", "1,2"), 1.0);
-  EXPECT_DOUBLE_EQ(value("sequence", {}, " 1 ,2,\n", "1,2"), 2.0 / 3);  // an empty third
-  EXPECT_DOUBLE_EQ(value("sequence", {}, "", ""), 1.0);
-}
 
 std::string error_of(const nlohmann::json& list) {
   try {
@@ -203,49 +123,6 @@ TEST(Rewards, OnlyRulesAreDeterministicUnlessTheEntrySaysSo) {
     EXPECT_TRUE(deterministic_reward({{kind, "judge"}, {"deterministic", true}})) << kind;
     EXPECT_THROW(deterministic_reward({{kind, "judge"}, {"deterministic", "yes"}}), base::InputError) << kind;
   }
-}
-
-TEST(Rules, DigitSequenceComputesTheProgressionFromThePrompt) {
-  const Rule rule = digit_sequence();
-  const auto reward = [&](const char* prompt, const char* completion, bool finished = true) {
-    return rule({1, prompt, completion, {}, finished}).value;
-  };
-  EXPECT_DOUBLE_EQ(reward("4,6:9,3", "8,1,3"), 1.0);
-  EXPECT_DOUBLE_EQ(reward("6,4:9,3", "2,0,7"), 1.0);  // falls below 0
-  EXPECT_DOUBLE_EQ(reward("4,6:9,3", "8,1,3", false), 0.9);
-  EXPECT_DOUBLE_EQ(reward("4,6:9,3", "8,1"), 2.0 / 3);
-  EXPECT_DOUBLE_EQ(reward("4,6:9,3", "8,1,3,5"), 0.75);
-  EXPECT_DOUBLE_EQ(reward("4,6:9,3", "8,1,3,"), 0.75);  // an empty fourth
-  EXPECT_DOUBLE_EQ(reward("4,6:9,3", "8,,3"), 2.0 / 3);
-  EXPECT_DOUBLE_EQ(reward("4,6:9,0", ""), 1.0);
-  EXPECT_DOUBLE_EQ(reward("4,6:9,0", "8"), 0.0);
-  for (const char* bad : {"", "4:9,3", "4:9,3,1", "4,6:0,3", "4,6,9,3", "4,6:9,3,1", "4,x:9,3"})
-    EXPECT_THROW(reward(bad, "8"), base::InputError) << bad;
-}
-
-TEST(Rules, StepsOfADigitSequenceAddWhatEachNumberChanges) {
-  const Rule rule = digit_sequence();
-  const auto steps = [&](const char* prompt, const std::string& completion) {
-    std::vector<std::pair<size_t, double>> out;
-    for (const StepReward& step : rule({1, prompt, completion, {}, true}).steps) out.emplace_back(step.end, step.value);
-    return out;
-  };
-  using Steps = std::vector<std::pair<size_t, double>>;
-  EXPECT_EQ(steps("4,6:9,2", "8,1"), (Steps{{1, 0.5}, {3, 0.5}}));
-  EXPECT_EQ(steps("4,6:9,2", "8,4"), (Steps{{1, 0.5}, {3, 0}}));
-  EXPECT_EQ(steps("4,6:9,1", "8,1"), (Steps{{1, 1}, {3, -0.5}}));  // one too many halves it
-  EXPECT_EQ(steps("4,6:9,1", "8,"), (Steps{{1, 1}, {2, -0.5}}));
-  EXPECT_EQ(steps("4,6:9,0", ""), (Steps{}));
-  EXPECT_EQ(steps("4,6:9,0", "8"), (Steps{{1, 0}}));
-}
-
-TEST(Rules, ArithmeticIsStrict) {
-  std::vector<double> numbers;
-  EXPECT_DOUBLE_EQ(evaluate_arithmetic("2*(3+4)/-7", numbers), -2.0);
-  EXPECT_EQ(numbers, (std::vector<double>{2, 3, 4, 7}));
-  for (const char* bad : {"", "1+", "1/0", "2**3", "(1", "1)"})
-    EXPECT_THROW(evaluate_arithmetic(bad, numbers), base::InputError) << bad;
-  EXPECT_THROW(evaluate_arithmetic(std::string(100000, '('), numbers), base::InputError);
 }
 
 TEST(Scoring, StepsOfSeveralRewardsAreMergedByWeight) {

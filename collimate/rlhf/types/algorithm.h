@@ -60,7 +60,7 @@ struct AlgorithmOptions : base::Section {
   base::Option<bool> shuffle_rewards{this, "shuffle_rewards", false, "",
                                      "control experiment: rewards permuted over an iteration's samples"};
   base::Option<std::optional<double>> missing_eos_penalty{
-      this, "missing_eos_penalty", std::nullopt, "", "ppo: subtracted from rewards of completions cut at their limit"};
+      this, "missing_eos_penalty", std::nullopt, "", "subtracted from rewards of completions cut at their limit"};
   base::Option<double> gamma{
       this, "gamma", 1.0, "", "discount; ppo: of a token, process: of a step", base::between(0.0, 1.0)};
   base::Option<double> lambda{

@@ -130,7 +130,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Layer{33, 71, ComputeType::kBFloat16Dot}, Layer{300, 801, ComputeType::kBFloat16Dot},
                     Layer{40, 150, ComputeType::kBFloat16Dot, 2}, Layer{300, 36, ComputeType::kFloat32},
                     Layer{40, 70, ComputeType::kInt8}, Layer{1, 5, ComputeType::kInt8},
-                    Layer{96, 801, ComputeType::kInt8}, Layer{65, 1003, ComputeType::kInt8, 8}));
+                    Layer{96, 801, ComputeType::kInt8}, Layer{65, 1003, ComputeType::kInt8, 8},
+                    Layer{300, 70, ComputeType::kInt8}));
+
+TEST(Linear, Int8HoldsAByteAWeightAndAScaleARow) {
+  EXPECT_EQ(LinearPanels::bytes_for(64, 256, ComputeType::kInt8, 1), 64 * 256 + 64 * 4);
+}
 
 TEST(Linear, Int8ErrorIsThatOfItsRoundings) {
   const int64_t n = 37, k = 300;

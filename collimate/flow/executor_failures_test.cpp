@@ -1,0 +1,119 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "collimate/base/error.h"
+#include "collimate/flow/executor.h"
+#include "collimate/flow/toy_runs.h"
+
+// What a run makes of modules that fail, workers that die and what nothing can run.
+namespace collimate::flow {
+namespace {
+
+using namespace toy;  // NOLINT: test only
+
+TEST(ExecutorFailures, AFailureKeepsItsClassAndFirstCause) {
+  try {
+    run_with([](RunOptions& options) { options.modules["reward"] = {"reward", {{"fail_at", 2037}}}; });
+    FAIL();
+  } catch (const base::GuardError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "[toy reward] sample 2037 is bad (model reward, worker 1, iteration 2, node reward.score)");
+  }
+}
+
+TEST(ExecutorFailures, AModuleGivenInProcessIsRefusedInAWorkerProcess) {
+  Registry registry = toy::registry();
+  registry.add_pinned("own",
+                      [](const nlohmann::json& parameters) { return std::make_unique<toy::Reward>(parameters); });
+  const graph::Graph graph = toy::flow();
+  const auto run_own = [&](Transport transport) {
+    Outcome outcome;
+    RunOptions options = options_for(outcome);
+    options.transport = transport;
+    options.modules["reward"] = {"own", nlohmann::json::object()};
+    run(graph, graph::flattening(graph, 1), registry, options);
+    return outcome;
+  };
+  EXPECT_EQ(run_own(Transport::kThreads), plain());
+  try {
+    run_own(Transport::kProcesses);
+    FAIL();
+  } catch (const base::InputError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "[model reward] expected a module that a worker process can make, got own, which was given in process; "
+              "try workers as threads");
+  }
+}
+
+nlohmann::json busy(int times) { return {{"busy_at", 2037}, {"busy_times", times}}; }
+
+TEST(ExecutorFailures, AFailureThatMayNotHappenAgainIsTriedAgain) {
+  EXPECT_EQ(run_with([](RunOptions& options) { options.modules["reward"] = {"reward", busy(2)}; }), plain());
+}
+
+TEST(ExecutorFailures, AFailureThatGoesOnHappeningStopsTheRun) {
+  try {
+    run_with([](RunOptions& options) { options.modules["reward"] = {"reward", busy(3)}; });
+    FAIL();
+  } catch (const base::RunError& error) {
+    EXPECT_NE(std::string(error.what()).find("[toy reward] busy at sample 2037"), std::string::npos) << error.what();
+  }
+}
+
+TEST(ExecutorFailures, ALostWorkerProcessIsStartedAgainAndItsRowsAreRedone) {
+  std::string marker = temporary("marker");
+  Outcome outcome = run_with(
+      [&](RunOptions& options) {
+        options.transport = Transport::kProcesses;
+        options.modules["policy"] = {"policy", {{"die_once", marker}}};
+      },
+      Place::kApart);
+  EXPECT_TRUE(std::filesystem::exists(marker));
+  EXPECT_EQ(outcome, plain());
+}
+
+TEST(ExecutorFailures, AnExpiredDeadlineSaysWhoWaitsForWhom) {
+  try {
+    run_with([](RunOptions& options) {
+      options.deadline_seconds = 0.3;
+      options.modules["reward"] = {"reward", {{"sleep_seconds", 2.0}}};
+    });
+    FAIL();
+  } catch (const base::RunError& error) {
+    std::string text = error.what();
+    EXPECT_NE(text.find("no progress for 0.3 s"), std::string::npos) << text;
+    EXPECT_NE(text.find("reward.score"), std::string::npos) << text;
+    EXPECT_NE(text.find("worker 1"), std::string::npos) << text;
+  }
+}
+
+TEST(ExecutorFailures, UnknownModuleKindIsAnInputErrorThatListsTheKnown) {
+  try {
+    run_with([](RunOptions& options) { options.modules["reward"] = {"judge", nullptr}; });
+    FAIL();
+  } catch (const base::InputError& error) {
+    EXPECT_STREQ(error.what(), "[module kind] expected one of keep, policy, reward, trainer, got judge");
+  }
+}
+
+// It would have the weights of its beginning.
+TEST(ExecutorFailures, AWorkerLostInAnEvaluationIsNotStartedAgain) {
+  try {
+    run_with(
+        [](RunOptions& options) {
+          options.transport = Transport::kProcesses;
+          options.modules["policy"] = {"policy", {{"die_at_open", 3}}};
+          options.schedule.evaluate_every = 2;
+          options.evaluation = generating_evaluation();
+        },
+        Place::kApart);
+    FAIL() << "went on";
+  } catch (const base::RunError& error) {
+    EXPECT_NE(std::string(error.what()).find("during an evaluation; try --resume auto"), std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace collimate::flow

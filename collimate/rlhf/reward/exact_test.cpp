@@ -1,0 +1,14 @@
+#include <gtest/gtest.h>
+
+#include "collimate/rlhf/reward/rule_for_test.h"
+
+namespace collimate::rlhf {
+namespace {
+
+TEST(Rules, ExactComparesAColumn) {
+  EXPECT_EQ(value("exact", {}, " 12 ", "12"), 1.0);
+  EXPECT_EQ(value("exact", {{"strip", false}}, " 12 ", "12"), 0.0);
+}
+
+}  // namespace
+}  // namespace collimate::rlhf

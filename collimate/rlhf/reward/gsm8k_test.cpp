@@ -1,0 +1,28 @@
+#include <gtest/gtest.h>
+
+#include "collimate/base/error.h"
+#include "collimate/rlhf/reward/rule_for_test.h"
+
+namespace collimate::rlhf {
+namespace {
+
+TEST(Rules, Gsm8kComparesTheFinalNumber) {
+  const std::string truth = "She has 16 - 3 = 13 eggs. #### 1,018";
+  EXPECT_EQ(value("gsm8k", {}, "so the answer is $1018.", truth), 1.0);
+  EXPECT_EQ(value("gsm8k", {}, "#### 1018.0", truth), 1.0);
+  EXPECT_EQ(value("gsm8k", {{"format_score", 0.1}}, "#### 17", truth), 0.1);
+  EXPECT_EQ(value("gsm8k", {}, "no number", truth), 0.0);
+  EXPECT_EQ(value("gsm8k", {}, "#### -3", "#### -3"), 1.0);
+}
+
+TEST(Rules, Gsm8kReadsTheFinalNumberAsAWhole) {
+  for (const std::string& text :
+       std::vector<std::string>{"1.2.3", "version 1.2.3", "#### 1.2.3", std::string(400, '9')}) {
+    EXPECT_EQ(value("gsm8k", {{"format_score", 0.1}}, text, "1.2"), 0.0) << text;
+    EXPECT_THROW(value("gsm8k", {}, "1.2", text), base::InputError) << text;
+  }
+  EXPECT_EQ(value("gsm8k", {}, "1.2.3, so 1.20", "1.2"), 1.0);
+}
+
+}  // namespace
+}  // namespace collimate::rlhf
