@@ -44,7 +44,9 @@ void add_observations(const CalibrationRun& run, Measured& measured) {
       measured.hosts.push_back({run.name, name, request.load.rows, seconds->second});
     else
       measured.observations.push_back(
-          {run.name, name, plan_::job_of(request, functions, f, request.cluster.devices()), call.how, seconds->second});
+          {run.name, name,
+           plan_::job_of(request, functions, f, request.cluster.kinds(call.devices), request.cluster.devices()),
+           call.how, seconds->second});
   }
 }
 

@@ -1,8 +1,8 @@
 #include "collimate/cli/machine_file.h"
 #include "collimate/cli/plan_request.h"
 #include "collimate/recipe/config.h"
-#include "collimate/recipe/list.h"
 #include "collimate/recipe/prepare.h"
+#include "collimate/recipe/registry.h"
 
 namespace collimate::cli {
 
@@ -14,7 +14,6 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
     if (module.parameters.contains("path"))
       made.request.models[model] = shape::find_outline(module.parameters.at("path").get<std::string>());
   collimate::plan::Workload& load = made.request.load;
-  load.algorithm = config.recipe;
   load.rows = static_cast<double>(page.rows_per_iteration);
   load.updates = static_cast<int>(recipe::updates_per_iteration(config, page));
   const bool draws = page.rows == rlhf::RowKind::kPrompt;

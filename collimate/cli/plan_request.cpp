@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <sstream>
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
@@ -46,10 +47,11 @@ std::vector<std::pair<const char*, int64_t PlanOptions::*>> number_options() {
 
 std::string text_help(const std::string& name) {
   if (name == "--flow") return "ppo, grpo or a graph's JSON file, without a config";
-  if (name == "--cluster") return "NODESxDEVICESxKIND: 16x8xA100-80, 8xH100, 2xcpu; @400Gb for its network";
+  if (name == "--cluster")
+    return "NODESxDEVICESxKIND: 16x8xA100-80, 8xH100, 2xcpu; @400Gb for its network; several kinds joined by +";
   if (name == "--prompt") return "tokens of a prompt: 512, mean:MEAN,SIGMA,CAP, lognormal:…, histogram:…";
   if (name == "--completion") return "the same of a completion";
-  if (name == "--price") return "dollars of one device for an hour (default: an assumed one of its kind)";
+  if (name == "--price") return "dollars of one device for an hour, or KIND=DOLLARS,… (default: assumed ones)";
   if (name == "--constants") return "a file of constants, as collimate calibrate writes; --constant overrides";
   if (name == "--backend") return "whose software's constants to use (default: generic ones)";
   return "any, or dp: every rank holds all of its model (default: dp with a config, as the recipes run; any without)";
@@ -96,7 +98,6 @@ void read_flow(const PlanOptions& options, PlanRequest& made) {
     throw base::InputError(base::expectation("--set", "a config whose keys it overrides", "none", "--constant"));
   made.request.graph =
       options.flow.ends_with(".json") ? graph::parse(host::read_file(options.flow)) : plan::flow_of(options.flow);
-  made.request.load.algorithm = made.request.graph.name;
   for (const auto& [name, missing] :
        {std::pair("--models", options.models.empty()), std::pair("--cluster", options.cluster.empty())})
     if (missing)
@@ -112,13 +113,32 @@ void read_lengths(const PlanOptions& options, plan::Workload& load) {
   load.staleness = options.staleness.value_or(0);
 }
 
-void set_price(const std::string& text, plan::Cluster& cluster) {
+double price_of(const std::string& text) {
   char* end = nullptr;
   const double price = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || !std::isfinite(price) || price < 0)
-    throw base::InputError(
-        base::expectation("--price", "dollars of one device for an hour", "'" + text + "'", "--price 1.6"));
-  for (plan::NodeGroup& group : cluster.groups) group.gpu.dollars_per_hour = price;
+    throw base::InputError(base::expectation("--price", "dollars of one device for an hour", "'" + text + "'",
+                                             "--price 1.6, or A100-80=1.6,H100-80=2.5"));
+  return price;
+}
+
+// "1.6" of every kind, or "KIND=1.6,…".
+void set_prices(const std::string& text, plan::Cluster& cluster) {
+  std::istringstream list(text + ",");
+  for (std::string part; std::getline(list, part, ',');) {
+    const size_t equals = part.find('=');
+    const double price = price_of(part.substr(equals == std::string::npos ? 0 : equals + 1));
+    const std::string kind = equals == std::string::npos ? "" : plan::find_gpu(part.substr(0, equals)).name;
+    bool known = false;
+    for (plan::NodeGroup& group : cluster.groups)
+      if (kind.empty() || kind == group.gpu.name) {
+        group.gpu.dollars_per_hour = price;
+        known = true;
+      }
+    if (!known)
+      throw base::InputError(base::expectation(
+          "--price", fmt::format("kinds of device of {}", plan::cluster_text(cluster)), "'" + kind + "'"));
+  }
 }
 
 bool is_model_directory(const std::string& value) {
@@ -239,7 +259,7 @@ PlanRequest plan_request(const PlanOptions& options) {
   request.constants = plan::constants_of(options.backend);
   plan::apply(machine, request.constants);
   for (const std::string& text : options.constants) plan::set_constant(request.constants, text);
-  if (!options.price.empty()) set_price(options.price, request.cluster);
+  if (!options.price.empty()) set_prices(options.price, request.cluster);
   if (options.iterations > 0) made.iterations = options.iterations;
   read_layouts(options, request);
   return made;

@@ -9,18 +9,6 @@ bool overlap(const Seat& a, const Seat& b) {
   return std::any_of(a.places.begin(), a.places.end(), [&](int place) { return b.places.contains(place); });
 }
 
-Seat seat_of(const graph::Graph& graph, const std::string& model) {
-  Seat seat{model};
-  for (const graph::WeightLink& link : graph.links)
-    if (link.destination == model) seat.weights = link.source;
-  for (const graph::Node& node : graph.nodes) {
-    const graph::FunctionSpec* spec = node.model == model ? graph.find_function(model, node.function) : nullptr;
-    seat.trains = seat.trains || (spec != nullptr && spec->writes_weights);
-    seat.generates = seat.generates || (spec != nullptr && spec->kind == graph::Kind::kGenerate);
-  }
-  return seat;
-}
-
 // What pairs of models say of the form.
 struct Pairs {
   bool apart = true;     // nothing trains where something generates
@@ -42,6 +30,18 @@ Pairs pairs_of(const std::vector<Seat>& seats) {
 
 }  // namespace
 
+Seat seat_of(const graph::Graph& graph, const std::string& model) {
+  Seat seat{model};
+  for (const graph::WeightLink& link : graph.links)
+    if (link.destination == model) seat.weights = link.source;
+  for (const graph::Node& node : graph.nodes) {
+    const graph::FunctionSpec* spec = node.model == model ? graph.find_function(model, node.function) : nullptr;
+    seat.trains = seat.trains || (spec != nullptr && spec->writes_weights);
+    seat.generates = seat.generates || (spec != nullptr && spec->kind == graph::Kind::kGenerate);
+  }
+  return seat;
+}
+
 std::string form_of(const std::vector<Seat>& seats, int places) {
   const auto everywhere = [&](const Seat& seat) { return static_cast<int>(seat.places.size()) == places; };
   const auto works = [](const Seat& seat) { return seat.trains || seat.generates; };
@@ -57,23 +57,14 @@ std::string form_of(const std::vector<Seat>& seats, int places) {
 
 std::string form_of(const graph::Graph& graph, const graph::Placement& placement) {
   std::vector<Seat> seats;
+  std::set<int> used;
   for (const auto& [name, group] : placement.groups)
     for (const std::string& model : group.models) {
       seats.push_back(seat_of(graph, model));
       seats.back().places = {group.devices.begin(), group.devices.end()};
+      used.merge(std::set<int>(seats.back().places));
     }
-  return form_of(seats, placement.devices);
-}
-
-std::string form_of(const graph::Graph& graph, const Functions& functions, const Slots& slots) {
-  std::vector<Seat> seats;
-  for (const Slot& slot : slots)
-    for (const int model : slot.models) {
-      seats.push_back(seat_of(graph, functions.models[static_cast<size_t>(model)]));
-      for (int c = 0; cells_of(slots, slot) >> c != 0; ++c)
-        if ((cells_of(slots, slot) >> c & 1U) != 0) seats.back().places.insert(c);
-    }
-  return form_of(seats, static_cast<int>(slots.size()) - (nested(slots) ? 1 : 0));
+  return form_of(seats, static_cast<int>(used.size()));
 }
 
 }  // namespace collimate::plan

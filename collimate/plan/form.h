@@ -5,8 +5,6 @@
 #include <vector>
 
 #include "collimate/graph/placement.h"
-#include "collimate/plan/cost/functions.h"
-#include "collimate/plan/search/slots.h"
 
 namespace collimate::plan {
 
@@ -16,12 +14,14 @@ struct Seat {
   bool trains = false, generates = false;
   std::set<int> places;  // devices, or cells
 };
+// Of a model of the graph, in no place yet.
+Seat seat_of(const graph::Graph& graph, const std::string& model);
 
-// "flattening": all models on all devices; "interleaving": models that train or generate on all, others elsewhere;
-// "nested": groups that overlap otherwise; "standalone": every model's weights on devices of their own; "separation":
-// generation apart from training; else "split".
+// "flattening": all models on all places, which are so many; "interleaving": models that train or generate on all,
+// others elsewhere; "nested": groups that overlap otherwise; "standalone": every model's weights on devices of their
+// own; "separation": generation apart from training; else "split".
 std::string form_of(const std::vector<Seat>& seats, int places);
+// On the devices that the placement uses.
 std::string form_of(const graph::Graph& graph, const graph::Placement& placement);
-std::string form_of(const graph::Graph& graph, const Functions& functions, const Slots& slots);
 
 }  // namespace collimate::plan

@@ -23,8 +23,6 @@ Execution execution_of(const graph::Layout& layout, Work work, int devices) {
   Execution how;
   how.layout = layout;
   how.layout.dp = devices / (layout.tp * layout.pp * layout.cp);
-  how.recompute = layout.recompute;
-  how.offload_optimizer = layout.offload;
   if (work == Work::kGenerate) how.decoding_rows = static_cast<double>(std::exchange(how.layout.micro_batch, 0));
   return how;
 }
@@ -77,11 +75,12 @@ class Costs {
     const int devices = static_cast<int>(made.devices.size());
     made.how = execution_of(placement_.layout(node.model, node.function), function.work, devices);
     made.swapped = swapped(placement_, node.model);
-    jobs_.push_back(job_of(request_, functions_, f, devices));
+    jobs_.push_back(job_of(request_, functions_, f, request_.cluster.kinds(made.devices), devices));
     const double rows = function.work == Work::kGenerate && made.how.decoding_rows > 0
                             ? made.how.decoding_rows / request_.constants.kv_share
                             : (function.work == Work::kGenerate ? 1 : 0);
     bounds_.push_back(memory_of(jobs_.back(), made.how, request_.constants, rows));
+    if (made.swapped) made.load_seconds = bounds_.back().resident_bytes() / jobs_.back().gpu.host_bytes_per_second;
     made.held = items_of(made, bounds_.back().resident);
     made.used = items_of(made, bounds_.back().transient);
     return made;
@@ -113,31 +112,37 @@ class Costs {
     const int base = functions_.at(f).base;
     if (base < 0) return false;
     const Call &mine = calls_[f], &other = calls_[static_cast<size_t>(base)];
-    return mine.devices == other.devices && !mine.swapped && !other.swapped &&
-           same_cut(mine.how.layout, other.how.layout);
+    return mine.devices == other.devices && reads_in_place(other, mine);
   }
 
-  // What other functions hold on the fullest device of f's group while it runs.
+  // What other functions hold while f runs on the device of its group that has least room, were that of the memory that
+  // f's job counts on.
   double others(size_t f) const {
+    const double usable = usable_bytes(jobs_[f].gpu, request_.constants);
     double most = 0;
     for (const DeviceMemory& memory : by_models_) {
       if (std::find(calls_[f].devices.begin(), calls_[f].devices.end(), memory.devices.front()) ==
           calls_[f].devices.end())
         continue;
       const double own = calls_[f].swapped ? 0 : bounds_[f].resident_bytes();  // its weights, also where another's
-      most = std::max(most, memory.resident_bytes - own);
+      most = std::max(most, memory.resident_bytes - own - (memory.usable_bytes - usable));
     }
     return most;
   }
 
   std::vector<DeviceMemory> memory() {
     by_models_.clear();
-    std::map<std::vector<bool>, DeviceMemory> groups;  // by the functions on a device
+    std::map<std::pair<std::vector<bool>, int>, DeviceMemory> groups;  // by the functions on a device and its kind
     std::vector<std::vector<bool>> on(static_cast<size_t>(placement_.devices), std::vector<bool>(calls_.size()));
     for (size_t f = 0; f < calls_.size(); ++f)
       for (const int device : calls_[f].devices) on[static_cast<size_t>(device)][f] = true;
-    for (size_t d = 0; d < on.size(); ++d) groups[on[d]].devices.push_back(static_cast<int>(d));
-    for (auto& [functions, group] : groups) {
+    for (size_t d = 0; d < on.size(); ++d) {
+      const int device = static_cast<int>(d);
+      groups[{on[d], request_.cluster.group_at(device)}].devices.push_back(device);
+    }
+    for (auto& [key, group] : groups) {
+      const auto& [functions, kind] = key;
+      group.usable_bytes = usable_bytes(request_.cluster.groups[static_cast<size_t>(kind)].gpu, request_.constants);
       fill(functions, group);
       by_models_.push_back(group);
     }
@@ -174,8 +179,8 @@ class Costs {
         const Call& from = calls_[static_cast<size_t>(transfer.trainer)];
         for (const int reader : transfer.readers) {
           const auto f = static_cast<size_t>(reader);
-          seconds[l] += transfer_seconds(jobs_[f], calls_[f].how, from.how, calls_[f].devices == from.devices,
-                                         static_cast<int>(from.devices.size()), request_.constants);
+          seconds[l] += transfer_seconds(jobs_[static_cast<size_t>(transfer.trainer)], from.how, jobs_[f],
+                                         calls_[f].how, calls_[f].devices == from.devices, request_.constants);
         }
       }
     return seconds;
@@ -184,7 +189,7 @@ class Costs {
   std::string parts() const {
     std::vector<std::string> texts;
     for (const auto& [name, group] : placement_.groups)
-      texts.push_back(fmt::format("{} {}", fmt::join(group.models, "+"), group.devices.size()));
+      texts.push_back(fmt::format("{} {}", fmt::join(group.models, "+"), count_text(request_.cluster, group.devices)));
     return fmt::format("{}", fmt::join(texts, " | "));
   }
 
@@ -213,16 +218,13 @@ std::vector<int> unused_devices(const Request& request, const Plan& plan) {
 }
 
 std::string misfit_of(const Request& request, const Plan& plan) {
-  const double usable = usable_bytes(request.gpu(), request.constants);
   for (const DeviceMemory& memory : plan.memory) {
-    if (memory.peak_bytes <= usable * (1 + 1e-9)) continue;
-    HeldItem largest;
-    for (const auto* items : {&memory.resident, &memory.peak})
-      for (const HeldItem& item : *items)
-        if (item.bytes > largest.bytes) largest = item;
-    return fmt::format("device {} needs {:.1f} GB of {:.1f} usable, of which {} of {} {:.1f} GB",
-                       memory.devices.front(), memory.peak_bytes / 1e9, usable / 1e9, largest.what, largest.owner,
-                       largest.bytes / 1e9);
+    if (memory.peak_bytes <= memory.usable_bytes * (1 + 1e-9)) continue;
+    const HeldItem largest = largest_item(memory.resident, memory.peak);
+    const std::string kind = kind_text(request.cluster, memory.devices.front());
+    return fmt::format("device {}{} needs {:.1f} GB of {:.1f} usable, of which {} of {} {:.1f} GB",
+                       memory.devices.front(), kind.empty() ? "" : ", " + kind + ",", memory.peak_bytes / 1e9,
+                       memory.usable_bytes / 1e9, largest.what, largest.owner, largest.bytes / 1e9);
   }
   return "";
 }

@@ -26,12 +26,15 @@ struct Call {
   double seconds = 0;                         // of an iteration's rows; of a swapped model without its moves
   double begin_seconds = 0, end_seconds = 0;  // in the iteration that the simulator took as typical
   bool swapped = false;
+  double load_seconds = 0;           // of its weights, where it is swapped
   std::vector<HeldItem> held, used;  // between phases, where its weights are not another's; and beside that at work
 };
 
-// What devices with the same models hold. The peak is what stays plus what the largest phase needs beside it.
+// What devices of one kind with the same models hold. The peak is what stays plus what the largest phase needs beside
+// it.
 struct DeviceMemory {
   std::vector<int> devices;
+  double usable_bytes = 0;  // of one
   std::vector<HeldItem> resident;
   std::vector<HeldItem> peak;  // of the phase that needs most
   double resident_bytes = 0, peak_bytes = 0;
@@ -40,7 +43,7 @@ struct DeviceMemory {
 // A placement with what it costs.
 struct Plan {
   std::string form;   // "flattening", "split", …
-  std::string parts;  // "policy+policy_trainer | reference"
+  std::string parts;  // "policy+policy_trainer 8 | reference 4", with the kinds where there are several
   graph::Placement placement;
   std::vector<Call> calls;
   std::vector<DeviceMemory> memory;
@@ -55,7 +58,7 @@ struct Plan {
 Plan cost_placement(const Request& request, const graph::Placement& placement);
 // The cluster's devices on which a plan has no model.
 std::vector<int> unused_devices(const Request& request, const Plan& plan);
-// What does not fit, naming the largest item; "" when all does.
+// What does not fit, naming a device, its kind where there are several, and the largest item; "" when all does.
 std::string misfit_of(const Request& request, const Plan& plan);
 
 }  // namespace collimate::plan

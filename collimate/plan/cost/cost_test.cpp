@@ -172,15 +172,21 @@ TEST(Decode, ContextsAndRowsAddUp) {
   EXPECT_DOUBLE_EQ(decode({10, 30, 20, 7}, 8, {4}, 0, rows).seconds, 2 * (10 + 30 + 20 + 7));
 }
 
-// Of rows of 10, 30 and 30 tokens in a pool of 40 the two long ones fill it after 20 rounds each: the later one goes
-// back, and does its last ten alone.
+// Rows of 10, 60 and 25 tokens, and one of 50 that begins when the first ends; a pool of 70. When the third ends, 25
+// and 15 tokens are left, which fill it at 40 and 30: the later one goes back, and does its last twenty alone.
 TEST(Decode, AFullPoolPreemptsTheLatest) {
-  const auto round = [](double, double) { return 1.0; };
-  EXPECT_DOUBLE_EQ(decode({10, 30, 30}, 3, {3}, 0, round).rounds, 30);
-  const Decoding full = decode({10, 30, 30}, 3, {3, 40}, 0, round);
-  EXPECT_NEAR(full.rounds, 40, 1e-6);
+  std::vector<double> contexts;
+  const auto round = [&](double, double context) {
+    contexts.push_back(context);
+    return 1.0;
+  };
+  EXPECT_DOUBLE_EQ(decode({10, 60, 25, 50}, 4, {3}, 0, round).rounds, 60);
+  contexts.clear();
+  const Decoding full = decode({10, 60, 25, 50}, 4, {3, 70}, 0, round);
+  EXPECT_NEAR(full.rounds, 80, 1e-6);
   EXPECT_EQ(full.preempted_rows, 1);
-  EXPECT_NEAR(full.recomputed_tokens, 20, 1e-6);
+  EXPECT_NEAR(full.recomputed_tokens, 30, 1e-6);
+  EXPECT_THAT(contexts, testing::Pointwise(testing::DoubleNear(1e-6), {5.0, 42.5 / 3, 55.0 / 2, 50.0, 40.0}));
   // The second does not begin where it would not fit beside the first at that one's end.
   const Decoding waiting = decode({20, 30}, 2, {2, 30}, 0, round);
   EXPECT_NEAR(waiting.rounds, 50, 1e-6);

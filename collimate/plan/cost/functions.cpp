@@ -40,24 +40,6 @@ bool trained_in(const graph::Graph& graph, const std::string& model) {
 
 }  // namespace
 
-void check(const Request& request) {
-  if (request.cluster.groups.size() != 1)
-    throw base::InputError(base::expectation(
-        "cluster", "devices of one kind", fmt::format("'{}'", cluster_text(request.cluster)), "a plan for each kind"));
-  if (request.load.rows < 1) throw base::InputError(base::expectation("workload", "at least one row", "none"));
-  for (const graph::Node& node : request.graph.nodes)
-    if (!node.services.empty())
-      throw base::InputError(base::expectation("plan", "a graph without loops over services", "loop " + node.id,
-                                               "a plan of its services as a flow of their own"));
-}
-
-const shape::Outline& outline_of(const Request& request, const std::string& model) {
-  for (const std::string& name : {model, std::string("policy")})
-    if (const auto found = request.models.find(name); found != request.models.end()) return found->second;
-  throw base::InputError(
-      base::expectation("plan", "the shape of model " + model, "none", "--models " + model + "=NAME"));
-}
-
 Functions::Functions(const Request& request) {
   check(request);
   std::vector<int> function_of_node(request.graph.nodes.size(), -1);
@@ -123,14 +105,13 @@ void Functions::set_bases() {
   }
 }
 
-Job job_of(const Request& request, const Functions& functions, size_t index, int devices) {
+Job job_of(const Request& request, const Functions& functions, size_t index, const Kinds& kinds, int devices) {
   const Function& function = functions.at(index);
-  const NodeGroup& group = request.cluster.groups.at(0);
   return {outline_of(request, functions.model_of(index)),
           function.work,
           function.language_head,
-          group.gpu,
-          std::min(group.per_node, devices),
+          request.cluster.gpu(kinds),
+          std::min(kinds.per_node, devices),
           devices,
           request.load};
 }

@@ -45,7 +45,7 @@ struct Functions {
   void set_bases();
 };
 
-// A function's job on so many devices.
-Job job_of(const Request& request, const Functions& functions, size_t index, int devices);
+// A function's job on so many devices of these kinds.
+Job job_of(const Request& request, const Functions& functions, size_t index, const Kinds& kinds, int devices);
 
 }  // namespace collimate::plan

@@ -65,7 +65,9 @@ double forward_flops(const Outline& model, const Moments& tokens, bool language_
   return tokens.mean * (2.0 * shape::active_block_parameters(model) + head) + attention;
 }
 
-double train_passes(const Execution& how) { return (how.lora_rank > 0 ? 2.0 : 3.0) + (how.recompute ? 1.0 : 0.0); }
+double train_passes(const Execution& how) {
+  return (how.lora_rank > 0 ? 2.0 : 3.0) + (how.layout.recompute ? 1.0 : 0.0);
+}
 
 double replica_rows(const Job& job, const Execution& how) {
   const double in_all = job.load.rows / (job.work == Work::kTrain ? std::max(job.load.updates, 1) : 1);

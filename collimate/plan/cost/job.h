@@ -10,7 +10,7 @@ namespace collimate::plan {
 
 enum class Work { kGenerate, kScore, kTrain };
 
-// One function of a model in one iteration, on `devices` devices of one kind: what the cost model is asked about.
+// One function of a model in one iteration, on `devices` devices in step: what the cost model is asked about.
 struct Job {
   shape::Outline model;
   Work work = Work::kTrain;
@@ -24,9 +24,7 @@ struct Job {
 // How it is cut, and what is done to save memory. A layout's dp is what the other sizes leave of the devices.
 struct Execution {
   graph::Layout layout;
-  bool recompute = false;          // of activations, whole layers
-  bool offload_optimizer = false;  // state and update on the host
-  int64_t lora_rank = 0;           // 0: all weights are trained
+  int64_t lora_rank = 0;  // 0: all weights are trained
   bool fp8 = false;
   double decoding_rows = 0;  // of a replica that generates, at once; 0: as memory allows
   bool operator==(const Execution&) const = default;

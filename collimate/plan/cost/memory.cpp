@@ -25,7 +25,7 @@ double activation_bytes(const shape::Outline& m) {
 void add_training(const Job& job, const Execution& how, const Constants& c, MemoryBound& bound) {
   const double whole = trained_parameters(job, how), sharded = sharded_trained_parameters(job, how);
   bound.resident.push_back({"gradients", (how.layout.zero >= 2 ? sharded : whole) * c.gradient_bytes});
-  if (!how.offload_optimizer)
+  if (!how.layout.offload)
     bound.resident.push_back({"optimizer", (how.layout.zero >= 1 ? sharded : whole) * c.optimizer_bytes});
   const double rows = micro_batch_rows(job, how);
   const double tokens = rows * job.load.longest() / how.layout.cp;
@@ -33,8 +33,8 @@ void add_training(const Job& job, const Execution& how, const Constants& c, Memo
   const double in_flight = std::clamp(micro_batches, 1.0, static_cast<double>(how.layout.pp));
   const double layers = static_cast<double>(job.model.layers) / how.layout.pp;
   const double full = tokens * activation_bytes(job.model) / how.layout.tp;
-  const double kept = how.recompute ? tokens * 2 * static_cast<double>(job.model.hidden) : full;
-  bound.transient.push_back({"activations", in_flight * layers * kept + (how.recompute ? full : 0)});
+  const double kept = how.layout.recompute ? tokens * 2 * static_cast<double>(job.model.hidden) : full;
+  bound.transient.push_back({"activations", in_flight * layers * kept + (how.layout.recompute ? full : 0)});
 }
 
 double logits_bytes(const Job& job, const Execution& how) {
@@ -93,10 +93,8 @@ double usable_bytes(const Gpu& gpu, const Constants& c) { return gpu.memory_byte
 std::string misfit(const MemoryBound& bound, double other_bytes, const Gpu& gpu, const Constants& c) {
   const double total = bound.total() + other_bytes;
   if (total <= usable_bytes(gpu, c)) return "";
-  MemoryItem largest{"other models", other_bytes};
-  for (const auto* items : {&bound.resident, &bound.transient})
-    for (const MemoryItem& item : *items)
-      if (item.bytes > largest.bytes) largest = item;
+  MemoryItem largest = largest_item(bound.resident, bound.transient);
+  if (other_bytes >= largest.bytes) largest = {"other models", other_bytes};
   return fmt::format("{:.1f} GB on a device of {:.1f} GB ({:.1f} usable), of which {} {:.1f} GB", total / 1e9,
                      gpu.memory_bytes / 1e9, usable_bytes(gpu, c) / 1e9, largest.what, largest.bytes / 1e9);
 }

@@ -36,6 +36,15 @@ double cached_bytes(const Job& job, const Execution& how);
 double concurrency(const Job& job, const Execution& how, double free_bytes);
 // Of one device, less what software does not get.
 double usable_bytes(const Gpu& gpu, const Constants& constants);
+// The item of two lists that has most bytes; of 0 where both are empty.
+template <class Item>
+Item largest_item(const std::vector<Item>& a, const std::vector<Item>& b) {
+  Item largest{};
+  for (const auto* items : {&a, &b})
+    for (const Item& item : *items)
+      if (item.bytes > largest.bytes) largest = item;
+  return largest;
+}
 // "" when it fits, else what is too large: "72.1 GB on a device of 40.0 GB, of which optimizer 48.0 GB".
 std::string misfit(const MemoryBound& bound, double other_bytes, const Gpu& gpu, const Constants& constants);
 

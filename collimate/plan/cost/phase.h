@@ -31,9 +31,10 @@ PhaseTime generate_time(const Job& job, const Execution& how, const Constants& c
 // Rows of one replica that decode together.
 double decoding_rows(const Job& job, const Execution& how, const Constants& constants, double resident_bytes);
 
-// Weights from the layout that trains to the one that generates, `source` devices to `target` others or the same ones
-// (2409.19256, table 2: zero-redundancy gather within shared devices; else over the network, all lanes at once).
-double transfer_seconds(const Job& generate, const Execution& to, const Execution& from, bool same_devices,
-                        int source_devices, const Constants& constants);
+// Weights from the job that trains them, as `from` has cut them, to one that uses them as `to` has, on the same devices
+// or on others (2409.19256, table 2: zero-redundancy gather within shared devices; else over the network, all lanes at
+// once, each as fast as the slower of its two ends).
+double transfer_seconds(const Job& trains, const Execution& from, const Job& uses, const Execution& to,
+                        bool same_devices, const Constants& constants);
 
 }  // namespace collimate::plan

@@ -133,22 +133,23 @@ PhaseTime generate_time(const Job& job, const Execution& how, const Constants& c
   return time;
 }
 
-double transfer_seconds(const Job& job, const Execution& to, const Execution& from, bool same_devices,
-                        int source_devices, const Constants& c) {
-  const double model = 2 * shape::total_parameters(job.model);
+double transfer_seconds(const Job& trains, const Execution& from, const Job& uses, const Execution& to,
+                        bool same_devices, const Constants& c) {
+  const double model = 2 * shape::total_parameters(uses.model);
   if (same_devices) {
     const double have = from.layout.tp * from.layout.pp, want = to.layout.tp * to.layout.pp;
     if (have <= want && from.layout.zero < 3) return 0;
     const double gathered = model / want;
-    const int ranks = from.layout.zero >= 3 ? job.devices : static_cast<int>(have / want);
-    return collective_seconds(Collective::kAllGather, gathered, rank_set(ranks, 1, job.per_node), job.gpu, c);
+    const int ranks = from.layout.zero >= 3 ? uses.devices : static_cast<int>(have / want);
+    return collective_seconds(Collective::kAllGather, gathered, rank_set(ranks, 1, uses.per_node), uses.gpu, c);
   }
   // Every device of the source sends its share once to each node of the target; devices of a node pass it on.
-  const double nodes = std::ceil(static_cast<double>(job.devices) / job.per_node);
-  const double lanes = std::max(1, source_devices) * job.gpu.network_bytes_per_second * c.network_efficiency;
+  const double nodes = std::ceil(static_cast<double>(uses.devices) / uses.per_node);
+  const double lane = std::min(trains.gpu.network_bytes_per_second, uses.gpu.network_bytes_per_second);
+  const double lanes = std::max(1, trains.devices) * lane * c.network_efficiency;
   const double copies = std::max(1.0, nodes);
   return model * copies / lanes +
-         model / (to.layout.tp * to.layout.pp * job.gpu.link_bytes_per_second * c.link_efficiency);
+         model / (to.layout.tp * to.layout.pp * uses.gpu.link_bytes_per_second * c.link_efficiency);
 }
 
 }  // namespace collimate::plan

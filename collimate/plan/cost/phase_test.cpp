@@ -36,14 +36,40 @@ TEST(Phase, PrefillPaysForWhatLayersExchange) {
 
 TEST(Phase, DecodingPaysForRoutingAndStages) {
   const Constants c = constants_of("");
-  const Job experts = phase_job("qwen3-30b-a3b", Work::kGenerate, 8);
+  Job experts = phase_job("qwen3-30b-a3b", Work::kGenerate, 8);
+  experts.load.rows = 64;
   EXPECT_EQ(time_of(experts, 1, 1, 1, c).tensor, 0);
-  // A round of 1024 tokens has at least the latency of two all-to-alls in each of 48 layers.
-  EXPECT_GT(time_of(experts, 1, 1, 8, c).tensor, 1024 * 48 * 2 * 6.6e-6);
-  // A token passes three borders, each with the latency of a send.
-  const Job dense = phase_job("llama2-13b", Work::kGenerate, 8);
+  // Each of 1024 tokens passes two all-to-alls in each of 48 layers: the 8 rows of a device, 8 experts for each, in
+  // bf16.
+  const double routed = 2.0 * 8 * 8 * static_cast<double>(experts.model.hidden);
+  const double exchange = collective_seconds(Collective::kAllToAll, routed, rank_set(8, 1, 8), experts.gpu, c);
+  const double exchanges = time_of(experts, 1, 1, 8, c).tensor;
+  EXPECT_NEAR(exchanges, 1024 * 48 * 2 * exchange, 1e-9 * exchanges);
+  // A token passes three borders, each with a send of a fourth of its replica's 32 rows.
+  Job dense = phase_job("llama2-13b", Work::kGenerate, 8);
+  dense.load.rows = 64;
   EXPECT_EQ(time_of(dense, 1, 1, 1, c).tensor, 0);
-  EXPECT_GT(time_of(dense, 1, 4, 1, c).tensor, 1024 * 3 * 8.4e-6);
+  const double sends = time_of(dense, 1, 4, 1, c).tensor;
+  EXPECT_NEAR(sends, 1024 * 3 * send_seconds(2.0 * 8 * 5120, true, dense.gpu, c), 1e-9 * sends);
+}
+
+// Four rows of 10, 500, 500 and 10 tokens behind prompts of 100, three at once: when both short ones have ended, the
+// long ones fill the pool of three mean rows, 1065 tokens, and the later one goes back with half of them.
+TEST(Phase, PreemptedRowsArePrefilledAgain) {
+  const Constants c = constants_of("");
+  Job job = phase_job("llama2-7b", Work::kGenerate, 1);
+  job.load.rows = 4;
+  job.load.prompt = Lengths::fixed(100);
+  job.load.completion = Lengths::histogram({{10, 1}, {500, 1}});
+  Execution how;
+  const auto prefill = [&](double tokens) {
+    return forward_flops(job.model, tokens, false) / (job.gpu.flops * c.score_efficiency);
+  };
+  const double all_at_once = generate_time(job, how, c, 0).prefill;
+  EXPECT_NEAR(all_at_once, 4 * prefill(100), 1e-9 * all_at_once);
+  how.decoding_rows = 3;
+  const double again = generate_time(job, how, c, 0).prefill;
+  EXPECT_NEAR(again, 4 * prefill(100) + prefill(1065.0 / 2), 1e-6 * again);
 }
 
 // Experts that no other device holds need no exchange of gradients; of 16 devices two hold the same, on two nodes.
@@ -62,6 +88,21 @@ TEST(Phase, GradientsGoToThoseThatHoldTheSame) {
     const double expected = job.load.updates * (1 - c.overlap) * (dense + experts);
     EXPECT_NEAR(train_time(job, how, c).data, expected, 1e-9 * expected);
   }
+}
+
+// Eight lanes, each as fast as the slower end; then the links of the eight that generate with tp 4.
+TEST(Phase, NewWeightsGoAtTheSpeedOfTheSlowerEnd) {
+  const Constants c = constants_of("");
+  const Job slow = phase_job("llama2-7b", Work::kTrain, 8);
+  Job fast = slow;
+  fast.gpu = find_gpu("H100-80");
+  Execution from, to;
+  to.layout.tp = 4;
+  const double bytes = 2 * shape::total_parameters(slow.model), lanes = 8 * 25e9 * c.network_efficiency;
+  const double to_slow = transfer_seconds(fast, from, slow, to, false, c);
+  EXPECT_NEAR(to_slow, bytes / lanes + bytes / (4 * 300e9 * c.link_efficiency), 1e-9 * to_slow);
+  const double to_fast = transfer_seconds(slow, from, fast, to, false, c);
+  EXPECT_NEAR(to_fast, bytes / lanes + bytes / (4 * 450e9 * c.link_efficiency), 1e-9 * to_fast);
 }
 
 // ZeRO-3 gathers likewise: experts that ep has cut to one holder are at home.

@@ -9,17 +9,17 @@ namespace {
 double data_seconds(const Job& job, const Execution& how, const Constants& c, double micro_batches) {
   const Held gradients = held_trained_parameters(job, how);
   if (how.layout.zero < 3) return (1 - c.overlap) * held_seconds(Collective::kAllReduce, gradients, job, how, c);
-  const double gathers = (how.recompute ? 3 : 2) * gather_seconds(job, how, c);
+  const double gathers = (how.layout.recompute ? 3 : 2) * gather_seconds(job, how, c);
   const double scatter = held_seconds(Collective::kReduceScatter, gradients, job, how, c);
   return (1 - c.overlap) * micro_batches * (gathers + scatter);
 }
 
 // The update's own traffic: read and write of state and weights, on the device or, where it is off-loaded, the host.
 double update_traffic_seconds(const Job& job, const Execution& how, const Constants& c) {
-  const bool spread = how.layout.zero >= 1 || how.offload_optimizer;
+  const bool spread = how.layout.zero >= 1 || how.layout.offload;
   const double elements = spread ? sharded_trained_parameters(job, how) : trained_parameters(job, how);
   const double state = elements * (2 * c.optimizer_bytes + c.gradient_bytes + 2);
-  if (!how.offload_optimizer) return state / (job.gpu.memory_bytes_per_second * c.memory_efficiency);
+  if (!how.layout.offload) return state / (job.gpu.memory_bytes_per_second * c.memory_efficiency);
   return (state + elements * 4) / job.gpu.host_bytes_per_second;
 }
 
@@ -31,7 +31,8 @@ PhaseTime train_time(const Job& job, const Execution& how, const Constants& c) {
   const double micro_batches = replica_rows(job, how) / rows;
   const StageTime forward = stage_time(job, how, c, rows, c.train_efficiency);
   const double passes = train_passes(how);
-  const double exchanges = how.recompute ? 3 : 2;  // of tensor parallelism: forward, backward, recomputed forward
+  const double exchanges =
+      how.layout.recompute ? 3 : 2;  // of tensor parallelism: forward, backward, recomputed forward
   const double stage = passes * forward.compute + exchanges * forward.tensor + 2 * forward.send;
   PhaseTime time;
   time.compute = updates * micro_batches * passes * forward.compute;

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
+#include <map>
+#include <numeric>
 
 #include "collimate/base/error.h"
 
@@ -50,7 +51,15 @@ double network_bytes(const std::string& text, const std::string& whole) {
   return *value * (bits ? 1e9 / 8 : 1e9);
 }
 
-NodeGroup parse_group(const std::string& whole) {
+// One part of a list.
+struct ClusterPart {
+  int nodes = 0;    // 0: as sold
+  int devices = 1;  // of a node; as sold: in all
+  const Gpu* gpu = nullptr;
+  double network = 0;  // bytes per second of a node; 0: the kind's own
+};
+
+ClusterPart parse_part(const std::string& whole) {
   const std::vector<std::string> halves = split(whole, '@');
   std::vector<std::string> parts = split(halves[0], 'x');
   size_t numbers = 0;
@@ -58,17 +67,36 @@ NodeGroup parse_group(const std::string& whole) {
   std::string kind = parts[numbers];
   for (size_t i = numbers + 1; i < parts.size(); ++i) kind += "x" + parts[i];
   if (numbers > 2 || halves.size() > 2) fail("NODESxDEVICESxKIND", whole, "16x8xA100-80");
-  NodeGroup group{1, 1, find_gpu(kind)};
-  if (numbers == 2) {
-    group.nodes = count(parts[0], whole);
-    group.per_node = count(parts[1], whole);
-  } else if (numbers == 1) {
-    group = cluster_of(group.gpu, count(parts[0], whole)).groups[0];
-  }
-  if (static_cast<int64_t>(group.nodes) * group.per_node > kMaxDevices)
+  ClusterPart part{0, 1, &find_gpu(kind)};
+  if (numbers > 0) part.devices = count(parts[numbers - 1], whole);
+  if (numbers == 2) part.nodes = count(parts[0], whole);
+  if (static_cast<int64_t>(part.nodes) * part.devices > kMaxDevices)
     fail(fmt::format("at most {} devices", kMaxDevices), whole, "fewer nodes");
-  if (halves.size() == 2) group.gpu.network_bytes_per_second = network_bytes(halves[1], whole) / group.per_node;
+  if (halves.size() == 2) part.network = network_bytes(halves[1], whole);
+  return part;
+}
+
+// Whether two numbers of devices of one kind are one number in nodes as sold; then the first has both.
+bool join_parts(ClusterPart& part, const ClusterPart& next) {
+  const int devices = part.devices + next.devices, sold = part.gpu->per_node;
+  if (part.nodes != 0 || next.nodes != 0 || part.gpu != next.gpu || part.network != next.network) return false;
+  if (devices > sold && devices % sold != 0) return false;
+  part.devices = devices;
+  return true;
+}
+
+NodeGroup group_of_part(const ClusterPart& part) {
+  NodeGroup group{part.nodes, part.devices, *part.gpu};
+  if (part.nodes == 0) group = cluster_of(*part.gpu, part.devices).groups[0];
+  if (part.network > 0) group.gpu.network_bytes_per_second = part.network / group.per_node;
   return group;
+}
+
+// Ranks of another group follow `before` others.
+void add_group(Kinds& kinds, int group, int per_node, int before) {
+  kinds.per_node = std::gcd(kinds.per_node, std::gcd(per_node, before));
+  const auto at = std::lower_bound(kinds.groups.begin(), kinds.groups.end(), group);
+  if (at == kinds.groups.end() || *at != group) kinds.groups.insert(at, group);
 }
 
 }  // namespace
@@ -79,20 +107,76 @@ int Cluster::devices() const {
   return total;
 }
 
-const NodeGroup& Cluster::group_of(int device) const {
-  for (const NodeGroup& group : groups) {
-    if (device < group.devices()) return group;
-    device -= group.devices();
+int Cluster::group_at(int device) const {
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (device < groups[g].devices()) return static_cast<int>(g);
+    device -= groups[g].devices();
   }
   COLLIMATE_CHECK(false, "device outside the cluster");
 }
 
+std::vector<int> Cluster::borders() const {
+  std::vector<int> begins;
+  int begin = 0;
+  for (const NodeGroup& group : groups) {
+    if (begin > 0) begins.push_back(begin);
+    begin += group.devices();
+  }
+  return begins;
+}
+
+Kinds Cluster::kinds(DeviceRange devices) const {
+  Kinds made;
+  int begin = 0;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const int end = begin + groups[g].devices();
+    if (devices.first < end && begin < devices.first + devices.count)
+      add_group(made, static_cast<int>(g), groups[g].per_node, std::max(begin - devices.first, 0));
+    begin = end;
+  }
+  return made;
+}
+
+Kinds Cluster::kinds(const std::vector<int>& devices) const {
+  Kinds made;
+  int last = -1;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const int group = group_at(devices[i]);
+    if (group != last) add_group(made, group, groups[static_cast<size_t>(group)].per_node, static_cast<int>(i));
+    last = group;
+  }
+  return made;
+}
+
+Gpu Cluster::gpu(const Kinds& kinds) const {
+  COLLIMATE_CHECK(!kinds.groups.empty(), "the kind of no devices");
+  Gpu made = groups[static_cast<size_t>(kinds.groups.front())].gpu;
+  for (size_t i = 1; i < kinds.groups.size(); ++i)
+    made = in_step(made, groups[static_cast<size_t>(kinds.groups[i])].gpu);
+  return made;
+}
+
+void join_groups(Cluster& cluster) {
+  std::vector<NodeGroup> joined;
+  for (const NodeGroup& group : cluster.groups) {
+    if (!joined.empty() && joined.back().gpu == group.gpu && joined.back().per_node == group.per_node)
+      joined.back().nodes += group.nodes;
+    else
+      joined.push_back(group);
+  }
+  cluster.groups = joined;
+}
+
 Cluster parse_cluster(const std::string& text) {
-  Cluster cluster;
+  std::vector<ClusterPart> parts;
   for (const std::string& part : split(text, '+')) {
     if (part.empty()) fail("NODESxDEVICESxKIND, joined by +", text, "16x8xA100-80");
-    cluster.groups.push_back(parse_group(part));
+    const ClusterPart next = parse_part(part);
+    if (parts.empty() || !join_parts(parts.back(), next)) parts.push_back(next);
   }
+  Cluster cluster;
+  for (const ClusterPart& part : parts) cluster.groups.push_back(group_of_part(part));
+  join_groups(cluster);
   return cluster;
 }
 
@@ -118,6 +202,35 @@ Cluster cluster_of(const Gpu& gpu, int devices) {
                                              fmt::format("{0}x{1}x{2}, or 1x{3}x{2} for one node of {3}",
                                                          devices / gpu.per_node + 1, gpu.per_node, gpu.name, devices)));
   return {{{devices / gpu.per_node, gpu.per_node, gpu}}};
+}
+
+std::optional<Cluster> with_devices(const Cluster& cluster, int devices) {
+  Cluster made = cluster;
+  const int64_t all = cluster.devices();
+  for (NodeGroup& group : made.groups) {
+    const int64_t share = static_cast<int64_t>(group.devices()) * devices;
+    const int node = group.nodes > 1 ? group.per_node : std::max(group.per_node, group.gpu.per_node);
+    const int part = static_cast<int>(share / all);
+    if (share % all != 0 || part < 1 || (part > node && part % node != 0)) return std::nullopt;
+    group.per_node = std::min(part, node);
+    group.nodes = part / group.per_node;
+  }
+  return made;
+}
+
+std::string count_text(const Cluster& cluster, const std::vector<int>& devices) {
+  if (cluster.groups.size() == 1) return std::to_string(devices.size());
+  std::map<int, int> counts;  // by group
+  for (const int device : devices) ++counts[cluster.group_at(device)];
+  std::string text;
+  for (const auto& [group, devices_of_it] : counts)
+    text += fmt::format("{}{} {}", text.empty() ? "" : " + ", devices_of_it,
+                        cluster.groups[static_cast<size_t>(group)].gpu.name);
+  return text;
+}
+
+std::string kind_text(const Cluster& cluster, int device) {
+  return cluster.groups.size() == 1 ? "" : cluster.group_of(device).gpu.name;
 }
 
 }  // namespace collimate::plan

@@ -53,6 +53,17 @@ const std::vector<Gpu>& gpus() {
   return kGpus;
 }
 
+Gpu in_step(const Gpu& a, const Gpu& b) {
+  Gpu made = a;
+  if (a.name != b.name) made.name += "+" + b.name;
+  for (double Gpu::*number :
+       {&Gpu::flops, &Gpu::fp8_flops, &Gpu::memory_bytes, &Gpu::memory_bytes_per_second, &Gpu::link_bytes_per_second,
+        &Gpu::host_bytes_per_second, &Gpu::network_bytes_per_second, &Gpu::dollars_per_hour})
+    made.*number = std::min(a.*number, b.*number);
+  made.per_node = std::min(a.per_node, b.per_node);
+  return made;
+}
+
 const std::string& price_source() {
   static const std::string kSource =
       "assumed: within what clouds listed on demand in May 2026 for A100-80 ($0.80-3.00), H100-80 ($1.99-5.00) and "

@@ -22,6 +22,8 @@ struct Gpu {
 };
 
 const std::vector<Gpu>& gpus();
+// What devices of both kinds can count on where they work in step: the lesser of each number.
+Gpu in_step(const Gpu& a, const Gpu& b);
 // Case, blanks and a trailing "GB" do not matter; "A100" is the larger of its memories. InputError with the nearest
 // name.
 const Gpu& find_gpu(const std::string& name);

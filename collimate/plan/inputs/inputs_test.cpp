@@ -59,6 +59,70 @@ TEST(Cluster, DevicesAreNumberedGroupByGroup) {
   EXPECT_THROW(cluster.group_of(24), std::logic_error);
 }
 
+TEST(Cluster, NeighboursOfOneKindAreOne) {
+  const auto read = [](const char* text) { return cluster_text(parse_cluster(text)); };
+  EXPECT_EQ(read("4xA100-80+4xA100-80"), "1x8xA100-80");
+  EXPECT_EQ(read("8xH100+8xH100"), "2x8xH100-80");
+  EXPECT_EQ(read("1x4xA100-80+1x4xA100-80"), "2x4xA100-80");
+  EXPECT_EQ(read("8xA100+4xA100"), "1x8xA100-80+1x4xA100-80");
+  EXPECT_EQ(read("4xA100+2xH100+4xA100"), "1x4xA100-80+1x2xH100-80+1x4xA100-80");
+  EXPECT_EQ(read("8xH100+8xH100@400Gb"), "1x8xH100-80+1x8xH100-80@400Gb");
+}
+
+TEST(Cluster, ARangeOfOneKindIsThatKind) {
+  const Cluster cluster = parse_cluster("1x8xH100+2x8xA100-40");
+  EXPECT_EQ(cluster.borders(), std::vector<int>{8});
+  for (const DeviceRange range : {DeviceRange{0, 8}, DeviceRange{3, 2}}) {
+    EXPECT_EQ(cluster.kinds(range).per_node, 8);
+    EXPECT_EQ(cluster.gpu(cluster.kinds(range)), find_gpu("H100-80"));
+  }
+  EXPECT_EQ(cluster.gpu(cluster.kinds(std::vector<int>{9, 20})), find_gpu("A100-40"));
+  EXPECT_TRUE(cluster.kinds(DeviceRange{}).groups.empty());
+}
+
+TEST(Cluster, DevicesInStepCountOnTheLeastOfEachNumber) {
+  const Cluster cluster = parse_cluster("1x8xH20+1x8xA100-80+1x4xH100");
+  const Gpu two = cluster.gpu(cluster.kinds(DeviceRange{0, 16}));
+  EXPECT_EQ(two.name, "H20-96+A100-80");
+  EXPECT_EQ(two.flops, 148e12);
+  EXPECT_EQ(two.fp8_flops, 0);
+  EXPECT_EQ(two.memory_bytes, 80e9);
+  EXPECT_EQ(two.memory_bytes_per_second, 2039e9);
+  EXPECT_EQ(two.link_bytes_per_second, 300e9);
+  EXPECT_EQ(two.host_bytes_per_second, 24e9);
+  EXPECT_EQ(two.network_bytes_per_second, 25e9);
+  const Gpu apart = cluster.gpu(cluster.kinds(std::vector<int>{0, 16}));
+  EXPECT_EQ(apart.flops, 148e12);
+  EXPECT_EQ(apart.memory_bytes, 80e9);
+  EXPECT_EQ(apart.memory_bytes_per_second, 3350e9);
+}
+
+// Ranks of so many neighbours never lie on two nodes, wherever the range begins.
+TEST(Cluster, NodesOfSeveralKindsAreAsLargeAsTheirRuns) {
+  const Cluster cluster = parse_cluster("2x8xH100+2x4xA100-40");
+  EXPECT_EQ(cluster.kinds(DeviceRange{0, 16}).per_node, 8);
+  EXPECT_EQ(cluster.kinds(DeviceRange{0, 24}).per_node, 4);
+  EXPECT_EQ(cluster.kinds(DeviceRange{14, 8}).per_node, 2);
+  EXPECT_EQ(cluster.kinds(DeviceRange{13, 8}).per_node, 1);
+  EXPECT_EQ(cluster.kinds(std::vector<int>{0, 1, 16, 17, 18, 19}).per_node, 2);
+}
+
+TEST(Cluster, GrowsInProportion) {
+  const Cluster cluster = parse_cluster("1x8xA100-80+2x8xH100");
+  EXPECT_EQ(cluster_text(with_devices(cluster, 48).value()), "2x8xA100-80+4x8xH100-80");
+  EXPECT_EQ(cluster_text(with_devices(cluster, 12).value()), "1x4xA100-80+1x8xH100-80");
+  for (const int devices : {1, 25, 30}) EXPECT_FALSE(with_devices(cluster, devices)) << devices;
+}
+
+TEST(Cluster, TextsNameKindsWhereThereAreSeveral) {
+  const Cluster one = parse_cluster("2x8xH100"), two = parse_cluster("1x8xA100-80+2x8xH100");
+  const std::vector<int> devices = {0, 1, 8};
+  EXPECT_EQ(count_text(one, devices), "3");
+  EXPECT_EQ(count_text(two, devices), "2 A100-80 + 1 H100-80");
+  EXPECT_EQ(kind_text(one, 8), "");
+  EXPECT_EQ(kind_text(two, 8), "H100-80");
+}
+
 TEST(Cluster, ANetworkIsSharedByTheDevicesOfANode) {
   EXPECT_EQ(parse_cluster("2x8xA100@200Gb").groups[0].gpu.network_bytes_per_second, 25e9 / 8);
 }
@@ -119,14 +183,16 @@ TEST(Flow, AnUnknownNameGetsTheNearest) {
             "[--flow] expected a graph's .json file or one of ppo, grpo, got 'pppo'; try 'ppo'");
 }
 
-TEST(Workload, Texts) {
-  const Workload workload = parse_workload("grpo,2048,512xmean:800,0.9,4096");
-  EXPECT_EQ(workload.rows, 2048);
-  EXPECT_EQ(workload.prompt.mean(), 512);
+TEST(Workload, TheLongestRowIsOfTheLongestParts) {
+  Workload workload;
+  workload.prompt = Lengths::fixed(512);
+  workload.completion = Lengths::capped_mean(800, 0.9, 4096);
   EXPECT_EQ(workload.longest(), 512 + 4096);
-  EXPECT_THAT(error_of([] { parse_workload("pppo,8,8x8"); }), testing::EndsWith("try 'ppo'"));
-  for (const char* text : {"ppo", "ppo,0,8x8", "ppo,8,8", "ppo,8,8x", "ppo,8,-1x8", "ppo,8,8xlognormal:1,2"})
-    EXPECT_NE(error_of([&] { parse_workload(text); }), "") << text;
+}
+
+TEST(Lengths, WrongTextsAreNamed) {
+  for (const char* text : {"", "-1", "8x8", "lognormal:1,2", "mean:800,0.9,700", "histogram:8", "uniform:1,2,3"})
+    EXPECT_THAT(error_of([&] { Lengths::parse(text, "w"); }), testing::StartsWith("[w] expected tokens")) << text;
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ struct FixedLayout {
 struct Request {
   graph::Graph graph;
   std::map<std::string, shape::Outline> models;  // by model of the graph; one without its own has the policy's
-  Cluster cluster;                               // of one kind of device
+  Cluster cluster;
   Workload load;
   Constants constants;
   int64_t micro_batch = 0;                   // rows; 0: free
@@ -33,11 +33,10 @@ struct Request {
   bool whole = false;  // every rank holds all of its model, as the recipes' modules do: layouts of dp alone
   int keep = 6;        // plans of different forms to report
 
-  const Gpu& gpu() const { return cluster.groups.at(0).gpu; }
-  std::string device_kind() const { return gpu().name == "cpu" ? "cpu" : "cuda"; }  // as a placement says it
+  std::string device_kind() const;  // as a placement says it
 };
 
-// InputError for models without a shape, several kinds of device, no rows, loops, or nothing that runs on a device.
+// InputError for a cluster without devices or of CPUs and GPUs, no rows, and loops.
 void check(const Request& request);
 // The shape of a model of the graph: its own, else the policy's. InputError naming the model.
 const shape::Outline& outline_of(const Request& request, const std::string& model);

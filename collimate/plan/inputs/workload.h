@@ -1,15 +1,12 @@
 #pragma once
 
-#include <string>
-
 #include "collimate/plan/inputs/lengths.h"
 
 namespace collimate::plan {
 
 // What one iteration has to do, whatever runs it.
 struct Workload {
-  std::string algorithm = "ppo";  // ppo or grpo
-  double rows = 1024;             // completions per iteration
+  double rows = 1024;  // completions per iteration
   Lengths prompt = Lengths::fixed(1024);
   Lengths completion = Lengths::fixed(1024);
   int updates = 8;    // optimizer steps per iteration
@@ -23,9 +20,5 @@ struct Workload {
   double tokens() const { return rows * row_tokens().mean; }
   double longest() const { return prompt.largest() + completion.largest(); }
 };
-
-// `ppo,1024,1024x1024` (algorithm, rows, prompt × completion lengths) or `grpo,2048,512xmean:800,0.9,4096`; lengths as
-// Lengths::parse reads them. InputError naming the part.
-Workload parse_workload(const std::string& text);
 
 }  // namespace collimate::plan

@@ -85,8 +85,11 @@ std::vector<Execution> executions(const Job& job, const SearchSpace& space, cons
   const bool trains = job.work == Work::kTrain && !space.whole;
   for (const bool offload : {false, true})
     for (const bool recompute : {false, true})
-      if ((!recompute || (trains && space.recompute)) && (!offload || (trains && space.offload)))
-        all.push_back({layout, recompute, offload, job.work == Work::kTrain ? space.lora_rank : 0, false});
+      if ((!recompute || (trains && space.recompute)) && (!offload || (trains && space.offload))) {
+        all.push_back({layout, job.work == Work::kTrain ? space.lora_rank : 0});
+        all.back().layout.recompute = recompute;
+        all.back().layout.offload = offload;
+      }
   return all;
 }
 

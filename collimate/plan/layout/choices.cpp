@@ -68,10 +68,6 @@ bool same_cut(const graph::Layout& a, const graph::Layout& b) {
   return a.tp == b.tp && a.pp == b.pp && a.ep == b.ep && (a.zero >= 3) == (b.zero >= 3);
 }
 
-bool reads_in_place(const Choice& base, const Choice& choice) {
-  return !base.swapped && !choice.swapped && same_cut(base.how.layout, choice.how.layout);
-}
-
 ChoiceTable::ChoiceTable(const Request& request, const Functions& functions, bool pruned)
     : request_(request), functions_(functions), pruned_(pruned) {
   for (size_t i = 0; i < functions.size(); ++i) {
@@ -84,21 +80,26 @@ ChoiceTable::ChoiceTable(const Request& request, const Functions& functions, boo
   }
 }
 
-const ChoiceList& ChoiceTable::of(size_t function, int devices) {
-  const Key key{class_of_[function], devices};
+ChoiceTable::Key ChoiceTable::key_of(size_t function, DeviceRange devices) const {
+  return {class_of_[function], devices.count, request_.cluster.kinds(devices)};
+}
+
+const ChoiceList& ChoiceTable::of(size_t function, DeviceRange devices) {
+  const Key key = key_of(function, devices);
   const auto known = known_.find(key);
   return known != known_.end() ? known->second : known_[key] = make(function, devices);
 }
 
-const Job& ChoiceTable::job(size_t function, int devices) {
-  const Key key{class_of_[function], devices};
+const Job& ChoiceTable::job(size_t function, DeviceRange devices) {
+  const Key key = key_of(function, devices);
   const auto known = jobs_.find(key);
-  return known != jobs_.end() ? known->second : jobs_[key] = job_of(request_, functions_, function, devices);
+  if (known != jobs_.end()) return known->second;
+  return jobs_[key] = job_of(request_, functions_, function, std::get<Kinds>(key), devices.count);
 }
 
-std::string ChoiceTable::why(size_t function, int devices) {
+std::string ChoiceTable::why(size_t function, DeviceRange devices) {
   of(function, devices);
-  const auto found = why_.find({class_of_[function], devices});
+  const auto found = why_.find(key_of(function, devices));
   return found == why_.end() ? "" : found->second;
 }
 
@@ -127,7 +128,7 @@ std::vector<Choice> ChoiceTable::expand(const Job& job, const Candidate& candida
   std::vector<Choice> made{choice_of(candidate)};
   if (!function.frozen || request_.whole) return made;
   Choice moved = made[0];  // the host keeps the frozen copy: nothing is written back
-  moved.seconds += candidate.resident_bytes / request_.gpu().host_bytes_per_second;
+  moved.seconds += candidate.resident_bytes / job.gpu.host_bytes_per_second;
   moved.transient_bytes += moved.resident_bytes;
   moved.resident_bytes = 0;
   moved.swapped = true;
@@ -135,7 +136,7 @@ std::vector<Choice> ChoiceTable::expand(const Job& job, const Candidate& candida
   return made;
 }
 
-ChoiceList ChoiceTable::make(size_t index, int devices) {
+ChoiceList ChoiceTable::make(size_t index, DeviceRange devices) {
   const Function& function = functions_.at(index);
   if (function.model < 0) return {{{{}, function.host_seconds}}};
   const Job& job = this->job(index, devices);
@@ -150,8 +151,8 @@ ChoiceList ChoiceTable::make(size_t index, int devices) {
   if (list.empty()) {
     if (why.empty()) why = "the fixed rows that decode at once do not fit";
     const graph::Node& node = request_.graph.node(function.node);
-    why_[{class_of_[index], devices}] =
-        fmt::format("{}.{} on {} device{}: {}", node.model, node.function, devices, devices == 1 ? "" : "s", why);
+    why_[key_of(index, devices)] = fmt::format("{}.{} on {} device{}: {}", node.model, node.function, devices.count,
+                                               devices.count == 1 ? "" : "s", why);
     return list;
   }
   list.least_resident = list.least_transient = std::numeric_limits<double>::infinity();

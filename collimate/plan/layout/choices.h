@@ -21,33 +21,38 @@ struct Choice {
 
 // Whether two layouts cut a model's weights into the same parts.
 bool same_cut(const graph::Layout& a, const graph::Layout& b);
-// Whether a function reads the weights of its base in place: the same cut, neither of them sharded differently nor
-// swapped.
-bool reads_in_place(const Choice& base, const Choice& choice);
+// Whether a function reads the weights of its base, on the same devices, in place: the same cut, neither of them
+// sharded differently nor swapped. Of a Choice, or of what else is `swapped` and says `how`.
+template <class C>
+bool reads_in_place(const C& base, const C& reader) {
+  return !base.swapped && !reader.swapped && same_cut(base.how.layout, reader.how.layout);
+}
 
-// The ways of a function on so many devices, the fastest first, and the least that any of them holds.
+// The ways of a function on some devices, the fastest first, and the least that any of them holds.
 struct ChoiceList {
   std::vector<Choice> all;
   double least_resident = 0, least_transient = 0;
   bool empty() const { return all.empty(); }
 };
 
-// The choices of every function, worked out once for every number of devices. Pruned, a choice stays only where no
-// other of its cut is at least as good in seconds, resident and transient bytes; the cut matters to functions that may
-// share weights or send them, else all are compared.
+// The choices of every function, worked out once for every number and kinds of devices. Pruned, a choice stays only
+// where no other of its cut is at least as good in seconds, resident and transient bytes; the cut matters to functions
+// that may share weights or send them, else all are compared.
 class ChoiceTable {
  public:
   ChoiceTable(const Request& request, const Functions& functions, bool pruned);
 
-  const ChoiceList& of(size_t function, int devices);
-  const Job& job(size_t function, int devices);
+  // Of a function on the host, whatever the devices.
+  const ChoiceList& of(size_t function, DeviceRange devices);
+  const Job& job(size_t function, DeviceRange devices);
   const Constants& constants() const { return request_.constants; }
-  // Why a function does not fit on so many devices; "" when it does.
-  std::string why(size_t function, int devices);
+  // Why a function does not fit on these devices; "" when it does.
+  std::string why(size_t function, DeviceRange devices);
 
  private:
-  using Key = std::tuple<int, int>;  // class of the function, devices
-  ChoiceList make(size_t function, int devices);
+  using Key = std::tuple<int, int, Kinds>;  // class of the function, number of devices and their kinds
+  Key key_of(size_t function, DeviceRange devices) const;
+  ChoiceList make(size_t function, DeviceRange devices);
   std::vector<Choice> expand(const Job& job, const Candidate& candidate, size_t function) const;
   std::vector<Choice> waves(const Job& job, const Candidate& candidate, int64_t fixed_rows) const;
 

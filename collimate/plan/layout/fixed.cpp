@@ -239,8 +239,8 @@ bool keeps_to(const FixedLayout& fixed, const Execution& how, int devices) {
        {std::pair(fixed.tp, l.tp), std::pair(fixed.pp, l.pp), std::pair(fixed.ep, l.ep), std::pair(fixed.dp, l.dp)})
     if (wanted != 0 && wanted != size) return false;
   if (fixed.ep > 1 && (l.ep % l.tp != 0 || devices % (l.ep * l.pp) != 0)) return false;
-  return (fixed.zero < 0 || fixed.zero == l.zero) && fixed.recompute.value_or(how.recompute) == how.recompute &&
-         fixed.offload.value_or(how.offload_optimizer) == how.offload_optimizer;
+  return (fixed.zero < 0 || fixed.zero == l.zero) && fixed.recompute.value_or(l.recompute) == l.recompute &&
+         fixed.offload.value_or(l.offload) == l.offload;
 }
 
 std::string fixed_text(const FixedLayout& fixed) {
@@ -251,8 +251,8 @@ std::string fixed_text(const FixedLayout& fixed) {
   how.layout.dp = fixed.dp;
   how.layout.zero = fixed.zero;
   how.layout.micro_batch = fixed.micro_batch;
-  how.recompute = fixed.recompute.value_or(false);
-  how.offload_optimizer = fixed.offload.value_or(false);
+  how.layout.recompute = fixed.recompute.value_or(false);
+  how.layout.offload = fixed.offload.value_or(false);
   return fixed_text(fixed, how);
 }
 
@@ -269,8 +269,8 @@ std::string fixed_text(const FixedLayout& fixed, const Execution& how) {
   add(fixed.zero >= 0, "zero", l.zero);
   const auto rows = static_cast<int64_t>(how.decoding_rows);
   add(fixed.micro_batch > 0, "micro_batch", rows > 0 ? rows : l.micro_batch);
-  add(fixed.recompute.has_value(), "recompute", how.recompute);
-  add(fixed.offload.has_value(), "offload", how.offload_optimizer);
+  add(fixed.recompute.has_value(), "recompute", l.recompute);
+  add(fixed.offload.has_value(), "offload", l.offload);
   return fmt::format("{}", fmt::join(words, ","));
 }
 

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "collimate/base/error.h"
 #include "collimate/plan/inputs/test_request.h"
+#include "collimate/plan/layout/choices.h"
 #include "collimate/plan/show/plan_text.h"
 
 namespace collimate::plan {
@@ -103,19 +106,34 @@ TEST(Fixed, PlansKeepToIt) {
   }
 }
 
+// The flow with a second reward model, which is as the first one in all but what is fixed.
+Request request_with_judge() {
+  Request request = fixed_request();
+  const int reward = request.graph.node_index("reward.score");
+  graph::Node judge = request.graph.node(reward);
+  judge.id = "judge.score";
+  judge.model = "judge";
+  judge.outputs = {"judge.score"};
+  request.graph.models["judge"] = request.graph.models.at("reward");
+  request.graph.nodes.insert(request.graph.nodes.begin() + reward + 1, judge);
+  return request;
+}
+
 // Only the function that is named.
 TEST(Fixed, OneFunctionIsNotTheOther) {
-  const Request request = fixed_request("llama2-7b", {"reward.score=tp:8"});
-  bool others = false;
-  for (const Plan& plan : search(request).plans)
-    for (const Call& call : plan.calls) {
-      if (call.devices.empty()) continue;
-      if (call.model == "reward")
-        EXPECT_EQ(call.how.layout.tp, 8);
-      else
-        others = others || call.how.layout.tp != 8;
-    }
-  EXPECT_TRUE(others);
+  Request request = request_with_judge();
+  fix_layout(request, "reward.score=tp:8");
+  check_fixed(request);
+  const Functions functions(request);
+  ChoiceTable table(request, functions, true);
+  std::map<std::string, std::set<int>> sizes;  // of tp, by model
+  for (size_t f = 0; f < functions.size(); ++f) {
+    if (functions.at(f).model < 0) continue;
+    for (const Choice& choice : table.of(f, {0, 8}).all) sizes[functions.model_of(f)].insert(choice.how.layout.tp);
+  }
+  EXPECT_THAT(sizes.at("reward"), testing::ElementsAre(8));
+  EXPECT_THAT(sizes.at("judge"), testing::Contains(1));
+  EXPECT_THAT(sizes.at("value"), testing::Contains(1));
 }
 
 TEST(Fixed, WhatDoesNotFitGetsTheLayoutThatDoes) {
@@ -127,7 +145,13 @@ TEST(Fixed, WhatDoesNotFitGetsTheLayoutThatDoes) {
     FAIL() << "a plan";
   } catch (const base::InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("fixed layouts that fit the cluster, got policy_trainer.train on 8 devices"));
-    EXPECT_THAT(error.what(), HasSubstr("try --fix policy_trainer.train=tp:"));
+    // What is offered are the four words that were fixed, and with them there is a plan.
+    const std::string text = error.what(), option = "try --fix ";
+    ASSERT_THAT(text, HasSubstr(option));
+    const std::string layout = text.substr(text.find(option) + option.size());
+    EXPECT_THAT(layout, testing::MatchesRegex("policy_trainer.train=tp:[0-9]+,pp:[0-9]+,zero:[0-9],offload:[a-z]+"));
+    const Request offered = fixed_request("llama2-13b", {layout});
+    EXPECT_FALSE(search(offered).plans.empty()) << layout;
   }
 }
 

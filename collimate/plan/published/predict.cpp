@@ -30,9 +30,9 @@ class Builder {
   }
 
   void add_transfer(bool same_devices, int train_devices, int generate_devices) {
-    made_.transfer_seconds =
-        transfer_seconds(job("actor", Work::kGenerate, generate_devices), made_.executions["generate"],
-                         made_.executions["train"], same_devices, train_devices, c_);
+    made_.transfer_seconds = transfer_seconds(job("actor", Work::kTrain, train_devices), made_.executions["train"],
+                                              job("actor", Work::kGenerate, generate_devices),
+                                              made_.executions["generate"], same_devices, c_);
   }
 
   Prediction& made() { return made_; }
@@ -91,7 +91,7 @@ class Builder {
     how.layout.zero = job.work == Work::kGenerate ? 0 : 3;
     how.layout.micro_batch = 1;
     how.lora_rank = s_.lora_rank;
-    how.recompute = job.work == Work::kTrain;
+    how.layout.recompute = job.work == Work::kTrain;
     return finished(how);
   }
 
@@ -110,7 +110,7 @@ class Builder {
 
   Execution finished(Execution how) const {
     how.fp8 = s_.fp8;
-    how.recompute = how.recompute || s_.recompute;
+    how.layout.recompute = how.layout.recompute || s_.recompute;
     return how;
   }
 

@@ -64,7 +64,6 @@ void read_load(const Row& row, Scenario& scenario) {
   double prompt = number(row["prompt_len"], R"(^([0-9]+))", long_runs ? kShortPrompt : kUsualLength);
   if (has(row["gen_len"], "avg"))
     prompt = std::min(prompt, 0.3 * number(row["gen_len"], R"(avg ([0-9]+))", 4 * prompt));
-  scenario.load.algorithm = scenario.models.contains("critic") ? "ppo" : "grpo";
   scenario.load.prompt = Lengths::fixed(prompt);
   scenario.load.completion = completion_of(row, prompt, c);
   const double length = prompt + scenario.load.completion.mean();

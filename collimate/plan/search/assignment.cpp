@@ -32,6 +32,17 @@ void for_cells(uint32_t cells, const F& visit) {
 
 }  // namespace
 
+DeviceRange range_of(const Functions& functions, const Slots& slots, size_t function) {
+  return functions.at(function).model < 0 ? DeviceRange{} : slot_of_function(functions, slots, function).range();
+}
+
+std::vector<double> usable_by_cell(const Request& request, const Slots& slots) {
+  std::vector<double> usable;
+  for (const DeviceRange& cell : cells(slots))
+    usable.push_back(usable_bytes(request.cluster.gpu(request.cluster.kinds(cell)), request.constants));
+  return usable;
+}
+
 double own_bytes(const Functions& functions, const Slots& slots, size_t function,
                  const std::vector<const Choice*>& chosen) {
   const Choice& choice = *chosen[function];
@@ -49,8 +60,8 @@ std::vector<double> transfer_times(ChoiceTable& table, const Functions& function
     double sum = 0;
     for (const int reader : transfer.readers) {
       const auto f = static_cast<size_t>(reader);
-      sum += transfer_seconds(table.job(f, target.count), chosen[f]->how, chosen[trainer]->how,
-                              same_devices(source, target), source.count, table.constants());
+      sum += transfer_seconds(table.job(trainer, source.range()), chosen[trainer]->how, table.job(f, target.range()),
+                              chosen[f]->how, same_devices(source, target), table.constants());
     }
     seconds.push_back(sum);
   }
@@ -89,11 +100,10 @@ Assignment::Assignment(const Request& request, const Functions& functions, Choic
       table_(table),
       slots_(slots),
       clock_(functions, slots, request.load.staleness),
-      usable_(usable_bytes(request.gpu(), request.constants)) {
+      usable_(usable_by_cell(request, slots)) {
   for (size_t f = 0; f < functions.size(); ++f) {
-    const bool on_host = functions.at(f).model < 0;
-    lists_.push_back(&table.of(f, on_host ? 0 : slot_of_function(functions, slots, f).count));
-    beside_base_.push_back(!on_host && beside_base(functions, slots, f));
+    lists_.push_back(&table.of(f, range_of(functions, slots, f)));
+    beside_base_.push_back(functions.at(f).model >= 0 && beside_base(functions, slots, f));
     feasible_ = feasible_ && !lists_.back()->empty();
     seconds_.push_back(lists_.back()->empty() ? 0 : lists_.back()->all.front().seconds);
   }
@@ -143,7 +153,7 @@ bool Assignment::fits(const Level& level, size_t depth, size_t f, const Choice& 
   bool fit = true;
   for_cells(clock_.cells(f), [&](size_t c) {
     const double most = std::max({level.transient[c], left_transient_[depth][c], choice.transient_bytes});
-    fit = fit && level.resident[c] + left_[depth][c] - least + mine + most <= usable_ * (1 + 1e-12);
+    fit = fit && level.resident[c] + left_[depth][c] - least + mine + most <= usable_[c] * (1 + 1e-12);
   });
   return fit;
 }

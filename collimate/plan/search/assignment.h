@@ -14,6 +14,11 @@ struct Assigned {
   bool found() const { return !choices.empty(); }
 };
 
+// The devices of a function; none where it runs on the host.
+DeviceRange range_of(const Functions& functions, const Slots& slots, size_t function);
+// Of one device, by cell.
+std::vector<double> usable_by_cell(const Request& request, const Slots& slots);
+
 // Resident bytes of a function's choice beside its base's: none of its own where it reads the base's weights in place.
 double own_bytes(const Functions& functions, const Slots& slots, size_t function,
                  const std::vector<const Choice*>& chosen);
@@ -60,7 +65,7 @@ class Assignment {
   ChoiceTable& table_;
   Slots slots_;
   Clock clock_;
-  double usable_;
+  std::vector<double> usable_;  // by cell
   bool feasible_ = true;
   std::vector<const ChoiceList*> lists_;
   std::vector<bool> beside_base_;  // on the same devices

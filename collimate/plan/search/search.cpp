@@ -1,12 +1,16 @@
 #include "collimate/plan/search/search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <map>
 
 #include "collimate/plan/form.h"
-#include "collimate/plan/search/assignment.h"
-#include "collimate/plan/search/search_parts.h"
+#include "collimate/plan/search/found.h"
+#include "collimate/plan/search/nothing_fits.h"
+#include "collimate/plan/search/placements.h"
 #include "collimate/plan/simulate/simulate_plan.h"
 
 namespace collimate::plan {
@@ -48,58 +52,115 @@ class Best {
   std::map<std::string, Found> found_;
 };
 
+// A subcluster with its placements and what functions cost on it.
+struct Ground {
+  explicit Ground(const Subcluster& on)
+      : request(on.request),
+        functions(request),
+        table(request, functions, true),
+        placements(all_placements(request, functions, table)) {}
+  Ground(const Ground&) = delete;
+  Ground& operator=(const Ground&) = delete;
+
+  const Request& request;
+  const Functions functions;
+  ChoiceTable table;
+  const std::vector<Slots> placements;
+};
+
+// A placement of a subcluster, of which no plan is faster than the bound.
+struct Bounded {
+  double bound = 0;
+  size_t subcluster = 0, placement = 0;
+};
+
+std::string form_of_slots(const graph::Graph& graph, const std::vector<std::string>& models, const Slots& slots) {
+  std::vector<Seat> seats;
+  for (const Slot& slot : slots)
+    for (const int model : slot.models) {
+      seats.push_back(seat_of(graph, models[static_cast<size_t>(model)]));
+      for (int c = 0; cells_of(slots, slot) >> c != 0; ++c)
+        if ((cells_of(slots, slot) >> c & 1U) != 0) seats.back().places.insert(c);
+    }
+  return form_of(seats, static_cast<int>(cells(slots).size()));
+}
+
 class Search {
  public:
   Search(const Request& request, double limit)
-      : request_(request), functions_(request), table_(request, functions_, true), best_(request.keep, limit) {}
+      : request_(request), subclusters_(subclusters(request)), best_(request.keep, limit) {
+    for (const Subcluster& each : subclusters_) grounds_.emplace_back(each);
+  }
 
   SearchResult run() {
-    const std::vector<Slots> all = all_placements(request_, functions_, table_);
-    for (const auto& [bound, index] : in_order_of_bounds(all)) look_at(all[index], bound);
+    for (const Bounded& next : in_order_of_bounds()) look_at(next);
     std::vector<Found> found = std::move(best_).take();
-    for (Found& each : found) refine(request_, functions_, table_, each);
+    for (Found& each : found) {
+      Ground& ground = grounds_[each.subcluster];
+      refine(ground.request, ground.functions, ground.table, each);
+    }
     for (const Found& each : found) result_.plans.push_back(simulated(each));
     rank();
-    if (found.empty()) result_.why = why_nothing_fits(request_, functions_, table_);
+    if (found.empty()) result_.why = why();
     return std::move(result_);
   }
 
  private:
   // The most promising first: a good plan early prunes the rest.
-  std::vector<std::pair<double, size_t>> in_order_of_bounds(const std::vector<Slots>& all) {
-    std::vector<std::pair<double, size_t>> order;
-    for (size_t i = 0; i < all.size(); ++i)
-      if (const Assignment assignment(request_, functions_, table_, all[i]); assignment.feasible())
-        order.emplace_back(assignment.bound(), i);
-    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Bounded> in_order_of_bounds() {
+    std::vector<Bounded> order;
+    for (size_t s = 0; s < grounds_.size(); ++s) {
+      Ground& on = grounds_[s];
+      for (size_t i = 0; i < on.placements.size(); ++i)
+        if (const Assignment made(on.request, on.functions, on.table, on.placements[i]); made.feasible())
+          order.push_back({made.bound(), s, i});
+    }
+    std::stable_sort(order.begin(), order.end(), [](const Bounded& a, const Bounded& b) { return a.bound < b.bound; });
     return order;
   }
 
   const std::string& form(const Slots& slots) {
-    std::string& known = forms_[form_text(slots, functions_.models)];
-    if (known.empty()) known = form_of(request_.graph, functions_, slots);
+    const std::vector<std::string>& models = grounds_.front().functions.models;
+    std::string& known = forms_[form_text(slots, models)];
+    if (known.empty()) known = form_of_slots(request_.graph, models, slots);
     return known;
   }
 
-  void look_at(const Slots& slots, double bound) {
+  void look_at(const Bounded& next) {
+    Ground& on = grounds_[next.subcluster];
+    const Slots& slots = on.placements[next.placement];
     ++result_.placements;
-    const bool hopeless = bound >= best_.worst_kept();
+    const bool hopeless = next.bound >= best_.worst_kept();
     const double limit = hopeless ? 0 : best_.limit(form(slots));
-    if (bound >= limit) {
+    if (next.bound >= limit) {
       ++result_.pruned;
       return;
     }
-    Assignment assignment(request_, functions_, table_, slots);
+    Assignment assignment(on.request, on.functions, on.table, slots);
     const Assigned assigned = assignment.best(limit, kMostSteps);
     result_.cut_short += assignment.cut_short();
-    if (assigned.found()) best_.add(form(slots), {slots, assigned.choices, assigned.seconds});
+    if (assigned.found()) best_.add(form(slots), {next.subcluster, slots, assigned.choices, assigned.seconds});
   }
 
   Plan simulated(const Found& found) const {
-    Plan plan = cost_placement(request_, placement_of(request_, functions_, found));
+    const graph::Placement placement =
+        placement_of(subclusters_[found.subcluster], grounds_[found.subcluster].functions, found);
+    Plan plan = cost_placement(request_, placement);
     plan.estimated_seconds = found.seconds;
-    settle(request_, plan);
+    set_times(plan, simulate_plan(request_, plan));
     return plan;
+  }
+
+  // Of several kinds: on all devices, and on those of each kind.
+  std::string why() {
+    std::string text;
+    for (Ground& ground : grounds_) {
+      const std::string reason = why_nothing_fits(ground.request, ground.functions, ground.table);
+      if (grounds_.size() == 1) return reason;
+      if (&ground != &grounds_.front() && ground.request.cluster.groups.size() > 1) continue;
+      text += fmt::format("{}on {}: {}", text.empty() ? "" : "; ", cluster_text(ground.request.cluster), reason);
+    }
+    return text;
   }
 
   // By the simulator; of plans that are about as fast, the one with fewer groups.
@@ -117,57 +178,11 @@ class Search {
   }
 
   const Request& request_;
-  Functions functions_;
-  ChoiceTable table_;
+  const std::vector<Subcluster> subclusters_;
+  std::deque<Ground> grounds_;  // by subcluster
   Best best_;
   std::map<std::string, std::string> forms_;  // by who sits with whom
   SearchResult result_;
-};
-
-// Every choice of every function, in turn.
-class Exhaustive {
- public:
-  Exhaustive(const Request& request, const Functions& functions, ChoiceTable& table, const Slots& slots)
-      : functions_(functions),
-        table_(table),
-        slots_(slots),
-        staleness_(request.load.staleness),
-        clock_(functions, slots, request.load.staleness),
-        usable_(usable_bytes(request.gpu(), request.constants)),
-        chosen_(functions.size()),
-        seconds_(functions.size()) {}
-
-  double best(double limit) {
-    limit_ = limit;
-    descend(0);
-    return limit_;
-  }
-
- private:
-  void descend(size_t f) {
-    if (f == functions_.size()) return finish();
-    const int model = functions_.at(f).model;
-    for (const Choice& choice : table_.of(f, model < 0 ? 0 : slot_of(slots_, model).count).all) {
-      chosen_[f] = &choice;
-      seconds_[f] = choice.seconds;
-      descend(f + 1);
-    }
-  }
-  void finish() {
-    for (const double bytes : peak_bytes(functions_, slots_, clock_, chosen_))
-      if (bytes > usable_ * (1 + 1e-12)) return;
-    const Clock clock(functions_, slots_, staleness_, joint_functions(functions_, slots_, chosen_));
-    limit_ = std::min(limit_, clock.period(seconds_, transfer_times(table_, functions_, slots_, chosen_)));
-  }
-
-  const Functions& functions_;
-  ChoiceTable& table_;
-  const Slots& slots_;
-  int64_t staleness_;
-  Clock clock_;
-  double usable_, limit_ = 0;
-  std::vector<const Choice*> chosen_;
-  std::vector<double> seconds_;
 };
 
 }  // namespace
@@ -175,18 +190,6 @@ class Exhaustive {
 SearchResult search(const Request& request, double limit) {
   check(request);
   return Search(request, limit).run();
-}
-
-SearchResult search_exhaustively(const Request& request) {
-  const Functions functions(request);
-  ChoiceTable table(request, functions, false);
-  SearchResult result;
-  result.seconds = kNoPlanSeconds;
-  for (const Slots& slots : all_placements(request, functions, table)) {
-    ++result.placements;
-    result.seconds = Exhaustive(request, functions, table, slots).best(result.seconds);
-  }
-  return result;
 }
 
 }  // namespace collimate::plan

@@ -30,8 +30,9 @@ struct SearchResult {
 
 // The fastest plans: placements by set partition of the models with sizes of slices, branch and bound over the fronts
 // of every function's layouts, finer sizes around the best, and the last few ranked by graph::Schedule in virtual time.
-// With the request's staleness. Where a `limit` is given, only plans whose estimate is below it. Deterministic.
-// InputError as check().
+// Where devices are of several kinds, those of all, and of every part of the kinds with the others left unused. With
+// the request's staleness. Where a `limit` is given, only plans whose estimate is below it. Deterministic. InputError
+// as check().
 SearchResult search(const Request& request, double limit = std::numeric_limits<double>::infinity());
 
 // The same with the request's staleness as a bound: 0, 1, 2, 4 and the bound itself are tried, each against the best of

@@ -7,7 +7,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/plan/inputs/test_request.h"
-#include "collimate/plan/search/search_parts.h"
+#include "collimate/plan/search/placements.h"
 #include "collimate/plan/simulate/simulate_plan.h"
 
 namespace collimate::plan {
@@ -33,11 +33,13 @@ TEST(Slots, EachPlacementOnceAndWhole) {
 }
 
 TEST(Slots, SlicesBeginWhereTheirRanksDoNotStraddleNodes) {
-  Slots slots = {{{0}, 0, 3}, {{1}, 0, 8}, {{2}, 0, 5}};
+  Slots slots = {{{0}, 0, 3}, {{1}, 0, 12}, {{2}, 0, 8}, {{3}, 0, 5}};
   align(slots, 0);
-  EXPECT_EQ(slots[0].count, 8);
-  EXPECT_EQ(slots[1].first, 8);
-  EXPECT_EQ(slots[2].first + slots[2].count, 16);
+  const std::vector<int> first = {0, 8, 20, 23}, count = {8, 12, 3, 5};
+  for (size_t i = 0; i < slots.size(); ++i) {
+    EXPECT_EQ(slots[i].first, first[i]) << i;
+    EXPECT_EQ(slots[i].count, count[i]) << i;
+  }
 }
 
 TEST(Slots, SlicesKeepTheirNumberSmall) {
@@ -64,9 +66,9 @@ TEST(Slots, APrimeNumberOfDevicesHasFewPlacementsToo) {
 // Branch and bound over fronts against trying everything; the gap is printed.
 TEST(Search, IsTheBestOfAllOnSmallCases) {
   double widest = 0;
-  for (const char* cluster : {"1x2xA100-80", "1x4xA100-40", "1x3xH20"})
+  for (const char* cluster : {"1x2xA100-80", "1x4xA100-40", "1x3xH20", "1x4xH20"})
     for (const int staleness : {0, 1})
-      for (const char* model : {"qwen2.5-1.5b", "qwen2.5-3b", "llama2-7b"}) {
+      for (const char* model : {"qwen2.5-1.5b", "qwen2.5-3b", "llama2-7b", "llama2-13b"}) {
         Request request = request_for(model, cluster, "grpo,64,256x512");
         request.micro_batch = 4;
         request.load.staleness = staleness;
@@ -182,12 +184,29 @@ TEST(Search, WholeModelsHaveLayoutsOfDpAlone) {
       }
 }
 
+std::string why_not_searched(const Request& request) {
+  try {
+    search(request);
+  } catch (const base::InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
 TEST(Search, WrongRequestsAreNamed) {
-  Request request = request_for("llama2-7b", "1x8xA100+1x8xH20", "ppo,64,512x512");
-  EXPECT_THROW(search(request), base::InputError);
+  Request request = request_for("llama2-7b", "1x8xA100+1x8xcpu", "ppo,64,512x512");
+  EXPECT_EQ(why_not_searched(request),
+            "[cluster] expected GPUs alone or CPUs alone, got '1x8xA100-80+1x8xcpu'; try a plan for each");
+  request = request_for("llama2-7b", "8xA100+8xH20+8xH100+8xH200+8xV100", "ppo,64,512x512");
+  EXPECT_THAT(why_not_searched(request),
+              testing::StartsWith("[cluster] expected at most 4 kinds of device, got '1x8x"));
+  request.cluster.groups.clear();
+  EXPECT_EQ(why_not_searched(request), "[cluster] expected at least one device, got none");
   request = request_for("llama2-7b", "8xA100", "ppo,64,512x512");
-  request.models.clear();
-  EXPECT_THROW(search(request), base::InputError);
+  request.models = {{"reward", request.models.at("policy")}};
+  EXPECT_EQ(why_not_searched(request), "[plan] expected the shape of model policy, got none; try --models policy=NAME");
+  request.models["policy"] = shape::find_outline("opt-1.3b");  // the others' too
+  EXPECT_FALSE(search(request).plans.empty());
 }
 
 }  // namespace

@@ -3,13 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "collimate/base/error.h"
 
 namespace collimate::plan {
 namespace {
 
-constexpr int kMostSlices = 16;
+constexpr int kMostSlices = 16, kMostOrderedSlices = 8;
 
 using Partition = std::vector<std::vector<int>>;
 
@@ -46,14 +47,7 @@ void compositions(int left, size_t parts, std::vector<int>& chosen, std::vector<
 
 int largest_power_within(int count) { return count & -count; }
 
-}  // namespace
-
-// A slice whose size is a multiple of a larger power of two begins earlier: tensor-parallel ranks do not straddle
-// nodes.
-void align(Slots& slots, size_t first_slice) {
-  std::stable_sort(
-      slots.begin() + static_cast<std::ptrdiff_t>(first_slice), slots.end(),
-      [](const Slot& a, const Slot& b) { return largest_power_within(a.count) > largest_power_within(b.count); });
+void tile(Slots& slots, size_t first_slice) {
   int first = 0;
   for (size_t i = first_slice; i < slots.size(); ++i) {
     slots[i].first = first;
@@ -61,16 +55,79 @@ void align(Slots& slots, size_t first_slice) {
   }
 }
 
-namespace {
+// The kind that has all of a slice; -1 where it lies on several.
+int kind_of_slice(const Slot& slice, const std::vector<int>& borders) {
+  const auto kind = [&](int device) { return std::upper_bound(borders.begin(), borders.end(), device); };
+  const auto first = kind(slice.first);
+  return first == kind(slice.first + slice.count - 1) ? static_cast<int>(first - borders.begin()) : -1;
+}
 
 size_t largest_of(const std::vector<int>& counts) {
   return static_cast<size_t>(std::max_element(counts.begin(), counts.end()) - counts.begin());
 }
 
+// The slices of several kinds of device in every order that counts: of neighbours in one kind the block with the lower
+// index comes first.
+class OrderedSlices {
+ public:
+  OrderedSlices(const Partition& blocks, int devices, int unit, const std::vector<int>& borders)
+      : blocks_(blocks), borders_(borders), used_(blocks.size()) {
+    std::vector<int> kinds = borders;
+    kinds.push_back(devices);
+    for (int begin = 0; const int end : kinds) {
+      for (int at = begin + unit; at < end; at += unit) ends_.push_back(at);
+      ends_.push_back(end);
+      begin = end;
+    }
+  }
+
+  std::vector<Slots> all() {
+    place(0);
+    return std::move(found_);
+  }
+
+ private:
+  void place(int at) {
+    if (chosen_.size() == blocks_.size()) return found_.push_back(chosen_);
+    const bool last = chosen_.size() + 1 == blocks_.size();
+    for (size_t block = 0; block < blocks_.size(); ++block)
+      for (const int end : ends_)
+        if (!used_[block] && (last ? end == ends_.back() : end < ends_.back()) && end > at) try_slice(block, at, end);
+  }
+
+  void try_slice(size_t block, int at, int end) {
+    const Slot slice{blocks_[block], at, end - at};
+    const int kind = kind_of_slice(slice, borders_);
+    if (kind >= 0 && !chosen_.empty() && kind == kind_of_slice(chosen_.back(), borders_) && block < latest_) return;
+    const size_t before = std::exchange(latest_, block);
+    used_[block] = true;
+    chosen_.push_back(slice);
+    place(end);
+    chosen_.pop_back();
+    used_[block] = false;
+    latest_ = before;
+  }
+
+  const Partition& blocks_;
+  const std::vector<int>& borders_;
+  std::vector<int> ends_;  // where a slice may end, ascending
+  std::vector<bool> used_;
+  Slots chosen_;
+  size_t latest_ = 0;  // block chosen
+  std::vector<Slots> found_;
+};
+
+void add_ordered(const std::vector<int>& shared, const Partition& partition, int devices, int unit,
+                 const std::vector<int>& borders, std::vector<Slots>& out) {
+  for (Slots& slices : OrderedSlices(partition, devices, unit, borders).all()) {
+    if (!shared.empty()) slices.insert(slices.begin(), {shared, 0, devices});
+    align(slices, shared.empty() ? 0 : 1, borders);
+    out.push_back(std::move(slices));
+  }
+}
+
 void add_sizes(const std::vector<int>& shared, const Partition& partition, int devices, int unit,
                std::vector<Slots>& out) {
-  if (partition.empty()) return out.push_back({{shared, 0, devices}});
-  if (partition.size() == 1) return;  // one slice is all devices: the placement in which all share them
   if (static_cast<int>(partition.size()) > devices / unit) return;
   std::vector<std::vector<int>> sizes;
   std::vector<int> chosen;
@@ -93,7 +150,23 @@ std::string models_text(const Slot& slot, const std::vector<std::string>& names)
 
 }  // namespace
 
-std::vector<Slots> enumerate_slots(int models, int devices, int unit) {
+// A slice whose size is a multiple of a larger power of two begins earlier.
+void align(Slots& slots, size_t first_slice, const std::vector<int>& borders) {
+  tile(slots, first_slice);
+  const auto first = slots.begin() + static_cast<std::ptrdiff_t>(first_slice);
+  for (auto begin = first; begin != slots.end();) {
+    const int kind = kind_of_slice(*begin, borders);
+    const auto end = std::find_if(begin + 1, slots.end(),
+                                  [&](const Slot& slice) { return kind < 0 || kind_of_slice(slice, borders) != kind; });
+    std::stable_sort(begin, end, [](const Slot& a, const Slot& b) {
+      return largest_power_within(a.count) > largest_power_within(b.count);
+    });
+    begin = end;
+  }
+  tile(slots, first_slice);
+}
+
+std::vector<Slots> enumerate_slots(int models, int devices, int unit, const std::vector<int>& borders) {
   std::vector<Slots> all;
   for (int mask = 0; mask < 1 << models; ++mask) {
     std::vector<int> shared, others;
@@ -101,14 +174,23 @@ std::vector<Slots> enumerate_slots(int models, int devices, int unit) {
     std::vector<Partition> found;
     Partition chosen;
     partitions(others, 0, chosen, found);
-    for (const Partition& partition : found) add_sizes(shared, partition, devices, unit, all);
+    for (const Partition& partition : found) {
+      if (partition.empty())
+        all.push_back({{shared, 0, devices}});
+      else if (partition.size() == 1)
+        continue;  // one slice is all devices: the placement in which all share them
+      else if (borders.empty())
+        add_sizes(shared, partition, devices, unit, all);
+      else
+        add_ordered(shared, partition, devices, unit, borders, all);
+    }
   }
   return all;
 }
 
-int slot_unit(int devices) {
+int slot_unit(int devices, bool several_kinds) {
   int unit = 1;
-  while (devices / unit > kMostSlices) unit *= 2;
+  while (devices / unit > (several_kinds ? kMostOrderedSlices : kMostSlices)) unit *= 2;
   return unit;
 }
 
@@ -124,6 +206,12 @@ const Slot& slot_of(const Slots& slots, int model) {
   for (const Slot& slot : slots)
     if (std::find(slot.models.begin(), slot.models.end(), model) != slot.models.end()) return slot;
   COLLIMATE_CHECK(false, "a model in no slot");
+}
+
+std::vector<DeviceRange> cells(const Slots& slots) {
+  std::vector<DeviceRange> ranges;
+  for (size_t i = nested(slots) ? 1 : 0; i < slots.size(); ++i) ranges.push_back(slots[i].range());
+  return ranges;
 }
 
 uint32_t cells_of(const Slots& slots, const Slot& slot) {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -57,6 +58,18 @@ TEST(Synchrony, NoneIsTakenWhereItGainsNothing) {
   ASSERT_EQ(result.synchrony.size(), 4U);
   for (const Synchrony& tried : result.synchrony) EXPECT_EQ(std::isinf(tried.seconds), tried.staleness > 0);
   EXPECT_THAT(search_text(request, result, 10), HasSubstr("nothing that gains 0.5 %"));
+}
+
+// Where two groups overlap in part, the search's estimate has more staleness gain what the simulator does not see.
+TEST(Synchrony, OfPlansAsFastTheOneWithTheLeastIsTaken) {
+  Request request = request_for("qwen2.5-1.5b", "4xH100", "ppo,1024,512xmean:2000,1.2,16384");
+  request.load.staleness = 2;
+  request.fixed["policy.generate"].dp = request.fixed["value.train"].dp = 3;
+  const SearchResult result = search_within_staleness(request);
+  ASSERT_THAT(tried_values(result), ElementsAre(0, 1, 2));
+  const double one = result.synchrony[1].seconds, two = result.synchrony[2].seconds;
+  ASSERT_LT(std::max(one, two), kAlike * std::min(one, two));
+  EXPECT_EQ(result.plans.at(0).placement.staleness, 1);
 }
 
 TEST(Synchrony, NoBoundIsAPlainSearch) {

@@ -54,7 +54,8 @@ std::string forbidden_layout(const Request& request, const Plan& plan) {
   for (size_t f = 0; f < plan.calls.size(); ++f) {
     const Call& call = plan.calls[f];
     if (call.devices.empty()) continue;
-    const Job job = job_of(request, functions, f, static_cast<int>(call.devices.size()));
+    const Job job =
+        job_of(request, functions, f, request.cluster.kinds(call.devices), static_cast<int>(call.devices.size()));
     if (std::string why = forbidden_call(request, call, replica_rows(job, call.how)); !why.empty()) return why;
   }
   return "";

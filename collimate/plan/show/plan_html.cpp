@@ -59,7 +59,7 @@ std::string timeline_svg(const Timeline& timeline) {
   std::string body;
   double y = 4;
   for (const Lane& lane : timeline.lanes) {
-    body += words(0, y + 16, devices_text(lane.devices));
+    body += words(0, y + 16, lane.label);
     for (const Bubble& bubble : lane.bubbles)
       body += box(kLabelWidth + bubble.begin_seconds / timeline.seconds * kWidth, y + 9,
                   (bubble.end_seconds - bubble.begin_seconds) / timeline.seconds * kWidth, 4, "#c9cfd8",
@@ -78,26 +78,31 @@ std::string timeline_svg(const Timeline& timeline) {
   return svg(y + 22, body + words(kLabelWidth + kWidth + 26, y + 14, "s"));
 }
 
+bool prices_are_given(const Cluster& cluster) {
+  return std::all_of(cluster.groups.begin(), cluster.groups.end(),
+                     [](const NodeGroup& group) { return price_is_given(group.gpu); });
+}
+
 std::string memory_svg(const Request& request, const Plan& plan) {
-  const double usable = usable_bytes(request.gpu(), request.constants);
   std::string body;
   double y = 4;
   for (const DeviceMemory& memory : plan.memory) {
     double x = kLabelWidth;
-    body += words(0, y + 16, devices_text(memory.devices));
+    body += words(0, y + 16, devices_text(request.cluster, memory.devices));
     int index = 0;
     for (const auto* items : {&memory.resident, &memory.peak})
       for (const HeldItem& item : *items) {
-        const double width = item.bytes / usable * kWidth;
+        const double width = item.bytes / memory.usable_bytes * kWidth;
         const std::string title = fmt::format("{} of {}: {:.2f} GB", item.what, item.owner, item.bytes / 1e9);
         body += box(x, y, width - 0.5, kLaneHeight - 4, items == &memory.resident ? color(index++) : color(-1), title);
         if (width > 8.0 * static_cast<double>(item.owner.size() + item.what.size()))
           body += words(x + 4, y + 15, item.owner + " " + item.what);
         x += width;
       }
+    body += box(kLabelWidth + kWidth, y - 4, 1.5, kLaneHeight, "#c0392b",
+                fmt::format("{:.1f} GB usable", memory.usable_bytes / 1e9));
     y += kLaneHeight;
   }
-  body += box(kLabelWidth + kWidth, 0, 1.5, y, "#c0392b", fmt::format("{:.1f} GB usable", usable / 1e9));
   return svg(y + 6, body);
 }
 
@@ -160,7 +165,7 @@ std::string search_html(const Request& request, const SearchResult& result, int6
       "<p class=\"n\">{} placements bounded, {} pruned, {} not searched to the end. Times are simulated "
       "from a cost model, not measured. Price: {}.</p></html>\n",
       result.placements, result.pruned, result.cut_short,
-      price_is_given(request.gpu()) ? "as given" : escape(price_source()));
+      prices_are_given(request.cluster) ? "as given" : escape(price_source()));
   return page;
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -38,10 +39,12 @@ ordered_json items_json(const std::vector<HeldItem>& items) {
   return made;
 }
 
-ordered_json memory_json(const Plan& plan) {
+ordered_json memory_json(const Request& request, const Plan& plan) {
   ordered_json made = ordered_json::array();
   for (const DeviceMemory& memory : plan.memory)
     made.push_back({{"devices", devices_text(memory.devices)},
+                    {"kind", request.cluster.group_of(memory.devices.front()).gpu.name},
+                    {"usable_bytes", memory.usable_bytes},
                     {"resident_bytes", memory.resident_bytes},
                     {"peak_bytes", memory.peak_bytes},
                     {"resident", items_json(memory.resident)},
@@ -65,6 +68,11 @@ ordered_json timeline_json(const Timeline& timeline) {
   return lanes;
 }
 
+ordered_json price_json(const Gpu& gpu) {
+  return {{"dollars_per_hour", gpu.dollars_per_hour},
+          {"price_source", price_is_given(gpu) ? "--price" : price_source()}};
+}
+
 ordered_json synchrony_json(const SearchResult& result) {
   ordered_json rows = ordered_json::array();
   for (const Synchrony& tried : result.synchrony) {
@@ -80,17 +88,29 @@ ordered_json synchrony_json(const SearchResult& result) {
 
 ordered_json run_json(const Request& request, double iteration_seconds, int64_t iterations) {
   const RunCost cost = run_cost(request, iteration_seconds, iterations);
-  return {{"iterations", iterations},
-          {"hours", cost.hours},
-          {"gpu_hours", cost.device_hours},
-          {"dollars", cost.dollars},
-          {"dollars_per_hour", request.gpu().dollars_per_hour},
-          {"price_source", price_is_given(request.gpu()) ? "--price" : price_source()}};
+  ordered_json made = {
+      {"iterations", iterations}, {"hours", cost.hours}, {"gpu_hours", cost.device_hours}, {"dollars", cost.dollars}};
+  if (cost.kinds.size() == 1) {
+    made.update(price_json(cost.kinds[0].gpu));
+    return made;
+  }
+  made["kinds"] = ordered_json::array();
+  for (const KindCost& kind : cost.kinds) {
+    made["kinds"].push_back({{"kind", kind.gpu.name},
+                             {"devices", kind.devices},
+                             {"gpu_hours", kind.device_hours},
+                             {"dollars", kind.dollars}});
+    made["kinds"].back().update(price_json(kind.gpu));
+  }
+  return made;
 }
 
 ordered_json plan_json(const Request& request, const Plan& plan, const Timeline& timeline) {
   ordered_json calls = ordered_json::array();
   for (const Call& call : plan.calls) calls.push_back(call_json(call));
+  const auto fullest =
+      std::max_element(plan.memory.begin(), plan.memory.end(),
+                       [](const DeviceMemory& a, const DeviceMemory& b) { return a.peak_bytes < b.peak_bytes; });
   return {{"form", plan.form},
           {"parts", plan.parts},
           {"unused_devices", unused_devices(request, plan)},
@@ -98,10 +118,10 @@ ordered_json plan_json(const Request& request, const Plan& plan, const Timeline&
           {"estimated_seconds", plan.estimated_seconds},
           {"tokens_per_second", request.load.tokens() / plan.seconds},
           {"peak_bytes", plan.peak_bytes},
-          {"usable_bytes", usable_bytes(request.gpu(), request.constants)},
+          {"usable_bytes", fullest->usable_bytes},
           {"transfer_seconds", plan.transfer_seconds},
           {"calls", calls},
-          {"memory", memory_json(plan)},
+          {"memory", memory_json(request, plan)},
           {"lanes", timeline_json(timeline)},
           {"placement", graph::to_json(plan.placement)}};
 }

@@ -13,6 +13,7 @@ namespace collimate::plan {
 namespace {
 
 constexpr int kTimeWidth = 56, kMemoryWidth = 32;
+constexpr size_t kLeastLabelWidth = 11;
 constexpr int kMostDevices = 4096;  // that require_plan tries
 
 char letter(size_t call) { return static_cast<char>((call < 26 ? 'A' : 'a' - 26) + call); }
@@ -61,6 +62,26 @@ std::string calls_text(const Plan& plan) {
   return text;
 }
 
+// "######----    ": what stays, and what the largest phase needs beside it.
+std::string memory_bar(const DeviceMemory& memory) {
+  const auto columns = [&](double bytes) {
+    return std::clamp(static_cast<int>(bytes / memory.usable_bytes * kMemoryWidth + 0.5), 0, kMemoryWidth);
+  };
+  const int held = columns(memory.resident_bytes), peak = std::max(held, columns(memory.peak_bytes));
+  return std::string(static_cast<size_t>(held), '#') + std::string(static_cast<size_t>(peak - held), '-');
+}
+
+// The three largest.
+std::string largest_items(const DeviceMemory& memory) {
+  std::vector<HeldItem> items = memory.resident;
+  items.insert(items.end(), memory.peak.begin(), memory.peak.end());
+  std::stable_sort(items.begin(), items.end(), [](const HeldItem& a, const HeldItem& b) { return a.bytes > b.bytes; });
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(items.size(), 3); ++i)
+    text += fmt::format("{} {} of {} {:.1f}", i == 0 ? "" : ",", items[i].what, items[i].owner, items[i].bytes / 1e9);
+  return text;
+}
+
 // A line for every staleness that was tried, the one of the plan marked.
 std::string synchrony_text(const SearchResult& result) {
   if (result.synchrony.empty()) return "";
@@ -92,17 +113,23 @@ std::string without_fixed(const Request& request) {
 }  // namespace
 
 RunCost run_cost(const Request& request, double iteration_seconds, int64_t iterations) {
-  double hourly = 0;
-  for (const NodeGroup& group : request.cluster.groups) hourly += group.devices() * group.gpu.dollars_per_hour;
   const double hours = iteration_seconds * static_cast<double>(iterations) / 3600;
-  return {hours, hours * request.cluster.devices(), hours * hourly};
+  RunCost cost{hours, hours * request.cluster.devices(), 0, {}};
+  for (const NodeGroup& group : request.cluster.groups) {
+    const double device_hours = hours * group.devices(), dollars = device_hours * group.gpu.dollars_per_hour;
+    cost.kinds.push_back({group.gpu, group.devices(), device_hours, dollars});
+    cost.dollars += dollars;
+  }
+  return cost;
 }
 
 std::string picture_text(const Plan& plan, const Timeline& timeline) {
-  std::string text =
-      fmt::format("  {:>11}  |{:<{}}|\n", "devices", fmt::format("one period: {:.2f} s", timeline.seconds), kTimeWidth);
+  size_t width = kLeastLabelWidth;
+  for (const Lane& lane : timeline.lanes) width = std::max(width, lane.label.size());
+  std::string text = fmt::format("  {:>{}}  |{:<{}}|\n", "devices", width,
+                                 fmt::format("one period: {:.2f} s", timeline.seconds), kTimeWidth);
   for (const Lane& lane : timeline.lanes)
-    text += fmt::format("  {:>11}  |{}|{}\n", devices_text(lane.devices), lane_picture(lane, timeline.seconds),
+    text += fmt::format("  {:>{}}  |{}|{}\n", lane.label, width, lane_picture(lane, timeline.seconds),
                         idle_text(lane, timeline.seconds));
   text += "  ";
   for (size_t i = 0; i < plan.calls.size(); ++i)
@@ -123,30 +150,24 @@ std::string call_row(const std::string& label, const Call& call) {
                      t.data + t.optimizer, t.fixed, layout_text(call.how), call.swapped ? " · swapped" : "");
 }
 
-// "######----    ": what stays, and what the largest phase needs beside it.
 std::string memory_text(const Request& request, const Plan& plan) {
-  const double usable = usable_bytes(request.gpu(), request.constants);
-  std::string text = fmt::format("\n  {:>11}  |{:<{}}|  # stays, - largest phase beside it\n", "devices",
-                                 fmt::format("memory: {:.1f} GB usable", usable / 1e9), kMemoryWidth);
+  const bool several = request.cluster.groups.size() > 1;
+  size_t width = kLeastLabelWidth;
+  for (const DeviceMemory& memory : plan.memory)
+    width = std::max(width, devices_text(request.cluster, memory.devices).size());
+  const std::string heading = several ? "memory: all that is usable"
+                                      : fmt::format("memory: {:.1f} GB usable", plan.memory.at(0).usable_bytes / 1e9);
+  std::string text = fmt::format("\n  {:>{}}  |{:<{}}|  # stays, - largest phase beside it\n", "devices", width,
+                                 heading, kMemoryWidth);
   for (const DeviceMemory& memory : plan.memory) {
     if (memory.peak_bytes <= 0) continue;
-    const int held = static_cast<int>(memory.resident_bytes / usable * kMemoryWidth + 0.5);
-    const int peak = static_cast<int>(memory.peak_bytes / usable * kMemoryWidth + 0.5);
-    std::string bar = std::string(static_cast<size_t>(std::clamp(held, 0, kMemoryWidth)), '#');
-    bar +=
-        std::string(static_cast<size_t>(std::clamp(peak - held, 0, kMemoryWidth - std::min(held, kMemoryWidth))), '-');
-    std::vector<HeldItem> items = memory.resident;
-    items.insert(items.end(), memory.peak.begin(), memory.peak.end());
-    std::stable_sort(items.begin(), items.end(),
-                     [](const HeldItem& a, const HeldItem& b) { return a.bytes > b.bytes; });
-    text += fmt::format("  {:>11}  |{:<{}}|  {:.1f} GB:", devices_text(memory.devices), bar, kMemoryWidth,
-                        memory.peak_bytes / 1e9);
-    for (size_t i = 0; i < std::min<size_t>(items.size(), 3); ++i)
-      text += fmt::format("{} {} of {} {:.1f}", i == 0 ? "" : ",", items[i].what, items[i].owner, items[i].bytes / 1e9);
-    text += "\n";
+    const std::string usable = several ? fmt::format(" of {:.1f}", memory.usable_bytes / 1e9) : "";
+    text += fmt::format("  {:>{}}  |{:<{}}|  {:.1f}{} GB:{}\n", devices_text(request.cluster, memory.devices), width,
+                        memory_bar(memory), kMemoryWidth, memory.peak_bytes / 1e9, usable, largest_items(memory));
   }
   if (const std::vector<int> unused = unused_devices(request, plan); !unused.empty())
-    text += fmt::format("  {:>11}  |{:<{}}|  not used by this plan\n", devices_text(unused), "", kMemoryWidth);
+    text += fmt::format("  {:>{}}  |{:<{}}|  not used by this plan{}\n", devices_text(unused), width, "", kMemoryWidth,
+                        several ? ": " + count_text(request.cluster, unused) : "");
   return text;
 }
 
@@ -156,9 +177,17 @@ std::string staleness_text(const Plan& plan) {
 
 std::string cost_text(const Request& request, double iteration_seconds, int64_t iterations) {
   const RunCost cost = run_cost(request, iteration_seconds, iterations);
-  return fmt::format("{} iterations: {:.1f} h, {:.1f} {}-hours, ${:.2f} at ${:.2f} an hour{}", iterations, cost.hours,
-                     cost.device_hours, request.device_kind() == "cpu" ? "device" : "GPU", cost.dollars,
-                     request.gpu().dollars_per_hour, price_is_given(request.gpu()) ? "" : " (assumed: --price)");
+  std::string text = fmt::format("{} iterations: {:.1f} h, {:.1f} {}-hours, ${:.2f}", iterations, cost.hours,
+                                 cost.device_hours, request.device_kind() == "cpu" ? "device" : "GPU", cost.dollars);
+  const bool several = cost.kinds.size() > 1;
+  for (const KindCost& kind : cost.kinds) {
+    if (several)
+      text += fmt::format("{} {:.1f} on {} for ${:.2f}", &kind == &cost.kinds.front() ? ":" : ",", kind.device_hours,
+                          kind.gpu.name, kind.dollars);
+    text += fmt::format(" at ${:.2f} an hour{}", kind.gpu.dollars_per_hour,
+                        price_is_given(kind.gpu) ? "" : " (assumed: --price)");
+  }
+  return text;
 }
 
 std::string layout_text(const Execution& how) {
@@ -168,8 +197,8 @@ std::string layout_text(const Execution& how) {
   if (l.zero > 0) text += fmt::format(" · zero {}", l.zero);
   if (l.micro_batch > 0) text += fmt::format(" · rows {}", l.micro_batch);
   if (how.decoding_rows > 0) text += fmt::format(" · {:.0f} rows at once", how.decoding_rows);
-  if (how.recompute) text += " · recompute";
-  if (how.offload_optimizer) text += " · optimizer on host";
+  if (l.recompute) text += " · recompute";
+  if (l.offload) text += " · optimizer on host";
   return text;
 }
 
@@ -225,10 +254,10 @@ void require_plan(const Request& request, const SearchResult& result) {
   Request larger = request;
   larger.keep = 1;
   larger.load.staleness = 0;
-  NodeGroup& group = larger.cluster.groups.at(0);
-  while (larger.cluster.devices() * 2 <= kMostDevices) {
-    const bool room = group.nodes == 1 && group.per_node * 2 <= group.gpu.per_node;
-    (room ? group.per_node : group.nodes) *= 2;
+  for (int devices = 2 * request.cluster.devices(); devices <= kMostDevices; devices *= 2) {
+    const std::optional<Cluster> cluster = with_devices(request.cluster, devices);
+    if (!cluster) continue;
+    larger.cluster = *cluster;
     if (search(larger).plans.empty()) continue;
     remedy = cluster_text(larger.cluster);
     break;

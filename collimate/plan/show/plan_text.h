@@ -8,13 +8,20 @@
 
 namespace collimate::plan {
 
-// What a run of so many iterations costs.
+// What a run of so many iterations costs, in all and by kind of device.
+struct KindCost {
+  Gpu gpu;
+  int devices = 0;
+  double device_hours = 0, dollars = 0;
+};
 struct RunCost {
   double hours = 0, device_hours = 0, dollars = 0;
+  std::vector<KindCost> kinds;
 };
 RunCost run_cost(const Request& request, double iteration_seconds, int64_t iterations);
 
-// "100 iterations: 3.1 h, 24.8 GPU-hours, $39.70 at $1.60 an hour (assumed: --price)".
+// "100 iterations: 3.1 h, 24.8 GPU-hours, $39.70 at $1.60 an hour (assumed: --price)"; of several kinds with the part
+// of each behind a colon.
 std::string cost_text(const Request& request, double iteration_seconds, int64_t iterations);
 
 // Form, groups, cluster and staleness of a plan; its seconds, tokens per second and what a run costs.

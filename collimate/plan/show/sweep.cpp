@@ -13,32 +13,46 @@
 namespace collimate::plan {
 namespace {
 
+constexpr int kMostSwept = 1 << 17;
+
 int number(const std::string& text, int least, const std::string& what) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > 1 << 17)
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > kMostSwept)
     throw base::InputError(
         base::expectation("--sweep " + what, fmt::format("whole numbers from {}", least), "'" + text + "'"));
   return value;
 }
 
+// Another kind in place of a group's, with the network and the price that are given.
+void set_gpu(NodeGroup& group, Gpu gpu) {
+  if (network_is_given(group.gpu)) gpu.network_bytes_per_second = group.gpu.network_bytes_per_second;
+  if (gpu.name == group.gpu.name) gpu.dollars_per_hour = group.gpu.dollars_per_hour;
+  group.gpu = gpu;
+}
+
+void set_devices(Cluster& cluster, const std::string& value) {
+  const int devices = number(value, 1, "devices");
+  std::optional<Cluster> made = with_devices(cluster, devices);
+  if (made) {
+    cluster = *made;
+    return;
+  }
+  int next = devices + 1;
+  while (next <= kMostSwept && !with_devices(cluster, next)) ++next;
+  throw base::InputError(base::expectation("--sweep devices",
+                                           fmt::format("whole nodes, in the proportion of {}", cluster_text(cluster)),
+                                           value, next <= kMostSwept ? std::to_string(next) : ""));
+}
+
 void apply(Request& request, const std::string& what, const std::string& value) {
-  NodeGroup& group = request.cluster.groups.at(0);
   if (what == "staleness") {
     request.load.staleness = number(value, 0, what);
   } else if (what == "gpu") {
-    Gpu gpu = find_gpu(value);
-    if (network_is_given(group.gpu)) gpu.network_bytes_per_second = group.gpu.network_bytes_per_second;
-    if (gpu.name == group.gpu.name) gpu.dollars_per_hour = group.gpu.dollars_per_hour;
-    group.gpu = gpu;
+    for (NodeGroup& group : request.cluster.groups) set_gpu(group, find_gpu(value));
+    join_groups(request.cluster);
   } else {
-    const int node = group.nodes > 1 ? group.per_node : std::max(group.per_node, group.gpu.per_node);
-    const int devices = number(value, 1, what), per_node = std::min(devices, node);
-    if (devices % per_node != 0)
-      throw base::InputError(base::expectation("--sweep " + what, fmt::format("whole nodes of {} devices", per_node),
-                                               value, std::to_string((devices / per_node + 1) * per_node)));
-    group.nodes = devices / per_node;
-    group.per_node = per_node;
+    set_devices(request.cluster, value);
   }
 }
 

@@ -73,12 +73,16 @@ class Answers {
   std::map<Task, double> ready_;  // when all that a task has been fed is done
 };
 
-void record_spans(Simulation& simulation, double now, const Event& event, std::span<const Action> actions) {
+// `open`: the spans of tasks that have not finished, by task; one that starts again has a new span.
+void record_spans(Simulation& simulation, std::map<Task, size_t>& open, double now, const Event& event,
+                  std::span<const Action> actions) {
   if (event.kind == graph::EventKind::kFinished)
-    for (TaskSpan& span : simulation.spans)
-      if (span.task == event.task) span.end_seconds = now;
-  for (const Action& action : actions)
-    if (action.kind == ActionKind::kStart) simulation.spans.push_back({action.task, action.workers, now, 0});
+    if (const auto span = open.extract(event.task)) simulation.spans[span.mapped()].end_seconds = now;
+  for (const Action& action : actions) {
+    if (action.kind != ActionKind::kStart) continue;
+    open[action.task] = simulation.spans.size();
+    simulation.spans.push_back({action.task, action.workers, now, 0});
+  }
 }
 
 }  // namespace
@@ -92,6 +96,7 @@ Simulation simulate_from(graph::Schedule schedule, const graph::Graph& graph, co
                          const Predictions& predictions) {
   Answers answers(graph, options, predictions);
   Simulation simulation;
+  std::map<Task, size_t> open;
   while (!answers.queue.empty() && !schedule.stopped()) {
     const auto [now, event] = *answers.queue.begin();
     answers.queue.erase(answers.queue.begin());
@@ -103,7 +108,7 @@ Simulation simulate_from(graph::Schedule schedule, const graph::Graph& graph, co
     }
     simulation.steps.push_back({event, {actions.begin(), actions.end()}});
     simulation.times.push_back(now);
-    record_spans(simulation, now, event, actions);
+    record_spans(simulation, open, now, event, actions);
     simulation.seconds = now;
   }
   simulation.stopped = schedule.stopped();

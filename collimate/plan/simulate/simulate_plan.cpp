@@ -21,11 +21,10 @@ int64_t simulated_rows(const Request& request, const Plan& plan, const graph::Pl
 }
 
 // Seconds to bring a swapped model's weights in; dropping them is free, as the host keeps them.
-std::map<std::string, double> load_seconds(const Request& request, const Plan& plan) {
+std::map<std::string, double> load_seconds(const Plan& plan) {
   std::map<std::string, double> seconds;
   for (const Call& call : plan.calls)
-    if (call.swapped)
-      for (const HeldItem& item : call.held) seconds[call.model] += item.bytes / request.gpu().host_bytes_per_second;
+    if (call.swapped) seconds[call.model] += call.load_seconds;
   return seconds;
 }
 
@@ -98,7 +97,7 @@ Predictions predictions_of(const Request& request, const Plan& plan, const graph
     if (graph.spec(task.node).streams) return found->second.seconds;
     return found->second.seconds * static_cast<double>(fed) / found->second.rows;
   };
-  made.transition = [&graph = request.graph, loads = load_seconds(request, plan),
+  made.transition = [&graph = request.graph, loads = load_seconds(plan),
                      transfers = plan.transfer_seconds](const graph::Action& action) {
     if (action.transition == graph::TransitionKind::kWeights) {
       for (size_t l = 0; l < graph.links.size(); ++l)

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "collimate/base/philox.h"
 #include "collimate/graph/sample_graphs.h"
@@ -46,6 +47,23 @@ TEST(Simulate, AFlatPlacementIsTheSumAndTwoDevicesOverlap) {
             span_of(graph, apart, "value.values").end_seconds);
   EXPECT_GE(span_of(graph, flat, "reference.log_probs").begin_seconds,
             span_of(graph, flat, "policy.generate").end_seconds);
+}
+
+// Of tasks on eight devices in three iterations, which overlap.
+TEST(Simulate, ASpanEndsWhereItsTaskDoes) {
+  const Graph graph = graph::samples::grpo();
+  const ScheduleOptions options{.iterations = 3, .rows = 64, .staleness = 1};
+  const Simulation simulation = simulate(graph, separation(graph, 8, 4), options);
+  ASSERT_TRUE(simulation.stopped);
+  std::map<graph::Task, double> ends;
+  for (size_t i = 0; i < simulation.steps.size(); ++i)
+    if (simulation.steps[i].event.kind == graph::EventKind::kFinished)
+      ends[simulation.steps[i].event.task] = simulation.times[i];
+  ASSERT_EQ(simulation.spans.size(), ends.size());
+  for (const TaskSpan& span : simulation.spans) {
+    EXPECT_EQ(span.end_seconds, ends.at(span.task)) << graph::describe(graph, span.task);
+    EXPECT_GT(span.end_seconds, span.begin_seconds);
+  }
 }
 
 TEST(Simulate, StalenessHidesTraining) {

@@ -93,7 +93,7 @@ class DeviceWork {
 
 // The part of a device's work that lies in the window, with what is between.
 Lane lane_of(const DeviceWork& work, const std::vector<int>& devices, double begin, double end) {
-  Lane lane{devices, {}, {}, 0};
+  Lane lane{devices, "", {}, {}, 0};
   double at = begin;
   const auto idle = [&](double until, const std::string& cause) {
     if (until - at <= kSame * end) return;
@@ -119,8 +119,10 @@ Timeline timeline_of(const Request& request, const Plan& plan, const PlanSimulat
   const double end = simulated.typical_end_seconds, begin = end - simulated.period_seconds;
   Timeline made{simulated.period_seconds, {}};
   for (const DeviceMemory& memory : plan.memory)
-    if (!memory.resident.empty() || !memory.peak.empty())
+    if (!memory.resident.empty() || !memory.peak.empty()) {
       made.lanes.push_back(lane_of(work, memory.devices, begin, end));
+      made.lanes.back().label = devices_text(request.cluster, memory.devices);
+    }
   return made;
 }
 
@@ -140,7 +142,7 @@ nlohmann::ordered_json chrome_trace(const Request& request, const Plan& plan, co
                         {"dur", (end - begin) * 1e6}});
   };
   for (int thread = 0; thread < graph::worker_count(request.graph, plan.placement); ++thread) {
-    const std::string name = thread < devices ? fmt::format("device {}", thread) : "host";
+    const std::string name = thread < devices ? "device " + devices_text(request.cluster, {thread}) : "host";
     events.push_back({{"name", "thread_name"}, {"ph", "M"}, {"pid", 0}, {"tid", thread}, {"args", {{"name", name}}}});
   }
   for (const TaskSpan& span : simulated.simulation.spans) {
@@ -165,6 +167,11 @@ std::string devices_text(const std::vector<int>& devices) {
     i = last + 1;
   }
   return text;
+}
+
+std::string devices_text(const Cluster& cluster, const std::vector<int>& devices) {
+  const std::string kind = kind_text(cluster, devices.front());
+  return devices_text(devices) + (kind.empty() ? "" : " " + kind);
 }
 
 }  // namespace collimate::plan

@@ -21,9 +21,10 @@ struct Bubble {
   std::string cause;  // "reference.log_probs", "the next iteration", …
 };
 
-// One device, for all with the same functions.
+// One device, for all of its kind with the same functions.
 struct Lane {
   std::vector<int> devices;
+  std::string label;  // "0-7", and their kind where there are several
   std::vector<Block> blocks;
   std::vector<Bubble> bubbles;
   double idle_seconds = 0;
@@ -42,5 +43,7 @@ nlohmann::ordered_json chrome_trace(const Request& request, const Plan& plan, co
 
 // "0-7", "0-3,8".
 std::string devices_text(const std::vector<int>& devices);
+// The same of devices of one kind, with the kind where the cluster has several: "0-7 A100-80".
+std::string devices_text(const Cluster& cluster, const std::vector<int>& devices);
 
 }  // namespace collimate::plan

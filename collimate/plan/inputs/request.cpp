@@ -1,0 +1,41 @@
+#include "collimate/plan/inputs/request.h"
+
+#include <algorithm>
+
+#include "collimate/base/error.h"
+
+namespace collimate::plan {
+namespace {
+
+bool is_cpu(const NodeGroup& group) { return group.gpu.name == "cpu"; }
+
+// A placement says one sort for all of its devices.
+void check_cluster(const Cluster& cluster) {
+  if (cluster.groups.empty()) throw base::InputError(base::expectation("cluster", "at least one device", "none"));
+  const auto cpus = std::count_if(cluster.groups.begin(), cluster.groups.end(), is_cpu);
+  if (cpus > 0 && cpus < std::ssize(cluster.groups))
+    throw base::InputError(base::expectation("cluster", "GPUs alone or CPUs alone",
+                                             fmt::format("'{}'", cluster_text(cluster)), "a plan for each"));
+}
+
+}  // namespace
+
+std::string Request::device_kind() const { return is_cpu(cluster.groups.at(0)) ? "cpu" : "cuda"; }
+
+void check(const Request& request) {
+  check_cluster(request.cluster);
+  if (request.load.rows < 1) throw base::InputError(base::expectation("workload", "at least one row", "none"));
+  for (const graph::Node& node : request.graph.nodes)
+    if (!node.services.empty())
+      throw base::InputError(base::expectation("plan", "a graph without loops over services", "loop " + node.id,
+                                               "a plan of its services as a flow of their own"));
+}
+
+const shape::Outline& outline_of(const Request& request, const std::string& model) {
+  for (const std::string& name : {model, std::string("policy")})
+    if (const auto found = request.models.find(name); found != request.models.end()) return found->second;
+  throw base::InputError(
+      base::expectation("plan", "the shape of model " + model, "none", "--models " + model + "=NAME"));
+}
+
+}  // namespace collimate::plan

@@ -1,0 +1,74 @@
+#include <limits>
+
+#include "collimate/plan/search/assignment.h"
+#include "collimate/plan/search/placements.h"
+#include "collimate/plan/search/search.h"
+#include "collimate/plan/search/subclusters.h"
+
+namespace collimate::plan {
+namespace {
+
+// Every choice of every function, in turn.
+class Exhaustive {
+ public:
+  Exhaustive(const Request& request, const Functions& functions, ChoiceTable& table, const Slots& slots)
+      : functions_(functions),
+        table_(table),
+        slots_(slots),
+        staleness_(request.load.staleness),
+        clock_(functions, slots, request.load.staleness),
+        usable_(usable_by_cell(request, slots)),
+        chosen_(functions.size()),
+        seconds_(functions.size()) {}
+
+  double best(double limit) {
+    limit_ = limit;
+    descend(0);
+    return limit_;
+  }
+
+ private:
+  void descend(size_t f) {
+    if (f == functions_.size()) return finish();
+    for (const Choice& choice : table_.of(f, range_of(functions_, slots_, f)).all) {
+      chosen_[f] = &choice;
+      seconds_[f] = choice.seconds;
+      descend(f + 1);
+    }
+  }
+  void finish() {
+    const std::vector<double> peaks = peak_bytes(functions_, slots_, clock_, chosen_);
+    for (size_t c = 0; c < peaks.size(); ++c)
+      if (peaks[c] > usable_[c] * (1 + 1e-12)) return;
+    const Clock clock(functions_, slots_, staleness_, joint_functions(functions_, slots_, chosen_));
+    limit_ = std::min(limit_, clock.period(seconds_, transfer_times(table_, functions_, slots_, chosen_)));
+  }
+
+  const Functions& functions_;
+  ChoiceTable& table_;
+  const Slots& slots_;
+  int64_t staleness_;
+  Clock clock_;
+  std::vector<double> usable_;
+  double limit_ = 0;
+  std::vector<const Choice*> chosen_;
+  std::vector<double> seconds_;
+};
+
+}  // namespace
+
+SearchResult search_exhaustively(const Request& request) {
+  SearchResult result;
+  result.seconds = std::numeric_limits<double>::infinity();
+  for (const Subcluster& part : subclusters(request)) {
+    const Functions functions(part.request);
+    ChoiceTable table(part.request, functions, false);
+    for (const Slots& slots : all_placements(part.request, functions, table)) {
+      ++result.placements;
+      result.seconds = Exhaustive(part.request, functions, table, slots).best(result.seconds);
+    }
+  }
+  return result;
+}
+
+}  // namespace collimate::plan

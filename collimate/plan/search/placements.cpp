@@ -1,0 +1,45 @@
+#include "collimate/plan/search/placements.h"
+
+#include <limits>
+#include <numeric>
+
+#include "collimate/plan/search/assignment.h"
+
+namespace collimate::plan {
+namespace {
+
+// No plan of all models on so many devices is faster; infinite where they do not fit.
+double flat_bound(const Request& request, const Functions& functions, ChoiceTable& table, int devices) {
+  Slots slots{{std::vector<int>(functions.models.size()), 0, devices}};
+  std::iota(slots[0].models.begin(), slots[0].models.end(), 0);
+  const Assignment assignment(request, functions, table, slots);
+  return assignment.feasible() ? assignment.bound() : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace
+
+std::vector<int> device_counts(const Request& request, const Functions& functions, ChoiceTable& table) {
+  if (request.cluster.groups.size() > 1) return {request.cluster.devices()};
+  const NodeGroup& group = request.cluster.groups.at(0);
+  const int step = group.nodes > 1 ? group.per_node : 1;
+  std::vector<int> counts{request.cluster.devices() / step};  // nodes, or devices
+  while ((counts.back() & (counts.back() - 1)) != 0) counts.push_back(counts.back() & (counts.back() - 1));
+  const auto bound = [&](int count) { return flat_bound(request, functions, table, count * step); };
+  while (counts.back() > 1 && bound(counts.back() / 2) < bound(counts.back())) counts.push_back(counts.back() / 2);
+  for (int& count : counts) count *= step;
+  return counts;
+}
+
+std::vector<Slots> all_placements(const Request& request, const Functions& functions, ChoiceTable& table) {
+  const int models = static_cast<int>(functions.models.size());
+  const std::vector<int> borders = request.cluster.borders();
+  std::vector<Slots> all;
+  for (const int devices : device_counts(request, functions, table))
+    for (Slots& slots : enumerate_slots(models, devices, least_slice(request.cluster, devices), borders))
+      all.push_back(std::move(slots));
+  return all;
+}
+
+int least_slice(const Cluster& cluster, int devices) { return slot_unit(devices, cluster.groups.size() > 1); }
+
+}  // namespace collimate::plan
