@@ -40,7 +40,8 @@ std::string resolved_config(const Section& root);
 // Hash of the resolved configuration less the options marked `outside_hash()`: 16 hex digits, the same on all machines.
 std::string config_hash(const Section& root);
 
-// Help for a terminal; `prefix` keeps the options at or below that path ("train" or "train.learning_rate").
+// Help for a terminal; `prefix` keeps the options at or below that path ("train" or "train.learning_rate"), in which
+// any name may stand for <name> and <i> ("models.policy.path").
 std::string config_help(const Section& root, const std::string& prefix = "");
 // The reference page: a Markdown table per section.
 std::string config_reference(const Section& root, const std::string& title = "Configuration");

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "collimate/base/config.h"
 
@@ -11,6 +12,24 @@ constexpr const char* kSectionType = "section";
 
 bool below_prefix(const std::string& path, const std::string& prefix) {
   return prefix.empty() || path == prefix || path.rfind(prefix + ".", 0) == 0;
+}
+
+// Takes the first part of a path away from it.
+std::string_view next_part(std::string_view& path) {
+  const size_t dot = path.find('.');
+  const std::string_view part = path.substr(0, dot);
+  path.remove_prefix(dot == std::string_view::npos ? path.size() : dot + 1);
+  return part;
+}
+
+// The same, where a part of `prefix` may be what the user calls <name> or <i>: "models.policy.path".
+bool below_topic(std::string_view path, std::string_view prefix) {
+  while (!prefix.empty()) {
+    const std::string_view wanted = next_part(prefix), part = next_part(path);
+    const bool placeholder = !wanted.empty() && part.starts_with('<');
+    if (wanted != part && !placeholder) return false;
+  }
+  return true;
 }
 
 // "8 samples", "1e-06", "" for a section.
@@ -38,7 +57,7 @@ std::vector<OptionInfo> described(const Section& root) {
 
 std::string config_help(const Section& root, const std::string& prefix) {
   std::vector<OptionInfo> options = described(root);
-  std::erase_if(options, [&](const OptionInfo& option) { return !below_prefix(option.path, prefix); });
+  std::erase_if(options, [&](const OptionInfo& option) { return !below_topic(option.path, prefix); });
   size_t path_width = 0;
   size_t default_width = 0;
   for (const auto& option : options) {

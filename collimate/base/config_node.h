@@ -24,7 +24,8 @@ struct ConfigNode {
   std::string description() const;
 };
 
-// Scalars become null, bool, integer, number or string by YAML 1.2's core rules; quoted ones stay strings.
+// Plain scalars become null, bool, integer, number or string by the part of YAML 1.2's core rules that config_scalar.h
+// names; quoted ones stay strings.
 nlohmann::json to_json(const ConfigNode& node);
 // `where` is what errors about any part of it will name.
 ConfigNode from_json(const nlohmann::json& value, const std::string& where);

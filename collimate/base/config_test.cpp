@@ -112,6 +112,11 @@ TEST(Config, WrongTypeNamesLineKeyAndBothTypes) {
             "[config.yaml:1] expected train.steps to be an integer, got the text \"5\"");
   EXPECT_EQ(error_of("train: {steps: 99999999999999999999}"),
             "[config.yaml:1] expected train.steps to be an integer, got \"99999999999999999999\"");
+  for (const std::string word : {"+5", "0x10", "0o7"})
+    EXPECT_EQ(error_of("train: {steps: " + word + "}"),
+              "[config.yaml:1] expected train.steps to be an integer, got \"" + word + "\"");
+  EXPECT_EQ(error_of("train: {learning_rate: +1e-4}"),
+            "[config.yaml:1] expected train.learning_rate to be a number, got \"+1e-4\"");
   EXPECT_EQ(error_of("fast: maybe"), "[config.yaml:1] expected fast to be true or false, got \"maybe\"");
   EXPECT_EQ(error_of("train: 3"), "[config.yaml:1] expected section train to be a mapping of keys, got \"3\"");
   EXPECT_EQ(error_of("files: {a: b}"), "[config.yaml:1] expected files to be a list, each a string, got a mapping");

@@ -33,9 +33,9 @@ std::string nonfinite_name(double value) {
 // Where the file is to be cut: after the last whole line whose step is at most `keep_through`.
 int64_t kept_bytes(const std::filesystem::path& path, int64_t keep_through) {
   std::ifstream file(path, std::ios::binary);
-  int64_t kept = 0;
+  int64_t kept = 0, number = 0;
   for (std::string line; std::getline(file, line) && !file.eof();) {
-    if (parse_metrics_line(line).step > keep_through) break;
+    if (parse_metrics_line(line, fmt::format("{}:{}", path.string(), ++number)).step > keep_through) break;
     kept += static_cast<int64_t>(line.size()) + 1;
   }
   return kept;
@@ -76,10 +76,10 @@ std::string to_json_line(const MetricsRecord& record) {
   return line.dump() + "\n";
 }
 
-MetricsRecord parse_metrics_line(const std::string& line) {
-  const auto json = parse_ordered_json(line, "metrics");
+MetricsRecord parse_metrics_line(const std::string& line, const std::string& where) {
+  const auto json = parse_ordered_json(line, where);
   if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) {
-    throw InputError(expectation("metrics", "a JSON object with a step", fmt::format("\"{}\"", line.substr(0, 80))));
+    throw InputError(expectation(where, "a JSON object with a step", fmt::format("\"{}\"", line.substr(0, 80))));
   }
   MetricsRecord record;
   for (const auto& [name, value] : json.items()) {
@@ -105,7 +105,8 @@ std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw InputError(expectation(path.string(), "a metrics file", "no such file"));
   std::vector<MetricsRecord> records;
-  for (std::string line; std::getline(file, line) && !file.eof();) records.push_back(parse_metrics_line(line));
+  for (std::string line; std::getline(file, line) && !file.eof();)
+    records.push_back(parse_metrics_line(line, fmt::format("{}:{}", path.string(), records.size() + 1)));
   return records;
 }
 

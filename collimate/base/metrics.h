@@ -23,8 +23,10 @@ struct MetricsRecord {
 // One line of metrics.jsonl: `step` and `time_seconds` first; a value that is not finite is null, and its name stands
 // in the list `nonfinite` as "name=nan", "name=inf" or "name=-inf".
 std::string to_json_line(const MetricsRecord& record);
-MetricsRecord parse_metrics_line(const std::string& line);                   // the inverse; throws InputError
-std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path);  // a torn last line is left out
+// The inverse. InputError that names `where`.
+MetricsRecord parse_metrics_line(const std::string& line, const std::string& where = "metrics");
+// InputError that names file and line; a torn last line is left out.
+std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path);
 
 // Appends records to metrics.jsonl, one write each. One thread. Throws RunError naming the file when the disk fails.
 class MetricsWriter {

@@ -121,6 +121,15 @@ TEST_F(Metrics, AnotherFileIsRefused) {
   std::ofstream(path_) << "hello\n";
   EXPECT_THROW(MetricsWriter(path_, 3), InputError);
   EXPECT_THROW(read_metrics(path_.string() + ".absent"), InputError);
+  for (const char* broken : {"{\"step\":", "[]"}) {
+    std::ofstream(path_) << to_json_line(record(1)) << broken << "\n" << to_json_line(record(2));
+    try {
+      read_metrics(path_);
+      ADD_FAILURE() << broken;
+    } catch (const InputError& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with("[" + path_.string() + ":2] expected ")) << error.what();
+    }
+  }
 }
 
 }  // namespace

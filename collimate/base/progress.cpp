@@ -35,6 +35,17 @@ std::string cut_to_columns(const std::string& text, int columns) {
   return text.substr(0, end);
 }
 
+// "  2.1 s/it  ETA 34 s"; "" before the first step, without ETA after the last.
+std::string pace_text(const ProgressState& state) {
+  const int64_t fresh = state.done - state.first;
+  if (fresh <= 0) return "";
+  const double pace = state.elapsed_seconds / static_cast<double>(fresh);
+  std::string out = fmt::format("  {:.3g} s/it", pace);
+  if (state.done < state.total)
+    out += fmt::format("  ETA {}", format_duration(pace * static_cast<double>(state.total - state.done)));
+  return out;
+}
+
 }  // namespace
 
 std::string format_duration(double seconds) {
@@ -48,16 +59,13 @@ std::string progress_text(const ProgressState& state, std::string_view details, 
   std::string out = state.label;
   const double fraction = state.total > 0 ? static_cast<double>(state.done) / static_cast<double>(state.total) : 0;
   if (bar_columns > 0) out += "  " + bar(fraction, bar_columns);
-  out += fmt::format("  {}/{}", state.done, state.total);
+  out += fmt::format("  {}/{}", state.done, state.total) + pace_text(state);
   if (!details.empty()) out += fmt::format("  {}", details);
-  const int64_t fresh = state.done - state.first;
-  if (fresh <= 0) return out;
-  const double pace = state.elapsed_seconds / static_cast<double>(fresh);
-  out += fmt::format("  {:.3g} s/it", pace);
-  if (state.done < state.total) {
-    out += fmt::format("  ETA {}", format_duration(pace * static_cast<double>(state.total - state.done)));
-  }
   return out;
+}
+
+std::string terminal_progress_text(const ProgressState& state, std::string_view details, int columns) {
+  return cut_to_columns(progress_text(state, details, kBarColumns), columns);
 }
 
 Progress::Progress(std::string label, int64_t total, int64_t first)
@@ -72,8 +80,9 @@ Progress::~Progress() {
 void Progress::update(int64_t done, std::string_view details) {
   state_.done = done;
   state_.elapsed_seconds = now_seconds() - start_seconds_;
-  const std::string text = progress_text(state_, details, terminal_ ? kBarColumns : 0);
-  log().progress_line(terminal_ ? cut_to_columns(text, terminal_columns() - 1) : text, terminal_);
+  log().progress_line(
+      terminal_ ? terminal_progress_text(state_, details, terminal_columns() - 1) : progress_text(state_, details, 0),
+      terminal_);
 }
 
 }  // namespace collimate::base

@@ -19,9 +19,12 @@ struct ProgressState {
   double elapsed_seconds = 0;  // since `first`
 };
 
-// "grpo  ██████████░░░░  34/50  reward 0.61  2.1 s/it  ETA 34 s": the text of a progress line, no escapes.
+// "grpo  ██████████░░░░  34/50  2.1 s/it  ETA 34 s  reward 0.61": the text of a progress line, no escapes.
 // `bar_columns` 0 leaves the bar out.
 std::string progress_text(const ProgressState& state, std::string_view details, int bar_columns);
+
+// The same with a bar, of at most `columns` characters: what a narrow terminal loses is the end of the details.
+std::string terminal_progress_text(const ProgressState& state, std::string_view details, int columns);
 
 // Progress of a run: a bar with the time left when stderr is a terminal, else a plain line per update. One thread.
 class Progress {

@@ -10,6 +10,18 @@
 
 namespace collimate::cli {
 
+namespace {
+
+// at_least() says of its option "--n: expected 1 or more, got 0"; CLI11's other texts are quoted.
+[[noreturn]] void throw_parse_error(const std::string& text, const std::string& verb) {
+  const std::string help = fmt::format("collimate {} --help", verb);
+  if (const size_t colon = text.find(": expected "); colon != std::string::npos)
+    throw base::InputError(fmt::format("[{}] {}; try {}", text.substr(0, colon), text.substr(colon + 2), help));
+  throw base::InputError(base::expectation("collimate " + verb, "arguments that it knows", text, help));
+}
+
+}  // namespace
+
 bool parse(CLI::App& app, const Arguments& arguments) {
   Arguments reversed = arguments;
   std::reverse(reversed.begin(), reversed.end());
@@ -19,8 +31,7 @@ bool parse(CLI::App& app, const Arguments& arguments) {
     fmt::print("{}", app.help());
     return false;
   } catch (const CLI::ParseError& error) {
-    throw base::InputError(base::expectation("collimate " + app.get_name(), "arguments that it knows", error.what(),
-                                             "collimate " + app.get_name() + " --help"));
+    throw_parse_error(error.what(), app.get_name());
   }
   return true;
 }
@@ -31,7 +42,7 @@ CLI::Validator at_least(double minimum) {
       [minimum, wanted](const std::string& text) {
         double value = 0;
         const bool number = CLI::detail::lexical_cast(text, value);
-        return number && value >= minimum ? std::string() : fmt::format("{}, not {}", wanted, text);
+        return number && value >= minimum ? std::string() : fmt::format("expected {}, got {}", wanted, text);
       },
       wanted);
 }

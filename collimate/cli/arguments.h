@@ -8,7 +8,8 @@
 
 namespace collimate::cli {
 
-// Parses a verb's arguments. False when help was asked for and printed. InputError naming the verb for anything wrong.
+// Parses a verb's arguments. False when help was asked for and printed. InputError naming the verb, or the option
+// whose number is out of at_least(), for anything wrong.
 bool parse(CLI::App& app, const Arguments& arguments);
 
 // A check of numbers, for add_option(…)->check(): at least `minimum`.

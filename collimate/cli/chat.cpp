@@ -28,7 +28,7 @@ bool read_arguments(const Arguments& arguments, ChatCall& call) {
   app.add_option("--compare", call.compare, "another model directory, whose answers are shown beside");
   app.add_option("--system", call.system, "system message");
   app.add_option("--max-tokens", call.max_tokens, "of an answer at most")->check(at_least(1));
-  app.add_option("--seed", call.seed, "of the draws; without it each conversation is another one");
+  app.add_option("--seed", call.seed, "of the draws; without it each conversation is another one")->check(at_least(0));
   add_flags(app, call.sampling);
   add_flags(app, call.loading);
   return parse(app, arguments);

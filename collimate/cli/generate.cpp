@@ -43,7 +43,7 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   app.add_option("--max-tokens", call.max_tokens, "new tokens at most")->check(at_least(1));
   add_flags(app, call.sampling);
   app.add_option("--n", call.samples, "completions per prompt")->check(at_least(1));
-  app.add_option("--seed", call.seed, "of the draws");
+  app.add_option("--seed", call.seed, "of the draws")->check(at_least(0));
   app.add_flag("--logprobs", call.log_probs, "log-prob of each token (implies --json)");
   app.add_flag("--json", call.json, "one JSON document");
   if (!parse(app, arguments)) return false;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "collimate/base/config.h"
+#include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/cli/verbs.h"
 #include "collimate/recipe/config.h"
@@ -60,7 +61,9 @@ std::vector<RewardKind> reward_kinds() {
     kinds.push_back({fmt::format("{{rule: {}}}", rule.name), rule.summary, rule.section()});
   kinds.push_back({"{function: NAME}", "registered by a C++ program (rlhf::register_reward); beside options of its own",
                    rlhf::section_of<rlhf::FunctionSection>()});
-  kinds.push_back({"{python: FILE.py:function}", "score(prompts, completions, **columns) -> list[float | None]",
+  kinds.push_back({"{python: FILE.py:function}",
+                   "score(prompts, completions, **columns) -> list[float | None]; None: it is not about the sample and "
+                   "adds nothing",
                    rlhf::section_of<rlhf::PythonSection>()});
   return kinds;
 }
@@ -121,6 +124,28 @@ void print_advantages() {
   for (const rlhf::AdvantageEntry& entry : rlhf::advantages()) fmt::print("from {}: {}\n", entry.rows, entry.name);
 }
 
+// What the word was meant to be, or "": a verb, or a key by its path or by the last part of it ("epsilon_hi").
+std::string nearest_topic(const std::string& word) {
+  std::vector<base::OptionInfo> options;
+  recipe::Config().describe_section("", options);
+  std::vector<std::string> topics = {"reference", "recipes", "losses", "advantages", "rewards"}, leaves;
+  for (const Verb& verb : verbs()) topics.emplace_back(verb.name);
+  for (const base::OptionInfo& option : options) {
+    topics.push_back(option.path);
+    leaves.push_back(option.path.substr(option.path.rfind('.') + 1));
+  }
+  if (const std::string near = base::nearest(word, topics); !near.empty()) return near;
+  const auto leaf = std::find(leaves.begin(), leaves.end(), base::nearest(word.substr(word.rfind('.') + 1), leaves));
+  return leaf == leaves.end() ? "" : options[static_cast<size_t>(leaf - leaves.begin())].path;
+}
+
+[[noreturn]] void throw_unknown_topic(const std::string& word) {
+  const std::string near = nearest_topic(word);
+  throw base::InputError(base::expectation("collimate help",
+                                           "a verb, a config key, reference, recipes, losses, advantages or rewards",
+                                           "\"" + word + "\"", "collimate help" + (near.empty() ? "" : " " + near)));
+}
+
 }  // namespace
 
 int help(const Arguments& arguments) {
@@ -143,15 +168,12 @@ int help(const Arguments& arguments) {
   }
   const std::string text = base::config_help(recipe::Config(), topic);
   const auto verb = std::find_if(verbs().begin(), verbs().end(), [&](const Verb& v) { return topic == v.name; });
-  if (verb != verbs().end() && topic != "help") {
+  if (verb != verbs().end()) {
     const int code = verb->run({"--help"});
     if (!text.empty()) fmt::print("\nConfig keys of section {}:\n{}", topic, text);
     return code;
   }
-  if (text.empty())
-    throw base::InputError(base::expectation("collimate help",
-                                             "a verb, a config key, reference, recipes, losses, advantages or rewards",
-                                             "\"" + topic + "\"", "collimate help"));
+  if (text.empty()) throw_unknown_topic(topic);
   fmt::print("{}", text);
   return 0;
 }

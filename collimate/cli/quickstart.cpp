@@ -238,10 +238,10 @@ int bench_quickstart(const Arguments& arguments) {
   int64_t seeds = 3;
   app.add_flag("--single", one, "one seed, no controls; what has been run is not run again");
   app.add_flag("--reduced", reduced, "a tenth of the iterations, afresh each time: a smoke test");
-  app.add_option("--seeds", seeds, "seeds with their controls, afresh each time")->check(CLI::PositiveNumber);
-  app.add_option("--seed", q.seed, "the first seed");
-  app.add_option("--sft-iterations", q.sft_iterations, "at most; default: 600")->check(CLI::PositiveNumber);
-  app.add_option("--grpo-iterations", q.grpo_iterations, "default: 120")->check(CLI::PositiveNumber);
+  app.add_option("--seeds", seeds, "seeds with their controls, afresh each time")->check(at_least(1));
+  app.add_option("--seed", q.seed, "the first seed")->check(at_least(0));
+  app.add_option("--sft-iterations", q.sft_iterations, "at most; default: 600")->check(at_least(1));
+  app.add_option("--grpo-iterations", q.grpo_iterations, "default: 120")->check(at_least(1));
   app.add_option("--output", q.output, "default: runs/quickstart, runs/quickstart-reduced with --reduced");
   if (!parse(app, arguments)) return 0;
   if (q.sft_iterations == 0) q.sft_iterations = reduced ? kSftIterations / 10 : kSftIterations;

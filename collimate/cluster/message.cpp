@@ -33,10 +33,4 @@ Message from_wire(Wire wire) {
   return message;
 }
 
-Message reparse(const Message& message) {
-  Wire wire = to_wire(message);
-  wire.header = nlohmann::json::parse(wire.header.dump());
-  return from_wire(std::move(wire));
-}
-
 }  // namespace collimate::cluster

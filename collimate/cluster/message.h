@@ -39,7 +39,5 @@ struct Message {
 Wire to_wire(const Message& message);
 // RunError when the header is not what to_wire writes.
 Message from_wire(Wire wire);
-// The message as its receiver in another process would see it: header dumped and parsed, payload turned to frames.
-Message reparse(const Message& message);
 
 }  // namespace collimate::cluster

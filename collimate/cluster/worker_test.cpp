@@ -7,6 +7,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/cluster/local/thread_worker.h"
+#include "collimate/cluster/reparse.h"
 #include "collimate/cluster/store.h"
 
 namespace collimate::cluster {
@@ -89,7 +90,9 @@ TEST(Message, SurvivesTheWire) {
   Message message = make("feed", 9);
   message.sender = 4;
   message.payload = std::make_shared<Text>("frames");
+  const Reparsed before = reparsed();
   Message parsed = reparse(message);
+  EXPECT_EQ(reparsed().of_workers, before.of_workers + 1);
   EXPECT_EQ(parsed.type(), "feed");
   EXPECT_EQ(parsed.sender, 4);
   EXPECT_EQ(parsed.incarnation, 9U);
@@ -98,6 +101,9 @@ TEST(Message, SurvivesTheWire) {
   ASSERT_EQ(parsed.frames.size(), 1U);
   EXPECT_EQ(std::memcmp(parsed.frames[0].data(), "frames", 6), 0);
   EXPECT_EQ(reparse(parsed).frames, parsed.frames);
+  reparse(make("start"));  // the driver's
+  EXPECT_EQ(reparsed().of_driver, before.of_driver + 1);
+  EXPECT_EQ(reparsed().of_workers, before.of_workers + 2);
   EXPECT_THROW(from_wire({nlohmann::json::array(), {}}), base::RunError);
 }
 
@@ -115,6 +121,19 @@ TEST(Mailbox, IsFirstInFirstOutAndBounded) {
   EXPECT_FALSE(box.pop(0.001));
   box.poke();
   EXPECT_FALSE(box.pop(100));  // returns at once
+}
+
+TEST(Mailbox, ThePeakIsOfAllMailboxesSinceItWasAsked) {
+  Mailbox one(1), two(2);
+  Message a = make("a"), b = make("b"), c = make("c");
+  Mailbox::take_peak();
+  EXPECT_TRUE(one.try_push(a));
+  EXPECT_FALSE(one.try_push(b));
+  EXPECT_EQ(Mailbox::take_peak(), 1U);
+  EXPECT_TRUE(two.try_push(b));
+  EXPECT_TRUE(two.try_push(c));
+  EXPECT_EQ(Mailbox::take_peak(), 2U);
+  EXPECT_EQ(Mailbox::take_peak(), 0U);
 }
 
 TEST(Worker, AnswersInOrderThroughFullQueues) {
@@ -162,8 +181,9 @@ TEST(Worker, ReportsItsOwnDeath) {
 
 TEST(WorkerSpec, TextAndBack) {
   WorkerSpec spec{"{}", "graph", "placement", "{\"seed\":1}", 2, 5};
-  WorkerSpec parsed = WorkerSpec::from_json(nlohmann::json::parse(spec.to_json().dump()));
-  EXPECT_EQ(parsed.to_json(), spec.to_json());
+  const int64_t before = reparsed().specs;
+  EXPECT_EQ(reparse(spec).to_json(), spec.to_json());
+  EXPECT_EQ(reparsed().specs, before + 1);
 }
 
 TEST(Store, ServesWhatWasSetAndNamesWhatWasNot) {

@@ -192,8 +192,7 @@ int64_t Drive::note_call(const TaskState& state, const cluster::Message& message
   Iteration& iteration = iterations_[state.task.iteration];
   int rank = message.header.at("rank").get<int>();
   const std::vector<int>& reporting = state.actor.reporting();
-  bool counts = trains(*state.spec) ? rank == reporting.front()
-                                    : std::find(reporting.begin(), reporting.end(), rank) != reporting.end();
+  const bool counts = std::find(reporting.begin(), reporting.end(), rank) != reporting.end();
   std::vector<Metric> metrics = metrics_from_json(message.header.at("metrics"));
   const nlohmann::json& feed = message.header.at("feed");
   int64_t sequence = feed.is_null() ? iteration.sequence++ : feed.get<int64_t>();

@@ -10,6 +10,7 @@
 #include "collimate/base/log.h"
 #include "collimate/cluster/local/thread_worker.h"
 #include "collimate/cluster/process/process_worker.h"
+#include "collimate/cluster/reparse.h"
 #include "collimate/flow/worker_host.h"
 
 namespace collimate::flow {
@@ -120,7 +121,7 @@ void Driver::start(int worker, uint64_t incarnation) {
                                               options_.deadline_seconds);
     return;
   }
-  if (options_.reparse) spec = cluster::WorkerSpec::from_json(nlohmann::json::parse(spec.to_json().dump()));
+  if (options_.reparse) spec = cluster::reparse(spec);
   const Registry* registry = &registry_;
   auto make = [registry](const cluster::WorkerSpec& s) { return std::make_unique<WorkerHost>(s, *registry); };
   slot.link = cluster::start_thread_worker(spec, make, options_.queue_size, inbox_);

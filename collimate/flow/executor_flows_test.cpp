@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <mutex>
+
 #include "collimate/flow/toy_modules.h"
 
 // Flows other than the plain one: filters with refill, staleness, models that are moved off their device.
@@ -67,6 +71,61 @@ TEST(ExecutorFlows, StalenessOneGeneratesWithTheWeightsOfOneIterationBefore) {
   EXPECT_EQ(stale.weights.at(0), 0);
   EXPECT_EQ(stale.weights.at(1), 0);  // generated before the first training ended
   EXPECT_GT(stale.weights.at(2), 0);
+}
+
+// The rows that each object of a trainer has been given, by its (dp, tp); one entry per object.
+struct PlacedRows {
+  std::mutex mutex;
+  std::multimap<std::pair<int, int>, std::vector<int64_t>> rows;
+};
+
+class PlacedTrainer : public toy::Trainer {
+ public:
+  explicit PlacedTrainer(PlacedRows& placed) : placed_(placed) {}
+  void setup(Context& context) override {
+    place_ = {context.mesh.coordinate(context.device, "dp"), context.mesh.coordinate(context.device, "tp")};
+    Trainer::setup(context);
+  }
+  void train_step(const std::string& function, std::span<const Batch> updates, const CallInfo& info) override {
+    {
+      const std::lock_guard lock(placed_.mutex);
+      for (const Batch& update : updates) placed_.rows.emplace(place_, update.all(batch::kUid));
+    }
+    Trainer::train_step(function, updates, info);
+  }
+
+ private:
+  PlacedRows& placed_;
+  std::pair<int, int> place_;
+};
+
+TEST(ExecutorFlows, AModuleHasOneObjectPerRank) {
+  PlacedRows placed;
+  Registry registry = toy::registry();
+  registry.add("placed", [&](const nlohmann::json&) { return std::make_unique<PlacedTrainer>(placed); });
+  RunOptions options = toy::run_options(1);
+  options.modules["trainer"] = {"placed", nlohmann::json::object()};
+  const graph::Graph graph = toy::flow();
+  graph::Placement placement = graph::flattening(graph, 4);
+  placement.layouts["trainer"]["train"].dp = 2;
+  placement.layouts["trainer"]["train"].tp = 2;
+  const int before = toy::trainers_built;
+  run(graph, placement, registry, options);
+  EXPECT_EQ(toy::trainers_built, before + 4);
+  ASSERT_EQ(placed.rows.size(), 4U);
+  std::vector<int64_t> all;
+  for (int dp = 0; dp < 2; ++dp) {
+    ASSERT_EQ(placed.rows.count({dp, 0}), 1U) << dp;
+    ASSERT_EQ(placed.rows.count({dp, 1}), 1U) << dp;
+    const std::vector<int64_t>& rows = placed.rows.find({dp, 0})->second;
+    EXPECT_EQ(placed.rows.find({dp, 1})->second, rows) << dp;
+    EXPECT_EQ(rows.size(), 6U) << dp;
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
+  std::vector<int64_t> given = toy::rows(0, 0, 12).all(batch::kUid);
+  std::sort(all.begin(), all.end());
+  std::sort(given.begin(), given.end());
+  EXPECT_EQ(all, given);
 }
 
 TEST(ExecutorFlows, ASwappedModelIsLoadedBeforeItsUse) {

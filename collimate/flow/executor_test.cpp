@@ -9,8 +9,11 @@
 #include <sstream>
 
 #include "collimate/base/error.h"
+#include "collimate/cluster/mailbox.h"
+#include "collimate/cluster/reparse.h"
 #include "collimate/flow/checkpoint.h"
 #include "collimate/flow/toy_runs.h"
+#include "collimate/flow/worker_host.h"
 #include "collimate/graph/replay.h"
 #include "collimate/host/file_io.h"
 
@@ -28,8 +31,20 @@ TEST(Executor, RunsEveryIteration) {
   EXPECT_GT(last["train/weights"].get<double>(), 0);
 }
 
+// Three iterations of three nodes: a task is at least a start, a feed and a close, and its worker answers with rows and
+// finished.
 TEST(Executor, MessagesAndTextsReparsedGiveTheSame) {
-  EXPECT_EQ(plain(), run_with([](RunOptions& options) { options.reparse = true; }));
+  const cluster::Reparsed before = cluster::reparsed();
+  const Outcome expected = plain();
+  const cluster::Reparsed between = cluster::reparsed();
+  EXPECT_EQ(between.specs, before.specs);
+  EXPECT_EQ(between.of_driver, before.of_driver);
+  EXPECT_EQ(between.of_workers, before.of_workers);
+  EXPECT_EQ(expected, run_with([](RunOptions& options) { options.reparse = true; }));
+  const cluster::Reparsed after = cluster::reparsed();
+  EXPECT_EQ(after.specs, between.specs + 2);  // the device's worker and the reward's
+  EXPECT_GE(after.of_driver, between.of_driver + 3 * 3 * 3);
+  EXPECT_GE(after.of_workers, between.of_workers + 3 * 3 * 2);
 }
 
 TEST(Executor, TwoDevicesGiveTheSame) {
@@ -47,8 +62,19 @@ TEST(Executor, QueuesOfOneAndRandomDelaysDoNotLock) {
     options.queue_size = 1;
     options.random_delay_seconds = 0.002;
   };
-  EXPECT_EQ(plain(), run_with(hard));
-  EXPECT_EQ(plain(), run_with(hard, Place::kBothOnTwo));
+  // So slow that messages wait for it.
+  auto slow_reward = [](RunOptions& options) { options.modules["reward"] = {"reward", {{"sleep_seconds", 0.005}}}; };
+  const Outcome expected = plain();
+  for (const Place place : {Place::kOneDevice, Place::kBothOnTwo}) {
+    const int64_t delays = WorkerHost::delays();
+    cluster::Mailbox::take_peak();
+    EXPECT_EQ(expected, run_with(slow_reward, place));
+    EXPECT_GT(cluster::Mailbox::take_peak(), 1U);
+    EXPECT_EQ(WorkerHost::delays(), delays);
+    EXPECT_EQ(expected, run_with(hard, place));
+    EXPECT_EQ(cluster::Mailbox::take_peak(), 1U);
+    EXPECT_GE(WorkerHost::delays(), delays + 3 * 3 * 3);  // iterations, nodes, messages of a task
+  }
 }
 
 TEST(Executor, WorkersAsProcessesGiveTheSame) {

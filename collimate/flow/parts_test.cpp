@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
@@ -50,6 +51,40 @@ TEST(DistActor, CollectsFromTheLastPipelineStage) {
   layout.dp = 2;
   DistActor actor(graph::FunctionSpec(), layout, {0, 1, 2, 3});
   EXPECT_EQ(actor.collecting(), (std::vector<int>{2, 3}));
+}
+
+// 16 ranks in the order of pp, dp, cp, tp: dp is what the others leave.
+TEST(DistActor, SplitsOverDpAloneWhereAllAxesAre) {
+  graph::FunctionSpec spec;
+  graph::Layout layout;
+  layout.pp = layout.cp = layout.tp = 2;
+  std::vector<int> workers(16);
+  std::iota(workers.begin(), workers.end(), 20);
+  const DistActor actor(spec, layout, workers);
+  EXPECT_EQ(actor.mesh().size("dp"), 2);
+  const std::vector<Batch> parts = actor.split(numbered({1, 2, 3, 4}), 1);
+  ASSERT_EQ(parts.size(), 16U);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const bool second = i / 4 % 2 == 1;
+    EXPECT_EQ(uids(parts[i]), second ? (std::vector<int64_t>{3, 4}) : (std::vector<int64_t>{1, 2})) << i;
+  }
+  EXPECT_EQ(actor.collecting(), (std::vector<int>{8, 12}));  // pp 1, cp 0, tp 0
+  EXPECT_EQ(actor.reporting(), actor.collecting());
+  spec.collect = graph::Collect::kNone;
+  const DistActor trains(spec, layout, workers);
+  EXPECT_TRUE(trains.collecting().empty());
+  EXPECT_EQ(trains.reporting(), actor.reporting());
+}
+
+TEST(DistActor, WithoutDpEveryRankGetsAllRows) {
+  graph::Layout layout;
+  layout.pp = layout.cp = layout.tp = 2;
+  const DistActor actor(graph::FunctionSpec(), layout, {0, 1, 2, 3, 4, 5, 6, 7});
+  const std::vector<Batch> parts = actor.split(numbered({1, 2, 3}), 1);
+  ASSERT_EQ(parts.size(), 8U);
+  for (const Batch& part : parts) EXPECT_EQ(uids(part), (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(actor.collecting(), (std::vector<int>{4}));
+  EXPECT_EQ(actor.reporting(), (std::vector<int>{4}));
 }
 
 TEST(DistActor, GroupsStayTogetherAndBroadcastRepeats) {

@@ -51,6 +51,8 @@ class NumbersPort : public WeightsPort {
 inline std::atomic<int> reward_calls{0};
 // How often a policy was loaded or moved off its device in this process.
 inline std::atomic<int> moves{0};
+// Trainers built in this process.
+inline std::atomic<int> trainers_built{0};
 
 // Row uid takes uid % 3 + 1 steps; its completion is {uid % 7, weights, iteration}.
 class CountingStream : public Stream {
@@ -175,6 +177,7 @@ class Policy : public Module {
 
 class Trainer : public Module {
  public:
+  Trainer() { ++trainers_built; }
   std::vector<graph::FunctionSpec> functions() const override { return {train_spec()}; }
   void setup(Context& context) override {
     context_ = &context;
@@ -189,7 +192,7 @@ class Trainer : public Module {
       if (!context_->parameters.contains("alone")) context_->group->all_reduce(sum).wait(30);
       numbers_->values[0] += static_cast<float>(static_cast<int64_t>(sum[0]) % 5 + 1);
       ++numbers_->version;
-      metrics_.push_back({"train/sum", sum[0], Reduce::kSum, 1.0});
+      if (context_->rank == 0) metrics_.push_back({"train/sum", sum[0], Reduce::kSum, 1.0});
     }
     metrics_.push_back({"train/weights", numbers_->values[0], Reduce::kLast, 1.0});
     context_->store->put("level", info.iteration + 1, numbers_->values[0]);

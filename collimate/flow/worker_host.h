@@ -27,6 +27,9 @@ class WorkerHost : public cluster::Handler {
   void handle(cluster::Message message, cluster::Outbox& out) override;
   bool step(cluster::Outbox& out) override;
 
+  // How often the workers of this process have waited before a message so far (RunOptions::random_delay_seconds).
+  static int64_t delays();
+
  private:
   // One model's module with its context.
   struct Hosted {

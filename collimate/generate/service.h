@@ -70,9 +70,9 @@ class Service : public base::Stateful {
   void submit(const Batch& requests);
 
   // Runs one step (prefill and decode mixed). False when there was nothing to do or the service is paused. GuardError
-  // when the weights changed and update() was not called. With speculation a request may get several tokens in one: a
-  // proposed token is accepted if it is the one that is drawn at its place anyway, so tokens, log-probs and finish
-  // reasons are the same with and without it, in bits.
+  // when the weights changed and update() was not called, or when logits are not finite. With speculation a request may
+  // get several tokens in one: a proposed token is accepted if it is the one that is drawn at its place anyway, so
+  // tokens, log-probs and finish reasons are the same with and without it, in bits.
   bool step();
 
   // One emission per request that has something new, in the order in which it first had; valid until the next take().

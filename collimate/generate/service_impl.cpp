@@ -38,9 +38,12 @@ void Service::Impl::check_request(const Sequence& sequence, const std::string& w
         base::expectation(where, fmt::format("token ids in [0, {})", vocabulary), fmt::to_string(id)));
   }
   if (sequence.prompt_tokens >= options.max_sequence_tokens) {
+    const bool whole = options.max_sequence_tokens == model.shape().max_positions;
     throw base::InputError(
         base::expectation(where, fmt::format("a prompt of at most {} tokens", options.max_sequence_tokens - 1),
-                          fmt::to_string(sequence.prompt_tokens), "a shorter prompt or a larger max_sequence_tokens"));
+                          fmt::to_string(sequence.prompt_tokens),
+                          whole ? "a shorter prompt: the model has no more positions"
+                                : "a shorter prompt or a larger max_sequence_tokens"));
   }
   check_sampling(sequence, where);
   // The last token drawn is never run.

@@ -294,7 +294,7 @@ TEST_F(ServiceTest, AStepThatFailsLeavesRequestsInPlace) {
   tiny_.weights->initialize(1, std::numeric_limits<float>::quiet_NaN());
   tiny_.weights->commit();
   service.update(version);
-  EXPECT_THROW(service.step(), base::RunError);
+  EXPECT_THROW(service.step(), base::GuardError);
   EXPECT_EQ(service.stats().blocks_used, 0);
   tiny_.weights->initialize(1, 0.3F);
   tiny_.weights->commit();
@@ -326,8 +326,8 @@ TEST_F(ServiceTest, BadRequestsAreNamedAndNothingIsSubmitted) {
             "[generate.submit, row 2] expected token ids in [0, 61), got 61");
   EXPECT_EQ(
       message([](Request& r) { r.prompt.assign(160, 1); }),
-      "[generate.submit, row 2] expected a prompt of at most 159 tokens, got 160; try a shorter prompt or a larger "
-      "max_sequence_tokens");
+      "[generate.submit, row 2] expected a prompt of at most 159 tokens, got 160; try a shorter prompt: the model has "
+      "no more positions");
   EXPECT_EQ(message([](Request& r) { r.uid = 100; }),
             "[generate.submit, row 2] expected uids that differ, got 100 twice");
   EXPECT_EQ(message([](Request& r) { r.params.max_tokens = 0; }),
@@ -337,6 +337,14 @@ TEST_F(ServiceTest, BadRequestsAreNamedAndNothingIsSubmitted) {
   options_.cache_blocks = 1;
   Service small(tiny_.model, options_);
   EXPECT_THROW(small.submit(to_batch(requests_)), base::InputError);
+  options_.max_sequence_tokens = 2;
+  Service shorter(tiny_.model, options_);
+  try {
+    shorter.submit(to_batch(requests_));
+    ADD_FAILURE() << "accepted";
+  } catch (const base::InputError& error) {
+    EXPECT_THAT(error.what(), testing::EndsWith("; try a shorter prompt or a larger max_sequence_tokens"));
+  }
 }
 
 }  // namespace

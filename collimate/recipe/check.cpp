@@ -10,6 +10,7 @@
 #include "collimate/recipe/attempt.h"
 #include "collimate/recipe/check_models.h"
 #include "collimate/recipe/check_rewards.h"
+#include "collimate/recipe/objective.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/preview.h"
 #include "collimate/recipe/registry.h"
@@ -109,9 +110,12 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   const DataPreview& train = previews.front();
   const BatchArithmetic numbers =
       batch_arithmetic(config, plan, data.train->epoch_examples(), train.prompt.longest, train.row.longest);
+  const std::vector<Objective> learned = objectives(plan);
+  for (const std::string& line : objective_lines(learned)) found.lines.push_back(line);
   for (const std::string& line : arithmetic_lines(numbers, config)) found.lines.push_back(line);
   found.lines.push_back(placement_line(config, plan, placement));
   for (const std::string& idle : idle_options(config)) found.lines.push_back("warning: " + idle);
+  found.facts["objective"] = to_json(learned);
   found.facts["batch"] = to_json(numbers);
   found.facts["data"] = nlohmann::ordered_json::array();
   RowExtent extent;

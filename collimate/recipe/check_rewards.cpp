@@ -5,21 +5,23 @@
 
 #include "collimate/base/error.h"
 #include "collimate/rlhf/reward/reward.h"
+#include "collimate/rlhf/reward/rule_text.h"
 
 namespace collimate::recipe {
 namespace {
 
 constexpr int64_t kAskedRows = 20000;  // of a data set
 
-// The data set's rows as the samples that rewards will see, with the ground truth, where that is text, as completion.
+// The data set's rows as the samples that rewards will see, with the ground truth's text, as rules read it, as
+// completion.
 std::vector<rlhf::RewardSample> truth_samples(const rlhf::RowSource& source, const text::Tokenizer& tokenizer) {
   std::vector<rlhf::RewardSample> samples;
   for (int64_t row = 0; row < std::min(kAskedRows, source.examples()); ++row) {
     const text::RenderedTokens& prompt = source.rendered(row).front();
     rlhf::RewardSample sample{.uid = row + 1, .example = source.example(row)};
     sample.prompt = tokenizer.decode(std::span(prompt.ids).first(static_cast<size_t>(prompt.prompt_tokens)));
-    const nlohmann::json truth = sample.example.value("ground_truth", nlohmann::json());
-    if (truth.is_string()) sample.completion = truth.get<std::string>();
+    if (!sample.example.value("ground_truth", nlohmann::json()).is_null())
+      sample.completion = rlhf::text_field(sample, "ground_truth");
     samples.push_back(std::move(sample));
   }
   return samples;
@@ -35,7 +37,7 @@ void ask(const std::string& key, const rlhf::RewardSpec& spec, const std::vector
     if (results[i].value) {
       sum += *results[i].value;
       count += 1;
-    } else if (failed++ == 0) {
+    } else if (!results[i].error.empty() && failed++ == 0) {
       first = fmt::format("row {}: {}", samples[i].uid, results[i].error);
     }
   }
@@ -63,9 +65,10 @@ void check_rewards(const Plan& plan, const RunData& data, std::vector<std::strin
       const nlohmann::json& list = plan.modules.at(name).parameters.at("rewards");
       const auto [entry, fresh] = made.try_emplace(list.dump());
       if (fresh) entry->second = rlhf::make_rewards(list);
+      if (source == nullptr) continue;
       for (const rlhf::RewardSpec& spec : entry->second) {
-        if (!spec.reward->pure()) continue;
-        if (source != nullptr) ask(key, spec, truth_samples(*source, *data.tokenizer), lines, problems);
+        for (int64_t row = 0; row < source->examples(); ++row) spec.reward->check_columns(source->example(row));
+        if (spec.reward->pure()) ask(key, spec, truth_samples(*source, *data.tokenizer), lines, problems);
       }
     } catch (const base::Error& error) {
       const std::string message = error.what();

@@ -1,5 +1,6 @@
 #include "collimate/recipe/config.h"
 
+#include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/list.h"
@@ -34,8 +35,9 @@ const rlhf::ModelOptions& Config::model(const std::string& role) const {
 Config load(const std::string& path, const std::vector<std::string>& sets) {
   Config config;
   const base::ConfigSource source = base::load_config(path, sets, &config);
+  if (base::nearest("recipe", source.root.keys).empty())  // a misspelt one is for apply() to name
+    throw base::InputError(base::expectation(path, "a key recipe", "none", "recipe: grpo"));
   base::apply(source, config);
-  if (config.recipe->empty()) throw base::InputError(base::expectation(path, "a key recipe", "none", "recipe: grpo"));
   if (const auto* list = written(source.root, "", "reward")) config.reward = rlhf::resolved_rewards(*list, "reward");
   if (const auto* list = written(source.root, "evaluation", "reward"))
     config.evaluation.reward = rlhf::resolved_rewards(*list, "evaluation.reward");

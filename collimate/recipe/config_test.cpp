@@ -51,6 +51,17 @@ TEST_F(ConfigFile, EntriesOfRewardsAreResolved) {
   EXPECT_NE(base::config_hash(read(rewards, {"reward.1.timeout_seconds=6"})), base::config_hash(config));
 }
 
+TEST_F(ConfigFile, WithoutARecipeIsNamed) {
+  const auto error = [&](const std::string& yaml) {
+    std::ofstream(path_) << yaml;
+    return text::message_of<base::InputError>([&] { load(path_, {}); });
+  };
+  EXPECT_EQ(error("models: {policy: {path: /nowhere}}\n"),
+            "[" + path_ + "] expected a key recipe, got none; try recipe: grpo");
+  EXPECT_THAT(error("recpie: grpo\n"), HasSubstr(path_ + ":1] expected a key of the configuration, got \"recpie\""));
+  EXPECT_THAT(error("recipe:\n"), HasSubstr(path_ + ":1] expected recipe to be a string, got nothing"));
+}
+
 TEST_F(ConfigFile, ARoleThatIsNotNamedIsThePolicy) {
   const Config config = read("", {"models.value.path=/value"});
   EXPECT_EQ(config.model("value").path.get(), "/value");

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "collimate/base/error.h"
+#include "collimate/recipe/objective.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/registry.h"
 
@@ -75,6 +76,23 @@ TEST(Recipes, TheListNamesTheLossesThatPagesTrainBy) {
     EXPECT_EQ(rows, std::set<std::string>(entry.loss_rows.begin(), entry.loss_rows.end())) << entry.name;
   }
   EXPECT_THAT(plan_of("ppo").trainers, ElementsAre("policy_trainer", "value"));
+}
+
+std::vector<std::string> learned_by(const std::string& recipe, const std::string& more = "") {
+  return objective_lines(objectives(plan_of(recipe, more)));
+}
+
+// What the config leaves out is the page's and the loss's own choice.
+TEST(Recipes, SayWhatTheirModelsLearnBy) {
+  EXPECT_THAT(learned_by("sft"), ElementsAre("loss: nll"));
+  EXPECT_THAT(learned_by("dpo"), ElementsAre("loss: sigmoid, beta 0.1"));
+  EXPECT_THAT(learned_by("grpo"), ElementsAre("loss: grpo, advantage group, beta 0"));
+  EXPECT_THAT(learned_by("ppo"),
+              ElementsAre("loss of policy_trainer: ppo, advantage gae, beta 0", "loss of value: value"));
+  EXPECT_THAT(learned_by("grpo", "algorithm: {loss_type: dapo, advantage: rloo, beta: 0.04}\n"),
+              ElementsAre("loss: dapo, advantage rloo, beta 0.04"));
+  EXPECT_THAT(learned_by("dpo", "algorithm: {loss_type: [sigmoid, hinge], loss_weights: [1, 0.5]}\n"),
+              ElementsAre("loss: sigmoid + 0.5 × hinge, beta 0.1"));
 }
 
 TEST(Recipes, PagesNameThePhasesOfTheirNodes) {
@@ -180,6 +198,7 @@ TEST(Recipes, OptionsThatNothingReadsAreRefused) {
   EXPECT_THAT(error_of("grpo", "algorithm: {advantage: rloo, scale_rewards: batch}"),
               HasSubstr("[algorithm.scale_rewards]"));
   EXPECT_EQ(error_of("ppo", "algorithm: {shuffle_rewards: true, gamma: 0.9, value_clip: 0}"), "");
+  EXPECT_EQ(error_of("ppo", "algorithm: {value_clip: null}"), "");
   // Read by another loss on the same rows.
   EXPECT_THAT(error_of("dpo", "algorithm: {simpo_gamma: 0.7}"),
               "[algorithm.simpo_gamma] expected an option that recipe dpo reads (beta, f_alpha_divergence_coef, "

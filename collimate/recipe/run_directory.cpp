@@ -28,11 +28,18 @@ constexpr const char* kMetrics = "metrics.jsonl";
 constexpr const char* kJournal = "journal.bin";
 constexpr const char* kLock = "run.lock";  // stays, with the last holder's pid: removing it would race
 
-// Is anything there but a lock's file?
+InputError unusable(const char* expected, const fs::path& output, const std::error_code& error) {
+  return InputError(
+      expectation("--output", expected, fmt::format("{}: {}", output.string(), error.message()), "another --output"));
+}
+
+// Is anything there but a lock's file? What cannot be looked at is for begin() to make.
 bool holds_files(const fs::path& path) {
-  if (!fs::exists(path)) return false;
+  std::error_code error;
+  if (!fs::exists(path, error)) return false;
   if (!fs::is_directory(path)) return true;
-  const fs::directory_iterator entries(path);
+  const fs::directory_iterator entries(path, error);
+  if (error) throw unusable("a directory that can be read", path, error);
   return std::any_of(fs::begin(entries), fs::end(entries),
                      [](const fs::directory_entry& entry) { return entry.path().filename() != kLock; });
 }
@@ -82,6 +89,17 @@ void copy_records(const fs::path& from, const fs::path& to) {
   }
 }
 
+// The checkpoint that a run goes on from becomes one of `run` where that has none yet: it goes on alone from there.
+void copy_checkpoint(const std::string& checkpoint, const fs::path& run) {
+  flow::Checkpoints own(run, /*keep=*/1);
+  if (!own.latest().empty()) return;
+  const fs::path building = own.begin(flow::checkpoint_step(checkpoint));
+  std::error_code error;
+  fs::copy(checkpoint, building, fs::copy_options::recursive, error);
+  if (error) host::throw_io_error(building, "to copy " + checkpoint, error.value());
+  own.commit();
+}
+
 // Nothing, or an InputError that says why this directory, which `option` names, is not the run's.
 void check_same_run(const Config& config, const fs::path& directory, const std::string& option) {
   const bool resume = option == "--resume";
@@ -121,11 +139,15 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
   if (checkpoint_.empty()) dropped_lines_ = lines_in(path_ / kMetrics);
   fs::create_directories(path_ / "logs");
   keep_inputs(inputs, path_);
-  if (!own_ && !checkpoint_.empty()) copy_records(source, path_);
+  if (own_ || checkpoint_.empty()) return;
+  copy_records(source, path_);
+  copy_checkpoint(checkpoint_, path_);
 }
 
 void RunDirectory::begin(const std::string& resolved) {
-  fs::create_directories(path_);
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (error) throw unusable("a directory that can be made", path_, error);
   lock_ = take_lock(path_);
   if (holds_files(path_))
     throw InputError(expectation("--output", "a new directory or one of this run",

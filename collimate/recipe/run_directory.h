@@ -16,9 +16,10 @@ namespace collimate::recipe {
 class RunDirectory {
  public:
   // Claims `output` for the config. resume auto: a directory of the same config hash goes on from its newest
-  // checkpoint; never: only a new or empty directory; a directory: that run's newest checkpoint, after its records,
-  // which are copied. InputError, with nothing changed, when it holds another run or is no run's directory, when that
-  // run is going on, or when it began with other files or data than are read now (recipe/run_inputs.h).
+  // checkpoint; never: only a new or empty directory; a directory: that run's newest checkpoint, which is copied with
+  // the records before it. InputError, with nothing changed, when `output` cannot be made, holds another run or is no
+  // run's directory, when that run is going on, or when it began with other files or data than are read now
+  // (recipe/run_inputs.h).
   RunDirectory(const Config& config, const Plan& plan, const RunData& data, const std::string& output,
                const std::string& resume);
   RunDirectory(const RunDirectory&) = delete;

@@ -17,9 +17,18 @@ size_t previous_character(std::string_view text, size_t end) {
   return end;
 }
 
+// Letters in circles and squares: symbols that Unicode calls alphabetic.
+bool is_enclosed_letter(uint32_t code_point) {
+  return (code_point >= 0x24B6 && code_point <= 0x24E9) || (code_point >= 0x1F130 && code_point <= 0x1F149) ||
+         (code_point >= 0x1F150 && code_point <= 0x1F169) || (code_point >= 0x1F170 && code_point <= 0x1F189);
+}
+
+// \w of Unicode (UTS 18, annex C), as Hugging Face tokenizers have it: alphabetic, marks, decimal digits, connectors,
+// and the joiners U+200C and U+200D.
 bool is_word(uint32_t code_point) {
+  if (code_point == 0x200C || code_point == 0x200D || is_enclosed_letter(code_point)) return true;
   const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(code_point));
-  return category <= UTF8PROC_CATEGORY_NO || category == UTF8PROC_CATEGORY_PC;
+  return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL) || category == UTF8PROC_CATEGORY_PC;
 }
 
 bool is_space(uint32_t code_point) {

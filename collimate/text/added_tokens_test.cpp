@@ -36,6 +36,10 @@ TEST(AddedTokens, TakeTheWhiteSpaceTheyAreToldTo) {
 TEST(AddedTokens, SingleWordsTouchNoLetters) {
   const std::vector<AddedToken> tokens = {{.id = 1, .content = "cat", .single_word = true}};
   EXPECT_THAT(matches(tokens, "cats, cat. écat cat_ (cat)"), ElementsAre("1:cat", "1:cat"));
+  for (const char* word : {"\u200D", "\u200C", "\u0301", "\u2167", "\u24B6", "\u203F", "5"})
+    EXPECT_THAT(matches(tokens, std::string("cat") + word), ElementsAre()) << word;
+  for (const char* other : {"\u200B", "\u00B2", "\u0378", "\u00BD", "-"})  // no joiner, ², unassigned, ½
+    EXPECT_THAT(matches(tokens, other + std::string("cat")), ElementsAre("1:cat")) << other;
 }
 
 }  // namespace

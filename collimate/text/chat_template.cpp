@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "collimate/base/error.h"
+#include "collimate/text/known_templates.h"
 
 namespace collimate::text {
 namespace {
@@ -58,21 +59,6 @@ class FrameTemplate : public ChatTemplate {
   FrameTable table_;
 };
 
-// The system message that a ChatML template puts in by itself: the literal text between its markers.
-std::string find_default_system(const std::string& jinja) {
-  for (const std::string newline : {"\\n", "\n"}) {
-    const std::string open = "<|im_start|>system" + newline;
-    for (size_t at = jinja.find(open); at != std::string::npos; at = jinja.find(open, at + 1)) {
-      const size_t begin = at + open.size();
-      const size_t end = jinja.find("<|im_end|>", begin);
-      if (end == std::string::npos) break;
-      const std::string text = jinja.substr(begin, end - begin);
-      if (!text.empty() && text.find_first_of("'{}\\") == std::string::npos) return text;
-    }
-  }
-  return "";
-}
-
 FrameTable chatml(const std::string& default_system, const std::string& reason) {
   FrameTable table;
   table.frames = {{"{role}", "<|im_start|>{role}\n", "<|im_end|>\n"}};
@@ -81,6 +67,16 @@ FrameTable chatml(const std::string& default_system, const std::string& reason) 
   table.generation_prompt = "<|im_start|>assistant\n";
   table.description = "ChatML, " + reason;
   if (!default_system.empty()) table.description += fmt::format(", default system message '{}'", default_system);
+  return table;
+}
+
+// ChatML whose template writes the results of tools in a form of its own.
+FrameTable chatml_without_tools(const std::string& default_system, const std::string& reason) {
+  FrameTable table = chatml(default_system, reason);
+  const RoleFrame frame = table.frames[0];
+  table.frames.clear();
+  for (const char* role : {"system", "user", "assistant"}) table.frames.push_back({role, frame.before, frame.after});
+  table.any_role = false;
   return table;
 }
 
@@ -122,20 +118,24 @@ class Unrecognised : public ChatTemplate {
   std::string begin_;
 };
 
-// Which built-in template a Jinja text is, by its literal markers.
+// The built-in template that says what the tokenizer's own says.
 std::optional<FrameTable> recognise(const Tokenizer& tokenizer, const std::string& eos) {
   const TokenizerInfo& info = tokenizer.info();
-  const std::string& jinja = info.chat_template;
-  const auto has = [&](const char* part) { return jinja.find(part) != std::string::npos; };
-  if (jinja.empty()) return plain("", "because the model has no chat template (a base model)");
-  if (has("<|im_start|>") && has("<|im_end|>")) {
-    return chatml(find_default_system(jinja), "recognised by <|im_start|> in the model's template");
-  }
-  if (has("'User: '") && has("'Bot: '")) return user_bot(eos, "recognised in the model's template");
-  const bool bare_contents = has("{{ message['content'] }}") && !has("<|") && !has("[INST]");
-  if (bare_contents) {
-    const std::string separator = has("add_generation_prompt %}{{ sep_token }}") ? info.separator : "";
-    return plain(separator, "recognised in the model's template");
+  if (info.chat_template.empty()) return plain("", "because the model has no chat template (a base model)");
+  const std::optional<RecognisedTemplate> found = recognise_template(info.chat_template);
+  if (!found) return std::nullopt;
+  const std::string reason = "recognised in the model's template";
+  switch (found->form) {
+    case TemplateForm::kChatMl:
+      return chatml(found->default_system, reason);
+    case TemplateForm::kChatMlWithTools:
+      return chatml_without_tools(found->default_system, reason);
+    case TemplateForm::kContents:
+      return plain("", reason);
+    case TemplateForm::kSeparator:
+      return plain(info.separator, reason);
+    case TemplateForm::kUserBot:
+      return user_bot(eos, reason);
   }
   return std::nullopt;
 }

@@ -29,8 +29,9 @@ class ChatTemplate {
 };
 
 // `choice`: "auto" (recognise the tokenizer's own template), "chatml", "plain" (contents joined, nothing added), or
-// "user-bot"; InputError for another. Where the tokenizer's template is not recognised, rendering messages is an
-// InputError that names the choices; prompts that are text or ids need no template.
+// "user-bot"; InputError for another. Where the tokenizer's template is not, as a whole, one that is known (see
+// known_templates.h), rendering messages is an InputError that names the choices; prompts that are text or ids need no
+// template.
 std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, const std::string& choice = "auto");
 
 // A prompt as data has it: text taken as it is, messages to be templated, or ids.

@@ -30,7 +30,10 @@ CharacterTokenizer letters(const std::string& chat_template, const std::string& 
 constexpr const char* kVerl =
     "{% for message in messages %}{% set role = message['role'] %}{{ message['content'] }}{% endfor %}"
     "{% if add_generation_prompt %}{{ sep_token }}{% endif %}";
-constexpr const char* kUserBot = "{{ 'User: ' + m['content'] + '\\n' }}{{ 'Bot: ' + m['content'] + eos_token }}";
+constexpr const char* kUserBot =
+    "{% for m in messages %}{% if m['role'] == 'user' %}{{ 'User: ' + m['content'] + '\\n' }}"
+    "{% elif m['role'] == 'assistant' %}{{ 'Bot: ' + m['content'] + eos_token + '\\n' }}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}{{ 'Bot:' }}{% endif %}";
 
 std::string masked(const Tokenizer& tokenizer, const RenderedTokens& tokens, uint8_t wanted) {
   Ids ids;

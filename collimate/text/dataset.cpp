@@ -10,15 +10,24 @@ namespace {
 
 using nlohmann::json;
 
+// All columns are taken out before any is put, so that two may change names.
 void rename_columns(Row& row, const DataSource& source, const RowLocation& location) {
+  std::map<std::string, json> taken;
   for (const auto& [from, to] : source.columns) {
     const auto found = row.find(from);
     if (found == row.end()) {
       throw base::InputError(base::expectation(location.text(), "column '" + from + "' of data columns", "none"));
     }
-    json value = std::move(*found);
-    row.erase(from);
-    row[to] = std::move(value);
+    taken[from] = std::move(*found);
+    row.erase(found);
+  }
+  for (const auto& [from, to] : source.columns) {
+    if (row.contains(to)) {
+      throw base::InputError(
+          base::expectation(location.text(), fmt::format("no column '{}' where data columns has {}: {}", to, from, to),
+                            "one", fmt::format("data columns: {{{}: another_name}} too", to)));
+    }
+    row[to] = std::move(taken[from]);
   }
 }
 

@@ -30,7 +30,8 @@ std::string shape_name(DataShape shape);
 
 // One row in the form that recipes use, whatever shape it had. Prompts of shapes made for chat models (messages, verl,
 // alpaca, sharegpt, question + answer) are messages; a prompt that is plain text in the data stays text, unless its
-// answers are messages. Turns that stand before an answer are the prompt; a prompt column must say the same.
+// answers are messages. Turns that stand before an answer are the prompt; a prompt column must say the same. The
+// columns system and history [[question, answer]…] are turns before the prompt; beside plain text they are refused.
 struct Example {
   Prompt prompt;  // empty text for kText
   std::optional<std::string> completion, chosen, rejected;
@@ -41,7 +42,7 @@ struct Example {
   RowLocation location;
 };
 
-// `columns` renames the file's columns before the shape is recognised: {"problem": "prompt"}.
+// `columns` renames the file's columns, all at once, before the shape is recognised: {"problem": "prompt"}.
 struct DataSource {
   std::string path;
   std::string format = "auto";

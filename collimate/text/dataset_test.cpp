@@ -112,6 +112,58 @@ TEST(DataShape, AlpacaShareGptAndQuestions) {
   EXPECT_EQ(example.extra, json({{"answer", "a\n#### 4"}}));
 }
 
+// ms-swift writes them beside every shape.
+TEST(DataShape, SystemAndHistoryAreTurnsBeforeThePrompt) {
+  const std::string columns = R"(, "system": "s", "history": [["x", "y"]]})";
+  const std::string conversation = R"("messages": [{"role": "user", "content": "a"},
+      {"role": "assistant", "content": "b"}])",
+                    question = R"([{"role": "user", "content": "a"}])";
+  const std::vector<std::pair<DataShape, std::string>> rows = {
+      {DataShape::kPromptCompletion, R"({"query": "a", "response": "b")"},
+      {DataShape::kPromptCompletion, R"({"completion": "b", "prompt": )" + question},
+      {DataShape::kPreference, R"({"prompt": "a", "chosen": "b", "rejected": "r")"},
+      {DataShape::kPreference, R"({"chosen": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+          "rejected": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "r"}])"},
+      {DataShape::kMessages, "{" + conversation},
+      {DataShape::kRejectedResponse, "{\"rejected_response\": \"r\", " + conversation},
+      {DataShape::kLabelled, "{\"label\": true, " + conversation},
+      {DataShape::kVerl, R"({"data_source": "d", "prompt": )" + question},
+      {DataShape::kPrompt, R"({"prompt": "a")"},
+      {DataShape::kAlpaca, R"({"instruction": "a", "output": "b")"},
+      {DataShape::kShareGpt, R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}])"},
+      {DataShape::kQuestionAnswer, R"({"question": "a", "answer": "b")"},
+  };
+  for (const auto& [shape, row] : rows) {
+    const auto example = example_of(shape, row + columns);
+    EXPECT_EQ(messages(example.prompt), (Messages{{"system", "s"}, {"user", "x"}, {"assistant", "y"}, {"user", "a"}}))
+        << row;
+    EXPECT_FALSE(example.extra.contains("system") || example.extra.contains("history")) << row;
+    EXPECT_FALSE(example_of(shape, row + R"(, "system": "", "history": []})").prompt == example.prompt) << row;
+  }
+  // What stands there already is not said twice.
+  EXPECT_EQ(messages(example_of(DataShape::kMessages, R"({"system": "s", "messages": [
+      {"role": "system", "content": "s"}, {"role": "user", "content": "a"}]})")
+                         .prompt),
+            (Messages{{"system", "s"}, {"user", "a"}}));
+  EXPECT_EQ(text(example_of(DataShape::kPrompt, R"({"prompt": "a", "system": "", "history": null})").prompt), "a");
+}
+
+TEST(DataShape, SystemAndHistoryThatCannotBeTurnsAreRefused) {
+  EXPECT_EQ(error_of(R"({"text": "t", "system": "s"})"),
+            "[f.jsonl:7 column system] expected no such column beside plain text, got one; try a prompt column of its "
+            "own, or data columns: {system: another_name}");
+  EXPECT_THAT(error_of(R"({"chosen": "p a", "rejected": "p b", "history": [["x", "y"]]})"),
+              HasSubstr("column history] expected no such column beside chosen and rejected that hold their prompt"));
+  EXPECT_THAT(error_of(R"({"prompt": [5], "system": "s"})"), HasSubstr("text or messages beside it, got token ids"));
+  EXPECT_THAT(error_of(R"({"system": "s", "messages": [{"role": "system", "content": "other"},
+                           {"role": "user", "content": "a"}]})"),
+              HasSubstr("column system] expected messages without a system message beside it"));
+  EXPECT_EQ(error_of(R"({"prompt": "a", "history": [["x"]]})"),
+            "[f.jsonl:7 column history] expected pairs of texts, got [\"x\"]");
+  EXPECT_THAT(error_of(R"({"prompt": "a", "history": {"x": "y"}})"), HasSubstr("pairs of texts, got object"));
+  EXPECT_THAT(error_of(R"({"prompt": "a", "system": 5})"), HasSubstr("column system] expected text, got number"));
+}
+
 TEST(DataShape, PairsThatShareTheirPrompt) {
   auto example = example_of(DataShape::kPreference, R"({"chosen": "\n\nHuman: a\n\nAssistant: yes it",
       "rejected": "\n\nHuman: a\n\nAssistant: yes no"})");
@@ -248,6 +300,30 @@ TEST_F(DatasetFile, SourcesJoinAndTheVerdictSaysWhatWasSeen) {
   EXPECT_EQ(data.verdict()[0], directory_.path("a.jsonl") + ": 1 rows of prompt + completion: text prompt, completion");
   EXPECT_EQ(data.verdict()[1], directory_.path("b.json") + ": 1 rows of prompts: text prompt; passed on to rewards: n");
   EXPECT_EQ(data.weights(), (std::vector<RowWeight>{{1, 1.0}, {1, 0.5}}));
+}
+
+TEST_F(DatasetFile, ColumnsAreRenamedAllAtOnce) {
+  DataSource swapped = source("a.jsonl", R"({"prompt": "p", "chosen": "bad", "rejected": "good"})");
+  swapped.columns = {{"chosen", "rejected"}, {"rejected", "chosen"}};
+  const auto data = Dataset::read({swapped});
+  EXPECT_EQ(data.example(0).chosen, "good");
+  EXPECT_EQ(data.example(0).rejected, "bad");
+  DataSource moved = source("b.jsonl", R"({"a": "p", "prompt": "old"})");
+  moved.columns = {{"a", "prompt"}, {"prompt", "before"}};
+  EXPECT_EQ(text(Dataset::read({moved}).example(0).prompt), "p");
+  EXPECT_EQ(Dataset::read({moved}).example(0).extra, json({{"before", "old"}}));
+}
+
+TEST_F(DatasetFile, RenamingOverwritesNoColumn) {
+  const auto error = [&](const std::map<std::string, std::string>& columns) {
+    DataSource renamed = source("a.jsonl", R"({"q": "new", "r": "other", "prompt": "old"})");
+    renamed.columns = columns;
+    return message_of<base::InputError>([&] { Dataset::read({renamed}); });
+  };
+  EXPECT_EQ(error({{"q", "prompt"}}), "[" + directory_.path("a.jsonl") +
+                                          ":1] expected no column 'prompt' where data columns has q: prompt, got one; "
+                                          "try data columns: {prompt: another_name} too");
+  EXPECT_THAT(error({{"q", "x"}, {"r", "x"}}), HasSubstr("no column 'x' where data columns has r: x"));
 }
 
 TEST_F(DatasetFile, FingerprintFollowsTheContent) {

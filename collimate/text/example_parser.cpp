@@ -22,6 +22,11 @@ class RowReader {
     const auto found = row_.find(column);
     return found != row_.end() && !found->is_null();
   }
+  // An empty text or list.
+  bool holds_nothing(const std::string& column) const {
+    const json& value = row_.at(column);
+    return value.is_string() ? value.get_ref<const std::string&>().empty() : value.is_array() && value.empty();
+  }
   bool has_text(const std::string& column) const { return has(column) && row_.at(column).is_string(); }
   std::string where(const std::string& column) const { return example_.location.text() + " column " + column; }
 
@@ -72,6 +77,53 @@ class RowReader {
   Row row_;
   Example example_;
 };
+
+constexpr const char* kEarlierTurns[] = {"system", "history"};
+
+// The turns that system and history [[question, answer]…] put before a prompt (LLaMA-Factory, ms-swift).
+Messages take_earlier_turns(RowReader& reader) {
+  Messages turns;
+  const std::string system = reader.has("system") ? reader.take_text({"system"}) : "";
+  if (!system.empty()) turns.push_back({"system", system});
+  if (!reader.has("history")) return turns;
+  const json history = reader.take({"history"});
+  if (!history.is_array()) reader.fail("history", "pairs of texts", history.type_name());
+  for (const json& turn : history) {
+    if (!turn.is_array() || turn.size() != 2) reader.fail("history", "pairs of texts", turn.dump());
+    turns.push_back({"user", reader.text(turn[0], "history")});
+    turns.push_back({"assistant", reader.text(turn[1], "history")});
+  }
+  return turns;
+}
+
+// Puts them before the prompt, unless it begins with them already. A text is then what the user says.
+void add_earlier_turns(RowReader& reader) {
+  Messages turns = take_earlier_turns(reader);
+  if (turns.empty()) return;
+  const std::string column = turns[0].role == "system" ? "system" : "history";
+  Prompt& prompt = reader.example().prompt;
+  if (std::holds_alternative<std::vector<int32_t>>(prompt)) {
+    reader.fail(column, "a prompt of text or messages beside it", "token ids");
+  }
+  const auto* text = std::get_if<std::string>(&prompt);
+  Messages messages = text != nullptr ? Messages{{"user", *text}} : std::get<Messages>(prompt);
+  const bool repeated = messages.size() >= turns.size() && std::equal(turns.begin(), turns.end(), messages.begin());
+  if (!repeated && messages.front().role == "system") {
+    reader.fail(column, "messages without a system message beside it", "one that says something else");
+  }
+  if (!repeated) messages.insert(messages.begin(), turns.begin(), turns.end());
+  prompt = std::move(messages);
+}
+
+// Where a text is no user's turn, no turn can stand before it.
+void refuse_earlier_turns(const RowReader& reader, const std::string& shape) {
+  for (const char* column : kEarlierTurns) {
+    if (!reader.has(column) || reader.holds_nothing(column)) continue;
+    throw base::InputError(
+        base::expectation(reader.where(column), "no such column beside " + shape, "one",
+                          "a prompt column of its own, or data columns: {" + std::string(column) + ": another_name}"));
+  }
+}
 
 // A prompt as text, messages or ids; an empty one is an error.
 Prompt parse_prompt(const RowReader& reader, const json& value, const std::string& column) {
@@ -186,6 +238,7 @@ std::string common_prompt(const std::string& chosen, const std::string& rejected
 }
 
 void split_texts(RowReader& reader) {
+  refuse_earlier_turns(reader, "chosen and rejected that hold their prompt");
   const std::string left = reader.take_text({"chosen"}), right = reader.take_text({"rejected"});
   const std::string prompt = common_prompt(left, right);
   if (prompt.empty()) reader.fail("prompt", "a prompt, or one that chosen and rejected share", "none");
@@ -236,17 +289,9 @@ void read_prompt(RowReader& reader) {
   reader.example().prompt = parse_prompt(reader, reader.take({"prompt"}), "prompt");
 }
 
-// system, history [[question, answer]…] and instruction + input as LLaMA-Factory reads them.
+// system, history and instruction + input as LLaMA-Factory reads them.
 void read_alpaca(RowReader& reader) {
-  Messages messages;
-  if (reader.has("system")) messages.push_back({"system", reader.take_text({"system"})});
-  if (reader.has("history")) {
-    for (const json& turn : reader.take({"history"})) {
-      if (!turn.is_array() || turn.size() != 2) reader.fail("history", "pairs of texts", turn.dump());
-      messages.push_back({"user", reader.text(turn[0], "history")});
-      messages.push_back({"assistant", reader.text(turn[1], "history")});
-    }
-  }
+  Messages messages = take_earlier_turns(reader);
   std::string question = reader.take_text({"instruction"});
   const std::string input = reader.has("input") ? reader.take_text({"input"}) : "";
   if (!input.empty()) question += (question.empty() ? "" : "\n") + input;
@@ -262,7 +307,6 @@ void read_alpaca(RowReader& reader) {
 
 void read_sharegpt(RowReader& reader) {
   Messages messages = messages_from_json(reader.take({"conversations"}), reader.where("conversations"));
-  if (reader.has("system")) messages.insert(messages.begin(), {"system", reader.take_text({"system"})});
   Example& example = reader.example();
   if (!reader.has("chosen") || !reader.has("rejected")) return split_conversation(reader, messages, "conversations");
   std::optional<Prompt> prompt = std::move(messages);
@@ -282,6 +326,7 @@ void read_question_answer(RowReader& reader) {
 }
 
 void read_text(RowReader& reader) {
+  refuse_earlier_turns(reader, "plain text");
   reader.example().prompt = std::string();
   reader.example().completion = reader.take_text({"text"});
 }
@@ -318,6 +363,7 @@ void read_shape(DataShape shape, RowReader& reader) {
 Example to_example(DataShape shape, Row&& row, const RowLocation& location) {
   RowReader reader(std::move(row), location);
   read_shape(shape, reader);
+  add_earlier_turns(reader);
   return reader.finish();
 }
 

@@ -8,6 +8,7 @@
 #include "collimate/base/json.h"
 #include "collimate/text/files.h"
 #include "collimate/text/json_elements.h"
+#include "collimate/text/json_numbers.h"
 #include "collimate/text/parquet/parquet.h"
 
 namespace collimate::text {
@@ -22,8 +23,18 @@ std::string without_mark(std::string line) {
   return line;
 }
 
+void refuse_changed_numbers(std::string_view text, const RowLocation& location) {
+  const std::optional<ChangedNumber> number = find_changed_number(text);
+  if (!number) return;
+  throw base::InputError(base::expectation(
+      fmt::format("{} column {}", location.text(), number->key), "a number that is kept as it is written",
+      fmt::format("{}, which would become {}", number->written, number->kept),
+      fmt::format("quotes around it, \"{}\": \"{}\"", number->key, number->written)));
+}
+
 Row parse_row(std::string_view text, const RowLocation& location) {
   Row row = base::parse_json(text, location.file, location.line);
+  refuse_changed_numbers(text, location);
   if (!row.is_object()) {
     throw base::InputError(base::expectation(location.text(), "an object with columns", row.type_name()));
   }
@@ -43,8 +54,21 @@ void read_jsonl(const std::string& path, const RowSink& sink) {
   }
 }
 
+constexpr const char* kLinesRemedy = "data.train: {path: …, format: jsonl} for one object per line";
+
+// JSON lines under the name of a JSON file: an object that ends with its line, and more after it.
+void refuse_lines(const std::string& path, const std::string& content) {
+  const size_t begin = content.find_first_not_of(" \t\r\n"), end = content.find('\n', begin);
+  if (end == std::string::npos || content.find_first_not_of(" \t\r\n", end) == std::string::npos) return;
+  if (!json::accept(std::string_view(content).substr(begin, end - begin))) return;
+  throw base::InputError(base::expectation(fmt::format("{}:{}", path, line_at(content, end + 1)),
+                                           "one JSON array of objects, or one object of arrays",
+                                           "another value after the first line's", kLinesRemedy));
+}
+
 // {"column": [values…], …}, all of one length.
 void read_columns(const std::string& path, const std::string& content, const RowSink& sink) {
+  refuse_lines(path, content);
   const Row columns = parse_row(content, {path, 0, 1});
   if (columns.empty()) return;
   const size_t rows = columns.begin()->size();
@@ -52,7 +76,8 @@ void read_columns(const std::string& path, const std::string& content, const Row
     if (!values.is_array() || values.size() != rows) {
       throw base::InputError(base::expectation(path, "an array of objects, or an object of arrays of one length",
                                                fmt::format("column '{}' of type {} with {} values beside {} rows", name,
-                                                           values.type_name(), values.size(), rows)));
+                                                           values.type_name(), values.size(), rows),
+                                               kLinesRemedy));
     }
   }
   for (size_t i = 0; i < rows; ++i) {
@@ -90,7 +115,7 @@ std::string format_of(const std::string& path) {
 }  // namespace
 
 std::string RowLocation::text() const {
-  return line > 0 ? fmt::format("{}:{}", file, line) : fmt::format("{}:row {}", file, row);
+  return line > 0 ? fmt::format("{}:{}", file, line) : fmt::format("{}:row {}", file, row + 1);
 }
 
 void read_rows(const std::string& path, const std::string& format, const RowSink& sink) {

@@ -9,12 +9,13 @@ namespace collimate::text {
 
 using Row = nlohmann::json;  // an object: column name to value
 
-// Where a row came from. `line` is 1-based, 0 where the format has no lines (Parquet). Rows count from 0.
+// Where a row came from. `line` is 1-based, 0 where the format has no lines (Parquet); `row` is 0-based, and what a
+// person reads of it 1-based.
 struct RowLocation {
   std::string file;
   int64_t row = 0;
   int64_t line = 0;
-  // "train.jsonl:12" or "train.parquet:row 11".
+  // "train.jsonl:12" or "train.parquet:row 12".
   std::string text() const;
 };
 
@@ -22,8 +23,9 @@ using RowSink = std::function<void(const RowLocation&, Row&&)>;
 
 // `format`: "auto" (by extension: .jsonl .ndjson .json .parquet .txt), "jsonl", "json", "parquet" or "text" (one row
 // {"text": …} per file). JSON may be an array of objects or an object of arrays of equal length.
-// Throws InputError: missing file, unknown format, malformed JSON (with the line), a row that is no object, a Parquet
-// file in a build without Parquet (says how to get it).
+// Throws InputError: missing file, unknown format, malformed JSON (with the line), a row that is no object, a number
+// that would not be kept as written (see json_numbers.h), a Parquet file in a build without Parquet (says how to get
+// it).
 void read_rows(const std::string& path, const std::string& format, const RowSink& sink);
 
 }  // namespace collimate::text

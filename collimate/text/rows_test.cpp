@@ -55,9 +55,40 @@ TEST_F(Rows, JsonObjectOfColumns) {
   const auto rows = read("a.json", R"({"a": [1, 2], "b": ["x", "y"]})");
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[1].second, json({{"a", 2}, {"b", "y"}}));
-  EXPECT_EQ(rows[1].first, "a.json:row 1");
+  EXPECT_EQ(rows[1].first, "a.json:row 2");
   EXPECT_THAT(error("b.json", R"({"a": [1, 2], "b": ["x"]})"), HasSubstr("column 'b' of type array with 1 values"));
   EXPECT_THAT(error("c.json", R"({"a": 1})"), HasSubstr("got column 'a' of type number"));
+}
+
+TEST_F(Rows, JsonLinesInAJsonFileNameTheFormat) {
+  const std::string remedy = "; try data.train: {path: …, format: jsonl} for one object per line";
+  EXPECT_EQ(error("a.json", "{\"a\": 1}\n{\"a\": 2}\n"),
+            "[a.json:2] expected one JSON array of objects, or one object of arrays, got another value after the first "
+            "line's" +
+                remedy);
+  EXPECT_THAT(error("a.json", "{\"a\": \"x\"}\n"),
+              HasSubstr("'a' of type string with 1 values beside 1 rows" + remedy));
+  EXPECT_EQ(read("a.json", "{\"a\": 1}\n{\"a\": 2}\n", "jsonl").size(), 2u);
+  EXPECT_EQ(read("a.json", "{\"a\": [1],\n\"b\": [2]}\n").size(), 1u);
+}
+
+// Ground truths are compared as text: one that would be written in another way must be text.
+TEST_F(Rows, NumbersThatWouldChangeAreRefused) {
+  EXPECT_EQ(error("a.jsonl", "{\"a\": 1}\n{\"answer\": 12345678901234567890123}\n"),
+            "[a.jsonl:2 column answer] expected a number that is kept as it is written, got 12345678901234567890123, "
+            "which would become 1.2345678901234568e+22; try quotes around it, \"answer\": \"12345678901234567890123\"");
+  for (const std::string key : {"answer", "ground_truth", "solution", "label"}) {
+    EXPECT_THAT(error("a.jsonl", "{\"" + key + "\": 1.10}"), HasSubstr("got 1.10, which would become 1.1;")) << key;
+  }
+  EXPECT_THAT(error("a.json", "[{\"a\": 1},\n{\"reward_model\": {\"ground_truth\": [1, 2.50]}}]"),
+              HasSubstr("[a.json:2 column ground_truth]"));
+  EXPECT_THAT(error("a.json", "{\"answer\": [1.5, 1E3]}"), HasSubstr("got 1E3, which would become 1000.0;"));
+  EXPECT_THAT(error("a.jsonl", "{\"n\": [-9223372036854775809]}"), HasSubstr("column n]"));
+  const auto rows = read("a.jsonl", R"({"answer": [0, -1.5, 1e-05, 18446744073709551615, -9223372036854775808], )"
+                                    R"("score": 1.10, "text": "\"answer\": 1.10", "label": "2.50"})");
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].second["answer"].dump(), "[0,-1.5,1e-05,18446744073709551615,-9223372036854775808]");
+  EXPECT_EQ(rows[0].second["label"], "2.50");
 }
 
 TEST_F(Rows, PlainTextIsOneRow) {
@@ -109,7 +140,7 @@ TEST(Parquet, EveryKindOfColumn) {
   if (!has_parquet()) GTEST_SKIP() << "built without the Parquet reader";
   std::vector<Row> rows;
   read_rows(testdata("kinds.parquet"), "auto", [&](const RowLocation& location, Row&& row) {
-    EXPECT_EQ(location.text(), testdata("kinds.parquet") + ":row " + std::to_string(rows.size()));
+    EXPECT_EQ(location.text(), testdata("kinds.parquet") + ":row " + std::to_string(rows.size() + 1));
     rows.push_back(std::move(row));
   });
   ASSERT_EQ(rows.size(), 3u);
@@ -137,6 +168,17 @@ TEST(Parquet, BytesThatAreNoTextAreBase64) {
   EXPECT_EQ(rows[1], json::parse(R"({"prompt": "two", "blob": {"base64": "w/8="}, "large": "", "fixed": "ab",
       "image": {"bytes": null, "path": "b.png"}})"));
   for (const Row& row : rows) EXPECT_EQ(json::parse(row.dump()), row);
+}
+
+TEST(Parquet, NumbersThatAreNotFiniteAreMissing) {
+  if (!has_parquet()) GTEST_SKIP() << "built without the Parquet reader";
+  json answers = json::array(), scores = json::array();
+  read_rows(testdata("not_finite.parquet"), "auto", [&](const RowLocation&, Row&& row) {
+    answers.push_back(row["answer"]);
+    scores.push_back(row["score"]);
+  });
+  EXPECT_EQ(answers, json({0.5, nullptr, nullptr, nullptr}));
+  EXPECT_EQ(scores, json({nullptr, 1.5, nullptr, 2.0}));
 }
 
 TEST_F(Rows, BrokenParquetIsAnError) {

@@ -1,10 +1,11 @@
 """Runs a user's reward function for collimate: `python -m collimate.reward_worker FILE.py FUNCTION`.
 
-Frames come on stdin and leave on the stdout that we were started with; what the user's code prints goes to stderr. The
-function is TRL's `score(prompts, completions, **columns) -> list[float | None]` or, where its first parameter is called
-data_source, verl's `compute_score(data_source, solution_str, ground_truth, extra_info) -> float`. In place of a number
-either may give {"score": number, "steps": [(end, reward), ...]}: what each step of the completion adds, where a step
-ends at completion[:end]; what the steps leave of the score belongs to the completion's end.
+Frames come on the stdin and leave on the stdout that we were started with: the user's code reads an empty stdin, and
+what it prints goes to stderr. The function is TRL's `score(prompts, completions, **columns) -> list[float | None]` or,
+where its first parameter is called data_source, verl's `compute_score(data_source, solution_str, ground_truth,
+extra_info) -> float`. In place of a number either may give {"score": number, "steps": [(end, reward), ...]}: what each
+step of the completion adds, where a step ends at completion[:end]; what the steps leave of the score belongs to the
+completion's end. None: the function does not judge the sample.
 """
 
 import importlib.util
@@ -15,6 +16,8 @@ import os
 import struct
 import sys
 import traceback
+
+OURS = ("completions", "finished", "prompts")  # by these names TRL's shape gets no columns of the data
 
 
 class Frames:
@@ -33,7 +36,7 @@ class Frames:
         return json.loads(self.source.read(size))
 
     def send(self, header):
-        body = json.dumps(header).encode()
+        body = json.dumps(header, ensure_ascii=False).encode("utf-8", "replace")  # errors may hold lone surrogates
         self.sink.write(struct.pack("<IIQ", self.magic, 0, len(body)) + body)
         self.sink.flush()
 
@@ -64,11 +67,12 @@ def failed(error):
 
 
 def checked(value, completion):
-    if value is None:
-        return {"value": None, "error": "the function returned None"}
     steps = value.get("steps") if isinstance(value, dict) else None
     steps = [] if steps is None else [(int(end), float(reward)) for end, reward in steps]
-    value = float(value["score"] if isinstance(value, dict) else value)
+    value = value["score"] if isinstance(value, dict) else value
+    if value is None and not steps:
+        return {"value": None, "error": ""}
+    value = float(value)
     if not math.isfinite(value):
         return {"value": None, "error": f"the function returned {value}"}
     before = -1
@@ -82,15 +86,18 @@ def checked(value, completion):
     return {"value": value, "error": "", "steps": [(len(completion[:end].encode()), r) for end, r in steps]}
 
 
+def accepts(function, name):
+    parameters = inspect.signature(function).parameters
+    return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
 def call_batch(function, samples):
     """TRL's shape: columns of the data set by name and `finished` (not cut off), one list entry per sample."""
     examples = [s["example"] or {} for s in samples]
     names = {name for e in examples for name in e} - {"prompt", "completion"}
     columns = {name: [e.get(name) for e in examples] for name in sorted(names)}
     columns["finished"] = [s.get("finished", True) for s in samples]
-    accepted = inspect.signature(function).parameters
-    if not any(p.kind is p.VAR_KEYWORD for p in accepted.values()):
-        columns = {k: v for k, v in columns.items() if k in accepted}
+    columns = {k: v for k, v in columns.items() if accepts(function, k)}
     prompts, completions = [s["prompt"] for s in samples], [s["completion"] for s in samples]
     values = list(function(prompts=prompts, completions=completions, **columns))
     if len(values) != len(samples):  # asked one by one, they would be rewards of other comparisons
@@ -123,9 +130,18 @@ def score(function, call, samples):
         return [score(function, call, [s])[0][0] for s in samples], failed(error)["error"]
 
 
-def main(path, name):
-    frames = Frames(sys.stdin.buffer, os.fdopen(os.dup(1), "wb"))
+def own_frames():
+    """Frames on copies of stdin and stdout; in their places the user's code finds /dev/null and stderr."""
+    frames = Frames(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
     os.dup2(2, 1)
+    return frames
+
+
+def main(path, name):
+    frames = own_frames()
     frames.receive()
     try:
         function = load(path, name)
@@ -134,7 +150,8 @@ def main(path, name):
         return
     parameters = list(inspect.signature(function).parameters)
     call = call_each if parameters[:1] == ["data_source"] else call_batch
-    frames.send({"ready": True})
+    reserved = [column for column in OURS if call is call_batch and accepts(function, column)]
+    frames.send({"reserved": reserved})
     while (request := frames.receive()) is not None:
         results, batch_error = score(function, call, request["samples"])
         frames.send({"results": results, "batch_error": batch_error})

@@ -272,8 +272,8 @@ TEST_F(Recipes, EveryTokenIsComparedBeforeTheFirstUpdate) {
 TEST_F(Recipes, APromptOfWeightThreeIsThreePromptsOfAnEpoch) {
   write_text(scratch_ / "thrice.jsonl", "{\"prompt\": \"321=\", \"ground_truth\": \"123\"}");
   write_text(scratch_ / "once.jsonl", "{\"prompt\": \"540=\", \"ground_truth\": \"045\"}");
-  const std::string data = fmt::format("data.train=[{{path: {}, weight: 3}}, {}]", (scratch_ / "thrice.jsonl"),
-                                       (scratch_ / "once.jsonl"));
+  const std::string data =
+      fmt::format("data.train=[{{path: {}, weight: 3}}, {}]", (scratch_ / "thrice.jsonl"), (scratch_ / "once.jsonl"));
   expect_every_step_once(train("grpo", {data}), 1, 3);
   std::set<int64_t> uids;
   std::map<std::string, std::vector<std::string>> drawn;  // by prompt

@@ -157,6 +157,26 @@ TEST_F(RunAgain, AfterTheLastIterationItsRecordsStay) {
   EXPECT_TRUE(model_bytes(output_) == left.texts[1]);
 }
 
+// `--output other --resume run` takes over the run's last checkpoint: `--output other` alone finds nothing left to do.
+TEST_F(RunAgain, AfterItsEndWasTakenOverElsewhereItsRecordsStayThere) {
+  std::vector<std::string> told;
+  const auto run = [&](const std::string& output, const std::string& resume) {
+    recipe::TrainCall call;
+    call.resume = resume;
+    call.note = [&](const std::string& line) { told.push_back(line); };
+    return train_text(small_config("sft", scratch_.path()), output, {}, call);
+  };
+  run(output_, "auto");
+  const std::string other = scratch_ / "other";
+  const recipe::TrainOutcome first = run(other, output_);
+  EXPECT_EQ(first.iterations, 3);
+  const Left left = left_in(other);
+  told.clear();
+  expect_same_outcome(run(other, "auto"), first);
+  EXPECT_TRUE(left_in(other) == left);
+  EXPECT_THAT(told, ElementsAre("nothing is left to do: " + other + " ended after 3 iterations"));
+}
+
 // The reference is read from files and in no checkpoint: with others than at the beginning the run is not gone on with.
 TEST_F(RunAgain, WithOtherWeightsBelowItARunIsRefused) {
   train_text(small_config("sft", scratch_.path()), output_);
@@ -201,11 +221,10 @@ TEST_F(RunAgain, WithAnotherRewardFileARunIsRefused) {
 TEST_F(RunAgain, WithAnotherFileOfTheEvaluationsRewardARunIsRefused) {
   const std::string file = scratch_ / "judge.py";
   write_text(file, "def score(prompts, completions, **columns):\n    return [float(len(c)) for c in completions]\n");
-  expect_other_file_refused(file, "# another",
-                            [&] {
-                              stopped("grpo", {"data.eval=" + (scratch_ / "held_out.jsonl"),
-                                               "evaluation.reward=[{python: \"" + file + ":score\"}]"});
-                            });
+  expect_other_file_refused(file, "# another", [&] {
+    stopped("grpo",
+            {"data.eval=" + (scratch_ / "held_out.jsonl"), "evaluation.reward=[{python: \"" + file + ":score\"}]"});
+  });
 }
 
 TEST_F(RunAgain, WithAnotherPlacementFileARunIsRefused) {

@@ -1,8 +1,14 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <set>
 
 #include "collimate/base/error.h"
+#include "collimate/cluster/mailbox.h"
+#include "collimate/cluster/reparse.h"
+#include "collimate/flow/worker_host.h"
 #include "collimate/graph/replay.h"
 #include "tests/e2e/wall_runs.h"
 
@@ -35,25 +41,71 @@ void expect_equal_state(const std::string& a, const std::string& b, const std::s
     EXPECT_TRUE(two.contains(file) && two.at(file) == bytes) << model << " " << file;
 }
 
+// Is every run of this process reparsed, as in the second pass of tools/run_tests.py?
+bool always_reparsed() {
+  const char* word = std::getenv("COLLIMATE_TEST_REPARSE");
+  return word != nullptr && *word != '\0';
+}
+
+int64_t workers_of(const std::string& output) {
+  int64_t workers = 0;
+  const auto trace = nlohmann::json::parse(read_text(output + "/trace.json"));
+  for (const nlohmann::json& event : trace.at("traceEvents"))
+    if (event.at("name") == "process_name") ++workers;
+  return workers;
+}
+
+// At least two tasks an iteration; each is started, fed and closed.
+int64_t fewest_messages(const std::string& output) { return static_cast<int64_t>(metrics_of(output).size()) * 2 * 3; }
+
+// That since `before` all of the run in `output`, or nothing, was reparsed.
+void expect_reparsed(bool all, const cluster::Reparsed& before, const std::string& output) {
+  const cluster::Reparsed now = cluster::reparsed();
+  EXPECT_EQ(now.specs - before.specs, all ? workers_of(output) : 0) << output;
+  if (all) {
+    EXPECT_GT(fewest_messages(output), 0) << output;
+    EXPECT_GE(now.of_driver - before.of_driver, fewest_messages(output)) << output;
+    EXPECT_GE(now.of_workers - before.of_workers, fewest_messages(output) / 3 * 2) << output;  // rows and finished
+  } else {
+    EXPECT_EQ(now.of_driver, before.of_driver) << output;
+    EXPECT_EQ(now.of_workers, before.of_workers) << output;
+  }
+}
+
 TEST_F(Walls, WorkersAndMessagesFromReparsedText) {
-  const std::vector<std::string> kl = {"algorithm.beta=0.04"};
   recipe::TrainCall reparse;
   reparse.reparse = true;
-  const std::string plain = train("plain", "grpo", kl);
-  EXPECT_GT(plain.size(), 10000U);
-  EXPECT_TRUE(plain == train("reparsed", "grpo", kl, reparse));
-  EXPECT_TRUE(train("ppo", "ppo", {}) == train("ppo-reparsed", "ppo", {}, reparse));
-  EXPECT_TRUE(train("dpo", "dpo", {}) == train("dpo-reparsed", "dpo", {}, reparse));
+  for (const std::string recipe : {"grpo", "ppo", "dpo"}) {
+    std::vector<std::string> sets;
+    if (recipe == "grpo") sets.emplace_back("algorithm.beta=0.04");
+    const cluster::Reparsed before = cluster::reparsed();
+    const std::string plain = train(recipe, recipe, sets);
+    EXPECT_GT(plain.size(), 10000U) << recipe;
+    expect_reparsed(always_reparsed(), before, directory(recipe));
+    const cluster::Reparsed between = cluster::reparsed();
+    EXPECT_TRUE(plain == train(recipe + "-reparsed", recipe, sets, reparse)) << recipe;
+    expect_reparsed(true, between, directory(recipe + "-reparsed"));
+  }
 }
 
 TEST_F(Walls, AWorkerAsAChildProcess) {
+  // Says which process it is, then is the worker.
+  const std::string worker = COLLIMATE_BIN_DIR "/collimate";
+  write_text(scratch_ / "worker.sh",
+             fmt::format("echo $$ >> '{}'\nexec '{}' worker \"$@\"\n", scratch_ / "pids", worker));
   recipe::TrainCall call;
-  call.worker_command = {COLLIMATE_BIN_DIR "/collimate", "worker"};
+  call.worker_command = {"/bin/sh", scratch_ / "worker.sh"};
   const std::vector<std::string> sets = {"run.iterations=1", "algorithm.beta=0.04"};
   const std::string threads = train("threads", "grpo", sets);
   std::vector<std::string> processes = sets;
   processes.emplace_back("cluster=local-processes");
+  EXPECT_FALSE(fs::exists(scratch_ / "pids"));
   EXPECT_TRUE(threads == train("processes", "grpo", processes, call));
+  const std::vector<std::string> pids = lines_of(scratch_ / "pids");
+  const std::set<std::string> different(pids.begin(), pids.end());
+  EXPECT_EQ(static_cast<int64_t>(different.size()), workers_of(directory("processes")));
+  EXPECT_GE(different.size(), 1U);
+  EXPECT_FALSE(different.contains(std::to_string(getpid())));
 }
 
 TEST_F(Walls, PpoUnderTwoPlacementsHasEqualBits) {
@@ -84,7 +136,14 @@ TEST_F(Walls, PpoThroughMailboxesOfOneMessageAndRandomDelays) {
   recipe::TrainCall hard;
   hard.queue_size = 1;
   hard.random_delay_seconds = 0.002;
-  EXPECT_TRUE(train("plain", "ppo", sets) == train("hard", "ppo", sets, hard));
+  const int64_t delays = flow::WorkerHost::delays();
+  cluster::Mailbox::take_peak();
+  const std::string plain = train("plain", "ppo", sets);
+  EXPECT_GT(cluster::Mailbox::take_peak(), 1U);
+  EXPECT_EQ(flow::WorkerHost::delays(), delays);
+  EXPECT_TRUE(plain == train("hard", "ppo", sets, hard));
+  EXPECT_EQ(cluster::Mailbox::take_peak(), 1U);
+  EXPECT_GE(flow::WorkerHost::delays(), delays + fewest_messages(directory("hard")));
   EXPECT_EQ(lasting_metrics(directory("plain")).size(), 3U);
   EXPECT_EQ(lasting_metrics(directory("plain")), lasting_metrics(directory("hard")));
   for (const char* model : {"policy_trainer", "value"})

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "tests/fault/cli_support.h"
@@ -230,9 +231,31 @@ TEST_F(BadInput, RewardThatHangsStopsTheRun) {
   python_reward("import time\ndef score(prompts, completions, **columns):\n    time.sleep(1000)\n",
                 ", timeout_seconds: 0.2, batch_samples: 1");
   expect(1,
-         "[reward score] sample UID: no reward within 0.2 s, or its process died ([frame from reward worker] expected "
-         "data within 0.2 s, got none: we wait for reward worker); try on_error: drop, or a value, for this reward "
-         "(model reward, worker 2, iteration 1, node reward.score)");
+         "[reward score] sample UID: no answer within 0.2 s; try on_error: drop, or a value, for this reward (model "
+         "reward, worker 2, iteration 1, node reward.score)");
+}
+
+TEST_F(BadInput, RewardWhoseProcessEndsSaysHow) {
+  python_reward("import sys\ndef score(prompts, completions, **columns):\n    sys.exit(3)\n", ", batch_samples: 1");
+  expect(1,
+         "[reward score] sample UID: the function's process ended with exit code 3; try on_error: drop, or a value, "
+         "for this reward (model reward, worker 2, iteration 1, node reward.score)");
+}
+
+TEST_F(BadInput, ColumnsByTheNamesOfARewardsArgumentsAreRefused) {
+  python_reward("def score(prompts, completions, **columns):\n    return [1.0] * len(prompts)\n", "");
+  replace("train: " + (root_ / "problems.jsonl"), "train: " + (root_ / "finished.jsonl"));
+  std::string rows;
+  for (const std::string& row : lines_of(root_ / "problems.jsonl"))
+    rows += row.substr(0, row.size() - 1) + ", \"finished\": 0}\n";
+  write_text(root_ / "finished.jsonl", rows);
+  const std::string refused =
+      "[reward.python] expected no data column of the name of an argument that score has, got \"finished\"; try "
+      "another name for it in data.columns: {finished: new_name}";
+  expect(2, refused + " (model reward, worker 2, iteration 1, node reward.score)");
+  const host::CommandResult checked = run_collimate({"check", config_});
+  EXPECT_EQ(checked.status.code, 2);
+  EXPECT_THAT(checked.errors, testing::HasSubstr(refused + "\n"));
 }
 
 TEST_F(BadInput, RewardThatFailsIsCountedUnderItsStatedPolicy) {
@@ -250,7 +273,7 @@ TEST_F(BadInput, RewardThatFailsIsCountedUnderItsStatedPolicy) {
               testing::HasSubstr(fmt::format(" warning step 1: failed rewards: {}; the first: [reward score] sample "
                                              "UID: ZeroDivisionError: division by zero; given -1\n",
                                              failed)));
-  EXPECT_THAT(result.errors, testing::ContainsRegex(fmt::format("\ngrpo  1/1  .*  failed rewards {}  ", failed)));
+  EXPECT_THAT(result.errors, testing::ContainsRegex(fmt::format("\ngrpo  1/1  .*  failed rewards {}\n", failed)));
   EXPECT_EQ(metrics.at("critic/rewards/min").get<double>(), -1);
 }
 
@@ -266,6 +289,18 @@ TEST_F(BadInput, ARunThatDivergesIsStopped) {
             "train.learning_rate, or look at the rewards of this step (model policy, worker 0, iteration 2, node "
             "policy.train)");
   EXPECT_FALSE(fs::exists(output_ + "/model/model.safetensors"));
+}
+
+TEST_F(BadInput, ARolloutOfWeightsThatAreNaNIsStopped) {
+  const std::string file = trained_model();
+  std::string bytes = read_text(file);
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(sizeof(header) + header), bytes.end(), '\xff');
+  write_text(file, bytes);
+  expect(4,
+         "[sample] expected finite logits, got a row with NaN or infinity; try a lower learning rate, or check the "
+         "weights (model policy, worker 0, iteration 1, node policy.generate)");
 }
 
 // One ulp between the log-probs that generation recorded and those that training recomputes.
@@ -290,6 +325,19 @@ TEST_F(BadInput, OutputDirectoryOfSomethingElse) {
                 ", which holds other files; try another --output");
   EXPECT_EQ(read_text(output_ + "/thesis.txt"), "mine");
   EXPECT_EQ(std::distance(fs::directory_iterator(output_), fs::directory_iterator()), 1);
+}
+
+TEST_F(BadInput, OutputDirectoryThatCannotBeMade) {
+  const std::string file = root_ / "thesis.txt";
+  write_text(file, "mine");
+  output_ = file + "/run";
+  expect(2, "[--output] expected a directory that can be made, got " + output_ +
+                ": Not a directory; try another --output");
+  output_ = "/proc/collimate";
+  expect(2,
+         "[--output] expected a directory that can be made, got /proc/collimate: No such file or directory; try "
+         "another --output");
+  EXPECT_EQ(read_text(file), "mine");
 }
 
 TEST_F(BadInput, OutputDirectoryOfAnotherRun) {

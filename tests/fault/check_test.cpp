@@ -36,7 +36,8 @@ TEST_F(Check, ShowsConfigArithmeticAndAPromptOfARollout) {
       "grpo", {"train.samples_per_update=6", "train.epochs=2", "train.warmup_updates=4", "train.lr_schedule=cosine",
                "train.micro_batch_tokens=30", "data.eval=" + (root_ / "held_out.jsonl")});
   for (const char* line :
-       {"\n  warmup_updates: 4\n", "\n# batch: 4 prompts × 4 samples = 16 rows an iteration\n",
+       {"\n  warmup_updates: 4\n", "\n# loss: grpo, advantage group, beta 0\n",
+        "\n# batch: 4 prompts × 4 samples = 16 rows an iteration\n",
         "\n# updates: 16 rows ÷ 6 an update × 2 epochs = 6 an iteration; × 3 iterations = 18 in all\n",
         "\n# updates: the last of an iteration has 4 of 6 rows\n",
         "\n# micro-batches: 6 rows of at most 4 (prompt) + 6 (completion) = 10 tokens, 30 tokens at a time = at most 2 "
@@ -178,6 +179,23 @@ TEST_F(Check, SaysWhatTheGroundTruthItselfGets) {
       shown("grpo", {"evaluation.reward=[{rule: exact}]", "data.eval=" + (root_ / "held_out.jsonl")});
   EXPECT_THAT(own, HasSubstr("\n# reward exact on data.eval: the ground truth as completion gets 1 on average\n"));
   EXPECT_THAT(own, testing::Not(HasSubstr("reward exact on data.train")));
+}
+
+// Rules compare with the text of any value.
+TEST_F(Check, AsksAboutGroundTruthsThatAreNoTexts) {
+  write_text(root_ / "problems.jsonl",
+             "{\"prompt\": \"1=\", \"ground_truth\": \"1\"}\n{\"prompt\": \"2=\", \"ground_truth\": 2}\n"
+             "{\"prompt\": \"3=\", \"ground_truth\": [3, 0.5]}\n");
+  EXPECT_THAT(shown("grpo", {"reward=[{rule: exact}]", "rollout.prompts_per_iteration=1"}),
+              HasSubstr("\n# reward exact on data.train: the ground truth as completion gets 1 on average\n"));
+}
+
+// Messages and metrics tell several of one name apart.
+TEST_F(Check, NamesRewardsOfOneNameApart) {
+  const std::string text =
+      shown("grpo", {"reward=[{rule: regex, pattern: \"^[0-9]\"}, {rule: regex, pattern: \"^a\"}]"});
+  EXPECT_THAT(text, HasSubstr("\n# reward regex on data.train: the ground truth as completion gets 1 on average\n"));
+  EXPECT_THAT(text, HasSubstr("\n# reward regex_2 on data.train: the ground truth as completion gets 0 on average\n"));
 }
 
 TEST_F(Check, RefusesMasksWithoutEos) {
@@ -335,6 +353,7 @@ TEST_F(Check, JsonIsOneDocument) {
   const auto document = nlohmann::json::parse(result.output);
   EXPECT_EQ(document.at("config").at("train").at("warmup_updates"), 9);
   EXPECT_EQ(document.at("batch").at("updates"), 3);
+  EXPECT_EQ(document.at("objective").at("policy").at("loss"), nlohmann::json({"nll"}));
   EXPECT_EQ(document.at("problems").size(), 1U);
   const nlohmann::json trained = {{"trained", true}, {"tokens", 4}, {"text", "011<eos>"}};
   EXPECT_EQ(document.at("data").at(0).at("example").at(0).at(1), trained);

@@ -17,8 +17,8 @@ struct Left {
   std::vector<std::string> metrics;
   std::string model;
   std::map<std::string, std::string> samples;  // of every iteration and evaluation, by file
-  std::string summary;                       // what of it does not depend on the clock
-  std::map<std::string, std::string> state;  // of every worker's models in the last checkpoint, by file
+  std::string summary;                         // what of it does not depend on the clock
+  std::map<std::string, std::string> state;    // of every worker's models in the last checkpoint, by file
 };
 
 std::map<std::string, std::string> files_below(const fs::path& directory) {
@@ -42,8 +42,7 @@ std::map<std::string, std::string> state_of(const std::string& checkpoint) {
 
 Left left_in(const std::string& output) {
   const auto summary = nlohmann::json::parse(read_text(output + "/summary.json"));
-  return {lasting_metrics(output), read_text(output + "/model/model.safetensors"),
-          files_below(output + "/samples"),
+  return {lasting_metrics(output), read_text(output + "/model/model.safetensors"), files_below(output + "/samples"),
           nlohmann::json{summary.at("tokens"), summary.at("best_metrics"), summary.at("model_hash")}.dump(),
           state_of(checkpoint_of(output, kIterations))};
 }
@@ -266,6 +265,18 @@ TEST(Resume, ADiskFullAtTheExportLosesNothing) {
   expect_equal_files(state_of(checkpoint_of(runs.directory("full"), kIterations)),
                      state_of(checkpoint_of(whole, kIterations)), "the last checkpoint");
   expect_goes_on_from(runs, "full", kIterations);
+}
+
+// Killed before it has saved a checkpoint of its own, when the run that it goes on from is no more.
+TEST(Resume, AnotherDirectoryNeedsTheFirstOneOnce) {
+  Runs runs("resume-alone", "sft", "");
+  ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));
+  ASSERT_NO_FATAL_FAILURE(runs.kill_at("policy.train:3", "r1"));
+  const host::CommandResult killed =
+      runs.train("r2", {"--resume", runs.directory("r1")}, {{"COLLIMATE_TEST_KILL_AT", "policy.train:1"}});
+  ASSERT_EQ(killed.status.signal, SIGKILL) << killed.status.description() << killed.errors;
+  fs::remove_all(runs.directory("r1"));
+  expect_goes_on_from(runs, "r2", 2);
 }
 
 // The config's run, when it holds that directory and its metrics have two records.

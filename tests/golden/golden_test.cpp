@@ -111,6 +111,7 @@ TEST(ChangedGoldens, EveryConstantOfALossMovesItOrIsRefused) {
       {"grpo_loss_variants_tiny", "importance_sampling_level", "word"},
       {"grpo_loss_variants_tiny", "use_adaptive_entropy", true},
       {"ppo_e2e_tiny", "cliprange", 0.01},
+      {"ppo_e2e_tiny", "cliprange_value", 0},
       {"ppo_e2e_tiny", "kl_estimator", "k2"},
       {"ppo_e2e_tiny", "lam", 0.5},
       {"ppo_e2e_tiny", "vf_coef", 0.2},
@@ -151,6 +152,30 @@ TEST(ChangedGoldens, MasksOfToolsAndOfTruncatedSamplesAreRead) {
            golden["variants"] = {{"grpo", golden["variants"].begin().value()}};
          }))
       EXPECT_TRUE(outcome.verdict == Verdict::kOutside && !outcome.text.starts_with("error")) << line_of(outcome);
+}
+
+// Where all ratios are 1 those of tokens and of sequences give the same loss and gradient; TRL's share of what cispo
+// caps, above epsilon_high where the advantage is positive, is 6 of 12 tokens or 2 of 3 rows.
+TEST(ChangedGoldens, WhatCispoCapsIsComparedWhereTrlCountsTokens) {
+  json golden = read_small("grpo_loss_variants_tiny");
+  golden["inputs"].erase("old_per_token_logps");
+  json variant = golden["variants"]["cispo|beta=0.0"];
+  variant.erase("grad_l2");
+  variant["over"]["epsilon_high"] = 0.5;
+  golden["variants"] = {{"cispo|beta=0.0", variant}};
+  for (const char* number : {"loss", "grad_norm"}) {
+    const std::string pointer = std::string("/variants/cispo|beta=0.0/") + number;
+    golden[json::json_pointer(pointer)] = ours_at(golden, pointer);
+  }
+  const auto replay = [&](const char* level, double share) {
+    json changed = golden;
+    json& one = changed["variants"]["cispo|beta=0.0"];
+    one["over"]["importance_sampling_level"] = level;
+    one["metrics"] = {{"cispo_clip_ratio", share}};
+    return replay_small(changed).at(0);
+  };
+  expect_within({replay("token", 6.0 / 12), replay("sequence", 2.0 / 3)});
+  EXPECT_EQ(replay("token", 2.0 / 3).verdict, Verdict::kOutside);
 }
 
 // As when every completion of a micro-batch is cut at its limit and TRL masks them: loss and gradient are 0.

@@ -77,12 +77,12 @@ Batch policy_rows(const json& batch, Trainee& trainee, model::Model* reference, 
 
 // TRL's name of a metric -> ours.
 std::map<std::string, std::string> policy_metric_names(const Options& options) {
-  std::map<std::string, std::string> names = {
-      {"kl", "actor/kl_loss"}, {"entropy", "actor/entropy"}, {"cispo_clip_ratio", "actor/pg_clipfrac"}};
+  std::map<std::string, std::string> names = {{"kl", "actor/kl_loss"}, {"entropy", "actor/entropy"}};
   // With ratios of sequences TRL counts clipped rows, we count their tokens.
   if (options.text("importance_sampling_level", "token") == "token") {
     names["clip_ratio/region_mean"] = "actor/pg_clipfrac";
     names["clip_ratio/low_mean"] = "actor/pg_clipfrac_lower";
+    names["cispo_clip_ratio"] = "actor/pg_clipfrac";
   }
   return names;
 }

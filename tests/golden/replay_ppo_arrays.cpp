@@ -34,6 +34,7 @@ class ArraysReplay {
     comparison_ = {};
     const Options given = options_of(recorded);
     const rlhf::AlgorithmOptions options = algorithm_of(given);
+    compare_rewards(options, recorded);
     compare("advantages", rlhf::gae_advantages(rows_, options, false), batch::kAdvantages, recorded["advantages_raw"]);
     const Batch rows = rlhf::gae_advantages(rows_, options);
     compare("returns", rows, batch::kReturns, recorded["returns"]);
@@ -56,6 +57,13 @@ class ArraysReplay {
 
   void compare(const std::string& what, const Batch& rows, const Key<float>& key, const json& recorded) {
     comparison_.losses(what, at_trainable(rows, key), flat(recorded), Tolerance{}.loss);
+  }
+
+  // Those of tokens, with KL and whitening: with gamma 0 a return is the token's reward.
+  void compare_rewards(rlhf::AlgorithmOptions options, const json& recorded) {
+    if (!recorded.contains("rewards") || recorded["rewards"].is_null()) return;
+    options.gamma = 0.0;
+    compare("rewards", rlhf::gae_advantages(rows_, options, false), batch::kReturns, recorded["rewards"]);
   }
 
   // What a case has beside its numbers, then what the file has. UnknownKind for an option that nothing here knows.

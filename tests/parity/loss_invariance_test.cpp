@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 
+#include "collimate/base/config.h"
 #include "collimate/comm/group.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/train/micro_batch.h"
@@ -14,11 +16,14 @@ namespace {
 
 constexpr int64_t kRows = 12;
 
+// A gradient within this part of the whole model's is rounding: the exact one is 0.
+constexpr double kRounding = 1e-6;
+
 struct Case {
   std::string name;
+  const char* family;
   const char* head;
   rlhf::Loss loss;
-  std::vector<std::string> without_gradient;  // tensors
 };
 
 // The rows in another order, pairs kept together.
@@ -31,85 +36,169 @@ Batch reversed(const Batch& rows) {
 // What an update's loss and gradients are.
 struct Outcome {
   double loss = 0;
-  std::vector<std::vector<double>> gradients;  // by parameter
+  std::vector<std::string> names;
+  std::vector<std::vector<double>> gradients;  // by tensor; those of GPT-2's c_attn.bias in its three parts
 };
 
 Outcome outcome_of(SmallLearner& small, const Case& c, const Batch& rows, const batch::GlobalCounts& counts) {
   Outcome out;
   out.loss = small.accumulate(rows, c.loss, counts).loss;
-  for (int p = 0; p < static_cast<int>(small.weights->params().size()); ++p) out.gradients.push_back(small.gradient(p));
+  for (size_t p = 0; p < small.weights->params().size(); ++p) {
+    const std::string& name = small.weights->params()[p].name;
+    const std::vector<double> all = small.gradient(static_cast<int>(p));
+    std::vector<std::string> parts = {""};
+    if (name.ends_with("c_attn.bias")) parts = {", queries", ", keys", ", values"};
+    const auto size = static_cast<int64_t>(all.size() / parts.size());
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const auto begin = all.begin() + static_cast<int64_t>(i) * size;
+      out.names.push_back(name + parts[i]);
+      out.gradients.emplace_back(begin, begin + size);
+    }
+  }
   return out;
 }
 
+double squared_norm(const std::vector<double>& values) {
+  double sum = 0;
+  for (double x : values) sum += x * x;
+  return sum;
+}
+
+// Whose gradient is 0 in exact arithmetic. A query's scores move together with a key bias, unless positions turn keys,
+// as in the other families; the scores of a pair, of which the loss reads the difference, with the last norm's bias.
+std::vector<std::string> without_gradient(const Case& c) {
+  if (std::string(c.family) != "gpt2") return {};
+  std::vector<std::string> names = {"transformer.h.0.attn.c_attn.bias, keys", "transformer.h.1.attn.c_attn.bias, keys"};
+  if (c.loss.needs.row_scores) names.emplace_back("transformer.ln_f.bias");
+  return names;
+}
+
 // All rows in one micro-batch against other ways to compute the same. The bound of a tensor is 1e-5·√Σ‖g_unit‖², over
-// the gradients of the smallest units (rows or pairs) alone.
+// the gradients of the smallest units (rows or pairs) alone; of one without gradient, rounding.
 class Reference {
  public:
-  Reference(const fs::path& start, const Case& c, const Batch& all = training_rows(kRows)) : case_(c) {
+  Reference(const fs::path& root, const Case& c, const Batch& all = training_rows(kRows)) : case_(c) {
     counts_ = train::count_rows(all);
-    SmallLearner whole(start, c.head, 100000), unit(start, c.head, 1);
+    SmallLearner whole(root / c.family, c.head, 100000), unit(root / c.family, c.head, 1);
     whole_ = outcome_of(whole, c, all, counts_);
     squares_.resize(whole_.gradients.size());
     for (int64_t r = 0; r < kRows; r += 2) {
       const Outcome one = outcome_of(unit, c, all.slice(r, r + 2), counts_);
-      for (size_t p = 0; p < squares_.size(); ++p)
-        for (double g : one.gradients[p]) squares_[p] += g * g;
+      for (size_t p = 0; p < squares_.size(); ++p) squares_[p] += squared_norm(one.gradients[p]);
     }
-    for (const auto& param : whole.weights->params()) names_.push_back(param.name);
+    double total = 0;
+    for (double square : squares_) total += square;
+    rounding_ = kRounding * std::sqrt(total);
     std::vector<std::string> zero;
     for (size_t p = 0; p < squares_.size(); ++p)
-      if (squares_[p] == 0) zero.push_back(names_[p]);
-    EXPECT_EQ(zero, c.without_gradient) << c.name;
+      if (is_zero(p)) zero.push_back(whole_.names[p]);
+    EXPECT_EQ(zero, without_gradient(c)) << c.name;
   }
 
   const batch::GlobalCounts& counts() const { return counts_; }
+  double loss() const { return whole_.loss; }
 
   void expect_same(const Outcome& other, const std::string& how) const {
     EXPECT_NEAR(other.loss, whole_.loss, 1e-6 * std::abs(whole_.loss) + 1e-9) << case_.name << " " << how;
     for (size_t p = 0; p < squares_.size(); ++p) {
-      double difference = 0;
-      for (size_t i = 0; i < other.gradients[p].size(); ++i) {
-        const double d = other.gradients[p][i] - whole_.gradients[p][i];
-        difference += d * d;
-      }
-      EXPECT_LE(std::sqrt(difference), 1e-5 * std::sqrt(squares_[p])) << case_.name << " " << how << " " << names_[p];
+      std::vector<double> difference = other.gradients[p];
+      for (size_t i = 0; i < difference.size(); ++i) difference[i] -= whole_.gradients[p][i];
+      EXPECT_LE(std::sqrt(squared_norm(difference)), is_zero(p) ? rounding_ : 1e-5 * std::sqrt(squares_[p]))
+          << case_.name << " " << how << " " << whole_.names[p];
     }
   }
 
  private:
+  bool is_zero(size_t p) const { return std::sqrt(squares_[p]) <= rounding_; }
+
   const Case& case_;
   batch::GlobalCounts counts_;
   Outcome whole_;
-  std::vector<double> squares_;
-  std::vector<std::string> names_;
+  std::vector<double> squares_;  // Σ‖g_unit‖² of each tensor
+  double rounding_ = 0;
 };
 
-Case case_of(const std::string& rows, const std::string& type, double beta, const std::string& level = "token") {
+Case case_of(const std::string& rows, const std::string& type, const nlohmann::json& more = nlohmann::json::object(),
+             const char* family = "llama") {
+  nlohmann::json options = {{"beta", 0.04}, {"cpo_alpha", 0.0}};
+  if (type == "exo_pair") options["label_smoothing"] = 0.1;
+  options.update(more);
   rlhf::LossSetting setting{.completion_tokens = 8};
-  setting.options.beta = beta;
-  setting.options.importance_sampling_level = level;
-  setting.options.cpo_alpha = 0.0;
-  if (type == "exo_pair") setting.options.label_smoothing = 0.1;
+  base::apply(options, "algorithm", setting.options);
   const char* head = rows == "scored pairs" ? "score" : rows == "values" ? "value" : "lm";
-  return {type + " " + level, head, rlhf::make_loss(rows, type, setting), {}};
+  return {fmt::format("{} {} {}", family, type, more.dump()), family, head, rlhf::make_loss(rows, type, setting)};
+}
+
+// Options, each with a loss that reads it.
+struct Chosen {
+  std::string rows, type;
+  nlohmann::json options;
+};
+
+const std::vector<Chosen>& chosen_options() {
+  static const std::vector<Chosen> list = {
+      {"rollouts", "grpo", {{"beta", 0.0}}},
+      {"rollouts", "grpo", {{"importance_sampling_level", "sequence"}}},
+      {"rollouts", "grpo", {{"importance_sampling_level", "sequence_token"}}},
+      {"rollouts", "cispo", {{"importance_sampling_level", "sequence"}, {"epsilon_high", 1.5}}},
+      {"rollouts", "grpo", {{"entropy_coefficient", 0.1}}},
+      {"rollouts", "dapo", {{"delta", 1.5}}},
+      {"rollouts", "dapo", {{"epsilon_high", 0.5}}},
+      {"rollouts", "cispo", {{"epsilon_high", 1.5}}},
+      {"rollouts", "grpo", {{"use_bias_correction_kl", true}}},
+      {"rollouts", "grpo", {{"off_policy_mask_threshold", 0.1}}},
+      {"pairs", "sigmoid", {{"label_smoothing", 0.1}}},
+      {"pairs", "sigmoid", {{"ld_alpha", 0.5}}},
+      {"pairs", "sigmoid", {{"f_divergence_type", "js_divergence"}}},
+      {"scored pairs", "bradley_terry", {{"center_rewards_coefficient", 0.5}}},
+      {"values", "value", {{"value_clip", nullptr}}},
+      {"values", "value", {{"value_clip", 0}}}};
+  return list;
 }
 
 // Every loss of the list whose definition does not name the micro-batch: aot sorts its pairs, the likelihood of the
-// chosen answers (in sft, orpo, and the cpo's with cpo_alpha) is a mean over it.
+// chosen answers (in sft, orpo, and the cpo's and simpo with cpo_alpha) is a mean over it. And one loss of each head
+// with the other families.
 std::vector<Case> cases() {
   const std::set<std::string> of_the_micro_batch = {"aot", "aot_unpaired", "sft", "orpo"};
-  std::vector<Case> all = {case_of("rollouts", "grpo", 0.0, "sequence")};
+  std::vector<Case> all;
   for (const char* rows : {"completions", "scored pairs", "pairs", "rollouts", "values"})
     for (const std::string& type : rlhf::loss_types(rows))
-      if (!of_the_micro_batch.contains(type)) all.push_back(case_of(rows, type, 0.04));
+      if (!of_the_micro_batch.contains(type)) all.push_back(case_of(rows, type));
+  for (const Chosen& one : chosen_options()) all.push_back(case_of(one.rows, one.type, one.options));
+  for (const char* family : {"qwen2", "gpt2"})
+    for (const auto& [rows, type] : {std::pair("rollouts", "grpo"), std::pair("pairs", "sigmoid"),
+                                     std::pair("scored pairs", "bradley_terry"), std::pair("values", "value")})
+      all.push_back(case_of(rows, type, nlohmann::json::object(), family));
   return all;
 }
 
 class Invariance : public testing::Test {
  protected:
-  void SetUp() override { write_small_model(scratch_.path()); }
+  void SetUp() override {
+    for (const char* family : {"llama", "qwen2", "gpt2"}) write_small_model(scratch_.path() / family);
+    write_text(scratch_.path() / "qwen2/config.json",
+               R"({"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 13, "hidden_size": 32,
+      "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+      "intermediate_size": 64, "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+      "tie_word_embeddings": false,
+      "pad_token_id": 0, "bos_token_id": null, "eos_token_id": 1, "hidden_act": "silu"})");
+    write_text(scratch_.path() / "gpt2/config.json",
+               R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 13, "n_embd": 32,
+      "n_layer": 2, "n_head": 2, "n_inner": 64, "n_positions": 32, "layer_norm_epsilon": 1e-5,
+      "activation_function": "gelu_new", "pad_token_id": 0, "bos_token_id": null, "eos_token_id": 1})");
+  }
   Scratch scratch_{"invariance"};
 };
+
+// Else the cases with options would repeat those without.
+TEST_F(Invariance, EveryOptionOfTheCasesChangesItsLoss) {
+  for (const Chosen& one : chosen_options()) {
+    const Case with = case_of(one.rows, one.type, one.options), without = case_of(one.rows, one.type);
+    const double loss = Reference(scratch_.path(), without).loss();
+    EXPECT_GT(std::abs(Reference(scratch_.path(), with).loss() - loss), 1e-5 * std::abs(loss)) << with.name;
+  }
+}
 
 TEST_F(Invariance, MicroBatchesOrderAndThreadsDoNotChangeLossAndGradients) {
   struct Way {
@@ -122,7 +211,7 @@ TEST_F(Invariance, MicroBatchesOrderAndThreadsDoNotChangeLossAndGradients) {
     const Reference reference(scratch_.path(), c);
     for (const Way& way : {Way{"a row or pair at a time", false, 1, 1}, Way{"micro-batches of 40", false, 40, 1},
                            Way{"reversed", true, 100000, 1}, Way{"reversed, of 25, two threads", true, 25, 2}}) {
-      SmallLearner small(scratch_.path(), c.head, way.micro_batch_tokens, way.threads);
+      SmallLearner small(scratch_.path() / c.family, c.head, way.micro_batch_tokens, way.threads);
       const Batch rows = way.turned ? reversed(training_rows(kRows)) : training_rows(kRows);
       reference.expect_same(outcome_of(small, c, rows, reference.counts()), way.name);
     }
@@ -130,15 +219,14 @@ TEST_F(Invariance, MicroBatchesOrderAndThreadsDoNotChangeLossAndGradients) {
 }
 
 // Each rank trains its share of the pairs, in micro-batches of its own.
-std::vector<Outcome> ranks_outcomes(const fs::path& start, const Case& c, int ranks,
-                                    const batch::GlobalCounts& counts) {
+std::vector<Outcome> ranks_outcomes(const fs::path& root, const Case& c, int ranks, const batch::GlobalCounts& counts) {
   const Batch all = training_rows(kRows);
   std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       const auto group = comm::thread_group({.name = fmt::format("{}-{}", c.name, ranks), .rank = rank, .size = ranks});
-      SmallLearner small(start, c.head, 30 + 10 * rank, 1, group.get());
+      SmallLearner small(root / c.family, c.head, 30 + 10 * rank, 1, group.get());
       const int64_t pairs = kRows / 2;
       const Batch mine = all.slice(2 * (pairs * rank / ranks), 2 * (pairs * (rank + 1) / ranks));
       outcomes[static_cast<size_t>(rank)] = outcome_of(small, c, mine, counts);
@@ -192,7 +280,7 @@ TEST_F(Invariance, APromptPackedOnceGivesWhatItsCopiesGive) {
   for (const Case& c : cases()) {
     const Reference reference(scratch_.path(), c, rows);
     for (const int64_t micro_batch_tokens : {1, 60}) {
-      SmallLearner small(scratch_.path(), c.head, micro_batch_tokens);
+      SmallLearner small(scratch_.path() / c.family, c.head, micro_batch_tokens);
       reference.expect_same(outcome_of(small, c, rows, reference.counts()),
                             fmt::format("micro-batches of {}", micro_batch_tokens));
     }
@@ -229,7 +317,8 @@ TEST_F(Invariance, PackingGivesWhatPaddingGives) {
   for (const Case& c : cases()) {
     if (c.loss.needs.row_scores) continue;
     const Reference reference(scratch_.path(), c);
-    SmallLearner together(scratch_.path(), c.head, 100000), apart(scratch_.path(), c.head, 1);
+    SmallLearner together(scratch_.path() / c.family, c.head, 100000);
+    SmallLearner apart(scratch_.path() / c.family, c.head, 1);
     reference.expect_same(outcome_of(together, c, rows, reference.counts()), "padded, in one micro-batch");
     reference.expect_same(outcome_of(apart, c, rows, reference.counts()), "padded, each alone");
   }

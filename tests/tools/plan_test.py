@@ -153,6 +153,35 @@ class Plan(unittest.TestCase):
         self.assertIn("assumed", self.plan(*FLOW)["run"]["price_source"])
         self.assertIn("dollars of one device", self.refused("plan", *FLOW, "--price", "cheap"))
 
+    def test_several_kinds_of_device(self):
+        flow = [word.replace("8xA100-80", "4xA100-80+4xH100-80") for word in FLOW]
+        with tempfile.TemporaryDirectory() as folder:
+            path, page = os.path.join(folder, "plan.yaml"), os.path.join(folder, "plan.html")
+            planned = self.plan(*flow, "--output", path, "--html", page)
+            best = planned["plans"][0]
+            self.assertIn(" --cluster 4xA100-80+4xH100-80 ", first_line(path))
+            again = self.simulate(path)
+            self.assertEqual(again["cluster"], "1x4xA100-80+1x4xH100-80")
+            self.assertEqual(again["placement"], best["placement"])
+            self.assertAlmostEqual(again["period_seconds"], best["period_seconds"], places=6)
+            self.assertEqual([kind["kind"] for kind in planned["run"]["kinds"]], ["A100-80", "H100-80"])
+            for total in ("gpu_hours", "dollars"):
+                self.assertAlmostEqual(sum(kind[total] for kind in again["run"]["kinds"]), again["run"][total])
+            for memory in best["memory"]:
+                self.assertLessEqual(memory["peak_bytes"], memory["usable_bytes"] * (1 + 1e-9))
+            with open(page, encoding="utf-8") as file:
+                self.assertIn("H100-80</text>", file.read())
+        for alone in ("4xA100-80", "4xH100-80"):
+            only = self.plan(*(word.replace("8xA100-80", alone) for word in FLOW))["plans"][0]
+            self.assertLessEqual(best["period_seconds"], 1.015 * only["period_seconds"])
+        shown = run("plan", *flow, "--price", "A100-80=1,H100-80=3").stdout
+        self.assertIn("at $1.00 an hour", shown)
+        self.assertIn("at $3.00 an hour", shown)
+        self.assertNotIn("assumed", shown)
+        self.assertIn("kinds of device of 1x4xA100-80+1x4xH100-80, got 'H20-96'",
+                      self.refused("plan", *flow, "--price", "H20=1"))
+        self.assertIn("GPUs alone or CPUs alone", self.refused("plan", *FLOW[:4], "--cluster", "4xA100+2xcpu"))
+
     def test_a_sweep_says_what_more_devices_buy(self):
         first, second = self.plan(*FLOW, "--sweep", "devices=8,16")["sweep"]
         self.assertGreater(first["period_seconds"], second["period_seconds"])

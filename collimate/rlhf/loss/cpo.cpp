@@ -33,7 +33,7 @@ struct Cpo {
 
 Loss make(const std::string& type, const LossSetting& setting) {
   const AlgorithmOptions& o = setting.options;
-  const Cpo cpo{type, o.beta->value_or(0.1), o.label_smoothing, o.simpo_gamma, o.cpo_alpha};
+  const Cpo cpo{type, o.beta->value_or(kPairBeta), o.label_smoothing, o.simpo_gamma, o.cpo_alpha};
   if (cpo.beta <= 0.0)
     throw base::InputError(base::expectation("algorithm.beta", "above 0 for " + type, std::to_string(cpo.beta)));
   return {.name = type, .needs = {.rows_per_unit = 2}, .value = [cpo](LossContext& c) { return cpo.value(c); }};

@@ -20,7 +20,7 @@ using at::Tensor;
 
 using Options = AlgorithmOptions;
 
-double beta(const Options& o) { return o.beta->value_or(0.1); }
+double beta(const Options& o) { return o.beta->value_or(kPairBeta); }
 
 // All [R / 2]. Log-ratios against the reference, summed over tokens, and the scores that a divergence makes of them.
 struct Pairs {

@@ -33,7 +33,7 @@ struct Kto {
 
 Loss make(const std::string& type, const LossSetting& setting) {
   const AlgorithmOptions& o = setting.options;
-  const Kto kto{type == "kto", o.beta->value_or(0.1), o.desirable_weight, o.undesirable_weight};
+  const Kto kto{type == "kto", o.beta->value_or(kPairBeta), o.desirable_weight, o.undesirable_weight};
   Loss loss{.name = type, .columns = {batch::kReferenceLogProbs.name, kDesirable.name}};
   if (kto.baseline) loss.columns.push_back(kKlEstimate.name);
   loss.value = [kto](LossContext& c) { return kto.value(c); };

@@ -2,6 +2,7 @@
 
 #include "collimate/rlhf/loss/kto.h"
 #include "collimate/rlhf/loss/two_rows_for_test.h"
+#include "collimate/tensor/autograd.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -45,12 +46,48 @@ TEST(ValueLoss, TakesTheWorseOfClippedAndFree) {
   rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>{{0, 1, 1}});
   rows.set_ragged(batch::kValues, std::vector<std::vector<float>>{{0, 0.F, 1.F}});
   rows.set_ragged(batch::kReturns, std::vector<std::vector<float>>{{0, 1.F, 1.F}});
-  const auto value = [&](double clip) {
+  // The loss, and the part of the tokens whose clipped error is the larger; -1 where it is not reported.
+  const auto value = [&](const nlohmann::json& clip) {
     LossContext context(rows, {.values = at::tensor({0.5F, 1.F})}, {2, 1});
-    return loss_with("values", "value", {{"value_clip", clip}}).value(context).item<double>();
+    const double loss = loss_with("values", "value", {{"value_clip", clip}}).value(context).item<double>();
+    const auto clipped = context.metrics().find("critic/vf_clipfrac");
+    return std::pair(loss, clipped == context.metrics().end() ? -1.0 : clipped->second.first / clipped->second.second);
   };
-  EXPECT_NEAR(value(0.2), 0.5 * (0.8 * 0.8) / 2, 1e-6);
-  EXPECT_NEAR(value(0.0), 0.5 * (0.5 * 0.5) / 2, 1e-6);
+  EXPECT_NEAR(value(0.2).first, 0.5 * (0.8 * 0.8) / 2, 1e-6);
+  EXPECT_EQ(value(0.2).second, 0.5);
+  EXPECT_NEAR(value(0.0).first, 0.5 * (1.0 * 1.0) / 2, 1e-6);  // the old value's error
+  EXPECT_EQ(value(0.0).second, 0.5);
+  EXPECT_NEAR(value(nullptr).first, 0.5 * (0.5 * 0.5) / 2, 1e-6);
+  EXPECT_EQ(value(nullptr).second, -1.0);
+}
+
+// As in a first update. The second token's value has moved and its old one is worse: no gradient with a clip of 0.
+TEST(ValueLoss, AValueThatHasNotMovedHasItsWholeGradient) {
+  Batch rows;
+  rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>{{0, 1, 1}});
+  rows.set_ragged(batch::kValues, std::vector<std::vector<float>>{{0, 0.5F, 0.F}});
+  rows.set_ragged(batch::kReturns, std::vector<std::vector<float>>{{0, 1.F, 1.F}});
+  const auto gradient = [&](const nlohmann::json& clip) {
+    const at::Tensor values = tensor::make_leaf(at::tensor({0.5F, 0.1F}));
+    LossContext context(rows, {.values = values}, {2, 1});
+    const at::Tensor loss = loss_with("values", "value", {{"value_clip", clip}}).value(context);
+    const at::Tensor found = tensor::gradient_of(loss, values);
+    return std::vector<float>(found.const_data_ptr<float>(), found.const_data_ptr<float>() + 2);
+  };
+  const float first = (0.5F - 1.F) / 2, second = (0.1F - 1.F) / 2;
+  EXPECT_EQ(gradient(0.0), (std::vector<float>{first, 0.F}));
+  EXPECT_EQ(gradient(0.2), (std::vector<float>{first, second}));
+  EXPECT_EQ(gradient(nullptr), (std::vector<float>{first, second}));
+}
+
+TEST(ValueLoss, AClipBelowZeroIsRefused) {
+  try {
+    loss_with("values", "value", {{"value_clip", -1}});
+    FAIL() << "made";
+  } catch (const base::InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("expected value_clip to be at least 0, got -1.0"), std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

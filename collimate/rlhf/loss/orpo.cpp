@@ -27,10 +27,11 @@ Tensor odds_ratio_loss(LossContext& c, double beta) {
 }
 
 Loss make(const std::string&, const LossSetting& setting) {
-  return {.name = "orpo",
-          .needs = {.rows_per_unit = 2},
-          .columns = {kCompletion.name},
-          .value = [beta = setting.options.beta->value_or(0.1)](LossContext& c) { return odds_ratio_loss(c, beta); }};
+  return {
+      .name = "orpo",
+      .needs = {.rows_per_unit = 2},
+      .columns = {kCompletion.name},
+      .value = [beta = setting.options.beta->value_or(kPairBeta)](LossContext& c) { return odds_ratio_loss(c, beta); }};
 }
 
 }  // namespace

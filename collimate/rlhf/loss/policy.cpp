@@ -149,7 +149,7 @@ void report(LossContext& c, Surrogate surrogate, const Terms& t, const Tensor& l
 
 Tensor evaluate(LossContext& c, const Preset& preset, const LossSetting& setting) {
   const Options& o = setting.options;
-  const double beta = o.beta->value_or(0.0);
+  const double beta = o.beta->value_or(kRolloutBeta);
   const Tensor& log_probs = c.log_probs();
   const Tensor advantages = c.per_token(batch::kAdvantages);
   const Tensor old = c.per_token(c.rows().has(batch::kOldLogProbs.name) ? batch::kOldLogProbs : batch::kLogProbs);
@@ -199,7 +199,7 @@ Loss make(const std::string& type, const LossSetting& setting) {
                                              "rollout.completion_tokens"));
   Loss loss{.name = type, .columns = {batch::kAdvantages.name}};
   loss.needs.entropy = o.entropy_coefficient != 0.0 || o.top_entropy_quantile < 1.0;
-  if (o.beta->value_or(0.0) != 0.0) loss.columns.push_back(batch::kReferenceLogProbs.name);
+  if (o.beta->value_or(kRolloutBeta) != 0.0) loss.columns.push_back(batch::kReferenceLogProbs.name);
   loss.value = [&preset, setting](LossContext& c) { return evaluate(c, preset, setting); };
   return loss;
 }

@@ -2,15 +2,18 @@
 
 #include <ATen/TensorOperators.h>
 
+#include <optional>
+
 namespace collimate::rlhf {
 namespace {
 
-at::Tensor value_error(LossContext& c, double clip) {
+// [M]
+at::Tensor value_error(LossContext& c, std::optional<double> clip) {
   const at::Tensor old = c.per_token(batch::kValues);
   const at::Tensor returns = c.per_token(batch::kReturns);
   const at::Tensor error = (c.values() - returns).square();
-  if (clip <= 0) return error;
-  const at::Tensor bounded = c.values().maximum(old - clip).minimum(old + clip);
+  if (!clip) return error;
+  const at::Tensor bounded = c.values().clamp(old - *clip, old + *clip);  // passes the gradient at its bounds
   const at::Tensor bounded_error = (bounded - returns).square();
   c.token_mean("critic/vf_clipfrac", (bounded_error > error).to(at::kFloat));
   return error.maximum(bounded_error);

@@ -84,6 +84,22 @@ TEST_F(RewardModuleTest, FailuresAreCountedNotedAndOutOfTheMean) {
   EXPECT_EQ(measured_[0].note, "[reward short] sample 1: too long by far; given -0.5");
 }
 
+TEST_F(RewardModuleTest, RewardsOfOneNameHaveAMetricEach) {
+  RewardModule module({{"tokenizer", directory_.path()},
+                       {"rewards", {{{"rule", "regex"}, {"pattern", "1"}}, {{"rule", "regex"}, {"pattern", "0"}}}}});
+  flow::Context context;
+  module.setup(context);
+  Batch rows;
+  rows.set(batch::kUid, std::vector<int64_t>{0});
+  rows.set_ragged(batch::kIds, std::vector<std::vector<int32_t>>{{4, 5, 1}});
+  rows.set(batch::kPromptTokens, std::vector<int64_t>{1});
+  module.call("score", rows, {});
+  const std::vector<flow::Metric> measured = module.metrics();
+  ASSERT_EQ(measured.size(), 3U);
+  EXPECT_EQ(measured[1].to_json().dump(), R"(["rewards/regex/mean",1.0,"mean",1.0])");
+  EXPECT_EQ(measured[2].to_json().dump(), R"(["rewards/regex_2/mean",0.0,"mean",1.0])");
+}
+
 // A judge may take its time over each.
 TEST_F(RewardModuleTest, EachSampleIsToldToTheWorker) {
   register_reward("unhurried",

@@ -65,6 +65,7 @@ void TrainerModule::setup(flow::Context& context) {
   mismatch_limit_ = train.mismatch_limit;
   mismatch_check_ = train.mismatch_check;
   path_ = options().path;
+  speaks_ = context.rank == 0;
   train::LearnerOptions learner = learner_options(options(), train, temperature());
   learner.deadline_seconds = context.deadline_seconds;
   learner.progress = context.progress;
@@ -90,9 +91,10 @@ void TrainerModule::train_step(const std::string&, std::span<const Batch> update
     report(learner_->update(rows, {loss_.needs, share}));
   }
   for (const auto& [name, sum] : sums) {
-    const bool mean = sum.second > 0;
-    metrics_.push_back({name, mean ? sum.first / sum.second : sum.first / static_cast<double>(updates.size()),
-                        flow::Reduce::kMean, mean ? sum.second : 1.0});
+    if (sum.second > 0)
+      metrics_.push_back({name, sum.first / sum.second, flow::Reduce::kMean, sum.second});
+    else  // shares of the updates
+      metrics_.push_back({name, sum.first / static_cast<double>(updates.size()), flow::Reduce::kSum});
   }
 }
 
@@ -130,10 +132,12 @@ void TrainerModule::report_versions(std::span<const Batch> updates) {
 
 void TrainerModule::report(const train::UpdateReport& update) {
   using flow::Reduce;
-  metrics_.push_back({prefix_ + "/loss", update.loss});
-  metrics_.push_back({prefix_ + "/grad_norm", update.grad_norm});
-  metrics_.push_back({prefix_ + "/lr", update.learning_rate, Reduce::kLast});
-  metrics_.push_back({prefix_ + "/updates", 1, Reduce::kSum});
+  if (speaks_) {
+    metrics_.push_back({prefix_ + "/loss", update.loss});
+    metrics_.push_back({prefix_ + "/grad_norm", update.grad_norm});
+    metrics_.push_back({prefix_ + "/lr", update.learning_rate, Reduce::kLast});
+    metrics_.push_back({prefix_ + "/updates", 1, Reduce::kSum});
+  }
   metrics_.push_back({"train/tokens", static_cast<double>(update.tokens), Reduce::kSum});
   if (!drawn()) return;
   const train::Mismatch& m = update.mismatch;

@@ -39,7 +39,8 @@ class TrainerModule final : public ScorerModule {
   Loss loss_;
   double mismatch_limit_ = 0;
   bool mismatch_check_ = true;
-  std::string path_;  // the directory the model came from: its tokenizer goes with what is saved
+  bool speaks_ = true;  // rank 0, which reports what is equal on all ranks
+  std::string path_;    // the directory the model came from: its tokenizer goes with what is saved
   std::unique_ptr<train::Learner> learner_;
   std::vector<flow::Metric> metrics_;
 };

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <optional>
+#include <string_view>
 
 #include "collimate/base/error.h"
 #include "collimate/rlhf/reward/reward_section.h"
@@ -17,12 +19,31 @@ struct CountdownSection : RuleSection {
   Option<double> format_score{this, "format_score", 0.1, "", "of an answer in its place that is wrong"};
 };
 
-// The text of the last <answer>…</answer>, or nothing.
+// The text of the last complete <answer>…</answer>, each read from its first <answer> on, or nothing.
 std::optional<std::string> answer_of(const std::string& text) {
-  const size_t begin = text.rfind("<answer>");
-  const size_t end = text.find("</answer>", begin == std::string::npos ? 0 : begin);
-  if (begin == std::string::npos || end == std::string::npos) return std::nullopt;
-  return std::string(stripped(std::string_view(text).substr(begin + 8, end - begin - 8)));
+  constexpr std::string_view kOpen = "<answer>", kClose = "</answer>";
+  std::optional<std::string> last;
+  for (size_t begin = text.find(kOpen); begin != std::string::npos; begin = text.find(kOpen, begin)) {
+    const size_t inner = begin + kOpen.size();
+    const size_t end = text.find(kClose, inner);
+    if (end == std::string::npos) break;
+    last = stripped(std::string_view(text).substr(inner, end - inner));
+    begin = end + kClose.size();
+  }
+  return last;
+}
+
+// Each run of digits: TinyZero takes them for the numbers used, so 4.5 uses 4 and 5. Ascending.
+std::vector<double> numbers_used(const std::string& formula) {
+  constexpr const char* kDigits = "0123456789";
+  std::vector<double> used;
+  for (size_t begin = formula.find_first_of(kDigits); begin != std::string::npos;) {
+    const size_t end = std::min(formula.find_first_not_of(kDigits, begin), formula.size());
+    used.push_back(std::strtod(formula.substr(begin, end - begin).c_str(), nullptr));
+    begin = formula.find_first_of(kDigits, end);
+  }
+  std::sort(used.begin(), used.end());
+  return used;
 }
 
 struct Countdown {
@@ -47,22 +68,21 @@ Rule make(const json& options) {
     const Countdown asked = countdown_of(sample);
     const std::optional<std::string> answer = answer_of(sample.completion);
     if (!answer) return 0.0;
-    std::vector<double> used;
-    double value = 0;
+    if (numbers_used(*answer) != asked.numbers) return format_score;
     try {
-      value = evaluate_arithmetic(*answer, used);
+      return std::abs(evaluate_arithmetic(*answer) - asked.target) < 1e-5 ? 1.0 : format_score;
     } catch (const base::InputError&) {
       return format_score;  // an answer in the right place that is no formula: TinyZero's format score
     }
-    std::sort(used.begin(), used.end());
-    return asked.numbers == used && std::abs(value - asked.target) < 1e-5 ? 1.0 : format_score;
   };
 }
 
 }  // namespace
 
 RuleEntry countdown_rule() {
-  return {"countdown", "1 when <answer> uses each number once and hits the target (TinyZero)",
+  return {"countdown",
+          "1 when the last <answer>…</answer> uses each number once and hits the target (TinyZero, but on any line; "
+          "there on one, the last)",
           section_of<CountdownSection>, make};
 }
 

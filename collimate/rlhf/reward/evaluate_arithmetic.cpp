@@ -1,4 +1,5 @@
 #include <cctype>
+#include <cmath>
 #include <cstdlib>
 
 #include "collimate/base/error.h"
@@ -7,10 +8,22 @@
 namespace collimate::rlhf {
 namespace {
 
-// Recursive descent over sum = product (± product)*, product = factor (*|/ factor)*, factor = number | (sum) | -factor.
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+// Python's a // b of floats (float_floor_div of CPython): exact where a / b would round up to a whole number.
+double floor_division(double a, double b) {
+  const double rest = std::fmod(a, b);
+  double quotient = (a - rest) / b;
+  if (rest != 0 && (rest < 0) != (b < 0)) quotient -= 1;
+  const double below = std::floor(quotient);
+  return quotient - below > 0.5 ? below + 1 : below;
+}
+
+// Recursive descent over Python's sum = product (± product)*, product = factor (*|/|// factor)*, factor = ± factor |
+// power, power = atom (** factor)?, atom = number | (sum).
 class Parser {
  public:
-  Parser(const std::string& text, std::vector<double>& numbers) : text_(text), numbers_(numbers) {}
+  explicit Parser(const std::string& text) : text_(text) {}
 
   double parse() {
     const double value = sum();
@@ -20,27 +33,40 @@ class Parser {
 
  private:
   char peek() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+    while (at_ < text_.size() && std::string_view(" \t\f").find(text_[at_]) != std::string_view::npos) ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';
   }
 
-  bool take(char c) {
-    if (peek() != c) return false;
-    ++at_;
-    return true;
+  // An operator as Python reads it: ** and // are not two of one character.
+  bool take(std::string_view word) {
+    if (peek() != word[0] || text_.compare(at_, word.size(), word) != 0) return false;
+    const bool doubled = word.size() == 1 && (word == "*" || word == "/") && text_.compare(at_ + 1, 1, word) == 0;
+    if (!doubled) at_ += word.size();
+    return !doubled;
   }
 
   [[noreturn]] void fail(const std::string& expected) {
     throw base::InputError(base::expectation("formula", expected, fmt::format("\"{}\" at {}", text_, at_)));
   }
 
+  double finite(double value) {
+    if (!std::isfinite(value)) fail("a value within the range of double");
+    return value;
+  }
+
+  double divisor() {
+    const double value = factor();
+    if (value == 0) fail("a divisor other than 0");
+    return value;
+  }
+
   double sum() {
     double value = product();
     for (;;) {
-      if (take('+'))
-        value += product();
-      else if (take('-'))
-        value -= product();
+      if (take("+"))
+        value = finite(value + product());
+      else if (take("-"))
+        value = finite(value - product());
       else
         return value;
     }
@@ -49,54 +75,67 @@ class Parser {
   double product() {
     double value = factor();
     for (;;) {
-      if (take('*')) {
-        value *= factor();
-      } else if (take('/')) {
-        const double divisor = factor();
-        if (divisor == 0) fail("a divisor other than 0");
-        value /= divisor;
-      } else {
+      if (take("*"))
+        value = finite(value * factor());
+      else if (take("//"))
+        value = finite(floor_division(value, divisor()));
+      else if (take("/"))
+        value = finite(value / divisor());
+      else
         return value;
-      }
     }
   }
 
   double factor() {
     if (++depth_ > 100) fail("at most 100 levels");
     double value = 0;
-    if (take('(')) {
-      value = sum();
-      if (!take(')')) fail("\")\"");
-    } else if (take('-')) {
+    if (take("-"))
       value = -factor();
-    } else {
-      value = number();
-    }
+    else if (take("+"))
+      value = factor();
+    else
+      value = power();
     --depth_;
     return value;
   }
 
+  double power() {
+    const double base = atom();
+    return take("**") ? finite(std::pow(base, factor())) : base;
+  }
+
+  double atom() {
+    if (!take("(")) return number();
+    const double value = sum();
+    if (!take(")")) fail("\")\"");
+    return value;
+  }
+
+  // A whole number without zeros in front of it, or one with a point, which may have some: 1.5, 2. and .5.
   double number() {
-    if (std::isdigit(static_cast<unsigned char>(peek())) == 0) fail("a number");
-    size_t end = at_;
-    while (end < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[end])) != 0 || text_[end] == '.'))
-      ++end;
-    const double value = std::strtod(text_.substr(at_, end - at_).c_str(), nullptr);
-    at_ = end;
-    numbers_.push_back(value);
+    peek();
+    const size_t begin = at_;
+    const auto digits = [this] {
+      const size_t first = at_;
+      while (at_ < text_.size() && is_digit(text_[at_])) ++at_;
+      return text_.substr(first, at_ - first);
+    };
+    const std::string whole = digits();
+    const bool point = at_ < text_.size() && text_[at_] == '.';
+    if (point) ++at_;
+    if ((point ? digits() : "").empty() && whole.empty()) fail("a number");
+    const double value = finite(std::strtod(text_.substr(begin, at_ - begin).c_str(), nullptr));
+    if (!point && whole[0] == '0' && value != 0) fail("a whole number without zeros in front");
     return value;
   }
 
   const std::string& text_;
-  std::vector<double>& numbers_;
   size_t at_ = 0;
   int depth_ = 0;
 };
 
 }  // namespace
 
-double evaluate_arithmetic(const std::string& text, std::vector<double>& numbers) {
-  return Parser(text, numbers).parse();
-}
+double evaluate_arithmetic(const std::string& text) { return Parser(text).parse(); }
 
 }  // namespace collimate::rlhf

@@ -15,6 +15,16 @@ TEST(Rules, Gsm8kComparesTheFinalNumber) {
   EXPECT_EQ(value("gsm8k", {}, "#### -3", "#### -3"), 1.0);
 }
 
+TEST(Rules, Gsm8kReadsAPointInFrontOfANumber) {
+  for (const char* half : {"#### .5", "it is .5.", "####.50", "$.5", "(0.5)"}) {
+    EXPECT_EQ(value("gsm8k", {}, "#### 0.5", half), 1.0) << half;
+    EXPECT_EQ(value("gsm8k", {}, half, "#### .5"), 1.0) << half;
+    EXPECT_EQ(value("gsm8k", {}, half, "5"), 0.0) << half;
+  }
+  EXPECT_EQ(value("gsm8k", {}, "#### -.5", "-0.5"), 1.0);
+  for (const char* five : {"by eq.5", "so ...5"}) EXPECT_EQ(value("gsm8k", {}, five, "5"), 1.0) << five;
+}
+
 TEST(Rules, Gsm8kReadsTheFinalNumberAsAWhole) {
   for (const std::string& text :
        std::vector<std::string>{"1.2.3", "version 1.2.3", "#### 1.2.3", std::string(400, '9')}) {

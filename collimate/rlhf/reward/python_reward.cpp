@@ -44,18 +44,19 @@ class PythonWorker {
       : child_({.command = {interpreter_of(options), "-m", "collimate.reward_worker", asked.file, asked.function},
                 .environment = {{"PYTHONPATH", python_path()}}}),
         socket_(connect(child_)) {
-    const Deadline deadline = Deadline::after(options.start_timeout_seconds);
-    socket_.send(json{{"hello", 1}}, deadline);
-    const json answer = answered(deadline, waiting);
+    const json answer = imported(options, asked, waiting);
     if (answer.contains("error"))
-      throw base::InputError(expectation("reward.python",
-                                         fmt::format("{} to define {}", asked.file, asked.function),
+      throw base::InputError(expectation("reward.python", fmt::format("{} to define {}", asked.file, asked.function),
                                          answer.at("error").get<std::string>()));
+    reserved_ = answer.at("reserved");
   }
 
-  Answer score(const json& samples, const Deadline& deadline, const std::function<void()>& waiting) {
-    socket_.send(json{{"samples", samples}}, deadline);
-    const json answer = answered(deadline, waiting);
+  // Names that columns of the data may not have: the function gets something else by them.
+  const std::vector<std::string>& reserved() const { return reserved_; }
+
+  // RunError that says what came instead of an answer; the worker is of no use then.
+  Answer score(const json& samples, double seconds, const std::function<void()>& waiting) {
+    const json answer = ask(json{{"samples", samples}}, seconds, waiting);
     Answer out{{}, answer.at("batch_error").get<std::string>()};
     for (const json& one : answer.at("results")) {
       if (one.at("value").is_number()) {
@@ -68,13 +69,33 @@ class PythonWorker {
   }
 
  private:
-  json answered(const Deadline& deadline, const std::function<void()>& waiting) {
-    constexpr double kLookSeconds = 0.1;
-    while (!socket_.readable(Deadline::after(std::min(kLookSeconds, deadline.remaining_milliseconds() / 1000.0))) &&
-           !deadline.expired())
-      waiting();
-    return socket_.expect_frame(deadline).header;
+  json imported(const PythonSection& options, const PythonFunction& asked, const std::function<void()>& waiting) {
+    try {
+      return ask(json{{"hello", 1}}, options.start_timeout_seconds, waiting);
+    } catch (const base::RunError& error) {
+      throw base::RunError(expectation("reward.python", fmt::format("{} to be imported", asked.file), error.what(),
+                                       "a larger start_timeout_seconds, or another interpreter"));
+    }
   }
+
+  // RunError: how the process has ended, that the time is over, or what is wrong with the answer.
+  json ask(const json& request, double seconds, const std::function<void()>& waiting) {
+    constexpr double kLookSeconds = 0.1, kEndSeconds = 1.0;  // the second: from the end of its pipe to its own
+    const Deadline deadline = Deadline::after(seconds);
+    try {
+      socket_.send(request, deadline);
+      while (!socket_.readable(Deadline::after(std::min(kLookSeconds, deadline.remaining_milliseconds() / 1000.0))) &&
+             !deadline.expired())
+        waiting();
+      return socket_.expect_frame(deadline).header;
+    } catch (const base::RunError&) {
+      if (const auto ended = child_.wait(Deadline::after(deadline.expired() ? 0.0 : kEndSeconds)))
+        throw base::RunError(fmt::format("the function's process ended with {}", ended->description()));
+      if (deadline.expired()) throw base::RunError(fmt::format("no answer within {} s", seconds));
+      throw;
+    }
+  }
+
   static std::vector<StepReward> steps_of(const json& result) {
     std::vector<StepReward> steps;
     for (const json& step : result.value("steps", json::array()))
@@ -89,6 +110,7 @@ class PythonWorker {
 
   host::ChildProcess child_;
   host::FrameSocket socket_;
+  std::vector<std::string> reserved_;
 };
 
 class PythonReward final : public Reward {
@@ -97,6 +119,7 @@ class PythonReward final : public Reward {
       : options_(options), asked_(python_function(options.python)), worker_(started()) {}
 
   std::vector<RewardResult> score(const std::vector<RewardSample>& samples) override {
+    for (const RewardSample& sample : samples) check_columns(sample.example);
     std::vector<RewardResult> results;
     const auto most = static_cast<size_t>(options_.batch_samples.get());
     for (size_t begin = 0; begin < samples.size(); begin += most) {
@@ -106,9 +129,19 @@ class PythonReward final : public Reward {
     return results;
   }
 
+  void check_columns(const json& example) const override {
+    for (const std::string& name : reserved_)
+      if (example.contains(name))
+        throw base::InputError(expectation(
+            "reward.python", fmt::format("no data column of the name of an argument that {} has", asked_.function),
+            "\"" + name + "\"", fmt::format("another name for it in data.columns: {{{}: new_name}}", name)));
+  }
+
  private:
   std::unique_ptr<PythonWorker> started() {
-    return std::make_unique<PythonWorker>(options_, asked_, [this] { progress(); });
+    auto worker = std::make_unique<PythonWorker>(options_, asked_, [this] { progress(); });
+    reserved_ = worker->reserved();
+    return worker;
   }
 
   static json to_json(const std::vector<RewardSample>& samples, size_t begin, size_t end) {
@@ -125,8 +158,9 @@ class PythonReward final : public Reward {
   // per sample, so that only the guilty fail and a slow function still has its time for each.
   std::vector<RewardResult> score_range(const std::vector<RewardSample>& samples, size_t begin, size_t end) {
     std::vector<RewardResult> results;
+    std::string error;  // of the call of all
     if (!slow_ || end - begin == 1) {
-      const std::string error = call(samples, begin, end, results);
+      error = call(samples, begin, end, results);
       if (error.empty()) return results;
       if (end - begin == 1) return {{std::nullopt, error}};
     }
@@ -138,9 +172,9 @@ class PythonReward final : public Reward {
     if (all_answered && !slow_) {
       slow_ = true;
       base::log_warning(
-          "reward.python: {} samples in one call took over {} s, each alone did not: from here on each is asked alone. "
-          "Raise timeout_seconds if the function works on several at a time.",
-          end - begin, options_.timeout_seconds);
+          "reward.python: {} samples in one call: {}; each alone was answered. From here on each is asked alone. Raise "
+          "timeout_seconds if the function works on several at a time.",
+          end - begin, error);
     }
     return results;
   }
@@ -150,8 +184,7 @@ class PythonReward final : public Reward {
                    std::vector<RewardResult>& results) {
     try {
       if (!worker_) worker_ = started();
-      const Deadline deadline = Deadline::after(options_.timeout_seconds);
-      Answer answer = worker_->score(to_json(samples, begin, end), deadline, [this] { progress(); });
+      Answer answer = worker_->score(to_json(samples, begin, end), options_.timeout_seconds, [this] { progress(); });
       progress();
       warn_of_batch_error(answer.batch_error, end - begin);
       results = std::move(answer.results);
@@ -160,7 +193,7 @@ class PythonReward final : public Reward {
     } catch (const base::RunError& error) {
       worker_.reset();
       results.clear();
-      return fmt::format("no reward within {} s, or its process died ({})", options_.timeout_seconds, error.what());
+      return error.what();
     }
   }
 
@@ -175,6 +208,7 @@ class PythonReward final : public Reward {
 
   PythonSection options_;
   PythonFunction asked_;
+  std::vector<std::string> reserved_;     // as PythonWorker has it
   std::unique_ptr<PythonWorker> worker_;  // null before the next call starts one
   bool batch_error_told_ = false;
   bool slow_ = false;  // several samples take longer together than one may

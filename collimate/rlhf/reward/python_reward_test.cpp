@@ -43,6 +43,21 @@ TEST_F(PythonRewardTest, TrlShapeGetsColumnsByName) {
   EXPECT_EQ(results[1].value, 1.0);
 }
 
+TEST_F(PythonRewardTest, FunctionsOfOneNameAreNamedByTheirFiles) {
+  const std::string source = "def score(prompts, completions):\n    return [1.0] * len(prompts)\nlength = score\n";
+  reward(source);
+  nlohmann::json list = nlohmann::json::array();
+  for (const std::string target : {"a/r.py", "a/s.py:score", "b/r.py", "a/r.py:length"}) {
+    std::filesystem::create_directories(directory_ / target.substr(0, 1));
+    std::ofstream(directory_ / python_function(target).file) << source;
+    list.push_back({{"python", (directory_ / target).string()}});
+  }
+  std::vector<std::string> names;
+  for (const RewardSpec& spec : make_rewards(list)) names.push_back(spec.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"r.score", "s.score", "r.score_2", "length"}));
+  EXPECT_EQ(make_rewards(list[0]).at(0).name, "score");
+}
+
 TEST_F(PythonRewardTest, WhetherACompletionWasCutOffIsAColumn) {
   samples_[1].finished = false;
   const auto results = reward(
@@ -146,11 +161,78 @@ TEST_F(PythonRewardTest, WhatIsNoNumberFailsAlone) {
   EXPECT_EQ(results[1].value, 2.0);
 }
 
-TEST_F(PythonRewardTest, NoneAndNanAreErrors) {
-  const auto results =
-      reward("def score(prompts, completions, **kw):\n    return [None, float('nan')]\n")->score(samples_);
-  EXPECT_EQ(results[0].error, "the function returned None");
+TEST_F(PythonRewardTest, NanIsAnErrorAndNoneIsNeitherThatNorAReward) {
+  samples_.resize(4, samples_[1]);
+  const auto results = reward(
+                           "def score(prompts, completions, **kw):\n"
+                           "    return [None, float('nan'), {'score': None}, {'score': None, 'steps': [(1, 1)]}]\n")
+                           ->score(samples_);
+  for (const RewardResult& result : results) EXPECT_FALSE(result.value);
+  EXPECT_EQ(results[0].error, "");
   EXPECT_EQ(results[1].error, "the function returned nan");
+  EXPECT_EQ(results[2].error, "");
+  EXPECT_TRUE(results[3].error.starts_with("TypeError: ")) << results[3].error;
+}
+
+TEST_F(PythonRewardTest, VerlShapeMayGiveNone) {
+  const auto results = reward("def score(data_source, solution, truth, extra):\n    return None\n")->score(samples_);
+  EXPECT_FALSE(results[0].value);
+  EXPECT_EQ(results[0].error, "");
+}
+
+TEST_F(PythonRewardTest, AnErrorThatIsNoUnicodeIsStillShown) {
+  const auto results =
+      reward("def score(prompts, completions, **kw):\n    raise ValueError('half a pair: \\ud800')\n")->score(samples_);
+  EXPECT_EQ(results[0].error, "ValueError: half a pair: ?");
+}
+
+TEST_F(PythonRewardTest, TheFunctionAndItsChildrenReadAnEmptyStdin) {
+  const auto results = reward(
+                           "import subprocess, sys\n"
+                           "def score(prompts, completions, **kw):\n"
+                           "    read = subprocess.run(['cat'], stdout=subprocess.PIPE, check=True).stdout\n"
+                           "    return [float(len(read)), len(sys.stdin.read())]\n")
+                           ->score(samples_);
+  EXPECT_EQ(results[0].value, 0.0) << results[0].error;
+  EXPECT_EQ(results[1].value, 0.0) << results[1].error;
+}
+
+TEST_F(PythonRewardTest, AProcessThatEndsSaysHow) {
+  const auto results = reward(
+                           "import os, signal, sys\n"
+                           "def score(prompts, completions, **kw):\n"
+                           "    if 'one' in completions: sys.exit(3)\n"
+                           "    if 'two' in completions: os.kill(os.getpid(), signal.SIGKILL)\n"
+                           "    return [7.0] * len(completions)\n",
+                           "score", 60.0)
+                           ->score({samples_[0], samples_[1], {3, "p", "two", {}}});
+  EXPECT_EQ(results[0].error, "the function's process ended with exit code 3");
+  EXPECT_EQ(results[1].value, 7.0);
+  EXPECT_EQ(results[2].error, "the function's process ended with signal 9 (Killed)");
+}
+
+// What the function gets from us by the name, it cannot get from the data.
+TEST_F(PythonRewardTest, ColumnsByTheNamesOfOurArgumentsAreRefused) {
+  const auto all = reward("def score(prompts, completions, **kw):\n    return [1.0] * len(prompts)\n");
+  for (const std::string name : {"prompts", "completions", "finished"}) {
+    samples_[1].example[name] = 1;
+    try {
+      all->score(samples_);
+      FAIL() << name;
+    } catch (const base::InputError& error) {
+      EXPECT_EQ(error.what(),
+                fmt::format("[reward.python] expected no data column of the name of an argument that score has, got "
+                            "\"{0}\"; try another name for it in data.columns: {{{0}: new_name}}",
+                            name));
+    }
+    EXPECT_THROW(all->check_columns(samples_[1].example), base::InputError);
+    samples_[1].example.erase(name);
+  }
+  samples_[1].example["finished"] = 1;
+  for (const char* head : {"prompts, completions", "data_source, solution, ground_truth, extra"}) {
+    const auto other = reward(fmt::format("def score({}):\n    return [1.0] * 2\n", head));
+    EXPECT_NO_THROW(other->check_columns(samples_[1].example)) << head;
+  }
 }
 
 TEST_F(PythonRewardTest, AHangingSampleTimesOutAlone) {
@@ -161,7 +243,7 @@ TEST_F(PythonRewardTest, AHangingSampleTimesOutAlone) {
                            "    return [7.0] * len(completions)\n",
                            "score", 0.4)
                            ->score(samples_);
-  EXPECT_TRUE(results[0].error.starts_with("no reward within 0.4 s")) << results[0].error;
+  EXPECT_EQ(results[0].error, "no answer within 0.4 s");
   EXPECT_EQ(results[1].value, 7.0);
 }
 

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "collimate/base/error.h"
 #include "collimate/rlhf/reward/functions.h"
@@ -77,6 +81,29 @@ RewardSpec make_reward(const nlohmann::json& entry) {
   return spec;
 }
 
+// A Python function's name with its file's, by which it is told from those of other files.
+std::string name_with_file(const nlohmann::json& entry, const std::string& name) {
+  if (!entry.contains("python")) return name;
+  const std::filesystem::path file = python_function(entry.at("python").get<std::string>()).file;
+  return file.stem().string() + "." + name;
+}
+
+// What repeats gets other names, as make_rewards says; the rest keeps its own.
+void make_names_unique(const nlohmann::json& entries, std::vector<RewardSpec>& specs) {
+  std::map<std::string, int> uses;
+  for (const RewardSpec& spec : specs) ++uses[spec.name];
+  std::set<std::string> taken;
+  for (const auto& [name, times] : uses)
+    if (times == 1) taken.insert(name);
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (uses.at(specs[i].name) == 1) continue;
+    const std::string name = name_with_file(entries.at(i), specs[i].name);
+    specs[i].name = name;
+    for (int number = 2; !taken.insert(specs[i].name).second; ++number)
+      specs[i].name = fmt::format("{}_{}", name, number);
+  }
+}
+
 std::string steps_failure(const std::vector<StepReward>& steps, size_t size) {
   for (size_t i = 0; i < steps.size(); ++i) {
     if (!std::isfinite(steps[i].value)) return fmt::format("reward of step {} is {}", i, steps[i].value);
@@ -90,7 +117,7 @@ std::string steps_failure(const std::vector<StepReward>& steps, size_t size) {
 
 // Why a result is no reward, or "".
 std::string failure(const RewardResult& result, const RewardSample& sample) {
-  if (!result.value) return result.error.empty() ? "no reward" : result.error;
+  if (!result.value) return result.error;
   if (!std::isfinite(*result.value)) return fmt::format("reward is {}", *result.value);
   return steps_failure(result.steps, sample.completion.size());
 }
@@ -130,38 +157,55 @@ std::string effect_of(const OnError& on_error) {
   return on_error.action == OnError::Action::kDrop ? "dropped" : fmt::format("given {}", on_error.value);
 }
 
-// Adds one reward's share to `out`.
-void add_reward(const RewardSpec& spec, const std::vector<RewardSample>& samples, ScoredSamples& out) {
+// What on_error makes of sample i.
+void fail(const RewardSpec& spec, const RewardSample& sample, size_t i, const std::string& problem,
+          ScoredSamples& out) {
+  const OnError& on_error = spec.on_error;
+  const std::string message = fmt::format("[reward {}] sample {}: {}", spec.name, sample.uid, problem);
+  if (out.errors++ == 0) {
+    out.first_error = message;
+    out.first_effect = effect_of(on_error);
+  }
+  if (on_error.action == OnError::Action::kStop)
+    throw base::RunError(message + "; try on_error: drop, or a value, for this reward");
+  if (on_error.action == OnError::Action::kDrop) out.kept[i] = false;
+  if (std::abs(spec.weight * on_error.value) + size_of(out, i) > std::numeric_limits<float>::max())
+    throw base::RunError(message + fmt::format("; on_error's {} at weight {} takes the sample's sum beyond the range "
+                                               "of float; try a smaller one",
+                                               on_error.value, spec.weight));
+  out.rewards[i] += static_cast<float>(spec.weight * on_error.value);
+}
+
+// Adds one reward's share to `out`; `answered[i]` becomes true where it judged, or failed.
+void add_reward(const RewardSpec& spec, const std::vector<RewardSample>& samples, std::vector<bool>& answered,
+                ScoredSamples& out) {
   const std::vector<RewardResult> results = spec.reward->score(samples);
   COLLIMATE_CHECK(results.size() == samples.size(), "reward {} gave {} results", spec.name, results.size());
   double sum = 0;
   int64_t count = 0;
   for (size_t i = 0; i < samples.size(); ++i) {
-    std::string problem = failure(results[i], samples[i]);
-    if (problem.empty()) problem = range_failure(results[i], spec.weight, size_of(out, i));
-    double value = problem.empty() ? *results[i].value : 0.0;
-    if (problem.empty()) {
-      sum += value;
-      ++count;
-      add_steps(out.steps[i], results[i].steps, spec.weight);
-    } else {
-      const std::string message = fmt::format("[reward {}] sample {}: {}", spec.name, samples[i].uid, problem);
-      if (out.errors++ == 0) {
-        out.first_error = message;
-        out.first_effect = effect_of(spec.on_error);
-      }
-      if (spec.on_error.action == OnError::Action::kStop)
-        throw base::RunError(message + "; try on_error: drop, or a value, for this reward");
-      if (spec.on_error.action == OnError::Action::kDrop) out.kept[i] = false;
-      value = spec.on_error.value;
-      if (std::abs(spec.weight * value) + size_of(out, i) > std::numeric_limits<float>::max())
-        throw base::RunError(message + fmt::format("; on_error's {} at weight {} takes the sample's sum beyond the "
-                                                   "range of float; try a smaller one",
-                                                   value, spec.weight));
+    const RewardResult& result = results[i];
+    if (!result.value && result.error.empty()) continue;
+    answered[i] = true;
+    std::string problem = failure(result, samples[i]);
+    if (problem.empty()) problem = range_failure(result, spec.weight, size_of(out, i));
+    if (!problem.empty()) {
+      fail(spec, samples[i], i, problem, out);
+      continue;
     }
-    out.rewards[i] += static_cast<float>(spec.weight * value);
+    sum += *result.value;
+    ++count;
+    add_steps(out.steps[i], result.steps, spec.weight);
+    out.rewards[i] += static_cast<float>(spec.weight * *result.value);
   }
   if (count > 0) out.means.push_back({spec.name, sum / static_cast<double>(count), count});
+}
+
+// Ascending from the strictest on_error: stop, drop, the lowest value.
+std::pair<int, double> leniency(const RewardSpec& spec) {
+  const OnError::Action action = spec.on_error.action;
+  if (action == OnError::Action::kValue) return {2, spec.weight * spec.on_error.value};
+  return {action == OnError::Action::kStop ? 0 : 1, 0.0};
 }
 
 }  // namespace
@@ -187,16 +231,22 @@ std::vector<RewardSpec> make_rewards(const nlohmann::json& list) {
   std::vector<RewardSpec> specs;
   const nlohmann::json entries = list.is_array() ? list : nlohmann::json::array({list});
   for (const nlohmann::json& entry : entries) specs.push_back(make_reward(entry));
+  make_names_unique(entries, specs);
   if (specs.empty()) throw InputError(expectation("reward", "at least one reward", "none", "reward: [{rule: exact}]"));
   return specs;
 }
 
 ScoredSamples score_samples(const std::vector<RewardSpec>& rewards, const std::vector<RewardSample>& samples) {
+  COLLIMATE_CHECK(!rewards.empty(), "no rewards for {} samples", samples.size());
   ScoredSamples out;
   out.rewards.assign(samples.size(), 0.F);
   out.kept.assign(samples.size(), true);
   out.steps.resize(samples.size());
-  for (const RewardSpec& spec : rewards) add_reward(spec, samples, out);
+  std::vector<bool> answered(samples.size(), false);
+  for (const RewardSpec& spec : rewards) add_reward(spec, samples, answered, out);
+  const RewardSpec& strictest = *std::ranges::min_element(rewards, {}, leniency);
+  for (size_t i = 0; i < samples.size(); ++i)
+    if (!answered[i]) fail(strictest, samples[i], i, "no reward judged the sample", out);
   for (size_t i = 0; i < samples.size(); ++i)
     if (!out.kept[i]) out.rewards[i] = 0.F;
   return out;

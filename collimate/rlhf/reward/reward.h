@@ -26,10 +26,10 @@ struct StepReward {
   double value = 0;
 };
 
-// A reward, or why there is none. `error` is empty exactly when `value` is set.
+// A reward, or why it failed, or neither: the reward is not about this sample and adds nothing to its sum.
 struct RewardResult {
   std::optional<double> value;
-  std::string error;
+  std::string error;              // empty beside a value
   std::vector<StepReward> steps;  // of the value, by step; what they leave of it belongs to the completion's end
 };
 
@@ -40,6 +40,8 @@ class Reward {
   virtual std::vector<RewardResult> score(const std::vector<RewardSample>& samples) = 0;
   // True for a quick function of the sample alone, without effects: it may be asked about rows before a run.
   virtual bool pure() const { return false; }
+  // InputError for a row of the data with a column that the reward cannot be given; so does score().
+  virtual void check_columns(const nlohmann::json& /*example*/) const {}
   // Who is told, on the thread that asks, that a long `score` goes on: what does not say so for run.deadline_seconds
   // ends the run.
   void on_progress(std::function<void()> told) { told_ = std::move(told); }
@@ -54,7 +56,7 @@ class Reward {
   std::function<void()> told_;
 };
 
-// What happens to a sample whose reward failed.
+// What happens to a sample whose reward failed, or that no reward of the list judged.
 struct OnError {
   enum class Action { kDrop, kStop, kValue };
   Action action = Action::kStop;
@@ -64,7 +66,7 @@ struct OnError {
 };
 
 struct RewardSpec {
-  std::string name;  // in metrics and messages
+  std::string name;  // in metrics and messages; unique in its list
   double weight = 1.0;
   OnError on_error;
   std::unique_ptr<Reward> reward;
@@ -86,8 +88,9 @@ bool deterministic_reward(const nlohmann::json& entry);
 nlohmann::json resolved_rewards(const base::ConfigNode& list, const std::string& path);
 
 // Builds the rewards of a config's `reward:` list: {rule: NAME, …}, {function: NAME, …} (C++, see functions.h) or
-// {python: FILE.py[:function], …}, each with `weight` and `on_error` and options of its own. InputError for an unknown
-// name, naming the known ones, and for unknown keys.
+// {python: FILE.py[:function], …}, each with `weight` and `on_error` and options of its own. A reward's name is that of
+// its rule or function; where it repeats, a Python function's is FILE.function, and what still repeats ends in _2, _3,
+// … in the order of the list. InputError for an unknown name, naming the known ones, and for unknown keys.
 std::vector<RewardSpec> make_rewards(const nlohmann::json& list);
 
 // Mean of one reward over the samples that it judged.
@@ -97,7 +100,9 @@ struct RewardMean {
   int64_t samples = 0;  // at least 1
 };
 
-// Weighted sum over several rewards; the count of their failures; `kept[i]` false where on_error drops the sample.
+// Weighted sum over several rewards; the count of their failures; `kept[i]` false where on_error drops the sample. One
+// that every reward left unjudged is a failure too, under the strictest on_error of the list: stop, drop, the lowest
+// weighted value.
 struct ScoredSamples {
   std::vector<float> rewards;                  // [samples], 0 where dropped
   std::vector<bool> kept;                      // [samples]

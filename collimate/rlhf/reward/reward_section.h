@@ -19,7 +19,8 @@ struct RewardSection : base::Section {
       "on_error",
       "stop",
       "",
-      "for a sample without a reward: end the run, drop the sample, or give it that number",
+      "for a sample whose reward failed: end the run, drop the sample, or give it that number; where every reward gave "
+      "None, the strictest in the list (stop, drop, the lowest number)",
       base::satisfying("stop, drop or a finite number", [](const nlohmann::json& value) {
         return value == "stop" || value == "drop" || (value.is_number() && std::isfinite(value.get<double>()));
       })};

@@ -5,6 +5,20 @@
 #include "collimate/base/error.h"
 
 namespace collimate::rlhf {
+namespace {
+
+bool digit_at(std::string_view text, size_t i) {
+  return i < text.size() && std::isdigit(static_cast<unsigned char>(text[i])) != 0;
+}
+
+// Does a number without a sign begin at i?
+bool number_at(std::string_view text, size_t i) {
+  if (digit_at(text, i)) return true;
+  if (i >= text.size() || text[i] != '.' || !digit_at(text, i + 1)) return false;
+  return i == 0 || (std::isalnum(static_cast<unsigned char>(text[i - 1])) == 0 && text[i - 1] != '.');
+}
+
+}  // namespace
 
 std::string text_field(const RewardSample& sample, const std::string& field) {
   const auto found = sample.example.find(field);
@@ -36,16 +50,13 @@ std::string final_number(const std::string& text) {
   const std::string tail = marker == std::string::npos ? text : text.substr(marker + 4);
   std::string best;
   for (size_t i = 0; i < tail.size();) {
-    const bool sign =
-        tail[i] == '-' && i + 1 < tail.size() && std::isdigit(static_cast<unsigned char>(tail[i + 1])) != 0;
-    if (!sign && std::isdigit(static_cast<unsigned char>(tail[i])) == 0) {
+    const bool sign = tail[i] == '-' && number_at(tail, i + 1);
+    if (!sign && !number_at(tail, i)) {
       ++i;
       continue;
     }
     std::string number(1, tail[i++]);
-    while (i < tail.size() &&
-           (std::isdigit(static_cast<unsigned char>(tail[i])) != 0 || tail[i] == ',' || tail[i] == '.'))
-      number += tail[i++];
+    while (digit_at(tail, i) || (i < tail.size() && (tail[i] == ',' || tail[i] == '.'))) number += tail[i++];
     std::erase(number, ',');
     while (number.ends_with('.')) number.pop_back();
     best = number;

@@ -18,7 +18,7 @@ std::string_view stripped(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
 
 // The number after "####" or, failing that, the last number of the text, without commas and currency signs; "" when
-// there is none.
+// there is none. A point in front is part of it, except behind a letter or another point ("eq.5", "...5").
 std::string final_number(const std::string& text);
 
 }  // namespace collimate::rlhf

@@ -40,8 +40,9 @@ const RuleEntry& find_rule(const std::string& name, const std::string& where);
 // see Reward.
 std::unique_ptr<Reward> function_reward(Rule rule, bool pure = false);
 
-// Value of an arithmetic expression over + - * / and parentheses; the numbers used are appended. Throws InputError on
-// anything else, including division by zero.
-double evaluate_arithmetic(const std::string& text, std::vector<double>& numbers);
+// Value of an arithmetic expression over + - * / // ** and parentheses as Python's eval reads it, in doubles: whole
+// numbers are exact below 2^53. InputError for anything else, including division by zero, complex values and such as
+// are beyond the range of double.
+double evaluate_arithmetic(const std::string& text);
 
 }  // namespace collimate::rlhf

@@ -116,6 +116,17 @@ TEST(RewardFunctions, AreFoundByName) {
   EXPECT_TRUE(unknown.ends_with(", got \"width\"; try rlhf::register_reward before the run")) << unknown;
 }
 
+TEST(Rewards, NamesThatRepeatAreNumbered) {
+  register_reward("regex_2",
+                  [](const nlohmann::json&) { return function_reward([](const RewardSample&) { return 1.0; }); });
+  const nlohmann::json regex = {{"rule", "regex"}, {"pattern", "a"}}, own = {{"function", "regex_2"}};
+  std::vector<std::string> names;
+  for (const RewardSpec& spec : make_rewards({regex, {{"rule", "exact"}}, regex, own, regex}))
+    names.push_back(spec.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"regex", "exact", "regex_3", "regex_2", "regex_4"}));
+  EXPECT_EQ(make_rewards(own).at(0).name, "regex_2");
+}
+
 TEST(Rewards, OnlyRulesAreDeterministicUnlessTheEntrySaysSo) {
   EXPECT_TRUE(deterministic_reward({{"rule", "exact"}}));
   for (const char* kind : {"python", "function"}) {
@@ -186,6 +197,82 @@ TEST(Scoring, OnErrorBeyondTheRangeOfFloatStops) {
                  "[reward b] sample 1: reward is nan; on_error's 2e+38 at weight 1 takes the sample's sum beyond the "
                  "range of float; try a smaller one");
   }
+}
+
+// Gives each sample the number that its prompt is, fails on "!", and does not judge an empty one.
+class SomeReward final : public Reward {
+ public:
+  std::vector<RewardResult> score(const std::vector<RewardSample>& samples) override {
+    std::vector<RewardResult> results;
+    for (const RewardSample& sample : samples) {
+      const std::string& text = sample.prompt;
+      if (text.empty() || text == "!") {
+        results.push_back({std::nullopt, text.empty() ? "" : "broken"});
+      } else {
+        results.push_back({std::stod(text), ""});
+      }
+    }
+    return results;
+  }
+};
+
+// Of a list of such rewards of weight 2 with those on_error, all asked about the same prompts.
+ScoredSamples judged(const std::vector<nlohmann::json>& on_errors, const std::vector<std::string>& prompts) {
+  std::vector<RewardSpec> specs;
+  for (const nlohmann::json& on_error : on_errors)
+    specs.push_back({fmt::format("r{}", specs.size()), 2.0, OnError::parse(on_error), std::make_unique<SomeReward>()});
+  std::vector<RewardSample> samples;
+  for (const std::string& prompt : prompts) samples.push_back({static_cast<int64_t>(samples.size()), prompt, "", {}});
+  return score_samples(specs, samples);
+}
+
+TEST(Scoring, AnUnjudgedSampleIsAFailureOfTheStrictestReward) {
+  const ScoredSamples valued = judged({-1, -3, 5}, {"", "1.5", "!"});
+  EXPECT_EQ(valued.rewards, (std::vector<float>{-6, 9, 2}));
+  EXPECT_EQ(valued.errors, 4);  // one, and three
+  ASSERT_EQ(valued.means.size(), 3U);
+  for (const RewardMean& mean : valued.means) {
+    EXPECT_EQ(mean.value, 1.5);
+    EXPECT_EQ(mean.samples, 1);
+  }
+  const ScoredSamples one = judged({-1, -3, 5}, {"1", ""});
+  EXPECT_EQ(one.first_error + "; " + one.first_effect, "[reward r1] sample 1: no reward judged the sample; given -3");
+  const ScoredSamples dropped = judged({-1, "drop"}, {"1", ""});
+  EXPECT_EQ(dropped.kept, (std::vector<bool>{true, false}));
+  EXPECT_EQ(dropped.first_error + "; " + dropped.first_effect,
+            "[reward r1] sample 1: no reward judged the sample; dropped");
+  try {
+    judged({"drop", "stop"}, {"1", ""});
+    FAIL() << "went on";
+  } catch (const base::RunError& error) {
+    EXPECT_STREQ(error.what(),
+                 "[reward r1] sample 1: no reward judged the sample; try on_error: drop, or a value, for "
+                 "this reward");
+  }
+}
+
+// None adds nothing: to the sum, the mean and the errors.
+TEST(Scoring, ARewardThatDoesNotJudgeASampleLeavesItToTheOthers) {
+  std::vector<RewardSpec> specs(2);
+  specs[0] = {"some", 1.0, {}, std::make_unique<SomeReward>()};
+  specs[1] = {"all", 1.0, {}, function_reward([](const RewardSample&) { return 0.25; })};
+  const ScoredSamples scored = score_samples(specs, {{1, "", "", {}}, {2, "4", "", {}}});
+  EXPECT_EQ(scored.rewards, (std::vector<float>{0.25F, 4.25F}));
+  EXPECT_EQ(scored.kept, (std::vector<bool>{true, true}));
+  EXPECT_EQ(scored.errors, 0);
+  EXPECT_EQ(scored.means.at(0).value, 4.0);
+  EXPECT_EQ(scored.means.at(0).samples, 1);
+  EXPECT_EQ(scored.means.at(1).samples, 2);
+}
+
+// The failure has been dealt with by its own on_error.
+TEST(Scoring, AFailureBesideARewardThatDoesNotJudgeIsOne) {
+  std::vector<RewardSpec> specs(2);
+  specs[0] = {"some", 1.0, OnError::parse("stop"), std::make_unique<SomeReward>()};
+  specs[1] = {"none", 1.0, OnError::parse(-2), function_reward([](const RewardSample&) { return std::nan(""); })};
+  const ScoredSamples scored = score_samples(specs, {{1, "", "", {}}});
+  EXPECT_EQ(scored.rewards, (std::vector<float>{-2}));
+  EXPECT_EQ(scored.errors, 1);
 }
 
 std::vector<RewardSpec> failing(const nlohmann::json& on_error) {

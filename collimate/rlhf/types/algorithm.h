@@ -10,6 +10,10 @@
 
 namespace collimate::rlhf {
 
+// `beta` where the config leaves it out, of losses on rollouts and of the others that read it.
+inline constexpr double kRolloutBeta = 0.0;
+inline constexpr double kPairBeta = 0.1;
+
 // Constants of losses and advantages, each declared once: losses and advantages read this section itself. Names as in
 // TRL where TRL has the option.
 struct AlgorithmOptions : base::Section {
@@ -59,8 +63,8 @@ struct AlgorithmOptions : base::Section {
   base::Option<double> advantage_epsilon{this, "advantage_epsilon", 1e-4, "", "added to that std", base::at_least(0.0)};
   base::Option<bool> shuffle_rewards{this, "shuffle_rewards", false, "",
                                      "control experiment: rewards permuted over an iteration's samples"};
-  base::Option<std::optional<double>> missing_eos_penalty{
-      this, "missing_eos_penalty", std::nullopt, "", "subtracted from rewards of completions cut at their limit"};
+  base::Option<std::optional<double>> missing_eos_penalty{this, "missing_eos_penalty", std::nullopt, "",
+                                                          "subtracted from rewards of completions cut at their limit"};
   base::Option<double> gamma{
       this, "gamma", 1.0, "", "discount; ppo: of a token, process: of a step", base::between(0.0, 1.0)};
   base::Option<double> lambda{
@@ -70,8 +74,8 @@ struct AlgorithmOptions : base::Section {
   base::Option<std::string> kl_estimator{
       this, "kl_estimator", "k1", "", "ppo: of that KL; k1: log-ratio, k3: never negative", base::one_of({"k1", "k3"})};
   base::Option<bool> whiten_rewards{this, "whiten_rewards", false, "", "ppo: whiten rewards before GAE"};
-  base::Option<double> value_clip{
-      this, "value_clip", 0.2, "", "ppo: clip range of values; 0 for none", base::at_least(0.0)};
+  base::Option<std::optional<double>> value_clip{
+      this, "value_clip", 0.2, "", "ppo: clip range of values; null: no clipping", base::at_least(0.0)};
   // Losses on pairs and on marked answers.
   base::Option<double> label_smoothing{
       this, "label_smoothing", 0.0, "", "pairs: part of labels taken as wrong", base::at_least(0.0), base::below(0.5)};

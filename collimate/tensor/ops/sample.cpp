@@ -132,8 +132,8 @@ TemperedRow temper(const float* logits, int64_t vocab, float temperature, float*
   TemperedRow row{factor == 1.0F ? logits : scaled, {}};
   row.norm = row_normalizer(row.x, vocab, weights);
   if (!std::isfinite(row.norm.max) || !std::isfinite(row.norm.log_sum)) {
-    throw base::RunError(base::expectation("sample", "finite logits", "a row with NaN or infinity",
-                                           "a lower learning rate, or check the weights"));
+    throw base::GuardError(base::expectation("sample", "finite logits", "a row with NaN or infinity",
+                                             "a lower learning rate, or check the weights"));
   }
   return row;
 }

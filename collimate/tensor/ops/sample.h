@@ -19,10 +19,11 @@ struct Sampled {
 };
 
 // Draws one token of a row of logits by the inverse CDF of what top-k, then top-p (over what top-k left), then min-p
-// leave, walked in id order; u in [0, 1). Ties in rank go to the lower id. RunError when the row has no finite maximum.
+// leave, walked in id order; u in [0, 1). Ties in rank go to the lower id. GuardError when the row has NaN or no
+// finite maximum.
 Sampled sample_row(const float* logits, int64_t vocab, const SampleOptions& options, float u);
 
-// The log-prob that sample_row gives with that token: the same bits, whatever the token was drawn from. RunError as
+// The log-prob that sample_row gives with that token: the same bits, whatever the token was drawn from. GuardError as
 // there.
 float row_log_prob(const float* logits, int64_t vocab, float temperature, int32_t token);
 

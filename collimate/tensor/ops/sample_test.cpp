@@ -140,8 +140,8 @@ TEST(Sample, LogProbHasTheBitsOfScoring) {
 TEST(Sample, NaNIsAnErrorNotAToken) {
   Floats x = noise(40, 1);
   x[17] = std::nanf("");
-  EXPECT_THROW(sample_row(x.data(), 40, {}, 0.5F), base::RunError);
-  EXPECT_THROW(sample_row(x.data(), 40, {.temperature = 0.0F}, 0.5F), base::RunError);
+  EXPECT_THROW(sample_row(x.data(), 40, {}, 0.5F), base::GuardError);
+  EXPECT_THROW(sample_row(x.data(), 40, {.temperature = 0.0F}, 0.5F), base::GuardError);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <arrow/util/utf8.h>
 #include <parquet/arrow/reader.h>
 
+#include <cmath>
+
 #include "collimate/text/parquet/parquet.h"
 
 namespace collimate::text {
@@ -17,6 +19,13 @@ json cell(const arrow::Array& array, int64_t row);
 template <class ArrayType>
 json number(const arrow::Array& array, int64_t row) {
   return static_cast<const ArrayType&>(array).Value(row);
+}
+
+// NaN, pandas' missing value, and infinities have no place in JSON.
+template <class ArrayType>
+json fraction(const arrow::Array& array, int64_t row) {
+  const double value = static_cast<const ArrayType&>(array).Value(row);
+  return std::isfinite(value) ? json(value) : json();
 }
 
 // Bytes that are no text have no place in JSON.
@@ -81,9 +90,9 @@ bool number_cell(const arrow::Array& array, int64_t row, json& out) {
     case arrow::Type::UINT64:
       return out = number<arrow::UInt64Array>(array, row), true;
     case arrow::Type::FLOAT:
-      return out = number<arrow::FloatArray>(array, row), true;
+      return out = fraction<arrow::FloatArray>(array, row), true;
     case arrow::Type::DOUBLE:
-      return out = number<arrow::DoubleArray>(array, row), true;
+      return out = fraction<arrow::DoubleArray>(array, row), true;
     default:
       return false;
   }
