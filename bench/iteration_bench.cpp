@@ -1,30 +1,28 @@
-// Where the time of a GRPO iteration and of an SFT step goes, on a Llama of 15M parameters with random weights:
-//   bench_iteration [repeats] [float32 or bfloat16] [generation reference update sft …]
-// Each line: FLOPs of the work (a multiply-add is two; nothing that is computed twice counts twice), the median, least
-// and largest seconds, CPU seconds of all threads, and FLOPs / peak / time. Peak: the best of MKL's and our GEMM and of
-// a loop in registers, over sizes and repeats, in this run.
-#include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/mm_ops.h>
-#include <ATen/ops/ones.h>
+// Where the time of a GRPO iteration and of an SFT step goes, on Llamas with random weights:
+//   bench_iteration [repeats] [15m 260k 110m] [float32 bfloat16] [generation reference update sft]
+// 15m and all phases where none is named. Each line: FLOPs of the work (a multiply-add is two; a prompt's tokens count
+// once for its samples; nothing that is computed twice counts twice), the same with each sample's prompt counted in
+// reference and update, the median, least and largest seconds, CPU seconds of all threads, and FLOPs / peak / time of
+// the first. Peak: the best of MKL's and our GEMM and of a loop in registers, over sizes and repeats, in this run.
 #include <fmt/core.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "bench/models.h"
+#include "bench/peaks.h"
+#include "bench/words.h"
 #include "collimate/base/deadline.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/engine.h"
 #include "collimate/host/cpu.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/tensor/aten_threads.h"
-#include "collimate/tensor/kernels/isa.h"
-#include "collimate/tensor/kernels/peak.h"
 #include "collimate/train/learner.h"
 #include "collimate/train/scoring.h"
 
@@ -34,6 +32,7 @@ using collimate::Batch;
 using collimate::tensor::ComputeType;
 using collimate::tensor::Exec;
 namespace base = collimate::base;
+namespace bench = collimate::bench;
 namespace batch = collimate::batch;
 namespace generate = collimate::generate;
 namespace model = collimate::model;
@@ -57,73 +56,18 @@ double cpu() {
   return seconds(u.ru_utime) + seconds(u.ru_stime);
 }
 
-collimate::shape::ModelShape shape_15m() {
-  collimate::shape::ModelShape s;
-  s.family = "llama";
-  s.vocabulary = 32000, s.hidden = 288, s.layers = 6, s.heads = s.kv_heads = 6, s.head_dim = 48, s.intermediate = 768;
-  s.max_positions = 2048;
-  s.tied_embeddings = true;
-  return s;
-}
-
-// FLOPs of one forward over sequences of `tokens` tokens after `before` shared ones, with the head at `heads` of them.
-double flops_of(const collimate::shape::ModelShape& s, double sequences, double before, double tokens, double heads) {
-  double weights = 0;
-  for (const auto& spec : collimate::shape::param_specs(s))
-    if (spec.kind == collimate::shape::ParamKind::kLinear) weights += static_cast<double>(spec.count());
-  const double pairs = tokens * before + tokens * (tokens + 1) / 2;
-  const double attention = 2.0 * static_cast<double>(s.layers * s.heads * s.head_dim) * pairs;
-  return 2.0 * sequences * (tokens * weights + attention + heads * static_cast<double>(s.vocabulary * s.hidden));
-}
-
-double best_rate(double flops, const std::function<void()>& body) {
-  double best = 1e30;
-  for (int i = 0; i < 5; ++i) {
-    const double t = base::now_seconds();
-    body();
-    best = std::min(best, base::now_seconds() - t);
-  }
-  return flops / best / 1e9;
-}
-
-double mkl_peak(int threads, ComputeType compute) {
-  at::set_num_threads(threads);
-  double best = 0;
-  for (const int64_t n : {512, 1024, 2048}) {
-    const auto type = compute == ComputeType::kFloat32 ? at::kFloat : at::kBFloat16;
-    const at::Tensor a = at::ones({n, n}, type), b = at::ones({n, n}, type);
-    best = std::max(best, best_rate(2.0 * static_cast<double>(n * n * n), [&] { at::_ops::mm::call(a, b); }));
-  }
-  tensor::use_one_aten_thread();
-  return best;
-}
-
-double own_peak(const Exec& exec, ComputeType compute) {
-  double best = 0;
-  for (const int64_t n : {512, 1024, 2048}) {
-    const auto floats = static_cast<size_t>(n * n);
-    const std::vector<float> w(floats, 1.0F), x(floats, 1.0F);
-    std::vector<float> y(floats);
-    tensor::LinearPanels panels;
-    tensor::pack_linear(exec, w.data(), n, n, compute, 1, panels);
-    best = std::max(best, best_rate(2.0 * static_cast<double>(n * n * n),
-                                    [&] { tensor::linear(exec, x.data(), n, n, panels, y.data(), n); }));
-  }
-  return best;
-}
+// FLOPs of a phase: prompts shared, and as each sample with a prompt of its own.
+struct Flops {
+  double shared = 0, apart = 0;
+  Flops times(double factor) const { return {factor * shared, factor * apart}; }
+};
 
 class Bench {
  public:
-  Bench(Exec exec, int repeats, ComputeType compute) : exec_(exec), repeats_(repeats), compute_(compute) {
-    const double mkl = mkl_peak(exec.threads(), compute), own = own_peak(exec, compute);
-    const double loop = compute == ComputeType::kFloat32 ? tensor::fma_peak(exec) : tensor::dot_peak(exec);
-    peak_ = std::max({mkl, own, loop});
-    fmt::print(
-        "{}\n{}, isa {}, {} threads; GFLOP/s: MKL GEMM {:.1f}, our GEMM {:.1f}, register loop {:.1f}; peak {:.1f}\n",
-        collimate::host::cpu_model(), tensor::name_of(compute), tensor::name_of(tensor::instruction_set()),
-        exec.threads(), mkl, own, loop, peak_);
-    fmt::print("{:20} {:>8} {:>10} {:>10} {:>10} {:>8} {:>7}\n", "phase", "GFLOP", "median s", "least s", "largest s",
-               "CPU s", "share");
+  Bench(Exec exec, int repeats, const std::string& name, ComputeType compute, double peak)
+      : exec_(exec), repeats_(repeats), compute_(compute), peak_(peak), shape_(bench::model_shape(name)) {
+    fmt::print("{} {}\n{:20} {:>8} {:>8} {:>10} {:>10} {:>10} {:>8} {:>7}\n", name, tensor::name_of(compute), "phase",
+               "GFLOP", "apart", "median s", "least s", "largest s", "CPU s", "share");
     weights_ = weights(true);
     model_ = std::make_unique<model::Model>(weights_, exec_);
   }
@@ -151,38 +95,45 @@ class Bench {
     setting.options.beta = 0.04;
     const rlhf::Loss loss = rlhf::make_loss("rollouts", "grpo", setting);
     train::Learner learner(*model_, {.schedule = {.peak = 1e-6}}, exec_);
-    measure("update (GRPO, KL)", 3 * forward_flops(), [&] { learner.update(rows, objective(loss)); });
+    measure("update (GRPO, KL)", forward_flops().times(3), [&] { learner.update(rows, objective(loss)); });
   }
+
+  // The work of the phases of an iteration that were measured so far.
+  void total() const { fmt::print("{:20} {:8.1f} {:8.1f}\n", "together", all_.shared / 1e9, all_.apart / 1e9); }
 
   void sft() {
     const Batch rows = sft_rows();
     const rlhf::Loss loss = rlhf::make_loss("completions", "nll", {});
     train::Learner learner(*model_, {.schedule = {.peak = 1e-6}}, exec_);
-    const double flops = 3 * flops_of(shape_15m(), kSftRows, 0, kSftTokens, kSftTokens - 1);
-    measure("SFT step", flops, [&] { learner.update(rows, objective(loss)); });
+    const double flops = 3 * bench::flops_of(shape_, kSftRows, 0, kSftTokens, kSftTokens - 1);
+    measure("SFT step", {flops, flops}, [&] { learner.update(rows, objective(loss)); });
   }
 
  private:
-  static double generation_flops() {
-    return flops_of(shape_15m(), kPrompts, 0, kPromptTokens, 1) +
-           flops_of(shape_15m(), kPrompts * kSamples, kPromptTokens, kNewTokens - 1, kNewTokens - 1);
+  // A prompt is computed once for all of its samples in both; what nothing needs, the forward of a last token, not.
+  Flops generation_flops() const {
+    const double all = bench::flops_of(shape_, kPrompts, 0, kPromptTokens, 1) +
+                       bench::flops_of(shape_, kPrompts * kSamples, kPromptTokens, kNewTokens - 1, kNewTokens - 1);
+    return {all, all};
   }
-  // A prompt's tokens count once.
-  static double forward_flops() {
-    return flops_of(shape_15m(), kPrompts, 0, kPromptTokens, 0) +
-           flops_of(shape_15m(), kPrompts * kSamples, kPromptTokens, kNewTokens, kNewTokens);
+  Flops forward_flops() const {
+    return {bench::flops_of(shape_, kPrompts, 0, kPromptTokens, 0) +
+                bench::flops_of(shape_, kPrompts * kSamples, kPromptTokens, kNewTokens, kNewTokens),
+            bench::flops_of(shape_, kPrompts * kSamples, 0, kPromptTokens + kNewTokens, kNewTokens)};
   }
 
   std::shared_ptr<model::Weights> weights(bool trained) const {
-    auto w = std::make_shared<model::Weights>(shape_15m(),
-                                              model::WeightsOptions{.trained = trained, .compute = compute_}, exec_);
+    auto w =
+        std::make_shared<model::Weights>(shape_, model::WeightsOptions{.trained = trained, .compute = compute_}, exec_);
     w->initialize(1, 0.02F);
     return w;
   }
 
-  static int32_t token(uint64_t i) { return static_cast<int32_t>(3 + (i * 2654435761U) % 31997); }
+  int32_t token(uint64_t i) const {
+    return static_cast<int32_t>(3 + (i * 2654435761U) % static_cast<uint64_t>(shape_.vocabulary - 3));
+  }
 
-  static std::vector<std::vector<int32_t>> prompt_ids() {
+  std::vector<std::vector<int32_t>> prompt_ids() const {
     std::vector<std::vector<int32_t>> prompts(kPrompts);
     for (uint64_t p = 0; p < kPrompts; ++p)
       for (uint64_t t = 0; t < kPromptTokens; ++t) prompts[p].push_back(token(p * 1000 + t));
@@ -218,7 +169,7 @@ class Bench {
     return out;
   }
 
-  static Batch sft_rows() {
+  Batch sft_rows() const {
     std::vector<int64_t> uids;
     std::vector<std::vector<int32_t>> ids(kSftRows);
     std::vector<std::vector<uint8_t>> trainable;
@@ -241,7 +192,8 @@ class Bench {
             }};
   }
 
-  void measure(const std::string& name, double flops, const std::function<void()>& body) const {
+  void measure(const std::string& name, const Flops& flops, const std::function<void()>& body) {
+    all_.shared += flops.shared, all_.apart += flops.apart;
     std::vector<double> walls, cpus;
     for (int i = 0; i <= repeats_; ++i) {
       const double begin = base::now_seconds(), used = cpu();
@@ -249,38 +201,57 @@ class Bench {
       if (i == 0 && repeats_ > 0) continue;  // warm-up
       walls.push_back(base::now_seconds() - begin), cpus.push_back(cpu() - used);
     }
-    std::sort(walls.begin(), walls.end());
-    const double median = walls[walls.size() / 2], least = walls.front();
-    const double spent = *std::min_element(cpus.begin(), cpus.end());
-    fmt::print("{:20} {:8.1f} {:10.3f} {:10.3f} {:10.3f} {:8.3f} {:6.1f}% (of CPU time {:.1f}%)\n", name, flops / 1e9,
-               median, least, walls.back(), spent, 100 * flops / 1e9 / peak_ / median,
-               100 * flops / 1e9 / (peak_ / exec_.threads()) / spent);
+    const bench::Spread wall = bench::spread_of(walls);
+    const double spent = *std::min_element(cpus.begin(), cpus.end()), work = flops.shared / 1e9;
+    fmt::print("{:20} {:8.1f} {:8.1f} {:10.3f} {:10.3f} {:10.3f} {:8.3f} {:6.1f}% (of CPU time {:.1f}%)\n", name, work,
+               flops.apart / 1e9, wall.median, wall.least, wall.largest, spent, 100 * work / peak_ / wall.median,
+               100 * work / (peak_ / exec_.threads()) / spent);
     std::fflush(stdout);
   }
 
   Exec exec_;
   int repeats_;
   ComputeType compute_;
-  double peak_ = 0;
+  double peak_;  // GFLOP/s
+  collimate::shape::ModelShape shape_;
+  Flops all_;
   std::shared_ptr<model::Weights> weights_;
   std::unique_ptr<model::Model> model_;
   std::vector<generate::Completion> completions_;
 };
 
-}  // namespace
+void phases(Bench& measured, const std::vector<std::string>& wanted) {
+  const std::map<std::string, void (Bench::*)()> known = {{"generation", &Bench::generation},
+                                                          {"reference", &Bench::reference},
+                                                          {"update", &Bench::update},
+                                                          {"sft", &Bench::sft}};
+  for (const std::string& phase : wanted) {
+    (measured.*known.at(phase))();
+    if (phase == "update") measured.total();
+  }
+}
 
-int main(int argc, char** argv) {
-  const int repeats = argc > 1 ? std::atoi(argv[1]) : 5;
-  const std::string compute = argc > 2 ? argv[2] : "float32";
-  const std::set<std::string> only(argv + std::min(argc, 3), argv + argc);
-  const auto wants = [&](const char* what) { return only.empty() || only.contains(what); };
+void run(bench::Words words) {
+  const std::vector<std::string> models = words.among({"260k", "15m", "110m"}, {"15m"});
+  const std::vector<std::string> types = words.among({"float32", "bfloat16"}, {"float32"});
+  const std::vector<std::string> wanted = words.among({"generation", "reference", "update", "sft"});
+  words.all_known();
   tensor::use_one_aten_thread();
   collimate::host::CorePool pool(collimate::host::core_count());
-  Bench bench({&pool}, repeats, tensor::compute_type_of(compute));
-  if (wants("generation")) bench.generation();
-  if (wants("reference")) bench.reference();
-  if (wants("update")) bench.update();
-  if (wants("sft")) bench.sft();
+  const Exec exec{&pool};
+  bench::print_machine(exec);
+  for (const std::string& type : types) {
+    const ComputeType compute = tensor::compute_type_of(type);
+    const bench::Peaks peaks = bench::peaks_of(exec, compute);
+    bench::print_peaks(compute, peaks);
+    for (const std::string& name : models) {
+      Bench measured(exec, words.rounds(), name, compute, peaks.best());
+      phases(measured, wanted);
+    }
+  }
   fmt::print("peak memory of this process {} MB\n", usage().ru_maxrss / 1024);
-  return 0;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return bench::run_bench("bench_iteration", argc, argv, &run); }

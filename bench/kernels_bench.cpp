@@ -1,6 +1,8 @@
 // Speed of the kernels against a register FMA loop: kernels_bench [threads] [what...], what = few linear bf16 backward
 // attention head stream.
-// Each line: shape, best of several runs, GFLOP/s, share of the peak measured in this run. Weight-bound lines add GB/s.
+// Each line: shape, best of several runs, GFLOP/s, share of the peak of its type measured in this run. Weight-bound
+// lines add GB/s. For work on a kernel; beside ATen and the limits of memory: bench_attention, bench_log_prob,
+// bench_linear.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/peaks.h"
 #include "collimate/tensor/kernels/isa.h"
 #include "collimate/tensor/kernels/peak.h"
 #include "collimate/tensor/ops/activation.h"
@@ -21,6 +24,7 @@
 
 namespace {
 
+using collimate::bench::noise;
 using collimate::tensor::ComputeType;
 using collimate::tensor::Exec;
 using collimate::tensor::LinearPanels;
@@ -45,23 +49,15 @@ double seconds_of(const std::function<void()>& body) {
   return best;
 }
 
-std::vector<float> noise(int64_t count) {
-  std::vector<float> x(static_cast<size_t>(count));
-  uint32_t state = 12345;
-  for (float& v : x) {
-    state = state * 1664525U + 1013904223U;
-    v = static_cast<float>(state >> 8) / 8388608.0F - 1.0F;
-  }
-  return x;
-}
-
 struct Bench {
   Exec exec;
-  double peak = 0;  // GFLOP/s of all threads
+  double peak = 0, bf16_peak = 0;  // GFLOP/s of all threads
 
-  void line(const std::string& name, double flops, double seconds, double bytes = 0) const {
+  void line(const std::string& name, double flops, double seconds, double bytes = 0,
+            ComputeType type = ComputeType::kFloat32) const {
     const double rate = flops / seconds / 1e9;
-    fmt::print("{:52} {:10.1f} us {:8.1f} GFLOP/s {:5.1f} %{}\n", name, seconds * 1e6, rate, 100 * rate / peak,
+    fmt::print("{:52} {:10.1f} us {:8.1f} GFLOP/s {:5.1f} %{}\n", name, seconds * 1e6, rate,
+               100 * rate / (is_bf16(type) ? bf16_peak : peak),
                bytes > 0 ? fmt::format(" {:6.1f} GB/s", bytes / seconds / 1e9) : "");
   }
 
@@ -73,7 +69,7 @@ struct Bench {
     pack_linear(exec, w.data(), n, k, type, 1, panels);
     const double s = seconds_of([&] { collimate::tensor::linear(exec, x.data(), k, m, panels, y.data(), n); });
     line(fmt::format("linear {} M={} N={} K={}", name_of(type), m, n, k), 2.0 * m * n * k, s,
-         static_cast<double>(panels.bytes()));
+         static_cast<double>(panels.bytes()), type);
   }
 
   void backward(int64_t m, int64_t n, int64_t k, ComputeType type) const {
@@ -83,12 +79,12 @@ struct Bench {
     std::vector<float> dx(static_cast<size_t>(m * k));
     std::vector<float> dw(static_cast<size_t>(n * k));
     const double flops = 2.0 * m * n * k;
-    line(fmt::format("grad_input {} M={} N={} K={}", name_of(type), m, n, k), flops, seconds_of([&] {
-           collimate::tensor::linear_grad_input(exec, type, dy.data(), n, m, w.data(), n, k, dx.data(), k);
-         }));
-    line(fmt::format("grad_weight {} M={} N={} K={}", name_of(type), m, n, k), flops, seconds_of([&] {
-           collimate::tensor::linear_grad_weight(exec, type, dy.data(), n, x.data(), k, m, n, k, dw.data());
-         }));
+    const double input = seconds_of(
+        [&] { collimate::tensor::linear_grad_input(exec, type, dy.data(), n, m, w.data(), n, k, dx.data(), k); });
+    line(fmt::format("grad_input {} M={} N={} K={}", name_of(type), m, n, k), flops, input, 0, type);
+    const double weight = seconds_of(
+        [&] { collimate::tensor::linear_grad_weight(exec, type, dy.data(), n, x.data(), k, m, n, k, dw.data()); });
+    line(fmt::format("grad_weight {} M={} N={} K={}", name_of(type), m, n, k), flops, weight, 0, type);
   }
 
   void attention(int64_t sequences, int64_t tokens, int heads, int kv_heads, int head_dim) const;
@@ -191,9 +187,10 @@ int main(int argc, char** argv) {
   collimate::host::CorePool pool(threads);
   Bench bench{{&pool}};
   bench.peak = collimate::tensor::fma_peak(bench.exec);
-  fmt::print("isa {} threads {} register FMA peak {:.1f} GFLOP/s\n", name_of(collimate::tensor::instruction_set()),
-             threads, bench.peak);
   const ComputeType bf16 = collimate::tensor::compute_type_of("bfloat16");
+  bench.bf16_peak = collimate::bench::register_peak(bench.exec, bf16);
+  fmt::print("isa {} threads {} register peak {:.1f} GFLOP/s, of bfloat16 {:.1f}\n",
+             name_of(collimate::tensor::instruction_set()), threads, bench.peak, bench.bf16_peak);
   for (const int64_t m : {1, 4, 8, 16}) {
     if (!wants("few")) break;
     for (const int64_t k : {64, 288, 1024}) bench.linear(m, k, k, ComputeType::kFloat32);

@@ -1,29 +1,38 @@
 #!/usr/bin/env bash
 # make bench: what is measured on this machine, one after another. Each prints its own table.
-#   bench/run.sh [kernels] [iteration] [peers] [decode] [quickstart] [real] [planner]     all when none is named
-# iteration: FLOPs / peak / time of each phase; peers and decode: beside TRL, a plain PyTorch loop and
-# engines for generation, where they are installed (bench/peers/compare.py and decode.py say how). planner: predicted
-# and measured seconds of an iteration, placement by placement.
+#   bench/run.sh [kernels] [iteration] [phases] [engine] [peers] [sizes] [decode] [scoring] [server] [quickstart] [real]
+#                [planner]
+# All but phases and engine when none is named. kernels: shares of the machine's limits, and beside ATen. iteration:
+# FLOPs / peak / time of each phase at 15M; phases: at 260K, 15M and 110M. engine: decoding alone (bench/engine.sh).
+# peers, sizes (GRPO at 260K and 110M), decode, scoring and server: beside TRL, a plain PyTorch loop, Hugging Face,
+# llama.cpp and vLLM, where they are installed (the programs of bench/peers say how). planner: predicted and measured
+# seconds of an iteration, placement by placement.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=build/release/bin
 parts=("$@")
-[ ${#parts[@]} -gt 0 ] || parts=(kernels iteration peers decode quickstart real planner)
+[ ${#parts[@]} -gt 0 ] || parts=(kernels iteration peers sizes decode scoring server quickstart real planner)
 for part in "${parts[@]}"; do
   printf '== %s\n' "$part"
   case $part in
-    kernels) "$bin/bench_kernels" ;;
-    iteration)
-      "$bin/bench_iteration" "${REPEATS:-5}" float32
-      "$bin/bench_iteration" "${REPEATS:-5}" bfloat16
+    kernels)
+      "$bin/bench_kernels"
+      for kernel in linear attention log_prob; do "$bin/bench_$kernel" "${REPEATS:-5}"; done
       ;;
+    iteration) "$bin/bench_iteration" "${REPEATS:-5}" float32 bfloat16 ;;
+    phases) "$bin/bench_iteration" "${REPEATS:-5}" 260k 15m 110m float32 bfloat16 ;;
+    engine) bench/engine.sh ;;
     peers) python3 bench/peers/compare.py ;;
+    sizes) python3 bench/peers/compare.py grpo-260k grpo-110m ;;
     decode) python3 bench/peers/decode.py ;;
+    scoring) python3 bench/peers/scoring.py ;;
+    server) python3 bench/peers/server.py ;;
     quickstart) "$bin/collimate" bench quickstart --output runs/bench/quickstart ;;
     real) bench/real/run.sh ;;
     planner) python3 bench/planner_reality.py ;;
     *)
-      echo "[bench/run.sh] expected kernels, iteration, peers, decode, quickstart, real or planner, got $part" >&2
+      echo "[bench/run.sh] expected kernels, iteration, phases, engine, peers, sizes, decode, scoring, server," \
+        "quickstart, real or planner, got $part" >&2
       exit 2
       ;;
   esac

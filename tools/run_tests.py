@@ -5,9 +5,9 @@
 
 Programs come from BUILD/tests.txt; Python tests are tests/**/*_test.py and run with the kind `system`. Unit tests run
 two at a time, system tests alone. A program named in AGAIN runs once more, in that environment and as a line of its
-own. Prints every failure and every skip with its reason; the last line is
-`N passed, N failed, N skipped`. Exit code 1 on a failure, and on a skip when the shared data is there: then nothing
-has a reason to skip.
+own. Prints every failure, every skip with its reason and every line of a program that begins with `note: `, which says
+what it did not compare on this machine; the last line is `N passed, N failed, N skipped`. Exit code 1 on a failure,
+and on a skip when the shared data is there: then nothing has a reason to skip.
 """
 import argparse
 import concurrent.futures
@@ -46,6 +46,7 @@ class Result:
     passed: int = 0
     failures: list = dataclasses.field(default_factory=list)  # (test, message)
     skips: list = dataclasses.field(default_factory=list)  # (test, reason)
+    notes: list = dataclasses.field(default_factory=list)  # lines
     seconds: float = 0.0
 
 
@@ -87,6 +88,7 @@ def run_program(program: Program, timeout: float, environment: dict) -> Result:
         log = pathlib.Path(scratch) / "output"
         ending = execute(command, timeout, {**environment, "TMPDIR": f"{scratch}/tmp"}, log)
         output = log.read_text(errors="replace")
+        result.notes = [line for line in output.splitlines() if line.startswith("note: ")]
         if report.exists():
             read_xml(report, result)
         if ending and not result.failures:
@@ -130,6 +132,8 @@ def show(result: Result) -> None:
           f"{len(result.skips)} skipped, {result.seconds:.1f} s", flush=True)
     for name, message in result.failures:
         print(f"  FAILED {name}\n    " + message.strip().replace("\n", "\n    "), flush=True)
+    for line in result.notes:
+        print(f"  {line}", flush=True)
     for name, reason in result.skips:
         print(f"  skipped {name}: {reason or 'no reason given'}", flush=True)
 

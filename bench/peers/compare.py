@@ -1,14 +1,16 @@
 """Our program beside what a user would pick instead, one after another, interleaved (ours, theirs, ours, …):
 
-    python3 bench/peers/compare.py [--all] [grpo] [sft] [start]        all three when none is named
+    python3 bench/peers/compare.py [--all] [grpo] [sft] [dpo] [start] [grpo-260k] [grpo-110m]
 
+Of the model of 15M parameters where the part's name says no other; grpo, sft, dpo and start when none is named.
 Environment: COLLIMATE the program (default build/release/bin/collimate); REPEATS (5); COLLIMATE_PEERS the directory of
 the peers' scripts (default ../shared/bench/peers) and PEERS where its setup.sh installed them (default
 ~/.cache/collimate-peers); DTYPES of both sides, the fastest of which counts (fp32,bf16); BENCH_OUT for inputs and raw
 numbers (runs/bench/peers). LOCK: a file to hold while one side runs. BENCH_OUT/results.jsonl keeps the numbers of
 earlier calls, each with the time at which its call began as `run`; the tables are of this call, with --all of all.
 Without the peers our side runs alone. A sample is the best steady iteration of one process; the table shows the median
-over the processes, their least and largest, and the ratio of the medians, or "tie" where the two ranges overlap.
+over the processes, their least and largest, the ratio of the medians, or "tie" where the two ranges overlap, and the
+ratio that is aimed at on a machine like this one.
 """
 
 import contextlib
@@ -22,12 +24,14 @@ import sys
 import time
 
 import inputs
+import targets
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("COLLIMATE", str(ROOT / "build/release/bin/collimate"))
 SCRIPTS = pathlib.Path(os.environ.get("COLLIMATE_PEERS", ROOT.parent / "shared/bench/peers"))
 PEERS = pathlib.Path(os.environ.get("PEERS", pathlib.Path.home() / ".cache/collimate-peers"))
 PEER_PYTHON = PEERS / "trl/bin/python"
+STORIES = SCRIPTS.parents[1] / "data/models/stories260k-llama/hf-llama"
 OUT = pathlib.Path(os.environ.get("BENCH_OUT", ROOT / "runs/bench/peers")).resolve()
 REPEATS = int(os.environ.get("REPEATS", "5"))
 DTYPES = os.environ.get("DTYPES", "fp32,bf16").split(",")
@@ -103,14 +107,22 @@ def peer(part, side, script, *arguments):
     record(part, side, sample)
 
 
-def grpo_peers():
-    return [(f"TRL {d}", "grpo_trl.py", "--model", "15m", "--dtype", d, "--iters", "2") for d in DTYPES]
+def peer_model(size):
+    """The directory of the peers' model, or None where it is not there."""
+    directory = STORIES if size == "260k" else PEERS / "models" / size
+    return directory if (directory / "model.safetensors").exists() else None
 
 
-def sft_peers():
-    torch = [(f"torch loop {d}", "train_torch.py", "--models", "15m", "--tasks", "sft", "--dtypes", d, "--steps", "3")
+def peers_of(part):
+    """By dtype: name, script and arguments of what runs beside ours."""
+    if part == "start":
+        return []
+    task, size = part.split("-")[0], inputs.CONFIGS[part][0]
+    if task == "grpo":
+        return [(f"TRL {d}", "grpo_trl.py", "--model", size, "--dtype", d, "--iters", "2") for d in DTYPES]
+    torch = [(f"torch loop {d}", "train_torch.py", "--models", size, "--tasks", task, "--dtypes", d, "--steps", "3")
              for d in DTYPES]
-    return torch + [(f"TRL {d}", "train_trl.py", "--model", "15m", "--task", "sft", "--dtype", d, "--steps", "3")
+    return torch + [(f"TRL {d}", "train_trl.py", "--model", size, "--task", task, "--dtype", d, "--steps", "3")
                     for d in DTYPES]
 
 
@@ -153,13 +165,14 @@ def table(part, every):
     mine = [s["seconds"] for side, samples in sides if side.startswith("ours") for s in samples]
     columns = ["first", "generation", "reference", "update", "reward", "memory"]
     print(f"\n{part}: seconds (memory: MB)")
-    print("| side | median | least .. largest | runs | ratio to ours | " + " | ".join(columns) + " |")
+    print("| side | median | least .. largest | runs | ratio to ours | aim | " + " | ".join(columns) + " |")
     for side, samples in sides:
         seconds = sorted(s["seconds"] for s in samples)
         ratio = statistics.median(seconds) / statistics.median(mine) if mine else float("nan")
         tie = not side.startswith("ours") and mine and seconds[0] <= max(mine) and min(mine) <= seconds[-1]
         cells = [f"{statistics.median(seconds):.3f}", f"{seconds[0]:.3f} .. {seconds[-1]:.3f}", str(len(samples)),
-                 "tie" if tie else f"{ratio:.2f}"]
+                 f"tie ({ratio:.2f})" if tie else f"{ratio:.2f}",
+                 targets.shown(targets.TRAINING.get(part, {}).get(side.rsplit(" ", 1)[0]))]
         for column in columns:
             values = [s[column] for s in samples if s.get(column) is not None]
             cells.append(f"{statistics.median(values):.{0 if column == 'memory' else 2}f}" if values else "")
@@ -171,9 +184,7 @@ def main(parts, every):
     there = PEER_PYTHON.exists() and SCRIPTS.is_dir()
     if not there:
         print(f"peers: none at {PEER_PYTHON}; try bash {SCRIPTS}/setup.sh trl. Our side runs alone.")
-    peer_model = PEERS / "models/15m"
-    inputs.write(OUT, peer_model if (peer_model / "model.safetensors").exists() else None)
-    peers = {"grpo": grpo_peers(), "sft": sft_peers()} if there else {"grpo": [], "sft": []}
+    inputs.write(OUT, ["sft" if part == "start" else part for part in parts], peer_model)
     for repeat in range(REPEATS):
         print(f"round {repeat + 1} of {REPEATS}", flush=True)
         for part in parts:
@@ -182,15 +193,15 @@ def main(parts, every):
                 continue
             for dtype in DTYPES:
                 ours(part, dtype)
-            for side in peers[part]:
+            for side in peers_of(part) if there else []:
                 peer(part, *side)
     for part in parts:
         table(part, every)
 
 
 if __name__ == "__main__":
-    wanted = [word for word in sys.argv[1:] if word != "--all"] or ["grpo", "sft", "start"]
-    unknown = set(wanted) - {"grpo", "sft", "start"}
+    wanted = [word for word in sys.argv[1:] if word != "--all"] or ["grpo", "sft", "dpo", "start"]
+    unknown = set(wanted) - {*inputs.CONFIGS, "start"}
     if unknown:
-        sys.exit(f"[bench/peers] expected grpo, sft or start, got {', '.join(sorted(unknown))}")
+        sys.exit(f"[bench/peers] expected {', '.join(inputs.CONFIGS)} or start, got {', '.join(sorted(unknown))}")
     main(wanted, "--all" in sys.argv[1:])

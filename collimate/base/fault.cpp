@@ -35,6 +35,35 @@ KillPlan* kill_plan() {
   return plan;
 }
 
+// An empty place is nowhere, an empty phase all of them.
+struct Nudge {
+  std::string place, phase;
+};
+
+Nudge nudge_at(std::string_view where) {
+  const size_t at = where.find('@');
+  if (at == std::string_view::npos) return {std::string(where), ""};
+  return {std::string(where.substr(0, at)), std::string(where.substr(at + 1))};
+}
+
+// Lives as long as the process.
+Nudge& nudge() {
+  static Nudge* const chosen = [] {
+    const char* text = std::getenv("COLLIMATE_TEST_NUDGE_AT");
+    return new Nudge(nudge_at(text ? text : ""));
+  }();
+  return *chosen;
+}
+
+thread_local std::string_view current_phase;
+
+bool nudged(std::string_view place) {
+  const Nudge& chosen = nudge();
+  return !chosen.place.empty() && chosen.place == place && (chosen.phase.empty() || chosen.phase == current_phase);
+}
+
+float one_ulp_less(float value) { return std::nextafter(value, -std::numeric_limits<float>::infinity()); }
+
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 std::atomic<int64_t>& disk_bytes_left() {
@@ -53,11 +82,21 @@ void fault_point(std::string_view place) {
   if (--plan->passages_left == 0) ::kill(::getpid(), SIGKILL);
 }
 
-float fault_value(std::string_view place, float value) {
-  static const char* const nudged = std::getenv("COLLIMATE_TEST_NUDGE_AT");
-  if (!nudged || place != nudged) return value;
-  return std::nextafter(value, -std::numeric_limits<float>::infinity());
+float fault_value(std::string_view place, float value) { return nudged(place) ? one_ulp_less(value) : value; }
+
+void fault_rows(std::string_view place, float* values, int64_t rows, int64_t width, int64_t stride) {
+  if (!nudged(place)) return;
+  for (int64_t r = 0; r < rows; ++r) {
+    float* row = values + r * stride;
+    float& largest = *std::max_element(row, row + width);
+    largest = one_ulp_less(largest);
+  }
 }
+
+void nudge_for_tests(std::string_view where) { nudge() = nudge_at(where); }
+
+FaultPhase::FaultPhase(std::string_view name) : outer_(current_phase) { current_phase = name; }
+FaultPhase::~FaultPhase() { current_phase = outer_; }
 
 void limit_disk_for_tests(std::optional<int64_t> bytes) { disk_bytes_left() = bytes.value_or(kNoLimit); }
 

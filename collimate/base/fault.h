@@ -12,8 +12,28 @@ namespace collimate::base {
 void fault_point(std::string_view place);
 
 // A wrong number for tests: COLLIMATE_TEST_NUDGE_AT="rollout.log_prob" takes one ulp from every value that passes that
-// place, else the value is as it was. Thread-safe.
+// place, "linear@decode" from those that pass it in that phase; else the value is as it was. Thread-safe.
 float fault_value(std::string_view place, float value);
+
+// The same of what a kernel wrote, [rows, width] with `stride` floats between rows: the largest value of each row loses
+// one ulp. Elsewhere it costs a load. Thread-safe.
+void fault_rows(std::string_view place, float* values, int64_t rows, int64_t width, int64_t stride);
+
+// As COLLIMATE_TEST_NUDGE_AT, for tests in one process; "" for nowhere. Not to be called while others compute.
+void nudge_for_tests(std::string_view where);
+
+// While it lives, this thread works in that phase of a model: prefill, decode, scoring or training. What other threads
+// do for it is in none. Inner phases replace outer ones.
+class FaultPhase {
+ public:
+  explicit FaultPhase(std::string_view name);  // which outlives it
+  ~FaultPhase();
+  FaultPhase(const FaultPhase&) = delete;
+  FaultPhase& operator=(const FaultPhase&) = delete;
+
+ private:
+  std::string_view outer_;
+};
 
 // A full disk for tests: after `bytes` more, writes of our files fail with ENOSPC; nothing means no limit. Begins as
 // COLLIMATE_TEST_DISK_BYTES. Thread-safe.

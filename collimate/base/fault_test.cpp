@@ -4,6 +4,8 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <string_view>
+#include <vector>
 
 #include "collimate/base/error.h"
 
@@ -32,6 +34,33 @@ TEST(FaultDeathTest, TakesOneUlpAtTheNamedPlace) {
     std::exit(right ? 0 : 1);
   };
   EXPECT_EXIT(pass(), ::testing::ExitedWithCode(0), "");
+}
+
+TEST(Fault, TakesOneUlpFromTheLargestOfEachRowInThatPhase) {
+  const std::vector<float> right = {1, -2, 2, 9, 0.5F, 0.25F, -0.125F, 9};  // two rows of three, with one more between
+  const auto passed = [&](std::string_view place, std::string_view phase) {
+    const FaultPhase of(phase);
+    std::vector<float> values = right;
+    fault_rows(place, values.data(), 2, 3, 4);
+    return values;
+  };
+  nudge_for_tests("linear@decode");
+  EXPECT_EQ(passed("linear", "prefill"), right);
+  EXPECT_EQ(passed("rope", "decode"), right);
+  std::vector<float> wrong = right;
+  wrong[2] = 2 - 0x1p-23F;
+  wrong[4] = 0.5F - 0x1p-25F;
+  EXPECT_EQ(passed("linear", "decode"), wrong);
+  {
+    const FaultPhase outer("decode");
+    EXPECT_EQ(passed("linear", "training"), right);
+    EXPECT_LT(fault_value("linear", 1), 1) << "the outer phase is back";
+  }
+  EXPECT_EQ(fault_value("linear", 1), 1);
+  nudge_for_tests("linear");
+  EXPECT_EQ(passed("linear", "training"), wrong);
+  nudge_for_tests("");
+  EXPECT_EQ(passed("linear", "decode"), right);
 }
 
 TEST(Fault, DiskLimitGivesWhatIsLeft) {

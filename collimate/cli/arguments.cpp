@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/config.h"
@@ -12,12 +13,22 @@ namespace collimate::cli {
 
 namespace {
 
-// at_least() says of its option "--n: expected 1 or more, got 0"; CLI11's other texts are quoted.
+// at_least() and from_to() say of their option "--n: expected 1 or more, got 0"; CLI11's other texts are quoted.
 [[noreturn]] void throw_parse_error(const std::string& text, const std::string& verb) {
   const std::string help = fmt::format("collimate {} --help", verb);
   if (const size_t colon = text.find(": expected "); colon != std::string::npos)
     throw base::InputError(fmt::format("[{}] {}; try {}", text.substr(0, colon), text.substr(colon + 2), help));
   throw base::InputError(base::expectation("collimate " + verb, "arguments that it knows", text, help));
+}
+
+CLI::Validator number_from(double minimum, double maximum, const std::string& wanted) {
+  return CLI::Validator(
+      [minimum, maximum, wanted](const std::string& text) {
+        double value = 0;
+        const bool fits = CLI::detail::lexical_cast(text, value) && value >= minimum && value <= maximum;
+        return fits ? std::string() : fmt::format("expected {}, got {}", wanted, text);
+      },
+      wanted);
 }
 
 }  // namespace
@@ -37,14 +48,11 @@ bool parse(CLI::App& app, const Arguments& arguments) {
 }
 
 CLI::Validator at_least(double minimum) {
-  const std::string wanted = fmt::format("{} or more", minimum);
-  return CLI::Validator(
-      [minimum, wanted](const std::string& text) {
-        double value = 0;
-        const bool number = CLI::detail::lexical_cast(text, value);
-        return number && value >= minimum ? std::string() : fmt::format("expected {}, got {}", wanted, text);
-      },
-      wanted);
+  return number_from(minimum, std::numeric_limits<double>::infinity(), fmt::format("{} or more", minimum));
+}
+
+CLI::Validator from_to(double minimum, double maximum) {
+  return number_from(minimum, maximum, fmt::format("{} to {}", minimum, maximum));
 }
 
 void print_json(const nlohmann::ordered_json& document) {

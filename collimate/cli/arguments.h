@@ -9,11 +9,12 @@
 namespace collimate::cli {
 
 // Parses a verb's arguments. False when help was asked for and printed. InputError naming the verb, or the option
-// whose number is out of at_least(), for anything wrong.
+// whose number is out of at_least() or from_to(), for anything wrong.
 bool parse(CLI::App& app, const Arguments& arguments);
 
-// A check of numbers, for add_option(…)->check(): at least `minimum`.
+// Checks of numbers, for add_option(…)->check(): at least `minimum`, and at most `maximum`.
 CLI::Validator at_least(double minimum);
+CLI::Validator from_to(double minimum, double maximum);
 
 // The one JSON document of a verb called with --json, on stdout. Broken UTF-8 is replaced.
 void print_json(const nlohmann::ordered_json& document);

@@ -1,18 +1,22 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/base/progress.h"
 #include "collimate/cli/arguments.h"
-#include "collimate/cli/loaded_model.h"
+#include "collimate/cli/int8_error.h"
 #include "collimate/generate/completion_text.h"
 #include "collimate/generate/engine.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/generate/speculation_options.h"
+#include "collimate/host/core_pool.h"
 #include "collimate/host/cpu.h"
+#include "collimate/model/model.h"
 #include "collimate/rlhf/modules/loading_options.h"
+#include "collimate/text/chat_template.h"
 #include "collimate/text/dataset.h"
 
 namespace collimate::cli {
@@ -22,6 +26,7 @@ struct DrawOptions : generate::SamplingOptions {
   rlhf::ComputeOption compute{this, tensor::inference_type_words()};
   rlhf::ChatTemplateOption chat_template{this};
   generate::SpeculationOptions speculation{this};
+  MeasureInt8Option measure_int8{this};
 };
 
 struct GenerateCall {
@@ -32,6 +37,9 @@ struct GenerateCall {
   int64_t samples = 1;
   uint64_t seed = 0;
   bool log_probs = false;
+  int64_t top_log_probs = 0;
+  double timeout = 0;  // seconds; 0: none
+  bool stats = false;
   bool json = false;
 };
 
@@ -45,12 +53,20 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   app.add_option("--n", call.samples, "completions per prompt")->check(at_least(1));
   app.add_option("--seed", call.seed, "of the draws")->check(at_least(0));
   app.add_flag("--logprobs", call.log_probs, "log-prob of each token (implies --json)");
-  app.add_flag("--json", call.json, "one JSON document");
+  app.add_option("--top-logprobs", call.top_log_probs, "most likely tokens beside each (implies --logprobs)")
+      ->check(from_to(0, generate::kMostTopLogProbs));
+  app.add_option("--timeout", call.timeout, "seconds after which completions end with what they have; 0: none")
+      ->check(at_least(0));
+  app.add_flag("--json", call.json, "one JSON document: a list of the completions");
+  app.add_flag("--stats", call.stats, "{completions, engine, int8}: with what the engine counted (implies --json)");
   if (!parse(app, arguments)) return false;
   if (call.prompt.empty() && call.data.empty() && prompt->count() == 0)
     throw base::InputError(base::expectation("collimate generate", "--prompt TEXT or --data FILE", "neither"));
-  call.json = call.json || call.log_probs;
+  call.log_probs = call.log_probs || call.top_log_probs > 0;
+  call.json = call.json || call.log_probs || call.stats;
   call.params = call.sampling.params(call.max_tokens);
+  call.params.top_log_probs = call.top_log_probs;
+  call.params.timeout_seconds = call.timeout;
   return true;
 }
 
@@ -62,8 +78,47 @@ std::vector<text::Prompt> read_prompts(const GenerateCall& call) {
   return prompts;
 }
 
+// A list for each token: the most likely ones in its place.
+nlohmann::ordered_json top_json(const generate::Completion& c) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < c.tokens.size(); ++i) {
+    nlohmann::ordered_json one = nlohmann::ordered_json::array();
+    for (const auto& top : generate::top_of(c.top_log_probs, c.tokens.size(), i)) {
+      one.push_back({{"token_id", top.token}, {"logprob", top.log_prob}});
+    }
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+nlohmann::ordered_json stats_json(const generate::ServiceStats& stats) {
+  return {{"steps", stats.steps},
+          {"prefill_tokens", stats.prefill_tokens},
+          {"shared_prompt_tokens", stats.shared_prompt_tokens},
+          {"decoded_tokens", stats.decoded_tokens},
+          {"proposed_tokens", stats.proposed_tokens},
+          {"accepted_tokens", stats.accepted_tokens},
+          {"preemptions", stats.preemptions},
+          {"slots", stats.slots},
+          {"rows", stats.rows},
+          {"queued_steps", stats.queued_steps},
+          {"queued_rows", stats.queued_rows},
+          {"utilisation", stats.utilisation()},
+          {"cache_blocks", stats.blocks},
+          {"cache_blocks_peak", stats.blocks_peak},
+          {"cache_bytes", stats.cache_bytes}};
+}
+
+// What was drawn, and what is said of it.
+struct GenerateResult {
+  std::vector<generate::Completion> completions;
+  generate::ServiceStats stats;
+  std::optional<Int8Error> int8;
+};
+
 void print_result(const GenerateCall& call, const text::Renderer& renderer, const std::vector<text::Prompt>& prompts,
-                  const std::vector<generate::Completion>& completions) {
+                  const GenerateResult& result) {
+  const std::vector<generate::Completion>& completions = result.completions;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const generate::Completion& c : completions) {
     const std::string text = generate::completion_text(renderer.tokenizer(), c.tokens, call.params);
@@ -74,11 +129,29 @@ void print_result(const GenerateCall& call, const text::Renderer& renderer, cons
     nlohmann::ordered_json one = {{"prompt", renderer.prompt_text(prompts[static_cast<size_t>(c.prompt)])},
                                   {"completion", text},
                                   {"token_ids", c.tokens},
-                                  {"finish", c.finish == generate::Finish::kLength ? "length" : "stop"}};
+                                  {"finish", generate::finish_reason(c.finish)}};
     if (call.log_probs) one["logprobs"] = c.log_probs;
+    if (call.top_log_probs > 0) one["top_logprobs"] = top_json(c);
     list.push_back(std::move(one));
   }
-  if (call.json) print_json(list);
+  if (!call.json) return;
+  if (!call.stats) return print_json(list);
+  nlohmann::ordered_json document = {{"completions", std::move(list)}, {"engine", stats_json(result.stats)}};
+  if (result.int8) document["int8"] = to_json(*result.int8);
+  print_json(document);
+}
+
+// Draws with a progress bar.
+void complete_prompts(model::Model& model, const std::vector<std::vector<int32_t>>& prompts, const GenerateCall& call,
+                      const generate::EngineOptions& options, GenerateResult& result) {
+  base::Progress progress("generate", static_cast<int64_t>(prompts.size()) * call.samples);
+  int64_t shown = 0;
+  result.completions = generate::generate_all(model, prompts, call.params, options, [&](const generate::Progress& p) {
+    result.stats = p.service;
+    if (p.finished - shown < std::max<int64_t>(1, p.total / 20)) return;
+    shown = p.finished;
+    progress.update(p.finished, fmt::format("{} tokens", p.tokens));
+  });
 }
 
 void log_speculation(const generate::ServiceStats& stats) {
@@ -95,9 +168,9 @@ int generate(const Arguments& arguments) {
   const tensor::Exec exec{&pool};
   const auto tokenizer = text::load_tokenizer(call.model);
   const text::Renderer renderer(*tokenizer, text::make_chat_template(*tokenizer, call.sampling.chat_template));
-  const model::WeightsOptions weights{.compute = tensor::compute_type_of(call.sampling.compute.get())};
+  const model::WeightsOptions weights{.compute = tensor::compute_type_of(call.sampling.compute.get()), .mapped = true};
   model::Model model(model::load_huggingface(call.model, "lm", weights, exec), exec);
-  log_rounding(exec, model.weights());
+  GenerateResult result{.int8 = measured_int8(model, exec, *tokenizer, call.sampling.measure_int8)};
   const std::vector<text::Prompt> prompts = read_prompts(call);
   std::vector<std::vector<int32_t>> ids;
   for (const text::Prompt& prompt : prompts) ids.push_back(renderer.prompt_tokens(prompt));
@@ -107,17 +180,9 @@ int generate(const Arguments& arguments) {
   options.service.eos_ids = tokenizer->info().stop_ids;
   options.service.tokenizer = tokenizer.get();
   options.service.speculation_tokens = call.sampling.speculation.tokens();
-  base::Progress progress("generate", static_cast<int64_t>(prompts.size()) * call.samples);
-  int64_t shown = 0;
-  generate::ServiceStats stats;
-  const auto completions = generate::generate_all(model, ids, call.params, options, [&](const generate::Progress& p) {
-    stats = p.service;
-    if (p.finished - shown < std::max<int64_t>(1, p.total / 20)) return;
-    shown = p.finished;
-    progress.update(p.finished, fmt::format("{} tokens", p.tokens));
-  });
-  print_result(call, renderer, prompts, completions);
-  if (options.service.speculation_tokens > 0) log_speculation(stats);
+  complete_prompts(model, ids, call, options, result);
+  print_result(call, renderer, prompts, result);
+  if (options.service.speculation_tokens > 0) log_speculation(result.stats);
   return 0;
 }
 

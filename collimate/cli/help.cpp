@@ -41,7 +41,8 @@ constexpr const char* kTopics =
     "\ncollimate help VERB or VERB --help lists a verb's options, collimate help KEY explains a config key or "
     "section,\n"
     "collimate help reference prints all keys as a Markdown page, collimate help recipes, losses, advantages\n"
-    "or rewards those that a config may name.\n";
+    "or rewards those that a config may name.\n"
+    "COLLIMATE_ISA=avx2, avx512, avx512_bf16 or amx in the environment chooses the instructions; the bits stay.\n";
 
 void print_verbs() {
   fmt::print("collimate VERB …\n\n");

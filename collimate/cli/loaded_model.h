@@ -2,12 +2,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "collimate/base/option.h"
 #include "collimate/base/section.h"
+#include "collimate/cli/int8_error.h"
+#include "collimate/generate/prompt_score.h"
 #include "collimate/generate/service.h"
 #include "collimate/generate/speculation_options.h"
 #include "collimate/host/core_pool.h"
@@ -30,6 +33,7 @@ struct ModelOptions : base::Section {
   base::Option<int64_t> cache_blocks{
       this, "cache_blocks", 0, "blocks", "of the key and value cache; 0: up to 4 GiB", base::at_least(int64_t{0})};
   generate::SpeculationOptions speculation{this};
+  MeasureInt8Option measure_int8{this};
 };
 
 // A model directory with what generating from it needs. One thread at a time.
@@ -40,10 +44,12 @@ class LoadedModel {
 
   // A new one; it refers to this object.
   std::unique_ptr<generate::Service> service();
-  // [L]: the log-prob of each token after those before it; the first is 0.
-  std::vector<float> prompt_log_probs(std::span<const int32_t> ids, double temperature);
+  // Of the log-probs of a prompt; InputError as PromptScore.
+  std::unique_ptr<generate::PromptScore> prompt_score(std::span<const int32_t> ids,
+                                                      const generate::SamplingParams& sampling);
   const text::Renderer& renderer() const { return renderer_; }
   int64_t max_sequence_tokens() const { return service_options_.max_sequence_tokens; }
+  const std::optional<Int8Error>& int8_error() const { return int8_error_; }
 
  private:
   host::CorePool pool_;
@@ -51,10 +57,8 @@ class LoadedModel {
   std::unique_ptr<text::Tokenizer> tokenizer_;
   text::Renderer renderer_;
   model::Model model_;
+  std::optional<Int8Error> int8_error_;
   generate::ServiceOptions service_options_;
 };
-
-// Says in the log what int8 rounds away; nothing of other types.
-void log_rounding(const tensor::Exec& exec, const model::Weights& weights);
 
 }  // namespace collimate::cli

@@ -1,7 +1,10 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <random>
+#include <span>
 
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
@@ -40,6 +43,30 @@ std::string name_of(const ServeCall& call) {
   return std::filesystem::canonical(call.model).filename().string();
 }
 
+// Prompts are scored in pieces of as many tokens as a step has.
+serve::PromptScorer scorer_of(LoadedModel& loaded, int64_t piece_tokens) {
+  return [&loaded, piece_tokens](std::span<const int32_t> ids, const generate::SamplingParams& sampling) {
+    const std::shared_ptr<generate::PromptScore> score = loaded.prompt_score(ids, sampling);
+    return serve::ScoreStep([score, piece_tokens]() -> std::optional<generate::PromptLogProbs> {
+      if (!score->advance(piece_tokens)) return std::nullopt;
+      return score->log_probs();
+    });
+  };
+}
+
+std::vector<serve::Gauge> gauges_of(const LoadedModel& loaded) {
+  std::vector<serve::Gauge> gauges;
+  const std::optional<Int8Error>& error = loaded.int8_error();
+  if (!error) return gauges;
+  gauges.push_back({"collimate_int8_weights_error_ratio", "part of the linear weights that int8 rounds away",
+                    error->weights.relative});
+  if (error->tokens == 0) return gauges;
+  gauges.push_back(
+      {"collimate_int8_log_prob_error_mean", "of log-probs against float32's, in nats", error->log_prob_mean});
+  gauges.push_back({"collimate_int8_log_prob_error_max", "the largest of them", error->log_prob_max});
+  return gauges;
+}
+
 // An address as it stands in a URL.
 std::string shown(const std::string& host) { return host.find(':') == std::string::npos ? host : "[" + host + "]"; }
 
@@ -52,15 +79,16 @@ int serve(const Arguments& arguments) {
   LoadedModel loaded(
       call.model, call.loading,
       {.max_batch_tokens = call.server.max_batch_tokens, .max_batch_sequences = call.server.max_batch_sequences});
-  serve::EngineLoop engine(
-      {.service = loaded.service(),
-       .score = [&](auto ids, double temperature) { return loaded.prompt_log_probs(ids, temperature); },
-       .begin = tensor::use_one_aten_thread},
-      {.requests = call.server.max_requests, .buffer_tokens = call.server.buffer_tokens}, seed_of(call.server));
+  serve::EngineLoop engine({.service = loaded.service(),
+                            .score = scorer_of(loaded, call.server.max_batch_tokens),
+                            .begin = tensor::use_one_aten_thread},
+                           {.requests = call.server.max_requests, .buffer_tokens = call.server.buffer_tokens},
+                           seed_of(call.server));
   const serve::ServedModel model{.name = name_of(call),
                                  .renderer = loaded.renderer(),
                                  .max_sequence_tokens = loaded.max_sequence_tokens(),
-                                 .created = std::time(nullptr)};
+                                 .created = std::time(nullptr),
+                                 .gauges = gauges_of(loaded)};
   serve::HttpServer server(call.server, model, engine);
   base::log_info("chat template: {}", loaded.renderer().chat().description());
   if (call.server.api_key_file->empty() && !call.server.host->starts_with("127.") && call.server.host != "localhost" &&

@@ -50,6 +50,8 @@ void fit(std::span<const std::vector<int32_t>> prompts, const SamplingParams& pa
 void absorb(const Emission& emission, Completion& completion, Progress& progress) {
   completion.tokens.insert(completion.tokens.end(), emission.tokens.begin(), emission.tokens.end());
   completion.log_probs.insert(completion.log_probs.end(), emission.log_probs.begin(), emission.log_probs.end());
+  completion.top_log_probs.insert(completion.top_log_probs.end(), emission.top_log_probs.begin(),
+                                  emission.top_log_probs.end());
   completion.finish = emission.finish;
   progress.tokens += static_cast<int64_t>(emission.tokens.size());
   progress.finished += emission.finish != Finish::kRunning;

@@ -24,6 +24,7 @@ struct Completion {
   int64_t sample = 0;  // in [0, samples_per_prompt)
   std::vector<int32_t> tokens;
   std::vector<float> log_probs;
+  std::vector<TokenLogProb> top_log_probs;  // as in Emission
   Finish finish = Finish::kRunning;
 };
 

@@ -7,11 +7,17 @@
 #include <optional>
 
 #include "collimate/base/error.h"
+#include "collimate/base/fault.h"
 
 namespace collimate::generate {
 namespace {
 
 constexpr int64_t kLogitFloats = int64_t{8} << 20;  // logits that exist at once: 32 MiB
+
+// Does every sequence of the step go on from its last token alone?
+bool is_decode(const StepPlan& plan) {
+  return std::all_of(plan.runs.begin(), plan.runs.end(), [](const Run& run) { return run.count == 1; });
+}
 
 // Draws position by position, each with the history and the random number that it would have in a step of its own; the
 // first draw that is not the proposed token is the last. `row(i)`: logits after i proposed tokens.
@@ -22,8 +28,8 @@ void draw_while_proposed(DrawnFor& draw, uint64_t run_seed, const Row& row) {
   size_t count = 0;
   for (;;) {
     const DrawKey key{run_seed, sequence.uid, sequence.length() + static_cast<int64_t>(count)};
-    const Drawn drawn = draw_token(row(count), sequence.params, after ? *after : sequence.history, key);
-    draw.drawn[count] = drawn;
+    Drawn& drawn = draw.drawn[count];
+    drawn = draw_token(row(count), sequence.params, after ? *after : sequence.history, key);
     if (count == draw.proposed.size() || draw.proposed[count] != drawn.token) break;
     if (!after) after = sequence.history;
     after->append(drawn.token);
@@ -38,6 +44,7 @@ Runner::Runner(model::Model& model, tensor::Exec exec, int64_t blocks, uint64_t 
     : model_(model), exec_(exec), cache_(model.shape(), blocks), run_seed_(run_seed) {}
 
 std::span<const DrawnFor> Runner::run(const StepPlan& plan) {
+  const base::FaultPhase phase(is_decode(plan) ? "decode" : "prefill");
   build_batch(plan);
   const std::span<const std::vector<int32_t>> tables(tables_.data(), plan.runs.size());
   const at::Tensor hidden = model_.forward_cached(batch_, cache_, tables);  // [T, H]

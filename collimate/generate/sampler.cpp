@@ -23,6 +23,15 @@ tensor::SampleOptions truncation(const SamplingParams& params) {
           .min_p = static_cast<float>(params.min_p)};
 }
 
+std::vector<TokenLogProb> top_of_row(std::span<const float> logits, const SamplingParams& params) {
+  const auto vocab = static_cast<int64_t>(logits.size());
+  std::vector<TokenLogProb> top(static_cast<size_t>(std::min(params.top_log_probs, vocab)));
+  if (top.empty()) return top;
+  tensor::row_top_log_probs(logits.data(), vocab, static_cast<float>(params.temperature),
+                            static_cast<int64_t>(top.size()), top.data());
+  return top;
+}
+
 }  // namespace
 
 Drawn draw_token(std::span<const float> logits, const SamplingParams& params, const LogitHistory& history,
@@ -34,13 +43,13 @@ Drawn draw_token(std::span<const float> logits, const SamplingParams& params, co
   const tensor::SampleOptions options = truncation(params);
   if (!changes_logits(params, history)) {
     const auto sampled = tensor::sample_row(logits.data(), vocab, options, u);
-    return {sampled.token, sampled.log_prob};
+    return {sampled.token, sampled.log_prob, top_of_row(logits, params)};
   }
   thread_local std::vector<float> changed;  // [V]
   changed.assign(logits.begin(), logits.end());
   apply_logit_stages(params, history, changed);
   const int32_t token = tensor::sample_row(changed.data(), vocab, options, u).token;
-  return {token, tensor::row_log_prob(logits.data(), vocab, options.temperature, token)};
+  return {token, tensor::row_log_prob(logits.data(), vocab, options.temperature, token), top_of_row(logits, params)};
 }
 
 }  // namespace collimate::generate

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "collimate/generate/sampler_stages.h"
 #include "collimate/generate/sampling.h"
@@ -12,6 +13,7 @@ namespace collimate::generate {
 struct Drawn {
   int32_t token = 0;
   float log_prob = 0.0F;
+  std::vector<TokenLogProb> top;  // where asked for: the most likely tokens of the same distribution, in order
 };
 
 // The draw for one position of one sample: which Philox uniform it reads.

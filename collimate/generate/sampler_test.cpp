@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace collimate::generate {
@@ -53,6 +54,31 @@ TEST(Sampler, ParametersReachTheDraw) {
   params = {};
   params.min_p = 0.9;
   for (int i = 0; i < 50; ++i) EXPECT_EQ(draw_token(logits, params, {}, {1, 2, i}).token, 7);
+}
+
+// As the log-prob of the drawn token: of the logits as they came, at the temperature; at 1 for a greedy draw.
+TEST(Sampler, TopLogProbsAreBeforeStagesAndTruncation) {
+  std::vector<float> logits(50, 0.0F);
+  logits[7] = 3.0F, logits[9] = 2.0F, logits[30] = 2.0F;
+  SamplingParams params;
+  params.top_k = 1;
+  params.logit_bias = {{40, 100.0}};
+  params.top_log_probs = 4;
+  for (const double temperature : {1.0, 0.5, 0.0}) {
+    params.temperature = temperature;
+    const Drawn drawn = draw_token(logits, params, {}, {1, 2, 3});
+    EXPECT_EQ(drawn.token, 40);
+    ASSERT_EQ(drawn.top.size(), 4U);
+    const double factor = temperature == 0 ? 1.0 : 1 / temperature;
+    const double sum = 47 + 2 * std::exp(2 * factor) + std::exp(3 * factor);
+    const std::pair<int32_t, double> want[] = {{7, 3 * factor}, {9, 2 * factor}, {30, 2 * factor}, {0, 0.0}};
+    for (size_t rank = 0; rank < 4; ++rank) {
+      EXPECT_EQ(drawn.top[rank].token, want[rank].first);
+      EXPECT_NEAR(drawn.top[rank].log_prob, want[rank].second - std::log(sum), 1e-5);
+    }
+  }
+  params.top_log_probs = 0;
+  EXPECT_TRUE(draw_token(logits, params, {}, {1, 2, 3}).top.empty());
 }
 
 }  // namespace

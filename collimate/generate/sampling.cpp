@@ -97,6 +97,9 @@ constexpr Field kFields[] = {
        if (!value.is_number_integer()) reject(key, "an integer", value);
        p.seed = value.get<uint64_t>();
      }},
+    {"timeout_seconds",
+     [](P& p, K key, V value) { p.timeout_seconds = number(key, value, 0.0, kLongestTimeout, "in [0, 1000000000]"); }},
+    {"top_logprobs", [](P& p, K key, V value) { p.top_log_probs = count(key, value, 0, kMostTopLogProbs); }},
 };
 
 const Field& find_field(const std::string& key) {
@@ -117,20 +120,23 @@ json bias_json(const LogitBias& bias) {
 }  // namespace
 
 json SamplingParams::to_json() const {
-  return {{"max_tokens", max_tokens},
-          {"min_tokens", min_tokens},
-          {"temperature", temperature},
-          {"top_p", top_p},
-          {"top_k", top_k},
-          {"min_p", min_p},
-          {"presence_penalty", presence_penalty},
-          {"frequency_penalty", frequency_penalty},
-          {"repetition_penalty", repetition_penalty},
-          {"logit_bias", bias_json(logit_bias)},
-          {"ignore_eos", ignore_eos},
-          {"stop_ids", stop_ids},
-          {"stop", stop},
-          {"seed", seed}};
+  json out = {{"max_tokens", max_tokens},
+              {"min_tokens", min_tokens},
+              {"temperature", temperature},
+              {"top_p", top_p},
+              {"top_k", top_k},
+              {"min_p", min_p},
+              {"presence_penalty", presence_penalty},
+              {"frequency_penalty", frequency_penalty},
+              {"repetition_penalty", repetition_penalty},
+              {"logit_bias", bias_json(logit_bias)},
+              {"ignore_eos", ignore_eos},
+              {"stop_ids", stop_ids},
+              {"stop", stop},
+              {"seed", seed}};
+  if (timeout_seconds > 0) out["timeout_seconds"] = timeout_seconds;
+  if (top_log_probs != 0) out["top_logprobs"] = top_log_probs;
+  return out;
 }
 
 SamplingParams SamplingParams::from_json(const json& json) {

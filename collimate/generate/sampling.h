@@ -5,11 +5,15 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "collimate/tensor/ops/top_k.h"
+
 namespace collimate::generate {
 
+using tensor::TokenLogProb;
 using LogitBias = std::map<int32_t, double>;  // by token id: what is added to its logit
 
 // How one request's tokens are drawn and where it ends. Defaults leave the model's distribution as it is. Names,
@@ -29,13 +33,24 @@ struct SamplingParams {
   std::vector<int32_t> stop_ids;
   std::vector<std::string> stop;  // UTF-8 text that ends the completion; needs a tokenizer. See completion_text.h
   uint64_t seed = 0;              // mixed into the draw; equal seeds and uids give equal draws
+  double timeout_seconds = 0;     // from its submission on; then it ends with what it has. 0: no limit
+  // So many of the most likely tokens are reported beside each drawn one, at most 20; changes no draw.
+  int64_t top_log_probs = 0;
 
   nlohmann::json to_json() const;
   // Unknown keys and values out of range are InputErrors that name them.
   static SamplingParams from_json(const nlohmann::json& json);
 };
 
+// The i-th of `rows` equal parts of a list: the most likely tokens in one token's place.
+inline std::span<const TokenLogProb> top_of(std::span<const TokenLogProb> top_log_probs, size_t rows, size_t i) {
+  const size_t width = top_log_probs.size() / rows;
+  return top_log_probs.subspan(i * width, width);
+}
+
 constexpr double kMostPenalty = 2.0, kMostRepetitionPenalty = 1e4, kMostLogitBias = 100.0;
+constexpr int64_t kMostTopLogProbs = tensor::kMostTopTokens;
+constexpr double kLongestTimeout = 1e9;  // seconds
 constexpr int64_t kLargestTokenId = std::numeric_limits<int32_t>::max();
 
 // {"token id": number, ...}; nothing when it is anything else or a value is out of range.

@@ -35,10 +35,14 @@ TEST(SamplingParams, RoundTrip) {
   params.repetition_penalty = 1.3;
   params.logit_bias = {{3, -100.0}, {50256, 0.25}};
   params.stop = {"\n\n", "é"};
+  params.top_log_probs = 20;
+  params.timeout_seconds = 2.5;
   const auto json = params.to_json();
   EXPECT_EQ(SamplingParams::from_json(json).to_json(), json);
   EXPECT_NE(SamplingParams().to_json(), json);
   EXPECT_EQ(SamplingParams::from_json(json).seed, params.seed);
+  EXPECT_EQ(SamplingParams::from_json(json).top_log_probs, 20);
+  EXPECT_EQ(SamplingParams::from_json(json).timeout_seconds, 2.5);
 }
 
 TEST(SamplingParams, ErrorsNameTheKey) {
@@ -58,9 +62,12 @@ TEST(SamplingParams, ErrorsNameTheKey) {
         testing::StartsWith("[sampling.logit_bias] expected an object of token ids and numbers in [-100, 100]"));
   EXPECT_EQ(message_of(R"({"stop": ["x", ""]})"),
             "[sampling.stop] expected texts in UTF-8 that are not empty, got \"\"");
+  EXPECT_EQ(message_of(R"({"top_logprobs": 21})"), "[sampling.top_logprobs] expected an integer in [0, 20], got 21");
   EXPECT_EQ(message_of(R"({"stop": 3})"), "[sampling.stop] expected texts in UTF-8 that are not empty, got 3");
   EXPECT_EQ(message_of(R"({"min_tokens": 5, "max_tokens": 4})"),
             "[sampling.min_tokens] expected at most max_tokens, 4, got 5");
+  EXPECT_EQ(message_of(R"({"timeout_seconds": -1})"),
+            "[sampling.timeout_seconds] expected a number in [0, 1000000000], got -1");
   EXPECT_THAT(message_of(R"({"top_n": 1})"), testing::HasSubstr("top_k"));
   EXPECT_THAT(message_of(R"({"top_n": 1})"), testing::HasSubstr("got top_n"));
   EXPECT_EQ(message_of("[]"), "[sampling] expected an object, got []");
@@ -74,6 +81,7 @@ TEST(SamplingParams, OneStopStringNeedsNoList) {
 TEST(SamplingOptions, EveryParameterCanBeSet) {
   SamplingOptions options;
   EXPECT_EQ(options.params(9).to_json(), (SamplingParams{.max_tokens = 9}.to_json()));
+  EXPECT_FALSE(options.params(9).to_json().contains("timeout_seconds"));  // no clock decides in a run
   const nlohmann::json given = {{"min_tokens", 2},
                                 {"temperature", 0.5},
                                 {"top_p", 0.9},

@@ -19,10 +19,11 @@ void Sequence::follow_from_start(std::span<const int32_t> eos_ids, const text::T
   for (const int32_t token : std::span(ids).subspan(prompt_tokens)) text->push(token);
 }
 
-void Sequence::append(int32_t token, float log_prob, int64_t version) {
+void Sequence::append(int32_t token, float log_prob, int64_t version, std::span<const TokenLogProb> top) {
   ids.push_back(token);
   log_probs.push_back(log_prob);
   versions.push_back(version);
+  top_log_probs.insert(top_log_probs.end(), top.begin(), top.end());
   history.append(token);
   if (text) text->push(token);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -18,6 +19,8 @@ namespace collimate::generate {
 
 constexpr int64_t kBlockTokens = model::KvCache::kBlockTokens;
 
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
 // Blocks that hold `tokens` tokens.
 inline int64_t blocks_for(int64_t tokens) { return (tokens + kBlockTokens - 1) / kBlockTokens; }
 
@@ -28,12 +31,14 @@ struct Sequence {
   int64_t prompt_uid = 0;
   SamplingParams params;
   int64_t prompt_tokens = 0;
-  int64_t max_length = 0;  // prompt and completion at most
+  int64_t max_length = 0;   // prompt and completion at most
+  double ends_at = kNever;  // on the service's clock, in seconds
 
   // What it has so far.
-  std::vector<int32_t> ids;       // [length] prompt, then completion
-  std::vector<float> log_probs;   // [completion]
-  std::vector<int64_t> versions;  // [completion] weights that sampled each token
+  std::vector<int32_t> ids;                 // [length] prompt, then completion
+  std::vector<float> log_probs;             // [completion]
+  std::vector<int64_t> versions;            // [completion] weights that sampled each token
+  std::vector<TokenLogProb> top_log_probs;  // [completion, params.top_log_probs], most likely first
   Finish finish = Finish::kRunning;
   int64_t emitted = 0;   // tokens of the completion already taken
   bool changed = false;  // waits in the list of what the next take() emits
@@ -56,7 +61,9 @@ struct Sequence {
     ids.clear();
     log_probs.clear();
     versions.clear();
+    top_log_probs.clear();
     finish = Finish::kRunning;
+    ends_at = kNever;
     emitted = 0;
     changed = false;
     text.reset();
@@ -65,7 +72,7 @@ struct Sequence {
 
   // Makes `history` and `text` what they are after `ids`. The tokenizer is needed for stop strings only.
   void follow_from_start(std::span<const int32_t> eos_ids, const text::Tokenizer* tokenizer);
-  void append(int32_t token, float log_prob, int64_t version);
+  void append(int32_t token, float log_prob, int64_t version, std::span<const TokenLogProb> top = {});
 
   int64_t length() const { return static_cast<int64_t>(ids.size()); }
   int64_t completion_tokens() const { return length() - prompt_tokens; }

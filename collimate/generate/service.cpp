@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service_impl.h"
@@ -39,12 +40,18 @@ void fill_emission(Sequence& sequence, Emission& emission) {
   emission.tokens.assign(sequence.ids.begin() + sequence.prompt_tokens + from, sequence.ids.end());
   emission.log_probs.assign(sequence.log_probs.begin() + from, sequence.log_probs.end());
   emission.versions.assign(sequence.versions.begin() + from, sequence.versions.end());
+  emission.top_log_probs.assign(sequence.top_log_probs.begin() + from * sequence.params.top_log_probs,
+                                sequence.top_log_probs.end());
   emission.finish = sequence.finish;
   sequence.emitted = sequence.completion_tokens();
   sequence.changed = false;
 }
 
 }  // namespace
+
+const char* finish_reason(Finish finish) {
+  return finish == Finish::kLength ? "length" : finish == Finish::kTimeout ? "timeout" : "stop";
+}
 
 ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape) {
   const auto require = [](int64_t least, const char* name, int64_t got) {
@@ -65,6 +72,7 @@ ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape) 
   }
   if (options.cache_blocks == 0) options.cache_blocks = default_blocks(options, shape);
   if (options.eos_ids.empty()) options.eos_ids.assign(shape.eos_ids.begin(), shape.eos_ids.end());
+  if (!options.now_seconds) options.now_seconds = base::now_seconds;
   return options;
 }
 
@@ -91,7 +99,9 @@ void Service::submit(const Batch& requests) {
 
 bool Service::step() {
   Impl& s = *impl_;
-  if (s.paused || (s.queues.running.empty() && s.queues.waiting.empty())) return false;
+  if (s.paused) return false;
+  const bool expired = s.expire();
+  if (s.queues.running.empty() && s.queues.waiting.empty()) return expired;
   s.check_weights();
   while (Scheduler::latest_to_preempt(s.queues, s.pool) != nullptr) s.preempt_latest();
   s.propose();
@@ -106,8 +116,8 @@ bool Service::step() {
     s.forget_cache();  // half-written blocks are no use; the requests keep their place
     throw;
   }
-  std::erase_if(s.queues.running, [](const Sequence* sequence) { return sequence->finish != Finish::kRunning; });
-  ++s.stats.steps;
+  s.drop_finished();
+  s.count_step(s.plan);
   return true;
 }
 
@@ -146,9 +156,7 @@ void Service::cancel(std::span<const int64_t> uids) {
     s.finish(*place->second, Finish::kCancelled);
     s.note_change(*place->second);
   }
-  const auto finished = [](const Sequence* sequence) { return sequence->finish != Finish::kRunning; };
-  std::erase_if(s.queues.running, finished);
-  std::erase_if(s.queues.waiting, finished);
+  s.drop_finished();
 }
 
 int64_t Service::running() const {
@@ -161,6 +169,11 @@ ServiceStats Service::stats() const {
   ServiceStats stats = impl_->stats;
   stats.blocks_used = impl_->pool.used();
   stats.blocks_peak = impl_->pool.peak();
+  stats.blocks = impl_->pool.size();
+  stats.cache_bytes = impl_->runner.cache().bytes();
+  stats.slots = std::min(impl_->options.max_batch_sequences, impl_->options.max_batch_tokens);
+  stats.running = static_cast<int64_t>(impl_->queues.running.size());
+  stats.waiting = static_cast<int64_t>(impl_->queues.waiting.size());
   return stats;
 }
 

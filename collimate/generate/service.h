@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,7 +16,10 @@
 
 namespace collimate::generate {
 
-enum class Finish : int32_t { kRunning = 0, kEos = 1, kStop = 2, kLength = 3, kCancelled = 4 };
+enum class Finish : int32_t { kRunning = 0, kEos = 1, kStop = 2, kLength = 3, kCancelled = 4, kTimeout = 5 };
+
+// The end as an interface says it: "length", "timeout", else "stop".
+const char* finish_reason(Finish finish);
 
 // What one request produced since the last take(). The last emission of a request has finish != kRunning; the token
 // that ended it (end of sequence, stop id, the one that completed a stop string) is among `tokens`. A caller that shows
@@ -25,6 +29,9 @@ struct Emission {
   std::vector<int32_t> tokens;
   std::vector<float> log_probs;   // log-softmax(logits / temperature) of each, before truncation and penalties
   std::vector<int64_t> versions;  // weights version that sampled each token
+  // [tokens, k] the most likely tokens in each one's place, in order, under the same distribution as log_probs; k is
+  // the request's top_log_probs, the vocabulary at most.
+  std::vector<TokenLogProb> top_log_probs;
   Finish finish = Finish::kRunning;
 };
 
@@ -41,6 +48,9 @@ struct ServiceOptions {
   SamplingParams sampling;          // of requests without a `sampling` column
   const text::Tokenizer* tokenizer = nullptr;  // outlives the service; needed for requests with stop strings
   tensor::Exec exec;                           // threads of the draws; null pool: the caller's
+  // Clock of SamplingParams::timeout_seconds, in seconds; empty: base::now_seconds. Read only while a request has a
+  // timeout, so that what a run draws, which never has one, depends on no clock.
+  std::function<double()> now_seconds = {};
 };
 
 // The options with every 0 that stands for a default replaced. InputError naming what is out of range.
@@ -52,12 +62,23 @@ struct ServiceStats {
   // trial; accepted_tokens: those of them that were drawn, each of which saved a step; they are among decoded_tokens.
   int64_t steps = 0, prefill_tokens = 0, shared_prompt_tokens = 0, decoded_tokens = 0, preemptions = 0;
   int64_t proposed_tokens = 0, accepted_tokens = 0;
-  int64_t blocks_used = 0, blocks_peak = 0;
+  // rows: requests that a step ran, summed over steps; slots: how many a step can run. queued_steps: steps that left
+  // requests waiting; queued_rows: the rows of those.
+  int64_t rows = 0, queued_steps = 0, queued_rows = 0, slots = 0;
+  int64_t running = 0, waiting = 0;                                       // requests now
+  int64_t blocks_used = 0, blocks_peak = 0, blocks = 0, cache_bytes = 0;  // of the cache: used, most used, all
+
+  // The part of the slots that was taken while requests waited: what long tails cost begins when none waits any more.
+  // 1 where none ever waited.
+  double utilisation() const {
+    return queued_steps == 0 ? 1.0 : static_cast<double>(queued_rows) / static_cast<double>(queued_steps * slots);
+  }
 };
 
 // What streams: the one object that recipes, the command line, a server and evaluation drive. Not thread-safe; only
 // `step` does work. A sample's tokens depend on its prompt, its sampling parameters, its uid and the weights alone: not
-// on what else is in the batch, on the order of submission, on pauses, or on save and load in the middle.
+// on what else is in the batch, on the order of submission, on pauses, or on save and load in the middle. Only how many
+// there are may depend on more: on the clock, for a request with a timeout.
 class Service : public base::Stateful {
  public:
   Service(model::Model& model, ServiceOptions options);
@@ -69,10 +90,11 @@ class Service : public base::Stateful {
   // still in flight, sampling parameters out of range, stop strings without a tokenizer. All rows or none.
   void submit(const Batch& requests);
 
-  // Runs one step (prefill and decode mixed). False when there was nothing to do or the service is paused. GuardError
-  // when the weights changed and update() was not called, or when logits are not finite. With speculation a request may
-  // get several tokens in one: a proposed token is accepted if it is the one that is drawn at its place anyway, so
-  // tokens, log-probs and finish reasons are the same with and without it, in bits.
+  // Runs one step (prefill and decode mixed). False when there was nothing to do or the service is paused. Requests
+  // whose timeout has passed end first, with Finish::kTimeout: their blocks are free for this step. GuardError when the
+  // weights changed and update() was not called, or when logits are not finite. With speculation a request may get
+  // several tokens in one: a proposed token is accepted if it is the one that is drawn at its place anyway, so tokens,
+  // log-probs and finish reasons are the same with and without it, in bits.
   bool step();
 
   // One emission per request that has something new, in the order in which it first had; valid until the next take().

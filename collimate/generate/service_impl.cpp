@@ -67,6 +67,10 @@ void Service::Impl::check_sampling(const Sequence& sequence, const std::string& 
     throw base::InputError(base::expectation(where, fmt::format("logit_bias of token ids in [0, {})", vocabulary),
                                              fmt::to_string(params.logit_bias.rbegin()->first)));
   }
+  if (params.top_log_probs < 0 || params.top_log_probs > kMostTopLogProbs) {
+    throw base::InputError(base::expectation(where, fmt::format("top_logprobs in [0, {}]", kMostTopLogProbs),
+                                             fmt::to_string(params.top_log_probs)));
+  }
   if (params.min_tokens == 0) return;
   const auto ends = ending_ids(params, options.eos_ids);
   const auto forbidden =
@@ -77,10 +81,38 @@ void Service::Impl::check_sampling(const Sequence& sequence, const std::string& 
 }
 
 void Service::Impl::enqueue(std::unique_ptr<Sequence> sequence) {
+  sequence->params.top_log_probs = std::min(sequence->params.top_log_probs, model.shape().vocabulary);
   sequence->follow_from_start(options.eos_ids, options.tokenizer);
   sequence->max_length = options.max_sequence_tokens;
+  if (sequence->params.timeout_seconds > 0) limit_time(*sequence, sequence->params.timeout_seconds);
   queues.waiting.push_back(sequence.get());
   in_flight.emplace(sequence->uid, std::move(sequence));
+}
+
+void Service::Impl::limit_time(Sequence& sequence, double seconds) {
+  sequence.ends_at = options.now_seconds() + seconds;
+  next_end = std::min(next_end, sequence.ends_at);
+}
+
+bool Service::Impl::expire() {
+  if (next_end == kNever) return false;
+  const double now = options.now_seconds();
+  if (now < next_end) return false;
+  next_end = kNever;
+  bool any = false;
+  const auto look_at = [&](Sequence* sequence) {
+    if (sequence->ends_at > now) {
+      next_end = std::min(next_end, sequence->ends_at);
+      return;
+    }
+    finish(*sequence, Finish::kTimeout);
+    note_change(*sequence);
+    any = true;
+  };
+  std::for_each(queues.running.begin(), queues.running.end(), look_at);
+  std::for_each(queues.waiting.begin(), queues.waiting.end(), look_at);
+  drop_finished();
+  return any;
 }
 
 void Service::Impl::check_weights() const {
@@ -166,7 +198,7 @@ void Service::Impl::append(const DrawnFor& draw) {
   Finish reason = Finish::kRunning;
   for (const Drawn& drawn : draw.drawn) {
     sequence.computed = sequence.length();  // all but the last draw are proposed tokens, which have been run
-    sequence.append(drawn.token, drawn.log_prob, static_cast<int64_t>(version));
+    sequence.append(drawn.token, drawn.log_prob, static_cast<int64_t>(version), drawn.top);
     reason = finish_of(sequence, options.eos_ids);
     if (reason != Finish::kRunning) break;
   }
@@ -198,6 +230,21 @@ void Service::Impl::note_change(Sequence& sequence) {
   changed.push_back(&sequence);
 }
 
+void Service::Impl::drop_finished() {
+  const auto finished = [](const Sequence* sequence) { return sequence->finish != Finish::kRunning; };
+  std::erase_if(queues.running, finished);
+  std::erase_if(queues.waiting, finished);
+}
+
+void Service::Impl::count_step(const StepPlan& step) {
+  const auto rows = static_cast<int64_t>(step.runs.size() + step.forks.size());
+  ++stats.steps;
+  stats.rows += rows;
+  if (queues.waiting.empty()) return;
+  ++stats.queued_steps;
+  stats.queued_rows += rows;
+}
+
 void Service::Impl::preempt_latest() {
   Sequence* sequence = queues.running.back();
   queues.running.pop_back();
@@ -221,6 +268,7 @@ void Service::Impl::clear() {
   queues.waiting.clear();
   changed.clear();
   in_flight.clear();
+  next_end = kNever;
 }
 
 }  // namespace collimate::generate

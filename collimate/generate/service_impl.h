@@ -25,6 +25,11 @@ struct Service::Impl {
   void check_sampling(const Sequence& sequence, const std::string& where) const;
   void enqueue(std::unique_ptr<Sequence> sequence);
 
+  // From now on; over what the request's parameters say.
+  void limit_time(Sequence& sequence, double seconds);
+  // Ends what has run out of time; whether anything has.
+  bool expire();
+
   void check_weights() const;
   // Where speculation may pay, lets each decoding sequence guess; the plan takes what there is room for.
   void propose();
@@ -36,6 +41,8 @@ struct Service::Impl {
   void settle(const DrawnFor& draw, int64_t accepted);
   void finish(Sequence& sequence, Finish reason);
   void note_change(Sequence& sequence);
+  void drop_finished();  // from the queues
+  void count_step(const StepPlan& step);
 
   void preempt_latest();
   // Everything cached is dropped; running requests wait again, in their order.
@@ -57,6 +64,7 @@ struct Service::Impl {
   std::vector<Sequence*> changed;  // in order of their first untaken change
   std::vector<Emission> taken;     // reused; a prefix of it is what the last take() returned
 
+  double next_end = kNever;  // no request ends by its timeout before
   bool paused = false;
   uint64_t version = 0;          // the caller's
   uint64_t weights_version = 0;  // the weights' own, at the last update

@@ -1,5 +1,6 @@
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "collimate/base/error.h"
@@ -10,14 +11,16 @@
 namespace collimate::generate {
 namespace {
 
-nlohmann::json describe(const Sequence& sequence) {
-  return {{"uid", sequence.uid},
-          {"prompt_uid", sequence.prompt_uid},
-          {"sampling", sequence.params.to_json()},
-          {"prompt_tokens", sequence.prompt_tokens},
-          {"length", sequence.length()},
-          {"emitted", sequence.emitted},
-          {"finish", static_cast<int32_t>(sequence.finish)}};
+nlohmann::json describe(const Sequence& sequence, const std::function<double()>& now_seconds) {
+  nlohmann::json out = {{"uid", sequence.uid},
+                        {"prompt_uid", sequence.prompt_uid},
+                        {"sampling", sequence.params.to_json()},
+                        {"prompt_tokens", sequence.prompt_tokens},
+                        {"length", sequence.length()},
+                        {"emitted", sequence.emitted},
+                        {"finish", static_cast<int32_t>(sequence.finish)}};
+  if (sequence.ends_at != kNever) out["seconds_left"] = sequence.ends_at - now_seconds();
+  return out;
 }
 
 nlohmann::json to_json(const ServiceStats& stats) {
@@ -27,7 +30,10 @@ nlohmann::json to_json(const ServiceStats& stats) {
           {"decoded_tokens", stats.decoded_tokens},
           {"proposed_tokens", stats.proposed_tokens},
           {"accepted_tokens", stats.accepted_tokens},
-          {"preemptions", stats.preemptions}};
+          {"preemptions", stats.preemptions},
+          {"rows", stats.rows},
+          {"queued_steps", stats.queued_steps},
+          {"queued_rows", stats.queued_rows}};
 }
 
 ServiceStats stats_from_json(const nlohmann::json& json) {
@@ -39,6 +45,9 @@ ServiceStats stats_from_json(const nlohmann::json& json) {
   stats.proposed_tokens = json.at("proposed_tokens");
   stats.accepted_tokens = json.at("accepted_tokens");
   stats.preemptions = json.at("preemptions");
+  stats.rows = json.at("rows");
+  stats.queued_steps = json.at("queued_steps");
+  stats.queued_rows = json.at("queued_rows");
   return stats;
 }
 
@@ -60,7 +69,8 @@ class Cutter {
   explicit Cutter(base::StateReader& in)
       : ids_(read<int32_t>(in, "service.ids")),
         log_probs_(read<float>(in, "service.log_probs")),
-        versions_(read<int64_t>(in, "service.versions")) {}
+        versions_(read<int64_t>(in, "service.versions")),
+        top_log_probs_(read<TokenLogProb>(in, "service.top_log_probs")) {}
 
   void fill(const nlohmann::json& json, Sequence& sequence) {
     sequence.uid = json.at("uid");
@@ -73,6 +83,8 @@ class Cutter {
     cut(ids_, next_id_, length, sequence.ids);
     size_t place = next_completion_;
     cut(log_probs_, place, length - sequence.prompt_tokens, sequence.log_probs);
+    cut(top_log_probs_, next_top_, (length - sequence.prompt_tokens) * sequence.params.top_log_probs,
+        sequence.top_log_probs);
     cut(versions_, next_completion_, length - sequence.prompt_tokens, sequence.versions);
   }
 
@@ -90,8 +102,10 @@ class Cutter {
   std::vector<int32_t> ids_;
   std::vector<float> log_probs_;
   std::vector<int64_t> versions_;
+  std::vector<TokenLogProb> top_log_probs_;
   size_t next_id_ = 0;
   size_t next_completion_ = 0;
+  size_t next_top_ = 0;
 };
 
 }  // namespace
@@ -102,11 +116,13 @@ void Service::save(base::StateWriter& out) const {
   std::vector<int32_t> ids;
   std::vector<float> log_probs;
   std::vector<int64_t> versions;
+  std::vector<TokenLogProb> top_log_probs;
   const auto add = [&](const Sequence& sequence) {
-    requests.push_back(describe(sequence));
+    requests.push_back(describe(sequence, s.options.now_seconds));
     ids.insert(ids.end(), sequence.ids.begin(), sequence.ids.end());
     log_probs.insert(log_probs.end(), sequence.log_probs.begin(), sequence.log_probs.end());
     versions.insert(versions.end(), sequence.versions.begin(), sequence.versions.end());
+    top_log_probs.insert(top_log_probs.end(), sequence.top_log_probs.begin(), sequence.top_log_probs.end());
   };
   for (const Sequence* sequence : s.changed) {
     changed.push_back(sequence->uid);
@@ -123,6 +139,7 @@ void Service::save(base::StateWriter& out) const {
   write(out, "service.ids", ids);
   write(out, "service.log_probs", log_probs);
   write(out, "service.versions", versions);
+  write(out, "service.top_log_probs", top_log_probs);
 }
 
 void Service::load(base::StateReader& in) {
@@ -140,8 +157,10 @@ void Service::load(base::StateReader& in) {
     cutter.fill(request, *sequence);
     s.check_request(*sequence, "generate.load");
     const bool runs = sequence->finish == Finish::kRunning;
+    Sequence& loaded = *sequence;
     s.enqueue(std::move(sequence));
     if (!runs) s.queues.waiting.pop_back();
+    if (request.contains("seconds_left")) s.limit_time(loaded, request.at("seconds_left"));
   }
   for (const int64_t uid : json.at("changed")) s.note_change(*s.in_flight.at(uid));
   s.paused = json.at("paused");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -149,6 +150,7 @@ inline std::vector<Request> mixed_requests(int64_t count, int64_t samples) {
     if (random(2) == 0) params.min_tokens = random(static_cast<uint64_t>(std::min<int64_t>(params.max_tokens, 20)));
     if (random(2) == 0) params.stop = {"abba", "é", "caab"};
     if (random(4) == 0) params.seed = static_cast<uint64_t>(random(100));
+    if (random(2) == 0) params.top_log_probs = random(kMostTopLogProbs + 1);
   }
   return requests;
 }
@@ -157,6 +159,7 @@ inline std::vector<Request> mixed_requests(int64_t count, int64_t samples) {
 struct Result {
   std::vector<int32_t> tokens;
   std::vector<uint32_t> log_prob_bits;
+  std::vector<std::pair<int32_t, uint32_t>> top;  // ids and bits of the most likely tokens
   std::vector<int64_t> versions;
   Finish finish = Finish::kRunning;
   bool operator==(const Result&) const = default;
@@ -169,10 +172,9 @@ inline void collect(Service& service, Results& results) {
     COLLIMATE_CHECK(result.finish == Finish::kRunning, "an emission after the last one");
     result.tokens.insert(result.tokens.end(), emission.tokens.begin(), emission.tokens.end());
     result.versions.insert(result.versions.end(), emission.versions.begin(), emission.versions.end());
-    for (const float log_prob : emission.log_probs) {
-      uint32_t bits = 0;
-      std::memcpy(&bits, &log_prob, sizeof(bits));
-      result.log_prob_bits.push_back(bits);
+    for (const float log_prob : emission.log_probs) result.log_prob_bits.push_back(std::bit_cast<uint32_t>(log_prob));
+    for (const TokenLogProb& one : emission.top_log_probs) {
+      result.top.emplace_back(one.token, std::bit_cast<uint32_t>(one.log_prob));
     }
     result.finish = emission.finish;
   }

@@ -25,4 +25,7 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
+// Takes the pages that lie wholly in a part of a mapped file out of this process's memory; read again, they come back.
+void forget_pages(std::span<const std::byte> part);
+
 }  // namespace collimate::host

@@ -93,6 +93,8 @@ LogProbResult OutputHead::log_probs(const tensor::Exec& exec, Weights& weights, 
   out.log_prob = floats(result.log_probs);
   out.argmax = static_cast<int32_t*>(result.argmax.data_ptr());
   out.entropy = request.entropy ? floats(result.entropy) : nullptr;
+  result.top.resize(static_cast<size_t>(args.rows * request.top_count));
+  if (request.top_count > 0) out.top = result.top.data(), out.top_count = request.top_count;
   if (request.record) {
     const tensor::MemoryScope tagged(weights.options().tag + "/logits");
     const auto logits = logits_memory(args.rows * args.head->n * static_cast<int64_t>(sizeof(float)));

@@ -95,7 +95,8 @@ std::vector<TensorToWrite> tensors_of(const Weights& weights, size_t first, size
     std::vector<int64_t> sizes = spec.sizes;
     if (spec.transposed_in_file) std::reverse(sizes.begin(), sizes.end());
     tensors.push_back({spec.name, sizes, [&weights, &spec, i](std::span<float> out) {
-                         const auto values = weights.values(static_cast<int>(i));
+                         std::vector<float> merged;
+                         const auto values = merged_values(weights, static_cast<int>(i), merged);
                          if (!spec.transposed_in_file) {
                            std::copy(values.begin(), values.end(), out.begin());
                            return;
@@ -109,7 +110,7 @@ std::vector<TensorToWrite> tensors_of(const Weights& weights, size_t first, size
 }
 
 // Where each shard ends, none larger than `shard_bytes` unless a single tensor is.
-std::vector<size_t> shard_ends(const std::vector<ParamSpec>& specs, int64_t shard_bytes) {
+std::vector<size_t> shard_ends(std::span<const ParamSpec> specs, int64_t shard_bytes) {
   std::vector<size_t> ends;
   int64_t bytes = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -149,8 +150,15 @@ void check_huggingface(const std::string& directory, const std::string& head, bo
 std::shared_ptr<Weights> load_huggingface(const std::string& directory, const std::string& head,
                                           const WeightsOptions& options, tensor::Exec exec) {
   const shape::ModelShape shape = shape_of(directory, head);
-  const TensorDirectory files(directory);
-  const auto entries = match(directory, files, shape::param_specs(shape), options.trained);
+  auto files = std::make_unique<const TensorDirectory>(directory);
+  const auto specs = shape::param_specs(shape);
+  const auto entries = match(directory, *files, specs, options.trained);
+  if (options.mapped) {
+    auto values = std::make_shared<MappedValues>(directory, std::move(files), entries, specs);
+    auto mapped = std::make_shared<Weights>(shape, options, exec, std::move(values));
+    mapped->commit();
+    return mapped;
+  }
   auto weights = std::make_shared<Weights>(shape, options, exec);
   for (size_t i = 0; i < entries.size(); ++i) {
     if (entries[i] == nullptr) continue;
@@ -167,13 +175,14 @@ void save_huggingface(const Weights& weights, const std::string& directory, int6
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) throw base::RunError(expectation(directory, "a directory to write to", failed.message()));
-  const auto ends = shard_ends(weights.params(), shard_bytes);
+  const size_t count = weights.own_params();
+  const auto ends = shard_ends(std::span(weights.params()).first(count), shard_bytes);
   const std::string index = directory + "/model.safetensors.index.json", whole = directory + "/model.safetensors";
   if (ends.size() > 1) {
     save_shards(weights, directory, ends);
     ::unlink(whole.c_str());
   } else {
-    write_safetensors(whole, tensors_of(weights, 0, weights.params().size()));
+    write_safetensors(whole, tensors_of(weights, 0, count));
     ::unlink(index.c_str());
   }
   host::write_file_atomically(directory + "/config.json", shape::to_config(weights.shape()).dump(2) + "\n");

@@ -3,9 +3,11 @@
 #include <cstring>
 
 #include "collimate/base/error.h"
+#include "collimate/base/memory_state.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/model/huggingface_check.h"
 #include "collimate/model/model_test.h"
+#include "collimate/model/rounding.h"
 #include "collimate/model/safetensors.h"
 
 namespace collimate::model {
@@ -56,6 +58,81 @@ TEST_F(HuggingFace, RoundTripOfEveryFamily) {
     save_huggingface(*weights, directory_);
     EXPECT_FALSE(fs::exists(directory_ + "/model.safetensors.index.json"));
   }
+}
+
+// The files' own bits, from one file and from shards, transposed or not.
+TEST_F(HuggingFace, AMappedModelIsTheSameWithoutItsValuesInMemory) {
+  for (const char* family : {"llama", "qwen2", "gpt2"})
+    for (const int64_t shard_bytes : {int64_t{1} << 30, int64_t{6000}}) {
+      save_huggingface(*tiny_weights(tiny_shape(family)), directory_, shard_bytes);
+      for (const ComputeType compute : {ComputeType::kFloat32, ComputeType::kBFloat16Dot, ComputeType::kInt8}) {
+        auto mapped = load_huggingface(directory_, "", {.compute = compute, .mapped = true}, {});
+        auto whole = load_huggingface(directory_, "", {.compute = compute}, {});
+        const auto logits = [](const std::shared_ptr<Weights>& weights) {
+          Model model(weights, {});
+          return to_vector(model.logits(model.forward(pack({{1, 2, 3}, {36, 0, 36, 5}}))));
+        };
+        EXPECT_EQ(logits(mapped), logits(whole)) << family;
+        EXPECT_EQ(mapped->checksum(), whole->checksum()) << family;
+        EXPECT_EQ(mapped->version(), whole->version()) << family;
+        const RoundingReport of_mapped = int8_rounding({}, *mapped), of_whole = int8_rounding({}, *whole);
+        EXPECT_EQ(of_mapped.relative, of_whole.relative) << family;
+        const auto bytes = [](const Weights& weights, const std::string& purpose) {
+          for (const MemoryItem& item : weights.memory())
+            if (item.purpose == purpose) return item.bytes;
+          return int64_t{0};
+        };
+        EXPECT_EQ(bytes(*mapped, "panels"), bytes(*whole, "panels")) << family;
+        int64_t small = 0, padding = 0;  // norms and biases
+        for (const shape::ParamSpec& spec : mapped->params())
+          if (spec.sizes.size() == 1) small += spec.count() * static_cast<int64_t>(sizeof(float)), padding += 64;
+        EXPECT_GE(bytes(*mapped, "values"), small) << family;
+        EXPECT_LT(bytes(*mapped, "values"), small + padding) << family;
+      }
+    }
+}
+
+// Panels that are shared by several parameters, and packed by several threads.
+TEST_F(HuggingFace, AMappedModelIsPackedAlikeByAnyThreads) {
+  shape::ModelShape shape = tiny_shape("llama");
+  shape.heads = 25;  // q of 200 rows, k and v of 40: panels of 32 are shared
+  shape.vocabulary = 500;
+  shape.kv_heads = 5;
+  shape.tied_embeddings = false;
+  save_huggingface(*tiny_weights(shape), directory_);
+  host::CorePool pool(2);
+  for (const ComputeType compute : {ComputeType::kFloat32, ComputeType::kBFloat16Amx, ComputeType::kInt8}) {
+    auto mapped = load_huggingface(directory_, "", {.compute = compute, .mapped = true}, {&pool});
+    auto whole = load_huggingface(directory_, "", {.compute = compute}, {});
+    mapped->pack_all();
+    whole->pack_all();
+    for (const char* name : {"model.layers.0.self_attn.q_proj.weight", "model.layers.1.mlp.down_proj.weight",
+                             "model.layers.1.mlp.gate_proj.weight", "lm_head.weight"}) {
+      const auto &a = mapped->panels(mapped->index_of(name)), &b = whole->panels(whole->index_of(name));
+      ASSERT_EQ(a.bytes(), b.bytes());
+      EXPECT_EQ(std::memcmp(a.data, b.data, static_cast<size_t>(a.bytes())), 0) << name;
+    }
+  }
+}
+
+TEST_F(HuggingFace, AMappedModelDoesNotMoveOrChange) {
+  save_huggingface(*tiny_weights(tiny_shape("llama")), directory_);
+  auto mapped = load_huggingface(directory_, "", {.mapped = true}, {});
+  const std::string what = "[weights of model] expected values in memory for ",
+                    got = ", got a model mapped from its files";
+  const std::string remedy = "; try loading it without `mapped`";
+  EXPECT_EQ(error_in([&] { mapped->master(1); }), what + "segment 1" + got + remedy);
+  EXPECT_EQ(error_in([&] { mapped->values(0); }), what + "model.embed_tokens.weight" + got + remedy);
+  EXPECT_EQ(error_in([&] { mapped->param(0); }), what + "model.embed_tokens.weight" + got + remedy);
+  EXPECT_EQ(error_in([&] { mapped->offload(); }), what + "another place" + got + remedy);
+  EXPECT_EQ(error_in([&] { mapped->relocate(); }), what + "another place" + got + remedy);
+  base::MemoryState state;
+  EXPECT_EQ(error_in([&] { mapped->save(state); }), what + "a checkpoint" + got + remedy);
+  Model model(mapped, {});
+  EXPECT_EQ(error_in([&] {
+              model.forward(pack({{1, 37}}));
+            }),
+            "[embedding] expected ids in [0, 37), got 37; try the tokenizer of this model");
 }
 
 TEST_F(HuggingFace, RoundTripOfEveryHead) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "collimate/base/error.h"
+#include "collimate/model/lora_layer.h"
 #include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/embedding.h"
 #include "collimate/tensor/ops/linear.h"
@@ -21,22 +22,35 @@ bool recorded(const Step& step, const Slot* x, int param) {
          ((x != nullptr && x->wanted) || (param >= 0 && step.weights.param_gradient(param) != nullptr));
 }
 
+bool recorded(const Step& step, const Slot* x, const Linear& layer) {
+  return recorded(step, x, layer.weight) || (layer.lora != nullptr && recorded(step, x, layer.lora->a));
+}
+
 const float* bias_of(Step& step, const Linear& layer) {
   return layer.bias < 0 ? nullptr : step.weights.param(layer.bias);
 }
 
-// dW, db and, where wanted, dx of a linear layer, from dy.
-void linear_backward(const tensor::Exec& exec, Weights& weights, Tape& tape, const Linear& layer, Slot& x,
+// out = x W^T + bias, or added to it, with what adapters add. Returns what their backward reads; null without any.
+Slot* linear_forward(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool accumulate) {
+  tensor::linear(step.exec, x.value, layer.in, x.rows, step.weights.panels(layer.weight), out.value, layer.out,
+                 {bias_of(step, layer), accumulate});
+  return layer.lora == nullptr ? nullptr : add_lora(step, layer, x, out, step.tape != nullptr && out.wanted);
+}
+
+// dW, db and, where wanted, dx of a linear layer and its adapters, from dy.
+void linear_backward(const tensor::Exec& exec, Weights& weights, Tape& tape, const Linear& layer, Slot& x, Slot* low,
                      const float* dy) {
   const tensor::ComputeType type = weights.options().compute;
   if (float* dw = weights.param_gradient(layer.weight); dw != nullptr) {
     float* db = layer.bias < 0 ? nullptr : weights.param_gradient(layer.bias);
     tensor::linear_grad_weight(exec, type, dy, layer.out, x.value, layer.in, x.rows, layer.out, layer.in, dw, db);
   }
-  if (!x.wanted) return;
-  const GradientTarget dx = tape.target(x);
-  tensor::linear_grad_input(exec, type, dy, layer.out, x.rows, weights.param(layer.weight), layer.out, layer.in,
-                            dx.data, layer.in, dx.accumulate);
+  if (x.wanted) {
+    const GradientTarget dx = tape.target(x);
+    tensor::linear_grad_input(exec, type, dy, layer.out, x.rows, weights.param(layer.weight), layer.out, layer.in,
+                              dx.data, layer.in, dx.accumulate);
+  }
+  if (low != nullptr) lora_backward(exec, weights, tape, layer, x, *low, dy);
 }
 
 // The gradient of a sum's output becomes that of its input: the same memory when nothing else has flowed in yet.
@@ -61,6 +75,7 @@ Linear find_linear(const Weights& weights, const std::string& name) {
   const auto first = static_cast<size_t>(layer.weight);
   layer.in = specs[first].sizes[1];
   for (int i = 0; i < specs[first].fused; ++i) layer.out += specs[first + static_cast<size_t>(i)].sizes[0];
+  layer.lora = find_lora(weights, layer.weight);
   return layer;
 }
 
@@ -75,10 +90,9 @@ Slot* embed(Step& step, int table, int position_table) {
   const int64_t entries = sizes[0], width = sizes[1];
   const int64_t places = position_table < 0 ? 0 : step.weights.params()[static_cast<size_t>(position_table)].sizes[0];
   Slot* out = tensor::make_slot(step.arena, step.rows(), width, recorded(step, nullptr, table));
-  tensor::embedding(step.exec, step.weights.param(table), entries, width, step.ids.data(), out->rows, out->value);
+  step.weights.look_up(table, step.ids.data(), out->rows, out->value);
   if (position_table >= 0)
-    tensor::embedding(step.exec, step.weights.param(position_table), places, width, step.positions.data(), out->rows,
-                      out->value, /*accumulate=*/true);
+    step.weights.look_up(position_table, step.positions.data(), out->rows, out->value, /*accumulate=*/true);
   if (!out->wanted) return out;
   step.tape->push([=, &weights = step.weights, exec = step.exec, ids = step.ids.data(), at = step.positions.data()] {
     const float* dout = Tape::gradient(*out);
@@ -120,12 +134,11 @@ Slot* normalize(Step& step, const Norm& norm, Slot* x) {
 }
 
 Slot* linear(Step& step, const Linear& layer, Slot* x) {
-  Slot* out = tensor::make_slot(step.arena, x->rows, layer.out, recorded(step, x, layer.weight));
-  tensor::linear(step.exec, x->value, layer.in, x->rows, step.weights.panels(layer.weight), out->value, layer.out,
-                 {bias_of(step, layer), /*accumulate=*/false});
+  Slot* out = tensor::make_slot(step.arena, x->rows, layer.out, recorded(step, x, layer));
+  Slot* low = linear_forward(step, layer, *x, *out, /*accumulate=*/false);
   if (!out->wanted) return out;
   step.tape->push([=, &weights = step.weights, exec = step.exec, tape = step.tape] {
-    if (const float* dy = Tape::gradient(*out)) linear_backward(exec, weights, *tape, layer, *x, dy);
+    if (const float* dy = Tape::gradient(*out)) linear_backward(exec, weights, *tape, layer, *x, low, dy);
   });
   return out;
 }
@@ -133,16 +146,15 @@ Slot* linear(Step& step, const Linear& layer, Slot* x) {
 Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream) {
   Slot* out = stream;
   if (step.tape != nullptr) {
-    out = tensor::make_slot(step.arena, stream->rows, stream->width, stream->wanted || recorded(step, x, layer.weight));
+    out = tensor::make_slot(step.arena, stream->rows, stream->width, stream->wanted || recorded(step, x, layer));
     std::memcpy(out->value, stream->value, static_cast<size_t>(stream->count()) * sizeof(float));
   }
-  tensor::linear(step.exec, x->value, layer.in, x->rows, step.weights.panels(layer.weight), out->value, layer.out,
-                 {bias_of(step, layer), /*accumulate=*/true});
+  Slot* low = linear_forward(step, layer, *x, *out, /*accumulate=*/true);
   if (step.tape == nullptr || !out->wanted) return out;
   step.tape->push([=, &weights = step.weights, exec = step.exec, tape = step.tape] {
     const float* dy = Tape::gradient(*out);
     if (dy == nullptr) return;
-    linear_backward(exec, weights, *tape, layer, *x, dy);
+    linear_backward(exec, weights, *tape, layer, *x, low, dy);
     pass_through(exec, *tape, *out, *stream);
   });
   return out;

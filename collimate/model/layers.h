@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
+#include "collimate/model/lora.h"
 #include "collimate/model/model.h"
 #include "collimate/model/weights.h"
 #include "collimate/tensor/ops/attention.h"
@@ -40,6 +42,7 @@ struct Linear {
   int weight = -1;  // the first of a fused group
   int bias = -1;    // -1: none
   int64_t in = 0, out = 0;
+  std::shared_ptr<const LoraLayer> lora = nullptr;  // null: no adapters
 };
 struct Attention {
   int heads = 0, kv_heads = 0, head_dim = 0;

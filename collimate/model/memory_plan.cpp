@@ -24,6 +24,10 @@ struct Takes {
     floats += (tokens * width + 15) / 16 * 16;
     return *this;
   }
+  Takes& slots(std::span<const int64_t> widths) {
+    for (const int64_t width : widths) slot(width);
+    return *this;
+  }
   Takes& slot(int64_t width) {
     floats += (static_cast<int64_t>(sizeof(tensor::Slot)) + 63) / 64 * 16;
     return array(width);
@@ -49,28 +53,44 @@ void recorded_norm(Takes& takes, const Widths& w) {
   for (int64_t i = 0; i < w.statistics; ++i) takes.array(1);
 }
 
-int64_t recorded_block(int64_t tokens, const Widths& w) {
+int64_t recorded_block(int64_t tokens, const Widths& w, std::span<const int64_t> adapters) {
   Takes takes{tokens};
   recorded_norm(takes, w);
   takes.slot(w.qkv).slot(w.q).array(w.heads).slot(w.hidden);
   recorded_norm(takes, w);
-  return takes.slot(w.up).slot(w.inner).slot(w.hidden).floats;
+  return takes.slot(w.up).slot(w.inner).slot(w.hidden).slots(adapters).floats;
 }
 
-int64_t plain_block(int64_t tokens, const Widths& w) {
-  return Takes{tokens}.slot(w.hidden).slot(w.qkv).slot(w.q).slot(w.hidden).slot(w.up).slot(w.inner).floats;
+int64_t plain_block(int64_t tokens, const Widths& w, std::span<const int64_t> adapters) {
+  Takes takes{tokens};
+  takes.slot(w.hidden).slot(w.qkv).slot(w.q).slot(w.hidden).slot(w.up).slot(w.inner);
+  return takes.slots(adapters).floats;
 }
 
 int64_t kv_floats(const ModelShape& s, int64_t blocks) {
   return blocks * tensor::KvLayout{static_cast<int>(s.kv_heads), static_cast<int>(s.head_dim)}.block_floats();
 }
 
+// Bytes of the segments that are trained, and of the others.
+std::pair<int64_t, int64_t> value_bytes(const ModelShape& shape, const WeightsOptions& options,
+                                        const std::vector<shape::ParamSpec>& specs) {
+  const std::vector<int64_t> floats = shape::segment_floats(specs);
+  std::vector<bool> trained(floats.size(), false);
+  for (const shape::ParamSpec& spec : specs)
+    if (options.trained && is_changed_by_training(shape, options.lora, spec))
+      trained[static_cast<size_t>(spec.segment)] = true;
+  std::pair<int64_t, int64_t> bytes = {0, 0};
+  for (size_t s = 0; s < floats.size(); ++s)
+    (trained[s] ? bytes.first : bytes.second) += allocated_bytes(floats[s] * kFloat);
+  return bytes;
+}
+
 }  // namespace
 
 std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const WeightsOptions& options) {
-  const auto specs = shape::param_specs(shape);
-  int64_t master = 0, panels = 0;
-  for (const int64_t floats : shape::segment_floats(specs)) master += allocated_bytes(floats * kFloat);
+  const auto specs = model_params(shape, options.lora);
+  const auto [trained, frozen] = value_bytes(shape, options, specs);
+  int64_t panels = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].fused == 0 || !shape::is_linear(shape, specs, i)) continue;
     int64_t rows = 0;
@@ -78,10 +98,13 @@ std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const We
     panels += allocated_bytes(
         tensor::LinearPanels::bytes_for(rows, specs[i].sizes[1], options.compute, options.reduction_chunks));
   }
-  std::vector<tensor::MemoryItem> items = {{values_purpose(options), master}, {"panels", panels}};
-  if (!options.trained) return items;
-  items.push_back({"gradient", master});
-  items.push_back({"optimizer", 2 * master});
+  std::vector<tensor::MemoryItem> items;
+  if (trained > 0) items.push_back({values_purpose(true), trained});
+  if (frozen > 0) items.push_back({values_purpose(false), frozen});
+  items.push_back({"panels", panels});
+  if (trained == 0) return items;
+  items.push_back({"gradient", trained});
+  items.push_back({"optimizer", 2 * trained});
   return items;
 }
 
@@ -89,32 +112,30 @@ int64_t kv_cache_bytes(const ModelShape& shape, int64_t blocks) {
   return shape.layers * allocated_bytes(kv_floats(shape, blocks) * kFloat);
 }
 
-PassFloats inference_floats(const ModelShape& shape, int64_t tokens, int64_t blocks) {
+PassFloats inference_floats(const ModelShape& shape, int64_t tokens, int64_t blocks,
+                            std::span<const int64_t> adapters) {
   const Widths w(shape);
-  return {.workspace = kv_floats(shape, blocks) + Takes{tokens}.slot(w.hidden).floats + plain_block(tokens, w)};
+  const int64_t stream = Takes{tokens}.slot(w.hidden).floats;
+  return {.workspace = kv_floats(shape, blocks) + stream + plain_block(tokens, w, adapters)};
 }
 
-PassFloats training_floats(const ModelShape& shape, int64_t tokens, int64_t blocks, Recompute recompute) {
+PassFloats training_floats(const ModelShape& shape, int64_t tokens, int64_t blocks, Recompute recompute,
+                           std::span<const int64_t> adapters) {
   const Widths w(shape);
   Takes norm{tokens};
   recorded_norm(norm, w);
-  const int64_t stream = Takes{tokens}.slot(w.hidden).floats, block = recorded_block(tokens, w);
+  const int64_t stream = Takes{tokens}.slot(w.hidden).floats, block = recorded_block(tokens, w, adapters);
   PassFloats floats;
   floats.workspace = kv_floats(shape, blocks);
   floats.activations = stream + shape.layers * block + norm.floats;
   if (recompute == Recompute::kFull) {
     floats.activations = (shape.layers + 2) * stream;
-    floats.workspace += std::max(block, 2 * stream + plain_block(tokens, w));
+    floats.workspace += std::max(block, 2 * stream + plain_block(tokens, w, adapters));
   }
-  floats.gradients = Takes{tokens}
-                         .array(w.hidden)
-                         .array(w.inner)
-                         .array(w.up)
-                         .array(w.hidden)
-                         .array(w.q)
-                         .array(w.qkv)
-                         .array(w.hidden)
-                         .floats;
+  Takes gradients{tokens};
+  gradients.array(w.hidden).array(w.inner).array(w.up).array(w.hidden).array(w.q).array(w.qkv).array(w.hidden);
+  for (const int64_t width : adapters) gradients.array(width);
+  floats.gradients = gradients.floats;
   return floats;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "collimate/model/model.h"
@@ -12,7 +13,7 @@ namespace collimate::model {
 // What a model's arrays take, computed from its shape before any of them exists. All sizes are as the allocator counts
 // them. Legend: T tokens of one forward, packed; B blocks of KvCache::kBlockTokens that its sequences fill.
 
-// master, gradient and optimizer (two moments) where trained, panels.
+// master, gradient and optimizer (two moments) where trained, values where frozen, panels.
 std::vector<tensor::MemoryItem> weights_memory(const shape::ModelShape& shape, const WeightsOptions& options);
 
 // A key-value cache of so many blocks.
@@ -24,8 +25,11 @@ struct PassFloats {
   int64_t activations = 0;  // what a training forward keeps
   int64_t gradients = 0;    // of activations, one segment at a time
 };
-PassFloats inference_floats(const shape::ModelShape& shape, int64_t tokens, int64_t blocks);
-PassFloats training_floats(const shape::ModelShape& shape, int64_t tokens, int64_t blocks, Recompute recompute);
+// `adapters`: lora_widths() of the model.
+PassFloats inference_floats(const shape::ModelShape& shape, int64_t tokens, int64_t blocks,
+                            std::span<const int64_t> adapters = {});
+PassFloats training_floats(const shape::ModelShape& shape, int64_t tokens, int64_t blocks, Recompute recompute,
+                           std::span<const int64_t> adapters = {});
 
 // "workspace", the hidden states [T, H] that the pass returns included, and "activations".
 std::vector<tensor::MemoryItem> pass_memory(const shape::ModelShape& shape, int64_t tokens, const PassFloats& floats);

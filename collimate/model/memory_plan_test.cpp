@@ -81,6 +81,40 @@ TEST_P(MemoryPlan, OfTheCacheIsWhatItTakes) {
   EXPECT_EQ(peaks().at("kv_cache"), kv_cache_bytes(shape_, 7));
 }
 
+// The model's own values are no master any more; gradients and moments are of adapters alone.
+TEST_P(MemoryPlan, OfAdaptersIsWhatTheyTake) {
+  const WeightsOptions options{.trained = true, .lora = {.rank = 5}};
+  Model model(testing::tiny_weights(shape_, options), {});
+  model.logits(model.forward(tokens_));
+  const auto planned = by_purpose(weights_memory(shape_, options));
+  for (const char* item : {"model/master", "model/values", "model/gradient", "model/panels"})
+    EXPECT_EQ(peaks().at(item), planned.at(item)) << item;
+  EXPECT_LT(planned.at("model/gradient"), planned.at("model/values"));
+  EXPECT_EQ(planned.at("model/optimizer"), 2 * planned.at("model/gradient"));
+}
+
+TEST_P(MemoryPlan, OfPassesWithAdaptersIsWhatTheirArenasTake) {
+  tensor::install_aten_allocator();
+  const WeightsOptions options{.trained = true, .lora = {.rank = 5}};
+  const std::vector<int64_t> widths = lora_widths(shape_, options.lora);
+  EXPECT_EQ(widths.size(), 4U);
+  auto weights = testing::tiny_weights(shape_, options);
+  Model model(weights, {});
+  tensor::reset_memory_peaks(kWorker);
+  model.forward(tokens_);
+  EXPECT_EQ(peaks().at("model/workspace"),
+            by_purpose(pass_memory(shape_, 51, inference_floats(shape_, 51, 5, widths))).at("model/workspace"));
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+    Model trained(weights, {});
+    tensor::reset_memory_peaks(kWorker);
+    std::unique_ptr<ForwardRecord> record;
+    const at::Tensor hidden = trained.forward_train(tokens_, recompute, record);
+    trained.backward(std::move(record), at::ones(hidden.sizes(), at::kFloat));
+    const auto planned = by_purpose(pass_memory(shape_, 51, training_floats(shape_, 51, 5, recompute, widths)));
+    EXPECT_EQ(peaks().at("model/activations"), planned.at("model/activations"));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, MemoryPlan, ::testing::Values("llama", "qwen2", "gpt2"));
 
 }  // namespace

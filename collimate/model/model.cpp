@@ -28,7 +28,8 @@ struct Model::Impl {
   RopeCache rope;
   OutputHead head;
   tensor::KvLayout layout;
-  int segments = 0;
+  int segments = 0;                     // of the model itself: none of adapters
+  std::vector<int64_t> adapter_widths;  // for the memory plan
   Arena workspace, gradients;
   std::shared_ptr<std::vector<std::unique_ptr<Arena>>> pool = std::make_shared<std::vector<std::unique_ptr<Arena>>>();
 
@@ -39,7 +40,8 @@ struct Model::Impl {
         rope(weights->shape()),
         head(*weights),
         layout{static_cast<int>(weights->shape().kv_heads), static_cast<int>(weights->shape().head_dim)},
-        segments(weights->segments()) {}
+        segments(static_cast<int>(weights->shape().layers) + 2),
+        adapter_widths(lora_widths(weights->shape(), weights->options().lora)) {}
 
   MemoryScope scope(const char* purpose) const { return MemoryScope(weights->options().tag + "/" + purpose); }
 
@@ -141,7 +143,7 @@ at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache,
                                  std::span<const std::vector<int32_t>> tables) {
   const MemoryScope tagged = impl_->scope("workspace");
   const Runs runs = cached_runs(tokens, tables);
-  impl_->make_room(inference_floats(shape(), token_count(tokens), 0));
+  impl_->make_room(inference_floats(shape(), token_count(tokens), 0, impl_->adapter_widths));
   Step step = impl_->step(tokens, runs, impl_->workspace);
   return impl_->run(step, [&](int layer) { return cache.layer(layer); });
 }
@@ -149,7 +151,7 @@ at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache,
 at::Tensor Model::forward(const TokenBatch& tokens) {
   const MemoryScope tagged = impl_->scope("workspace");
   const Runs runs = scratch_runs(tokens);
-  impl_->make_room(inference_floats(shape(), token_count(tokens), runs.blocks));
+  impl_->make_room(inference_floats(shape(), token_count(tokens), runs.blocks, impl_->adapter_widths));
   Step step = impl_->step(tokens, runs, impl_->workspace);
   float* storage = impl_->scratch_storage(impl_->workspace, runs);
   return impl_->run(step, [&](int) { return storage; });
@@ -166,7 +168,8 @@ at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, s
   kept.runs = scratch_runs(kept.tokens);
   kept.recompute = recompute;
   kept.segments.resize(static_cast<size_t>(impl_->segments));
-  impl_->make_room(training_floats(shape(), token_count(tokens), kept.runs.blocks, recompute), kept.activations.get());
+  impl_->make_room(training_floats(shape(), token_count(tokens), kept.runs.blocks, recompute, impl_->adapter_widths),
+                   kept.activations.get());
   Step step = impl_->step(kept.tokens, kept.runs, *kept.activations);
   step.kv_storage = impl_->scratch_storage(impl_->workspace, kept.runs);
   recompute == Recompute::kNone ? impl_->record_all(kept, step) : impl_->record_inputs(kept, step);
@@ -202,7 +205,8 @@ void Model::Impl::record_inputs(ForwardRecord::Impl& record, Step& step) {
   record.segments.back().output = copy_slot(kept, *stream);
 }
 
-// From dL/doutput of a segment (used up) to dL/dinput, recomputing the segment first where its tape was not kept.
+// From dL/doutput of a segment (used up) to dL/dinput, recomputing the segment first where its tape was not kept. Null
+// where the input wants none: all below it is frozen.
 const float* Model::Impl::segment_backward(ForwardRecord::Impl& record, Step& step, int number, float* gradient) {
   auto& segment = record.segments[static_cast<size_t>(number)];
   if (segment.tape == nullptr) {
@@ -215,6 +219,7 @@ const float* Model::Impl::segment_backward(ForwardRecord::Impl& record, Step& st
   segment.tape->run();
   segment.tape.reset();
   if (segment.input == nullptr) return gradient;
+  if (!segment.input->wanted) return nullptr;
   COLLIMATE_CHECK(segment.input->written, "segment {} gave no gradient", number);
   return segment.input->gradient;
 }
@@ -235,7 +240,8 @@ void Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& hi
   float* between = impl_->gradients.take(last.count());  // the gradient from one segment to the next
   const Arena::Mark mark = impl_->gradients.mark();
   const float* gradient = static_cast<const float*>(given.data_ptr());
-  for (int number = impl_->segments - 1; number >= 0; --number) {
+  int number = impl_->segments - 1;
+  for (; number >= 0 && gradient != nullptr; --number) {
     base::fault_point("model.backward");
     if (gradient != between) std::memcpy(between, gradient, static_cast<size_t>(last.count()) * sizeof(float));
     impl_->workspace.rewind(scratch);
@@ -243,6 +249,9 @@ void Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& hi
     gradient = impl_->segment_backward(kept, step, number, between);
     if (segment_done) segment_done(number);
   }
+  if (!segment_done) return;
+  for (; number >= 0; --number) segment_done(number);  // frozen, with nothing trained below
+  for (int s = impl_->segments; s < impl_->weights->segments(); ++s) segment_done(s);
 }
 
 LogProbResult Model::log_probs(const LogProbRequest& request) {

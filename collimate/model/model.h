@@ -13,6 +13,7 @@
 #include "collimate/model/weights.h"
 #include "collimate/tensor/allocator.h"
 #include "collimate/tensor/exec.h"
+#include "collimate/tensor/ops/top_k.h"
 
 namespace collimate::model {
 
@@ -46,7 +47,8 @@ struct LogProbRequest {
   std::vector<int32_t> targets;  // [M]
   float temperature = 1.0F;
   bool entropy = false;
-  bool record = false;  // a backward follows: keep what saves it work
+  bool record = false;    // a backward follows: keep what saves it work
+  int64_t top_count = 0;  // most likely tokens of each row, at most tensor::kMostTopTokens and the vocabulary
 };
 
 constexpr int64_t kMostRecordedLogitBytes = int64_t{256} << 20;
@@ -60,10 +62,11 @@ struct LogProbRecord {
 };
 
 struct LogProbResult {
-  at::Tensor log_probs;  // [M]
-  at::Tensor entropy;    // [M] or undefined
-  at::Tensor argmax;     // [M] int32
-  LogProbRecord record;  // empty unless asked for
+  at::Tensor log_probs;                   // [M]
+  at::Tensor entropy;                     // [M] or undefined
+  at::Tensor argmax;                      // [M] int32
+  std::vector<tensor::TokenLogProb> top;  // [M, top_count] in order of log-prob, of equal ones the lower id
+  LogProbRecord record;                   // empty unless asked for
 };
 
 enum class Recompute { kNone, kFull };
@@ -90,7 +93,8 @@ class Model {
   at::Tensor forward_train(const TokenBatch& tokens, Recompute recompute, std::unique_ptr<ForwardRecord>& record);
 
   // Adds dL/dweights to the weights' gradients. `segment_done(segment)` is called as soon as a segment's gradient is
-  // complete, before the next segment's backward starts. The record is used up.
+  // complete, before the next segment's backward starts; that of adapters, which lie in all blocks, at the end. The
+  // record is used up.
   void backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& hidden_gradient,
                 const std::function<void(int segment)>& segment_done = {});
 

@@ -37,11 +37,24 @@ inline shape::ModelShape tiny_shape(const std::string& family) {
   return shape;
 }
 
+// Adapters that change what the model computes.
+inline void fill_adapters(Weights& weights) {
+  initialize_lora(weights, 5);
+  for (size_t i = weights.own_params(); i < weights.params().size(); ++i) {
+    const auto& spec = weights.params()[i];
+    float* values = weights.param(static_cast<int>(i));
+    for (int64_t j = 0; j < spec.count(); ++j)
+      values[j] += 0.1F * std::sin(static_cast<float>(j) * 2.3F + static_cast<float>(i));
+  }
+  weights.commit();
+}
+
+// Parameters of the model itself get values; adapters where the options ask for them.
 inline std::shared_ptr<Weights> tiny_weights(const shape::ModelShape& shape, WeightsOptions options = {true}) {
   auto weights = std::make_shared<Weights>(shape, options, tensor::Exec{});
   weights->initialize(3, 0.3F);
   // Biases, norms and score heads get values too.
-  for (size_t i = 0; i < weights->params().size(); ++i) {
+  for (size_t i = 0; i < weights->own_params(); ++i) {
     const auto& spec = weights->params()[i];
     if (spec.sizes.size() == 2 && spec.name != "score.weight") continue;
     float* values = weights->param(static_cast<int>(i));
@@ -49,6 +62,7 @@ inline std::shared_ptr<Weights> tiny_weights(const shape::ModelShape& shape, Wei
       values[j] += 0.2F * std::sin(static_cast<float>(j) * 1.7F + static_cast<float>(i));
   }
   weights->commit();
+  if (options.lora.on()) fill_adapters(*weights);
   return weights;
 }
 

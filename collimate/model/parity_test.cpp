@@ -18,15 +18,16 @@ using testing::to_vector;
 
 class Parity : public ::testing::TestWithParam<const char*> {
  protected:
-  // "family" or "family/compute".
-  static std::string family() { return std::string(GetParam()).substr(0, std::string(GetParam()).find('/')); }
+  // "family" or "family/compute", with adapters where "+lora" follows.
+  static std::string name() { return std::string(GetParam()).substr(0, std::string(GetParam()).find('+')); }
+  static std::string family() { return name().substr(0, name().find('/')); }
   static ComputeType compute() {
-    const std::string name = GetParam();
-    return family() == name ? ComputeType::kFloat32 : tensor::compute_type_of(name.substr(name.find('/') + 1));
+    return family() == name() ? ComputeType::kFloat32 : tensor::compute_type_of(name().substr(name().find('/') + 1));
   }
+  static LoraOptions lora() { return {.rank = name() == GetParam() ? 0 : 3, .alpha = 2}; }
 
   shape::ModelShape shape_ = tiny_shape(family());
-  std::shared_ptr<Weights> weights_ = tiny_weights(shape_, {true, compute()});
+  std::shared_ptr<Weights> weights_ = tiny_weights(shape_, {.trained = true, .compute = compute(), .lora = lora()});
   Model model_{weights_, {}};
   std::vector<std::vector<int32_t>> sequences_ = sequences({33, 1, 16, 50, 17}, 37);
 };
@@ -165,8 +166,8 @@ TEST_P(Parity, ContinuedSequencesEqualWholeOnes) {
     difference += std::pow(gradients[0][i] - gradients[1][i], 2);
     norm += std::pow(gradients[1][i], 2);
   }
-  // A prompt's gradients are summed before they are rounded to bf16, or after.
-  const double tolerance = compute() == ComputeType::kFloat32 ? 1e-5 : 5e-3;
+  // A prompt's gradients are summed before they are rounded to bf16, or after; those of adapters twice.
+  const double tolerance = compute() == ComputeType::kFloat32 ? 1e-5 : lora().on() ? 2e-2 : 5e-3;
   EXPECT_LE(std::sqrt(difference), tolerance * std::sqrt(norm));
 }
 
@@ -203,7 +204,9 @@ TEST_P(Parity, GradientsDoNotDependOnRecompute) {
     const at::Tensor hidden = model_.forward_train(batch, recompute, record);
     std::vector<int> done;
     model_.backward(std::move(record), hidden, [&](int segment) { done.push_back(segment); });
-    EXPECT_EQ(done, (std::vector<int>{3, 2, 1, 0}));
+    std::vector<int> all = {3, 2, 1, 0};
+    if (lora().on()) all.push_back(4);  // adapters of all blocks
+    EXPECT_EQ(done, all);
     gradients[static_cast<int>(recompute)] = all_gradients(*weights_);
   }
   EXPECT_EQ(gradients[0], gradients[1]);
@@ -268,7 +271,8 @@ TEST(Architectures, AreThoseOfTheShapes) {
 
 INSTANTIATE_TEST_SUITE_P(Families, Parity,
                          ::testing::Values("llama", "qwen2", "gpt2", "llama/bfloat16_amx", "llama/bfloat16_dot",
-                                           "gpt2/bfloat16_dot"));
+                                           "gpt2/bfloat16_dot", "llama+lora", "qwen2+lora", "gpt2+lora",
+                                           "llama/bfloat16_amx+lora", "gpt2/bfloat16_dot+lora"));
 
 }  // namespace
 }  // namespace collimate::model

@@ -1,19 +1,34 @@
 #include "collimate/model/rounding.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "collimate/tensor/ops/linear.h"
 
 namespace collimate::model {
+namespace {
+
+constexpr int64_t kRows = 1024;  // of a matrix at a time
+
+}  // namespace
 
 RoundingReport int8_rounding(const tensor::Exec& exec, const Weights& weights) {
   RoundingReport report;
   tensor::RoundingError all;
+  std::vector<float> values;
   for (size_t i = 0; i < weights.params().size(); ++i) {
     const shape::ParamSpec& spec = weights.params()[i];
     if (!shape::is_linear(weights.shape(), weights.params(), i)) continue;
-    const float* values = weights.values(static_cast<int>(i)).data();
-    const tensor::RoundingError one = tensor::int8_error(exec, values, spec.sizes[0], spec.sizes[1]);
+    tensor::RoundingError one;
+    for (int64_t row = 0; row < spec.sizes[0]; row += kRows) {
+      const int64_t rows = std::min(kRows, spec.sizes[0] - row);
+      values.resize(static_cast<size_t>(rows * spec.sizes[1]));
+      weights.read(static_cast<int>(i), row, values);
+      const tensor::RoundingError part = tensor::int8_error(exec, values.data(), rows, spec.sizes[1]);
+      one.error += part.error;
+      one.total += part.total;
+    }
     all.error += one.error;
     all.total += one.total;
     const double relative = one.total > 0 ? std::sqrt(one.error / one.total) : 0;

@@ -9,6 +9,7 @@
 #include "collimate/base/philox.h"
 #include "collimate/model/initialize.h"
 #include "collimate/tensor/allocator.h"
+#include "collimate/tensor/ops/embedding.h"
 
 namespace collimate::model {
 namespace {
@@ -32,6 +33,7 @@ void add_item(std::vector<MemoryItem>& items, const std::string& purpose, int64_
 struct Weights::Impl {
   struct Segment {
     int64_t floats = 0;
+    bool changes = false;  // in training
     Buffer master, gradient;
   };
   struct Packed {
@@ -45,24 +47,48 @@ struct Weights::Impl {
   WeightsOptions options;
   tensor::Exec exec;
   std::vector<ParamSpec> specs;
+  std::vector<bool> changes;  // by parameter: in training
+  size_t own = 0;             // parameters that are none of adapters
   std::unordered_map<std::string, int> index;
   std::vector<Segment> segments;
   std::vector<Packed> packed;  // one per parameter, empty where it is no linear layer
   std::vector<Buffer> away;    // the masters of an offloaded model
+  std::shared_ptr<MappedValues> mapped;
   uint64_t version = 1;
   bool resident = true;
 
   tensor::MemoryScope scope(const char* purpose) const { return tensor::MemoryScope(options.tag + "/" + purpose); }
 
+  const char* values_purpose(const Segment& s) const { return model::values_purpose(options.trained && s.changes); }
+
   Segment& segment(int number) {
     COLLIMATE_CHECK(number >= 0 && number < static_cast<int>(segments.size()), "segment {}", number);
     check_resident();
+    check_in_memory("segment " + std::to_string(number));
     return segments[static_cast<size_t>(number)];
+  }
+  void check_in_memory(const std::string& what) const {
+    if (mapped != nullptr)
+      throw base::GuardError(base::expectation("weights of " + options.tag, "values in memory for " + what,
+                                               "a model mapped from its files", "loading it without `mapped`"));
   }
   void check_resident() const {
     if (!resident)
       throw base::GuardError(base::expectation("weights of " + options.tag, "them on the device", "offloaded ones",
                                                "restoring them first"));
+  }
+
+  // Everything but memory, by shape and options.
+  void lay_out() {
+    specs = model_params(shape, options.lora);
+    for (const int64_t floats : shape::segment_floats(specs)) segments.emplace_back().floats = floats;
+    for (size_t i = 0; i < specs.size(); ++i) {
+      index[specs[i].name] = static_cast<int>(i);
+      if (!is_adapter(shape, specs[i])) own = i + 1;
+      changes.push_back(is_changed_by_training(shape, options.lora, specs[i]));
+      if (changes[i]) segments[static_cast<size_t>(specs[i].segment)].changes = true;
+    }
+    packed.resize(specs.size());
   }
 
   // Rows and columns of the linear layer that begins at a parameter, with those fused to it.
@@ -82,8 +108,12 @@ struct Weights::Impl {
       target.memory = Buffer(bytes);
     }
     target.panels.reset(rows, columns, options.compute, options.reduction_chunks, target.memory.data());
-    const float* from = segment(spec.segment).master.floats() + spec.offset;
-    tensor::pack_linear_rows(exec, from, 0, rows, target.panels);
+    if (mapped != nullptr) {
+      mapped->pack(exec, static_cast<size_t>(first), target.panels);
+    } else {
+      const float* from = segment(spec.segment).master.floats() + spec.offset;
+      tensor::pack_linear_rows(exec, from, 0, rows, target.panels);
+    }
     target.panels.version = version;
     target.fingerprint = fingerprint(first);
     target.ready = true;
@@ -91,6 +121,7 @@ struct Weights::Impl {
 
   // A sample of every parameter of a linear layer: enough to notice an update that nobody committed.
   uint64_t fingerprint(int first) const {
+    if (mapped != nullptr) return 0;  // nothing can change them
     uint64_t sum = 0;
     for (int i = first; i < first + specs[static_cast<size_t>(first)].fused; ++i)
       sum = base::mix(sum, param_fingerprint(values(specs[static_cast<size_t>(i)])));
@@ -122,22 +153,30 @@ Buffer copy_of(const Buffer& from) {
 
 }  // namespace
 
-Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec) : impl_(std::make_unique<Impl>()) {
+Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec)
+    : Weights(std::move(shape), std::move(options), exec, nullptr) {}
+
+Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec,
+                 std::shared_ptr<MappedValues> values)
+    : impl_(std::make_unique<Impl>()) {
+  COLLIMATE_CHECK(options.mapped == (values != nullptr) && !(options.mapped && (options.trained || options.lora.on())),
+                  "{}", options.tag);
   if (options.trained && options.compute == tensor::ComputeType::kInt8)
     throw base::InputError(base::expectation("weights of " + options.tag, "float32 or bfloat16 to train",
                                              std::string(name_of(options.compute))));
   impl_->shape = std::move(shape);
   impl_->options = std::move(options);
   impl_->exec = exec;
-  impl_->specs = shape::param_specs(impl_->shape);
-  for (size_t i = 0; i < impl_->specs.size(); ++i) impl_->index[impl_->specs[i].name] = static_cast<int>(i);
-  for (const int64_t floats : shape::segment_floats(impl_->specs)) {
-    Impl::Segment& segment = impl_->segments.emplace_back();
-    segment.floats = floats;
-    segment.master = impl_->zeros(floats, values_purpose(impl_->options));
-    if (impl_->options.trained) segment.gradient = impl_->zeros(floats, "gradient");
+  impl_->lay_out();
+  for (Impl::Segment& segment : impl_->segments) {
+    if (values != nullptr) continue;
+    segment.master = impl_->zeros(segment.floats, impl_->values_purpose(segment));
+    if (impl_->options.trained && segment.changes) segment.gradient = impl_->zeros(segment.floats, "gradient");
   }
-  impl_->packed.resize(impl_->specs.size());
+  if (values == nullptr) return;
+  const auto tagged = impl_->scope(model::values_purpose(false));
+  impl_->mapped = std::move(values);
+  impl_->mapped->load_small(impl_->shape);
 }
 
 Weights::~Weights() = default;
@@ -146,6 +185,14 @@ const shape::ModelShape& Weights::shape() const { return impl_->shape; }
 const WeightsOptions& Weights::options() const { return impl_->options; }
 int Weights::segments() const { return static_cast<int>(impl_->segments.size()); }
 const std::vector<ParamSpec>& Weights::params() const { return impl_->specs; }
+size_t Weights::own_params() const { return impl_->own; }
+
+std::vector<int> Weights::changing_segments() const {
+  std::vector<int> changing;
+  for (int s = 0; s < segments(); ++s)
+    if (impl_->segments[static_cast<size_t>(s)].changes) changing.push_back(s);
+  return changing;
+}
 
 int Weights::index_of(const std::string& name) const {
   const auto found = impl_->index.find(name);
@@ -164,13 +211,17 @@ std::span<float> Weights::gradient(int segment) {
 
 float* Weights::param(int index) {
   const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
+  if (impl_->mapped != nullptr) {
+    if (float* own = impl_->mapped->small(static_cast<size_t>(index)); own != nullptr) return own;
+    impl_->check_in_memory(spec.name);
+  }
   return impl_->segment(spec.segment).master.floats() + spec.offset;
 }
 
 float* Weights::param_gradient(int index) {
   const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
   float* base = impl_->segment(spec.segment).gradient.floats();
-  return base == nullptr ? nullptr : base + spec.offset;
+  return base == nullptr || !impl_->changes[static_cast<size_t>(index)] ? nullptr : base + spec.offset;
 }
 
 at::Tensor Weights::param_tensor(int index) {
@@ -186,7 +237,21 @@ std::vector<tensor::ParamView> Weights::param_views() {
 
 std::span<const float> Weights::values(int index) const {
   impl_->check_resident();
-  return impl_->values(impl_->specs.at(static_cast<size_t>(index)));
+  const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
+  impl_->check_in_memory(spec.name);
+  return impl_->values(spec);
+}
+
+void Weights::read(int index, int64_t first, std::span<float> out) const {
+  if (impl_->mapped != nullptr) return impl_->mapped->read(static_cast<size_t>(index), first, out);
+  const int64_t begin = first * impl_->specs.at(static_cast<size_t>(index)).sizes.back();
+  std::copy_n(values(index).subspan(static_cast<size_t>(begin)).begin(), out.size(), out.begin());
+}
+
+void Weights::look_up(int index, const int32_t* ids, int64_t rows, float* out, bool accumulate) const {
+  const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
+  if (impl_->mapped != nullptr) return impl_->mapped->look_up(static_cast<size_t>(index), ids, rows, out, accumulate);
+  tensor::embedding(impl_->exec, values(index).data(), spec.sizes[0], spec.sizes[1], ids, rows, out, accumulate);
 }
 
 const tensor::LinearPanels& Weights::panels(int index) {
@@ -204,16 +269,31 @@ const tensor::LinearPanels& Weights::panels(int index) {
   return packed.panels;
 }
 
+void Weights::pack_all() {
+  for (size_t i = 0; i < impl_->specs.size(); ++i)
+    if (impl_->specs[i].fused > 0 && shape::is_linear(impl_->shape, impl_->specs, i)) panels(static_cast<int>(i));
+}
+
 uint64_t Weights::version() const { return impl_->version; }
 
 void Weights::commit() { commit(impl_->version + 1); }
 
 void Weights::commit(uint64_t version) {
   impl_->version = version;
-  for (auto& packed : impl_->packed) packed.ready = false;
+  for (size_t i = 0; i < impl_->packed.size(); ++i) {
+    Impl::Packed& packed = impl_->packed[i];
+    packed.ready = packed.ready && !impl_->changes[i] && packed.fingerprint == impl_->fingerprint(static_cast<int>(i));
+    if (packed.ready) packed.panels.version = version;
+  }
 }
 
 void Weights::set_version(uint64_t version) { impl_->version = version; }
+
+void Weights::set_compute(ComputeType type) {
+  COLLIMATE_CHECK(!impl_->options.trained, "{} is trained as it was made", impl_->options.tag);
+  impl_->options.compute = type;
+  impl_->drop_panels();
+}
 
 void Weights::zero_gradients() {
   for (auto& s : impl_->segments)
@@ -222,8 +302,9 @@ void Weights::zero_gradients() {
 
 void Weights::relocate() {
   impl_->check_resident();
+  impl_->check_in_memory("another place");
   for (auto& s : impl_->segments) {
-    const auto values = impl_->scope(values_purpose(impl_->options));
+    const auto values = impl_->scope(impl_->values_purpose(s));
     s.master = copy_of(s.master);
     const auto gradient = impl_->scope("gradient");
     s.gradient = copy_of(s.gradient);
@@ -238,6 +319,7 @@ void Weights::relocate() {
 
 void Weights::offload() {
   impl_->check_resident();
+  impl_->check_in_memory("another place");
   const auto tagged = impl_->scope("offloaded");
   for (auto& s : impl_->segments) {
     impl_->away.push_back(copy_of(s.master));
@@ -249,14 +331,16 @@ void Weights::offload() {
 
 void Weights::restore() {
   COLLIMATE_CHECK(!impl_->resident, "restore without offload");
-  const auto tagged = impl_->scope(values_purpose(impl_->options));
-  for (size_t i = 0; i < impl_->segments.size(); ++i) impl_->segments[i].master = copy_of(impl_->away[i]);
+  for (size_t i = 0; i < impl_->segments.size(); ++i) {
+    const auto tagged = impl_->scope(impl_->values_purpose(impl_->segments[i]));
+    impl_->segments[i].master = copy_of(impl_->away[i]);
+  }
   impl_->away.clear();
   impl_->resident = true;
 }
 
 void Weights::initialize(uint64_t seed, float std) {
-  for (size_t i = 0; i < impl_->specs.size(); ++i) {
+  for (size_t i = 0; i < impl_->own; ++i) {
     const ParamSpec& spec = impl_->specs[i];
     initialize_param(spec, seed, std, {param(static_cast<int>(i)), static_cast<size_t>(spec.count())});
   }
@@ -265,17 +349,27 @@ void Weights::initialize(uint64_t seed, float std) {
 
 uint64_t Weights::checksum() const {
   uint64_t sum = 0;
-  for (size_t i = 0; i < impl_->specs.size(); ++i)
-    sum += param_checksum(impl_->specs[i].name, values(static_cast<int>(i)));
+  std::vector<float> read_values;
+  for (size_t i = 0; i < impl_->specs.size(); ++i) {
+    const ParamSpec& spec = impl_->specs[i];
+    if (impl_->mapped == nullptr) {
+      sum += param_checksum(spec.name, values(static_cast<int>(i)));
+    } else {
+      read_values.resize(static_cast<size_t>(spec.count()));
+      read(static_cast<int>(i), 0, read_values);
+      sum += param_checksum(spec.name, read_values);
+    }
+  }
   return sum;
 }
 
 std::vector<MemoryItem> Weights::memory() const {
   std::vector<MemoryItem> items;
   for (const auto& s : impl_->segments) {
-    add_item(items, values_purpose(impl_->options), s.master.bytes());
+    add_item(items, impl_->values_purpose(s), s.master.bytes());
     if (s.gradient.data() != nullptr) add_item(items, "gradient", s.gradient.bytes());
   }
+  if (impl_->mapped != nullptr) add_item(items, model::values_purpose(false), impl_->mapped->small_bytes());
   for (const auto& packed : impl_->packed)
     if (packed.memory.data() != nullptr) add_item(items, "panels", packed.memory.bytes());
   for (const Buffer& buffer : impl_->away) add_item(items, "offloaded", buffer.bytes());
@@ -284,10 +378,11 @@ std::vector<MemoryItem> Weights::memory() const {
 
 void Weights::save(base::StateWriter& out) const {
   impl_->check_resident();
+  impl_->check_in_memory("a checkpoint");
   out.json("version", impl_->version);
   out.json("compute", name_of(impl_->options.compute));
-  for (size_t i = 0; i < impl_->segments.size(); ++i) {
-    const auto& s = impl_->segments[i];
+  for (const int i : changing_segments()) {
+    const auto& s = impl_->segments[static_cast<size_t>(i)];
     out.bytes("segment." + std::to_string(i),
               {static_cast<const std::byte*>(s.master.data()), static_cast<size_t>(float_bytes(s.floats))});
   }
@@ -298,7 +393,7 @@ void Weights::load(base::StateReader& in) {
     throw base::InputError(base::expectation("weights of " + impl_->options.tag, "those of compute " + saved,
                                              std::string(name_of(impl_->options.compute)),
                                              "compute: " + saved + " to continue with the same bits"));
-  for (int i = 0; i < segments(); ++i) in.bytes("segment." + std::to_string(i), std::as_writable_bytes(master(i)));
+  for (const int i : changing_segments()) in.bytes("segment." + std::to_string(i), std::as_writable_bytes(master(i)));
   commit(in.json("version").get<uint64_t>());
 }
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "collimate/base/stateful.h"
+#include "collimate/model/lora.h"
+#include "collimate/model/mapped_values.h"
 #include "collimate/shape/model_shape.h"
 #include "collimate/shape/param_spec.h"
 #include "collimate/tensor/allocator.h"
@@ -25,10 +27,13 @@ struct WeightsOptions {
   ComputeType compute = ComputeType::kFloat32;
   int reduction_chunks = 1;
   std::string tag = "model";  // owner in memory reports
+  LoraOptions lora = {};      // with adapters the model's own parameters are frozen: no gradient, no optimizer state
+  // Frozen, from a directory: the values stay in its files, mapped. In memory are panels, norms and biases alone.
+  bool mapped = false;
 };
 
-// What a model's fp32 values are in memory reports: the "master" of a trained model, a frozen one's compute copy.
-inline const char* values_purpose(const WeightsOptions& options) { return options.trained ? "master" : "values"; }
+// What a segment's fp32 values are in memory reports: the "master" of a trained one, a frozen one's compute copy.
+inline const char* values_purpose(bool trained) { return trained ? "master" : "values"; }
 
 // By purpose: "master" or "values", "gradient", "panels", "offloaded".
 using tensor::MemoryItem;
@@ -37,16 +42,24 @@ using tensor::MemoryItem;
 // padded to 64 bytes. Training, scoring and generation use it in place: fp32 values (a trained model's master; forward
 // reads embeddings, norms and biases there), packed panels per linear layer, a gradient only where trained. A frozen
 // model keeps the fp32 values of its linear layers too, beside their panels: those are packed from them, at first use
-// and again after a commit or an offload, and links, checksums and export read them. Not thread-safe.
+// and again after a commit or an offload, and links, checksums and export read them; those of a mapped one stay in its
+// files, from which panels are packed and embeddings looked up: what would move or change them is a GuardError. Not
+// thread-safe.
 class Weights : public base::Stateful {
  public:
   Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec);
+  // A mapped model.
+  Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec, std::shared_ptr<MappedValues> values);
   ~Weights() override;
 
   const shape::ModelShape& shape() const;
   const WeightsOptions& options() const;
-  int segments() const;
+  int segments() const;  // embedding, blocks, head; and one of adapters where there are any
+  // The model's own, and behind them those of adapters.
   const std::vector<shape::ParamSpec>& params() const;
+  size_t own_params() const;
+  // What a checkpoint holds and a weight link carries: all, or with adapters those that training changes.
+  std::vector<int> changing_segments() const;
   // Index of the parameter of that Hugging Face name, or -1.
   int index_of(const std::string& name) const;
 
@@ -56,20 +69,29 @@ class Weights : public base::Stateful {
   float* param_gradient(int index);                // null when frozen
   at::Tensor param_tensor(int index);              // a view of the master, for tests and export
   std::span<const float> values(int index) const;  // [spec.count()] of the master
-  std::vector<tensor::ParamView> param_views();    // what weight links see; valid while the weights stay where they are
+  // Rows of a parameter from `first` on, from memory or the mapped files: out [rows, width].
+  void read(int index, int64_t first, std::span<float> out) const;
+  // out [rows, width] (+)= rows `ids` of a parameter. InputError for an id that it does not have.
+  void look_up(int index, const int32_t* ids, int64_t rows, float* out, bool accumulate = false) const;
+  std::vector<tensor::ParamView> param_views();  // what weight links see; valid while the weights stay where they are
 
   // Panels of a linear parameter, packed for the current version; packs when `commit` has made them stale. A panel of
   // another version than the weights' is never returned: GuardError. Nor is one whose values changed without a commit,
   // as far as a sample shows: eight values of each parameter that is packed in it.
   const tensor::LinearPanels& panels(int index);
+  // Packs all that are not: what the first forward would do.
+  void pack_all();
 
   uint64_t version() const;
-  // To be called after every change of the master values: version + 1, panels become stale.
+  // To be called after every change of the master values: version + 1, panels become stale but those of parameters that
+  // adapters leave as they are.
   void commit();
   // The same where the values are those of a known version: a checkpoint's, or a weight link's source's.
   void commit(uint64_t version);
   // For tests: the number alone, panels stay as they are.
   void set_version(uint64_t version);
+  // Panels are of this type from now on, those there are go. Of a frozen model.
+  void set_compute(ComputeType type);
 
   void zero_gradients();
   // Moves every array to fresh memory (addresses change, bits do not) and back: residency between phases.
@@ -79,6 +101,7 @@ class Weights : public base::Stateful {
   void restore();
 
   // Normal(0, std) for matrices and embeddings, zeros for biases, ones for norms: by Philox on (seed, name, index).
+  // Adapters stay as they are.
   void initialize(uint64_t seed, float std);
   // Σ hash(global index)·bits mod 2^64 over the master values: the same under any layout.
   uint64_t checksum() const;
@@ -97,7 +120,7 @@ class Weights : public base::Stateful {
 // the model is trained.
 std::shared_ptr<Weights> load_huggingface(const std::string& directory, const std::string& head,
                                           const WeightsOptions& options, tensor::Exec exec);
-// Writes config.json and model.safetensors (in shards of `shard_bytes`), atomically per file.
+// Writes config.json and model.safetensors (in shards of `shard_bytes`), atomically per file; with adapters merged.
 void save_huggingface(const Weights& weights, const std::string& directory, int64_t shard_bytes = 4LL << 30);
 
 }  // namespace collimate::model

@@ -129,6 +129,9 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
     extent.largest_id = std::max(extent.largest_id, set.largest_id);
   }
   found.unreadable = model_problems(plan, *data.tokenizer, extent);
+  attempt(found.unreadable, [&] {
+    for (const std::string& line : adapter_lines(plan)) found.lines.push_back(line);
+  });
   check_bias("rollout", config.rollout, *data.tokenizer, found.problems);
   check_bias("evaluation", config.evaluation, *data.tokenizer, found.problems);
   check_schedule(config, plan, numbers, found.problems);

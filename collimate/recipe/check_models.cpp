@@ -6,6 +6,7 @@
 #include "collimate/base/error.h"
 #include "collimate/recipe/attempt.h"
 #include "collimate/recipe/run_inputs.h"
+#include "collimate/rlhf/modules/decoder.h"
 #include "collimate/shape/model_shape.h"
 
 namespace collimate::recipe {
@@ -62,6 +63,17 @@ std::vector<std::string> model_problems(const Plan& plan, const text::Tokenizer&
     if (!own) attempt(problems, [&, path = directory] { check_tokenizer(path, policy, problems); });
   }
   return problems;
+}
+
+std::vector<std::string> adapter_lines(const Plan& plan) {
+  std::vector<std::string> lines;
+  for (const std::string& trainer : plan.trainers) {
+    rlhf::DecoderOptions options;
+    base::apply(plan.modules.at(trainer).parameters, "models", options);
+    if (const std::string adapters = rlhf::adapters_text(options); !adapters.empty())
+      lines.push_back("lora: " + adapters);
+  }
+  return lines;
 }
 
 }  // namespace collimate::recipe

@@ -21,6 +21,18 @@ void add_row_limits(const Config& config, nlohmann::json& parameters) {
   parameters["predicted_tokens"] = rollout ? completion : config.data.max_tokens.get();
 }
 
+// Adapters are of models that a recipe trains. One that is not, and has no section of its own, is the policy as it
+// begins: without them.
+void leave_out_adapters(const Config& config, const std::string& role, nlohmann::json& parameters) {
+  const rlhf::ModelOptions* own = config.models.find(role);
+  const nlohmann::json unset = base::to_json(rlhf::LoraSection().section_value());
+  if (own != nullptr && parameters.at("lora") != unset)
+    throw base::InputError(base::expectation(fmt::format("models.{}.lora", role),
+                                             "nothing, as adapters are of models that are trained",
+                                             parameters.at("lora").dump(), "leaving it out"));
+  parameters["lora"] = unset;
+}
+
 // What a page says of nodes it says of those that are there, and of each the phase.
 void check_nodes(const std::string& recipe, const Plan& plan) {
   COLLIMATE_CHECK(plan.samples_node.empty() || plan.graph.node_index(plan.samples_node) >= 0,
@@ -34,6 +46,7 @@ void check_nodes(const std::string& recipe, const Plan& plan) {
 nlohmann::json Page::decoder_parameters(const Role& role) {
   roles_.insert(role.of);
   nlohmann::json parameters = base::to_json(config_.model(role.of).section_value());
+  if (!role.trained) leave_out_adapters(config_, role.of, parameters);
   parameters["weights"] = role.weights;
   parameters["trained"] = role.trained;
   parameters["head"] = role.head;

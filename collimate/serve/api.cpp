@@ -12,7 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kDeepest = 16;  // nesting of a body
+constexpr int kDeepest = 16;           // nesting of a body
+constexpr int64_t kMostTopOfText = 5;  // `logprobs` of a completion, as in OpenAI's interface
 constexpr size_t kStopStrings = 16, kStopBytes = 1024;
 
 std::string shown(const json& value) {
@@ -59,6 +60,7 @@ constexpr SamplingField kSamplingFields[] = {{"temperature", "temperature"},
                                              {"repetition_penalty", "repetition_penalty"},
                                              {"logit_bias", "logit_bias"},
                                              {"min_tokens", "min_tokens"},
+                                             {"timeout", "timeout_seconds"},
                                              {"stop_token_ids", "stop_ids"}};
 
 // What would change the result and is not offered: refused unless it says what happens anyway.
@@ -155,14 +157,12 @@ void read_log_probs(ApiRequest& request, const json& value) {
     request.log_probs = flag(value, "logprobs");
     return;
   }
-  request.top_log_probs = integer(value, "logprobs", 0, 20) > 0;
-  if (value.get<int64_t>() > 1) wrong("logprobs", "0 or 1", value, "1: other tokens' log-probs are not offered");
+  request.top_log_probs = integer(value, "logprobs", 0, kMostTopOfText);
   request.log_probs = true;
 }
 
 void read_top_log_probs(ApiRequest& request, const json& value) {
-  request.top_log_probs = integer(value, "top_logprobs", 0, 20) > 0;
-  if (value.get<int64_t>() > 1) wrong("top_logprobs", "0 or 1", value, "1: other tokens' log-probs are not offered");
+  request.top_log_probs = integer(value, "top_logprobs", 0, generate::kMostTopLogProbs);
 }
 
 void read_stream_options(ApiRequest& request, const json& value) {
@@ -274,12 +274,6 @@ json parse_body(std::string_view body) {
   return out;
 }
 
-// The drawn token is the one with the highest log-prob.
-bool draws_most_likely(const generate::SamplingParams& s) {
-  return s.temperature == 0 && s.presence_penalty == 0 && s.frequency_penalty == 0 && s.repetition_penalty == 1 &&
-         s.logit_bias.empty() && s.min_tokens == 0;
-}
-
 void check_whole(const ApiRequest& request, const ApiLimits& limits) {
   const bool chat = request.endpoint == Endpoint::kChat;
   if (request.prompts.empty()) {
@@ -299,16 +293,9 @@ void check_whole(const ApiRequest& request, const ApiLimits& limits) {
                                      fmt::to_string(sampling.min_tokens)),
                    "min_tokens", "invalid_value");
   }
-  if (!request.top_log_probs) return;
-  const std::string name = chat ? "top_logprobs" : "logprobs";
-  if (!request.log_probs) {
-    throw ApiError(400, base::expectation(name, "logprobs: true beside it", "none"), name, "invalid_value");
-  }
-  if (!draws_most_likely(request.sampling)) {
-    throw ApiError(400,
-                   base::expectation(name, "0 unless temperature is 0 and nothing changes the logits", "1",
-                                     "0: the log-prob of the drawn token alone, other tokens' are not offered"),
-                   name, "unsupported_parameter");
+  if (request.top_log_probs > 0 && !request.log_probs) {
+    throw ApiError(400, base::expectation("top_logprobs", "logprobs: true beside it", "none"), "top_logprobs",
+                   "invalid_value");
   }
 }
 
@@ -335,6 +322,7 @@ ApiRequest parse_request(Endpoint endpoint, std::string_view body, const ApiLimi
   const int64_t max_tokens = request.sampling.max_tokens;
   request.sampling = read_sampling(sampling);
   request.sampling.max_tokens = max_tokens;
+  request.sampling.top_log_probs = request.top_log_probs;
   check_whole(request, limits);
   return request;
 }

@@ -43,7 +43,7 @@ struct ApiRequest {
   std::vector<std::string> stop;
   bool echo = false;
   bool log_probs = false;
-  bool top_log_probs = false;  // the one most likely token of each place, which with temperature 0 is the drawn one
+  int64_t top_log_probs = 0;  // so many of the most likely tokens beside each; also sampling.top_log_probs
   bool return_token_ids = false;
   bool stream = false;
   bool include_usage = false;

@@ -70,6 +70,7 @@ TEST(Api, ReadsEveryField) {
                                          {"min_p", 0.1},
                                          {"ignore_eos", true},
                                          {"stop_token_ids", {5}},
+                                         {"timeout", 2.5},
                                          {"seed", -7},
                                          {"n", 2},
                                          {"stop", "x"},
@@ -85,6 +86,7 @@ TEST(Api, ReadsEveryField) {
   EXPECT_EQ(request.sampling.min_p, 0.1);
   EXPECT_TRUE(request.sampling.ignore_eos);
   EXPECT_THAT(request.sampling.stop_ids, ElementsAre(5));
+  EXPECT_EQ(request.sampling.timeout_seconds, 2.5);
   EXPECT_EQ(request.seed, -7);
   EXPECT_EQ(request.choices(), 2);
   EXPECT_THAT(request.stop, ElementsAre("x"));
@@ -119,13 +121,16 @@ TEST(Api, NamesTheFieldThatIsWrong) {
                                                        {"max_tokens", "18446744073709551615"},
                                                        {"n", "0"},
                                                        {"n", "1000"},
+                                                       {"timeout", "-1"},
+                                                       {"timeout", "\"1\""},
                                                        {"seed", "1.5"},
                                                        {"stop", "\"\""},
                                                        {"stop", "[1]"},
                                                        {"stream", "1"},
                                                        {"echo", "\"yes\""},
-                                                       {"logprobs", "2"},
-                                                       {"logprobs", "1"},
+                                                       {"logprobs", "6"},
+                                                       {"logprobs", "-1"},
+                                                       {"logprobs", "true"},
                                                        {"stop_token_ids", "[-1]"},
                                                        {"model", "7"},
                                                        {"stream_options", "{\"x\":1}"},
@@ -133,18 +138,36 @@ TEST(Api, NamesTheFieldThatIsWrong) {
   for (const auto& [name, value] : wrong)
     EXPECT_EQ(wrong_field(Endpoint::kCompletions, {{name, json::parse(value)}}), name) << value;
   EXPECT_EQ(wrong_field(Endpoint::kChat, {{"top_logprobs", 1}}), "top_logprobs");
-  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"top_logprobs", 5}, {"logprobs", true}}), "top_logprobs");
+  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"top_logprobs", 1}, {"logprobs", false}}), "top_logprobs");
+  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"top_logprobs", 21}, {"logprobs", true}}), "top_logprobs");
+  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"top_logprobs", -1}, {"logprobs", true}}), "top_logprobs");
+  EXPECT_EQ(wrong_field(Endpoint::kCompletions, {{"top_logprobs", 1}}), "top_logprobs");
   EXPECT_EQ(wrong_field(Endpoint::kChat, {{"logprobs", 1}}), "logprobs");
   EXPECT_EQ(wrong_field(Endpoint::kCompletions, {{"min_tokens", 20}}), "min_tokens");  // of 16
   EXPECT_EQ(completion({{"min_tokens", 200}, {"max_tokens", 512}}).sampling.min_tokens, 200);
   EXPECT_EQ(chat({{"min_tokens", 200}}).sampling.min_tokens, 200);
-  const json greedy = {{"top_logprobs", 1}, {"logprobs", true}, {"temperature", 0}};
-  chat(greedy);
-  for (const auto& [name, value] : {std::pair{"presence_penalty", json(1)}, {"logit_bias", json{{"5", 1}}}}) {
-    json changed = greedy;
-    changed[name] = value;
-    EXPECT_EQ(wrong_field(Endpoint::kChat, changed), "top_logprobs") << name;
+}
+
+// Under any sampling; the engine is told.
+TEST(Api, TopLogProbsAreANumberOfTokens) {
+  const json hot = {{"logprobs", true}, {"temperature", 1.5}, {"logit_bias", {{"5", 1}}}, {"top_p", 0.5}};
+  for (const int64_t count : {0, 1, 20}) {
+    json asked = hot;
+    asked["top_logprobs"] = count;
+    const ApiRequest request = chat(asked);
+    EXPECT_TRUE(request.log_probs);
+    EXPECT_EQ(request.top_log_probs, count);
+    EXPECT_EQ(request.sampling.top_log_probs, count);
   }
+  for (const int64_t count : {0, 1, 5}) {
+    const ApiRequest request = completion({{"logprobs", count}, {"temperature", 1.5}});
+    EXPECT_TRUE(request.log_probs);
+    EXPECT_EQ(request.top_log_probs, count);
+    EXPECT_EQ(request.sampling.top_log_probs, count);
+  }
+  EXPECT_EQ(chat(hot).top_log_probs, 0);
+  EXPECT_EQ(chat({{"top_logprobs", 0}}).top_log_probs, 0);
+  EXPECT_FALSE(completion().log_probs);
 }
 
 TEST(Api, RefusesWhatWouldChangeTheResultAndIsNotOffered) {

@@ -10,7 +10,7 @@ namespace collimate::serve {
 Channel::Channel(int64_t choices, int64_t capacity_tokens)
     : capacity_(choices * capacity_tokens), dropped_(static_cast<size_t>(choices), 0) {}
 
-void Channel::accept(std::vector<std::vector<float>> prompt_log_probs) {
+void Channel::accept(std::vector<generate::PromptLogProbs> prompt_log_probs) {
   const std::lock_guard lock(mutex_);
   prompt_log_probs_ = std::move(prompt_log_probs);
   accepted_ = true;
@@ -34,6 +34,7 @@ bool Channel::push(int64_t choice, const generate::Emission& emission) {
   if (piece == pieces_.end()) piece = pieces_.insert(pieces_.end(), Piece{.choice = choice});
   piece->tokens.insert(piece->tokens.end(), emission.tokens.begin(), emission.tokens.end());
   piece->log_probs.insert(piece->log_probs.end(), emission.log_probs.begin(), emission.log_probs.end());
+  piece->top_log_probs.insert(piece->top_log_probs.end(), emission.top_log_probs.begin(), emission.top_log_probs.end());
   piece->finish = emission.finish;
   changed_.notify_all();
   return true;

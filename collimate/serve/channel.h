@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collimate/base/deadline.h"
+#include "collimate/generate/prompt_score.h"
 #include "collimate/generate/service.h"
 
 namespace collimate::serve {
@@ -16,6 +17,7 @@ struct Piece {
   int64_t choice = 0;
   std::vector<int32_t> tokens;
   std::vector<float> log_probs;
+  std::vector<generate::TokenLogProb> top_log_probs;  // [tokens, k] as in generate::Emission
   generate::Finish finish = generate::Finish::kRunning;
 };
 
@@ -27,7 +29,7 @@ class Channel {
 
   // The engine's side.
   // The request is valid and will run. `prompt_log_probs`: of each prompt, where the request asked for them.
-  void accept(std::vector<std::vector<float>> prompt_log_probs);
+  void accept(std::vector<generate::PromptLogProbs> prompt_log_probs);
   // False when the reader has let too much lie: the request has then failed with RunError.
   bool push(int64_t choice, const generate::Emission& emission);
   // take and wait_accepted rethrow the first cause. A choice that has finished keeps what it has.
@@ -45,7 +47,7 @@ class Channel {
   void drop(int64_t choice);
   void drop_all();
   // Of each prompt; valid once accepted.
-  const std::vector<std::vector<float>>& prompt_log_probs() const { return prompt_log_probs_; }
+  const std::vector<generate::PromptLogProbs>& prompt_log_probs() const { return prompt_log_probs_; }
 
   int64_t choices() const { return static_cast<int64_t>(dropped_.size()); }
 
@@ -55,7 +57,7 @@ class Channel {
   std::condition_variable changed_;  // the engine wakes the reader
   std::vector<Piece> pieces_;        // not yet taken, at most one of a choice
   std::vector<char> dropped_;        // by choice
-  std::vector<std::vector<float>> prompt_log_probs_;
+  std::vector<generate::PromptLogProbs> prompt_log_probs_;
   std::exception_ptr cause_;
   int64_t tokens_ = 0;  // in pieces_
   bool accepted_ = false;

@@ -13,13 +13,15 @@ Delta ChoiceText::read(const Piece& piece) {
   for (size_t i = 0; i < piece.tokens.size() && !text_.stopped(); ++i) {
     delta.tokens.push_back(piece.tokens[i]);
     delta.log_probs.push_back(piece.log_probs[i]);
+    const auto top = generate::top_of(piece.top_log_probs, piece.tokens.size(), i);
+    delta.top_log_probs.insert(delta.top_log_probs.end(), top.begin(), top.end());
     if (ended_by_token && i + 1 == piece.tokens.size()) break;
     delta.text += text::valid_utf8(text_.push(piece.tokens[i]));
   }
   if (!text_.stopped() && piece.finish == generate::Finish::kRunning) return delta;
   finished_ = true;
   delta.text += text::valid_utf8(text_.finish());
-  delta.finish_reason = piece.finish == generate::Finish::kLength && !text_.stopped() ? "length" : "stop";
+  delta.finish_reason = text_.stopped() ? "stop" : generate::finish_reason(piece.finish);
   return delta;
 }
 

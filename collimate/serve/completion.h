@@ -18,7 +18,8 @@ struct Delta {
   std::string text;             // whole characters, well-formed UTF-8
   std::vector<int32_t> tokens;  // all that were drawn, the one that ended it too; text may lag behind them
   std::vector<float> log_probs;
-  std::string finish_reason;  // "stop" or "length" on the last one, else empty
+  std::vector<generate::TokenLogProb> top_log_probs;  // [tokens, k] as in generate::Emission
+  std::string finish_reason;                          // "stop", "length" or "timeout" on the last one, else empty
 };
 
 // Turns one choice's tokens into what a client is shown: generate::CompletionText without the token that ended it.

@@ -64,6 +64,15 @@ TEST(ChoiceText, DoesNotShowTheTokenThatEndedIt) {
   }
 }
 
+TEST(ChoiceText, SaysThatTimeEndedItAndShowsAllOfIt) {
+  const auto words = tokenizer();
+  const std::vector<int32_t> ids = words->encode("ab!");
+  ChoiceText text(*words, {.stop = {"!?"}});
+  const Delta all = read_all(text, ids, Finish::kTimeout);
+  EXPECT_EQ(all.text, "ab!");  // with what was held back, as a stop string may begin with it
+  EXPECT_EQ(all.finish_reason, "timeout");
+}
+
 TEST(ChoiceText, EndsAtAStopStringAndLeavesOutTheTokensBehindIt) {
   const auto words = tokenizer();
   const std::vector<int32_t> ids = words->encode("one two three four");
@@ -76,6 +85,26 @@ TEST(ChoiceText, EndsAtAStopStringAndLeavesOutTheTokensBehindIt) {
   EXPECT_EQ(all.log_probs.size(), all.tokens.size());
   EXPECT_TRUE(words->decode(all.tokens).ends_with("two"));
   EXPECT_TRUE(text.read({.tokens = ids, .log_probs = std::vector<float>(ids.size(), 0.F)}).tokens.empty());
+}
+
+TEST(ChoiceText, KeepsTheMostLikelyTokensOfTheTokensThatItShows) {
+  const auto words = tokenizer();
+  const std::vector<int32_t> ids = words->encode("one two three four");
+  std::vector<generate::TokenLogProb> top;  // two of each token
+  for (size_t i = 0; i < ids.size(); ++i) {
+    top.push_back({ids[i], -static_cast<float>(i)});
+    top.push_back({7, -9.F});
+  }
+  ChoiceText text(*words, {.stop = {"two"}});
+  const Delta delta =
+      text.read({.tokens = ids, .log_probs = std::vector<float>(ids.size(), 0.F), .top_log_probs = top});
+  ASSERT_LT(delta.tokens.size(), ids.size());
+  ASSERT_EQ(delta.top_log_probs.size(), 2 * delta.tokens.size());
+  for (size_t i = 0; i < delta.tokens.size(); ++i) {
+    EXPECT_EQ(delta.top_log_probs[2 * i].token, delta.tokens[i]);
+    EXPECT_EQ(delta.top_log_probs[2 * i].log_prob, -static_cast<float>(i));
+    EXPECT_EQ(delta.top_log_probs[2 * i + 1].token, 7);
+  }
 }
 
 TEST(ChoiceText, TheFirstMinTokensCompleteNoStopString) {

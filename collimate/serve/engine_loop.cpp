@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -61,6 +62,7 @@ EngineLoop::EngineLoop(Engine engine, EngineLimits limits, uint64_t seed)
     : engine_(std::move(engine)),
       limits_(limits),
       seed_(seed),
+      now_seconds_(engine_.now_seconds ? engine_.now_seconds : base::now_seconds),
       queue_(static_cast<size_t>(limits.requests), {"requests", "the engine", "the server"}),
       thread_([this] { run_guarded(); }) {}
 
@@ -80,7 +82,7 @@ std::shared_ptr<Channel> EngineLoop::submit(Work work) {
     throw OverloadedError(base::expectation("serve", fmt::format("at most {} completions in flight", limits_.requests),
                                             fmt::format("{} and {} more", status_.in_flight, choices), "again later"));
   }
-  Flight flight{.work = std::move(work), .channel = channel, .running = choices};
+  Flight flight{.work = std::move(work), .channel = channel, .running = choices, .submitted_seconds = now_seconds_()};
   COLLIMATE_CHECK(queue_.try_push(flight), "fewer requests than completions are in flight");
   status_.in_flight += choices;
   return channel;
@@ -117,7 +119,7 @@ void EngineLoop::run_guarded() {
     const auto fail = [&](const Flight& flight) {
       flight.channel->fail(std::make_exception_ptr(base::RunError(error.what())));
     };
-    for (const auto* list : {&flights_, &delayed_}) std::for_each(list->begin(), list->end(), fail);
+    for (const auto* list : {&flights_, &scoring_, &delayed_}) std::for_each(list->begin(), list->end(), fail);
     while (auto flight = queue_.try_pop()) fail(*flight);
     idle_.notify_all();
   }
@@ -125,12 +127,13 @@ void EngineLoop::run_guarded() {
 
 void EngineLoop::run() {
   while (true) {
-    if (flights_.empty() && delayed_.empty()) {
+    if (flights_.empty() && scoring_.empty() && delayed_.empty()) {
       auto flight = queue_.pop(base::Deadline::never());
       if (!flight) return;
       begin(std::move(*flight));
     }
     while (auto flight = queue_.try_pop()) begin(std::move(*flight));
+    score_piece();
     if (cut_) fail_all(shutting_down);
     try {
       turn();
@@ -146,6 +149,7 @@ void EngineLoop::run() {
 }
 
 void EngineLoop::turn() {
+  end_waiting();
   cancel_unwanted();
   engine_.service->step();
   deliver();
@@ -156,6 +160,11 @@ void EngineLoop::turn() {
 void EngineLoop::begin(Flight flight) {
   flight.number = begun_++;
   flight.uids = uids_of(flight.work, flight.number, seed_);
+  flight.last_token_seconds.assign(flight.uids.size(), -1.0);
+  if (flight.work.prompt_log_probs) {
+    scoring_.push_back(std::move(flight));
+    return;
+  }
   delayed_.push_back(std::move(flight));
   if (!busy(delayed_.back())) start(std::prev(delayed_.end()));
 }
@@ -186,9 +195,9 @@ void EngineLoop::start(std::list<Flight>::iterator flight) {
 
 void EngineLoop::enter(Flight& flight) {
   const bool draws = flight.work.sampling.max_tokens > 0;
-  auto prompt_log_probs = score_prompts(flight.work);
+  if (double& timeout = flight.work.sampling.timeout_seconds; timeout > 0) timeout = time_left(flight);
   if (draws) engine_.service->submit(to_batch(flight.work, flight.uids, flight.number));
-  flight.channel->accept(std::move(prompt_log_probs));
+  flight.channel->accept(std::move(flight.prompt_log_probs));
   for (int64_t choice = 0; choice < flight.channel->choices(); ++choice) {
     const int64_t uid = flight.uids[static_cast<size_t>(choice)];
     by_uid_[uid] = {&flight, choice};
@@ -200,14 +209,64 @@ void EngineLoop::enter(Flight& flight) {
   if (!draws) std::erase_if(flights_, [](const Flight& f) { return f.running == 0; });
 }
 
-std::vector<std::vector<float>> EngineLoop::score_prompts(const Work& work) const {
-  std::vector<std::vector<float>> out;
-  if (!work.prompt_log_probs) return out;
+void EngineLoop::score_piece() {
+  if (scoring_.empty()) return;
+  const auto flight = scoring_.begin();
+  try {
+    if (!score_next(*flight)) return;
+  } catch (const std::exception&) {
+    release(flight->running);
+    flight->channel->fail(std::current_exception());
+    scoring_.erase(flight);
+    return;
+  }
+  delayed_.splice(delayed_.end(), scoring_, flight);
+  if (!busy(*flight)) start(flight);
+}
+
+// True once all its prompts are scored.
+bool EngineLoop::score_next(Flight& flight) const {
   if (!engine_.score) {
     throw base::InputError(base::expectation("serve", "an engine that scores prompts", "one that does not"));
   }
-  for (const auto& prompt : work.prompts) out.push_back(engine_.score(prompt, work.sampling.temperature));
-  return out;
+  const Work& work = flight.work;
+  if (!flight.scoring) flight.scoring = engine_.score(work.prompts[flight.prompt_log_probs.size()], work.sampling);
+  if (auto scored = flight.scoring()) {
+    flight.prompt_log_probs.push_back(std::move(*scored));
+    flight.scoring = nullptr;
+  }
+  return flight.prompt_log_probs.size() == work.prompts.size();
+}
+
+// Seconds of its timeout, at least a moment: the service ends what has no time left.
+double EngineLoop::time_left(const Flight& flight) const {
+  constexpr double kMoment = std::numeric_limits<double>::min();
+  return std::max(kMoment, flight.work.sampling.timeout_seconds - (now_seconds_() - flight.submitted_seconds));
+}
+
+// What has not begun, and has no reader or no time left any more.
+void EngineLoop::end_waiting() {
+  const auto end_one = [this](Flight& flight, int64_t EngineStatus::*count, const char* got) {
+    {
+      const std::lock_guard lock(mutex_);
+      status_.*count += flight.running;
+    }
+    release(flight.running);
+    flight.channel->fail(std::make_exception_ptr(
+        ExpiredError(base::expectation("serve", "a request to begin within its timeout", got, "a longer timeout"))));
+  };
+  for (auto* list : {&scoring_, &delayed_}) {
+    std::erase_if(*list, [&](Flight& flight) {
+      bool wanted = false;
+      for (int64_t choice = 0; choice < flight.channel->choices(); ++choice) wanted |= flight.channel->wanted(choice);
+      const double timeout = flight.work.sampling.timeout_seconds;
+      const bool late = timeout > 0 && now_seconds_() - flight.submitted_seconds >= timeout;
+      if (wanted && !late) return false;
+      end_one(flight, wanted ? &EngineStatus::expired : &EngineStatus::cancelled,
+              wanted ? "none in time" : "no reader");
+      return true;
+    });
+  }
 }
 
 void EngineLoop::cancel_unwanted() {
@@ -220,14 +279,23 @@ void EngineLoop::cancel_unwanted() {
 }
 
 void EngineLoop::deliver() {
+  const double now = now_seconds_();
   for (const generate::Emission& emission : engine_.service->take()) {
     const auto found = by_uid_.find(emission.uid);
     COLLIMATE_CHECK(found != by_uid_.end(), "an emission of {}, which is not in flight", emission.uid);
     const Place place = found->second;
+    observe_tokens(place, static_cast<int64_t>(emission.tokens.size()), now);
     if (emission.finish != generate::Finish::kRunning) end(*place.flight, place.choice, emission.finish);
     place.flight->channel->push(place.choice, emission);
   }
   std::erase_if(flights_, [](const Flight& flight) { return flight.running == 0; });
+}
+
+void EngineLoop::observe_tokens(const Place& place, int64_t tokens, double now) {
+  if (tokens == 0) return;
+  double& last = place.flight->last_token_seconds[static_cast<size_t>(place.choice)];
+  if (last >= 0) between_tokens_.observe((now - last) / static_cast<double>(tokens), tokens);
+  last = now;
 }
 
 void EngineLoop::end(Flight& flight, int64_t choice, generate::Finish finish) {
@@ -235,7 +303,9 @@ void EngineLoop::end(Flight& flight, int64_t choice, generate::Finish finish) {
   --flight.running;
   {
     const std::lock_guard lock(mutex_);
-    ++(finish == generate::Finish::kCancelled ? status_.cancelled : status_.finished);
+    ++(finish == generate::Finish::kCancelled ? status_.cancelled
+       : finish == generate::Finish::kTimeout ? status_.expired
+                                              : status_.finished);
   }
   release(1);
 }
@@ -246,6 +316,7 @@ void EngineLoop::fail_all(const std::function<std::exception_ptr()>& cause) {
   engine_.service->cancel(uids);
   engine_.service->take();
   by_uid_.clear();
+  flights_.splice(flights_.end(), scoring_);
   flights_.splice(flights_.end(), delayed_);
   int64_t choices = 0;
   for (const Flight& flight : flights_) choices += flight.running;
@@ -256,6 +327,7 @@ void EngineLoop::fail_all(const std::function<std::exception_ptr()>& cause) {
   release(choices);
   for (const Flight& flight : flights_) flight.channel->fail(cause());
   flights_.clear();
+  publish();
 }
 
 // Before the reader is told: who reads the end of one request may send the next one.
@@ -269,6 +341,7 @@ void EngineLoop::publish() {
   const generate::ServiceStats stats = engine_.service->stats();
   const std::lock_guard lock(mutex_);
   status_.service = stats;
+  status_.between_tokens = between_tokens_;
 }
 
 }  // namespace collimate::serve

@@ -18,8 +18,10 @@
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 #include "collimate/base/queue.h"
+#include "collimate/generate/prompt_score.h"
 #include "collimate/generate/service.h"
 #include "collimate/serve/channel.h"
+#include "collimate/serve/histogram.h"
 
 namespace collimate::serve {
 
@@ -33,6 +35,11 @@ class DrainingError : public base::RunError {
  public:
   using base::RunError::RunError;
 };
+// The request's timeout passed before it began to be completed.
+class ExpiredError : public base::RunError {
+ public:
+  using base::RunError::RunError;
+};
 
 // One request: `choices_per_prompt` completions of each prompt; choice p * choices_per_prompt + i is the i-th of p.
 struct Work {
@@ -41,17 +48,22 @@ struct Work {
   generate::SamplingParams sampling;  // max_tokens 0: nothing is drawn, each choice ends at once with kLength
   // Requests with the same seed, prompt and parameters get the same tokens, whatever else runs or was asked with them.
   std::optional<int64_t> seed;
-  bool prompt_log_probs = false;
+  bool prompt_log_probs = false;  // with sampling.top_log_probs of each token
 };
 
-// Log-probs [L] of a prompt's tokens, the first 0. Called in the engine's thread, between steps.
-using PromptScorer = std::function<std::vector<float>(std::span<const int32_t> ids, double temperature)>;
+// One piece of scoring a prompt, of bounded work; the prompt's log-probs with the last one, before it nothing.
+using ScoreStep = std::function<std::optional<generate::PromptLogProbs>()>;
+// Begins to score a prompt, at the temperature and with the top_log_probs of the parameters. Both are called in the
+// engine's thread, between steps.
+using PromptScorer = std::function<ScoreStep(std::span<const int32_t> ids, const generate::SamplingParams& sampling)>;
 
 // What the loop is made of.
 struct Engine {
   std::unique_ptr<generate::Service> service;
   PromptScorer score;           // empty: prompt_log_probs is an InputError
   std::function<void()> begin;  // called first in the engine's thread; may be empty
+  // Clock of timeouts, the service's too, and of the time between tokens; any thread. Empty: base::now_seconds.
+  std::function<double()> now_seconds = {};
 };
 
 struct EngineLimits {
@@ -61,10 +73,11 @@ struct EngineLimits {
 
 struct EngineStatus {
   int64_t in_flight = 0;  // completions
-  int64_t finished = 0, cancelled = 0;
+  int64_t finished = 0, cancelled = 0, expired = 0;
   int64_t failures = 0;  // steps that threw
   generate::ServiceStats service;
-  std::string broken;  // why the engine no longer runs; empty while it does
+  Histogram between_tokens{kTokenBounds};  // of tokens that a step gave together, each its share
+  std::string broken;                      // why the engine no longer runs; empty while it does
 };
 
 // The thread that owns a generate::Service.
@@ -72,7 +85,8 @@ struct EngineStatus {
 //   produces  pieces in each request's Channel, without ever waiting for a reader
 //   waits for a request, when nothing is in flight; woken by the queue's push or close
 // A choice that nobody reads any longer is cancelled before the next step. A step that throws fails the requests in
-// flight with its cause, and the loop goes on.
+// flight with its cause, and the loop goes on. Prompts are scored one after the other, a piece between two steps, so
+// that others get their tokens meanwhile.
 class EngineLoop {
  public:
   // `seed`: of requests that name none.
@@ -96,6 +110,10 @@ class EngineLoop {
     std::vector<int64_t> uids;  // by choice
     int64_t running = 0;        // choices
     int64_t number = 0;
+    double submitted_seconds = 0;
+    ScoreStep scoring;  // of the prompt behind those in:
+    std::vector<generate::PromptLogProbs> prompt_log_probs;
+    std::vector<double> last_token_seconds;  // by choice; negative before its first token
   };
   struct Place {
     Flight* flight = nullptr;
@@ -109,10 +127,14 @@ class EngineLoop {
   bool busy(const Flight& flight) const;  // one of its uids is in flight
   void start(std::list<Flight>::iterator flight);
   void enter(Flight& flight);
-  std::vector<std::vector<float>> score_prompts(const Work& work) const;
+  void score_piece();
+  bool score_next(Flight& flight) const;
   void start_delayed();
+  void end_waiting();
+  double time_left(const Flight& flight) const;
   void cancel_unwanted();
   void deliver();
+  void observe_tokens(const Place& place, int64_t tokens, double now);
   void end(Flight& flight, int64_t choice, generate::Finish finish);
   // `cause` makes one exception per request: no two readers share one.
   void fail_all(const std::function<std::exception_ptr()>& cause);
@@ -124,10 +146,13 @@ class EngineLoop {
   const EngineLimits limits_;
   const uint64_t seed_;
   std::list<Flight> flights_;
+  std::list<Flight> scoring_;  // wait for their prompts' log-probs; only the first one's are being computed
   std::list<Flight> delayed_;  // wait until a choice of the same uid, that is the same request, has ended
   std::unordered_map<int64_t, Place> by_uid_;
   int64_t begun_ = 0;
+  Histogram between_tokens_{kTokenBounds};
 
+  const std::function<double()> now_seconds_;
   base::Queue<Flight> queue_;
   std::atomic<bool> draining_ = false;
   std::atomic<bool> cut_ = false;  // fail what is in flight

@@ -81,13 +81,17 @@ class Gate {
 
 class EngineLoopTest : public testing::Test {
  protected:
-  Engine engine(const Gate* gate = nullptr) {
+  // Each prompt is scored in `pieces`, at the first of which the gate holds; 0: it never ends.
+  Engine engine(const Gate* gate = nullptr, int pieces = 1) {
+    const auto score = [gate, pieces](std::span<const int32_t> ids, const generate::SamplingParams&) -> ScoreStep {
+      return [gate, left = pieces, length = ids.size()]() mutable -> std::optional<generate::PromptLogProbs> {
+        if (gate != nullptr) gate->wait();
+        if (--left != 0) return std::nullopt;
+        return generate::PromptLogProbs{.log_probs = std::vector<float>(length, -1.F), .top_log_probs = {}};
+      };
+    };
     return {.service = std::make_unique<generate::Service>(tiny_.model, generate::ServiceOptions{}),
-            .score =
-                [gate](std::span<const int32_t> ids, double) {
-                  if (gate != nullptr) gate->wait();
-                  return std::vector<float>(ids.size(), -1.F);
-                },
+            .score = score,
             .begin = {}};
   }
 
@@ -234,8 +238,8 @@ TEST_F(EngineLoopTest, ScoresPromptsAndMayDrawNothing) {
   const auto channel = loop.submit(work);
   ASSERT_TRUE(channel->wait_accepted(soon()));
   ASSERT_EQ(channel->prompt_log_probs().size(), 2U);
-  EXPECT_THAT(channel->prompt_log_probs()[1], Each(-1.F));
-  EXPECT_EQ(channel->prompt_log_probs()[1].size(), 3U);
+  EXPECT_THAT(channel->prompt_log_probs()[1].log_probs, Each(-1.F));
+  EXPECT_EQ(channel->prompt_log_probs()[1].log_probs.size(), 3U);
   for (const Answer& answer : read_all(*channel)) {
     EXPECT_TRUE(answer.tokens.empty());
     EXPECT_EQ(answer.finish, Finish::kLength);

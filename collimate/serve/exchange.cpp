@@ -32,6 +32,8 @@ ApiError to_api_error(std::exception_ptr error) {
     return ApiError(429, overloaded.what(), "", "rate_limit_exceeded");
   } catch (const DrainingError& draining) {
     return ApiError(503, draining.what(), "", "shutting_down");
+  } catch (const ExpiredError& expired) {
+    return ApiError(504, expired.what(), "", "timeout");
   } catch (const base::InputError& wrong) {
     return ApiError(400, wrong.what(), "", "invalid_value");
   } catch (const std::exception& failure) {
@@ -58,7 +60,8 @@ Exchange::Exchange(ApiRequest request, const ServedModel& model, EngineLoop& eng
     if (stall.expired()) throw ApiError(504, base::expectation("serve", "a place in the engine", "none in time"));
   }
   for (size_t prompt = 0; prompt < channel.prompt_log_probs().size(); ++prompt) {
-    prompts_[prompt].log_probs = channel.prompt_log_probs()[prompt];
+    prompts_[prompt].log_probs = channel.prompt_log_probs()[prompt].log_probs;
+    prompts_[prompt].top_log_probs = channel.prompt_log_probs()[prompt].top_log_probs;
   }
   reply_.emplace(request_, prompts_, model_.renderer.tokenizer(), model_.name, new_id(request_.endpoint),
                  std::time(nullptr));

@@ -23,6 +23,7 @@ struct ServedModel {
   const text::Renderer& renderer;
   int64_t max_sequence_tokens = 0;  // prompt and completion
   int64_t created = 0;              // seconds since 1970
+  std::vector<Gauge> gauges = {};   // what /metrics says of it
 };
 
 // The client went away: nobody reads the answer.

@@ -168,7 +168,8 @@ Handled HttpServer::Impl::route(const Request& request, Response& response) {
   } else if (request.path == "/health") {
     show_health(response);
   } else {
-    answer(response, 200, metrics.text(engine.status(), listener.connections()), "text/plain; version=0.0.4");
+    answer(response, 200, metrics.text(engine.status(), listener.connections(), model.gauges),
+           "text/plain; version=0.0.4");
   }
   return Handled::Handled;
 }

@@ -2,15 +2,35 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace collimate::serve {
 namespace {
 
-std::string heading(const std::string& name, const std::string& type, const std::string& help) {
-  return fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
+template <class Number>
+std::string single(const std::string& name, const std::string& type, const std::string& help, Number value) {
+  return metric_heading(name, type, help) + fmt::format("{} {}\n", name, value);
 }
 
-std::string single(const std::string& name, const std::string& type, const std::string& help, int64_t value) {
-  return heading(name, type, help) + fmt::format("{} {}\n", name, value);
+// How full batch and cache are.
+std::string use_text(const EngineStatus& engine) {
+  const generate::ServiceStats& s = engine.service;
+  const double used = s.blocks == 0 ? 0.0 : static_cast<double>(s.blocks_used) / static_cast<double>(s.blocks);
+  return single("collimate_completions_running", "gauge", "in the batch", s.running) +
+         single("collimate_completions_waiting", "gauge", "accepted and not yet in the batch",
+                std::max<int64_t>(0, engine.in_flight - s.running)) +
+         single("collimate_engine_slots", "gauge", "completions that a step can run", s.slots) +
+         single("collimate_engine_rows_total", "counter", "completions that steps ran", s.rows) +
+         single("collimate_engine_queued_steps_total", "counter", "steps that left completions waiting",
+                s.queued_steps) +
+         single("collimate_engine_queued_rows_total", "counter", "completions that those steps ran", s.queued_rows) +
+         single("collimate_engine_utilisation_ratio", "gauge", "queued rows by the slots of queued steps",
+                s.utilisation()) +
+         single("collimate_cache_blocks", "gauge", "blocks of the key and value cache", s.blocks) +
+         single("collimate_cache_bytes", "gauge", "its size", s.cache_bytes) +
+         single("collimate_cache_blocks_used", "gauge", "blocks in use", s.blocks_used) +
+         single("collimate_cache_used_ratio", "gauge", "their part of all", used) +
+         single("collimate_cache_blocks_peak", "gauge", "most of them ever used", s.blocks_peak);
 }
 
 std::string engine_text(const EngineStatus& engine) {
@@ -20,6 +40,7 @@ std::string engine_text(const EngineStatus& engine) {
          single("collimate_completions_finished_total", "counter", "ended by themselves", engine.finished) +
          single("collimate_completions_cancelled_total", "counter", "ended before, by the client or a failure",
                 engine.cancelled) +
+         single("collimate_completions_expired_total", "counter", "ended by their timeout", engine.expired) +
          single("collimate_engine_failures_total", "counter", "steps that threw", engine.failures) +
          single("collimate_engine_steps_total", "counter", "steps", s.steps) +
          single("collimate_engine_prefill_tokens_total", "counter", "prompt tokens computed", s.prefill_tokens) +
@@ -32,25 +53,12 @@ std::string engine_text(const EngineStatus& engine) {
                 s.accepted_tokens) +
          single("collimate_engine_preemptions_total", "counter", "requests that had to be computed again",
                 s.preemptions) +
-         single("collimate_cache_blocks_used", "gauge", "blocks of the key and value cache", s.blocks_used) +
-         single("collimate_cache_blocks_peak", "gauge", "most of them ever used", s.blocks_peak);
+         engine.between_tokens.text("collimate_time_between_tokens_seconds",
+                                    "from one token of a completion to its next") +
+         use_text(engine);
 }
 
 }  // namespace
-
-void Histogram::observe(double seconds) {
-  for (size_t i = 0; i < kBounds.size(); ++i) counts_[i] += seconds <= kBounds[i];
-  ++count_;
-  sum_ += seconds;
-}
-
-std::string Histogram::text(const std::string& name, const std::string& help) const {
-  std::string out = heading(name, "histogram", help);
-  for (size_t i = 0; i < kBounds.size(); ++i) {
-    out += fmt::format("{}_bucket{{le=\"{}\"}} {}\n", name, kBounds[i], counts_[i]);
-  }
-  return out + fmt::format("{0}_bucket{{le=\"+Inf\"}} {1}\n{0}_sum {2}\n{0}_count {1}\n", name, count_, sum_);
-}
 
 void ServerMetrics::count_answer(const std::string& endpoint, int status) {
   const std::lock_guard lock(mutex_);
@@ -78,9 +86,11 @@ void ServerMetrics::observe_request(double seconds) {
   request_.observe(seconds);
 }
 
-std::string ServerMetrics::text(const EngineStatus& engine, int64_t connections) const {
+std::string ServerMetrics::text(const EngineStatus& engine, int64_t connections, std::span<const Gauge> gauges) const {
+  std::string properties;
+  for (const Gauge& gauge : gauges) properties.append(single(gauge.name, "gauge", gauge.help, gauge.value));
   const std::lock_guard lock(mutex_);
-  std::string out = heading("collimate_http_responses_total", "counter", "answers by endpoint and status");
+  std::string out = metric_heading("collimate_http_responses_total", "counter", "answers by endpoint and status");
   for (const auto& [key, count] : answers_) {
     out += fmt::format("collimate_http_responses_total{{endpoint=\"{}\",status=\"{}\"}} {}\n", key.first, key.second,
                        count);
@@ -91,7 +101,8 @@ std::string ServerMetrics::text(const EngineStatus& engine, int64_t connections)
          single("collimate_prompt_tokens_total", "counter", "prompt tokens of answered requests", prompt_tokens_) +
          single("collimate_completion_tokens_total", "counter", "tokens sent", completion_tokens_) +
          first_token_.text("collimate_time_to_first_token_seconds", "from a request to its first token") +
-         request_.text("collimate_request_seconds", "from a request to the end of its answer") + engine_text(engine);
+         request_.text("collimate_request_seconds", "from a request to the end of its answer") + engine_text(engine) +
+         properties;
 }
 
 }  // namespace collimate::serve

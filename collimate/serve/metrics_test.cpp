@@ -40,5 +40,31 @@ TEST(ServerMetrics, WritesPrometheusText) {
   EXPECT_THAT(metrics.text(engine, 0), HasSubstr("\ncollimate_engine_up 0\n"));
 }
 
+TEST(ServerMetrics, SaysHowFullBatchAndCacheAre) {
+  EngineStatus engine{.in_flight = 3};
+  engine.expired = 5;
+  engine.service.running = 1;
+  engine.service.slots = 4;
+  engine.service.queued_steps = 2;
+  engine.service.queued_rows = 7;
+  engine.service.blocks = 8;
+  engine.service.blocks_used = 2;
+  engine.service.cache_bytes = 4096;
+  engine.between_tokens.observe(0.002, 3);
+  const Gauge gauge{"collimate_int8_log_prob_error_mean", "nats", 0.25};
+  const std::string text = ServerMetrics().text(engine, 4, {&gauge, 1});
+  for (const char* line :
+       {"\ncollimate_completions_expired_total 5\n", "\ncollimate_completions_running 1\n",
+        "\ncollimate_completions_waiting 2\n", "\ncollimate_engine_slots 4\n",
+        "\ncollimate_engine_utilisation_ratio 0.875\n", "\ncollimate_cache_blocks 8\n",
+        "\ncollimate_cache_bytes 4096\n", "\ncollimate_cache_used_ratio 0.25\n",
+        "# TYPE collimate_time_between_tokens_seconds histogram\n",
+        "collimate_time_between_tokens_seconds_bucket{le=\"0.001\"} 0\n",
+        "collimate_time_between_tokens_seconds_bucket{le=\"0.0025\"} 3\n",
+        "collimate_time_between_tokens_seconds_count 3\n",
+        "# TYPE collimate_int8_log_prob_error_mean gauge\ncollimate_int8_log_prob_error_mean 0.25\n"})
+    EXPECT_THAT(text, HasSubstr(line));
+}
+
 }  // namespace
 }  // namespace collimate::serve

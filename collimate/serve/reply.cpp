@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collimate/base/error.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::serve {
@@ -16,11 +17,20 @@ int64_t characters(std::string_view text) {
 
 ordered_json or_null(const std::string& text) { return text.empty() ? ordered_json() : ordered_json(text); }
 
-ordered_json empty_text_log_probs() {
+ordered_json empty_text_log_probs(bool top) {
   return {{"tokens", ordered_json::array()},
           {"token_logprobs", ordered_json::array()},
-          {"top_logprobs", nullptr},
+          {"top_logprobs", top ? ordered_json::array() : ordered_json()},
           {"text_offset", ordered_json::array()}};
+}
+
+// A token's name in the legacy form: bytes that are no characters by themselves as OpenAI writes them, "bytes:\xe2",
+// so that tokens of different bytes have different names.
+std::string token_name(const std::string& bytes) {
+  if (text::is_valid_utf8(bytes)) return bytes;
+  std::string out = "bytes:";
+  for (const char c : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return out;
 }
 
 }  // namespace
@@ -64,22 +74,42 @@ void Reply::add(const Delta& delta) {
   choice.text += delta.text;
   choice.tokens.insert(choice.tokens.end(), delta.tokens.begin(), delta.tokens.end());
   choice.log_probs.insert(choice.log_probs.end(), delta.log_probs.begin(), delta.log_probs.end());
+  choice.top_log_probs.insert(choice.top_log_probs.end(), delta.top_log_probs.begin(), delta.top_log_probs.end());
   choice.finish_reason = delta.finish_reason;
   completion_tokens_ += static_cast<int64_t>(delta.tokens.size());
+}
+
+ordered_json Reply::chat_token(const generate::TokenLogProb& token) const {
+  const std::string bytes = tokenizer_.token_bytes(token.token);
+  return {{"token", text::valid_utf8(bytes)},
+          {"logprob", token.log_prob},
+          {"bytes", std::vector<uint8_t>(bytes.begin(), bytes.end())}};
 }
 
 ordered_json Reply::chat_log_probs(const Delta& delta) const {
   ordered_json content = ordered_json::array();
   for (size_t i = 0; i < delta.tokens.size(); ++i) {
-    const std::string bytes = tokenizer_.token_bytes(delta.tokens[i]);
-    ordered_json entry = {{"token", text::valid_utf8(bytes)},
-                          {"logprob", delta.log_probs[i]},
-                          {"bytes", std::vector<uint8_t>(bytes.begin(), bytes.end())}};
-    const ordered_json top = request_.top_log_probs ? ordered_json::array({entry}) : ordered_json::array();
-    entry["top_logprobs"] = top;
+    ordered_json entry = chat_token({delta.tokens[i], delta.log_probs[i]});
+    ordered_json top = ordered_json::array();
+    for (const auto& token : generate::top_of(delta.top_log_probs, delta.tokens.size(), i)) {
+      top.push_back(chat_token(token));
+    }
+    entry["top_logprobs"] = std::move(top);
     content.push_back(std::move(entry));
   }
   return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+// Log-probs by token: the most likely ones and the text's own. Of two tokens with one name the more likely stays.
+ordered_json Reply::text_top(std::span<const generate::TokenLogProb> top, const generate::TokenLogProb& own) const {
+  ordered_json out = ordered_json::object();
+  const auto add = [&](const generate::TokenLogProb& token) {
+    const std::string name = token_name(tokenizer_.token_bytes(token.token));
+    if (!out.contains(name)) out[name] = token.log_prob;
+  };
+  std::for_each(top.begin(), top.end(), add);
+  add(own);
+  return out;
 }
 
 void Reply::append_prompt_log_probs(int64_t choice, ordered_json& out, int64_t& offset) const {
@@ -88,9 +118,13 @@ void Reply::append_prompt_log_probs(int64_t choice, ordered_json& out, int64_t& 
   int64_t place = characters(prompt.text) - characters(tokenizer_.decode(prompt.ids, false));
   for (size_t i = 0; i < prompt.ids.size(); ++i) {
     const std::string bytes = tokenizer_.token_bytes(prompt.ids[i]);
-    out["tokens"].push_back(text::valid_utf8(bytes));
+    out["tokens"].push_back(token_name(bytes));
     out["token_logprobs"].push_back(i == 0 ? ordered_json() : ordered_json(prompt.log_probs[i]));
     out["text_offset"].push_back(std::max<int64_t>(0, place));
+    if (request_.top_log_probs > 0) {
+      const auto top = generate::top_of(prompt.top_log_probs, prompt.ids.size(), i);
+      out["top_logprobs"].push_back(i == 0 ? ordered_json() : text_top(top, {prompt.ids[i], prompt.log_probs[i]}));
+    }
     place += characters(bytes);
   }
   offset = characters(prompt.text);
@@ -98,16 +132,17 @@ void Reply::append_prompt_log_probs(int64_t choice, ordered_json& out, int64_t& 
 
 // The legacy form: lists side by side.
 ordered_json Reply::text_log_probs(const Delta& delta, bool with_prompt, int64_t& offset) const {
-  ordered_json out = empty_text_log_probs();
+  ordered_json out = empty_text_log_probs(request_.top_log_probs > 0);
   if (with_prompt) append_prompt_log_probs(delta.choice, out, offset);
-  if (request_.top_log_probs) out["top_logprobs"] = ordered_json(out["tokens"].size(), nullptr);
   for (size_t i = 0; i < delta.tokens.size(); ++i) {
     const std::string bytes = tokenizer_.token_bytes(delta.tokens[i]);
-    const std::string shown = text::valid_utf8(bytes);
-    out["tokens"].push_back(shown);
+    out["tokens"].push_back(token_name(bytes));
     out["token_logprobs"].push_back(delta.log_probs[i]);
     out["text_offset"].push_back(offset);
-    if (request_.top_log_probs) out["top_logprobs"].push_back({{shown, delta.log_probs[i]}});
+    if (request_.top_log_probs > 0) {
+      const auto top = generate::top_of(delta.top_log_probs, delta.tokens.size(), i);
+      out["top_logprobs"].push_back(text_top(top, {delta.tokens[i], delta.log_probs[i]}));
+    }
     if (!tokenizer_.is_special(delta.tokens[i])) offset += characters(bytes);
   }
   return out;

@@ -15,8 +15,9 @@ namespace collimate::serve {
 // One prompt as it was completed.
 struct PromptTokens {
   std::vector<int32_t> ids;
-  std::string text;              // what `echo` repeats
-  std::vector<float> log_probs;  // [ids], the first without meaning; empty where none are wanted
+  std::string text;                                   // what `echo` repeats
+  std::vector<float> log_probs;                       // [ids], the first without meaning; empty where none are wanted
+  std::vector<generate::TokenLogProb> top_log_probs;  // [ids, k] as in generate::Emission, the first k without meaning
 };
 
 // Writes the answers to one request, whole or as the chunks of a stream, in OpenAI's form; of its own are only the
@@ -45,7 +46,9 @@ class Reply {
   const PromptTokens& prompt_of(int64_t choice) const;
   nlohmann::ordered_json envelope(const char* chat_object) const;
   nlohmann::ordered_json usage() const;
+  nlohmann::ordered_json chat_token(const generate::TokenLogProb& token) const;
   nlohmann::ordered_json chat_log_probs(const Delta& delta) const;
+  nlohmann::ordered_json text_top(std::span<const generate::TokenLogProb> top, const generate::TokenLogProb& own) const;
   nlohmann::ordered_json text_log_probs(const Delta& delta, bool with_prompt, int64_t& offset) const;
   void append_prompt_log_probs(int64_t choice, nlohmann::ordered_json& out, int64_t& offset) const;
   nlohmann::ordered_json whole_choice(const Delta& delta) const;

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "collimate/base/error.h"
+#include "collimate/base/fault.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/tensor/autograd.h"
 #include "collimate/tensor/ops/optimizer.h"
@@ -26,6 +27,7 @@ class MicroStep {
       : model_(model), options_(options), rows_(rows), packed_(pack_rows(rows)) {}
 
   double run(const Objective& objective, const GlobalCounts& counts) {
+    const base::FaultPhase phase("training");
     hidden_ = model_.forward_train(packed_.tokens, options_.recompute, record_);
     compute_quantities(objective.needs);
     const Tensor loss = objective.loss(rows_, leaves_, counts);
@@ -124,7 +126,9 @@ GlobalCounts Learner::reduce(const GlobalCounts& counts) const {
 void Learner::reduce_gradients(UpdateReport& report) {
   if (group_ == nullptr) return;
   model::Weights& weights = model_.weights();
-  for (int s = 0; s < weights.segments(); ++s) group_->all_reduce(weights.gradient(s)).wait(options_.deadline_seconds);
+  for (int s = 0; s < weights.segments(); ++s)
+    if (const auto gradient = weights.gradient(s); !gradient.empty())
+      group_->all_reduce(gradient).wait(options_.deadline_seconds);
   std::vector<float> loss = {static_cast<float>(report.loss)};
   group_->all_reduce(loss).wait(options_.deadline_seconds);
   report.loss = loss[0];
@@ -187,6 +191,7 @@ double Learner::gradient_norm() const {
   model::Weights& weights = model_.weights();
   for (int s = 0; s < weights.segments(); ++s) {
     const auto gradient = weights.gradient(s);
+    if (gradient.empty()) continue;
     squares += tensor::sum_of_squares(exec_, gradient.data(), static_cast<int64_t>(gradient.size()));
   }
   return std::sqrt(squares);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "collimate/batch/standard_keys.h"
@@ -17,7 +18,8 @@ void compare(const Batch& rows, std::span<const float> log_probs, uint64_t versi
     const auto versions = rows.row(batch::kWeightsVersion, r);
     for (size_t t = 0; t < trainable.size(); ++t) {
       if (trainable[t] == 0) continue;
-      const double difference = std::abs(static_cast<double>(*now++) - recorded[t]);
+      double difference = std::abs(static_cast<double>(*now++) - recorded[t]);
+      if (std::isnan(difference)) difference = std::numeric_limits<double>::infinity();
       if (versions[t] != static_cast<int64_t>(version)) {
         ++mismatch.tokens_other_version;
         continue;

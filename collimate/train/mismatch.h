@@ -10,7 +10,7 @@
 namespace collimate::train {
 
 // How the log-probs that generation reported differ from those that training computes. Only tokens whose recorded
-// weights version is the present one can be compared; the others are counted.
+// weights version is the present one can be compared; the others are counted. A NaN differs by infinity.
 struct Mismatch {
   int64_t tokens_compared = 0;
   int64_t tokens_other_version = 0;

@@ -26,7 +26,7 @@ AdamW::AdamW(model::Weights& weights, AdamOptions options, tensor::Exec exec)
   COLLIMATE_CHECK(weights.options().trained, "an optimizer needs trained weights");
   const tensor::MemoryScope tagged(weights.options().tag + "/optimizer");
   for (int s = 0; s < weights.segments(); ++s) {
-    const auto floats = static_cast<int64_t>(weights.master(s).size());
+    const auto floats = static_cast<int64_t>(weights.gradient(s).size());
     first_.push_back(at::zeros({floats}, at::kFloat));
     second_.push_back(at::zeros({floats}, at::kFloat));
   }
@@ -37,6 +37,8 @@ void AdamW::step(double learning_rate, double gradient_scale) {
   const auto& params = weights_.params();
   for (size_t i = 0; i < params.size(); ++i) {
     const shape::ParamSpec& spec = params[i];
+    float* gradient = weights_.param_gradient(static_cast<int>(i));
+    if (gradient == nullptr) continue;  // frozen
     base::fault_point("optimizer.parameter");
     float* first = first_[spec.segment].data_ptr<float>() + spec.offset;
     float* second = second_[spec.segment].data_ptr<float>() + spec.offset;
@@ -47,8 +49,7 @@ void AdamW::step(double learning_rate, double gradient_scale) {
                                     .weight_decay = spec.decay ? static_cast<float>(options_.weight_decay) : 0.F,
                                     .step = steps_,
                                     .grad_scale = static_cast<float>(gradient_scale)};
-    const int index = static_cast<int>(i);
-    tensor::adamw(exec_, weights_.param(index), weights_.param_gradient(index), first, second, spec.count(), adam);
+    tensor::adamw(exec_, weights_.param(static_cast<int>(i)), gradient, first, second, spec.count(), adam);
   }
   weights_.commit();
 }
@@ -62,6 +63,7 @@ int64_t AdamW::bytes() const {
 void AdamW::save(base::StateWriter& out) const {
   out.json("adamw", {{"steps", steps_}, {"segments", first_.size()}});
   for (size_t s = 0; s < first_.size(); ++s) {
+    if (first_[s].numel() == 0) continue;
     out.bytes(fmt::format("adamw.first.{}", s), bytes_of(first_[s]));
     out.bytes(fmt::format("adamw.second.{}", s), bytes_of(second_[s]));
   }
@@ -74,6 +76,7 @@ void AdamW::load(base::StateReader& in) {
                                            header.at("segments").dump()));
   steps_ = header.at("steps");
   for (size_t s = 0; s < first_.size(); ++s) {
+    if (first_[s].numel() == 0) continue;
     in.bytes(fmt::format("adamw.first.{}", s), bytes_of(first_[s]));
     in.bytes(fmt::format("adamw.second.{}", s), bytes_of(second_[s]));
   }

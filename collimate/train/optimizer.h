@@ -19,7 +19,7 @@ struct AdamOptions {
 };
 
 // AdamW (Loshchilov & Hutter 2019) on the fp32 masters of a trained Weights, by torch.optim.AdamW's formula and order
-// of operations. Owns the two moments of every segment and nothing else.
+// of operations. Owns the two moments of every segment that has a gradient and nothing else.
 class AdamW : public base::Stateful {
  public:
   AdamW(model::Weights& weights, AdamOptions options, tensor::Exec exec);
@@ -37,7 +37,7 @@ class AdamW : public base::Stateful {
   AdamOptions options_;
   tensor::Exec exec_;
   int64_t steps_ = 0;
-  std::vector<at::Tensor> first_;  // [floats of the segment]
+  std::vector<at::Tensor> first_;  // [floats of the segment], empty where it is frozen
   std::vector<at::Tensor> second_;
 };
 

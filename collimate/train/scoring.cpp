@@ -1,5 +1,6 @@
 #include "collimate/train/scoring.h"
 
+#include "collimate/base/fault.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/train/micro_batch.h"
 
@@ -14,6 +15,7 @@ at::Tensor select(const at::Tensor& hidden, const std::vector<int64_t>& indices)
 // from its own on to `take`, which returns how many are the row's.
 template <class Values, class Take>
 void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& options, Values values_of, Take take) {
+  const base::FaultPhase phase("scoring");
   const std::vector<int64_t> order = row_order(rows);
   const Batch sorted = rows.gather(order);
   for (const RowRange& range : split_rows(sorted, options.micro_batch_tokens, 1)) {

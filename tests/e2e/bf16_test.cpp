@@ -26,6 +26,43 @@ TEST(BFloat16, GrpoSamplesAndTrainsTheSameValues) {
   EXPECT_NE(model_bytes(scratch / "bf16"), model_bytes(scratch / "fp32"));
 }
 
+void expect_equal_in_every_step(const Metrics& metrics, bool several_updates) {
+  ASSERT_EQ(metrics.size(), 3U);
+  for (const nlohmann::json& line : metrics) {
+    const double tokens = 16 * line.at("response_length/mean").get<double>();
+    EXPECT_EQ(line.at("mismatch/logprob_abs_max"), 0.0);
+    const double compared = line.at("mismatch/tokens_compared").get<double>();
+    const double checked = several_updates ? line.at("mismatch/tokens_checked").get<double>() : 0.0;
+    EXPECT_NEAR(compared + checked, tokens, 1e-6);
+    EXPECT_EQ(checked > 0, several_updates);
+    EXPECT_EQ(line.at("actor/updates"), several_updates ? 4.0 : 1.0);
+  }
+}
+
+// Policy and value model in bf16.
+TEST(BFloat16, PpoSamplesAndTrainsTheSameValues) {
+  const Scratch scratch("bf16-ppo");
+  write_small_task(scratch.path());
+  const std::string run = scratch / "run";
+  train_text(small_config("ppo", scratch.path()), run, {"models.policy.compute=bfloat16"});
+  expect_equal_in_every_step(metrics_of(run), false);
+  for (const nlohmann::json& line : metrics_of(run)) EXPECT_GT(line.at("critic/loss").get<double>(), 0.0);
+}
+
+// Every token is compared before the first of four updates, in both orders of additions.
+TEST(BFloat16, SeveralUpdatesOfARollout) {
+  const Scratch scratch("bf16-updates");
+  write_small_task(scratch.path());
+  for (const char* recipe : {"grpo", "ppo"}) {
+    for (const char* compute : {"bfloat16_amx", "bfloat16_dot"}) {
+      const std::string run = scratch / fmt::format("{}-{}", recipe, compute);
+      train_text(small_config(recipe, scratch.path()), run,
+                 {fmt::format("models.policy.compute={}", compute), "train.samples_per_update=8", "train.epochs=2"});
+      expect_equal_in_every_step(metrics_of(run), true);
+    }
+  }
+}
+
 // The trained master weights stay fp32: rounded to bf16 they would not be what a run leaves.
 TEST(BFloat16, MasterWeightsAreKeptInFp32) {
   const Scratch scratch("bf16-master");

@@ -1,4 +1,5 @@
 """`collimate chat` through pipes and at a terminal."""
+import fcntl
 import json
 import os
 import pathlib
@@ -6,8 +7,10 @@ import pty
 import re
 import select
 import signal
+import struct
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
@@ -65,14 +68,17 @@ class Pipes(WithModel):
 
 
 class Terminal(WithModel):
-    def setUp(self):
+    def start(self, *flags: str, term: str = "vt100", max_tokens: int = 60000):
+        """In the model's directory, on a terminal of 63 columns."""
         pid, self.terminal = pty.fork()
         if pid == 0:
-            os.environ["TERM"] = "vt100"
-            os.execv(PROGRAM, [str(PROGRAM), "chat", str(self.model), "--max-tokens", "60000",
-                                    "--temperature", "0", "--cache-blocks", "5000"])
-        self.pid, self.shown = pid, ""
+            os.environ["TERM"] = term
+            os.chdir(self.model.parent)
+            os.execv(PROGRAM, [str(PROGRAM), "chat", "tiny", "--max-tokens", str(max_tokens), "--temperature", "0",
+                               "--cache-blocks", "5000", *flags])
+        self.pid, self.shown, self.everything = pid, "", ""
         self.addCleanup(self.end)
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 63, 0, 0))
 
     def end(self):
         if self.pid:
@@ -88,9 +94,11 @@ class Terminal(WithModel):
             if not ready:
                 raise AssertionError(f"no {pattern!r} in {self.shown!r}")
             try:
-                self.shown += os.read(self.terminal, 65536).decode(errors="replace")
+                part = os.read(self.terminal, 65536).decode(errors="replace")
             except OSError:
                 raise AssertionError(f"it ended without {pattern!r}: {self.shown!r}") from None
+            self.shown += part
+            self.everything += part
         self.shown = self.shown[found.end():]
         return found[0]
 
@@ -112,6 +120,7 @@ class Terminal(WithModel):
         raise AssertionError(f"it did not end: {self.shown!r}")
 
     def test_editing_history_and_interrupt(self):
+        self.start()
         self.expect("> ")
         self.type("/sysXX\x7f\x7ftem 7\r")  # two characters too many, taken back
         self.expect("> ")
@@ -128,6 +137,36 @@ class Terminal(WithModel):
         self.assertLess(len(assistant["content"]), 59000)
         self.expect("> ")
         self.assertEqual(self.exit_code_after("\x04"), 0)  # Ctrl-D
+
+    def test_a_dumb_terminal(self):
+        """One that has no escape sequences: lines can be edited and answers read all the same."""
+        self.start(term="dumb", max_tokens=30)
+        self.expect("> ")
+        self.type("12XX\x7f\x7f:\r")
+        self.expect(r"[\d,:]{10,}\r\n> ")
+        self.type(f"/save {self.saved}\r")
+        self.expect("saved in .*> ")
+        user, assistant = self.messages()[0]
+        self.assertEqual(user["content"], "12:")
+        self.assertIn(assistant["content"] + "\r\n", self.everything)
+        self.assertNotIn("\x1b", self.everything)
+        self.assertEqual(self.exit_code_after("\x04"), 0)
+
+    def test_two_models_side_by_side(self):
+        self.start("--compare", "./tiny")
+        self.expect("> ")
+        self.type("12:\r")
+        self.expect(r"tiny {26} \| \./tiny\r\n")
+        self.expect(r"([\d,:]{30} \| [\d,:]{30}\r\n){3}")  # as they come, in halves of the terminal's width
+        self.type("\x03")  # both stop
+        self.expect("> ")
+        self.type(f"/save {self.saved}\r")
+        self.expect("saved in .*> ")
+        (_, left), (_, right) = self.messages()
+        self.assertEqual(left, right)  # a model beside itself
+        self.assertGreater(len(left["content"]), 90)
+        self.assertLess(len(left["content"]), 59000)
+        self.assertEqual(self.exit_code_after("\x04"), 0)
 
 
 if __name__ == "__main__":

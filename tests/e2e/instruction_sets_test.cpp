@@ -1,36 +1,10 @@
 #include <gtest/gtest.h>
 
-#include "collimate/tensor/kernels/isa.h"
+#include "collimate/tensor/kernels/isa_test_support.h"
 #include "tests/e2e/run_support.h"
 
 namespace collimate::test {
 namespace {
-
-using tensor::InstructionSet;
-
-// Uses `set` until it goes.
-class With {
- public:
-  explicit With(InstructionSet set) { tensor::set_instruction_set(set); }
-  ~With() { tensor::set_instruction_set(before_); }
-  With(const With&) = delete;
-  With& operator=(const With&) = delete;
-
- private:
-  InstructionSet before_ = tensor::instruction_set();
-};
-
-std::vector<InstructionSet> sets_here() {
-  std::vector<InstructionSet> sets;
-  for (const InstructionSet set : tensor::kInstructionSets) {
-    if (set <= tensor::best_instruction_set()) {
-      sets.push_back(set);
-    } else {
-      fmt::print("this machine has no {}: its runs are not compared\n", tensor::name_of(set));
-    }
-  }
-  return sets;
-}
 
 // The trained weights, and what the policy drew last.
 std::string left_by(const std::string& run) { return model_bytes(run) + read_text(run + "/samples/step-000003.jsonl"); }
@@ -43,10 +17,10 @@ TEST_P(InstructionSets, LeaveTheSameBits) {
   const Scratch scratch("isa-" + compute);
   write_small_task(scratch.path());
   const std::vector<std::string> sets = {"models.policy.compute=" + compute};
-  for (const char* recipe : {"sft", "reward", "dpo", "grpo"}) {
+  for (const char* recipe : {"sft", "reward", "dpo", "grpo", "ppo"}) {
     std::string first;
-    for (const InstructionSet set : sets_here()) {
-      const With chosen(set);
+    for (const tensor::InstructionSet set : tensor::sets_here()) {
+      const tensor::WithInstructionSet chosen(set);
       const std::string run = scratch / fmt::format("{}-{}", recipe, tensor::name_of(set));
       train_text(small_config(recipe, scratch.path()), run, sets);
       if (first.empty()) first = left_by(run);

@@ -1,5 +1,6 @@
 """`collimate serve` as its users see it: curl, the official client, and plain requests."""
 import json
+import math
 import pathlib
 import signal
 import subprocess
@@ -68,7 +69,7 @@ class Interface(WithServer):
         self.assertEqual(len(by_text["prompt_token_ids"]), len(PROMPT))
 
     def test_a_stream_says_what_the_whole_says(self):
-        asked = dict(prompt=[PROMPT, "7:"], n=2, seed=5, max_tokens=30, logprobs=0, echo=True, stop=["45"],
+        asked = dict(prompt=[PROMPT, "7:"], n=2, seed=5, max_tokens=30, logprobs=3, echo=True, stop=["45"],
                      return_token_ids=True)
         whole = self.server.complete(**asked)
         status, text = self.server.post("/v1/completions",
@@ -80,7 +81,7 @@ class Interface(WithServer):
             parts = [c for chunk in chunks for c in chunk["choices"] if c["index"] == index]
             self.assertEqual("".join(c["text"] for c in parts), expected["text"])
             self.assertEqual(sum((c.get("token_ids", []) for c in parts), []), expected["token_ids"])
-            for name in ("tokens", "token_logprobs", "text_offset"):
+            for name in ("tokens", "token_logprobs", "top_logprobs", "text_offset"):
                 joined = sum((c["logprobs"][name] for c in parts), [])
                 self.assertEqual(joined, expected["logprobs"][name])
             self.assertEqual([c["finish_reason"] for c in parts if c["finish_reason"]], [expected["finish_reason"]])
@@ -92,6 +93,82 @@ class Interface(WithServer):
         again = self.server.complete(prompt=ids, max_tokens=0, echo=True, logprobs=0)["choices"][0]["logprobs"]
         self.assertIsNone(again["token_logprobs"][0])
         self.assertEqual(again["token_logprobs"][len(PROMPT):], drawn["logprobs"]["token_logprobs"])
+
+    def test_the_most_likely_tokens_of_a_chat(self):
+        """All of a small vocabulary: their probabilities at the request's temperature sum to one, whatever is drawn
+        from it."""
+        messages = [{"role": "user", "content": PROMPT}]
+        for sampling in ({"temperature": 2, "seed": 7}, {"temperature": 0}, {"top_k": 2, "seed": 1},
+                         {"temperature": 0.5, "seed": 3, "logit_bias": {"5": 3}, "presence_penalty": 1}):
+            asked = {"messages": messages, "max_tokens": 8, "ignore_eos": True, "logprobs": True, **sampling}
+            status, answer = self.server.post("/v1/chat/completions", {**asked, "top_logprobs": 20})
+            self.assertEqual(status, 200, answer)
+            entries = answer["choices"][0]["logprobs"]["content"]
+            self.assertEqual(len(entries), 8)
+            for entry in entries:
+                top = entry["top_logprobs"]
+                self.assertEqual(len(top), 16)
+                self.assertEqual(len({one["token"] for one in top}), 16)
+                self.assertAlmostEqual(sum(math.exp(one["logprob"]) for one in top), 1, places=5)
+                self.assertEqual([one["logprob"] for one in top],
+                                 sorted((one["logprob"] for one in top), reverse=True))
+                own = {name: entry[name] for name in ("token", "logprob", "bytes")}
+                self.assertIn(own, top)
+                if sampling == {"temperature": 0}:
+                    self.assertEqual(top[0], own)
+            # Fewer are the first of them; with 0 there are none, and the tokens are the same.
+            for count in (0, 3):
+                few = self.server.post("/v1/chat/completions", {**asked, "top_logprobs": count})[1]
+                expected = [{**entry, "top_logprobs": entry["top_logprobs"][:count]} for entry in entries]
+                self.assertEqual(few["choices"][0]["logprobs"]["content"], expected)
+
+    def test_the_most_likely_tokens_of_a_completion(self):
+        asked = dict(prompt=PROMPT, seed=3, temperature=1.5, max_tokens=20, ignore_eos=True, return_token_ids=True)
+        drawn = self.server.complete(**asked, logprobs=5)["choices"][0]
+        places = drawn["logprobs"]
+        self.assertEqual(len(places["top_logprobs"]), 20)
+        for token, log_prob, top in zip(places["tokens"], places["token_logprobs"], places["top_logprobs"]):
+            self.assertEqual(top[token], log_prob)  # the drawn one is there too
+            self.assertIn(len(top), (5, 6))
+            self.assertEqual(list(top.values())[:5], sorted(list(top.values())[:5], reverse=True))
+        # Scored as a prompt, in another batch: the same numbers.
+        ids = drawn["prompt_token_ids"] + drawn["token_ids"]
+        echoed = self.server.complete(prompt=ids, temperature=1.5, max_tokens=0, echo=True, logprobs=5)["choices"][0]
+        again = echoed["logprobs"]["top_logprobs"]
+        self.assertEqual(len(again), len(ids))
+        self.assertIsNone(again[0])
+        self.assertEqual(again[len(PROMPT):], places["top_logprobs"])
+        for token, log_prob, top in list(zip(echoed["logprobs"]["tokens"], echoed["logprobs"]["token_logprobs"],
+                                             again))[1:]:
+            self.assertEqual(top[token], log_prob)
+        self.assertIsNone(self.server.complete(**asked, logprobs=0)["choices"][0]["logprobs"]["top_logprobs"])
+
+    def test_a_biased_draw_is_listed_behind_the_most_likely(self):
+        asked = dict(prompt=PROMPT, temperature=0, max_tokens=1, ignore_eos=True, logprobs=5)
+        plain = self.server.complete(**asked)["choices"][0]["logprobs"]["top_logprobs"][0]
+        self.assertEqual(len(plain), 5)
+        characters = "0123456789,:"
+        other = next(character for character in characters if character not in plain)
+        bias = {str(4 + characters.index(other)): 100}
+        places = self.server.complete(**asked, logit_bias=bias)["choices"][0]["logprobs"]
+        top = list(places["top_logprobs"][0].items())
+        self.assertEqual(top[:5], list(plain.items()))  # of the model's own distribution
+        self.assertEqual(top[5:], [(other, places["token_logprobs"][0])])
+        self.assertLessEqual(top[5][1], top[4][1])
+
+    def test_generate_reports_the_most_likely_tokens_too(self):
+        done = subprocess.run([PROGRAM, "generate", self.model, "--prompt", PROMPT, "--temperature", "0",
+                               "--max-tokens", "12", "--top-logprobs", "3"], capture_output=True, text=True, check=True)
+        alone = json.loads(done.stdout)[0]
+        served = self.server.complete(prompt=PROMPT, temperature=0, max_tokens=12, logprobs=3)["choices"][0]["logprobs"]
+        self.assertEqual(alone["logprobs"], served["token_logprobs"])
+        self.assertEqual([[one["logprob"] for one in top] for top in alone["top_logprobs"]],
+                         [list(top.values()) for top in served["top_logprobs"]])
+        self.assertEqual([top[0]["token_id"] for top in alone["top_logprobs"]], alone["token_ids"])
+        done = subprocess.run([PROGRAM, "generate", self.model, "--prompt", PROMPT, "--top-logprobs", "21"],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--top-logprobs", done.stderr)
 
     def test_a_seed_decides_alone(self):
         asked = dict(prompt=PROMPT, n=3, max_tokens=20, ignore_eos=True)
@@ -127,7 +204,7 @@ class Interface(WithServer):
 
     def test_what_is_not_offered_is_refused_by_name(self):
         for field, value in {"presence_penalty": 3, "logit_bias": {"5": 1000}, "best_of": 2, "suffix": "a",
-                             "logprobs": 5, "temperature": -1, "n": 0, "max_tokns": 5, "prompt": [99]}.items():
+                             "logprobs": 6, "temperature": -1, "n": 0, "max_tokns": 5, "prompt": [99]}.items():
             status, answer = self.server.post("/v1/completions", {"prompt": PROMPT, field: value})
             self.assertEqual(status, 400, field)
             if field != "prompt":  # which the engine refuses
@@ -199,6 +276,30 @@ class Client(WithServer):
         again = messages + [answer.message.model_dump(), {"role": "user", "content": "1"}]
         self.client.chat.completions.create(model="tiny", messages=again, max_tokens=1)
         self.client.chat.completions.create(model="tiny", messages=messages)  # to the model's last position
+
+    def test_top_log_probs(self):
+        messages = [{"role": "user", "content": PROMPT}]
+        asked = dict(model="tiny", messages=messages, max_tokens=6, temperature=1.3, seed=2, logprobs=True,
+                     top_logprobs=4)
+        entries = self.client.chat.completions.create(**asked).choices[0].logprobs.content
+        self.assertTrue(entries)
+        for entry in entries:
+            self.assertEqual(len(entry.top_logprobs), 4)
+            self.assertEqual(bytes(entry.top_logprobs[0].bytes).decode(), entry.top_logprobs[0].token)
+            self.assertGreaterEqual(entry.top_logprobs[0].logprob, entry.logprob)
+        with self.client.chat.completions.create(**asked, stream=True) as stream:
+            streamed = [entry for chunk in stream for choice in chunk.choices if choice.logprobs
+                        for entry in choice.logprobs.content]
+        self.assertEqual(streamed, entries)
+        made = self.client.completions.create(model="tiny", prompt=PROMPT, max_tokens=6, seed=2, logprobs=5, echo=True)
+        places = made.choices[0].logprobs
+        self.assertIsNone(places.top_logprobs[0])
+        self.assertEqual(len(places.top_logprobs), len(places.tokens))
+        for token, log_prob, top in list(zip(places.tokens, places.token_logprobs, places.top_logprobs))[1:]:
+            self.assertEqual(top[token], log_prob)
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.client.chat.completions.create(**{**asked, "top_logprobs": 21})
+        self.assertEqual(caught.exception.param, "top_logprobs")
 
     def test_errors_are_the_clients_own(self):
         with self.assertRaises(openai.NotFoundError) as caught:

@@ -174,6 +174,20 @@ TEST(Resume, ARunThatHasLostItsRecordingGoesOn) {
   EXPECT_EQ(graph::check_recording(read_text(events)), "");
 }
 
+// Checkpoints hold adapters alone; the weights beside them are made or read again.
+TEST(Resume, AdaptersGoOnBesideTheWeightsTheyBeganWith) {
+  Runs runs("resume-lora", "grpo", "algorithm: {beta: 0.04}\n");
+  runs.edit("initializer_std: 0.1", "initializer_std: 0.1, lora: {rank: 4}");
+  expect_resumed_equals_whole(runs, {"policy.generate:20", "policy_trainer.train:2", "model.backward:9",
+                                     "optimizer.parameter:30", "directory.after_rename:2", "file.before_rename:4"});
+  const Left whole = left_in(runs.directory("whole"));
+  EXPECT_TRUE(whole.state.contains("worker-0/policy_trainer/segment.4.bin"));
+  EXPECT_FALSE(whole.state.contains("worker-0/policy_trainer/segment.1.bin"));
+  for (const char* file : {"adapter_model.safetensors", "adapter_config.json"})
+    EXPECT_EQ(read_text(runs.directory("optimizer.parameter:30") + "/model/adapter/" + file),
+              read_text(runs.directory("whole") + "/model/adapter/" + file));
+}
+
 TEST(Resume, SftGoesOnInTheMiddleOfItsData) {
   Runs runs("resume-sft", "sft", "");
   expect_resumed_equals_whole(runs, {"policy.train:2", "optimizer.parameter:45", "directory.after_rename:3"});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "collimate/generate/engine.h"
 #include "collimate/rlhf/loss/list.h"
@@ -100,6 +101,9 @@ TEST_F(Mismatch, OneUlpInARecordedLogProbMovesIt) {
   last = std::nextafter(last, 0.0F);
   rows.set_ragged(batch::kLogProbs, recorded);
   EXPECT_EQ(mismatch(small, rows).log_prob_abs_max, ulp);
+  last = std::nanf("");
+  rows.set_ragged(batch::kLogProbs, recorded);
+  EXPECT_EQ(mismatch(small, rows).log_prob_abs_max, std::numeric_limits<double>::infinity());
 }
 
 // A fault of one ulp between decoding and training, in a norm, a packed panel of a block, and the packed head.

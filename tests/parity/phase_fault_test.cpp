@@ -2,15 +2,11 @@
 
 #include <cmath>
 #include <functional>
-#include <numeric>
 #include <set>
-#include <span>
 #include <utility>
 
-#include "collimate/generate/service.h"
 #include "collimate/rlhf/loss/list.h"
-#include "collimate/rlhf/rollout/assemble.h"
-#include "tests/parity/small_learner.h"
+#include "tests/parity/small_rollout.h"
 
 // A run compares the log-probs that its Service recorded with those that its Learner differentiates. One element of one
 // weight, one ulp off in one phase alone, makes them differ: the steps that run prompts, those that decode, the update.
@@ -19,10 +15,7 @@ namespace {
 
 enum class Phase { kPrefill, kDecode, kTraining };
 
-constexpr int64_t kSamples = 4;  // of each prompt
-constexpr int64_t kDrawn = 8;    // tokens of each sample, the last of which is never run
-const std::vector<std::vector<int32_t>> kPrompts = {{5, 3, 4, 12}, {2, 9, 8, 12}, {7, 7, 1, 12}};
-constexpr int64_t kPromptTokens = 12;  // of all
+constexpr int64_t kPromptTokens = 12;  // of all prompts
 
 // An element of a weight that forward reads in place, one ulp larger while those phases work; no version says so.
 class Fault {
@@ -41,40 +34,9 @@ class Fault {
   std::set<Phase> phases_;
 };
 
-Batch requests() {
-  std::vector<int64_t> uids(kPrompts.size() * kSamples), prompt_uids;
-  std::iota(uids.begin(), uids.end(), 0);
-  std::vector<std::vector<int32_t>> ids;
-  for (const int64_t uid : uids) {
-    prompt_uids.push_back(uid / kSamples);
-    ids.push_back(kPrompts[static_cast<size_t>(uid / kSamples)]);
-  }
-  Batch rows;
-  rows.set(batch::kUid, uids);
-  rows.set(batch::kPromptUid, prompt_uids);
-  rows.set_ragged(batch::kIds, ids);
-  return rows;
-}
-
-Batch as_rows(std::span<const generate::Emission> emissions) {
-  std::vector<rlhf::Completion> completions;
-  for (const generate::Emission& e : emissions)
-    completions.push_back({.uid = e.uid,
-                           .prompt = kPrompts[static_cast<size_t>(e.uid / kSamples)],
-                           .tokens = e.tokens,
-                           .log_probs = e.log_probs,
-                           .versions = e.versions,
-                           .finish = static_cast<int32_t>(e.finish)});
-  return rlhf::completion_rows(completions);
-}
-
 Batch generate_rows(SmallLearner& small, const Fault& fault) {
-  generate::ServiceOptions options;
-  options.exec = small.exec;
-  options.sampling.max_tokens = kDrawn;
-  options.sampling.ignore_eos = true;
-  generate::Service service(*small.model, options);
-  service.submit(requests());
+  generate::Service service(*small.model, rollout_options(small));
+  service.submit(rollout_requests());
   fault.during(Phase::kPrefill, [&] { service.step(); });
   EXPECT_EQ(service.stats().prefill_tokens, kPromptTokens);
   EXPECT_EQ(service.stats().decoded_tokens, 0);
@@ -83,8 +45,9 @@ Batch generate_rows(SmallLearner& small, const Fault& fault) {
     }
   });
   EXPECT_EQ(service.stats().prefill_tokens, kPromptTokens);
-  EXPECT_EQ(service.stats().decoded_tokens, static_cast<int64_t>(kPrompts.size()) * kSamples * (kDrawn - 1));
-  return as_rows(service.take());
+  EXPECT_EQ(service.stats().decoded_tokens,
+            static_cast<int64_t>(kRolloutPrompts.size()) * kRolloutSamples * (kRolloutTokens - 1));
+  return rollout_rows(service.take());
 }
 
 class PhaseFault : public testing::Test {

@@ -1,5 +1,6 @@
 """The checks must be able to fail: each is shown something wrong."""
 import contextlib
+import io
 import json
 import pathlib
 import subprocess
@@ -160,6 +161,17 @@ class Case(unittest.TestCase):
         self.assertEqual(result.passed, 1)
         self.assertEqual([name for name, _ in result.failures], ["made_up_test.Case.test_bad"])
         self.assertEqual(result.skips, [("made_up_test.Case.test_none", "no data here")])
+
+    def test_notes_are_shown(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            noting = run_tests.Program("unit", pathlib.Path(scratch) / "note_test")
+            noting.path.write_text("#!/bin/sh\necho 'note: no amx here'\necho 'a note: of another kind'\n")
+            noting.path.chmod(0o755)
+            result = run_tests.run_program(noting, 30, run_tests.environment_of(pathlib.Path(scratch)))
+        self.assertEqual(result.notes, ["note: no amx here"])
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            run_tests.show(result)
+        self.assertIn("\n  note: no amx here\n", shown.getvalue())
 
     def test_hanging_and_missing_programs_fail(self):
         with tempfile.TemporaryDirectory() as scratch:

@@ -1,16 +1,24 @@
 #include "collimate/rlhf/modules/decoder.h"
 
+#include <fmt/ranges.h>
+
 #include "collimate/base/philox.h"
 
 namespace collimate::rlhf {
 namespace {
 
 std::shared_ptr<model::Weights> open_weights(const DecoderOptions& options, uint64_t seed, tensor::Exec exec) {
-  const model::WeightsOptions weights = weights_options(options);
-  if (!options.from_scratch) return model::load_huggingface(options.path, options.head, weights, exec);
-  auto fresh = std::make_shared<model::Weights>(decoder_shape(options), weights, exec);
-  fresh->initialize(base::mix(seed, base::stable_hash("weights")), static_cast<float>(options.initializer_std.get()));
-  return fresh;
+  const model::WeightsOptions kept = weights_options(options);
+  std::shared_ptr<model::Weights> weights;
+  if (options.from_scratch) {
+    weights = std::make_shared<model::Weights>(decoder_shape(options), kept, exec);
+    weights->initialize(base::mix(seed, base::stable_hash("weights")),
+                        static_cast<float>(options.initializer_std.get()));
+  } else {
+    weights = model::load_huggingface(options.path, options.head, kept, exec);
+  }
+  if (kept.lora.on()) model::initialize_lora(*weights, base::mix(seed, base::stable_hash("adapters")));
+  return weights;
 }
 
 }  // namespace
@@ -23,8 +31,21 @@ shape::ModelShape decoder_shape(const DecoderOptions& options) {
 }
 
 model::WeightsOptions weights_options(const DecoderOptions& options) {
-  return {
-      .trained = options.trained, .compute = tensor::compute_type_of(options.compute.get()), .tag = options.weights};
+  return {.trained = options.trained,
+          .compute = tensor::compute_type_of(options.compute.get()),
+          .tag = options.weights,
+          .lora = options.lora.resolved()};
+}
+
+std::string adapters_text(const DecoderOptions& options) {
+  const model::LoraOptions lora = options.lora.resolved();
+  if (!lora.on()) return "";
+  const shape::ModelShape shape = decoder_shape(options);
+  int64_t trained = 0, frozen = 0;
+  for (const shape::ParamSpec& spec : model::model_params(shape, lora))
+    (model::is_changed_by_training(shape, lora, spec) ? trained : frozen) += spec.count();
+  return fmt::format("{} trains {} parameters beside {} frozen ones: rank {}, scale {:.6g}, {}", options.weights.get(),
+                     trained, frozen, lora.rank, lora.scale(), fmt::join(model::lora_targets(shape, lora), " "));
 }
 
 std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptions& options) {
@@ -39,7 +60,7 @@ std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptio
 
 std::vector<std::span<float>> DecoderPort::segments() {
   std::vector<std::span<float>> spans;
-  for (int s = 0; s < decoder_->weights->segments(); ++s) spans.push_back(decoder_->weights->master(s));
+  for (const int s : decoder_->weights->changing_segments()) spans.push_back(decoder_->weights->master(s));
   return spans;
 }
 

@@ -42,6 +42,10 @@ struct Decoder {
 shape::ModelShape decoder_shape(const DecoderOptions& options);
 model::WeightsOptions weights_options(const DecoderOptions& options);
 
+// Of a model with adapters, how many parameters they are and which: "policy trains 768 parameters beside …"; ""
+// without. InputError where they do not fit the model. Reads its config.json alone.
+std::string adapters_text(const DecoderOptions& options);
+
 // The worker's decoder of that identity, opened on first use: read from its directory or, from scratch, random by the
 // run's seed. InputError when the directory is wrong.
 std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptions& options);

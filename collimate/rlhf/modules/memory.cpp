@@ -33,7 +33,11 @@ Pass micro_batch(const DecoderOptions& options, const TrainOptions& train, int64
 
 class Plan {
  public:
-  Plan(const DecoderOptions& options, shape::ModelShape shape) : options_(options), shape_(std::move(shape)) {}
+  Plan(const DecoderOptions& options, shape::ModelShape shape)
+      : options_(options),
+        shape_(std::move(shape)),
+        weights_(weights_options(options)),
+        adapters_(model::lora_widths(shape_, weights_.lora)) {}
 
   void add(const std::string& purpose, int64_t bytes) {
     for (MemoryItem& item : items_)
@@ -43,10 +47,13 @@ class Plan {
       }
     items_.push_back({purpose, bytes});
   }
-  void add_weights() { add_all(model::weights_memory(shape_, weights_options(options_))); }
+  void add_weights() { add_all(model::weights_memory(shape_, weights_)); }
   void add_cache(int64_t blocks) { add("kv_cache", model::kv_cache_bytes(shape_, blocks)); }
-  void add_pass(const Pass& pass, const model::PassFloats& floats) {
-    add_all(model::pass_memory(shape_, pass.tokens, floats));
+  void add_inference(const Pass& pass) {
+    add_pass(pass, model::inference_floats(shape_, pass.tokens, pass.blocks, adapters_));
+  }
+  void add_training(const Pass& pass, model::Recompute recompute) {
+    add_pass(pass, model::training_floats(shape_, pass.tokens, pass.blocks, recompute, adapters_));
   }
   // Hidden states of T tokens and of those that predict, and their gradients; every column of the rows.
   void add_tensors(int64_t hidden_rows, int64_t logits) {
@@ -67,12 +74,17 @@ class Plan {
   std::vector<MemoryItem> items() { return std::move(items_); }
 
  private:
+  void add_pass(const Pass& pass, const model::PassFloats& floats) {
+    add_all(model::pass_memory(shape_, pass.tokens, floats));
+  }
   void add_all(const std::vector<MemoryItem>& items) {
     for (const MemoryItem& item : items) add(options_.weights.get() + "/" + item.purpose, item.bytes);
   }
 
   const DecoderOptions& options_;
   shape::ModelShape shape_;
+  model::WeightsOptions weights_;
+  std::vector<int64_t> adapters_;  // lora_widths
   std::vector<MemoryItem> items_;
 };
 
@@ -112,14 +124,14 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     const int64_t tokens = generation_tokens(rollout, data.contains("eval") && !data.at("eval").is_null(), guesses);
     const int64_t drawn = std::max(guesses, std::min(options.rows.get(), service->max_batch_sequences));
     plan.add_cache(service->cache_blocks);
-    plan.add_pass({tokens}, model::inference_floats(shape, tokens, 0));
+    plan.add_inference({tokens});
     plan.add_tensors(0, std::min<int64_t>(int64_t{8} << 20, shape.vocabulary * drawn));
     plan.add_scratch(threads, false);
   }
   for (const char* function : {"log_probs", "old_log_probs", "values", "score"}) {
     if (!calls(context, function)) continue;
     const Pass pass = micro_batch(options, train, options.rows);
-    plan.add_pass(pass, model::inference_floats(shape, pass.tokens, pass.blocks));
+    plan.add_inference(pass);
     plan.add_tensors(pass.predicted, 0);
     plan.add_scratch(threads, true);
   }
@@ -127,7 +139,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     const int64_t update = train.samples_per_update == 0 ? options.rows.get() : train.samples_per_update.get();
     const Pass pass = micro_batch(options, train, update);
     const auto recompute = train.recompute == std::string("full") ? model::Recompute::kFull : model::Recompute::kNone;
-    plan.add_pass(pass, model::training_floats(shape, pass.tokens, pass.blocks, recompute));
+    plan.add_training(pass, recompute);
     plan.add_tensors(pass.tokens + 2 * pass.predicted, 0);
     plan.add_logits(pass.predicted);
     plan.add_scratch(threads, true, model::backward_scratch_bytes(shape, pass.tokens));

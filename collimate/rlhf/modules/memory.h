@@ -10,7 +10,8 @@
 namespace collimate::rlhf {
 
 // What a module of a decoder takes, from shape, config and the functions that the run's graphs call alone:
-//   <weights>/master, /gradient, /optimizer, /panels   of trained weights; /values, /panels of frozen ones
+//   <weights>/master, /gradient, /optimizer, /panels   of trained weights; /values, /panels of frozen ones, and with
+//                                                      adapters of the model's own
 //   <weights>/workspace, /activations                  arenas of the largest micro-batch that the limits allow
 //   kv_cache                                           where `service` is given: all its blocks
 //   tensors, scratch                                   rows and ATen's temporaries; working memory of kernels

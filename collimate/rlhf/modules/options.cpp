@@ -1,11 +1,21 @@
 #include "collimate/rlhf/modules/options.h"
 
+#include "collimate/base/error.h"
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/loss/list.h"
 
 namespace collimate::rlhf {
 
 AlgorithmSection::AlgorithmSection() : AlgorithmOptions(loss_types(), advantage_names()) {}
+
+model::LoraOptions LoraSection::resolved() const {
+  const model::LoraOptions lora{.rank = rank, .alpha = alpha, .rslora = rslora, .targets = targets.get()};
+  const model::LoraOptions unset;
+  if (!lora.on() && (lora.alpha != unset.alpha || lora.rslora || lora.targets != unset.targets))
+    throw base::InputError(base::expectation("lora.rank", "at least 1 beside alpha, rslora or targets", "0",
+                                             "lora: {rank: 16}, or leaving the others out"));
+  return lora;
+}
 
 std::vector<std::string> train_options(const std::string& head, const std::string& loss_rows) {
   std::vector<std::string> options;

@@ -10,12 +10,36 @@
 #include "collimate/base/section.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/generate/speculation_options.h"
+#include "collimate/model/lora.h"
 #include "collimate/rlhf/modules/loading_options.h"
 #include "collimate/rlhf/types/algorithm.h"
 #include "collimate/train/optimizer.h"
 
 // The config sections that modules read, each option declared once.
 namespace collimate::rlhf {
+
+struct LoraSection : base::Section {
+  base::Option<int64_t> rank{this,
+                             "rank",
+                             0,
+                             "",
+                             "of the adapters that are trained beside the model's weights, which stay; 0 trains these",
+                             base::at_least(int64_t{0})};
+  base::Option<double> alpha{
+      this, "alpha", model::LoraOptions().alpha, "", "what adapters add is scaled by alpha / rank", base::above(0.0)};
+  base::Option<bool> rslora{this, "rslora", false, "", "scaled by alpha / sqrt(rank) instead"};
+  base::Option<std::vector<std::string>> targets{
+      this,
+      "targets",
+      model::LoraOptions().targets,
+      "",
+      "linear layers of the blocks that get adapters, by the last parts of their name (q_proj); all-linear for all",
+      base::not_empty(),
+      base::at_least_entries{1}};
+
+  // InputError where one of the others is set and rank is not.
+  model::LoraOptions resolved() const;
+};
 
 struct ModelOptions : base::Section {
   base::Option<std::string> path{this, "path", "", "", "model directory: config.json, safetensors, tokenizer"};
@@ -25,6 +49,7 @@ struct ModelOptions : base::Section {
       this, "initializer_std", 0.02, "", "standard deviation of random weights", base::above(0.0)};
   ComputeOption compute{this};
   ChatTemplateOption chat_template{this};
+  base::Nested<LoraSection> lora{this, "lora", "low-rank adapters (Hu et al. 2021); of a model that the recipe trains"};
 };
 
 struct RolloutOptions : generate::SamplingOptions {
@@ -100,12 +125,13 @@ struct TrainOptions : base::Section {
       this, "micro_batch_tokens", 2048, "tokens", "budget of one forward and backward", base::at_least(int64_t{1})};
   base::Option<std::string> recompute{
       this, "recompute", "none", "", "activations kept for backward", base::one_of({"none", "full"})};
-  base::Option<double> mismatch_limit{this,
-                                      "mismatch_limit",
-                                      1e-4,
-                                      "nats",
-                                      "stop when a token's log-prob in training differs by more from the one sampled",
-                                      base::above(0.0)};
+  base::Option<double> mismatch_limit{
+      this,
+      "mismatch_limit",
+      0.0,
+      "nats",
+      "stop when a token's log-prob in training differs by more from the one sampled: 0, at any difference",
+      base::at_least(0.0)};
   base::Option<bool> mismatch_check{
       this, "mismatch_check", true, "",
       "with several updates an iteration: compare all its tokens before the first, by one more forward"};

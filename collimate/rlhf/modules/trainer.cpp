@@ -6,6 +6,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/model/peft.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/text/tokenizer.h"
 
@@ -158,7 +159,9 @@ void TrainerModule::stop_above_limit(const train::Mismatch& m) const {
 }
 
 void TrainerModule::save_checkpoint(const std::string& directory, int64_t) {
-  model::save_huggingface(*decoder().weights, directory);
+  const model::Weights& weights = *decoder().weights;
+  if (weights.options().lora.on()) model::save_peft(weights, directory + "/adapter", path_);
+  model::save_huggingface(weights, directory);
   text::load_tokenizer(path_)->save(directory);
 }
 

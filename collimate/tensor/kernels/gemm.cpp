@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "collimate/base/log.h"
 #include "collimate/tensor/compute_type.h"
 #include "collimate/tensor/kernels/isa.h"
 
@@ -43,21 +44,26 @@ bool same_bits(const Bf16Kernels& one, const Bf16Kernels& other) {
   return std::memcmp(of_one, of_other, sizeof(of_one)) == 0;
 }
 
-bool trusted(const GemmKernels& kernels) {
-  return same_bits(kernels.amx, avx512::kGemm.amx) && same_bits(kernels.dot, avx512::kGemm.dot);
-}
-
 const GemmKernels& with_dot() {
-  static const bool trusts = trusted(avx512_bf16::kGemm);
+  static const bool trusts = has_bits_of_fma(avx512_bf16::kGemm, avx512::kGemm, "vdpbf16ps (avx512_bf16)");
   return trusts ? avx512_bf16::kGemm : avx512::kGemm;
 }
 
 const GemmKernels& with_amx() {
-  static const bool trusts = trusted(amx::kGemm);
+  static const bool trusts = has_bits_of_fma(amx::kGemm, avx512::kGemm, "tdpbf16ps (amx)");
   return trusts ? amx::kGemm : with_dot();
 }
 
 }  // namespace
+
+bool has_bits_of_fma(const GemmKernels& kernels, const GemmKernels& fma, const char* instruction) {
+  if (same_bits(kernels.amx, fma.amx) && same_bits(kernels.dot, fma.dot)) return true;
+  base::log_warning(
+      "{} adds in another order on this processor than where it was measured: its kernels are not used, bf16 products "
+      "are computed with the same bits by slower instructions",
+      instruction);
+  return false;
+}
 
 const Bf16Kernels& GemmKernels::bf16(ComputeType type) const { return type == ComputeType::kBFloat16Amx ? amx : dot; }
 

@@ -85,7 +85,11 @@ namespace amx {
 extern const GemmKernels kGemm;
 }
 
-// Of instruction_set(). bf16 instructions are used only if first small products have the bits of the FMA kernels.
+// Of instruction_set(). bf16 instructions are used only if first small products have the bits of the FMA kernels; where
+// they have not, a warning names them once.
 const GemmKernels& gemm_kernels();
+
+// Have small bf16 products in both orders of additions the bits of those of `fma`? A warning with the name if not.
+bool has_bits_of_fma(const GemmKernels& kernels, const GemmKernels& fma, const char* instruction);
 
 }  // namespace collimate::tensor

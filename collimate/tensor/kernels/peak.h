@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "collimate/tensor/exec.h"
 
 namespace collimate::tensor {
@@ -9,5 +11,13 @@ namespace collimate::tensor {
 double fma_peak(const Exec& exec);
 // The same of vdpbf16ps; 0 where instruction_set() has none.
 double dot_peak(const Exec& exec);
+// The same of tdpbf16ps on tiles in registers; 0 where instruction_set() has none.
+double tile_peak(const Exec& exec);
+
+// GB/s of reading `bytes` bytes at `data` again and again, each thread its own part, best of several runs: the
+// yardstick of what streams weights from the level of the caches, or the memory, that holds so many. `data` is 64-byte
+// aligned; what is behind its last whole 64 bytes is left out, and there is at least one. About 50 ms, longer above 100
+// MB.
+double read_peak(const Exec& exec, const void* data, int64_t bytes);
 
 }  // namespace collimate::tensor

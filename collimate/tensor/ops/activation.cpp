@@ -1,5 +1,6 @@
 #include "collimate/tensor/ops/activation.h"
 
+#include "collimate/base/fault.h"
 #include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/pointwise.h"
 
@@ -15,6 +16,7 @@ void silu_mul(const Exec& exec, const float* gate, const float* up, int64_t in_s
   const SiluMul s{gate, up, in_stride, width, y, nullptr, y_stride, nullptr, nullptr};
   exec.parallel_for(rows, row_grain(2 * width),
                     [&](int64_t begin, int64_t end) { pointwise_kernels().silu_mul(s, begin, end); });
+  base::fault_rows("silu_mul", y, rows, width, y_stride);
 }
 
 void silu_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, const float* gate, const float* up,
@@ -27,6 +29,7 @@ void silu_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, con
 void gelu_tanh(const Exec& exec, const float* x, int64_t count, float* y) {
   exec.parallel_for(count, kGrain,
                     [&](int64_t begin, int64_t end) { pointwise_kernels().gelu(x + begin, end - begin, y + begin); });
+  base::fault_rows("gelu", y, count, 1, 1);
 }
 
 void gelu_tanh_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {

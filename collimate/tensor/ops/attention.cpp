@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collimate/base/error.h"
+#include "collimate/base/fault.h"
 #include "collimate/tensor/kernels/attention.h"
 
 namespace collimate::tensor {
@@ -126,6 +127,9 @@ void attention_forward(const Exec& exec, const AttentionForward& args, std::span
   exec.parallel_for(count, small ? count : 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) kernels.forward(tile_of(args, pieces[static_cast<size_t>(i)], group));
   });
+  for (const AttentionRun& run : runs)
+    base::fault_rows("attention", args.out + run.first_row * args.out_stride, run.tokens,
+                     int64_t{args.heads} * args.layout.head_dim, args.out_stride);
 }
 
 }  // namespace collimate::tensor

@@ -135,6 +135,41 @@ TEST_P(Attention, ARowDoesNotSeeItsNeighbours) {
                         (last.tokens - 1) * p.width()));
 }
 
+// All scores become what rounding leaves of 0, times 2^20; values of neighbours cancel.
+void cancel_scores(Packed& p) {
+  const int64_t dim = p.shape.head_dim;
+  for (int64_t r = 0; r < p.rows; ++r) {
+    float* q = p.qkv.data() + r * p.stride;
+    float* k = q + p.width();
+    float* v = k + p.kv_width();
+    for (int64_t i = 0; i < p.width(); ++i) q[i] = std::ldexp(q[i], 20);
+    make_repeating(q, p.shape.heads, dim);
+    make_cancelling(k, p.shape.kv_heads, dim);
+    if (r % 2 == 1)
+      for (int64_t i = 0; i < p.kv_width(); ++i) v[i] = -v[i - p.stride];
+  }
+}
+
+TEST_P(Attention, CancellingScoresHaveOneSetOfBitsHoweverTheyAreCut) {
+  Packed p(GetParam());
+  cancel_scores(p);
+  Floats whole;
+  everywhere({1, 2}, [&](const Exec& exec, const std::string& where) {
+    for (const int64_t cut : {1000, 1, 7, 16, 50}) {
+      const Floats pieces = forward(exec, p, cut);
+      if (whole.empty()) whole = pieces;
+      EXPECT_TRUE(same_bits(pieces, whole)) << where << ", in pieces of " << cut;
+    }
+  });
+  int64_t residues = 0;  // log-sum-exps that are not those of scores of 0
+  const float* lse = whole.data() + p.rows * p.width();
+  for (const Document& d : p.documents)
+    for (int64_t t = 0; t < d.tokens; ++t)
+      for (int64_t h = 0; h < p.shape.heads; ++h)
+        if (std::fabs(lse[(d.start + t) * p.shape.heads + h] - std::log(static_cast<double>(t + 1))) > 1e-3) ++residues;
+  EXPECT_GT(residues, p.rows * p.shape.heads / 2) << "the case would show nothing";
+}
+
 // Gradient of qkv; `saved` is what `forward` returned.
 Floats backward(const Exec& exec, const Packed& p, const Floats& saved, const Floats& dout) {
   Floats g = constant(p.rows * p.stride, 0.0F);

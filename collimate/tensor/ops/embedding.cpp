@@ -5,13 +5,13 @@
 #include <string>
 
 #include "collimate/base/error.h"
+#include "collimate/base/fault.h"
 #include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/pointwise.h"
 
 namespace collimate::tensor {
-namespace {
 
-void check_ids(const int32_t* ids, int64_t rows, int64_t entries) {
+void check_embedding_ids(const int32_t* ids, int64_t rows, int64_t entries) {
   for (int64_t r = 0; r < rows; ++r) {
     if (ids[r] < 0 || ids[r] >= entries) {
       throw base::InputError(base::expectation("embedding", "ids in [0, " + std::to_string(entries) + ")",
@@ -20,11 +20,9 @@ void check_ids(const int32_t* ids, int64_t rows, int64_t entries) {
   }
 }
 
-}  // namespace
-
 void embedding(const Exec& exec, const float* table, int64_t entries, int64_t width, const int32_t* ids, int64_t rows,
                float* out, bool accumulate) {
-  check_ids(ids, rows, entries);
+  check_embedding_ids(ids, rows, entries);
   exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const float* from = table + ids[r] * width;
@@ -35,11 +33,12 @@ void embedding(const Exec& exec, const float* table, int64_t entries, int64_t wi
       }
     }
   });
+  base::fault_rows("embedding", out, rows, width, width);
 }
 
 void embedding_backward(const Exec& exec, const float* dout, const int32_t* ids, int64_t rows, int64_t entries,
                         int64_t width, float* dtable) {
-  check_ids(ids, rows, entries);
+  check_embedding_ids(ids, rows, entries);
   constexpr int64_t kStrip = 64;  // columns of a task: every column is summed by one thread, rows ascending
   const int64_t strips = (width + kStrip - 1) / kStrip;
   exec.parallel_for(strips, row_grain(rows * kStrip), [&](int64_t begin, int64_t end) {

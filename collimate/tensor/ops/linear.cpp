@@ -1,6 +1,7 @@
 #include "collimate/tensor/ops/linear.h"
 
 #include "collimate/base/error.h"
+#include "collimate/base/fault.h"
 #include "collimate/tensor/kernels/blocking.h"
 #include "collimate/tensor/kernels/scratch.h"
 
@@ -193,6 +194,7 @@ void linear(const Exec& exec, const float* x, int64_t x_stride, int64_t rows, co
   } else {
     run_many_rows(exec, call);
   }
+  base::fault_rows("linear", y, rows, panels.n, y_stride);
 }
 
 }  // namespace collimate::tensor

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collimate/base/error.h"
+#include "collimate/base/fault.h"
 #include "collimate/tensor/kernels/gemm.h"
 #include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/scratch.h"
@@ -46,10 +47,11 @@ void visit_block(const Exec& exec, const LogProbHead& h, int64_t row, int64_t ro
 void write_outputs(const LogProbHead& h, const LogProbOutput& out, int64_t row, const float* x) {
   const int64_t vocab = h.head->n;
   const RowNormalizer norm = row_normalizer(x, vocab);
-  if (out.log_prob != nullptr) out.log_prob[row] = norm.log_prob(x[h.targets[row]]);
+  if (out.log_prob != nullptr) out.log_prob[row] = base::fault_value("log_prob", norm.log_prob(x[h.targets[row]]));
   if (out.logsumexp != nullptr) out.logsumexp[row] = norm.logsumexp();
   if (out.entropy != nullptr) out.entropy[row] = softmax_kernels().entropy(x, vocab, norm.max, norm.log_sum);
   if (out.argmax != nullptr) out.argmax[row] = static_cast<int32_t>(std::find(x, x + vocab, norm.max) - x);
+  if (out.top != nullptr) top_log_probs(x, vocab, norm, out.top_count, out.top + row * out.top_count);
   if (out.max != nullptr) out.max[row] = norm.max, out.log_sum[row] = norm.log_sum;
 }
 
@@ -101,7 +103,15 @@ int64_t log_prob_scratch_bytes(int64_t vocab) {
 RowNormalizer row_normalizer(const float* logits, int64_t vocab, float* weights) {
   RowNormalizer norm;
   softmax_kernels().normalizer(logits, vocab, &norm.max, &norm.log_sum, weights);
+  norm.log_sum = base::fault_value("log_softmax", norm.log_sum);
   return norm;
+}
+
+void top_log_probs(const float* logits, int64_t vocab, const RowNormalizer& norm, int64_t count, TokenLogProb* out) {
+  COLLIMATE_CHECK(count <= vocab, "the {} most likely of {} tokens", count, vocab);
+  RunningTopK top(count);
+  top.add(logits, 0, vocab);
+  for (int64_t rank = 0; rank < count; ++rank) out[rank] = {top.id(rank), norm.log_prob(top.value(rank))};
 }
 
 float inverse_temperature(float temperature) { return temperature == 0.0F ? 1.0F : 1.0F / temperature; }
@@ -111,6 +121,7 @@ void scale_logits(const float* logits, int64_t vocab, float factor, float* out) 
     if (out != logits) std::memcpy(out, logits, static_cast<size_t>(vocab) * sizeof(float));
   } else {
     softmax_kernels().scale(logits, vocab, factor, out);
+    base::fault_rows("scale_logits", out, 1, vocab, vocab);
   }
 }
 

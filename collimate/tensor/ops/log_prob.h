@@ -4,6 +4,7 @@
 
 #include "collimate/tensor/exec.h"
 #include "collimate/tensor/ops/linear.h"
+#include "collimate/tensor/ops/top_k.h"
 
 namespace collimate::tensor {
 
@@ -18,6 +19,10 @@ struct RowNormalizer {
 };
 // `weights` [vocab], where wanted: exp(logit - max) of each.
 RowNormalizer row_normalizer(const float* logits, int64_t vocab, float* weights = nullptr);
+
+// The `count` most likely tokens of a row [vocab] with that normaliser, most likely first, of equal logits the lower
+// id; count in [1, min(kMostTopTokens, vocab)].
+void top_log_probs(const float* logits, int64_t vocab, const RowNormalizer& norm, int64_t count, TokenLogProb* out);
 
 // The factor that logits are multiplied with: 1 / temperature in fp32; 1 for temperature 0 (greedy).
 float inverse_temperature(float temperature);
@@ -35,10 +40,12 @@ struct LogProbHead {
 };
 
 struct LogProbOutput {
-  float* log_prob = nullptr;   // [rows] log softmax(logits / temperature)[target]
-  float* logsumexp = nullptr;  // [rows] or null
-  float* entropy = nullptr;    // [rows] or null, of softmax(logits / temperature), nats
-  int32_t* argmax = nullptr;   // [rows] or null, ties to the lower id
+  float* log_prob = nullptr;    // [rows] log softmax(logits / temperature)[target]
+  float* logsumexp = nullptr;   // [rows] or null
+  float* entropy = nullptr;     // [rows] or null, of softmax(logits / temperature), nats
+  int32_t* argmax = nullptr;    // [rows] or null, ties to the lower id
+  TokenLogProb* top = nullptr;  // [rows, top_count] or null: see top_log_probs
+  int64_t top_count = 0;
   // For the backward, or null:
   float* max = nullptr;      // [rows] of the row's normaliser
   float* log_sum = nullptr;  // [rows]

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collimate/base/error.h"
+#include "collimate/base/fault.h"
 #include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/norm.h"
 
@@ -30,6 +31,7 @@ void rms_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, con
               float* inv_rms) {
   const NormForward f{x, width, weight, nullptr, eps, y, nullptr, inv_rms};
   exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) { norm_kernels().rms(f, begin, end); });
+  base::fault_rows("rms_norm", y, rows, width, width);
 }
 
 void rms_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, int64_t rows,
@@ -42,6 +44,7 @@ void layer_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, c
                 float eps, float* y, float* mean, float* inv_std) {
   const NormForward f{x, width, weight, bias, eps, y, mean, inv_std};
   exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) { norm_kernels().layer(f, begin, end); });
+  base::fault_rows("layer_norm", y, rows, width, width);
 }
 
 void layer_norm_backward(const Exec& exec, const float* dy, const float* x, const float* mean, const float* inv_std,

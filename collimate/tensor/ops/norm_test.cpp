@@ -1,5 +1,6 @@
 #include "collimate/tensor/ops/norm.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "collimate/tensor/ops/op_test_support.h"
@@ -88,6 +89,32 @@ TEST_P(Norm, ARowDoesNotSeeItsNeighbours) {
   std::copy(x.begin(), x.end(), many.begin() + width());
   rms_norm(Exec{}, many.data(), 3, width(), weight.data(), kEps, many.data());
   EXPECT_TRUE(same_bits(many.data() + width(), alone.data(), width()));
+}
+
+// The mean is a residue of rounding; as many rows as several threads share.
+TEST_P(Norm, CancellingRowsHaveTheirBitsInAnyCompany) {
+  const Floats x = cancelling(1, width(), 1, 64.0F), weight = noise(width(), 2), bias = noise(width(), 4, 1e-6F);
+  const auto both = [&](const Exec& exec, const Floats& in) {
+    const auto rows = static_cast<int64_t>(in.size()) / width();
+    Floats out = constant(2 * rows * width(), 0);
+    rms_norm(exec, in.data(), rows, width(), weight.data(), kEps, out.data());
+    layer_norm(exec, in.data(), rows, width(), weight.data(), bias.data(), kEps, out.data() + rows * width());
+    return out;
+  };
+  Floats alone;
+  everywhere({1, 2}, [&](const Exec& exec, const std::string& where) {
+    if (alone.empty()) alone = both(exec, x);
+    for (const int64_t rows : {1, 3, 7000}) {
+      for (const int64_t place : {int64_t{0}, rows / 2, rows - 1}) {
+        Floats many = nans(rows * width());
+        std::copy(x.begin(), x.end(), many.begin() + place * width());
+        const Floats out = both(exec, many);
+        EXPECT_TRUE(same_bits(out.data() + place * width(), alone.data(), width())) << where << ", rms, " << rows;
+        EXPECT_TRUE(same_bits(out.data() + (rows + place) * width(), alone.data() + width(), width()))
+            << where << ", layer, " << rows;
+      }
+    }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Widths, Norm, testing::Values(5, 16, 70, 129));

@@ -7,10 +7,12 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "collimate/tensor/exec.h"
-#include "collimate/tensor/kernels/isa.h"
+#include "collimate/tensor/kernels/isa_test_support.h"
+#include "collimate/tensor/ops/cancelling.h"
 
 namespace collimate::tensor {
 
@@ -25,6 +27,18 @@ inline Floats noise(int64_t count, uint32_t seed, float scale = 1.0F) {
     v = scale * (static_cast<float>(state >> 8) / 8388608.0F - 1.0F);
   }
   return x;
+}
+
+// Rows of numbers whose products with each other cancel: see cancelling.h.
+inline Floats repeating(int64_t rows, int64_t k, uint32_t seed, float scale = 1.0F) {
+  Floats x = noise(rows * k, seed, scale);
+  make_repeating(x.data(), rows, k);
+  return x;
+}
+inline Floats cancelling(int64_t rows, int64_t k, uint32_t seed, float scale = 1.0F) {
+  Floats w = noise(rows * k, seed, scale);
+  make_cancelling(w.data(), rows, k);
+  return w;
 }
 
 inline Floats constant(int64_t count, float value) { return Floats(static_cast<size_t>(count), value); }
@@ -54,19 +68,26 @@ inline testing::AssertionResult close(const Floats& got, const std::vector<doubl
   return testing::AssertionSuccess();
 }
 
+// run(exec, "avx2, 2 threads") on every instruction set of this machine, ascending, with those numbers of threads.
+inline void everywhere(const std::vector<int>& threads,
+                       const std::function<void(const Exec&, const std::string&)>& run) {
+  for (const InstructionSet set : sets_here()) {
+    const WithInstructionSet chosen(set);
+    for (const int count : threads) {
+      host::CorePool pool(count);
+      run(Exec{&pool}, std::string(name_of(set)).append(", threads: ").append(std::to_string(count)));
+    }
+  }
+}
+
 // Results of `run` on every instruction set of this machine with 1 and with 3 threads: all the same bits. Returns them.
 inline Floats same_everywhere(const std::function<Floats(const Exec&)>& run) {
-  const InstructionSet before = instruction_set();
-  host::CorePool three(3);
-  set_instruction_set(InstructionSet::kAvx2);
-  const Floats first = run(Exec{});
-  for (const InstructionSet set : kInstructionSets) {
-    if (set > best_instruction_set()) continue;
-    set_instruction_set(set);
-    EXPECT_TRUE(same_bits(run(Exec{}), first)) << name_of(set) << ", one thread";
-    EXPECT_TRUE(same_bits(run(Exec{&three}), first)) << name_of(set) << ", three threads";
-  }
-  set_instruction_set(before);
+  Floats first;
+  everywhere({1, 3}, [&](const Exec& exec, const std::string& where) {
+    const Floats result = run(exec);
+    if (first.empty()) first = result;
+    EXPECT_TRUE(same_bits(result, first)) << where;
+  });
   return first;
 }
 

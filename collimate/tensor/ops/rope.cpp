@@ -3,6 +3,7 @@
 #include <string>
 
 #include "collimate/base/error.h"
+#include "collimate/base/fault.h"
 #include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/pointwise.h"
 
@@ -27,6 +28,7 @@ void turn(const Exec& exec, const Rope& r, int64_t rows, const RopeTable& table)
 void rope(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int heads, int head_dim, const int32_t* positions,
           const RopeTable& table) {
   turn(exec, {x, x_stride, heads, head_dim, table.rotary_dim / 2, positions, table.cos, table.sin, false}, rows, table);
+  base::fault_rows("rope", x, rows, int64_t{heads} * head_dim, x_stride);
 }
 
 void rope_backward(const Exec& exec, float* dx, int64_t dx_stride, int64_t rows, int heads, int head_dim,

@@ -1,0 +1,155 @@
+// Causal attention, forward and backward, beside ATen's scaled_dot_product_attention with its autograd, in one process:
+//   bench_attention [rounds] [15m 110m] [float32 bfloat16] [128 256 512 1024 2048]
+// The heads of a model, so many sequences that there are 2,048 tokens. Ours: appending keys and values to the cache and
+// the training forward with its softmax statistics, from q, k and v side by side as the model has them; backward to the
+// three. It is fp32 in both types; in bfloat16 theirs alone has bf16 operands. Theirs: [B, T, H, D] seen as
+// [B, H, T, D], as models do. Medians of the rounds (least .. largest); a ratio within the ranges is a tie.
+#include <ATen/Parallel.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+
+#include <cmath>
+#include <utility>
+
+#include "bench/models.h"
+#include "bench/peaks.h"
+#include "bench/words.h"
+#include "collimate/tensor/autograd.h"
+#include "collimate/tensor/ops/attention.h"
+
+namespace {
+
+namespace bench = collimate::bench;
+namespace tensor = collimate::tensor;
+using bench::noise;
+using bench::seconds_of;
+using tensor::Exec;
+
+constexpr int64_t kTokens = 2048;
+
+struct Work {
+  int64_t sequences, tokens;  // of each
+  int heads, head_dim;
+  int64_t rows() const { return sequences * tokens; }
+  int64_t width() const { return int64_t{heads} * head_dim; }
+  float scale() const { return 1.0F / std::sqrt(static_cast<float>(head_dim)); }
+};
+
+class Ours {
+ public:
+  Ours(Exec exec, const Work& work)
+      : exec_(exec),
+        work_(work),
+        layout_{work.heads, work.head_dim},
+        qkv_(noise(3 * work.rows() * work.width())),
+        dout_(noise(work.rows() * work.width(), 2)),
+        out_(dout_.size()),
+        dqkv_(qkv_.size()),
+        lse_(static_cast<size_t>(work.rows() * work.heads)) {
+    const int64_t blocks = tensor::KvLayout::blocks_for(work.tokens);
+    storage_.resize(static_cast<size_t>(work.sequences * blocks * layout_.block_floats()));
+    for (int64_t i = 0; i < work.sequences * blocks; ++i) ids_.push_back(static_cast<int32_t>(i));
+    for (int64_t s = 0; s < work.sequences; ++s) {
+      runs_.push_back({s * work.tokens, work.tokens, 0, ids_.data() + s * blocks});
+      documents_.push_back({s * work.tokens, work.tokens});
+    }
+  }
+
+  std::vector<double> pass() {
+    const double forward = seconds_of([&] { run_forward(); });
+    return {forward, seconds_of([&] { run_backward(); })};
+  }
+
+ private:
+  void run_forward() {
+    const int64_t stride = 3 * work_.width();
+    const float* q = qkv_.data();
+    append_kv(exec_, layout_, q + work_.width(), stride, q + 2 * work_.width(), stride, runs_, storage_.data());
+    const tensor::AttentionForward args{layout_,         work_.heads, work_.scale(), q,          stride,
+                                        storage_.data(), out_.data(), work_.width(), lse_.data()};
+    attention_forward(exec_, args, runs_);
+  }
+
+  void run_backward() {
+    const int64_t width = work_.width();
+    tensor::AttentionBackward b;
+    b.heads = b.kv_heads = work_.heads, b.head_dim = work_.head_dim, b.scale = work_.scale();
+    b.q = qkv_.data(), b.k = b.q + width, b.v = b.q + 2 * width;
+    b.dq = dqkv_.data(), b.dk = b.dq + width, b.dv = b.dq + 2 * width;
+    b.q_stride = b.kv_stride = b.dq_stride = b.dkv_stride = 3 * width;
+    b.out = out_.data(), b.dout = dout_.data(), b.out_stride = width, b.lse = lse_.data();
+    attention_backward(exec_, b, documents_);
+  }
+
+  Exec exec_;
+  Work work_;
+  tensor::KvLayout layout_;
+  std::vector<float> qkv_, dout_, out_, dqkv_, lse_, storage_;
+  std::vector<int32_t> ids_;
+  std::vector<tensor::AttentionRun> runs_;
+  std::vector<tensor::Document> documents_;
+};
+
+class Theirs {
+ public:
+  Theirs(const Work& work, at::ScalarType type) : dout_(values(work, type, 5).transpose(1, 2)) {
+    for (uint32_t i = 0; i < 3; ++i) leaves_.push_back(tensor::make_leaf(values(work, type, i + 2)));
+  }
+
+  std::vector<double> pass() const {
+    at::Tensor out;
+    const double forward = seconds_of([&] {
+      out = at::scaled_dot_product_attention(leaves_[0].transpose(1, 2), leaves_[1].transpose(1, 2),
+                                             leaves_[2].transpose(1, 2), {}, 0.0, /*is_causal=*/true);
+    });
+    return {forward, seconds_of([&] { tensor::gradients_of(out, dout_, leaves_); })};
+  }
+
+ private:
+  // [B, T, H, D] of its own memory
+  static at::Tensor values(const Work& work, at::ScalarType type, uint32_t seed) {
+    std::vector<float> x = noise(work.rows() * work.width(), seed);
+    return at::from_blob(x.data(), {work.sequences, work.tokens, work.heads, work.head_dim}, at::kFloat)
+        .to(type, /*non_blocking=*/false, /*copy=*/true);
+  }
+
+  at::Tensor dout_;
+  std::vector<at::Tensor> leaves_;
+};
+
+void compare(const Exec& exec, const std::string& model, const std::string& type, int64_t tokens, int rounds) {
+  const collimate::shape::ModelShape shape = bench::model_shape(model);
+  const Work work{std::max<int64_t>(1, kTokens / tokens), tokens, static_cast<int>(shape.heads),
+                  static_cast<int>(shape.head_dim)};
+  Ours ours(exec, work);
+  const Theirs theirs(work, type == "float32" ? at::kFloat : at::kBFloat16);
+  const auto spreads =
+      bench::take_turns(rounds, {[&] { return bench::seconds_of_parts([&] { return ours.pass(); }); },
+                                 [&] { return bench::seconds_of_parts([&] { return theirs.pass(); }); }});
+  constexpr const char* kParts[] = {"forward", "backward", "both"};
+  for (size_t part = 0; part < 3; ++part) {
+    const std::string name =
+        fmt::format("attention {} {} S={} T={} {}", model, type, work.sequences, tokens, kParts[part]);
+    bench::print_sides(name, spreads[0][part], spreads[1][part]);
+  }
+}
+
+void run(bench::Words words) {
+  const std::vector<std::string> models = words.among({"15m", "110m"});
+  const std::vector<std::string> types = words.among({"float32", "bfloat16"});
+  const std::vector<std::string> lengths = words.among({"128", "256", "512", "1024", "2048"});
+  words.all_known();
+  bench::keep_freed_memory();
+  collimate::host::CorePool pool(collimate::host::core_count());
+  const Exec exec{&pool};
+  at::set_num_threads(exec.threads());
+  bench::print_machine(exec);
+  bench::print_sides();
+  for (const std::string& model : models)
+    for (const std::string& type : types)
+      for (const std::string& tokens : lengths) compare(exec, model, type, std::stoll(tokens), words.rounds());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return bench::run_bench("bench_attention", argc, argv, &run); }

@@ -1,0 +1,75 @@
+// What a bench's command line says: a number of rounds, then words that choose what is measured, in any order.
+#pragma once
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collimate/base/error.h"
+
+namespace collimate::bench {
+
+// The first word is the rounds where it is a whole number below 100; 5 without.
+class Words {
+ public:
+  Words(std::string program, int argc, char** argv) : program_(std::move(program)), words_(argv + 1, argv + argc) {
+    if (words_.empty() || words_[0].size() > 2 || words_[0].find_first_not_of("0123456789") != std::string::npos)
+      return;
+    rounds_ = std::max(1, std::stoi(words_[0]));
+    words_.erase(words_.begin());
+  }
+
+  int rounds() const { return rounds_; }
+
+  // Those of `known` that were said, in the order of `known`; where none was, `unsaid`, or all of them if that is
+  // empty.
+  std::vector<std::string> among(const std::vector<std::string>& known, const std::vector<std::string>& unsaid = {}) {
+    std::vector<std::string> said;
+    for (const std::string& word : known) {
+      known_.push_back(word);
+      if (std::find(words_.begin(), words_.end(), word) != words_.end()) said.push_back(word);
+    }
+    if (!said.empty()) return said;
+    return unsaid.empty() ? known : unsaid;
+  }
+
+  // After all among(): InputError for a word that none of them knows.
+  void all_known() const {
+    for (const std::string& word : words_)
+      if (std::find(known_.begin(), known_.end(), word) == known_.end())
+        throw base::InputError(base::expectation(program_, fmt::format("{}", fmt::join(known_, ", ")), word));
+  }
+
+ private:
+  std::string program_;
+  std::vector<std::string> words_, known_;
+  int rounds_ = 5;
+};
+
+// A bench's main(): 2 where the command line is not understood, or anything fails.
+inline int run_bench(const std::string& program, int argc, char** argv, void (*run)(Words)) {
+  try {
+    run(Words(program, argc, argv));
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
+}
+
+// malloc keeps what is freed instead of giving it back to the system, as the allocators that PyTorch is best with do:
+// else a page fault for each page of each large result would be ATen's time.
+inline void keep_freed_memory() {
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+}
+
+}  // namespace collimate::bench

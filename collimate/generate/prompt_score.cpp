@@ -1,0 +1,60 @@
+#include "collimate/generate/prompt_score.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "collimate/base/error.h"
+
+namespace collimate::generate {
+namespace {
+
+void check_prompt(std::span<const int32_t> ids, const shape::ModelShape& shape) {
+  const auto length = static_cast<int64_t>(ids.size());
+  if (length == 0 || length > shape.max_positions) {
+    throw base::InputError(base::expectation(
+        "generate.score", fmt::format("from 1 to {} tokens to score", shape.max_positions), fmt::to_string(length)));
+  }
+  for (const int32_t id : ids) {
+    if (id >= 0 && id < shape.vocabulary) continue;
+    throw base::InputError(
+        base::expectation("generate.score", fmt::format("token ids in [0, {})", shape.vocabulary), fmt::to_string(id)));
+  }
+}
+
+}  // namespace
+
+PromptScore::PromptScore(model::Model& model, std::span<const int32_t> ids, double temperature, int64_t top_count)
+    : model_(model),
+      ids_(ids.begin(), ids.end()),
+      temperature_(temperature == 0 ? 1.0F : static_cast<float>(temperature)),
+      top_count_(std::min<int64_t>(top_count, model.shape().vocabulary)) {
+  check_prompt(ids_, model.shape());
+  scored_.log_probs.assign(1, 0.0F);
+  scored_.top_log_probs.resize(static_cast<size_t>(top_count_));
+  if (to_run() == 0) return;
+  constexpr int64_t kBlock = model::KvCache::kBlockTokens;
+  cache_ = std::make_unique<model::KvCache>(model.shape(), (to_run() + kBlock - 1) / kBlock);
+  table_.resize(static_cast<size_t>(cache_->blocks()));
+  std::iota(table_.begin(), table_.end(), 0);
+}
+
+bool PromptScore::advance(int64_t tokens) {
+  COLLIMATE_CHECK(tokens > 0, "{} tokens", tokens);
+  const int64_t count = std::min(tokens, to_run() - done_);
+  if (count == 0) return true;
+  const auto first = ids_.begin() + done_;
+  model::TokenBatch batch{.ids = {first, first + count}, .starts = {0, static_cast<int32_t>(count)}};
+  batch.positions.resize(static_cast<size_t>(count));
+  std::iota(batch.positions.begin(), batch.positions.end(), static_cast<int32_t>(done_));
+  const auto result = model_.log_probs({.hidden = model_.forward_cached(batch, *cache_, {&table_, 1}),
+                                        .targets = {first + 1, first + 1 + count},
+                                        .temperature = temperature_,
+                                        .top_count = top_count_});
+  const float* values = result.log_probs.const_data_ptr<float>();
+  scored_.log_probs.insert(scored_.log_probs.end(), values, values + count);
+  scored_.top_log_probs.insert(scored_.top_log_probs.end(), result.top.begin(), result.top.end());
+  done_ += count;
+  return done_ == to_run();
+}
+
+}  // namespace collimate::generate

@@ -1,0 +1,198 @@
+#include "collimate/model/lora.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "collimate/base/edit_distance.h"
+#include "collimate/base/error.h"
+#include "collimate/base/philox.h"
+#include "collimate/model/weights.h"
+#include "collimate/shape/spec_builder.h"
+
+namespace collimate::model {
+namespace {
+
+using shape::ModelShape;
+using shape::ParamKind;
+using shape::ParamSpec;
+
+constexpr const char* kAllLinear = "all-linear";
+
+// A linear layer's weight in a block: what may have an adapter.
+bool is_block_linear(const ModelShape& shape, const ParamSpec& spec) {
+  return spec.kind == ParamKind::kLinear && spec.segment >= 1 && spec.segment <= static_cast<int>(shape.layers);
+}
+
+// "model.layers.0.self_attn.q_proj" of "model.layers.0.self_attn.q_proj.weight".
+std::string module_name(const ParamSpec& spec) { return spec.name.substr(0, spec.name.rfind('.')); }
+
+std::string adapter_name(const ParamSpec& spec, char matrix) {
+  return fmt::format("base_model.model.{}.lora_{}.weight", module_name(spec), matrix);
+}
+bool is_a(const ParamSpec& spec) { return spec.name.ends_with(".lora_A.weight"); }
+
+bool is_named(const std::string& target, const std::string& module) {
+  if (!module.ends_with(target)) return false;
+  return module.size() == target.size() || module[module.size() - target.size() - 1] == '.';
+}
+
+bool is_target(const LoraOptions& lora, const ParamSpec& spec) {
+  const std::string module = module_name(spec);
+  return std::any_of(lora.targets.begin(), lora.targets.end(),
+                     [&](const std::string& target) { return target == kAllLinear || is_named(target, module); });
+}
+
+// Last parts of the names of a block's linear layers, each once.
+std::vector<std::string> linear_names(const ModelShape& shape, const std::vector<ParamSpec>& params) {
+  std::vector<std::string> names;
+  for (const ParamSpec& spec : params) {
+    if (!is_block_linear(shape, spec)) continue;
+    const std::string module = module_name(spec), name = module.substr(module.rfind('.') + 1);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+void check_targets(const ModelShape& shape, const std::vector<ParamSpec>& params, const LoraOptions& lora) {
+  for (const std::string& target : lora.targets) {
+    const bool found = target == kAllLinear || std::any_of(params.begin(), params.end(), [&](const ParamSpec& spec) {
+                         return is_block_linear(shape, spec) && is_named(target, module_name(spec));
+                       });
+    if (!found) base::throw_unknown_name("lora.targets", target, linear_names(shape, params), "all-linear or ");
+  }
+}
+
+// Of the layers that run as one, those that are targets.
+std::vector<const ParamSpec*> targets_among(std::span<const ParamSpec> layer, const LoraOptions& lora) {
+  std::vector<const ParamSpec*> chosen;
+  for (const ParamSpec& spec : layer)
+    if (is_target(lora, spec)) chosen.push_back(&spec);
+  return chosen;
+}
+
+// visit(the parameters of a linear layer of the blocks, or of those that run as one)
+template <typename Visit>
+void for_each_block_linear(const ModelShape& shape, std::span<const ParamSpec> params, const Visit& visit) {
+  for (size_t i = 0; i < params.size(); ++i)
+    if (params[i].fused > 0 && is_block_linear(shape, params[i]))
+      visit(params.subspan(i, static_cast<size_t>(params[i].fused)));
+}
+
+void add_adapters(shape::Builder& out, std::span<const ParamSpec> layer, const LoraOptions& lora) {
+  const std::vector<const ParamSpec*> chosen = targets_among(layer, lora);
+  if (chosen.empty()) return;
+  for (const ParamSpec* spec : chosen)
+    out.add(adapter_name(*spec, 'A'), ParamKind::kLinear, {lora.rank, spec->sizes[1]}).dims[1] = spec->dims[1];
+  out.fuse(static_cast<int>(chosen.size()));
+  for (const ParamSpec* spec : chosen)
+    out.add(adapter_name(*spec, 'B'), ParamKind::kLinear, {spec->sizes[0], lora.rank}).dims[0] = spec->dims[0];
+}
+
+// Behind the embedding, the blocks and the head.
+int adapter_segment(const ModelShape& shape) { return static_cast<int>(shape.layers) + 2; }
+
+}  // namespace
+
+float LoraOptions::scale() const {
+  const auto by = static_cast<double>(rank);
+  return static_cast<float>(alpha / (rslora ? std::sqrt(by) : by));
+}
+
+std::vector<ParamSpec> model_params(const ModelShape& shape, const LoraOptions& lora) {
+  std::vector<ParamSpec> params = shape::param_specs(shape);
+  if (!lora.on()) return params;
+  check_targets(shape, params, lora);
+  shape::Builder adapters;
+  adapters.begin_segment(adapter_segment(shape));
+  for_each_block_linear(shape, params, [&](std::span<const ParamSpec> layer) { add_adapters(adapters, layer, lora); });
+  std::vector<ParamSpec> added = adapters.take();
+  params.insert(params.end(), added.begin(), added.end());
+  return params;
+}
+
+std::vector<std::string> lora_targets(const ModelShape& shape, const LoraOptions& lora) {
+  const bool all = std::find(lora.targets.begin(), lora.targets.end(), kAllLinear) != lora.targets.end();
+  return all ? linear_names(shape, shape::param_specs(shape)) : lora.targets;
+}
+
+bool is_adapter(const ModelShape& shape, const ParamSpec& spec) { return spec.segment == adapter_segment(shape); }
+
+bool is_changed_by_training(const ModelShape& shape, const LoraOptions& lora, const ParamSpec& spec) {
+  return !lora.on() || is_adapter(shape, spec) || spec.name == "score.weight";
+}
+
+std::vector<int64_t> lora_widths(const ModelShape& shape, const LoraOptions& lora) {
+  if (!lora.on()) return {};
+  std::map<int, std::vector<int64_t>> blocks;
+  for_each_block_linear(shape, shape::param_specs(shape), [&](std::span<const ParamSpec> layer) {
+    const auto chosen = static_cast<int64_t>(targets_among(layer, lora).size());
+    if (chosen > 0) blocks[layer.front().segment].push_back(chosen * lora.rank);
+  });
+  std::vector<int64_t> widest;
+  const auto total = [](const std::vector<int64_t>& widths) {
+    return std::accumulate(widths.begin(), widths.end(), int64_t{0});
+  };
+  for (const auto& [block, widths] : blocks)
+    if (total(widths) > total(widest)) widest = widths;
+  return widest;
+}
+
+std::shared_ptr<const LoraLayer> find_lora(const Weights& weights, int first) {
+  const LoraOptions& lora = weights.options().lora;
+  if (!lora.on()) return nullptr;
+  auto found = std::make_shared<LoraLayer>();
+  found->rank = lora.rank;
+  found->scale = lora.scale();
+  const auto begin = static_cast<size_t>(first);
+  int64_t row = 0;
+  for (size_t i = begin; i < begin + static_cast<size_t>(weights.params()[begin].fused); ++i) {
+    const ParamSpec& spec = weights.params()[i];
+    if (const int b = weights.index_of(adapter_name(spec, 'B')); b >= 0) {
+      if (found->a < 0) found->a = weights.index_of(adapter_name(spec, 'A'));
+      found->parts.push_back({b, row, spec.sizes[0]});
+    }
+    row += spec.sizes[0];
+  }
+  if (found->parts.empty()) return nullptr;
+  return found;
+}
+
+void initialize_lora(Weights& weights, uint64_t seed) {
+  static const auto kPurpose = static_cast<uint32_t>(base::stable_hash("initial adapters"));
+  for (size_t i = 0; i < weights.params().size(); ++i) {
+    const ParamSpec& spec = weights.params()[i];
+    if (!is_adapter(weights.shape(), spec)) continue;
+    float* values = weights.param(static_cast<int>(i));
+    std::fill_n(values, spec.count(), 0.0F);
+    if (!is_a(spec)) continue;
+    const float bound = 1.0F / std::sqrt(static_cast<float>(spec.sizes[1]));
+    const uint64_t name = base::stable_hash(spec.name);
+    for (int64_t j = 0; j < spec.count(); ++j)
+      values[j] = bound * (2 * base::uniform(seed, kPurpose, name, static_cast<uint32_t>(j)) - 1);
+  }
+  weights.commit();
+}
+
+std::span<const float> merged_values(const Weights& weights, int index, std::vector<float>& memory) {
+  const std::span<const float> own = weights.values(index);
+  const LoraOptions& lora = weights.options().lora;
+  const ParamSpec& spec = weights.params()[static_cast<size_t>(index)];
+  const int b = lora.on() && is_block_linear(weights.shape(), spec) ? weights.index_of(adapter_name(spec, 'B')) : -1;
+  if (b < 0) return own;
+  const float* up = weights.values(b).data();                                            // [out, rank]
+  const float* down = weights.values(weights.index_of(adapter_name(spec, 'A'))).data();  // [rank, in]
+  const int64_t rows = spec.sizes[0], columns = spec.sizes[1];
+  memory.assign(own.begin(), own.end());
+  for (int64_t r = 0; r < rows; ++r) {
+    float* row = memory.data() + r * columns;
+    for (int64_t k = 0; k < lora.rank; ++k) {
+      const float factor = lora.scale() * up[r * lora.rank + k];
+      for (int64_t c = 0; c < columns; ++c) row[c] += factor * down[k * columns + c];
+    }
+  }
+  return memory;
+}
+
+}  // namespace collimate::model

@@ -1,0 +1,109 @@
+#include "collimate/model/mapped_values.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collimate/base/error.h"
+#include "collimate/host/mapped_file.h"
+#include "collimate/tensor/ops/embedding.h"
+
+namespace collimate::model {
+namespace {
+
+constexpr int64_t kAligned = 16;               // floats of 64 bytes
+constexpr int64_t kPanelRows = 32;             // of LinearPanels
+constexpr int64_t kRowsRead = 2 * kPanelRows;  // of a matrix at a time
+
+// Values [first, first + count) of an entry in the file's own order.
+TensorEntry part_of(const TensorEntry& entry, size_t first, size_t count) {
+  const size_t width = entry.data.size() / static_cast<size_t>(entry.count());
+  return {entry.name, entry.dtype, {static_cast<int64_t>(count)}, entry.data.subspan(first * width, count * width)};
+}
+
+}  // namespace
+
+MappedValues::MappedValues(std::string directory, std::unique_ptr<const TensorDirectory> files,
+                           std::vector<const TensorEntry*> entries, std::vector<shape::ParamSpec> specs)
+    : directory_(std::move(directory)),
+      files_(std::move(files)),
+      entries_(std::move(entries)),
+      specs_(std::move(specs)) {
+  COLLIMATE_CHECK(entries_.size() == specs_.size(), "{} entries", entries_.size());
+}
+
+void MappedValues::read(size_t index, int64_t first, std::span<float> out) const {
+  const shape::ParamSpec& spec = specs_.at(index);
+  const TensorEntry& entry = *entries_[index];
+  const auto width = static_cast<size_t>(spec.sizes.back()), rows = out.size() / width;
+  const auto begin = static_cast<size_t>(first);
+  COLLIMATE_CHECK(
+      first >= 0 && rows * width == out.size() && (begin + rows) * width <= static_cast<size_t>(spec.count()),
+      "rows {} to {} of {}", first, begin + rows, spec.name);
+  if (!spec.transposed_in_file) return read_floats(part_of(entry, begin * width, out.size()), directory_, out);
+  const auto all_rows = static_cast<size_t>(spec.sizes[0]);
+  std::vector<float> column(rows);
+  for (size_t k = 0; k < width; ++k) {
+    read_floats(part_of(entry, k * all_rows + begin, rows), directory_, column);
+    for (size_t r = 0; r < rows; ++r) out[r * width + k] = column[r];
+  }
+}
+
+void MappedValues::look_up(size_t index, const int32_t* ids, int64_t rows, float* out, bool accumulate) const {
+  const int64_t width = specs_.at(index).sizes[1];
+  tensor::check_embedding_ids(ids, rows, specs_[index].sizes[0]);
+  std::vector<float> row(static_cast<size_t>(width));
+  for (int64_t r = 0; r < rows; ++r) {
+    read(index, ids[r], row);
+    for (int64_t i = 0; i < width; ++i) {
+      float& to = out[r * width + i];
+      to = accumulate ? to + row[static_cast<size_t>(i)] : row[static_cast<size_t>(i)];
+    }
+  }
+}
+
+void MappedValues::pack(const tensor::Exec& exec, size_t first, tensor::LinearPanels& panels) const {
+  int64_t before = 0;  // rows of the parameters side by side
+  for (size_t i = first; i < first + static_cast<size_t>(specs_.at(first).fused); ++i) {
+    const int64_t rows = specs_[i].sizes[0];
+    // Ranges begin at whole panels, so that no two threads write to one.
+    const int64_t rest = std::min(rows, (kPanelRows - before % kPanelRows) % kPanelRows);
+    pack_rows(i, 0, rest, before, panels);
+    exec.parallel_for(rows - rest, kRowsRead,
+                      [&](int64_t begin, int64_t end) { pack_rows(i, rest + begin, rest + end, before, panels); });
+    host::forget_pages(entries_[i]->data);
+    before += rows;
+  }
+}
+
+// Rows [begin, end) of a parameter whose first row is `panel_row` of the panels.
+void MappedValues::pack_rows(size_t index, int64_t begin, int64_t end, int64_t panel_row,
+                             tensor::LinearPanels& panels) const {
+  std::vector<float> values(static_cast<size_t>(std::min(kRowsRead, end - begin) * panels.k));
+  for (int64_t row = begin; row < end; row += kRowsRead) {
+    const int64_t count = std::min(kRowsRead, end - row);
+    read(index, row, std::span(values).first(static_cast<size_t>(count * panels.k)));
+    tensor::pack_linear_rows({}, values.data(), panel_row + row, count, panels);
+  }
+}
+
+void MappedValues::load_small(const shape::ModelShape& shape) {
+  const auto stays = [&](size_t i) {
+    return specs_[i].kind == shape::ParamKind::kEmbedding || shape::is_linear(shape, specs_, i);
+  };
+  std::vector<int64_t> places;
+  int64_t floats = 0;
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if (specs_[i].fused > 0) floats = (floats + kAligned - 1) / kAligned * kAligned;
+    places.push_back(floats);
+    if (!stays(i)) floats += specs_[i].count();
+  }
+  small_memory_ = tensor::Buffer(floats * static_cast<int64_t>(sizeof(float)));
+  small_.assign(specs_.size(), nullptr);
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if (stays(i)) continue;
+    small_[i] = small_memory_.floats() + places[i];
+    read(i, 0, {small_[i], static_cast<size_t>(specs_[i].count())});
+  }
+}
+
+}  // namespace collimate::model

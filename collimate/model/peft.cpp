@@ -1,0 +1,64 @@
+#include "collimate/model/peft.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "collimate/base/error.h"
+#include "collimate/host/atomic_file.h"
+#include "collimate/model/safetensors.h"
+
+namespace collimate::model {
+namespace {
+
+// A number as PEFT writes it: whole ones without a point.
+nlohmann::ordered_json plain_number(double value) {
+  const auto whole = static_cast<int64_t>(value);
+  if (static_cast<double>(whole) == value) return whole;
+  return value;
+}
+
+nlohmann::ordered_json peft_config(const Weights& weights, const std::string& base_model) {
+  const shape::ModelShape& shape = weights.shape();
+  const LoraOptions& lora = weights.options().lora;
+  const bool scores = weights.index_of("score.weight") >= 0;
+  const bool conv1d = std::any_of(weights.params().begin(), weights.params().end(),
+                                  [](const shape::ParamSpec& spec) { return spec.transposed_in_file; });
+  return {{"peft_type", "LORA"},
+          {"task_type", scores ? "SEQ_CLS" : "CAUSAL_LM"},
+          {"base_model_name_or_path", base_model},
+          {"r", lora.rank},
+          {"lora_alpha", plain_number(lora.alpha)},
+          {"use_rslora", lora.rslora},
+          {"lora_dropout", 0.0},
+          {"target_modules", lora_targets(shape, lora)},
+          {"modules_to_save", scores ? nlohmann::ordered_json::array({"score"}) : nlohmann::ordered_json()},
+          {"bias", "none"},
+          {"fan_in_fan_out", conv1d},
+          {"init_lora_weights", true},
+          {"inference_mode", true}};
+}
+
+}  // namespace
+
+void save_peft(const Weights& weights, const std::string& directory, const std::string& base_model) {
+  COLLIMATE_CHECK(weights.options().lora.on(), "no adapters to write");
+  std::error_code failed;
+  std::filesystem::create_directories(directory, failed);
+  if (failed) throw base::RunError(base::expectation(directory, "a directory to write to", failed.message()));
+  std::vector<TensorToWrite> tensors;
+  for (size_t i = 0; i < weights.params().size(); ++i) {
+    const shape::ParamSpec& spec = weights.params()[i];
+    if (!is_changed_by_training(weights.shape(), weights.options().lora, spec)) continue;
+    const std::string name =
+        is_adapter(weights.shape(), spec) ? spec.name : fmt::format("base_model.model.{}", spec.name);
+    tensors.push_back({name, spec.sizes, [&weights, i](std::span<float> out) {
+                         const auto values = weights.values(static_cast<int>(i));
+                         std::copy(values.begin(), values.end(), out.begin());
+                       }});
+  }
+  write_safetensors(directory + "/adapter_model.safetensors", tensors);
+  host::write_file_atomically(directory + "/adapter_config.json", peft_config(weights, base_model).dump(2) + "\n");
+}
+
+}  // namespace collimate::model

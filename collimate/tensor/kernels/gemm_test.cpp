@@ -1,0 +1,42 @@
+#include "collimate/tensor/kernels/gemm.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "collimate/base/log.h"
+
+namespace collimate::tensor {
+namespace {
+
+// What the check logs of kernels, beside whether it trusts them.
+std::string logged(const GemmKernels& kernels, bool trusted) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "gemm_test.log";
+  std::filesystem::remove(path);
+  base::log().set_stderr(false);
+  {
+    const base::LogFile file(path);
+    EXPECT_EQ(has_bits_of_fma(kernels, avx2::kGemm, "an instruction"), trusted);
+  }
+  base::log().set_stderr(true);
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// Each order of additions in the other's place, as a processor would have it that adds in another one.
+TEST(Gemm, KernelsOfAnotherOrderAreNamedAndNotUsed) {
+  EXPECT_EQ(logged(avx2::kGemm, true), "");
+  GemmKernels other = avx2::kGemm;
+  other.amx = avx2::kGemm.dot;
+  EXPECT_THAT(logged(other, false), testing::HasSubstr("warning an instruction adds in another order"));
+  other = avx2::kGemm;
+  other.dot = avx2::kGemm.amx;
+  EXPECT_THAT(logged(other, false), testing::HasSubstr("warning an instruction adds in another order"));
+}
+
+}  // namespace
+}  // namespace collimate::tensor

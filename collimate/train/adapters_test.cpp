@@ -1,0 +1,138 @@
+// A learner over weights with adapters: what it changes, owns and saves.
+#include <ATen/TensorOperators.h>
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+
+#include "collimate/base/memory_state.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/model/model_test.h"
+#include "collimate/train/learner.h"
+
+namespace collimate::train {
+namespace {
+
+using Bits = std::vector<std::vector<float>>;
+
+// Every parameter's values, the model's own or those of adapters.
+Bits parameters_of(const model::Weights& weights, bool adapters) {
+  Bits all;
+  for (size_t i = 0; i < weights.params().size(); ++i) {
+    if ((i >= weights.own_params()) != adapters) continue;
+    const auto values = weights.values(static_cast<int>(i));
+    all.emplace_back(values.begin(), values.end());
+  }
+  return all;
+}
+
+Batch adapter_rows(int64_t first, int64_t count) {
+  std::vector<int64_t> uids;
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<std::vector<uint8_t>> trainable;
+  for (int64_t r = first; r < first + count; ++r) {
+    uids.push_back(r);
+    ids.emplace_back();
+    for (int64_t t = 0; t < 6 + r % 3; ++t) ids.back().push_back(static_cast<int32_t>((r * 13 + t * t * 7 + t) % 37));
+    trainable.emplace_back(ids.back().size(), 1);
+    trainable.back()[0] = 0;
+  }
+  Batch rows;
+  rows.set(batch::kUid, uids);
+  rows.set_ragged(batch::kIds, ids);
+  rows.set_ragged(batch::kTrainable, trainable);
+  return rows;
+}
+
+// A model with adapters that are zero, and a learner that maximises the likelihood of rows.
+struct AdapterRun {
+  explicit AdapterRun(model::Recompute recompute = model::Recompute::kNone, comm::Group* group = nullptr) {
+    model::initialize_lora(*weights, 4);
+    learner = std::make_unique<Learner>(
+        decoder,
+        LearnerOptions{
+            .schedule = {.peak = 1e-2}, .adam = {.epsilon = 1e-4}, .micro_batch_tokens = 24, .recompute = recompute},
+        tensor::Exec{}, group);
+  }
+  UpdateReport update(const Batch& rows) {
+    const auto loss = [](const Batch&, const batch::Quantities& quantities, const batch::GlobalCounts& counts) {
+      return -quantities.log_probs.sum() / counts.tokens;
+    };
+    return learner->update(rows, {{}, loss});
+  }
+
+  std::shared_ptr<model::Weights> weights = model::testing::tiny_weights(
+      model::testing::tiny_shape("llama"), {.trained = true, .lora = {.rank = 4, .alpha = 8}});
+  model::Model decoder{weights, {}};
+  std::unique_ptr<Learner> learner;
+};
+
+TEST(Adapters, AreAllThatTrainingChanges) {
+  for (const model::Recompute recompute : {model::Recompute::kNone, model::Recompute::kFull}) {
+    AdapterRun run(recompute);
+    const Bits own = parameters_of(*run.weights, false), before = parameters_of(*run.weights, true);
+    std::vector<double> losses;
+    for (int i = 0; i < 4; ++i) {
+      const UpdateReport report = run.update(adapter_rows(0, 8));
+      EXPECT_GT(report.grad_norm, 0);
+      losses.push_back(report.loss);
+    }
+    EXPECT_LT(losses.back(), losses.front());
+    EXPECT_EQ(parameters_of(*run.weights, false), own);
+    const Bits after = parameters_of(*run.weights, true);
+    for (size_t i = 0; i < after.size(); ++i) EXPECT_NE(after[i], before[i]) << i;
+  }
+}
+
+TEST(Adapters, OnlyTheyHaveMoments) {
+  AdapterRun run;
+  EXPECT_EQ(run.learner->optimizer_bytes(), static_cast<int64_t>(2 * run.weights->gradient(4).size_bytes()));
+  base::MemoryState state;
+  run.learner->save(state);
+  EXPECT_TRUE(state.has("adamw.first.4"));
+  EXPECT_FALSE(state.has("adamw.first.1"));
+}
+
+TEST(Adapters, AStateGoesOnAsTheRunWould) {
+  AdapterRun whole, first, second;
+  for (AdapterRun* run : {&whole, &first})
+    for (int i = 0; i < 2; ++i) run->update(adapter_rows(8 * i, 8));
+  base::MemoryState state;
+  first.weights->save(state);
+  first.learner->save(state);
+  second.weights->load(state);
+  second.learner->load(state);
+  for (AdapterRun* run : {&whole, &second}) run->update(adapter_rows(16, 8));
+  EXPECT_EQ(second.weights->checksum(), whole.weights->checksum());
+  EXPECT_EQ(second.weights->version(), whole.weights->version());
+}
+
+// Two ranks, each with half of the rows, sum the gradients of adapters alone.
+TEST(Adapters, OfTwoRanksAreThoseOfOne) {
+  AdapterRun one;
+  one.update(adapter_rows(0, 8));
+  std::vector<Bits> trained(2);
+  std::vector<std::exception_ptr> failures(2);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        const auto group = comm::thread_group({"adapters_test", "", rank, 2, 60.0});
+        AdapterRun share(model::Recompute::kNone, group.get());
+        share.update(adapter_rows(4 * rank, 4));
+        trained[static_cast<size_t>(rank)] = parameters_of(*share.weights, true);
+      } catch (...) {
+        failures[static_cast<size_t>(rank)] = std::current_exception();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+  EXPECT_EQ(trained[0], trained[1]);
+  const Bits expected = parameters_of(*one.weights, true);
+  for (size_t i = 0; i < expected.size(); ++i)
+    for (size_t j = 0; j < expected[i].size(); ++j) EXPECT_NEAR(trained[0][i][j], expected[i][j], 1e-4) << i;
+}
+
+}  // namespace
+}  // namespace collimate::train

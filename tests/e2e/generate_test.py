@@ -1,0 +1,65 @@
+"""`collimate generate` alone: what --stats counts, --timeout, and the error of int8 weights."""
+import json
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from serve_support import PATIENCE, PROGRAM, make_model
+
+
+class Generate(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.root = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.root.cleanup)
+        cls.model = make_model(pathlib.Path(cls.root.name) / "tiny", 65536)
+
+    def generate(self, *flags: str, code: int = 0):
+        """(the JSON document, what was logged)"""
+        done = subprocess.run([PROGRAM, "generate", self.model, "--prompt", "12:", "--seed", "1", *flags],
+                              capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return json.loads(done.stdout) if code == 0 else None, done.stderr
+
+    def test_stats_stand_beside_the_completions(self):
+        asked = ("--max-tokens", "10", "--ignore-eos", "true", "--n", "3")
+        completions, _ = self.generate(*asked, "--json")
+        document, _ = self.generate(*asked, "--stats")
+        self.assertEqual(document["completions"], completions)
+        self.assertNotIn("int8", document)
+        engine = document["engine"]
+        # Three samples of one prompt cost one prompt, and all run together from the first step on.
+        self.assertEqual((engine["steps"], engine["rows"], engine["slots"]), (10, 30, 3))
+        self.assertEqual((engine["prefill_tokens"], engine["shared_prompt_tokens"]), (3, 6))
+        self.assertEqual((engine["queued_steps"], engine["utilisation"]), (0, 1))
+        self.assertGreater(engine["cache_bytes"], 0)
+
+    def test_a_timeout_ends_completions_with_what_they_have(self):
+        made, _ = self.generate("--max-tokens", "60000", "--ignore-eos", "true", "--timeout", "0.2", "--json")
+        self.assertEqual(made[0]["finish"], "timeout")
+        count = len(made[0]["token_ids"])
+        self.assertTrue(0 < count < 60000, count)
+        whole, _ = self.generate("--max-tokens", str(min(count, 1000)), "--ignore-eos", "true", "--json")
+        self.assertEqual(made[0]["token_ids"][:1000], whole[0]["token_ids"])
+        self.assertIn("expected 0 or more, got -1", self.generate("--timeout", "-1", code=2)[1])
+
+    def test_int8_says_what_it_costs(self):
+        document, logged = self.generate("--compute", "int8", "--stats")
+        error = document["int8"]
+        self.assertTrue(0 < error["weights_error"] <= error["weights_error_most"] < 0.02, error)
+        self.assertIn("weight", error["weights_error_most_of"])
+        self.assertEqual(error["log_prob_tokens"], 128)
+        self.assertTrue(0 < error["log_prob_error_mean"] <= error["log_prob_error_max"] < 1, error)
+        self.assertIn("of the linear weights' root mean square is rounded away", logged)
+        mean, most = error["log_prob_error_mean"], error["log_prob_error_max"]
+        self.assertIn(f"int8: log-probs of 128 tokens that float32 draws change by {mean:.4f} on average, at most "
+                      f"{most:.4f}", logged)
+        again, logged = self.generate("--compute", "int8", "--stats", "--measure-int8", "false")
+        self.assertEqual(again["completions"], document["completions"])
+        self.assertNotIn("log_prob_tokens", again["int8"])
+        self.assertNotIn("float32 draws", logged)
+
+
+if __name__ == "__main__":
+    unittest.main()

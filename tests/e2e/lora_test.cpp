@@ -1,0 +1,188 @@
+// GCC 12 sees an overlap in std::string's replace where there is none (GCC bug 105651).
+#pragma GCC diagnostic ignored "-Wrestrict"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "collimate/host/core_pool.h"
+#include "collimate/model/safetensors.h"
+#include "collimate/model/weights.h"
+#include "tests/e2e/wall_runs.h"
+
+// Recipes that train adapters beside a model: one of random weights, or one that an SFT run has left.
+namespace collimate::test {
+namespace {
+
+using Tensors = std::map<std::string, std::vector<float>>;
+
+Tensors tensors_of(const std::string& file) {
+  Tensors all;
+  const model::SafetensorsFile read(file);
+  for (const model::TensorEntry& entry : read.entries()) {
+    auto& values = all[entry.name];
+    values.resize(static_cast<size_t>(entry.count()));
+    model::read_floats(entry, file, values);
+  }
+  return all;
+}
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double most = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) most = std::max(most, std::abs(double{a[i]} - b[i]));
+  return most;
+}
+
+class Lora : public Walls {
+ protected:
+  // With adapters of rank 4.
+  static std::vector<std::string> adapted(std::vector<std::string> sets) {
+    for (const char* set : {"models.policy.lora.rank=4", "models.policy.lora.alpha=8", "train.learning_rate=1e-2"})
+      sets.emplace_back(set);
+    return sets;
+  }
+  // The same on the model that SFT has left in base/.
+  std::vector<std::string> adapted_base(std::vector<std::string> sets) {
+    if (!fs::exists(directory("base"))) train("base", "sft", {"train.learning_rate=1e-2"});
+    sets.push_back("models.policy.path=" + directory("base") + "/model");
+    sets.emplace_back("models.policy.from_scratch=false");
+    return adapted(std::move(sets));
+  }
+  Tensors model_of(const std::string& name) const { return tensors_of(directory(name) + "/model/model.safetensors"); }
+  Tensors adapters_of(const std::string& name) const {
+    return tensors_of(directory(name) + "/model/adapter/adapter_model.safetensors");
+  }
+};
+
+// What it samples with is what it trains, adapters included: with several updates an iteration, recompute and a
+// reference, which is the model without them.
+TEST_F(Lora, GrpoSamplesAndTrainsTheSameValues) {
+  for (const char* compute : {"float32", "bfloat16_dot"}) {
+    train(compute, "grpo",
+          adapted({fmt::format("models.policy.compute={}", compute), "algorithm.beta=0.04", "train.recompute=full",
+                   "train.samples_per_update=8"}));
+    const Metrics metrics = metrics_of(directory(compute));
+    ASSERT_EQ(metrics.size(), 3U);
+    for (const nlohmann::json& line : metrics) {
+      EXPECT_EQ(line.at("mismatch/logprob_abs_max"), 0.0) << compute;
+      EXPECT_GT(line.at("mismatch/tokens_compared").get<double>(), 0);
+      EXPECT_GT(line.at("mismatch/tokens_checked").get<double>(), 0);
+      EXPECT_EQ(line.at("staleness/max"), 0.0);
+    }
+    EXPECT_EQ(metrics[1].at("sync/version").get<int64_t>(), metrics[0].at("sync/version").get<int64_t>() + 2);
+    EXPECT_GT(metrics.back().at("actor/kl_loss").get<double>(), 0);
+  }
+}
+
+// Before the first update adapters add nothing, not a bit; the reference stays there.
+TEST_F(Lora, BeginsAsItsReference) {
+  train("run", "grpo", adapted({"algorithm.beta=0.04"}));
+  const Metrics metrics = metrics_of(directory("run"));
+  EXPECT_EQ(metrics.front().at("actor/kl_loss"), 0.0);
+  EXPECT_GT(metrics.back().at("actor/kl_loss").get<double>(), 0);
+}
+
+// The model that it leaves is that of before with scale · B A added to each of its linear layers, and nothing else.
+TEST_F(Lora, SftLeavesTheModelMergedAndTheAdapterBeside) {
+  train("run", "sft", adapted_base({"run.iterations=10"}));
+  const Metrics metrics = metrics_of(directory("run"));
+  EXPECT_LT(metrics.back().at("actor/loss").get<double>(), metrics.front().at("actor/loss").get<double>());
+  Tensors before = model_of("base"), after = model_of("run"), adapters = adapters_of("run");
+  EXPECT_EQ(adapters.size(), 2 * 2 * 7U);
+  ASSERT_EQ(before.size(), after.size());
+  int merged = 0;
+  for (auto& [name, values] : before) {
+    const auto module = fmt::format("base_model.model.{}", name.substr(0, name.rfind('.')));
+    if (!adapters.contains(module + ".lora_B.weight")) {
+      EXPECT_EQ(values, after.at(name)) << name << " is frozen";
+      continue;
+    }
+    const auto &a = adapters.at(module + ".lora_A.weight"), &b = adapters.at(module + ".lora_B.weight");
+    const size_t columns = a.size() / 4, rows = b.size() / 4;
+    std::vector<float> sum = values;
+    for (size_t i = 0; i < rows * columns; ++i)
+      for (size_t k = 0; k < 4; ++k) sum[i] += 2 * b[i / columns * 4 + k] * a[k * columns + i % columns];
+    EXPECT_LT(largest_difference(sum, after.at(name)), 1e-5) << name;
+    EXPECT_GT(largest_difference(values, after.at(name)), 1e-3) << name;
+    ++merged;
+  }
+  EXPECT_EQ(merged, 14);
+  const auto config = nlohmann::json::parse(read_text(directory("run") + "/model/adapter/adapter_config.json"));
+  EXPECT_EQ(config.at("base_model_name_or_path"), directory("base") + "/model");
+}
+
+// Checkpoints hold adapters and their moments, no weights of the model.
+TEST_F(Lora, CheckpointsHoldAdaptersAlone) {
+  train("run", "sft", adapted({}));
+  std::set<std::string> arrays;
+  for (const auto& [file, bytes] : state_of(directory("run"), "policy", 3))
+    if (file.ends_with(".bin")) arrays.insert(file);
+  EXPECT_THAT(arrays, testing::ElementsAre("adamw.first.4.bin", "adamw.second.4.bin", "segment.4.bin"));
+}
+
+// Generation elsewhere than training gets the adapters by the weight link, which compares the sums of all values.
+TEST_F(Lora, PlacementChangesNothing) {
+  train("together", "grpo", adapted({}));
+  train("apart", "grpo",
+        adapted({"placement={version: 1, devices: {count: 2, kind: cpu}, groups: {rollout: {devices: [0], models: "
+                 "[policy]}, training: {devices: [1], models: [policy_trainer]}}}"}));
+  EXPECT_EQ(model_of("apart"), model_of("together"));
+  EXPECT_EQ(adapters_of("apart"), adapters_of("together"));
+  for (const nlohmann::json& line : metrics_of(directory("apart"))) EXPECT_EQ(line.at("mismatch/logprob_abs_max"), 0.0);
+}
+
+// Two ranks sum the gradients of adapters; equal but for the order of sums.
+TEST_F(Lora, TwoRanksTrainAsOne) {
+  const std::vector<std::string> sets = {"algorithm.loss_type=dapo", "train.adam_epsilon=1e-4", "run.iterations=1"};
+  std::vector<std::string> two = sets;
+  two.emplace_back(
+      "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], models: [policy, "
+      "policy_trainer]}}, layouts: {policy_trainer: {train: {dp: 2}}}}");
+  train("one", "grpo", adapted(sets));
+  train("two", "grpo", adapted(two));
+  const Tensors one = adapters_of("one"), shared = adapters_of("two");
+  for (const auto& [name, values] : one) {
+    EXPECT_LT(largest_difference(values, shared.at(name)), 1e-5) << name;
+    EXPECT_GT(largest_difference(values, std::vector<float>(values.size(), 0)), 1e-4) << name;
+  }
+  for (const nlohmann::json& line : metrics_of(directory("two"))) EXPECT_EQ(line.at("mismatch/logprob_abs_max"), 0.0);
+}
+
+// Reward models and value models train their head beside the adapters: it begins at zero and would pass nothing down.
+TEST_F(Lora, HeadsAreTrainedBesideAdapters) {
+  train("judge", "reward", adapted({"run.iterations=8"}));
+  EXPECT_TRUE(adapters_of("judge").contains("base_model.model.score.weight"));
+  const Metrics judged = metrics_of(directory("judge"));
+  EXPECT_LT(judged.back().at("actor/loss").get<double>(), judged.front().at("actor/loss").get<double>());
+  train("ppo", "ppo", adapted({"models.reward={path: " + directory("judge") + "/model}", "reward=null"}));
+  const Metrics metrics = metrics_of(directory("ppo"));
+  for (const nlohmann::json& line : metrics) {
+    EXPECT_EQ(line.at("mismatch/logprob_abs_max"), 0.0);
+    EXPECT_GT(line.at("critic/grad_norm").get<double>(), 0);
+  }
+  const auto value = state_of(directory("ppo"), "value", 3);
+  EXPECT_TRUE(value.contains("segment.3.bin") && value.contains("segment.4.bin"));
+  EXPECT_FALSE(value.contains("segment.1.bin"));
+}
+
+TEST_F(Lora, DpoComparesWithTheModelItBeganFrom) {
+  train("run", "dpo", adapted({"algorithm.beta=0.1", "run.iterations=6"}));
+  const Metrics metrics = metrics_of(directory("run"));
+  EXPECT_NEAR(metrics.front().at("actor/loss").get<double>(), std::log(2.0), 1e-5);
+  EXPECT_LT(metrics.back().at("actor/loss").get<double>(), metrics.front().at("actor/loss").get<double>());
+}
+
+// A chosen few of the layers; what the model leaves reads like any other.
+TEST_F(Lora, TargetsAreChosen) {
+  train("run", "sft", adapted_base({"models.policy.lora.targets=[q_proj, down_proj]"}));
+  EXPECT_EQ(adapters_of("run").size(), 2 * 2 * 2U);
+  host::CorePool pool(1);
+  EXPECT_EQ(model::load_huggingface(directory("run") + "/model", "lm", {}, {&pool})->own_params(),
+            model_of("base").size());
+}
+
+}  // namespace
+}  // namespace collimate::test

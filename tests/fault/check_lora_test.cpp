@@ -1,0 +1,58 @@
+// GCC 12 sees an overlap in std::string's replace where there is none (GCC bug 105651).
+#pragma GCC diagnostic ignored "-Wrestrict"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/fault/check_call.h"
+
+namespace collimate::test {
+namespace {
+
+using testing::HasSubstr;
+
+// What `collimate check` says of adapters.
+class CheckLora : public CheckCall {};
+
+TEST_F(CheckLora, HowManyParametersAreTrainedIsShown) {
+  // 2 layers of hidden size 32 and 64 inside: rank · Σ (in + out) of 4 · (32 + 32) + 3 · (32 + 64).
+  EXPECT_THAT(shown("sft", {"models.policy.lora={rank: 4, alpha: 8}"}),
+              HasSubstr("lora: policy trains 4352 parameters beside 21472 frozen ones: rank 4, scale 2, q_proj k_proj "
+                        "v_proj o_proj gate_proj up_proj down_proj\n"));
+  EXPECT_THAT(shown("grpo", {"models.policy.lora={rank: 2, targets: q_proj}"}),
+              HasSubstr("rank 2, scale 16, q_proj\n"));
+  EXPECT_THAT(shown("sft"), testing::Not(HasSubstr("lora: policy")));
+}
+
+TEST_F(CheckLora, WrongOptionsAreNamed) {
+  EXPECT_THAT(reasons("sft", {"models.policy.lora.rank=-1"}),
+              HasSubstr("models.policy.lora.rank to be at least 0, got -1"));
+  EXPECT_THAT(reasons("sft", {"models.policy.lora={rank: 4, alpha: 0}"}),
+              HasSubstr("models.policy.lora.alpha to be above 0, got 0"));
+  EXPECT_THAT(reasons("sft", {"models.policy.lora={rank: 4, dropout: 0.1}"}), HasSubstr("dropout"));
+  EXPECT_THAT(reasons("sft", {"models.policy.lora.alpha=8"}),
+              HasSubstr("[lora.rank] expected at least 1 beside alpha, rslora or targets, got 0; try lora: {rank: 16}, "
+                        "or leaving the others out"));
+  EXPECT_THAT(reasons("sft", {"models.policy.lora={rank: 4, targets: [qproj]}"}),
+              HasSubstr("[lora.targets] expected all-linear or one of q_proj, k_proj, v_proj, o_proj, gate_proj, "
+                        "up_proj, down_proj, got 'qproj'; try 'q_proj'"));
+}
+
+TEST_F(CheckLora, AModelThatIsNotTrainedHasNone) {
+  const std::string reference = "models.reference={path: " + (root_ / "start") + ", from_scratch: true, lora: ";
+  for (const char* lora : {"{rank: 4}}", "{alpha: 8}}"})
+    EXPECT_THAT(
+        reasons("grpo", {"algorithm.beta=0.04", reference + lora}),
+        HasSubstr("[models.reference.lora] expected nothing, as adapters are of models that are trained, got "));
+}
+
+// Adapters are not cut over tensor ranks, nor is anything else of a recipe.
+TEST_F(CheckLora, TensorParallelPlacementsAreRefused) {
+  EXPECT_THAT(reasons("grpo", {"models.policy.lora.rank=4",
+                               "placement={version: 1, devices: {count: 2, kind: cpu}, groups: {all: {devices: [0, 1], "
+                               "models: [policy, policy_trainer]}}, layouts: {policy_trainer: {train: {tp: 2}}}}"}),
+              HasSubstr("[placement.layouts.policy_trainer.train] expected dp alone, got tp 2"));
+}
+
+}  // namespace
+}  // namespace collimate::test
