@@ -14,6 +14,7 @@
 #include "collimate/cli/machine_file.h"
 #include "collimate/cli/shell_words.h"
 #include "collimate/host/file_io.h"
+#include "collimate/plan/form.h"
 #include "collimate/plan/inputs/flows.h"
 #include "collimate/plan/layout/fixed.h"
 
@@ -30,12 +31,14 @@ std::vector<std::pair<const char*, std::string PlanOptions::*>> text_options() {
   return {{"--flow", &PlanOptions::flow},         {"--cluster", &PlanOptions::cluster},
           {"--prompt", &PlanOptions::prompt},     {"--completion", &PlanOptions::completion},
           {"--backend", &PlanOptions::backend},   {"--layouts", &PlanOptions::layouts},
-          {"--constants", &PlanOptions::machine}, {"--price", &PlanOptions::price}};
+          {"--constants", &PlanOptions::machine}, {"--price", &PlanOptions::price},
+          {"--form", &PlanOptions::form}};
 }
 std::vector<std::pair<const char*, std::vector<std::string> PlanOptions::*>> list_options() {
   return {{"--models", &PlanOptions::models},
           {"--set", &PlanOptions::sets},
           {"--constant", &PlanOptions::constants},
+          {"--device", &PlanOptions::devices},
           {"--fix", &PlanOptions::fixed}};
 }
 std::vector<std::pair<const char*, int64_t PlanOptions::*>> number_options() {
@@ -52,6 +55,7 @@ std::string text_help(const std::string& name) {
   if (name == "--prompt") return "tokens of a prompt: 512, mean:MEAN,SIGMA,CAP, lognormal:…, histogram:…";
   if (name == "--completion") return "the same of a completion";
   if (name == "--price") return "dollars of one device for an hour, or KIND=DOLLARS,… (default: assumed ones)";
+  if (name == "--form") return "only placements of it: flattening, interleaving, nested, separation, split, standalone";
   if (name == "--constants") return "a file of constants, as collimate calibrate writes; --constant overrides";
   if (name == "--backend") return "whose software's constants to use (default: generic ones)";
   return "any, or dp: every rank holds all of its model (default: dp with a config, as the recipes run; any without)";
@@ -133,6 +137,7 @@ void set_prices(const std::string& text, plan::Cluster& cluster) {
     for (plan::NodeGroup& group : cluster.groups)
       if (kind.empty() || kind == group.gpu.name) {
         group.gpu.dollars_per_hour = price;
+        group.gpu.price_given = true;
         known = true;
       }
     if (!known)
@@ -214,6 +219,10 @@ void read_config(const PlanOptions& options, PlanRequest& made) {
 }
 
 void read_layouts(const PlanOptions& options, plan::Request& request) {
+  request.form = options.form;
+  if (const auto& forms = plan::form_names();
+      !request.form.empty() && std::find(forms.begin(), forms.end(), request.form) == forms.end())
+    base::throw_unknown_name("--form", request.form, forms);
   request.micro_batch = options.micro_batch;
   if (!options.layouts.empty()) {
     if (options.layouts != "any" && options.layouts != "dp")
@@ -232,6 +241,9 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
       ->delimiter(',');
   app.add_option("--set", options.sets, "override one key of the config: a.b=value")->take_all();
   app.add_option("--constant", options.constants, "NAME=VALUE of the cost model")->take_all();
+  app.add_option("--device", options.devices,
+                 "KIND.KEY=NUMBER of the device table (memory_bytes, flops, per_node, …), or NEW=KIND, a kind like it")
+      ->take_all();
   app.add_option("--rows", options.rows, "completions per iteration (1024)")->check(at_least(1));
   app.add_option("--updates", options.updates, "optimizer steps per iteration (8)")->check(at_least(1));
   app.add_option("--iterations", options.iterations, "of the run whose cost is shown (100)")->check(at_least(1));
@@ -244,6 +256,7 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
 
 PlanRequest plan_request(const PlanOptions& options) {
   PlanRequest made;
+  for (const std::string& text : options.devices) plan::set_device(text);
   if (!options.config.empty() && !options.flow.empty())
     throw base::InputError(base::expectation("plan", "CONFIG.yaml or --flow", "both", "leaving one of them out"));
   if (options.config.empty())

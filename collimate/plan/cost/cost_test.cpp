@@ -57,6 +57,14 @@ TEST(Flops, SpreadLengthsCostMoreAttention) {
   EXPECT_GT(phase_time(spread, cut(1, 1), c).prefill, 1.01 * phase_time(even, cut(1, 1), c).prefill);
 }
 
+// Of eight lengths half are complete with the fourth shortest, then six, seven and all.
+TEST(Decode, SaysWhenRowsAreComplete) {
+  const auto round = [](double, double) { return 1.0; };
+  EXPECT_EQ(decode({80, 10, 70, 20, 60, 30, 50, 40}, 8, {8}, 0, round).finish, (Finish{40, 60, 70, 80}));
+  EXPECT_EQ(decode({100}, 64, {64}, 10, round).finish, at_the_end(100));
+  EXPECT_EQ(decode({100, 100}, 64, {32}, 10, round).finish, (Finish{100, 200, 200, 200}));
+}
+
 TEST(Flops, ExpertsCountWhereTheyWork) {
   const shape::Outline model = shape::find_outline("qwen3-30b-a3b");
   EXPECT_LT(forward_flops(model, 1, false), 2 * 3.5e9);
@@ -107,6 +115,37 @@ TEST(Memory, KeysAndValuesFollowTheHeads) {
   EXPECT_EQ(cached_bytes(grouped, cut(16, 1)), cached_bytes(grouped, cut(8, 1)));
   const Job latent = job_of("deepseek-v3", Work::kGenerate, 8);
   EXPECT_EQ(cached_bytes(latent, cut(8, 1)), 2.0 * 576 * 61);
+}
+
+// DeepSeek-V3's queries, keys, values and what attention makes of them are 164 kB of a token and layer, with the
+// compressed ones 168, its norms and residuals 72, its experts 147 of inner values and 229 of what goes to them and back.
+TEST(Memory, LatentAttentionIsWiderThanItsLayer) {
+  Job job = job_of("deepseek-v3", Work::kScore, 8);
+  job.load.prompt = job.load.completion = Lengths::fixed(500);
+  Execution how = cut(1, 1);
+  how.layout.micro_batch = 1;
+  const double attention = 2 * (128 * 2 * (192 + 128) + 1536 + 512 + 64), inner = 8 * (8 * 2048 + 2048);
+  const double bytes = item(memory_of(job, how, constants_of("")), "activations") / 1000;
+  EXPECT_NEAR(bytes, 10 * 7168 + attention + inner + 2 * 2 * 8 * 7168, 1);
+}
+
+// A step of prefill and the logits of a round are a generator's too.
+TEST(Memory, OfAGeneratorHasPrefillAndLogits) {
+  Job job = job_of("llama2-7b", Work::kGenerate, 8);
+  job.load.rows = 64;
+  job.load.prompt = Lengths::fixed(512);
+  const MemoryBound bound = memory_of(job, cut(1, 1), constants_of(""), 8);
+  EXPECT_EQ(item(bound, "logits"), 8 * 32000 * 6.0);
+  EXPECT_EQ(item(bound, "prefill"), 4096 * (18.0 * 4096 + 8 * 11008));
+  job.load.rows = 1024;
+  EXPECT_EQ(item(memory_of(job, cut(1, 1), constants_of(""), 8), "prefill"), 8192 * (18.0 * 4096 + 8 * 11008));
+}
+
+// fp32 values and panels.
+TEST(Memory, OfACpuHasWiderWeights) {
+  const Constants c = constants_of("");
+  const double wide = item(memory_of(job_of("opt-125m", Work::kScore, 1, "cpu"), cut(1, 1), c), "weights");
+  EXPECT_EQ(wide, 6 * item(memory_of(job_of("opt-125m", Work::kScore, 1), cut(1, 1), c), "weights"));
 }
 
 // A pool is of one size, whatever the lengths that come: made for rows of mean length, but never smaller than the

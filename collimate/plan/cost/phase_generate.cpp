@@ -26,7 +26,7 @@ class Round {
     layers_ = static_cast<double>(job.model.layers);
     bandwidth_ = job.gpu.memory_bytes_per_second * c.memory_efficiency;
     weights_ = (how.fp8 ? 1 : 2) * device_parameters(job, how) * pp;
-    cache_ = cached_bytes(job, how) * pp;
+    cache_ = 2 * cached_bytes(job, how) / job.gpu.value_bytes * pp;
     flops_ = forward_flops(job.model, 1, job.language_head) / tp;
     context_flops_ = 4.0 * static_cast<double>(job.model.layers * job.model.heads * job.model.head_dim) / tp;
     peak_ = (how.fp8 && job.gpu.fp8_flops > 0 ? job.gpu.fp8_flops : job.gpu.flops) * c.score_efficiency;
@@ -130,6 +130,8 @@ PhaseTime generate_time(const Job& job, const Execution& how, const Constants& c
   time.prefill = round.prefill(job.load.prompt.moments(), rows) + recompute_seconds(round, decoded);
   time.tail = decoded.tail_seconds;
   time.fixed = c.phase_seconds;
+  for (size_t part = 0; part < kFinishParts; ++part)
+    time.finish[part] = 1 - (decoded.seconds - decoded.finish[part]) / time.total();
   return time;
 }
 

@@ -32,6 +32,9 @@ struct Request {
   std::map<std::string, FixedLayout> fixed;  // by "model.function"
   bool whole = false;  // every rank holds all of its model, as the recipes' modules do: layouts of dp alone
   int keep = 6;        // plans of different forms to report
+  std::string form;    // of form.h; "": any
+  // Of more models the placements are not all looked at but found by local search.
+  int enumerated_models = 5;
 
   std::string device_kind() const;  // as a placement says it
 };

@@ -110,8 +110,8 @@ std::optional<Candidate> candidate_of(const Job& job, const Execution& how, cons
     return std::nullopt;
   }
   if (generates) bound = memory_of(job, how, c, decoding_rows(job, how, c, space.other_bytes));
-  return Candidate{how, phase_time(job, how, c, space.other_bytes).total(), bound.resident_bytes(),
-                   bound.transient_bytes()};
+  const PhaseTime time = phase_time(job, how, c, space.other_bytes);
+  return Candidate{how, time.total(), finish_of(time), bound.resident_bytes(), bound.transient_bytes()};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace collimate::plan {
 struct Candidate {
   Execution how;
   double seconds = 0;
+  Finish finish = {};          // seconds after which it has given out so many of its rows
   double resident_bytes = 0;   // between phases
   double transient_bytes = 0;  // beside them while it runs
 };
@@ -19,7 +20,11 @@ struct Candidate {
 // For a Candidate or what is made of one: nothing that counts is more.
 template <class C>
 bool no_worse(const C& a, const C& b) {
-  return a.seconds <= b.seconds && a.resident_bytes <= b.resident_bytes && a.transient_bytes <= b.transient_bytes;
+  if (a.seconds > b.seconds || a.resident_bytes > b.resident_bytes || a.transient_bytes > b.transient_bytes)
+    return false;
+  for (size_t part = 0; part < kFinishParts; ++part)
+    if (a.finish[part] > b.finish[part]) return false;
+  return true;
 }
 
 // What enumeration may use. Fixed sizes (0: free) contradict the devices with an InputError.

@@ -33,7 +33,13 @@ std::vector<Choice> pareto(const std::vector<Choice>& sorted, bool by_cut) {
 }
 
 Choice choice_of(const Candidate& candidate) {
-  return {candidate.how, candidate.seconds, candidate.resident_bytes, candidate.transient_bytes, false};
+  return {candidate.how, candidate.seconds, candidate.finish, candidate.resident_bytes, candidate.transient_bytes, false};
+}
+
+ChoiceList on_host(double seconds) {
+  ChoiceList list{{{{}, seconds, at_the_end(seconds)}}};
+  list.least_finish = at_the_end(seconds);
+  return list;
 }
 
 SearchSpace space_of(const Request& request, const FixedLayout& fixed, Work work) {
@@ -115,8 +121,8 @@ std::vector<Choice> ChoiceTable::waves(const Job& job, const Candidate& candidat
     last = how.decoding_rows;
     if (decoding_rows(job, how, request_.constants, 0) < how.decoding_rows) continue;
     const MemoryBound bound = memory_of(job, how, request_.constants, how.decoding_rows / request_.constants.kv_share);
-    made.push_back({how, generate_time(job, how, request_.constants, 0).total(), bound.resident_bytes(),
-                    bound.transient_bytes(), false});
+    const PhaseTime time = generate_time(job, how, request_.constants, 0);
+    made.push_back({how, time.total(), finish_of(time), bound.resident_bytes(), bound.transient_bytes(), false});
   }
   if (made.empty() && fixed_rows == 0) made.push_back(choice_of(candidate));
   return made;
@@ -129,6 +135,7 @@ std::vector<Choice> ChoiceTable::expand(const Job& job, const Candidate& candida
   if (!function.frozen || request_.whole) return made;
   Choice moved = made[0];  // the host keeps the frozen copy: nothing is written back
   moved.seconds += candidate.resident_bytes / job.gpu.host_bytes_per_second;
+  moved.finish = at_the_end(moved.seconds);
   moved.transient_bytes += moved.resident_bytes;
   moved.resident_bytes = 0;
   moved.swapped = true;
@@ -138,7 +145,7 @@ std::vector<Choice> ChoiceTable::expand(const Job& job, const Candidate& candida
 
 ChoiceList ChoiceTable::make(size_t index, DeviceRange devices) {
   const Function& function = functions_.at(index);
-  if (function.model < 0) return {{{{}, function.host_seconds}}};
+  if (function.model < 0) return on_host(function.host_seconds);
   const Job& job = this->job(index, devices);
   std::string why;
   ChoiceList list;
@@ -156,9 +163,12 @@ ChoiceList ChoiceTable::make(size_t index, DeviceRange devices) {
     return list;
   }
   list.least_resident = list.least_transient = std::numeric_limits<double>::infinity();
+  list.least_finish = list.all.front().finish;
   for (const Choice& choice : list.all) {
     list.least_resident = std::min(list.least_resident, choice.resident_bytes);
     list.least_transient = std::min(list.least_transient, choice.transient_bytes);
+    for (size_t part = 0; part < kFinishParts; ++part)
+      list.least_finish[part] = std::min(list.least_finish[part], choice.finish[part]);
   }
   return list;
 }
