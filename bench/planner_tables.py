@@ -49,7 +49,8 @@ def show(head, rows):
 
 
 def where(best):
-    return best["form"] if best["form"] == "flattening" else f"{best['form']}: {best['parts']}"
+    parts = best["parts"].replace(" | ", ", ")
+    return best["form"] if best["form"] == "flattening" else f"{best['form']}: {parts}"
 
 
 def claims():

@@ -14,7 +14,7 @@ struct PlanOptions {
   std::string config;  // YAML; "" with `flow`
   std::string flow, cluster, prompt, completion, backend, layouts, price, form;
   std::string machine;  // the file of --constants
-  std::vector<std::string> models, sets, constants, devices, fixed;
+  std::vector<std::string> models, sets, constants, devices, fixed, lora;
   int64_t rows = 0, updates = 0, iterations = 0, micro_batch = 0;
   std::optional<int> staleness;
   std::string directory;  // from which a config's own paths are seen; "": the current one

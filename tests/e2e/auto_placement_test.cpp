@@ -17,9 +17,7 @@ class AutoPlacement : public testing::Test {
     more.insert(more.begin(), {"train", scratch_ / "run.yaml", "--output", scratch_ / "run"});
     return run_collimate(more);
   }
-  nlohmann::json placement() const {
-    return recipe::load(scratch_ / "run/config.resolved.yaml", {}).placement.get();
-  }
+  nlohmann::json placement() const { return recipe::load(scratch_ / "run/config.resolved.yaml", {}).placement.get(); }
 
   Scratch scratch_{"auto-placement"};
 };

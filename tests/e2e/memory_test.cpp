@@ -1,3 +1,5 @@
+#include "collimate/plan/cost/memory.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "collimate/plan/cost/memory.h"
 #include "tests/fault/cli_support.h"
 
 namespace collimate::test {
@@ -139,8 +140,8 @@ TEST_F(Memory, APolicyApartFromItsTrainerHasNoGradientOrOptimizer) {
   expect_near(apart.at("peak_bytes"), apart.at("planned_bytes"), table(apart));
 }
 
-// What the planner says of the same run before it starts: 16 rows of 4 + 28 tokens in one update, micro-batches of 2,048
-// tokens, keys and values of 32 blocks. Kernels' working memory and rows are its workspace.
+// What the planner says of the same run before it starts: 16 rows of 4 + 28 tokens in one update, micro-batches of
+// 2,048 tokens, keys and values of 32 blocks. Kernels' working memory and rows are its workspace.
 TEST_F(Memory, IsWithinTwiceThePlannersBoundAndNotAboveIt) {
   namespace plan = collimate::plan;
   plan::Job job{shape::find_outline(scratch_ / "start"), plan::Work::kTrain, true, plan::find_gpu("cpu"), 1, 1, {}};
@@ -156,9 +157,8 @@ TEST_F(Memory, IsWithinTwiceThePlannersBoundAndNotAboveIt) {
     const plan::MemoryBound reference = plan::memory_of(job, {}, constants);
     job.work = plan::Work::kGenerate;
     const plan::MemoryBound generates = plan::memory_of(job, {}, constants, 16);
-    const double bound =
-        trains.resident_bytes() + reference.resident_bytes() +
-        std::max({trains.transient_bytes(), reference.transient_bytes(), generates.transient_bytes()});
+    const double bound = trains.resident_bytes() + reference.resident_bytes() +
+                         std::max({trains.transient_bytes(), reference.transient_bytes(), generates.transient_bytes()});
     const nlohmann::json device =
         memory_of({std::string("train.recompute=") + (recompute ? "full" : "none")}).at("workers").at(0);
     const double peak = device.at("peak_bytes");

@@ -198,6 +198,17 @@ class Plan(unittest.TestCase):
         self.assertIn("[--form standalone] expected a form of which a placement fits",
                       self.refused("plan", *one, "--form", "standalone"))
 
+    def test_lora_needs_fewer_devices(self):
+        flow = ["--flow", "grpo", "--models", "llama2-70b", "--cluster", "8xH100-80"]
+        self.assertIn("models that fit the cluster", self.refused("plan", *flow))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plan.yaml")
+            best = self.plan(*flow, "--lora", "policy_trainer=64", "--output", path)["plans"][0]
+            self.assertIn(" --lora policy_trainer=64", first_line(path))
+            self.assertAlmostEqual(self.simulate(path)["period_seconds"], best["period_seconds"], places=6)
+        self.assertIn("try 'policy_trainer'", self.refused("plan", *flow, "--lora", "policy_trainr=64"))
+        self.assertIn("a rank from 1", self.refused("plan", *flow, "--lora", "policy_trainer=0"))
+
     def test_devices_are_the_users(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "plan.yaml")

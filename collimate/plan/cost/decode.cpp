@@ -5,7 +5,7 @@
 namespace collimate::plan {
 namespace {
 
-constexpr double kSlack = 1 + 1e-9;  // of sums that are exact but for rounding
+constexpr double kSlack = 1 + 1e-9;                                      // of sums that are exact but for rounding
 constexpr std::array<size_t, kFinishParts> kRowsThrough = {4, 6, 7, 8};  // of eight, up to each part
 constexpr double kNever = std::numeric_limits<double>::infinity();
 

@@ -78,6 +78,8 @@ void Functions::add(const Request& request, int index, const std::vector<int>& f
   if (known == models.end()) models.push_back(node.model);
   made.language_head = needs_head(graph, node.model, spec);
   made.call_seconds = made.by_rows ? request.constants.phase_seconds : 0;
+  if (const auto lora = request.lora.find(node.model); made.work == Work::kTrain && lora != request.lora.end())
+    made.lora_rank = lora->second;
   made.frozen = made.work == Work::kScore && !trained_in(graph, node.model);
   for (const graph::WeightLink& link : graph.links) made.frozen = made.frozen && link.destination != node.model;
   list.push_back(made);

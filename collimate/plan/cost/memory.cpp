@@ -59,7 +59,9 @@ void add_training(const Job& job, const Execution& how, const Constants& c, Memo
   const double full = layer_bytes(job, how, tokens);
   const double kept =
       how.layout.recompute ? tokens * job.gpu.value_bytes * static_cast<double>(job.model.hidden) : full;
-  bound.transient.push_back({"activations", in_flight * layers * kept + (how.layout.recompute ? full : 0)});
+  // What goes into the layers and comes out of them, the last norm, and their gradients.
+  const double ends = 6 * tokens * job.gpu.value_bytes * static_cast<double>(job.model.hidden) / how.layout.tp;
+  bound.transient.push_back({"activations", in_flight * layers * kept + (how.layout.recompute ? full : 0) + ends});
 }
 
 double logits_bytes(const Job& job, const Execution& how) {

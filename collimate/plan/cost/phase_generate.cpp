@@ -137,7 +137,8 @@ PhaseTime generate_time(const Job& job, const Execution& how, const Constants& c
 
 double transfer_seconds(const Job& trains, const Execution& from, const Job& uses, const Execution& to,
                         bool same_devices, const Constants& c) {
-  const double model = 2 * shape::total_parameters(uses.model);
+  double model = 2 * shape::total_parameters(uses.model);
+  if (from.lora_rank > 0) model *= trained_parameters(trains, from) / device_parameters(trains, from);
   if (same_devices) {
     const double have = from.layout.tp * from.layout.pp, want = to.layout.tp * to.layout.pp;
     if (have <= want && from.layout.zero < 3) return 0;

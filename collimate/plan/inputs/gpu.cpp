@@ -16,8 +16,9 @@ namespace {
 // Teraflop/s, gigabytes and gigabytes per second become units of one.
 Gpu gpu(const char* name, double tera, double fp8_tera, double gb, double hbm, double link, double host, int per_node,
         double network, double dollars, const char* source) {
-  return {name,     tera * 1e12,   fp8_tera * 1e12, gb * 1e9, hbm * 1e9, link * 1e9, host * 1e9,
-          per_node, network * 1e9, dollars,         2,        2,         false,       false,      source};
+  return {name,       tera * 1e12, fp8_tera * 1e12, gb * 1e9,      hbm * 1e9,
+          link * 1e9, host * 1e9,  per_node,        network * 1e9, dollars,
+          2,          2,           false,           false,         source};
 }
 
 // Letters and digits, lower case, without what every row has.
@@ -33,8 +34,8 @@ std::string plain(const std::string& name) {
 
 // The runtime's own: fp32 values, panels of up to twice their size (model/memory_plan.h), activations in fp32.
 Gpu cpu_core() {
-  Gpu made = gpu("cpu", 0.05, 0, 8, 10, 5, 5, 2, 1, 0.05,
-                 "one server core: AVX2 at 3 GHz and its share of memory; calibrate");
+  Gpu made =
+      gpu("cpu", 0.05, 0, 8, 10, 5, 5, 2, 1, 0.05, "one server core: AVX2 at 3 GHz and its share of memory; calibrate");
   made.weight_bytes = 12;
   made.value_bytes = 4;
   return made;
@@ -42,22 +43,21 @@ Gpu cpu_core() {
 
 std::vector<Gpu> known_gpus() {
   // name, bf16 and fp8 Tflop/s, memory GB, memory GB/s, link GB/s, host GB/s, per node, network GB/s, dollars per hour.
-  return {
-      gpu("V100-32", 125, 0, 32, 900, 150, 12, 8, 12.5, 1.0, "NVIDIA V100 data sheet (SXM2, fp16)"),
-      gpu("A6000-48", 155, 0, 48, 768, 28, 24, 4, 12.5, 0.8, "NVIDIA RTX A6000 data sheet; PCIe 4"),
-      gpu("L40S-48", 362, 733, 48, 864, 28, 24, 8, 25, 1.2, "NVIDIA L40S data sheet; PCIe 4"),
-      gpu("A100-40", 312, 0, 40, 1555, 300, 24, 8, 25, 1.3, "NVIDIA A100 data sheet; NVLink 3"),
-      gpu("A100-80", 312, 0, 80, 2039, 300, 24, 8, 25, 1.6, "NVIDIA A100 data sheet; NVLink 3"),
-      gpu("A800-80", 312, 0, 80, 2039, 200, 24, 8, 12.5, 1.5, "as A100-80 with NVLink at 400 GB/s both ways"),
-      gpu("H100-80", 989, 1979, 80, 3350, 450, 50, 8, 50, 2.5, "NVIDIA H100 SXM data sheet; NVLink 4"),
-      gpu("H800-80", 989, 1979, 80, 3350, 200, 50, 8, 50, 2.3,
-          "as H100-80 with NVLink at 400 GB/s both ways (2510.12633)"),
-      gpu("H200-141", 989, 1979, 141, 4800, 450, 50, 8, 50, 3.2, "NVIDIA H200 data sheet"),
-      gpu("H20-96", 148, 296, 96, 4000, 450, 50, 8, 25, 1.4, "NVIDIA H20 as in verl's FLOPs counter"),
-      gpu("B200-180", 2250, 4500, 180, 8000, 900, 50, 8, 50, 4.5, "NVIDIA B200 data sheet"),
-      gpu("GB200-186", 2500, 5000, 186, 8000, 900, 200, 4, 50, 5.5,
-          "NVIDIA GB200 NVL72 data sheet; host over NVLink-C2C"),
-      cpu_core()};
+  return {gpu("V100-32", 125, 0, 32, 900, 150, 12, 8, 12.5, 1.0, "NVIDIA V100 data sheet (SXM2, fp16)"),
+          gpu("A6000-48", 155, 0, 48, 768, 28, 24, 4, 12.5, 0.8, "NVIDIA RTX A6000 data sheet; PCIe 4"),
+          gpu("L40S-48", 362, 733, 48, 864, 28, 24, 8, 25, 1.2, "NVIDIA L40S data sheet; PCIe 4"),
+          gpu("A100-40", 312, 0, 40, 1555, 300, 24, 8, 25, 1.3, "NVIDIA A100 data sheet; NVLink 3"),
+          gpu("A100-80", 312, 0, 80, 2039, 300, 24, 8, 25, 1.6, "NVIDIA A100 data sheet; NVLink 3"),
+          gpu("A800-80", 312, 0, 80, 2039, 200, 24, 8, 12.5, 1.5, "as A100-80 with NVLink at 400 GB/s both ways"),
+          gpu("H100-80", 989, 1979, 80, 3350, 450, 50, 8, 50, 2.5, "NVIDIA H100 SXM data sheet; NVLink 4"),
+          gpu("H800-80", 989, 1979, 80, 3350, 200, 50, 8, 50, 2.3,
+              "as H100-80 with NVLink at 400 GB/s both ways (2510.12633)"),
+          gpu("H200-141", 989, 1979, 141, 4800, 450, 50, 8, 50, 3.2, "NVIDIA H200 data sheet"),
+          gpu("H20-96", 148, 296, 96, 4000, 450, 50, 8, 25, 1.4, "NVIDIA H20 as in verl's FLOPs counter"),
+          gpu("B200-180", 2250, 4500, 180, 8000, 900, 50, 8, 50, 4.5, "NVIDIA B200 data sheet"),
+          gpu("GB200-186", 2500, 5000, 186, 8000, 900, 200, 4, 50, 5.5,
+              "NVIDIA GB200 NVL72 data sheet; host over NVLink-C2C"),
+          cpu_core()};
 }
 
 // What set_device changes: the kinds are the user's as the command line is.
@@ -88,7 +88,8 @@ double device_number(const std::string& text, const std::string& where, double l
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || !(value >= low && value <= high))
-    throw base::InputError(base::expectation(where, fmt::format("a number from {} to {}", low, high), "'" + text + "'"));
+    throw base::InputError(
+        base::expectation(where, fmt::format("a number from {} to {}", low, high), "'" + text + "'"));
   return value;
 }
 

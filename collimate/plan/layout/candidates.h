@@ -42,8 +42,8 @@ struct SearchSpace {
 };
 
 // Every layout of a job that divides its devices and model: tp within a node, pp over layers, ep for experts, ZeRO 1
-// and 3, recompute, off-loaded optimizer, micro-batches. Those that do not fit are left out; the reason of the leanest
-// one is in `why` when nothing fits. In order of seconds.
+// to 3, cp where rows are long, recompute, off-loaded optimizer, micro-batches. Those that do not fit are left out; the
+// reason of the leanest one is in `why` when nothing fits. In order of seconds.
 std::vector<Candidate> enumerate_candidates(const Job& job, const SearchSpace& space, const Constants& constants,
                                             std::string* why = nullptr);
 // The fastest, or nothing.

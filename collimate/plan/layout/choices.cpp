@@ -15,7 +15,7 @@ constexpr int kWaves[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
 
 bool same_job(const Request& request, const Functions& functions, size_t a, size_t b) {
   const Function &x = functions.at(a), &y = functions.at(b);
-  return x.work == y.work && x.language_head == y.language_head && x.frozen == y.frozen &&
+  return x.work == y.work && x.language_head == y.language_head && x.frozen == y.frozen && x.lora_rank == y.lora_rank &&
          (x.base < 0) == (y.base < 0) && fixed_of(request, functions, a) == fixed_of(request, functions, b) &&
          outline_of(request, functions.model_of(a)) == outline_of(request, functions.model_of(b));
 }
@@ -33,7 +33,8 @@ std::vector<Choice> pareto(const std::vector<Choice>& sorted, bool by_cut) {
 }
 
 Choice choice_of(const Candidate& candidate) {
-  return {candidate.how, candidate.seconds, candidate.finish, candidate.resident_bytes, candidate.transient_bytes, false};
+  return {candidate.how, candidate.seconds, candidate.finish, candidate.resident_bytes, candidate.transient_bytes,
+          false};
 }
 
 ChoiceList on_host(double seconds) {
@@ -42,8 +43,10 @@ ChoiceList on_host(double seconds) {
   return list;
 }
 
-SearchSpace space_of(const Request& request, const FixedLayout& fixed, Work work) {
+SearchSpace space_of(const Request& request, const FixedLayout& fixed, const Function& function) {
+  const Work work = function.work;
   SearchSpace space;
+  space.lora_rank = function.lora_rank;
   space.tp = fixed.tp;
   space.pp = fixed.pp;
   space.ep = fixed.ep;
@@ -57,11 +60,11 @@ SearchSpace space_of(const Request& request, const FixedLayout& fixed, Work work
 }
 
 // The layouts of a job that keep to what is fixed; where there are none, `why`.
-std::vector<Candidate> candidates_of(const Request& request, const FixedLayout& fixed, const Job& job,
-                                     std::string& why) {
+std::vector<Candidate> candidates_of(const Request& request, const FixedLayout& fixed, const Function& function,
+                                     const Job& job, std::string& why) {
   why = why_uncut(fixed, job.devices);
   if (!why.empty()) return {};
-  std::vector<Candidate> found = enumerate_candidates(job, space_of(request, fixed, job.work), request.constants, &why);
+  std::vector<Candidate> found = enumerate_candidates(job, space_of(request, fixed, function), request.constants, &why);
   if (found.empty()) return found;
   std::erase_if(found, [&](const Candidate& candidate) { return !keeps_to(fixed, candidate.how, job.devices); });
   if (found.empty()) why = fmt::format("no layout that fits has {}", fixed_text(fixed));
@@ -149,7 +152,7 @@ ChoiceList ChoiceTable::make(size_t index, DeviceRange devices) {
   const Job& job = this->job(index, devices);
   std::string why;
   ChoiceList list;
-  for (const Candidate& candidate : candidates_of(request_, fixed_of(request_, functions_, index), job, why))
+  for (const Candidate& candidate : candidates_of(request_, fixed_of(request_, functions_, index), function, job, why))
     for (const Choice& choice : expand(job, candidate, index)) list.all.push_back(choice);
   std::stable_sort(list.all.begin(), list.all.end(),
                    [](const Choice& a, const Choice& b) { return a.seconds < b.seconds; });

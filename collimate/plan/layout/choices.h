@@ -38,8 +38,8 @@ struct ChoiceList {
 };
 
 // The choices of every function, worked out once for every number and kinds of devices. Pruned, a choice stays only
-// where no other of its cut is at least as good in seconds (of every part of its rows), resident and transient bytes; the cut matters to functions
-// that may share weights or send them, else all are compared.
+// where no other of its cut is at least as good in seconds (of every part of its rows), resident and transient bytes;
+// the cut matters to functions that may share weights or send them, else all are compared.
 class ChoiceTable {
  public:
   ChoiceTable(const Request& request, const Functions& functions, bool pruned);

@@ -58,8 +58,8 @@ bool Clock::begins_early(size_t f, uint32_t cells, const std::vector<std::vector
   const std::vector<int>& producers = functions_.at(f).producers;
   return functions_.at(f).by_rows && std::any_of(producers.begin(), producers.end(), [&](int producer) {
            const auto p = static_cast<size_t>(producer);
-           return (cells_[p] & cells) == 0 && std::any_of(tasks_of[p].begin(), tasks_of[p].end(),
-                                                          [&](size_t task) { return tasks_[task].gives; });
+           return (cells_[p] & cells) == 0 &&
+                  std::any_of(tasks_of[p].begin(), tasks_of[p].end(), [&](size_t task) { return tasks_[task].gives; });
          });
 }
 
@@ -157,7 +157,8 @@ double Clock::period(const Times& times, const std::vector<double>& transfers) c
   ClockRun run(*this, times, transfers, staleness_ == 0 ? 1 : 3 * overlap + 1);
   run.run();
   if (staleness_ == 0) return run.last();
-  return (run.complete(3 * overlap) - run.complete(overlap)) / static_cast<double>(2 * overlap);
+  // The first iterations end sooner after each other than devices can go on.
+  return std::max(busy(times), (run.complete(3 * overlap) - run.complete(overlap)) / static_cast<double>(2 * overlap));
 }
 
 }  // namespace collimate::plan

@@ -131,13 +131,17 @@ std::vector<Slots> first_slots(int models, int devices, int unit, const std::vec
   std::vector<int> all(static_cast<size_t>(models));
   std::iota(all.begin(), all.end(), 0);
   std::vector<Slots> found{{{all, 0, devices}}};
+  const auto without = [&](int a, int b) {
+    std::vector<int> others = all;
+    std::erase_if(others, [&](int model) { return model == a || model == b; });
+    return others;
+  };
   for (int a = 0; a < models; ++a)
     for (int b = a; b < models; ++b)
       for (int count = unit; count + unit <= devices; count += unit) {
-        Shares shares{{}, {{{a}, 0, count}, {all, 0, devices - count}}};
-        if (b != a) shares.slices[0].models.push_back(b);
-        for (const int model : shares.slices[0].models) std::erase(shares.slices[1].models, model);
-        if (!shares.slices[1].models.empty()) found.push_back(slots_of(std::move(shares), devices, borders));
+        const std::vector<int> others = without(a, b), apart = a == b ? std::vector<int>{a} : std::vector<int>{a, b};
+        found.push_back(slots_of({{}, {{apart, 0, count}, {others, 0, devices - count}}}, devices, borders));
+        if (a != b) found.push_back(slots_of({others, {{{a}, 0, count}, {{b}, 0, devices - count}}}, devices, borders));
       }
   return found;
 }

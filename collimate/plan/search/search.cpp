@@ -59,10 +59,7 @@ class Best {
 // A subcluster with its placements and what functions cost on it.
 struct Ground {
   explicit Ground(const Subcluster& on)
-      : request(on.request),
-        functions(request),
-        table(request, functions, true),
-        placements() {
+      : request(on.request), functions(request), table(request, functions, true), placements() {
     for (Slots& slots : all_placements(request, functions, table)) placements.push_back(std::move(slots));
   }
   Ground(const Ground&) = delete;
@@ -94,7 +91,9 @@ std::string form_of_slots(const graph::Graph& graph, const std::vector<std::stri
 class Search {
  public:
   Search(const Request& request, double limit)
-      : request_(request), subclusters_(subclusters(request)), best_(request.form.empty() ? request.keep : static_cast<int>(form_names().size()), limit) {
+      : request_(request),
+        subclusters_(subclusters(request)),
+        best_(request.form.empty() ? request.keep : static_cast<int>(form_names().size()), limit) {
     for (const Subcluster& each : subclusters_) grounds_.emplace_back(each);
   }
 

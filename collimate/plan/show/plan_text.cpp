@@ -117,9 +117,10 @@ std::string without_fixed(const Request& request) {
   any.load.staleness = 0;
   std::vector<std::string> forms;
   for (const Plan& plan : search(any).plans) forms.push_back(plan.form);
-  throw base::InputError(base::expectation(
-      "--form " + request.form, "a form of which a placement fits the cluster", why,
-      forms.empty() ? "more or larger devices: none of another form fits either" : fmt::format("{}", fmt::join(forms, ", "))));
+  throw base::InputError(base::expectation("--form " + request.form, "a form of which a placement fits the cluster",
+                                           why,
+                                           forms.empty() ? "more or larger devices: none of another form fits either"
+                                                         : fmt::format("{}", fmt::join(forms, ", "))));
 }
 
 }  // namespace

@@ -58,6 +58,15 @@ std::map<std::string, double> load_seconds(const Plan& plan) {
   return seconds;
 }
 
+// Seconds of the calls on the device that has most.
+double busiest_device(const Plan& plan) {
+  std::map<int, double> busy;
+  double most = 0;
+  for (const Call& call : plan.calls)
+    for (const int device : call.devices) most = std::max(most, busy[device] += call.seconds);
+  return most;
+}
+
 // When the last task of an iteration ended.
 double end_of(const Simulation& simulation, int64_t iteration) {
   double last = 0;
@@ -160,7 +169,8 @@ PlanSimulation simulate_plan(const Request& request, const Plan& plan) {
   made.simulation =
       simulate(request.graph, made.placement, options, predictions_of(request, plan, made.placement, made.rows));
   const double first = end_of(made.simulation, overlap), last = end_of(made.simulation, 3 * overlap);
-  made.period_seconds = (last - first) / static_cast<double>(2 * overlap);
+  // The first iterations end sooner after each other than devices can go on.
+  made.period_seconds = std::max(busiest_device(plan), (last - first) / static_cast<double>(2 * overlap));
   made.typical_iteration = 2 * overlap;
   made.typical_end_seconds = end_of(made.simulation, made.typical_iteration);
   made.typical_begin_seconds = made.typical_end_seconds;

@@ -77,7 +77,9 @@ TEST(Simulate, AScorerElsewhereWorksWhileRowsAreDrawn) {
     if (task.node == generate) return 10.0;
     return task.node == score ? 1 + 0.5 * static_cast<double>(rows) : 0;
   };
-  predictions.finish = [](const graph::Task&, int64_t row) { return row < 4 ? 0.4 : row < 6 ? 0.6 : row < 7 ? 0.8 : 1; };
+  predictions.finish = [](const graph::Task&, int64_t row) {
+    return row < 4 ? 0.4 : row < 6 ? 0.6 : row < 7 ? 0.8 : 1;
+  };
   const ScheduleOptions options{.iterations = 1, .rows = 8};
   const TaskSpan apart = span_of(graph, simulate(graph, two_sides(graph), options, predictions), "reference.log_probs");
   using testing::DoubleEq;
