@@ -199,7 +199,7 @@ class Plan(unittest.TestCase):
                       self.refused("plan", *one, "--form", "standalone"))
 
     def test_lora_needs_fewer_devices(self):
-        flow = ["--flow", "grpo", "--models", "llama2-70b", "--cluster", "8xH100-80"]
+        flow = ["--flow", "grpo", "--models", "llama2-70b", "--cluster", "4xH100-80"]
         self.assertIn("models that fit the cluster", self.refused("plan", *flow))
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "plan.yaml")
