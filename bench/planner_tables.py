@@ -108,8 +108,8 @@ def forms():
             seconds[form] = best["period_seconds"] if best else None
         flat = seconds["flattening"]
         rows.append([f"{model} on {cluster}", f"{flat:.1f}" if flat else "does not fit",
-                     *(f"{seconds[form]:.1f} ({flat / seconds[form]:.2f}x)" if flat and seconds[form] else "does not fit"
-                       for form in ("interleaving", "separation"))])
+                     *(f"{took:.1f} ({flat / took:.2f}x)" if flat and took else "does not fit"
+                       for took in (seconds["interleaving"], seconds["separation"]))])
     show(["seconds (speed against flattening)", "flattening", "interleaving", "separation"], rows)
     return True
 
@@ -125,7 +125,8 @@ def memory():
     rows, counts = [], (1, 8, 64)
     for model in ("opt-350m", "opt-1.3b", "opt-2.7b", "opt-6.7b", "opt-13b", "opt-30b", "opt-66b", "opt-175b"):
         models = f"policy={model},value=opt-350m,reward=opt-350m"
-        fits = [ppo(models, f"{n}xA100-80", "--rows", "512", "--prompt", "256", "--completion", "256")[0] for n in counts]
+        work = ["--rows", "512", "--prompt", "256", "--completion", "256"]
+        fits = [ppo(models, f"{n}xA100-80", *work)[0] for n in counts]
         rows.append([model, *(f"fits, {best['peak_bytes'] / 1e9:.0f} GB" if best else "does not fit" for best in fits)])
     show(["PPO, OPT with a critic of 350M", *(f"{n} A100-80" for n in counts)], rows)
     return True

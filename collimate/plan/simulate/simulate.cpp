@@ -14,13 +14,13 @@ using graph::Event;
 using graph::Task;
 
 // What will happen: an event, or the moment in which a task may begin its next call.
-struct Next {
+struct NextStep {
   std::optional<Event> event;
   Task task;
 };
 
 // A task's work in virtual time.
-struct Work {
+struct TaskWork {
   double ready = 0;  // when all that it has begun is done
   std::vector<Action> waiting;
   bool closed = false;
@@ -36,7 +36,7 @@ class Answers {
     for (const auto& [seconds, event] : predictions.outside) at(seconds, event);
   }
 
-  std::multimap<double, Next> queue;  // equal times: first in, first out
+  std::multimap<double, NextStep> queue;  // equal times: first in, first out
 
   void answer(double now, const Action& action) {
     switch (action.kind) {
@@ -62,7 +62,7 @@ class Answers {
 
   // The next call of a task that is idle, on all that waits; where nothing will come the task ends.
   void call(double now, const Task& task) {
-    Work& work = work_[task];
+    TaskWork& work = work_[task];
     if (now < work.ready) return;
     if (work.waiting.empty()) {
       if (std::exchange(work.closed, false)) at(now, Event::finished(task));
@@ -79,8 +79,8 @@ class Answers {
   const std::vector<std::pair<double, double>>& calls(const Task& task) { return work_[task].calls; }
 
  private:
-  void at(double seconds, Event event) { queue.emplace(seconds, Next{std::move(event), {}}); }
-  void may_call(double seconds, const Task& task) { queue.emplace(seconds, Next{std::nullopt, task}); }
+  void at(double seconds, Event event) { queue.emplace(seconds, NextStep{std::move(event), {}}); }
+  void may_call(double seconds, const Task& task) { queue.emplace(seconds, NextStep{std::nullopt, task}); }
 
   static Event transition(const Action& action) {
     if (action.transition == graph::TransitionKind::kWeights)
@@ -90,7 +90,7 @@ class Answers {
 
   // What comes in one moment is for one call: it begins when all events of the moment have been answered.
   void wait(double now, const Action& fed) {
-    Work& work = work_[fed.task];
+    TaskWork& work = work_[fed.task];
     work.waiting.push_back(fed);
     if (now >= work.ready) may_call(now, fed.task);
   }
@@ -137,7 +137,7 @@ class Answers {
   const graph::Graph& graph_;
   const graph::ScheduleOptions& options_;
   const Predictions& predictions_;
-  std::map<Task, Work> work_;
+  std::map<Task, TaskWork> work_;
 };
 
 // `open`: the spans of tasks that have not finished, by task; one that starts again has a new span.
