@@ -23,7 +23,7 @@ constexpr double kNoPlanSeconds = std::numeric_limits<double>::infinity();
 // Of one placement; with more staleness each takes longer, and fewer are looked at.
 constexpr int64_t kMostSteps = 3000, kMostStepsAhead = 6000;
 
-int64_t most_steps(int staleness) { return std::min(kMostSteps, kMostStepsAhead / (staleness + 1)); }
+int64_t steps_allowed(int staleness) { return std::min(kMostSteps, kMostStepsAhead / (staleness + 1)); }
 
 // The best plan of each form seen so far; `keep` of them matter.
 class Best {
@@ -180,7 +180,7 @@ class Search {
       return;
     }
     Assignment assignment(on.request, on.functions, on.table, slots);
-    const Assigned assigned = assignment.best(limit, most_steps(request_.load.staleness));
+    const Assigned assigned = assignment.best(limit, steps_allowed(request_.load.staleness));
     result_.cut_short += assignment.cut_short();
     if (assigned.found()) best_.add(form(slots), {next.subcluster, slots, assigned.choices, assigned.seconds});
   }
