@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/cli/arguments.h"
+#include "collimate/plan/inputs/gpu.h"
 #include "collimate/plan/published/report.h"
 
 namespace collimate::cli {
@@ -13,14 +14,16 @@ int bench_planner(const Arguments& arguments) {
   namespace published = collimate::plan::published;
   CLI::App app{"published results against the planner's cost model, row by row", "bench planner"};
   std::string path;
-  std::vector<std::string> sets;
+  std::vector<std::string> sets, devices;
   bool json = false, held_out = false, fit = false;
   app.add_option("--results", path, "comma-separated rows of published results")->required();
   app.add_option("--set", sets, "CONSTANT=VALUE for every back end")->take_all();
+  app.add_option("--device", devices, "KIND.KEY=NUMBER of the device table, or NEW=KIND, as for plan")->take_all();
   app.add_flag("--held-out", held_out, "also fits again without one paper or one size at a time (minutes)");
   app.add_flag("--fit", fit, "also fits every back end's constants to the rows that may be fitted (minutes)");
   app.add_flag("--json", json, "one JSON document");
   if (!parse(app, arguments)) return 0;
+  for (const std::string& device : devices) collimate::plan::set_device(device);
   const std::vector<published::Row> rows = published::read_rows(path);
   const auto constants = [&](const std::string& backend) {
     collimate::plan::Constants made = collimate::plan::constants_of(backend);

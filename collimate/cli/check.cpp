@@ -6,6 +6,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/cli/arguments.h"
+#include "collimate/cli/auto_placement.h"
 #include "collimate/recipe/check.h"
 
 namespace collimate::cli {
@@ -39,7 +40,9 @@ int check(const Arguments& arguments) {
   app.add_option("--set", sets, "override one key: a.b=value")->take_all();
   app.add_flag("--json", json, "one JSON document");
   if (!parse(app, arguments)) return 0;
-  show_check(recipe::load(config_path, sets), json);
+  recipe::Config config = recipe::load(config_path, sets);
+  choose_placement(config, config_path, sets, "");
+  show_check(config, json);
   return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "collimate/cli/machine_file.h"
 #include "collimate/cli/shell_words.h"
 #include "collimate/host/file_io.h"
+#include "collimate/plan/form.h"
 #include "collimate/plan/inputs/flows.h"
 #include "collimate/plan/layout/fixed.h"
 
@@ -30,13 +31,12 @@ std::vector<std::pair<const char*, std::string PlanOptions::*>> text_options() {
   return {{"--flow", &PlanOptions::flow},         {"--cluster", &PlanOptions::cluster},
           {"--prompt", &PlanOptions::prompt},     {"--completion", &PlanOptions::completion},
           {"--backend", &PlanOptions::backend},   {"--layouts", &PlanOptions::layouts},
-          {"--constants", &PlanOptions::machine}, {"--price", &PlanOptions::price}};
+          {"--constants", &PlanOptions::machine}, {"--price", &PlanOptions::price},
+          {"--form", &PlanOptions::form}};
 }
 std::vector<std::pair<const char*, std::vector<std::string> PlanOptions::*>> list_options() {
-  return {{"--models", &PlanOptions::models},
-          {"--set", &PlanOptions::sets},
-          {"--constant", &PlanOptions::constants},
-          {"--fix", &PlanOptions::fixed}};
+  return {{"--models", &PlanOptions::models},  {"--set", &PlanOptions::sets},  {"--constant", &PlanOptions::constants},
+          {"--device", &PlanOptions::devices}, {"--fix", &PlanOptions::fixed}, {"--lora", &PlanOptions::lora}};
 }
 std::vector<std::pair<const char*, int64_t PlanOptions::*>> number_options() {
   return {{"--rows", &PlanOptions::rows},
@@ -52,6 +52,7 @@ std::string text_help(const std::string& name) {
   if (name == "--prompt") return "tokens of a prompt: 512, mean:MEAN,SIGMA,CAP, lognormal:…, histogram:…";
   if (name == "--completion") return "the same of a completion";
   if (name == "--price") return "dollars of one device for an hour, or KIND=DOLLARS,… (default: assumed ones)";
+  if (name == "--form") return "only placements of it: flattening, interleaving, nested, separation, split, standalone";
   if (name == "--constants") return "a file of constants, as collimate calibrate writes; --constant overrides";
   if (name == "--backend") return "whose software's constants to use (default: generic ones)";
   return "any, or dp: every rank holds all of its model (default: dp with a config, as the recipes run; any without)";
@@ -70,6 +71,25 @@ std::string role_of(const std::string& text, const graph::Graph& graph) {
     throw base::InputError(base::expectation("--models", fmt::format("one of {}", fmt::join(known, ", ")),
                                              "'" + role + "', which runs on the host and has no weights"));
   base::throw_unknown_name("--models", role, known);
+}
+
+// "policy_trainer=64", of a model that trains.
+void read_lora(const PlanOptions& options, plan::Request& request) {
+  std::vector<std::string> trains;
+  for (const auto& [name, model] : request.graph.models)
+    if (request.graph.trains(name)) trains.push_back(name);
+  for (const std::string& text : options.lora) {
+    const size_t equals = std::min(text.find('='), text.size());
+    const std::string name = text.substr(0, equals);
+    if (std::find(trains.begin(), trains.end(), name) == trains.end()) base::throw_unknown_name("--lora", name, trains);
+    char* end = nullptr;
+    const std::string rank = text.substr(std::min(equals + 1, text.size()));
+    const long value = std::strtol(rank.c_str(), &end, 10);
+    if (rank.empty() || *end != '\0' || value < 1 || value > 65536)
+      throw base::InputError(
+          base::expectation("--lora " + name, "a rank from 1 to 65536", "'" + rank + "'", name + "=64"));
+    request.lora[name] = value;
+  }
 }
 
 // "reward=opt-350m" as ("reward=", "opt-350m").
@@ -133,6 +153,7 @@ void set_prices(const std::string& text, plan::Cluster& cluster) {
     for (plan::NodeGroup& group : cluster.groups)
       if (kind.empty() || kind == group.gpu.name) {
         group.gpu.dollars_per_hour = price;
+        group.gpu.price_given = true;
         known = true;
       }
     if (!known)
@@ -214,6 +235,10 @@ void read_config(const PlanOptions& options, PlanRequest& made) {
 }
 
 void read_layouts(const PlanOptions& options, plan::Request& request) {
+  request.form = options.form;
+  if (const auto& forms = plan::form_names();
+      !request.form.empty() && std::find(forms.begin(), forms.end(), request.form) == forms.end())
+    base::throw_unknown_name("--form", request.form, forms);
   request.micro_batch = options.micro_batch;
   if (!options.layouts.empty()) {
     if (options.layouts != "any" && options.layouts != "dp")
@@ -232,6 +257,11 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
       ->delimiter(',');
   app.add_option("--set", options.sets, "override one key of the config: a.b=value")->take_all();
   app.add_option("--constant", options.constants, "NAME=VALUE of the cost model")->take_all();
+  app.add_option("--device", options.devices,
+                 "KIND.KEY=NUMBER of the device table (memory_bytes, flops, per_node, …), or NEW=KIND, a kind like it")
+      ->take_all();
+  app.add_option("--lora", options.lora, "MODEL=RANK, …: of a model that trains, whose other weights are frozen")
+      ->delimiter(',');
   app.add_option("--rows", options.rows, "completions per iteration (1024)")->check(at_least(1));
   app.add_option("--updates", options.updates, "optimizer steps per iteration (8)")->check(at_least(1));
   app.add_option("--iterations", options.iterations, "of the run whose cost is shown (100)")->check(at_least(1));
@@ -244,6 +274,7 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
 
 PlanRequest plan_request(const PlanOptions& options) {
   PlanRequest made;
+  for (const std::string& text : options.devices) plan::set_device(text);
   if (!options.config.empty() && !options.flow.empty())
     throw base::InputError(base::expectation("plan", "CONFIG.yaml or --flow", "both", "leaving one of them out"));
   if (options.config.empty())
@@ -254,6 +285,7 @@ PlanRequest plan_request(const PlanOptions& options) {
   const plan::Machine machine = machine_of(options);
   use_lengths(machine, options, made);
   read_models(options, request);
+  read_lora(options, request);
   read_lengths(options, request.load);
   if (!options.cluster.empty()) request.cluster = plan::parse_cluster(options.cluster);
   request.constants = plan::constants_of(options.backend);
@@ -296,6 +328,7 @@ PlanOptions options_of_file(const std::string& text, const std::string& file, co
     options.flow = options.directory = options.prompt = options.completion = "";
     options.sets.clear();
     options.models.clear();
+    options.lora.clear();
     options.rows = options.updates = options.iterations = 0;
   }
   if (!given.cluster.empty()) options.price = "";  // that of the file's devices

@@ -12,9 +12,9 @@ namespace collimate::cli {
 // What `plan` and `simulate` are told of the run: a config, or a flow with models and lengths.
 struct PlanOptions {
   std::string config;  // YAML; "" with `flow`
-  std::string flow, cluster, prompt, completion, backend, layouts, price;
+  std::string flow, cluster, prompt, completion, backend, layouts, price, form;
   std::string machine;  // the file of --constants
-  std::vector<std::string> models, sets, constants, fixed;
+  std::vector<std::string> models, sets, constants, devices, fixed, lora;
   int64_t rows = 0, updates = 0, iterations = 0, micro_batch = 0;
   std::optional<int> staleness;
   std::string directory;  // from which a config's own paths are seen; "": the current one

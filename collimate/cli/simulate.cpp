@@ -17,12 +17,12 @@ namespace {
 PlanRequest request_of_file(const std::string& text, const std::string& path, const PlanOptions& given) {
   for (const auto& [name, said] :
        {std::pair("--layouts", !given.layouts.empty()), std::pair("--micro-batch", given.micro_batch > 0),
-        std::pair("--fix", !given.fixed.empty())})
+        std::pair("--fix", !given.fixed.empty()), std::pair("--form", !given.form.empty())})
     if (said)
       throw base::InputError(base::expectation(name, "no other layouts than those of " + path, "an option for plan",
                                                "collimate plan, or an edit of the file"));
   PlanOptions options = options_of_file(text, path, given);
-  options.layouts = "";
+  options.layouts = options.form = "";
   options.micro_batch = 0;
   options.fixed.clear();
   return plan_request(options);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/cli/arguments.h"
+#include "collimate/cli/auto_placement.h"
 #include "collimate/cli/check.h"
 #include "collimate/cli/process.h"
 #include "collimate/report/report.h"
@@ -26,13 +27,15 @@ int train(const Arguments& arguments) {
   app.add_flag("--json", json, "the run's summary as one JSON document");
   if (!parse(app, arguments)) return 0;
 
-  const recipe::Config config = recipe::load(config_path, sets);
+  if (call.output.empty()) call.output = "runs/" + std::filesystem::path(config_path).stem().string();
+  recipe::Config config = recipe::load(config_path, sets);
+  const bool goes_on = call.resume != "never";
+  choose_placement(config, config_path, sets, !goes_on ? "" : call.resume == "auto" ? call.output : call.resume);
   if (dry_run) {
     show_check(config, json);
     return 0;
   }
   call.note = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
-  if (call.output.empty()) call.output = "runs/" + std::filesystem::path(config_path).stem().string();
   call.stop = &stop_on_signals();
   const recipe::TrainOutcome outcome = recipe::train(config, call);
   const std::filesystem::path page = std::filesystem::path(call.output) / "report.html";

@@ -55,6 +55,12 @@ std::string form_of(const std::vector<Seat>& seats, int places) {
   return pairs.apart && generates ? "separation" : "split";
 }
 
+const std::vector<std::string>& form_names() {
+  static const std::vector<std::string> kNames = {"flattening", "interleaving", "nested",
+                                                  "separation", "split",        "standalone"};
+  return kNames;
+}
+
 std::string form_of(const graph::Graph& graph, const graph::Placement& placement) {
   std::vector<Seat> seats;
   std::set<int> used;

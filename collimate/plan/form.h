@@ -21,6 +21,8 @@ Seat seat_of(const graph::Graph& graph, const std::string& model);
 // others elsewhere; "nested": groups that overlap otherwise; "standalone": every model's weights on devices of their
 // own; "separation": generation apart from training; else "split".
 std::string form_of(const std::vector<Seat>& seats, int places);
+// All of them.
+const std::vector<std::string>& form_names();
 // On the devices that the placement uses.
 std::string form_of(const graph::Graph& graph, const graph::Placement& placement);
 

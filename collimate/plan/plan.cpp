@@ -74,6 +74,7 @@ class Costs {
     Call made{function.node, node.model, node.function, placement_.group_of(node.model)->devices, {}, {}};
     const int devices = static_cast<int>(made.devices.size());
     made.how = execution_of(placement_.layout(node.model, node.function), function.work, devices);
+    made.how.lora_rank = function.lora_rank;
     made.swapped = swapped(placement_, node.model);
     jobs_.push_back(job_of(request_, functions_, f, request_.cluster.kinds(made.devices), devices));
     const double rows = function.work == Work::kGenerate && made.how.decoding_rows > 0

@@ -130,8 +130,10 @@ struct Config : base::Section {
       "how held-out quality is measured; val/accuracy of completions is the share of them with a reward of 1 or more, "
       "where rules, not a reward model, judge"};
   base::Nested<RunOptions> run{this, "run", "length and housekeeping"};
-  base::Option<nlohmann::json> placement{this, "placement", "flattening", "",
-                                         "flattening, or a placement file, or {groups: …}"};
+  base::Option<nlohmann::json> placement{
+      this, "placement", "flattening", "",
+      "flattening, auto (the planner's choice; {auto: FILE} with its constants), or a placement "
+      "file, or {groups: …}"};
   base::Option<int64_t> devices{
       this, "devices", 1, "devices", "CPU devices when placement is a name", base::at_least(int64_t{1})};
   base::Option<std::string> cluster{this,

@@ -37,7 +37,7 @@ graph::Placement named_placement(const Config& config, const Plan& plan, const s
   if (name == "flattening") return graph::flattening(plan.graph, static_cast<int>(config.devices.get()));
   const bool word = name.find_first_of("./") == std::string::npos;
   if (word && !std::filesystem::exists(name))
-    throw base::InputError(base::expectation("placement", "flattening or a file", name, "flattening"));
+    throw base::InputError(base::expectation("placement", "flattening, auto or a file", name, "flattening"));
   return graph::parse_placement(host::read_file(name), name);
 }
 

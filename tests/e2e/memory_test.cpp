@@ -1,3 +1,5 @@
+#include "collimate/plan/cost/memory.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -136,6 +138,33 @@ TEST_F(Memory, APolicyApartFromItsTrainerHasNoGradientOrOptimizer) {
   EXPECT_TRUE(has(1, "policy/values") && has(1, "policy/panels"));
   const nlohmann::json& apart = memory.at("workers").at(1);
   expect_near(apart.at("peak_bytes"), apart.at("planned_bytes"), table(apart));
+}
+
+// What the planner says of the same run before it starts: 16 rows of 4 + 28 tokens in one update, micro-batches of
+// 2,048 tokens, keys and values of 32 blocks. Kernels' working memory and rows are its workspace.
+TEST_F(Memory, IsWithinTwiceThePlannersBoundAndNotAboveIt) {
+  namespace plan = collimate::plan;
+  plan::Job job{shape::find_outline(scratch_ / "start"), plan::Work::kTrain, true, plan::find_gpu("cpu"), 1, 1, {}};
+  job.load = {16, plan::Lengths::fixed(4), plan::Lengths::fixed(28), 1};
+  plan::Constants constants = plan::constants_of("");
+  constants.workspace_bytes = 16 * kMebi;
+  for (const bool recompute : {false, true}) {
+    plan::Execution how;
+    how.layout.recompute = recompute;
+    job.work = plan::Work::kTrain;
+    const plan::MemoryBound trains = plan::memory_of(job, how, constants);
+    job.work = plan::Work::kScore;
+    const plan::MemoryBound reference = plan::memory_of(job, {}, constants);
+    job.work = plan::Work::kGenerate;
+    const plan::MemoryBound generates = plan::memory_of(job, {}, constants, 16);
+    const double bound = trains.resident_bytes() + reference.resident_bytes() +
+                         std::max({trains.transient_bytes(), reference.transient_bytes(), generates.transient_bytes()});
+    const nlohmann::json device =
+        memory_of({std::string("train.recompute=") + (recompute ? "full" : "none")}).at("workers").at(0);
+    const double peak = device.at("peak_bytes");
+    EXPECT_LE(peak, bound) << table(device);
+    EXPECT_GE(2 * peak, bound) << table(device);
+  }
 }
 
 TEST_F(Memory, ABudgetThatIsTooSmallNamesTheItems) {

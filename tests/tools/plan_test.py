@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -181,6 +182,48 @@ class Plan(unittest.TestCase):
         self.assertIn("kinds of device of 1x4xA100-80+1x4xH100-80, got 'H20-96'",
                       self.refused("plan", *flow, "--price", "H20=1"))
         self.assertIn("GPUs alone or CPUs alone", self.refused("plan", *FLOW[:4], "--cluster", "4xA100+2xcpu"))
+
+    def test_the_quick_claims_of_the_documentation_hold(self):
+        script = pathlib.Path(__file__).parents[2] / "bench/planner_tables.py"
+        done = subprocess.run([sys.executable, script, "claims", "forms"], capture_output=True, text=True, check=False,
+                              env={**os.environ, "COLLIMATE": str(PROGRAM)})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("| llama2-7b on 8xA100-80 | 6750 |", done.stdout)
+
+    def test_a_form_is_asked_for(self):
+        best = self.plan(*FLOW, "--form", "separation")["plans"]
+        self.assertEqual([plan["form"] for plan in best], ["separation"])
+        self.assertIn("try 'separation'", self.refused("plan", *FLOW, "--form", "seperation"))
+        one = [word.replace("8xA100-80", "1xH200-141").replace("llama2-7b", "opt-1.3b") for word in FLOW]
+        self.assertIn("[--form standalone] expected a form of which a placement fits",
+                      self.refused("plan", *one, "--form", "standalone"))
+
+    def test_lora_needs_fewer_devices(self):
+        flow = ["--flow", "grpo", "--models", "llama2-70b", "--cluster", "4xH100-80"]
+        self.assertIn("models that fit the cluster", self.refused("plan", *flow))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plan.yaml")
+            best = self.plan(*flow, "--lora", "policy_trainer=64", "--output", path)["plans"][0]
+            self.assertIn(" --lora policy_trainer=64", first_line(path))
+            self.assertAlmostEqual(self.simulate(path)["period_seconds"], best["period_seconds"], places=6)
+        self.assertIn("try 'policy_trainer'", self.refused("plan", *flow, "--lora", "policy_trainr=64"))
+        self.assertIn("a rank from 1", self.refused("plan", *flow, "--lora", "policy_trainer=0"))
+
+    def test_devices_are_the_users(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plan.yaml")
+            flow = [word.replace("8xA100-80", "8xMine") for word in FLOW]
+            own = ["--device", "Mine=A100-80", "--device", "Mine.memory_bytes=120e9", "--device", "Mine.flops=6e14",
+                   "--constant", "nccl.ring_simple.efficiency=0.5"]
+            best = self.plan(*flow, *own, "--output", path)["plans"][0]
+            for memory in best["memory"]:
+                self.assertGreater(memory["usable_bytes"], 100e9)
+            self.assertLess(best["period_seconds"], self.plan(*FLOW)["plans"][0]["period_seconds"])
+            self.assertIn(" --device Mine=A100-80 --device Mine.memory_bytes=120e9 ", first_line(path))
+            again = self.simulate(path)
+            self.assertEqual(again["cluster"], "1x8xMine")
+            self.assertAlmostEqual(again["period_seconds"], best["period_seconds"], places=6)
+            self.assertIn("try 'memory_bytes'", self.refused("plan", *FLOW, "--device", "A100-80.memory_byte=1e9"))
 
     def test_a_sweep_says_what_more_devices_buy(self):
         first, second = self.plan(*FLOW, "--sweep", "devices=8,16")["sweep"]

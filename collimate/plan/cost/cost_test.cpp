@@ -57,6 +57,14 @@ TEST(Flops, SpreadLengthsCostMoreAttention) {
   EXPECT_GT(phase_time(spread, cut(1, 1), c).prefill, 1.01 * phase_time(even, cut(1, 1), c).prefill);
 }
 
+// Of eight lengths half are complete with the fourth shortest, then six, seven and all.
+TEST(Decode, SaysWhenRowsAreComplete) {
+  const auto round = [](double, double) { return 1.0; };
+  EXPECT_EQ(decode({80, 10, 70, 20, 60, 30, 50, 40}, 8, {8}, 0, round).finish, (Finish{40, 60, 70, 80}));
+  EXPECT_EQ(decode({100}, 64, {64}, 10, round).finish, at_the_end(100));
+  EXPECT_EQ(decode({100, 100}, 64, {32}, 10, round).finish, (Finish{100, 200, 200, 200}));
+}
+
 TEST(Flops, ExpertsCountWhereTheyWork) {
   const shape::Outline model = shape::find_outline("qwen3-30b-a3b");
   EXPECT_LT(forward_flops(model, 1, false), 2 * 3.5e9);
@@ -107,6 +115,90 @@ TEST(Memory, KeysAndValuesFollowTheHeads) {
   EXPECT_EQ(cached_bytes(grouped, cut(16, 1)), cached_bytes(grouped, cut(8, 1)));
   const Job latent = job_of("deepseek-v3", Work::kGenerate, 8);
   EXPECT_EQ(cached_bytes(latent, cut(8, 1)), 2.0 * 576 * 61);
+}
+
+// DeepSeek-V3's queries, keys, values and what attention makes of them are 164 kB of a token and layer, with the
+// compressed ones 168, its norms and residuals 72, its experts 147 of inner values and 229 of what goes to them and
+// back.
+TEST(Memory, LatentAttentionIsWiderThanItsLayer) {
+  Job job = job_of("deepseek-v3", Work::kScore, 8);
+  job.load.prompt = job.load.completion = Lengths::fixed(500);
+  Execution how = cut(1, 1);
+  how.layout.micro_batch = 1;
+  const double attention = 2 * (128 * 2 * (192 + 128) + 1536 + 512 + 64), inner = 8 * (8 * 2048 + 2048);
+  const double bytes = item(memory_of(job, how, constants_of("")), "activations") / 1000;
+  EXPECT_NEAR(bytes, 10 * 7168 + attention + inner + 2 * 2 * 8 * 7168, 1);
+}
+
+// A rank of 64 beside 70 billion frozen weights: gradients and optimizer of a percent of them.
+TEST(Memory, LoraTrainsLittle) {
+  const Job job = job_of("llama2-70b", Work::kTrain, 8);
+  Execution whole = cut(8, 1, 1), lora = whole;
+  lora.lora_rank = 64;
+  const Constants c = constants_of("");
+  EXPECT_EQ(item(memory_of(job, lora, c), "weights"), item(memory_of(job, whole, c), "weights"));
+  for (const char* what : {"gradients", "optimizer"})
+    EXPECT_LT(item(memory_of(job, lora, c), what), 0.02 * item(memory_of(job, whole, c), what)) << what;
+  EXPECT_LT(transfer_seconds(job, lora, job, cut(8, 1), false, c),
+            0.02 * transfer_seconds(job, whole, job, cut(8, 1), false, c));
+}
+
+// ZeRO 2 keeps a share of the gradients and exchanges them for every micro-batch.
+TEST(Layout, Zero2IsLeanerAndSlowerThanZero1) {
+  Job job = job_of("llama2-7b", Work::kTrain, 8);
+  job.load = {512, Lengths::fixed(512), Lengths::fixed(512), 1};
+  const Constants c = constants_of("");
+  const MemoryBound one = memory_of(job, cut(1, 1, 1), c), two = memory_of(job, cut(1, 1, 2), c);
+  EXPECT_NEAR(item(two, "gradients"), item(one, "gradients") / 8, 1);
+  EXPECT_EQ(item(two, "optimizer"), item(one, "optimizer"));
+  EXPECT_GT(phase_time(job, cut(1, 1, 2), c).data, phase_time(job, cut(1, 1, 1), c).data);
+  SearchSpace space;
+  space.zero = 2;
+  EXPECT_FALSE(enumerate_candidates(job, space, c).empty());
+}
+
+// Rows of 64k tokens: their activations are shared out, keys and values go around.
+TEST(Layout, LongRowsAreCut) {
+  Job job = job_of("llama3.1-8b", Work::kTrain, 8, "H100-80");
+  job.load = {64, Lengths::fixed(1024), Lengths::fixed(64512), 1};
+  const Constants c = constants_of("");
+  Execution four = cut(2, 1, 1), one = four;
+  four.layout.cp = 4;
+  four.layout.micro_batch = one.layout.micro_batch = 1;
+  EXPECT_NEAR(item(memory_of(job, four, c), "activations"), item(memory_of(job, one, c), "activations") / 4, 1);
+  const double tokens = 65536.0 / 4;
+  const double ring = phase_time(job, four, c).tensor;
+  Constants slow = c;
+  slow.overlap = 1;  // nothing of the ring is seen
+  const double bytes = tokens * 2 * 2 * 8 * 128 / 2;
+  const double hidden = phase_time(job, four, slow).tensor;
+  EXPECT_NEAR(ring - hidden, 32.0 * 2 * 64 * 0.5 * 3 * send_seconds(bytes, true, job.gpu, c), 1e-6 * ring);
+  const auto uses_cp = [&](const Job& asked) {
+    const std::vector<Candidate> found = enumerate_candidates(asked, {}, c);
+    return std::any_of(found.begin(), found.end(), [](const Candidate& each) { return each.how.layout.cp > 1; });
+  };
+  EXPECT_TRUE(uses_cp(job));
+  job.load.completion = Lengths::fixed(1024);
+  EXPECT_FALSE(uses_cp(job));
+}
+
+// A step of prefill and the logits of a round are a generator's too.
+TEST(Memory, OfAGeneratorHasPrefillAndLogits) {
+  Job job = job_of("llama2-7b", Work::kGenerate, 8);
+  job.load.rows = 64;
+  job.load.prompt = Lengths::fixed(512);
+  const MemoryBound bound = memory_of(job, cut(1, 1), constants_of(""), 8);
+  EXPECT_EQ(item(bound, "logits"), 8 * 32000 * 6.0);
+  EXPECT_EQ(item(bound, "prefill"), 4096 * (18.0 * 4096 + 8 * 11008));
+  job.load.rows = 1024;
+  EXPECT_EQ(item(memory_of(job, cut(1, 1), constants_of(""), 8), "prefill"), 8192 * (18.0 * 4096 + 8 * 11008));
+}
+
+// fp32 values and panels.
+TEST(Memory, OfACpuHasWiderWeights) {
+  const Constants c = constants_of("");
+  const double wide = item(memory_of(job_of("opt-125m", Work::kScore, 1, "cpu"), cut(1, 1), c), "weights");
+  EXPECT_EQ(wide, 6 * item(memory_of(job_of("opt-125m", Work::kScore, 1), cut(1, 1), c), "weights"));
 }
 
 // A pool is of one size, whatever the lengths that come: made for rows of mean length, but never smaller than the

@@ -5,7 +5,8 @@
 namespace collimate::plan {
 namespace {
 
-constexpr double kSlack = 1 + 1e-9;  // of sums that are exact but for rounding
+constexpr double kSlack = 1 + 1e-9;                                      // of sums that are exact but for rounding
+constexpr std::array<size_t, kFinishParts> kRowsThrough = {4, 6, 7, 8};  // of eight, up to each part
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Rows of one length that have not begun, or were preempted after `done` tokens.
@@ -109,10 +110,13 @@ Decoding decode(const std::vector<double>& lengths, double rows, const DecodeLim
                 const DecodeRound& round) {
   DecodingBatch batch(lengths, rows, limits, prompt);
   double at_four_fifths = 0;
+  size_t part = 0;
   while (batch.complete() < lengths.size()) {
     batch.admit();
     batch.advance(round);
     if (batch.complete() * 5 <= lengths.size() * 4) at_four_fifths = batch.done().seconds;
+    while (part < kFinishParts && batch.complete() * kFinishRows >= lengths.size() * kRowsThrough[part])
+      batch.done().finish[part++] = batch.done().seconds;
   }
   batch.done().tail_seconds = batch.done().seconds - at_four_fifths;
   return batch.done();

@@ -4,6 +4,8 @@
 #include <limits>
 #include <vector>
 
+#include "collimate/plan/cost/finish.h"
+
 namespace collimate::plan {
 
 // Seconds of one decoding round of `alive` rows whose contexts average `context` tokens.
@@ -18,6 +20,7 @@ struct DecodeLimits {
 struct Decoding {
   double seconds = 0;
   double tail_seconds = 0;  // after four fifths of the rows are complete
+  Finish finish = {};       // seconds after which so many rows are complete
   double rounds = 0;
   double preempted_rows = 0;     // which gave their place back where the pool was full
   double recomputed_tokens = 0;  // of their contexts: to be prefilled again, not part of the seconds

@@ -60,6 +60,8 @@ void Functions::add(const Request& request, int index, const std::vector<int>& f
   Function made;
   made.node = index;
   made.work = work_of(spec.kind);
+  made.streams = spec.streams;
+  made.by_rows = !spec.streams && spec.granularity != graph::Granularity::kIteration;
   for (const std::string& input : node.inputs)
     if (const int producer = graph.producer(input); producer >= 0)
       made.producers.push_back(function_of_node[static_cast<size_t>(producer)]);
@@ -75,6 +77,9 @@ void Functions::add(const Request& request, int index, const std::vector<int>& f
   made.model = static_cast<int>(known - models.begin());
   if (known == models.end()) models.push_back(node.model);
   made.language_head = needs_head(graph, node.model, spec);
+  made.call_seconds = made.by_rows ? request.constants.phase_seconds : 0;
+  if (const auto lora = request.lora.find(node.model); made.work == Work::kTrain && lora != request.lora.end())
+    made.lora_rank = lora->second;
   made.frozen = made.work == Work::kScore && !trained_in(graph, node.model);
   for (const graph::WeightLink& link : graph.links) made.frozen = made.frozen && link.destination != node.model;
   list.push_back(made);

@@ -14,9 +14,13 @@ struct Function {
   int model = -1;  // among Functions::models; -1: it runs on the host
   Work work = Work::kScore;
   bool language_head = true;
+  int64_t lora_rank = 0;       // of what it trains; 0: all weights
   bool frozen = false;         // nothing trains its model: the model may lie on the host between uses
   int base = -1;               // the function whose weights it reads in place where both have the same devices and cut
   double host_seconds = 0;     // of an iteration's rows, on the host
+  bool streams = false;        // gives each row out when it is done
+  bool by_rows = false;        // works on what rows there are while its producers go on
+  double call_seconds = 0;     // of its seconds, what each such call costs whatever its rows
   std::vector<int> producers;  // functions that end before it begins
 };
 

@@ -13,12 +13,36 @@ double sum(const std::vector<MemoryItem>& items) {
                          [](double total, const MemoryItem& item) { return total + item.bytes; });
 }
 
-// Bytes that one layer keeps of a token for its backward, in bf16 with an attention that does not store scores.
-double activation_bytes(const shape::Outline& m) {
+constexpr double kPrefillStep = 8192;  // tokens
+
+// Queries, keys, values and what attention makes of them, elements of a token; latent ones are kept compressed too.
+double attention_values(const shape::Outline& m) {
+  const auto real = [](int64_t n) { return static_cast<double>(n); };
+  const shape::Latent& l = m.latent;
+  if (l.kv_rank > 0)
+    return real(m.heads) * 2 * real(m.head_dim + l.value_dim) + real(l.q_rank + l.kv_rank + l.rope_dim);
+  return 2 * real(m.heads + m.kv_heads) * real(m.head_dim);
+}
+
+// Values that one layer keeps of a token for its backward, with an attention that does not store scores: as of plain
+// attention as wide as the layer, or more. Routed tokens are copied to their experts and back.
+double activation_values(const shape::Outline& m) {
   const double hidden = static_cast<double>(m.hidden);
   const double inner = static_cast<double>(
       m.experts.count > 0 ? m.experts.per_token * m.experts.intermediate + m.experts.shared : m.intermediate);
-  return 18 * hidden + (m.gated ? 8 : 4) * inner;
+  const double routed = m.experts.count > 0 ? 2 * static_cast<double>(m.experts.per_token) * hidden : 0;
+  return 5 * hidden + std::max(4 * hidden, attention_values(m)) + routed + (m.gated ? 4 : 2) * inner;
+}
+
+// Of a device's share of one layer for so many tokens.
+double layer_bytes(const Job& job, const Execution& how, double tokens) {
+  return tokens * job.gpu.value_bytes * activation_values(job.model) / how.layout.tp;
+}
+
+// Of one token: logits in fp32, and in the activations' type.
+double logit_bytes(const Job& job, const Execution& how) {
+  if (!job.language_head) return 0;
+  return (4 + job.gpu.value_bytes) * static_cast<double>(job.model.vocabulary) / how.layout.tp;
 }
 
 // Gradients and activations of a training micro-batch.
@@ -32,17 +56,20 @@ void add_training(const Job& job, const Execution& how, const Constants& c, Memo
   const double micro_batches = replica_rows(job, how) / rows;
   const double in_flight = std::clamp(micro_batches, 1.0, static_cast<double>(how.layout.pp));
   const double layers = static_cast<double>(job.model.layers) / how.layout.pp;
-  const double full = tokens * activation_bytes(job.model) / how.layout.tp;
-  const double kept = how.layout.recompute ? tokens * 2 * static_cast<double>(job.model.hidden) : full;
-  bound.transient.push_back({"activations", in_flight * layers * kept + (how.layout.recompute ? full : 0)});
+  const double full = layer_bytes(job, how, tokens);
+  const double kept =
+      how.layout.recompute ? tokens * job.gpu.value_bytes * static_cast<double>(job.model.hidden) : full;
+  // What goes into the layers and comes out of them, the last norm, and their gradients.
+  const double ends = 6 * tokens * job.gpu.value_bytes * static_cast<double>(job.model.hidden) / how.layout.tp;
+  bound.transient.push_back({"activations", in_flight * layers * kept + (how.layout.recompute ? full : 0) + ends});
 }
 
 double logits_bytes(const Job& job, const Execution& how) {
   if (!job.language_head) return 0;
   const double tokens = micro_batch_rows(job, how) * job.load.longest() / how.layout.cp;
-  const double each = job.work == Work::kTrain ? 10 : 6;
+  const double gradient = job.work == Work::kTrain ? 4 * static_cast<double>(job.model.vocabulary) / how.layout.tp : 0;
   // The head may walk a long row in slices of 8192 tokens.
-  return std::min(tokens, 8192.0) * static_cast<double>(job.model.vocabulary) * each / how.layout.tp;
+  return std::min(tokens, 8192.0) * (logit_bytes(job, how) + gradient);
 }
 
 }  // namespace
@@ -52,21 +79,24 @@ double MemoryBound::transient_bytes() const { return sum(transient); }
 
 MemoryBound memory_of(const Job& job, const Execution& how, const Constants& c, double concurrent) {
   MemoryBound bound;
-  const double weights = 2 * device_parameters(job, how);
+  const double weights = job.gpu.weight_bytes * device_parameters(job, how);
   const bool sharded = how.layout.zero >= 3 && job.work != Work::kGenerate && replicas(job, how) > 1;
-  bound.resident.push_back({"weights", sharded ? 2 * sharded_parameters(job, how) : weights});
+  bound.resident.push_back({"weights", sharded ? job.gpu.weight_bytes * sharded_parameters(job, how) : weights});
   if (sharded)  // two layers gathered: one at work, one on its way
     bound.transient.push_back({"gathered layers", 2 * weights / static_cast<double>(job.model.layers)});
   if (job.work == Work::kTrain) add_training(job, how, c, bound);
   if (job.work == Work::kGenerate) {
     const double tokens = concurrent > 0 ? pool_tokens(job, concurrent) : 0;
     bound.transient.push_back({"keys and values", tokens * cached_bytes(job, how)});
+    const double step = std::min(kPrefillStep, replica_rows(job, how) * job.load.prompt.largest());
+    bound.transient.push_back({"prefill", layer_bytes(job, how, step)});
+    bound.transient.push_back({"logits", concurrent * logit_bytes(job, how)});
   } else {
     bound.transient.push_back({"logits", logits_bytes(job, how)});
   }
   if (job.work == Work::kScore) {
     const double tokens = micro_batch_rows(job, how) * job.load.longest() / how.layout.cp;
-    bound.transient.push_back({"activations", tokens * activation_bytes(job.model) / how.layout.tp});
+    bound.transient.push_back({"activations", layer_bytes(job, how, tokens)});
   }
   bound.transient.push_back({"workspace", c.workspace_bytes});
   return bound;
@@ -80,11 +110,11 @@ double cached_bytes(const Job& job, const Execution& how) {
   const shape::Outline& m = job.model;
   // Latent keys cannot be cut by heads: every rank of tp holds them.
   const double cut = m.latent.kv_rank > 0 ? 1 : std::min<double>(how.layout.tp, static_cast<double>(m.kv_heads));
-  return 2 * shape::cached_values(m) * static_cast<double>(m.layers) / (cut * how.layout.pp);
+  return job.gpu.value_bytes * shape::cached_values(m) * static_cast<double>(m.layers) / (cut * how.layout.pp);
 }
 
 double concurrency(const Job& job, const Execution& how, double free_bytes) {
-  const double row = job.load.row_tokens().mean * cached_bytes(job, how);
+  const double row = job.load.row_tokens().mean * cached_bytes(job, how) + logit_bytes(job, how);
   return free_bytes > 0 ? free_bytes / row : 0;
 }
 

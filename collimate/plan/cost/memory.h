@@ -22,8 +22,10 @@ struct MemoryBound {
   double total() const { return resident_bytes() + transient_bytes(); }
 };
 
-// Weights, gradients, optimizer state, activations, logits, keys and values, workspace (formulas: placement.md §6.2;
-// activations after 2205.05198). Keys and values are the pool of a generating job for `concurrent` rows per replica.
+// Weights, gradients, optimizer state, activations, logits, keys and values, the activations of a step of prefill and
+// the logits of a round, workspace (formulas: placement.md §6.2; activations after 2205.05198). New weights pass
+// between phases, in pieces of a layer, when neither the keys and values nor a training's activations are there. Keys
+// and values are the pool of a generating job for `concurrent` rows per replica.
 MemoryBound memory_of(const Job& job, const Execution& how, const Constants& constants, double concurrent = 0);
 
 // Tokens that a replica's pool of keys and values holds: those of so many rows of mean length, and at least one row of

@@ -8,18 +8,26 @@ namespace collimate::plan {
 
 // Seconds of one function over an iteration's rows, by cause.
 struct PhaseTime {
-  double compute = 0;    // arithmetic, or a layer's least time where that is longer
-  double memory = 0;     // decoding: weights, keys and values through memory
-  double latency = 0;    // decoding: launches, sampling
-  double tensor = 0;     // collectives of tensor and expert parallelism
-  double bubble = 0;     // idle pipeline stages
-  double data = 0;       // gradients and ZeRO's gathers that are not hidden
-  double optimizer = 0;  // steps
-  double fixed = 0;      // of the phase
-  double prefill = 0;    // of prompts
-  double tail = 0;       // of generation, contained in the others: after four fifths of the rows are complete
+  double compute = 0;             // arithmetic, or a layer's least time where that is longer
+  double memory = 0;              // decoding: weights, keys and values through memory
+  double latency = 0;             // decoding: launches, sampling
+  double tensor = 0;              // collectives of tensor and expert parallelism
+  double bubble = 0;              // idle pipeline stages
+  double data = 0;                // gradients and ZeRO's gathers that are not hidden
+  double optimizer = 0;           // steps
+  double fixed = 0;               // of the phase
+  double prefill = 0;             // of prompts
+  double tail = 0;                // of generation, contained in the others: after four fifths of the rows are complete
+  Finish finish = at_the_end(1);  // of generation: shares of the total
   double total() const { return compute + memory + latency + tensor + bubble + data + optimizer + fixed + prefill; }
 };
+
+// Seconds of each part of its rows.
+inline Finish finish_of(const PhaseTime& time) {
+  Finish seconds = at_the_end(time.total());
+  for (size_t part = 0; part + 1 < kFinishParts; ++part) seconds[part] *= time.finish[part];
+  return seconds;
+}
 
 // One function in one iteration (placement.md §6.3). `resident_bytes` is what other models hold on the fullest device:
 // generation has the less memory for keys and values.

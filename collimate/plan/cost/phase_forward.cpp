@@ -19,6 +19,16 @@ double exchange_seconds(const Job& job, const Execution& how, const Constants& c
   return seconds;
 }
 
+double ring_seconds(const Job& job, const Execution& how, const Constants& c, double tokens) {
+  const graph::Layout& layout = how.layout;
+  if (layout.cp <= 1) return 0;
+  const double cut = std::min<double>(layout.tp, static_cast<double>(job.model.kv_heads));
+  const double bytes =
+      tokens * job.gpu.value_bytes * 2 * static_cast<double>(job.model.kv_heads * job.model.head_dim) / cut;
+  const bool same_node = layout.tp * layout.cp <= job.per_node;
+  return (1 - c.overlap) * (layout.cp - 1) * send_seconds(bytes, same_node, job.gpu, c);
+}
+
 double stage_send_seconds(const Job& job, const Execution& how, const Constants& c, double tokens) {
   const graph::Layout& layout = how.layout;
   if (layout.pp <= 1) return 0;
@@ -35,7 +45,7 @@ StageTime stage_time(const Job& job, const Execution& how, const Constants& c, d
   const double tokens = rows * length.mean / layout.cp;
   StageTime stage;
   stage.compute = std::max(flops / peak, layers * c.layer_seconds);
-  stage.tensor = layers * exchange_seconds(job, how, c, tokens);
+  stage.tensor = layers * (exchange_seconds(job, how, c, tokens) + ring_seconds(job, how, c, tokens));
   stage.send = stage_send_seconds(job, how, c, tokens);
   return stage;
 }

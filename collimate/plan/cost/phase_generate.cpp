@@ -26,7 +26,7 @@ class Round {
     layers_ = static_cast<double>(job.model.layers);
     bandwidth_ = job.gpu.memory_bytes_per_second * c.memory_efficiency;
     weights_ = (how.fp8 ? 1 : 2) * device_parameters(job, how) * pp;
-    cache_ = cached_bytes(job, how) * pp;
+    cache_ = 2 * cached_bytes(job, how) / job.gpu.value_bytes * pp;
     flops_ = forward_flops(job.model, 1, job.language_head) / tp;
     context_flops_ = 4.0 * static_cast<double>(job.model.layers * job.model.heads * job.model.head_dim) / tp;
     peak_ = (how.fp8 && job.gpu.fp8_flops > 0 ? job.gpu.fp8_flops : job.gpu.flops) * c.score_efficiency;
@@ -130,12 +130,15 @@ PhaseTime generate_time(const Job& job, const Execution& how, const Constants& c
   time.prefill = round.prefill(job.load.prompt.moments(), rows) + recompute_seconds(round, decoded);
   time.tail = decoded.tail_seconds;
   time.fixed = c.phase_seconds;
+  for (size_t part = 0; part < kFinishParts; ++part)
+    time.finish[part] = 1 - (decoded.seconds - decoded.finish[part]) / time.total();
   return time;
 }
 
 double transfer_seconds(const Job& trains, const Execution& from, const Job& uses, const Execution& to,
                         bool same_devices, const Constants& c) {
-  const double model = 2 * shape::total_parameters(uses.model);
+  double model = 2 * shape::total_parameters(uses.model);
+  if (from.lora_rank > 0) model *= trained_parameters(trains, from) / device_parameters(trains, from);
   if (same_devices) {
     const double have = from.layout.tp * from.layout.pp, want = to.layout.tp * to.layout.pp;
     if (have <= want && from.layout.zero < 3) return 0;

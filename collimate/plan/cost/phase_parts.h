@@ -9,6 +9,9 @@ namespace collimate::plan {
 // Exchanges of one layer's forward of `tokens` tokens: two all-reduces over tp and, where ep cuts experts, two
 // all-to-alls of what is routed. Leading dense layers have none of the latter: the mean of all layers.
 double exchange_seconds(const Job& job, const Execution& how, const Constants& constants, double tokens);
+// What the parts of a row exchange in one layer's forward of `tokens` tokens of each: keys and values go around the
+// ring of cp ranks, some of it behind the attention; 0 where there is one part.
+double ring_seconds(const Job& job, const Execution& how, const Constants& constants, double tokens);
 // From one pipeline stage to the next; 0 where there is one.
 double stage_send_seconds(const Job& job, const Execution& how, const Constants& constants, double tokens);
 

@@ -5,10 +5,14 @@
 namespace collimate::plan {
 namespace {
 
-// Gradients over the ranks that hold the same weights once an update, and ZeRO-3's gathers of every micro-batch.
+// Gradients over the ranks that hold the same weights, once an update or with ZeRO 2 and 3 every micro-batch, and the
+// gathers of the weights.
 double data_seconds(const Job& job, const Execution& how, const Constants& c, double micro_batches) {
   const Held gradients = held_trained_parameters(job, how);
-  if (how.layout.zero < 3) return (1 - c.overlap) * held_seconds(Collective::kAllReduce, gradients, job, how, c);
+  if (how.layout.zero < 2) return (1 - c.overlap) * held_seconds(Collective::kAllReduce, gradients, job, how, c);
+  if (how.layout.zero == 2)  // a shard of every micro-batch's gradients, and the new weights
+    return (1 - c.overlap) * (micro_batches * held_seconds(Collective::kReduceScatter, gradients, job, how, c) +
+                              held_seconds(Collective::kAllGather, gradients, job, how, c));
   const double gathers = (how.layout.recompute ? 3 : 2) * gather_seconds(job, how, c);
   const double scatter = held_seconds(Collective::kReduceScatter, gradients, job, how, c);
   return (1 - c.overlap) * micro_batches * (gathers + scatter);

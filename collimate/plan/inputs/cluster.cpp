@@ -88,7 +88,9 @@ bool join_parts(ClusterPart& part, const ClusterPart& next) {
 NodeGroup group_of_part(const ClusterPart& part) {
   NodeGroup group{part.nodes, part.devices, *part.gpu};
   if (part.nodes == 0) group = cluster_of(*part.gpu, part.devices).groups[0];
-  if (part.network > 0) group.gpu.network_bytes_per_second = part.network / group.per_node;
+  const double network = part.network / group.per_node;
+  group.gpu.network_given = network > 0 && network != part.gpu->network_bytes_per_second;
+  if (group.gpu.network_given) group.gpu.network_bytes_per_second = network;
   return group;
 }
 
@@ -180,15 +182,11 @@ Cluster parse_cluster(const std::string& text) {
   return cluster;
 }
 
-bool network_is_given(const Gpu& gpu) {
-  return gpu.network_bytes_per_second != find_gpu(gpu.name).network_bytes_per_second;
-}
-
 std::string cluster_text(const Cluster& cluster) {
   std::string text;
   for (const NodeGroup& group : cluster.groups) {
     text += fmt::format("{}{}x{}x{}", text.empty() ? "" : "+", group.nodes, group.per_node, group.gpu.name);
-    if (network_is_given(group.gpu))
+    if (group.gpu.network_given)
       text += fmt::format("@{:.0f}Gb", group.gpu.network_bytes_per_second * group.per_node * 8 / 1e9);
   }
   return text;

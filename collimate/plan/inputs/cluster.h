@@ -57,8 +57,6 @@ std::string cluster_text(const Cluster& cluster);
 std::string count_text(const Cluster& cluster, const std::vector<int>& devices);
 // "A100-80"; "" where the cluster has one kind.
 std::string kind_text(const Cluster& cluster, int device);
-// Whether the network's speed is another than that of the device's own entry, as after `@400Gb`.
-bool network_is_given(const Gpu& gpu);
 // So many devices of a kind, in nodes as sold.
 Cluster cluster_of(const Gpu& gpu, int devices);
 // The same groups in the same proportion with so many devices in all, in nodes as they are or as sold; nothing where a

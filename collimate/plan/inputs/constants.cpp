@@ -124,15 +124,59 @@ Constants constants_of(std::string_view backend) {
   throw_unknown("backend", std::string(backend), backends());
 }
 
-void set_constant(Constants& constants, const std::string& assignment) {
-  const size_t equals = std::min(assignment.find('='), assignment.size());
-  const ConstantInfo& info = constant_info(assignment.substr(0, equals), "constant");
-  const std::string text = equals < assignment.size() ? assignment.substr(equals + 1) : "";
+namespace {
+
+// NCCL's own, as `nccl.ring_ll.base_seconds`.
+struct NcclKey {
+  std::string name;
+  size_t index;
+  double NcclConstants::*member;
+  double high;
+};
+
+std::vector<NcclKey> nccl_keys() {
+  const char* algorithms[] = {"ring", "tree"};
+  const char* protocols[] = {"ll", "ll128", "simple"};
+  std::vector<NcclKey> keys;
+  for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kTree})
+    for (const Protocol protocol : {Protocol::kLl, Protocol::kLl128, Protocol::kSimple}) {
+      const std::string name = fmt::format("nccl.{}_{}.", algorithms[static_cast<size_t>(algorithm)],
+                                           protocols[static_cast<size_t>(protocol)]);
+      const size_t index = Constants::nccl_index(algorithm, protocol);
+      keys.push_back({name + "base_seconds", index, &NcclConstants::base_seconds, 1});
+      keys.push_back({name + "link_seconds", index, &NcclConstants::link_seconds, 1});
+      keys.push_back({name + "network_seconds", index, &NcclConstants::network_seconds, 1});
+      keys.push_back({name + "efficiency", index, &NcclConstants::efficiency, 1});
+    }
+  return keys;
+}
+
+double constant_value(const std::string& text, const std::string& name, const std::string& limits, double low,
+                      double high) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !within_limits(info, value))
-    throw base::InputError(base::expectation("constant " + info.name, limits_text(info), "'" + text + "'"));
-  constants.*info.member = value;
+  if (text.empty() || *end != '\0' || !(value >= low && value <= high))
+    throw base::InputError(base::expectation("constant " + name, limits, "'" + text + "'"));
+  return value;
+}
+
+}  // namespace
+
+void set_constant(Constants& constants, const std::string& assignment) {
+  const size_t equals = std::min(assignment.find('='), assignment.size());
+  const std::string name = assignment.substr(0, equals);
+  const std::string text = equals < assignment.size() ? assignment.substr(equals + 1) : "";
+  if (name.starts_with("nccl.")) {
+    const std::vector<NcclKey> keys = nccl_keys();
+    const auto key = std::find_if(keys.begin(), keys.end(), [&](const NcclKey& known) { return known.name == name; });
+    if (key == keys.end()) throw_unknown("constant", name, keys);
+    const double low = key->member == &NcclConstants::efficiency ? 0.01 : 0;
+    constants.nccl[key->index].*key->member =
+        constant_value(text, name, fmt::format("a number from {} to {}", low, key->high), low, key->high);
+    return;
+  }
+  const ConstantInfo& info = constant_info(name, "constant");
+  constants.*info.member = constant_value(text, info.name, limits_text(info), info.low, info.high);
 }
 
 }  // namespace collimate::plan

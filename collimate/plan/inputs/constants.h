@@ -64,7 +64,8 @@ struct Backend {
 const std::vector<Backend>& backends();
 // The table's values with those of a back end; "" gives the defaults. InputError with the nearest name.
 Constants constants_of(std::string_view backend);
-// Sets `NAME=VALUE`. InputError with the nearest name or the limits.
+// Sets `NAME=VALUE`; NCCL's are `nccl.ring_ll.base_seconds` and so on (ring or tree; ll, ll128 or simple; base_seconds,
+// link_seconds, network_seconds, efficiency). InputError with the nearest name or the limits.
 void set_constant(Constants& constants, const std::string& assignment);
 
 }  // namespace collimate::plan

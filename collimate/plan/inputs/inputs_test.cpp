@@ -177,6 +177,45 @@ TEST(Workload, RowsHaveTheirMoments) {
   EXPECT_DOUBLE_EQ(workload.row_tokens().square, squares);
 }
 
+// The kinds of this process: names that no other test has.
+TEST(Device, NumbersAndKindsAreTheUsers) {
+  set_device("X9=A100-80");
+  set_device("x9.memory_bytes=64e9");
+  set_device("X9.per_node=4");
+  set_device("X9.network_bytes_per_second=5e9");
+  const Cluster cluster = parse_cluster("8xX9");
+  EXPECT_EQ(cluster_text(cluster), "2x4xX9");
+  const Gpu& gpu = cluster.groups[0].gpu;
+  EXPECT_EQ(gpu.memory_bytes, 64e9);
+  EXPECT_EQ(gpu.network_bytes_per_second, 5e9);
+  EXPECT_EQ(gpu.flops, find_gpu("A100-80").flops);
+  EXPECT_EQ(find_gpu("A100-80").memory_bytes, 80e9);
+  EXPECT_FALSE(gpu.price_given);
+  set_device("X9.dollars_per_hour=3");
+  EXPECT_TRUE(find_gpu("X9").price_given);
+}
+
+TEST(Device, WrongOnesGetTheNearest) {
+  EXPECT_THAT(error_of([] { set_device("A100-80.memory_byte=64e9"); }), testing::EndsWith("try 'memory_bytes'"));
+  EXPECT_THAT(error_of([] { set_device("A200-80.memory_bytes=64e9"); }), testing::EndsWith("try 'A100-80'"));
+  EXPECT_THAT(error_of([] { set_device("A100-80.flops=fast"); }),
+              testing::StartsWith("[--device A100-80.flops] expected a number from 1000000 to"));
+  EXPECT_THAT(error_of([] { set_device("A100-80.per_node=1.5"); }), testing::HasSubstr("whole devices, got '1.5'"));
+  EXPECT_THAT(error_of([] { set_device("H100=A100-80"); }), testing::HasSubstr("which there is"));
+  EXPECT_THAT(error_of([] { set_device("4xY=A100-80"); }), testing::HasSubstr("a new kind's name"));
+  EXPECT_THAT(error_of([] { set_device("A100-80"); }), testing::HasSubstr("KIND.KEY=NUMBER or NEW=KIND"));
+}
+
+TEST(Constants, NcclsAreNamed) {
+  Constants constants = constants_of("");
+  set_constant(constants, "nccl.tree_ll128.network_seconds=3e-6");
+  EXPECT_EQ(constants.nccl[Constants::nccl_index(Algorithm::kTree, Protocol::kLl128)].network_seconds, 3e-6);
+  EXPECT_THAT(error_of([&] { set_constant(constants, "nccl.tree_ll128.network_second=3e-6"); }),
+              testing::EndsWith("try 'nccl.tree_ll128.network_seconds'"));
+  EXPECT_THAT(error_of([&] { set_constant(constants, "nccl.ring_ll.efficiency=2"); }),
+              testing::HasSubstr("a number from 0.01 to 1, got '2'"));
+}
+
 TEST(Flow, AnUnknownNameGetsTheNearest) {
   EXPECT_EQ(flow_of("grpo").name, "grpo");
   EXPECT_EQ(error_of([] { flow_of("pppo"); }),

@@ -25,6 +25,10 @@ std::string Request::device_kind() const { return is_cpu(cluster.groups.at(0)) ?
 void check(const Request& request) {
   check_cluster(request.cluster);
   if (request.load.rows < 1) throw base::InputError(base::expectation("workload", "at least one row", "none"));
+  for (const auto& [model, rank] : request.lora)
+    if (!request.graph.trains(model) || rank < 1)
+      throw base::InputError(base::expectation("--lora " + model, "a model that trains, and a rank from 1",
+                                               fmt::format("rank {}", rank), "policy_trainer=64"));
   for (const graph::Node& node : request.graph.nodes)
     if (!node.services.empty())
       throw base::InputError(base::expectation("plan", "a graph without loops over services", "loop " + node.id,

@@ -30,8 +30,12 @@ struct Request {
   Constants constants;
   int64_t micro_batch = 0;                   // rows; 0: free
   std::map<std::string, FixedLayout> fixed;  // by "model.function"
+  std::map<std::string, int64_t> lora;       // rank, by model that trains: its other weights are frozen
   bool whole = false;  // every rank holds all of its model, as the recipes' modules do: layouts of dp alone
   int keep = 6;        // plans of different forms to report
+  std::string form;    // of form.h; "": any
+  // Of more models the placements are not all looked at but found by local search.
+  int enumerated_models = 5;
 
   std::string device_kind() const;  // as a placement says it
 };

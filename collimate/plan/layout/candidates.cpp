@@ -9,6 +9,9 @@
 namespace collimate::plan {
 namespace {
 
+constexpr double kLongRow = 16384;  // tokens, from which a row may be cut
+constexpr int kMostContextParts = 8;
+
 std::vector<int> powers_of_two(int limit) {
   std::vector<int> powers;
   for (int size = 1; size <= limit; size *= 2) powers.push_back(size);
@@ -66,16 +69,28 @@ std::vector<int64_t> micro_batches(const Job& job, const SearchSpace& space) {
 std::vector<int> zero_stages(const Job& job, const SearchSpace& space, int dp) {
   if (job.work == Work::kGenerate || dp == 1 || space.whole) return {0};
   if (space.zero >= 0) return {space.zero};
-  return job.work == Work::kTrain ? std::vector<int>{1, 3} : std::vector<int>{0, 3};
+  return job.work == Work::kTrain ? std::vector<int>{1, 2, 3} : std::vector<int>{0, 3};
+}
+
+// Parts of a row: more than one where rows are long.
+std::vector<int> context_sizes(const Job& job, const SearchSpace& space, int cut) {
+  const bool long_rows = job.load.longest() > kLongRow && job.model.experts.count == 0;
+  if (!long_rows || job.work == Work::kGenerate || space.whole) return {1};
+  std::vector<int> sizes;
+  for (const int cp : powers_of_two(std::min(job.devices / cut, kMostContextParts)))
+    if (divides(static_cast<int64_t>(cut) * cp, job.devices)) sizes.push_back(cp);
+  return sizes;
 }
 
 // The layouts of one cut.
 std::vector<graph::Layout> layouts(const Job& job, const SearchSpace& space, int tp, int pp) {
   std::vector<graph::Layout> all;
-  const int dp = job.devices / (tp * pp);
-  for (const int ep : expert_sizes(job, space, tp, pp))
-    for (const int zero : zero_stages(job, space, dp))
-      for (const int64_t rows : micro_batches(job, space)) all.push_back({tp, pp, 1, ep, dp, zero, rows});
+  for (const int cp : context_sizes(job, space, tp * pp)) {
+    const int dp = job.devices / (tp * pp * cp);
+    for (const int ep : expert_sizes(job, space, tp, pp))
+      for (const int zero : zero_stages(job, space, dp * cp))
+        for (const int64_t rows : micro_batches(job, space)) all.push_back({tp, pp, cp, ep, dp, zero, rows});
+  }
   return all;
 }
 
@@ -110,8 +125,8 @@ std::optional<Candidate> candidate_of(const Job& job, const Execution& how, cons
     return std::nullopt;
   }
   if (generates) bound = memory_of(job, how, c, decoding_rows(job, how, c, space.other_bytes));
-  return Candidate{how, phase_time(job, how, c, space.other_bytes).total(), bound.resident_bytes(),
-                   bound.transient_bytes()};
+  const PhaseTime time = phase_time(job, how, c, space.other_bytes);
+  return Candidate{how, time.total(), finish_of(time), bound.resident_bytes(), bound.transient_bytes()};
 }
 
 }  // namespace

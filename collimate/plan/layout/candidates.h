@@ -12,6 +12,7 @@ namespace collimate::plan {
 struct Candidate {
   Execution how;
   double seconds = 0;
+  Finish finish = {};          // seconds after which it has given out so many of its rows
   double resident_bytes = 0;   // between phases
   double transient_bytes = 0;  // beside them while it runs
 };
@@ -19,7 +20,11 @@ struct Candidate {
 // For a Candidate or what is made of one: nothing that counts is more.
 template <class C>
 bool no_worse(const C& a, const C& b) {
-  return a.seconds <= b.seconds && a.resident_bytes <= b.resident_bytes && a.transient_bytes <= b.transient_bytes;
+  if (a.seconds > b.seconds || a.resident_bytes > b.resident_bytes || a.transient_bytes > b.transient_bytes)
+    return false;
+  for (size_t part = 0; part < kFinishParts; ++part)
+    if (a.finish[part] > b.finish[part]) return false;
+  return true;
 }
 
 // What enumeration may use. Fixed sizes (0: free) contradict the devices with an InputError.
@@ -37,8 +42,8 @@ struct SearchSpace {
 };
 
 // Every layout of a job that divides its devices and model: tp within a node, pp over layers, ep for experts, ZeRO 1
-// and 3, recompute, off-loaded optimizer, micro-batches. Those that do not fit are left out; the reason of the leanest
-// one is in `why` when nothing fits. In order of seconds.
+// to 3, cp where rows are long, recompute, off-loaded optimizer, micro-batches. Those that do not fit are left out; the
+// reason of the leanest one is in `why` when nothing fits. In order of seconds.
 std::vector<Candidate> enumerate_candidates(const Job& job, const SearchSpace& space, const Constants& constants,
                                             std::string* why = nullptr);
 // The fastest, or nothing.

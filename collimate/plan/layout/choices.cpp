@@ -15,7 +15,7 @@ constexpr int kWaves[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
 
 bool same_job(const Request& request, const Functions& functions, size_t a, size_t b) {
   const Function &x = functions.at(a), &y = functions.at(b);
-  return x.work == y.work && x.language_head == y.language_head && x.frozen == y.frozen &&
+  return x.work == y.work && x.language_head == y.language_head && x.frozen == y.frozen && x.lora_rank == y.lora_rank &&
          (x.base < 0) == (y.base < 0) && fixed_of(request, functions, a) == fixed_of(request, functions, b) &&
          outline_of(request, functions.model_of(a)) == outline_of(request, functions.model_of(b));
 }
@@ -33,11 +33,20 @@ std::vector<Choice> pareto(const std::vector<Choice>& sorted, bool by_cut) {
 }
 
 Choice choice_of(const Candidate& candidate) {
-  return {candidate.how, candidate.seconds, candidate.resident_bytes, candidate.transient_bytes, false};
+  return {candidate.how, candidate.seconds, candidate.finish, candidate.resident_bytes, candidate.transient_bytes,
+          false};
 }
 
-SearchSpace space_of(const Request& request, const FixedLayout& fixed, Work work) {
+ChoiceList on_host(double seconds) {
+  ChoiceList list{{{{}, seconds, at_the_end(seconds)}}};
+  list.least_finish = at_the_end(seconds);
+  return list;
+}
+
+SearchSpace space_of(const Request& request, const FixedLayout& fixed, const Function& function) {
+  const Work work = function.work;
   SearchSpace space;
+  space.lora_rank = function.lora_rank;
   space.tp = fixed.tp;
   space.pp = fixed.pp;
   space.ep = fixed.ep;
@@ -51,11 +60,11 @@ SearchSpace space_of(const Request& request, const FixedLayout& fixed, Work work
 }
 
 // The layouts of a job that keep to what is fixed; where there are none, `why`.
-std::vector<Candidate> candidates_of(const Request& request, const FixedLayout& fixed, const Job& job,
-                                     std::string& why) {
+std::vector<Candidate> candidates_of(const Request& request, const FixedLayout& fixed, const Function& function,
+                                     const Job& job, std::string& why) {
   why = why_uncut(fixed, job.devices);
   if (!why.empty()) return {};
-  std::vector<Candidate> found = enumerate_candidates(job, space_of(request, fixed, job.work), request.constants, &why);
+  std::vector<Candidate> found = enumerate_candidates(job, space_of(request, fixed, function), request.constants, &why);
   if (found.empty()) return found;
   std::erase_if(found, [&](const Candidate& candidate) { return !keeps_to(fixed, candidate.how, job.devices); });
   if (found.empty()) why = fmt::format("no layout that fits has {}", fixed_text(fixed));
@@ -115,8 +124,8 @@ std::vector<Choice> ChoiceTable::waves(const Job& job, const Candidate& candidat
     last = how.decoding_rows;
     if (decoding_rows(job, how, request_.constants, 0) < how.decoding_rows) continue;
     const MemoryBound bound = memory_of(job, how, request_.constants, how.decoding_rows / request_.constants.kv_share);
-    made.push_back({how, generate_time(job, how, request_.constants, 0).total(), bound.resident_bytes(),
-                    bound.transient_bytes(), false});
+    const PhaseTime time = generate_time(job, how, request_.constants, 0);
+    made.push_back({how, time.total(), finish_of(time), bound.resident_bytes(), bound.transient_bytes(), false});
   }
   if (made.empty() && fixed_rows == 0) made.push_back(choice_of(candidate));
   return made;
@@ -129,6 +138,7 @@ std::vector<Choice> ChoiceTable::expand(const Job& job, const Candidate& candida
   if (!function.frozen || request_.whole) return made;
   Choice moved = made[0];  // the host keeps the frozen copy: nothing is written back
   moved.seconds += candidate.resident_bytes / job.gpu.host_bytes_per_second;
+  moved.finish = at_the_end(moved.seconds);
   moved.transient_bytes += moved.resident_bytes;
   moved.resident_bytes = 0;
   moved.swapped = true;
@@ -138,11 +148,11 @@ std::vector<Choice> ChoiceTable::expand(const Job& job, const Candidate& candida
 
 ChoiceList ChoiceTable::make(size_t index, DeviceRange devices) {
   const Function& function = functions_.at(index);
-  if (function.model < 0) return {{{{}, function.host_seconds}}};
+  if (function.model < 0) return on_host(function.host_seconds);
   const Job& job = this->job(index, devices);
   std::string why;
   ChoiceList list;
-  for (const Candidate& candidate : candidates_of(request_, fixed_of(request_, functions_, index), job, why))
+  for (const Candidate& candidate : candidates_of(request_, fixed_of(request_, functions_, index), function, job, why))
     for (const Choice& choice : expand(job, candidate, index)) list.all.push_back(choice);
   std::stable_sort(list.all.begin(), list.all.end(),
                    [](const Choice& a, const Choice& b) { return a.seconds < b.seconds; });
@@ -156,9 +166,12 @@ ChoiceList ChoiceTable::make(size_t index, DeviceRange devices) {
     return list;
   }
   list.least_resident = list.least_transient = std::numeric_limits<double>::infinity();
+  list.least_finish = list.all.front().finish;
   for (const Choice& choice : list.all) {
     list.least_resident = std::min(list.least_resident, choice.resident_bytes);
     list.least_transient = std::min(list.least_transient, choice.transient_bytes);
+    for (size_t part = 0; part < kFinishParts; ++part)
+      list.least_finish[part] = std::min(list.least_finish[part], choice.finish[part]);
   }
   return list;
 }

@@ -14,6 +14,7 @@ namespace collimate::plan {
 struct Choice {
   Execution how;
   double seconds = 0;
+  Finish finish = {};          // seconds after which it has given out so many of its rows
   double resident_bytes = 0;   // of the fullest device, between phases
   double transient_bytes = 0;  // beside them while it runs
   bool swapped = false;
@@ -28,16 +29,17 @@ bool reads_in_place(const C& base, const C& reader) {
   return !base.swapped && !reader.swapped && same_cut(base.how.layout, reader.how.layout);
 }
 
-// The ways of a function on some devices, the fastest first, and the least that any of them holds.
+// The ways of a function on some devices, the fastest first, and the least that any of them holds and takes.
 struct ChoiceList {
   std::vector<Choice> all;
   double least_resident = 0, least_transient = 0;
+  Finish least_finish = {};
   bool empty() const { return all.empty(); }
 };
 
 // The choices of every function, worked out once for every number and kinds of devices. Pruned, a choice stays only
-// where no other of its cut is at least as good in seconds, resident and transient bytes; the cut matters to functions
-// that may share weights or send them, else all are compared.
+// where no other of its cut is at least as good in seconds (of every part of its rows), resident and transient bytes;
+// the cut matters to functions that may share weights or send them, else all are compared.
 class ChoiceTable {
  public:
   ChoiceTable(const Request& request, const Functions& functions, bool pruned);

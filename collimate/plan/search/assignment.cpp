@@ -105,11 +105,23 @@ Assignment::Assignment(const Request& request, const Functions& functions, Choic
     lists_.push_back(&table.of(f, range_of(functions, slots, f)));
     beside_base_.push_back(functions.at(f).model >= 0 && beside_base(functions, slots, f));
     feasible_ = feasible_ && !lists_.back()->empty();
-    seconds_.push_back(lists_.back()->empty() ? 0 : lists_.back()->all.front().seconds);
+    times_.seconds.push_back(lists_.back()->empty() ? 0 : lists_.back()->all.front().seconds);
+    times_.finish.push_back(lists_.back()->least_finish);
   }
 }
 
-double Assignment::bound() const { return clock_.bound(seconds_); }
+double Assignment::bound() const { return clock_.bound(times_); }
+
+void Assignment::take(size_t f, const Choice& choice) {
+  times_.seconds[f] = choice.seconds;
+  times_.finish[f] = choice.finish;
+}
+
+// Of a function that will take this choice or a slower one.
+void Assignment::expect(size_t f, const Choice& choice) {
+  times_.seconds[f] = choice.seconds;
+  times_.finish[f] = lists_[f]->least_finish;
+}
 
 void Assignment::order_functions() {
   for (size_t f = 0; f < functions_.size(); ++f) order_.push_back(f);
@@ -120,7 +132,7 @@ void Assignment::order_functions() {
     return functions_.at(f).base >= 0 ? 2 : 3;
   };
   std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
-    return rank(a) != rank(b) ? rank(a) < rank(b) : seconds_[a] > seconds_[b];
+    return rank(a) != rank(b) ? rank(a) < rank(b) : times_.seconds[a] > times_.seconds[b];
   });
   for (size_t i = 0; i < order_.size(); ++i)
     if (rank(order_[i]) <= 1) transfers_known_ = i + 1;
@@ -166,22 +178,22 @@ bool Assignment::narrow(Level& level, size_t depth) {
     size_t& at = level.first[f];
     while (at < all.size() && !fits(level, depth, f, all[at])) ++at;
     if (at == all.size()) return false;
-    seconds_[f] = all[at].seconds;
+    expect(f, all[at]);
   }
   return true;
 }
 
 double Assignment::level_bound(size_t depth) const {
-  const double bound = clock_.bound(seconds_);
+  const double bound = clock_.bound(times_);
   if (depth < transfers_known_ || request_.load.staleness > 0) return bound;
-  return std::max(bound, clock_.period(seconds_, transfer_times(table_, functions_, slots_, chosen_)));
+  return std::max(bound, clock_.least_period(times_, transfer_times(table_, functions_, slots_, chosen_)));
 }
 
 double Assignment::period() const {
   const uint32_t joint = joint_functions(functions_, slots_, chosen_);
   const std::vector<double> transfers = transfer_times(table_, functions_, slots_, chosen_);
-  if (joint == 0) return clock_.period(seconds_, transfers);
-  return Clock(functions_, slots_, request_.load.staleness, joint).period(seconds_, transfers);
+  if (joint == 0) return clock_.period(times_, transfers);
+  return Clock(functions_, slots_, request_.load.staleness, joint).period(times_, transfers);
 }
 
 Assigned Assignment::best(double limit, int64_t most_steps) {
@@ -205,12 +217,13 @@ void Assignment::descend(size_t depth) {
   if (depth == order_.size()) return finish();
   const size_t f = order_[depth];
   const std::vector<Choice>& all = lists_[f]->all;
-  const std::vector<double> fastest = seconds_;
+  const Times fastest = times_;
   for (size_t at = level.first[f]; at < all.size() && steps_ <= most_steps_; ++at) {
-    seconds_ = fastest;
-    seconds_[f] = all[at].seconds;
-    if (clock_.bound(seconds_) >= limit_) break;  // those behind it are slower
+    times_ = fastest;
+    expect(f, all[at]);
+    if (clock_.bound(times_) >= limit_) break;  // those behind it are slower
     if (!fits(level, depth, f, all[at])) continue;
+    take(f, all[at]);
     chosen_[f] = &all[at];
     Level& next = levels_[depth + 1];
     next = level;
@@ -222,7 +235,7 @@ void Assignment::descend(size_t depth) {
     descend(depth + 1);
     chosen_[f] = nullptr;
   }
-  seconds_ = fastest;
+  times_ = fastest;
 }
 
 void Assignment::finish() {

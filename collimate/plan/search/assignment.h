@@ -55,6 +55,8 @@ class Assignment {
   double least_resident(size_t function) const { return lists_[function]->least_resident; }
   double own(size_t function, const Choice& choice) const;
   bool narrow(Level& level, size_t depth);
+  void take(size_t function, const Choice& choice);
+  void expect(size_t function, const Choice& choice);
   double level_bound(size_t depth) const;
   void descend(size_t depth);
   void finish();
@@ -73,7 +75,7 @@ class Assignment {
   size_t transfers_known_ = 0;                              // depth from which transfers are decided
   std::vector<std::vector<double>> left_, left_transient_;  // depth, cell: the least of what is not chosen
   std::vector<Level> levels_;
-  std::vector<double> seconds_;
+  Times times_;  // of what is chosen, else the least that there may be
   std::vector<const Choice*> chosen_;
   double limit_ = 0;
   int64_t steps_ = 0, most_steps_ = 0;

@@ -7,6 +7,11 @@
 #include "collimate/plan/search/clock_run.h"
 
 namespace collimate::plan {
+namespace {
+
+constexpr double kMoment = 1 + 1e-9;  // times this close are one
+
+}  // namespace
 
 Clock::Clock(const Functions& functions, const Slots& slots, int64_t staleness, uint32_t joint)
     : functions_(functions),
@@ -43,30 +48,91 @@ void Clock::add_task(size_t f, uint32_t cells, const std::vector<std::vector<siz
     for (const size_t other : tasks_of[static_cast<size_t>(producer)]) task.producers.push_back(other);
   for (size_t c = 0; c < cell_count_; ++c)
     if ((cells >> c & 1U) != 0) task.place[c] = on_cell_[c]++;
+  task.early = begins_early(f, cells, tasks_of);
+  task.gives = task.early || functions_.at(f).streams;
   tasks_.push_back(std::move(task));
 }
 
-double Clock::busy(const std::vector<double>& seconds) const {
+// What shares cells with all that gives it rows early waits for its end anyway.
+bool Clock::begins_early(size_t f, uint32_t cells, const std::vector<std::vector<size_t>>& tasks_of) const {
+  const std::vector<int>& producers = functions_.at(f).producers;
+  return functions_.at(f).by_rows && std::any_of(producers.begin(), producers.end(), [&](int producer) {
+           const auto p = static_cast<size_t>(producer);
+           return (cells_[p] & cells) == 0 &&
+                  std::any_of(tasks_of[p].begin(), tasks_of[p].end(), [&](size_t task) { return tasks_[task].gives; });
+         });
+}
+
+Finish Clock::ready(const std::vector<Task>& tasks, const Task& task, const double* ends, const Finish* out) {
+  Finish latest = {};
+  for (const size_t producer : task.producers) {
+    const Finish parts = tasks[producer].gives ? out[producer] : at_the_end(ends[producer]);
+    for (size_t part = 0; part < kFinishParts; ++part) latest[part] = std::max(latest[part], parts[part]);
+  }
+  return latest;
+}
+
+Finish Clock::given(const Task& task, double begin, const Times& times) {
+  Finish out = times.finish[task.function];
+  for (double& part : out) part = begin + std::min(part, times.seconds[task.function]);
+  out.back() = begin + times.seconds[task.function];
+  return out;
+}
+
+Finish Clock::in_calls(const Task& task, double begin, const Finish& ready, const Times& times) const {
+  const double seconds = times.seconds[task.function];
+  const double call = std::min(functions_.at(task.function).call_seconds, seconds);
+  Finish out = {};
+  double now = begin;
+  for (size_t part = 0; part < kFinishParts;) {
+    const size_t first = part;
+    now = std::max(now, ready[part]);
+    double rows = 0;
+    for (; part < kFinishParts && ready[part] <= now * kMoment; ++part) rows += kPartRows[part];
+    now += call + rows * (seconds - call);
+    for (size_t done = first; done < part; ++done) out[done] = now;
+  }
+  return out;
+}
+
+Finish Clock::at_best(const Task& task, double begin, const Finish& ready, const Times& times) const {
+  const double seconds = times.seconds[task.function];
+  const double call = std::min(functions_.at(task.function).call_seconds, seconds);
+  Finish out = {};
+  double now = begin;
+  for (size_t part = 0; part < kFinishParts; ++part) {
+    now = std::max(now, ready[part]) + kPartRows[part] * (seconds - call);
+    out[part] = now + call;
+  }
+  return out;
+}
+
+double Clock::busy(const Times& times) const {
   std::array<double, kMostCells> sum = {};
   double most = 0;
   for (const Task& task : tasks_)
     for (size_t c = 0; task.cells >> c != 0; ++c)
-      if ((task.cells >> c & 1U) != 0) most = std::max(most, sum[c] += seconds[task.function]);
+      if ((task.cells >> c & 1U) != 0) most = std::max(most, sum[c] += times.seconds[task.function]);
   return most;
 }
 
 // Tasks begin as soon as their inputs are there and, where iterations do not overlap, their devices free.
-double Clock::chain(const std::vector<double>& seconds) const {
+double Clock::chain(const Times& times) const {
   std::array<double, kMostCells> free = {};
   std::vector<double> ends(tasks_.size());
+  std::vector<Finish> out(tasks_.size());
   double last = 0;
   for (size_t t = 0; t < tasks_.size(); ++t) {
     const Task& task = tasks_[t];
-    double begin = 0;
-    for (const size_t producer : task.producers) begin = std::max(begin, ends[producer]);
+    const Finish parts = task.early ? ready(tasks_, task, ends.data(), out.data()) : Finish{};
+    double begin = parts[0];
+    for (const size_t producer : task.producers)
+      if (!task.early) begin = std::max(begin, ends[producer]);
     for (size_t c = 0; staleness_ == 0 && task.cells >> c != 0; ++c)
       if ((task.cells >> c & 1U) != 0) begin = std::max(begin, free[c]);
-    ends[t] = begin + seconds[task.function];
+    ends[t] = begin + times.seconds[task.function];
+    if (task.gives) out[t] = task.early ? at_best(task, begin, parts, times) : given(task, begin, times);
+    if (task.early) ends[t] = out[t].back();
     for (size_t c = 0; task.cells >> c != 0; ++c)
       if ((task.cells >> c & 1U) != 0) free[c] = ends[t];
     last = std::max(last, ends[t]);
@@ -74,17 +140,25 @@ double Clock::chain(const std::vector<double>& seconds) const {
   return last;
 }
 
-double Clock::bound(const std::vector<double>& seconds) const {
-  if (staleness_ == 0) return chain(seconds);
-  return std::max(busy(seconds), chain(seconds) / static_cast<double>(staleness_ + 1));
+double Clock::bound(const Times& times) const {
+  if (staleness_ == 0) return chain(times);
+  return std::max(busy(times), chain(times) / static_cast<double>(staleness_ + 1));
 }
 
-double Clock::period(const std::vector<double>& seconds, const std::vector<double>& transfers) const {
+double Clock::least_period(const Times& times, const std::vector<double>& transfers) const {
+  COLLIMATE_CHECK(staleness_ == 0, "the least period of iterations that overlap");
+  ClockRun run(*this, times, transfers, 1, true);
+  run.run();
+  return run.last();
+}
+
+double Clock::period(const Times& times, const std::vector<double>& transfers) const {
   const auto overlap = static_cast<size_t>(staleness_) + 1;
-  ClockRun run(*this, seconds, transfers, staleness_ == 0 ? 1 : 3 * overlap + 1);
+  ClockRun run(*this, times, transfers, staleness_ == 0 ? 1 : 3 * overlap + 1);
   run.run();
   if (staleness_ == 0) return run.last();
-  return (run.complete(3 * overlap) - run.complete(overlap)) / static_cast<double>(2 * overlap);
+  // The first iterations end sooner after each other than devices can go on.
+  return std::max(busy(times), (run.complete(3 * overlap) - run.complete(overlap)) / static_cast<double>(2 * overlap));
 }
 
 }  // namespace collimate::plan

@@ -10,14 +10,16 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-ClockRun::ClockRun(const Clock& clock, const std::vector<double>& seconds, const std::vector<double>& transfers,
-                   size_t iterations)
+ClockRun::ClockRun(const Clock& clock, const Times& times, const std::vector<double>& transfers, size_t iterations,
+                   bool at_best)
     : clock_(clock),
-      seconds_(seconds),
+      times_(times),
       transfer_seconds_(transfers),
+      at_best_(at_best),
       iterations_(iterations),
       count_(clock.tasks_.size()),
       ends_(iterations * count_, -1),
+      out_(iterations * count_),
       left_(iterations, count_),
       complete_(iterations, 0),
       moves_(transfers.size()) {}
@@ -61,9 +63,9 @@ double ClockRun::begin_of(size_t k, size_t index) const {
     begin = std::max(begin, complete_[k - ahead]);
   }
   for (const size_t producer : task.producers) {
-    const double end = ends_[k * count_ + producer];
-    if (end < 0) return kInfinity;
-    begin = std::max(begin, end);
+    const size_t at = k * count_ + producer;
+    if (ends_[at] < 0) return kInfinity;
+    begin = std::max(begin, task.early && clock_.tasks_[producer].gives ? out_[at][0] : ends_[at]);
   }
   return after_moves(task, begin);
 }
@@ -127,10 +129,20 @@ void ClockRun::note_training(const Clock::Task& task, double end) {
   }
 }
 
+double ClockRun::end_of(size_t k, size_t index, double begin) {
+  const Clock::Task& task = clock_.tasks_[index];
+  const double end = begin + times_.seconds[task.function];
+  if (!task.gives) return end;
+  Finish& out = out_[k * count_ + index];
+  if (!task.early) return (out = Clock::given(task, begin, times_)).back();
+  const Finish ready = Clock::ready(clock_.tasks_, task, &ends_[k * count_], &out_[k * count_]);
+  out = at_best_ ? clock_.at_best(task, begin, ready, times_) : clock_.in_calls(task, begin, ready, times_);
+  return out.back();
+}
+
 void ClockRun::start(size_t k, size_t index, double begin) {
   const Clock::Task& task = clock_.tasks_[index];
-  const double end = begin + seconds_[task.function];
-  ends_[k * count_ + index] = end;
+  const double end = ends_[k * count_ + index] = end_of(k, index, begin);
   occupy(task.cells, end);
   for (size_t c = 0; task.cells >> c != 0; ++c) heads_[c] += task.cells >> c & 1U;
   complete_[k] = std::max(complete_[k], end);

@@ -12,8 +12,9 @@ inline constexpr size_t kMostCells = 32;
 // One run of a few iterations through a Clock's tasks; not for others.
 class ClockRun {
  public:
-  ClockRun(const Clock& clock, const std::vector<double>& seconds, const std::vector<double>& transfers,
-           size_t iterations);
+  // `at_best`: without what early tasks lose by calls of a few rows.
+  ClockRun(const Clock& clock, const Times& times, const std::vector<double>& transfers, size_t iterations,
+           bool at_best = false);
 
   void run();
   double complete(size_t iteration) const { return complete_[iteration]; }
@@ -36,16 +37,20 @@ class ClockRun {
   void step();
   void move(size_t transfer);
   void start(size_t iteration, size_t task, double begin);
+  double end_of(size_t iteration, size_t task, double begin);
   void note_training(const Clock::Task& task, double end);
 
   const Clock& clock_;
-  const std::vector<double>&seconds_, &transfer_seconds_;
+  const Times& times_;
+  const std::vector<double>& transfer_seconds_;
+  bool at_best_;
   size_t iterations_, count_;
   size_t first_ = 0;  // iterations before it are complete
   double last_ = 0;
   std::array<double, kMostCells> free_ = {};
   std::array<size_t, kMostCells> heads_ = {};  // tasks begun on a cell
   std::vector<double> ends_;                   // by iteration and task; negative: not begun
+  std::vector<Finish> out_;                    // by iteration and task that gives rows out before its end
   std::vector<size_t> left_;                   // by iteration, tasks not begun
   std::vector<double> complete_;               // by iteration
   std::vector<Move> moves_;

@@ -19,7 +19,7 @@ class Exhaustive {
         clock_(functions, slots, request.load.staleness),
         usable_(usable_by_cell(request, slots)),
         chosen_(functions.size()),
-        seconds_(functions.size()) {}
+        times_{std::vector<double>(functions.size()), std::vector<Finish>(functions.size())} {}
 
   double best(double limit) {
     limit_ = limit;
@@ -32,7 +32,8 @@ class Exhaustive {
     if (f == functions_.size()) return finish();
     for (const Choice& choice : table_.of(f, range_of(functions_, slots_, f)).all) {
       chosen_[f] = &choice;
-      seconds_[f] = choice.seconds;
+      times_.seconds[f] = choice.seconds;
+      times_.finish[f] = choice.finish;
       descend(f + 1);
     }
   }
@@ -41,7 +42,7 @@ class Exhaustive {
     for (size_t c = 0; c < peaks.size(); ++c)
       if (peaks[c] > usable_[c] * (1 + 1e-12)) return;
     const Clock clock(functions_, slots_, staleness_, joint_functions(functions_, slots_, chosen_));
-    limit_ = std::min(limit_, clock.period(seconds_, transfer_times(table_, functions_, slots_, chosen_)));
+    limit_ = std::min(limit_, clock.period(times_, transfer_times(table_, functions_, slots_, chosen_)));
   }
 
   const Functions& functions_;
@@ -52,7 +53,7 @@ class Exhaustive {
   std::vector<double> usable_;
   double limit_ = 0;
   std::vector<const Choice*> chosen_;
-  std::vector<double> seconds_;
+  Times times_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "collimate/plan/search/assignment.h"
+#include "collimate/plan/search/neighbours.h"
 
 namespace collimate::plan {
 namespace {
@@ -34,9 +35,12 @@ std::vector<Slots> all_placements(const Request& request, const Functions& funct
   const int models = static_cast<int>(functions.models.size());
   const std::vector<int> borders = request.cluster.borders();
   std::vector<Slots> all;
-  for (const int devices : device_counts(request, functions, table))
-    for (Slots& slots : enumerate_slots(models, devices, least_slice(request.cluster, devices), borders))
+  for (const int devices : device_counts(request, functions, table)) {
+    const int unit = least_slice(request.cluster, devices);
+    for (Slots& slots : models > request.enumerated_models ? first_slots(models, devices, unit, borders)
+                                                           : enumerate_slots(models, devices, unit, borders))
       all.push_back(std::move(slots));
+  }
   return all;
 }
 

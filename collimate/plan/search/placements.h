@@ -9,7 +9,8 @@ namespace collimate::plan {
 // last bits of their number, as 7, 6 and 4; then half as many for as long as all models on all of them are faster
 // there. Of several kinds all.
 std::vector<int> device_counts(const Request& request, const Functions& functions, ChoiceTable& table);
-// The placements that are looked at: enumerate_slots for each of these counts, from device 0 on.
+// The placements that are looked at, or of many models those to begin from: enumerate_slots or first_slots for each of
+// these counts, from device 0 on.
 std::vector<Slots> all_placements(const Request& request, const Functions& functions, ChoiceTable& table);
 // The least slice of these placements.
 int least_slice(const Cluster& cluster, int devices);

@@ -6,9 +6,12 @@
 #include <deque>
 #include <limits>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "collimate/plan/form.h"
 #include "collimate/plan/search/found.h"
+#include "collimate/plan/search/neighbours.h"
 #include "collimate/plan/search/nothing_fits.h"
 #include "collimate/plan/search/placements.h"
 #include "collimate/plan/simulate/simulate_plan.h"
@@ -17,7 +20,10 @@ namespace collimate::plan {
 namespace {
 
 constexpr double kNoPlanSeconds = std::numeric_limits<double>::infinity();
-constexpr int64_t kMostSteps = 3000;  // of one placement
+// Of one placement; with more staleness each takes longer, and fewer are looked at.
+constexpr int64_t kMostSteps = 3000, kMostStepsAhead = 6000;
+
+int64_t steps_allowed(int staleness) { return std::min(kMostSteps, kMostStepsAhead / (staleness + 1)); }
 
 // The best plan of each form seen so far; `keep` of them matter.
 class Best {
@@ -37,9 +43,10 @@ class Best {
     std::sort(all.begin(), all.end());
     worst_kept_ = all.size() >= keep_ ? all[keep_ - 1] : limit_;
   }
-  std::vector<Found> take() && {
+  // The fastest first.
+  std::vector<Found> found() const {
     std::vector<Found> sorted;
-    for (auto& [name, found] : found_) sorted.push_back(std::move(found));
+    for (const auto& [name, found] : found_) sorted.push_back(found);
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const Found& a, const Found& b) { return a.seconds < b.seconds; });
     if (sorted.size() > keep_) sorted.resize(keep_);
@@ -55,17 +62,16 @@ class Best {
 // A subcluster with its placements and what functions cost on it.
 struct Ground {
   explicit Ground(const Subcluster& on)
-      : request(on.request),
-        functions(request),
-        table(request, functions, true),
-        placements(all_placements(request, functions, table)) {}
+      : request(on.request), functions(request), table(request, functions, true), placements() {
+    for (Slots& slots : all_placements(request, functions, table)) placements.push_back(std::move(slots));
+  }
   Ground(const Ground&) = delete;
   Ground& operator=(const Ground&) = delete;
 
   const Request& request;
   const Functions functions;
   ChoiceTable table;
-  const std::vector<Slots> placements;
+  std::deque<Slots> placements;
 };
 
 // A placement of a subcluster, of which no plan is faster than the bound.
@@ -88,13 +94,19 @@ std::string form_of_slots(const graph::Graph& graph, const std::vector<std::stri
 class Search {
  public:
   Search(const Request& request, double limit)
-      : request_(request), subclusters_(subclusters(request)), best_(request.keep, limit) {
+      : request_(request),
+        subclusters_(subclusters(request)),
+        best_(request.form.empty() ? request.keep : static_cast<int>(form_names().size()), limit) {
     for (const Subcluster& each : subclusters_) grounds_.emplace_back(each);
   }
 
   SearchResult run() {
-    for (const Bounded& next : in_order_of_bounds()) look_at(next);
-    std::vector<Found> found = std::move(best_).take();
+    for (size_t s = 0; s < grounds_.size(); ++s) bound(s, 0);
+    look_at_all();
+    if (searches_locally()) improve();
+    std::vector<Found> found = best_.found();
+    if (!request_.form.empty())
+      std::erase_if(found, [&](const Found& each) { return form(each.slots) != request_.form; });
     for (Found& each : found) {
       Ground& ground = grounds_[each.subcluster];
       refine(ground.request, ground.functions, ground.table, each);
@@ -106,17 +118,48 @@ class Search {
   }
 
  private:
-  // The most promising first: a good plan early prunes the rest.
-  std::vector<Bounded> in_order_of_bounds() {
-    std::vector<Bounded> order;
-    for (size_t s = 0; s < grounds_.size(); ++s) {
-      Ground& on = grounds_[s];
-      for (size_t i = 0; i < on.placements.size(); ++i)
+  // The placements of a subcluster from `first` on.
+  void bound(size_t subcluster, size_t first) {
+    Ground& on = grounds_[subcluster];
+    for (size_t i = first; i < on.placements.size(); ++i)
+      if (wanted(on.placements[i]))
         if (const Assignment made(on.request, on.functions, on.table, on.placements[i]); made.feasible())
-          order.push_back({made.bound(), s, i});
+          order_.push_back({made.bound(), subcluster, i});
+  }
+  // A local search may come to the form asked for from another one.
+  bool wanted(const Slots& slots) {
+    return request_.form.empty() || searches_locally() || form(slots) == request_.form;
+  }
+  bool searches_locally() const {
+    return static_cast<int>(grounds_.front().functions.models.size()) > request_.enumerated_models;
+  }
+
+  // The most promising first: a good plan early prunes the rest.
+  void look_at_all() {
+    std::stable_sort(order_.begin(), order_.end(),
+                     [](const Bounded& a, const Bounded& b) { return a.bound < b.bound; });
+    for (const Bounded& next : std::exchange(order_, {})) look_at(next);
+  }
+
+  // Local search: the neighbours of every plan that is kept, for as long as one of them becomes one.
+  void improve() {
+    std::set<std::string> seen, left;
+    for (bool found = true; found;) {
+      found = false;
+      for (const Found& kept : best_.found()) {
+        Ground& on = grounds_[kept.subcluster];
+        const std::string name = std::to_string(kept.subcluster) + " ";
+        if (!left.insert(name + slots_text(kept.slots, on.functions.models)).second) continue;
+        found = true;
+        const size_t known = on.placements.size();
+        const int unit = least_slice(on.request.cluster, devices_of(kept.slots));
+        for (Slots& next : neighbours(kept.slots, unit, on.request.cluster.borders()))
+          if (seen.insert(name + form_text(next, on.functions.models) + slots_text(next, on.functions.models)).second)
+            on.placements.push_back(std::move(next));
+        bound(kept.subcluster, known);
+      }
+      look_at_all();
     }
-    std::stable_sort(order.begin(), order.end(), [](const Bounded& a, const Bounded& b) { return a.bound < b.bound; });
-    return order;
   }
 
   const std::string& form(const Slots& slots) {
@@ -137,7 +180,7 @@ class Search {
       return;
     }
     Assignment assignment(on.request, on.functions, on.table, slots);
-    const Assigned assigned = assignment.best(limit, kMostSteps);
+    const Assigned assigned = assignment.best(limit, steps_allowed(request_.load.staleness));
     result_.cut_short += assignment.cut_short();
     if (assigned.found()) best_.add(form(slots), {next.subcluster, slots, assigned.choices, assigned.seconds});
   }
@@ -153,6 +196,8 @@ class Search {
 
   // Of several kinds: on all devices, and on those of each kind.
   std::string why() {
+    if (!request_.form.empty())
+      return fmt::format("none of the placements that are {} fits, of {}", request_.form, result_.placements);
     std::string text;
     for (Ground& ground : grounds_) {
       const std::string reason = why_nothing_fits(ground.request, ground.functions, ground.table);
@@ -181,6 +226,7 @@ class Search {
   const std::vector<Subcluster> subclusters_;
   std::deque<Ground> grounds_;  // by subcluster
   Best best_;
+  std::vector<Bounded> order_;
   std::map<std::string, std::string> forms_;  // by who sits with whom
   SearchResult result_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -70,6 +71,18 @@ TEST(Synchrony, OfPlansAsFastTheOneWithTheLeastIsTaken) {
   const double one = result.synchrony[1].seconds, two = result.synchrony[2].seconds;
   ASSERT_LT(std::max(one, two), kAlike * std::min(one, two));
   EXPECT_EQ(result.plans.at(0).placement.staleness, 1);
+}
+
+// However far ahead: what a device does in an iteration takes at least its own seconds.
+TEST(Synchrony, NoPeriodIsShorterThanADevicesWork) {
+  Request request = request_for("llama2-7b", "128x8xA100-80", "ppo,1024,512xmean:900,0.8,4096");
+  request.load.staleness = 4;
+  for (const Plan& plan : search_within_staleness(request).plans) {
+    std::map<int, double> busy;
+    for (const Call& call : plan.calls)
+      for (const int device : call.devices) busy[device] += call.seconds;
+    for (const auto& [device, seconds] : busy) ASSERT_LE(seconds, plan.seconds * (1 + 1e-9)) << plan.parts;
+  }
 }
 
 TEST(Synchrony, NoBoundIsAPlainSearch) {

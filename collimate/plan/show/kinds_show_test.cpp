@@ -54,6 +54,7 @@ TEST(ShowKinds, WhatIsNotUsedIsNamed) {
 TEST(ShowKinds, MoneyIsByKind) {
   Request request = two_kinds();
   request.cluster.groups[1].gpu.dollars_per_hour = 4;
+  request.cluster.groups[1].gpu.price_given = true;
   EXPECT_EQ(
       cost_text(request, 36, 100),
       "100 iterations: 1.0 h, 2.0 GPU-hours, $5.60: 1.0 on A100-80 for $1.60 at $1.60 an hour (assumed: --price), "

@@ -80,7 +80,7 @@ std::string timeline_svg(const Timeline& timeline) {
 
 bool prices_are_given(const Cluster& cluster) {
   return std::all_of(cluster.groups.begin(), cluster.groups.end(),
-                     [](const NodeGroup& group) { return price_is_given(group.gpu); });
+                     [](const NodeGroup& group) { return group.gpu.price_given; });
 }
 
 std::string memory_svg(const Request& request, const Plan& plan) {

@@ -69,8 +69,7 @@ ordered_json timeline_json(const Timeline& timeline) {
 }
 
 ordered_json price_json(const Gpu& gpu) {
-  return {{"dollars_per_hour", gpu.dollars_per_hour},
-          {"price_source", price_is_given(gpu) ? "--price" : price_source()}};
+  return {{"dollars_per_hour", gpu.dollars_per_hour}, {"price_source", gpu.price_given ? "--price" : price_source()}};
 }
 
 ordered_json synchrony_json(const SearchResult& result) {

@@ -110,6 +110,19 @@ std::string without_fixed(const Request& request) {
   return text;
 }
 
+// No plan has the form that is asked for.
+[[noreturn]] void throw_without_form(const Request& request, const std::string& why) {
+  Request any = request;
+  any.form = "";
+  any.load.staleness = 0;
+  std::vector<std::string> forms;
+  for (const Plan& plan : search(any).plans) forms.push_back(plan.form);
+  throw base::InputError(base::expectation("--form " + request.form, "a form of which a placement fits the cluster",
+                                           why,
+                                           forms.empty() ? "more or larger devices: none of another form fits either"
+                                                         : fmt::format("{}", fmt::join(forms, ", "))));
+}
+
 }  // namespace
 
 RunCost run_cost(const Request& request, double iteration_seconds, int64_t iterations) {
@@ -185,7 +198,7 @@ std::string cost_text(const Request& request, double iteration_seconds, int64_t 
       text += fmt::format("{} {:.1f} on {} for ${:.2f}", &kind == &cost.kinds.front() ? ":" : ",", kind.device_hours,
                           kind.gpu.name, kind.dollars);
     text += fmt::format(" at ${:.2f} an hour{}", kind.gpu.dollars_per_hour,
-                        price_is_given(kind.gpu) ? "" : " (assumed: --price)");
+                        kind.gpu.price_given ? "" : " (assumed: --price)");
   }
   return text;
 }
@@ -248,6 +261,7 @@ std::string search_text(const Request& request, const SearchResult& result, int6
 
 void require_plan(const Request& request, const SearchResult& result) {
   if (!result.plans.empty()) return;
+  if (!request.form.empty()) throw_without_form(request, result.why);
   if (const std::string free = request.fixed.empty() ? "" : without_fixed(request); !free.empty())
     throw base::InputError(base::expectation("plan", "fixed layouts that fit the cluster", result.why, free));
   std::string remedy = "more or larger devices";

@@ -221,6 +221,7 @@ TEST(PlanText, MoneyHasASource) {
   EXPECT_THAT(cost_text(request, 36, 100), HasSubstr("1.0 h, 8.0 GPU-hours, $12.80 at $1.60 an hour (assumed"));
   EXPECT_THAT(run_json(request, 36, 100).at("price_source").get<std::string>(), HasSubstr("assumed"));
   request.cluster.groups[0].gpu.dollars_per_hour = 2.5;
+  request.cluster.groups[0].gpu.price_given = true;
   EXPECT_THAT(cost_text(request, 36, 100), testing::EndsWith("$20.00 at $2.50 an hour"));
   EXPECT_EQ(run_json(request, 36, 100).at("dollars"), 20.0);
   EXPECT_EQ(run_json(request, 36, 100).at("price_source"), "--price");
@@ -229,6 +230,7 @@ TEST(PlanText, MoneyHasASource) {
 TEST(Sweep, APriceIsOfItsOwnKindOfDevice) {
   Request request = request_of("llama2-7b", "8xA100-80");
   request.cluster.groups[0].gpu.dollars_per_hour = 0.5;
+  request.cluster.groups[0].gpu.price_given = true;
   const std::vector<Variant> variants = sweep(request, "gpu=A100-80,H100-80");
   EXPECT_EQ(variants.at(0).request.cluster.groups[0].gpu.dollars_per_hour, 0.5);
   EXPECT_EQ(variants.at(1).request.cluster.groups[0].gpu.dollars_per_hour, find_gpu("H100-80").dollars_per_hour);

@@ -26,8 +26,12 @@ int number(const std::string& text, int least, const std::string& what) {
 
 // Another kind in place of a group's, with the network and the price that are given.
 void set_gpu(NodeGroup& group, Gpu gpu) {
-  if (network_is_given(group.gpu)) gpu.network_bytes_per_second = group.gpu.network_bytes_per_second;
-  if (gpu.name == group.gpu.name) gpu.dollars_per_hour = group.gpu.dollars_per_hour;
+  if (group.gpu.network_given) gpu.network_bytes_per_second = group.gpu.network_bytes_per_second;
+  gpu.network_given = group.gpu.network_given;
+  if (gpu.name == group.gpu.name) {
+    gpu.dollars_per_hour = group.gpu.dollars_per_hour;
+    gpu.price_given = group.gpu.price_given;
+  }
   group.gpu = gpu;
 }
 

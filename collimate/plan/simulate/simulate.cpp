@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 
 namespace collimate::plan {
 namespace {
@@ -10,6 +12,20 @@ using graph::Action;
 using graph::ActionKind;
 using graph::Event;
 using graph::Task;
+
+// What will happen: an event, or the moment in which a task may begin its next call.
+struct NextStep {
+  std::optional<Event> event;
+  Task task;
+};
+
+// A task's work in virtual time.
+struct TaskWork {
+  double ready = 0;  // when all that it has begun is done
+  std::vector<Action> waiting;
+  bool closed = false;
+  std::vector<std::pair<double, double>> calls;
+};
 
 // Turns actions into the events that will answer them.
 class Answers {
@@ -20,14 +36,15 @@ class Answers {
     for (const auto& [seconds, event] : predictions.outside) at(seconds, event);
   }
 
-  std::multimap<double, Event> queue;  // equal times: first in, first out
+  std::multimap<double, NextStep> queue;  // equal times: first in, first out
 
   void answer(double now, const Action& action) {
     switch (action.kind) {
       case ActionKind::kFeed:
-        return feed(now, action);
+        return graph_.spec(action.task.node).streams ? stream(now, action) : wait(now, action);
       case ActionKind::kClose:
-        return at(std::max(now, ready_[action.task]), Event::finished(action.task));
+        work_[action.task].closed = true;
+        return may_call(std::max(now, work_[action.task].ready), action.task);
       case ActionKind::kTransition:
         return at(now + transition_seconds(action), transition(action));
       case ActionKind::kEvaluate:
@@ -43,8 +60,27 @@ class Answers {
     return predictions_.transition ? predictions_.transition(action) : predictions_.transition_seconds;
   }
 
+  // The next call of a task that is idle, on all that waits; where nothing will come the task ends.
+  void call(double now, const Task& task) {
+    TaskWork& work = work_[task];
+    if (now < work.ready) return;
+    if (work.waiting.empty()) {
+      if (std::exchange(work.closed, false)) at(now, Event::finished(task));
+      return;
+    }
+    int64_t rows = 0;
+    for (const Action& fed : work.waiting) rows += fed.count;
+    work.ready = now + predictions_.seconds(task, rows);
+    work.calls.emplace_back(now, work.ready);
+    for (const Action& fed : std::exchange(work.waiting, {})) give_out(work.ready, fed);
+    may_call(work.ready, task);
+  }
+
+  const std::vector<std::pair<double, double>>& calls(const Task& task) { return work_[task].calls; }
+
  private:
-  void at(double seconds, Event event) { queue.emplace(seconds, std::move(event)); }
+  void at(double seconds, Event event) { queue.emplace(seconds, NextStep{std::move(event), {}}); }
+  void may_call(double seconds, const Task& task) { queue.emplace(seconds, NextStep{std::nullopt, task}); }
 
   static Event transition(const Action& action) {
     if (action.transition == graph::TransitionKind::kWeights)
@@ -52,17 +88,48 @@ class Answers {
     return Event::resident_at(action.model, action.worker, action.transition == graph::TransitionKind::kLoad);
   }
 
-  void feed(double now, const Action& action) {
-    const graph::FunctionSpec& spec = graph_.spec(action.task.node);
-    double& ready = ready_[action.task];
-    for (int64_t first = action.first; first < action.first + action.count;) {
-      const int64_t end =
-          std::min(action.first + action.count, (first / options_.group_size + 1) * options_.group_size);
-      const double begin = spec.streams ? now : std::max(now, ready);
-      const double done = begin + predictions_.seconds(action.task, end - first);
+  // What comes in one moment is for one call: it begins when all events of the moment have been answered.
+  void wait(double now, const Action& fed) {
+    TaskWork& work = work_[fed.task];
+    work.waiting.push_back(fed);
+    if (now >= work.ready) may_call(now, fed.task);
+  }
+
+  void give_out(double seconds, const Action& fed) {
+    if (!graph_.spec(fed.task.node).drops_rows) return at(seconds, Event::rows(fed.task, fed.first, fed.count));
+    for_groups(fed, [&](int64_t first, int64_t count) {
+      at(seconds, predictions_.drops(fed.task, first) ? Event::dropped(fed.task, first, count)
+                                                      : Event::rows(fed.task, first, count));
+    });
+  }
+
+  void stream(double now, const Action& fed) {
+    double& ready = work_[fed.task].ready;
+    const bool drops = graph_.spec(fed.task.node).drops_rows;
+    if (predictions_.finish && !drops) {
+      const double seconds = predictions_.seconds(fed.task, fed.count);
+      ready = std::max(ready, now + seconds);
+      for (int64_t first = fed.first, row = first + 1; row <= fed.first + fed.count; ++row) {
+        const double share = predictions_.finish(fed.task, first);
+        if (row < fed.first + fed.count && predictions_.finish(fed.task, row) == share) continue;
+        at(now + share * seconds, Event::rows(fed.task, first, row - first));
+        first = row;
+      }
+      return;
+    }
+    for_groups(fed, [&](int64_t first, int64_t count) {
+      const double done = now + predictions_.seconds(fed.task, count);
       ready = std::max(ready, done);
-      const bool drop = spec.drops_rows && predictions_.drops(action.task, first);
-      at(done, drop ? Event::dropped(action.task, first, end - first) : Event::rows(action.task, first, end - first));
+      at(done, drops && predictions_.drops(fed.task, first) ? Event::dropped(fed.task, first, count)
+                                                            : Event::rows(fed.task, first, count));
+    });
+  }
+
+  template <class F>
+  void for_groups(const Action& fed, const F& visit) const {
+    for (int64_t first = fed.first; first < fed.first + fed.count;) {
+      const int64_t end = std::min(fed.first + fed.count, (first / options_.group_size + 1) * options_.group_size);
+      visit(first, end - first);
       first = end;
     }
   }
@@ -70,18 +137,21 @@ class Answers {
   const graph::Graph& graph_;
   const graph::ScheduleOptions& options_;
   const Predictions& predictions_;
-  std::map<Task, double> ready_;  // when all that a task has been fed is done
+  std::map<Task, TaskWork> work_;
 };
 
 // `open`: the spans of tasks that have not finished, by task; one that starts again has a new span.
 void record_spans(Simulation& simulation, std::map<Task, size_t>& open, double now, const Event& event,
-                  std::span<const Action> actions) {
+                  std::span<const Action> actions, Answers& answers) {
   if (event.kind == graph::EventKind::kFinished)
-    if (const auto span = open.extract(event.task)) simulation.spans[span.mapped()].end_seconds = now;
+    if (const auto span = open.extract(event.task)) {
+      simulation.spans[span.mapped()].end_seconds = now;
+      simulation.spans[span.mapped()].calls = answers.calls(event.task);
+    }
   for (const Action& action : actions) {
     if (action.kind != ActionKind::kStart) continue;
     open[action.task] = simulation.spans.size();
-    simulation.spans.push_back({action.task, action.workers, now, 0});
+    simulation.spans.push_back({action.task, action.workers, now, 0, {}});
   }
 }
 
@@ -98,8 +168,13 @@ Simulation simulate_from(graph::Schedule schedule, const graph::Graph& graph, co
   Simulation simulation;
   std::map<Task, size_t> open;
   while (!answers.queue.empty() && !schedule.stopped()) {
-    const auto [now, event] = *answers.queue.begin();
+    const auto [now, next] = *answers.queue.begin();
     answers.queue.erase(answers.queue.begin());
+    if (!next.event) {
+      answers.call(now, next.task);
+      continue;
+    }
+    const Event& event = *next.event;
     const std::span<const Action> actions = schedule.on(event);
     for (const Action& action : actions) {
       answers.answer(now, action);
@@ -108,7 +183,7 @@ Simulation simulate_from(graph::Schedule schedule, const graph::Graph& graph, co
     }
     simulation.steps.push_back({event, {actions.begin(), actions.end()}});
     simulation.times.push_back(now);
-    record_spans(simulation, open, now, event, actions);
+    record_spans(simulation, open, now, event, actions, answers);
     simulation.seconds = now;
   }
   simulation.stopped = schedule.stopped();

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collimate/graph/replay.h"
@@ -10,11 +11,14 @@ namespace collimate::plan {
 
 // What the simulator believes about time, and what it is told will happen. All functions must be deterministic.
 struct Predictions {
-  // Seconds that `rows` rows of a task take; a streaming task works on all its feeds at once, others on one after the
-  // other.
+  // Seconds of one call on `rows` rows. A streaming task works on all its feeds at once; another one does what it has
+  // been fed in one call after the other, each on all that is there.
   std::function<double(const graph::Task& task, int64_t rows)> seconds = [](const graph::Task&, int64_t rows) {
     return static_cast<double>(rows);
   };
+  // Of a streaming task's row, after which share of the seconds it is done; rows that are done at once come in one
+  // event. Empty: each sample group by itself, all at the end.
+  std::function<double(const graph::Task& task, int64_t row)> finish;
   double transition_seconds = 1;
   // Of one transition, where they differ: a load, an off-load, a weight transfer.
   std::function<double(const graph::Action& action)> transition;
@@ -30,7 +34,8 @@ struct TaskSpan {
   graph::Task task;
   std::vector<int> workers;
   double begin_seconds = 0;
-  double end_seconds = 0;  // 0 when it did not finish
+  double end_seconds = 0;                        // 0 when it did not finish
+  std::vector<std::pair<double, double>> calls;  // begins and ends, of a task that does not stream
 };
 
 // One load, off-load or weight transfer.

@@ -3,12 +3,41 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace collimate::plan {
 namespace {
 
 constexpr int64_t kMostRows = 4096;
 constexpr int kFewDevices = 64;  // which are simulated one by one
+
+bool reads(const graph::Graph& graph, int node, int producer) {
+  const std::vector<std::string>& inputs = graph.node(node).inputs;
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const std::string& input) { return graph.producer(input) == producer; });
+}
+
+// Whether some of a call's work is where another has none.
+bool beside(const Call& call, const Call& other) {
+  if (call.devices.empty()) return call.seconds > 0;
+  return std::any_of(call.devices.begin(), call.devices.end(), [&](int device) {
+    return std::find(other.devices.begin(), other.devices.end(), device) == other.devices.end();
+  });
+}
+
+// Whether a call works by rows beside one that gives them out early: then these are to be told apart.
+bool overlaps(const Request& request, const Plan& plan) {
+  std::set<int> early;
+  for (const int n : graph::topological_order(request.graph)) {
+    const graph::FunctionSpec& spec = request.graph.spec(n);
+    if (spec.streams) early.insert(n);
+    const auto call = std::find_if(plan.calls.begin(), plan.calls.end(), [&](const Call& c) { return c.node == n; });
+    if (spec.streams || spec.granularity == graph::Granularity::kIteration || call == plan.calls.end()) continue;
+    for (const Call& other : plan.calls)
+      if (early.contains(other.node) && reads(request.graph, n, other.node) && beside(*call, other)) early.insert(n);
+  }
+  return std::any_of(early.begin(), early.end(), [&](int n) { return !request.graph.spec(n).streams; });
+}
 
 // Rows in the simulator: as few as give every replica of every function the same number.
 int64_t simulated_rows(const Request& request, const Plan& plan, const graph::Placement& placement) {
@@ -17,6 +46,7 @@ int64_t simulated_rows(const Request& request, const Plan& plan, const graph::Pl
     const auto replicas = static_cast<int64_t>(graph::replicas(request.graph, placement, call.node).size());
     if (const int64_t both = std::lcm(rows, replicas); both <= kMostRows) rows = both;
   }
+  if (rows * kFinishRows <= kMostRows && overlaps(request, plan)) rows *= kFinishRows;
   return rows;
 }
 
@@ -26,6 +56,15 @@ std::map<std::string, double> load_seconds(const Plan& plan) {
   for (const Call& call : plan.calls)
     if (call.swapped) seconds[call.model] += call.load_seconds;
   return seconds;
+}
+
+// Seconds of the calls on the device that has most.
+double busiest_device(const Plan& plan) {
+  std::map<int, double> busy;
+  double most = 0;
+  for (const Call& call : plan.calls)
+    for (const int device : call.devices) most = std::max(most, busy[device] += call.seconds);
+  return most;
 }
 
 // When the last task of an iteration ended.
@@ -82,20 +121,29 @@ graph::Placement in_units(const Request& request, const Plan& plan, int unit) {
 Predictions predictions_of(const Request& request, const Plan& plan, const graph::Placement& placement, int64_t rows) {
   struct Known {
     double seconds = 0, rows = 1;
+    double call_seconds = 0;  // of the seconds, in every call
+    Finish finish = at_the_end(1);
   };
   std::map<int, Known> known;
   for (const Call& call : plan.calls) {
     const auto replicas = graph::replicas(request.graph, placement, call.node).size();
-    known[call.node] = {call.seconds, static_cast<double>(rows) / static_cast<double>(replicas)};
+    Known& one = known[call.node] = {call.seconds, static_cast<double>(rows) / static_cast<double>(replicas)};
+    if (rows % (static_cast<int64_t>(replicas) * kFinishRows) == 0) one.finish = call.time.finish;
+    if (!call.devices.empty()) one.call_seconds = std::min(call.seconds, request.constants.phase_seconds);
   }
   Predictions made;
   made.evaluation_seconds = 0;
   made.seconds = [known, &graph = request.graph](const graph::Task& task, int64_t fed) {
     const auto found = known.find(task.node);
     if (found == known.end()) return 0.0;
-    // What streams works on all its rows at once; others on one feed after the other.
-    if (graph.spec(task.node).streams) return found->second.seconds;
-    return found->second.seconds * static_cast<double>(fed) / found->second.rows;
+    // What streams works on all its rows at once; others on what there is.
+    const auto& [seconds, all, each_call, finish] = found->second;
+    if (graph.spec(task.node).streams) return seconds;
+    return each_call + (seconds - each_call) * static_cast<double>(fed) / all;
+  };
+  made.finish = [known](const graph::Task& task, int64_t row) {
+    const auto found = known.find(task.node);
+    return found == known.end() ? 1.0 : found->second.finish[part_of_row(row)];
   };
   made.transition = [&graph = request.graph, loads = load_seconds(plan),
                      transfers = plan.transfer_seconds](const graph::Action& action) {
@@ -121,7 +169,8 @@ PlanSimulation simulate_plan(const Request& request, const Plan& plan) {
   made.simulation =
       simulate(request.graph, made.placement, options, predictions_of(request, plan, made.placement, made.rows));
   const double first = end_of(made.simulation, overlap), last = end_of(made.simulation, 3 * overlap);
-  made.period_seconds = (last - first) / static_cast<double>(2 * overlap);
+  // The first iterations end sooner after each other than devices can go on.
+  made.period_seconds = std::max(busiest_device(plan), (last - first) / static_cast<double>(2 * overlap));
   made.typical_iteration = 2 * overlap;
   made.typical_end_seconds = end_of(made.simulation, made.typical_iteration);
   made.typical_begin_seconds = made.typical_end_seconds;

@@ -66,6 +66,37 @@ TEST(Simulate, ASpanEndsWhereItsTaskDoes) {
   }
 }
 
+// Eight rows, of which four are there after 4 s of 10, the next two after 6, one after 8; each call of the reference on
+// the other device costs 1 s and half a second a row: 4-7, 7-9 (two rows), 9-10.5, 10.5-12.
+TEST(Simulate, AScorerElsewhereWorksWhileRowsAreDrawn) {
+  const Graph graph = graph::samples::ppo();
+  Predictions predictions;
+  const int generate = graph.node_index("policy.generate"), score = graph.node_index("reference.log_probs");
+  ASSERT_GE(std::min(generate, score), 0);
+  predictions.seconds = [=](const graph::Task& task, int64_t rows) {
+    if (task.node == generate) return 10.0;
+    return task.node == score ? 1 + 0.5 * static_cast<double>(rows) : 0;
+  };
+  predictions.finish = [](const graph::Task&, int64_t row) {
+    return row < 4 ? 0.4 : row < 6 ? 0.6 : row < 7 ? 0.8 : 1;
+  };
+  const ScheduleOptions options{.iterations = 1, .rows = 8};
+  const TaskSpan apart = span_of(graph, simulate(graph, two_sides(graph), options, predictions), "reference.log_probs");
+  using testing::DoubleEq;
+  using testing::Pair;
+  const double begin = apart.begin_seconds - 4;
+  EXPECT_THAT(apart.calls, testing::ElementsAre(Pair(DoubleEq(begin + 4), DoubleEq(begin + 7)),
+                                                Pair(DoubleEq(begin + 7), DoubleEq(begin + 9)),
+                                                Pair(DoubleEq(begin + 9), DoubleEq(begin + 10.5)),
+                                                Pair(DoubleEq(begin + 10.5), DoubleEq(begin + 12))));
+  EXPECT_DOUBLE_EQ(apart.end_seconds, begin + 12);
+  // On one device it waits, and takes all rows in one call.
+  const TaskSpan together =
+      span_of(graph, simulate(graph, flattening(graph, 1), options, predictions), "reference.log_probs");
+  EXPECT_EQ(together.calls.size(), 1U);
+  EXPECT_DOUBLE_EQ(together.end_seconds - together.begin_seconds, 5);
+}
+
 TEST(Simulate, StalenessHidesTraining) {
   const Graph graph = graph::samples::grpo();
   Placement placement = separation(graph, 2, 1);

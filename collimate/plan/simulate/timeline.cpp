@@ -34,6 +34,12 @@ int call_of(const Plan& plan, int node) {
   return -1;
 }
 
+// Begins and ends of a task's work: of its calls, between which it may wait.
+std::vector<std::pair<double, double>> work_of(const TaskSpan& span) {
+  return span.calls.empty() ? std::vector<std::pair<double, double>>{{span.begin_seconds, span.end_seconds}}
+                            : span.calls;
+}
+
 // Work of one device over the whole simulation, in order.
 class DeviceWork {
  public:
@@ -46,11 +52,9 @@ class DeviceWork {
   std::vector<Block> blocks(int device) const {
     std::vector<Block> found;
     for (const TaskSpan& span : simulation_.spans)
-      if (contains(span.workers, device) && span.end_seconds > span.begin_seconds) {
-        const graph::Node& node = request_.graph.node(span.task.node);
-        found.push_back(
-            {call_of(plan_, span.task.node), node.model + "." + node.function, span.begin_seconds, span.end_seconds});
-      }
+      if (contains(span.workers, device))
+        for (const auto& [begin, end] : work_of(span))
+          if (end > begin) found.push_back({call_of(plan_, span.task.node), label(span.task.node), begin, end});
     for (const MoveSpan& move : simulation_.moves)
       if (move.end_seconds > move.begin_seconds &&
           contains(workers_of(request_, simulated_.placement, move.action), device))
@@ -70,14 +74,21 @@ class DeviceWork {
     for (const TaskSpan& span : simulation_.spans) {
       if (std::abs(span.end_seconds - moment) > close || span.end_seconds <= span.begin_seconds) continue;
       if (contains(span.workers, device)) continue;
-      const graph::Node& node = request_.graph.node(span.task.node);
-      ended = node.model + "." + node.function;
+      ended = label(span.task.node);
       if (feeds(span.task.node, next.call)) break;
     }
+    for (const TaskSpan& span : simulation_.spans)  // rows that something gives out while it goes on
+      if (ended.empty() && span.begin_seconds < moment && moment < span.end_seconds && feeds(span.task.node, next.call))
+        ended = label(span.task.node);
     return ended.empty() ? "the next iteration" : ended;
   }
 
  private:
+  std::string label(int index) const {
+    const graph::Node& node = request_.graph.node(index);
+    return node.model + "." + node.function;
+  }
+
   bool feeds(int node, int call) const {
     if (call < 0) return false;
     const graph::Node& next = request_.graph.node(plan_.calls[static_cast<size_t>(call)].node);
@@ -148,8 +159,8 @@ nlohmann::ordered_json chrome_trace(const Request& request, const Plan& plan, co
   for (const TaskSpan& span : simulated.simulation.spans) {
     const graph::Node& node = request.graph.node(span.task.node);
     for (const int worker : span.workers)
-      add(fmt::format("{}.{} {}", node.model, node.function, span.task.iteration), "task", worker, span.begin_seconds,
-          span.end_seconds);
+      for (const auto& [begin, end] : work_of(span))
+        add(fmt::format("{}.{} {}", node.model, node.function, span.task.iteration), "task", worker, begin, end);
   }
   for (const MoveSpan& move : simulated.simulation.moves)
     for (const int worker : workers_of(request, simulated.placement, move.action))

@@ -1,0 +1,63 @@
+#include "collimate/cli/auto_placement.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "collimate/base/error.h"
+#include "collimate/cli/plan_request.h"
+#include "collimate/graph/placement.h"
+#include "collimate/plan/search/search.h"
+#include "collimate/plan/show/plan_text.h"
+
+namespace collimate::cli {
+namespace {
+
+constexpr const char* kAuto = "auto";
+
+// The file of constants that the placement names, "" for none; nothing where the planner is not asked.
+std::optional<std::string> constants_file(const nlohmann::json& placement) {
+  if (placement == kAuto) return "";
+  if (!placement.is_object() || !placement.contains(kAuto)) return std::nullopt;
+  if (placement.size() != 1 || !placement.at(kAuto).is_string())
+    throw base::InputError(base::expectation("placement", "auto, or {auto: FILE} with a file of constants",
+                                             placement.dump(), "placement: {auto: machine.yaml}"));
+  return placement.at(kAuto).get<std::string>();
+}
+
+// What the run in a directory was placed by; null where there is none.
+nlohmann::json recorded_placement(const std::string& run) {
+  const std::filesystem::path file = std::filesystem::path(run) / "config.resolved.yaml";
+  if (run.empty() || !std::filesystem::exists(file)) return nullptr;
+  const recipe::Config before = recipe::load(file.string(), {});
+  return before.placement.get().is_object() ? before.placement.get() : nullptr;
+}
+
+}  // namespace
+
+void choose_placement(recipe::Config& config, const std::string& path, const std::vector<std::string>& sets,
+                      const std::string& run) {
+  namespace plan_ = collimate::plan;
+  const std::optional<std::string> constants = constants_file(config.placement.get());
+  if (!constants) return;
+  if (const nlohmann::json recorded = recorded_placement(run); !recorded.is_null()) {
+    config.placement = recorded;
+    std::fprintf(stderr, "placement: that of the run in %s\n", run.c_str());
+    return;
+  }
+  PlanOptions options;
+  options.config = path;
+  options.sets = sets;
+  options.machine = *constants;
+  plan_::Request request = plan_request(options).request;
+  request.keep = 1;
+  const plan_::SearchResult result = plan_::search_within_staleness(request);
+  plan_::require_plan(request, result);
+  const plan_::Plan& best = result.plans.front();
+  config.placement = graph::to_json(best.placement);
+  std::fprintf(stderr, "placement: %s (%s), %.3g s an iteration by the planner's %s constants\n", best.form.c_str(),
+               best.parts.c_str(), best.seconds, constants->empty() ? "generic" : constants->c_str());
+}
+
+}  // namespace collimate::cli

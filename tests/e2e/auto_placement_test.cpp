@@ -1,0 +1,54 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "collimate/recipe/config.h"
+#include "tests/fault/cli_support.h"
+
+namespace collimate::test {
+namespace {
+
+class AutoPlacement : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_small_task(scratch_.path());
+    write_text(scratch_ / "run.yaml", small_config("grpo", scratch_.path()) + "placement: auto\ndevices: 2\n");
+  }
+  host::CommandResult train(std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"train", scratch_ / "run.yaml", "--output", scratch_ / "run"});
+    return run_collimate(more);
+  }
+  nlohmann::json placement() const { return recipe::load(scratch_ / "run/config.resolved.yaml", {}).placement.get(); }
+
+  Scratch scratch_{"auto-placement"};
+};
+
+TEST_F(AutoPlacement, IsThePlannersAndRecorded) {
+  const host::CommandResult planned = run_collimate({"plan", scratch_ / "run.yaml", "--json"});
+  ASSERT_TRUE(planned.status.ok()) << planned.errors;
+  const host::CommandResult done = train();
+  ASSERT_TRUE(done.status.ok()) << done.errors;
+  EXPECT_THAT(done.errors, testing::HasSubstr("s an iteration by the planner's generic constants"));
+  const nlohmann::json chosen = nlohmann::json::parse(planned.output).at("plans").at(0).at("placement");
+  EXPECT_EQ(placement().at("groups"), chosen.at("groups"));
+}
+
+// A run goes on where it is, whatever the planner would say now.
+TEST_F(AutoPlacement, IsThatOfTheRunThatGoesOn) {
+  write_text(scratch_ / "fast.yaml", "constants: {train_efficiency: 0.9}\n");
+  ASSERT_TRUE(train().status.ok());
+  const nlohmann::json before = placement();
+  const host::CommandResult again = train({"--set", "placement={auto: " + (scratch_ / "fast.yaml") + "}"});
+  EXPECT_TRUE(again.status.ok()) << again.errors;
+  EXPECT_THAT(again.errors, testing::HasSubstr("placement: that of the run in "));
+  EXPECT_EQ(placement(), before);
+}
+
+TEST_F(AutoPlacement, WhatIsNoFileOfConstantsIsRefused) {
+  EXPECT_EQ(train({"--set", "placement={auto: 3}"}).status.code, 2);
+  const host::CommandResult missing = train({"--set", "placement={auto: none.yaml}"});
+  EXPECT_EQ(missing.status.code, 2);
+  EXPECT_THAT(missing.errors, testing::HasSubstr("none.yaml"));
+}
+
+}  // namespace
+}  // namespace collimate::test
