@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/plan/published/fitted_rows.h"
 #include "collimate/plan/published/results.h"
 
 namespace collimate::plan::published {
@@ -35,8 +36,10 @@ struct FittedBackend {
   int rows = 0;
   double mismatch = 0;
   Constants constants;
+  std::vector<FittedRow> samples;
 };
-std::vector<FittedBackend> fit_all(const std::vector<Row>& rows);
+// Of all back ends, or of those named.
+std::vector<FittedBackend> fit_all(const std::vector<Row>& rows, const std::vector<std::string>& only = {});
 
 // Error on rows that had no part in the fit.
 struct HeldOut {
