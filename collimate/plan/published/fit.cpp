@@ -149,7 +149,8 @@ Constants fit(const std::vector<Sample>& samples, const std::string& backend) {
   struct Start {
     double layer, split, rows;
   };
-  for (const auto& [layer, split, rows] : {Start{60e-6, 40e-6, 1e6}, {0.5e-3, 0.8e-3, 1e6}, {60e-6, 40e-6, 256}, {0.5e-3, 0.1e-3, 32}}) {
+  for (const auto& [layer, split, rows] :
+       {Start{60e-6, 40e-6, 1e6}, {0.5e-3, 0.8e-3, 1e6}, {60e-6, 40e-6, 256}, {0.5e-3, 0.1e-3, 32}}) {
     Constants c = defaults;
     c.decode_layer_seconds = layer;
     c.decode_tp_layer_seconds = split;
@@ -166,10 +167,16 @@ std::vector<FittedBackend> fit_all(const std::vector<Row>& rows, const std::vect
     if (!only.empty() && std::find(only.begin(), only.end(), backend) == only.end()) continue;
     const std::vector<Sample> samples = samples_of(rows, backend);
     const Constants c = fit(samples, backend);
-    fitted.push_back({backend, static_cast<int>(samples.size()), mismatch(samples, c), c, {}});
-    for (const Sample& sample : samples) fitted.back().samples.push_back(fitted_row(*sample.row, sample.scenario));
+    fitted.push_back({backend, static_cast<int>(samples.size()), mismatch(samples, c), c});
   }
   return fitted;
+}
+
+std::vector<FittedRow> rows_to_fit(const std::vector<Row>& rows) {
+  std::vector<FittedRow> made;
+  for (const std::string& backend : fitted_backends(rows))
+    for (const Sample& sample : samples_of(rows, backend)) made.push_back(fitted_row(*sample.row, sample.scenario));
+  return made;
 }
 
 std::vector<HeldOut> held_out(const std::vector<Row>& rows) {

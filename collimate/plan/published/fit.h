@@ -36,10 +36,12 @@ struct FittedBackend {
   int rows = 0;
   double mismatch = 0;
   Constants constants;
-  std::vector<FittedRow> samples;
 };
 // Of all back ends, or of those named.
 std::vector<FittedBackend> fit_all(const std::vector<Row>& rows, const std::vector<std::string>& only = {});
+
+// The rows of all back ends that a fit takes, in order.
+std::vector<FittedRow> rows_to_fit(const std::vector<Row>& rows);
 
 // Error on rows that had no part in the fit.
 struct HeldOut {

@@ -18,13 +18,6 @@ double distance(const FittedRow& a, const FittedRow& b) {
 
 }  // namespace
 
-const std::vector<FittedRow>& fitted_rows() {
-  static const std::vector<FittedRow> kRows = {
-#include "collimate/plan/published/fitted_rows_table.inc"
-  };
-  return kRows;
-}
-
 FittedRow fitted_row(const Row& row, const Scenario& s) {
   return {row["id"],
           measured_by(row),
@@ -39,17 +32,15 @@ FittedRow fitted_row(const Row& row, const Scenario& s) {
 
 bool is_fitted(const Row& row) {
   const std::string measured = measured_by(row);
-  return std::any_of(fitted_rows().begin(), fitted_rows().end(), [&](const FittedRow& fitted) {
-    return fitted.id == row["id"] && fitted.measured == measured;
-  });
+  return std::any_of(fitted_rows().begin(), fitted_rows().end(),
+                     [&](const FittedRow& fitted) { return fitted.id == row["id"] && fitted.measured == measured; });
 }
 
 std::string nearest_fitted(const Scenario& scenario) {
   const FittedRow wanted = fitted_row(Row{}, scenario);
-  const auto best = std::min_element(fitted_rows().begin(), fitted_rows().end(),
-                                     [&](const FittedRow& a, const FittedRow& b) {
-                                       return distance(wanted, a) < distance(wanted, b);
-                                     });
+  const auto best = std::min_element(
+      fitted_rows().begin(), fitted_rows().end(),
+      [&](const FittedRow& a, const FittedRow& b) { return distance(wanted, a) < distance(wanted, b); });
   return best == fitted_rows().end() ? "" : best->id;
 }
 

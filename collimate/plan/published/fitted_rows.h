@@ -19,7 +19,7 @@ struct FittedRow {
   bool operator==(const FittedRow&) const = default;
 };
 
-// Those of the fit that is shipped; `collimate bench planner --fit` prints fitted_rows_table.inc.
+// Those of the fit that is shipped; `collimate bench planner --fit-rows` prints fitted_rows_table.cpp's lines.
 const std::vector<FittedRow>& fitted_rows();
 FittedRow fitted_row(const Row& row, const Scenario& scenario);
 // Whether it is one of them: of the same id, and the same was measured.

@@ -82,7 +82,7 @@ class Builder {
     SearchSpace allowed = space(job, fixed);
     if (job.work == Work::kGenerate && !s_.searched && allowed.tp == 0) return narrowest(job, allowed);
     std::optional<Candidate> best = fastest(job, allowed, c_);
-    if (best) return finished(best->how);
+    if (best) return finished(best->how, job.work);
     // It ran, so it fitted: the bound is too high for it. The stated layout in its leanest form.
     Execution how;
     how.layout.tp = std::max(allowed.tp, 1);
@@ -92,7 +92,7 @@ class Builder {
     how.layout.micro_batch = 1;
     how.lora_rank = s_.lora_rank;
     how.layout.recompute = job.work == Work::kTrain;
-    return finished(how);
+    return finished(how, job.work);
   }
 
   // Generation as users set it up: no more tensor parallelism than the memory asks for.
@@ -101,15 +101,17 @@ class Builder {
     for (allowed.tp = 1; allowed.tp <= job.devices; allowed.tp *= 2) {
       allowed.pp = 1;
       if (job.devices % allowed.tp != 0) break;
-      if (const std::optional<Candidate> found = fastest(job, allowed, c_)) return finished(found->how);
+      if (const std::optional<Candidate> found = fastest(job, allowed, c_)) return finished(found->how, job.work);
     }
     Execution how;
     how.layout.tp = std::min(job.per_node, job.devices);
-    return finished(how);
+    return finished(how, job.work);
   }
 
-  Execution finished(Execution how) const {
+  // With what the row states, whether or not it would fit without.
+  Execution finished(Execution how, Work work) const {
     how.fp8 = s_.fp8;
+    how.layout.offload = how.layout.offload || (work == Work::kTrain && s_.offload);
     how.layout.recompute = how.layout.recompute || s_.recompute;
     return how;
   }
@@ -198,7 +200,8 @@ Prediction predict(const Scenario& s, const Constants& c, const std::map<std::st
   builder.add("critic_train", "critic", Work::kTrain, "train", devices_of_role(s, "critic"));
   builder.add("generate", "actor", Work::kGenerate, "generate", devices_of_role(s, "generate"));
   add_scores(builder, s);
-  const bool apart = s.sharing == Sharing::kTwoSides || (s.sharing == Sharing::kGroups && s.places.at("generate").set != s.places.at("actor").set);
+  const bool apart = s.sharing == Sharing::kTwoSides ||
+                     (s.sharing == Sharing::kGroups && s.places.at("generate").set != s.places.at("actor").set);
   builder.add_transfer(!apart, devices_of_role(s, "actor"), devices_of_role(s, "generate"));
   builder.made().misfit = plain_misfit(s, builder, c);
   compose(builder.made(), s, c);

@@ -34,7 +34,6 @@ TEST(Rows, QuotedFieldsAndWrongFiles) {
   EXPECT_EQ(row["note"], "two\nlines");
   EXPECT_THROW(parse_rows("", "r"), base::InputError);
   EXPECT_THROW(parse_rows("id,paper\n1,2\n", "r"), base::InputError);
-  EXPECT_EQ(row_of(std::string("\xEF\xBB\xBF").substr(3) + kPpo)["id"], "1");
   EXPECT_THROW(parse_rows(std::string(kHeader) + "\"1", "r"), base::InputError);
 }
 
@@ -171,11 +170,19 @@ TEST(Rows, PlacementsThatCannotBeAreNamed) {
 }
 
 TEST(Rows, SystemsByTheWordTheyBeginWith) {
-  for (const auto& [system, backend] : {std::pair("VeRL", "verl"), {"verl fully_async", "verl"}, {"overlap", ""},
-                                        {"Sync.AReaL", "areal"}, {"ReaL-Heuristic", "real"}, {"real-time", ""},
-                                        {"ReaLHF", "real"}, {"DeepSpeed-Chat HE", "deepspeed-chat"}, {"xverl", ""},
-                                        {"ChatLearn 0.1", "chatlearn-megatron"}, {"ChatLearn 1.0", "chatlearn-vllm"},
-                                        {"HybridFlow", "hybridflow"}, {"best of OpenRLHF", ""}})
+  for (const auto& [system, backend] : {std::pair("VeRL", "verl"),
+                                        {"verl fully_async", "verl"},
+                                        {"overlap", ""},
+                                        {"Sync.AReaL", "areal"},
+                                        {"ReaL-Heuristic", "real"},
+                                        {"real-time", ""},
+                                        {"ReaLHF", "real"},
+                                        {"DeepSpeed-Chat HE", "deepspeed-chat"},
+                                        {"xverl", ""},
+                                        {"ChatLearn 0.1", "chatlearn-megatron"},
+                                        {"ChatLearn 1.0", "chatlearn-vllm"},
+                                        {"HybridFlow", "hybridflow"},
+                                        {"best of OpenRLHF", ""}})
     EXPECT_EQ(backend_of(system), backend) << system;
 }
 
@@ -194,8 +201,8 @@ TEST(Rows, NetworksAsTheRowStatesThem) {
 // Forms of 2409.19256 and 2312.11819 by their names: sets take their stages side by side.
 TEST(Rows, FormsByName) {
   const auto form = [](const char* placement, const char* algo = "PPO") {
-    return scenario(fmt::format("1,P,{},7,7,7,7,16,A100,1024,1024,1024,HybridFlow,,time,1,,s,step,{},,\n", algo,
-                                placement));
+    return scenario(
+        fmt::format("1,P,{},7,7,7,7,16,A100,1024,1024,1024,HybridFlow,,time,1,,s,step,{},,\n", algo, placement));
   };
   EXPECT_EQ(form("colocate").sharing, Sharing::kColocated);
   EXPECT_EQ(form("standalone").places.at("critic").devices, 4);
@@ -222,9 +229,11 @@ TEST(Rows, FormsByName) {
 // What an asynchronous run leaves exposed: of the shorter side nothing, of weights always their transfer.
 TEST(Predict, WhatAnAsynchronousStepExposes) {
   const auto at = [](const char* placement, const char* phase, const char* system = "verl fully_async") {
-    return evaluate_row(row_of(fmt::format("1,P,GRPO,7,-,-,rule,32,H20,\"512 prompts x16, mini 32\",,8192,{},,time,1,,s,"
-                                           "{},{},,\n", system, phase, placement)),
-                        [](const std::string& name) { return constants_of(name); });
+    return evaluate_row(
+        row_of(fmt::format("1,P,GRPO,7,-,-,rule,32,H20,\"512 prompts x16, mini 32\",,8192,{},,time,1,,s,"
+                           "{},{},,\n",
+                           system, phase, placement)),
+        [](const std::string& name) { return constants_of(name); });
   };
   const Result hidden = at("8 train:24 rollout", "generation");
   EXPECT_TRUE(hidden.modelled());
@@ -238,12 +247,14 @@ TEST(Predict, WhatAnAsynchronousStepExposes) {
 
 // DeepSpeed-Chat's table 3: the largest OPT that its hybrid engine trains on one GPU.
 TEST(Predict, WhichModelsFitOneGpu) {
-  const std::pair<const char*, double> largest[] = {{"V100-32GB", 2.7}, {"A6000-48GB", 6.7}, {"A100-40GB", 6.7},
-                                                    {"A100-80GB", 13}};
+  const std::pair<const char*, double> largest[] = {
+      {"V100-32GB", 2.7}, {"A6000-48GB", 6.7}, {"A100-40GB", 6.7}, {"A100-80GB", 13}};
   for (const auto& [gpu, most] : largest)
     for (const double size : {1.3, 2.7, 6.7, 13.0, 30.0}) {
-      const Scenario s = scenario(fmt::format("1,P,PPO (step 3),{},0.35,{},0.35,1,{},0.5M tok/step,256,256,DeepSpeed-Chat "
-                                              "HE,,status,,,,step,,,\n", size, size, gpu));
+      const Scenario s =
+          scenario(fmt::format("1,P,PPO (step 3),{},0.35,{},0.35,1,{},0.5M tok/step,256,256,DeepSpeed-Chat "
+                               "HE,,status,,,,step,,,\n",
+                               size, size, gpu));
       EXPECT_EQ(predict(s, constants_of("deepspeed-chat")).misfit.empty(), size <= most) << gpu << " " << size;
     }
 }
@@ -272,9 +283,10 @@ TEST(Results, FittedRowsAreThoseOfTheFit) {
 
 TEST(Results, HoursOfARunAndRangesInOneField) {
   const auto predicted = [](const char* batch, const char* unit, const char* value = "1") {
-    return evaluate_row(row_of(fmt::format("1,P,PPO,7,7,7,7,8,A100-80GB,{},128,896,DeepSpeedChat,,time,{},,{},iteration,,,\n",
-                                           batch, value, unit)),
-                        [](const std::string& name) { return constants_of(name); });
+    return evaluate_row(
+        row_of(fmt::format("1,P,PPO,7,7,7,7,8,A100-80GB,{},128,896,DeepSpeedChat,,time,{},,{},iteration,,,\n", batch,
+                           value, unit)),
+        [](const std::string& name) { return constants_of(name); });
   };
   EXPECT_NEAR(predicted("50k samples", "h").predicted, predicted("", "s").predicted * 50000 / 1024 / 3600, 1e-9);
   EXPECT_THAT(predicted("512", "h").reason, testing::HasSubstr("rows of a run"));
@@ -285,12 +297,16 @@ TEST(Results, HoursOfARunAndRangesInOneField) {
 // Times of two units have no order between them.
 TEST(Results, RanksAreOfOneUnit) {
   std::vector<Result> results;
-  for (const auto& [unit, published, predicted] :
-       {std::tuple("s", 1.0, 1.0), {"s", 2.0, 2.0}, {"s", 3.0, 3.0}, {"h", 0.1, 10.0}, {"h", 0.2, 20.0}, {"h", 0.3, 30.0}}) {
+  for (const auto& [unit, published, predicted] : {std::tuple("s", 1.0, 1.0),
+                                                   {"s", 2.0, 2.0},
+                                                   {"s", 3.0, 3.0},
+                                                   {"h", 0.1, 10.0},
+                                                   {"h", 0.2, 20.0},
+                                                   {"h", 0.3, 30.0}}) {
     Result& result = results.emplace_back();
-    result.paper = "P";
-    result.metric = "time";
-    result.unit = unit;
+    result.paper = std::string("P");
+    result.metric = std::string("time");
+    result.unit = std::string(unit);
     result.published = published;
     result.predicted = predicted;
   }

@@ -88,11 +88,14 @@ std::string fits_text(const std::vector<FittedBackend>& fits) {
     text += fmt::format("  {{\"{}\", {{{}}}}}  {} rows, mean |log error| {:.3f}\n", fit.name, fmt::join(values, ", "),
                         fit.rows, fit.mismatch);
   }
-  text += "\nthose rows (plan/published/fitted_rows_table.inc)\n";
-  for (const FittedBackend& fit : fits)
-    for (const FittedRow& r : fit.samples)
-      text += fmt::format("{{\"{}\", \"{}\", \"{}\", \"{}\", {}, {:.4g}, {:.5g}, {}, {}}},\n", r.id, r.measured, r.backend,
-                          r.gpu, r.devices, r.parameters, r.completion, r.rows, r.sharing);
+  return text;
+}
+
+std::string rows_to_fit_text(const std::vector<FittedRow>& rows) {
+  std::string text = "\nthe rows that may be fitted (plan/published/fitted_rows_table.cpp)\n";
+  for (const FittedRow& r : rows)
+    text += fmt::format("{{\"{}\", \"{}\", \"{}\", \"{}\", {}, {:.4g}, {:.5g}, {}, {}}},\n", r.id, r.measured,
+                        r.backend, r.gpu, r.devices, r.parameters, r.completion, r.rows, r.sharing);
   return text;
 }
 

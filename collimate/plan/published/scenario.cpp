@@ -13,11 +13,17 @@ namespace {
 constexpr int64_t kUsualLoraRank = 64;
 
 // Which software a system is, by the word that its name begins with; the first that fits.
-constexpr std::pair<const char*, const char*> kSystems[] = {
-    {"deepspeed-chat", "deepspeed-chat"}, {"deepspeedchat", "deepspeed-chat"}, {"deepspeed chat", "deepspeed-chat"},
-    {"openrlhf", "openrlhf"},             {"realhf", "real"},                  {"chatlearn 0", "chatlearn-megatron"},
-    {"chatlearn", "chatlearn-vllm"},      {"nemo-rl", "nemo-rl"},              {"verl", "verl"},
-    {"hybridflow", "hybridflow"},         {"areal", "areal"}};
+constexpr std::pair<const char*, const char*> kSystems[] = {{"deepspeed-chat", "deepspeed-chat"},
+                                                            {"deepspeedchat", "deepspeed-chat"},
+                                                            {"deepspeed chat", "deepspeed-chat"},
+                                                            {"openrlhf", "openrlhf"},
+                                                            {"realhf", "real"},
+                                                            {"chatlearn 0", "chatlearn-megatron"},
+                                                            {"chatlearn", "chatlearn-vllm"},
+                                                            {"nemo-rl", "nemo-rl"},
+                                                            {"verl", "verl"},
+                                                            {"hybridflow", "hybridflow"},
+                                                            {"areal", "areal"}};
 
 int devices_of(const std::string& text) {
   const auto product = match(text, R"(^\s*([0-9]+) ?x ?([0-9]+)\s*$)");

@@ -49,9 +49,9 @@ RoleLayout Scenario::layout(const std::string& role) const {
 void read_layouts(const std::string& text, Scenario& scenario) {
   if (read_bracketed(text, scenario)) return;
   constexpr std::pair<const char*, const char*> kRoles[] = {
-      {"policy", "generate"}, {"rollout", "generate"}, {"vllm", "generate"}, {"gen", "generate"},
-      {"generation", "generate"}, {"ppo", "train"},    {"train", "train"},   {"training", "train"},
-      {"reward", "reward"},   {"ref", "ref"},          {"value", "critic"},  {"critic", "critic"}};
+      {"policy", "generate"},     {"rollout", "generate"}, {"vllm", "generate"}, {"gen", "generate"},
+      {"generation", "generate"}, {"ppo", "train"},        {"train", "train"},   {"training", "train"},
+      {"reward", "reward"},       {"ref", "ref"},          {"value", "critic"},  {"critic", "critic"}};
   std::string piece;
   for (const char c : text + ";") {
     if (c != ',' && c != ';' && c != '(' && c != ')') {

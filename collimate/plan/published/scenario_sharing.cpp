@@ -18,8 +18,8 @@ bool is_training(const std::string& word) { return has(word, "train"); }
 // "16 train:16 rollout", "4 gen:12 train", "32:32" (training first), "75% inference : 25% training", "4 trainer -> 4
 // rollout". Two numbers without a word are devices where they come to all of them, and a ratio where they divide them.
 bool read_two_sides(const std::string& text, Scenario& scenario) {
-  const std::string pattern = std::string(R"((?:^|[^0-9.:/])([0-9]+)(%?) ?()") + kSide + R"()? ?(?::|->) ?([0-9]+)%? ?()" +
-                              kSide + R"()?(?![0-9.]*[ ]?:))";
+  const std::string pattern = std::string(R"((?:^|[^0-9.:/])([0-9]+)(%?) ?()") + kSide +
+                              R"()? ?(?::|->) ?([0-9]+)%? ?()" + kSide + R"()?(?![0-9.]*[ ]?:))";
   const auto sides = match(text, pattern.c_str());
   if (!sides) return false;
   const double all = scenario.devices;
