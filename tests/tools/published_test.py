@@ -79,6 +79,7 @@ class Corpus(unittest.TestCase):
     def test_targets_that_are_reached_stay_reached(self):
         sources = {source["source"]: source for source in self.found["sources"]}
         self.assertLessEqual(sources["ReaL/ReaLHF"]["median_error"], 0.15)
+        self.assertGreaterEqual(sources["ReaL/ReaLHF"]["rank_correlation"], 0.88)
         self.assertLessEqual(sources["ChatLearn"]["median_error"], 0.20)
         self.assertEqual(sources["ChatLearn"]["status_right"], sources["ChatLearn"]["status_rows"])
         mixtures = ("DeepSeek", "B3A", "235B")
