@@ -29,6 +29,15 @@ double latency(Collective kind, Algorithm algorithm, const RankSet& set, const N
          2 * ((set.in_node - 1) * nccl.link_seconds + std::log2(set.nodes()) * nccl.network_seconds);
 }
 
+// Every rank sends to every other one at once: what stays in the node over its links, what leaves it over the rank's
+// own card.
+double all_to_all_seconds(double bytes, const RankSet& set, const Gpu& gpu, const Constants& c) {
+  const double each = bytes / set.ranks;
+  const double inside = each * (set.in_node - 1) / (gpu.link_bytes_per_second * c.link_efficiency);
+  const double outside = each * (set.ranks - set.in_node) / (gpu.network_bytes_per_second * c.network_efficiency);
+  return std::max(inside, outside);
+}
+
 }  // namespace
 
 RankSet rank_set(int ranks, int stride, int per_node) {
@@ -42,7 +51,9 @@ double collective_seconds(Collective kind, double bytes, const RankSet& set, con
     if (algorithm == Algorithm::kTree && kind != Collective::kAllReduce) continue;
     for (const Protocol protocol : {Protocol::kLl, Protocol::kLl128, Protocol::kSimple}) {
       const NcclConstants& nccl = c.nccl[Constants::nccl_index(algorithm, protocol)];
-      const double transfer = traffic(kind, set.ranks) * bytes / (bandwidth(set, gpu, c) * nccl.efficiency);
+      const double ideal = kind == Collective::kAllToAll ? all_to_all_seconds(bytes, set, gpu, c)
+                                                         : traffic(kind, set.ranks) * bytes / bandwidth(set, gpu, c);
+      const double transfer = ideal / nccl.efficiency;
       best = std::min(best, latency(kind, algorithm, set, nccl) + transfer);
     }
   }

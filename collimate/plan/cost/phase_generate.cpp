@@ -104,7 +104,7 @@ double recompute_seconds(const Round& round, const Decoding& decoded) {
 double decoding_rows(const Job& job, const Execution& how, const Constants& c, double resident_bytes) {
   const MemoryBound bound = memory_of(job, how, c);
   const double free = usable_bytes(job.gpu, c) - bound.total() - resident_bytes;
-  const double wanted = replica_rows(job, how);
+  const double wanted = std::min(replica_rows(job, how), c.batch_rows);
   return std::min(concurrency(job, how, free * c.kv_share),
                   how.decoding_rows > 0 ? std::min(wanted, how.decoding_rows) : wanted);
 }

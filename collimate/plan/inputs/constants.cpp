@@ -79,7 +79,13 @@ std::vector<ConstantInfo> sizes() {
            "P99 over ten medians (Laminar, DORA) is 1.0; mathematics of 2025 is narrower"},
           {"mean_tokens", &C::mean_tokens, 7000, 1, 1e6, "tokens",
            "mean completion of a run that reports only its cap; at most half the cap",
-           "assumed; Seer's three models: 7,615 to 38,959"}};
+           "assumed; Seer's three models: 7,615 to 38,959"},
+          {"batch_rows", &C::batch_rows, 1e6, 1, 1e6, "rows",
+           "that a replica decodes in one call at most, one call after the other; 1e6: no limit but memory",
+           "software's choice: OpenRLHF's micro_rollout_batch_size, DeepSpeed-Chat's generation batch"},
+          {"hiding_staleness", &C::hiding_staleness, 0.2, 0.01, 4, "iterations",
+           "of staleness with which published asynchronous runs hide the shorter side behind the longer one",
+           "generation's last fifth of the rows is its tail (placement.md 9.2)"}};
 }
 
 }  // namespace

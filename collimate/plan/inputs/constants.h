@@ -28,7 +28,7 @@ struct Constants {
   double serial_pipeline = 0, overlap = 0;
   double usable_memory = 0, workspace_bytes = 0, kv_share = 0;
   double gradient_bytes = 0, optimizer_bytes = 0;
-  double length_sigma = 0, mean_tokens = 0;
+  double length_sigma = 0, mean_tokens = 0, batch_rows = 0, hiding_staleness = 0;
   std::array<NcclConstants, 6> nccl = {};  // by nccl_index
 
   static size_t nccl_index(Algorithm algorithm, Protocol protocol) {
@@ -53,7 +53,7 @@ const ConstantInfo& constant_info(const std::string& name, const std::string& wh
 bool within_limits(const ConstantInfo& info, double value);
 std::string limits_text(const ConstantInfo& info);  // "a number from 0 to 600 s"
 // What a fit may move, in the order in which it tries.
-const std::array<double Constants::*, 9>& fitted_members();
+const std::array<double Constants::*, 12>& fitted_members();
 
 // What is known of one back end beside the defaults.
 struct Backend {

@@ -6,10 +6,17 @@
 #include <set>
 
 #include "collimate/plan/inputs/median.h"
+#include "collimate/plan/published/fitted_rows.h"
 #include "collimate/plan/published/text.h"
 
 namespace collimate::plan::published {
 namespace {
+
+std::variant<double, std::string> measured(const Row& row, const Scenario& scenario, const Constants& c,
+                                           const std::map<std::string, Execution>* layouts = nullptr) {
+  const Scenario run = with_lengths(scenario, c);
+  return metric_of(row, run, predict(run, c, layouts));
+}
 
 constexpr double kPull = 0.003;  // of a factor e away from a default, against a mean error of one per cent
 
@@ -24,6 +31,7 @@ std::pair<double, double> limits_of(double Constants::*member) {
 double objective(const std::vector<Sample>& samples, const Constants& c) {
   double pull = 0;
   for (const auto member : fitted_members()) {
+    if (member == &Constants::batch_rows) continue;  // its default is no limit, which is no guess
     const double ratio = std::log(c.*member / constant_info(member).value);
     pull += kPull * ratio * ratio;
   }
@@ -61,7 +69,7 @@ Constants fit_from(std::vector<Sample> samples, Constants c) {
   Constants best = c;
   for (const double factor : {3.0, 1.7, 1.7, 1.3, 1.3, 1.1, 1.1, 1.04}) {
     // Layouts follow the constants from one stage to the next and stand still within it.
-    for (Sample& sample : samples) sample.layouts = predict(sample.scenario, c).executions;
+    for (Sample& sample : samples) sample.layouts = predict(with_lengths(sample.scenario, c), c).executions;
     descend(samples, c, factor);
     if (objective(given, c) < objective(given, best)) best = c;
   }
@@ -89,7 +97,7 @@ void leave_out(const std::string& kind, const std::string& backend, const std::v
     const Constants c = fit(kept, backend);
     std::vector<double> errors;
     for (const Sample& sample : left) {
-      const auto value = metric_of(*sample.row, sample.scenario, predict(sample.scenario, c));
+      const auto value = measured(*sample.row, sample.scenario, c);
       errors.push_back(std::abs(std::get<double>(value) / sample.published - 1));
     }
     out.push_back({kind, name, backend, static_cast<int>(left.size()), median_of(errors)});
@@ -113,10 +121,9 @@ std::vector<Sample> samples_of(const std::vector<Row>& rows, const std::string& 
   for (const Row& row : rows) {
     const auto read = scenario_of(row);
     const auto* scenario = std::get_if<Scenario>(&read);
-    const double value = std::strtod(row["value"].c_str(), nullptr);
+    const double value = finite(row["value"]).value_or(0);
     if (scenario == nullptr || scenario->backend != backend || value <= 0 || !may_fit(row, *scenario)) continue;
-    if (std::holds_alternative<double>(metric_of(row, *scenario, predict(*scenario, c))))
-      samples.push_back({&row, *scenario, value});
+    if (std::holds_alternative<double>(measured(row, *scenario, c))) samples.push_back({&row, *scenario, value});
   }
   return samples;
 }
@@ -125,7 +132,7 @@ double mismatch(const std::vector<Sample>& samples, const Constants& c) {
   double sum = 0;
   for (const Sample& sample : samples) {
     const auto* layouts = sample.layouts.empty() ? nullptr : &sample.layouts;
-    const auto value = metric_of(*sample.row, sample.scenario, predict(sample.scenario, c, layouts));
+    const auto value = measured(*sample.row, sample.scenario, c, layouts);
     const double ratio = std::holds_alternative<double>(value) ? std::get<double>(value) / sample.published : 1;
     sum += std::sqrt(std::pow(std::log(ratio), 2) + 4e-4);
   }
@@ -137,25 +144,39 @@ Constants fit(const std::vector<Sample>& samples, const std::string& backend) {
   if (samples.empty()) return best;
   best.serial_pipeline = constants_of(backend).serial_pipeline;  // a fact about the software, not fitted
   const Constants defaults = best;
-  // The layouts that a system chose for itself depend on what splitting a layer costs: one start on each side.
-  for (const auto& [layer, split] : {std::pair(60e-6, 40e-6), std::pair(0.5e-3, 0.8e-3)}) {
+  // The layouts that a system chose for itself depend on what splitting a layer costs: one start on each side. A limit
+  // of rows in a call is found from near it only.
+  struct Start {
+    double layer, split, rows;
+  };
+  for (const auto& [layer, split, rows] :
+       {Start{60e-6, 40e-6, 1e6}, {0.5e-3, 0.8e-3, 1e6}, {60e-6, 40e-6, 256}, {0.5e-3, 0.1e-3, 32}}) {
     Constants c = defaults;
     c.decode_layer_seconds = layer;
     c.decode_tp_layer_seconds = split;
+    c.batch_rows = rows;
     c = fit_from(samples, c);
     if (objective(samples, c) < objective(samples, best)) best = c;
   }
   return best;
 }
 
-std::vector<FittedBackend> fit_all(const std::vector<Row>& rows) {
+std::vector<FittedBackend> fit_all(const std::vector<Row>& rows, const std::vector<std::string>& only) {
   std::vector<FittedBackend> fitted;
   for (const std::string& backend : fitted_backends(rows)) {
+    if (!only.empty() && std::find(only.begin(), only.end(), backend) == only.end()) continue;
     const std::vector<Sample> samples = samples_of(rows, backend);
     const Constants c = fit(samples, backend);
     fitted.push_back({backend, static_cast<int>(samples.size()), mismatch(samples, c), c});
   }
   return fitted;
+}
+
+std::vector<FittedRow> rows_to_fit(const std::vector<Row>& rows) {
+  std::vector<FittedRow> made;
+  for (const std::string& backend : fitted_backends(rows))
+    for (const Sample& sample : samples_of(rows, backend)) made.push_back(fitted_row(*sample.row, sample.scenario));
+  return made;
 }
 
 std::vector<HeldOut> held_out(const std::vector<Row>& rows) {

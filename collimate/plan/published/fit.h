@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/plan/published/fitted_rows.h"
 #include "collimate/plan/published/results.h"
 
 namespace collimate::plan::published {
@@ -36,7 +37,11 @@ struct FittedBackend {
   double mismatch = 0;
   Constants constants;
 };
-std::vector<FittedBackend> fit_all(const std::vector<Row>& rows);
+// Of all back ends, or of those named.
+std::vector<FittedBackend> fit_all(const std::vector<Row>& rows, const std::vector<std::string>& only = {});
+
+// The rows of all back ends that a fit takes, in order.
+std::vector<FittedRow> rows_to_fit(const std::vector<Row>& rows);
 
 // Error on rows that had no part in the fit.
 struct HeldOut {

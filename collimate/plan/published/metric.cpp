@@ -20,27 +20,56 @@ double counted_flops(const Scenario& s) {
          forward_of(s, "reward");
 }
 
+std::optional<double> called(const Prediction& p, const std::string& name) {
+  if (!p.phases.contains(name)) return std::nullopt;
+  return p.seconds(name);
+}
+
 // The seconds that a phase column speaks of, or nothing.
-std::optional<double> phase_seconds(const std::string& phase, const Scenario& s, const Prediction& p) {
+std::optional<double> one_phase_seconds(const std::string& phase, const Scenario& s, const Prediction& p) {
   for (const char* whole : {"iteration", "step", "step 3", "step 3 epoch", "episode", "full run", "effective"})
     if (phase == whole) return p.step_seconds;
   if (has(phase, "epoch") || has(phase, "effective training")) return p.step_seconds;
-  if (phase == "generation" && s.sharing == Sharing::kTwoSides && s.staleness >= 0) return p.waiting_seconds;
-  if (phase == "generation" || phase == "gen" || phase == "generate_sequences" || phase == "rollout total")
-    return p.seconds("generate");
+  if (phase == "generation" && s.sharing == Sharing::kTwoSides) return p.waiting_seconds;
+  for (const char* name : {"generation", "gen", "generate_sequences", "rollout total"})
+    if (phase == name) return s.generations * p.seconds("generate");
   if (phase == "rollout tail") return p.phases.at("generate").tail;
   if (phase == "wait_prev_gen") return p.waiting_seconds;
-  if (phase == "old_log_prob") return p.seconds("log_probs");
-  if (phase == "ref") return p.seconds("ref") > 0 ? p.seconds("ref") : p.seconds("log_probs");
-  if (phase == "update_actor" || phase == "training") return p.seconds("train");
-  if (phase == "weight sync") return p.transfer_seconds;
+  if (phase == "old_log_prob") return called(p, "log_probs");
+  if (phase == "ref") return called(p, p.phases.contains("ref") ? "ref" : "log_probs");
+  if (phase == "update_actor" || phase == "training") return s.train_sets * p.seconds("train");
+  if (phase == "update_critic") return called(p, "critic_train");
+  for (const char* name : {"weight sync", "transition", "reshard", "resharding", "update_weights"})
+    if (phase == name) return p.transfer_seconds;
   return std::nullopt;
 }
 
-double time_in(const std::string& unit, const Scenario& s, double seconds) {
+// Of one phase, or of several joined by "+".
+std::optional<double> phase_seconds(const std::string& text, const Scenario& s, const Prediction& p) {
+  double sum = 0;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('+', begin), text.size());
+    std::string phase = text.substr(begin, end - begin);
+    while (!phase.empty() && phase.front() == ' ') phase.erase(0, 1);
+    while (!phase.empty() && phase.back() == ' ') phase.pop_back();
+    const std::optional<double> seconds = one_phase_seconds(phase, s, p);
+    if (!seconds) return std::nullopt;
+    sum += *seconds;
+    begin = end + 1;
+  }
+  return sum;
+}
+
+// Seconds of an iteration in the row's unit.
+std::variant<double, std::string> time_in(const std::string& unit, const Scenario& s, double seconds) {
   if (const double steps = number(unit, R"(h/([0-9]+) steps)", 0); steps > 0) return seconds * steps / 3600;
-  if (unit == "h/epoch") return seconds * s.epoch_rows / s.load.rows / 3600;
-  return seconds;
+  const bool of_run = unit == "h" || unit == "h/epoch" || unit == "min";
+  if (of_run && s.run_rows <= 0) return "rows of a run or epoch not given";
+  if (of_run) return seconds * s.run_rows / s.load.rows / (unit == "min" ? 60 : 3600);
+  if (unit == "ms") return seconds * 1e3;
+  for (const char* plain : {"", "s", "s/iteration", "s/step", "s/episode"})
+    if (unit == plain) return seconds;
+  return "unit " + unit + " is not modelled";
 }
 
 std::variant<double, std::string> throughput_in(const Row& row, const Scenario& s, const Prediction& p,
@@ -75,10 +104,10 @@ std::variant<double, std::string> metric_of(const Row& row, const Scenario& s, c
   if (metric == "share" && (row["phase"] == "rollout" || row["phase"] == "training")) return share_of(row, p);
   if (metric != "time" && metric != "throughput" && metric != "MFU") return "metric " + metric + " is not modelled";
   const std::optional<double> seconds = phase_seconds(row["phase"], s, p);
-  if (!seconds || *seconds <= 0) return "phase '" + row["phase"] + "' is not modelled";
-  if (row["unit"] == "h/epoch" && s.epoch_rows <= 0) return "rows of an epoch not given";
-  if (metric == "MFU") return 3 * forward_of(s, "actor") / *seconds / s.devices / s.gpu.flops;
+  if (!seconds) return "phase '" + row["phase"] + "' is not modelled";
   if (metric == "time") return time_in(row["unit"], s, *seconds);
+  if (*seconds <= 0) return "a rate of phase '" + row["phase"] + "', which takes no time";
+  if (metric == "MFU") return 3 * forward_of(s, "actor") / *seconds / s.devices / s.gpu.flops;
   return throughput_in(row, s, p, *seconds);
 }
 

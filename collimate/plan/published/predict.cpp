@@ -67,11 +67,11 @@ class Builder {
     SearchSpace space;
     space.lora_rank = s_.lora_rank;
     space.micro_batch = s_.micro_batch;
-    space.offload = s_.offload || trains_sharded(s_.backend);
+    space.offload = s_.offload || s_.sharded_training;
     if (fixed.tp > 0 && job.devices % fixed.tp == 0) space.tp = fixed.tp;
     if (const int cut = std::max(fixed.tp, 1) * fixed.pp; fixed.pp > 0 && job.devices % cut == 0) space.pp = fixed.pp;
     if (fixed.ep > 0 && job.model.experts.count > 0) space.ep = fixed.ep;
-    if (space.tp + space.pp == 0 && job.work != Work::kGenerate && (s_.zero3 || trains_sharded(s_.backend))) {
+    if (space.tp + space.pp == 0 && job.work != Work::kGenerate && (s_.zero3 || s_.sharded_training)) {
       space.tp = space.pp = 1;
       space.zero = 3;
     }
@@ -82,7 +82,7 @@ class Builder {
     SearchSpace allowed = space(job, fixed);
     if (job.work == Work::kGenerate && !s_.searched && allowed.tp == 0) return narrowest(job, allowed);
     std::optional<Candidate> best = fastest(job, allowed, c_);
-    if (best) return finished(best->how);
+    if (best) return finished(best->how, job.work);
     // It ran, so it fitted: the bound is too high for it. The stated layout in its leanest form.
     Execution how;
     how.layout.tp = std::max(allowed.tp, 1);
@@ -92,7 +92,7 @@ class Builder {
     how.layout.micro_batch = 1;
     how.lora_rank = s_.lora_rank;
     how.layout.recompute = job.work == Work::kTrain;
-    return finished(how);
+    return finished(how, job.work);
   }
 
   // Generation as users set it up: no more tensor parallelism than the memory asks for.
@@ -101,15 +101,17 @@ class Builder {
     for (allowed.tp = 1; allowed.tp <= job.devices; allowed.tp *= 2) {
       allowed.pp = 1;
       if (job.devices % allowed.tp != 0) break;
-      if (const std::optional<Candidate> found = fastest(job, allowed, c_)) return finished(found->how);
+      if (const std::optional<Candidate> found = fastest(job, allowed, c_)) return finished(found->how, job.work);
     }
     Execution how;
     how.layout.tp = std::min(job.per_node, job.devices);
-    return finished(how);
+    return finished(how, job.work);
   }
 
-  Execution finished(Execution how) const {
+  // With what the row states, whether or not it would fit without.
+  Execution finished(Execution how, Work work) const {
     how.fp8 = s_.fp8;
+    how.layout.offload = how.layout.offload || (work == Work::kTrain && s_.offload);
     how.layout.recompute = how.layout.recompute || s_.recompute;
     return how;
   }
@@ -120,37 +122,69 @@ class Builder {
   Prediction made_;
 };
 
-// What the plain set-up needs: shards of all trained state, and all of the actor's weights while it generates.
+constexpr double kLeastBatch = 4;  // rows of a device in the smallest call of DeepSpeed-Chat's recipes
+
+// What the plain set-up needs: shards of all trained state, and all of the actor's weights while it generates. On one
+// device, where nothing is shared out, the optimizer is on the host as in DeepSpeed-Chat's recipe for one.
 std::string plain_misfit(const Scenario& s, const Builder& builder, const Constants& c) {
   Job job = builder.job("actor", Work::kGenerate, s.devices);
-  MemoryBound bound = memory_of(job, {}, c, std::max(1.0, s.load.rows / s.devices / 16));
-  return misfit(bound, builder.state_bytes(2 + c.gradient_bytes + c.optimizer_bytes), s.gpu, c);
+  MemoryBound bound = memory_of(job, {}, c, std::clamp(s.load.rows / s.devices, 1.0, kLeastBatch));
+  const double trained = s.offload || s.devices == 1 ? 2 : 2 + c.gradient_bytes + c.optimizer_bytes;
+  return misfit(bound, builder.state_bytes(trained), s.gpu, c);
 }
 
-void add_scores(Builder& builder, const Scenario& s, const std::map<std::string, int>& devices) {
-  if (s.recomputes_log_probs) builder.add("log_probs", "actor", Work::kScore, "train", devices.at("actor"));
-  builder.add("ref", "ref", Work::kScore, "ref", devices.at("ref"));
-  builder.add("reward", "reward", Work::kScore, "reward", devices.at("reward"));
-  builder.add("critic", "critic", Work::kScore, "critic", devices.at("critic"));
+// Devices of a role's functions; generation's are those of "generate".
+int devices_of_role(const Scenario& s, const std::string& role) {
+  if (s.sharing == Sharing::kTwoSides) return role == "generate" ? s.generate_devices : s.train_devices;
+  const auto place = s.places.find(role);
+  if (s.sharing == Sharing::kColocated || place == s.places.end()) return s.devices;
+  return place->second.devices;
 }
 
-void compose(Prediction& made, const Scenario& s) {
-  const double generate = made.seconds("generate"), log_probs = made.seconds("log_probs");
-  const double ref = made.seconds("ref"), reward = made.seconds("reward"), critic = made.seconds("critic");
-  const double train = made.seconds("train"), critic_train = made.seconds("critic_train");
-  if (s.sharing == Sharing::kGroups) {
-    made.step_seconds = generate + std::max({log_probs, ref, reward, critic}) + std::max(train, critic_train);
-  } else {
-    const double rest = log_probs + ref + reward + critic + train + critic_train;
-    made.step_seconds = generate + rest;
-    if (s.sharing == Sharing::kTwoSides) {
-      // The last fifth of the rows is the tail: so much staleness hides all of a side behind the other.
-      const double hidden = std::min(1.0, s.staleness / 0.2);
-      made.step_seconds -= hidden * std::min(generate, rest);
-      made.waiting_seconds = made.step_seconds - rest;
-    }
+void add_scores(Builder& builder, const Scenario& s) {
+  if (s.recomputes_log_probs) builder.add("log_probs", "actor", Work::kScore, "train", devices_of_role(s, "actor"));
+  for (const char* role : {"ref", "reward", "critic"})
+    builder.add(role, role, Work::kScore, role, devices_of_role(s, role));
+}
+
+// Roles of one set take turns, sets run side by side, and a set on all devices beside none.
+double stage_seconds(const Scenario& s, const std::vector<std::pair<std::string, double>>& calls) {
+  double all = 0;
+  std::map<int, double> sets;
+  for (const auto& [role, seconds] : calls) {
+    const auto place = s.places.find(role);
+    const bool alone = place == s.places.end() || place->second.devices >= s.devices;
+    (alone ? all : sets[place->second.set]) += seconds;
   }
-  made.step_seconds += made.transfer_seconds;
+  double longest = 0;
+  for (const auto& [set, seconds] : sets) longest = std::max(longest, seconds);
+  return all + longest;
+}
+
+// Generation of one iteration where rollouts go on across updates: as many iterations' rows decode as may be old.
+double continuous_seconds(const Scenario& s, const Prediction& made, const Constants& c) {
+  const double ahead = std::min(s.staleness, 4.0);
+  Scenario more = s;
+  more.load.rows *= 1 + ahead;
+  Builder builder(more, c, &made.executions);
+  builder.add("generate", "actor", Work::kGenerate, "generate", s.generate_devices);
+  return builder.made().seconds("generate") / (1 + ahead);
+}
+
+void compose(Prediction& made, const Scenario& s, const Constants& c) {
+  const double generate = s.generations * (s.continuous ? continuous_seconds(s, made, c) : made.seconds("generate"));
+  const std::vector<std::pair<std::string, double>> scores = {{"actor", made.seconds("log_probs")},
+                                                              {"ref", made.seconds("ref")},
+                                                              {"reward", s.rewards * made.seconds("reward")},
+                                                              {"critic", made.seconds("critic")}};
+  const std::vector<std::pair<std::string, double>> updates = {{"actor", s.train_sets * made.seconds("train")},
+                                                               {"critic", made.seconds("critic_train")}};
+  const double rest = stage_seconds(s, scores) + stage_seconds(s, updates);
+  made.step_seconds = generate + rest + made.transfer_seconds;
+  if (s.sharing != Sharing::kTwoSides) return;
+  const double hidden = std::min(1.0, s.staleness / c.hiding_staleness);
+  made.step_seconds -= hidden * std::min(generate, rest);
+  made.waiting_seconds = made.step_seconds - rest;
 }
 
 }  // namespace
@@ -160,24 +194,17 @@ double Prediction::seconds(const std::string& phase) const {
   return found == phases.end() ? 0 : found->second.total();
 }
 
-bool trains_sharded(const std::string& backend) {
-  return backend == "deepspeed-chat" || backend == "openrlhf" || backend == "verl";
-}
-
 Prediction predict(const Scenario& s, const Constants& c, const std::map<std::string, Execution>* layouts) {
   Builder builder(s, c, layouts);
-  const bool two = s.sharing == Sharing::kTwoSides, groups = s.sharing == Sharing::kGroups;
-  std::map<std::string, int> devices;
-  for (const char* role : {"actor", "critic", "ref", "reward"})
-    devices[role] = groups ? s.group_devices.at(role) : two ? s.train_devices : s.devices;
-  const int generating = groups ? s.group_devices.at("generate") : two ? s.generate_devices : s.devices;
-  builder.add("train", "actor", Work::kTrain, "train", devices.at("actor"));
-  builder.add("critic_train", "critic", Work::kTrain, "train", devices.at("critic"));
-  builder.add("generate", "actor", Work::kGenerate, "generate", generating);
-  add_scores(builder, s, devices);
-  builder.add_transfer(!two && !groups, devices.at("actor"), generating);
+  builder.add("train", "actor", Work::kTrain, "train", devices_of_role(s, "actor"));
+  builder.add("critic_train", "critic", Work::kTrain, "train", devices_of_role(s, "critic"));
+  builder.add("generate", "actor", Work::kGenerate, "generate", devices_of_role(s, "generate"));
+  add_scores(builder, s);
+  const bool apart = s.sharing == Sharing::kTwoSides ||
+                     (s.sharing == Sharing::kGroups && s.places.at("generate").set != s.places.at("actor").set);
+  builder.add_transfer(!apart, devices_of_role(s, "actor"), devices_of_role(s, "generate"));
   builder.made().misfit = plain_misfit(s, builder, c);
-  compose(builder.made(), s);
+  compose(builder.made(), s, c);
   return std::move(builder).take();
 }
 

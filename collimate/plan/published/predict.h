@@ -14,7 +14,7 @@ struct Prediction {
   std::map<std::string, PhaseTime> phases;  // generate, log_probs, ref, reward, critic, train, critic_train
   std::map<std::string, Execution> executions;
   double transfer_seconds = 0;  // of new weights to generation
-  double waiting_seconds = 0;   // that training sees of an overlapped generation
+  double waiting_seconds = 0;   // that training waits for generation's side: what is exposed of it, and the weights
   double step_seconds = 0;
   std::string misfit;  // of the system's plain set-up: no off-loading, no tensor parallelism in generation
   double seconds(const std::string& phase) const;
@@ -26,8 +26,5 @@ Prediction predict(const Scenario& scenario, const Constants& constants,
 
 // The row's metric in its own unit, or why it is not modelled. A status is 0 where it fits and 1 where it does not.
 std::variant<double, std::string> metric_of(const Row& row, const Scenario& scenario, const Prediction& prediction);
-
-// Whether software trains with ZeRO-3 shards and no cut of the model unless told otherwise.
-bool trains_sharded(const std::string& backend);
 
 }  // namespace collimate::plan::published

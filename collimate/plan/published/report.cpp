@@ -39,6 +39,7 @@ ordered_json row_json(const Result& r) {
           {"published_high", r.published_high},
           {"predicted", r.predicted},
           {"error", r.error},
+          {"may_fit", r.may_fit},
           {"fitted", r.fitted},
           {"nearest_fitted", r.nearest_fitted}};
 }
@@ -87,6 +88,14 @@ std::string fits_text(const std::vector<FittedBackend>& fits) {
     text += fmt::format("  {{\"{}\", {{{}}}}}  {} rows, mean |log error| {:.3f}\n", fit.name, fmt::join(values, ", "),
                         fit.rows, fit.mismatch);
   }
+  return text;
+}
+
+std::string rows_to_fit_text(const std::vector<FittedRow>& rows) {
+  std::string text = "\nthe rows that may be fitted (plan/published/fitted_rows_table.cpp)\n";
+  for (const FittedRow& r : rows)
+    text += fmt::format("{{\"{}\", \"{}\", \"{}\", \"{}\", {}, {:.4g}, {:.5g}, {}, {}}},\n", r.id, r.measured,
+                        r.backend, r.gpu, r.devices, r.parameters, r.completion, r.rows, r.sharing);
   return text;
 }
 

@@ -12,6 +12,8 @@ namespace collimate::plan::published {
 std::string report_text(const std::vector<Result>& results, const std::vector<HeldOut>& held_out);
 // One line a back end, its values as plan/inputs/backends.cpp has them.
 std::string fits_text(const std::vector<FittedBackend>& fits);
+// One line a row, as plan/published/fitted_rows_table.cpp has them.
+std::string rows_to_fit_text(const std::vector<FittedRow>& rows);
 nlohmann::ordered_json fits_json(const std::vector<FittedBackend>& fits);
 nlohmann::ordered_json report_json(const std::vector<Result>& results, const std::vector<HeldOut>& held_out);
 

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+#include <map>
 #include <numeric>
 
 #include "collimate/base/error.h"
 #include "collimate/plan/inputs/median.h"
 #include "collimate/plan/published/fit.h"
+#include "collimate/plan/published/fitted_rows.h"
 #include "collimate/plan/published/text.h"
 
 namespace collimate::plan::published {
@@ -23,16 +24,19 @@ Result named(const Row& row) {
   return result;
 }
 
+// "100", or "1.8-2.5", of which the second is the high end.
 bool read_value(const Row& row, Result& result) {
+  const std::string& value = row["value"];
   if (row["metric"] == "status") {
-    result.published = result.published_high = has(row["value"], "OOM") ? 1 : 0;
-    return true;
+    result.published = result.published_high = has(value, "OOM") ? 1 : 0;
+    return !value.empty();
   }
-  char* end = nullptr;
-  result.published = result.published_high = std::strtod(row["value"].c_str(), &end);
-  if (row["value"].empty() || *end != '\0' || result.published <= 0) return false;
-  if (const double high = std::strtod(row["value_hi"].c_str(), nullptr); high > result.published)
-    result.published_high = high;
+  const auto range = match(value, R"(^\s*([0-9.]+) ?(?:-|–|to) ?([0-9.]+)\s*$)");
+  const std::optional<double> low = finite(range ? (*range)[0] : value);
+  if (!low || *low <= 0) return false;
+  result.published = result.published_high = *low;
+  for (const std::string& text : {range ? (*range)[1] : std::string(), row["value_hi"]})
+    if (const double high = finite(text).value_or(0); high > result.published) result.published_high = high;
   return true;
 }
 
@@ -51,7 +55,8 @@ std::variant<double, std::string> speed_up(const Row& row, const Scenario& scena
                                            const ConstantsOf& constants) {
   const auto other = baseline_of(row);
   if (const auto* reason = std::get_if<std::string>(&other)) return "baseline: " + *reason;
-  const Scenario& baseline = std::get<Scenario>(other);
+  const Scenario& named = std::get<Scenario>(other);
+  const Scenario baseline = with_lengths(named, constants(named.backend));
   if (baseline.backend == scenario.backend && row["placement"].empty())
     return "baseline differs in nothing that the row says";
   return predict(baseline, constants(baseline.backend)).step_seconds / prediction.step_seconds;
@@ -65,27 +70,6 @@ std::variant<double, std::string> value_of(const Row& row, const Scenario& scena
   } catch (const base::InputError& error) {
     return std::string(error.what());  // a layout that contradicts the devices
   }
-}
-
-// How alike two runs are: sizes by their logarithms, software and GPU above all.
-double distance(const Scenario& a, const Scenario& b) {
-  const auto gap = [](double x, double y) { return std::abs(std::log(x / y)); };
-  return (a.backend == b.backend ? 0 : 100) + (a.gpu.name == b.gpu.name ? 0 : 10) + gap(a.devices, b.devices) +
-         gap(shape::total_parameters(a.models.at("actor")), shape::total_parameters(b.models.at("actor"))) +
-         gap(a.load.completion.mean(), b.load.completion.mean()) + gap(a.load.rows, b.load.rows) +
-         (a.sharing == b.sharing ? 0 : 1);
-}
-
-struct Known {
-  std::string id;
-  Scenario scenario;
-};
-
-std::string nearest(const Scenario& scenario, const std::vector<Known>& fitted) {
-  const auto best = std::min_element(fitted.begin(), fitted.end(), [&](const Known& a, const Known& b) {
-    return distance(scenario, a.scenario) < distance(scenario, b.scenario);
-  });
-  return best == fitted.end() ? "" : best->id;
 }
 
 std::vector<double> ranks(const std::vector<double>& values) {
@@ -102,8 +86,26 @@ std::vector<double> ranks(const std::vector<double>& values) {
   return made;
 }
 
+// Published and predicted times of one unit.
+struct Times {
+  std::vector<double> published, predicted;
+};
+
+// Over units of at least three rows, by rows: times of different units have no order.
+double pooled_rank(const std::map<std::string, Times>& units) {
+  double sum = 0, rows = 0;
+  for (const auto& [unit, times] : units) {
+    if (times.published.size() < 3) continue;
+    const double count = static_cast<double>(times.published.size());
+    sum += count * rank_correlation(times.published, times.predicted);
+    rows += count;
+  }
+  return rows > 0 ? sum / rows : 0;
+}
+
 void add_to(Summary& summary, const std::vector<const Result*>& results) {
-  std::vector<double> errors, unseen, published, predicted;
+  std::vector<double> errors, unseen;
+  std::map<std::string, Times> units;
   for (const Result* result : results) {
     ++summary.rows;
     if (!result->modelled()) continue;
@@ -117,51 +119,44 @@ void add_to(Summary& summary, const std::vector<const Result*>& results) {
     if (result->fitted) ++summary.fitted;
     if (!result->fitted) unseen.push_back(std::abs(result->error));
     if (result->metric != "time") continue;
-    published.push_back(result->published);
-    predicted.push_back(result->predicted);
+    units[result->unit].published.push_back(result->published);
+    units[result->unit].predicted.push_back(result->predicted);
   }
   summary.median_error = median_of(errors);
   summary.median_not_fitted = median_of(unseen);
-  summary.rank_correlation = published.size() < 3 ? 0 : rank_correlation(published, predicted);
+  summary.rank_correlation = pooled_rank(units);
+}
+
+// A reason for rows of which nothing can be said; else the prediction in `result`.
+std::string predict_row(const Row& row, const ConstantsOf& constants, Result& result) {
+  if (!row.fault.empty()) return row.fault;
+  if (!read_value(row, result)) return "no one value: '" + row["value"] + "'";
+  const auto read = scenario_of(row);
+  if (const auto* reason = std::get_if<std::string>(&read)) return *reason;
+  const std::string& backend = std::get<Scenario>(read).backend;
+  const Scenario scenario = with_lengths(std::get<Scenario>(read), constants(backend));
+  const auto value = value_of(row, scenario, constants);
+  if (const auto* reason = std::get_if<std::string>(&value)) return *reason;
+  result.predicted = std::get<double>(value);
+  if (!std::isfinite(result.predicted)) return "no finite prediction";
+  result.may_fit = may_fit(row, scenario);
+  result.fitted = is_fitted(row);
+  result.nearest_fitted = result.fitted ? row["id"] : nearest_fitted(scenario);
+  set_error(result);
+  return "";
 }
 
 }  // namespace
 
 Result evaluate_row(const Row& row, const ConstantsOf& constants) {
   Result result = named(row);
-  if (!read_value(row, result)) {
-    result.reason = "no one value: '" + row["value"] + "'";
-    return result;
-  }
-  const auto read = scenario_of(row);
-  if (const auto* reason = std::get_if<std::string>(&read)) {
-    result.reason = *reason;
-    return result;
-  }
-  const Scenario& scenario = std::get<Scenario>(read);
-  const auto value = value_of(row, scenario, constants);
-  if (const auto* reason = std::get_if<std::string>(&value)) {
-    result.reason = *reason;
-    return result;
-  }
-  result.predicted = std::get<double>(value);
-  result.fitted = may_fit(row, scenario);
-  set_error(result);
+  result.reason = predict_row(row, constants, result);
   return result;
 }
 
 std::vector<Result> evaluate(const std::vector<Row>& rows, const ConstantsOf& constants) {
   std::vector<Result> results;
-  std::vector<Known> fitted;
-  for (const Row& row : rows) {
-    results.push_back(evaluate_row(row, constants));
-    if (results.back().modelled() && results.back().fitted)
-      fitted.push_back({results.back().id, std::get<Scenario>(scenario_of(row))});
-  }
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (results[i].modelled())
-      results[i].nearest_fitted =
-          results[i].fitted ? results[i].id : nearest(std::get<Scenario>(scenario_of(rows[i])), fitted);
+  for (const Row& row : rows) results.push_back(evaluate_row(row, constants));
   return results;
 }
 

@@ -9,6 +9,8 @@
 namespace collimate::plan::published {
 namespace {
 
+constexpr size_t kLongestField = 4000;
+
 // The records of the text, each a list of fields.
 std::vector<std::vector<std::string>> records(std::string_view text, const std::string& where) {
   std::vector<std::vector<std::string>> all(1, std::vector<std::string>(1));
@@ -33,6 +35,18 @@ std::vector<std::vector<std::string>> records(std::string_view text, const std::
   return all;
 }
 
+Row row_of_fields(const std::vector<std::string>& names, const std::vector<std::string>& fields, size_t number) {
+  Row row;
+  if (fields.size() != names.size()) row.fault = fmt::format("{} fields instead of {}", fields.size(), names.size());
+  for (size_t k = 0; k < std::min(names.size(), fields.size()); ++k) {
+    row.columns[names[k]] = fields[k].substr(0, kLongestField);
+    if (fields[k].size() > kLongestField)
+      row.fault = fmt::format("'{}' has {} characters, more than {}", names[k], fields[k].size(), kLongestField);
+  }
+  if (row["id"].empty()) row.columns["id"] = fmt::format("row {}", number);
+  return row;
+}
+
 }  // namespace
 
 const std::string& Row::operator[](std::string_view column) const {
@@ -49,20 +63,14 @@ const std::vector<std::string>& needed_columns() {
 }
 
 std::vector<Row> parse_rows(std::string_view text, const std::string& where) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   const std::vector<std::vector<std::string>> all = records(text, where);
   if (all.size() < 2) throw base::InputError(base::expectation(where, "a header and at least one row", "none"));
   for (const std::string& name : needed_columns())
     if (std::find(all[0].begin(), all[0].end(), name) == all[0].end())
       throw base::InputError(base::expectation(where, "a column " + name, "none"));
   std::vector<Row> rows;
-  for (size_t i = 1; i < all.size(); ++i) {
-    if (all[i].size() != all[0].size())
-      throw base::InputError(base::expectation(fmt::format("{} row {}", where, i),
-                                               fmt::format("{} fields", all[0].size()), std::to_string(all[i].size())));
-    Row row;
-    for (size_t k = 0; k < all[0].size(); ++k) row.columns[all[0][k]] = all[i][k];
-    rows.push_back(std::move(row));
-  }
+  for (size_t i = 1; i < all.size(); ++i) rows.push_back(row_of_fields(all[0], all[i], i));
   return rows;
 }
 

@@ -11,13 +11,15 @@ namespace collimate::plan::published {
 // One row of a results file: its columns as text, absent ones empty.
 struct Row {
   std::map<std::string, std::string, std::less<>> columns;
+  std::string fault;  // not empty: why the row cannot be read
   const std::string& operator[](std::string_view column) const;
 };
 
 // The columns that must be there.
 const std::vector<std::string>& needed_columns();
 // Comma-separated values with a header line; fields in double quotes may hold commas, line breaks and doubled quotes.
-// InputError naming `where` for a missing column, an empty file or a row of another width.
+// A byte order mark is skipped. A row of another width, or with a field too long to be one, is kept with its fault; its
+// id is "row N" where it has none. InputError naming `where` for a missing column, an empty file or an open quote.
 std::vector<Row> parse_rows(std::string_view text, const std::string& where);
 std::vector<Row> read_rows(const std::string& path);
 

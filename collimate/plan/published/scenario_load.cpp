@@ -12,64 +12,93 @@ constexpr double kShortPrompt = 200;
 constexpr double kUsualLength = 1024;
 constexpr double kUsualCap = 8192;
 constexpr double kUsualRows = 1024;
+// DAPO's paper (2503.14476): 512 prompts of 16 completions, 16 updates.
+constexpr double kGroup = 16, kDapoPrompts = 512;
+constexpr int kDapoUpdates = 16;
+constexpr double kMostTokens = 1e7, kMostRows = 1e8;
 
-double rows_of(const std::string& text, double tokens_per_row) {
+bool in_groups(const Row& row) { return has(row["algo"], "GRPO") || has(row["algo"], "DAPO"); }
+
+// Rows of an iteration that the text states; 0 where it states none.
+double stated_rows(const Row& row, double tokens_per_row) {
+  const std::string& text = row["batch"];
   if (const auto product = match(text, R"(([0-9]+) ?(?:prompts )?x ?([0-9]+))"); product && !has(text, "GBS"))
-    return std::stod((*product)[0]) * std::stod((*product)[1]);
-  for (const char* pattern : {R"(<=([0-9]+) pairs)", R"(sample_per_episode ([0-9]+))", R"(^GBS ([0-9]+))",
-                              R"(^([0-9]+)(?: prompts| requests|$))"})
-    if (const double rows = number(text, pattern, 0); rows > 0) return rows;
+    return finite((*product)[0]).value_or(0) * finite((*product)[1]).value_or(0);
+  if (const double prompts = number(text, R"(^([0-9]+) prompts)", 0); prompts > 0)
+    return prompts * (in_groups(row) ? kGroup : 1);
+  for (const char* pattern :
+       {R"(<=([0-9]+) pairs)", R"(sample_per_episode ([0-9]+))", R"(^GBS ([0-9]+))", R"(^([0-9]+)(?: requests|$))"})
+    if (match(text, pattern)) return number(text, pattern, 0);
   if (const double millions = number(text, R"(([0-9.]+)M tok)", 0); millions > 0)
     return std::round(millions * 1048576 / tokens_per_row);
-  return kUsualRows;
+  return has(row["algo"], "DAPO") ? kDapoPrompts * kGroup : kUsualRows;
 }
 
-int updates_of(const std::string& text, double rows) {
-  if (const double size = number(text, R"(train GBS ([0-9]+))", 0); size > 0)
-    return std::max(1, static_cast<int>(std::lround(rows / size)));
-  if (const double count = number(text, R"(([0-9]+) minibatches)", 0); count > 0) return static_cast<int>(count);
-  const double mini = number(text, R"(mini ([0-9]+))", 0);
-  if (mini <= 0) return 1;
-  const double prompts = number(text, R"(([0-9]+) prompts)", rows);
-  return std::max(1, static_cast<int>(std::lround(prompts / mini)));
+int updates_of(const Row& row, double rows) {
+  const std::string& text = row["batch"];
+  const auto many = [](double count) { return static_cast<int>(std::clamp(std::round(count), 1.0, 1e6)); };
+  if (const double size = number(text, R"(train GBS ([0-9]+))", 0); size > 0) return many(rows / size);
+  if (const double count = number(text, R"(([0-9]+) minibatches)", 0); count > 0) return many(count);
+  if (const double mini = number(text, R"(mini ([0-9]+))", 0); mini > 0)
+    return many(number(text, R"(([0-9]+) prompts)", rows) / mini);
+  return text.empty() && has(row["algo"], "DAPO") ? kDapoUpdates : 1;
 }
 
-bool free_running(const Row& row) { return has(row["algo"], "GRPO") || has(row["algo"], "DAPO"); }
+// Completions that are not all of one length; their mean, and cap beside the prompt.
+void spread(double mean, double cap, Scenario& scenario) {
+  scenario.mean_completion = mean;
+  scenario.completion_cap = cap;
+}
 
-Lengths completion_of(const Row& row, double prompt, const Constants& c) {
+void read_completions(const Row& row, double prompt, Scenario& scenario) {
   const std::string& text = row["gen_len"];
   const bool total = has(text, "total");
   double cap = number(text, R"(max (?:total )?([0-9]+))", number(text, R"(^([0-9]+)$)", 0));
   if (has(text, "k context")) cap = 1024 * number(text, R"(([0-9]+)k context)", 0) - prompt;
-  if (const auto range = match(text, R"(^([0-9]+)-([0-9]+)$)"))
-    return Lengths::fixed((std::stod((*range)[0]) + std::stod((*range)[1])) / 2);
   double mean = number(text, R"((?:avg|mean) ([0-9]+))", 0);
-  if (total && mean > 0) {
-    mean -= prompt;
-    cap -= prompt;
+  if (total && mean > 0) mean -= prompt;
+  if (total && cap > 0) cap -= prompt;
+  scenario.load.completion = Lengths::fixed(kUsualLength);
+  if (const auto range = match(text, R"(^([0-9]+) ?- ?([0-9]+)$)")) {
+    const double low = finite((*range)[0]).value_or(0), high = finite((*range)[1]).value_or(0);
+    scenario.load.completion = Lengths::fixed(std::max(1.0, (low + high) / 2));
+  } else if (mean > 0) {
+    spread(mean, cap > mean ? cap : 4 * mean, scenario);
+  } else if (cap > 0 && (in_groups(row) || has(text, "max") || has(text, "context"))) {
+    spread(0, cap, scenario);
+  } else if (const double fixed = number(text, R"(^([0-9]+))", 0); fixed > 0) {
+    scenario.load.completion = Lengths::fixed(fixed);
+  } else if (in_groups(row)) {
+    spread(0, kUsualCap, scenario);
   }
-  if (mean > 0) return Lengths::capped_mean(mean, c.length_sigma, cap > mean ? cap : 4 * mean);
-  if (cap > 0 && (free_running(row) || has(text, "max") || has(text, "context")))
-    return Lengths::capped_mean(std::min(c.mean_tokens, cap / 2), c.length_sigma, cap);
-  if (const double fixed = number(text, R"(^([0-9]+))", 0); fixed > 0) return Lengths::fixed(fixed);
-  return free_running(row) ? Lengths::capped_mean(std::min(c.mean_tokens, kUsualCap / 2), c.length_sigma, kUsualCap)
-                           : Lengths::fixed(kUsualLength);
 }
 
 }  // namespace
 
+Scenario with_lengths(Scenario scenario, const Constants& c) {
+  const double cap = scenario.completion_cap;
+  if (cap <= 0) return scenario;
+  const double mean = scenario.mean_completion > 0 ? scenario.mean_completion : std::min(c.mean_tokens, cap / 2);
+  scenario.load.completion = Lengths::capped_mean(mean, c.length_sigma, cap);
+  return scenario;
+}
+
 void read_load(const Row& row, Scenario& scenario) {
-  const Constants c = constants_of(scenario.backend);
-  const bool long_runs = free_running(row) || !scenario.models.contains("critic");
-  double prompt = number(row["prompt_len"], R"(^([0-9]+))", long_runs ? kShortPrompt : kUsualLength);
+  const bool short_prompts = in_groups(row) || !scenario.models.contains("critic");
+  double prompt = number(row["prompt_len"], R"(^([0-9]+))", short_prompts ? kShortPrompt : kUsualLength);
   if (has(row["gen_len"], "avg"))
     prompt = std::min(prompt, 0.3 * number(row["gen_len"], R"(avg ([0-9]+))", 4 * prompt));
   scenario.load.prompt = Lengths::fixed(prompt);
-  scenario.load.completion = completion_of(row, prompt, c);
-  const double length = prompt + scenario.load.completion.mean();
-  scenario.load.rows = rows_of(row["batch"], length);
-  scenario.load.updates = updates_of(row["batch"], scenario.load.rows);
-  scenario.epoch_rows = 1000 * number(row["batch"], R"(([0-9.]+)k pairs/epoch)", 0);
+  read_completions(row, prompt, scenario);
+  if (prompt > kMostTokens || scenario.completion_cap > kMostTokens || scenario.load.completion.mean() > kMostTokens)
+    throw NotModelled{"lengths '" + row["prompt_len"] + "' and '" + row["gen_len"] + "'"};
+  scenario = with_lengths(std::move(scenario), constants_of(scenario.backend));
+  scenario.load.rows = stated_rows(row, prompt + scenario.load.completion.mean());
+  if (!(scenario.load.rows >= 1 && scenario.load.rows <= kMostRows))
+    throw NotModelled{"rows of an iteration: '" + row["batch"] + "'"};
+  scenario.load.updates = updates_of(row, scenario.load.rows);
+  scenario.run_rows = 1000 * number(row["batch"], R"(([0-9.]+)k (?:pairs|samples|prompts|rows)\b)", 0);
+  if (scenario.run_rows == 0) scenario.run_rows = number(row["batch"], R"(\b([0-9]+) samples\b)", 0);
 }
 
 }  // namespace collimate::plan::published

@@ -14,9 +14,13 @@ struct NotModelled {
 
 // Batch, prompt and completion lengths.
 void read_load(const Row& row, Scenario& scenario);
-// Which devices do what.
-void read_sharing(const std::string& placement, Scenario& scenario);
+// Which devices do what, from the text of a placement and the system's name.
+void read_sharing(const Row& row, Scenario& scenario);
 // A fourth of the devices each for generation, actor and critic, an eighth each for reference and reward.
 void share_in_groups(Scenario& scenario);
+// The kind of device, with as many in a node and the network that the text states.
+Gpu gpu_of(const std::string& text);
+// Layouts of roles.
+void read_layouts(const std::string& text, Scenario& scenario);
 
 }  // namespace collimate::plan::published
