@@ -12,6 +12,11 @@ int64_t growth(const Sequence& sequence) {
   return blocks_for(sequence.length()) - static_cast<int64_t>(sequence.blocks.size());
 }
 
+// Whether it may yet need a block more.
+bool may_grow(const Sequence& sequence) {
+  return blocks_for(sequence.length() + sequence.tokens_left()) > blocks_for(sequence.length());
+}
+
 int64_t decode_growth(const Queues& queues) {
   int64_t blocks = 0;
   for (const Sequence* sequence : queues.running) {
@@ -31,9 +36,11 @@ class Planner {
   Planner(const Queues& queues, const BlockPool& pool, const PrefixCache& prefixes, uint64_t version,
           const ScheduleLimits& limits, StepPlan& plan)
       : queues_(queues), pool_(pool), prefixes_(prefixes), version_(version), plan_(plan) {
-    reserve_ = static_cast<int64_t>(queues.running.size());
+    const auto running = static_cast<int64_t>(queues.running.size());
+    reserve_ =
+        std::count_if(queues.running.begin(), queues.running.end(), [](const Sequence* s) { return may_grow(*s); });
     tokens_ = limits.max_batch_tokens;
-    sequences_ = std::min(limits.max_batch_sequences, limits.max_batch_tokens) - reserve_;
+    sequences_ = std::min(limits.max_batch_sequences, limits.max_batch_tokens) - running;
     blocks_ = pool.free() - decode_growth(queues);
   }
 
@@ -101,7 +108,7 @@ class Planner {
       return prefixes_.remembers() && run.first < sequence->prompt_tokens / kBlockTokens * kBlockTokens;
     }
     const int64_t copies = sequence->prompt_tokens % kBlockTokens == 0 ? 0 : 1;
-    if (run.draws && take(copies)) plan_.forks.push_back({sequence, leader});
+    if (run.draws && take(*sequence, copies)) plan_.forks.push_back({sequence, leader});
     return true;
   }
 
@@ -112,7 +119,7 @@ class Planner {
     for (size_t m = first_match; m < plan_.matched_blocks.size(); ++m) {
       if (pool_.holders(plan_.matched_blocks[m]) == 0) ++needed;
     }
-    if (!take(needed)) {
+    if (!take(*sequence, needed)) {
       plan_.matched_blocks.resize(first_match);
       return false;
     }
@@ -122,11 +129,11 @@ class Planner {
   }
 
   // Takes what one more running sequence needs, or nothing. A sequence alone in the engine needs no reserve.
-  bool take(int64_t blocks) {
+  bool take(const Sequence& sequence, int64_t blocks) {
     if (blocks + reserve_ > blocks_) return false;
     blocks_ -= blocks;
     --sequences_;
-    ++reserve_;
+    if (may_grow(sequence)) ++reserve_;
     return true;
   }
 
@@ -147,7 +154,7 @@ class Planner {
   int64_t tokens_ = 0;
   int64_t sequences_ = 0;
   int64_t blocks_ = 0;
-  int64_t reserve_ = 0;  // blocks that admissions leave over: the next one of each running sequence
+  int64_t reserve_ = 0;  // blocks that admissions leave over: the next one of each running sequence that may grow
   size_t first_prompt_ = 0;
 };
 

@@ -23,6 +23,7 @@ class SchedulerTest : public testing::Test {
     sequence->ids.assign(prompt_tokens, static_cast<int32_t>(sequence->prompt_uid));
     sequence->prompt_tokens = prompt_tokens;
     sequence->params.max_tokens = max_tokens;
+    sequence->max_length = prompt_tokens + max_tokens;
     queues_.waiting.push_back(sequence.get());
     all_.push_back(std::move(sequence));
     return *all_.back();
@@ -175,6 +176,13 @@ TEST_F(SchedulerTest, AdmissionLeavesABlockPerRunningSequence) {
   for (int i = 0; i < 4; ++i) wait(20);  // two blocks each
   plan(1000, 8);
   EXPECT_EQ(plan_.admissions.size(), 2U) << "2 + 2 of 6 blocks, and a third would leave no spare ones";
+}
+
+TEST_F(SchedulerTest, WhatEndsWithinItsBlocksNeedsNoSpareOne) {
+  make_pool(3);
+  for (int i = 0; i < 3; ++i) wait(4, 12);
+  plan(100, 8);
+  EXPECT_EQ(plan_.admissions.size(), 3U) << "16 tokens each, a block";
 }
 
 TEST_F(SchedulerTest, LatestIsPreemptedAndComesBackFirst) {

@@ -64,6 +64,7 @@ EngineLoop::EngineLoop(Engine engine, EngineLimits limits, uint64_t seed)
       seed_(seed),
       now_seconds_(engine_.now_seconds ? engine_.now_seconds : base::now_seconds),
       queue_(static_cast<size_t>(limits.requests), {"requests", "the engine", "the server"}),
+      status_{.service = engine_.service->stats()},
       thread_([this] { run_guarded(); }) {}
 
 EngineLoop::~EngineLoop() {

@@ -12,7 +12,7 @@ namespace {
 void read_network(const std::string& text, Gpu& gpu) {
   if (const auto in_node = match(text, R"(\b([0-9]+) ?/ ?node)"); in_node && whole((*in_node)[0]) > 0)
     gpu.per_node = whole((*in_node)[0]);
-  const auto speed = match_case(text, R"((?:\b([0-9]+) ?[x×] ?)?\b([0-9]+(?:\.[0-9]+)?) ?G(?:b|bps|bit/s)\b)");
+  const auto speed = match_case(text, R"((?:\b([0-9]+) ?(?:x|×) ?|\b)([0-9]+(?:\.[0-9]+)?) ?G(?:b|bps|bit/s)\b)");
   if (!speed) return;
   const double cards = (*speed)[0].empty() ? 1 : std::strtod((*speed)[0].c_str(), nullptr);
   const double bits = cards * std::strtod((*speed)[1].c_str(), nullptr) * 1e9;
