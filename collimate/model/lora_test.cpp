@@ -33,7 +33,7 @@ WeightsOptions with(const LoraOptions& lora, ComputeType compute = ComputeType::
 
 TokenBatch tokens() { return pack(sequences({19, 5, 33}, 37)); }
 
-double norm_of(const std::vector<float>& a, const std::vector<float>& b) {
+double distance_of(const std::vector<float>& a, const std::vector<float>& b) {
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i) sum += std::pow(double{a[i]} - b[i], 2);
   return std::sqrt(sum);
@@ -74,8 +74,8 @@ TEST(Lora, MergedWeightsGiveNearlyTheSame) {
     auto weights = tiny_weights(tiny_shape(family), with(lora));
     Model unfused(weights, {}), fused(merged(*weights), {}), plain(tiny_weights(tiny_shape(family)), {});
     const auto a = to_vector(unfused.forward(tokens())), b = to_vector(fused.forward(tokens()));
-    const double apart = norm_of(a, b), moved = norm_of(a, to_vector(plain.forward(tokens())));
-    EXPECT_LT(apart, 3e-5 * norm_of(a, std::vector<float>(a.size(), 0))) << family << " " << targets.front();
+    const double apart = distance_of(a, b), moved = distance_of(a, to_vector(plain.forward(tokens())));
+    EXPECT_LT(apart, 3e-5 * distance_of(a, std::vector<float>(a.size(), 0))) << family << " " << targets.front();
     EXPECT_GT(moved, 20 * apart) << family << " " << targets.front();
   }
 }

@@ -88,7 +88,7 @@ class Corpus(unittest.TestCase):
             if row["paper"].startswith("NeMo-RL"):
                 nemo[any(name in self.rows[row["id"]]["actor"] for name in mixtures)].append(abs(row["error"]))
         self.assertLessEqual(statistics.median(nemo[True]), 0.35)
-        self.assertLessEqual(statistics.median(nemo[False]), 0.20)  # of a target of 0.20: it becomes no worse
+        self.assertLessEqual(statistics.median(nemo[False]), 0.20)
 
 
 if __name__ == "__main__":
