@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <set>
 
 #include "collimate/graph/trace.h"
@@ -73,15 +72,12 @@ TEST(LocalSearch, FindsWhatLookingAtAllDoes) {
       }
 }
 
-TEST(LocalSearch, SixToEightModelsTakeSeconds) {
+TEST(LocalSearch, SixToEightModelsLookAtFewPlacements) {
   for (const int more : {1, 3}) {
     const Request request = with_rewards(more, "4x8xA100-80");
-    const auto begin = std::chrono::steady_clock::now();
     const SearchResult result = search(request);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     ASSERT_FALSE(result.plans.empty());
     EXPECT_LT(result.placements, 5000);
-    EXPECT_LT(seconds.count(), 20) << more;
     graph::validate(request.graph, result.plans[0].placement);
     Request flat = request;
     flat.form = "flattening";
