@@ -41,7 +41,10 @@ void draw_while_proposed(DrawnFor& draw, uint64_t run_seed, const Row& row) {
 }  // namespace
 
 Runner::Runner(model::Model& model, tensor::Exec exec, int64_t blocks, uint64_t run_seed)
-    : model_(model), exec_(exec), cache_(model.shape(), blocks), run_seed_(run_seed) {}
+    : model_(model),
+      exec_(exec),
+      cache_(model.shape(), model.weights().options().compute, blocks),
+      run_seed_(run_seed) {}
 
 std::span<const DrawnFor> Runner::run(const StepPlan& plan) {
   const base::FaultPhase phase(is_decode(plan) ? "decode" : "prefill");

@@ -204,8 +204,10 @@ Slot* attend(Step& step, const Attention& a, Slot* qkv) {
     tensor::rope(step.exec, qkv->value, width.row, qkv->rows, a.heads + a.kv_heads, a.head_dim, step.positions.data(),
                  *step.rope);
   tensor::AttentionForward args;
-  args.layout = {a.kv_heads, a.head_dim};
-  const float* k = qkv->value + width.q_width;
+  args.layout = {a.kv_heads, a.head_dim, step.kv_bf16};
+  float* k = qkv->value + width.q_width;
+  if (is_bf16(step.weights.options().compute))
+    tensor::round_bf16(step.exec, k, width.row, qkv->rows, 2 * width.kv_width);
   tensor::append_kv(step.exec, args.layout, k, width.row, k + width.kv_width, width.row, step.runs, step.kv_storage);
   Slot* out = tensor::make_slot(step.arena, qkv->rows, width.q_width, qkv->wanted);
   float* lse = step.tape != nullptr && qkv->wanted ? step.arena.take(qkv->rows * a.heads) : nullptr;

@@ -24,6 +24,7 @@ struct Step {
   std::span<const int32_t> ids, positions;      // [T]
   std::span<const tensor::AttentionRun> runs;   // one per sequence
   std::span<const tensor::Document> documents;  // the same sequences, for backward; whole ones only
+  bool kv_bf16 = false;                         // what kv_storage holds
   float* kv_storage = nullptr;                  // blocks of this layer
   const tensor::RopeTable* rope = nullptr;      // null: positions are learned
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collimate/model/kv_cache.h"
 #include "collimate/shape/param_spec.h"
 #include "collimate/tensor/ops/attention.h"
 #include "collimate/tensor/ops/linear.h"
@@ -67,8 +68,9 @@ int64_t plain_block(int64_t tokens, const Widths& w, std::span<const int64_t> ad
   return takes.slots(adapters).floats;
 }
 
+// Of scratch storage.
 int64_t kv_floats(const ModelShape& s, int64_t blocks) {
-  return blocks * tensor::KvLayout{static_cast<int>(s.kv_heads), static_cast<int>(s.head_dim)}.block_floats();
+  return blocks * kv_layout(s, tensor::ComputeType::kFloat32).block_floats();
 }
 
 // Bytes of the segments that are trained, and of the others.
@@ -108,8 +110,8 @@ std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const We
   return items;
 }
 
-int64_t kv_cache_bytes(const ModelShape& shape, int64_t blocks) {
-  return shape.layers * allocated_bytes(kv_floats(shape, blocks) * kFloat);
+int64_t kv_cache_bytes(const ModelShape& shape, tensor::ComputeType compute, int64_t blocks) {
+  return shape.layers * allocated_bytes(blocks * kv_layout(shape, compute).block_floats() * kFloat);
 }
 
 PassFloats inference_floats(const ModelShape& shape, int64_t tokens, int64_t blocks,

@@ -27,7 +27,7 @@ struct Model::Impl {
   std::unique_ptr<Architecture> architecture;
   RopeCache rope;
   OutputHead head;
-  tensor::KvLayout layout;
+  tensor::KvLayout layout;              // of scratch storage
   int segments = 0;                     // of the model itself: none of adapters
   std::vector<int64_t> adapter_widths;  // for the memory plan
   Arena workspace, gradients;
@@ -39,7 +39,7 @@ struct Model::Impl {
         architecture(make_architecture(*weights)),
         rope(weights->shape()),
         head(*weights),
-        layout{static_cast<int>(weights->shape().kv_heads), static_cast<int>(weights->shape().head_dim)},
+        layout(kv_layout(weights->shape(), tensor::ComputeType::kFloat32)),
         segments(static_cast<int>(weights->shape().layers) + 2),
         adapter_widths(lora_widths(weights->shape(), weights->options().lora)) {}
 
@@ -145,6 +145,8 @@ at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache,
   const Runs runs = cached_runs(tokens, tables);
   impl_->make_room(inference_floats(shape(), token_count(tokens), 0, impl_->adapter_widths));
   Step step = impl_->step(tokens, runs, impl_->workspace);
+  COLLIMATE_CHECK(cache.layout() == kv_layout(shape(), weights().options().compute), "the cache of another model");
+  step.kv_bf16 = cache.layout().bf16;
   return impl_->run(step, [&](int layer) { return cache.layer(layer); });
 }
 
@@ -191,8 +193,8 @@ void Model::Impl::record_all(ForwardRecord::Impl& record, Step& step) {
 // Keeps each segment's input and the last output; everything between lives in the workspace.
 void Model::Impl::record_inputs(ForwardRecord::Impl& record, Step& step) {
   Arena& kept = *record.activations;
-  Step scratch{exec,           *weights,  workspace,      nullptr,         step.ids,
-               step.positions, step.runs, step.documents, step.kv_storage, step.rope};
+  Step scratch{exec,      *weights,       workspace,    nullptr,         step.ids, step.positions,
+               step.runs, step.documents, step.kv_bf16, step.kv_storage, step.rope};
   const Arena::Mark mark = workspace.mark();
   Slot* stream = run_segment(scratch, 0, nullptr);
   for (int number = 1; number < segments; ++number) {

@@ -48,7 +48,7 @@ class Plan {
     items_.push_back({purpose, bytes});
   }
   void add_weights() { add_all(model::weights_memory(shape_, weights_)); }
-  void add_cache(int64_t blocks) { add("kv_cache", model::kv_cache_bytes(shape_, blocks)); }
+  void add_cache(int64_t blocks) { add("kv_cache", model::kv_cache_bytes(shape_, weights_.compute, blocks)); }
   void add_inference(const Pass& pass) {
     add_pass(pass, model::inference_floats(shape_, pass.tokens, pass.blocks, adapters_));
   }

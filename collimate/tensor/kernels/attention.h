@@ -9,19 +9,24 @@ namespace collimate::tensor {
 constexpr int64_t kAttentionRows = 24;
 constexpr int64_t kAttentionKeys = 64;
 constexpr int64_t kAttentionBlocks = kAttentionKeys / 16;
+constexpr int64_t kMostHeadDim = 256;
 constexpr int64_t kHeadStride = 272;  // floats between rows of a tile: 256 and an odd number of cache lines
 
-// Some tokens of one run against one kv head. Rows are token-major: row = token * heads + head.
+// Some tokens of one run against one or more neighbouring kv heads, chunk by chunk for all of them: what a block holds
+// of them lies together. Rows are token-major in a kv head: row = (kv_head * tokens + token) * heads + head.
 struct AttentionTile {
   const float* q = nullptr;  // first token, first head of the tile
   int64_t q_stride = 0;
   int64_t tokens = 0;
-  int64_t heads = 0;  // of this tile, all of one kv head
+  int64_t kv_heads = 1;  // more than one: with all of their query heads
+  int64_t heads = 0;     // of each kv head
   int64_t head_dim = 0;
   int64_t first_position = 0;
   const int32_t* blocks = nullptr;
   const float* storage = nullptr;
+  bool bf16 = false;  // what `storage` holds: two values in a float; the sizes below are in floats
   int64_t block_floats = 0;
+  int64_t head_floats = 0;  // from one kv head to the next
   int64_t key_offset = 0;
   int64_t value_offset = 0;
   float scale = 1;
@@ -68,7 +73,7 @@ inline int64_t attention_backward_floats(int64_t tokens, int64_t head_dim) {
 }
 
 struct AttentionKernels {
-  void (*forward)(const AttentionTile& tile);  // tokens * heads <= kAttentionRows
+  void (*forward)(const AttentionTile& tile);  // kv_heads * tokens * heads <= kAttentionRows
   void (*backward)(const AttentionGradient& gradient);
 };
 

@@ -48,6 +48,7 @@ struct PointwiseKernels {
   void (*gelu_backward)(const float* dy, const float* x, int64_t count, float* dx);
   void (*add)(const float* x, int64_t count, float* y);
   void (*scale)(float factor, int64_t count, float* x);
+  void (*round_bf16)(int64_t count, float* x);
   void (*rope)(const Rope& r, int64_t begin, int64_t end);
   void (*adamw)(float* p, const float* g, float* m, float* v, int64_t count, const AdamwScalars& s);
 };

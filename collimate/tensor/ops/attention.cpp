@@ -1,20 +1,22 @@
 #include "collimate/tensor/ops/attention.h"
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
 #include <string>
 #include <vector>
 
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/tensor/kernels/attention.h"
+#include "collimate/tensor/kernels/grain.h"
+#include "collimate/tensor/kernels/pointwise.h"
 
 namespace collimate::tensor {
 namespace {
 
 void check_heads(int heads, int kv_heads, int head_dim) {
-  const bool ok =
-      kv_heads > 0 && heads > 0 && heads % kv_heads == 0 && head_dim > 0 && head_dim % 4 == 0 && head_dim <= 256;
+  const bool ok = kv_heads > 0 && heads > 0 && heads % kv_heads == 0 && head_dim > 0 && head_dim % 4 == 0 &&
+                  head_dim <= kMostHeadDim;
   if (!ok) {
     throw base::InputError(base::expectation("attention",
                                              "heads a multiple of kv_heads and head_dim a multiple of 4 up to 256",
@@ -23,13 +25,17 @@ void check_heads(int heads, int kv_heads, int head_dim) {
   }
 }
 
+void store_value(float x, float& to) { to = x; }
+void store_value(float x, uint16_t& to) { to = static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16); }
+
+template <typename Stored>
 void write_token(const KvLayout& layout, const float* k, const float* v, float* block, int64_t slot) {
-  for (int h = 0; h < layout.kv_heads; ++h) {
-    float* keys = block + layout.key_offset(h) + slot;
-    const float* row = k + int64_t{h} * layout.head_dim;
-    for (int d = 0; d < layout.head_dim; ++d) keys[d * KvLayout::kBlockTokens] = row[d];
-    std::memcpy(block + layout.value_offset(h) + slot * layout.head_dim, v + int64_t{h} * layout.head_dim,
-                static_cast<size_t>(layout.head_dim) * sizeof(float));
+  const int64_t width = layout.head_dim;
+  for (int h = 0; h < layout.kv_heads; ++h, k += width, v += width) {
+    Stored* keys = reinterpret_cast<Stored*>(block + layout.key_offset(h)) + slot;
+    Stored* values = reinterpret_cast<Stored*>(block + layout.value_offset(h)) + slot * width;
+    for (int64_t d = 0; d < width; ++d) store_value(k[d], keys[d * KvLayout::kBlockTokens]);
+    for (int64_t d = 0; d < width; ++d) store_value(v[d], values[d]);
   }
 }
 
@@ -45,22 +51,32 @@ struct Piece {
   const AttentionRun* run;
   int64_t token;
   int64_t tokens;
-  int kv_head;
+  int64_t kv_head;
+  int64_t kv_heads;
   int64_t head;  // first, among those of the kv head
   int64_t heads;
 };
 
-std::vector<Piece> pieces_of(std::span<const AttentionRun> runs, int kv_heads, int64_t group) {
+// A single token's kv heads are taken together, as many as leave each thread several pieces.
+int64_t kv_heads_together(int64_t runs, int64_t kv_heads, int64_t group, int threads) {
+  const int64_t fit = std::max<int64_t>(1, kAttentionRows / group);
+  const int64_t pieces = int64_t{4} * threads;
+  return std::clamp<int64_t>(threads == 1 ? kv_heads : runs * kv_heads / pieces, 1, std::min(fit, kv_heads));
+}
+
+std::vector<Piece> pieces_of(std::span<const AttentionRun> runs, int64_t kv_heads, int64_t group, int threads) {
   std::vector<Piece> pieces;
   const int64_t heads = std::min(group, kAttentionRows);
   const int64_t step = kAttentionRows / heads;
+  const int64_t together = kv_heads_together(static_cast<int64_t>(runs.size()), kv_heads, group, threads);
   for (const AttentionRun& run : runs) {
     // Late tokens cost most: handed out first, so that threads end together.
     for (int64_t token = (run.tokens - 1) / step * step; token >= 0 && run.tokens > 0; token -= step) {
-      for (int kv = 0; kv < kv_heads; ++kv) {
-        for (int64_t head = 0; head < group; head += heads) {
-          pieces.push_back({&run, token, std::min(step, run.tokens - token), kv, head, std::min(heads, group - head)});
-        }
+      const int64_t tokens = std::min(step, run.tokens - token), most = tokens == 1 ? together : 1;
+      for (int64_t kv = 0; kv < kv_heads; kv += most) {
+        const int64_t count = std::min(most, kv_heads - kv);
+        for (int64_t head = 0; head < group; head += heads)
+          pieces.push_back({&run, token, tokens, kv, count, head, std::min(heads, group - head)});
       }
     }
   }
@@ -74,12 +90,15 @@ AttentionTile tile_of(const AttentionForward& a, const Piece& piece, int64_t gro
   t.q = a.q + row * a.q_stride + head * a.layout.head_dim;
   t.q_stride = a.q_stride;
   t.tokens = piece.tokens;
+  t.kv_heads = piece.kv_heads;
   t.heads = piece.heads;
   t.head_dim = a.layout.head_dim;
   t.first_position = piece.run->first_position + piece.token;
   t.blocks = piece.run->blocks;
   t.storage = a.storage;
+  t.bf16 = a.layout.bf16;
   t.block_floats = a.layout.block_floats();
+  t.head_floats = a.layout.head_floats();
   t.key_offset = a.layout.key_offset(piece.kv_head);
   t.value_offset = a.layout.value_offset(piece.kv_head);
   t.scale = a.scale;
@@ -99,6 +118,7 @@ void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t
   for (const AttentionRun& run : runs)
     floats += (run.tail + run.tokens) * layout.block_floats() / KvLayout::kBlockTokens;
   const auto count = static_cast<int64_t>(runs.size());
+  const auto write = layout.bf16 ? write_token<uint16_t> : write_token<float>;
   exec.parallel_for(count, floats < 65536 ? count : 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const AttentionRun& run = runs[static_cast<size_t>(i)];
@@ -108,19 +128,26 @@ void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t
           const int64_t position = part.position + t;
           float* block = storage + run.blocks[position / KvLayout::kBlockTokens] * layout.block_floats();
           const int64_t row = part.row + t;
-          write_token(layout, k + row * k_stride, v + row * v_stride, block, position % KvLayout::kBlockTokens);
+          write(layout, k + row * k_stride, v + row * v_stride, block, position % KvLayout::kBlockTokens);
         }
       }
     }
   });
 }
 
+void round_bf16(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int64_t width) {
+  exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) pointwise_kernels().round_bf16(width, x + r * x_stride);
+  });
+}
+
 void attention_forward(const Exec& exec, const AttentionForward& args, std::span<const AttentionRun> runs) {
   check_heads(args.heads, args.layout.kv_heads, args.layout.head_dim);
   const int64_t group = args.heads / args.layout.kv_heads;
-  const std::vector<Piece> pieces = pieces_of(runs, args.layout.kv_heads, group);
+  const std::vector<Piece> pieces = pieces_of(runs, args.layout.kv_heads, group, exec.threads());
   int64_t work = 0;
-  for (const Piece& piece : pieces) work += piece.heads * piece.tokens * (piece.run->first_position + piece.token + 16);
+  for (const Piece& piece : pieces)
+    work += piece.kv_heads * piece.heads * piece.tokens * (piece.run->first_position + piece.token + 16);
   const AttentionKernels& kernels = attention_kernels();
   const auto count = static_cast<int64_t>(pieces.size());
   const bool small = work * args.layout.head_dim < (int64_t{1} << 16);

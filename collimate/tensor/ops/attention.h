@@ -8,15 +8,19 @@
 namespace collimate::tensor {
 
 // Keys and values live in blocks of 16 tokens. In one block: per kv head the keys transposed [head_dim][16], then per
-// kv head the values [16][head_dim]. head_dim is a multiple of 4, at most 256.
+// kv head the values [16][head_dim]. head_dim is a multiple of 4, at most 256. Sizes are in floats; with `bf16` a
+// float's place holds two values.
 struct KvLayout {
   static constexpr int kBlockTokens = 16;
   int kv_heads = 0;
   int head_dim = 0;
+  bool bf16 = false;
 
-  int64_t key_offset(int kv_head) const { return int64_t{kv_head} * head_dim * kBlockTokens; }
-  int64_t value_offset(int kv_head) const { return int64_t{kv_heads + kv_head} * head_dim * kBlockTokens; }
-  int64_t block_floats() const { return int64_t{2} * kv_heads * head_dim * kBlockTokens; }
+  int64_t head_floats() const { return int64_t{head_dim} * kBlockTokens / (bf16 ? 2 : 1); }
+  int64_t key_offset(int64_t kv_head) const { return kv_head * head_floats(); }
+  int64_t value_offset(int64_t kv_head) const { return (kv_heads + kv_head) * head_floats(); }
+  int64_t block_floats() const { return 2 * kv_heads * head_floats(); }
+  bool operator==(const KvLayout&) const = default;
   static int64_t blocks_for(int64_t tokens) { return (tokens + kBlockTokens - 1) / kBlockTokens; }
 };
 
@@ -33,9 +37,13 @@ struct AttentionRun {
 };
 
 // Writes rows of k and v [T, kv_heads * head_dim] (strides in floats) into the runs' blocks at
-// storage + id * layout.block_floats(). Two runs may not write one block.
+// storage + id * layout.block_floats(). Two runs may not write one block. With layout.bf16 they are values that bf16
+// holds, as after round_bf16().
 void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t k_stride, const float* v,
                int64_t v_stride, std::span<const AttentionRun> runs, float* storage);
+
+// x[r, i] to the nearest value of bf16, i < width; NaN stays NaN.
+void round_bf16(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int64_t width);
 
 struct AttentionForward {
   KvLayout layout;

@@ -1,7 +1,11 @@
 #include "collimate/tensor/ops/attention.h"
 
+#include <c10/util/BFloat16.h>
+
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "collimate/base/error.h"
@@ -47,10 +51,10 @@ struct Paged {
   std::vector<std::vector<int32_t>> tables;
   Floats storage;
 
-  explicit Paged(const Packed& p) : layout{p.shape.kv_heads, p.shape.head_dim} {
+  Paged(const Packed& p, bool bf16) : layout{p.shape.kv_heads, p.shape.head_dim, bf16} {
     int32_t next = 0;
     for (const Document& d : p.documents) next += static_cast<int32_t>(KvLayout::blocks_for(d.tokens));
-    storage = nans(next * layout.block_floats());
+    storage = constant(next * layout.block_floats(), std::bit_cast<float>(0x7fc07fc0U));  // NaN as fp32 and as bf16
     for (const Document& d : p.documents) {
       std::vector<int32_t> ids;
       for (int64_t b = 0; b < KvLayout::blocks_for(d.tokens); ++b) ids.push_back(--next);
@@ -60,8 +64,8 @@ struct Paged {
 };
 
 // out, then lse. The sequences go through in pieces of at most `cut` tokens; piece by piece appended, then attended.
-Floats forward(const Exec& exec, const Packed& p, int64_t cut) {
-  Paged paged(p);
+Floats forward(const Exec& exec, const Packed& p, int64_t cut, bool bf16 = false) {
+  Paged paged(p, bf16);
   Floats result = constant(p.rows * (p.width() + p.shape.heads), -3.0F);
   const AttentionForward args{paged.layout,  p.shape.heads, p.scale(),
                               p.q(),         p.stride,      paged.storage.data(),
@@ -118,6 +122,18 @@ TEST_P(Attention, AgreesWithDoubleAndHasOneSetOfBitsHoweverItIsCut) {
   EXPECT_TRUE(close(whole, reference(p), 2e-5));
   for (const int64_t cut : {1, 7, 16, 50}) {
     EXPECT_TRUE(same_bits(forward(Exec{}, p, cut), whole)) << "in pieces of " << cut;
+  }
+}
+
+TEST_P(Attention, ABf16CacheGivesTheBitsOfAnFp32OneOfItsValues) {
+  Packed p(GetParam());
+  const Floats before = forward(Exec{}, p, 1000);
+  round_bf16(Exec{}, p.qkv.data() + p.width(), p.stride, p.rows, 2 * p.kv_width());
+  const Floats rounded = forward(Exec{}, p, 1000);
+  EXPECT_FALSE(same_bits(rounded, before));
+  for (const int64_t cut : {1, 7, 1000}) {
+    const Floats from_bf16 = same_everywhere([&](const Exec& exec) { return forward(exec, p, cut, true); });
+    EXPECT_TRUE(same_bits(from_bf16, rounded)) << "in pieces of " << cut;
   }
 }
 
@@ -281,6 +297,26 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
 TEST(AttentionShape, HeadsThatDoNotDivideAreRejected) {
   EXPECT_THROW(attention_forward(Exec{}, {.layout = {3, 16}, .heads = 4}, {}), base::InputError);
   EXPECT_THROW(attention_forward(Exec{}, {.layout = {2, 18}, .heads = 4}, {}), base::InputError);
+}
+
+TEST(RoundBf16, RoundsAsTorchAndLeavesTheRestOfARow) {
+  const int64_t rows = 3, stride = 40, width = 35;
+  Floats x = noise(rows * stride, 9, 3.0F);
+  x[1] = std::bit_cast<float>(0x3f808000U);  // half way, to even: down
+  x[2] = std::bit_cast<float>(0x3f818000U);  // half way, to even: up
+  x[3] = std::numeric_limits<float>::quiet_NaN();
+  x[4] = std::numeric_limits<float>::infinity();
+  const Floats rounded = same_everywhere([&](const Exec& exec) {
+    Floats y = x;
+    round_bf16(exec, y.data(), stride, rows, width);
+    return y;
+  });
+  for (int64_t i = 0; i < rows * stride; ++i) {
+    const float value = x[static_cast<size_t>(i)];
+    const float expected = i % stride < width ? static_cast<float>(c10::BFloat16(value)) : value;
+    EXPECT_TRUE(rounded[static_cast<size_t>(i)] == expected || (std::isnan(value) && i == 3)) << i;
+  }
+  EXPECT_TRUE(std::isnan(rounded[3]));
 }
 
 }  // namespace
