@@ -44,8 +44,10 @@ BatchArithmetic batch_arithmetic(const Config& config, const Plan& plan, int64_t
   n.total_updates = total_updates(config, plan);
   n.longest_prompt = longest_prompt;
   n.longest_row = n.rollouts ? longest_prompt + config.rollout.completion_tokens : longest_row;
-  n.micro_batches = most_micro_batches(n.rows_per_update, n.longest_row, config.train.micro_batch_tokens,
-                                       n.rollouts ? 1 : n.group_size);
+  n.micro_batch_tokens =
+      rlhf::micro_batch_tokens(config.train, plan.modules.at(plan.trained).parameters.value("loss_rows", ""));
+  n.micro_batches =
+      most_micro_batches(n.rows_per_update, n.longest_row, n.micro_batch_tokens, n.rollouts ? 1 : n.group_size);
   n.examples = examples;
   n.epochs = static_cast<double>(config.run.iterations * n.rows) / static_cast<double>(n.group_size * examples);
   return n;
@@ -72,8 +74,7 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
                                                        config.rollout.completion_tokens.get(), n.longest_row)
                                          : std::to_string(n.longest_row);
   lines.push_back(fmt::format("micro-batches: {} of at most {} tokens, {} tokens at a time = at most {} an update",
-                              counted(n.rows_per_update, "row"), longest, config.train.micro_batch_tokens.get(),
-                              n.micro_batches));
+                              counted(n.rows_per_update, "row"), longest, n.micro_batch_tokens, n.micro_batches));
   lines.push_back(rate_line(n, config.train));
   lines.push_back(fmt::format("run: {} × {} examples = {}, {:.3g} epochs of {}", counted(iterations, "iteration"),
                               n.rows / n.group_size, iterations * n.rows / n.group_size, n.epochs, n.examples));

@@ -11,17 +11,18 @@ namespace collimate::recipe {
 
 // What a config's numbers come to: rows, updates, micro-batches and epochs of a run. Pure arithmetic.
 struct BatchArithmetic {
-  bool rollouts = false;        // rows are samples of prompts
-  int64_t group_size = 1;       // rows of one example
-  int64_t rows = 0;             // of an iteration
-  int64_t rows_per_update = 0;  // of one optimizer step; the last of an iteration may have fewer
-  int64_t updates = 0;          // optimizer steps of an iteration
-  int64_t total_updates = 0;    // of the run
-  int64_t longest_row = 0;      // tokens; with rollouts the longest prompt and the longest completion
-  int64_t longest_prompt = 0;   // tokens
-  int64_t micro_batches = 0;    // of an update, at most
-  int64_t examples = 0;         // of data.train, an epoch
-  double epochs = 0;            // of the run
+  bool rollouts = false;           // rows are samples of prompts
+  int64_t group_size = 1;          // rows of one example
+  int64_t rows = 0;                // of an iteration
+  int64_t rows_per_update = 0;     // of one optimizer step; the last of an iteration may have fewer
+  int64_t updates = 0;             // optimizer steps of an iteration
+  int64_t total_updates = 0;       // of the run
+  int64_t longest_row = 0;         // tokens; with rollouts the longest prompt and the longest completion
+  int64_t longest_prompt = 0;      // tokens
+  int64_t micro_batch_tokens = 0;  // of one forward and backward
+  int64_t micro_batches = 0;       // of an update, at most
+  int64_t examples = 0;            // of data.train, an epoch
+  double epochs = 0;               // of the run
 };
 
 // `longest_prompt` and `longest_row` in tokens as the data has them.

@@ -17,6 +17,13 @@ model::LoraOptions LoraSection::resolved() const {
   return lora;
 }
 
+int64_t micro_batch_tokens(const TrainOptions& train, const std::string& loss_rows) {
+  // What training keeps of a micro-batch is most of a run's memory; smaller ones are as fast, but for prompts, which are
+  // computed once in a micro-batch for all of its samples.
+  const bool rows_apart = loss_rows == "completions" || loss_rows.ends_with("pairs");
+  return train.micro_batch_tokens.get().value_or(rows_apart ? 1024 : 2048);
+}
+
 std::vector<std::string> train_options(const std::string& head, const std::string& loss_rows) {
   std::vector<std::string> options;
   if (head == "value") options.emplace_back("value_learning_rate");

@@ -121,8 +121,13 @@ struct TrainOptions : base::Section {
                                     base::at_least(0.0)};
   base::Option<double> max_grad_norm{
       this, "max_grad_norm", 1.0, "", "clip the gradient's norm; 0 for none", base::at_least(0.0)};
-  base::Option<int64_t> micro_batch_tokens{
-      this, "micro_batch_tokens", 2048, "tokens", "budget of one forward and backward", base::at_least(int64_t{1})};
+  base::Option<std::optional<int64_t>> micro_batch_tokens{
+      this,
+      "micro_batch_tokens",
+      std::nullopt,
+      "tokens",
+      "budget of one forward and backward; null: 2048 for samples, which share their prompts, else 1024",
+      base::at_least(int64_t{1})};
   base::Option<std::string> recompute{
       this, "recompute", "none", "", "activations kept for backward", base::one_of({"none", "full"})};
   base::Option<double> mismatch_limit{
@@ -136,6 +141,9 @@ struct TrainOptions : base::Section {
       this, "mismatch_check", true, "",
       "with several updates an iteration: compare all its tokens before the first, by one more forward"};
 };
+
+// The budget of a trainer whose losses are on these rows, of a scorer where there are none.
+int64_t micro_batch_tokens(const TrainOptions& train, const std::string& loss_rows = "");
 
 // Of the options of `train` that not every trainer reads, those of one with this head and losses on these rows.
 std::vector<std::string> train_options(const std::string& head, const std::string& loss_rows);

@@ -32,7 +32,7 @@ class ScorerModule : public flow::Module {
   std::shared_ptr<Decoder> decoder_;
   std::unique_ptr<DecoderPort> port_;
   float temperature_ = 1.0F;
-  int64_t micro_batch_tokens_ = 2048;
+  int64_t micro_batch_tokens_ = 0;
   std::function<void()> progress_;  // Context::progress
 };
 

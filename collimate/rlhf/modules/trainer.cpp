@@ -24,7 +24,7 @@ train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOp
                        model.total_updates, t.lr_minimum_ratio},
           .adam = {t.adam_beta1, t.adam_beta2, t.adam_epsilon, t.weight_decay},
           .max_grad_norm = t.max_grad_norm,
-          .micro_batch_tokens = t.micro_batch_tokens,
+          .micro_batch_tokens = micro_batch_tokens(t, model.loss_rows),
           .recompute = t.recompute == std::string("full") ? model::Recompute::kFull : model::Recompute::kNone,
           .temperature = temperature};
 }
