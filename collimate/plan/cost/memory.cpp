@@ -74,8 +74,9 @@ double two_pieces(const Job& job, const Execution& how) {
   return layer + std::max(layer, shape::table_parameters(m) / how.layout.tp);
 }
 
-// The same of what new weights pass in, uncut.
-double two_passing(const shape::Outline& m) {
+// The same of what new weights pass in.
+double two_passing(const Job& job, const Execution& how) {
+  const shape::Outline& m = job.model;
   const double table = shape::table_parameters(m);
   double piece = std::max(table, routed_elements(m, 1));
   if (m.experts.count == 0 || m.experts.dense_layers > 0)
@@ -83,14 +84,13 @@ double two_passing(const shape::Outline& m) {
   if (m.experts.count > 0)
     piece =
         std::max(piece, shape::active_block_parameters(layer_of(m, true)) - routed_elements(m, m.experts.per_token));
-  return 2 * piece;
+  return 2 * piece / how.layout.tp;
 }
 
 // Of adapters all at once.
 void add_passing(const Job& job, const Execution& how, const Constants& c, MemoryBound& bound) {
   if (!job.passes) return;
-  const double elements =
-      how.lora_rank > 0 ? shape::adapter_parameters(job.model, how.lora_rank) : two_passing(job.model);
+  const double elements = how.lora_rank > 0 ? adapter_parameters(job, how) : two_passing(job, how);
   bound.passing = {{"new weights", job.gpu.value_bytes * elements}, {"workspace", c.workspace_bytes}};
 }
 

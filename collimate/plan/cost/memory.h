@@ -31,8 +31,8 @@ struct MemoryBound {
 // prefill and the logits of a round, workspace (formulas: placement.md §6.2; activations after 2205.05198); what ZeRO 3
 // gathers and ZeRO 2 and 3 have of gradients, in the activations' type, before they are scattered, two pieces (a layer
 // or a vocabulary table) at once: one at work, one on its way. New weights pass between phases, when neither the keys
-// and values nor a training's activations are there, in pieces of a layer's dense part, an expert or a table: two whole
-// ones on every device. Keys and values are the pool of a generating job for `concurrent` rows per replica.
+// and values nor a training's activations are there, in pieces of a layer's dense part, an expert or a table, cut by tp
+// as the device's own: two at once. Keys and values are the pool of a generating job for `concurrent` rows per replica.
 MemoryBound memory_of(const Job& job, const Execution& how, const Constants& constants, double concurrent = 0);
 
 // Tokens that a replica's pool of keys and values holds: those of so many rows of mean length, and at least one row of

@@ -77,6 +77,7 @@ TEST(MemoryItems, NewWeightsPassInPieces) {
   job.passes = true;
   const MemoryBound many = memory_of(job, memory_cut(1, 1), c, 64);
   EXPECT_EQ(bytes_of(many, "new weights"), 2 * 2 * 128256.0 * 4096);
+  EXPECT_EQ(bytes_of(memory_of(job, memory_cut(4, 1), c, 64), "new weights"), 2 * 2 * 128256.0 * 4096 / 4);
   EXPECT_EQ(&many.largest_phase(), &many.transient);
   EXPECT_EQ(many.transient_bytes(), many.working_bytes());
   job.load.rows = 8;

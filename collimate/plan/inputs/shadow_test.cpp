@@ -77,6 +77,17 @@ TEST(Shadow, HasDevicesOfItsOwn) {
   EXPECT_LE(found.plans[0].seconds, simulate_plan(request, plan).period_seconds * 1.001);
 }
 
+// Training may go on beside what it gives weights to: with a shadow no placement is lost.
+TEST(Shadow, IsNoSlowerThanOneModel) {
+  for (const int staleness : {0, 1}) {
+    Request request = request_for("llama2-7b", "2x8xA100-80", "ppo,1024,512xmean:900,1,4096");
+    request.load.staleness = staleness;
+    const double together = search(request).plans.at(0).seconds;
+    add_shadow(request, "value");
+    EXPECT_LE(search(request).plans.at(0).seconds, 1.011 * together) << staleness;
+  }
+}
+
 TEST(Shadow, OnlyOfWhatTrainsAndScores) {
   const auto error = [](const char* flow, const char* model) -> std::string {
     Request request = request_for("llama2-7b", "1x8xA100-80", std::string(flow) + ",512,512x512");
