@@ -80,7 +80,7 @@ TEST(Shadow, HasDevicesOfItsOwn) {
 // Training may go on beside what it gives weights to: with a shadow no placement is lost.
 TEST(Shadow, IsNoSlowerThanOneModel) {
   for (const int staleness : {0, 1}) {
-    Request request = request_for("llama2-7b", "2x8xA100-80", "ppo,1024,512xmean:900,1,4096");
+    Request request = request_for("llama2-7b", "16x8xA100-80", "ppo,1024,512xmean:900,1,4096");
     request.load.staleness = staleness;
     const double together = search(request).plans.at(0).seconds;
     add_shadow(request, "value");
