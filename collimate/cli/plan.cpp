@@ -5,6 +5,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/cli/arguments.h"
+#include "collimate/cli/machine_file.h"
 #include "collimate/cli/plan_file.h"
 #include "collimate/cli/plan_request.h"
 #include "collimate/host/atomic_file.h"
@@ -13,6 +14,7 @@
 #include "collimate/plan/show/plan_html.h"
 #include "collimate/plan/show/plan_text.h"
 #include "collimate/plan/show/sweep.h"
+#include "collimate/plan/show/tables.h"
 
 namespace collimate::cli {
 namespace {
@@ -20,7 +22,7 @@ namespace {
 namespace plan_ = collimate::plan;
 
 struct Outputs {
-  std::string yaml, html, sweep, why_not;
+  std::string yaml, html, sweep, why_not, list;
   int runner_ups = 5;
   bool json = false, explain = false;
 };
@@ -34,7 +36,20 @@ void add_outputs(CLI::App& app, Outputs& outputs) {
   app.add_flag("--explain", outputs.explain, "the runner-ups in full, as the best plan");
   app.add_option("--why-not", outputs.why_not,
                  "a placement file, simulated beside the choice, and why it is not chosen");
+  app.add_option("--list", outputs.list,
+                 "constants (with those of --backend, --constants and --constant), devices, backends or models that a "
+                 "plan may name, and where they come from; nothing is planned");
   app.add_flag("--json", outputs.json, "one JSON document");
+}
+
+int list(const PlanOptions& options, const Outputs& outputs) {
+  for (const std::string& text : options.devices) plan_::set_device(text);
+  const nlohmann::ordered_json rows = plan_::table_json(outputs.list, constants_of(options, machine_of(options)));
+  if (outputs.json)
+    print_json({{outputs.list, rows}});
+  else
+    fmt::print("{}", plan_::table_text(rows));
+  return 0;
 }
 
 void show_in_full(const plan_::Request& request, const plan_::SearchResult& result) {
@@ -78,6 +93,7 @@ int plan(const Arguments& arguments) {
   add_plan_options(app, options);
   add_outputs(app, outputs);
   if (!parse(app, arguments)) return 0;
+  if (!outputs.list.empty()) return list(options, outputs);
   PlanRequest made = plan_request(options);
   plan_::Request& request = made.request;
   request.keep = outputs.runner_ups + 1;

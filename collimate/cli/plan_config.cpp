@@ -1,10 +1,36 @@
+#include <algorithm>
+
 #include "collimate/cli/machine_file.h"
 #include "collimate/cli/plan_request.h"
+#include "collimate/model/kv_cache.h"
+#include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/config.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/registry.h"
 
 namespace collimate::cli {
+namespace {
+
+namespace plan = collimate::plan;
+
+// Ranks of the adapters of what trains.
+std::map<std::string, int64_t> lora_of(const recipe::Plan& page) {
+  std::map<std::string, int64_t> ranks;
+  for (const auto& [model, module] : page.modules)
+    if (page.graph.models.contains(model) && page.graph.trains(model) && module.parameters.contains("lora"))
+      if (const auto rank = module.parameters.at("lora").at("rank").get<int64_t>(); rank > 0) ranks[model] = rank;
+  return ranks;
+}
+
+generate::ServiceOptions service_of(const rlhf::RolloutOptions& rollout) {
+  generate::ServiceOptions service;
+  service.max_batch_sequences = rollout.max_batch_sequences;
+  service.max_sequence_tokens = std::max<int64_t>(2, rollout.prompt_tokens + rollout.completion_tokens);
+  service.cache_blocks = rollout.cache_blocks;
+  return service;
+}
+
+}  // namespace
 
 void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   const recipe::Config config = recipe::load(options.config, options.sets);
@@ -13,18 +39,47 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   for (const auto& [model, module] : page.modules)
     if (module.parameters.contains("path"))
       made.request.models[model] = shape::find_outline(module.parameters.at("path").get<std::string>());
-  collimate::plan::Workload& load = made.request.load;
+  made.request.lora = lora_of(page);
+  plan::Workload& load = made.request.load;
   load.rows = static_cast<double>(page.rows_per_iteration);
   load.updates = static_cast<int>(recipe::updates_per_iteration(config, page));
   const bool draws = page.rows == rlhf::RowKind::kPrompt;
   const int64_t prompt = draws ? config.rollout.prompt_tokens.get() : 1;
-  load.prompt = collimate::plan::Lengths::fixed(static_cast<double>(prompt));
-  load.completion = collimate::plan::Lengths::fixed(
+  load.prompt = plan::Lengths::fixed(static_cast<double>(prompt));
+  load.completion = plan::Lengths::fixed(
       static_cast<double>(draws ? config.rollout.completion_tokens.get() : config.data.max_tokens.get() - 1));
+  load.settings.micro_batch_tokens = static_cast<double>(recipe::micro_batch_tokens(config, page));
+  made.request.recomputes = config.train.recompute == std::string("full");
+  if (draws) made.service = service_of(config.rollout);
   made.iterations = config.run.iterations;
   made.lengths_key = lengths_key(config);
-  made.request.cluster = {{{1, static_cast<int>(config.devices.get()), collimate::plan::find_gpu("cpu")}}};
+  made.request.cluster = {{{1, static_cast<int>(config.devices.get()), plan::find_gpu("cpu")}}};
   made.request.whole = true;
+}
+
+void use_module_settings(PlanRequest& made) {
+  plan::Request& request = made.request;
+  if (!request.whole) {
+    request.load.settings = {};
+    request.recomputes = false;
+  }
+  if (!request.whole || !made.service) return;
+  constexpr int64_t kFewestSequences = 64;  // of a pool: rlhf/modules/generator.cpp
+  for (const graph::Node& node : request.graph.nodes) {
+    if (request.graph.spec(request.graph.node_index(node.id)).kind != graph::Kind::kGenerate) continue;
+    const shape::Outline& outline = plan::outline_of(request, node.model);
+    shape::ModelShape shape;
+    shape.layers = outline.layers;
+    shape.kv_heads = outline.kv_heads;
+    shape.head_dim = outline.head_dim;
+    shape.max_positions = made.service->max_sequence_tokens;
+    generate::ServiceOptions service = *made.service;
+    const auto rows = static_cast<int64_t>(request.load.rows);
+    service.max_batch_sequences = std::min(service.max_batch_sequences, std::max(kFewestSequences, rows));
+    request.load.settings.batch_rows = static_cast<double>(made.service->max_batch_sequences);
+    request.load.settings.pool_tokens =
+        static_cast<double>(model::KvCache::kBlockTokens * generate::resolved(service, shape).cache_blocks);
+  }
 }
 
 }  // namespace collimate::cli

@@ -16,6 +16,7 @@
 #include "collimate/host/file_io.h"
 #include "collimate/plan/form.h"
 #include "collimate/plan/inputs/flows.h"
+#include "collimate/plan/inputs/shadow.h"
 #include "collimate/plan/layout/fixed.h"
 
 namespace collimate::cli {
@@ -36,7 +37,8 @@ std::vector<std::pair<const char*, std::string PlanOptions::*>> text_options() {
 }
 std::vector<std::pair<const char*, std::vector<std::string> PlanOptions::*>> list_options() {
   return {{"--models", &PlanOptions::models},  {"--set", &PlanOptions::sets},  {"--constant", &PlanOptions::constants},
-          {"--device", &PlanOptions::devices}, {"--fix", &PlanOptions::fixed}, {"--lora", &PlanOptions::lora}};
+          {"--device", &PlanOptions::devices}, {"--fix", &PlanOptions::fixed}, {"--lora", &PlanOptions::lora},
+          {"--shadow", &PlanOptions::shadows}};
 }
 std::vector<std::pair<const char*, int64_t PlanOptions::*>> number_options() {
   return {{"--rows", &PlanOptions::rows},
@@ -262,6 +264,9 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
       ->take_all();
   app.add_option("--lora", options.lora, "MODEL=RANK, …: of a model that trains, whose other weights are frozen")
       ->delimiter(',');
+  app.add_option("--shadow", options.shadows,
+                 "MODEL, …: its training becomes MODEL_trainer, with devices and layouts of its own")
+      ->delimiter(',');
   app.add_option("--rows", options.rows, "completions per iteration (1024)")->check(at_least(1));
   app.add_option("--updates", options.updates, "optimizer steps per iteration (8)")->check(at_least(1));
   app.add_option("--iterations", options.iterations, "of the run whose cost is shown (100)")->check(at_least(1));
@@ -270,6 +275,13 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
       ->check(CLI::Range(0, 16));
   app.add_option("--fix", options.fixed, "MODEL.FUNCTION=tp:4,pp:2,…: its layout, in a placement file's words")
       ->allow_extra_args(false);
+}
+
+plan::Constants constants_of(const PlanOptions& options, const plan::Machine& machine) {
+  plan::Constants constants = plan::constants_of(options.backend);
+  plan::apply(machine, constants);
+  for (const std::string& text : options.constants) plan::set_constant(constants, text);
+  return constants;
 }
 
 PlanRequest plan_request(const PlanOptions& options) {
@@ -284,16 +296,16 @@ PlanRequest plan_request(const PlanOptions& options) {
   plan::Request& request = made.request;
   const plan::Machine machine = machine_of(options);
   use_lengths(machine, options, made);
+  for (const std::string& model : options.shadows) plan::add_shadow(request, model);
   read_models(options, request);
   read_lora(options, request);
   read_lengths(options, request.load);
   if (!options.cluster.empty()) request.cluster = plan::parse_cluster(options.cluster);
-  request.constants = plan::constants_of(options.backend);
-  plan::apply(machine, request.constants);
-  for (const std::string& text : options.constants) plan::set_constant(request.constants, text);
+  request.constants = constants_of(options, machine);
   if (!options.price.empty()) set_prices(options.price, request.cluster);
   if (options.iterations > 0) made.iterations = options.iterations;
   read_layouts(options, request);
+  use_module_settings(made);
   return made;
 }
 
@@ -329,6 +341,7 @@ PlanOptions options_of_file(const std::string& text, const std::string& file, co
     options.sets.clear();
     options.models.clear();
     options.lora.clear();
+    options.shadows.clear();
     options.rows = options.updates = options.iterations = 0;
   }
   if (!given.cluster.empty()) options.price = "";  // that of the file's devices

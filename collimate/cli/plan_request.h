@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "collimate/cli/arguments.h"
+#include "collimate/generate/service.h"
+#include "collimate/plan/inputs/machine.h"
 #include "collimate/plan/inputs/request.h"
 
 namespace collimate::cli {
@@ -14,24 +16,31 @@ struct PlanOptions {
   std::string config;  // YAML; "" with `flow`
   std::string flow, cluster, prompt, completion, backend, layouts, price, form;
   std::string machine;  // the file of --constants
-  std::vector<std::string> models, sets, constants, devices, fixed, lora;
+  std::vector<std::string> models, sets, constants, devices, fixed, lora, shadows;
   int64_t rows = 0, updates = 0, iterations = 0, micro_batch = 0;
   std::optional<int> staleness;
   std::string directory;  // from which a config's own paths are seen; "": the current one
 };
 void add_plan_options(CLI::App& app, PlanOptions& options);
 
+// The back end's, those of the machine's file, and single ones.
+collimate::plan::Constants constants_of(const PlanOptions& options, const collimate::plan::Machine& machine);
+
 struct PlanRequest {
   collimate::plan::Request request;
-  int64_t iterations = 100;  // of the run whose cost is asked for
-  std::string lengths_key;   // of a config (machine_file.h)
+  int64_t iterations = 100;                         // of the run whose cost is asked for
+  std::string lengths_key;                          // of a config (machine_file.h)
+  std::optional<generate::ServiceOptions> service;  // that a config's recipe generates with
 };
 // Reads shapes, config and cluster. InputError with the nearest valid choice for what is wrong.
 PlanRequest plan_request(const PlanOptions& options);
 
-// The part of it that a config gives: graph, shapes, rows and updates as the recipe has them; prompts and completions
-// at their longest; CPU devices, of which each holds all of its models.
+// The part of it that a config gives: graph, shapes, adapters, rows and updates as the recipe has them; prompts and
+// completions at their longest; CPU devices, of which each holds all of its models.
 void read_plan_config(const PlanOptions& options, PlanRequest& made);
+// Micro-batches, recomputing, rows that decode at once and the pool of keys and values as the recipe's modules have
+// them; none of it where layouts are not theirs.
+void use_module_settings(PlanRequest& made);
 
 // The command that gives these options, as a shell reads it: the first line of the plan file `file`. Where it names
 // files, `cd` to the current directory comes first: relative for a plan below it, which may be moved with it.

@@ -75,6 +75,7 @@ class Costs {
     const int devices = static_cast<int>(made.devices.size());
     made.how = execution_of(placement_.layout(node.model, node.function), function.work, devices);
     made.how.lora_rank = function.lora_rank;
+    if (request_.whole && request_.recomputes && function.work == Work::kTrain) made.how.layout.recompute = true;
     made.swapped = swapped(placement_, node.model);
     jobs_.push_back(job_of(request_, functions_, f, request_.cluster.kinds(made.devices), devices));
     const double rows = function.work == Work::kGenerate && made.how.decoding_rows > 0
@@ -83,7 +84,7 @@ class Costs {
     bounds_.push_back(memory_of(jobs_.back(), made.how, request_.constants, rows));
     if (made.swapped) made.load_seconds = bounds_.back().resident_bytes() / jobs_.back().gpu.host_bytes_per_second;
     made.held = items_of(made, bounds_.back().resident);
-    made.used = items_of(made, bounds_.back().transient);
+    made.used = items_of(made, bounds_.back().largest_phase());
     return made;
   }
 
@@ -102,7 +103,7 @@ class Costs {
       const double rows = decoding_rows(jobs_[f], calls_[f].how, request_.constants, others(f));
       const double pool = std::max(1.0, rows / request_.constants.kv_share);
       bounds_[f] = memory_of(jobs_[f], calls_[f].how, request_.constants, pool);
-      calls_[f].used = items_of(calls_[f], bounds_[f].transient);
+      calls_[f].used = items_of(calls_[f], bounds_[f].largest_phase());
       filled = true;
     }
     return filled;

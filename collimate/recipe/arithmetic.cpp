@@ -32,6 +32,10 @@ std::string rate_line(const BatchArithmetic& n, const rlhf::TrainOptions& train)
 
 }  // namespace
 
+int64_t micro_batch_tokens(const Config& config, const Plan& plan) {
+  return rlhf::micro_batch_tokens(config.train, plan.modules.at(plan.trained).parameters.value("loss_rows", ""));
+}
+
 BatchArithmetic batch_arithmetic(const Config& config, const Plan& plan, int64_t examples, int64_t longest_prompt,
                                  int64_t longest_row) {
   BatchArithmetic n;
@@ -44,8 +48,7 @@ BatchArithmetic batch_arithmetic(const Config& config, const Plan& plan, int64_t
   n.total_updates = total_updates(config, plan);
   n.longest_prompt = longest_prompt;
   n.longest_row = n.rollouts ? longest_prompt + config.rollout.completion_tokens : longest_row;
-  n.micro_batch_tokens =
-      rlhf::micro_batch_tokens(config.train, plan.modules.at(plan.trained).parameters.value("loss_rows", ""));
+  n.micro_batch_tokens = micro_batch_tokens(config, plan);
   n.micro_batches =
       most_micro_batches(n.rows_per_update, n.longest_row, n.micro_batch_tokens, n.rollouts ? 1 : n.group_size);
   n.examples = examples;

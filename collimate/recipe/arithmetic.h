@@ -25,6 +25,9 @@ struct BatchArithmetic {
   double epochs = 0;               // of the run
 };
 
+// The token budget of the trained model's micro-batches.
+int64_t micro_batch_tokens(const Config& config, const Plan& plan);
+
 // `longest_prompt` and `longest_row` in tokens as the data has them.
 BatchArithmetic batch_arithmetic(const Config& config, const Plan& plan, int64_t examples, int64_t longest_prompt,
                                  int64_t longest_row);

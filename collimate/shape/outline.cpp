@@ -27,6 +27,21 @@ double mlp_parameters(const Outline& m, int64_t intermediate) {
   return (m.gated ? 3.0 : 2.0) * real(m.hidden) * real(intermediate);
 }
 
+// Inputs and outputs of one layer's linear layers, added up.
+double attention_sides(const Outline& m) {
+  const double queries = real(m.heads * m.head_dim), keys = real(m.kv_heads * m.head_dim);
+  if (m.latent.kv_rank == 0) return 4 * real(m.hidden) + 2 * queries + 2 * keys;
+  const Latent& l = m.latent;
+  const double q = l.q_rank > 0 ? real(m.hidden) + 2 * real(l.q_rank) + queries : real(m.hidden) + queries;
+  const double down = real(m.hidden + l.kv_rank + l.rope_dim);
+  const double up = real(l.kv_rank) + real(m.heads) * real(m.head_dim - l.rope_dim + l.value_dim);
+  return q + down + up + real(m.heads * l.value_dim) + real(m.hidden);
+}
+
+double mlp_sides(const Outline& m, int64_t intermediate) {
+  return (m.gated ? 3.0 : 2.0) * real(m.hidden + intermediate);
+}
+
 // Over all layers, `experts` of them counted in each routed one.
 double blocks(const Outline& m, int64_t experts) {
   const double attention = real(m.layers) * attention_parameters(m);
@@ -125,6 +140,16 @@ double total_parameters(const Outline& model) {
 
 double active_parameters(const Outline& model) {
   return total_parameters(model) - block_parameters(model) + active_block_parameters(model);
+}
+
+double adapter_parameters(const Outline& model, int64_t rank) {
+  const double layers = real(model.layers) * attention_sides(model);
+  if (model.experts.count == 0)
+    return real(rank) * (layers + real(model.layers) * mlp_sides(model, model.intermediate));
+  const Experts& e = model.experts;
+  const double plain = real(e.dense_layers) * mlp_sides(model, model.intermediate);
+  const double shared = e.shared > 0 ? real(model.layers - e.dense_layers) * mlp_sides(model, e.shared) : 0;
+  return real(rank) * (layers + plain + shared);
 }
 
 double cached_values(const Outline& model) {

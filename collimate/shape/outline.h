@@ -75,6 +75,9 @@ double active_block_parameters(const Outline& model);
 double table_parameters(const Outline& model);
 double total_parameters(const Outline& model);
 double active_parameters(const Outline& model);
+// Elements of adapters (LoRA) of that rank: two thin matrices beside every linear layer but routed experts and their
+// router.
+double adapter_parameters(const Outline& model, int64_t rank);
 // Elements kept per token and layer in a KV cache.
 double cached_values(const Outline& model);
 

@@ -209,6 +209,43 @@ class Plan(unittest.TestCase):
         self.assertIn("try 'policy_trainer'", self.refused("plan", *flow, "--lora", "policy_trainr=64"))
         self.assertIn("a rank from 1", self.refused("plan", *flow, "--lora", "policy_trainer=0"))
 
+    def test_a_configs_adapters_are_planned(self):
+        with tempfile.TemporaryDirectory() as folder:
+            work = pathlib.Path(folder)
+            adapters = CONFIG.replace('"tiny model"', "llama2-7b, lora: {rank: 16}")
+            for name, text in (("whole", CONFIG.replace('"tiny model"', "llama2-7b")), ("thin", adapters)):
+                (work / f"{name}.yaml").write_text(text, encoding="utf-8")
+            self.assertIn("models that fit the cluster",
+                          self.refused("plan", work / "whole.yaml", "--cluster", "1x1xA100-80"))
+            best = self.plan("thin.yaml", "--cluster", "1x1xA100-80", "--output", "plan.yaml", cwd=work)["plans"][0]
+            held = {item["what"]: item["bytes"] for call in best["calls"] for item in call["holds"]
+                    if item["owner"] == "policy_trainer.train"}
+            elements = 32 * 16 * (4 * (4096 + 4096) + 3 * (4096 + 11008))
+            self.assertEqual(held["adapters"], 2 * elements)
+            self.assertEqual(held["optimizer"], 12 * elements)
+            self.assertAlmostEqual(self.simulate("plan.yaml", cwd=work)["period_seconds"], best["period_seconds"])
+            more = self.plan("thin.yaml", "--cluster", "1x1xA100-80", "--lora", "policy_trainer=32", cwd=work)
+            held = [item for item in more["plans"][0]["calls"][0]["holds"] if item["what"] == "adapters"]
+            self.assertEqual(held[0]["bytes"], 4 * elements)
+
+    def test_a_shadow_has_its_own_devices(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plan.yaml")
+            best = self.plan(*FLOW, "--shadow", "value", "--form", "separation", "--output", path)["plans"][0]
+            devices = {f"{call['model']}.{call['function']}": call["devices"] for call in best["calls"]}
+            self.assertNotEqual(devices["policy.generate"], devices["value_trainer.train"])
+            self.assertIn(" --shadow value", first_line(path))
+            self.assertAlmostEqual(self.simulate(path)["period_seconds"], best["period_seconds"], places=6)
+            self.assertIn("try 'value'", self.refused("plan", *FLOW, "--shadow", "vlaue"))
+
+    def test_tables_say_where_numbers_come_from(self):
+        listed = run("plan", "--list", "constants", "--constant", "phase_seconds=0.25", "--json")
+        values = {row["constant"]: row for row in json.loads(listed.stdout)["constants"]}
+        self.assertEqual(values["phase_seconds"]["value"], 0.25)
+        self.assertTrue(all(row["source"] for row in values.values()))
+        self.assertIn("A100-80", run("plan", "--list", "devices").stdout)
+        self.assertIn("try 'devices'", self.refused("plan", "--list", "device"))
+
     def test_devices_are_the_users(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "plan.yaml")

@@ -12,8 +12,8 @@ Work work_of(graph::Kind kind) {
   return kind == graph::Kind::kTrain ? Work::kTrain : Work::kScore;
 }
 
-// Whether a function reads its model's vocabulary: it samples, or gives log-probs; a model that both scores and trains
-// has a head of one value.
+// Whether a function reads its model's vocabulary: it samples, or gives log-probs; a model that trains what scores has
+// a head of one value.
 bool needs_head(const graph::Graph& graph, const std::string& model, const graph::FunctionSpec& spec) {
   if (spec.kind == graph::Kind::kGenerate) return true;
   const auto gives_log_probs = [](const graph::FunctionSpec& f) {
@@ -22,10 +22,15 @@ bool needs_head(const graph::Graph& graph, const std::string& model, const graph
            });
   };
   if (spec.kind == graph::Kind::kScore) return gives_log_probs(spec);
+  const auto reads_its_weights = [&](const std::string& other) {
+    return other == model || std::any_of(graph.links.begin(), graph.links.end(), [&](const graph::WeightLink& link) {
+             return link.source == model && link.destination == other;
+           });
+  };
   bool scores = false;
   for (const graph::Node& node : graph.nodes)
-    if (node.model == model)
-      if (const graph::FunctionSpec* called = graph.find_function(model, node.function);
+    if (reads_its_weights(node.model))
+      if (const graph::FunctionSpec* called = graph.find_function(node.model, node.function);
           called != nullptr && called->kind == graph::Kind::kScore)
         scores = scores || !gives_log_probs(*called);
   return !scores;
@@ -36,6 +41,14 @@ bool trained_in(const graph::Graph& graph, const std::string& model) {
     const graph::FunctionSpec* spec = graph.find_function(node.model, node.function);
     return node.model == model && spec != nullptr && spec->writes_weights;
   });
+}
+
+int64_t rank_of(const Request& request, const std::string& model) {
+  if (const auto own = request.lora.find(model); own != request.lora.end()) return own->second;
+  for (const graph::WeightLink& link : request.graph.links)
+    if (const auto got = request.lora.find(link.source); link.destination == model && got != request.lora.end())
+      return got->second;
+  return 0;
 }
 
 }  // namespace
@@ -78,8 +91,7 @@ void Functions::add(const Request& request, int index, const std::vector<int>& f
   if (known == models.end()) models.push_back(node.model);
   made.language_head = needs_head(graph, node.model, spec);
   made.call_seconds = made.by_rows ? request.constants.phase_seconds : 0;
-  if (const auto lora = request.lora.find(node.model); made.work == Work::kTrain && lora != request.lora.end())
-    made.lora_rank = lora->second;
+  made.lora_rank = rank_of(request, node.model);
   made.frozen = made.work == Work::kScore && !trained_in(graph, node.model);
   for (const graph::WeightLink& link : graph.links) made.frozen = made.frozen && link.destination != node.model;
   list.push_back(made);
@@ -95,7 +107,10 @@ void Functions::add_transfers(const graph::Graph& graph) {
       if (list[i].model == made.source && list[i].work == Work::kTrain) made.trainer = static_cast<int>(i);
       if (list[i].model == made.destination) made.readers.push_back(static_cast<int>(i));
     }
-    if (made.trainer >= 0 && !made.readers.empty()) transfers.push_back(made);
+    if (made.trainer < 0 || made.readers.empty()) continue;
+    transfers.push_back(made);
+    list[static_cast<size_t>(made.trainer)].passes = true;
+    for (const int reader : made.readers) list[static_cast<size_t>(reader)].passes = true;
   }
 }
 
@@ -118,7 +133,8 @@ Job job_of(const Request& request, const Functions& functions, size_t index, con
           request.cluster.gpu(kinds),
           std::min(kinds.per_node, devices),
           devices,
-          request.load};
+          request.load,
+          function.passes};
 }
 
 }  // namespace collimate::plan

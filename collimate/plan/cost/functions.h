@@ -14,7 +14,8 @@ struct Function {
   int model = -1;  // among Functions::models; -1: it runs on the host
   Work work = Work::kScore;
   bool language_head = true;
-  int64_t lora_rank = 0;       // of what it trains; 0: all weights
+  int64_t lora_rank = 0;       // of the adapters that its model, or the one whose weights it gets, trains; 0: none
+  bool passes = false;         // gives new weights to another model, or takes them
   bool frozen = false;         // nothing trains its model: the model may lie on the host between uses
   int base = -1;               // the function whose weights it reads in place where both have the same devices and cut
   double host_seconds = 0;     // of an iteration's rows, on the host

@@ -32,9 +32,11 @@ Held held_parameters(const Job& job, const Execution& how) {
 
 Held held_trained_parameters(const Job& job, const Execution& how) {
   if (how.lora_rank == 0) return held_parameters(job, how);
-  // Two thin matrices beside each of about seven linear layers of in + out ≈ 2.5 hidden each.
-  const double hidden = static_cast<double>(job.model.hidden), rank = static_cast<double>(how.lora_rank);
-  return {static_cast<double>(job.model.layers) * 7 * 2.5 * hidden * rank / (how.layout.tp * how.layout.pp), 0};
+  return {adapter_parameters(job, how), 0};
+}
+
+double adapter_parameters(const Job& job, const Execution& how) {
+  return how.lora_rank > 0 ? shape::adapter_parameters(job.model, how.lora_rank) / (how.layout.tp * how.layout.pp) : 0;
 }
 
 Holders holders(const Job& job, const Execution& how) {
@@ -74,10 +76,10 @@ double replica_rows(const Job& job, const Execution& how) {
   return std::max(1.0, std::ceil(in_all / replicas(job, how) - 1e-9));
 }
 
-double micro_batch_rows(const Job& job, const Execution& how, double budget_tokens) {
+double micro_batch_rows(const Job& job, const Execution& how) {
   const double available = replica_rows(job, how);
   if (how.layout.micro_batch > 0) return std::min(static_cast<double>(how.layout.micro_batch), available);
-  return std::clamp(budget_tokens * how.layout.cp / job.load.row_tokens().mean, 1.0, available);
+  return std::clamp(job.load.settings.micro_batch_tokens * how.layout.cp / job.load.row_tokens().mean, 1.0, available);
 }
 
 }  // namespace collimate::plan

@@ -19,12 +19,13 @@ struct Job {
   int per_node = 8;
   int devices = 8;
   Workload load;
+  bool passes = false;  // gives new weights to another model, or takes them
 };
 
 // How it is cut, and what is done to save memory. A layout's dp is what the other sizes leave of the devices.
 struct Execution {
   graph::Layout layout;
-  int64_t lora_rank = 0;  // 0: all weights are trained
+  int64_t lora_rank = 0;  // of adapters beside frozen weights; 0: none, and all weights are trained
   bool fp8 = false;
   double decoding_rows = 0;  // of a replica that generates, at once; 0: as memory allows
   bool operator==(const Execution&) const = default;
@@ -43,8 +44,10 @@ struct Held {
 };
 // The weights, ZeRO aside: matrices over tp, experts over the larger of ep and tp, layers over pp, tables over tp.
 Held held_parameters(const Job& job, const Execution& how);
-// What an optimizer step changes of them.
+// What an optimizer step changes of them, or beside them: adapters.
 Held held_trained_parameters(const Job& job, const Execution& how);
+// Of adapters, both of whose matrices tp cuts; 0 without.
+double adapter_parameters(const Job& job, const Execution& how);
 // Ranks that hold the same of either.
 struct Holders {
   double dense = 1, experts = 1;
@@ -66,7 +69,7 @@ double forward_flops(const shape::Outline& model, const Moments& tokens, bool la
 double train_passes(const Execution& how);
 // Rows of the replica that has most of an iteration's, or of an update's where it trains: rows are not divided.
 double replica_rows(const Job& job, const Execution& how);
-// Rows of one micro-batch: the layout's, or as many as come to `budget` tokens.
-double micro_batch_rows(const Job& job, const Execution& how, double budget_tokens = 8192);
+// Rows of one micro-batch: the layout's, or as many as come to the tokens that are set.
+double micro_batch_rows(const Job& job, const Execution& how);
 
 }  // namespace collimate::plan

@@ -8,6 +8,11 @@
 namespace collimate::plan {
 namespace {
 
+// Of so many experts of one layer.
+double routed_elements(const shape::Outline& m, int64_t experts) {
+  return (m.gated ? 3.0 : 2.0) * static_cast<double>(m.hidden * m.experts.intermediate * experts);
+}
+
 double sum(const std::vector<MemoryItem>& items) {
   return std::accumulate(items.begin(), items.end(), 0.0,
                          [](double total, const MemoryItem& item) { return total + item.bytes; });
@@ -45,10 +50,56 @@ double logit_bytes(const Job& job, const Execution& how) {
   return (4 + job.gpu.value_bytes) * static_cast<double>(job.model.vocabulary) / how.layout.tp;
 }
 
+// A model of one layer, routed or plain, of which the block's parameters are one layer's.
+shape::Outline layer_of(const shape::Outline& model, bool routed) {
+  shape::Outline one = model;
+  one.layers = 1;
+  one.experts.dense_layers = 0;
+  if (!routed) one.experts = {};
+  return one;
+}
+
+// Elements of the two largest neighbours of a stage's pieces on one device, ZeRO aside.
+double two_pieces(const Job& job, const Execution& how) {
+  const shape::Outline& m = job.model;
+  double layer = 0;
+  if (m.experts.count == 0 || m.experts.dense_layers > 0)
+    layer = shape::block_parameters(layer_of(m, false)) / how.layout.tp;
+  if (m.experts.count > 0) {
+    const shape::Outline one = layer_of(m, true);
+    const double dense = shape::active_block_parameters(one) - routed_elements(m, m.experts.per_token);
+    const double cut = std::max(how.layout.tp, how.layout.ep);
+    layer = std::max(layer, dense / how.layout.tp + routed_elements(m, m.experts.count) / cut);
+  }
+  return layer + std::max(layer, shape::table_parameters(m) / how.layout.tp);
+}
+
+// The same of what new weights pass in.
+double two_passing(const Job& job, const Execution& how) {
+  const shape::Outline& m = job.model;
+  const double table = shape::table_parameters(m);
+  double piece = std::max(table, routed_elements(m, 1));
+  if (m.experts.count == 0 || m.experts.dense_layers > 0)
+    piece = std::max(piece, shape::block_parameters(layer_of(m, false)));
+  if (m.experts.count > 0)
+    piece =
+        std::max(piece, shape::active_block_parameters(layer_of(m, true)) - routed_elements(m, m.experts.per_token));
+  return 2 * piece / how.layout.tp;
+}
+
+// Of adapters all at once.
+void add_passing(const Job& job, const Execution& how, const Constants& c, MemoryBound& bound) {
+  if (!job.passes) return;
+  const double elements = how.lora_rank > 0 ? adapter_parameters(job, how) : two_passing(job, how);
+  bound.passing = {{"new weights", job.gpu.value_bytes * elements}, {"workspace", c.workspace_bytes}};
+}
+
 // Gradients and activations of a training micro-batch.
 void add_training(const Job& job, const Execution& how, const Constants& c, MemoryBound& bound) {
   const double whole = trained_parameters(job, how), sharded = sharded_trained_parameters(job, how);
   bound.resident.push_back({"gradients", (how.layout.zero >= 2 ? sharded : whole) * c.gradient_bytes});
+  if (how.layout.zero >= 2 && sharded < whole)
+    bound.transient.push_back({"gradients on their way", job.gpu.value_bytes * std::min(whole, two_pieces(job, how))});
   if (!how.layout.offload)
     bound.resident.push_back({"optimizer", (how.layout.zero >= 1 ? sharded : whole) * c.optimizer_bytes});
   const double rows = micro_batch_rows(job, how);
@@ -75,18 +126,22 @@ double logits_bytes(const Job& job, const Execution& how) {
 }  // namespace
 
 double MemoryBound::resident_bytes() const { return sum(resident); }
-double MemoryBound::transient_bytes() const { return sum(transient); }
+const std::vector<MemoryItem>& MemoryBound::largest_phase() const {
+  return sum(passing) > sum(transient) ? passing : transient;
+}
+double MemoryBound::working_bytes() const { return sum(transient); }
+double MemoryBound::transient_bytes() const { return sum(largest_phase()); }
 
 MemoryBound memory_of(const Job& job, const Execution& how, const Constants& c, double concurrent) {
   MemoryBound bound;
   const double weights = job.gpu.weight_bytes * device_parameters(job, how);
   const bool sharded = how.layout.zero >= 3 && job.work != Work::kGenerate && replicas(job, how) > 1;
   bound.resident.push_back({"weights", sharded ? job.gpu.weight_bytes * sharded_parameters(job, how) : weights});
-  if (sharded)  // two layers gathered: one at work, one on its way
-    bound.transient.push_back({"gathered layers", 2 * weights / static_cast<double>(job.model.layers)});
+  if (how.lora_rank > 0) bound.resident.push_back({"adapters", job.gpu.weight_bytes * adapter_parameters(job, how)});
+  if (sharded) bound.transient.push_back({"gathered layers", job.gpu.weight_bytes * two_pieces(job, how)});
   if (job.work == Work::kTrain) add_training(job, how, c, bound);
   if (job.work == Work::kGenerate) {
-    const double tokens = concurrent > 0 ? pool_tokens(job, concurrent) : 0;
+    const double tokens = concurrent > 0 || job.load.settings.pool_tokens > 0 ? pool_tokens(job, concurrent) : 0;
     bound.transient.push_back({"keys and values", tokens * cached_bytes(job, how)});
     const double step = std::min(kPrefillStep, replica_rows(job, how) * job.load.prompt.largest());
     bound.transient.push_back({"prefill", layer_bytes(job, how, step)});
@@ -99,10 +154,12 @@ MemoryBound memory_of(const Job& job, const Execution& how, const Constants& c, 
     bound.transient.push_back({"activations", layer_bytes(job, how, tokens)});
   }
   bound.transient.push_back({"workspace", c.workspace_bytes});
+  add_passing(job, how, c, bound);
   return bound;
 }
 
 double pool_tokens(const Job& job, double rows) {
+  if (const double set = job.load.settings.pool_tokens; set > 0) return std::max(set, job.load.longest());
   return std::max(rows * job.load.row_tokens().mean, job.load.longest());
 }
 
@@ -123,7 +180,7 @@ double usable_bytes(const Gpu& gpu, const Constants& c) { return gpu.memory_byte
 std::string misfit(const MemoryBound& bound, double other_bytes, const Gpu& gpu, const Constants& c) {
   const double total = bound.total() + other_bytes;
   if (total <= usable_bytes(gpu, c)) return "";
-  MemoryItem largest = largest_item(bound.resident, bound.transient);
+  MemoryItem largest = largest_item(bound.resident, bound.largest_phase());
   if (other_bytes >= largest.bytes) largest = {"other models", other_bytes};
   return fmt::format("{:.1f} GB on a device of {:.1f} GB ({:.1f} usable), of which {} {:.1f} GB", total / 1e9,
                      gpu.memory_bytes / 1e9, usable_bytes(gpu, c) / 1e9, largest.what, largest.bytes / 1e9);

@@ -13,19 +13,26 @@ struct MemoryItem {
   double bytes;
 };
 
-// What stays on a device between phases, and what a phase needs beside it.
+// What stays on a device between phases, and what a phase needs beside it: the function's own or, where that is more,
+// the passing of new weights.
 struct MemoryBound {
   std::vector<MemoryItem> resident;
   std::vector<MemoryItem> transient;
+  std::vector<MemoryItem> passing;  // empty where the function neither gives nor takes new weights
   double resident_bytes() const;
+  double working_bytes() const;  // beside them while the function works
   double transient_bytes() const;
+  // The items of transient_bytes().
+  const std::vector<MemoryItem>& largest_phase() const;
   double total() const { return resident_bytes() + transient_bytes(); }
 };
 
-// Weights, gradients, optimizer state, activations, logits, keys and values, the activations of a step of prefill and
-// the logits of a round, workspace (formulas: placement.md §6.2; activations after 2205.05198). New weights pass
-// between phases, in pieces of a layer, when neither the keys and values nor a training's activations are there. Keys
-// and values are the pool of a generating job for `concurrent` rows per replica.
+// Weights, adapters, gradients, optimizer state, activations, logits, keys and values, the activations of a step of
+// prefill and the logits of a round, workspace (formulas: placement.md §6.2; activations after 2205.05198); what ZeRO 3
+// gathers and ZeRO 2 and 3 have of gradients, in the activations' type, before they are scattered, two pieces (a layer
+// or a vocabulary table) at once: one at work, one on its way. New weights pass between phases, when neither the keys
+// and values nor a training's activations are there, in pieces of a layer's dense part, an expert or a table, cut by tp
+// as the device's own: two at once. Keys and values are the pool of a generating job for `concurrent` rows per replica.
 MemoryBound memory_of(const Job& job, const Execution& how, const Constants& constants, double concurrent = 0);
 
 // Tokens that a replica's pool of keys and values holds: those of so many rows of mean length, and at least one row of

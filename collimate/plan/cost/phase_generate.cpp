@@ -102,11 +102,13 @@ double recompute_seconds(const Round& round, const Decoding& decoded) {
 }  // namespace
 
 double decoding_rows(const Job& job, const Execution& how, const Constants& c, double resident_bytes) {
+  const Settings& set = job.load.settings;
+  const double most = std::min(replica_rows(job, how), set.batch_rows > 0 ? set.batch_rows : c.batch_rows);
+  const double wanted = how.decoding_rows > 0 ? std::min(most, how.decoding_rows) : most;
+  if (set.pool_tokens > 0) return std::min(wanted, pool_tokens(job, wanted) / job.load.row_tokens().mean);
   const MemoryBound bound = memory_of(job, how, c);
-  const double free = usable_bytes(job.gpu, c) - bound.total() - resident_bytes;
-  const double wanted = std::min(replica_rows(job, how), c.batch_rows);
-  return std::min(concurrency(job, how, free * c.kv_share),
-                  how.decoding_rows > 0 ? std::min(wanted, how.decoding_rows) : wanted);
+  const double free = usable_bytes(job.gpu, c) - bound.resident_bytes() - bound.working_bytes() - resident_bytes;
+  return std::min(concurrency(job, how, free * c.kv_share), wanted);
 }
 
 PhaseTime generate_time(const Job& job, const Execution& how, const Constants& c, double resident_bytes) {
@@ -137,8 +139,8 @@ PhaseTime generate_time(const Job& job, const Execution& how, const Constants& c
 
 double transfer_seconds(const Job& trains, const Execution& from, const Job& uses, const Execution& to,
                         bool same_devices, const Constants& c) {
-  double model = 2 * shape::total_parameters(uses.model);
-  if (from.lora_rank > 0) model *= trained_parameters(trains, from) / device_parameters(trains, from);
+  const double model = 2 * (from.lora_rank > 0 ? shape::adapter_parameters(uses.model, from.lora_rank)
+                                               : shape::total_parameters(uses.model));
   if (same_devices) {
     const double have = from.layout.tp * from.layout.pp, want = to.layout.tp * to.layout.pp;
     if (have <= want && from.layout.zero < 3) return 0;

@@ -36,7 +36,11 @@ void check(const Request& request) {
 }
 
 const shape::Outline& outline_of(const Request& request, const std::string& model) {
-  for (const std::string& name : {model, std::string("policy")})
+  std::vector<std::string> names = {model};
+  for (const graph::WeightLink& link : request.graph.links)
+    if (link.source == model) names.push_back(link.destination);
+  names.emplace_back("policy");
+  for (const std::string& name : names)
     if (const auto found = request.models.find(name); found != request.models.end()) return found->second;
   throw base::InputError(
       base::expectation("plan", "the shape of model " + model, "none", "--models " + model + "=NAME"));

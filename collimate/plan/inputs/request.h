@@ -24,16 +24,18 @@ struct FixedLayout {
 // What is to be planned.
 struct Request {
   graph::Graph graph;
-  std::map<std::string, shape::Outline> models;  // by model of the graph; one without its own has the policy's
+  // By model of the graph; one without its own has that of the model to which it gives weights, else the policy's.
+  std::map<std::string, shape::Outline> models;
   Cluster cluster;
   Workload load;
   Constants constants;
   int64_t micro_batch = 0;                   // rows; 0: free
   std::map<std::string, FixedLayout> fixed;  // by "model.function"
   std::map<std::string, int64_t> lora;       // rank, by model that trains: its other weights are frozen
-  bool whole = false;  // every rank holds all of its model, as the recipes' modules do: layouts of dp alone
-  int keep = 6;        // plans of different forms to report
-  std::string form;    // of form.h; "": any
+  bool whole = false;       // every rank holds all of its model, as the recipes' modules do: layouts of dp alone
+  bool recomputes = false;  // where whole: what train.recompute says of those that train
+  int keep = 6;             // plans of different forms to report
+  std::string form;         // of form.h; "": any
   // Of more models the placements are not all looked at but found by local search.
   int enumerated_models = 5;
 
@@ -42,7 +44,7 @@ struct Request {
 
 // InputError for a cluster without devices or of CPUs and GPUs, no rows, and loops.
 void check(const Request& request);
-// The shape of a model of the graph: its own, else the policy's. InputError naming the model.
+// The shape of a model of the graph, as Request::models says. InputError naming the model.
 const shape::Outline& outline_of(const Request& request, const std::string& model);
 
 }  // namespace collimate::plan

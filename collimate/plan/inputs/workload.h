@@ -4,13 +4,21 @@
 
 namespace collimate::plan {
 
-// What one iteration has to do, whatever runs it.
+// How what runs it is set, where that is known.
+struct Settings {
+  double micro_batch_tokens = 8192;  // of a forward and backward whose layout does not say its rows
+  double batch_rows = 0;             // that decode at once, at most; 0: the constant
+  double pool_tokens = 0;            // of every replica's keys and values; 0: for the rows that decode at once
+};
+
+// What one iteration has to do.
 struct Workload {
   double rows = 1024;  // completions per iteration
   Lengths prompt = Lengths::fixed(1024);
   Lengths completion = Lengths::fixed(1024);
   int updates = 8;    // optimizer steps per iteration
   int staleness = 0;  // iterations that a rollout may run ahead: a bound given by the user
+  Settings settings = {};
 
   // Of one row: prompt and completion, whose lengths are independent of each other.
   Moments row_tokens() const {

@@ -94,14 +94,19 @@ std::vector<graph::Layout> layouts(const Job& job, const SearchSpace& space, int
   return all;
 }
 
+bool allowed(const Job& job, const SearchSpace& space, bool recompute, bool offload) {
+  const bool trains = job.work == Work::kTrain;
+  if (space.whole) return !offload && recompute == (trains && space.recomputes);
+  return (!recompute || (trains && space.recompute)) && (!offload || (trains && space.offload));
+}
+
 // One layout's ways to save memory, the fastest first.
 std::vector<Execution> executions(const Job& job, const SearchSpace& space, const graph::Layout& layout) {
   std::vector<Execution> all;
-  const bool trains = job.work == Work::kTrain && !space.whole;
   for (const bool offload : {false, true})
     for (const bool recompute : {false, true})
-      if ((!recompute || (trains && space.recompute)) && (!offload || (trains && space.offload))) {
-        all.push_back({layout, job.work == Work::kTrain ? space.lora_rank : 0});
+      if (allowed(job, space, recompute, offload)) {
+        all.push_back({layout, space.lora_rank});
         all.back().layout.recompute = recompute;
         all.back().layout.offload = offload;
       }

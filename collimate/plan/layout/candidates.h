@@ -36,6 +36,7 @@ struct SearchSpace {
   bool leanest = true;  // also recompute and off-load where it fits without: slower, but of less memory
   // Each rank holds all of the model and plans its own micro-batches: layouts of dp alone.
   bool whole = false;
+  bool recomputes = false;   // then: whether its training does
   bool even_stages = false;  // pp any divisor of the layers, else powers of two
   int64_t lora_rank = 0;
   double other_bytes = 0;  // that other models hold while the job runs

@@ -16,7 +16,8 @@ constexpr int kWaves[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
 bool same_job(const Request& request, const Functions& functions, size_t a, size_t b) {
   const Function &x = functions.at(a), &y = functions.at(b);
   return x.work == y.work && x.language_head == y.language_head && x.frozen == y.frozen && x.lora_rank == y.lora_rank &&
-         (x.base < 0) == (y.base < 0) && fixed_of(request, functions, a) == fixed_of(request, functions, b) &&
+         x.passes == y.passes && (x.base < 0) == (y.base < 0) &&
+         fixed_of(request, functions, a) == fixed_of(request, functions, b) &&
          outline_of(request, functions.model_of(a)) == outline_of(request, functions.model_of(b));
 }
 
@@ -55,6 +56,7 @@ SearchSpace space_of(const Request& request, const FixedLayout& fixed, const Fun
   space.recompute = fixed.recompute.value_or(true);
   space.offload = fixed.offload.value_or(true);
   space.whole = request.whole;
+  space.recomputes = request.recomputes;
   space.even_stages = true;
   return space;
 }

@@ -15,7 +15,7 @@ const Choice& leanest(const ChoiceList& list) {
 
 MemoryItem largest_of_choice(const Constants& constants, const Job& job, const Choice& choice) {
   const MemoryBound bound = memory_of(job, choice.how, constants, choice.how.decoding_rows / constants.kv_share);
-  return largest_item(bound.resident, bound.transient);
+  return largest_item(bound.resident, bound.largest_phase());
 }
 
 }  // namespace

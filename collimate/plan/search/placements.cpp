@@ -1,5 +1,6 @@
 #include "collimate/plan/search/placements.h"
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
@@ -15,6 +16,33 @@ double flat_bound(const Request& request, const Functions& functions, ChoiceTabl
   std::iota(slots[0].models.begin(), slots[0].models.end(), 0);
   const Assignment assignment(request, functions, table, slots);
   return assignment.feasible() ? assignment.bound() : std::numeric_limits<double>::infinity();
+}
+
+// Every placement in which two models share their devices.
+std::vector<Slots> with_pair(int models, int first, int second, int devices, int unit,
+                             const std::vector<int>& borders) {
+  const int kept = std::min(first, second), left_out = std::max(first, second);
+  std::vector<Slots> all = enumerate_slots(models - 1, devices, unit, borders);
+  for (Slots& slots : all)
+    for (Slot& slot : slots) {
+      for (int& model : slot.models) model += model >= left_out ? 1 : 0;
+      if (std::find(slot.models.begin(), slot.models.end(), kept) != slot.models.end()) slot.models.push_back(left_out);
+      std::sort(slot.models.begin(), slot.models.end());
+    }
+  return all;
+}
+
+// From which a local search begins: a few, and where with a shadow there is one model too many, those of fewer models:
+// each trainer in turn beside what gets its weights.
+std::vector<Slots> begin_with(const Request& request, const Functions& functions, int devices, int unit) {
+  const int models = static_cast<int>(functions.models.size());
+  const std::vector<int> borders = request.cluster.borders();
+  std::vector<Slots> all = first_slots(models, devices, unit, borders);
+  if (models > request.enumerated_models + 1 || functions.transfers.size() < 2) return all;
+  for (const Transfer& transfer : functions.transfers)
+    for (Slots& slots : with_pair(models, transfer.source, transfer.destination, devices, unit, borders))
+      all.push_back(std::move(slots));
+  return all;
 }
 
 }  // namespace
@@ -37,7 +65,7 @@ std::vector<Slots> all_placements(const Request& request, const Functions& funct
   std::vector<Slots> all;
   for (const int devices : device_counts(request, functions, table)) {
     const int unit = least_slice(request.cluster, devices);
-    for (Slots& slots : models > request.enumerated_models ? first_slots(models, devices, unit, borders)
+    for (Slots& slots : models > request.enumerated_models ? begin_with(request, functions, devices, unit)
                                                            : enumerate_slots(models, devices, unit, borders))
       all.push_back(std::move(slots));
   }

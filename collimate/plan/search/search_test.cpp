@@ -82,6 +82,31 @@ TEST(Search, IsTheBestOfAllOnSmallCases) {
   EXPECT_LE(widest, 0.001);
 }
 
+// More models, and more devices, with fewer ways for each function: what trains keeps its activations and its
+// optimizer, and so many rows decode at once.
+TEST(Search, IsTheBestOfAllOfFiveModelsAndOnEightDevices) {
+  double widest = 0;
+  const auto compare = [&](const char* model, const char* cluster, const char* workload, int staleness) {
+    Request request = request_for(model, cluster, workload);
+    request.micro_batch = 4;
+    request.load.staleness = staleness;
+    request.fixed["policy.generate"].micro_batch = 8;
+    for (const char* trainer : {"policy_trainer.train", "value.train"})
+      if (request.graph.node_index(trainer) >= 0)
+        request.fixed[trainer].recompute = request.fixed[trainer].offload = false;
+    const SearchResult quick = search(request), full = search_exhaustively(request);
+    ASSERT_FALSE(quick.plans.empty()) << cluster;
+    EXPECT_GE(quick.seconds, full.seconds - 1e-9) << cluster << " " << model;
+    widest = std::max(widest, quick.seconds / full.seconds - 1);
+  };
+  for (const int staleness : {0, 1}) {
+    compare("qwen2.5-0.5b", "1x2xA100-80", "ppo,64,256x512", staleness);
+    compare("llama2-7b", "1x8xA100-80", "grpo,64,256x512", staleness);
+  }
+  RecordProperty("gap", std::to_string(widest));
+  EXPECT_LE(widest, 0.001);
+}
+
 TEST(Search, PlansFitAndTheRuntimeReadsThem) {
   for (const char* workload : {"ppo,512,512x512", "grpo,512,512x512"}) {
     const Request request = request_for("llama2-7b", "1x8xA100-80", workload);

@@ -18,17 +18,18 @@ Execution within_rows(Execution how, double rows) {
   return how;
 }
 
-// As the recipes' modules are: nothing but dp is said.
-bool is_whole(const Call& call) {
+// As the recipes' modules are: a placement says nothing but dp.
+bool is_whole(const Request& request, const Call& call) {
   graph::Layout whole;
   whole.dp = call.how.layout.dp;
+  whole.recompute = request.recomputes && call.how.layout.recompute;
   return call.how.layout == whole && call.how.decoding_rows == 0;
 }
 
 // What the request says against one call of a plan; `rows` are those of a replica.
 std::string forbidden_call(const Request& request, const Call& call, double rows) {
   const std::string name = call.model + "." + call.function;
-  if (request.whole && !is_whole(call))
+  if (request.whole && !is_whole(request, call))
     return fmt::format("{} has {}, and layouts are of dp alone", name, layout_text(call.how));
   if (request.whole && call.swapped)
     return fmt::format("{} is swapped, and models stay on their devices where layouts are of dp alone", call.model);

@@ -9,6 +9,13 @@ namespace {
 
 using nlohmann::ordered_json;
 
+ordered_json items_json(const std::vector<HeldItem>& items) {
+  ordered_json made = ordered_json::array();
+  for (const HeldItem& item : items)
+    made.push_back({{"owner", item.owner}, {"what", item.what}, {"bytes", item.bytes}});
+  return made;
+}
+
 ordered_json call_json(const Call& call) {
   const PhaseTime& t = call.time;
   return {{"model", call.model},
@@ -19,6 +26,8 @@ ordered_json call_json(const Call& call) {
           {"seconds", call.seconds},
           {"begin_seconds", call.begin_seconds},
           {"end_seconds", call.end_seconds},
+          {"holds", items_json(call.held)},
+          {"needs", items_json(call.used)},
           {"parts",
            {{"compute", t.compute},
             {"prefill", t.prefill},
@@ -30,13 +39,6 @@ ordered_json call_json(const Call& call) {
             {"optimizer", t.optimizer},
             {"fixed", t.fixed},
             {"tail", t.tail}}}};
-}
-
-ordered_json items_json(const std::vector<HeldItem>& items) {
-  ordered_json made = ordered_json::array();
-  for (const HeldItem& item : items)
-    made.push_back({{"owner", item.owner}, {"what", item.what}, {"bytes", item.bytes}});
-  return made;
 }
 
 ordered_json memory_json(const Request& request, const Plan& plan) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "collimate/base/config.h"
+
 namespace collimate::rlhf {
 namespace {
 

@@ -1,0 +1,58 @@
+#include "collimate/plan/inputs/shadow.h"
+
+#include <algorithm>
+
+#include "collimate/base/edit_distance.h"
+#include "collimate/base/error.h"
+
+namespace collimate::plan {
+namespace {
+
+bool writes_weights(const graph::Graph& graph, const graph::Node& node) {
+  const graph::FunctionSpec* spec = graph.find_function(node.model, node.function);
+  return spec != nullptr && spec->writes_weights;
+}
+
+}  // namespace
+
+std::vector<std::string> models_to_shadow(const graph::Graph& graph) {
+  std::vector<std::string> found;
+  for (const auto& [name, model] : graph.models) {
+    const auto is = [&](const graph::Node& node, bool writes) {
+      return node.model == name && writes_weights(graph, node) == writes;
+    };
+    if (std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const graph::Node& node) { return is(node, true); }) &&
+        std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const graph::Node& node) { return is(node, false); }))
+      found.push_back(name);
+  }
+  return found;
+}
+
+void add_shadow(Request& request, const std::string& model) {
+  graph::Graph& graph = request.graph;
+  const std::vector<std::string> known = models_to_shadow(graph);
+  if (known.empty())
+    throw base::InputError(base::expectation("--shadow " + model, "a flow with a model that trains and scores",
+                                             "none: all have their trainers apart", "leaving it out"));
+  if (std::find(known.begin(), known.end(), model) == known.end()) base::throw_unknown_name("--shadow", model, known);
+  const std::string trainer = model + "_trainer";
+  if (graph.models.contains(trainer))
+    throw base::InputError(base::expectation("--shadow " + model, "no model " + trainer, "one", "leaving it out"));
+  for (graph::Node& node : graph.nodes)
+    if (node.model == model && writes_weights(graph, node)) node.model = trainer;
+  std::vector<graph::FunctionSpec> kept;
+  std::vector<graph::FunctionSpec>& moved = graph.models[trainer].functions;
+  for (graph::FunctionSpec& spec : graph.models[model].functions)
+    (spec.writes_weights ? moved : kept).push_back(std::move(spec));
+  graph.models[model].functions = std::move(kept);
+  for (graph::WeightLink& link : graph.links)
+    if (link.source == model) link.source = trainer;
+  graph.links.push_back({trainer, model});
+  if (auto rank = request.lora.extract(model); !rank.empty()) {
+    rank.key() = trainer;
+    request.lora.insert(std::move(rank));
+  }
+  graph::validate(graph);
+}
+
+}  // namespace collimate::plan

@@ -1,0 +1,108 @@
+#include "collimate/plan/show/tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "collimate/base/edit_distance.h"
+#include "collimate/plan/inputs/gpu.h"
+#include "collimate/shape/outline.h"
+
+namespace collimate::plan {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json constants_table(const Constants& constants) {
+  ordered_json rows = ordered_json::array();
+  for (const ConstantInfo& info : constant_table())
+    rows.push_back({{"constant", info.name},
+                    {"value", constants.*info.member},
+                    {"default", info.value},
+                    {"low", info.low},
+                    {"high", info.high},
+                    {"unit", info.unit},
+                    {"what", info.help},
+                    {"source", info.source}});
+  return rows;
+}
+
+ordered_json backends_table() {
+  ordered_json rows = ordered_json::array();
+  for (const Backend& backend : backends()) rows.push_back({{"backend", backend.name}, {"source", backend.source}});
+  return rows;
+}
+
+ordered_json devices_table() {
+  ordered_json rows = ordered_json::array();
+  for (const Gpu& gpu : gpus())
+    rows.push_back({{"device", gpu.name},
+                    {"flops", gpu.flops},
+                    {"fp8_flops", gpu.fp8_flops},
+                    {"memory_bytes", gpu.memory_bytes},
+                    {"memory_bytes_per_second", gpu.memory_bytes_per_second},
+                    {"link_bytes_per_second", gpu.link_bytes_per_second},
+                    {"host_bytes_per_second", gpu.host_bytes_per_second},
+                    {"network_bytes_per_second", gpu.network_bytes_per_second},
+                    {"per_node", gpu.per_node},
+                    {"dollars_per_hour", gpu.dollars_per_hour},
+                    {"source", gpu.source}});
+  return rows;
+}
+
+ordered_json models_table() {
+  ordered_json rows = ordered_json::array();
+  for (const std::string& name : shape::outline_names()) {
+    const shape::Outline& model = *shape::outline_named(name);
+    rows.push_back({{"model", name},
+                    {"parameters", shape::total_parameters(model)},
+                    {"active", shape::active_parameters(model)},
+                    {"layers", model.layers},
+                    {"hidden", model.hidden}});
+  }
+  return rows;
+}
+
+std::string cell(const ordered_json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  return fmt::format("{:.6g}", value.get<double>());
+}
+
+}  // namespace
+
+const std::vector<std::string>& table_names() {
+  static const std::vector<std::string> kNames = {"backends", "constants", "devices", "models"};
+  return kNames;
+}
+
+ordered_json table_json(const std::string& name, const Constants& constants) {
+  if (name == "backends") return backends_table();
+  if (name == "constants") return constants_table(constants);
+  if (name == "devices") return devices_table();
+  if (name == "models") return models_table();
+  base::throw_unknown_name("--list", name, table_names());
+}
+
+std::string table_text(const ordered_json& rows) {
+  std::vector<std::vector<std::string>> lines;
+  for (const ordered_json& row : rows) {
+    if (lines.empty()) {
+      lines.emplace_back();
+      for (const auto& [key, value] : row.items()) lines.back().push_back(key);
+    }
+    lines.emplace_back();
+    for (const auto& [key, value] : row.items()) lines.back().push_back(cell(value));
+  }
+  std::vector<size_t> widths(lines.empty() ? 0 : lines.front().size());
+  for (const auto& line : lines)
+    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  std::string text;
+  for (const auto& line : lines) {
+    for (size_t i = 0; i + 1 < line.size(); ++i) text += fmt::format("{:<{}}", line[i], widths[i] + 2);
+    text.append(line.back()).append("\n");
+  }
+  return text;
+}
+
+}  // namespace collimate::plan

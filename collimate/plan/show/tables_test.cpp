@@ -1,0 +1,39 @@
+#include "collimate/plan/show/tables.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "collimate/base/error.h"
+#include "collimate/plan/inputs/gpu.h"
+
+namespace collimate::plan {
+namespace {
+
+TEST(Tables, SayWhereEveryNumberComesFrom) {
+  Constants constants = constants_of("");
+  set_constant(constants, "phase_seconds=0.25");
+  const auto rows = table_json("constants", constants);
+  EXPECT_EQ(rows.size(), constant_table().size());
+  for (const auto& row : rows) {
+    EXPECT_NE(row.at("source"), "") << row.dump();
+    if (row.at("constant") == "phase_seconds") {
+      EXPECT_EQ(row.at("value"), 0.25);
+    }
+  }
+  EXPECT_EQ(table_json("devices", constants).size(), gpus().size());
+  for (const char* table : {"devices", "backends"})
+    for (const auto& row : table_json(table, constants)) EXPECT_NE(row.at("source"), "") << row.dump();
+  EXPECT_THAT(table_text(table_json("devices", constants)), testing::HasSubstr("\nA100-80    3.12e+14"));
+  EXPECT_THAT(table_text(table_json("models", constants)), testing::HasSubstr("llama2-70b"));
+  try {
+    table_json("device", constants);
+    FAIL();
+  } catch (const base::InputError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("try 'devices'"));
+  }
+}
+
+}  // namespace
+}  // namespace collimate::plan
