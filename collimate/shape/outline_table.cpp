@@ -119,6 +119,8 @@ std::vector<std::string> outline_names() {
 }
 
 const Outline* outline_named(const std::string& name) {
+  for (const Outline& model : outlines())
+    if (model.name == name) return &model;  // opt-13b without its punctuation is opt-1.3b
   std::string wanted = plain(name);
   for (const auto& [alias, target] : kAliases)
     if (wanted == alias) wanted = plain(target);

@@ -60,6 +60,13 @@ double forward_flops(const Outline& model, double tokens, bool language_head) {
   return forward_flops(model, Moments{tokens, tokens * tokens}, language_head);
 }
 
+double weight_tensors(const Outline& m) {
+  const int64_t mlp = m.gated ? 3 : 2, routed = m.experts.count > 0 ? m.layers - m.experts.dense_layers : 0;
+  const int64_t shared = m.experts.shared > 0 ? mlp : 0;
+  const int64_t of_experts = routed * (m.experts.count * mlp + shared + 1);  // and the router
+  return static_cast<double>(6 * m.layers + (m.layers - routed) * mlp + of_experts + (m.tied ? 1 : 2));
+}
+
 double forward_flops(const Outline& model, const Moments& tokens, bool language_head) {
   const double width = static_cast<double>(model.heads * model.head_dim);
   const double attention = 4.0 * static_cast<double>(model.layers) * width * tokens.square / 2;

@@ -31,6 +31,9 @@ struct Execution {
   bool operator==(const Execution&) const = default;
 };
 
+// Matrices and vectors of a checkpoint: of a layer four of attention, two norms, and those of its MLP or of each
+// expert.
+double weight_tensors(const shape::Outline& model);
 // Copies of the cut model that share the rows.
 inline double replicas(const Job& job, const Execution& how) {
   return static_cast<double>(job.devices) / (how.layout.tp * how.layout.pp * how.layout.cp);

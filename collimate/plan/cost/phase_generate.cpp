@@ -24,6 +24,7 @@ class Round {
   Round(const Job& job, const Execution& how, const Constants& c) : job_(job), how_(how), c_(c) {
     const double tp = how.layout.tp, pp = how.layout.pp;
     layers_ = static_cast<double>(job.model.layers);
+    if (job.model.experts.count > 0) routed_layers_ = layers_ - static_cast<double>(job.model.experts.dense_layers);
     bandwidth_ = job.gpu.memory_bytes_per_second * c.memory_efficiency;
     weights_ = (how.fp8 ? 1 : 2) * device_parameters(job, how) * pp;
     cache_ = 2 * cached_bytes(job, how) / job.gpu.value_bytes * pp;
@@ -36,7 +37,8 @@ class Round {
 
   double latency(double alive) const {
     const double split = how_.layout.tp > 1 ? c_.decode_tp_layer_seconds : 0;
-    return layers_ * (c_.decode_layer_seconds + split) + c_.decode_step_seconds + alive * c_.decode_row_seconds;
+    return layers_ * (c_.decode_layer_seconds + split) + routed_layers_ * c_.decode_expert_seconds +
+           c_.decode_step_seconds + alive * c_.decode_row_seconds;
   }
   // Every token passes all layers and stages before the next one of its row is drawn: with as many micro-batches in
   // flight as there are stages, nothing hides the sends.
@@ -66,6 +68,7 @@ class Round {
   const Job& job_;
   const Execution& how_;
   const Constants& c_;
+  double routed_layers_ = 0;
   double layers_, bandwidth_, weights_, cache_, flops_, context_flops_, peak_;
   // Of the rows that decode, those of one micro-batch. Filled, pp of them are in flight and every stage works; serial,
   // one stage works on all rows.
@@ -153,7 +156,7 @@ double transfer_seconds(const Job& trains, const Execution& from, const Job& use
   const double lane = std::min(trains.gpu.network_bytes_per_second, uses.gpu.network_bytes_per_second);
   const double lanes = std::max(1, trains.devices) * lane * c.network_efficiency;
   const double copies = std::max(1.0, nodes);
-  return model * copies / lanes +
+  return model * copies / lanes + weight_tensors(uses.model) * c.tensor_seconds +
          model / (to.layout.tp * to.layout.pp * uses.gpu.link_bytes_per_second * c.link_efficiency);
 }
 

@@ -53,6 +53,31 @@ TEST(Phase, DecodingPaysForRoutingAndStages) {
   EXPECT_NEAR(sends, 1024 * 3 * send_seconds(2.0 * 8 * 5120, true, dense.gpu, c), 1e-9 * sends);
 }
 
+// A layer of routed experts costs a decoded token its launches; a dense one, and the leading dense layers, nothing.
+TEST(Phase, RoutedLayersDecodeWithTheirOwnLatency) {
+  Constants c = constants_of("");
+  const auto latency = [&](const char* model, double seconds) {
+    Job job = phase_job(model, Work::kGenerate, 8);
+    job.load.rows = 1;
+    c.decode_expert_seconds = seconds;
+    return time_of(job, 8, 1, 1, c).latency;
+  };
+  for (const auto& [model, routed] : {std::pair("qwen3-30b-a3b", 48), {"deepseek-v3", 58}, {"llama2-13b", 0}})
+    EXPECT_NEAR(latency(model, 1e-3) - latency(model, 0), 1024 * routed * 1e-3, 1e-6) << model;
+}
+
+// New weights go to other devices tensor by tensor: the more tensors, the longer for the same bytes.
+TEST(Phase, TransfersCostTheirTensors) {
+  EXPECT_EQ(weight_tensors(shape::find_outline("llama2-7b")), 32 * 9 + 2);
+  EXPECT_EQ(weight_tensors(shape::find_outline("qwen3-30b-a3b")), 48 * (6 + 128 * 3 + 1) + 2);
+  const Job job = phase_job("qwen3-30b-a3b", Work::kTrain, 8);
+  Constants c = constants_of("");
+  const double packed = transfer_seconds(job, {}, job, {}, false, c);
+  c.tensor_seconds = 1e-3;
+  EXPECT_NEAR(transfer_seconds(job, {}, job, {}, false, c) - packed, 1e-3 * weight_tensors(job.model), 1e-9);
+  EXPECT_EQ(transfer_seconds(job, {}, job, {}, true, c), 0);
+}
+
 // Four rows of 10, 500, 500 and 10 tokens behind prompts of 100, three at once: when both short ones have ended, the
 // long ones fill the pool of three mean rows, 1065 tokens, and the later one goes back with half of them.
 TEST(Phase, PreemptedRowsArePrefilledAgain) {

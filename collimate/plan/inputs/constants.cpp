@@ -32,6 +32,8 @@ template <class Named>
 std::vector<ConstantInfo> speeds() {
   return {{"train_efficiency", &C::train_efficiency, 0.45, 1e-4, 4, "share", "of peak FLOP/s in training kernels",
            "2205.05198 and llm-analysis give 0.35-0.55"},
+          {"own_training", &C::own_training, 1, 0.1, 4, "", "speed of training on devices that do not generate",
+           "1: no faster than where they also generate"},
           {"score_efficiency", &C::score_efficiency, 0.5, 1e-4, 4, "share",
            "of peak FLOP/s in forwards without gradient", "llm-analysis: 0.5-0.7 for long inputs"},
           {"memory_efficiency", &C::memory_efficiency, 0.8, 0.01, 4, "share", "of peak memory bandwidth in decoding",
@@ -51,6 +53,8 @@ std::vector<ConstantInfo> latencies() {
        "assumed between ReaL's searched plans and its TP8 heuristic (placement.md 3.3)"},
       {"decode_step_seconds", &C::decode_step_seconds, 2e-3, 0, 1, "s", "sampling and scheduling of a decoded token",
        "assumed; fitted per back end"},
+      {"decode_expert_seconds", &C::decode_expert_seconds, 0, 0, 20e-3, "s",
+       "what a decoded token adds in a layer of routed experts", "0: in CUDA graphs as in a dense layer"},
       {"decode_row_seconds", &C::decode_row_seconds, 0, 0, 1e-2, "s", "the same per row in the batch", "assumed"},
       {"layer_seconds", &C::layer_seconds, 0.2e-3, 0, 0.1, "s", "least time of a layer's forward of one micro-batch",
        "assumed: about 20 launches of 10 us"},
@@ -60,6 +64,10 @@ std::vector<ConstantInfo> latencies() {
        "assumed; fitted per back end"},
       {"host_row_seconds", &C::host_row_seconds, 0, 0, 60, "s",
        "a host function's work for a row (rewards, advantages), beside what its spec says", "0: unknown; calibrate"},
+      {"tensor_seconds", &C::tensor_seconds, 0, 0, 1, "s",
+       "a weight tensor's transfer to other devices, beside its bytes", "0: tensors are packed"},
+      {"queue_seconds", &C::queue_seconds, 0, 0, 600, "s",
+       "least wait of an asynchronous training for an iteration's rows", "0: rows are there"},
       {"serial_pipeline", &C::serial_pipeline, 0, 0, 1, "share", "1: only one pipeline stage decodes at a time",
        "filled fits ChatLearn of 2023, serial its PP8 runs (placement.md 8)"},
       {"overlap", &C::overlap, 0.5, 0, 1, "share", "of gradient and ZeRO traffic hidden behind compute", "assumed"}};

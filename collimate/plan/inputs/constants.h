@@ -24,6 +24,7 @@ struct Constants {
   double train_efficiency = 0, score_efficiency = 0, memory_efficiency = 0;
   double link_efficiency = 0, network_efficiency = 0;
   double decode_layer_seconds = 0, decode_tp_layer_seconds = 0, decode_step_seconds = 0, decode_row_seconds = 0;
+  double decode_expert_seconds = 0, tensor_seconds = 0, queue_seconds = 0, own_training = 0;
   double layer_seconds = 0, update_seconds = 0, phase_seconds = 0, host_row_seconds = 0;
   double serial_pipeline = 0, overlap = 0;
   double usable_memory = 0, workspace_bytes = 0, kv_share = 0;

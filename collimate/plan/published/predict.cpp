@@ -5,6 +5,11 @@
 namespace collimate::plan::published {
 namespace {
 
+// Seconds that a decoded token adds in a layer without fused kernels: LLaMA's in DeepSpeed-Chat take 1.1 to 1.8 ms in
+// all (placement.md 3.3).
+constexpr double kUnfusedLayer = 1e-3;
+constexpr double kRowsAtOnce = 16;  // that decode, at least, where users choose a layout
+
 // Builds the phases of one scenario.
 class Builder {
  public:
@@ -24,8 +29,12 @@ class Builder {
     if (model == s_.models.end()) return;
     const RoleLayout fixed = s_.layout(text);
     const Job asked = job(role, work, fixed_devices(text, devices));
-    const Execution how = layouts_ != nullptr ? layouts_->at(name) : execution(asked, fixed);
-    made_.phases[name] = phase_time(asked, how, c_, work == Work::kGenerate ? resident_bytes() : 0);
+    Execution how = layouts_ != nullptr ? layouts_->at(name) : execution(asked, fixed);
+    if (work == Work::kGenerate) how.decoding_rows = s_.call_rows;
+    Constants constants = c_;
+    if (work == Work::kGenerate && s_.unfused) constants.decode_layer_seconds += kUnfusedLayer;
+    if (work == Work::kTrain && s_.sharing == Sharing::kTwoSides) constants.train_efficiency *= c_.own_training;
+    made_.phases[name] = phase_time(asked, how, constants, work == Work::kGenerate ? resident_bytes() : 0);
     made_.executions[name] = how;
   }
 
@@ -71,7 +80,7 @@ class Builder {
     if (fixed.tp > 0 && job.devices % fixed.tp == 0) space.tp = fixed.tp;
     if (const int cut = std::max(fixed.tp, 1) * fixed.pp; fixed.pp > 0 && job.devices % cut == 0) space.pp = fixed.pp;
     if (fixed.ep > 0 && job.model.experts.count > 0) space.ep = fixed.ep;
-    if (space.tp + space.pp == 0 && job.work != Work::kGenerate && (s_.zero3 || s_.sharded_training)) {
+    if (space.tp <= 1 && space.pp <= 1 && job.work != Work::kGenerate && (s_.zero3 || s_.sharded_training)) {
       space.tp = space.pp = 1;
       space.zero = 3;
     }
@@ -95,14 +104,20 @@ class Builder {
     return finished(how, job.work);
   }
 
-  // Generation as users set it up: no more tensor parallelism than the memory asks for.
+  // Generation as users set it up: no more tensor parallelism than the weights and some rows at once ask for.
   Execution narrowest(const Job& job, SearchSpace allowed) const {
     allowed.other_bytes = std::min(resident_bytes(), usable_bytes(s_.gpu, c_) / 2);
+    std::optional<Execution> widest;
     for (allowed.tp = 1; allowed.tp <= job.devices; allowed.tp *= 2) {
       allowed.pp = 1;
       if (job.devices % allowed.tp != 0) break;
-      if (const std::optional<Candidate> found = fastest(job, allowed, c_)) return finished(found->how, job.work);
+      const std::optional<Candidate> found = fastest(job, allowed, c_);
+      if (!found) continue;
+      widest = found->how;
+      const double at_once = decoding_rows(job, *widest, c_, allowed.other_bytes);
+      if (at_once >= std::min({kRowsAtOnce, replica_rows(job, *widest), c_.batch_rows})) break;
     }
+    if (widest) return finished(*widest, job.work);
     Execution how;
     how.layout.tp = std::min(job.per_node, job.devices);
     return finished(how, job.work);
@@ -185,6 +200,8 @@ void compose(Prediction& made, const Scenario& s, const Constants& c) {
   const double hidden = std::min(1.0, s.staleness / c.hiding_staleness);
   made.step_seconds -= hidden * std::min(generate, rest);
   made.waiting_seconds = made.step_seconds - rest;
+  if (s.continuous) made.waiting_seconds = std::max(made.waiting_seconds, c.queue_seconds);
+  made.step_seconds = rest + made.waiting_seconds;
 }
 
 }  // namespace

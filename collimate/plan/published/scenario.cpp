@@ -11,6 +11,8 @@ namespace collimate::plan::published {
 namespace {
 
 constexpr int64_t kUsualLoraRank = 64;
+// Of DeepSpeed-Chat's calls on one device: 8 rows of 2,048 in OpenRLHF's tuned runs of it.
+constexpr double kCallTokens = 16384;
 
 // Which software a system is, by the word that its name begins with; the first that fits.
 constexpr std::pair<const char*, const char*> kSystems[] = {{"deepspeed-chat", "deepspeed-chat"},
@@ -43,6 +45,13 @@ void read_models(const Row& row, Scenario& scenario) {
     if (text == "same") scenario.models[role] = *model;
     if (const std::optional<shape::Outline> other = model_of(text)) scenario.models[role] = *other;
   }
+  // A size of several families, beside a model of OPT's: OPT's.
+  const auto critic = scenario.models.find("critic");
+  if (const double size = finite(actor).value_or(0);
+      size > 0 && critic != scenario.models.end() && critic->second.name.starts_with("opt-"))
+    if (const shape::Outline* opt = shape::outline_named("opt-" + actor + "b"); opt != nullptr)
+      for (auto& [role, outline] : scenario.models)
+        if (outline == *model) outline = *opt;
   // "GPT L48/h7168" beside the size: heads of 128, an MLP four times as wide.
   const auto cut = match(row["note"], R"(GPT L([0-9]+)/h([0-9]+))");
   if (!cut) return;
@@ -69,8 +78,16 @@ void read_algorithm(const Row& row, Scenario& scenario) {
 void read_techniques(const Row& row, Scenario& scenario) {
   const std::string text = row["parallelism"] + " " + row["placement"];
   scenario.micro_batch = whole(match(text, R"(\bMBS([0-9]+))").value_or(std::vector<std::string>{"0"})[0]);
+  // DeepSpeed-Chat's fused kernels were made for OPT and GPT; LLaMA's gated layers run in many launches. It generates,
+  // scores and trains in calls of one size.
+  const bool deepspeed = scenario.backend == "deepspeed-chat";
+  if (deepspeed)
+    scenario.call_rows = scenario.micro_batch > 0 ? static_cast<double>(scenario.micro_batch)
+                                                  : std::max(1.0, std::floor(kCallTokens / scenario.load.longest()));
+  scenario.unfused = deepspeed && scenario.models.at("actor").gated;
   scenario.recompute = has(text, "recompute");
-  scenario.offload = has(text, "offload");
+  // OpenRLHF's own runs and examples all keep Adam on the host.
+  scenario.offload = has(text, "offload") || scenario.backend == "openrlhf";
   scenario.zero3 = has(text, "zero-3");
   scenario.searched = has(row["placement"], "searched");
   if (const int tp = whole(match(row["placement"], R"(TP([0-9]+) intra)").value_or(std::vector<std::string>{"0"})[0]))

@@ -33,7 +33,8 @@ struct Scenario {
   Workload load;
   // Of completions that are not all of one length: what the row gives of the mean (0: nothing) and the cap.
   double mean_completion = 0, completion_cap = 0;
-  double run_rows = 0;  // of a whole epoch or run, where the row speaks of one
+  bool short_answers = false;  // of a model that does not reason at length, where only the cap is given
+  double run_rows = 0;         // of a whole epoch or run, where the row speaks of one
   Sharing sharing = Sharing::kColocated;
   int train_devices = 0, generate_devices = 0;  // of kTwoSides
   std::map<std::string, Place> places;          // of kGroups: actor, critic, ref, reward, generate
@@ -46,6 +47,8 @@ struct Scenario {
   int train_sets = 1;                // of rows of an actor's update: 2 with a pretraining loss beside it
   bool zero3 = false, offload = false, recompute = false, fp8 = false;
   int64_t lora_rank = 0, micro_batch = 0;
+  bool unfused = false;                       // decoding kernels that are not for this model's layers
+  double call_rows = 0;                       // that a device decodes in one call, where the row says so
   std::map<std::string, RoleLayout> layouts;  // generate, train, reward, ref, critic; "" for all others
   // What is said of a role, else of all.
   RoleLayout layout(const std::string& role) const;

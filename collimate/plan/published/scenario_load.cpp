@@ -11,10 +11,16 @@ namespace {
 constexpr double kShortPrompt = 200;
 constexpr double kUsualLength = 1024;
 constexpr double kUsualCap = 8192;
+// Mean completion over its cap of models that reason at length: 0.19, 0.34 and 0.40 in Seer's three (2511.14617).
+constexpr double kReasonedShare = 0.34;
 constexpr double kUsualRows = 1024;
 // DAPO's paper (2503.14476): 512 prompts of 16 completions, 16 updates.
 constexpr double kGroup = 16, kDapoPrompts = 512;
 constexpr int kDapoUpdates = 16;
+// PPO's of 2409.19256 and of OpenRLHF's defaults (1,024 rows in batches of 128).
+constexpr int kPpoUpdates = 8;
+// DeepSpeed-Chat's epoch of "131.9k pairs" has 135.3M tokens of rows of 512: 264,292 rows.
+constexpr double kRowsOfAPair = 2;
 constexpr double kMostTokens = 1e7, kMostRows = 1e8;
 
 bool in_groups(const Row& row) { return has(row["algo"], "GRPO") || has(row["algo"], "DAPO"); }
@@ -34,13 +40,15 @@ double stated_rows(const Row& row, double tokens_per_row) {
   return has(row["algo"], "DAPO") ? kDapoPrompts * kGroup : kUsualRows;
 }
 
-int updates_of(const Row& row, double rows) {
+int updates_of(const Row& row, const Scenario& scenario) {
   const std::string& text = row["batch"];
+  const double rows = scenario.load.rows;
   const auto many = [](double count) { return static_cast<int>(std::clamp(std::round(count), 1.0, 1e6)); };
   if (const double size = number(text, R"(train GBS ([0-9]+))", 0); size > 0) return many(rows / size);
   if (const double count = number(text, R"(([0-9]+) minibatches)", 0); count > 0) return many(count);
   if (const double mini = number(text, R"(mini ([0-9]+))", 0); mini > 0)
     return many(number(text, R"(([0-9]+) prompts)", rows) / mini);
+  if (scenario.models.contains("critic") && !has(text, "/step")) return many(std::min<double>(kPpoUpdates, rows));
   return text.empty() && has(row["algo"], "DAPO") ? kDapoUpdates : 1;
 }
 
@@ -59,6 +67,7 @@ void read_completions(const Row& row, double prompt, Scenario& scenario) {
   if (total && mean > 0) mean -= prompt;
   if (total && cap > 0) cap -= prompt;
   scenario.load.completion = Lengths::fixed(kUsualLength);
+  scenario.short_answers = has(row["actor"], "Qwen2") || has(row["actor"], "llama");  // no reasoning models
   if (const auto range = match(text, R"(^([0-9]+) ?- ?([0-9]+)$)")) {
     const double low = finite((*range)[0]).value_or(0), high = finite((*range)[1]).value_or(0);
     scenario.load.completion = Lengths::fixed(std::max(1.0, (low + high) / 2));
@@ -78,8 +87,12 @@ void read_completions(const Row& row, double prompt, Scenario& scenario) {
 Scenario with_lengths(Scenario scenario, const Constants& c) {
   const double cap = scenario.completion_cap;
   if (cap <= 0) return scenario;
-  const double mean = scenario.mean_completion > 0 ? scenario.mean_completion : std::min(c.mean_tokens, cap / 2);
-  scenario.load.completion = Lengths::capped_mean(mean, c.length_sigma, cap);
+  double mean = scenario.mean_completion, sigma = constant_info(&Constants::length_sigma).value;
+  if (mean <= 0 && scenario.short_answers) {
+    mean = std::min(c.mean_tokens, cap / 2);
+    sigma = c.length_sigma;
+  }
+  scenario.load.completion = Lengths::capped_mean(mean > 0 ? mean : kReasonedShare * cap, sigma, cap);
   return scenario;
 }
 
@@ -96,8 +109,10 @@ void read_load(const Row& row, Scenario& scenario) {
   scenario.load.rows = stated_rows(row, prompt + scenario.load.completion.mean());
   if (!(scenario.load.rows >= 1 && scenario.load.rows <= kMostRows))
     throw NotModelled{"rows of an iteration: '" + row["batch"] + "'"};
-  scenario.load.updates = updates_of(row, scenario.load.rows);
-  scenario.run_rows = 1000 * number(row["batch"], R"(([0-9.]+)k (?:pairs|samples|prompts|rows)\b)", 0);
+  scenario.load.updates = updates_of(row, scenario);
+  scenario.run_rows = 1000 * number(row["batch"], R"(([0-9.]+)k (?:samples|prompts|rows)\b)", 0);
+  if (scenario.run_rows == 0)
+    scenario.run_rows = kRowsOfAPair * 1000 * number(row["batch"], R"(([0-9.]+)k pairs\b)", 0);
   if (scenario.run_rows == 0) scenario.run_rows = number(row["batch"], R"(\b([0-9]+) samples\b)", 0);
 }
 
