@@ -8,13 +8,14 @@
 
 #include "collimate/generate/test_support.h"
 #include "collimate/model/cancelling_weights.h"
+#include "collimate/model/model_test.h"
 #include "collimate/tensor/kernels/isa_test_support.h"
 
 // One sweep draws jointly all that must not change a bit: company and order of requests, when they arrive, size of
 // steps (so of prefill's pieces), blocks of the cache (so who is preempted, and where keys lie), prefix sharing,
 // speculation, threads, instruction set; and for the scored and trained forward how samples are packed, beside what,
 // with a prompt each or one for all, and recompute. In fp32 and both orders of bf16, with weights that cancel and
-// without.
+// without, with sums in chunks, and with adapters.
 namespace collimate::generate {
 namespace {
 
@@ -22,20 +23,41 @@ using namespace testing_support;  // NOLINT: test only
 
 struct Variant {
   tensor::ComputeType compute;
-  bool cancelling;
+  bool cancelling = false;
+  int chunks = 1;  // of every sum of a linear layer
+  bool lora = false;
 };
-constexpr Variant kVariants[] = {{tensor::ComputeType::kFloat32, false},     {tensor::ComputeType::kFloat32, true},
-                                 {tensor::ComputeType::kBFloat16Amx, false}, {tensor::ComputeType::kBFloat16Amx, true},
-                                 {tensor::ComputeType::kBFloat16Dot, false}, {tensor::ComputeType::kBFloat16Dot, true}};
+using tensor::ComputeType;
+constexpr Variant kVariants[] = {{ComputeType::kFloat32},
+                                 {ComputeType::kFloat32, true},
+                                 {ComputeType::kBFloat16Amx},
+                                 {ComputeType::kBFloat16Amx, true},
+                                 {ComputeType::kBFloat16Dot},
+                                 {ComputeType::kBFloat16Dot, true},
+                                 {.compute = ComputeType::kFloat32, .chunks = 4},
+                                 {.compute = ComputeType::kBFloat16Dot, .chunks = 2},
+                                 {.compute = ComputeType::kFloat32, .lora = true},
+                                 {.compute = ComputeType::kBFloat16Amx, .lora = true}};
+
+std::string variant_name(const Variant& variant) {
+  return fmt::format("{}{}, chunks: {}{}", tensor::name_of(variant.compute), variant.cancelling ? " cancelling" : "",
+                     variant.chunks, variant.lora ? ", lora" : "");
+}
 
 struct TrainedModel {
   TrainedModel(const Variant& variant, tensor::Exec exec)
-      : weights(std::make_shared<model::Weights>(
-            tiny_shape(), model::WeightsOptions{.trained = true, .compute = variant.compute}, exec)),
+      : weights(
+            std::make_shared<model::Weights>(tiny_shape(),
+                                             model::WeightsOptions{.trained = true,
+                                                                   .compute = variant.compute,
+                                                                   .reduction_chunks = variant.chunks,
+                                                                   .lora = {.rank = variant.lora ? 3 : 0, .alpha = 2}},
+                                             exec)),
         model(weights, exec) {
     weights->initialize(1, 0.3F);
     if (variant.cancelling) model::testing::make_cancelling(*weights);
     weights->commit();
+    if (variant.lora) model::testing::fill_adapters(*weights);
   }
   std::shared_ptr<model::Weights> weights;
   model::Model model;
@@ -100,9 +122,8 @@ class Sweep {
     const tensor::InstructionSet set = sets[static_cast<size_t>(random(sets.size()))];
     const tensor::WithInstructionSet chosen(set);
     host::CorePool pool(1 + static_cast<int>(random(3)));
-    const std::string where =
-        fmt::format("trial {}: {}{}, {}, threads: {}", trial, name_of(kVariants[number].compute),
-                    kVariants[number].cancelling ? " cancelling" : "", tensor::name_of(set), pool.threads());
+    const std::string where = fmt::format("trial {}: {}, {}, threads: {}", trial, variant_name(kVariants[number]),
+                                          tensor::name_of(set), pool.threads());
     TrainedModel made(kVariants[number], {&pool});
     const std::vector<Request> company = random_company();
     const Results generated = generate(made.model, company, {&pool});
@@ -211,7 +232,7 @@ class Sweep {
 
 TEST(Invariance, OneSetOfBitsHoweverAndWhereverItIsComputed) {
   Sweep sweep;
-  for (uint32_t trial = 0; trial < 48; ++trial) sweep.run(trial);
+  for (uint32_t trial = 0; trial < 80; ++trial) sweep.run(trial);
   EXPECT_GT(sweep.total.preemptions, 0);
   EXPECT_GT(sweep.total.shared_prompt_tokens, 0);
   EXPECT_GT(sweep.total.accepted_tokens, 0);

@@ -284,6 +284,26 @@ TEST_F(ServiceTest, UpdateUnderTheSameNumberForgetsThePrefixes) {
   EXPECT_NE(again, results);
 }
 
+// Told of weights that are the ones it has, as at the beginning of each rollout, a service keeps what it knows.
+TEST_F(ServiceTest, UpdateWithoutAChangeKeepsThePrefixes) {
+  auto requests = random_requests(1, 1);
+  requests[0].prompt.assign(37, 5);
+  Service service(tiny_.model, options_);
+  Results results;
+  const auto prefilled = [&] {
+    const int64_t before = service.stats().prefill_tokens;
+    ++requests[0].uid;
+    service.submit(to_batch(requests));
+    drain(service, results);
+    return service.stats().prefill_tokens - before;
+  };
+  EXPECT_EQ(prefilled(), 37);
+  service.update(service.version());
+  EXPECT_EQ(prefilled(), 5) << "two full blocks are known";
+  service.update(service.version() + 1);
+  EXPECT_EQ(prefilled(), 37);
+}
+
 TEST_F(ServiceTest, AStepThatFailsLeavesRequestsInPlace) {
   alone();
   Service service(tiny_.model, options_);

@@ -65,6 +65,7 @@ class ChatTest : public testing::Test {
     ChatSettings settings{.seed = seed};
     settings.sampling.max_tokens = 12;
     settings.sampling.ignore_eos = true;
+    settings.sampling.logit_bias = bias_;
     Chat(std::move(models), settings, port).run();
     return shown;
   }
@@ -81,6 +82,7 @@ class ChatTest : public testing::Test {
   std::vector<std::unique_ptr<generate::Service>> services_;
   std::string file_ = testing::TempDir() + "/collimate-chat-test.jsonl";
   bool interrupted_ = false;
+  decltype(generate::SamplingParams::logit_bias) bias_;
 };
 
 TEST_F(ChatTest, RemembersWhatWasSaid) {
@@ -120,6 +122,22 @@ TEST_F(ChatTest, MistakesAreShownAndTheConversationGoesOn) {
   EXPECT_THAT(shown, HasSubstr("UTF-8"));
   EXPECT_THAT(shown, HasSubstr("at most 159 tokens"));
   EXPECT_EQ(saved(file_)["messages"].size(), 2U);
+  std::filesystem::remove(file_);
+}
+
+// The same ids with an escape as the last character, which is always drawn.
+TEST_F(ChatTest, WhatATerminalWouldObeyIsShownAndNotDone) {
+  text::CharacterVocabulary escapes = vocabulary();
+  escapes.tokens.back() = "\x1b";
+  const text::CharacterTokenizer tokenizer(escapes);
+  const text::Renderer renderer(tokenizer, text::make_chat_template(tokenizer, "plain"));
+  bias_ = {{60, 100.0}};
+  const ChatModel plain = model("a");
+  const std::string shown = talk({{"a", renderer, plain.service, 160}}, {"HELLO", "/save " + file_});
+  std::string marks;
+  for (int i = 0; i < 12; ++i) marks.append("\xEF\xBF\xBD");
+  EXPECT_THAT(shown, StartsWith(marks + "\n"));
+  EXPECT_EQ(saved(file_)["messages"][1]["content"], std::string(12, '\x1b'));
   std::filesystem::remove(file_);
 }
 

@@ -1,4 +1,4 @@
-"""`collimate generate` alone: what --stats counts, --timeout, and the error of int8 weights."""
+"""`collimate generate` alone: what --stats counts, --timeout, --speculation, and the error of int8 weights."""
 import json
 import pathlib
 import subprocess
@@ -43,6 +43,21 @@ class Generate(unittest.TestCase):
         whole, _ = self.generate("--max-tokens", str(min(count, 1000)), "--ignore-eos", "true", "--json")
         self.assertEqual(made[0]["token_ids"][:1000], whole[0]["token_ids"])
         self.assertIn("expected 0 or more, got -1", self.generate("--timeout", "-1", code=2)[1])
+
+    def test_guesses_change_steps_alone(self):
+        asked = ("--max-tokens", "60", "--ignore-eos", "true", "--n", "2", "--logprobs", "--stats")
+        for bias, repeats in (("{5: 4}", False), ("{5: 100}", True)):  # drawn mostly, and always
+            plain, _ = self.generate(*asked, "--logit-bias", bias)
+            guessed, logged = self.generate(*asked, "--logit-bias", bias, "--speculation", "ngram")
+            self.assertEqual(guessed["completions"], plain["completions"])
+            self.assertEqual(plain["engine"]["proposed_tokens"], 0)
+            accepted, proposed = guessed["engine"]["accepted_tokens"], guessed["engine"]["proposed_tokens"]
+            self.assertTrue(0 < accepted <= proposed, (accepted, proposed))
+            self.assertIn(f"speculation: {accepted} of {proposed} guessed tokens accepted", logged)
+            if repeats:
+                self.assertEqual([one["token_ids"] for one in plain["completions"]], [[5] * 60] * 2)
+                self.assertLess(guessed["engine"]["steps"], plain["engine"]["steps"] / 4)
+        self.assertIn("speculation", self.generate("--speculation", "draft", code=2)[1])
 
     def test_int8_says_what_it_costs(self):
         document, logged = self.generate("--compute", "int8", "--stats")

@@ -1,11 +1,14 @@
-"""What `collimate serve` counts and limits: timeouts, use of batch and cache, prompts scored in pieces, int8."""
+"""What `collimate serve` counts and limits: timeouts, use of batch and cache, choices, its address, prompts
+scored in pieces, speculation, int8."""
 import json
 import pathlib
 import signal
+import socket
+import subprocess
 import tempfile
 import unittest
 
-from serve_support import Server, events_of, make_model, post_bytes
+from serve_support import PATIENCE, PROGRAM, Server, events_of, make_model, post_bytes
 
 PATH = "/v1/completions"
 ENDLESS = {"prompt": "12:", "max_tokens": 60000, "ignore_eos": True}
@@ -85,6 +88,48 @@ class Metrics(WithModel):
         self.assertIn(f"# TYPE {name} histogram\n", text)
         self.assertIn(f'{name}_bucket{{le="+Inf"}} 21\n', text)
         self.assertGreater(server.metric(f"{name}_sum"), 0)
+
+
+class Speculation(WithModel):
+    def test_guesses_change_steps_alone(self):
+        plain, guessing = self.start(), self.start("--speculation", "ngram")
+        for bias in (4, 100):
+            asked = {"prompt": "12:", "max_tokens": 60, "ignore_eos": True, "seed": 3, "logprobs": 0,
+                     "logit_bias": {"5": bias}}
+            self.assertEqual(guessing.complete(**asked)["choices"], plain.complete(**asked)["choices"])
+        accepted = guessing.metric("collimate_engine_accepted_tokens_total")
+        self.assertTrue(0 < accepted <= guessing.metric("collimate_engine_proposed_tokens_total"), accepted)
+        self.assertEqual(plain.metric("collimate_engine_proposed_tokens_total"), 0)
+        self.assertLess(guessing.metric("collimate_engine_steps_total"), plain.metric("collimate_engine_steps_total"))
+
+
+class Address(WithModel):
+    def test_it_is_the_loopback_one_unless_told(self):
+        server = self.start()
+        with self.assertRaises(OSError):  # which everybody's address would take
+            socket.create_connection(("127.0.0.2", server.port), timeout=10)
+        self.assertNotIn("may be reached", server.errors())
+        open_to_all = subprocess.Popen([PROGRAM, "serve", self.model, "--port", "0", "--host", "0.0.0.0",
+                                        "--cache-blocks", "100"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       text=True)
+        self.addCleanup(open_to_all.wait)
+        self.addCleanup(open_to_all.kill)
+        self.assertRegex(open_to_all.stdout.readline(), r"^serving tiny on http://0\.0\.0\.0:\d+$")
+        open_to_all.terminate()
+        warned = open_to_all.communicate(timeout=PATIENCE)[1]
+        self.assertIn("0.0.0.0 may be reached by others, and no --api-key-file is given", warned)
+        self.assertEqual(open_to_all.returncode, 0)
+
+
+class Choices(WithModel):
+    def test_a_request_has_so_many(self):
+        server = self.start("--max-choices", "3")
+        asked = {"max_tokens": 1, "prompt": ["12:"] * 3}
+        self.assertEqual(len(server.complete(**asked)["choices"]), 3)
+        for more in ({"n": 2}, {"prompt": ["12:"] * 4}):
+            status, answer = server.post(PATH, {**asked, **more})
+            self.assertEqual((status, answer["error"]["param"]), (400, "n"))
+            self.assertIn("at most 3 completions in a request", answer["error"]["message"])
 
 
 class Scoring(WithModel):

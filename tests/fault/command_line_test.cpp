@@ -3,6 +3,7 @@
 
 #include "collimate/rlhf/reward/reward_section.h"
 #include "collimate/rlhf/reward/rules.h"
+#include "collimate/tensor/kernels/isa.h"
 #include "tests/fault/cli_support.h"
 
 namespace collimate::test {
@@ -67,6 +68,34 @@ TEST_F(CommandLine, VersionNamesWhatTheProgramIsMadeOf) {
   const std::string text = output({"version"});
   for (const char* name : {"collimate ", "\nlibtorch 2.", "\ncompiler ", "\nprocessor "})
     EXPECT_THAT(text, HasSubstr(name));
+}
+
+// What this machine lacks is refused, not replaced.
+TEST_F(CommandLine, TheEnvironmentChoosesTheInstructions) {
+  const auto version = [](const std::string& word) {
+    return run_collimate({"version", "--json"}, {{"COLLIMATE_ISA", word}});
+  };
+  const auto expect_chosen = [&](const std::string& word, const std::string& name) {
+    const host::CommandResult result = version(word);
+    ASSERT_TRUE(result.status.ok()) << result.errors;
+    EXPECT_EQ(nlohmann::json::parse(result.output).at("instruction_set"), name);
+  };
+  const auto expect_refused = [&](const std::string& word, const std::string& why) {
+    const host::CommandResult result = version(word);
+    EXPECT_EQ(result.status.code, 2);
+    EXPECT_EQ(last_line(result.errors), "[COLLIMATE_ISA] expected " + why);
+  };
+  const std::string best(tensor::name_of(tensor::best_instruction_set()));
+  for (const tensor::InstructionSet set : tensor::kInstructionSets) {
+    const std::string name(tensor::name_of(set));
+    if (set <= tensor::best_instruction_set()) {
+      expect_chosen(name, name);
+    } else {
+      expect_refused(name, fmt::format("an instruction set of this machine, got {}; try {}", name, best));
+    }
+  }
+  expect_chosen("", best);
+  expect_refused("sse", "avx2, avx512, avx512_bf16 or amx, got sse");
 }
 
 TEST_F(CommandLine, HelpHasTopics) {

@@ -32,7 +32,7 @@ constexpr Fitted kFitted[] = {
      "its rows of 2023"},
     {"verl",
      {0.75, 0.6, 2.19e-05, 4.03e-05, 0.221, 1.18, 0.0002, 0.668, 0.000667, 1e6, 1370, 1.5},
-     "its rows on 16 to 64 devices, but for a usual score efficiency"}};
+     "its rows on 16 to 64 devices by a descent that was stopped; score efficiency and spread of lengths set by hand"}};
 
 // Read off verl's documentation of asynchronous training (docs/advance/fully_async.md), medians of its rows on up to 64
 // devices: an update's device seconds beside generation over those on devices of its own, what training waits for rows

@@ -25,7 +25,8 @@ struct LinearPanels {
   static int64_t bytes_for(int64_t n, int64_t k, ComputeType type, int reduction_chunks);
 
   // Sets the shape and takes own memory (kept when large enough) or, with `memory`, the caller's bytes_for() bytes.
-  // Contents are undefined until every row is packed. InputError for reduction_chunks other than 1, 2, 4, 8.
+  // Contents are undefined until every row is packed. InputError for reduction_chunks other than 1, 2, 4, 8,
+  // or more than k.
   void reset(int64_t rows_n, int64_t depth_k, ComputeType panel_type, int chunks, void* memory = nullptr);
 };
 

@@ -153,6 +153,10 @@ void LinearPanels::reset(int64_t rows_n, int64_t depth_k, ComputeType panel_type
     throw base::InputError(base::expectation("reduction_chunks", "1, 2, 4 or 8", std::to_string(chunks)));
   }
   COLLIMATE_CHECK(rows_n > 0 && depth_k > 0, "n {} k {}", rows_n, depth_k);
+  if (depth_k < chunks) {  // a chunk without inputs has no sum
+    throw base::InputError(base::expectation(
+        "reduction_chunks", fmt::format("at most the {} inputs of the layer", depth_k), std::to_string(chunks)));
+  }
   n = rows_n;
   k = depth_k;
   type = panel_type;

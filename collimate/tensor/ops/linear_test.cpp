@@ -335,6 +335,8 @@ TEST(Linear, Bf16GradientsAddInTheOrderPromised) {
 TEST(Linear, RejectsAnotherNumberOfChunks) {
   LinearPanels panels;
   EXPECT_ANY_THROW(panels.reset(4, 4, ComputeType::kFloat32, 3));
+  EXPECT_ANY_THROW(panels.reset(4, 3, ComputeType::kFloat32, 4)) << "a chunk would be empty";
+  EXPECT_NO_THROW(panels.reset(4, 4, ComputeType::kFloat32, 4));
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 #include <vector>
 
 #include "collimate/base/error.h"
+#include "collimate/tensor/allocator.h"
 #include "collimate/tensor/ops/op_test_support.h"
 
 namespace collimate::tensor {
@@ -131,6 +133,26 @@ TEST(LogProb, KeptLogitsGiveTheSameGradient) {
   const Floats again = gradient({});
   EXPECT_TRUE(same_bits(gradient({max, log_sum, entropy, nullptr}), again));
   EXPECT_TRUE(same_bits(gradient({max, log_sum, entropy, logits.data()}), again));
+}
+
+// Of 160 MB of logits neither scoring nor a backward that computes them again holds more than a part at a time.
+TEST(LogProb, NeverHoldsAllLogits) {
+  constexpr int kWorker = 74;
+  const Head head(2000, 20000, 8, 0.7F);
+  const Floats dlp = noise(head.rows, 5);
+  Floats lp = constant(head.rows, 0), g = constant((head.rows + head.vocab) * head.width, 0);
+  const int64_t all = head.rows * head.vocab * static_cast<int64_t>(sizeof(float));
+  std::thread([&] {  // whose working memory begins empty
+    const MemoryScope counted(kWorker, "log_prob");
+    log_softmax_gather(Exec{}, head.args(), {.log_prob = lp.data()});
+    EXPECT_GE(memory_peak(kWorker), log_prob_scratch_bytes(head.vocab));
+    EXPECT_LT(memory_peak(kWorker), all / 4);
+    log_softmax_gather_backward(
+        Exec{}, head.args(),
+        {dlp.data(), nullptr, head.w.data(), g.data(), head.width, false, g.data() + head.rows * head.width, nullptr});
+    EXPECT_LT(memory_peak(kWorker), all / 2);
+  })
+      .join();
 }
 
 TEST(LogProb, LargeLogitsAndMinusInfinity) {

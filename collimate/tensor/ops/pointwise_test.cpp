@@ -48,8 +48,11 @@ TEST(Activation, GeluTanhAndItsGradient) {
       gelu_tanh(exec, out.data(), 50, out.data());
       return out;
     });
-    Floats d = one;
-    gelu_tanh_backward(Exec{}, d.data(), x.data(), 50, d.data());
+    const Floats d = same_everywhere([&](const Exec& exec) {
+      Floats out = one;
+      gelu_tanh_backward(exec, out.data(), x.data(), 50, out.data());
+      return out;
+    });
     for (size_t i = 0; i < x.size(); ++i) {
       EXPECT_NEAR(y[i], gelu(x[i]), 3e-7 * std::fabs(x[i])) << x[i];
       const double h = 1e-4;
@@ -67,10 +70,13 @@ TEST(Activation, NaNStaysNaN) {
 }
 
 TEST(Activation, AddAndAddBias) {
-  Floats y = constant(40, 1.0F);
   const Floats x = noise(40, 1);
-  add(Exec{}, x.data(), 40, y.data());
-  add_bias(Exec{}, x.data(), 2, 17, y.data(), 20);
+  const Floats y = same_everywhere([&](const Exec& exec) {
+    Floats out = constant(40, 1.0F);
+    add(exec, x.data(), 40, out.data());
+    add_bias(exec, x.data(), 2, 17, out.data(), 20);
+    return out;
+  });
   for (size_t i = 0; i < 40; ++i) EXPECT_EQ(y[i], i % 20 < 17 ? (1.0F + x[i]) + x[i % 20] : 1.0F + x[i]);
 }
 
@@ -112,8 +118,11 @@ TEST(Rope, TurnsHalvesAndBack) {
       EXPECT_NEAR(y[r * stride + c], want, 1e-6);
     }
   }
-  Floats back = y;
-  rope_backward(Exec{}, back.data(), stride, 3, heads, dim, positions.data(), table.view);
+  Floats back = same_everywhere([&](const Exec& exec) {
+    Floats out = y;
+    rope_backward(exec, out.data(), stride, 3, heads, dim, positions.data(), table.view);
+    return out;
+  });
   for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(back[i], x[i], 1e-6);
   const std::vector<int32_t> beyond = {0, 9, 0};
   EXPECT_THROW(rope(Exec{}, back.data(), stride, 3, heads, dim, beyond.data(), table.view), base::InputError);
