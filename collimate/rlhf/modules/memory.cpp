@@ -27,7 +27,8 @@ struct Pass {
 Pass micro_batch(const DecoderOptions& options, const TrainOptions& train, int64_t rows) {
   const int64_t length = options.row_tokens;
   const int64_t unit = options.loss_rows->ends_with("pairs") ? 2 : 1;
-  const int64_t fit = std::max(unit, std::min(rows, micro_batch_tokens(train, options.loss_rows) / length) / unit * unit);
+  const int64_t fit =
+      std::max(unit, std::min(rows, micro_batch_tokens(train, options.loss_rows) / length) / unit * unit);
   return {fit * length, fit * tensor::KvLayout::blocks_for(length), fit * options.predicted_tokens};
 }
 
