@@ -88,11 +88,11 @@ const std::vector<Outline>& outlines() {
   return kModels;
 }
 
-// Letters and digits only.
-std::string plain(const std::string& name) {
+// Letters, digits and, where they count, decimal points: opt-13b is not opt-1.3b.
+std::string plain(const std::string& name, bool points = false) {
   std::string kept;
   for (const char c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)))
+    if (std::isalnum(static_cast<unsigned char>(c)) || (points && c == '.'))
       kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return kept;
 }
@@ -120,7 +120,7 @@ std::vector<std::string> outline_names() {
 
 const Outline* outline_named(const std::string& name) {
   for (const Outline& model : outlines())
-    if (model.name == name) return &model;  // opt-13b without its punctuation is opt-1.3b
+    if (plain(model.name, true) == plain(name, true)) return &model;
   std::string wanted = plain(name);
   for (const auto& [alias, target] : kAliases)
     if (wanted == alias) wanted = plain(target);

@@ -73,7 +73,7 @@ TEST(Outline, AnySizeHasADenseModel) {
 
 TEST(Outline, SizesFindTheirModel) {
   EXPECT_EQ(dense_outline(7)->name, "llama2-7b");
-  EXPECT_EQ(find_outline("opt-13b").name, "opt-13b");
+  for (const char* name : {"opt-13b", "OPT-13B", "opt_13b"}) EXPECT_EQ(find_outline(name).name, "opt-13b") << name;
   EXPECT_EQ(find_outline("opt-1.3b").name, "opt-1.3b");
   EXPECT_EQ(dense_outline(6.7)->name, "opt-6.7b");
   EXPECT_EQ(dense_outline(34)->name, "codellama-34b");
