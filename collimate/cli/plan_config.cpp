@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "collimate/cli/machine_file.h"
 #include "collimate/cli/plan_request.h"
 #include "collimate/model/kv_cache.h"
@@ -7,6 +5,7 @@
 #include "collimate/recipe/config.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/registry.h"
+#include "collimate/rlhf/modules/service_options.h"
 
 namespace collimate::cli {
 namespace {
@@ -20,14 +19,6 @@ std::map<std::string, int64_t> lora_of(const recipe::Plan& page) {
     if (page.graph.models.contains(model) && page.graph.trains(model) && module.parameters.contains("lora"))
       if (const auto rank = module.parameters.at("lora").at("rank").get<int64_t>(); rank > 0) ranks[model] = rank;
   return ranks;
-}
-
-generate::ServiceOptions service_of(const rlhf::RolloutOptions& rollout) {
-  generate::ServiceOptions service;
-  service.max_batch_sequences = rollout.max_batch_sequences;
-  service.max_sequence_tokens = std::max<int64_t>(2, rollout.prompt_tokens + rollout.completion_tokens);
-  service.cache_blocks = rollout.cache_blocks;
-  return service;
 }
 
 }  // namespace
@@ -50,7 +41,7 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
       static_cast<double>(draws ? config.rollout.completion_tokens.get() : config.data.max_tokens.get() - 1));
   load.settings.micro_batch_tokens = static_cast<double>(recipe::micro_batch_tokens(config, page));
   made.request.recomputes = config.train.recompute == std::string("full");
-  if (draws) made.service = service_of(config.rollout);
+  if (draws) made.service = rlhf::service_options(config.rollout);
   made.iterations = config.run.iterations;
   made.lengths_key = lengths_key(config);
   made.request.cluster = {{{1, static_cast<int>(config.devices.get()), plan::find_gpu("cpu")}}};
@@ -64,7 +55,6 @@ void use_module_settings(PlanRequest& made) {
     request.recomputes = false;
   }
   if (!request.whole || !made.service) return;
-  constexpr int64_t kFewestSequences = 64;  // of a pool: rlhf/modules/generator.cpp
   for (const graph::Node& node : request.graph.nodes) {
     if (request.graph.spec(request.graph.node_index(node.id)).kind != graph::Kind::kGenerate) continue;
     const shape::Outline& outline = plan::outline_of(request, node.model);
@@ -73,12 +63,10 @@ void use_module_settings(PlanRequest& made) {
     shape.kv_heads = outline.kv_heads;
     shape.head_dim = outline.head_dim;
     shape.max_positions = made.service->max_sequence_tokens;
-    generate::ServiceOptions service = *made.service;
-    const auto rows = static_cast<int64_t>(request.load.rows);
-    service.max_batch_sequences = std::min(service.max_batch_sequences, std::max(kFewestSequences, rows));
+    const auto samples = static_cast<int64_t>(request.load.rows);
+    const int64_t blocks = rlhf::with_cache(*made.service, samples, shape).cache_blocks;
     request.load.settings.batch_rows = static_cast<double>(made.service->max_batch_sequences);
-    request.load.settings.pool_tokens =
-        static_cast<double>(model::KvCache::kBlockTokens * generate::resolved(service, shape).cache_blocks);
+    request.load.settings.pool_tokens = static_cast<double>(model::KvCache::kBlockTokens * blocks);
   }
 }
 

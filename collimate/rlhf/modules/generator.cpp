@@ -1,11 +1,10 @@
 #include "collimate/rlhf/modules/generator.h"
 
-#include <algorithm>
-
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/rlhf/modules/memory.h"
+#include "collimate/rlhf/modules/service_options.h"
 #include "collimate/rlhf/rollout/assemble.h"
 
 namespace collimate::rlhf {
@@ -87,20 +86,8 @@ RolloutOptions rollout_of(const flow::Context& context) {
   return rollout;
 }
 
-// With a cache for the sequences that an iteration has, though evaluation may bring more: those wait.
-generate::ServiceOptions service_options(const RolloutOptions& rollout, const shape::ModelShape& shape) {
-  constexpr int64_t kFewestSequences = 64;
-  generate::ServiceOptions service{
-      .max_batch_tokens = rollout.max_batch_tokens,
-      .max_batch_sequences = rollout.max_batch_sequences,
-      .max_sequence_tokens = std::min<int64_t>(rollout.prompt_tokens + rollout.completion_tokens, shape.max_positions),
-      .speculation_tokens = rollout.speculation.tokens()};
-  const int64_t samples = rollout.prompts_per_iteration * rollout.samples_per_prompt;
-  service.max_batch_sequences = std::min(service.max_batch_sequences, std::max(kFewestSequences, samples));
-  service.cache_blocks = rollout.cache_blocks;
-  service.cache_blocks = generate::resolved(service, shape).cache_blocks;
-  service.max_batch_sequences = rollout.max_batch_sequences;
-  return service;
+generate::ServiceOptions service_of(const RolloutOptions& rollout, const shape::ModelShape& shape) {
+  return with_cache(service_options(rollout), rollout.prompts_per_iteration * rollout.samples_per_prompt, shape);
 }
 
 }  // namespace
@@ -120,14 +107,14 @@ std::vector<graph::FunctionSpec> GeneratorModule::functions() const {
 }
 
 std::vector<tensor::MemoryItem> GeneratorModule::memory(const flow::Context& context) const {
-  const generate::ServiceOptions service = service_options(rollout_of(context), decoder_shape(options()));
+  const generate::ServiceOptions service = service_of(rollout_of(context), decoder_shape(options()));
   return decoder_memory(context, options(), &service);
 }
 
 void GeneratorModule::setup(flow::Context& context) {
   ScorerModule::setup(context);
   rollout_ = rollout_of(context);
-  generate::ServiceOptions service = service_options(rollout_, decoder().weights->shape());
+  generate::ServiceOptions service = service_of(rollout_, decoder().weights->shape());
   service.seed = context.seed;
   service.exec = decoder().exec;
   tokenizer_ = text::load_tokenizer(options().path);
