@@ -3,29 +3,13 @@
 
 #include "collimate/base/error.h"
 #include "collimate/plan/cost/collective.h"
+#include "collimate/plan/cost/job_test.h"
 #include "collimate/plan/layout/candidates.h"
 
 namespace collimate::plan {
 namespace {
 
-Job job_of(const char* model, Work work, int devices, const char* gpu = "A100-80") {
-  return {shape::find_outline(model), work, true, find_gpu(gpu), 8, devices, {}};
-}
-
-Execution cut(int tp, int pp, int zero = 0) {
-  Execution how;
-  how.layout.tp = tp;
-  how.layout.pp = pp;
-  how.layout.zero = zero;
-  return how;
-}
-
-double item(const MemoryBound& bound, const std::string& what) {
-  for (const auto* items : {&bound.resident, &bound.transient})
-    for (const MemoryItem& found : *items)
-      if (found.what == what) return found.bytes;
-  return -1;
-}
+using namespace testing_support;  // NOLINT: test only
 
 // 24bsh² + 4bs²h of a layer with plain attention and MLP, half the scores for a causal kernel, and 2bsVh.
 TEST(Flops, AreThoseOfTheFormulaForADenseModel) {

@@ -3,68 +3,49 @@
 
 #include <gtest/gtest.h>
 
+#include "collimate/plan/cost/job_test.h"
 #include "collimate/plan/cost/phase.h"
 
 namespace collimate::plan {
 namespace {
 
-Job memory_job(const char* model, Work work, int devices) {
-  return {shape::find_outline(model), work, true, find_gpu("A100-80"), 8, devices, {}};
-}
-
-Execution memory_cut(int tp, int pp, int zero = 0) {
-  Execution how;
-  how.layout.tp = tp;
-  how.layout.pp = pp;
-  how.layout.zero = zero;
-  return how;
-}
-
-// -1 where there is no such item.
-double bytes_of(const MemoryBound& bound, const std::string& what) {
-  for (const auto* items : {&bound.resident, &bound.transient, &bound.passing})
-    for (const MemoryItem& found : *items)
-      if (found.what == what) return found.bytes;
-  return -1;
-}
+using namespace testing_support;  // NOLINT: test only
 
 // A and B beside q, k, v and o of 4096 x 4096 and three matrices of 4096 x 11008 in 32 layers; a generator apart holds
 // them too. Routed experts have none.
 TEST(MemoryItems, AdaptersAreHeldBesideTheWeights) {
   const Constants c = constants_of("");
-  Execution lora = memory_cut(1, 1);
+  Execution lora = cut(1, 1);
   lora.lora_rank = 16;
   const double elements = 32.0 * 16 * (4 * (4096 + 4096) + 3 * (4096 + 11008));
-  const MemoryBound trains = memory_of(memory_job("llama2-7b", Work::kTrain, 1), lora, c);
-  EXPECT_EQ(bytes_of(trains, "adapters"), 2 * elements);
-  EXPECT_EQ(bytes_of(trains, "gradients"), 4 * elements);
-  EXPECT_EQ(bytes_of(trains, "optimizer"), 12 * elements);
-  EXPECT_EQ(bytes_of(memory_of(memory_job("llama2-7b", Work::kGenerate, 1), lora, c), "adapters"), 2 * elements);
-  EXPECT_EQ(bytes_of(memory_of(memory_job("llama2-7b", Work::kTrain, 1), memory_cut(1, 1), c), "adapters"), -1);
-  const MemoryBound experts = memory_of(memory_job("mixtral-8x7b", Work::kTrain, 1), lora, c);
-  EXPECT_EQ(bytes_of(experts, "adapters"), 2 * 32.0 * 16 * (2 * (4096 + 4096) + 2 * (4096 + 1024)));
+  const MemoryBound trains = memory_of(job_of("llama2-7b", Work::kTrain, 1), lora, c);
+  EXPECT_EQ(item(trains, "adapters"), 2 * elements);
+  EXPECT_EQ(item(trains, "gradients"), 4 * elements);
+  EXPECT_EQ(item(trains, "optimizer"), 12 * elements);
+  EXPECT_EQ(item(memory_of(job_of("llama2-7b", Work::kGenerate, 1), lora, c), "adapters"), 2 * elements);
+  EXPECT_EQ(item(memory_of(job_of("llama2-7b", Work::kTrain, 1), cut(1, 1), c), "adapters"), -1);
+  const MemoryBound experts = memory_of(job_of("mixtral-8x7b", Work::kTrain, 1), lora, c);
+  EXPECT_EQ(item(experts, "adapters"), 2 * 32.0 * 16 * (2 * (4096 + 4096) + 2 * (4096 + 1024)));
 }
 
 // The vocabulary table of Qwen2.5-0.5B is nine times a layer: both are gathered at once, and with ZeRO 2 and 3 the
 // gradients of both are whole before each rank has its share.
 TEST(MemoryItems, WhatZeroGathersAndScattersIsCounted) {
   const Constants c = constants_of("");
-  const Job job = memory_job("qwen2.5-0.5b", Work::kTrain, 8);
+  const Job job = job_of("qwen2.5-0.5b", Work::kTrain, 8);
   const double table = 151936.0 * 896, layer = 896.0 * 64 * (2 * 14 + 2 * 2) + 3 * 896.0 * 4864;
-  const MemoryBound three = memory_of(job, memory_cut(1, 1, 3), c), two = memory_of(job, memory_cut(1, 1, 2), c);
-  EXPECT_EQ(bytes_of(three, "gathered layers"), 2 * (table + layer));
-  EXPECT_EQ(bytes_of(three, "gradients on their way"), 2 * (table + layer));
-  EXPECT_EQ(bytes_of(two, "gradients on their way"), 2 * (table + layer));
-  EXPECT_EQ(bytes_of(two, "gathered layers"), -1);
-  EXPECT_EQ(bytes_of(memory_of(job, memory_cut(1, 1, 1), c), "gradients on their way"), -1);
-  EXPECT_EQ(bytes_of(memory_of(memory_job("qwen2.5-0.5b", Work::kTrain, 1), memory_cut(1, 1, 3), c), "gathered layers"),
-            -1);
+  const MemoryBound three = memory_of(job, cut(1, 1, 3), c), two = memory_of(job, cut(1, 1, 2), c);
+  EXPECT_EQ(item(three, "gathered layers"), 2 * (table + layer));
+  EXPECT_EQ(item(three, "gradients on their way"), 2 * (table + layer));
+  EXPECT_EQ(item(two, "gradients on their way"), 2 * (table + layer));
+  EXPECT_EQ(item(two, "gathered layers"), -1);
+  EXPECT_EQ(item(memory_of(job, cut(1, 1, 1), c), "gradients on their way"), -1);
+  EXPECT_EQ(item(memory_of(job_of("qwen2.5-0.5b", Work::kTrain, 1), cut(1, 1, 3), c), "gathered layers"), -1);
   // Of a routed layer of Qwen3-30B-A3B ep 8 holds an eighth of the 128 experts; its tables are smaller.
-  Execution experts = memory_cut(1, 1, 3);
+  Execution experts = cut(1, 1, 3);
   experts.layout.ep = 8;
   const double routed = 2048.0 * 128 * (2 * 32 + 2 * 4) + 2048.0 * 128 + 128 / 8 * 3 * 2048.0 * 768;
-  const double gathered =
-      bytes_of(memory_of(memory_job("qwen3-30b-a3b", Work::kTrain, 16), experts, c), "gathered layers");
+  const double gathered = item(memory_of(job_of("qwen3-30b-a3b", Work::kTrain, 16), experts, c), "gathered layers");
   EXPECT_EQ(gathered, 2 * (routed + 151936.0 * 2048));
 }
 
@@ -72,44 +53,43 @@ TEST(MemoryItems, WhatZeroGathersAndScattersIsCounted) {
 // the function needs at work.
 TEST(MemoryItems, NewWeightsPassInPieces) {
   const Constants c = constants_of("");
-  Job job = memory_job("llama3.1-8b", Work::kGenerate, 8);
-  EXPECT_TRUE(memory_of(job, memory_cut(1, 1), c, 4).passing.empty());
+  Job job = job_of("llama3.1-8b", Work::kGenerate, 8);
+  EXPECT_TRUE(memory_of(job, cut(1, 1), c, 4).passing.empty());
   job.passes = true;
-  const MemoryBound many = memory_of(job, memory_cut(1, 1), c, 64);
-  EXPECT_EQ(bytes_of(many, "new weights"), 2 * 2 * 128256.0 * 4096);
-  EXPECT_EQ(bytes_of(memory_of(job, memory_cut(4, 1), c, 64), "new weights"), 2 * 2 * 128256.0 * 4096 / 4);
+  const MemoryBound many = memory_of(job, cut(1, 1), c, 64);
+  EXPECT_EQ(item(many, "new weights"), 2 * 2 * 128256.0 * 4096);
+  EXPECT_EQ(item(memory_of(job, cut(4, 1), c, 64), "new weights"), 2 * 2 * 128256.0 * 4096 / 4);
   EXPECT_EQ(&many.largest_phase(), &many.transient);
   EXPECT_EQ(many.transient_bytes(), many.working_bytes());
   job.load.rows = 8;
   job.load.prompt = job.load.completion = Lengths::fixed(8);
-  const MemoryBound few = memory_of(job, memory_cut(1, 1), c, 1);
+  const MemoryBound few = memory_of(job, cut(1, 1), c, 1);
   EXPECT_EQ(&few.largest_phase(), &few.passing);
   EXPECT_EQ(few.transient_bytes(), 2 * 2 * 128256.0 * 4096 + c.workspace_bytes);
   // They are not there while rows decode: the pool may have the room.
   Job still = job;
   still.passes = false;
-  for (const Job& each : {job, still}) EXPECT_EQ(decoding_rows(each, memory_cut(1, 1), c, 56e9), 1);
-  Execution lora = memory_cut(1, 1);
+  for (const Job& each : {job, still}) EXPECT_EQ(decoding_rows(each, cut(1, 1), c, 56e9), 1);
+  Execution lora = cut(1, 1);
   lora.lora_rank = 8;
-  EXPECT_EQ(bytes_of(memory_of(job, lora, c, 1), "new weights"), 2 * shape::adapter_parameters(job.model, 8));
+  EXPECT_EQ(item(memory_of(job, lora, c, 1), "new weights"), 2 * shape::adapter_parameters(job.model, 8));
 }
 
 // A recipe's modules have micro-batches of so many tokens and one pool for every replica, however few its rows are.
 TEST(MemoryItems, SettingsAreThoseOfWhatRuns) {
   const Constants c = constants_of("");
-  Job job = memory_job("llama2-7b", Work::kTrain, 8);
+  Job job = job_of("llama2-7b", Work::kTrain, 8);
   job.load = {512, Lengths::fixed(256), Lengths::fixed(256), 1};
-  EXPECT_EQ(micro_batch_rows(job, memory_cut(1, 1)), 16);
+  EXPECT_EQ(micro_batch_rows(job, cut(1, 1)), 16);
   job.load.settings.micro_batch_tokens = 2048;
-  EXPECT_EQ(micro_batch_rows(job, memory_cut(1, 1)), 4);
+  EXPECT_EQ(micro_batch_rows(job, cut(1, 1)), 4);
   job.work = Work::kGenerate;
   job.load.settings.batch_rows = 32;
-  EXPECT_EQ(decoding_rows(job, memory_cut(1, 1), c, 0), 32);
+  EXPECT_EQ(decoding_rows(job, cut(1, 1), c, 0), 32);
   job.load.settings.pool_tokens = 10 * 512;
-  EXPECT_EQ(decoding_rows(job, memory_cut(1, 1), c, 0), 10);
+  EXPECT_EQ(decoding_rows(job, cut(1, 1), c, 0), 10);
   for (const double concurrent : {0.0, 1.0, 64.0})
-    EXPECT_EQ(bytes_of(memory_of(job, memory_cut(1, 1), c, concurrent), "keys and values"),
-              5120 * cached_bytes(job, memory_cut(1, 1)));
+    EXPECT_EQ(item(memory_of(job, cut(1, 1), c, concurrent), "keys and values"), 5120 * cached_bytes(job, cut(1, 1)));
 }
 
 }  // namespace

@@ -4,13 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "collimate/plan/cost/collective.h"
+#include "collimate/plan/cost/job_test.h"
 
 namespace collimate::plan {
 namespace {
 
-Job phase_job(const char* model, Work work, int devices) {
-  return {shape::find_outline(model), work, true, find_gpu("A100-80"), 8, devices, {}};
-}
+using namespace testing_support;  // NOLINT: test only
 
 PhaseTime time_of(const Job& job, int tp, int pp, int ep, const Constants& c) {
   Execution how;
@@ -22,7 +21,7 @@ PhaseTime time_of(const Job& job, int tp, int pp, int ep, const Constants& c) {
 
 // With tp 8 as with dp 8 a device does an eighth of the arithmetic; with tp it exchanges besides.
 TEST(Phase, PrefillPaysForWhatLayersExchange) {
-  const Job job = phase_job("llama2-13b", Work::kGenerate, 8);
+  const Job job = job_of("llama2-13b", Work::kGenerate, 8);
   const Constants c = constants_of("");
   const double alone = time_of(job, 1, 1, 1, c).prefill;
   EXPECT_GT(time_of(job, 8, 1, 1, c).prefill, 1.05 * alone);
@@ -30,13 +29,13 @@ TEST(Phase, PrefillPaysForWhatLayersExchange) {
   Constants serial = c;
   serial.serial_pipeline = 1;
   EXPECT_GT(time_of(job, 1, 4, 1, serial).prefill, 3.9 * time_of(job, 1, 4, 1, c).prefill);
-  const Job experts = phase_job("qwen3-30b-a3b", Work::kGenerate, 8);
+  const Job experts = job_of("qwen3-30b-a3b", Work::kGenerate, 8);
   EXPECT_GT(time_of(experts, 1, 1, 8, c).prefill, 1.05 * time_of(experts, 1, 1, 1, c).prefill);
 }
 
 TEST(Phase, DecodingPaysForRoutingAndStages) {
   const Constants c = constants_of("");
-  Job experts = phase_job("qwen3-30b-a3b", Work::kGenerate, 8);
+  Job experts = job_of("qwen3-30b-a3b", Work::kGenerate, 8);
   experts.load.rows = 64;
   EXPECT_EQ(time_of(experts, 1, 1, 1, c).tensor, 0);
   // Each of 1024 tokens passes two all-to-alls in each of 48 layers: the 8 rows of a device, 8 experts for each, in
@@ -46,7 +45,7 @@ TEST(Phase, DecodingPaysForRoutingAndStages) {
   const double exchanges = time_of(experts, 1, 1, 8, c).tensor;
   EXPECT_NEAR(exchanges, 1024 * 48 * 2 * exchange, 1e-9 * exchanges);
   // A token passes three borders, each with a send of a fourth of its replica's 32 rows.
-  Job dense = phase_job("llama2-13b", Work::kGenerate, 8);
+  Job dense = job_of("llama2-13b", Work::kGenerate, 8);
   dense.load.rows = 64;
   EXPECT_EQ(time_of(dense, 1, 1, 1, c).tensor, 0);
   const double sends = time_of(dense, 1, 4, 1, c).tensor;
@@ -57,7 +56,7 @@ TEST(Phase, DecodingPaysForRoutingAndStages) {
 TEST(Phase, RoutedLayersDecodeWithTheirOwnLatency) {
   Constants c = constants_of("");
   const auto latency = [&](const char* model, double seconds) {
-    Job job = phase_job(model, Work::kGenerate, 8);
+    Job job = job_of(model, Work::kGenerate, 8);
     job.load.rows = 1;
     c.decode_expert_seconds = seconds;
     return time_of(job, 8, 1, 1, c).latency;
@@ -70,7 +69,7 @@ TEST(Phase, RoutedLayersDecodeWithTheirOwnLatency) {
 TEST(Phase, TransfersCostTheirTensors) {
   EXPECT_EQ(weight_tensors(shape::find_outline("llama2-7b")), 32 * 9 + 2);
   EXPECT_EQ(weight_tensors(shape::find_outline("qwen3-30b-a3b")), 48 * (6 + 128 * 3 + 1) + 2);
-  const Job job = phase_job("qwen3-30b-a3b", Work::kTrain, 8);
+  const Job job = job_of("qwen3-30b-a3b", Work::kTrain, 8);
   Constants c = constants_of("");
   const double packed = transfer_seconds(job, {}, job, {}, false, c);
   c.tensor_seconds = 1e-3;
@@ -82,7 +81,7 @@ TEST(Phase, TransfersCostTheirTensors) {
 // long ones fill the pool of three mean rows, 1065 tokens, and the later one goes back with half of them.
 TEST(Phase, PreemptedRowsArePrefilledAgain) {
   const Constants c = constants_of("");
-  Job job = phase_job("llama2-7b", Work::kGenerate, 1);
+  Job job = job_of("llama2-7b", Work::kGenerate, 1);
   job.load.rows = 4;
   job.load.prompt = Lengths::fixed(100);
   job.load.completion = Lengths::histogram({{10, 1}, {500, 1}});
@@ -101,7 +100,7 @@ TEST(Phase, PreemptedRowsArePrefilledAgain) {
 TEST(Phase, GradientsGoToThoseThatHoldTheSame) {
   const Constants c = constants_of("");
   for (const int devices : {8, 16}) {
-    const Job job = phase_job("qwen3-30b-a3b", Work::kTrain, devices);
+    const Job job = job_of("qwen3-30b-a3b", Work::kTrain, devices);
     Execution how;
     how.layout.ep = 8;
     const Held held = held_parameters(job, how);
@@ -118,7 +117,7 @@ TEST(Phase, GradientsGoToThoseThatHoldTheSame) {
 // Eight lanes, each as fast as the slower end; then the links of the eight that generate with tp 4.
 TEST(Phase, NewWeightsGoAtTheSpeedOfTheSlowerEnd) {
   const Constants c = constants_of("");
-  const Job slow = phase_job("llama2-7b", Work::kTrain, 8);
+  const Job slow = job_of("llama2-7b", Work::kTrain, 8);
   Job fast = slow;
   fast.gpu = find_gpu("H100-80");
   Execution from, to;
@@ -133,7 +132,7 @@ TEST(Phase, NewWeightsGoAtTheSpeedOfTheSlowerEnd) {
 // ZeRO-3 gathers likewise: experts that ep has cut to one holder are at home.
 TEST(Phase, ShardsAreGatheredFromThoseThatHoldThem) {
   const Constants c = constants_of("");
-  const Job job = phase_job("qwen3-30b-a3b", Work::kScore, 8);
+  const Job job = job_of("qwen3-30b-a3b", Work::kScore, 8);
   Execution how;
   how.layout.ep = 8;
   how.layout.zero = 3;
