@@ -14,9 +14,9 @@ namespace collimate::host {
 namespace {
 
 constexpr int kRangesPerThread = 8;
-constexpr int kSpins = 400;  // pauses before a futex wait, about 20 us: longer than the gap between two kernels
-constexpr int kSpinsOversubscribed =
-    8;                              // when the process has more pool threads than cores, a spin steals a peer's core
+constexpr int kSpins = 8000;  // pauses before a futex wait, about 0.2 ms; waking a core that sleeps takes 0.02 to 0.05
+// When the process has more pool threads than cores, a spin steals a peer's core.
+constexpr int kSpinsOversubscribed = 8;
 constexpr int32_t kOpen = 1 << 30;  // bit of `state`; the bits below count the threads inside the job
 
 std::atomic<int> live_threads{0};  // of pools that have helpers; a pool of one thread never waits

@@ -119,7 +119,7 @@ void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t
     floats += (run.tail + run.tokens) * layout.block_floats() / KvLayout::kBlockTokens;
   const auto count = static_cast<int64_t>(runs.size());
   const auto write = layout.bf16 ? write_token<uint16_t> : write_token<float>;
-  exec.parallel_for(count, floats < 65536 ? count : 1, [&](int64_t begin, int64_t end) {
+  exec.parallel_for(count, floats < 8192 ? count : 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const AttentionRun& run = runs[static_cast<size_t>(i)];
       for (const Appended& part : {Appended{run.tail_row, run.tail, run.first_position - run.tail},
