@@ -7,9 +7,10 @@
 // --period: prompts repeat themselves after so many tokens. --samples: so many completions of each prompt (B counts
 // completions). --long-tail: instead, 64 requests whose lengths are drawn from a log-normal distribution, of which so
 // many run at once; "utilisation" is the share of places that got a token, over the steps while requests waited.
-// One line of JSON per batch and side: least, median and largest seconds over the repeats (after one warm-up), tokens
-// per second of the best, prompt tokens that were run and the work that is, seconds of prefill alone, of loading and
-// from the process's start until a first token, i.e. with weights packed, and memory.
+// One line of JSON per batch and side: least, median and largest seconds over the repeats (after one warm-up; of one
+// service, whose cache of keys and values is there, as with the peers), tokens per second of the best, prompt tokens
+// that were run and the work that is, seconds of prefill alone, of loading and from the process's start until a first
+// token, i.e. with weights packed, and memory.
 #include <fmt/core.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,7 +29,7 @@
 #include "bench/models.h"
 #include "collimate/base/deadline.h"
 #include "collimate/batch/standard_keys.h"
-#include "collimate/generate/engine.h"
+#include "collimate/generate/service.h"
 #include "collimate/host/cpu.h"
 #include "collimate/host/memory.h"
 #include "collimate/model/model.h"
@@ -103,26 +104,74 @@ std::vector<std::vector<int32_t>> prompts_of(int64_t count, int64_t vocabulary, 
   return prompts;
 }
 
+// Each prompt so many times, one after another; lengths: new tokens of each of these rows. Greedy.
+collimate::Batch requests_of(const std::vector<std::vector<int32_t>>& prompts, const std::vector<int64_t>& lengths) {
+  const size_t rows = lengths.size(), samples = rows / prompts.size();
+  std::vector<int64_t> uids, prompt_uids;
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<nlohmann::json> sampling;
+  for (size_t row = 0; row < rows; ++row) {
+    uids.push_back(static_cast<int64_t>(row));
+    prompt_uids.push_back(static_cast<int64_t>(row / samples));
+    ids.push_back(prompts[row / samples]);
+    sampling.push_back(
+        generate::SamplingParams{.max_tokens = lengths[row], .temperature = 0, .ignore_eos = true}.to_json());
+  }
+  collimate::Batch requests(static_cast<int64_t>(rows));
+  requests.set(batch::kUid, uids);
+  requests.set(batch::kPromptUid, prompt_uids);
+  requests.set_ragged(batch::kIds, ids);
+  requests.set_json(batch::kSampling, sampling);
+  return requests;
+}
+
 struct Run {
   double seconds = 0;
-  generate::ServiceStats stats;
-  std::vector<generate::Completion> completions;
+  generate::ServiceStats stats;              // steps and tokens are of this run
+  std::vector<std::vector<int32_t>> tokens;  // of each request
 };
 
-Run generate_batch(const Loaded& loaded, const Setting& s, int64_t completions, int64_t new_tokens,
-                   int64_t speculation) {
-  generate::EngineOptions options{.samples_per_prompt = s.samples};
-  options.service.exec = loaded.exec;
-  options.service.speculation_tokens = speculation;
-  const generate::SamplingParams greedy{.max_tokens = new_tokens, .temperature = 0, .ignore_eos = true};
-  const auto prompts = prompts_of(completions / s.samples, loaded.model->shape().vocabulary, s.period);
-  Run run;
+// One way of generating, and what it took.
+struct Side {
+  int64_t guesses = 0;
+  std::unique_ptr<generate::Service> service = nullptr;  // the same for all repeats, as a program that goes on has it
+  std::vector<double> seconds = {};
+  Run last = {};
+};
+
+std::unique_ptr<generate::Service> service_of(const Loaded& loaded, const Setting& s, int64_t completions,
+                                              int64_t guesses) {
+  generate::ServiceOptions options;
+  options.exec = loaded.exec;
+  options.speculation_tokens = guesses;
+  options.max_batch_sequences = completions;
+  options.max_sequence_tokens = kPromptTokens + kNewTokens;
+  options.prefix_cache = s.samples > 1;
+  return std::make_unique<generate::Service>(*loaded.model, options);
+}
+
+// Where samples share prompts, the service is a new one: it would know the prompts of the run before.
+Run generate_batch(const Loaded& loaded, const Setting& s, int64_t completions, int64_t new_tokens, Side& side) {
+  Run run{.tokens = std::vector<std::vector<int32_t>>(static_cast<size_t>(completions))};
+  const collimate::Batch requests =
+      requests_of(prompts_of(completions / s.samples, loaded.model->shape().vocabulary, s.period),
+                  std::vector<int64_t>(static_cast<size_t>(completions), new_tokens));
   const double begin = base::now_seconds();
-  run.completions = generate_all(*loaded.model, prompts, greedy, options,
-                                 [&](const generate::Progress& progress) { run.stats = progress.service; });
+  if (!side.service || s.samples > 1) side.service = service_of(loaded, s, completions, side.guesses);
+  const generate::ServiceStats before = side.service->stats();
+  side.service->submit(requests);
+  while (side.service->step())
+    for (const generate::Emission& e : side.service->take())
+      run.tokens[static_cast<size_t>(e.uid)].insert(run.tokens[static_cast<size_t>(e.uid)].end(), e.tokens.begin(),
+                                                    e.tokens.end());
   run.seconds = base::now_seconds() - begin;
-  for (const generate::Completion& c : run.completions)
-    COLLIMATE_CHECK(static_cast<int64_t>(c.tokens.size()) == new_tokens);
+  run.stats = side.service->stats();
+  run.stats.steps -= before.steps;
+  run.stats.prefill_tokens -= before.prefill_tokens;
+  run.stats.shared_prompt_tokens -= before.shared_prompt_tokens;
+  run.stats.proposed_tokens -= before.proposed_tokens;
+  run.stats.accepted_tokens -= before.accepted_tokens;
+  for (const auto& tokens : run.tokens) COLLIMATE_CHECK(static_cast<int64_t>(tokens.size()) == new_tokens);
   return run;
 }
 
@@ -159,30 +208,27 @@ int64_t weight_bytes(const Loaded& loaded, const std::string& compute) {
 }
 
 void measure(const Loaded& loaded, const Setting& s, int64_t completions) {
-  std::vector<int64_t> guesses = {0};
-  if (s.speculation > 0) guesses.push_back(s.speculation);
-  std::vector<std::vector<double>> seconds(guesses.size());
-  std::vector<Run> last(guesses.size());
-  generate_batch(loaded, s, completions, 2, 0);
-  const Run prefill = generate_batch(loaded, s, completions, 1, 0);
+  std::vector<Side> sides(s.speculation > 0 ? 2 : 1);
+  if (s.speculation > 0) sides[1].guesses = s.speculation;
+  for (Side& side : sides) generate_batch(loaded, s, completions, kNewTokens, side);
+  const Run prefill = generate_batch(loaded, s, completions, 1, sides[0]);
   for (int i = 0; i < s.repeats; ++i)
-    for (size_t side = 0; side < guesses.size(); ++side) {
-      last[side] = generate_batch(loaded, s, completions, kNewTokens, guesses[side]);
-      seconds[side].push_back(last[side].seconds);
+    for (Side& side : sides) {
+      side.last = generate_batch(loaded, s, completions, kNewTokens, side);
+      side.seconds.push_back(side.last.seconds);
     }
-  for (size_t side = 0; side < guesses.size(); ++side) {
-    for (size_t c = 0; c < last[side].completions.size(); ++c)
-      COLLIMATE_CHECK(last[side].completions[c].tokens == last[0].completions[c].tokens, "completion {}", c);
+  for (const Side& side : sides) {
+    COLLIMATE_CHECK(side.last.tokens == sides[0].last.tokens, "guesses {}", side.guesses);
     Line line = loaded.about;
     line["batch"] = completions;
-    add_seconds(line, seconds[side], completions * kNewTokens);
+    add_seconds(line, side.seconds, completions * kNewTokens);
     line["prefill_s"] = prefill.seconds;
     line["prefill_tokens"] = prefill.stats.prefill_tokens;
     line["shared_prompt_tokens"] = prefill.stats.shared_prompt_tokens;
     const double prompts = static_cast<double>(prefill.stats.prefill_tokens) / kPromptTokens;
     line["prefill_gflop"] = bench::flops_of(loaded.model->shape(), prompts, 0, kPromptTokens, 1) / 1e9;
-    line["speculation"] = guesses[side];
-    add_guesses(line, last[side].stats);
+    line["speculation"] = side.guesses;
+    add_guesses(line, side.last.stats);
     print(line, weight_bytes(loaded, s.compute));
   }
 }
@@ -199,21 +245,6 @@ std::vector<int64_t> tail_lengths(int64_t positions) {
   return lengths;
 }
 
-collimate::Batch tail_requests(const Loaded& loaded, const Setting& s, const std::vector<int64_t>& lengths) {
-  std::vector<int64_t> uids;
-  std::vector<nlohmann::json> sampling;
-  for (const int64_t length : lengths) {
-    uids.push_back(static_cast<int64_t>(uids.size()) + 1);
-    sampling.push_back(generate::SamplingParams{.max_tokens = length, .temperature = 0, .ignore_eos = true}.to_json());
-  }
-  collimate::Batch requests(kTailRequests);
-  requests.set(batch::kUid, uids);
-  requests.set(batch::kPromptUid, uids);
-  requests.set_ragged(batch::kIds, prompts_of(kTailRequests, loaded.model->shape().vocabulary, s.period));
-  requests.set_json(batch::kSampling, sampling);
-  return requests;
-}
-
 struct TailRun {
   double seconds = 0, utilisation = 0;
   generate::ServiceStats stats;
@@ -225,7 +256,8 @@ TailRun run_tail(const Loaded& loaded, const Setting& s, const std::vector<int64
   options.speculation_tokens = speculation;
   options.max_batch_sequences = s.places;
   options.max_sequence_tokens = kPromptTokens + *std::max_element(lengths.begin(), lengths.end());
-  const collimate::Batch requests = tail_requests(loaded, s, lengths);
+  const collimate::Batch requests =
+      requests_of(prompts_of(kTailRequests, loaded.model->shape().vocabulary, s.period), lengths);
   int64_t taken = 0, places = 0;
   const double begin = base::now_seconds();
   generate::Service service(*loaded.model, options);
@@ -292,7 +324,8 @@ Loaded load(const Setting& s, const tensor::Exec& exec) {
   const double load_seconds = base::now_seconds() - begin;
   Setting one = s;
   one.samples = 1;
-  generate_batch(loaded, one, 1, 1, 0);
+  Side once;
+  generate_batch(loaded, one, 1, 1, once);
   const auto mb = [](int64_t bytes) { return static_cast<double>(bytes) / 1048576.0; };
   const int64_t bytes = weight_bytes(loaded, s.compute), idle = host::resident_bytes();
   int64_t held = 0;
