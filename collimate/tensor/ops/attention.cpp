@@ -150,7 +150,7 @@ void attention_forward(const Exec& exec, const AttentionForward& args, std::span
     work += piece.kv_heads * piece.heads * piece.tokens * (piece.run->first_position + piece.token + 16);
   const AttentionKernels& kernels = attention_kernels();
   const auto count = static_cast<int64_t>(pieces.size());
-  const bool small = work * args.layout.head_dim < (int64_t{1} << 16);
+  const bool small = work * (args.layout.head_dim + 16) < (int64_t{1} << 16);  // an exp is worth some 16 products
   exec.parallel_for(count, small ? count : 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) kernels.forward(tile_of(args, pieces[static_cast<size_t>(i)], group));
   });
