@@ -52,5 +52,16 @@ TEST(ContextParts, AreOfWhatTrainsAndScores) {
   EXPECT_NE(parts.phases.at("train").total(), whole.phases.at("train").total());
 }
 
+// "DP4 TP1" leaves nothing for a pipeline; without its tp, dp may be of something else.
+TEST(ContextParts, StatedCopiesLeaveTheStages) {
+  const Constants c = constants_of("nemo-rl");
+  const auto generates = [&](const char* layout) {
+    return predict(parts_run(layout), c).executions.at("generate").layout;
+  };
+  EXPECT_EQ(generates("rollout TP8 DP16").pp, 1);
+  EXPECT_EQ(generates("rollout TP8 DP8").pp, 2);
+  EXPECT_EQ(parts_run("32 GPU/instance DP32/EP32").layout("generate").dp, 0);
+}
+
 }  // namespace
 }  // namespace collimate::plan::published

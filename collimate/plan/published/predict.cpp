@@ -79,6 +79,10 @@ class Builder {
     space.offload = s_.offload || s_.sharded_training;
     if (fixed.tp > 0 && job.devices % fixed.tp == 0) space.tp = fixed.tp;
     if (const int cut = std::max(fixed.tp, 1) * fixed.pp; fixed.pp > 0 && job.devices % cut == 0) space.pp = fixed.pp;
+    // "DP4 TP1" of four devices has no pipeline.
+    if (const int copies = space.tp * fixed.dp;
+        space.pp == 0 && copies > 0 && job.devices % copies == 0 && job.devices / copies <= job.model.layers)
+      space.pp = job.devices / copies;
     if (const int cut = std::max(space.tp, 1) * std::max(space.pp, 1) * fixed.cp;
         fixed.cp > 0 && job.devices % cut == 0)
       space.cp = fixed.cp;

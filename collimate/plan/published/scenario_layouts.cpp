@@ -19,6 +19,7 @@ RoleLayout sizes_in(const std::string& text) {
   layout.pp = count_in(text, R"(\bPP ?=? ?([0-9]+))");
   layout.ep = count_in(text, R"(\bEP ?=? ?([0-9]+))");
   layout.cp = count_in(text, R"(\bCP ?=? ?([0-9]+))");
+  if (layout.tp > 0) layout.dp = count_in(text, R"(\bDP ?=? ?([0-9]+))");
   layout.devices = count_in(text, R"(\b([0-9]+) GPUs)");
   if (layout.devices == 0) layout.devices = count_in(text, R"(\b(?:ref|reward|value) ([0-9]+)\b)");
   return layout;
@@ -26,7 +27,7 @@ RoleLayout sizes_in(const std::string& text) {
 
 void merge_sizes(RoleLayout& into, const RoleLayout& from) {
   for (int RoleLayout::*size :
-       {&RoleLayout::tp, &RoleLayout::pp, &RoleLayout::ep, &RoleLayout::cp, &RoleLayout::devices})
+       {&RoleLayout::tp, &RoleLayout::pp, &RoleLayout::ep, &RoleLayout::cp, &RoleLayout::dp, &RoleLayout::devices})
     if (from.*size > 0) into.*size = from.*size;
 }
 
@@ -35,10 +36,10 @@ void merge_sizes(RoleLayout& into, const RoleLayout& from) {
 bool read_bracketed(const std::string& text, Scenario& scenario) {
   const auto gen = match(text, R"(gen\[TP,PP\]=\[([0-9]+),([0-9]+)\])");
   const auto train = match(text, R"(train\[[^\]]*\]=\[([0-9]+),(?:([0-9]+),(?:[0-9]+,)*)?([0-9]+),([0-9]+),[^,\]]*\])");
-  if (gen) scenario.layouts["generate"] = {whole((*gen)[0]), whole((*gen)[1])};
+  if (gen) scenario.layouts["generate"] = {whole((*gen)[0]), whole((*gen)[1]), 0, 0, 0, 0};
   if (train) {
     const int parts = (*train)[1].empty() ? 0 : whole((*train)[1]);
-    scenario.layouts["train"] = {whole((*train)[0]), whole((*train)[3]), whole((*train)[2]), 0, parts};
+    scenario.layouts["train"] = {whole((*train)[0]), whole((*train)[3]), whole((*train)[2]), 0, parts, 0};
   }
   return gen || train;
 }
