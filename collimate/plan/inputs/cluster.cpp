@@ -70,7 +70,7 @@ int count(const std::string& part, const std::string& whole) {
 double network_bytes(const std::string& text, const std::string& whole) {
   const bool bits = text.ends_with("Gb"), bytes = text.ends_with("GB");
   const std::optional<int> value = text.size() > 2 ? number(text.substr(0, text.size() - 2)) : std::nullopt;
-  const std::optional<int> said = value ? value : number(text);
+  const std::optional<int> said = bits || bytes ? value : number(text);
   if ((!bits && !bytes) || !value || *value < 1)
     fail("a network speed per node such as 400Gb or 50GB", whole,
          fmt::format("{}@{}Gb", nearest_part(whole), said && *said > 0 ? *said : kUsualNetwork));
