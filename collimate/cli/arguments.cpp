@@ -43,8 +43,9 @@ std::string nearest_option(const CLI::App& app, const std::string& word) {
     throw base::InputError(fmt::format("[{}] {}{}", text.substr(0, colon), text.substr(colon + 2),
                                        text.find("; try ") == std::string::npos ? "; try " + help : ""));
   if (const auto unknown = between(text, "expected: ", "")) {
-    const std::string word = unknown->substr(0, unknown->find(' '));
-    fail(verb, "arguments that it knows", "'" + *unknown + "'", nearest_option(app, word));
+    const size_t option = std::min(unknown->find("--"), unknown->size());  // a value may stand before it
+    const std::string word = unknown->substr(option, unknown->find(' ', option) - option);
+    fail(verb, "arguments that it knows", "'" + (word.empty() ? *unknown : word) + "'", nearest_option(app, word));
   }
   if (const auto name = between(text, "Could not convert: ", " = ")) {
     const std::string value = between(text, " = ", "").value_or("");
