@@ -3,11 +3,29 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 #include "collimate/base/error.h"
 
 namespace collimate::base {
+namespace {
+
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+[[noreturn]] void throw_unknown(const std::string& where, const std::string& name,
+                                const std::vector<std::string>& candidates, const std::string& other,
+                                const std::string& near) {
+  throw InputError(expectation(where, fmt::format("{}one of {}", other, fmt::join(candidates, ", ")), "'" + name + "'",
+                               near.empty() ? "" : "'" + near + "'"));
+}
+
+}  // namespace
 
 // The "optimal string alignment" distance: three rows of the dynamic programme are enough.
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -38,11 +56,29 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   return best;
 }
 
+std::string closest(const std::string& word, const std::vector<std::string>& candidates) {
+  const std::string wanted = lower_case(word);
+  std::string best;
+  std::pair<bool, size_t> least = {true, std::numeric_limits<size_t>::max()};
+  for (const std::string& candidate : candidates) {
+    const std::string other = lower_case(candidate);
+    const bool begins = !wanted.empty() && (other.starts_with(wanted) || wanted.starts_with(other));
+    const std::pair<bool, size_t> far = {!begins, edit_distance(wanted, other)};
+    if (far >= least) continue;
+    least = far;
+    best = candidate;
+  }
+  return best;
+}
+
 void throw_unknown_name(const std::string& where, const std::string& name, const std::vector<std::string>& candidates,
                         const std::string& other) {
-  const std::string near = nearest(name, candidates);
-  throw InputError(expectation(where, fmt::format("{}one of {}", other, fmt::join(candidates, ", ")), "'" + name + "'",
-                               near.empty() ? "" : "'" + near + "'"));
+  throw_unknown(where, name, candidates, other, nearest(name, candidates));
+}
+
+void throw_unknown_choice(const std::string& where, const std::string& name, const std::vector<std::string>& candidates,
+                          const std::string& other) {
+  throw_unknown(where, name, candidates, other, closest(name, candidates));
 }
 
 }  // namespace collimate::base

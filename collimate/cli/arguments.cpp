@@ -2,23 +2,61 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "collimate/base/config.h"
 #include "collimate/base/config_yaml.h"
+#include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/base/nearest_number.h"
 
 namespace collimate::cli {
 
 namespace {
 
-// at_least() and from_to() say of their option "--n: expected 1 or more, got 0"; CLI11's other texts are quoted.
-[[noreturn]] void throw_parse_error(const std::string& text, const std::string& verb) {
-  const std::string help = fmt::format("collimate {} --help", verb);
+// What stands between two texts; nothing where they are not there.
+std::optional<std::string> between(const std::string& text, const std::string& before, const std::string& after) {
+  const size_t begin = text.find(before);
+  if (begin == std::string::npos) return std::nullopt;
+  const size_t from = begin + before.size(), end = after.empty() ? text.size() : text.find(after, from);
+  return end == std::string::npos ? std::nullopt : std::optional(text.substr(from, end - from));
+}
+
+std::string nearest_option(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return word.starts_with("--") ? base::nearest(word, names) : "";
+}
+
+// at_least() and from_to() say of their option "--n: expected 1 or more, got 0; try 1"; other texts are CLI11's.
+[[noreturn]] void throw_parse_error(const CLI::App& app, const std::string& text) {
+  const std::string verb = "collimate " + app.get_name(), help = verb + " --help";
+  const auto fail = [&](const std::string& where, const std::string& expected, const std::string& got,
+                        const std::string& remedy) {
+    throw base::InputError(base::expectation(where, expected, got, remedy.empty() ? help : remedy));
+  };
   if (const size_t colon = text.find(": expected "); colon != std::string::npos)
-    throw base::InputError(fmt::format("[{}] {}; try {}", text.substr(0, colon), text.substr(colon + 2), help));
-  throw base::InputError(base::expectation("collimate " + verb, "arguments that it knows", text, help));
+    throw base::InputError(fmt::format("[{}] {}{}", text.substr(0, colon), text.substr(colon + 2),
+                                       text.find("; try ") == std::string::npos ? "; try " + help : ""));
+  if (const auto unknown = between(text, "expected: ", "")) {
+    const size_t option = std::min(unknown->find("--"), unknown->size());  // a value may stand before it
+    const std::string word = unknown->substr(option, unknown->find(' ', option) - option);
+    fail(verb, "arguments that it knows", "'" + (word.empty() ? *unknown : word) + "'", nearest_option(app, word));
+  }
+  if (const auto name = between(text, "Could not convert: ", " = ")) {
+    const std::string value = between(text, " = ", "").value_or("");
+    const double limit = std::numeric_limits<double>::max();
+    const std::string whole = base::nearest_number(value, -limit, limit, "", true);
+    fail(*name, whole.empty() ? "a number" : "a whole number", "'" + value + "'", whole);
+  }
+  if (const auto times = between(text, "At Most 1 required but received ", ""))
+    fail(text.substr(0, text.find(':')), "one value", *times, "one of them");
+  if (text.ends_with(" is required")) fail(verb, text.substr(0, text.rfind(" is required")), "none", "");
+  throw base::InputError(base::expectation(verb, "arguments that it knows", text, help));
 }
 
 CLI::Validator number_from(double minimum, double maximum, const std::string& wanted) {
@@ -26,7 +64,9 @@ CLI::Validator number_from(double minimum, double maximum, const std::string& wa
       [minimum, maximum, wanted](const std::string& text) {
         double value = 0;
         const bool fits = CLI::detail::lexical_cast(text, value) && value >= minimum && value <= maximum;
-        return fits ? std::string() : fmt::format("expected {}, got {}", wanted, text);
+        if (fits) return std::string();
+        const std::string near = base::nearest_number(text, minimum, maximum);
+        return fmt::format("expected {}, got {}{}", wanted, text, near.empty() ? "" : "; try " + near);
       },
       wanted);
 }
@@ -42,7 +82,7 @@ bool parse(CLI::App& app, const Arguments& arguments) {
     fmt::print("{}", app.help());
     return false;
   } catch (const CLI::ParseError& error) {
-    throw_parse_error(error.what(), app.get_name());
+    throw_parse_error(app, error.what());
   }
   return true;
 }
@@ -53,6 +93,16 @@ CLI::Validator at_least(double minimum) {
 
 CLI::Validator from_to(double minimum, double maximum) {
   return number_from(minimum, maximum, fmt::format("{} to {}", minimum, maximum));
+}
+
+void require_folder(const std::string& option, const std::string& file) {
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  if (folder.empty() || std::filesystem::is_directory(folder)) return;
+  std::filesystem::path there = folder;
+  while (!there.empty() && there != there.parent_path() && !std::filesystem::is_directory(there))
+    there = there.parent_path();
+  throw base::InputError(base::expectation(option, "a file in a directory that exists", "'" + file + "'",
+                                           (there / std::filesystem::path(file).filename()).string()));
 }
 
 void print_json(const nlohmann::ordered_json& document) {

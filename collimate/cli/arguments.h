@@ -8,13 +8,16 @@
 
 namespace collimate::cli {
 
-// Parses a verb's arguments. False when help was asked for and printed. InputError naming the verb, or the option
-// whose number is out of at_least() or from_to(), for anything wrong.
+// Parses a verb's arguments. False when help was asked for and printed. InputError for anything wrong: it names the
+// verb or the option, and the nearest option or number that is right.
 bool parse(CLI::App& app, const Arguments& arguments);
 
 // Checks of numbers, for add_option(…)->check(): at least `minimum`, and at most `maximum`.
 CLI::Validator at_least(double minimum);
 CLI::Validator from_to(double minimum, double maximum);
+
+// InputError of an option that names a file to write, whose directory is missing; with one that is there.
+void require_folder(const std::string& option, const std::string& file);
 
 // The one JSON document of a verb called with --json, on stdout. Broken UTF-8 is replaced.
 void print_json(const nlohmann::ordered_json& document);

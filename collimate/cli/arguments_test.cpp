@@ -81,5 +81,43 @@ TEST(Flags, ErrorsNameTheFlag) {
   EXPECT_THAT(error_of({"--bias", "{3: 1"}), StartsWith("[--bias] expected valid YAML, got "));
 }
 
+TEST(Arguments, ErrorsGiveTheNearestThatIsRight) {
+  const auto refused = [](const Arguments& arguments) -> std::string {
+    CLI::App app{"reads numbers", "test"};
+    int rows = 0, bound = 0;
+    std::string file;
+    app.add_option("FILE", file, "")->required();
+    app.add_option("--rows", rows, "")->check(at_least(1));
+    app.add_option("--bound", bound, "")->check(from_to(0, 16));
+    try {
+      parse(app, arguments);
+    } catch (const base::InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refused({"f", "--bound", "17"}), "[--bound] expected 0 to 16, got 17; try 16");
+  EXPECT_EQ(refused({"f", "--rows", "-5"}), "[--rows] expected 1 or more, got -5; try 1");
+  EXPECT_EQ(refused({"f", "--rows", "x"}), "[--rows] expected 1 or more, got x; try collimate test --help");
+  EXPECT_EQ(refused({"f", "--rows", "1.6"}), "[--rows] expected a whole number, got '1.6'; try 2");
+  EXPECT_EQ(refused({"f", "--row", "1"}), "[collimate test] expected arguments that it knows, got '--row'; try --rows");
+  EXPECT_EQ(refused({"f", "--rows", "1", "--rows", "2"}), "[--rows] expected one value, got 2; try one of them");
+  EXPECT_EQ(refused({}), "[collimate test] expected FILE, got none; try collimate test --help");
+}
+
+TEST(Arguments, AFileToWriteHasADirectory) {
+  require_folder("--output", "");
+  require_folder("--output", "plan.yaml");
+  require_folder("--output", "/tmp/plan.yaml");
+  try {
+    require_folder("--output", "/tmp/no/such/plan.yaml");
+    FAIL();
+  } catch (const base::InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "[--output] expected a file in a directory that exists, got '/tmp/no/such/plan.yaml'; "
+                 "try /tmp/plan.yaml");
+  }
+}
+
 }  // namespace
 }  // namespace collimate::cli

@@ -129,12 +129,6 @@ nlohmann::ordered_json document_of(const plan_::Machine& machine, const std::vec
   return document;
 }
 
-void check_folder(const std::string& output) {
-  const std::filesystem::path folder = std::filesystem::path(output).parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder))
-    throw base::InputError(base::expectation("--output", "a file in a directory that exists", output));
-}
-
 void add_options(CLI::App& app, CalibrateOptions& options) {
   app.add_option("CONFIG", options.config, "YAML file of a run")->required();
   app.add_option("--iterations", options.iterations, "of each run, the first of which is not counted (6)")
@@ -164,7 +158,7 @@ int calibrate(const Arguments& arguments) {
   app.add_option("--output", output, "the file of constants to write (machine.yaml)");
   app.add_flag("--json", json, "one JSON document");
   if (!parse(app, arguments)) return 0;
-  check_folder(output);
+  require_folder("--output", output);
   const std::vector<CalibrationRun> runs = run_for_calibration(options);
   Measured measured;
   for (const CalibrationRun& run : runs) add_observations(run, measured);

@@ -33,7 +33,7 @@ void add_outputs(CLI::App& app, Outputs& outputs) {
   app.add_option("--sweep", outputs.sweep,
                  "devices=32,64 or gpu=A100-80,H100-80 or staleness=0,1: what each would buy");
   app.add_option("--runner-ups", outputs.runner_ups, "other forms to show (5)")->check(at_least(0));
-  app.add_flag("--explain", outputs.explain, "the runner-ups in full, as the best plan");
+  app.add_flag("--explain", outputs.explain, "memory by phase and item, and the runner-ups in full");
   app.add_option("--why-not", outputs.why_not,
                  "a placement file, simulated beside the choice, and why it is not chosen");
   app.add_option("--list", outputs.list,
@@ -53,11 +53,13 @@ int list(const PlanOptions& options, const Outputs& outputs) {
 }
 
 void show_in_full(const plan_::Request& request, const plan_::SearchResult& result) {
+  fmt::print("{}", phase_memory_text(request, result.plans[0]));
   for (size_t i = 1; i < result.plans.size(); ++i) {
     const plan_::Plan& plan = result.plans[i];
-    fmt::print("\n{}: {}, {:.2f} s, loses because {}\n\n{}", plan.form, plan.parts, plan.seconds,
+    fmt::print("\n{}: {}, {:.2f} s, loses because {}\n\n{}{}", plan.form, plan.parts, plan.seconds,
                loss_text(result.plans[0], plan),
-               plan_text(request, plan, timeline_of(request, plan, simulate_plan(request, plan))));
+               plan_text(request, plan, timeline_of(request, plan, simulate_plan(request, plan))),
+               phase_memory_text(request, plan));
   }
 }
 
@@ -72,6 +74,11 @@ void print_sweep(const std::vector<plan_::Variant>& variants, int64_t iterations
 std::optional<SimulatedFile> other_of_file(const plan_::Request& request, const std::string& file) {
   if (file.empty()) return std::nullopt;
   return simulate_file(request, graph::parse_placement(host::read_file(file), file), file);
+}
+
+void check_files(const Outputs& outputs) {
+  require_folder("--output", outputs.yaml);
+  require_folder("--html", outputs.html);
 }
 
 void write_files(const PlanOptions& options, const Outputs& outputs, const PlanRequest& made,
@@ -94,6 +101,7 @@ int plan(const Arguments& arguments) {
   add_outputs(app, outputs);
   if (!parse(app, arguments)) return 0;
   if (!outputs.list.empty()) return list(options, outputs);
+  check_files(outputs);
   PlanRequest made = plan_request(options);
   plan_::Request& request = made.request;
   request.keep = outputs.runner_ups + 1;

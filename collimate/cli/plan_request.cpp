@@ -11,6 +11,7 @@
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/base/nearest_number.h"
 #include "collimate/cli/machine_file.h"
 #include "collimate/cli/shell_words.h"
 #include "collimate/host/file_io.h"
@@ -72,7 +73,7 @@ std::string role_of(const std::string& text, const graph::Graph& graph) {
   if (graph.models.contains(role))
     throw base::InputError(base::expectation("--models", fmt::format("one of {}", fmt::join(known, ", ")),
                                              "'" + role + "', which runs on the host and has no weights"));
-  base::throw_unknown_name("--models", role, known);
+  base::throw_unknown_choice("--models", role, known);
 }
 
 // "policy_trainer=64", of a model that trains.
@@ -83,13 +84,14 @@ void read_lora(const PlanOptions& options, plan::Request& request) {
   for (const std::string& text : options.lora) {
     const size_t equals = std::min(text.find('='), text.size());
     const std::string name = text.substr(0, equals);
-    if (std::find(trains.begin(), trains.end(), name) == trains.end()) base::throw_unknown_name("--lora", name, trains);
+    if (std::find(trains.begin(), trains.end(), name) == trains.end())
+      base::throw_unknown_choice("--lora", name, trains);
     char* end = nullptr;
     const std::string rank = text.substr(std::min(equals + 1, text.size()));
     const long value = std::strtol(rank.c_str(), &end, 10);
     if (rank.empty() || *end != '\0' || value < 1 || value > 65536)
-      throw base::InputError(
-          base::expectation("--lora " + name, "a rank from 1 to 65536", "'" + rank + "'", name + "=64"));
+      throw base::InputError(base::expectation("--lora " + name, "a rank from 1 to 65536", "'" + rank + "'",
+                                               name + "=" + base::nearest_number(rank, 1, 65536, "64", true)));
     request.lora[name] = value;
   }
 }
@@ -159,8 +161,9 @@ void set_prices(const std::string& text, plan::Cluster& cluster) {
         known = true;
       }
     if (!known)
-      throw base::InputError(base::expectation(
-          "--price", fmt::format("kinds of device of {}", plan::cluster_text(cluster)), "'" + kind + "'"));
+      throw base::InputError(
+          base::expectation("--price", fmt::format("kinds of device of {}", plan::cluster_text(cluster)),
+                            "'" + kind + "'", fmt::format("{}={}", cluster.groups.front().gpu.name, price)));
   }
 }
 
@@ -240,11 +243,11 @@ void read_layouts(const PlanOptions& options, plan::Request& request) {
   request.form = options.form;
   if (const auto& forms = plan::form_names();
       !request.form.empty() && std::find(forms.begin(), forms.end(), request.form) == forms.end())
-    base::throw_unknown_name("--form", request.form, forms);
+    base::throw_unknown_choice("--form", request.form, forms);
   request.micro_batch = options.micro_batch;
   if (!options.layouts.empty()) {
     if (options.layouts != "any" && options.layouts != "dp")
-      base::throw_unknown_name("--layouts", options.layouts, {"any", "dp"});
+      base::throw_unknown_choice("--layouts", options.layouts, {"any", "dp"});
     request.whole = options.layouts == "dp";
   }
   for (const std::string& text : options.fixed) plan::fix_layout(request, text);
@@ -272,7 +275,7 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_option("--iterations", options.iterations, "of the run whose cost is shown (100)")->check(at_least(1));
   app.add_option("--micro-batch", options.micro_batch, "rows, fixed (default: free)")->check(at_least(1));
   app.add_option("--staleness", options.staleness, "iterations that a rollout may run ahead, at most (0)")
-      ->check(CLI::Range(0, 16));
+      ->check(from_to(0, plan::kMostStaleness));
   app.add_option("--fix", options.fixed, "MODEL.FUNCTION=tp:4,pp:2,…: its layout, in a placement file's words")
       ->allow_extra_args(false);
 }

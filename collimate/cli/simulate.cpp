@@ -42,6 +42,7 @@ int simulate(const Arguments& arguments) {
   app.add_option("--trace", trace, "writes every device's timeline for chrome://tracing or Perfetto");
   app.add_flag("--json", json, "one JSON document");
   if (!parse(app, arguments)) return 0;
+  require_folder("--trace", trace);
   const std::string text = host::read_file(path);
   graph::Placement placement = graph::parse_placement(text, path);
   if (given.staleness) placement.staleness = *given.staleness;

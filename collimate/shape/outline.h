@@ -60,12 +60,17 @@ std::vector<std::string> outline_names();
 // The dense model of the table whose name has the size nearest to so many billions, of several the one with the
 // nearest number of parameters; null beyond 12 % from any.
 const Outline* dense_outline(double billions);
+// Billions of parameters of a model that sized_outline makes.
+constexpr double kLeastDense = 0.05, kMostDense = 1e5;
 // `dense-300b`: a decoder with LLaMA's proportions and nearly that many parameters, for sizes that have no public
 // model.
 std::optional<Outline> sized_outline(const std::string& name);
 // The model of the table with that name, or null.
 const Outline* outline_named(const std::string& name);
-// InputError with the nearest name of the table.
+// The name that find_outline knows which is nearest to one that it does not, by family and size: `llama2-7b` of
+// `lama-7b` and of `meta/Llama-2-8b`.
+std::string nearest_outline(const std::string& name);
+// InputError with that name.
 [[noreturn]] void throw_unknown_outline(const std::string& name);
 
 // Matrix elements of all layers; those that one token meets; both without embedding and head.

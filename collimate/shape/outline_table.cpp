@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "collimate/base/edit_distance.h"
 #include "collimate/shape/outline.h"
 
 namespace collimate::shape {
@@ -148,7 +147,7 @@ std::optional<Outline> sized_outline(const std::string& name) {
   double billions = 0;
   int end = 0;
   if (std::sscanf(name.c_str(), "dense-%lfb%n", &billions, &end) != 1 || end != static_cast<int>(name.size()) ||
-      !(billions >= 0.05 && billions <= 1e5))
+      !(billions >= kLeastDense && billions <= kMostDense))
     return std::nullopt;
   const double parameters = billions * 1e9;
   Outline made{name};
@@ -161,10 +160,6 @@ std::optional<Outline> sized_outline(const std::string& name) {
   const double layer = 12 * static_cast<double>(made.hidden) * static_cast<double>(made.hidden);
   made.layers = std::max<int64_t>(4, 4 * std::llround(parameters / layer / 4));
   return made;
-}
-
-void throw_unknown_outline(const std::string& name) {
-  base::throw_unknown_name("model", name, outline_names(), "a directory with config.json, dense-300b (any size) or ");
 }
 
 }  // namespace collimate::shape

@@ -81,5 +81,26 @@ TEST(Outline, SizesFindTheirModel) {
   EXPECT_EQ(dense_outline(1000), nullptr);
 }
 
+// By family, then by size; what is suggested can be found.
+TEST(Outline, AnUnknownNameGetsTheNearest) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"gpt5", "gpt3-175b"},       {"lama-7b", "llama2-7b"},         {"llama2-8b", "llama2-7b"},
+      {"llama2", "llama2-7b"},     {"opt-12b", "opt-13b"},           {"opt-500m", "opt-350m"},
+      {"qwen3-14b", "qwen3-8b"},   {"mistral-8x7b", "mixtral-8x7b"}, {"meta-llama/Llama-2-70b-hf", "llama2-70b"},
+      {"deepseek", "deepseek-v3"}, {"405b", "llama3.1-405b"},        {"dense-300", "dense-300b"},
+      {"dense-0b", "dense-0.05b"}};
+  for (const auto& [name, near] : cases) {
+    EXPECT_EQ(nearest_outline(name), near) << name;
+    EXPECT_GT(find_outline(near).layers, 0);
+    try {
+      find_outline(name);
+      ADD_FAILURE() << name;
+    } catch (const base::InputError& error) {
+      EXPECT_TRUE(std::string(error.what()).ends_with("; try '" + std::string(near) + "'")) << error.what();
+    }
+  }
+  for (const char* name : {"foo", "", "?"}) EXPECT_NE(nearest_outline(name), "") << name;
+}
+
 }  // namespace
 }  // namespace collimate::shape

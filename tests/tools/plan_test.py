@@ -271,7 +271,10 @@ class Plan(unittest.TestCase):
             return self.refused("plan", "--flow", flow, "--models", models, "--cluster", cluster, *more)
 
         self.assertIn("try 'llama2-7b'", error("llama2-7bb", "8xA100"))
-        self.assertIn("try 'A100-80'", error("llama2-7b", "8xA200"))
+        self.assertIn("try 'llama2-7b'", error("llama2-8b", "8xA100"))
+        self.assertIn("try 'gpt3-175b'", error("gpt5", "8xA100"))
+        self.assertIn("try 8xA100-80", error("llama2-7b", "8xA200"))
+        self.assertIn("try 8xA100-80, or 2xcpu for processors", error("llama2-7b", "8"))
         self.assertIn("from 1 to", error("llama2-7b", "0xA100"))
         self.assertIn("try 'policy'", error("polcy=llama2-7b", "8xA100"))
         self.assertIn("try 'ppo'", error("llama2-7b", "8xA100", flow="pppo"))
@@ -284,6 +287,23 @@ class Plan(unittest.TestCase):
         self.assertIn("got both", self.refused("plan", "run.yaml", "--flow", "ppo"))
         too_large = error("llama3.1-405b", "8xA100-80")
         self.assertRegex(too_large, r"of which \w+ .*GB.*; try \d+x8xA100-80")
+
+    def test_every_option_gets_the_nearest_choice(self):
+        for option, value, remedy in (
+                ("--staleness", "17", "16"), ("--rows", "0", "1"), ("--rows", "1.6", "2"), ("--updates", "-1", "1"),
+                ("--form", "separate", "'separation'"), ("--backend", "nemo", "'nemo-rl'"),
+                ("--layouts", "all", "'any'"),
+                ("--completion", "mean:900", "mean:900,0.8,3600"), ("--prompt", "-512", "512"),
+                ("--sweep", "devices=0", "devices=1"), ("--sweep", "staleness=17", "staleness=16"),
+                ("--price", "H100=2", "A100-80=2"), ("--lora", "policy=8", "'policy_trainer'"),
+                ("--lora", "policy_trainer=0", "policy_trainer=1"), ("--shadow", "policy", "'value'"),
+                ("--device", "A100.memory=1e9", "'memory_bytes'"),
+                ("--constant", "update_seconds=-1", "update_seconds=0"),
+                ("--fix", "policy=tp:4", "'policy.generate'"), ("--fix", "policy.generate=zero:4", "zero:3"),
+                ("--output", "/no/such/plan.yaml", "/plan.yaml"), ("--modle", "llama2-7b", "--models")):
+            at = FLOW.index(option) if option in FLOW else len(FLOW)
+            error = self.refused("plan", *FLOW[:at], *FLOW[at + 2:], option, value)
+            self.assertTrue(error.rstrip().endswith(f"; try {remedy}"), (option, value, error))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
 #include "collimate/plan/inputs/cluster.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 
@@ -11,6 +15,7 @@ namespace collimate::plan {
 namespace {
 
 constexpr int kMaxDevices = 1 << 17;
+constexpr int kUsualNetwork = 400;  // Gb/s of a node
 
 [[noreturn]] void fail(const std::string& expected, const std::string& got, const std::string& remedy) {
   throw base::InputError(base::expectation("cluster", expected, "'" + got + "'", remedy));
@@ -35,10 +40,29 @@ std::optional<int> number(const std::string& text) {
   return value;
 }
 
+// What was meant by a part that is none: its numbers, within limits and as whole nodes, of the nearest kind.
+std::string nearest_part(const std::string& whole) {
+  std::vector<int> numbers;
+  std::string kind;
+  for (const std::string& word : split(whole.substr(0, whole.find('@')), 'x')) {
+    const std::string digits = word.substr(0, word.find_first_not_of("-0123456789"));
+    if (!digits.empty())
+      numbers.push_back(static_cast<int>(std::clamp(std::abs(std::atof(digits.c_str())), 1.0, double(kMaxDevices))));
+    kind.append(kind.empty() || digits.size() == word.size() ? "" : "x").append(word.substr(digits.size()));
+  }
+  const Gpu& gpu = kind.empty() ? find_gpu("A100-80") : nearest_gpu(kind);
+  if (numbers.empty()) return gpu.name;
+  int devices = numbers.back();
+  if (numbers.size() > 1)
+    return fmt::format("{}x{}x{}", std::min(numbers[numbers.size() - 2], kMaxDevices / devices), devices, gpu.name);
+  if (devices > gpu.per_node) devices = (devices + gpu.per_node - 1) / gpu.per_node * gpu.per_node;
+  return fmt::format("{}x{}", std::min(devices, kMaxDevices), gpu.name);
+}
+
 int count(const std::string& part, const std::string& whole) {
   const std::optional<int> value = number(part);
   if (!value || *value < 1 || *value > kMaxDevices)
-    fail(fmt::format("a number of nodes or devices from 1 to {}", kMaxDevices), whole, "16x8xA100-80");
+    fail(fmt::format("a number of nodes or devices from 1 to {}", kMaxDevices), whole, nearest_part(whole));
   return *value;
 }
 
@@ -46,9 +70,18 @@ int count(const std::string& part, const std::string& whole) {
 double network_bytes(const std::string& text, const std::string& whole) {
   const bool bits = text.ends_with("Gb"), bytes = text.ends_with("GB");
   const std::optional<int> value = text.size() > 2 ? number(text.substr(0, text.size() - 2)) : std::nullopt;
+  const std::optional<int> said = bits || bytes ? value : number(text);
   if ((!bits && !bytes) || !value || *value < 1)
-    fail("a network speed per node such as 400Gb or 50GB", whole, "@400Gb");
+    fail("a network speed per node such as 400Gb or 50GB", whole,
+         fmt::format("{}@{}Gb", nearest_part(whole), said && *said > 0 ? *said : kUsualNetwork));
   return *value * (bits ? 1e9 / 8 : 1e9);
+}
+
+const Gpu* kind_of(const std::string& kind, const std::string& whole) {
+  if (const Gpu* known = gpu_named(kind); known != nullptr && !number(kind)) return known;
+  const bool missing = kind.empty() || number(kind);
+  fail(fmt::format("NODESxDEVICESxKIND with a kind of {}", fmt::join(gpu_names(), ", ")), whole,
+       nearest_part(whole) + (missing ? ", or 2xcpu for processors" : ""));
 }
 
 // One part of a list.
@@ -66,12 +99,12 @@ ClusterPart parse_part(const std::string& whole) {
   while (numbers + 1 < parts.size() && number(parts[numbers])) ++numbers;
   std::string kind = parts[numbers];
   for (size_t i = numbers + 1; i < parts.size(); ++i) kind += "x" + parts[i];
-  if (numbers > 2 || halves.size() > 2) fail("NODESxDEVICESxKIND", whole, "16x8xA100-80");
-  ClusterPart part{0, 1, &find_gpu(kind)};
+  if (numbers > 2 || halves.size() > 2) fail("NODESxDEVICESxKIND", whole, nearest_part(whole));
+  ClusterPart part{0, 1, kind_of(kind, whole)};
   if (numbers > 0) part.devices = count(parts[numbers - 1], whole);
   if (numbers == 2) part.nodes = count(parts[0], whole);
   if (static_cast<int64_t>(part.nodes) * part.devices > kMaxDevices)
-    fail(fmt::format("at most {} devices", kMaxDevices), whole, "fewer nodes");
+    fail(fmt::format("at most {} devices", kMaxDevices), whole, nearest_part(whole));
   if (halves.size() == 2) part.network = network_bytes(halves[1], whole);
   return part;
 }

@@ -5,6 +5,7 @@
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/base/nearest_number.h"
 
 namespace collimate::plan {
 namespace {
@@ -24,7 +25,7 @@ template <class Named>
 [[noreturn]] void throw_unknown(const std::string& what, const std::string& name, const std::vector<Named>& list) {
   std::vector<std::string> names;
   for (const Named& entry : list) names.push_back(entry.name);
-  base::throw_unknown_name(what, name, names);
+  base::throw_unknown_choice(what, name, names);
 }
 
 // name, member, value, low, high, unit, help, source. Shares of the device table's peaks may be above 1: its CPU is a
@@ -166,11 +167,13 @@ std::vector<NcclKey> nccl_keys() {
 }
 
 double constant_value(const std::string& text, const std::string& name, const std::string& limits, double low,
-                      double high) {
+                      double high, double now) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || !(value >= low && value <= high))
-    throw base::InputError(base::expectation("constant " + name, limits, "'" + text + "'"));
+    throw base::InputError(
+        base::expectation("constant " + name, limits, "'" + text + "'",
+                          fmt::format("{}={}", name, base::nearest_number(text, low, high, fmt::format("{}", now)))));
   return value;
 }
 
@@ -185,12 +188,13 @@ void set_constant(Constants& constants, const std::string& assignment) {
     const auto key = std::find_if(keys.begin(), keys.end(), [&](const NcclKey& known) { return known.name == name; });
     if (key == keys.end()) throw_unknown("constant", name, keys);
     const double low = key->member == &NcclConstants::efficiency ? 0.01 : 0;
-    constants.nccl[key->index].*key->member =
-        constant_value(text, name, fmt::format("a number from {} to {}", low, key->high), low, key->high);
+    double& value = constants.nccl[key->index].*key->member;
+    value = constant_value(text, name, fmt::format("a number from {} to {}", low, key->high), low, key->high, value);
     return;
   }
   const ConstantInfo& info = constant_info(name, "constant");
-  constants.*info.member = constant_value(text, info.name, limits_text(info), info.low, info.high);
+  double& value = constants.*info.member;
+  value = constant_value(text, info.name, limits_text(info), info.low, info.high, value);
 }
 
 }  // namespace collimate::plan

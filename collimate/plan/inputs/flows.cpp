@@ -74,7 +74,7 @@ graph::Graph grpo() {
 graph::Graph flow_of(const std::string& algorithm) {
   if (algorithm == "ppo") return ppo();
   if (algorithm == "grpo") return grpo();
-  base::throw_unknown_name("--flow", algorithm, {"ppo", "grpo"}, "a graph's .json file or ");
+  base::throw_unknown_choice("--flow", algorithm, {"ppo", "grpo"}, "a graph's .json file or ");
 }
 
 }  // namespace collimate::plan

@@ -9,6 +9,7 @@
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/base/nearest_number.h"
 
 namespace collimate::plan {
 namespace {
@@ -84,12 +85,13 @@ constexpr DeviceKey kKeys[] = {{"flops", &Gpu::flops, 1e6, 1e18},
                                {"value_bytes", &Gpu::value_bytes, 0.5, 8}};
 constexpr const char* kPerNode = "per_node";
 
-double device_number(const std::string& text, const std::string& where, double low, double high) {
+// `now`: what it is, for an error about what is no number.
+double device_number(const std::string& text, const std::string& where, double low, double high, double now) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || !(value >= low && value <= high))
-    throw base::InputError(
-        base::expectation(where, fmt::format("a number from {} to {}", low, high), "'" + text + "'"));
+    throw base::InputError(base::expectation(where, fmt::format("a number from {} to {}", low, high), "'" + text + "'",
+                                             base::nearest_number(text, low, high, fmt::format("{}", now))));
   return value;
 }
 
@@ -97,8 +99,10 @@ void set_number(Gpu& gpu, const std::string& key, const std::string& text) {
   const std::string where = "--device " + gpu.name + "." + key;
   gpu.source = "--device";
   if (key == kPerNode) {
-    const double count = device_number(text, where, 1, 1024);
-    if (count != std::floor(count)) throw base::InputError(base::expectation(where, "whole devices", "'" + text + "'"));
+    const double count = device_number(text, where, 1, 1024, gpu.per_node);
+    if (count != std::floor(count))
+      throw base::InputError(
+          base::expectation(where, "whole devices", "'" + text + "'", fmt::format("{}", std::round(count))));
     gpu.per_node = static_cast<int>(count);
     return;
   }
@@ -106,12 +110,12 @@ void set_number(Gpu& gpu, const std::string& key, const std::string& text) {
   for (const DeviceKey& known : kKeys) {
     names.push_back(known.name);
     if (key == known.name) {
-      gpu.*known.member = device_number(text, where, known.low, known.high);
+      gpu.*known.member = device_number(text, where, known.low, known.high, gpu.*known.member);
       gpu.price_given = gpu.price_given || known.member == &Gpu::dollars_per_hour;
       return;
     }
   }
-  base::throw_unknown_name("--device " + gpu.name, key, names);
+  base::throw_unknown_choice("--device " + gpu.name, key, names);
 }
 
 // With a name that a cluster can say.
@@ -172,6 +176,12 @@ const std::string& price_source() {
   return kSource;
 }
 
+std::vector<std::string> gpu_names() {
+  std::vector<std::string> names;
+  for (const Gpu& known : gpus()) names.push_back(known.name);
+  return names;
+}
+
 const Gpu* gpu_named(const std::string& name) {
   const std::string wanted = plain(name);
   if (wanted.empty()) return nullptr;
@@ -185,15 +195,15 @@ const Gpu* gpu_named(const std::string& name) {
 
 const Gpu& find_gpu(const std::string& name) {
   if (const Gpu* known = gpu_named(name)) return *known;
-  std::vector<std::string> names, families;
-  for (const Gpu& known : gpus()) {
-    names.push_back(known.name);
-    families.push_back(known.name.substr(0, known.name.find('-')));
-  }
-  const std::string family = base::nearest(name.substr(0, name.find('-')), families);
-  if (family.empty() || !base::nearest(name, names).empty()) base::throw_unknown_name("gpu", name, names);
-  throw base::InputError(base::expectation("gpu", fmt::format("one of {}", fmt::join(names, ", ")), "'" + name + "'",
-                                           "'" + gpu_named(family)->name + "'"));
+  throw base::InputError(base::expectation("gpu", fmt::format("one of {}", fmt::join(gpu_names(), ", ")),
+                                           "'" + name + "'", "'" + nearest_gpu(name).name + "'"));
+}
+
+const Gpu& nearest_gpu(const std::string& name) {
+  if (const std::string near = base::nearest(name, gpu_names()); !near.empty()) return *gpu_named(near);
+  std::vector<std::string> families;
+  for (const Gpu& known : gpus()) families.push_back(known.name.substr(0, known.name.find('-')));
+  return *gpu_named(base::closest(name.substr(0, name.find('-')), families));
 }
 
 }  // namespace collimate::plan

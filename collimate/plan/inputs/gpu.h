@@ -31,9 +31,12 @@ const std::vector<Gpu>& gpus();
 void set_device(const std::string& assignment);
 // What devices of both kinds can count on where they work in step: the lesser of each number.
 Gpu in_step(const Gpu& a, const Gpu& b);
+std::vector<std::string> gpu_names();
 // Case, blanks and a trailing "GB" do not matter; "A100" is the larger of its memories. InputError with the nearest
 // name.
 const Gpu& find_gpu(const std::string& name);
+// The kind that was meant by a name that is none, by its letters.
+const Gpu& nearest_gpu(const std::string& name);
 // Where dollars_per_hour of the table comes from.
 const std::string& price_source();
 // Null instead of an error.

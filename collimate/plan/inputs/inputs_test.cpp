@@ -128,7 +128,7 @@ TEST(Cluster, ANetworkIsSharedByTheDevicesOfANode) {
 }
 
 TEST(Cluster, WrongTextsAreNamed) {
-  EXPECT_THAT(error_of([] { parse_cluster("16x8xA10-80"); }), testing::EndsWith("got 'A10-80'; try 'A100-80'"));
+  EXPECT_THAT(error_of([] { parse_cluster("16x8xA10-80"); }), testing::EndsWith("got '16x8xA10-80'; try 16x8xA100-80"));
   EXPECT_EQ(error_of([] { parse_cluster("100xA100-80"); }),
             "[cluster] expected whole nodes of 8 A100-80, got 100 devices; try 13x8xA100-80, or 1x100xA100-80 for one "
             "node of 100");

@@ -4,18 +4,14 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 
 namespace collimate::plan {
 namespace {
 
 constexpr int kBars = 256;
-
-[[noreturn]] void fail(const std::string& where, const std::string& text) {
-  throw base::InputError(
-      base::expectation(where, "tokens, lognormal:MEDIAN,SIGMA,CAP, mean:MEAN,SIGMA,CAP or histogram:TOKENS=WEIGHT,…",
-                        "'" + text + "'", "lognormal:400,0.8,2048"));
-}
+constexpr double kUsualMean = 400, kUsualSpread = 0.8;
 
 // The inverse of the normal distribution by bisection of its error function.
 double normal_quantile(double share) {
@@ -25,13 +21,6 @@ double normal_quantile(double share) {
     (std::erfc(-middle / std::sqrt(2.0)) / 2 < share ? low : high) = middle;
   }
   return low;
-}
-
-double positive(const std::string& text, const std::string& where, const std::string& whole) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !std::isfinite(value) || value <= 0) fail(where, whole);
-  return value;
 }
 
 std::vector<std::string> fields(const std::string& text) {
@@ -44,6 +33,40 @@ std::vector<std::string> fields(const std::string& text) {
     }
   }
   return parts;
+}
+
+// The number that a text begins with, its size; `otherwise` where there is none.
+double size_in(const std::vector<std::string>& parts, size_t at, double otherwise) {
+  const double value = at < parts.size() ? std::abs(std::strtod(parts[at].c_str(), nullptr)) : 0;
+  return std::isfinite(value) && value > 0 ? value : otherwise;
+}
+
+// What was meant by a text that is no distribution: the nearest kind with its numbers, and usual ones for the rest.
+std::string nearest_lengths(const std::string& text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos) {
+    const double tokens = size_in({text}, 0, 0);
+    return tokens > 0 ? fmt::format("{}", tokens) : "512";
+  }
+  const std::string kind = base::closest(text.substr(0, colon), {"mean", "lognormal", "histogram"});
+  if (kind == "histogram") return "histogram:256=1,1024=2";
+  const std::vector<std::string> parts = fields(text.substr(colon + 1));
+  const double first = size_in(parts, 0, kUsualMean), cap = size_in(parts, 2, 4 * first);
+  return fmt::format("{}:{},{},{}", kind, first, size_in(parts, 1, kUsualSpread),
+                     kind == "mean" && cap <= first ? 2 * first : cap);
+}
+
+[[noreturn]] void fail(const std::string& where, const std::string& text) {
+  throw base::InputError(
+      base::expectation(where, "tokens, lognormal:MEDIAN,SIGMA,CAP, mean:MEAN,SIGMA,CAP or histogram:TOKENS=WEIGHT,…",
+                        "'" + text + "'", nearest_lengths(text)));
+}
+
+double positive(const std::string& text, const std::string& where, const std::string& whole) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !std::isfinite(value) || value <= 0) fail(where, whole);
+  return value;
 }
 
 Lengths parse_histogram(const std::string& body, const std::string& where, const std::string& whole) {

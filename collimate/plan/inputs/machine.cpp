@@ -42,7 +42,7 @@ void read_lengths(const ConfigNode& node, const std::string& where, Machine& mac
     else if (node.keys[i] == "completion")
       machine.completion = node.children[i].text;
     else
-      base::throw_unknown_name(at, node.keys[i], {"config", "prompt", "completion"});
+      base::throw_unknown_choice(at, node.keys[i], {"config", "prompt", "completion"});
   }
   if (machine.config.empty()) throw base::InputError(base::expectation(where, "lengths with their config", "none"));
   Lengths::parse(machine.prompt, where + ": lengths.prompt");
@@ -74,7 +74,7 @@ Machine parse_machine(const std::string& text, const std::string& where) {
     if (root.keys[i] == "lengths")
       read_lengths(node, line_of(node, where), machine);
     else if (root.keys[i] != "constants")
-      base::throw_unknown_name(line_of(node, where), root.keys[i], {"constants", "lengths"});
+      base::throw_unknown_choice(line_of(node, where), root.keys[i], {"constants", "lengths"});
   }
   if (constants == nullptr) throw_not_machine(where, root);
   if (constants->kind != ConfigNode::Kind::kMap) throw_not_machine(line_of(*constants, where), *constants);

@@ -34,7 +34,7 @@ void add_shadow(Request& request, const std::string& model) {
   if (known.empty())
     throw base::InputError(base::expectation("--shadow " + model, "a flow with a model that trains and scores",
                                              "none: all have their trainers apart", "leaving it out"));
-  if (std::find(known.begin(), known.end(), model) == known.end()) base::throw_unknown_name("--shadow", model, known);
+  if (std::find(known.begin(), known.end(), model) == known.end()) base::throw_unknown_choice("--shadow", model, known);
   const std::string trainer = model + "_trainer";
   if (graph.models.contains(trainer))
     throw base::InputError(base::expectation("--shadow " + model, "no model " + trainer, "one", "leaving it out"));

@@ -11,6 +11,8 @@ struct Settings {
   double pool_tokens = 0;            // of every replica's keys and values; 0: for the rows that decode at once
 };
 
+constexpr int kMostStaleness = 16;  // that a user may allow
+
 // What one iteration has to do.
 struct Workload {
   double rows = 1024;  // completions per iteration

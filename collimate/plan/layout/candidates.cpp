@@ -75,7 +75,10 @@ std::vector<int> zero_stages(const Job& job, const SearchSpace& space, int dp) {
 // Parts of a row: more than one where rows are long.
 std::vector<int> context_sizes(const Job& job, const SearchSpace& space, int cut) {
   const bool long_rows = job.load.longest() > kLongRow && job.model.experts.count == 0;
-  if (!long_rows || job.work == Work::kGenerate || space.whole) return {1};
+  if (job.work == Work::kGenerate || space.whole) return {1};
+  if (space.cp > 0 && divides(static_cast<int64_t>(cut) * space.cp, job.devices)) return {space.cp};
+  if (space.cp > 0) return {};
+  if (!long_rows) return {1};
   std::vector<int> sizes;
   for (const int cp : powers_of_two(std::min(job.devices / cut, kMostContextParts)))
     if (divides(static_cast<int64_t>(cut) * cp, job.devices)) sizes.push_back(cp);

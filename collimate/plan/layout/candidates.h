@@ -30,6 +30,7 @@ bool no_worse(const C& a, const C& b) {
 // What enumeration may use. Fixed sizes (0: free) contradict the devices with an InputError.
 struct SearchSpace {
   int tp = 0, pp = 0, ep = 0, zero = -1;
+  int cp = 0;  // of what does not generate
   int64_t micro_batch = 0;
   bool recompute = true;  // may be used
   bool offload = true;

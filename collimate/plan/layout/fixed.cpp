@@ -10,6 +10,7 @@
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/base/nearest_number.h"
 
 namespace collimate::plan {
 namespace {
@@ -35,13 +36,17 @@ int fixed_number(const std::string& where, const std::string& word, const std::s
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
     throw base::InputError(
-        base::expectation(where, fmt::format("{} from {} to {}", word, least, most), "'" + text + "'"));
+        base::expectation(where, fmt::format("{} from {} to {}", word, least, most), "'" + text + "'",
+                          fmt::format("{}:{}", word, base::nearest_number(text, least, most, "1", true))));
   return value;
 }
 
 bool fixed_flag(const std::string& where, const std::string& word, const std::string& text) {
+  const std::string meant = base::closest(text, {"true", "yes", "on", "1", "false", "no", "off", "0"});
+  const bool no = meant == "false" || meant == "no" || meant == "off" || meant == "0";
   if (text != "true" && text != "false")
-    throw base::InputError(base::expectation(where, word + ":true or " + word + ":false", "'" + text + "'"));
+    throw base::InputError(base::expectation(where, word + ":true or " + word + ":false", "'" + text + "'",
+                                             word + (no ? ":false" : ":true")));
   return text == "true";
 }
 
@@ -61,7 +66,7 @@ void fix_word(FixedLayout& fixed, const std::string& where, const std::string& w
     throw base::InputError(base::expectation(where, fmt::format("one of {}", fmt::join(fixed_words(), ", ")),
                                              "cp, with which the planner finds no layouts", "leaving cp out"));
   else
-    base::throw_unknown_name(where, word, fixed_words());
+    base::throw_unknown_choice(where, word, fixed_words());
 }
 
 // "policy.generate" of every call on devices, by node.
@@ -87,7 +92,7 @@ FixedLayout parse_words(const std::string& where, const std::string& list) {
     const std::string word = part.substr(0, colon);
     fix_word(fixed, where, word, part.substr(colon + 1));
     if (!seen.insert(word).second)
-      throw base::InputError(base::expectation(where, "each word once", "'" + word + "' twice"));
+      throw base::InputError(base::expectation(where, "each word once", "'" + word + "' twice", "one of them"));
     begin = end + 1;
   }
   return fixed;
@@ -205,7 +210,7 @@ void fix_layout(Request& request, const std::string& text) {
   const std::string name = text.substr(0, equals);
   std::vector<std::string> known;
   for (const auto& [node, call] : device_calls(request.graph)) known.push_back(call);
-  if (std::find(known.begin(), known.end(), name) == known.end()) base::throw_unknown_name("--fix", name, known);
+  if (std::find(known.begin(), known.end(), name) == known.end()) base::throw_unknown_choice("--fix", name, known);
   if (!request.fixed.emplace(name, parse_words("--fix " + name, text.substr(equals + 1))).second)
     throw base::InputError(
         base::expectation("--fix", "each function once", "'" + name + "' twice", "one --fix with all its words"));

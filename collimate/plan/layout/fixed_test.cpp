@@ -51,8 +51,12 @@ TEST(Fixed, UnknownAndRepeatedWordsAreNamed) {
   EXPECT_THAT(refusal_of({"policy.generate=cp:2"}), HasSubstr("the planner finds no layouts"));
   EXPECT_THAT(refusal_of({"policy.generate=tp=2"}), HasSubstr("WORD:VALUE"));
   EXPECT_THAT(refusal_of({"policy.generate"}), HasSubstr("MODEL.FUNCTION=WORD:VALUE"));
-  EXPECT_THAT(refusal_of({"policy.generate=tp:0"}), HasSubstr("tp from 1 to"));
-  EXPECT_THAT(refusal_of({"policy_trainer.train=recompute:yes"}), HasSubstr("recompute:true or recompute:false"));
+  EXPECT_THAT(refusal_of({"policy.generate=tp:0"}), EndsWith("got '0'; try tp:1"));
+  EXPECT_THAT(refusal_of({"policy.generate=zero:4"}), EndsWith("zero from 0 to 3, got '4'; try zero:3"));
+  EXPECT_THAT(refusal_of({"policy=tp:2"}), EndsWith("got 'policy'; try 'policy.generate'"));
+  EXPECT_THAT(refusal_of({"policy_trainer.train=recompute:no"}), EndsWith("try recompute:false"));
+  EXPECT_THAT(refusal_of({"policy_trainer.train=recompute:yes"}),
+              EndsWith("recompute:true or recompute:false, got 'yes'; try recompute:true"));
   EXPECT_THAT(refusal_of({"policy.generate=tp:2,tp:4"}), HasSubstr("'tp' twice"));
   EXPECT_THAT(refusal_of({"policy.generate=tp:2", "policy.generate=pp:2"}), HasSubstr("'policy.generate' twice"));
 }

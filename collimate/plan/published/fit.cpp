@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "collimate/base/edit_distance.h"
 #include "collimate/plan/inputs/median.h"
 #include "collimate/plan/published/fitted_rows.h"
 #include "collimate/plan/published/text.h"
@@ -167,7 +168,11 @@ Constants fit(const std::vector<Sample>& samples, const std::string& backend) {
 
 std::vector<FittedBackend> fit_all(const std::vector<Row>& rows, const std::vector<std::string>& only) {
   std::vector<FittedBackend> fitted;
-  for (const std::string& backend : fitted_backends(rows)) {
+  const std::vector<std::string> known = fitted_backends(rows);
+  for (const std::string& name : only)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      base::throw_unknown_choice("--fit-backend", name, known);
+  for (const std::string& backend : known) {
     if (!only.empty() && std::find(only.begin(), only.end(), backend) == only.end()) continue;
     const std::vector<Sample> samples = samples_of(rows, backend);
     const Constants c = fit(samples, backend);

@@ -79,6 +79,13 @@ class Builder {
     space.offload = s_.offload || s_.sharded_training;
     if (fixed.tp > 0 && job.devices % fixed.tp == 0) space.tp = fixed.tp;
     if (const int cut = std::max(fixed.tp, 1) * fixed.pp; fixed.pp > 0 && job.devices % cut == 0) space.pp = fixed.pp;
+    // "DP4 TP1" of four devices has no pipeline.
+    if (const int copies = space.tp * fixed.dp;
+        space.pp == 0 && copies > 0 && job.devices % copies == 0 && job.devices / copies <= job.model.layers)
+      space.pp = job.devices / copies;
+    if (const int cut = std::max(space.tp, 1) * std::max(space.pp, 1) * fixed.cp;
+        fixed.cp > 0 && job.devices % cut == 0)
+      space.cp = fixed.cp;
     if (fixed.ep > 0 && job.model.experts.count > 0) space.ep = fixed.ep;
     if (space.tp <= 1 && space.pp <= 1 && job.work != Work::kGenerate && (s_.zero3 || s_.sharded_training)) {
       space.tp = space.pp = 1;
@@ -97,6 +104,7 @@ class Builder {
     how.layout.tp = std::max(allowed.tp, 1);
     how.layout.pp = std::max(allowed.pp, 1);
     how.layout.ep = std::max(allowed.ep, 1);
+    if (job.work != Work::kGenerate) how.layout.cp = std::max(allowed.cp, 1);
     how.layout.zero = job.work == Work::kGenerate ? 0 : 3;
     how.layout.micro_batch = 1;
     how.lora_rank = s_.lora_rank;

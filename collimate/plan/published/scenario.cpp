@@ -91,7 +91,7 @@ void read_techniques(const Row& row, Scenario& scenario) {
   scenario.zero3 = has(text, "zero-3");
   scenario.searched = has(row["placement"], "searched");
   if (const int tp = whole(match(row["placement"], R"(TP([0-9]+) intra)").value_or(std::vector<std::string>{"0"})[0]))
-    scenario.layouts[""] = {tp, 0, 0, 0};
+    scenario.layouts[""] = {tp, 0, 0, 0, 0, 0};
 }
 
 // What holds for a system wherever it stands in the row.

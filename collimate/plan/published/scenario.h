@@ -15,7 +15,8 @@ enum class Sharing { kColocated, kTwoSides, kGroups };
 
 // What a role's text says of its layout; 0 where it says nothing.
 struct RoleLayout {
-  int tp = 0, pp = 0, ep = 0, devices = 0;
+  int tp = 0, pp = 0, ep = 0, devices = 0, cp = 0;
+  int dp = 0;  // of what says its tp too
 };
 
 // Where a role of kGroups runs: roles of one set take turns, sets work side by side unless one has all devices.

@@ -18,22 +18,29 @@ RoleLayout sizes_in(const std::string& text) {
   layout.tp = count_in(text, R"(\bTP ?=? ?([0-9]+))");
   layout.pp = count_in(text, R"(\bPP ?=? ?([0-9]+))");
   layout.ep = count_in(text, R"(\bEP ?=? ?([0-9]+))");
+  layout.cp = count_in(text, R"(\bCP ?=? ?([0-9]+))");
+  if (layout.tp > 0) layout.dp = count_in(text, R"(\bDP ?=? ?([0-9]+))");
   layout.devices = count_in(text, R"(\b([0-9]+) GPUs)");
   if (layout.devices == 0) layout.devices = count_in(text, R"(\b(?:ref|reward|value) ([0-9]+)\b)");
   return layout;
 }
 
 void merge_sizes(RoleLayout& into, const RoleLayout& from) {
-  for (int RoleLayout::*size : {&RoleLayout::tp, &RoleLayout::pp, &RoleLayout::ep, &RoleLayout::devices})
+  for (int RoleLayout::*size :
+       {&RoleLayout::tp, &RoleLayout::pp, &RoleLayout::ep, &RoleLayout::cp, &RoleLayout::dp, &RoleLayout::devices})
     if (from.*size > 0) into.*size = from.*size;
 }
 
-// "gen[TP,PP]=[4,1] train[TP,CP,EP,PP,VPP]=[2,1,8,1,n/a]": pipeline and experts stand last but one and two.
+// "gen[TP,PP]=[4,1] train[TP,CP,EP,PP,VPP]=[2,1,8,1,n/a]": pipeline and experts stand last but one and two, parts of a
+// row second where there are five or more.
 bool read_bracketed(const std::string& text, Scenario& scenario) {
   const auto gen = match(text, R"(gen\[TP,PP\]=\[([0-9]+),([0-9]+)\])");
-  const auto train = match(text, R"(train\[[^\]]*\]=\[([0-9]+),(?:[0-9]+,)*([0-9]+),([0-9]+),[^,\]]*\])");
-  if (gen) scenario.layouts["generate"] = {whole((*gen)[0]), whole((*gen)[1]), 0, 0};
-  if (train) scenario.layouts["train"] = {whole((*train)[0]), whole((*train)[2]), whole((*train)[1]), 0};
+  const auto train = match(text, R"(train\[[^\]]*\]=\[([0-9]+),(?:([0-9]+),(?:[0-9]+,)*)?([0-9]+),([0-9]+),[^,\]]*\])");
+  if (gen) scenario.layouts["generate"] = {whole((*gen)[0]), whole((*gen)[1]), 0, 0, 0, 0};
+  if (train) {
+    const int parts = (*train)[1].empty() ? 0 : whole((*train)[1]);
+    scenario.layouts["train"] = {whole((*train)[0]), whole((*train)[3]), whole((*train)[2]), 0, parts, 0};
+  }
   return gen || train;
 }
 

@@ -81,6 +81,25 @@ TEST(ShowKinds, ASweepKeepsTheirShares) {
   }
 }
 
+TEST(ShowKinds, AWrongSweepGetsTheNearest) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"device=2", "; try 'devices'"},
+      {"nodes=2", "; try 'devices'"},
+      {"devices", "; try devices=32,64"},
+      {"devices=", "; try devices=2"},
+      {"devices=0", "; try devices=1"},
+      {"gpu=A200", "; try 'A100-80'"},
+      {"staleness=17", "from 0 to 16, joined by commas, got '17'; try staleness=16"}};
+  for (const auto& [text, end] : cases) {
+    try {
+      sweep(two_kinds(), text);
+      ADD_FAILURE() << text;
+    } catch (const base::InputError& error) {
+      EXPECT_THAT(error.what(), testing::EndsWith(end)) << text;
+    }
+  }
+}
+
 TEST(ShowKinds, MoreDevicesAreMoreOfEachKind) {
   Request request = two_kinds("1xA100-40+1xA100-80");
   request.models["policy"] = shape::find_outline("llama2-13b");

@@ -41,6 +41,8 @@ std::string picture_text(const Plan& plan, const Timeline& timeline);
 std::string calls_heading();
 std::string call_row(const std::string& label, const Call& call);
 std::string memory_text(const Request& request, const Plan& plan);
+// Every item of memory: what stays on devices with the same models, and what each phase needs beside it, with the sum.
+std::string phase_memory_text(const Request& request, const Plan& plan);
 // ", staleness 1"; "" for none.
 std::string staleness_text(const Plan& plan);
 // "tp 2 · dp 4 · zero 1 · rows 8 · recompute".

@@ -110,6 +110,24 @@ TEST(Plan, MemoryIsItemised) {
   EXPECT_THAT(misfit_of(small, flat), HasSubstr("of which optimizer of"));
 }
 
+// By phase: as many sums as there are functions on a device, the largest of which is its peak.
+TEST(PlanText, MemoryOfEveryPhase) {
+  const Request request = request_of("llama2-7b", "8xA100-80");
+  const Plan plan = search(request).plans.at(0);
+  const std::string text = phase_memory_text(request, plan);
+  for (const DeviceMemory& memory : plan.memory) {
+    EXPECT_THAT(text, HasSubstr("devices " + devices_text(memory.devices)));
+    EXPECT_THAT(text, HasSubstr(fmt::format("stays {:>20.1f} {:8} :", memory.resident_bytes / 1e9, "").substr(6)));
+    EXPECT_THAT(text, HasSubstr(fmt::format(" {:.1f} :", memory.peak_bytes / 1e9)));
+  }
+  for (const Call& call : plan.calls)
+    if (!call.devices.empty()) {
+      EXPECT_THAT(text, HasSubstr("\n    " + call.model + "." + call.function + " "));
+    }
+  for (const char* item : {"optimizer of policy_trainer.train", "keys and values", "activations"})
+    EXPECT_THAT(text, HasSubstr(item));
+}
+
 // The example of the repository is a placement of PPO that the recipes' modules can run.
 TEST(Plan, TheExampleIsAPlacementOfPpo) {
   std::ifstream file(COLLIMATE_SOURCE_DIR "/configs/placements/stories-ppo-2-cpus.yaml");

@@ -8,6 +8,7 @@
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/base/nearest_number.h"
 #include "collimate/plan/show/plan_text.h"
 
 namespace collimate::plan {
@@ -15,12 +16,13 @@ namespace {
 
 constexpr int kMostSwept = 1 << 17;
 
-int number(const std::string& text, int least, const std::string& what) {
+int number(const std::string& text, int least, int most, const std::string& what, int now) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > kMostSwept)
-    throw base::InputError(
-        base::expectation("--sweep " + what, fmt::format("whole numbers from {}", least), "'" + text + "'"));
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
+    throw base::InputError(base::expectation(
+        "--sweep " + what, fmt::format("whole numbers from {} to {}, joined by commas", least, most), "'" + text + "'",
+        fmt::format("{}={}", what, base::nearest_number(text, least, most, std::to_string(now), true))));
   return value;
 }
 
@@ -36,7 +38,7 @@ void set_gpu(NodeGroup& group, Gpu gpu) {
 }
 
 void set_devices(Cluster& cluster, const std::string& value) {
-  const int devices = number(value, 1, "devices");
+  const int devices = number(value, 1, kMostSwept, "devices", cluster.devices());
   std::optional<Cluster> made = with_devices(cluster, devices);
   if (made) {
     cluster = *made;
@@ -51,7 +53,7 @@ void set_devices(Cluster& cluster, const std::string& value) {
 
 void apply(Request& request, const std::string& what, const std::string& value) {
   if (what == "staleness") {
-    request.load.staleness = number(value, 0, what);
+    request.load.staleness = number(value, 0, kMostStaleness, what, 1);
   } else if (what == "gpu") {
     for (NodeGroup& group : request.cluster.groups) set_gpu(group, find_gpu(value));
     join_groups(request.cluster);
@@ -85,8 +87,13 @@ std::vector<Variant> sweep(const Request& request, const std::string& text) {
   const size_t equals = text.find('=');
   const std::string what = text.substr(0, equals);
   const std::vector<std::string> known = {"devices", "gpu", "staleness"};
-  if (std::find(known.begin(), known.end(), what) == known.end() || equals == std::string::npos)
-    base::throw_unknown_name("--sweep", what, known);
+  if (std::find(known.begin(), known.end(), what) == known.end()) base::throw_unknown_choice("--sweep", what, known);
+  if (equals == std::string::npos)
+    throw base::InputError(base::expectation("--sweep", "devices=, gpu= or staleness= and values joined by commas",
+                                             "'" + text + "'",
+                                             what == "gpu"         ? "gpu=A100-80,H100-80"
+                                             : what == "staleness" ? "staleness=0,1"
+                                                                   : "devices=32,64"));
   std::vector<Variant> made;
   for (const std::string& value : values_of(text.substr(equals + 1))) {
     Variant variant{value, request, {}};

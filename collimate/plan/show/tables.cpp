@@ -28,13 +28,13 @@ ordered_json constants_table(const Constants& constants) {
   return rows;
 }
 
-ordered_json backends_table() {
+ordered_json backends_table(const Constants&) {
   ordered_json rows = ordered_json::array();
   for (const Backend& backend : backends()) rows.push_back({{"backend", backend.name}, {"source", backend.source}});
   return rows;
 }
 
-ordered_json devices_table() {
+ordered_json devices_table(const Constants&) {
   ordered_json rows = ordered_json::array();
   for (const Gpu& gpu : gpus())
     rows.push_back({{"device", gpu.name},
@@ -51,7 +51,7 @@ ordered_json devices_table() {
   return rows;
 }
 
-ordered_json models_table() {
+ordered_json models_table(const Constants&) {
   ordered_json rows = ordered_json::array();
   for (const std::string& name : shape::outline_names()) {
     const shape::Outline& model = *shape::outline_named(name);
@@ -64,6 +64,13 @@ ordered_json models_table() {
   return rows;
 }
 
+struct Table {
+  const char* name;
+  ordered_json (*rows)(const Constants&);
+};
+constexpr Table kTables[] = {
+    {"backends", backends_table}, {"constants", constants_table}, {"devices", devices_table}, {"models", models_table}};
+
 std::string cell(const ordered_json& value) {
   if (value.is_string()) return value.get<std::string>();
   return fmt::format("{:.6g}", value.get<double>());
@@ -71,17 +78,13 @@ std::string cell(const ordered_json& value) {
 
 }  // namespace
 
-const std::vector<std::string>& table_names() {
-  static const std::vector<std::string> kNames = {"backends", "constants", "devices", "models"};
-  return kNames;
-}
-
 ordered_json table_json(const std::string& name, const Constants& constants) {
-  if (name == "backends") return backends_table();
-  if (name == "constants") return constants_table(constants);
-  if (name == "devices") return devices_table();
-  if (name == "models") return models_table();
-  base::throw_unknown_name("--list", name, table_names());
+  std::vector<std::string> known;
+  for (const Table& table : kTables) {
+    if (name == table.name) return table.rows(constants);
+    known.emplace_back(table.name);
+  }
+  base::throw_unknown_choice("--list", name, known);
 }
 
 std::string table_text(const ordered_json& rows) {

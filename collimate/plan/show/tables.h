@@ -2,14 +2,12 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <vector>
 
 #include "collimate/plan/inputs/constants.h"
 
 namespace collimate::plan {
 
-// What a request may name, with where it comes from.
-const std::vector<std::string>& table_names();  // backends, constants, devices, models
+// What a request may name, with where it comes from: backends, constants, devices, models.
 // Rows of one table; constants have the values given. InputError with the nearest name.
 nlohmann::ordered_json table_json(const std::string& name, const Constants& constants);
 // In columns, a row a line.

@@ -1,0 +1,49 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collimate/plan/show/plan_text.h"
+
+namespace collimate::plan {
+namespace {
+
+double sum_of(const std::vector<HeldItem>& items) {
+  double bytes = 0;
+  for (const HeldItem& item : items) bytes += item.bytes;
+  return bytes;
+}
+
+// " weights 13.5, gradients 6.7", the largest first; with their owners where they are several's.
+std::string item_list(std::vector<HeldItem> items, bool owners) {
+  std::stable_sort(items.begin(), items.end(), [](const HeldItem& a, const HeldItem& b) { return a.bytes > b.bytes; });
+  std::string text;
+  for (const HeldItem& item : items) {
+    if (item.bytes <= 0) continue;
+    text += fmt::format("{} {}{} {:.1f}", text.empty() ? "" : ",", item.what, owners ? " of " + item.owner : "",
+                        item.bytes / 1e9);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string phase_memory_text(const Request& request, const Plan& plan) {
+  std::string text = "\n  memory by phase (GB on one device)\n";
+  for (const DeviceMemory& memory : plan.memory) {
+    if (memory.peak_bytes <= 0) continue;
+    text += fmt::format("  devices {}, {:.1f} usable\n    {:<28} {:>8.1f} {:8} :{}\n",
+                        devices_text(request.cluster, memory.devices), memory.usable_bytes / 1e9, "stays",
+                        memory.resident_bytes / 1e9, "", item_list(memory.resident, true));
+    for (const Call& call : plan.calls) {
+      if (std::find(call.devices.begin(), call.devices.end(), memory.devices.front()) == call.devices.end()) continue;
+      std::vector<HeldItem> needs = call.used;
+      if (call.swapped) needs.insert(needs.end(), call.held.begin(), call.held.end());
+      const double bytes = sum_of(needs);
+      text += fmt::format("    {:<28} {:>+8.1f} {:>8.1f} :{}\n", call.model + "." + call.function, bytes / 1e9,
+                          (memory.resident_bytes + bytes) / 1e9, item_list(needs, false));
+    }
+  }
+  return text;
+}
+
+}  // namespace collimate::plan

@@ -1,0 +1,82 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <regex>
+
+#include "collimate/base/edit_distance.h"
+#include "collimate/base/error.h"
+#include "collimate/shape/outline.h"
+
+namespace collimate::shape {
+namespace {
+
+// Of a wholly different family against one of 2^4 times the size.
+constexpr double kOtherFamily = 4;
+
+// "meta/Llama-2-7b-hf": family "llama2", 7; "8x7b" counts as 7, which its name says.
+struct NameParts {
+  std::string family;
+  double billions = 0;  // 0: not said
+};
+
+NameParts parts_of(const std::string& name) {
+  std::string last = name.substr(name.find_last_of('/') + 1);
+  std::transform(last.begin(), last.end(), last.begin(), [](unsigned char c) { return std::tolower(c); });
+  NameParts parts;
+  std::smatch size;
+  if (std::regex_search(last, size, std::regex(R"(([0-9]+(?:\.[0-9]+)?)([bm])(?![a-z0-9]))"))) {
+    parts.billions = std::strtod(size[1].str().c_str(), nullptr) / (size[2] == "m" ? 1000 : 1);
+    last = size.prefix();
+  }
+  for (const char c : last)
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '.') parts.family += c;
+  return parts;
+}
+
+double far_from(const NameParts& wanted, const Outline& model) {
+  const NameParts parts = parts_of(model.name);
+  const size_t longest = std::max({wanted.family.size(), parts.family.size(), size_t{1}});
+  const double family =
+      static_cast<double>(base::edit_distance(wanted.family, parts.family)) / static_cast<double>(longest);
+  if (wanted.billions <= 0) return kOtherFamily * family;
+  const double billions = parts.billions > 0 ? parts.billions : total_parameters(model) / 1e9;
+  return kOtherFamily * family + std::abs(std::log2(billions / wanted.billions));
+}
+
+// `dense-300` and the like: a plain decoder of that size, within those there are.
+std::string nearest_dense(const std::string& name) {
+  std::smatch size;
+  const bool said = std::regex_search(name, size, std::regex("[0-9]+(?:\\.[0-9]+)?"));
+  const double billions = said ? std::strtod(size.str().c_str(), nullptr) : 7;
+  return fmt::format("dense-{}b", std::clamp(billions, kLeastDense, kMostDense));
+}
+
+}  // namespace
+
+std::string nearest_outline(const std::string& name) {
+  const NameParts wanted = parts_of(name);
+  if (base::edit_distance(wanted.family.substr(0, wanted.family.find_first_of("0123456789")), "dense") <= 1)
+    return nearest_dense(name);
+  std::string best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::string& known : outline_names()) {
+    const double far = far_from(wanted, *outline_named(known));
+    if (far >= least) continue;
+    least = far;
+    best = known;
+  }
+  return best;
+}
+
+void throw_unknown_outline(const std::string& name) {
+  throw base::InputError(base::expectation(
+      "model",
+      fmt::format("a directory with config.json, dense-300b (any size) or one of {}", fmt::join(outline_names(), ", ")),
+      "'" + name + "'", "'" + nearest_outline(name) + "'"));
+}
+
+}  // namespace collimate::shape
