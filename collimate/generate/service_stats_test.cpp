@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "collimate/generate/test_support.h"
+#include "collimate/model/memory_plan.h"
 
 namespace collimate::generate {
 namespace {
@@ -80,6 +81,21 @@ TEST(ServiceStats, SaysWhatRunsWaitsAndIsHeld) {
   EXPECT_EQ(again.stats().rows, 2);
   EXPECT_EQ(again.stats().queued_steps, 1);
   EXPECT_EQ(again.stats().queued_rows, 2);
+}
+
+// No more than 4 GiB of the numbers that the cache holds, whose size the model's type decides.
+TEST(ServiceStats, TheDefaultCacheIsAsLargeAsItSays) {
+  shape::ModelShape shape = tiny_shape();
+  shape.layers = 32, shape.kv_heads = 8, shape.head_dim = 128, shape.max_positions = 4096;
+  const auto blocks = [&](tensor::ComputeType compute) {
+    const int64_t count = resolved({.max_batch_sequences = 64}, shape, compute).cache_blocks;
+    EXPECT_EQ(model::kv_cache_bytes(shape, compute, count), int64_t{4} << 30) << tensor::name_of(compute);
+    return count;
+  };
+  const int64_t full = blocks(tensor::ComputeType::kFloat32);
+  EXPECT_EQ(blocks(tensor::ComputeType::kInt8), full);
+  EXPECT_EQ(blocks(tensor::ComputeType::kBFloat16Amx), 2 * full);
+  EXPECT_EQ(blocks(tensor::ComputeType::kBFloat16Dot), 2 * full);
 }
 
 }  // namespace
