@@ -4,7 +4,6 @@
 #include <numbers>
 
 #include "collimate/generate/test_support.h"
-#include "collimate/model/memory_plan.h"
 
 namespace collimate::generate {
 namespace {
@@ -87,15 +86,14 @@ TEST(ServiceStats, SaysWhatRunsWaitsAndIsHeld) {
 TEST(ServiceStats, TheDefaultCacheIsAsLargeAsItSays) {
   shape::ModelShape shape = tiny_shape();
   shape.layers = 32, shape.kv_heads = 8, shape.head_dim = 128, shape.max_positions = 4096;
-  const auto blocks = [&](tensor::ComputeType compute) {
-    const int64_t count = resolved({.max_batch_sequences = 64}, shape, compute).cache_blocks;
-    EXPECT_EQ(model::kv_cache_bytes(shape, compute, count), int64_t{4} << 30) << tensor::name_of(compute);
-    return count;
+  const auto cached_values = [&](tensor::ComputeType compute) {
+    const int64_t blocks = resolved({.max_batch_sequences = 64}, shape, compute).cache_blocks;
+    return 2 * shape.layers * shape.kv_heads * shape.head_dim * kBlockTokens * blocks;
   };
-  const int64_t full = blocks(tensor::ComputeType::kFloat32);
-  EXPECT_EQ(blocks(tensor::ComputeType::kInt8), full);
-  EXPECT_EQ(blocks(tensor::ComputeType::kBFloat16Amx), 2 * full);
-  EXPECT_EQ(blocks(tensor::ComputeType::kBFloat16Dot), 2 * full);
+  EXPECT_EQ(cached_values(tensor::ComputeType::kFloat32), int64_t{4} << 28);
+  EXPECT_EQ(cached_values(tensor::ComputeType::kInt8), int64_t{4} << 28);
+  EXPECT_EQ(cached_values(tensor::ComputeType::kBFloat16Amx), int64_t{4} << 29);
+  EXPECT_EQ(cached_values(tensor::ComputeType::kBFloat16Dot), int64_t{4} << 29);
 }
 
 }  // namespace
