@@ -88,7 +88,7 @@ TEST(ServiceStats, TheDefaultCacheIsAsLargeAsItSays) {
   shape.layers = 32, shape.kv_heads = 8, shape.head_dim = 128, shape.max_positions = 4096;
   const auto cached_values = [&](tensor::ComputeType compute) {
     const int64_t blocks = resolved({.max_batch_sequences = 64}, shape, compute).cache_blocks;
-    return 2 * shape.layers * shape.kv_heads * shape.head_dim * kBlockTokens * blocks;
+    return 2 * shape.layers * shape.kv_heads * shape.head_dim * model::KvCache::kBlockTokens * blocks;
   };
   EXPECT_EQ(cached_values(tensor::ComputeType::kFloat32), int64_t{4} << 28);
   EXPECT_EQ(cached_values(tensor::ComputeType::kInt8), int64_t{4} << 28);
