@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -38,12 +39,16 @@ KillPlan* kill_plan() {
 // An empty place is nowhere, an empty phase all of them.
 struct Nudge {
   std::string place, phase;
+  bool bf16 = false;  // an ulp of bf16
 };
 
 Nudge nudge_at(std::string_view where) {
+  constexpr std::string_view kBf16 = "/bf16";
+  const bool bf16 = where.ends_with(kBf16);
+  if (bf16) where.remove_suffix(kBf16.size());
   const size_t at = where.find('@');
-  if (at == std::string_view::npos) return {std::string(where), ""};
-  return {std::string(where.substr(0, at)), std::string(where.substr(at + 1))};
+  if (at == std::string_view::npos) return {std::string(where), "", bf16};
+  return {std::string(where.substr(0, at)), std::string(where.substr(at + 1)), bf16};
 }
 
 // Lives as long as the process.
@@ -57,12 +62,12 @@ Nudge& nudge() {
 
 thread_local std::string_view current_phase;
 
-bool nudged(std::string_view place) {
-  const Nudge& chosen = nudge();
-  return !chosen.place.empty() && chosen.place == place && (chosen.phase.empty() || chosen.phase == current_phase);
+float one_ulp_less(float value) {
+  if (!nudge().bf16) return std::nextafter(value, -std::numeric_limits<float>::infinity());
+  constexpr uint32_t kUlp = 0x10000, kSign = 0x80000000;
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return std::bit_cast<float>(value > 0 ? bits - std::min(bits, kUlp) : (bits | kSign) + kUlp);
 }
-
-float one_ulp_less(float value) { return std::nextafter(value, -std::numeric_limits<float>::infinity()); }
 
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
@@ -80,6 +85,11 @@ void fault_point(std::string_view place) {
   KillPlan* plan = kill_plan();
   if (!plan || plan->place != place) return;
   if (--plan->passages_left == 0) ::kill(::getpid(), SIGKILL);
+}
+
+bool nudged(std::string_view place) {
+  const Nudge& chosen = nudge();
+  return !chosen.place.empty() && chosen.place == place && (chosen.phase.empty() || chosen.phase == current_phase);
 }
 
 float fault_value(std::string_view place, float value) { return nudged(place) ? one_ulp_less(value) : value; }

@@ -12,12 +12,16 @@ namespace collimate::base {
 void fault_point(std::string_view place);
 
 // A wrong number for tests: COLLIMATE_TEST_NUDGE_AT="rollout.log_prob" takes one ulp from every value that passes that
-// place, "linear@decode" from those that pass it in that phase; else the value is as it was. Thread-safe.
+// place, "linear@decode" from those that pass it in that phase; else the value is as it was. With "/bf16" at the end it
+// is an ulp of bf16, for what a later kernel rounds to that. Thread-safe.
 float fault_value(std::string_view place, float value);
 
 // The same of what a kernel wrote, [rows, width] with `stride` floats between rows: the largest value of each row loses
 // one ulp. Elsewhere it costs a load. Thread-safe.
 void fault_rows(std::string_view place, float* values, int64_t rows, int64_t width, int64_t stride);
+
+// Whether what passes that place on this thread is nudged, for what has to prepare for it. Else it costs a load.
+bool nudged(std::string_view place);
 
 // As COLLIMATE_TEST_NUDGE_AT, for tests in one process; "" for nowhere. Not to be called while others compute.
 void nudge_for_tests(std::string_view where);

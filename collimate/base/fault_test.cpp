@@ -59,8 +59,22 @@ TEST(Fault, TakesOneUlpFromTheLargestOfEachRowInThatPhase) {
   EXPECT_EQ(fault_value("linear", 1), 1);
   nudge_for_tests("linear");
   EXPECT_EQ(passed("linear", "training"), wrong);
+  EXPECT_TRUE(nudged("linear"));
   nudge_for_tests("");
   EXPECT_EQ(passed("linear", "decode"), right);
+  EXPECT_FALSE(nudged("linear"));
+}
+
+TEST(Fault, TakesAnUlpOfBf16) {
+  nudge_for_tests("linear@decode/bf16");
+  EXPECT_EQ(fault_value("linear", 1), 1);
+  const FaultPhase decode("decode");
+  EXPECT_EQ(fault_value("linear", 1), 1 - 0x1p-8F);
+  EXPECT_EQ(fault_value("linear", 1.25F), 1.25F - 0x1p-7F);
+  EXPECT_EQ(fault_value("linear", -1), -1 - 0x1p-7F);
+  EXPECT_LT(fault_value("linear", 0), 0);
+  nudge_for_tests("");
+  EXPECT_EQ(fault_value("linear", 1), 1);
 }
 
 TEST(Fault, DiskLimitGivesWhatIsLeft) {

@@ -22,7 +22,7 @@ LoadedModel::LoadedModel(const std::string& directory, const ModelOptions& optio
   service_options_.max_sequence_tokens = options.max_sequence_tokens;
   service_options_.cache_blocks = options.cache_blocks;
   service_options_.speculation_tokens = options.speculation.tokens();
-  service_options_ = generate::resolved(service_options_, model_.shape());
+  service_options_ = generate::resolved(service_options_, model_.shape(), model_.weights().options().compute);
 }
 
 std::unique_ptr<generate::Service> LoadedModel::service() {

@@ -30,6 +30,9 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   for (const auto& [model, module] : page.modules)
     if (module.parameters.contains("path"))
       made.request.models[model] = shape::find_outline(module.parameters.at("path").get<std::string>());
+  for (const auto& [model, module] : page.modules)
+    if (module.parameters.contains("compute"))
+      made.compute[model] = tensor::compute_type_of(module.parameters.at("compute").get<std::string>());
   made.request.lora = lora_of(page);
   plan::Workload& load = made.request.load;
   load.rows = static_cast<double>(page.rows_per_iteration);
@@ -64,7 +67,9 @@ void use_module_settings(PlanRequest& made) {
     shape.head_dim = outline.head_dim;
     shape.max_positions = made.service->max_sequence_tokens;
     const auto samples = static_cast<int64_t>(request.load.rows);
-    const int64_t blocks = rlhf::with_cache(*made.service, samples, shape).cache_blocks;
+    const tensor::ComputeType compute = made.compute.at(node.model);
+    const int64_t blocks = rlhf::with_cache(*made.service, samples, shape, compute).cache_blocks;
+    request.load.settings.cached_value_bytes = model::kv_layout(shape, compute).bf16 ? 2 : 4;
     request.load.settings.batch_rows = static_cast<double>(made.service->max_batch_sequences);
     request.load.settings.pool_tokens = static_cast<double>(model::KvCache::kBlockTokens * blocks);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,9 +29,10 @@ collimate::plan::Constants constants_of(const PlanOptions& options, const collim
 
 struct PlanRequest {
   collimate::plan::Request request;
-  int64_t iterations = 100;                         // of the run whose cost is asked for
-  std::string lengths_key;                          // of a config (machine_file.h)
-  std::optional<generate::ServiceOptions> service;  // that a config's recipe generates with
+  int64_t iterations = 100;                            // of the run whose cost is asked for
+  std::string lengths_key;                             // of a config (machine_file.h)
+  std::optional<generate::ServiceOptions> service;     // that a config's recipe generates with
+  std::map<std::string, tensor::ComputeType> compute;  // of a config's models
 };
 // Reads shapes, config and cluster. InputError with the nearest valid choice for what is wrong.
 PlanRequest plan_request(const PlanOptions& options);

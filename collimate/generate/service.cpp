@@ -14,10 +14,10 @@ namespace {
 
 // Enough that no request ever waits for memory, but not all of a machine for a model with a long context: fewer blocks
 // change no result.
-int64_t default_blocks(const ServiceOptions& options, const shape::ModelShape& shape) {
+int64_t default_blocks(const ServiceOptions& options, const shape::ModelShape& shape, tensor::ComputeType compute) {
   constexpr int64_t kMostBytes = int64_t{4} << 30;
   const int64_t block_bytes =
-      static_cast<int64_t>(sizeof(float)) * 2 * kBlockTokens * shape.layers * shape.kv_heads * shape.head_dim;
+      static_cast<int64_t>(sizeof(float)) * shape.layers * model::kv_layout(shape, compute).block_floats();
   const int64_t one = blocks_for(options.max_sequence_tokens);
   return std::clamp(kMostBytes / block_bytes, one, std::max(one, options.max_batch_sequences * one));
 }
@@ -53,7 +53,7 @@ const char* finish_reason(Finish finish) {
   return finish == Finish::kLength ? "length" : finish == Finish::kTimeout ? "timeout" : "stop";
 }
 
-ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape) {
+ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape, tensor::ComputeType compute) {
   const auto require = [](int64_t least, const char* name, int64_t got) {
     if (got >= least) return;
     throw base::InputError(
@@ -70,14 +70,15 @@ ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape) 
                                              fmt::format("from 2 to the model's {} positions", shape.max_positions),
                                              fmt::to_string(options.max_sequence_tokens)));
   }
-  if (options.cache_blocks == 0) options.cache_blocks = default_blocks(options, shape);
+  if (options.cache_blocks == 0) options.cache_blocks = default_blocks(options, shape, compute);
   if (options.eos_ids.empty()) options.eos_ids.assign(shape.eos_ids.begin(), shape.eos_ids.end());
   if (!options.now_seconds) options.now_seconds = base::now_seconds;
   return options;
 }
 
 Service::Service(model::Model& model, ServiceOptions options)
-    : impl_(std::make_unique<Impl>(model, resolved(std::move(options), model.shape()))) {}
+    : impl_(std::make_unique<Impl>(model,
+                                   resolved(std::move(options), model.shape(), model.weights().options().compute))) {}
 
 Service::~Service() = default;
 

@@ -53,8 +53,9 @@ struct ServiceOptions {
   std::function<double()> now_seconds = {};
 };
 
-// The options with every 0 that stands for a default replaced. InputError naming what is out of range.
-ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape);
+// The options with every 0 that stands for a default replaced, for a model of that shape and type. InputError naming
+// what is out of range.
+ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape, tensor::ComputeType compute);
 
 struct ServiceStats {
   // prefill_tokens: prompt (and recomputed) tokens run; shared_prompt_tokens: those taken from another request's

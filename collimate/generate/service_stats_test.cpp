@@ -82,5 +82,19 @@ TEST(ServiceStats, SaysWhatRunsWaitsAndIsHeld) {
   EXPECT_EQ(again.stats().queued_rows, 2);
 }
 
+// No more than 4 GiB of the numbers that the cache holds, whose size the model's type decides.
+TEST(ServiceStats, TheDefaultCacheIsAsLargeAsItSays) {
+  shape::ModelShape shape = tiny_shape();
+  shape.layers = 32, shape.kv_heads = 8, shape.head_dim = 128, shape.max_positions = 4096;
+  const auto cached_values = [&](tensor::ComputeType compute) {
+    const int64_t blocks = resolved({.max_batch_sequences = 64}, shape, compute).cache_blocks;
+    return 2 * shape.layers * shape.kv_heads * shape.head_dim * model::KvCache::kBlockTokens * blocks;
+  };
+  EXPECT_EQ(cached_values(tensor::ComputeType::kFloat32), int64_t{4} << 28);
+  EXPECT_EQ(cached_values(tensor::ComputeType::kInt8), int64_t{4} << 28);
+  EXPECT_EQ(cached_values(tensor::ComputeType::kBFloat16Amx), int64_t{4} << 29);
+  EXPECT_EQ(cached_values(tensor::ComputeType::kBFloat16Dot), int64_t{4} << 29);
+}
+
 }  // namespace
 }  // namespace collimate::generate

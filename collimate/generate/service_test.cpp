@@ -94,6 +94,26 @@ TEST_F(ServiceTest, SameBitsWithPreemption) {
   EXPECT_EQ(results, alone());
 }
 
+// Whoever came first goes on in every step.
+TEST_F(ServiceTest, TheLatestIsPreempted) {
+  options_.cache_blocks = 9;
+  Service service(tiny_.model, options_);
+  std::vector<Request> requests = random_requests(4, 1);
+  for (Request& request : requests) {
+    request.prompt.assign(20, static_cast<int32_t>(request.uid % 50));
+    request.params.max_tokens = 60;
+    request.params.ignore_eos = true;
+  }
+  service.submit(to_batch(requests));
+  for (int token = 0; token < 60; ++token) {
+    service.step();
+    const auto emissions = service.take();
+    EXPECT_TRUE(std::any_of(emissions.begin(), emissions.end(), [](const Emission& e) { return e.uid == 100; }))
+        << token;
+  }
+  EXPECT_GT(service.stats().preemptions, 0);
+}
+
 TEST_F(ServiceTest, SameBitsWithAnyNumberOfThreads) {
   host::CorePool pool(3);
   TinyModel threaded(1, {&pool});

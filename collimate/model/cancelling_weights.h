@@ -41,4 +41,17 @@ inline void make_cancelling(Weights& weights) {
   weights.commit();
 }
 
+// The same of adapters of an even rank, after make_cancelling and fill_adapters: what A gives repeats its first half.
+inline void make_adapters_cancelling(Weights& weights) {
+  COLLIMATE_CHECK(weights.options().lora.rank % 2 == 0);
+  for (size_t i = weights.own_params(); i < weights.params().size(); ++i) {
+    const shape::ParamSpec& spec = weights.params()[i];
+    float* values = weights.param(static_cast<int>(i));
+    for (int64_t j = 0; j < spec.count(); ++j) values[j] *= 0x1p20F;
+    tensor::make_cancelling(values, spec.sizes[0], spec.sizes[1]);
+    repeat_rows(spec, values, spec.sizes[1]);
+  }
+  weights.commit();
+}
+
 }  // namespace collimate::model::testing

@@ -1,5 +1,6 @@
 #include "collimate/model/lora_layer.h"
 
+#include "collimate/base/fault.h"
 #include "collimate/tensor/ops/linear.h"
 
 namespace collimate::model {
@@ -21,6 +22,7 @@ Slot* add_lora(Step& step, const Linear& layer, const Slot& x, const Slot& out, 
   Slot* low = tensor::make_slot(step.arena, x.rows, width, wanted);
   tensor::linear(step.exec, x.value, layer.in, x.rows, step.weights.panels(lora.a), low->value, width);
   scale_all(step.exec, lora.scale, low->count(), low->value);
+  base::fault_rows("lora_scale", low->value, x.rows, width, width);
   const float* a = low->value;
   for (const LoraLayer::Part& part : lora.parts) {
     tensor::linear(step.exec, a, width, x.rows, step.weights.panels(part.b), out.value + part.first, layer.out,

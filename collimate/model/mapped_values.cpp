@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collimate/base/error.h"
+#include "collimate/base/fault.h"
 #include "collimate/host/mapped_file.h"
 #include "collimate/tensor/ops/embedding.h"
 
@@ -59,6 +60,7 @@ void MappedValues::look_up(size_t index, const int32_t* ids, int64_t rows, float
       to = accumulate ? to + row[static_cast<size_t>(i)] : row[static_cast<size_t>(i)];
     }
   }
+  base::fault_rows("embedding", out, rows, width, width);
 }
 
 void MappedValues::pack(const tensor::Exec& exec, size_t first, tensor::LinearPanels& panels) const {

@@ -109,6 +109,24 @@ TEST(Weights, SegmentsAreAlignedAndShared) {
   EXPECT_EQ(weights->index_of("no such"), -1);
 }
 
+// A mark in a panel stays until the version changes.
+TEST(Weights, PanelsArePackedOnceAVersion) {
+  const auto weights = tiny_weights(tiny_shape("llama"));
+  Model model(weights, {});
+  const int layer = weights->index_of("model.layers.0.mlp.down_proj.weight");
+  const auto first = [&]() -> float& {
+    return *const_cast<float*>(static_cast<const float*>(weights->panels(layer).data));
+  };
+  constexpr float kMark = 123.0F;
+  model.forward(pack({{1, 2, 3}}));
+  first() = kMark;
+  model.forward(pack({{1, 2, 3}}));
+  weights->pack_all();
+  EXPECT_EQ(first(), kMark);
+  weights->commit();
+  EXPECT_NE(first(), kMark);
+}
+
 TEST(Weights, StalePanelsAreNoticed) {
   auto weights = tiny_weights(tiny_shape("llama"));
   const int index = weights->index_of("model.layers.0.mlp.down_proj.weight");

@@ -34,10 +34,21 @@ class MismatchGuard : public testing::Test {
 };
 
 TEST_F(MismatchGuard, StopsARunWithOneUlpInAnyKernel) {
-  for (const char* nudged :
-       {"embedding@prefill", "linear@training", "rms_norm@decode", "rope@prefill", "attention@prefill",
-        "attention@decode", "attention@training", "silu_mul@training", "log_softmax@decode", "sample", "log_prob"})
+  for (const char* nudged : {"embedding@prefill", "linear@training", "rms_norm@decode", "rope@prefill",
+                             "append_kv@decode", "attention@prefill", "attention@decode", "attention@training",
+                             "silu_mul@training", "log_softmax@decode", "sample", "log_prob"})
     expect_stopped(nudged);
+}
+
+// bf16 in one order of additions, and adapters, which begin to do something after the first update.
+TEST_F(MismatchGuard, StopsARunInBf16AndOneWithAdapters) {
+  for (const char* nudged : {"rms_norm@decode/bf16", "rope@training/bf16", "round_bf16@training/bf16",
+                             "append_kv@prefill/bf16", "attention@decode/bf16", "linear@training", "sample"})
+    expect_stopped(nudged, {"models.policy.compute=bfloat16_dot"});
+  for (const char* compute : {"float32", "bfloat16_amx"})
+    expect_stopped(
+        fmt::format("lora_scale@decode{}", compute == std::string("float32") ? "" : "/bf16"),
+        {fmt::format("models.policy.compute={}", compute), "models.policy.lora={rank: 4}", "run.iterations=3"});
 }
 
 // The check pass over all rows: its kernels alone are wrong, and those of the updates right.

@@ -3,6 +3,7 @@
 #include "collimate/base/fault.h"
 #include "collimate/rlhf/loss/list.h"
 #include "tests/parity/small_rollout.h"
+#include "tests/support/small_families.h"
 
 // Every kernel of forward takes one ulp from one number of each row that it writes, in one phase alone: the steps that
 // run prompts, those that decode, the update, or the check pass before several updates. What a run compares must
@@ -22,31 +23,49 @@ class Nudged {
   Nudged& operator=(const Nudged&) = delete;
 };
 
-void write_small_gpt2(const fs::path& directory) {
-  fs::create_directories(directory);
-  write_text(directory / "config.json", R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",
-    "vocab_size": 13, "n_embd": 32, "n_layer": 2, "n_head": 2, "n_inner": 64, "n_positions": 32,
-    "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "tie_word_embeddings": true, "eos_token_id": 1})");
+// A model, and its kernels in the order in which forward runs them.
+struct Case {
+  std::string family;
+  std::vector<std::string> kernels;
+  tensor::ComputeType compute = tensor::ComputeType::kFloat32;
+  bool lora = false;
+
+  bool bf16() const { return tensor::is_bf16(compute); }
+  std::string name() const { return fmt::format("{}_{}{}", family, tensor::name_of(compute), lora ? "_lora" : ""); }
+};
+
+const std::vector<std::string> kLlama = {"embedding", "rms_norm", "linear",       "rope",       "append_kv",
+                                         "attention", "silu_mul", "scale_logits", "log_softmax"};
+const std::vector<std::string> kGpt2 = {"embedding", "layer_norm", "linear",       "append_kv",
+                                        "attention", "gelu",       "scale_logits", "log_softmax"};
+
+std::vector<std::string> with(std::vector<std::string> kernels, const std::vector<std::string>& more) {
+  kernels.insert(kernels.end(), more.begin(), more.end());
+  return kernels;
 }
 
-struct Family {
-  std::string name;
-  std::vector<std::string> kernels;  // in the order in which forward runs them
-};
-const Family kLlama = {
-    "llama", {"embedding", "rms_norm", "linear", "rope", "attention", "silu_mul", "scale_logits", "log_softmax"}};
-const Family kGpt2 = {"gpt2",
-                      {"embedding", "layer_norm", "linear", "attention", "gelu", "scale_logits", "log_softmax"}};
+std::vector<Case> cases() {
+  std::vector<Case> all = {
+      {"llama", kLlama}, {"gpt2", kGpt2}, {"llama", with(kLlama, {"lora_scale"}), tensor::ComputeType::kFloat32, true}};
+  for (const auto order : {tensor::ComputeType::kBFloat16Amx, tensor::ComputeType::kBFloat16Dot}) {
+    all.push_back({"llama", with(kLlama, {"round_bf16"}), order});
+    all.push_back({"gpt2", with(kGpt2, {"round_bf16"}), order});
+    all.push_back({"llama", with(kLlama, {"round_bf16", "lora_scale"}), order, true});
+  }
+  return all;
+}
 
-class KernelFault : public testing::TestWithParam<Family> {
+class KernelFault : public testing::TestWithParam<Case> {
  protected:
-  void SetUp() override { GetParam().name == "gpt2" ? write_small_gpt2(path()) : write_small_model(path()); }
+  void SetUp() override { write_small_model_of(GetParam().family, path()); }
   const fs::path& path() const { return scratch_.path(); }
 
   // The largest difference that an update finds, or the check pass, after a rollout by the same weights.
   double mismatch(const std::string& where, bool checked) {
     const Nudged nudged(where);
-    SmallLearner small(path(), "lm", 30);
+    SmallLearner small(
+        path(), "lm", 30, 1, nullptr,
+        {.trained = true, .compute = GetParam().compute, .lora = {.rank = GetParam().lora ? 3 : 0, .alpha = 2}});
     small.learner = std::make_unique<train::Learner>(
         *small.model, train::LearnerOptions{.micro_batch_tokens = 30, .temperature = kTemperature}, small.exec);
     generate::ServiceOptions options = rollout_options(small);
@@ -64,16 +83,28 @@ class KernelFault : public testing::TestWithParam<Family> {
     return found.log_prob_abs_max;
   }
 
+  static std::string ulp() { return GetParam().bf16() ? "/bf16" : ""; }
+
   Scratch scratch_{"kernel-fault"};
 };
 
+// Of bf16 where that is the type of products: what they read is rounded to it, and with it most faults of one ulp of
+// fp32.
 TEST_P(KernelFault, OneUlpInOnePhaseIsNoticed) {
   for (const std::string& kernel : GetParam().kernels) {
     for (const std::string phase : {"prefill", "decode", "training", "scoring"}) {
-      const double moved = mismatch(kernel + "@" + phase, phase == "scoring");
+      const double moved = mismatch(kernel + "@" + phase + ulp(), phase == "scoring");
       EXPECT_GT(moved, 0.0) << kernel << " in " << phase;
-      EXPECT_LT(moved, 1e-4) << kernel << " in " << phase;
+      EXPECT_LT(moved, GetParam().bf16() ? 1.0 : 1e-4) << kernel << " in " << phase;
     }
+  }
+}
+
+// What nothing rounds to bf16 any more.
+TEST_P(KernelFault, OneUlpOfFp32InLogitsIsNoticed) {
+  for (const std::string kernel : {"linear", "scale_logits", "log_softmax"}) {
+    for (const std::string phase : {"prefill", "decode", "training", "scoring"})
+      EXPECT_GT(mismatch(kernel + "@" + phase, phase == "scoring"), 0.0) << kernel << " in " << phase;
   }
 }
 
@@ -81,7 +112,7 @@ TEST_P(KernelFault, OneUlpInOnePhaseIsNoticed) {
 TEST_P(KernelFault, InNoneOrAllOfThemTheyAgree) {
   for (const bool checked : {false, true}) {
     EXPECT_EQ(mismatch("", checked), 0.0);
-    for (const std::string& kernel : GetParam().kernels) EXPECT_EQ(mismatch(kernel, checked), 0.0) << kernel;
+    for (const std::string& kernel : GetParam().kernels) EXPECT_EQ(mismatch(kernel + ulp(), checked), 0.0) << kernel;
   }
 }
 
@@ -93,8 +124,8 @@ TEST_P(KernelFault, OneUlpInWhatIsComparedIsNoticed) {
   EXPECT_GT(mismatch("log_prob@training", false), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, KernelFault, testing::Values(kLlama, kGpt2),
-                         [](const auto& family) { return family.param.name; });
+INSTANTIATE_TEST_SUITE_P(Models, KernelFault, testing::ValuesIn(cases()),
+                         [](const auto& of) { return of.param.name(); });
 
 }  // namespace
 }  // namespace collimate::test

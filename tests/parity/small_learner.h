@@ -7,6 +7,7 @@
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/host/core_pool.h"
+#include "collimate/model/model_test.h"
 #include "collimate/rlhf/types/loss.h"
 #include "collimate/train/learner.h"
 #include "tests/support/small_task.h"
@@ -16,13 +17,14 @@ namespace collimate::test {
 // A small trained model with its learner; one of the ranks of `group` when there is one.
 struct SmallLearner {
   SmallLearner(const fs::path& start, const std::string& head, int64_t micro_batch_tokens, int threads = 1,
-               comm::Group* group = nullptr)
+               comm::Group* group = nullptr, const model::WeightsOptions& kept = {.trained = true})
       : pool(threads) {
     shape::ModelShape shape = shape::read_model_shape(start.string());
     if (head == "score") shape.head = shape::Head::kScore;
     if (head == "value") shape.head = shape::Head::kValue;
-    weights = std::make_shared<model::Weights>(shape, model::WeightsOptions{.trained = true}, exec);
+    weights = std::make_shared<model::Weights>(shape, kept, exec);
     weights->initialize(11, 0.2F);
+    if (kept.lora.on()) model::testing::fill_adapters(*weights);
     const int last = static_cast<int>(weights->params().size()) - 1;
     if (head != "lm")  // starts at zero, and then nothing below it has a gradient
       for (int64_t i = 0; i < weights->params().back().count(); ++i)

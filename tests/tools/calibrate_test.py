@@ -154,12 +154,14 @@ class Calibrate(unittest.TestCase):
         whole, of_whole, calls = self.items_of_a_run("whole", devices)
         thin, of_thin, _ = self.items_of_a_run("thin", devices, "models.policy.lora={rank: 4}")
         few, of_few, _ = self.items_of_a_run("few", devices, "rollout.cache_blocks=3")
+        half, of_half, _ = self.items_of_a_run("half", devices, "models.policy.compute=bfloat16")
         pool, trains = ("policy.generate", "keys and values"), "policy_trainer.train"
-        for runs, planned in ((whole, of_whole), (few, of_few)):
+        for runs, planned in ((whole, of_whole), (few, of_few), (half, of_half)):
             for worker in runs:
                 above(planned[pool], worker["kv_cache"])
                 self.assertLess(planned[pool], 1.15 * worker["kv_cache"])
         self.assertLess(of_few[pool], of_whole[pool] / 4)
+        self.assertEqual(of_half[pool], of_whole[pool] / 2)
         for runs, planned in ((whole, of_whole), (thin, of_thin)):
             for worker in runs:
                 above(planned[trains, "optimizer"], worker["optimizer"])

@@ -163,11 +163,16 @@ double pool_tokens(const Job& job, double rows) {
   return std::max(rows * job.load.row_tokens().mean, job.load.longest());
 }
 
-double cached_bytes(const Job& job, const Execution& how) {
+double cached_values(const Job& job, const Execution& how) {
   const shape::Outline& m = job.model;
   // Latent keys cannot be cut by heads: every rank of tp holds them.
   const double cut = m.latent.kv_rank > 0 ? 1 : std::min<double>(how.layout.tp, static_cast<double>(m.kv_heads));
-  return job.gpu.value_bytes * shape::cached_values(m) * static_cast<double>(m.layers) / (cut * how.layout.pp);
+  return shape::cached_values(m) * static_cast<double>(m.layers) / (cut * how.layout.pp);
+}
+
+double cached_bytes(const Job& job, const Execution& how) {
+  const double set = job.load.settings.cached_value_bytes;
+  return (set > 0 ? set : job.gpu.value_bytes) * cached_values(job, how);
 }
 
 double concurrency(const Job& job, const Execution& how, double free_bytes) {

@@ -39,7 +39,8 @@ MemoryBound memory_of(const Job& job, const Execution& how, const Constants& con
 // the longest. A pool has its size before the first row, and rows that it cannot hold wait or are preempted and
 // computed again (generate/scheduler.h): whatever the lengths, no more is held.
 double pool_tokens(const Job& job, double rows);
-// Bytes of keys and values of one token on one device.
+// Numbers in the keys and values of one token on one device, and their bytes.
+double cached_values(const Job& job, const Execution& how);
 double cached_bytes(const Job& job, const Execution& how);
 // Rows of mean length for which a pool of `free_bytes` a device is made.
 double concurrency(const Job& job, const Execution& how, double free_bytes);

@@ -90,6 +90,10 @@ TEST(MemoryItems, SettingsAreThoseOfWhatRuns) {
   EXPECT_EQ(decoding_rows(job, cut(1, 1), c, 0), 10);
   for (const double concurrent : {0.0, 1.0, 64.0})
     EXPECT_EQ(item(memory_of(job, cut(1, 1), c, concurrent), "keys and values"), 5120 * cached_bytes(job, cut(1, 1)));
+  const double values = 2 * 32 * 32 * 128;  // of a token
+  EXPECT_EQ(cached_bytes(job, cut(1, 1)), 2 * values);
+  job.load.settings.cached_value_bytes = 4;
+  EXPECT_EQ(cached_bytes(job, cut(1, 1)), 4 * values);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class Round {
     if (job.model.experts.count > 0) routed_layers_ = layers_ - static_cast<double>(job.model.experts.dense_layers);
     bandwidth_ = job.gpu.memory_bytes_per_second * c.memory_efficiency;
     weights_ = (how.fp8 ? 1 : 2) * device_parameters(job, how) * pp;
-    cache_ = 2 * cached_bytes(job, how) / job.gpu.value_bytes * pp;
+    cache_ = 2 * cached_values(job, how) * pp;
     flops_ = forward_flops(job.model, 1, job.language_head) / tp;
     context_flops_ = 4.0 * static_cast<double>(job.model.layers * job.model.heads * job.model.head_dim) / tp;
     peak_ = (how.fp8 && job.gpu.fp8_flops > 0 ? job.gpu.fp8_flops : job.gpu.flops) * c.score_efficiency;

@@ -9,6 +9,7 @@ struct Settings {
   double micro_batch_tokens = 8192;  // of a forward and backward whose layout does not say its rows
   double batch_rows = 0;             // that decode at once, at most; 0: the constant
   double pool_tokens = 0;            // of every replica's keys and values; 0: for the rows that decode at once
+  double cached_value_bytes = 0;     // of a key or a value; 0: the device's
 };
 
 constexpr int kMostStaleness = 16;  // that a user may allow

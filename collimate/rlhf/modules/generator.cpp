@@ -86,8 +86,9 @@ RolloutOptions rollout_of(const flow::Context& context) {
   return rollout;
 }
 
-generate::ServiceOptions service_of(const RolloutOptions& rollout, const shape::ModelShape& shape) {
-  return with_cache(service_options(rollout), rollout.prompts_per_iteration * rollout.samples_per_prompt, shape);
+generate::ServiceOptions service_of(const RolloutOptions& rollout, const DecoderOptions& options) {
+  return with_cache(service_options(rollout), rollout.prompts_per_iteration * rollout.samples_per_prompt,
+                    decoder_shape(options), weights_options(options).compute);
 }
 
 }  // namespace
@@ -107,14 +108,14 @@ std::vector<graph::FunctionSpec> GeneratorModule::functions() const {
 }
 
 std::vector<tensor::MemoryItem> GeneratorModule::memory(const flow::Context& context) const {
-  const generate::ServiceOptions service = service_of(rollout_of(context), decoder_shape(options()));
+  const generate::ServiceOptions service = service_of(rollout_of(context), options());
   return decoder_memory(context, options(), &service);
 }
 
 void GeneratorModule::setup(flow::Context& context) {
   ScorerModule::setup(context);
   rollout_ = rollout_of(context);
-  generate::ServiceOptions service = service_of(rollout_, decoder().weights->shape());
+  generate::ServiceOptions service = service_of(rollout_, options());
   service.seed = context.seed;
   service.exec = decoder().exec;
   tokenizer_ = text::load_tokenizer(options().path);

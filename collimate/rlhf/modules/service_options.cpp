@@ -13,12 +13,13 @@ generate::ServiceOptions service_options(const RolloutOptions& rollout) {
   return service;
 }
 
-generate::ServiceOptions with_cache(generate::ServiceOptions service, int64_t samples, const shape::ModelShape& shape) {
+generate::ServiceOptions with_cache(generate::ServiceOptions service, int64_t samples, const shape::ModelShape& shape,
+                                    tensor::ComputeType compute) {
   constexpr int64_t kFewestSequences = 64;
   service.max_sequence_tokens = std::min<int64_t>(service.max_sequence_tokens, shape.max_positions);
   generate::ServiceOptions sized = service;
   sized.max_batch_sequences = std::min(service.max_batch_sequences, std::max(kFewestSequences, samples));
-  service.cache_blocks = generate::resolved(sized, shape).cache_blocks;
+  service.cache_blocks = generate::resolved(sized, shape, compute).cache_blocks;
   return service;
 }
 

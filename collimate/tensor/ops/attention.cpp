@@ -109,11 +109,24 @@ AttentionTile tile_of(const AttentionForward& a, const Piece& piece, int64_t gro
   return t;
 }
 
+// For tests: the values that the runs append, as v, with a fault in each row.
+const float* nudged_values(const KvLayout& layout, const float* v, int64_t stride, std::span<const AttentionRun> runs,
+                           std::vector<float>& copy) {
+  int64_t rows = 0;
+  for (const AttentionRun& run : runs) rows = std::max({rows, run.first_row + run.tokens, run.tail_row + run.tail});
+  const int64_t width = int64_t{layout.kv_heads} * layout.head_dim;
+  copy.assign(v, v + (rows - 1) * stride + width);
+  base::fault_rows("append_kv", copy.data(), rows, width, stride);
+  return copy.data();
+}
+
 }  // namespace
 
 void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t k_stride, const float* v,
                int64_t v_stride, std::span<const AttentionRun> runs, float* storage) {
   check_heads(layout.kv_heads, layout.kv_heads, layout.head_dim);
+  std::vector<float> wrong;
+  if (base::nudged("append_kv")) v = nudged_values(layout, v, v_stride, runs, wrong);
   int64_t floats = 0;
   for (const AttentionRun& run : runs)
     floats += (run.tail + run.tokens) * layout.block_floats() / KvLayout::kBlockTokens;
@@ -139,6 +152,7 @@ void round_bf16(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int6
   exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) pointwise_kernels().round_bf16(width, x + r * x_stride);
   });
+  base::fault_rows("round_bf16", x, rows, width, x_stride);
 }
 
 void attention_forward(const Exec& exec, const AttentionForward& args, std::span<const AttentionRun> runs) {

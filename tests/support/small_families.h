@@ -1,0 +1,30 @@
+#pragma once
+
+#include <map>
+
+#include "tests/support/small_task.h"
+
+// The small model (small_task.h) of every architecture that differs from Llama in what it computes.
+namespace collimate::test {
+
+// By name: biases, layer norm and learned positions; grouped queries with biases and the embedding as head.
+inline const std::map<std::string, std::string>& small_families() {
+  static const std::map<std::string, std::string> configs = {
+      {"gpt2", R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",
+    "vocab_size": 13, "n_embd": 32, "n_layer": 2, "n_head": 2, "n_inner": 64, "n_positions": 32,
+    "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "tie_word_embeddings": true, "eos_token_id": 1,
+    "pad_token_id": 0, "bos_token_id": null})"},
+      {"qwen2", R"({"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2",
+    "vocab_size": 13, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+    "intermediate_size": 64, "max_position_embeddings": 32, "rms_norm_eps": 1e-6, "rope_theta": 1000000.0,
+    "tie_word_embeddings": true, "pad_token_id": 0, "bos_token_id": null, "eos_token_id": 1, "hidden_act": "silu"})"}};
+  return configs;
+}
+
+// As write_small_model, of a family of small_families(); "llama" for that model itself.
+inline void write_small_model_of(const std::string& family, const fs::path& directory) {
+  write_small_model(directory);
+  if (family != "llama") write_text(directory / "config.json", small_families().at(family));
+}
+
+}  // namespace collimate::test
