@@ -111,6 +111,7 @@ nlohmann::ordered_json stats_json(const generate::ServiceStats& stats) {
 
 // What was drawn, and what is said of it.
 struct GenerateResult {
+  std::vector<std::vector<int32_t>> prompts;  // ids
   std::vector<generate::Completion> completions;
   generate::ServiceStats stats;
   std::optional<Int8Error> int8;
@@ -121,7 +122,8 @@ void print_result(const GenerateCall& call, const text::Renderer& renderer, cons
   const std::vector<generate::Completion>& completions = result.completions;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const generate::Completion& c : completions) {
-    const std::string text = generate::completion_text(renderer.tokenizer(), c.tokens, call.params);
+    const std::string text = generate::completion_text(
+        renderer.tokenizer(), result.prompts[static_cast<size_t>(c.prompt)], c.tokens, call.params);
     if (!call.json) {
       fmt::print("{}{}\n", completions.size() > 1 ? fmt::format("[{}.{}] ", c.prompt, c.sample) : "", text);
       continue;
@@ -142,16 +144,17 @@ void print_result(const GenerateCall& call, const text::Renderer& renderer, cons
 }
 
 // Draws with a progress bar.
-void complete_prompts(model::Model& model, const std::vector<std::vector<int32_t>>& prompts, const GenerateCall& call,
-                      const generate::EngineOptions& options, GenerateResult& result) {
-  base::Progress progress("generate", static_cast<int64_t>(prompts.size()) * call.samples);
+void complete_prompts(model::Model& model, const GenerateCall& call, const generate::EngineOptions& options,
+                      GenerateResult& result) {
+  base::Progress progress("generate", static_cast<int64_t>(result.prompts.size()) * call.samples);
   int64_t shown = 0;
-  result.completions = generate::generate_all(model, prompts, call.params, options, [&](const generate::Progress& p) {
+  const auto show = [&](const generate::Progress& p) {
     result.stats = p.service;
     if (p.finished - shown < std::max<int64_t>(1, p.total / 20)) return;
     shown = p.finished;
     progress.update(p.finished, fmt::format("{} tokens", p.tokens));
-  });
+  };
+  result.completions = generate::generate_all(model, result.prompts, call.params, options, show);
 }
 
 void log_speculation(const generate::ServiceStats& stats) {
@@ -170,17 +173,17 @@ int generate(const Arguments& arguments) {
   const text::Renderer renderer(*tokenizer, text::make_chat_template(*tokenizer, call.sampling.chat_template));
   const model::WeightsOptions weights{.compute = tensor::compute_type_of(call.sampling.compute.get()), .mapped = true};
   model::Model model(model::load_huggingface(call.model, "lm", weights, exec), exec);
-  GenerateResult result{.int8 = measured_int8(model, exec, *tokenizer, call.sampling.measure_int8)};
+  GenerateResult result;
+  result.int8 = measured_int8(model, exec, *tokenizer, call.sampling.measure_int8);
   const std::vector<text::Prompt> prompts = read_prompts(call);
-  std::vector<std::vector<int32_t>> ids;
-  for (const text::Prompt& prompt : prompts) ids.push_back(renderer.prompt_tokens(prompt));
+  for (const text::Prompt& prompt : prompts) result.prompts.push_back(renderer.prompt_tokens(prompt));
   generate::EngineOptions options{.samples_per_prompt = call.samples};
   options.service.seed = call.seed;
   options.service.exec = exec;
   options.service.eos_ids = tokenizer->info().stop_ids;
   options.service.tokenizer = tokenizer.get();
   options.service.speculation_tokens = call.sampling.speculation.tokens();
-  complete_prompts(model, ids, call, options, result);
+  complete_prompts(model, call, options, result);
   print_result(call, renderer, prompts, result);
   if (options.service.speculation_tokens > 0) log_speculation(result.stats);
   return 0;

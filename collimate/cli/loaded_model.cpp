@@ -2,9 +2,23 @@
 
 #include <utility>
 
+#include "collimate/base/log.h"
 #include "collimate/host/cpu.h"
+#include "collimate/model/kv_cache.h"
 
 namespace collimate::cli {
+namespace {
+
+// The longest sequence is one that the cache holds by itself: a longer one could never run.
+void limit_to_cache(generate::ServiceOptions& options) {
+  const int64_t held = options.cache_blocks * model::KvCache::kBlockTokens + 1;  // the last token is never run
+  if (options.max_sequence_tokens <= held) return;
+  base::log_warning("{} cache_blocks hold {} of {} tokens: prompt and completion have at most these",
+                    options.cache_blocks, held, options.max_sequence_tokens);
+  options.max_sequence_tokens = held;
+}
+
+}  // namespace
 
 LoadedModel::LoadedModel(const std::string& directory, const ModelOptions& options, generate::ServiceOptions service)
     : pool_(host::core_count()),
@@ -23,6 +37,7 @@ LoadedModel::LoadedModel(const std::string& directory, const ModelOptions& optio
   service_options_.cache_blocks = options.cache_blocks;
   service_options_.speculation_tokens = options.speculation.tokens();
   service_options_ = generate::resolved(service_options_, model_.shape(), model_.weights().options().compute);
+  limit_to_cache(service_options_);
 }
 
 std::unique_ptr<generate::Service> LoadedModel::service() {

@@ -24,12 +24,13 @@ namespace collimate::cli {
 struct ModelOptions : base::Section {
   rlhf::ComputeOption compute{this, tensor::inference_type_words()};
   rlhf::ChatTemplateOption chat_template{this};
-  base::Option<int64_t> max_sequence_tokens{this,
-                                            "max_sequence_tokens",
-                                            0,
-                                            "tokens",
-                                            "of prompt and completion; 0: the model's positions",
-                                            base::at_least(int64_t{0})};
+  base::Option<int64_t> max_sequence_tokens{
+      this,
+      "max_sequence_tokens",
+      0,
+      "tokens",
+      "of prompt and completion; 0: the model's positions, or what the cache holds of them",
+      base::at_least(int64_t{0})};
   base::Option<int64_t> cache_blocks{
       this, "cache_blocks", 0, "blocks", "of the key and value cache; 0: up to 4 GiB", base::at_least(int64_t{0})};
   generate::SpeculationOptions speculation{this};
@@ -48,6 +49,7 @@ class LoadedModel {
   std::unique_ptr<generate::PromptScore> prompt_score(std::span<const int32_t> ids,
                                                       const generate::SamplingParams& sampling);
   const text::Renderer& renderer() const { return renderer_; }
+  // Prompt and completion, no more than the cache holds.
   int64_t max_sequence_tokens() const { return service_options_.max_sequence_tokens; }
   const std::optional<Int8Error>& int8_error() const { return int8_error_; }
 

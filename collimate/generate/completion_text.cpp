@@ -1,13 +1,37 @@
 #include "collimate/generate/completion_text.h"
 
+#include <algorithm>
+
 namespace collimate::generate {
 
-CompletionText::CompletionText(const text::Tokenizer& tokenizer, const SamplingParams& params)
-    : decoder_(tokenizer), stop_(params.stop), min_tokens_(params.min_tokens) {}
+bool has_text(const text::Tokenizer& tokenizer, std::span<const int32_t> ids) {
+  return std::any_of(ids.begin(), ids.end(),
+                     [&](int32_t id) { return !tokenizer.is_special(id) && !tokenizer.token_bytes(id).empty(); });
+}
+
+CompletionText::CompletionText(const text::Tokenizer& tokenizer, const SamplingParams& params,
+                               std::span<const int32_t> prompt)
+    : tokenizer_(tokenizer),
+      decoder_(tokenizer),
+      stop_(params.stop),
+      keep_space_(has_text(tokenizer, prompt)),
+      min_tokens_(params.min_tokens) {}
+
+// The decoder takes the first token for the beginning of a text; what it drops there is put back.
+std::string CompletionText::decode(int32_t token) {
+  const int32_t ids[] = {token};
+  std::string dropped;
+  if (keep_space_ && has_text(tokenizer_, ids)) {
+    const std::string bytes = tokenizer_.token_bytes(token);
+    dropped = bytes.substr(0, bytes.size() - tokenizer_.decode(ids, false).size());
+    keep_space_ = false;
+  }
+  return dropped + decoder_.push(token);
+}
 
 std::string CompletionText::push(int32_t token) {
   ++tokens_;
-  return stop_.push(decoder_.push(token), may_stop());
+  return stop_.push(decode(token), may_stop());
 }
 
 std::string CompletionText::finish() {
@@ -15,9 +39,9 @@ std::string CompletionText::finish() {
   return rest + stop_.finish();
 }
 
-std::string completion_text(const text::Tokenizer& tokenizer, std::span<const int32_t> tokens,
-                            const SamplingParams& params) {
-  CompletionText completion(tokenizer, params);
+std::string completion_text(const text::Tokenizer& tokenizer, std::span<const int32_t> prompt,
+                            std::span<const int32_t> tokens, const SamplingParams& params) {
+  CompletionText completion(tokenizer, params, prompt);
   std::string text;
   for (const int32_t token : tokens) text += completion.push(token);
   return text + completion.finish();

@@ -10,13 +10,18 @@
 
 namespace collimate::generate {
 
+// Has one of the ids a text that is shown? Special tokens have none.
+bool has_text(const text::Tokenizer& tokenizer, std::span<const int32_t> ids);
+
 // The text of one completion as its tokens come, special tokens left out, cut before its stop string: what a caller
-// shows. The tokens of a request that a stop string ended go up to the one that completed it, so their plain decoding
-// has the stop string and perhaps more. As in vLLM the first min_tokens tokens complete none.
+// shows. It continues the prompt: the two texts joined are the text of all ids, so a leading space that SentencePiece's
+// decoding drops at the beginning of a text stays where the prompt has text, as in vLLM. The tokens of a request that a
+// stop string ended go up to the one that completed it, so their plain decoding has the stop string and perhaps more.
+// As in vLLM the first min_tokens tokens complete none.
 class CompletionText {
  public:
   // Keeps a reference to the tokenizer.
-  CompletionText(const text::Tokenizer& tokenizer, const SamplingParams& params);
+  CompletionText(const text::Tokenizer& tokenizer, const SamplingParams& params, std::span<const int32_t> prompt);
 
   // The text that is certain after `token`: no part of a UTF-8 character, nothing that a stop string may begin with.
   std::string push(int32_t token);
@@ -27,15 +32,19 @@ class CompletionText {
 
  private:
   bool may_stop() const { return tokens_ > min_tokens_; }
+  std::string decode(int32_t token);
 
+  const text::Tokenizer& tokenizer_;
   text::StreamDecoder decoder_;
   text::StopText stop_;
+  bool keep_space_;  // of the first token that has text
   int64_t min_tokens_;
   int64_t tokens_ = 0;
 };
 
-// The same of a whole completion. Without stop strings it is tokenizer.decode(tokens).
-std::string completion_text(const text::Tokenizer& tokenizer, std::span<const int32_t> tokens,
-                            const SamplingParams& params);
+// The same of a whole completion. Without stop strings it is what tokenizer.decode of prompt and tokens has behind
+// tokenizer.decode(prompt).
+std::string completion_text(const text::Tokenizer& tokenizer, std::span<const int32_t> prompt,
+                            std::span<const int32_t> tokens, const SamplingParams& params);
 
 }  // namespace collimate::generate

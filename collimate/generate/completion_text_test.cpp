@@ -16,7 +16,7 @@ std::string shown(const Ids& tokens, const std::vector<std::string>& stop, int64
   SamplingParams params;
   params.stop = stop;
   params.min_tokens = min_tokens;
-  return completion_text(kTokenizer, tokens, params);
+  return completion_text(kTokenizer, {}, tokens, params);
 }
 
 TEST(CompletionText, WithoutAStopStringItIsTheDecoding) {
@@ -45,7 +45,7 @@ TEST(CompletionText, TheFirstMinTokensCompleteNone) {
 TEST(CompletionText, SaysWhatIsCertainTokenByToken) {
   SamplingParams params;
   params.stop = {"b。"};
-  CompletionText text(kTokenizer, params);
+  CompletionText text(kTokenizer, params, {});
   EXPECT_EQ(text.push(3), "");
   EXPECT_EQ(text.push(4), "é");
   EXPECT_EQ(text.push(5), "a");
@@ -55,6 +55,39 @@ TEST(CompletionText, SaysWhatIsCertainTokenByToken) {
   EXPECT_EQ(text.push(7), "");
   EXPECT_TRUE(text.stopped());
   EXPECT_EQ(text.push(0) + text.finish(), "");
+}
+
+// A decoder that drops the space in front of a text, as Llama's.
+class SpacedWords : public testing::Test {
+ protected:
+  std::string after(const std::string& prompt, const Ids& tokens, const std::vector<std::string>& stop = {}) const {
+    return completion_text(*words_, words_->encode(prompt, {.add_special = true}), tokens, {.stop = stop});
+  }
+
+  const std::unique_ptr<text::Tokenizer> words_ =
+      text::load_tokenizer(COLLIMATE_SOURCE_DIR "/collimate/text/testdata/sentencepiece");
+  const Ids cat_sat_ = words_->encode(" cat sat", {.continues = true});
+};
+
+TEST_F(SpacedWords, ACompletionContinuesItsPrompt) {
+  ASSERT_EQ(words_->decode(cat_sat_), "cat sat");
+  EXPECT_EQ(after("the", cat_sat_), " cat sat");
+  EXPECT_EQ(after("", cat_sat_), "cat sat") << "behind bos alone it begins the text";
+  Ids late = {*words_->bos_id()};
+  late.insert(late.end(), cat_sat_.begin(), cat_sat_.end());
+  EXPECT_EQ(after("the", late), " cat sat") << "special tokens have no text";
+  for (const char* prompt : {"", "the", "the cat ", "日", "\n"}) {
+    Ids all = words_->encode(prompt, {.add_special = true});
+    const std::string before = words_->decode(all);
+    all.insert(all.end(), late.begin(), late.end());
+    EXPECT_EQ(before + after(prompt, late), words_->decode(all)) << prompt;
+  }
+}
+
+TEST_F(SpacedWords, AStopStringMayBeginWithTheFirstSpace) {
+  EXPECT_EQ(after("the", cat_sat_, {" cat"}), "");
+  EXPECT_EQ(after("", cat_sat_, {" cat"}), "cat sat");
+  EXPECT_EQ(after("the", cat_sat_, {" sat"}), " cat");
 }
 
 }  // namespace

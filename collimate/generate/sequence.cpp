@@ -15,7 +15,7 @@ void Sequence::follow_from_start(std::span<const int32_t> eos_ids, const text::T
   history.start(params, eos_ids, ids, prompt_tokens);
   text.reset();
   if (params.stop.empty()) return;
-  text.emplace(*tokenizer, params);
+  text.emplace(*tokenizer, params, std::span<const int32_t>(ids).first(prompt_tokens));
   for (const int32_t token : std::span(ids).subspan(prompt_tokens)) text->push(token);
 }
 

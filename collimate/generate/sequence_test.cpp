@@ -41,5 +41,17 @@ TEST(Sequence, ReasonsToFinishInOrder) {
   EXPECT_EQ(finish(params, {3}), Finish::kRunning);
 }
 
+TEST(Sequence, AStopStringMayBeginWithTheSpaceOfTheFirstToken) {
+  const auto words = text::load_tokenizer(COLLIMATE_SOURCE_DIR "/collimate/text/testdata/sentencepiece");
+  Sequence sequence;
+  sequence.params.stop = {" cat"};
+  sequence.ids = words->encode("the", {.add_special = true});
+  sequence.prompt_tokens = sequence.length();
+  sequence.max_length = 20;
+  sequence.follow_from_start({}, words.get());
+  sequence.append(*words->id_of("\u2581cat"), 0.0F, 1);
+  EXPECT_EQ(finish_of(sequence, {}), Finish::kStop);
+}
+
 }  // namespace
 }  // namespace collimate::generate

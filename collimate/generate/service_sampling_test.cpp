@@ -49,7 +49,7 @@ TEST_F(ServiceSampling, EveryRequestEndsForAReasonOfItsOwn) {
     const Result& result = alone().at(request.uid);
     const auto tokens = static_cast<int64_t>(result.tokens.size());
     const std::string whole = tokenizer_.decode(result.tokens);
-    const std::string shown = completion_text(tokenizer_, result.tokens, request.params);
+    const std::string shown = completion_text(tokenizer_, request.prompt, result.tokens, request.params);
     if (result.finish == Finish::kStop) {
       EXPECT_GT(tokens, request.params.min_tokens);
       EXPECT_LT(shown.size(), whole.size());
@@ -194,7 +194,7 @@ TEST_F(ServiceSampling, StopStringsEndWithTheTokenThatCompletesThem) {
     const Result result = run(params);
     EXPECT_EQ(result.finish, Finish::kStop);
     EXPECT_EQ(result.tokens, std::vector<int32_t>(free.begin(), free.begin() + kept)) << stop;
-    EXPECT_EQ(completion_text(letters, result.tokens, params), text.substr(0, first)) << stop;
+    EXPECT_EQ(completion_text(letters, requests_[0].prompt, result.tokens, params), text.substr(0, first)) << stop;
     ++compared;
   }
   EXPECT_GT(compared, 15);

@@ -7,8 +7,8 @@
 
 namespace collimate::serve {
 
-Channel::Channel(int64_t choices, int64_t capacity_tokens)
-    : capacity_(choices * capacity_tokens), dropped_(static_cast<size_t>(choices), 0) {}
+Channel::Channel(int64_t choices, std::optional<int64_t> capacity_tokens)
+    : capacity_(capacity_tokens), dropped_(static_cast<size_t>(choices), 0) {}
 
 void Channel::accept(std::vector<generate::PromptLogProbs> prompt_log_probs) {
   const std::lock_guard lock(mutex_);
@@ -22,9 +22,9 @@ bool Channel::push(int64_t choice, const generate::Emission& emission) {
   if (cause_) return false;
   if (dropped_[static_cast<size_t>(choice)]) return true;
   tokens_ += static_cast<int64_t>(emission.tokens.size());
-  if (tokens_ > capacity_) {
+  if (capacity_ && tokens_ > *capacity_) {
     cause_ = std::make_exception_ptr(base::RunError(
-        base::expectation("serve", fmt::format("a client that leaves at most {} tokens unread", capacity_),
+        base::expectation("serve", fmt::format("a client that leaves at most {} tokens unread", *capacity_),
                           "more of them", "reading faster, or a larger buffer_tokens")));
     pieces_.clear();
     changed_.notify_all();

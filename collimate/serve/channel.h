@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "collimate/base/deadline.h"
@@ -22,10 +23,11 @@ struct Piece {
 };
 
 // What one request gets from the engine: the engine's thread puts in and never waits, one reader takes. It keeps at
-// most `capacity_tokens` for each choice; the request of a reader that leaves more lying fails. Thread-safe.
+// most `capacity_tokens` of all choices together; the request of a reader that leaves more lying fails. Without a
+// capacity it keeps what comes: the engine bounds a completion. Thread-safe.
 class Channel {
  public:
-  Channel(int64_t choices, int64_t capacity_tokens);
+  Channel(int64_t choices, std::optional<int64_t> capacity_tokens);
 
   // The engine's side.
   // The request is valid and will run. `prompt_log_probs`: of each prompt, where the request asked for them.
@@ -52,7 +54,7 @@ class Channel {
   int64_t choices() const { return static_cast<int64_t>(dropped_.size()); }
 
  private:
-  const int64_t capacity_;
+  const std::optional<int64_t> capacity_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // the engine wakes the reader
   std::vector<Piece> pieces_;        // not yet taken, at most one of a choice

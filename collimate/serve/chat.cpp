@@ -148,8 +148,10 @@ void Chat::save(const std::string& path) const {
 
 void Chat::answer(const std::string& line) {
   for (Speaker& speaker : speakers_) speaker.messages.push_back({"user", line});
+  std::vector<std::vector<int32_t>> asked;
   try {
-    submit(prompts());
+    asked = prompts();
+    submit(asked);
   } catch (const base::InputError&) {
     for (Speaker& speaker : speakers_) {
       speaker.messages.pop_back();
@@ -159,7 +161,7 @@ void Chat::answer(const std::string& line) {
     }
     throw;
   }
-  listen();
+  listen(asked);
 }
 
 std::vector<std::vector<int32_t>> Chat::prompts() const {
@@ -190,13 +192,13 @@ void Chat::submit(const std::vector<std::vector<int32_t>>& prompts) {
 }
 
 // Steps the models in turn until all have answered, and keeps what they said.
-void Chat::listen() {
+void Chat::listen(const std::vector<std::vector<int32_t>>& prompts) {
   Display display(port_, speakers_.size());
   display.title(speakers_[0].model.name, speakers_.back().model.name);
   std::vector<ChoiceText> texts;
-  for (Speaker& speaker : speakers_) {
-    texts.emplace_back(speaker.model.renderer.tokenizer(), generate::SamplingParams());
-    speaker.messages.push_back({"assistant", ""});
+  for (size_t i = 0; i < speakers_.size(); ++i) {
+    texts.emplace_back(speakers_[i].model.renderer.tokenizer(), generate::SamplingParams(), prompts[i]);
+    speakers_[i].messages.push_back({"assistant", ""});
   }
   size_t running = speakers_.size();
   while (running > 0) {

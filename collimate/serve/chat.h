@@ -56,7 +56,7 @@ class Chat {
   std::vector<std::vector<int32_t>> prompts() const;
   int64_t uid() const;  // of this turn's requests
   void submit(const std::vector<std::vector<int32_t>>& prompts);
-  void listen();
+  void listen(const std::vector<std::vector<int32_t>>& prompts);
   void clear();
   void set_system(const std::string& text);
   void save(const std::string& path) const;

@@ -26,7 +26,8 @@ struct Delta {
 class ChoiceText {
  public:
   // Keeps a reference to the tokenizer.
-  ChoiceText(const text::Tokenizer& tokenizer, const generate::SamplingParams& params) : text_(tokenizer, params) {}
+  ChoiceText(const text::Tokenizer& tokenizer, const generate::SamplingParams& params, std::span<const int32_t> prompt)
+      : text_(tokenizer, params, prompt) {}
 
   // Tokens behind a stop string are left out. Nothing once finished.
   Delta read(const Piece& piece);
@@ -42,8 +43,9 @@ class ChoiceText {
 // One request's choices, taken from its channel as text. One thread.
 class Completions {
  public:
+  // `prompts`: each of as many choices, in their order.
   Completions(std::shared_ptr<Channel> channel, const text::Tokenizer& tokenizer,
-              const generate::SamplingParams& params);
+              const generate::SamplingParams& params, std::span<const std::vector<int32_t>> prompts);
   ~Completions();  // what is unfinished is cancelled
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;

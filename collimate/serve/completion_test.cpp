@@ -33,7 +33,7 @@ TEST(ChoiceText, IsTheTextOfItsTokensInWholeCharacters) {
   const auto words = tokenizer();
   const std::string said = "Straße \xF0\x9F\x99\x82 日本語";
   const std::vector<int32_t> ids = words->encode(said);
-  ChoiceText text(*words, {});
+  ChoiceText text(*words, {}, {});
   const Delta all = read_all(text, ids, Finish::kLength);
   EXPECT_EQ(all.text, said);
   EXPECT_EQ(all.tokens, ids);
@@ -47,7 +47,7 @@ TEST(ChoiceText, ReplacesACharacterThatIsNeverFinished) {
   std::vector<int32_t> ids = words->encode("a\xF0\x9F\x99\x82");
   ids.pop_back();
   ASSERT_GT(ids.size(), 1U);
-  ChoiceText text(*words, {});
+  ChoiceText text(*words, {}, {});
   const Delta all = read_all(text, ids, Finish::kLength);
   EXPECT_TRUE(all.text.starts_with("a\xEF\xBF\xBD")) << all.text;
 }
@@ -56,7 +56,7 @@ TEST(ChoiceText, DoesNotShowTheTokenThatEndedIt) {
   const auto words = tokenizer();
   std::vector<int32_t> ids = words->encode("ab!");
   for (const Finish finish : {Finish::kEos, Finish::kStop}) {
-    ChoiceText text(*words, {});
+    ChoiceText text(*words, {}, {});
     const Delta all = read_all(text, ids, finish);
     EXPECT_EQ(all.text, words->decode(std::span(ids).first(ids.size() - 1)));
     EXPECT_EQ(all.tokens, ids);
@@ -67,7 +67,7 @@ TEST(ChoiceText, DoesNotShowTheTokenThatEndedIt) {
 TEST(ChoiceText, SaysThatTimeEndedItAndShowsAllOfIt) {
   const auto words = tokenizer();
   const std::vector<int32_t> ids = words->encode("ab!");
-  ChoiceText text(*words, {.stop = {"!?"}});
+  ChoiceText text(*words, {.stop = {"!?"}}, {});
   const Delta all = read_all(text, ids, Finish::kTimeout);
   EXPECT_EQ(all.text, "ab!");  // with what was held back, as a stop string may begin with it
   EXPECT_EQ(all.finish_reason, "timeout");
@@ -76,7 +76,7 @@ TEST(ChoiceText, SaysThatTimeEndedItAndShowsAllOfIt) {
 TEST(ChoiceText, EndsAtAStopStringAndLeavesOutTheTokensBehindIt) {
   const auto words = tokenizer();
   const std::vector<int32_t> ids = words->encode("one two three four");
-  ChoiceText text(*words, {.stop = {"two"}});
+  ChoiceText text(*words, {.stop = {"two"}}, {});
   Delta all = text.read({.tokens = ids, .log_probs = std::vector<float>(ids.size(), 0.F), .finish = Finish::kLength});
   EXPECT_EQ(all.text, "one ");
   EXPECT_EQ(all.finish_reason, "stop");
@@ -95,7 +95,7 @@ TEST(ChoiceText, KeepsTheMostLikelyTokensOfTheTokensThatItShows) {
     top.push_back({ids[i], -static_cast<float>(i)});
     top.push_back({7, -9.F});
   }
-  ChoiceText text(*words, {.stop = {"two"}});
+  ChoiceText text(*words, {.stop = {"two"}}, {});
   const Delta delta =
       text.read({.tokens = ids, .log_probs = std::vector<float>(ids.size(), 0.F), .top_log_probs = top});
   ASSERT_LT(delta.tokens.size(), ids.size());
@@ -110,13 +110,13 @@ TEST(ChoiceText, KeepsTheMostLikelyTokensOfTheTokensThatItShows) {
 TEST(ChoiceText, TheFirstMinTokensCompleteNoStopString) {
   const auto words = tokenizer();
   const std::vector<int32_t> ids = words->encode("two one two three");
-  ChoiceText text(*words, {.min_tokens = static_cast<int64_t>(words->encode("two").size()), .stop = {"two"}});
+  ChoiceText text(*words, {.min_tokens = static_cast<int64_t>(words->encode("two").size()), .stop = {"two"}}, {});
   EXPECT_EQ(read_all(text, ids, Finish::kLength).text, "two one ");
 }
 
 TEST(ChoiceText, AStopStringMayBeCompleteOnlyWithTheLastBytes) {
   const auto words = tokenizer();
-  ChoiceText text(*words, {.stop = {"xyz"}});
+  ChoiceText text(*words, {.stop = {"xyz"}}, {});
   const std::vector<int32_t> ids = words->encode("abxy");
   EXPECT_EQ(read_all(text, ids, Finish::kLength).text, "abxy");
   EXPECT_FALSE(text.stopped_by_text());
@@ -127,7 +127,8 @@ TEST(Completions, DropsAChoiceThatAStopStringEnded) {
   const std::vector<int32_t> ids = words->encode("one two three");
   const auto channel = std::make_shared<Channel>(2, 100);
   {
-    Completions completions(channel, *words, {.stop = {"two"}});
+    const std::vector<std::vector<int32_t>> prompts = {words->encode("zero ")};
+    Completions completions(channel, *words, {.stop = {"two"}}, prompts);
     const generate::Emission emission{.tokens = ids, .log_probs = std::vector<float>(ids.size(), 0.F)};
     channel->push(0, emission);
     channel->push(1, {.tokens = {ids[0]}, .log_probs = {0.F}});
@@ -140,6 +141,23 @@ TEST(Completions, DropsAChoiceThatAStopStringEnded) {
     EXPECT_TRUE(completions.finished());
   }
   EXPECT_FALSE(channel->wanted(1));
+}
+
+// Each choice continues its own prompt; the one of bos alone has no text before it.
+TEST(Completions, KeepTheSpaceBehindThePromptsText) {
+  const auto words = text::load_tokenizer(COLLIMATE_SOURCE_DIR "/collimate/text/testdata/sentencepiece");
+  const std::vector<std::vector<int32_t>> prompts = {words->encode("", {.add_special = true}),
+                                                     words->encode("the", {.add_special = true})};
+  const std::vector<int32_t> ids = words->encode(" cat sat", {.continues = true});
+  const auto channel = std::make_shared<Channel>(4, 100);
+  Completions completions(channel, *words, {}, prompts);
+  std::vector<std::string> texts(4);
+  for (const int32_t id : ids) {
+    for (int64_t choice = 0; choice < 4; ++choice) channel->push(choice, {.tokens = {id}, .log_probs = {0.F}});
+    for (const Delta& delta : completions.next(base::Deadline::after(600)))
+      texts[static_cast<size_t>(delta.choice)] += delta.text;
+  }
+  EXPECT_EQ(texts, (std::vector<std::string>{"cat sat", "cat sat", " cat sat", " cat sat"}));
 }
 
 }  // namespace

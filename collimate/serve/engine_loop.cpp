@@ -75,7 +75,8 @@ EngineLoop::~EngineLoop() {
 
 std::shared_ptr<Channel> EngineLoop::submit(Work work) {
   const int64_t choices = choices_of(work);
-  auto channel = std::make_shared<Channel>(choices, limits_.buffer_tokens);
+  const auto capacity = work.whole_answer ? std::nullopt : std::optional(choices * limits_.buffer_tokens);
+  auto channel = std::make_shared<Channel>(choices, capacity);
   const std::lock_guard lock(mutex_);
   if (draining_) std::rethrow_exception(shutting_down());
   if (!status_.broken.empty()) throw base::RunError(status_.broken);

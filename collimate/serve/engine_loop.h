@@ -49,6 +49,7 @@ struct Work {
   // Requests with the same seed, prompt and parameters get the same tokens, whatever else runs or was asked with them.
   std::optional<int64_t> seed;
   bool prompt_log_probs = false;  // with sampling.top_log_probs of each token
+  bool whole_answer = false;      // the reader keeps all of it in any case: as much as comes may lie unread
 };
 
 // One piece of scoring a prompt, of bounded work; the prompt's log-probs with the last one, before it nothing.
@@ -68,7 +69,7 @@ struct Engine {
 
 struct EngineLimits {
   int64_t requests = 256;         // completions in flight
-  int64_t buffer_tokens = 16384;  // of a Channel
+  int64_t buffer_tokens = 16384;  // of a Channel, but of whole answers
 };
 
 struct EngineStatus {

@@ -207,6 +207,15 @@ TEST_F(EngineLoopTest, AReaderThatLetsTooMuchLieIsCutOffAndStallsNobody) {
   EXPECT_THAT(thrown<base::RunError>([&] { slow->take(soon()); }), HasSubstr("at most 16 tokens unread"));
 }
 
+TEST_F(EngineLoopTest, AWholeAnswerMayLieUnread) {
+  EngineLoop loop(engine(), {.buffer_tokens = 16}, 1);
+  Work work = work_of(150);
+  work.whole_answer = true;
+  const auto channel = loop.submit(work);
+  EXPECT_EQ(loop.drain(soon()), 0);
+  EXPECT_EQ(read_all(*channel)[0].tokens.size(), 150U);
+}
+
 TEST_F(EngineLoopTest, DrainingFinishesWhatRunsAndTakesNothingNew) {
   EngineLoop loop(engine(), {}, 1);
   const auto running = loop.submit(work_of(100));

@@ -51,8 +51,10 @@ Exchange::Exchange(ApiRequest request, const ServedModel& model, EngineLoop& eng
       stall_seconds_(stall_seconds),
       begun_seconds_(base::now_seconds()),
       prompts_(prompts_of(request_)) {
-  completions_.emplace(submit(engine), model_.renderer.tokenizer(),
-                       generate::SamplingParams{.min_tokens = request_.sampling.min_tokens, .stop = request_.stop});
+  const Work asked = work();
+  completions_.emplace(engine.submit(asked), model_.renderer.tokenizer(),
+                       generate::SamplingParams{.min_tokens = request_.sampling.min_tokens, .stop = request_.stop},
+                       asked.prompts);
   Channel& channel = completions_->channel();
   const auto stall = base::Deadline::after(stall_seconds_);
   while (!channel.wait_accepted(base::Deadline::after(kLookSeconds))) {
@@ -90,12 +92,13 @@ std::vector<PromptTokens> Exchange::prompts_of(const ApiRequest& request) const 
   return out;
 }
 
-std::shared_ptr<Channel> Exchange::submit(EngineLoop& engine) const {
+Work Exchange::work() const {
   Work work{.choices_per_prompt = request_.choices_per_prompt, .sampling = request_.sampling, .seed = request_.seed};
   work.prompt_log_probs = request_.echo && request_.log_probs;
+  work.whole_answer = !request_.stream;
   if (request_.to_the_end) work.sampling.max_tokens = model_.max_sequence_tokens;
   for (const PromptTokens& prompt : prompts_) work.prompts.push_back(prompt.ids);
-  return engine.submit(std::move(work));
+  return work;
 }
 
 void Exchange::check_client() const {

@@ -50,7 +50,7 @@ class Exchange {
 
  private:
   std::vector<PromptTokens> prompts_of(const ApiRequest& request) const;
-  std::shared_ptr<Channel> submit(EngineLoop& engine) const;
+  Work work() const;
   std::vector<Delta> wait();
   std::string closing_events();
   void check_client() const;

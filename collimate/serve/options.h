@@ -51,7 +51,7 @@ struct ServerOptions : base::Section {
                                       "buffer_tokens",
                                       16384,
                                       "tokens",
-                                      "kept of one request for a client that reads slowly, before it is cut off",
+                                      "kept of a stream for a client that reads slowly, before it is cut off",
                                       base::at_least(int64_t{16})};
 
   base::Option<double> read_seconds{this, "read_seconds", 30.0, "s", "for a whole request to arrive", base::above(0.0)};

@@ -43,13 +43,19 @@ Reply::Reply(const ApiRequest& request, const std::vector<PromptTokens>& prompts
       model_(std::move(model)),
       id_(std::move(id)),
       created_(created),
-      choices_(static_cast<size_t>(request.choices())),
-      offsets_(static_cast<size_t>(request.choices()), 0) {
-  for (size_t choice = 0; choice < choices_.size(); ++choice) choices_[choice].choice = static_cast<int64_t>(choice);
+      choices_(static_cast<size_t>(request.choices())) {
+  for (int64_t choice = 0; choice < request.choices(); ++choice) {
+    choices_[static_cast<size_t>(choice)].choice = choice;
+    places_.push_back(beginning(choice));
+  }
 }
 
 const PromptTokens& Reply::prompt_of(int64_t choice) const {
   return prompts_[static_cast<size_t>(choice / request_.choices_per_prompt)];
+}
+
+Reply::TextPlace Reply::beginning(int64_t choice) const {
+  return {.begun = generate::has_text(tokenizer_, prompt_of(choice).ids)};
 }
 
 ordered_json Reply::envelope(const char* chat_object) const {
@@ -112,38 +118,41 @@ ordered_json Reply::text_top(std::span<const generate::TokenLogProb> top, const 
   return out;
 }
 
-void Reply::append_prompt_log_probs(int64_t choice, ordered_json& out, int64_t& offset) const {
+void Reply::append_prompt_log_probs(int64_t choice, ordered_json& out, TextPlace& place) const {
   const PromptTokens& prompt = prompt_of(choice);
   // A bos that is put in front stands in no text.
-  int64_t place = characters(prompt.text) - characters(tokenizer_.decode(prompt.ids, false));
+  int64_t offset = characters(prompt.text) - characters(tokenizer_.decode(prompt.ids, false));
   for (size_t i = 0; i < prompt.ids.size(); ++i) {
     const std::string bytes = tokenizer_.token_bytes(prompt.ids[i]);
     out["tokens"].push_back(token_name(bytes));
     out["token_logprobs"].push_back(i == 0 ? ordered_json() : ordered_json(prompt.log_probs[i]));
-    out["text_offset"].push_back(std::max<int64_t>(0, place));
+    out["text_offset"].push_back(std::max<int64_t>(0, offset));
     if (request_.top_log_probs > 0) {
       const auto top = generate::top_of(prompt.top_log_probs, prompt.ids.size(), i);
       out["top_logprobs"].push_back(i == 0 ? ordered_json() : text_top(top, {prompt.ids[i], prompt.log_probs[i]}));
     }
-    place += characters(bytes);
+    offset += characters(bytes);
   }
-  offset = characters(prompt.text);
+  place.characters = characters(prompt.text);
 }
 
 // The legacy form: lists side by side.
-ordered_json Reply::text_log_probs(const Delta& delta, bool with_prompt, int64_t& offset) const {
+ordered_json Reply::text_log_probs(const Delta& delta, bool with_prompt, TextPlace& place) const {
   ordered_json out = empty_text_log_probs(request_.top_log_probs > 0);
-  if (with_prompt) append_prompt_log_probs(delta.choice, out, offset);
+  if (with_prompt) append_prompt_log_probs(delta.choice, out, place);
   for (size_t i = 0; i < delta.tokens.size(); ++i) {
     const std::string bytes = tokenizer_.token_bytes(delta.tokens[i]);
     out["tokens"].push_back(token_name(bytes));
     out["token_logprobs"].push_back(delta.log_probs[i]);
-    out["text_offset"].push_back(offset);
+    out["text_offset"].push_back(place.characters);
     if (request_.top_log_probs > 0) {
       const auto top = generate::top_of(delta.top_log_probs, delta.tokens.size(), i);
       out["top_logprobs"].push_back(text_top(top, {delta.tokens[i], delta.log_probs[i]}));
     }
-    if (!tokenizer_.is_special(delta.tokens[i])) offset += characters(bytes);
+    const std::span<const int32_t> own(&delta.tokens[i], 1);
+    if (!generate::has_text(tokenizer_, own)) continue;
+    place.characters += characters(place.begun ? bytes : tokenizer_.decode(own, false));
+    place.begun = true;
   }
   return out;
 }
@@ -155,9 +164,9 @@ ordered_json Reply::whole_choice(const Delta& delta) const {
     out["message"] = {{"role", "assistant"}, {"content", delta.text}, {"refusal", nullptr}};
     out["logprobs"] = request_.log_probs ? chat_log_probs(delta) : ordered_json();
   } else {
-    int64_t offset = 0;
+    TextPlace place = beginning(delta.choice);
     out["text"] = (request_.echo ? text::valid_utf8(prompt.text) : "") + delta.text;
-    out["logprobs"] = request_.log_probs ? text_log_probs(delta, request_.echo, offset) : ordered_json();
+    out["logprobs"] = request_.log_probs ? text_log_probs(delta, request_.echo, place) : ordered_json();
   }
   out["finish_reason"] = or_null(delta.finish_reason);
   if (request_.return_token_ids) {
@@ -188,8 +197,8 @@ std::vector<ordered_json> Reply::opening() {
     } else if (request_.echo || request_.return_token_ids) {
       one["text"] = request_.echo ? text::valid_utf8(prompt.text) : "";
       const bool scored = request_.echo && request_.log_probs;
-      int64_t& offset = offsets_[static_cast<size_t>(choice)];
-      one["logprobs"] = scored ? text_log_probs({.choice = choice}, true, offset) : ordered_json();
+      TextPlace& place = places_[static_cast<size_t>(choice)];
+      one["logprobs"] = scored ? text_log_probs({.choice = choice}, true, place) : ordered_json();
       if (request_.return_token_ids) one["prompt_token_ids"] = prompt.ids;
     } else {
       continue;
@@ -214,8 +223,8 @@ ordered_json Reply::chunk(const Delta& delta) {
     one["logprobs"] = request_.log_probs ? chat_log_probs(delta) : ordered_json();
   } else {
     one["text"] = delta.text;
-    int64_t& offset = offsets_[static_cast<size_t>(delta.choice)];
-    one["logprobs"] = request_.log_probs ? text_log_probs(delta, false, offset) : ordered_json();
+    TextPlace& place = places_[static_cast<size_t>(delta.choice)];
+    one["logprobs"] = request_.log_probs ? text_log_probs(delta, false, place) : ordered_json();
   }
   one["finish_reason"] = or_null(delta.finish_reason);
   if (request_.return_token_ids) one["token_ids"] = delta.tokens;

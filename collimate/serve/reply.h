@@ -49,8 +49,14 @@ class Reply {
   nlohmann::ordered_json chat_token(const generate::TokenLogProb& token) const;
   nlohmann::ordered_json chat_log_probs(const Delta& delta) const;
   nlohmann::ordered_json text_top(std::span<const generate::TokenLogProb> top, const generate::TokenLogProb& own) const;
-  nlohmann::ordered_json text_log_probs(const Delta& delta, bool with_prompt, int64_t& offset) const;
-  void append_prompt_log_probs(int64_t choice, nlohmann::ordered_json& out, int64_t& offset) const;
+  // How far a choice's text is, for text_offset.
+  struct TextPlace {
+    int64_t characters = 0;
+    bool begun = false;  // what comes continues a text: see generate::CompletionText
+  };
+  TextPlace beginning(int64_t choice) const;
+  nlohmann::ordered_json text_log_probs(const Delta& delta, bool with_prompt, TextPlace& place) const;
+  void append_prompt_log_probs(int64_t choice, nlohmann::ordered_json& out, TextPlace& place) const;
   nlohmann::ordered_json whole_choice(const Delta& delta) const;
 
   const ApiRequest& request_;
@@ -58,8 +64,8 @@ class Reply {
   const text::Tokenizer& tokenizer_;
   const std::string model_, id_;
   const int64_t created_;
-  std::vector<Delta> choices_;    // all that came of each
-  std::vector<int64_t> offsets_;  // characters sent of each choice, for text_offset
+  std::vector<Delta> choices_;     // all that came of each
+  std::vector<TextPlace> places_;  // what was sent of each choice
   int64_t completion_tokens_ = 0;
 };
 

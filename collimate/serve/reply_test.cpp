@@ -94,5 +94,22 @@ TEST(Reply, EchoListsThePromptsToo) {
   EXPECT_EQ(parts, want);
 }
 
+// Of a decoder that drops the space in front of a text, as Llama's.
+TEST(Reply, OffsetsAreThoseOfTheText) {
+  const auto words = text::load_tokenizer(COLLIMATE_SOURCE_DIR "/collimate/text/testdata/sentencepiece");
+  const ApiRequest request = request_of(Endpoint::kCompletions, 0);
+  const std::vector<int32_t> ids = words->encode(" cat sat", {.continues = true});
+  ASSERT_EQ(ids.size(), 2U);
+  const Delta delta{.choice = 0, .tokens = ids, .log_probs = {0.F, 0.F}};
+  for (const auto& [prompt, second] : {std::pair("", 3), std::pair("the", 4)}) {
+    const std::vector<PromptTokens> prompts = {{.ids = words->encode(prompt, {.add_special = true}), .text = prompt}};
+    Reply reply(request, prompts, *words, "m", "id", 0);
+    reply.add(delta);
+    const ordered_json want = {0, second};
+    EXPECT_EQ(reply.whole()["choices"][0]["logprobs"]["text_offset"], want) << prompt;
+    EXPECT_EQ(reply.chunk(delta)["choices"][0]["logprobs"]["text_offset"], want) << prompt;
+  }
+}
+
 }  // namespace
 }  // namespace collimate::serve

@@ -30,8 +30,8 @@ class WithModel(unittest.TestCase):
 
 
 class Pipes(WithModel):
-    def talk(self, *lines: str, flags: tuple = (), code: int = 0, seed: int = 1) -> str:
-        done = subprocess.run([PROGRAM, "chat", self.model, "--max-tokens", "20", "--seed", str(seed), *flags],
+    def talk(self, *lines: str, flags: tuple = (), code: int = 0, seed: int = 1, tokens: int = 20) -> str:
+        done = subprocess.run([PROGRAM, "chat", self.model, "--max-tokens", str(tokens), "--seed", str(seed), *flags],
                               input="".join(line + "\n" for line in lines), capture_output=True, text=True,
                               timeout=PATIENCE)
         self.assertEqual(done.returncode, code, done.stderr)
@@ -45,6 +45,11 @@ class Pipes(WithModel):
         self.assertEqual(shown, f"{conversation[2]['content']}\n{conversation[4]['content']}\nsaved in {self.saved}\n")
         self.assertEqual(self.talk("12:", "34:", flags=("--system", "0")) + f"saved in {self.saved}\n", shown)
         self.assertNotEqual(self.talk("12:", "34:", flags=("--system", "0"), seed=2), shown)
+
+    def test_a_small_cache(self):
+        """An answer ends with the cache, whatever --max-tokens would allow."""
+        shown = self.talk("12:", f"/save {self.saved}", flags=("--cache-blocks", "2"), tokens=512)
+        self.assertEqual(shown, f"{self.messages()[0][1]['content']}\nsaved in {self.saved}\n")
 
     def test_compare(self):
         shown = self.talk("12:", f"/save {self.saved}", flags=("--compare", str(self.model)))

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import unittest
 
-from serve_support import PROGRAM, STORIES, Server, events_of, make_model
+from serve_support import PROGRAM, Server, events_of, make_model
 
 try:
     import openai
@@ -357,36 +357,22 @@ class Start(WithServer):
                 self.assertEqual(server.close(number), 0)
 
 
-@unittest.skipUnless(STORIES.is_dir(), f"the model {STORIES} is not on this machine")
-class Words(unittest.TestCase):
-    """A model with a vocabulary of pieces and bytes."""
+class SmallCache(WithServer):
+    """Two blocks of 16 tokens, and a last token that is never run."""
+    flags = ("--cache-blocks", "2", "--buffer-tokens", "16")
+    positions = 4096
 
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server(STORIES)
-        cls.addClassCleanup(cls.server.close)
-
-    def test_a_story(self):
-        asked = dict(prompt="Once upon a time", temperature=0, max_tokens=40)
-        text = self.server.complete(**asked)["choices"][0]["text"]
-        self.assertTrue(text.startswith(", there was a little girl named"), text)
-        chunks = events_of(self.server.post("/v1/completions", {**asked, "stream": True})[1])
-        self.assertEqual("".join(chunk["choices"][0]["text"] for chunk in chunks), text)
-        echoed = self.server.complete(**asked, echo=True, logprobs=0)["choices"][0]
-        self.assertEqual(echoed["text"], "Once upon a time" + text)
-        places = echoed["logprobs"]
-        for token, offset in zip(places["tokens"], places["text_offset"]):
-            if not token.startswith("<"):
-                self.assertTrue(echoed["text"][offset:].startswith(token.lstrip(" ")) or
-                                echoed["text"][offset:].startswith(token), (token, offset))
-
-    def test_streams_split_no_character(self):
-        """Hot draws give many single bytes, few of which are characters."""
-        asked = {"prompt": "Tim \u00e9", "temperature": 8, "max_tokens": 200, "seed": 9, "ignore_eos": True}
-        whole = self.server.complete(**asked)["choices"][0]["text"]
-        self.assertIn("\ufffd", whole)
-        text = self.server.post("/v1/completions", {**asked, "stream": True})[1]
-        self.assertEqual("".join(chunk["choices"][0]["text"] for chunk in events_of(text)), whole)
+    def test_the_cache_limits_a_sequence(self):
+        self.assertEqual(self.server.get("/v1/models")[1]["data"][0]["max_model_len"], 33)
+        status, answer = self.server.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "12:"}],
+                                                                   "temperature": 0})
+        self.assertEqual(status, 200, answer)
+        self.assertEqual((answer["usage"]["total_tokens"], answer["choices"][0]["finish_reason"]), (33, "length"))
+        again = self.server.complete(prompt=PROMPT, max_tokens=4000, temperature=0)
+        self.assertEqual((again["usage"]["total_tokens"], again["choices"][0]["finish_reason"]), (33, "length"))
+        status, answer = self.server.post("/v1/completions", {"prompt": "1" * 33})
+        self.assertEqual((status, answer["error"]["code"]), (400, "context_length_exceeded"))
+        self.assertIn("2 cache_blocks hold 33 of 4096 tokens", self.server.errors())
 
 
 if __name__ == "__main__":

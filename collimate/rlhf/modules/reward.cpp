@@ -9,6 +9,8 @@
 
 namespace collimate::rlhf {
 
+// A completion's text is decoded by itself, as TRL decodes it for its rewards: a space that SentencePiece's decoding
+// drops at the beginning of a text is not in it, though it is in what generate::CompletionText shows behind a prompt.
 std::vector<RewardSample> decode_samples(const Batch& rows, const text::Tokenizer& tokenizer) {
   std::vector<RewardSample> samples;
   for (int64_t r = 0; r < rows.rows(); ++r) {
