@@ -105,6 +105,33 @@ void require_folder(const std::string& option, const std::string& file) {
                                            (there / std::filesystem::path(file).filename()).string()));
 }
 
+namespace {
+
+bool same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
+  std::error_code ignored;  // of what is not there, which is compared by its path
+  return std::filesystem::equivalent(a, b, ignored) ||
+         std::filesystem::weakly_canonical(std::filesystem::absolute(a)) ==
+             std::filesystem::weakly_canonical(std::filesystem::absolute(b));
+}
+
+}  // namespace
+
+void check_outputs(const std::vector<NamedFile>& written, const std::vector<NamedFile>& read) {
+  for (size_t i = 0; i < written.size(); ++i) {
+    const NamedFile& output = written[i];
+    if (output.path.empty()) continue;
+    require_folder(output.name, output.path);
+    const auto refuse_same = [&](const NamedFile& other, const std::string& expected) {
+      if (other.path.empty() || !same_file(output.path, other.path)) return;
+      throw base::InputError(
+          base::expectation(output.name, expected, fmt::format("'{}', {}", output.path, other.name), "another file"));
+    };
+    for (const NamedFile& input : read) refuse_same(input, "a file that is not read");
+    for (size_t k = 0; k < i; ++k)
+      refuse_same({"which " + written[k].name + " writes", written[k].path}, "a file of its own");
+  }
+}
+
 void print_json(const nlohmann::ordered_json& document) {
   fmt::print("{}\n", document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
   std::fflush(stdout);

@@ -19,6 +19,14 @@ CLI::Validator from_to(double minimum, double maximum);
 // InputError of an option that names a file to write, whose directory is missing; with one that is there.
 void require_folder(const std::string& option, const std::string& file);
 
+// A file that a verb is told of: the option that names it, or what it is ("the config"), and its path, "" for none.
+struct NamedFile {
+  std::string name, path;
+};
+// The same of all files to write, and InputError for one that is also read, or written twice, whatever links or dots
+// its paths have.
+void check_outputs(const std::vector<NamedFile>& written, const std::vector<NamedFile>& read);
+
 // The one JSON document of a verb called with --json, on stdout. Broken UTF-8 is replaced.
 void print_json(const nlohmann::ordered_json& document);
 

@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -117,6 +120,33 @@ TEST(Arguments, AFileToWriteHasADirectory) {
                  "[--output] expected a file in a directory that exists, got '/tmp/no/such/plan.yaml'; "
                  "try /tmp/plan.yaml");
   }
+}
+
+TEST(Arguments, AFileToWriteIsNoFileThatIsRead) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / fmt::format("outputs-{}", getpid());
+  fs::create_directories(folder);
+  const fs::path config = folder / "run.yaml", link = folder / "link.yaml";
+  std::ofstream(config) << "recipe: grpo\n";
+  fs::create_symlink(config, link);
+  const auto refused = [&](const std::vector<NamedFile>& written) -> std::string {
+    try {
+      check_outputs(written, {{"the config", config}, {"the file of --constants", ""}});
+    } catch (const base::InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refused({{"--output", folder / "plan.yaml"}, {"--html", ""}}), "");
+  for (const fs::path& same : {config, link, folder / "." / "run.yaml"})
+    EXPECT_EQ(refused({{"--output", ""}, {"--html", same}}),
+              fmt::format("[--html] expected a file that is not read, got '{}', the config; try another file",
+                          same.string()));
+  EXPECT_EQ(refused({{"--output", folder / "new"}, {"--html", folder / "." / "new"}}),
+            fmt::format("[--html] expected a file of its own, got '{}', which --output writes; try another file",
+                        (folder / "." / "new").string()));
+  EXPECT_NE(refused({{"--trace", folder / "none" / "plan.yaml"}}), "");
+  fs::remove_all(folder);
 }
 
 }  // namespace

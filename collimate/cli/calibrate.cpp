@@ -158,7 +158,7 @@ int calibrate(const Arguments& arguments) {
   app.add_option("--output", output, "the file of constants to write (machine.yaml)");
   app.add_flag("--json", json, "one JSON document");
   if (!parse(app, arguments)) return 0;
-  require_folder("--output", output);
+  check_outputs({{"--output", output}}, {{"the config", options.config}});
   const std::vector<CalibrationRun> runs = run_for_calibration(options);
   Measured measured;
   for (const CalibrationRun& run : runs) add_observations(run, measured);

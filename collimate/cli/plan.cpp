@@ -76,9 +76,10 @@ std::optional<SimulatedFile> other_of_file(const plan_::Request& request, const 
   return simulate_file(request, graph::parse_placement(host::read_file(file), file), file);
 }
 
-void check_files(const Outputs& outputs) {
-  require_folder("--output", outputs.yaml);
-  require_folder("--html", outputs.html);
+void check_files(const PlanOptions& options, const Outputs& outputs) {
+  std::vector<NamedFile> read = files_of(options);
+  read.push_back({"the placement of --why-not", outputs.why_not});
+  check_outputs({{"--output", outputs.yaml}, {"--html", outputs.html}}, read);
 }
 
 void write_files(const PlanOptions& options, const Outputs& outputs, const PlanRequest& made,
@@ -101,7 +102,7 @@ int plan(const Arguments& arguments) {
   add_outputs(app, outputs);
   if (!parse(app, arguments)) return 0;
   if (!outputs.list.empty()) return list(options, outputs);
-  check_files(outputs);
+  check_files(options, outputs);
   PlanRequest made = plan_request(options);
   plan_::Request& request = made.request;
   request.keep = outputs.runner_ups + 1;

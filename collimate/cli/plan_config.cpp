@@ -1,3 +1,8 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
 #include "collimate/cli/machine_file.h"
 #include "collimate/cli/plan_request.h"
 #include "collimate/model/kv_cache.h"
@@ -19,6 +24,30 @@ std::map<std::string, int64_t> lora_of(const recipe::Plan& page) {
     if (page.graph.models.contains(model) && page.graph.trains(model) && module.parameters.contains("lora"))
       if (const auto rank = module.parameters.at("lora").at("rank").get<int64_t>(); rank > 0) ranks[model] = rank;
   return ranks;
+}
+
+// A model may be the name of one that is not at hand: that can be planned, not run.
+bool has_files(const recipe::Plan& page) {
+  return std::all_of(page.modules.begin(), page.modules.end(), [](const auto& entry) {
+    const nlohmann::json& parameters = entry.second.parameters;
+    return !parameters.contains("path") || std::filesystem::is_directory(parameters.at("path").get<std::string>());
+  });
+}
+
+constexpr double kMebi = 1 << 20;
+
+// Of the device that needs most, by the plan of bytes that its worker would begin with.
+plan::Excess excess_of(const std::vector<flow::PlannedMemory>& planned, int64_t budget) {
+  plan::Excess most;
+  for (const flow::PlannedMemory& device : planned) {
+    const double bytes = static_cast<double>(device.bytes()), over = bytes - static_cast<double>(budget) * kMebi;
+    if (over <= most.bytes) continue;
+    const tensor::MemoryItem& largest = device.items.front();
+    most = {over, fmt::format("device {} needs {:.1f} MiB of {} MiB (run.memory_budget), of which {} {:.1f} MiB",
+                              device.worker, bytes / kMebi, budget, largest.purpose,
+                              static_cast<double>(largest.bytes) / kMebi)};
+  }
+  return most;
 }
 
 }  // namespace
@@ -49,6 +78,8 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   made.lengths_key = lengths_key(config);
   made.request.cluster = {{{1, static_cast<int>(config.devices.get()), plan::find_gpu("cpu")}}};
   made.request.whole = true;
+  made.memory_budget = config.run.memory_budget;
+  if (made.memory_budget > 0 && has_files(page)) made.memory_of = recipe::memory_of(config, page);
 }
 
 void use_module_settings(PlanRequest& made) {
@@ -73,6 +104,21 @@ void use_module_settings(PlanRequest& made) {
     request.load.settings.batch_rows = static_cast<double>(made.service->max_batch_sequences);
     request.load.settings.pool_tokens = static_cast<double>(model::KvCache::kBlockTokens * blocks);
   }
+}
+
+void use_memory_budget(const PlanOptions& options, PlanRequest& made) {
+  if (made.memory_budget == 0) return;
+  const bool same = options.models.empty() && options.lora.empty() && options.shadows.empty() && options.rows == 0 &&
+                    options.updates == 0 && options.micro_batch == 0;
+  if (made.request.whole && made.memory_of && same) {
+    made.request.excess = [memory_of = made.memory_of, budget = made.memory_budget](const graph::Placement& placement) {
+      return excess_of(memory_of(placement), budget);
+    };
+    return;
+  }
+  const double bytes = static_cast<double>(made.memory_budget) * kMebi / made.request.constants.usable_memory;
+  for (plan::NodeGroup& group : made.request.cluster.groups)
+    group.gpu.memory_bytes = std::min(group.gpu.memory_bytes, bytes);
 }
 
 }  // namespace collimate::cli

@@ -287,6 +287,15 @@ plan::Constants constants_of(const PlanOptions& options, const plan::Machine& ma
   return constants;
 }
 
+std::vector<NamedFile> files_of(const PlanOptions& options) {
+  std::vector<NamedFile> files = {{"the config", options.config}, {"the file of --constants", options.machine}};
+  if (options.flow.ends_with(".json")) files.push_back({"the graph of --flow", options.flow});
+  for (const std::string& text : options.models)
+    if (const std::string value = split_model(text).second; is_model_directory(value))
+      files.push_back({"a model's config", value + "/config.json"});
+  return files;
+}
+
 PlanRequest plan_request(const PlanOptions& options) {
   PlanRequest made;
   for (const std::string& text : options.devices) plan::set_device(text);
@@ -309,6 +318,7 @@ PlanRequest plan_request(const PlanOptions& options) {
   if (options.iterations > 0) made.iterations = options.iterations;
   read_layouts(options, request);
   use_module_settings(made);
+  use_memory_budget(options, made);
   return made;
 }
 

@@ -9,6 +9,7 @@
 #include "collimate/generate/service.h"
 #include "collimate/plan/inputs/machine.h"
 #include "collimate/plan/inputs/request.h"
+#include "collimate/recipe/memory_of.h"
 
 namespace collimate::cli {
 
@@ -27,12 +28,17 @@ void add_plan_options(CLI::App& app, PlanOptions& options);
 // The back end's, those of the machine's file, and single ones.
 collimate::plan::Constants constants_of(const PlanOptions& options, const collimate::plan::Machine& machine);
 
+// The files that they name: config, constants, flow and the models' config.json.
+std::vector<NamedFile> files_of(const PlanOptions& options);
+
 struct PlanRequest {
   collimate::plan::Request request;
   int64_t iterations = 100;                            // of the run whose cost is asked for
   std::string lengths_key;                             // of a config (machine_file.h)
   std::optional<generate::ServiceOptions> service;     // that a config's recipe generates with
   std::map<std::string, tensor::ComputeType> compute;  // of a config's models
+  int64_t memory_budget = 0;                           // MiB of a device, of a config; 0: none
+  recipe::MemoryOf memory_of;                          // where there is one
 };
 // Reads shapes, config and cluster. InputError with the nearest valid choice for what is wrong.
 PlanRequest plan_request(const PlanOptions& options);
@@ -43,6 +49,9 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made);
 // Micro-batches, recomputing, rows that decode at once and the pool of keys and values as the recipe's modules have
 // them; none of it where layouts are not theirs.
 void use_module_settings(PlanRequest& made);
+// Holds placements to the config's run.memory_budget: as its run counts, or where the options change what would run by
+// the cost model's bound.
+void use_memory_budget(const PlanOptions& options, PlanRequest& made);
 
 // The command that gives these options, as a shell reads it: the first line of the plan file `file`. Where it names
 // files, `cd` to the current directory comes first: relative for a plan below it, which may be moved with it.

@@ -14,7 +14,8 @@ namespace collimate::cli {
 namespace {
 
 // The layouts are those of the file: what would make others is no option here, and what made these is of no more use.
-PlanRequest request_of_file(const std::string& text, const std::string& path, const PlanOptions& given) {
+PlanRequest request_of_file(const std::string& text, const std::string& path, const PlanOptions& given,
+                            const std::string& trace) {
   for (const auto& [name, said] :
        {std::pair("--layouts", !given.layouts.empty()), std::pair("--micro-batch", given.micro_batch > 0),
         std::pair("--fix", !given.fixed.empty()), std::pair("--form", !given.form.empty())})
@@ -25,6 +26,7 @@ PlanRequest request_of_file(const std::string& text, const std::string& path, co
   options.layouts = options.form = "";
   options.micro_batch = 0;
   options.fixed.clear();
+  check_outputs({{"--trace", trace}}, files_of(options));
   return plan_request(options);
 }
 
@@ -42,11 +44,11 @@ int simulate(const Arguments& arguments) {
   app.add_option("--trace", trace, "writes every device's timeline for chrome://tracing or Perfetto");
   app.add_flag("--json", json, "one JSON document");
   if (!parse(app, arguments)) return 0;
-  require_folder("--trace", trace);
+  check_outputs({{"--trace", trace}}, {{"the placement to simulate", path}});
   const std::string text = host::read_file(path);
   graph::Placement placement = graph::parse_placement(text, path);
   if (given.staleness) placement.staleness = *given.staleness;
-  const PlanRequest made = request_of_file(text, path, given);
+  const PlanRequest made = request_of_file(text, path, given, trace);
   const auto [plan, simulated] = simulate_file(made.request, placement, path);
   if (!trace.empty())
     host::write_file_atomically(trace, plan_::chrome_trace(made.request, plan, simulated).dump() + "\n");

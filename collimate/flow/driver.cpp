@@ -11,6 +11,7 @@
 #include "collimate/cluster/local/thread_worker.h"
 #include "collimate/cluster/process/process_worker.h"
 #include "collimate/cluster/reparse.h"
+#include "collimate/flow/planned_memory.h"
 #include "collimate/flow/worker_host.h"
 
 namespace collimate::flow {
@@ -24,17 +25,6 @@ nlohmann::json module_choices(const RunOptions& options) {
   for (const auto& [model, choice] : options.modules)
     choices[model] = {{"kind", choice.kind}, {"parameters", choice.parameters}};
   return choices;
-}
-
-// By model: the functions that the run's graph or its evaluation's call.
-nlohmann::json calls_of(const graph::Graph& graph, const RunOptions& options) {
-  nlohmann::json calls = nlohmann::json::object();
-  const auto add = [&](const graph::Graph& from) {
-    for (const graph::Node& node : from.nodes) calls[node.model].push_back(node.function);
-  };
-  add(graph);
-  if (options.evaluation) add(options.evaluation->graph);
-  return calls;
 }
 
 std::string unique_run_name() {

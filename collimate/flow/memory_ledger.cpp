@@ -15,6 +15,17 @@ auto by_name(const std::string& purpose) {
 
 }  // namespace
 
+void add_items(std::vector<MemoryItem>& items, const std::vector<MemoryItem>& more) {
+  for (const MemoryItem& item : more) {
+    const auto known = std::find_if(items.begin(), items.end(), by_name(item.purpose));
+    if (known == items.end())
+      items.push_back(item);
+    else
+      known->bytes = std::max(known->bytes, item.bytes);
+  }
+  std::stable_sort(items.begin(), items.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+}
+
 MemoryLedger::MemoryLedger(int worker, int64_t budget_bytes) : worker_(worker), budget_bytes_(budget_bytes) {
   tensor::set_memory_budget(worker, budget_bytes);
   tensor::reset_memory_peaks(worker);
@@ -22,16 +33,7 @@ MemoryLedger::MemoryLedger(int worker, int64_t budget_bytes) : worker_(worker), 
 
 MemoryLedger::~MemoryLedger() { tensor::set_memory_budget(worker_, 0); }
 
-void MemoryLedger::plan(const std::vector<MemoryItem>& items) {
-  for (const MemoryItem& item : items) {
-    const auto known = std::find_if(items_.begin(), items_.end(), by_name(item.purpose));
-    if (known == items_.end())
-      items_.push_back(item);
-    else
-      known->bytes = std::max(known->bytes, item.bytes);
-  }
-  std::stable_sort(items_.begin(), items_.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
-}
+void MemoryLedger::plan(const std::vector<MemoryItem>& items) { add_items(items_, items); }
 
 int64_t MemoryLedger::planned_bytes() const {
   int64_t sum = 0;

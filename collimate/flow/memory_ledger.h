@@ -8,6 +8,10 @@
 
 namespace collimate::flow {
 
+// Adds a module's items to a worker's, largest first. One that is there already is shared by two modules: the larger
+// number counts.
+void add_items(std::vector<tensor::MemoryItem>& items, const std::vector<tensor::MemoryItem>& more);
+
 // What one worker was planned to take of its device's memory, and what it took. Used by the worker's thread alone.
 class MemoryLedger {
  public:
@@ -17,7 +21,7 @@ class MemoryLedger {
   MemoryLedger(const MemoryLedger&) = delete;
   MemoryLedger& operator=(const MemoryLedger&) = delete;
 
-  // Items of a module. One that is planned already is shared by two modules: the larger number counts.
+  // Items of a module, as add_items.
   void plan(const std::vector<tensor::MemoryItem>& items);
   int64_t planned_bytes() const;
   // InputError naming the items, largest first, when their sum is above the budget.

@@ -228,7 +228,7 @@ std::string misfit_of(const Request& request, const Plan& plan) {
                        memory.devices.front(), kind.empty() ? "" : ", " + kind + ",", memory.peak_bytes / 1e9,
                        memory.usable_bytes / 1e9, largest.what, largest.owner, largest.bytes / 1e9);
   }
-  return "";
+  return request.excess ? request.excess(plan.placement).why : "";
 }
 
 }  // namespace collimate::plan

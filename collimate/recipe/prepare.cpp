@@ -66,21 +66,6 @@ void check_supported(const graph::Placement& placement) {
     }
 }
 
-// A model that shares no device with the one that trains its weights holds neither gradient nor optimizer of them.
-void keep_frozen_apart(const graph::Placement& placement, Plan& plan) {
-  std::map<std::string, std::set<int>> training;  // weights -> workers
-  for (const std::string& name : plan.trainers)
-    for (const int worker : graph::workers_of(plan.graph, placement, name))
-      training[plan.modules.at(name).parameters.at("weights")].insert(worker);
-  for (auto& [name, module] : plan.modules) {
-    if (plan.trainers.contains(name) || !module.parameters.value("trained", false)) continue;
-    const std::set<int>& trainers = training[module.parameters.at("weights")];
-    const std::vector<int> own = graph::workers_of(plan.graph, placement, name);
-    module.parameters["trained"] =
-        std::any_of(own.begin(), own.end(), [&](int worker) { return trainers.contains(worker); });
-  }
-}
-
 }  // namespace
 
 Plan complete_plan(const Config& config, const flow::Registry& registry) {
@@ -95,6 +80,20 @@ Plan complete_plan(const Config& config, const flow::Registry& registry) {
   if (plan.rows_per_iteration <= 0)
     throw base::InputError(base::expectation("train.samples_per_update", "at least 1 with this recipe", "0"));
   return plan;
+}
+
+void keep_frozen_apart(const graph::Placement& placement, Plan& plan) {
+  std::map<std::string, std::set<int>> training;  // weights -> workers
+  for (const std::string& name : plan.trainers)
+    for (const int worker : graph::workers_of(plan.graph, placement, name))
+      training[plan.modules.at(name).parameters.at("weights")].insert(worker);
+  for (auto& [name, module] : plan.modules) {
+    if (plan.trainers.contains(name) || !module.parameters.value("trained", false)) continue;
+    const std::set<int>& trainers = training[module.parameters.at("weights")];
+    const std::vector<int> own = graph::workers_of(plan.graph, placement, name);
+    module.parameters["trained"] =
+        std::any_of(own.begin(), own.end(), [&](int worker) { return trainers.contains(worker); });
+  }
 }
 
 graph::Placement make_placement(const Config& config, Plan& plan) {
@@ -118,9 +117,12 @@ std::string resolved_text(const Config& config, const Plan& plan) {
   return base::block_yaml(root);
 }
 
+int threads_of(int64_t threads, const graph::Placement& placement) {
+  return threads > 0 ? static_cast<int>(threads) : std::max(1, host::core_count() / placement.devices);
+}
+
 int threads_of(const Config& config, const graph::Placement& placement) {
-  if (config.run.threads > 0) return static_cast<int>(config.run.threads.get());
-  return std::max(1, host::core_count() / placement.devices);
+  return threads_of(config.run.threads.get(), placement);
 }
 
 }  // namespace collimate::recipe

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "collimate/recipe/config.h"
 #include "tests/fault/cli_support.h"
 
@@ -41,6 +43,23 @@ TEST_F(AutoPlacement, IsThatOfTheRunThatGoesOn) {
   EXPECT_TRUE(again.status.ok()) << again.errors;
   EXPECT_THAT(again.errors, testing::HasSubstr("placement: that of the run in "));
   EXPECT_EQ(placement(), before);
+}
+
+// What the run would refuse is not chosen, though it be faster; a budget in which nothing runs says what is missing.
+TEST_F(AutoPlacement, KeepsToTheBudgetOfTheRun) {
+  const host::CommandResult refused = train({"--set", "run.memory_budget=1"});
+  EXPECT_EQ(refused.status.code, 2);
+  std::smatch needs;
+  const std::regex text(R"(device [01] needs ([0-9.]+) MiB of 1 MiB \(run\.memory_budget\), of which \S+ [0-9.]+ MiB)");
+  ASSERT_TRUE(std::regex_search(refused.errors, needs, text)) << refused.errors;
+  const int least = static_cast<int>(std::stod(needs[1].str())) + 1;  // MiB
+  const auto planned = [&](const std::string& form, int budget) {
+    return run_collimate(
+        {"plan", scratch_ / "run.yaml", "--form", form, "--set", fmt::format("run.memory_budget={}", budget)});
+  };
+  EXPECT_EQ(planned("flattening", least).status.code, 2);
+  const host::CommandResult done = train({"--set", fmt::format("run.memory_budget={}", least)});
+  EXPECT_TRUE(done.status.ok()) << done.errors;
 }
 
 TEST_F(AutoPlacement, WhatIsNoFileOfConstantsIsRefused) {

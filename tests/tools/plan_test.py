@@ -1,7 +1,9 @@
 """The verbs plan and simulate as a user calls them."""
 import json
 import os
+import math
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -41,6 +43,12 @@ class Plan(unittest.TestCase):
         simulated = run("simulate", *words, "--json", cwd=cwd)
         self.assertEqual(simulated.returncode, 0, simulated.stderr)
         return json.loads(simulated.stdout)
+
+    def config(self, folder, **sizes):
+        work = pathlib.Path(folder)
+        (work / "tiny model").mkdir()
+        (work / "tiny model" / "config.json").write_text(json.dumps({**TINY, **sizes}), encoding="utf-8")
+        (work / "run.yaml").write_text(CONFIG, encoding="utf-8")
 
     def refused(self, *words):
         done = run(*words)
@@ -287,6 +295,46 @@ class Plan(unittest.TestCase):
         self.assertIn("got both", self.refused("plan", "run.yaml", "--flow", "ppo"))
         too_large = error("llama3.1-405b", "8xA100-80")
         self.assertRegex(too_large, r"of which \w+ .*GB.*; try \d+x8xA100-80")
+
+    def test_what_is_read_is_not_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.config(folder)
+            link, plan = (os.path.join(folder, name) for name in ("link.yaml", "plan.yaml"))
+            config = os.path.join(folder, "run.yaml")
+            os.symlink(config, link)
+            text = pathlib.Path(config).read_text(encoding="utf-8")
+            for words in (("--output", config), ("--html", config), ("--output", link),
+                          ("--html", os.path.join(folder, ".", "run.yaml"))):
+                error = self.refused("plan", config, "--cluster", "2xcpu", *words)
+                self.assertTrue(error.startswith(f"[{words[0]}] "), error)
+                self.assertIn(f"got '{words[1]}', the config; try", error)
+            self.assertIn("which --output writes", self.refused("plan", config, "--output", plan, "--html", plan))
+            self.assertIn("the config", self.refused("calibrate", config, "--output", config))
+            self.assertIn("the file of --constants",
+                          self.refused("plan", *FLOW, "--constants", config, "--output", config))
+            self.plan("run.yaml", "--cluster", "2xcpu", "--output", "plan.yaml", cwd=folder)
+            self.assertIn("the placement to simulate", self.refused("simulate", plan, "--trace", plan))
+            self.assertIn("the config", self.refused("simulate", plan, "--trace", config))
+            self.assertEqual(pathlib.Path(config).read_text(encoding="utf-8"), text)
+
+    def test_a_budget_of_memory_decides(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.config(folder, hidden_size=256, intermediate_size=1024, num_hidden_layers=4)
+            words = ("run.yaml", "--cluster", "2xcpu")
+            error = run("plan", *words, "--form", "flattening", "--set", "run.memory_budget=1", cwd=folder)
+            self.assertEqual(error.returncode, 2, error.stdout + error.stderr)
+            needs = re.search(r"device 0 needs ([0-9.]+) MiB of 1 MiB \(run.memory_budget\), of which \S+ [0-9.]+ MiB",
+                              error.stderr)
+            self.assertIsNotNone(needs, error.stderr)
+            # All models on every device: a budget of less has them apart.
+            budget = math.ceil(float(needs[1])) - 2
+            free = self.plan(*words, "--form", "flattening", cwd=folder)["plans"]
+            self.assertEqual(len(free), 1)
+            held = self.plan(*words, "--set", f"run.memory_budget={budget}", cwd=folder)["plans"]
+            self.assertTrue(held)
+            self.assertNotIn("flattening", [plan["form"] for plan in held])
+            self.assertEqual(self.plan(*words, "--set", f"run.memory_budget={budget + 4}", "--form", "flattening",
+                                       cwd=folder)["plans"][0]["form"], "flattening")
 
     def test_every_option_gets_the_nearest_choice(self):
         for option, value, remedy in (

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 
 #include "collimate/graph/graph.h"
+#include "collimate/graph/placement.h"
 #include "collimate/plan/inputs/cluster.h"
 #include "collimate/plan/inputs/constants.h"
 #include "collimate/plan/inputs/workload.h"
@@ -19,6 +21,12 @@ struct FixedLayout {
   int64_t micro_batch = 0;             // rows, of a generator those that decode at once; 0: free
   std::optional<bool> recompute, offload;
   bool operator==(const FixedLayout&) const = default;
+};
+
+// What a placement needs beyond a limit that the program counts itself.
+struct Excess {
+  double bytes = 0;  // on the device that lacks most; 0: it can run
+  std::string why;   // "" where it can
 };
 
 // What is to be planned.
@@ -36,6 +44,7 @@ struct Request {
   bool recomputes = false;  // where whole: what train.recompute says of those that train
   int keep = 6;             // plans of different forms to report
   std::string form;         // of form.h; "": any
+  std::function<Excess(const graph::Placement&)> excess;  // beside the bounds of the cost model; empty: none
   // Of more models the placements are not all looked at but found by local search.
   int enumerated_models = 5;
 

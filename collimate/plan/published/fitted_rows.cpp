@@ -16,6 +16,13 @@ double distance(const FittedRow& a, const FittedRow& b) {
          (a.sharing == b.sharing ? 0 : 1);
 }
 
+// The table's numbers are printed ones.
+bool same_run(const FittedRow& a, const FittedRow& b) {
+  const auto alike = [](double x, double y) { return std::abs(x - y) <= 1e-3 * std::max(x, y); };
+  return a.backend == b.backend && a.gpu == b.gpu && a.devices == b.devices && a.sharing == b.sharing &&
+         alike(a.parameters, b.parameters) && alike(a.completion, b.completion) && alike(a.rows, b.rows);
+}
+
 }  // namespace
 
 FittedRow fitted_row(const Row& row, const Scenario& s) {
@@ -30,10 +37,11 @@ FittedRow fitted_row(const Row& row, const Scenario& s) {
           static_cast<int>(s.sharing)};
 }
 
-bool is_fitted(const Row& row) {
-  const std::string measured = measured_by(row);
-  return std::any_of(fitted_rows().begin(), fitted_rows().end(),
-                     [&](const FittedRow& fitted) { return fitted.id == row["id"] && fitted.measured == measured; });
+bool is_fitted(const Row& row, const Scenario& scenario) {
+  const FittedRow wanted = fitted_row(row, scenario);
+  return std::any_of(fitted_rows().begin(), fitted_rows().end(), [&](const FittedRow& fitted) {
+    return fitted.id == wanted.id && fitted.measured == wanted.measured && same_run(fitted, wanted);
+  });
 }
 
 std::string nearest_fitted(const Scenario& scenario) {

@@ -22,8 +22,8 @@ struct FittedRow {
 // Those of the fit that is shipped; `collimate bench planner --fit-rows` prints fitted_rows_table.cpp's lines.
 const std::vector<FittedRow>& fitted_rows();
 FittedRow fitted_row(const Row& row, const Scenario& scenario);
-// Whether it is one of them: of the same id, and the same was measured.
-bool is_fitted(const Row& row);
+// Whether it is one of them: of the same id, the same was measured, and what is read of the run is the same.
+bool is_fitted(const Row& row, const Scenario& scenario);
 // The id of the one whose run is most like this one; "" where there are none.
 std::string nearest_fitted(const Scenario& scenario);
 

@@ -6,6 +6,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/plan/published/fit.h"
+#include "collimate/plan/published/report.h"
 #include "collimate/plan/published/text.h"
 
 namespace collimate::plan::published {
@@ -277,15 +278,31 @@ TEST(Results, FittedRowsAreThoseOfTheFit) {
                                     [&](const FittedRow& row) { return row.id == other.nearest_fitted; });
   ASSERT_NE(nearest, fitted_rows().end());
   EXPECT_EQ(nearest->backend, "deepspeed-chat");
-  const FittedRow& first = fitted_rows().front();
-  Row same = row_of(kPpo);
-  same.columns["id"] = first.id;
-  EXPECT_FALSE(is_fitted(same));
-  const size_t metric = first.measured.find(' '), unit = first.measured.rfind(' ');
-  same.columns["metric"] = first.measured.substr(0, metric);
-  same.columns["value"] = first.measured.substr(metric + 1, unit - metric - 1);
-  same.columns["unit"] = first.measured.substr(unit + 1);
-  EXPECT_TRUE(is_fitted(same));
+}
+
+// Of the same id and measurement, but another run: not fitted.
+TEST(Results, AFittedRowIsOfTheSameRun) {
+  const auto fitted = [](const char* id, const char* rest) {
+    const Row row =
+        row_of(fmt::format("{},P,PPO,7,7,7,7,8,A100-80GB,{},s/iteration,iteration,colocated,,\n", id, rest));
+    return is_fitted(row, std::get<Scenario>(scenario_of(row)));
+  };
+  EXPECT_TRUE(fitted("2", "512,128,128,DeepSpeedChat,,time,72.08,"));
+  EXPECT_FALSE(fitted("3", "512,128,128,DeepSpeedChat,,time,72.08,"));
+  EXPECT_FALSE(fitted("2", "512,128,128,DeepSpeedChat,,time,72.09,"));
+  EXPECT_FALSE(fitted("2", "512,128,384,DeepSpeedChat,,time,72.08,"));
+  EXPECT_FALSE(fitted("2", "256,128,128,DeepSpeedChat,,time,72.08,"));
+  EXPECT_FALSE(fitted("2", "512,128,128,ReaL,,time,72.08,"));
+}
+
+TEST(Results, AReportWithoutRowsThatAreNotModelledHasNoListOfThem) {
+  const auto text = [](const std::string& rows) {
+    return report_text(
+        evaluate(parse_rows(kHeader + rows, "r"), [](const std::string& name) { return constants_of(name); }), {});
+  };
+  EXPECT_THAT(text(kPpo), testing::Not(testing::HasSubstr("not modelled")));
+  EXPECT_THAT(text(std::string(kPpo) + "2,P,PPO,7,,,,8,Ascend,,,,verl,,time,1,,s,step,,,\n"),
+              testing::HasSubstr("not modelled, not counted\n  GPU type"));
 }
 
 TEST(Results, HoursOfARunAndRangesInOneField) {

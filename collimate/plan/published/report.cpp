@@ -67,9 +67,9 @@ std::string report_text(const std::vector<Result>& results, const std::vector<He
                                  "system", "metric", "unit", "published", "predicted", "error", "nearest fitted row");
   for (const Result& result : results)
     if (result.modelled()) text += row_text(result);
-  text += "\nnot modelled, not counted\n";
-  for (const auto& [reason, ids] : not_modelled(results))
-    text += fmt::format("  {} (rows {})\n", reason, fmt::join(ids, " "));
+  const auto reasons = not_modelled(results);
+  if (!reasons.empty()) text += "\nnot modelled, not counted\n";
+  for (const auto& [reason, ids] : reasons) text += fmt::format("  {} (rows {})\n", reason, fmt::join(ids, " "));
   text += fmt::format("\n{}\n\n{:<44} {:>5} {:>10} {:>7}  {:>9}\n", coverage(results), "source", "rows", "predicted",
                       "fitted", "median");
   for (const Summary& summary : summarise(results)) text += summary_text(summary);

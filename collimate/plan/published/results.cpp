@@ -140,7 +140,7 @@ std::string predict_row(const Row& row, const ConstantsOf& constants, Result& re
   result.predicted = std::get<double>(value);
   if (!std::isfinite(result.predicted)) return "no finite prediction";
   result.may_fit = may_fit(row, scenario);
-  result.fitted = is_fitted(row);
+  result.fitted = is_fitted(row, std::get<Scenario>(read));
   result.nearest_fitted = result.fitted ? row["id"] : nearest_fitted(scenario);
   set_error(result);
   return "";

@@ -126,6 +126,8 @@ Scenario read(const Row& row, const std::string& system, bool own_setup) {
   read_sharing(said, scenario);
   read_techniques(said, scenario);
   if (scenario.backend == "openrlhf" && scenario.sharing == Sharing::kColocated) share_in_groups(scenario);
+  require_known_words(said);
+  require_whole_replicas(said["parallelism"], scenario);
   return scenario;
 }
 

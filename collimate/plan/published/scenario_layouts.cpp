@@ -53,6 +53,22 @@ RoleLayout Scenario::layout(const std::string& role) const {
   return made;
 }
 
+void require_whole_replicas(const std::string& text, const Scenario& scenario) {
+  for (const char* role : {"generate", "train", "reward", "ref", "critic"}) {
+    const std::string name = role;
+    const auto place = scenario.places.find(name == "train" ? "actor" : name);
+    int devices = scenario.devices;
+    if (scenario.sharing == Sharing::kTwoSides)
+      devices = name == "generate" ? scenario.generate_devices : scenario.train_devices;
+    else if (scenario.sharing == Sharing::kGroups && place != scenario.places.end())
+      devices = place->second.devices;
+    const int tp = scenario.layout(name).tp;
+    if (tp > 0 && devices % tp != 0)
+      throw NotModelled{"parallelism '" + text + "': TP" + std::to_string(tp) + " does not divide the " +
+                        std::to_string(devices) + " devices of " + name};
+  }
+}
+
 void read_layouts(const std::string& text, Scenario& scenario) {
   if (read_bracketed(text, scenario)) return;
   constexpr std::pair<const char*, const char*> kRoles[] = {

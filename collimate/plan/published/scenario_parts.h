@@ -22,5 +22,9 @@ void share_in_groups(Scenario& scenario);
 Gpu gpu_of(const std::string& text);
 // Layouts of roles.
 void read_layouts(const std::string& text, Scenario& scenario);
+// NotModelled where tensor parallelism does not divide the devices that it is on.
+void require_whole_replicas(const std::string& text, const Scenario& scenario);
+// NotModelled, with column and text, where a column says what is not read (known_words.cpp).
+void require_known_words(const Row& row);
 
 }  // namespace collimate::plan::published

@@ -109,7 +109,9 @@ class Search {
       std::erase_if(found, [&](const Found& each) { return form(each.slots) != request_.form; });
     for (Found& each : found) {
       Ground& ground = grounds_[each.subcluster];
-      refine(ground.request, ground.functions, ground.table, each);
+      Found finer = each;
+      refine(ground.request, ground.functions, ground.table, finer);
+      if (runs(finer)) each = std::move(finer);
     }
     for (const Found& each : found) result_.plans.push_back(simulated(each));
     rank();
@@ -182,13 +184,26 @@ class Search {
     Assignment assignment(on.request, on.functions, on.table, slots);
     const Assigned assigned = assignment.best(limit, steps_allowed(request_.load.staleness));
     result_.cut_short += assignment.cut_short();
-    if (assigned.found()) best_.add(form(slots), {next.subcluster, slots, assigned.choices, assigned.seconds});
+    if (!assigned.found()) return;
+    Found found{next.subcluster, slots, assigned.choices, assigned.seconds};
+    if (runs(found)) best_.add(form(slots), std::move(found));
+  }
+
+  graph::Placement placement(const Found& found) const {
+    return placement_of(subclusters_[found.subcluster], grounds_[found.subcluster].functions, found);
+  }
+
+  // Whether Request::excess lets it; the nearest miss is kept for why().
+  bool runs(const Found& found) {
+    if (!request_.excess) return true;
+    const Excess excess = request_.excess(placement(found));
+    if (excess.bytes <= 0) return true;
+    if (least_excess_.bytes == 0 || excess.bytes < least_excess_.bytes) least_excess_ = excess;
+    return false;
   }
 
   Plan simulated(const Found& found) const {
-    const graph::Placement placement =
-        placement_of(subclusters_[found.subcluster], grounds_[found.subcluster].functions, found);
-    Plan plan = cost_placement(request_, placement);
+    Plan plan = cost_placement(request_, placement(found));
     plan.estimated_seconds = found.seconds;
     set_times(plan, simulate_plan(request_, plan));
     return plan;
@@ -196,6 +211,7 @@ class Search {
 
   // Of several kinds: on all devices, and on those of each kind.
   std::string why() {
+    if (least_excess_.bytes > 0) return least_excess_.why;
     if (!request_.form.empty())
       return fmt::format("none of the placements that are {} fits, of {}", request_.form, result_.placements);
     std::string text;
@@ -228,6 +244,7 @@ class Search {
   Best best_;
   std::vector<Bounded> order_;
   std::map<std::string, std::string> forms_;  // by who sits with whom
+  Excess least_excess_;
   SearchResult result_;
 };
 

@@ -197,6 +197,30 @@ TEST(Search, WhatCannotFitIsExplained) {
   EXPECT_THAT(result.why, testing::HasSubstr("of which"));
 }
 
+// A limit that the program counts itself: what is over it is left out, and named where nothing else is left.
+TEST(Search, WhatExceedsALimitOfTheProgramIsLeftOut) {
+  Request request = request_for("opt-350m", "2xcpu", "grpo,64,64x64");
+  request.whole = true;
+  const auto all = [](const graph::Placement& placement) { return placement.groups.size() == 1; };
+  ASSERT_TRUE(all(search(request).plans.at(0).placement));
+  request.excess = [&](const graph::Placement& placement) {
+    return all(placement) ? Excess{1e9, "together they need 1 GB more"} : Excess{};
+  };
+  const SearchResult apart = search(request);
+  ASSERT_FALSE(apart.plans.empty());
+  for (const Plan& plan : apart.plans) {
+    EXPECT_FALSE(all(plan.placement)) << plan.parts;
+    EXPECT_EQ(misfit_of(request, plan), "");
+  }
+  request.excess = [&](const graph::Placement& placement) {
+    return all(placement) ? Excess{1e9, "1 GB more"} : Excess{2e9, "2 GB more"};
+  };
+  const SearchResult none = search(request);
+  EXPECT_TRUE(none.plans.empty());
+  EXPECT_EQ(none.why, "1 GB more");
+  EXPECT_EQ(misfit_of(request, apart.plans[0]), "2 GB more");
+}
+
 TEST(Search, WholeModelsHaveLayoutsOfDpAlone) {
   Request request = request_for("qwen2.5-0.5b", "2xH100", "ppo,64,64x64");
   request.whole = true;

@@ -1,0 +1,67 @@
+#include "collimate/flow/planned_memory.h"
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "collimate/flow/memory_ledger.h"
+#include "collimate/host/core_pool.h"
+
+namespace collimate::flow {
+namespace {
+
+// Models of each device's worker.
+std::map<int, std::set<std::string>> models_by_device(const graph::Graph& graph, const graph::Placement& placement) {
+  std::map<int, std::set<std::string>> models;
+  for (const auto& [model, content] : graph.models)
+    for (const int worker : graph::workers_of(graph, placement, model))
+      if (worker < placement.devices) models[worker].insert(model);
+  return models;
+}
+
+}  // namespace
+
+int64_t PlannedMemory::bytes() const {
+  int64_t sum = 0;
+  for (const tensor::MemoryItem& item : items) sum += item.bytes;
+  return sum;
+}
+
+std::vector<PlannedMemory> planned_memory(const graph::Graph& graph, const graph::Placement& placement,
+                                          const Registry& registry, const RunOptions& options) {
+  const nlohmann::json calls = calls_of(graph, options);
+  host::CorePool pool(options.threads_per_worker);
+  std::vector<PlannedMemory> planned;
+  std::set<std::set<std::string>> seen;
+  for (const auto& [worker, models] : models_by_device(graph, placement)) {
+    if (!seen.insert(models).second) continue;
+    planned.push_back({worker, {}});
+    for (const std::string& model : models) {
+      const auto choice = options.modules.find(model);
+      Context context;
+      context.model = model;
+      context.config = options.config;
+      context.calls = calls.value(model, std::vector<std::string>());
+      context.device = worker;
+      context.pool = &pool;
+      context.parameters = nlohmann::json::object();
+      if (choice != options.modules.end() && !choice->second.parameters.is_null())
+        context.parameters = choice->second.parameters;
+      const std::string& kind = choice == options.modules.end() ? model : choice->second.kind;
+      add_items(planned.back().items, registry.create(kind, context.parameters)->memory(context));
+    }
+  }
+  return planned;
+}
+
+nlohmann::json calls_of(const graph::Graph& graph, const RunOptions& options) {
+  nlohmann::json calls = nlohmann::json::object();
+  const auto add = [&](const graph::Graph& from) {
+    for (const graph::Node& node : from.nodes) calls[node.model].push_back(node.function);
+  };
+  add(graph);
+  if (options.evaluation) add(options.evaluation->graph);
+  return calls;
+}
+
+}  // namespace collimate::flow
