@@ -139,11 +139,50 @@ void print_json(const nlohmann::ordered_json& document) {
 
 namespace {
 
-// A flag's value as --set reads it; where texts are meant, what is no JSON list is one text as it stands ("[INST]").
-base::ConfigNode flag_value(const std::string& text, bool texts, const std::string& flag) {
-  if (!texts) return base::parse_yaml_value(text, flag);
-  const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
-  return base::from_json(list.is_array() ? list : nlohmann::json(text), flag);
+// Whether the bracket that opens the text is closed by its last character. Behind a list yaml-cpp reads a comma for
+// ever.
+bool is_in_brackets(const std::string& text) {
+  int depth = 0;
+  char quote = 0, before = '[';  // a quote begins an entry, or follows a quote in one
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0) {
+      if (c == '\\' && quote == '"') ++i;
+      if (c == quote) quote = 0;
+    } else if ((c == '"' || c == '\'') && (before == '[' || before == ',' || before == c)) {
+      quote = c;
+    } else if (c == '[') {
+      ++depth;
+    } else if (c == ']' && --depth == 0) {
+      return i + 1 == text.size();
+    }
+    if (c != ' ') before = c;
+  }
+  return false;
+}
+
+// A list in JSON, or in YAML's flow style, "[a, 'b']". Nothing where it is neither, or where it is one entry without
+// quotes, which is a text in brackets ("[INST]").
+std::optional<base::ConfigNode> flow_list(const std::string& text, const std::string& flag) {
+  if (const auto json = nlohmann::json::parse(text, nullptr, false); json.is_array())
+    return base::from_json(json, flag);
+  if (!text.starts_with('[') || !is_in_brackets(text)) return std::nullopt;
+  base::ConfigNode list;
+  try {
+    list = base::parse_yaml_value(text, flag);
+  } catch (const base::InputError&) {
+    return std::nullopt;
+  }
+  if (list.kind != base::ConfigNode::Kind::kList) return std::nullopt;
+  if (list.children.size() == 1 && !list.children[0].quoted) return std::nullopt;
+  return list;
+}
+
+// A flag's value as --set reads it; where texts are meant, what is no list is one text as it stands.
+base::ConfigNode flag_value(const std::string& text, const base::OptionInfo& option, const std::string& flag) {
+  if (!option.type.ends_with("a string")) return base::parse_yaml_value(text, flag);
+  std::optional<base::ConfigNode> list = option.list ? flow_list(text, flag) : std::nullopt;
+  return list ? std::move(*list) : base::from_json(text, flag);
 }
 
 }  // namespace
@@ -154,10 +193,9 @@ void add_flags(CLI::App& app, base::Section& section) {
   for (const base::OptionInfo& option : options) {
     std::string flag = "--" + option.path;
     std::replace(flag.begin(), flag.end(), '_', '-');
-    const bool texts = option.type.ends_with("a string");
-    const auto read = [&section, flag, texts, path = option.path](const std::string& text) {
+    const auto read = [&section, flag, option](const std::string& text) {
       base::ConfigNode given{.kind = base::ConfigNode::Kind::kMap, .where = flag};
-      given.child(path) = flag_value(text, texts, flag);
+      given.child(option.path) = flag_value(text, option, flag);
       base::apply(given, "", section);
     };
     const std::string limits = option.limits.empty() ? "" : option.limits + "; ";

@@ -31,7 +31,8 @@ void check_outputs(const std::vector<NamedFile>& written, const std::vector<Name
 void print_json(const nlohmann::ordered_json& document);
 
 // A flag for each option of a section, "--top-p" for top_p, whose value is YAML as that of --set (a text stands as it
-// is), read by the option's own checks while the app parses.
+// is, where lists are read too "[INST]" but not "[a, b]" or "['a']"), read by the option's own checks while the app
+// parses.
 void add_flags(CLI::App& app, base::Section& section);
 
 }  // namespace collimate::cli

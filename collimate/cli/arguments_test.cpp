@@ -74,8 +74,23 @@ TEST(Flags, TextsStandAsTheyAre) {
   EXPECT_THAT(flags({"--stop", "[INST]"}).stop.get(), ElementsAre("[INST]"));
   EXPECT_THAT(flags({"--stop", "#"}).stop.get(), ElementsAre("#"));
   EXPECT_THAT(flags({"--stop", "a: b"}).stop.get(), ElementsAre("a: b"));
-  EXPECT_THAT(flags({"--stop", "[\"a\", \"b\"]"}).stop.get(), ElementsAre("a", "b"));
+  EXPECT_THAT(flags({"--stop", "[INST] [/INST]"}).stop.get(), ElementsAre("[INST] [/INST]"));
+  EXPECT_THAT(flags({"--stop", "[a b], [c]"}).stop.get(), ElementsAre("[a b], [c]"));
+  EXPECT_THAT(flags({"--stop", "['"}).stop.get(), ElementsAre("['"));
+  EXPECT_THAT(flags({"--stop", "[']"}).stop.get(), ElementsAre("[']"));
   EXPECT_EQ(flags({"--name", "12"}).name, "12");
+  EXPECT_EQ(flags({"--name", "[a, b]"}).name, "[a, b]");
+}
+
+TEST(Flags, ListsOfTextsAreThoseOfJsonAndYaml) {
+  EXPECT_THAT(flags({"--stop", "[\"a\", \"b\"]"}).stop.get(), ElementsAre("a", "b"));
+  EXPECT_THAT(flags({"--stop", "[was, there]"}).stop.get(), ElementsAre("was", "there"));
+  EXPECT_THAT(flags({"--stop", "['was', 'there']"}).stop.get(), ElementsAre("was", "there"));
+  EXPECT_THAT(flags({"--stop", "['[INST]']"}).stop.get(), ElementsAre("[INST]"));
+  EXPECT_THAT(flags({"--stop", "['a]', \"\\\"],\", it's, 'i''s']"}).stop.get(),
+              ElementsAre("a]", "\"],", "it's", "i's"));
+  EXPECT_THAT(flags({"--stop", "[01, \"a, b\"]"}).stop.get(), ElementsAre("01", "a, b"));
+  EXPECT_EQ(error_of({"--stop", "[a: b, c]"}), "[--stop] expected stop.0 to be a string, got a mapping");
 }
 
 TEST(Flags, ErrorsNameTheFlag) {

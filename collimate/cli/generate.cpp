@@ -18,6 +18,7 @@
 #include "collimate/rlhf/modules/loading_options.h"
 #include "collimate/text/chat_template.h"
 #include "collimate/text/dataset.h"
+#include "collimate/text/utf8.h"
 
 namespace collimate::cli {
 namespace {
@@ -47,7 +48,8 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   CLI::App app{"completes prompts", "generate"};
   app.add_option("MODEL", call.model, "model directory")->required();
   auto* prompt = app.add_option("--prompt", call.prompt, "one prompt");
-  app.add_option("--data", call.data, "file of prompts, in any shape that training reads")->excludes(prompt);
+  app.add_option("--data", call.data, "file of prompts, in any shape with a prompt that training reads")
+      ->excludes(prompt);
   app.add_option("--max-tokens", call.max_tokens, "new tokens at most")->check(at_least(1));
   add_flags(app, call.sampling);
   app.add_option("--n", call.samples, "completions per prompt")->check(at_least(1));
@@ -62,6 +64,8 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   if (!parse(app, arguments)) return false;
   if (call.prompt.empty() && call.data.empty() && prompt->count() == 0)
     throw base::InputError(base::expectation("collimate generate", "--prompt TEXT or --data FILE", "neither"));
+  if (!text::is_valid_utf8(call.prompt))
+    throw base::InputError(base::expectation("--prompt", "a text in UTF-8", "other bytes"));
   call.log_probs = call.log_probs || call.top_log_probs > 0;
   call.json = call.json || call.log_probs || call.stats;
   call.params = call.sampling.params(call.max_tokens);
@@ -70,11 +74,19 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   return true;
 }
 
+// Rows of text alone have no prompt: they are what is trained on.
+const text::Prompt& prompt_of(const text::Example& example) {
+  const auto* text = std::get_if<std::string>(&example.prompt);
+  if (text == nullptr || !text->empty()) return example.prompt;
+  throw base::InputError(base::expectation(example.location.text(), "a prompt to complete", "a column 'text' alone",
+                                           R"(JSON lines {"prompt": "..."})"));
+}
+
 std::vector<text::Prompt> read_prompts(const GenerateCall& call) {
   if (call.data.empty()) return {call.prompt};
   std::vector<text::Prompt> prompts;
   const text::Dataset dataset = text::Dataset::read({{.path = call.data}});
-  for (const text::Example& example : dataset.examples()) prompts.push_back(example.prompt);
+  for (const text::Example& example : dataset.examples()) prompts.push_back(prompt_of(example));
   return prompts;
 }
 
@@ -167,6 +179,7 @@ void log_speculation(const generate::ServiceStats& stats) {
 int generate(const Arguments& arguments) {
   GenerateCall call;
   if (!read_arguments(arguments, call)) return 0;
+  const std::vector<text::Prompt> prompts = read_prompts(call);
   host::CorePool pool(host::core_count());
   const tensor::Exec exec{&pool};
   const auto tokenizer = text::load_tokenizer(call.model);
@@ -175,7 +188,6 @@ int generate(const Arguments& arguments) {
   model::Model model(model::load_huggingface(call.model, "lm", weights, exec), exec);
   GenerateResult result;
   result.int8 = measured_int8(model, exec, *tokenizer, call.sampling.measure_int8);
-  const std::vector<text::Prompt> prompts = read_prompts(call);
   for (const text::Prompt& prompt : prompts) result.prompts.push_back(renderer.prompt_tokens(prompt));
   generate::EngineOptions options{.samples_per_prompt = call.samples};
   options.service.seed = call.seed;

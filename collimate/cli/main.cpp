@@ -1,4 +1,6 @@
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 
 #include "collimate/base/error.h"
@@ -23,13 +25,25 @@ int run(const collimate::cli::Arguments& words) {
       collimate::base::expectation("collimate", "one of " + known, "\"" + name + "\"", "collimate help"));
 }
 
+// Whether all that was printed arrived; says so where it did not. Some of it waits in the buffer until here.
+bool output_arrived() {
+  const int failed = std::fflush(stdout) == 0 ? 0 : errno;
+  if (failed == 0 && std::ferror(stdout) == 0) return true;
+  std::fprintf(stderr, "%s\n",
+               collimate::base::expectation("collimate", "standard output that takes all that is printed",
+                                            failed == 0 ? "an error" : std::strerror(failed))
+                   .c_str());
+  return false;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   collimate::tensor::install_aten_allocator();
   collimate::tensor::use_one_aten_thread();
   try {
-    return run({argv + 1, argv + argc});
+    const int code = run({argv + 1, argv + argc});
+    return output_arrived() || code != 0 ? code : 1;
   } catch (const collimate::base::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return error.exit_code();

@@ -67,6 +67,12 @@ void Service::Impl::check_sampling(const Sequence& sequence, const std::string& 
     throw base::InputError(base::expectation(where, fmt::format("logit_bias of token ids in [0, {})", vocabulary),
                                              fmt::to_string(params.logit_bias.rbegin()->first)));
   }
+  const auto unknown =
+      std::find_if(params.stop_ids.begin(), params.stop_ids.end(), [&](int32_t id) { return id >= vocabulary; });
+  if (unknown != params.stop_ids.end()) {
+    throw base::InputError(
+        base::expectation(where, fmt::format("stop token ids in [0, {})", vocabulary), fmt::to_string(*unknown)));
+  }
   if (params.top_log_probs < 0 || params.top_log_probs > kMostTopLogProbs) {
     throw base::InputError(base::expectation(where, fmt::format("top_logprobs in [0, {}]", kMostTopLogProbs),
                                              fmt::to_string(params.top_log_probs)));

@@ -217,6 +217,10 @@ TEST_F(ServiceSampling, BadRequestsAreNamed) {
               p.logit_bias = {{3, 1.0}, {61, 1.0}};
             }),
             "[generate.submit, row 0] expected logit_bias of token ids in [0, 61), got 61");
+  EXPECT_EQ(message([](SamplingParams& p) {
+              p.stop_ids = {99, 60};
+            }),
+            "[generate.submit, row 0] expected stop token ids in [0, 61), got 99");
   const auto everything = [](SamplingParams& p) {
     for (int32_t id = 0; id < 61; ++id) p.stop_ids.push_back(id);
     p.max_tokens = 5;

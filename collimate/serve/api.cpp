@@ -319,6 +319,9 @@ ApiRequest parse_request(Endpoint endpoint, std::string_view body, const ApiLimi
   request.sampling.max_tokens = 16;  // of a completion, as in OpenAI's interface
   json sampling = json::object();
   for (const auto& [name, value] : fields.items()) read_field(request, name, value, sampling);
+  // It goes before max_tokens, which OpenAI's reference deprecates in its favour.
+  if (const auto newer = fields.find("max_completion_tokens"); newer != fields.end())
+    read_field(request, newer.key(), *newer, sampling);
   const int64_t max_tokens = request.sampling.max_tokens;
   request.sampling = read_sampling(sampling);
   request.sampling.max_tokens = max_tokens;

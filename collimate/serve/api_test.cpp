@@ -58,6 +58,8 @@ TEST(Api, AChatWithoutMaxTokensGoesToTheEnd) {
   EXPECT_TRUE(chat().to_the_end);
   EXPECT_FALSE(chat({{"max_tokens", 3}}).to_the_end);
   EXPECT_EQ(chat({{"max_completion_tokens", 4}}).sampling.max_tokens, 4);
+  EXPECT_EQ(chat({{"max_completion_tokens", 4}, {"max_tokens", 3}}).sampling.max_tokens, 4);
+  EXPECT_EQ(chat({{"max_completion_tokens", nullptr}, {"max_tokens", 3}}).sampling.max_tokens, 3);
   const ApiRequest request = chat();
   EXPECT_EQ(std::get<text::Messages>(request.prompts[0]), (text::Messages{{"user", "Hi"}}));
 }

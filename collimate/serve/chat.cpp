@@ -46,6 +46,18 @@ std::string trimmed(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
+// The ids that an answer to these messages begins from. InputError where the template has no place for a role, or there
+// are more than the model has positions for; `what` is what they are, `remedy` what helps then.
+std::vector<int32_t> prompt_of(const ChatModel& model, const text::Messages& messages, const std::string& what,
+                               const std::string& remedy) {
+  std::vector<int32_t> ids = model.renderer.prompt_tokens(messages);
+  const auto tokens = static_cast<int64_t>(ids.size());
+  if (tokens < model.max_sequence_tokens) return ids;
+  throw base::InputError(base::expectation("chat",
+                                           fmt::format("{} of at most {} tokens", what, model.max_sequence_tokens - 1),
+                                           fmt::to_string(tokens), remedy));
+}
+
 // Shows one answer as it comes, or two side by side.
 class Display {
  public:
@@ -119,7 +131,17 @@ void Chat::clear() {
   set_system(settings_.system);
 }
 
+// Before it takes the place of the one that is there: a conversation that begins with it could not go on.
+void Chat::check_system(const std::string& text) const {
+  if (text.empty()) return;
+  if (!text::is_valid_utf8(text))
+    throw base::InputError(base::expectation("chat", "a system message in UTF-8", "other bytes"));
+  for (const Speaker& speaker : speakers_)
+    prompt_of(speaker.model, {{"system", text}}, "a system message", "a shorter one");
+}
+
 void Chat::set_system(const std::string& text) {
+  check_system(text);
   settings_.system = text;
   for (Speaker& speaker : speakers_) {
     text::Messages& messages = speaker.messages;
@@ -167,12 +189,7 @@ void Chat::answer(const std::string& line) {
 std::vector<std::vector<int32_t>> Chat::prompts() const {
   std::vector<std::vector<int32_t>> prompts;
   for (const Speaker& speaker : speakers_) {
-    prompts.push_back(speaker.model.renderer.prompt_tokens(speaker.messages));
-    const auto tokens = static_cast<int64_t>(prompts.back().size());
-    if (tokens < speaker.model.max_sequence_tokens) continue;
-    throw base::InputError(base::expectation(
-        "chat", fmt::format("a conversation of at most {} tokens", speaker.model.max_sequence_tokens - 1),
-        fmt::to_string(tokens), "/clear"));
+    prompts.push_back(prompt_of(speaker.model, speaker.messages, "a conversation", "/clear"));
   }
   return prompts;
 }

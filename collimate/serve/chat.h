@@ -39,7 +39,7 @@ struct ChatPort {
 // they are made. A line that begins with / is a command; /help lists them. One thread.
 class Chat {
  public:
-  // One or two models.
+  // One or two models. InputError for a system message that one of them cannot take.
   Chat(std::vector<ChatModel> models, ChatSettings settings, ChatPort port);
 
   // Until the lines end or /exit.
@@ -59,6 +59,7 @@ class Chat {
   void listen(const std::vector<std::vector<int32_t>>& prompts);
   void clear();
   void set_system(const std::string& text);
+  void check_system(const std::string& text) const;
   void save(const std::string& path) const;
 
   std::vector<Speaker> speakers_;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "collimate/base/error.h"
 #include "collimate/generate/test_support.h"
 #include "collimate/serve/columns.h"
 #include "collimate/text/character_tokenizer.h"
@@ -37,6 +38,20 @@ TEST(Columns, LinesBreakAtSpacesOrElsewhereAndWideCharactersCountTwice) {
   EXPECT_EQ(wide.push(0, "日本語日本語日"), "日本語日本 |\n");
   EXPECT_EQ(wide.finish(0), "語日       |\n");
 }
+
+// Contents with nothing around them, of the user and the assistant alone.
+class NoSystemTemplate : public text::ChatTemplate {
+ public:
+  std::string render(std::span<const text::Message> messages, bool) const override {
+    std::string out;
+    for (const text::Message& message : messages) {
+      if (message.role == "system") throw base::InputError("[chat template] expected another role, got 'system'");
+      out += message.content;
+    }
+    return out;
+  }
+  std::string description() const override { return "without system messages"; }
+};
 
 // Talks to copies of one small model, whose characters are those of `kCharacters`, and keeps what is shown.
 class ChatTest : public testing::Test {
@@ -123,6 +138,26 @@ TEST_F(ChatTest, MistakesAreShownAndTheConversationGoesOn) {
   EXPECT_THAT(shown, HasSubstr("at most 159 tokens"));
   EXPECT_EQ(saved(file_)["messages"].size(), 2U);
   std::filesystem::remove(file_);
+}
+
+TEST_F(ChatTest, ASystemMessageThatCannotBeTakenLeavesTheOldOne) {
+  const std::string shown = talk({model("a")}, {"/system BE KIND", "/system " + std::string(160, 'A'),
+                                                "/system lower case has no ids", "HELLO", "/save " + file_});
+  EXPECT_THAT(shown,
+              StartsWith("[chat] expected a system message of at most 159 tokens, got 160; try a shorter one\n"));
+  EXPECT_EQ(saved(file_)["messages"].size(), 3U);
+  EXPECT_EQ(saved(file_)["messages"][0]["content"], "BE KIND");
+  const text::Renderer bare(tokenizer_, std::make_unique<NoSystemTemplate>());
+  const ChatModel plain = model("plain"), other{"other", bare, model("other").service, 160};
+  EXPECT_THAT(talk({plain, other}, {"/system BE KIND", "HELLO", "/save " + file_}),
+              StartsWith("[chat template] expected another role, got 'system'\n"));
+  for (const int line : {0, 1}) EXPECT_EQ(saved(file_, line)["messages"].size(), 2U);
+  std::filesystem::remove(file_);
+  const auto begin = [&](const ChatModel& one, const std::string& system) { Chat({one}, {.system = system}, {}); };
+  EXPECT_THROW(begin(other, "BE KIND"), base::InputError);
+  EXPECT_THROW(begin(plain, "\xff"), base::InputError);
+  begin(plain, "BE KIND");
+  begin(other, "");
 }
 
 // The same ids with an escape as the last character, which is always drawn.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 namespace collimate::serve {
 namespace {
@@ -18,6 +19,11 @@ constexpr int kKernelBytes = 128 << 10;  // unsent, before the peer counts as sl
 constexpr int kLookMilliseconds = 100;   // how often an idle connection looks whether to leave
 constexpr double kLingerSeconds = 1;
 constexpr size_t kLingerBytes = 1 << 20;
+
+// httplib calls each status that it has no phrase for an internal error; 499 is nginx's, and has this one.
+constexpr std::string_view kUnknownPhrase = "HTTP/1.1 499 Internal Server Error\r\n";
+constexpr std::string_view kClientGonePhrase = "HTTP/1.1 499 Client Closed Request\r\n";
+static_assert(kUnknownPhrase.size() == kClientGonePhrase.size(), "what is written is as long as what was given");
 
 void address_of(int (*ask)(int, sockaddr*, socklen_t*), socket_t socket, std::string& ip, int& port) {
   sockaddr_storage address{};
@@ -115,6 +121,11 @@ ssize_t Connection::read(char* out, size_t size) {
 }
 
 ssize_t Connection::write(const char* data, size_t size) {
+  std::string renamed;
+  if (std::string_view(data, size).starts_with(kUnknownPhrase)) {
+    renamed.assign(data, size).replace(0, kClientGonePhrase.size(), kClientGonePhrase);
+    data = renamed.data();
+  }
   const size_t wanted = std::min(size, kSendBytes);
   const auto deadline = base::Deadline::after(limits_.write_seconds);
   size_t sent = 0;

@@ -1,9 +1,12 @@
 #include "collimate/serve/http_server.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -45,6 +48,14 @@ bool same_key(const std::string& a, const std::string& b) {
   for (size_t i = 0; i < a.size(); ++i)
     different |= static_cast<unsigned char>(a[i] ^ b[i % std::max<size_t>(1, b.size())]);
   return different == 0;
+}
+
+// What follows the scheme Bearer, which may be in any case (RFC 9110, 11.1); empty for another scheme.
+std::string bearer_token(const std::string& authorization) {
+  constexpr std::string_view kScheme = "Bearer ";
+  if (strncasecmp(authorization.c_str(), kScheme.data(), kScheme.size()) != 0) return "";
+  const size_t begin = authorization.find_first_not_of(' ', kScheme.size());
+  return begin == std::string::npos ? "" : authorization.substr(begin);
 }
 
 // A label of the metrics; few, whatever clients ask for.
@@ -176,10 +187,9 @@ Handled HttpServer::Impl::route(const Request& request, Response& response) {
 
 void HttpServer::Impl::check_key(const Request& request) const {
   if (keys.empty()) return;
-  const std::string given = request.get_header_value("Authorization");
-  const std::string bearer = "Bearer ";
+  const std::string given = bearer_token(request.get_header_value("Authorization"));
   bool known = false;
-  for (const std::string& key : keys) known |= same_key(given, bearer + key);
+  for (const std::string& key : keys) known |= same_key(given, key);
   if (known) return;
   throw ApiError(401,
                  base::expectation("serve", "Authorization: Bearer and one of the server's keys", "another or none"),

@@ -62,6 +62,14 @@ class Pipes(WithModel):
     def test_what_is_wrong_is_said(self):
         self.assertIn("model directory", self.talk(flags=("--compare", "/nowhere"), code=2))
         self.assertIn("at least", self.talk(flags=("--temperature", "-1"), code=2))
+        self.assertIn("got 'system'", self.talk(flags=("--system", "7", "--chat-template", "user-bot"), code=2))
+
+    def test_answers_that_do_not_arrive(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PROGRAM, "chat", self.model, "--max-tokens", "2"], input="12:\n", stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("expected standard output that takes all that is printed", done.stderr)
 
     def test_what_is_saved_can_be_trained_on(self):
         self.talk("12:", f"/save {self.saved}")

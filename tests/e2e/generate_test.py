@@ -59,6 +59,35 @@ class Generate(unittest.TestCase):
                 self.assertLess(guessed["engine"]["steps"], plain["engine"]["steps"] / 4)
         self.assertIn("speculation", self.generate("--speculation", "draft", code=2)[1])
 
+    def refused(self, *flags) -> str:
+        """The last line that was logged."""
+        done = subprocess.run([PROGRAM, "generate", self.model, *flags], capture_output=True, text=True,
+                              timeout=PATIENCE)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        return done.stderr.splitlines()[-1]
+
+    def test_what_is_no_prompt_is_refused(self):
+        root = pathlib.Path(self.root.name)
+        text, lines = root / "f.txt", root / "f.jsonl"
+        text.write_text("12:\n34:\n")
+        lines.write_text('{"text": "12:"}\n{"text": "34:"}\n')
+        for file in (text, lines):
+            self.assertEqual(self.refused("--data", str(file)),
+                             f"[{file}:1] expected a prompt to complete, got a column 'text' alone; try JSON lines "
+                             '{"prompt": "..."}')
+        lines.write_text('{"prompt": "12:"}\n{"messages": [{"role": "user", "content": "34:"}]}\n')
+        self.assertIn(f"{lines}:2", self.refused("--data", str(lines)))
+        self.assertEqual(self.refused("--prompt", b"12:\xff"), "[--prompt] expected a text in UTF-8, got other bytes")
+        self.assertIn("expected stop token ids in [0, ", self.refused("--prompt", "12:", "--stop-ids", "99999"))
+
+    def test_output_that_does_not_arrive(self):
+        for flags in ((), ("--json",)):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, "generate", self.model, "--prompt", "12:", "--max-tokens", "2", *flags],
+                                      stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("expected standard output that takes all that is printed", done.stderr)
+
     def test_int8_says_what_it_costs(self):
         document, logged = self.generate("--compute", "int8", "--stats")
         error = document["int8"]

@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import signal
+import socket
 import tempfile
 import threading
 import unittest
@@ -112,6 +113,24 @@ class Input(Hostile):
         answer = server.raw(b"GET /health HTTP/1.1\r\nContent-Length: 30\r\n\r\n"
                             b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
         self.assertEqual(answer.count(b"HTTP/1.1"), 1)
+
+
+    def test_ids_outside_of_the_vocabulary(self):
+        server = self.start()
+        for path, asked in ASKED.items():
+            for field in ({"stop_token_ids": [999999]}, {"logit_bias": {"999999": 1}}):
+                status, answer = server.post(path, json.dumps({**asked, **field}).encode())
+                self.assertEqual(status, 400)
+                self.assertIn("token ids in [0, ", answer["error"]["message"])
+        self.check_alive(server)
+
+    def test_a_client_that_closes_its_half_is_told_why(self):
+        server = self.start()
+        with server.connect() as connection:
+            connection.sendall(post_bytes(PATH, json.dumps({**ENDLESS[PATH], "stream": False}).encode()))
+            connection.shutdown(socket.SHUT_WR)
+            self.assertEqual(receive_all(connection).split(b"\r\n")[0], b"HTTP/1.1 499 Client Closed Request")
+        self.check_alive(server)
 
 
 class Slow(Hostile):

@@ -330,7 +330,8 @@ class Keys(unittest.TestCase):
                 self.assertEqual((status, answer["error"]["code"]), (401, "invalid_api_key"))
             for key in ("first", "second"):
                 right = {"Authorization": f"Bearer {key}"}
-                self.assertEqual(server.get("/v1/models", right)[0], 200)
+                for scheme in ("Bearer", "bearer", "BEARER"):
+                    self.assertEqual(server.get("/v1/models", {"Authorization": f"{scheme} {key}"})[0], 200)
                 self.assertEqual(server.post("/v1/completions", {"prompt": PROMPT}, right)[0], 200)
             keys.write_text("# none\n")
             done = subprocess.run([PROGRAM, "serve", model, "--api-key-file", keys], capture_output=True, text=True)
