@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <sstream>
 
@@ -73,6 +74,11 @@ std::string role_of(const std::string& text, const graph::Graph& graph) {
   if (graph.models.contains(role))
     throw base::InputError(base::expectation("--models", fmt::format("one of {}", fmt::join(known, ", ")),
                                              "'" + role + "', which runs on the host and has no weights"));
+  for (const auto& [other, name] : {std::pair("actor", "policy"), std::pair("critic", "value"),
+                                    std::pair("ref", "reference"), std::pair("rm", "reward")})
+    if (role == other && std::find(known.begin(), known.end(), name) != known.end())
+      throw base::InputError(base::expectation("--models", fmt::format("one of {}", fmt::join(known, ", ")),
+                                               "'" + role + "'", fmt::format("'{}'", name)));
   base::throw_unknown_choice("--models", role, known);
 }
 
@@ -129,11 +135,24 @@ void read_flow(const PlanOptions& options, PlanRequest& made) {
           base::expectation(name, "a value with --flow", "none", "--models llama2-7b --cluster 8xA100"));
 }
 
+// A fixed length is of whole tokens.
+plan::Lengths lengths_of(const std::string& text, const std::string& option) {
+  const plan::Lengths lengths = plan::Lengths::parse(text, option);
+  const double whole = std::max(std::nearbyint(lengths.mean()), 1.0);
+  if (text.find(':') == std::string::npos && lengths.mean() != whole)
+    throw base::InputError(
+        base::expectation(option, "whole tokens", "'" + text + "'", fmt::format("{} {:.0f}", option, whole)));
+  return lengths;
+}
+
 void read_lengths(const PlanOptions& options, plan::Workload& load) {
   if (options.rows > 0) load.rows = static_cast<double>(options.rows);
-  if (options.updates > 0) load.updates = static_cast<int>(options.updates);
-  if (!options.prompt.empty()) load.prompt = plan::Lengths::parse(options.prompt, "--prompt");
-  if (!options.completion.empty()) load.completion = plan::Lengths::parse(options.completion, "--completion");
+  if (options.updates > 0)
+    load.updates = static_cast<int>(std::min<int64_t>(options.updates, std::numeric_limits<int>::max()));
+  else if (options.config.empty())
+    load.updates = static_cast<int>(std::min<double>(load.updates, load.rows));
+  if (!options.prompt.empty()) load.prompt = lengths_of(options.prompt, "--prompt");
+  if (!options.completion.empty()) load.completion = lengths_of(options.completion, "--completion");
   load.staleness = options.staleness.value_or(0);
 }
 
@@ -251,6 +270,8 @@ void read_layouts(const PlanOptions& options, plan::Request& request) {
     request.whole = options.layouts == "dp";
   }
   for (const std::string& text : options.fixed) plan::fix_layout(request, text);
+  // A config's updates may be of several epochs of the rows.
+  if (options.config.empty() || options.rows > 0 || options.updates > 0) plan::check_workload(request);
   plan::check_fixed(request);
 }
 
@@ -271,7 +292,8 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
                  "MODEL, …: its training becomes MODEL_trainer, with devices and layouts of its own")
       ->delimiter(',');
   app.add_option("--rows", options.rows, "completions per iteration (1024)")->check(at_least(1));
-  app.add_option("--updates", options.updates, "optimizer steps per iteration (8)")->check(at_least(1));
+  app.add_option("--updates", options.updates, "optimizer steps per iteration (8, or the rows where they are fewer)")
+      ->check(at_least(1));
   app.add_option("--iterations", options.iterations, "of the run whose cost is shown (100)")->check(at_least(1));
   app.add_option("--micro-batch", options.micro_batch, "rows, fixed (default: free)")->check(at_least(1));
   app.add_option("--staleness", options.staleness, "iterations that a rollout may run ahead, at most (0)")
@@ -317,6 +339,7 @@ PlanRequest plan_request(const PlanOptions& options) {
   if (!options.price.empty()) set_prices(options.price, request.cluster);
   if (options.iterations > 0) made.iterations = options.iterations;
   read_layouts(options, request);
+  if (options.config.empty() || !options.prompt.empty() || !options.completion.empty()) plan::check_positions(request);
   use_module_settings(made);
   use_memory_budget(options, made);
   return made;

@@ -8,6 +8,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/plan/cost/functions.h"
+#include "collimate/plan/digits.h"
 #include "collimate/plan/form.h"
 #include "collimate/plan/layout/choices.h"
 
@@ -224,9 +225,10 @@ std::string misfit_of(const Request& request, const Plan& plan) {
     if (memory.peak_bytes <= memory.usable_bytes * (1 + 1e-9)) continue;
     const HeldItem largest = largest_item(memory.resident, memory.peak);
     const std::string kind = kind_text(request.cluster, memory.devices.front());
-    return fmt::format("device {}{} needs {:.1f} GB of {:.1f} usable, of which {} of {} {:.1f} GB",
-                       memory.devices.front(), kind.empty() ? "" : ", " + kind + ",", memory.peak_bytes / 1e9,
-                       memory.usable_bytes / 1e9, largest.what, largest.owner, largest.bytes / 1e9);
+    return fmt::format("device {}{} needs {} GB of {} usable, of which {} of {} {} GB", memory.devices.front(),
+                       kind.empty() ? "" : ", " + kind + ",", three_digits(memory.peak_bytes / 1e9, 1),
+                       three_digits(memory.usable_bytes / 1e9, 1), largest.what, largest.owner,
+                       three_digits(largest.bytes / 1e9, 1));
   }
   return request.excess ? request.excess(plan.placement).why : "";
 }

@@ -1,5 +1,6 @@
 #include "collimate/shape/outline.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -74,6 +75,26 @@ void read_latent(const Fields& fields, Outline& model) {
   model.head_dim = fields.count("qk_nope_head_dim", kMaxHidden) + model.latent.rope_dim;
 }
 
+// Families whose config.json has the usual keys.
+constexpr const char* kUsualFamilies[] = {"llama",     "mistral", "mixtral",   "opt",         "qwen2",
+                                          "qwen2_moe", "qwen3",   "qwen3_moe", "deepseek_v2", "deepseek_v3"};
+
+// Others are read by these keys too, if they have them and are decoders.
+void require_decoder(const Fields& fields, const std::string& family) {
+  if (family.empty() ||
+      std::find(std::begin(kUsualFamilies), std::end(kUsualFamilies), family) != std::end(kUsualFamilies))
+    return;
+  bool usual = !fields.has("type_vocab_size") && !fields.flag_or("is_encoder_decoder", false);
+  for (const char* key : {"num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size"})
+    usual = usual && fields.has(key);
+  if (usual) return;
+  std::string known = "gpt2";
+  for (const char* name : kUsualFamilies) known.append(", ").append(name);
+  throw base::InputError(base::expectation(
+      fields.at("model_type"), "a family of decoders that is known (" + known + "), or one with LLaMA's keys",
+      "'" + family + "'", "a model of one of them"));
+}
+
 nlohmann::json read_json(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -103,6 +124,7 @@ Outline parse_outline(const nlohmann::json& config, const std::string& where) {
   const Fields fields(config, where);
   const std::string family = fields.text_or("model_type", "");
   if (family == "gpt2") return outline_of(parse_model_shape(config, where));
+  require_decoder(fields, family);
   Outline model;
   model.name = family;
   model.layers = fields.count("num_hidden_layers", kMaxLayers);

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <regex>
 
@@ -13,6 +14,11 @@
 
 namespace collimate::shape {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kAnyModel = "such a directory, or a name that collimate plan --list models shows";
+constexpr const char* kConfig = "config.json";
 
 // Of a wholly different family against one of 2^4 times the size.
 constexpr double kOtherFamily = 4;
@@ -47,6 +53,37 @@ double far_from(const NameParts& wanted, const Outline& model) {
   return kOtherFamily * family + std::abs(std::log2(billions / wanted.billions));
 }
 
+// Whether a model is meant by its place: it is there or beside what is there, or is written as a path. "org/model",
+// as hubs name theirs, is a name.
+bool is_path(const std::string& name) {
+  const fs::path path(name), parent = path.parent_path();
+  std::error_code unreadable;  // then it is none
+  if (name.empty()) return false;
+  const bool written = name.front() == '.' || name.front() == '/' || name.back() == '/' || path.filename() == kConfig ||
+                       std::count(name.begin(), name.end(), '/') > 1;
+  return written || fs::exists(path, unreadable) || (!parent.empty() && fs::exists(parent, unreadable));
+}
+
+std::string what_is_there(const fs::path& path) {
+  std::error_code unreadable;
+  if (fs::is_directory(path, unreadable)) return "a directory without it";
+  return fs::exists(path, unreadable) ? "a file" : "which does not exist";
+}
+
+// The directory of a model that was meant: where the file lies, below the directory, or of a name like the last one's.
+std::string nearest_directory(const fs::path& path) {
+  std::error_code unreadable;
+  const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  if (path.filename() == kConfig && fs::exists(path, unreadable)) return "'" + parent.string() + "'";
+  const bool below = fs::is_directory(path, unreadable);
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(below ? path : parent, unreadable))
+    if (fs::exists(entry.path() / kConfig, unreadable)) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  const std::string name = below && !names.empty() ? names[0] : base::nearest(path.filename().string(), names);
+  return name.empty() ? kAnyModel : "'" + ((below ? path : parent) / name).string() + "'";
+}
+
 // `dense-300` and the like: a plain decoder of that size, within those there are.
 std::string nearest_dense(const std::string& name) {
   std::smatch size;
@@ -73,6 +110,9 @@ std::string nearest_outline(const std::string& name) {
 }
 
 void throw_unknown_outline(const std::string& name) {
+  if (is_path(name))
+    throw base::InputError(base::expectation("model", "a directory with config.json",
+                                             "'" + name + "', " + what_is_there(name), nearest_directory(name)));
   throw base::InputError(base::expectation(
       "model",
       fmt::format("a directory with config.json, dense-300b (any size) or one of {}", fmt::join(outline_names(), ", ")),

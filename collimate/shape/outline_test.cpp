@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
@@ -59,6 +61,56 @@ TEST(Outline, AnUnknownNameGetsTheNearestOne) {
   } catch (const base::InputError& error) {
     EXPECT_THAT(error.what(), testing::EndsWith("got 'lama2-70b'; try 'llama2-70b'"));
   }
+}
+
+std::string refusal_of_outline(const std::string& name) {
+  try {
+    find_outline(name);
+  } catch (const base::InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// A path is not taken for a misspelt name.
+TEST(Outline, APathWithoutAModelIsNamed) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "outline_paths";
+  fs::remove_all(folder);
+  fs::create_directories(folder / "run/model");
+  fs::create_directories(folder / "empty");
+  const std::string root = folder.string();
+  EXPECT_THAT(refusal_of_outline(root + "/empty"),
+              testing::AllOf(testing::HasSubstr("got '" + root + "/empty', a directory without it"),
+                             testing::EndsWith("or a name that collimate plan --list models shows")));
+  std::ofstream(folder / "run/model/config.json") << "{}";
+  EXPECT_THAT(refusal_of_outline(root + "/run"), testing::EndsWith("try '" + root + "/run/model'"));
+  EXPECT_THAT(refusal_of_outline(root + "/run/model/config.json"), testing::EndsWith("try '" + root + "/run/model'"));
+  EXPECT_THAT(refusal_of_outline(root + "/run/modle"),
+              testing::EndsWith("modle', which does not exist; try '" + root + "/run/model'"));
+  EXPECT_THAT(refusal_of_outline("/no/such"), testing::HasSubstr("'/no/such', which does not exist"));
+  fs::remove_all(folder);
+}
+
+// Of a family that is not known the error is about it, not about a key; a decoder with the usual keys is read.
+TEST(Outline, AnUnknownFamilyIsNamed) {
+  const auto refusal = [](const nlohmann::json& config) -> std::string {
+    try {
+      parse_outline(config, "c");
+    } catch (const base::InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal({{"model_type", "bert"}}),
+              testing::AllOf(testing::StartsWith("[c model_type] expected a family of decoders that is known"),
+                             testing::HasSubstr("got 'bert'")));
+  nlohmann::json config = {{"model_type", "other"},  {"vocab_size", 32000},      {"hidden_size", 64},
+                           {"num_hidden_layers", 2}, {"num_attention_heads", 4}, {"intermediate_size", 128}};
+  EXPECT_EQ(refusal(config), "");
+  config["type_vocab_size"] = 2;
+  EXPECT_THAT(refusal(config), testing::HasSubstr("got 'other'"));
+  EXPECT_THAT(refusal({{"model_type", "llama"}}), testing::HasSubstr("num_hidden_layers"));
 }
 
 TEST(Outline, AnySizeHasADenseModel) {

@@ -141,13 +141,12 @@ TEST_F(Memory, APolicyApartFromItsTrainerHasNoGradientOrOptimizer) {
 }
 
 // What the planner says of the same run before it starts: 16 rows of 4 + 28 tokens in one update, micro-batches of
-// 2,048 tokens, keys and values of 32 blocks. Kernels' working memory and rows are its workspace.
+// 2,048 tokens, keys and values of 32 blocks. Kernels' working memory and rows are its workspace, as shipped.
 TEST_F(Memory, IsWithinTwiceThePlannersBoundAndNotAboveIt) {
   namespace plan = collimate::plan;
   plan::Job job{shape::find_outline(scratch_ / "start"), plan::Work::kTrain, true, plan::find_gpu("cpu"), 1, 1, {}};
   job.load = {16, plan::Lengths::fixed(4), plan::Lengths::fixed(28), 1};
-  plan::Constants constants = plan::constants_of("");
-  constants.workspace_bytes = 16 * kMebi;
+  const plan::Constants constants = plan::constants_of("");
   for (const bool recompute : {false, true}) {
     plan::Execution how;
     how.layout.recompute = recompute;

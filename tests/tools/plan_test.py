@@ -66,6 +66,8 @@ class Plan(unittest.TestCase):
             for once, twice in zip(best["calls"], again["calls"]):
                 self.assertAlmostEqual(once["end_seconds"], twice["end_seconds"], places=6)
             self.assertEqual(again["misfit"], "")
+            self.assertGreater(best["estimated_seconds"], 0)
+            self.assertNotIn("estimated_seconds", again)  # which the search alone makes
             with open(trace, encoding="utf-8") as file:
                 threads = {event["tid"] for event in json.load(file)["traceEvents"] if event["ph"] == "X"}
             self.assertTrue(set(range(8)) <= threads, threads)
@@ -128,6 +130,24 @@ class Plan(unittest.TestCase):
             self.assertAlmostEqual(other["period_seconds"], alone["period_seconds"])
             self.assertEqual(other["run"], alone["run"])
             self.assertGreater(best["period_seconds"], 1.5 * other["period_seconds"])
+
+    def test_few_rows_are_as_many_updates(self):
+        few = ["--flow", "grpo", "--models", "llama2-7b", "--cluster", "8xA100", "--rows", "4"]
+        self.assertEqual(self.plan(*few)["plans"][0]["period_seconds"],
+                         self.plan(*few, "--updates", "4")["plans"][0]["period_seconds"])
+        self.assertIn("try --updates 4", self.refused("plan", *few, "--updates", "8"))
+
+    def test_a_cpu_has_the_workspace_of_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            work = pathlib.Path(folder)
+            (work / "tiny model").mkdir()
+            (work / "tiny model" / "config.json").write_text(json.dumps(TINY), encoding="utf-8")
+            small = ["--flow", "grpo", "--models", "tiny model", "--cluster", "2xcpu", "--rows", "16", "--prompt", "16",
+                     "--completion", "16"]
+            best = self.plan(*small, "--device", "cpu.memory_bytes=1e8", cwd=work)["plans"][0]
+            self.assertLess(best["peak_bytes"], 1e8)
+            given = self.plan(*small, "--constant", "workspace_bytes=1e9", cwd=work)["plans"][0]
+            self.assertGreater(given["peak_bytes"], 1e9)
 
     def test_staleness_is_a_bound(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -285,6 +305,8 @@ class Plan(unittest.TestCase):
         self.assertIn("try 8xA100-80, or 2xcpu for processors", error("llama2-7b", "8"))
         self.assertIn("from 1 to", error("llama2-7b", "0xA100"))
         self.assertIn("try 'policy'", error("polcy=llama2-7b", "8xA100"))
+        self.assertIn("try 'policy'", error("actor=llama2-7b", "8xA100"))
+        self.assertIn("try 4xA100-80+4xH100-80", error("llama2-7b", "4xA100, 4xH100"))
         self.assertIn("try 'ppo'", error("llama2-7b", "8xA100", flow="pppo"))
         self.assertRegex(error("llama2-7b,gae=opt-350m", "8xA100"),
                          "one of policy, .*reward, value, got 'gae', which runs on the host and has no weights")
@@ -340,7 +362,10 @@ class Plan(unittest.TestCase):
         for option, value, remedy in (
                 ("--staleness", "17", "16"), ("--rows", "0", "1"), ("--rows", "1.6", "2"), ("--updates", "-1", "1"),
                 ("--form", "separate", "'separation'"), ("--backend", "nemo", "'nemo-rl'"),
-                ("--layouts", "all", "'any'"),
+                ("--layouts", "all", "'any'"), ("--updates", "2000", "--updates 512"),
+                ("--micro-batch", "5000", "--micro-batch 512"), ("--completion", "512.5", "--completion 512"),
+                ("--completion", "100000", "--completion 1792"),
+                ("--fix", "policy_trainer.train=micro_batch:100000", "micro_batch:512"),
                 ("--completion", "mean:900", "mean:900,0.8,3600"), ("--prompt", "-512", "512"),
                 ("--sweep", "devices=0", "devices=1"), ("--sweep", "staleness=17", "staleness=16"),
                 ("--price", "H100=2", "A100-80=2"), ("--lora", "policy=8", "'policy_trainer'"),

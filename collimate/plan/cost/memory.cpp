@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "collimate/plan/digits.h"
+
 namespace collimate::plan {
 namespace {
 
@@ -87,11 +89,16 @@ double two_passing(const Job& job, const Execution& how) {
   return 2 * piece / how.layout.tp;
 }
 
+// Of kernels and collectives, by the class of device.
+double workspace_of(const Job& job, const Constants& c) {
+  return job.gpu.name == "cpu" ? c.cpu_workspace_bytes : c.workspace_bytes;
+}
+
 // Of adapters all at once.
 void add_passing(const Job& job, const Execution& how, const Constants& c, MemoryBound& bound) {
   if (!job.passes) return;
   const double elements = how.lora_rank > 0 ? adapter_parameters(job, how) : two_passing(job, how);
-  bound.passing = {{"new weights", job.gpu.value_bytes * elements}, {"workspace", c.workspace_bytes}};
+  bound.passing = {{"new weights", job.gpu.value_bytes * elements}, {"workspace", workspace_of(job, c)}};
 }
 
 // Gradients and activations of a training micro-batch.
@@ -153,7 +160,7 @@ MemoryBound memory_of(const Job& job, const Execution& how, const Constants& c, 
     const double tokens = micro_batch_rows(job, how) * job.load.longest() / how.layout.cp;
     bound.transient.push_back({"activations", layer_bytes(job, how, tokens)});
   }
-  bound.transient.push_back({"workspace", c.workspace_bytes});
+  bound.transient.push_back({"workspace", workspace_of(job, c)});
   add_passing(job, how, c, bound);
   return bound;
 }
@@ -187,8 +194,9 @@ std::string misfit(const MemoryBound& bound, double other_bytes, const Gpu& gpu,
   if (total <= usable_bytes(gpu, c)) return "";
   MemoryItem largest = largest_item(bound.resident, bound.largest_phase());
   if (other_bytes >= largest.bytes) largest = {"other models", other_bytes};
-  return fmt::format("{:.1f} GB on a device of {:.1f} GB ({:.1f} usable), of which {} {:.1f} GB", total / 1e9,
-                     gpu.memory_bytes / 1e9, usable_bytes(gpu, c) / 1e9, largest.what, largest.bytes / 1e9);
+  return fmt::format("{} GB on a device of {} GB ({} usable), of which {} {} GB", three_digits(total / 1e9, 1),
+                     three_digits(gpu.memory_bytes / 1e9, 1), three_digits(usable_bytes(gpu, c) / 1e9, 1), largest.what,
+                     three_digits(largest.bytes / 1e9, 1));
 }
 
 }  // namespace collimate::plan

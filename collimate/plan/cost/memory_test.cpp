@@ -75,6 +75,24 @@ TEST(MemoryItems, NewWeightsPassInPieces) {
   EXPECT_EQ(item(memory_of(job, lora, c, 1), "new weights"), 2 * shape::adapter_parameters(job.model, 8));
 }
 
+// A CPU has no graph pools: its kernels' buffers are small, unless the user says how large all are.
+TEST(MemoryItems, WorkspaceIsOfTheClassOfDevice) {
+  Constants c = constants_of("");
+  const auto workspace = [&](const char* device) {
+    return item(memory_of(job_of("qwen2.5-0.5b", Work::kScore, 1, device), cut(1, 1), c), "workspace");
+  };
+  EXPECT_EQ(workspace("A100-80"), 2e9);
+  EXPECT_EQ(workspace("cpu"), 16.0 * 1024 * 1024);
+  Job passes = job_of("qwen2.5-0.5b", Work::kGenerate, 1, "cpu");
+  passes.passes = true;
+  EXPECT_EQ(memory_of(passes, cut(1, 1), c).passing.back().bytes, 16.0 * 1024 * 1024);
+  set_constant(c, "workspace_bytes=1e9");
+  for (const char* device : {"A100-80", "cpu"}) EXPECT_EQ(workspace(device), 1e9);
+  set_constant(c, "cpu_workspace_bytes=3e7");
+  EXPECT_EQ(workspace("A100-80"), 1e9);
+  EXPECT_EQ(workspace("cpu"), 3e7);
+}
+
 // A recipe's modules have micro-batches of so many tokens and one pool for every replica, however few its rows are.
 TEST(MemoryItems, SettingsAreThoseOfWhatRuns) {
   const Constants c = constants_of("");

@@ -59,6 +59,15 @@ std::string nearest_part(const std::string& whole) {
   return fmt::format("{}x{}", std::min(devices, kMaxDevices), gpu.name);
 }
 
+// Of a list that commas join.
+std::string nearest_list(std::string text) {
+  std::replace(text.begin(), text.end(), ',', '+');
+  std::string list;
+  for (const std::string& part : split(text, '+'))
+    if (!part.empty()) list.append(list.empty() ? "" : "+").append(nearest_part(part));
+  return list.empty() ? "16x8xA100-80" : list;
+}
+
 int count(const std::string& part, const std::string& whole) {
   const std::optional<int> value = number(part);
   if (!value || *value < 1 || *value > kMaxDevices)
@@ -203,6 +212,7 @@ void join_groups(Cluster& cluster) {
 }
 
 Cluster parse_cluster(const std::string& text) {
+  if (text.find(',') != std::string::npos) fail("NODESxDEVICESxKIND, joined by +", text, nearest_list(text));
   std::vector<ClusterPart> parts;
   for (const std::string& part : split(text, '+')) {
     if (part.empty()) fail("NODESxDEVICESxKIND, joined by +", text, "16x8xA100-80");

@@ -79,6 +79,9 @@ std::vector<ConstantInfo> sizes() {
            "assumed: driver and context take 3-5 GB of 80"},
           {"workspace_bytes", &C::workspace_bytes, 2e9, 0, 1e11, "bytes", "buffers of kernels and collectives",
            "graph pools take 1-2 GB (placement.md 6.2)"},
+          {"cpu_workspace_bytes", &C::cpu_workspace_bytes, 16 * 1024 * 1024, 0, 1e11, "bytes",
+           "the same on CPU devices; workspace_bytes sets both",
+           "the bound is then within one and two measured peaks (tests/e2e/memory_test.cpp)"},
           {"kv_share", &C::kv_share, 0.9, 0.05, 1, "share", "of free memory given to keys and values",
            "vLLM's gpu_memory_utilization"},
           {"gradient_bytes", &C::gradient_bytes, 4, 1, 8, "bytes", "a gradient element", "Megatron sums in fp32"},
@@ -121,6 +124,11 @@ const ConstantInfo& constant_info(const std::string& name, const std::string& wh
 }
 
 bool within_limits(const ConstantInfo& info, double value) { return value >= info.low && value <= info.high; }
+
+void give(Constants& constants, const ConstantInfo& info, double value) {
+  constants.*info.member = value;
+  if (info.member == &C::workspace_bytes) constants.cpu_workspace_bytes = value;
+}
 
 std::string limits_text(const ConstantInfo& info) {
   return fmt::format("a number from {} to {}{}{}", info.low, info.high, info.unit.empty() ? "" : " ", info.unit);
@@ -193,8 +201,8 @@ void set_constant(Constants& constants, const std::string& assignment) {
     return;
   }
   const ConstantInfo& info = constant_info(name, "constant");
-  double& value = constants.*info.member;
-  value = constant_value(text, info.name, limits_text(info), info.low, info.high, value);
+  give(constants, info,
+       constant_value(text, info.name, limits_text(info), info.low, info.high, constants.*info.member));
 }
 
 }  // namespace collimate::plan

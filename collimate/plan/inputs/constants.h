@@ -27,7 +27,7 @@ struct Constants {
   double decode_expert_seconds = 0, tensor_seconds = 0, queue_seconds = 0, own_training = 0;
   double layer_seconds = 0, update_seconds = 0, phase_seconds = 0, host_row_seconds = 0;
   double serial_pipeline = 0, overlap = 0;
-  double usable_memory = 0, workspace_bytes = 0, kv_share = 0;
+  double usable_memory = 0, workspace_bytes = 0, cpu_workspace_bytes = 0, kv_share = 0;
   double gradient_bytes = 0, optimizer_bytes = 0;
   double length_sigma = 0, mean_tokens = 0, batch_rows = 0, hiding_staleness = 0;
   std::array<NcclConstants, 6> nccl = {};  // by nccl_index
@@ -52,6 +52,8 @@ const std::vector<ConstantInfo>& constant_table();
 const ConstantInfo& constant_info(double Constants::*member);
 const ConstantInfo& constant_info(const std::string& name, const std::string& where);
 bool within_limits(const ConstantInfo& info, double value);
+// Given by a user: `workspace_bytes` is of CPUs too, until `cpu_workspace_bytes` says otherwise.
+void give(Constants& constants, const ConstantInfo& info, double value);
 std::string limits_text(const ConstantInfo& info);  // "a number from 0 to 600 s"
 // What a fit may move, in the order in which it tries.
 const std::array<double Constants::*, 12>& fitted_members();

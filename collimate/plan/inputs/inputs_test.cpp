@@ -51,6 +51,11 @@ TEST(Cluster, TextGoesRoundAndBack) {
   EXPECT_EQ(cluster_text(parse_cluster("64xGB200")), "16x4xGB200-186");
 }
 
+TEST(Cluster, AListOfCommasIsJoined) {
+  EXPECT_THAT(error_of([] { parse_cluster("4xA100, 4xH100"); }),
+              testing::EndsWith("got '4xA100, 4xH100'; try 4xA100-80+4xH100-80"));
+}
+
 TEST(Cluster, DevicesAreNumberedGroupByGroup) {
   const Cluster cluster = parse_cluster("1x8xH100+2x8xH20");
   EXPECT_EQ(cluster.devices(), 24);

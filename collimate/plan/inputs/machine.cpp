@@ -87,7 +87,7 @@ Machine parse_machine(const std::string& text, const std::string& where) {
 }
 
 void apply(const Machine& machine, Constants& constants) {
-  for (const auto& [info, value] : machine.constants) constants.*(info->member) = value;
+  for (const auto& [info, value] : machine.constants) give(constants, *info, value);
 }
 
 }  // namespace collimate::plan

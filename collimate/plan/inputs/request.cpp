@@ -1,6 +1,9 @@
 #include "collimate/plan/inputs/request.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "collimate/base/error.h"
 
@@ -33,6 +36,32 @@ void check(const Request& request) {
     if (!node.services.empty())
       throw base::InputError(base::expectation("plan", "a graph without loops over services", "loop " + node.id,
                                                "a plan of its services as a flow of their own"));
+}
+
+void check_workload(const Request& request) {
+  const auto rows = static_cast<int64_t>(request.load.rows);
+  for (const auto& [option, value] : {std::pair("--updates", static_cast<int64_t>(request.load.updates)),
+                                      std::pair("--micro-batch", request.micro_batch)})
+    if (value > rows)
+      throw base::InputError(base::expectation(option, fmt::format("at most the {} rows of an iteration", rows),
+                                               std::to_string(value), fmt::format("{} {}", option, rows)));
+}
+
+void check_positions(const Request& request) {
+  const double prompt = request.load.prompt.largest(), completion = request.load.completion.largest();
+  for (const graph::Node& node : request.graph.nodes) {
+    const graph::FunctionSpec* spec = request.graph.find_function(node.model, node.function);
+    if (spec == nullptr || spec->kind == graph::Kind::kHost) continue;
+    const shape::Outline& model = outline_of(request, node.model);
+    const double positions = static_cast<double>(model.positions);
+    if (positions == 0 || prompt + completion <= positions) continue;
+    const std::string remedy = prompt < positions
+                                   ? fmt::format("--completion {}", std::floor(positions - prompt))
+                                   : fmt::format("--prompt {0} --completion {0}", std::floor(positions / 2));
+    throw base::InputError(base::expectation(
+        "--completion", fmt::format("rows of at most the {} positions of {} ({})", positions, node.model, model.name),
+        fmt::format("{} + {} tokens", prompt, completion), remedy));
+  }
 }
 
 const shape::Outline& outline_of(const Request& request, const std::string& model) {

@@ -53,6 +53,10 @@ struct Request {
 
 // InputError for a cluster without devices or of CPUs and GPUs, no rows, and loops.
 void check(const Request& request);
+// InputError with the nearest valid choice: more optimizer steps, or larger micro-batches, than there are rows.
+void check_workload(const Request& request);
+// The same: rows longer than a model's table of positions.
+void check_positions(const Request& request);
 // The shape of a model of the graph, as Request::models says. InputError naming the model.
 const shape::Outline& outline_of(const Request& request, const std::string& model);
 

@@ -151,6 +151,9 @@ class FixedCheck {
            fixed_.zero == 1 ? "zero:0" : "zero:3");
     if (fixed_.zero > 0 && fixed_.dp == 1)
       fail("two copies or more that zero spreads state over", fixed_text(fixed_), "dp:2 or zero:0");
+    if (static_cast<double>(fixed_.micro_batch) > request_.load.rows)
+      fail(fmt::format("micro_batch of at most the {} rows of an iteration", request_.load.rows), fixed_text(fixed_),
+           fmt::format("micro_batch:{}", request_.load.rows));
     if (!generates && fixed_.micro_batch > 0 && request_.micro_batch > 0 && fixed_.micro_batch != request_.micro_batch)
       fail(fmt::format("micro_batch as --micro-batch {}", request_.micro_batch), fixed_text(fixed_),
            fmt::format("micro_batch:{}", request_.micro_batch));
@@ -246,6 +249,33 @@ bool keeps_to(const FixedLayout& fixed, const Execution& how, int devices) {
   if (fixed.ep > 1 && (l.ep % l.tp != 0 || devices % (l.ep * l.pp) != 0)) return false;
   return (fixed.zero < 0 || fixed.zero == l.zero) && fixed.recompute.value_or(l.recompute) == l.recompute &&
          fixed.offload.value_or(l.offload) == l.offload;
+}
+
+std::vector<FixedLayout> words_of(const FixedLayout& fixed) {
+  std::vector<FixedLayout> words;
+  const auto add = [&](auto FixedLayout::*member) {
+    FixedLayout word;
+    if (fixed.*member == word.*member) return;
+    word.*member = fixed.*member;
+    words.push_back(word);
+  };
+  for (const auto& [word, member] : fixed_sizes()) add(member);
+  add(&FixedLayout::zero);
+  add(&FixedLayout::micro_batch);
+  add(&FixedLayout::recompute);
+  add(&FixedLayout::offload);
+  return words;
+}
+
+void add_word(FixedLayout& fixed, const FixedLayout& word) {
+  const auto add = [&](auto FixedLayout::*member) {
+    if (word.*member != FixedLayout().*member) fixed.*member = word.*member;
+  };
+  for (const auto& [name, member] : fixed_sizes()) add(member);
+  add(&FixedLayout::zero);
+  add(&FixedLayout::micro_batch);
+  add(&FixedLayout::recompute);
+  add(&FixedLayout::offload);
 }
 
 std::string fixed_text(const FixedLayout& fixed) {

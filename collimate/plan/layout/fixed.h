@@ -19,6 +19,10 @@ const FixedLayout& fixed_of(const Request& request, const Functions& functions, 
 std::string why_uncut(const FixedLayout& fixed, int devices);
 bool keeps_to(const FixedLayout& fixed, const Execution& how, int devices);
 
+// Every word that is fixed, in a layout of its own; and that word in another layout.
+std::vector<FixedLayout> words_of(const FixedLayout& fixed);
+void add_word(FixedLayout& fixed, const FixedLayout& word);
+
 // The fixed words with their values: "tp:4,pp:2"; and with the values that `how` has.
 std::string fixed_text(const FixedLayout& fixed);
 std::string fixed_text(const FixedLayout& fixed, const Execution& how);

@@ -1,5 +1,6 @@
 #include "collimate/plan/layout/fixed.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,6 +74,11 @@ TEST(Fixed, ContradictionsGetTheNearestValidChoice) {
   EXPECT_THAT(refusal_of({"reference.log_probs=zero:1"}), EndsWith("got zero 1; try zero:0"));
   EXPECT_THAT(refusal_of({"policy_trainer.train=dp:1,zero:3"}), EndsWith("try dp:2 or zero:0"));
   EXPECT_THAT(refusal_of({"reference.log_probs=recompute:true"}), HasSubstr("of a function that trains"));
+  for (const char* function : {"policy_trainer.train", "policy.generate"})
+    EXPECT_EQ(refusal_of({fmt::format("{}=micro_batch:100000", function)}),
+              fmt::format("[--fix {}] expected micro_batch of at most the 512 rows of an iteration, got "
+                          "micro_batch:100000; try micro_batch:512",
+                          function));
   EXPECT_THAT(refusal_of({"policy.generate=ep:2"}), HasSubstr("llama2-7b has no experts"));
   EXPECT_THAT(refusal_of({"policy.generate=ep:3"}, "qwen3-30b-a3b"), EndsWith("got ep 3; try ep:2"));
   EXPECT_THAT(refusal_of({"policy.generate=tp:4,ep:2"}, "qwen3-30b-a3b"), EndsWith("got ep 2; try ep:4"));
@@ -155,6 +161,28 @@ TEST(Fixed, WhatDoesNotFitGetsTheLayoutThatDoes) {
     const std::string layout = text.substr(text.find(option) + option.size());
     EXPECT_THAT(layout, testing::MatchesRegex("policy_trainer.train=tp:[0-9]+,pp:[0-9]+,zero:[0-9],offload:[a-z]+"));
     const Request offered = fixed_request("llama2-13b", {layout});
+    EXPECT_FALSE(search(offered).plans.empty()) << layout;
+  }
+}
+
+// 512 rows at once without recompute fit nowhere; the value model's layout and recompute are no part of it.
+TEST(Fixed, WhatIsFineIsKept) {
+  const std::vector<std::string> fine = {"value.train=tp:8"};
+  Request request = fixed_request("llama2-7b", fine);
+  request.load.updates = 1;
+  fix_layout(request, "policy_trainer.train=micro_batch:512,recompute:false");
+  const SearchResult result = search(request);
+  ASSERT_TRUE(result.plans.empty());
+  try {
+    require_plan(request, result);
+    FAIL() << "a plan";
+  } catch (const base::InputError& error) {
+    const std::string text = error.what(), option = "try --fix ";
+    ASSERT_THAT(text, HasSubstr(option));
+    const std::string layout = text.substr(text.find(option) + option.size());
+    EXPECT_THAT(layout, testing::MatchesRegex("policy_trainer.train=micro_batch:[0-9]+,recompute:false"));
+    Request offered = fixed_request("llama2-7b", {fine[0], layout});
+    offered.load.updates = 1;
     EXPECT_FALSE(search(offered).plans.empty()) << layout;
   }
 }

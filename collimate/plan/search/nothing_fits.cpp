@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "collimate/plan/digits.h"
+
 namespace collimate::plan {
 namespace {
 
@@ -39,9 +41,10 @@ std::string why_nothing_fits(const Request& request, const Functions& functions,
   }
   const double usable = usable_bytes(request.cluster.gpu(request.cluster.kinds(all)), request.constants);
   return fmt::format(
-      "each function fits, not all together: at their leanest on all {} devices {:.1f} GB of {:.1f} usable, of which "
-      "{} of {} {:.1f} GB",
-      all.count, (resident + transient) / 1e9, usable / 1e9, largest.what, owner, largest.bytes / 1e9);
+      "each function fits, not all together: at their leanest on all {} devices {} GB of {} usable, of which "
+      "{} of {} {} GB",
+      all.count, three_digits((resident + transient) / 1e9, 1), three_digits(usable / 1e9, 1), largest.what, owner,
+      three_digits(largest.bytes / 1e9, 1));
 }
 
 }  // namespace collimate::plan

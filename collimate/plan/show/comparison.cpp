@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/plan/cost/functions.h"
+#include "collimate/plan/digits.h"
 #include "collimate/plan/layout/fixed.h"
 
 namespace collimate::plan {
@@ -102,9 +103,10 @@ std::string objection(const Request& request, const Plan& chosen, const Plan& ot
 
 std::string comparison_text(const Request& request, const Plan& chosen, const Plan& other,
                             const PlanSimulation& simulated, const std::string& name) {
-  std::string text = fmt::format("\nwhy not {}: {}: {}{}\n  {:.2f} s an iteration against {:.2f} ({:+.1f} %): {}\n\n",
-                                 name, other.form, other.parts, staleness_text(other), other.seconds, chosen.seconds,
-                                 100 * (other.seconds / chosen.seconds - 1), objection(request, chosen, other));
+  std::string text =
+      fmt::format("\nwhy not {}: {}: {}{}\n  {} s an iteration against {} ({:+.1f} %): {}\n\n", name, other.form,
+                  other.parts, staleness_text(other), three_digits(other.seconds, 2), three_digits(chosen.seconds, 2),
+                  100 * (other.seconds / chosen.seconds - 1), objection(request, chosen, other));
   text += picture_text(other, timeline_of(request, other, simulated));
   text += call_rows(chosen, other, name);
   text += fmt::format("{}  of {}:{}", memory_text(request, chosen), name, memory_text(request, other));

@@ -57,8 +57,8 @@ TEST(ShowKinds, MoneyIsByKind) {
   request.cluster.groups[1].gpu.price_given = true;
   EXPECT_EQ(
       cost_text(request, 36, 100),
-      "100 iterations: 1.0 h, 2.0 GPU-hours, $5.60: 1.0 on A100-80 for $1.60 at $1.60 an hour (assumed: --price), "
-      "1.0 on H200-141 for $4.00 at $4.00 an hour");
+      "100 iterations: 1.00 h, 2.00 GPU-hours, $5.60: 1.00 on A100-80 for $1.60 at $1.60 an hour (assumed: --price), "
+      "1.00 on H200-141 for $4.00 at $4.00 an hour");
   const nlohmann::ordered_json run = run_json(request, 36, 100);
   EXPECT_EQ(run.at("gpu_hours"), 2.0);
   EXPECT_FALSE(run.contains("dollars_per_hour"));

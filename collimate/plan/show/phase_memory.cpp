@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collimate/plan/digits.h"
 #include "collimate/plan/show/plan_text.h"
 
 namespace collimate::plan {
@@ -19,8 +20,8 @@ std::string item_list(std::vector<HeldItem> items, bool owners) {
   std::string text;
   for (const HeldItem& item : items) {
     if (item.bytes <= 0) continue;
-    text += fmt::format("{} {}{} {:.1f}", text.empty() ? "" : ",", item.what, owners ? " of " + item.owner : "",
-                        item.bytes / 1e9);
+    text += fmt::format("{} {}{} {}", text.empty() ? "" : ",", item.what, owners ? " of " + item.owner : "",
+                        three_digits(item.bytes / 1e9, 1));
   }
   return text;
 }
@@ -31,16 +32,17 @@ std::string phase_memory_text(const Request& request, const Plan& plan) {
   std::string text = "\n  memory by phase (GB on one device)\n";
   for (const DeviceMemory& memory : plan.memory) {
     if (memory.peak_bytes <= 0) continue;
-    text += fmt::format("  devices {}, {:.1f} usable\n    {:<28} {:>8.1f} {:8} :{}\n",
-                        devices_text(request.cluster, memory.devices), memory.usable_bytes / 1e9, "stays",
-                        memory.resident_bytes / 1e9, "", item_list(memory.resident, true));
+    text += fmt::format("  devices {}, {} usable\n    {:<28} {:>8} {:8} :{}\n",
+                        devices_text(request.cluster, memory.devices), three_digits(memory.usable_bytes / 1e9, 1),
+                        "stays", three_digits(memory.resident_bytes / 1e9, 1), "", item_list(memory.resident, true));
     for (const Call& call : plan.calls) {
       if (std::find(call.devices.begin(), call.devices.end(), memory.devices.front()) == call.devices.end()) continue;
       std::vector<HeldItem> needs = call.used;
       if (call.swapped) needs.insert(needs.end(), call.held.begin(), call.held.end());
       const double bytes = sum_of(needs);
-      text += fmt::format("    {:<28} {:>+8.1f} {:>8.1f} :{}\n", call.model + "." + call.function, bytes / 1e9,
-                          (memory.resident_bytes + bytes) / 1e9, item_list(needs, false));
+      text += fmt::format("    {:<28} {:>8} {:>8} :{}\n", call.model + "." + call.function,
+                          fmt::format("+{}", three_digits(bytes / 1e9, 1)),
+                          three_digits((memory.resident_bytes + bytes) / 1e9, 1), item_list(needs, false));
     }
   }
   return text;

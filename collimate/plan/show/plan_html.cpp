@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collimate/plan/digits.h"
+
 namespace collimate::plan {
 namespace {
 
@@ -142,7 +144,7 @@ std::string synchrony_table(const SearchResult& result) {
     rows += fmt::format(
         "<tr><td>{}{}</td><td>{}</td><td class=\"l\">{}</td></tr>\n", tried.staleness,
         tried.staleness == result.plans[0].placement.staleness ? " (taken)" : "",
-        std::isinf(tried.seconds) ? "" : fmt::format("{:.2f}", tried.seconds),
+        std::isinf(tried.seconds) ? "" : three_digits(tried.seconds, 2),
         std::isinf(tried.seconds) ? "nothing that gains 0.5 % over less" : escape(tried.form + ": " + tried.parts));
   return rows + "</table>\n";
 }
@@ -155,9 +157,10 @@ std::string search_html(const Request& request, const SearchResult& result, int6
   std::string page = fmt::format(
       "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Plan for {0}</title><style>{1}</style>\n"
       "<h1>{2} on {0}</h1><p>{3}</p>\n"
-      "<p><b>{4:.2f} s</b> an iteration (simulated), {5:.0f} tokens/s; {6}.</p>\n<h2>One period</h2>\n",
-      escape(cluster_text(request.cluster)), kStyle, best.form, escape(best.parts + staleness_text(best)), best.seconds,
-      request.load.tokens() / best.seconds, escape(cost_text(request, best.seconds, iterations)));
+      "<p><b>{4} s</b> an iteration (simulated), {5:.0f} tokens/s; {6}.</p>\n<h2>One period</h2>\n",
+      escape(cluster_text(request.cluster)), kStyle, best.form, escape(best.parts + staleness_text(best)),
+      three_digits(best.seconds, 2), request.load.tokens() / best.seconds,
+      escape(cost_text(request, best.seconds, iterations)));
   page += timeline_svg(timeline) + calls_table(best);
   page +=
       "<h2>Memory of a device</h2>\n" + memory_svg(request, best) + runner_up_table(result) + synchrony_table(result);

@@ -112,19 +112,20 @@ ordered_json plan_json(const Request& request, const Plan& plan, const Timeline&
   const auto fullest =
       std::max_element(plan.memory.begin(), plan.memory.end(),
                        [](const DeviceMemory& a, const DeviceMemory& b) { return a.peak_bytes < b.peak_bytes; });
-  return {{"form", plan.form},
-          {"parts", plan.parts},
-          {"unused_devices", unused_devices(request, plan)},
-          {"period_seconds", plan.seconds},
-          {"estimated_seconds", plan.estimated_seconds},
-          {"tokens_per_second", request.load.tokens() / plan.seconds},
-          {"peak_bytes", plan.peak_bytes},
-          {"usable_bytes", fullest->usable_bytes},
-          {"transfer_seconds", plan.transfer_seconds},
-          {"calls", calls},
-          {"memory", memory_json(request, plan)},
-          {"lanes", timeline_json(timeline)},
-          {"placement", graph::to_json(plan.placement)}};
+  ordered_json made = {{"form", plan.form},
+                       {"parts", plan.parts},
+                       {"unused_devices", unused_devices(request, plan)},
+                       {"period_seconds", plan.seconds},
+                       {"tokens_per_second", request.load.tokens() / plan.seconds},
+                       {"peak_bytes", plan.peak_bytes},
+                       {"usable_bytes", fullest->usable_bytes},
+                       {"transfer_seconds", plan.transfer_seconds},
+                       {"calls", calls},
+                       {"memory", memory_json(request, plan)},
+                       {"lanes", timeline_json(timeline)},
+                       {"placement", graph::to_json(plan.placement)}};
+  if (plan.estimated_seconds > 0) made["estimated_seconds"] = plan.estimated_seconds;  // by the search alone
+  return made;
 }
 
 ordered_json search_json(const Request& request, const SearchResult& result, int64_t iterations) {

@@ -6,15 +6,13 @@
 #include <cmath>
 #include <map>
 
-#include "collimate/base/error.h"
-#include "collimate/plan/layout/fixed.h"
+#include "collimate/plan/digits.h"
 
 namespace collimate::plan {
 namespace {
 
 constexpr int kTimeWidth = 56, kMemoryWidth = 32;
 constexpr size_t kLeastLabelWidth = 11;
-constexpr int kMostDevices = 4096;  // that require_plan tries
 
 char letter(size_t call) { return static_cast<char>((call < 26 ? 'A' : 'a' - 26) + call); }
 
@@ -40,7 +38,7 @@ std::string idle_text(const Lane& lane, double seconds) {
   std::sort(sorted.begin(), sorted.end());
   std::string text = fmt::format("  idle {:.0f} %: ", 100 * lane.idle_seconds / seconds);
   for (size_t i = 0; i < std::min<size_t>(sorted.size(), 3); ++i)
-    text += fmt::format("{}{:.2f} s for {}", i == 0 ? "" : ", ", -sorted[i].first, sorted[i].second);
+    text += fmt::format("{}{} s for {}", i == 0 ? "" : ", ", three_digits(-sorted[i].first, 2), sorted[i].second);
   return text;
 }
 
@@ -58,7 +56,8 @@ std::string calls_text(const Plan& plan) {
   std::string text = calls_heading();
   for (const Call& call : plan.calls)
     if (!call.devices.empty()) text += call_row(call.model + "." + call.function, call);
-  for (const double seconds : plan.transfer_seconds) text += fmt::format("  {:<26} {:>8.2f}\n", "new weights", seconds);
+  for (const double seconds : plan.transfer_seconds)
+    text += fmt::format("  {:<26} {:>8}\n", "new weights", three_digits(seconds, 2));
   return text;
 }
 
@@ -78,7 +77,8 @@ std::string largest_items(const DeviceMemory& memory) {
   std::stable_sort(items.begin(), items.end(), [](const HeldItem& a, const HeldItem& b) { return a.bytes > b.bytes; });
   std::string text;
   for (size_t i = 0; i < std::min<size_t>(items.size(), 3); ++i)
-    text += fmt::format("{} {} of {} {:.1f}", i == 0 ? "" : ",", items[i].what, items[i].owner, items[i].bytes / 1e9);
+    text += fmt::format("{} {} of {} {}", i == 0 ? "" : ",", items[i].what, items[i].owner,
+                        three_digits(items[i].bytes / 1e9, 1));
   return text;
 }
 
@@ -89,38 +89,11 @@ std::string synchrony_text(const SearchResult& result) {
   for (const Synchrony& tried : result.synchrony) {
     text += fmt::format("  {} {:>3}  ", tried.staleness == result.plans.at(0).placement.staleness ? "->" : "  ",
                         tried.staleness);
-    text += std::isinf(tried.seconds) ? "nothing that gains 0.5 % over less\n"
-                                      : fmt::format("{:>8.2f}  {}: {}\n", tried.seconds, tried.form, tried.parts);
+    text += std::isinf(tried.seconds)
+                ? "nothing that gains 0.5 % over less\n"
+                : fmt::format("{:>8}  {}: {}\n", three_digits(tried.seconds, 2), tried.form, tried.parts);
   }
   return text;
-}
-
-// What the planner would take in place of layouts that are fixed; "" where nothing fits without them either.
-std::string without_fixed(const Request& request) {
-  Request free = request;
-  free.fixed.clear();
-  free.keep = 1;
-  free.load.staleness = 0;
-  const SearchResult found = search(free);
-  if (found.plans.empty()) return "";
-  std::string text;
-  for (const Call& call : found.plans[0].calls)
-    if (const auto fixed = request.fixed.find(call.model + "." + call.function); fixed != request.fixed.end())
-      text += fmt::format("{}--fix {}={}", text.empty() ? "" : " ", fixed->first, fixed_text(fixed->second, call.how));
-  return text;
-}
-
-// No plan has the form that is asked for.
-[[noreturn]] void throw_without_form(const Request& request, const std::string& why) {
-  Request any = request;
-  any.form = "";
-  any.load.staleness = 0;
-  std::vector<std::string> forms;
-  for (const Plan& plan : search(any).plans) forms.push_back(plan.form);
-  throw base::InputError(base::expectation("--form " + request.form, "a form of which a placement fits the cluster",
-                                           why,
-                                           forms.empty() ? "more or larger devices: none of another form fits either"
-                                                         : fmt::format("{}", fmt::join(forms, ", "))));
 }
 
 }  // namespace
@@ -140,7 +113,7 @@ std::string picture_text(const Plan& plan, const Timeline& timeline) {
   size_t width = kLeastLabelWidth;
   for (const Lane& lane : timeline.lanes) width = std::max(width, lane.label.size());
   std::string text = fmt::format("  {:>{}}  |{:<{}}|\n", "devices", width,
-                                 fmt::format("one period: {:.2f} s", timeline.seconds), kTimeWidth);
+                                 fmt::format("one period: {} s", three_digits(timeline.seconds, 2)), kTimeWidth);
   for (const Lane& lane : timeline.lanes)
     text += fmt::format("  {:>{}}  |{}|{}\n", lane.label, width, lane_picture(lane, timeline.seconds),
                         idle_text(lane, timeline.seconds));
@@ -158,9 +131,11 @@ std::string calls_heading() {
 
 std::string call_row(const std::string& label, const Call& call) {
   const PhaseTime& t = call.time;
-  return fmt::format("  {:<26} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}  {}{}\n", label,
-                     call.seconds, t.compute + t.prefill, t.memory + t.latency, t.tensor, t.bubble,
-                     t.data + t.optimizer, t.fixed, layout_text(call.how), call.swapped ? " · swapped" : "");
+  std::string text = fmt::format("  {:<26}", label);
+  for (const double seconds :
+       {call.seconds, t.compute + t.prefill, t.memory + t.latency, t.tensor, t.bubble, t.data + t.optimizer, t.fixed})
+    text += fmt::format(" {:>8}", three_digits(seconds, 2));
+  return text + fmt::format("  {}{}\n", layout_text(call.how), call.swapped ? " · swapped" : "");
 }
 
 std::string memory_text(const Request& request, const Plan& plan) {
@@ -168,15 +143,17 @@ std::string memory_text(const Request& request, const Plan& plan) {
   size_t width = kLeastLabelWidth;
   for (const DeviceMemory& memory : plan.memory)
     width = std::max(width, devices_text(request.cluster, memory.devices).size());
-  const std::string heading = several ? "memory: all that is usable"
-                                      : fmt::format("memory: {:.1f} GB usable", plan.memory.at(0).usable_bytes / 1e9);
+  const std::string heading =
+      several ? "memory: all that is usable"
+              : fmt::format("memory: {} GB usable", three_digits(plan.memory.at(0).usable_bytes / 1e9, 1));
   std::string text = fmt::format("\n  {:>{}}  |{:<{}}|  # stays, - largest phase beside it\n", "devices", width,
                                  heading, kMemoryWidth);
   for (const DeviceMemory& memory : plan.memory) {
     if (memory.peak_bytes <= 0) continue;
-    const std::string usable = several ? fmt::format(" of {:.1f}", memory.usable_bytes / 1e9) : "";
-    text += fmt::format("  {:>{}}  |{:<{}}|  {:.1f}{} GB:{}\n", devices_text(request.cluster, memory.devices), width,
-                        memory_bar(memory), kMemoryWidth, memory.peak_bytes / 1e9, usable, largest_items(memory));
+    const std::string usable = several ? fmt::format(" of {}", three_digits(memory.usable_bytes / 1e9, 1)) : "";
+    text += fmt::format("  {:>{}}  |{:<{}}|  {}{} GB:{}\n", devices_text(request.cluster, memory.devices), width,
+                        memory_bar(memory), kMemoryWidth, three_digits(memory.peak_bytes / 1e9, 1), usable,
+                        largest_items(memory));
   }
   if (const std::vector<int> unused = unused_devices(request, plan); !unused.empty())
     text += fmt::format("  {:>{}}  |{:<{}}|  not used by this plan{}\n", devices_text(unused), width, "", kMemoryWidth,
@@ -190,13 +167,14 @@ std::string staleness_text(const Plan& plan) {
 
 std::string cost_text(const Request& request, double iteration_seconds, int64_t iterations) {
   const RunCost cost = run_cost(request, iteration_seconds, iterations);
-  std::string text = fmt::format("{} iterations: {:.1f} h, {:.1f} {}-hours, ${:.2f}", iterations, cost.hours,
-                                 cost.device_hours, request.device_kind() == "cpu" ? "device" : "GPU", cost.dollars);
+  std::string text = fmt::format("{} iterations: {} h, {} {}-hours, ${}", iterations, three_digits(cost.hours, 1),
+                                 three_digits(cost.device_hours, 1), request.device_kind() == "cpu" ? "device" : "GPU",
+                                 three_digits(cost.dollars, 2));
   const bool several = cost.kinds.size() > 1;
   for (const KindCost& kind : cost.kinds) {
     if (several)
-      text += fmt::format("{} {:.1f} on {} for ${:.2f}", &kind == &cost.kinds.front() ? ":" : ",", kind.device_hours,
-                          kind.gpu.name, kind.dollars);
+      text += fmt::format("{} {} on {} for ${}", &kind == &cost.kinds.front() ? ":" : ",",
+                          three_digits(kind.device_hours, 1), kind.gpu.name, three_digits(kind.dollars, 2));
     text += fmt::format(" at ${:.2f} an hour{}", kind.gpu.dollars_per_hour,
                         kind.gpu.price_given ? "" : " (assumed: --price)");
   }
@@ -232,11 +210,12 @@ std::string loss_text(const Plan& faster, const Plan& slower) {
     worst = i;
   }
   if (idle_more >= most)
-    return fmt::format("devices wait or move weights {:.0f} % of the time against {:.0f} % (+{:.2f} s)",
-                       100 * idle[0] / slower.seconds, 100 * idle[1] / faster.seconds, idle_more);
+    return fmt::format("devices wait or move weights {:.0f} % of the time against {:.0f} % (+{} s)",
+                       100 * idle[0] / slower.seconds, 100 * idle[1] / faster.seconds, three_digits(idle_more, 2));
   const Call &a = slower.calls[worst], &b = faster.calls[worst];
-  return fmt::format("{}.{} takes {:.2f} s on {} devices against {:.2f} s on {} (+{:.2f} s of all devices)", a.model,
-                     a.function, a.seconds, a.devices.size(), b.seconds, b.devices.size(), most);
+  return fmt::format("{}.{} takes {} s on {} devices against {} s on {} (+{} s of all devices)", a.model, a.function,
+                     three_digits(a.seconds, 2), a.devices.size(), three_digits(b.seconds, 2), b.devices.size(),
+                     three_digits(most, 2));
 }
 
 std::string plan_text(const Request& request, const Plan& plan, const Timeline& timeline) {
@@ -244,8 +223,8 @@ std::string plan_text(const Request& request, const Plan& plan, const Timeline& 
 }
 
 std::string heading_text(const Request& request, const Plan& plan, int64_t iterations) {
-  return fmt::format("{}: {} on {}{}\n{:.2f} s an iteration (simulated), {:.0f} tokens/s; {}\n\n", plan.form,
-                     plan.parts, cluster_text(request.cluster), staleness_text(plan), plan.seconds,
+  return fmt::format("{}: {} on {}{}\n{} s an iteration (simulated), {:.0f} tokens/s; {}\n\n", plan.form, plan.parts,
+                     cluster_text(request.cluster), staleness_text(plan), three_digits(plan.seconds, 2),
                      request.load.tokens() / plan.seconds, cost_text(request, plan.seconds, iterations));
 }
 
@@ -257,27 +236,6 @@ std::string search_text(const Request& request, const SearchResult& result, int6
   text += fmt::format("\n  {} placements, {} pruned by their bound, {} not searched to the end\n", result.placements,
                       result.pruned, result.cut_short);
   return text;
-}
-
-void require_plan(const Request& request, const SearchResult& result) {
-  if (!result.plans.empty()) return;
-  if (!request.form.empty()) throw_without_form(request, result.why);
-  if (const std::string free = request.fixed.empty() ? "" : without_fixed(request); !free.empty())
-    throw base::InputError(base::expectation("plan", "fixed layouts that fit the cluster", result.why, free));
-  std::string remedy = "more or larger devices";
-  Request larger = request;
-  larger.keep = 1;
-  larger.load.staleness = 0;
-  for (int devices = 2 * request.cluster.devices(); devices <= kMostDevices; devices *= 2) {
-    const std::optional<Cluster> cluster = with_devices(request.cluster, devices);
-    if (!cluster) continue;
-    larger.cluster = *cluster;
-    if (search(larger).plans.empty()) continue;
-    remedy = cluster_text(larger.cluster);
-    break;
-  }
-  throw base::InputError(
-      base::expectation("plan", "models that fit the cluster", "no placement that fits: " + result.why, remedy));
 }
 
 }  // namespace collimate::plan

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "collimate/base/error.h"
+#include "collimate/plan/digits.h"
 #include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/show/plan_html.h"
 #include "collimate/plan/show/sweep.h"
@@ -117,8 +118,8 @@ TEST(PlanText, MemoryOfEveryPhase) {
   const std::string text = phase_memory_text(request, plan);
   for (const DeviceMemory& memory : plan.memory) {
     EXPECT_THAT(text, HasSubstr("devices " + devices_text(memory.devices)));
-    EXPECT_THAT(text, HasSubstr(fmt::format("stays {:>20.1f} {:8} :", memory.resident_bytes / 1e9, "").substr(6)));
-    EXPECT_THAT(text, HasSubstr(fmt::format(" {:.1f} :", memory.peak_bytes / 1e9)));
+    EXPECT_THAT(text, HasSubstr(fmt::format("{} {:8} :", three_digits(memory.resident_bytes / 1e9, 1), "")));
+    EXPECT_THAT(text, HasSubstr(fmt::format(" {} :", three_digits(memory.peak_bytes / 1e9, 1))));
   }
   for (const Call& call : plan.calls)
     if (!call.devices.empty()) {
@@ -222,6 +223,32 @@ TEST(PlanText, WhatCannotFitGetsTheNumberOfDevicesThatDoes) {
   }
 }
 
+// With dp alone more devices hold no more of a model: other layouts do, on these devices or on more.
+TEST(PlanText, WholeModelsThatFitNowhereGetOtherLayouts) {
+  const auto refused = [](const std::string& cluster) -> std::string {
+    Request request = request_of("llama2-70b", cluster);
+    request.whole = true;
+    try {
+      require_plan(request, search(request));
+    } catch (const base::InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refused("4x8xA100-80"), testing::EndsWith("; try --layouts any"));
+  EXPECT_THAT(refused("1x4xA100-80"), HasSubstr("; try --layouts any --cluster "));
+}
+
+// Seconds, money and memory of a small run are not zeros.
+TEST(PlanText, SmallNumbersHaveThreeDigits) {
+  Request request = request_of("qwen2.5-0.5b", "1xcpu");
+  EXPECT_THAT(cost_text(request, 0.0072, 100),
+              testing::StartsWith("100 iterations: 0.000200 h, 0.000200 device-hours, $0.000010 at $0.05"));
+  Call call;
+  call.seconds = call.time.compute = 0.00123;
+  EXPECT_THAT(call_row("policy.generate", call), HasSubstr("  0.00123  0.00123     0.00 "));
+}
+
 TEST(Sweep, MoreDevicesAreFasterAndWhatDoesNotFitSaysWhy) {
   const Request request = request_of("llama2-13b", "8xA100-80");
   const std::vector<Variant> variants = sweep(request, "devices=1,8,16");
@@ -236,7 +263,7 @@ TEST(Sweep, MoreDevicesAreFasterAndWhatDoesNotFitSaysWhy) {
 
 TEST(PlanText, MoneyHasASource) {
   Request request = request_of("llama2-7b", "8xA100-80");
-  EXPECT_THAT(cost_text(request, 36, 100), HasSubstr("1.0 h, 8.0 GPU-hours, $12.80 at $1.60 an hour (assumed"));
+  EXPECT_THAT(cost_text(request, 36, 100), HasSubstr("1.00 h, 8.00 GPU-hours, $12.80 at $1.60 an hour (assumed"));
   EXPECT_THAT(run_json(request, 36, 100).at("price_source").get<std::string>(), HasSubstr("assumed"));
   request.cluster.groups[0].gpu.dollars_per_hour = 2.5;
   request.cluster.groups[0].gpu.price_given = true;

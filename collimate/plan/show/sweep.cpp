@@ -9,6 +9,7 @@
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/base/nearest_number.h"
+#include "collimate/plan/digits.h"
 #include "collimate/plan/show/plan_text.h"
 
 namespace collimate::plan {
@@ -117,10 +118,11 @@ std::string sweep_text(const std::vector<Variant>& variants, int64_t iterations)
     }
     const Plan& plan = variant.result.plans[0];
     const RunCost cost = run_cost(variant.request, plan.seconds, iterations);
-    text += fmt::format("  {:<10} {:>8} {:>12.2f} {:>12.0f} {:>12.1f} {:>12.2f} {:>8.2f}x  {}: {}\n", variant.label,
-                        devices, plan.seconds, variant.request.load.tokens() / plan.seconds, cost.device_hours,
-                        cost.dollars, reference->result.plans[0].seconds / plan.seconds, plan.form,
-                        plan.parts + staleness_text(plan));
+    text +=
+        fmt::format("  {:<10} {:>8} {:>12} {:>12.0f} {:>12} {:>12} {:>8.2f}x  {}: {}\n", variant.label, devices,
+                    three_digits(plan.seconds, 2), variant.request.load.tokens() / plan.seconds,
+                    three_digits(cost.device_hours, 1), three_digits(cost.dollars, 2),
+                    reference->result.plans[0].seconds / plan.seconds, plan.form, plan.parts + staleness_text(plan));
   }
   return text;
 }

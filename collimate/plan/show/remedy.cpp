@@ -1,0 +1,104 @@
+#include <fmt/ranges.h>
+
+#include "collimate/base/error.h"
+#include "collimate/plan/layout/fixed.h"
+#include "collimate/plan/show/plan_text.h"
+
+namespace collimate::plan {
+namespace {
+
+constexpr int kMostDevices = 4096;  // that are tried
+
+// The same, as quick as can be.
+Request for_one_plan(Request request) {
+  request.keep = 1;
+  request.load.staleness = 0;
+  return request;
+}
+
+// Takes over `more` and its plan where there is one.
+void keep_if_it_fits(Request more, Request& kept, SearchResult& found) {
+  SearchResult tried = search(more);
+  if (tried.plans.empty()) return;
+  kept = std::move(more);
+  found = std::move(tried);
+}
+
+// What the planner would take in place of layouts that are fixed, of as few functions and words as it finds: one after
+// another stays where the rest can be chosen. "" where nothing fits without them either.
+std::string without_fixed(const Request& request) {
+  Request kept = for_one_plan(request);
+  kept.fixed.clear();
+  SearchResult found = search(kept);
+  if (found.plans.empty()) return "";
+  for (const auto& [call, fixed] : request.fixed) {
+    Request more = kept;
+    more.fixed[call] = fixed;
+    keep_if_it_fits(std::move(more), kept, found);
+  }
+  for (const auto& [call, fixed] : request.fixed)
+    for (const FixedLayout& word : words_of(fixed)) {
+      if (kept.fixed[call] == fixed) break;
+      Request more = kept;
+      add_word(more.fixed[call], word);
+      keep_if_it_fits(std::move(more), kept, found);
+    }
+  std::string text;
+  for (const Call& call : found.plans[0].calls) {
+    const auto fixed = request.fixed.find(call.model + "." + call.function);
+    if (fixed == request.fixed.end() || kept.fixed[fixed->first] == fixed->second) continue;
+    text += fmt::format("{}--fix {}={}", text.empty() ? "" : " ", fixed->first, fixed_text(fixed->second, call.how));
+  }
+  return text;
+}
+
+// No plan has the form that is asked for.
+[[noreturn]] void throw_without_form(const Request& request, const std::string& why) {
+  Request any = request;
+  any.form = "";
+  any.load.staleness = 0;
+  std::vector<std::string> forms;
+  for (const Plan& plan : search(any).plans) forms.push_back(plan.form);
+  throw base::InputError(base::expectation("--form " + request.form, "a form of which a placement fits the cluster",
+                                           why,
+                                           forms.empty() ? "more or larger devices: none of another form fits either"
+                                                         : fmt::format("{}", fmt::join(forms, ", "))));
+}
+
+// The first cluster of twice, four times, … the devices on which there is a plan; "" where there is none.
+std::string larger_cluster(Request request) {
+  const Cluster cluster = request.cluster;
+  for (int devices = 2 * cluster.devices(); devices <= kMostDevices; devices *= 2) {
+    const std::optional<Cluster> made = with_devices(cluster, devices);
+    if (!made) continue;
+    request.cluster = *made;
+    if (!search(request).plans.empty()) return cluster_text(request.cluster);
+  }
+  return "";
+}
+
+// Where every rank holds its whole model, more devices take none of it away, but for other models on devices of theirs.
+std::string remedy_of(const Request& request) {
+  const std::string larger = larger_cluster(for_one_plan(request));
+  if (!request.whole) return larger.empty() ? "more or larger devices" : larger;
+  Request any = for_one_plan(request);
+  any.whole = any.recomputes = false;
+  any.load.settings = {};
+  if (!search(any).plans.empty()) return larger.empty() ? "--layouts any" : "--layouts any, or " + larger;
+  if (!larger.empty()) return larger;
+  const std::string both = larger_cluster(any);
+  return both.empty() ? "larger devices" : "--layouts any --cluster " + both;
+}
+
+}  // namespace
+
+void require_plan(const Request& request, const SearchResult& result) {
+  if (!result.plans.empty()) return;
+  if (!request.form.empty()) throw_without_form(request, result.why);
+  if (const std::string free = request.fixed.empty() ? "" : without_fixed(request); !free.empty())
+    throw base::InputError(base::expectation("plan", "fixed layouts that fit the cluster", result.why, free));
+  throw base::InputError(base::expectation("plan", "models that fit the cluster",
+                                           "no placement that fits: " + result.why, remedy_of(request)));
+}
+
+}  // namespace collimate::plan
