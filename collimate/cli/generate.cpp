@@ -58,7 +58,7 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   app.add_option("--top-logprobs", call.top_log_probs, "most likely tokens beside each (implies --logprobs)")
       ->check(from_to(0, generate::kMostTopLogProbs));
   app.add_option("--timeout", call.timeout, "seconds after which completions end with what they have; 0: none")
-      ->check(at_least(0));
+      ->check(from_to(0, generate::kLongestTimeout));
   app.add_flag("--json", call.json, "one JSON document: a list of the completions");
   app.add_flag("--stats", call.stats, "{completions, engine, int8}: with what the engine counted (implies --json)");
   if (!parse(app, arguments)) return false;

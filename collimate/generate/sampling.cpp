@@ -1,11 +1,8 @@
-#include "collimate/generate/sampling.h"
-
-#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
 
 #include "collimate/base/error.h"
+#include "collimate/generate/sampling_fields.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::generate {
@@ -13,41 +10,63 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
-
 std::string shown(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 [[noreturn]] void reject(const std::string& key, const std::string& expected, const json& got) {
   throw base::InputError(base::expectation("sampling." + key, expected, shown(got)));
 }
 
-double number(const std::string& key, const json& value, double low, double high, const std::string& range) {
-  if (!value.is_number()) reject(key, "a number " + range, value);
-  const double result = value.get<double>();
-  if (!(result >= low && result <= high)) reject(key, "a number " + range, value);
-  return result;
+// 1e9 as 1000000000.
+std::string limit_text(double limit) {
+  return limit == std::floor(limit) ? fmt::format("{:.0f}", limit) : fmt::to_string(limit);
+}
+std::string limit_text(int64_t limit) { return fmt::to_string(limit); }
+
+template <class T>
+std::string range_text(const SamplingNumber<T>& number) {
+  const std::string low = limit_text(number.low);
+  if (!number.limited()) return (number.above ? "> " : ">= ") + low;
+  return fmt::format("in {}{}, {}]", number.above ? '(' : '[', low, limit_text(number.high));
 }
 
-int64_t count(const std::string& key, const json& value, int64_t low, int64_t high = kAny) {
-  const std::string range = high == kAny ? fmt::format(">= {}", low) : fmt::format("in [{}, {}]", low, high);
-  if (!value.is_number_integer() || value.get<int64_t>() < low || value.get<int64_t>() > high)
-    reject(key, "an integer " + range, value);
+double value_from(const std::string& key, const json& value, const SamplingNumber<double>& number) {
+  if (!value.is_number() || !number.holds(value.get<double>())) reject(key, "a number " + range_text(number), value);
+  return value.get<double>();
+}
+
+int64_t value_from(const std::string& key, const json& value, const SamplingNumber<int64_t>& number) {
+  const bool fits = value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() >> 63 != 0);
+  if (!fits || !number.holds(value.get<int64_t>())) reject(key, "an integer " + range_text(number), value);
   return value.get<int64_t>();
 }
 
-double penalty(const std::string& key, const json& value) {
-  return number(key, value, -kMostPenalty, kMostPenalty, "in [-2, 2]");
+bool value_from(const std::string& key, const json& value, const SamplingMember<bool>&) {
+  if (!value.is_boolean()) reject(key, "true or false", value);
+  return value.get<bool>();
 }
 
-std::vector<int32_t> token_ids(const std::string& key, const json& value) {
+uint64_t value_from(const std::string& key, const json& value, const SamplingMember<uint64_t>&) {
+  if (!value.is_number_integer()) reject(key, "an integer", value);
+  return value.get<uint64_t>();
+}
+
+LogitBias value_from(const std::string& key, const json& value, const SamplingMember<LogitBias>&) {
+  if (auto bias = parse_logit_bias(value)) return *bias;
+  reject(key, "an object of token ids and numbers in [-100, 100]", value);
+}
+
+std::vector<int32_t> value_from(const std::string& key, const json& value,
+                                const SamplingMember<std::vector<int32_t>>&) {
   if (!value.is_array()) reject(key, "a list of token ids", value);
+  constexpr SamplingNumber<int64_t> kTokenId{nullptr, 0, kLargestTokenId};
   std::vector<int32_t> ids;
-  for (const json& id : value) ids.push_back(static_cast<int32_t>(count(key, id, 0, kLargestTokenId)));
+  for (const json& id : value) ids.push_back(static_cast<int32_t>(value_from(key, id, kTokenId)));
   return ids;
 }
 
 // One string or a list of them.
-std::vector<std::string> stop_strings(const std::string& key, const json& value) {
+std::vector<std::string> value_from(const std::string& key, const json& value,
+                                    const SamplingMember<std::vector<std::string>>&) {
   const json list = value.is_array() ? value : json::array({value});
   for (const json& entry : list) {
     const bool good = entry.is_string() && !entry.get_ref<const std::string&>().empty() &&
@@ -57,61 +76,20 @@ std::vector<std::string> stop_strings(const std::string& key, const json& value)
   return list.get<std::vector<std::string>>();
 }
 
-LogitBias logit_bias(const std::string& key, const json& value) {
-  if (auto bias = parse_logit_bias(value)) return *bias;
-  reject(key, "an object of token ids and numbers in [-100, 100]", value);
-}
-
-struct Field {
-  const char* key;
-  void (*read)(SamplingParams& params, const std::string& key, const json& value);
-};
-
-using P = SamplingParams;
-using K = const std::string&;
-using V = const json&;
-constexpr double kLeast = std::numeric_limits<double>::denorm_min();
-constexpr Field kFields[] = {
-    {"max_tokens", [](P& p, K key, V value) { p.max_tokens = count(key, value, 1); }},
-    {"min_tokens", [](P& p, K key, V value) { p.min_tokens = count(key, value, 0); }},
-    {"temperature", [](P& p, K key, V value) { p.temperature = number(key, value, 0.0, 1e4, "in [0, 10000]"); }},
-    {"top_p", [](P& p, K key, V value) { p.top_p = number(key, value, kLeast, 1.0, "in (0, 1]"); }},
-    {"top_k", [](P& p, K key, V value) { p.top_k = count(key, value, 0); }},
-    {"min_p", [](P& p, K key, V value) { p.min_p = number(key, value, 0.0, 1.0, "in [0, 1]"); }},
-    {"presence_penalty", [](P& p, K key, V value) { p.presence_penalty = penalty(key, value); }},
-    {"frequency_penalty", [](P& p, K key, V value) { p.frequency_penalty = penalty(key, value); }},
-    {"repetition_penalty",
-     [](P& p, K key, V value) {
-       p.repetition_penalty = number(key, value, kLeast, kMostRepetitionPenalty, "in (0, 10000]");
-     }},
-    {"logit_bias", [](P& p, K key, V value) { p.logit_bias = logit_bias(key, value); }},
-    {"ignore_eos",
-     [](P& p, K key, V value) {
-       if (!value.is_boolean()) reject(key, "true or false", value);
-       p.ignore_eos = value.get<bool>();
-     }},
-    {"stop_ids", [](P& p, K key, V value) { p.stop_ids = token_ids(key, value); }},
-    {"stop", [](P& p, K key, V value) { p.stop = stop_strings(key, value); }},
-    {"seed",
-     [](P& p, K key, V value) {
-       if (!value.is_number_integer()) reject(key, "an integer", value);
-       p.seed = value.get<uint64_t>();
-     }},
-    {"timeout_seconds",
-     [](P& p, K key, V value) { p.timeout_seconds = number(key, value, 0.0, kLongestTimeout, "in [0, 1000000000]"); }},
-    {"top_logprobs", [](P& p, K key, V value) { p.top_log_probs = count(key, value, 0, kMostTopLogProbs); }},
-};
-
-const Field& find_field(const std::string& key) {
+const SamplingField& find_field(const std::string& key) {
   std::string known;
-  for (const Field& field : kFields) {
-    if (key == field.key) return field;
-    known += (known.empty() ? "" : ", ") + std::string(field.key);
+  for (const SamplingField& field : kSamplingFields) {
+    if (key == field.name) return field;
+    known += (known.empty() ? "" : ", ") + std::string(field.name);
   }
   throw base::InputError(base::expectation("sampling", "one of " + known, key));
 }
 
-json bias_json(const LogitBias& bias) {
+template <class T>
+json as_json(const T& value) {
+  return value;
+}
+json as_json(const LogitBias& bias) {
   json out = json::object();
   for (const auto& [id, value] : bias) out[std::to_string(id)] = value;
   return out;
@@ -120,29 +98,26 @@ json bias_json(const LogitBias& bias) {
 }  // namespace
 
 json SamplingParams::to_json() const {
-  json out = {{"max_tokens", max_tokens},
-              {"min_tokens", min_tokens},
-              {"temperature", temperature},
-              {"top_p", top_p},
-              {"top_k", top_k},
-              {"min_p", min_p},
-              {"presence_penalty", presence_penalty},
-              {"frequency_penalty", frequency_penalty},
-              {"repetition_penalty", repetition_penalty},
-              {"logit_bias", bias_json(logit_bias)},
-              {"ignore_eos", ignore_eos},
-              {"stop_ids", stop_ids},
-              {"stop", stop},
-              {"seed", seed}};
-  if (timeout_seconds > 0) out["timeout_seconds"] = timeout_seconds;
-  if (top_log_probs != 0) out["top_logprobs"] = top_log_probs;
+  const SamplingParams defaults;
+  json out = json::object();
+  for (const SamplingField& field : kSamplingFields) {
+    const auto write = [&](const auto& member) {
+      if (field.always || this->*member.at != defaults.*member.at) out[field.name] = as_json(this->*member.at);
+    };
+    std::visit(write, field.member);
+  }
   return out;
 }
 
 SamplingParams SamplingParams::from_json(const json& json) {
   if (!json.is_object()) throw base::InputError(base::expectation("sampling", "an object", shown(json)));
   SamplingParams params;
-  for (const auto& [key, value] : json.items()) find_field(key).read(params, key, value);
+  for (const auto& [key, value] : json.items()) {
+    const auto read = [&params, &key = key, &value = value](const auto& member) {
+      params.*member.at = value_from(key, value, member);
+    };
+    std::visit(read, find_field(key).member);
+  }
   if (params.min_tokens > params.max_tokens)
     reject("min_tokens", fmt::format("at most max_tokens, {}", params.max_tokens), params.min_tokens);
   return params;

@@ -17,7 +17,7 @@ using tensor::TokenLogProb;
 using LogitBias = std::map<int32_t, double>;  // by token id: what is added to its logit
 
 // How one request's tokens are drawn and where it ends. Defaults leave the model's distribution as it is. Names,
-// meaning and ranges are those of OpenAI's API and of vLLM's SamplingParams.
+// meaning and ranges are those of OpenAI's API and of vLLM's SamplingParams; sampling_fields.h has them all.
 struct SamplingParams {
   int64_t max_tokens = 128;  // new tokens at most
   int64_t min_tokens = 0;    // that many new tokens neither end the request nor complete a stop string
@@ -25,8 +25,8 @@ struct SamplingParams {
   double top_p = 1.0;
   int64_t top_k = 0;  // 0: all
   double min_p = 0.0;
-  double presence_penalty = 0.0;    // in [-2, 2]: taken from logits of tokens generated before
-  double frequency_penalty = 0.0;   // in [-2, 2]: the same, once for every time
+  double presence_penalty = 0.0;    // taken from logits of tokens generated before
+  double frequency_penalty = 0.0;   // the same, once for every time
   double repetition_penalty = 1.0;  // tokens of prompt and completion: divides positive logits, multiplies others
   LogitBias logit_bias;             // each in [-100, 100]
   bool ignore_eos = false;
@@ -34,7 +34,7 @@ struct SamplingParams {
   std::vector<std::string> stop;  // UTF-8 text that ends the completion; needs a tokenizer. See completion_text.h
   uint64_t seed = 0;              // mixed into the draw; equal seeds and uids give equal draws
   double timeout_seconds = 0;     // from its submission on; then it ends with what it has. 0: no limit
-  // So many of the most likely tokens are reported beside each drawn one, at most 20; changes no draw.
+  // So many of the most likely tokens are reported beside each drawn one; changes no draw.
   int64_t top_log_probs = 0;
 
   nlohmann::json to_json() const;
@@ -48,7 +48,7 @@ inline std::span<const TokenLogProb> top_of(std::span<const TokenLogProb> top_lo
   return top_log_probs.subspan(i * width, width);
 }
 
-constexpr double kMostPenalty = 2.0, kMostRepetitionPenalty = 1e4, kMostLogitBias = 100.0;
+constexpr double kMostLogitBias = 100.0;
 constexpr int64_t kMostTopLogProbs = tensor::kMostTopTokens;
 constexpr double kLongestTimeout = 1e9;  // seconds
 constexpr int64_t kLargestTokenId = std::numeric_limits<int32_t>::max();

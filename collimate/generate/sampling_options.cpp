@@ -1,36 +1,127 @@
 #include "collimate/generate/sampling_options.h"
 
+#include <string_view>
+
 #include "collimate/base/error.h"
+#include "collimate/text/utf8.h"
 
 namespace collimate::generate {
+namespace {
 
-SamplingOptions::SamplingOptions(double default_temperature, bool greedy)
-    : temperature(this, "temperature", default_temperature, "",
-                  greedy ? "of sampling; 0 is greedy" : "of sampling, and of the trained log-probs",
-                  greedy ? base::Check<double>(base::at_least(0.0)) : base::Check<double>(base::above(0.0))) {}
+// Makes the option of a row, in its place.
+class OptionMaker {
+ public:
+  OptionMaker(base::Section* section, const SamplingField& field, SamplingOptions::Item& item)
+      : section_(section), field_(field), item_(item) {}
+
+  template <class T>
+  void make(const SamplingNumber<T>& number, T standard) const {
+    if (number.above && number.limited()) return put(standard, base::above(number.low), base::at_most(number.high));
+    if (number.above) return put(standard, base::above(number.low));
+    if (number.limited()) return put(standard, base::between(number.low, number.high));
+    put(standard, base::at_least(number.low));
+  }
+  void make(const SamplingMember<bool>&, bool standard) const { put(standard); }
+  void make(const SamplingMember<LogitBias>&, const LogitBias&) const {
+    put(nlohmann::json::object(),
+        base::satisfying("a map of token ids to numbers between -100 and 100",
+                         [](const nlohmann::json& value) { return parse_logit_bias(value).has_value(); }));
+  }
+  void make(const SamplingMember<std::vector<int32_t>>&, const std::vector<int32_t>& standard) const {
+    put(std::vector<int64_t>(standard.begin(), standard.end()), base::between(int64_t{0}, kLargestTokenId));
+  }
+  void make(const SamplingMember<std::vector<std::string>>&, const std::vector<std::string>& standard) const {
+    put(standard, base::not_empty(), base::satisfying("UTF-8", text::is_valid_utf8));
+  }
+  void make(const SamplingMember<uint64_t>&, uint64_t) const { COLLIMATE_CHECK(false, "{} as an option", field_.name); }
+
+ private:
+  template <class T, class... Checks>
+  void put(T standard, const Checks&... checks) const {
+    item_.emplace<base::Option<T>>(section_, field_.name, std::move(standard), field_.unit, field_.help, checks...);
+  }
+
+  base::Section* section_;
+  const SamplingField& field_;
+  SamplingOptions::Item& item_;
+};
+
+// What is set, into the member that it is of.
+class Taker {
+ public:
+  Taker(SamplingParams& params, const SamplingOptions::Item& item) : params_(params), item_(item) {}
+
+  template <class T>
+  void operator()(const SamplingNumber<T>& number) const {
+    params_.*number.at = set<T>();
+  }
+  void operator()(const SamplingMember<bool>& member) const { params_.*member.at = set<bool>(); }
+  void operator()(const SamplingMember<LogitBias>& member) const {
+    params_.*member.at = parse_logit_bias(set<nlohmann::json>()).value();
+  }
+  void operator()(const SamplingMember<std::vector<int32_t>>& member) const {
+    const std::vector<int64_t>& ids = set<std::vector<int64_t>>();
+    (params_.*member.at).assign(ids.begin(), ids.end());
+  }
+  void operator()(const SamplingMember<std::vector<std::string>>& member) const {
+    params_.*member.at = set<std::vector<std::string>>();
+  }
+  void operator()(const SamplingMember<uint64_t>&) const {}  // no option
+
+ private:
+  template <class T>
+  const T& set() const {
+    return std::get<base::Option<T>>(item_).get();
+  }
+
+  SamplingParams& params_;
+  const SamplingOptions::Item& item_;
+};
+
+constexpr std::string_view kTemperature = "temperature", kMinTokens = "min_tokens";
+
+// What the trainer divides logits by is not 0.
+SamplingField for_training(SamplingField temperature) {
+  std::get<SamplingNumber<double>>(temperature.member).above = true;
+  temperature.help = "of sampling, and of the trained log-probs";
+  return temperature;
+}
+
+}  // namespace
+
+SamplingOptions::SamplingOptions(double default_temperature, bool greedy) {
+  SamplingParams defaults;
+  defaults.temperature = default_temperature;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const bool trained = !greedy && kSamplingFields[i].name == kTemperature;
+    const SamplingField field = trained ? for_training(kSamplingFields[i]) : kSamplingFields[i];
+    if (field.help == nullptr) continue;
+    const OptionMaker maker(this, field, items_[i]);
+    std::visit([&](const auto& member) { maker.make(member, defaults.*member.at); }, field.member);
+  }
+}
+
+SamplingParams SamplingOptions::values() const {
+  SamplingParams params;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (kSamplingFields[i].help != nullptr) std::visit(Taker(params, items_[i]), kSamplingFields[i].member);
+  }
+  return params;
+}
 
 SamplingParams SamplingOptions::params(int64_t max_tokens) const {
-  if (min_tokens > max_tokens) {
-    throw base::InputError(
-        base::expectation(min_tokens.where().empty() ? "min_tokens" : min_tokens.where(),
-                          fmt::format("min_tokens to be at most the {} tokens of a completion", max_tokens),
-                          fmt::to_string(min_tokens.get())));
-  }
-  SamplingParams params;
+  SamplingParams params = values();
   params.max_tokens = max_tokens;
-  params.temperature = temperature;
-  params.top_p = top_p;
-  params.top_k = top_k;
-  params.min_p = min_p;
-  params.presence_penalty = presence_penalty;
-  params.frequency_penalty = frequency_penalty;
-  params.repetition_penalty = repetition_penalty;
-  params.logit_bias = parse_logit_bias(logit_bias).value();
-  params.min_tokens = min_tokens;
-  params.stop = stop;
-  params.stop_ids.assign(stop_ids.begin(), stop_ids.end());
-  params.ignore_eos = ignore_eos;
-  return params;
+  if (params.min_tokens <= max_tokens) return params;
+  std::string where(kMinTokens);
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (kSamplingFields[i].name != kMinTokens) continue;
+    const std::string& set = std::get<base::Option<int64_t>>(items_[i]).where();
+    if (!set.empty()) where = set;
+  }
+  throw base::InputError(
+      base::expectation(where, fmt::format("min_tokens to be at most the {} tokens of a completion", max_tokens),
+                        fmt::to_string(params.min_tokens)));
 }
 
 }  // namespace collimate::generate

@@ -6,6 +6,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/generate/sampling_options.h"
+#include "collimate/generate/sampling_test_support.h"
 
 namespace collimate::generate {
 namespace {
@@ -43,6 +44,75 @@ TEST(SamplingParams, RoundTrip) {
   EXPECT_EQ(SamplingParams::from_json(json).seed, params.seed);
   EXPECT_EQ(SamplingParams::from_json(json).top_log_probs, 20);
   EXPECT_EQ(SamplingParams::from_json(json).timeout_seconds, 2.5);
+}
+
+TEST(SamplingFields, EachRoundTripsJson) {
+  const nlohmann::json defaults = SamplingParams().to_json();
+  for (const SamplingField& field : kSamplingFields) {
+    const nlohmann::json value = testing_support::other_value(field);
+    const nlohmann::json read = SamplingParams::from_json({{field.name, value}}).to_json();
+    EXPECT_EQ(read.at(field.name), value) << field.name;
+    EXPECT_EQ(defaults.contains(field.name), field.always) << field.name;
+    for (const auto& [name, standard] : defaults.items()) {
+      if (name == field.name) continue;
+      EXPECT_EQ(read.at(name), standard) << name << " beside " << field.name;
+    }
+  }
+}
+
+// What a configuration with this one option says of it: the member as JSON, or "refused".
+nlohmann::json in_yaml(const SamplingField& field, const nlohmann::json& value, bool greedy = true) {
+  SamplingOptions options(1.0, greedy);
+  try {
+    base::apply(nlohmann::json{{field.name, value}}, "test", options);
+  } catch (const base::InputError&) {
+    return "refused";
+  }
+  return options.values().to_json().at(field.name);
+}
+
+TEST(SamplingFields, EachWithAHelpTextIsAnOptionWithTheDefaultOfItsMember) {
+  std::vector<std::string> named, items;
+  for (const SamplingField& field : kSamplingFields) {
+    if (field.help == nullptr) continue;
+    named.emplace_back(field.name);
+    const nlohmann::json value = testing_support::other_value(field);
+    EXPECT_EQ(in_yaml(field, value), value) << field.name;
+  }
+  const SamplingOptions options;
+  for (const base::ConfigItem* item : options.section_items()) items.push_back(item->item_name());
+  EXPECT_EQ(items, named);
+  EXPECT_EQ(options.values().to_json(), SamplingParams().to_json());
+}
+
+TEST(SamplingFields, EachHasTheSameLimitsInJsonAndYaml) {
+  for (const SamplingField& field : kSamplingFields) {
+    for (const auto& [value, allowed] : testing_support::probes(field)) {
+      const nlohmann::json one = {{field.name, value}};
+      EXPECT_EQ(message_of(one.dump().c_str()) == "accepted", allowed) << one;
+      if (field.help == nullptr) continue;
+      EXPECT_EQ(in_yaml(field, value) != "refused", allowed) << one;
+    }
+  }
+}
+
+TEST(SamplingFields, ATemperatureThatIsTrainedAtIsNotZero) {
+  const SamplingField& temperature = kSamplingFields[0];
+  EXPECT_EQ(in_yaml(temperature, 0.0, false), "refused");
+  EXPECT_EQ(in_yaml(temperature, 0.5, false), 0.5);
+  EXPECT_EQ(in_yaml(temperature, 1e4, false), 1e4);
+  EXPECT_EQ(in_yaml(temperature, 20000.0, false), "refused");
+}
+
+TEST(SamplingOptions, ACopyHasOptionsOfItsOwn) {
+  SamplingOptions first(0.0);
+  SamplingOptions copy = first;
+  base::apply(nlohmann::json{{"top_k", 4}, {"stop", {"x"}}}, "test", copy);
+  EXPECT_EQ(copy.values().top_k, 4);
+  EXPECT_EQ(copy.values().temperature, 0.0);
+  EXPECT_EQ(first.values().top_k, 0);
+  first = copy;
+  EXPECT_EQ(first.params(9).to_json(), copy.params(9).to_json());
 }
 
 TEST(SamplingParams, ErrorsNameTheKey) {
@@ -124,6 +194,7 @@ TEST(SamplingOptions, ErrorsNameTheOptionAndItsPlace) {
   EXPECT_EQ(message("stop: [a, '']"), "[c.yaml:1] expected stop to be not empty, got [a, \"\"]");
   EXPECT_EQ(message("frequency_penalty: 3"), "[c.yaml:1] expected frequency_penalty to be between -2 and 2, got 3.0");
   EXPECT_EQ(message("repetition_penalty: 0"), "[c.yaml:1] expected repetition_penalty to be above 0, got 0.0");
+  EXPECT_EQ(message("temperature: 20000"), "[c.yaml:1] expected temperature to be between 0 and 10000, got 20000.0");
 }
 
 }  // namespace

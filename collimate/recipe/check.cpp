@@ -23,7 +23,7 @@ using base::expectation;
 
 void check_bias(const std::string& section, const generate::SamplingOptions& sampling, const text::Tokenizer& tokenizer,
                 std::vector<std::string>& problems) {
-  const generate::LogitBias bias = generate::parse_logit_bias(sampling.logit_bias).value();
+  const generate::LogitBias bias = sampling.values().logit_bias;
   if (bias.empty() || bias.rbegin()->first < tokenizer.vocab_size()) return;
   problems.push_back(expectation(section + ".logit_bias",
                                  fmt::format("token ids below the tokenizer's {}", tokenizer.vocab_size()),

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "collimate/base/error.h"
+#include "collimate/generate/sampling_fields.h"
 #include "collimate/text/messages_json.h"
 #include "collimate/text/utf8.h"
 
@@ -44,24 +45,6 @@ int64_t integer(const json& value, const std::string& name, int64_t low, int64_t
 }
 
 constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
-
-// Fields of generate::SamplingParams, under their names there.
-struct SamplingField {
-  const char* name;
-  const char* ours;
-};
-constexpr SamplingField kSamplingFields[] = {{"temperature", "temperature"},
-                                             {"top_p", "top_p"},
-                                             {"top_k", "top_k"},
-                                             {"min_p", "min_p"},
-                                             {"ignore_eos", "ignore_eos"},
-                                             {"presence_penalty", "presence_penalty"},
-                                             {"frequency_penalty", "frequency_penalty"},
-                                             {"repetition_penalty", "repetition_penalty"},
-                                             {"logit_bias", "logit_bias"},
-                                             {"min_tokens", "min_tokens"},
-                                             {"timeout", "timeout_seconds"},
-                                             {"stop_token_ids", "stop_ids"}};
 
 // What would change the result and is not offered: refused unless it says what happens anyway.
 struct RefusedField {
@@ -218,13 +201,20 @@ auto find_named(const List& list, const std::string& name) {
   return std::find_if(std::begin(list), std::end(list), [&](const auto& entry) { return name == entry.name; });
 }
 
+// The field of sampling that a request names so, else null.
+const generate::SamplingField* sampling_field(const std::string& name) {
+  for (const generate::SamplingField& field : generate::kSamplingFields)
+    if (field.request != nullptr && name == field.request) return &field;
+  return nullptr;
+}
+
 void read_field(ApiRequest& request, const std::string& name, const json& value, json& sampling) {
   const bool chat = request.endpoint == Endpoint::kChat;
   if (const auto own = find_named(kOwnFields, name);
       own != std::end(kOwnFields) && (chat ? own->chat : own->completions)) {
     if (!value.is_null()) own->read(request, value);
-  } else if (const auto field = find_named(kSamplingFields, name); field != std::end(kSamplingFields)) {
-    if (!value.is_null()) sampling[field->ours] = value;
+  } else if (const auto* field = sampling_field(name)) {
+    if (!value.is_null()) sampling[field->name] = value;
   } else if (const auto refused = find_named(kRefused, name); refused != std::end(kRefused)) {
     if (!value.is_null() && !refused->harmless(value)) {
       throw ApiError(400, base::expectation(name, "no such field, it is not offered here", shown(value), "without it"),
@@ -244,9 +234,8 @@ generate::SamplingParams read_sampling(const json& sampling) {
       one[key] = value;
       generate::SamplingParams::from_json(one);
     } catch (const base::InputError& error) {
-      const auto field = std::find_if(std::begin(kSamplingFields), std::end(kSamplingFields),
-                                      [&key = key](const SamplingField& f) { return key == f.ours; });
-      throw ApiError(400, error.what(), field->name, "invalid_value");
+      const auto field = find_named(generate::kSamplingFields, key);
+      throw ApiError(400, error.what(), field->request, "invalid_value");
     }
   }
   json all = any_length;

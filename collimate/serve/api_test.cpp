@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <limits>
+#include <set>
+
+#include "collimate/generate/sampling_test_support.h"
 
 namespace collimate::serve {
 namespace {
@@ -64,7 +68,7 @@ TEST(Api, AChatWithoutMaxTokensGoesToTheEnd) {
   EXPECT_EQ(std::get<text::Messages>(request.prompts[0]), (text::Messages{{"user", "Hi"}}));
 }
 
-TEST(Api, ReadsEveryField) {
+TEST(Api, ReadsEveryFieldOfItsOwn) {
   const ApiRequest request = completion({{"max_tokens", 0},
                                          {"temperature", 0},
                                          {"top_p", 0.5},
@@ -96,6 +100,62 @@ TEST(Api, ReadsEveryField) {
               request.return_token_ids);
   EXPECT_TRUE(chat({{"logprobs", true}}).log_probs);
   EXPECT_THAT(chat({{"stop", {"a", "b"}}}).stop, ElementsAre("a", "b"));
+}
+
+TEST(Api, ReadsEveryFieldOfSamplingWithItsLimits) {
+  for (const generate::SamplingField& field : generate::kSamplingFields) {
+    if (field.request == nullptr) continue;
+    const json value = generate::testing_support::other_value(field);
+    EXPECT_EQ(completion({{field.request, value}}).sampling.to_json().at(field.name), value) << field.request;
+    for (const auto& [probe, allowed] : generate::testing_support::probes(field)) {
+      const json one = {{field.request, probe}};
+      if (allowed) {
+        EXPECT_NO_THROW(completion(one)) << one;
+      } else {
+        EXPECT_EQ(wrong_field(Endpoint::kCompletions, one), field.request) << one;
+      }
+    }
+  }
+}
+
+// The names in the first column of a page's tables under a heading: `a`, `b.c` and the like, without what follows a
+// dot.
+std::set<std::string> documented_fields(const std::string& page, const std::string& heading) {
+  std::ifstream file(COLLIMATE_SOURCE_DIR "/docs/" + page);
+  std::set<std::string> names;
+  bool here = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("#")) here = line == heading;
+    if (!here || !line.starts_with("| `")) continue;
+    const std::string column = line.substr(0, line.find('|', 1));
+    for (size_t from = 0; (from = column.find('`', from)) != std::string::npos;) {
+      const size_t end = column.find('`', from + 1);
+      const std::string name = column.substr(from + 1, end - from - 1);
+      names.insert(name.substr(0, name.find('.')));
+      from = end + 1;
+    }
+  }
+  return names;
+}
+
+TEST(Api, ThePageOfFieldsHasThoseOfSamplingAndNoneThatIsNotRead) {
+  const std::set<std::string> documented = documented_fields("serving.md", "## Fields");
+  EXPECT_GT(documented.size(), std::size(generate::kSamplingFields));
+  for (const generate::SamplingField& field : generate::kSamplingFields) {
+    if (field.request == nullptr) continue;
+    EXPECT_TRUE(documented.contains(field.request)) << field.request;
+  }
+  const auto known = [](Endpoint endpoint, json body, const std::string& name) {
+    try {
+      body.emplace(name, nullptr);
+      parse_request(endpoint, body.dump(), {});
+    } catch (const ApiError&) {
+      return false;
+    }
+    return true;
+  };
+  for (const std::string& name : documented)
+    EXPECT_TRUE(known(Endpoint::kChat, kChat, name) || known(Endpoint::kCompletions, kText, name)) << name;
 }
 
 TEST(Api, APromptIsATextIdsOrAListOfEither) {

@@ -50,7 +50,7 @@ Work work_of(int64_t max_tokens, std::vector<std::vector<int32_t>> prompts = {{3
   return work;
 }
 
-// The message of an E; anything else is not one.
+// The message of an E; anything else is not one. Nothing is let through: a loop would wait for a gate that is shut.
 constexpr const char* kNothing = "no such thing was thrown";
 template <class E>
 std::string thrown(const std::function<void()>& action) {
@@ -58,7 +58,7 @@ std::string thrown(const std::function<void()>& action) {
     action();
   } catch (const E& error) {
     return error.what();
-  } catch (const base::Error&) {
+  } catch (const std::exception&) {
   }
   return kNothing;
 }

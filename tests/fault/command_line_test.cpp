@@ -177,7 +177,7 @@ TEST_F(CommandLine, NumbersOutOfRangeAreShort) {
   for (const std::string verb : {"generate", "chat"})
     EXPECT_EQ(error({verb, root_ / "start", "--seed", "-1"}), "[--seed] expected 0 or more, got -1; try 0");
   EXPECT_THAT(error({"generate", root_ / "start", "--prompt", "1=", "--temperature", "-1"}),
-              "[--temperature] expected temperature to be at least 0, got -1.0");
+              "[--temperature] expected temperature to be between 0 and 10000, got -1.0");
   EXPECT_THAT(error({"generate", root_ / "start", "--prompt", "1=", "--max-tokens", "4", "--min-tokens", "5"}),
               "[--min-tokens] expected min_tokens to be at most the 4 tokens of a completion, got 5");
   EXPECT_THAT(error({"generate", root_ / "start", "--prompt", "1=", "--logit-bias", "{5: 101}"}),

@@ -41,7 +41,7 @@ void ScorerModule::setup(flow::Context& context) {
   TrainOptions train;
   base::apply(context.config.value("rollout", nlohmann::json::object()), "rollout", rollout);
   base::apply(context.config.value("train", nlohmann::json::object()), "train", train);
-  temperature_ = options_.sampled ? static_cast<float>(rollout.temperature.get()) : 1.0F;
+  temperature_ = options_.sampled ? static_cast<float>(rollout.values().temperature) : 1.0F;
   micro_batch_tokens_ = micro_batch_tokens(train);
   progress_ = context.progress;
   decoder_ = open_decoder(context, options_);

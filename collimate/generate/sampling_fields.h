@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <variant>
+#include <vector>
+
+#include "collimate/generate/sampling.h"
+
+namespace collimate::generate {
+
+// A member of SamplingParams that is a number in [low, high], or in (low, high] with `above`.
+template <class T>
+struct SamplingNumber {
+  T SamplingParams::*at;
+  T low;
+  T high = std::numeric_limits<T>::max();  // that: no upper limit
+  bool above = false;
+
+  constexpr bool limited() const { return high != std::numeric_limits<T>::max(); }
+  constexpr bool holds(T value) const { return (above ? value > low : value >= low) && value <= high; }  // NaN fails
+};
+
+// Any other member; what it may be follows from its type.
+template <class T>
+struct SamplingMember {
+  T SamplingParams::*at;
+};
+
+// What JSON (SamplingParams), configurations and flags (SamplingOptions) and requests (serve/api.cpp) know of a member.
+// Its default is the member's.
+struct SamplingField {
+  const char* name;     // in JSON, and of the option
+  const char* request;  // in the body of a request; null where serve/api.cpp reads it in a form of its own
+  std::variant<SamplingNumber<double>, SamplingNumber<int64_t>, SamplingMember<bool>, SamplingMember<uint64_t>,
+               SamplingMember<LogitBias>, SamplingMember<std::vector<int32_t>>,
+               SamplingMember<std::vector<std::string>>>
+      member;
+  const char* unit = "";
+  const char* help = nullptr;  // of the option; null where there is none
+  bool always = true;          // else its default is left out of JSON
+};
+
+// All members, options in the order of help. A new number is a member, a row here, and its use: in sampler_stages.cpp
+// where it changes logits, in sampler.cpp and tensor/ops/truncation.cpp where it truncates.
+inline constexpr SamplingField kSamplingFields[] = {
+    {"temperature", "temperature", SamplingNumber<double>{&SamplingParams::temperature, 0.0, 1e4}, "",
+     "of sampling; 0 is greedy"},
+    {"top_p", "top_p", SamplingNumber<double>{&SamplingParams::top_p, 0.0, 1.0, true}, "",
+     "nucleus of this much probability"},
+    {"top_k", "top_k", SamplingNumber<int64_t>{&SamplingParams::top_k, 0}, "tokens",
+     "draw from the k most likely; 0 from all"},
+    {"min_p", "min_p", SamplingNumber<double>{&SamplingParams::min_p, 0.0, 1.0}, "",
+     "leave out tokens below this part of the most likely one"},
+    {"presence_penalty", "presence_penalty", SamplingNumber<double>{&SamplingParams::presence_penalty, -2.0, 2.0}, "",
+     "taken from the logit of each token that the completion has"},
+    {"frequency_penalty", "frequency_penalty", SamplingNumber<double>{&SamplingParams::frequency_penalty, -2.0, 2.0},
+     "", "the same, as often as the completion has it"},
+    {"repetition_penalty", "repetition_penalty",
+     SamplingNumber<double>{&SamplingParams::repetition_penalty, 0.0, 1e4, true}, "",
+     "of each token that prompt or completion has: divides its logit above 0, multiplies it below"},
+    {"logit_bias", "logit_bias", SamplingMember<LogitBias>{&SamplingParams::logit_bias}, "", "added to logits"},
+    {"min_tokens", "min_tokens", SamplingNumber<int64_t>{&SamplingParams::min_tokens, 0}, "tokens",
+     "before which nothing but the length ends a completion"},
+    {"stop", nullptr, SamplingMember<std::vector<std::string>>{&SamplingParams::stop}, "",
+     "text, or a list of texts, that ends a completion; rewards see it too"},
+    {"stop_ids", "stop_token_ids", SamplingMember<std::vector<int32_t>>{&SamplingParams::stop_ids}, "",
+     "token ids that end a completion, beside the model's own"},
+    {"ignore_eos", "ignore_eos", SamplingMember<bool>{&SamplingParams::ignore_eos}, "",
+     "the model's own ends of sequence do not end it"},
+    // Said by the caller, each in a way of its own.
+    {"max_tokens", nullptr, SamplingNumber<int64_t>{&SamplingParams::max_tokens, 1}},
+    {"seed", nullptr, SamplingMember<uint64_t>{&SamplingParams::seed}},
+    {.name = "timeout_seconds",
+     .request = "timeout",
+     .member = SamplingNumber<double>{&SamplingParams::timeout_seconds, 0.0, kLongestTimeout},
+     .always = false},
+    {.name = "top_logprobs",
+     .request = nullptr,
+     .member = SamplingNumber<int64_t>{&SamplingParams::top_log_probs, 0, kMostTopLogProbs},
+     .always = false},
+};
+
+}  // namespace collimate::generate
