@@ -180,7 +180,8 @@ TEST(Fixed, WhatIsFineIsKept) {
     const std::string text = error.what(), option = "try --fix ";
     ASSERT_THAT(text, HasSubstr(option));
     const std::string layout = text.substr(text.find(option) + option.size());
-    EXPECT_THAT(layout, testing::MatchesRegex("policy_trainer.train=micro_batch:[0-9]+,recompute:false"));
+    EXPECT_THAT(layout,
+                testing::MatchesRegex("policy_trainer.train=micro_batch:(512,recompute:true|[0-9]+,recompute:false)"));
     Request offered = fixed_request("llama2-7b", {fine[0], layout});
     offered.load.updates = 1;
     EXPECT_FALSE(search(offered).plans.empty()) << layout;

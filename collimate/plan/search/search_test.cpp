@@ -199,7 +199,7 @@ TEST(Search, WhatCannotFitIsExplained) {
 
 // A limit that the program counts itself: what is over it is left out, and named where nothing else is left.
 TEST(Search, WhatExceedsALimitOfTheProgramIsLeftOut) {
-  Request request = request_for("opt-350m", "2xcpu", "grpo,64,64x64");
+  Request request = request_for("opt-125m", "2xcpu", "grpo,64,64x64");
   request.whole = true;
   const auto all = [](const graph::Placement& placement) { return placement.groups.size() == 1; };
   ASSERT_TRUE(all(search(request).plans.at(0).placement));
