@@ -42,7 +42,7 @@ class Generate(unittest.TestCase):
         self.assertTrue(0 < count < 60000, count)
         whole, _ = self.generate("--max-tokens", str(min(count, 1000)), "--ignore-eos", "true", "--json")
         self.assertEqual(made[0]["token_ids"][:1000], whole[0]["token_ids"])
-        self.assertIn("expected 0 or more, got -1", self.generate("--timeout", "-1", code=2)[1])
+        self.assertIn("expected 0 to 1000000000, got -1", self.generate("--timeout", "-1", code=2)[1])
 
     def test_guesses_change_steps_alone(self):
         asked = ("--max-tokens", "60", "--ignore-eos", "true", "--n", "2", "--logprobs", "--stats")
