@@ -47,7 +47,7 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   if (draws) made.service = rlhf::service_options(config.rollout);
   made.iterations = config.run.iterations;
   made.lengths_key = lengths_key(config);
-  made.request.cluster = {{{1, static_cast<int>(config.devices.get()), plan::find_gpu("cpu")}}};
+  made.request.cluster = {{{1, static_cast<int>(config.devices.get()), plan::find_device_kind("cpu")}}};
   made.request.whole = true;
 }
 
