@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/cli/arguments.h"
-#include "collimate/plan/inputs/gpu.h"
+#include "collimate/plan/inputs/device_kind.h"
 #include "collimate/plan/published/report.h"
 
 namespace collimate::cli {

@@ -37,8 +37,8 @@ void add_outputs(CLI::App& app, Outputs& outputs) {
   app.add_option("--why-not", outputs.why_not,
                  "a placement file, simulated beside the choice, and why it is not chosen");
   app.add_option("--list", outputs.list,
-                 "constants (with those of --backend, --constants and --constant), devices, backends or models that a "
-                 "plan may name, and where they come from; nothing is planned");
+                 "constants (with those of --backend, --constants and --constant), devices, device_keys (of --device), "
+                 "backends or models that a plan may name, and where they come from; nothing is planned");
   app.add_flag("--json", outputs.json, "one JSON document");
 }
 

@@ -171,7 +171,7 @@ void set_prices(const std::string& text, plan::Cluster& cluster) {
   for (std::string part; std::getline(list, part, ',');) {
     const size_t equals = part.find('=');
     const double price = price_of(part.substr(equals == std::string::npos ? 0 : equals + 1));
-    const std::string kind = equals == std::string::npos ? "" : plan::find_gpu(part.substr(0, equals)).name;
+    const std::string kind = equals == std::string::npos ? "" : plan::find_device_kind(part.substr(0, equals)).name;
     bool known = false;
     for (plan::NodeGroup& group : cluster.groups)
       if (kind.empty() || kind == group.gpu.name) {

@@ -14,7 +14,7 @@ double traffic(Collective kind, int ranks) {
   return kind == Collective::kBroadcast ? 1.0 : share;
 }
 
-double bandwidth(const RankSet& set, const Gpu& gpu, const Constants& c) {
+double bandwidth(const RankSet& set, const DeviceKind& gpu, const Constants& c) {
   const double link = gpu.link_bytes_per_second * c.link_efficiency;
   if (set.nodes() == 1) return link;
   return std::min(link, gpu.network_bytes_per_second * set.in_node * c.network_efficiency);
@@ -31,7 +31,7 @@ double latency(Collective kind, Algorithm algorithm, const RankSet& set, const N
 
 // Every rank sends to every other one at once: what stays in the node over its links, what leaves it over the rank's
 // own card.
-double all_to_all_seconds(double bytes, const RankSet& set, const Gpu& gpu, const Constants& c) {
+double all_to_all_seconds(double bytes, const RankSet& set, const DeviceKind& gpu, const Constants& c) {
   const double each = bytes / set.ranks;
   const double inside = each * (set.in_node - 1) / (gpu.link_bytes_per_second * c.link_efficiency);
   const double outside = each * (set.ranks - set.in_node) / (gpu.network_bytes_per_second * c.network_efficiency);
@@ -44,7 +44,8 @@ RankSet rank_set(int ranks, int stride, int per_node) {
   return {ranks, std::clamp(per_node / std::max(stride, 1), 1, std::max(ranks, 1))};
 }
 
-double collective_seconds(Collective kind, double bytes, const RankSet& set, const Gpu& gpu, const Constants& c) {
+double collective_seconds(Collective kind, double bytes, const RankSet& set, const DeviceKind& gpu,
+                          const Constants& c) {
   if (set.ranks <= 1 || bytes <= 0) return 0;
   double best = std::numeric_limits<double>::infinity();
   for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kTree}) {
@@ -60,7 +61,7 @@ double collective_seconds(Collective kind, double bytes, const RankSet& set, con
   return best;
 }
 
-double send_seconds(double bytes, bool same_node, const Gpu& gpu, const Constants& c) {
+double send_seconds(double bytes, bool same_node, const DeviceKind& gpu, const Constants& c) {
   const NcclConstants& nccl = c.nccl[Constants::nccl_index(Algorithm::kRing, Protocol::kSimple)];
   const double speed =
       same_node ? gpu.link_bytes_per_second * c.link_efficiency : gpu.network_bytes_per_second * c.network_efficiency;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "collimate/plan/inputs/constants.h"
-#include "collimate/plan/inputs/gpu.h"
+#include "collimate/plan/inputs/device_kind.h"
 
 namespace collimate::plan {
 
@@ -19,9 +19,9 @@ RankSet rank_set(int ranks, int stride, int per_node);
 // Seconds of one collective. `bytes` is the whole buffer: what all-reduce and broadcast leave on each rank, what
 // all-gather leaves and reduce-scatter takes, what a rank of an all-to-all sends in all. The best of NCCL's algorithms
 // and protocols by its own latency model (ring and tree; LL, LL128, Simple).
-double collective_seconds(Collective kind, double bytes, const RankSet& ranks, const Gpu& gpu,
+double collective_seconds(Collective kind, double bytes, const RankSet& ranks, const DeviceKind& gpu,
                           const Constants& constants);
 // A message from one rank to another.
-double send_seconds(double bytes, bool same_node, const Gpu& gpu, const Constants& constants);
+double send_seconds(double bytes, bool same_node, const DeviceKind& gpu, const Constants& constants);
 
 }  // namespace collimate::plan

@@ -2,7 +2,7 @@
 
 #include "collimate/graph/placement.h"
 #include "collimate/plan/inputs/constants.h"
-#include "collimate/plan/inputs/gpu.h"
+#include "collimate/plan/inputs/device_kind.h"
 #include "collimate/plan/inputs/workload.h"
 #include "collimate/shape/outline.h"
 
@@ -15,7 +15,7 @@ struct Job {
   shape::Outline model;
   Work work = Work::kTrain;
   bool language_head = true;  // else a score or value per token
-  Gpu gpu;
+  DeviceKind gpu;
   int per_node = 8;
   int devices = 8;
   Workload load;

@@ -187,9 +187,9 @@ double concurrency(const Job& job, const Execution& how, double free_bytes) {
   return free_bytes > 0 ? free_bytes / row : 0;
 }
 
-double usable_bytes(const Gpu& gpu, const Constants& c) { return gpu.memory_bytes * c.usable_memory; }
+double usable_bytes(const DeviceKind& gpu, const Constants& c) { return gpu.memory_bytes * c.usable_memory; }
 
-std::string misfit(const MemoryBound& bound, double other_bytes, const Gpu& gpu, const Constants& c) {
+std::string misfit(const MemoryBound& bound, double other_bytes, const DeviceKind& gpu, const Constants& c) {
   const double total = bound.total() + other_bytes;
   if (total <= usable_bytes(gpu, c)) return "";
   MemoryItem largest = largest_item(bound.resident, bound.largest_phase());

@@ -28,11 +28,12 @@ struct MemoryBound {
 };
 
 // Weights, adapters, gradients, optimizer state, activations, logits, keys and values, the activations of a step of
-// prefill and the logits of a round, workspace (formulas: placement.md §6.2; activations after 2205.05198); what ZeRO 3
-// gathers and ZeRO 2 and 3 have of gradients, in the activations' type, before they are scattered, two pieces (a layer
-// or a vocabulary table) at once: one at work, one on its way. New weights pass between phases, when neither the keys
-// and values nor a training's activations are there, in pieces of a layer's dense part, an expert or a table, cut by tp
-// as the device's own: two at once. Keys and values are the pool of a generating job for `concurrent` rows per replica.
+// prefill and the logits of a round, workspace (docs/planner.md, "What memory and time count"; activations after
+// 2205.05198); what ZeRO 3 gathers and ZeRO 2 and 3 have of gradients, in the activations' type, before they are
+// scattered, two pieces (a layer or a vocabulary table) at once: one at work, one on its way. New weights pass between
+// phases, when neither the keys and values nor a training's activations are there, in pieces of a layer's dense part,
+// an expert or a table, cut by tp as the device's own: two at once. Keys and values are the pool of a generating job
+// for `concurrent` rows per replica.
 MemoryBound memory_of(const Job& job, const Execution& how, const Constants& constants, double concurrent = 0);
 
 // Tokens that a replica's pool of keys and values holds: those of so many rows of mean length, and at least one row of
@@ -45,7 +46,7 @@ double cached_bytes(const Job& job, const Execution& how);
 // Rows of mean length for which a pool of `free_bytes` a device is made.
 double concurrency(const Job& job, const Execution& how, double free_bytes);
 // Of one device, less what software does not get.
-double usable_bytes(const Gpu& gpu, const Constants& constants);
+double usable_bytes(const DeviceKind& gpu, const Constants& constants);
 // The item of two lists that has most bytes; of 0 where both are empty.
 template <class Item>
 Item largest_item(const std::vector<Item>& a, const std::vector<Item>& b) {
@@ -56,6 +57,6 @@ Item largest_item(const std::vector<Item>& a, const std::vector<Item>& b) {
   return largest;
 }
 // "" when it fits, else what is too large: "72.1 GB on a device of 40.0 GB, of which optimizer 48.0 GB".
-std::string misfit(const MemoryBound& bound, double other_bytes, const Gpu& gpu, const Constants& constants);
+std::string misfit(const MemoryBound& bound, double other_bytes, const DeviceKind& gpu, const Constants& constants);
 
 }  // namespace collimate::plan

@@ -29,8 +29,8 @@ inline Finish finish_of(const PhaseTime& time) {
   return seconds;
 }
 
-// One function in one iteration (placement.md §6.3). `resident_bytes` is what other models hold on the fullest device:
-// generation has the less memory for keys and values.
+// One function in one iteration (docs/planner.md, "What memory and time count"). `resident_bytes` is what other models
+// hold on the fullest device: generation has the less memory for keys and values.
 PhaseTime phase_time(const Job& job, const Execution& how, const Constants& constants, double resident_bytes = 0);
 
 PhaseTime score_time(const Job& job, const Execution& how, const Constants& constants);

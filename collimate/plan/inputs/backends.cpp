@@ -1,62 +1,118 @@
-#include <array>
+#include "collimate/plan/inputs/backends.h"
 
-#include "collimate/plan/inputs/constants.h"
+#include "collimate/base/edit_distance.h"
 
 namespace collimate::plan {
 namespace {
 
 using C = Constants;
 
-struct Fitted {
-  const char* name;
-  std::array<double, 12> values;  // of fitted_members()
-  const char* rows;
-};
-
-// Fitted by published::fit to the rows that may be fitted (placement.md 9.6).
-constexpr Fitted kFitted[] = {
-    {"real",
-     {0.75, 0.732, 0.000183, 0.000968, 0.421, 0.861, 0.00187, 0.909, 0.00212, 1e6, 7000, 0.8},
-     "its rows with generated lengths 128 and 896"},
-    {"nemo-rl",
-     {0.75, 0.6, 0.000143, 0.000154, 0.267, 14.3, 0.0002, 0.65, 0.0035, 256, 7000, 0.8},
-     "its rows of v0.4 and v0.5"},
-    {"deepspeed-chat",
-     {0.26, 0.24, 7.81e-05, 3.47e-05, 1.77, 0.394, 0.0002, 0.328, 0.00217, 32, 7000, 0.8},
-     "its own rows and those as a baseline of ReaL and ChatLearn"},
-    {"openrlhf",
-     {0.45, 0.6, 8.09e-05, 4.1e-05, 5.22, 1.31, 0.0002, 0.0402, 0.00247, 220, 7000, 0.8},
-     "its rows as a baseline of ReaL and ChatLearn, but for efficiencies, which are usual ones"},
-    {"chatlearn-megatron",
-     {0.75, 0.658, 0.00181, 4.04e-05, 0.31, 1.2, 0.0002, 0.149, 0.00215, 1e6, 7000, 0.8},
-     "its rows of 2023"},
-    {"verl",
-     {0.75, 0.6, 2.19e-05, 4.03e-05, 0.221, 1.18, 0.0002, 0.668, 0.000667, 1e6, 1370, 1.5},
-     "its rows on 16 to 64 devices by a descent that was stopped; score efficiency and spread of lengths set by hand"}};
-
-// Read off verl's documentation of asynchronous training (docs/advance/fully_async.md), medians of its rows on up to 64
-// devices: an update's device seconds beside generation over those on devices of its own, what training waits for rows
-// that are there in time, and seconds of a transfer over the model's tensors. Routed layers decode without CUDA graphs
-// (placement.md 6.3).
-constexpr std::array<std::pair<double C::*, double>, 4> kOfVerl = {{{&C::own_training, 1.7},
-                                                                    {&C::queue_seconds, 28},
-                                                                    {&C::tensor_seconds, 0.8e-3},
-                                                                    {&C::decode_expert_seconds, 0.5e-3}}};
-
-std::vector<Backend> make() {
-  std::vector<Backend> all;
-  for (const Fitted& fitted : kFitted) {
-    Backend backend{fitted.name, {}, std::string("fitted to ") + fitted.rows};
-    for (size_t i = 0; i < fitted.values.size(); ++i)
-      backend.values.emplace_back(fitted_members()[i], fitted.values[i]);
-    if (backend.name == "verl") backend.values.insert(backend.values.end(), kOfVerl.begin(), kOfVerl.end());
-    all.push_back(std::move(backend));
-  }
-  all.push_back({"chatlearn-vllm", {}, "the defaults: two rows are too few for a fit"});
-  all.push_back({"areal", {}, "the defaults: its rows are only predicted"});
-  all.push_back({"hybridflow", {}, "the defaults: Megatron and vLLM of 2024, whose rows are only predicted"});
-  return all;
-}
+const std::vector<Backend> kBackends = {
+    // As `collimate bench planner --fit` prints them: published::fit to the rows that may be fitted (published/fit.h).
+    {.name = "real",
+     .fitted = true,
+     .values = {{&C::train_efficiency, 0.75},
+                {&C::score_efficiency, 0.732},
+                {&C::decode_layer_seconds, 0.000183},
+                {&C::decode_tp_layer_seconds, 0.000968},
+                {&C::update_seconds, 0.421},
+                {&C::phase_seconds, 0.861},
+                {&C::layer_seconds, 0.00187},
+                {&C::network_efficiency, 0.909},
+                {&C::decode_step_seconds, 0.00212},
+                {&C::batch_rows, 1000000},
+                {&C::mean_tokens, 7000},
+                {&C::length_sigma, 0.8}},
+     .source = "fitted to its rows with generated lengths 128 and 896"},
+    {.name = "nemo-rl",
+     .fitted = true,
+     .values = {{&C::train_efficiency, 0.75},
+                {&C::score_efficiency, 0.6},
+                {&C::decode_layer_seconds, 0.000143},
+                {&C::decode_tp_layer_seconds, 0.000154},
+                {&C::update_seconds, 0.267},
+                {&C::phase_seconds, 14.3},
+                {&C::layer_seconds, 0.0002},
+                {&C::network_efficiency, 0.65},
+                {&C::decode_step_seconds, 0.0035},
+                {&C::batch_rows, 256},
+                {&C::mean_tokens, 7000},
+                {&C::length_sigma, 0.8}},
+     .source = "fitted to its rows of v0.4 and v0.5"},
+    {.name = "deepspeed-chat",
+     .fitted = true,
+     .values = {{&C::train_efficiency, 0.26},
+                {&C::score_efficiency, 0.24},
+                {&C::decode_layer_seconds, 7.81e-05},
+                {&C::decode_tp_layer_seconds, 3.47e-05},
+                {&C::update_seconds, 1.77},
+                {&C::phase_seconds, 0.394},
+                {&C::layer_seconds, 0.0002},
+                {&C::network_efficiency, 0.328},
+                {&C::decode_step_seconds, 0.00217},
+                {&C::batch_rows, 32},
+                {&C::mean_tokens, 7000},
+                {&C::length_sigma, 0.8}},
+     .source = "fitted to its own rows and those as a baseline of ReaL and ChatLearn"},
+    {.name = "openrlhf",
+     .fitted = true,
+     .values = {{&C::train_efficiency, 0.45},
+                {&C::score_efficiency, 0.6},
+                {&C::decode_layer_seconds, 8.09e-05},
+                {&C::decode_tp_layer_seconds, 4.1e-05},
+                {&C::update_seconds, 5.22},
+                {&C::phase_seconds, 1.31},
+                {&C::layer_seconds, 0.0002},
+                {&C::network_efficiency, 0.0402},
+                {&C::decode_step_seconds, 0.00247},
+                {&C::batch_rows, 220},
+                {&C::mean_tokens, 7000},
+                {&C::length_sigma, 0.8}},
+     .source = "fitted to its rows as a baseline of ReaL and ChatLearn, but for efficiencies, which are usual ones"},
+    {.name = "chatlearn-megatron",
+     .fitted = true,
+     .values = {{&C::train_efficiency, 0.75},
+                {&C::score_efficiency, 0.658},
+                {&C::decode_layer_seconds, 0.00181},
+                {&C::decode_tp_layer_seconds, 4.04e-05},
+                {&C::update_seconds, 0.31},
+                {&C::phase_seconds, 1.2},
+                {&C::layer_seconds, 0.0002},
+                {&C::network_efficiency, 0.149},
+                {&C::decode_step_seconds, 0.00215},
+                {&C::batch_rows, 1000000},
+                {&C::mean_tokens, 7000},
+                {&C::length_sigma, 0.8}},
+     .source = "fitted to its rows of 2023"},
+    {.name = "verl",
+     .fitted = true,
+     .values = {{&C::train_efficiency, 0.75},
+                {&C::score_efficiency, 0.6},
+                {&C::decode_layer_seconds, 2.19e-05},
+                {&C::decode_tp_layer_seconds, 4.03e-05},
+                {&C::update_seconds, 0.221},
+                {&C::phase_seconds, 1.18},
+                {&C::layer_seconds, 0.0002},
+                {&C::network_efficiency, 0.668},
+                {&C::decode_step_seconds, 0.000667},
+                {&C::batch_rows, 1000000},
+                {&C::mean_tokens, 1370},
+                {&C::length_sigma, 1.5},
+                // Read off verl's documentation of asynchronous training (docs/advance/fully_async.md), medians of its
+                // rows on up to 64 devices: an update's device seconds beside generation over those on devices of its
+                // own, what training waits for rows that are there in time, and seconds of a transfer over the model's
+                // tensors.
+                {&C::own_training, 1.7},
+                {&C::queue_seconds, 28},
+                {&C::tensor_seconds, 0.0008},
+                // Assumed: routed layers decode without CUDA graphs, in launches of half a millisecond a layer (ReaL's
+                // 7B takes 0.57 in all, from 2406.14088).
+                {&C::decode_expert_seconds, 0.0005}},
+     .source = "fitted to its rows on 16 to 64 devices by a descent that was stopped; score efficiency and spread of "
+               "lengths set by hand"},
+    {.name = "chatlearn-vllm", .source = "the defaults: two rows are too few for a fit"},
+    {.name = "areal", .source = "the defaults: its rows are only predicted"},
+    {.name = "hybridflow", .source = "the defaults: Megatron and vLLM of 2024, whose rows are only predicted"}};
 
 }  // namespace
 
@@ -68,9 +124,15 @@ const std::array<double Constants::*, 12>& fitted_members() {
   return kMembers;
 }
 
-const std::vector<Backend>& backends() {
-  static const std::vector<Backend> kBackends = make();
-  return kBackends;
+const std::vector<Backend>& backends() { return kBackends; }
+
+const Backend& find_backend(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Backend& known : backends()) {
+    if (known.name == name) return known;
+    names.push_back(known.name);
+  }
+  base::throw_unknown_choice("backend", std::string(name), names);
 }
 
 }  // namespace collimate::plan

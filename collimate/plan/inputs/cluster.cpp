@@ -50,7 +50,7 @@ std::string nearest_part(const std::string& whole) {
       numbers.push_back(static_cast<int>(std::clamp(std::abs(std::atof(digits.c_str())), 1.0, double(kMaxDevices))));
     kind.append(kind.empty() || digits.size() == word.size() ? "" : "x").append(word.substr(digits.size()));
   }
-  const Gpu& gpu = kind.empty() ? find_gpu("A100-80") : nearest_gpu(kind);
+  const DeviceKind& gpu = kind.empty() ? find_device_kind("A100-80") : nearest_device_kind(kind);
   if (numbers.empty()) return gpu.name;
   int devices = numbers.back();
   if (numbers.size() > 1)
@@ -86,10 +86,10 @@ double network_bytes(const std::string& text, const std::string& whole) {
   return *value * (bits ? 1e9 / 8 : 1e9);
 }
 
-const Gpu* kind_of(const std::string& kind, const std::string& whole) {
-  if (const Gpu* known = gpu_named(kind); known != nullptr && !number(kind)) return known;
+const DeviceKind* kind_of(const std::string& kind, const std::string& whole) {
+  if (const DeviceKind* known = device_kind_named(kind); known != nullptr && !number(kind)) return known;
   const bool missing = kind.empty() || number(kind);
-  fail(fmt::format("NODESxDEVICESxKIND with a kind of {}", fmt::join(gpu_names(), ", ")), whole,
+  fail(fmt::format("NODESxDEVICESxKIND with a kind of {}", fmt::join(device_kind_names(), ", ")), whole,
        nearest_part(whole) + (missing ? ", or 2xcpu for processors" : ""));
 }
 
@@ -97,7 +97,7 @@ const Gpu* kind_of(const std::string& kind, const std::string& whole) {
 struct ClusterPart {
   int nodes = 0;    // 0: as sold
   int devices = 1;  // of a node; as sold: in all
-  const Gpu* gpu = nullptr;
+  const DeviceKind* gpu = nullptr;
   double network = 0;  // bytes per second of a node; 0: the kind's own
 };
 
@@ -192,9 +192,9 @@ Kinds Cluster::kinds(const std::vector<int>& devices) const {
   return made;
 }
 
-Gpu Cluster::gpu(const Kinds& kinds) const {
+DeviceKind Cluster::gpu(const Kinds& kinds) const {
   COLLIMATE_CHECK(!kinds.groups.empty(), "the kind of no devices");
-  Gpu made = groups[static_cast<size_t>(kinds.groups.front())].gpu;
+  DeviceKind made = groups[static_cast<size_t>(kinds.groups.front())].gpu;
   for (size_t i = 1; i < kinds.groups.size(); ++i)
     made = in_step(made, groups[static_cast<size_t>(kinds.groups[i])].gpu);
   return made;
@@ -235,7 +235,7 @@ std::string cluster_text(const Cluster& cluster) {
   return text;
 }
 
-Cluster cluster_of(const Gpu& gpu, int devices) {
+Cluster cluster_of(const DeviceKind& gpu, int devices) {
   if (devices <= gpu.per_node) return {{{1, devices, gpu}}};
   if (devices % gpu.per_node != 0)
     throw base::InputError(base::expectation("cluster", fmt::format("whole nodes of {} {}", gpu.per_node, gpu.name),

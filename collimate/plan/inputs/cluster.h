@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collimate/plan/inputs/gpu.h"
+#include "collimate/plan/inputs/device_kind.h"
 
 namespace collimate::plan {
 
@@ -13,7 +13,7 @@ namespace collimate::plan {
 struct NodeGroup {
   int nodes = 1;
   int per_node = 8;
-  Gpu gpu;
+  DeviceKind gpu;
   int devices() const { return nodes * per_node; }
   bool operator==(const NodeGroup&) const = default;
 };
@@ -44,7 +44,7 @@ struct Cluster {
   Kinds kinds(DeviceRange devices) const;
   Kinds kinds(const std::vector<int>& devices) const;
   // What they can count on: exactly the kind, of several kinds the least of each number.
-  Gpu gpu(const Kinds& kinds) const;
+  DeviceKind gpu(const Kinds& kinds) const;
   bool operator==(const Cluster&) const = default;
 };
 
@@ -58,7 +58,7 @@ std::string count_text(const Cluster& cluster, const std::vector<int>& devices);
 // "A100-80"; "" where the cluster has one kind.
 std::string kind_text(const Cluster& cluster, int device);
 // So many devices of a kind, in nodes as sold.
-Cluster cluster_of(const Gpu& gpu, int devices);
+Cluster cluster_of(const DeviceKind& gpu, int devices);
 // The same groups in the same proportion with so many devices in all, in nodes as they are or as sold; nothing where a
 // group would not have whole nodes.
 std::optional<Cluster> with_devices(const Cluster& cluster, int devices);

@@ -55,17 +55,8 @@ bool within_limits(const ConstantInfo& info, double value);
 // Given by a user: `workspace_bytes` is of CPUs too, until `cpu_workspace_bytes` says otherwise.
 void give(Constants& constants, const ConstantInfo& info, double value);
 std::string limits_text(const ConstantInfo& info);  // "a number from 0 to 600 s"
-// What a fit may move, in the order in which it tries.
-const std::array<double Constants::*, 12>& fitted_members();
-
-// What is known of one back end beside the defaults.
-struct Backend {
-  std::string name;
-  std::vector<std::pair<double Constants::*, double>> values;
-  std::string source;
-};
-const std::vector<Backend>& backends();
-// The table's values with those of a back end; "" gives the defaults. InputError with the nearest name.
+// The table's values with those of a back end (inputs/backends.h); "" gives the defaults. InputError with the nearest
+// name.
 Constants constants_of(std::string_view backend);
 // Sets `NAME=VALUE`; NCCL's are `nccl.ring_ll.base_seconds` and so on (ring or tree; ll, ll128 or simple; base_seconds,
 // link_seconds, network_seconds, efficiency). InputError with the nearest name or the limits.

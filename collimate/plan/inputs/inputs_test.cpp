@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "collimate/base/error.h"
+#include "collimate/plan/inputs/backends.h"
 #include "collimate/plan/inputs/cluster.h"
 #include "collimate/plan/inputs/constants.h"
 #include "collimate/plan/inputs/flows.h"
@@ -43,6 +44,23 @@ TEST(Constants, AreFoundByMemberAndByName) {
   EXPECT_FALSE(within_limits(phase, std::nan("")));
 }
 
+// A fit prints all of fitted_members(), so that one left out is an error, not the default.
+TEST(Backends, FittedOnesSayAllThatAFitMoves) {
+  for (const Backend& backend : backends()) {
+    EXPECT_FALSE(backend.source.empty());
+    for (const auto& [member, value] : backend.values) {
+      EXPECT_TRUE(within_limits(constant_info(member), value)) << backend.name << " " << constant_info(member).name;
+      EXPECT_EQ(constants_of(backend.name).*member, value) << backend.name << " has it twice";
+    }
+    if (!backend.fitted) continue;
+    ASSERT_GE(backend.values.size(), fitted_members().size()) << backend.name;
+    for (size_t i = 0; i < fitted_members().size(); ++i)
+      EXPECT_EQ(constant_info(backend.values[i].first).name, constant_info(fitted_members()[i]).name) << backend.name;
+  }
+  EXPECT_EQ(error_of([] { find_backend("ver"); }).substr(0, 9), "[backend]");
+  EXPECT_THAT(error_of([] { find_backend("ver"); }), testing::EndsWith("try 'verl'"));
+}
+
 TEST(Cluster, TextGoesRoundAndBack) {
   for (const char* text : {"16x8xA100-80", "1x4xH100-80+2x8xH20-96", "2x8xH800-80@1600Gb", "1x2xcpu"})
     EXPECT_EQ(cluster_text(parse_cluster(text)), text);
@@ -79,15 +97,15 @@ TEST(Cluster, ARangeOfOneKindIsThatKind) {
   EXPECT_EQ(cluster.borders(), std::vector<int>{8});
   for (const DeviceRange range : {DeviceRange{0, 8}, DeviceRange{3, 2}}) {
     EXPECT_EQ(cluster.kinds(range).per_node, 8);
-    EXPECT_EQ(cluster.gpu(cluster.kinds(range)), find_gpu("H100-80"));
+    EXPECT_EQ(cluster.gpu(cluster.kinds(range)), find_device_kind("H100-80"));
   }
-  EXPECT_EQ(cluster.gpu(cluster.kinds(std::vector<int>{9, 20})), find_gpu("A100-40"));
+  EXPECT_EQ(cluster.gpu(cluster.kinds(std::vector<int>{9, 20})), find_device_kind("A100-40"));
   EXPECT_TRUE(cluster.kinds(DeviceRange{}).groups.empty());
 }
 
 TEST(Cluster, DevicesInStepCountOnTheLeastOfEachNumber) {
   const Cluster cluster = parse_cluster("1x8xH20+1x8xA100-80+1x4xH100");
-  const Gpu two = cluster.gpu(cluster.kinds(DeviceRange{0, 16}));
+  const DeviceKind two = cluster.gpu(cluster.kinds(DeviceRange{0, 16}));
   EXPECT_EQ(two.name, "H20-96+A100-80");
   EXPECT_EQ(two.flops, 148e12);
   EXPECT_EQ(two.fp8_flops, 0);
@@ -96,7 +114,7 @@ TEST(Cluster, DevicesInStepCountOnTheLeastOfEachNumber) {
   EXPECT_EQ(two.link_bytes_per_second, 300e9);
   EXPECT_EQ(two.host_bytes_per_second, 24e9);
   EXPECT_EQ(two.network_bytes_per_second, 25e9);
-  const Gpu apart = cluster.gpu(cluster.kinds(std::vector<int>{0, 16}));
+  const DeviceKind apart = cluster.gpu(cluster.kinds(std::vector<int>{0, 16}));
   EXPECT_EQ(apart.flops, 148e12);
   EXPECT_EQ(apart.memory_bytes, 80e9);
   EXPECT_EQ(apart.memory_bytes_per_second, 3350e9);
@@ -141,11 +159,11 @@ TEST(Cluster, WrongTextsAreNamed) {
     EXPECT_NE(error_of([&] { parse_cluster(text); }), "") << text;
 }
 
-TEST(Gpu, AMemoryMayBeLeftOut) {
-  EXPECT_EQ(find_gpu("A100").name, "A100-80");
-  EXPECT_EQ(find_gpu("a100-40gb").name, "A100-40");
-  EXPECT_EQ(find_gpu("V100").name, "V100-32");
-  for (const Gpu& gpu : gpus()) EXPECT_FALSE(gpu.source.empty());
+TEST(DeviceKind, AMemoryMayBeLeftOut) {
+  EXPECT_EQ(find_device_kind("A100").name, "A100-80");
+  EXPECT_EQ(find_device_kind("a100-40gb").name, "A100-40");
+  EXPECT_EQ(find_device_kind("V100").name, "V100-32");
+  for (const DeviceKind& gpu : device_kinds()) EXPECT_FALSE(gpu.source.empty());
 }
 
 TEST(Lengths, MeansAndQuantiles) {
@@ -190,14 +208,14 @@ TEST(Device, NumbersAndKindsAreTheUsers) {
   set_device("X9.network_bytes_per_second=5e9");
   const Cluster cluster = parse_cluster("8xX9");
   EXPECT_EQ(cluster_text(cluster), "2x4xX9");
-  const Gpu& gpu = cluster.groups[0].gpu;
+  const DeviceKind& gpu = cluster.groups[0].gpu;
   EXPECT_EQ(gpu.memory_bytes, 64e9);
   EXPECT_EQ(gpu.network_bytes_per_second, 5e9);
-  EXPECT_EQ(gpu.flops, find_gpu("A100-80").flops);
-  EXPECT_EQ(find_gpu("A100-80").memory_bytes, 80e9);
+  EXPECT_EQ(gpu.flops, find_device_kind("A100-80").flops);
+  EXPECT_EQ(find_device_kind("A100-80").memory_bytes, 80e9);
   EXPECT_FALSE(gpu.price_given);
   set_device("X9.dollars_per_hour=3");
-  EXPECT_TRUE(find_gpu("X9").price_given);
+  EXPECT_TRUE(find_device_kind("X9").price_given);
 }
 
 TEST(Device, WrongOnesGetTheNearest) {

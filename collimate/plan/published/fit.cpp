@@ -6,6 +6,7 @@
 #include <set>
 
 #include "collimate/base/edit_distance.h"
+#include "collimate/plan/inputs/backends.h"
 #include "collimate/plan/inputs/median.h"
 #include "collimate/plan/published/fitted_rows.h"
 #include "collimate/plan/published/text.h"
@@ -110,12 +111,11 @@ void leave_out(const std::string& kind, const std::string& backend, const std::v
 }  // namespace
 
 bool may_fit(const Row& row, const Scenario& scenario) {
-  constexpr const char* kFitted[] = {"real", "deepspeed-chat", "openrlhf", "chatlearn-megatron", "nemo-rl", "verl"};
   const bool stated = !row["gen_len"].empty() && !row["batch"].empty() && !has(row["phase"], "rollout");
   const bool twice = row["unit"] == "PFLOP/s" || row["unit"] == "tok/s/GPU" || has(row["unit"], "steps");
   const bool kept = scenario.backend == "verl" && scenario.devices > 64;
   return stated && !twice && !kept && (row["metric"] == "time" || row["metric"] == "throughput") &&
-         std::find(std::begin(kFitted), std::end(kFitted), scenario.backend) != std::end(kFitted);
+         find_backend(scenario.backend).fitted;
 }
 
 std::vector<Sample> samples_of(const std::vector<Row>& rows, const std::string& backend) {

@@ -9,8 +9,8 @@
 namespace collimate::plan::published {
 
 // Whether constants may be fitted to a row: it times a whole run or phase, states what was run, and is none of those
-// that are kept to be predicted (placement.md §9.6: back ends without a stated fit, verl beyond 64 devices, one of two
-// forms of the same measurement).
+// that are kept to be predicted (docs/planner.md, "Against published results": back ends that are not `fitted`, verl
+// beyond 64 devices, one of two forms of the same measurement).
 bool may_fit(const Row& row, const Scenario& scenario);
 
 // One measurement ready to be compared.

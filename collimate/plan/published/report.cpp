@@ -6,6 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "collimate/plan/inputs/backends.h"
+
 namespace collimate::plan::published {
 namespace {
 
@@ -60,6 +62,25 @@ std::string coverage(const std::vector<Result>& results) {
                      100.0 * static_cast<double>(predicted) / static_cast<double>(std::max<long>(timed, 1)));
 }
 
+bool is_fitted_member(double Constants::*member) {
+  return std::find(fitted_members().begin(), fitted_members().end(), member) != fitted_members().end();
+}
+
+// As plan/inputs/backends.cpp has it, with what is known beside the fit.
+std::string backend_row(const FittedBackend& fit) {
+  std::vector<std::string> values;
+  const auto add = [&](double Constants::*member, const std::string& value) {
+    values.push_back(fmt::format("{{&C::{}, {}}}", constant_info(member).name, value));
+  };
+  const Backend& known = find_backend(fit.name);
+  for (const auto member : fitted_members())
+    add(member, fmt::format("{}", std::stod(fmt::format("{:.3g}", fit.constants.*member))));
+  for (const auto& [member, value] : known.values)
+    if (!is_fitted_member(member)) add(member, fmt::format("{}", value));
+  return fmt::format("    {{.name = \"{}\",\n     .fitted = true,\n     .values = {{{}}},\n     .source = \"{}\"}},\n",
+                     fit.name, fmt::join(values, ",\n                "), known.source);
+}
+
 }  // namespace
 
 std::string report_text(const std::vector<Result>& results, const std::vector<HeldOut>& held_out) {
@@ -82,12 +103,8 @@ std::string report_text(const std::vector<Result>& results, const std::vector<He
 
 std::string fits_text(const std::vector<FittedBackend>& fits) {
   std::string text = "\nfitted to all rows that may be (plan/inputs/backends.cpp)\n";
-  for (const FittedBackend& fit : fits) {
-    std::vector<std::string> values;
-    for (const auto member : fitted_members()) values.push_back(fmt::format("{:.3g}", fit.constants.*member));
-    text += fmt::format("  {{\"{}\", {{{}}}}}  {} rows, mean |log error| {:.3f}\n", fit.name, fmt::join(values, ", "),
-                        fit.rows, fit.mismatch);
-  }
+  for (const FittedBackend& fit : fits)
+    text += fmt::format("    // {} rows, mean |log error| {:.3f}\n{}", fit.rows, fit.mismatch, backend_row(fit));
   return text;
 }
 
@@ -104,8 +121,7 @@ ordered_json fits_json(const std::vector<FittedBackend>& fits) {
   for (const FittedBackend& fit : fits) {
     ordered_json values = ordered_json::object();
     for (const ConstantInfo& info : constant_table())
-      if (std::find(fitted_members().begin(), fitted_members().end(), info.member) != fitted_members().end())
-        values[info.name] = fit.constants.*info.member;
+      if (is_fitted_member(info.member)) values[info.name] = fit.constants.*info.member;
     made.push_back({{"backend", fit.name}, {"rows", fit.rows}, {"mean_log_error", fit.mismatch}, {"values", values}});
   }
   return made;

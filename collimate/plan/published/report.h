@@ -10,7 +10,7 @@ namespace collimate::plan::published {
 
 // Every row, the rows that are not modelled by reason, medians by source, held-out errors where there are any.
 std::string report_text(const std::vector<Result>& results, const std::vector<HeldOut>& held_out);
-// One line a back end, its values as plan/inputs/backends.cpp has them.
+// Each back end as plan/inputs/backends.cpp has it.
 std::string fits_text(const std::vector<FittedBackend>& fits);
 // One line a row, as plan/published/fitted_rows_table.cpp has them.
 std::string rows_to_fit_text(const std::vector<FittedRow>& rows);

@@ -28,7 +28,7 @@ struct Place {
 // which row or paper it is.
 struct Scenario {
   std::string backend;
-  Gpu gpu;
+  DeviceKind gpu;
   int devices = 0;
   std::map<std::string, shape::Outline> models;  // actor, and critic, ref, reward where there are any
   Workload load;

@@ -9,7 +9,7 @@ namespace {
 
 // "8/node, 800 Gb RDMA", "8x200Gb RoCE", "400Gb IB", "200 Gbps": bits a second of a node's cards together. A capital B
 // is memory.
-void read_network(const std::string& text, Gpu& gpu) {
+void read_network(const std::string& text, DeviceKind& gpu) {
   if (const auto in_node = match(text, R"(\b([0-9]+) ?/ ?node)"); in_node && whole((*in_node)[0]) > 0)
     gpu.per_node = whole((*in_node)[0]);
   const auto speed = match_case(text, R"((?:\b([0-9]+) ?(?:x|×) ?|\b)([0-9]+(?:\.[0-9]+)?) ?G(?:b|bps|bit/s)\b)");
@@ -21,14 +21,15 @@ void read_network(const std::string& text, Gpu& gpu) {
 
 }  // namespace
 
-Gpu gpu_of(const std::string& text) {
-  const Gpu* known = gpu_named(text.substr(0, text.find_first_of(" (,")));
+DeviceKind gpu_of(const std::string& text) {
+  const DeviceKind* known = device_kind_named(text.substr(0, text.find_first_of(" (,")));
   // "unstated (A100/A800/H800-80GB class)": the first of those that it may be.
-  if (const auto named = match(text, R"(\(([A-Z]+[0-9]+))"); known == nullptr && named) known = gpu_named((*named)[0]);
+  if (const auto named = match(text, R"(\(([A-Z]+[0-9]+))"); known == nullptr && named)
+    known = device_kind_named((*named)[0]);
   // A family without its model: H100 is the one that is sold most.
-  if (known == nullptr && has_word(text, "Hopper")) known = gpu_named("H100");
+  if (known == nullptr && has_word(text, "Hopper")) known = device_kind_named("H100");
   if (known == nullptr) throw NotModelled{"GPU type '" + text + "' is not in the table"};
-  Gpu gpu = *known;
+  DeviceKind gpu = *known;
   read_network(text, gpu);
   return gpu;
 }

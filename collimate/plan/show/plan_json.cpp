@@ -70,7 +70,7 @@ ordered_json timeline_json(const Timeline& timeline) {
   return lanes;
 }
 
-ordered_json price_json(const Gpu& gpu) {
+ordered_json price_json(const DeviceKind& gpu) {
   return {{"dollars_per_hour", gpu.dollars_per_hour}, {"price_source", gpu.price_given ? "--price" : price_source()}};
 }
 

@@ -10,7 +10,7 @@ namespace collimate::plan {
 
 // What a run of so many iterations costs, in all and by kind of device.
 struct KindCost {
-  Gpu gpu;
+  DeviceKind gpu;
   int devices = 0;
   double device_hours = 0, dollars = 0;
 };

@@ -28,7 +28,7 @@ int number(const std::string& text, int least, int most, const std::string& what
 }
 
 // Another kind in place of a group's, with the network and the price that are given.
-void set_gpu(NodeGroup& group, Gpu gpu) {
+void set_gpu(NodeGroup& group, DeviceKind gpu) {
   if (group.gpu.network_given) gpu.network_bytes_per_second = group.gpu.network_bytes_per_second;
   gpu.network_given = group.gpu.network_given;
   if (gpu.name == group.gpu.name) {
@@ -56,7 +56,7 @@ void apply(Request& request, const std::string& what, const std::string& value) 
   if (what == "staleness") {
     request.load.staleness = number(value, 0, kMostStaleness, what, 1);
   } else if (what == "gpu") {
-    for (NodeGroup& group : request.cluster.groups) set_gpu(group, find_gpu(value));
+    for (NodeGroup& group : request.cluster.groups) set_gpu(group, find_device_kind(value));
     join_groups(request.cluster);
   } else {
     set_devices(request.cluster, value);

@@ -6,7 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/edit_distance.h"
-#include "collimate/plan/inputs/gpu.h"
+#include "collimate/plan/inputs/backends.h"
+#include "collimate/plan/inputs/device_kind.h"
 #include "collimate/shape/outline.h"
 
 namespace collimate::plan {
@@ -36,18 +37,25 @@ ordered_json backends_table(const Constants&) {
 
 ordered_json devices_table(const Constants&) {
   ordered_json rows = ordered_json::array();
-  for (const Gpu& gpu : gpus())
-    rows.push_back({{"device", gpu.name},
-                    {"flops", gpu.flops},
-                    {"fp8_flops", gpu.fp8_flops},
-                    {"memory_bytes", gpu.memory_bytes},
-                    {"memory_bytes_per_second", gpu.memory_bytes_per_second},
-                    {"link_bytes_per_second", gpu.link_bytes_per_second},
-                    {"host_bytes_per_second", gpu.host_bytes_per_second},
-                    {"network_bytes_per_second", gpu.network_bytes_per_second},
-                    {"per_node", gpu.per_node},
-                    {"dollars_per_hour", gpu.dollars_per_hour},
-                    {"source", gpu.source}});
+  for (const DeviceKind& kind : device_kinds()) {
+    ordered_json row = {{"device", kind.name}};
+    for (const DeviceKey& key : device_keys())
+      std::visit([&](auto member) { row[key.name] = kind.*member; }, key.member);
+    row["source"] = kind.source;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+ordered_json device_keys_table(const Constants&) {
+  ordered_json rows = ordered_json::array();
+  for (const DeviceKey& key : device_keys())
+    rows.push_back({{"key", key.name},
+                    {"low", key.low},
+                    {"high", key.high},
+                    {"unit", key.unit},
+                    {"in_step", key.in_step == InStep::kLesser ? "lesser" : "greater"},
+                    {"what", key.help}});
   return rows;
 }
 
@@ -68,8 +76,11 @@ struct Table {
   const char* name;
   ordered_json (*rows)(const Constants&);
 };
-constexpr Table kTables[] = {
-    {"backends", backends_table}, {"constants", constants_table}, {"devices", devices_table}, {"models", models_table}};
+constexpr Table kTables[] = {{"backends", backends_table},
+                             {"constants", constants_table},
+                             {"device_keys", device_keys_table},
+                             {"devices", devices_table},
+                             {"models", models_table}};
 
 std::string cell(const ordered_json& value) {
   if (value.is_string()) return value.get<std::string>();

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
-#include "collimate/plan/inputs/gpu.h"
+#include "collimate/plan/inputs/device_kind.h"
 
 namespace collimate::plan {
 namespace {
@@ -22,7 +22,15 @@ TEST(Tables, SayWhereEveryNumberComesFrom) {
       EXPECT_EQ(row.at("value"), 0.25);
     }
   }
-  EXPECT_EQ(table_json("devices", constants).size(), gpus().size());
+  const auto devices = table_json("devices", constants);
+  ASSERT_EQ(devices.size(), device_kinds().size());
+  for (size_t i = 0; i < devices.size(); ++i) {
+    EXPECT_EQ(devices[i].size(), device_keys().size() + 2);  // name and source
+    for (const DeviceKey& key : device_keys())
+      std::visit([&](auto member) { EXPECT_EQ(devices[i].at(key.name), device_kinds()[i].*member) << key.name; },
+                 key.member);
+  }
+  EXPECT_EQ(table_json("device_keys", constants).size(), device_keys().size());
   for (const char* table : {"devices", "backends"})
     for (const auto& row : table_json(table, constants)) EXPECT_NE(row.at("source"), "") << row.dump();
   EXPECT_THAT(table_text(table_json("devices", constants)), testing::HasSubstr("\nA100-80    3.12e+14"));

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collimate/plan/inputs/constants.h"
+
+namespace collimate::plan {
+
+// What a fit may move, in the order in which it tries.
+const std::array<double Constants::*, 12>& fitted_members();
+
+// What is known of the software that some model is run by, beside the defaults of constant_table().
+struct Backend {
+  std::string name;
+  bool fitted = false;  // by published::fit: values has all of fitted_members()
+  std::vector<std::pair<double Constants::*, double>> values;
+  std::string source;
+};
+const std::vector<Backend>& backends();
+// InputError with the nearest name.
+const Backend& find_backend(std::string_view name);
+
+}  // namespace collimate::plan

@@ -1,0 +1,177 @@
+#include "collimate/plan/inputs/device_kind.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+
+#include "collimate/base/edit_distance.h"
+#include "collimate/base/error.h"
+#include "collimate/base/nearest_number.h"
+
+namespace collimate::plan {
+namespace {
+
+// Letters and digits, lower case, without what every row has.
+std::string plain(const std::string& name) {
+  std::string kept;
+  for (const char c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const std::string ending : {"gb", "sxm", "sxm2", "sxm4", "sxm5", "hbm3"})
+    if (kept.size() > ending.size() && kept.ends_with(ending)) kept.resize(kept.size() - ending.size());
+  return kept;
+}
+
+// What set_device changes: the kinds are the user's as the command line is.
+std::vector<DeviceKind>& own_kinds() {
+  static std::vector<DeviceKind> kinds = known_device_kinds();
+  return kinds;
+}
+
+using N = DeviceNumbers;
+
+constexpr DeviceKey kDeviceKeys[] = {
+    {"flops", &N::flops, 1e6, 1e18, InStep::kLesser, "FLOP/s", "dense, in bf16 (fp16 where there is no bf16)"},
+    {"fp8_flops", &N::fp8_flops, 0, 1e18, InStep::kLesser, "FLOP/s", "dense, in fp8; 0: none"},
+    {"memory_bytes", &N::memory_bytes, 1e6, 1e14, InStep::kLesser, "bytes", "memory"},
+    {"memory_bytes_per_second", &N::memory_bytes_per_second, 1e6, 1e15, InStep::kLesser, "bytes/s", "its bandwidth"},
+    {"link_bytes_per_second", &N::link_bytes_per_second, 1e6, 1e14, InStep::kLesser, "bytes/s",
+     "to its neighbours in the node, one direction"},
+    {"host_bytes_per_second", &N::host_bytes_per_second, 1e6, 1e14, InStep::kLesser, "bytes/s",
+     "to the memory of its host, one direction"},
+    {"network_bytes_per_second", &N::network_bytes_per_second, 1e5, 1e14, InStep::kLesser, "bytes/s",
+     "of its share of the node's network cards, one direction"},
+    {"per_node", &N::per_node, 1, 1024, InStep::kLesser, "devices", "in a node, as usually sold"},
+    {"dollars_per_hour", &N::dollars_per_hour, 0, 1e5, InStep::kLesser, "dollars", "price of a device"},
+    {"weight_bytes", &N::weight_bytes, 0.5, 64, InStep::kGreater, "bytes",
+     "held of a weight; a CPU's are values and panels, both in fp32"},
+    {"value_bytes", &N::value_bytes, 0.5, 8, InStep::kGreater, "bytes", "of an activation, a key or a value"}};
+// A number has 8 bytes, an int by what fills it up.
+static_assert(sizeof(DeviceNumbers) == std::size(kDeviceKeys) * 8, "a number of DeviceNumbers that has no key");
+
+double number_of(const DeviceNumbers& numbers, const DeviceKey& key) {
+  return std::visit([&](auto member) { return static_cast<double>(numbers.*member); }, key.member);
+}
+
+template <class Number>
+void assign(DeviceNumbers& numbers, Number DeviceNumbers::*member, double value) {
+  numbers.*member = static_cast<Number>(value);
+}
+
+void set_number(DeviceNumbers& numbers, const DeviceKey& key, double value) {
+  std::visit([&](auto member) { assign(numbers, member, value); }, key.member);
+}
+
+bool whole(const DeviceKey& key) { return std::holds_alternative<int DeviceNumbers::*>(key.member); }
+
+// `now`: what it is, for an error about what is no number.
+double read_number(const DeviceKey& key, const std::string& text, const std::string& where, double now) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(value >= key.low && value <= key.high))
+    throw base::InputError(
+        base::expectation(where, fmt::format("a number from {} to {} {}", key.low, key.high, key.unit),
+                          "'" + text + "'", base::nearest_number(text, key.low, key.high, fmt::format("{}", now))));
+  if (whole(key) && value != std::floor(value))
+    throw base::InputError(base::expectation(where, fmt::format("whole {}", key.unit), "'" + text + "'",
+                                             fmt::format("{}", std::round(value))));
+  return value;
+}
+
+void set_number(DeviceKind& kind, const std::string& name, const std::string& text) {
+  kind.source = "--device";
+  std::vector<std::string> names;
+  for (const DeviceKey& key : kDeviceKeys) {
+    names.push_back(key.name);
+    if (name != key.name) continue;
+    set_number(kind, key, read_number(key, text, "--device " + kind.name + "." + name, number_of(kind, key)));
+    kind.price_given = kind.price_given || name == "dollars_per_hour";
+    return;
+  }
+  base::throw_unknown_choice("--device " + kind.name, name, names);
+}
+
+// With a name that a cluster can say.
+void add_kind(const std::string& name, const DeviceKind& like) {
+  const bool plain_name = std::all_of(name.begin(), name.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
+  });
+  if (!plain_name || name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0)
+    throw base::InputError(base::expectation("--device", "a new kind's name of letters, digits, - and _ after a letter",
+                                             "'" + name + "'", "X9=A100-80"));
+  DeviceKind made = like;
+  made.name = name;
+  made.source = "--device, as " + like.name;
+  own_kinds().push_back(made);
+}
+
+}  // namespace
+
+std::span<const DeviceKey> device_keys() { return kDeviceKeys; }
+
+const std::vector<DeviceKind>& device_kinds() { return own_kinds(); }
+
+void set_device(const std::string& assignment) {
+  const size_t equals = std::min(assignment.find('='), assignment.size()), dot = assignment.rfind('.', equals);
+  const std::string value = equals < assignment.size() ? assignment.substr(equals + 1) : "";
+  const bool number = dot != std::string::npos && dot < equals;
+  const std::string name = assignment.substr(0, number ? dot : equals);
+  const DeviceKind* known = device_kind_named(name);
+  if (!number && equals < assignment.size()) {
+    if (known != nullptr)
+      throw base::InputError(base::expectation("--device", "a new kind's name", "'" + name + "', which there is",
+                                               name + ".memory_bytes=…"));
+    return add_kind(name, find_device_kind(value));
+  }
+  if (!number)
+    throw base::InputError(base::expectation("--device", "KIND.KEY=NUMBER or NEW=KIND", "'" + assignment + "'",
+                                             "A100-80.memory_bytes=64e9"));
+  const std::string exact = find_device_kind(name).name;
+  for (DeviceKind& kind : own_kinds())
+    if (kind.name == exact) set_number(kind, assignment.substr(dot + 1, equals - dot - 1), value);
+}
+
+DeviceKind in_step(const DeviceKind& a, const DeviceKind& b) {
+  DeviceKind made = a;
+  if (a.name != b.name) made.name += "+" + b.name;
+  for (const DeviceKey& key : kDeviceKeys) {
+    const auto [lesser, greater] = std::minmax({number_of(a, key), number_of(b, key)});
+    set_number(made, key, key.in_step == InStep::kLesser ? lesser : greater);
+  }
+  return made;
+}
+
+std::vector<std::string> device_kind_names() {
+  std::vector<std::string> names;
+  for (const DeviceKind& known : device_kinds()) names.push_back(known.name);
+  return names;
+}
+
+const DeviceKind* device_kind_named(const std::string& name) {
+  const std::string wanted = plain(name);
+  if (wanted.empty()) return nullptr;
+  const DeviceKind* family = nullptr;  // the last, largest of a name without its memory
+  for (const DeviceKind& known : device_kinds()) {
+    if (plain(known.name) == wanted) return &known;
+    if (plain(known.name.substr(0, known.name.find('-'))) == wanted) family = &known;
+  }
+  return family;
+}
+
+const DeviceKind& find_device_kind(const std::string& name) {
+  if (const DeviceKind* known = device_kind_named(name)) return *known;
+  throw base::InputError(base::expectation("gpu", fmt::format("one of {}", fmt::join(device_kind_names(), ", ")),
+                                           "'" + name + "'", "'" + nearest_device_kind(name).name + "'"));
+}
+
+const DeviceKind& nearest_device_kind(const std::string& name) {
+  if (const std::string near = base::nearest(name, device_kind_names()); !near.empty()) return *device_kind_named(near);
+  std::vector<std::string> families;
+  for (const DeviceKind& known : device_kinds()) families.push_back(known.name.substr(0, known.name.find('-')));
+  return *device_kind_named(base::closest(name.substr(0, name.find('-')), families));
+}
+
+}  // namespace collimate::plan

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace collimate::plan {
+
+// Rates are peaks as the maker states them; what software reaches of them is in Constants. device_keys() says what each
+// number is.
+struct DeviceNumbers {
+  double flops = 0;
+  double fp8_flops = 0;
+  double memory_bytes = 0;
+  double memory_bytes_per_second = 0;
+  double link_bytes_per_second = 0;
+  double host_bytes_per_second = 0;
+  double network_bytes_per_second = 0;
+  int per_node = 8;
+  double dollars_per_hour = 0;
+  double weight_bytes = 2;
+  double value_bytes = 2;
+  bool operator==(const DeviceNumbers&) const = default;
+};
+
+// One kind of device.
+struct DeviceKind : DeviceNumbers {
+  std::string name;
+  std::string source;
+  bool network_given = false, price_given = false;  // instead of those of its kind
+  bool operator==(const DeviceKind&) const = default;
+};
+
+// What devices of two kinds can count on where they work in step: of what they have the lesser number, of what they
+// need the greater one.
+enum class InStep { kLesser, kGreater };
+
+// One number of a kind, whole where it is an int: set_device, in_step, the tables that are shown and docs/planner.md
+// follow from it.
+struct DeviceKey {
+  const char* name;
+  std::variant<double DeviceNumbers::*, int DeviceNumbers::*> member;
+  double low, high;
+  InStep in_step;
+  const char *unit, *help;
+};
+std::span<const DeviceKey> device_keys();
+
+// Those of the program, and where their prices come from (inputs/device_kind_table.cpp).
+std::vector<DeviceKind> known_device_kinds();
+const std::string& price_source();
+// The same with what set_device has changed or added.
+const std::vector<DeviceKind>& device_kinds();
+// `A100-80.memory_bytes=64e9` changes a number of a kind, `X9=A100-80` makes a new kind of one that there is, for this
+// process: to be called before a cluster is read. Numbers have units of one. InputError with the nearest kind or key.
+void set_device(const std::string& assignment);
+// What devices of both kinds can count on where they work in step.
+DeviceKind in_step(const DeviceKind& a, const DeviceKind& b);
+std::vector<std::string> device_kind_names();
+// Case, blanks and a trailing "GB" do not matter; "A100" is the larger of its memories. InputError with the nearest
+// name.
+const DeviceKind& find_device_kind(const std::string& name);
+// Null instead of an error.
+const DeviceKind* device_kind_named(const std::string& name);
+// The kind that was meant by a name that is none, by its letters.
+const DeviceKind& nearest_device_kind(const std::string& name);
+
+}  // namespace collimate::plan
