@@ -144,7 +144,8 @@ TEST_F(Memory, APolicyApartFromItsTrainerHasNoGradientOrOptimizer) {
 // 2,048 tokens, keys and values of 32 blocks. Kernels' working memory and rows are its workspace, as shipped.
 TEST_F(Memory, IsWithinTwiceThePlannersBoundAndNotAboveIt) {
   namespace plan = collimate::plan;
-  plan::Job job{shape::find_outline(scratch_ / "start"), plan::Work::kTrain, true, plan::find_gpu("cpu"), 1, 1, {}};
+  plan::Job job{
+      shape::find_outline(scratch_ / "start"), plan::Work::kTrain, true, plan::find_device_kind("cpu"), 1, 1, {}};
   job.load = {16, plan::Lengths::fixed(4), plan::Lengths::fixed(28), 1};
   const plan::Constants constants = plan::constants_of("");
   for (const bool recompute : {false, true}) {
