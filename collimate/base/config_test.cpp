@@ -136,6 +136,9 @@ TEST(Config, BrokenYaml) {
   EXPECT_THAT(error_of("train: {steps: 1\nfast: true"), HasSubstr("[config.yaml:2] expected valid YAML, got"));
   EXPECT_EQ(error_of("fast: true\nfast: false"), "[config.yaml:2] expected every key once, got \"fast\" twice");
   EXPECT_THAT(error_of("fast: true\n---\nfast: false"), HasSubstr("expected one YAML document"));
+  for (const char* list : {"[a], [b]", "\"a\", b", "{a: 1}, b"}) {  // the parser would read them for ever
+    EXPECT_THAT(error_of(list), HasSubstr("expected one YAML document")) << list;
+  }
 }
 
 // Nine nested lists of nine aliases would be 9^9 values.

@@ -1,9 +1,11 @@
 #include "collimate/base/config_yaml.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <cstdlib>
+#include <optional>
 #include <sstream>
 #include <string_view>
 
@@ -80,14 +82,39 @@ std::string syntax_remedy(const std::string& text, const YAML::Mark& mark) {
   return has_bare_reference(line) ? "quotes: \"${NAME:default}\"" : "";
 }
 
+// Notes where a document starts; its content passes by.
+class DocumentStart : public YAML::EventHandler {
+ public:
+  std::optional<YAML::Mark> mark;
+
+  void OnDocumentStart(const YAML::Mark& start) override { mark = start; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// Where a second document starts, if one does. (YAML::LoadAll never ends on "[a], [b]": the comma is a document to it
+// that takes nothing of the text.)
+std::optional<YAML::Mark> second_document(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStart first, second;
+  if (parser.HandleNextDocument(first)) parser.HandleNextDocument(second);
+  return second.mark;
+}
+
 ConfigNode parse(const std::string& text, Converter converter) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.empty()) return {};
-    if (documents.size() > 1) {
-      throw InputError(expectation(converter.where(documents[1].Mark()), "one YAML document", "a second one"));
+    if (const auto second = second_document(text)) {
+      throw InputError(expectation(converter.where(*second), "one YAML document", "a second one"));
     }
-    return converter.convert(documents[0], documents[0].Mark());
+    const YAML::Node document = YAML::Load(text);
+    return document.Mark().is_null() ? ConfigNode{} : converter.convert(document, document.Mark());
   } catch (const YAML::Exception& error) {
     throw InputError(
         expectation(converter.where(error.mark), "valid YAML", error.msg, syntax_remedy(text, error.mark)));
