@@ -52,9 +52,9 @@ Exchange::Exchange(ApiRequest request, const ServedModel& model, EngineLoop& eng
       begun_seconds_(base::now_seconds()),
       prompts_(prompts_of(request_)) {
   const Work asked = work();
-  completions_.emplace(engine.submit(asked), model_.renderer.tokenizer(),
-                       generate::SamplingParams{.min_tokens = request_.sampling.min_tokens, .stop = request_.stop},
-                       asked.prompts);
+  generate::SamplingParams shown = asked.sampling;
+  shown.stop = request_.stop;
+  completions_.emplace(engine.submit(asked), model_.renderer.tokenizer(), shown, asked.prompts);
   Channel& channel = completions_->channel();
   const auto stall = base::Deadline::after(stall_seconds_);
   while (!channel.wait_accepted(base::Deadline::after(kLookSeconds))) {

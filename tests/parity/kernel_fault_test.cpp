@@ -37,7 +37,7 @@ struct Case {
 const std::vector<std::string> kLlama = {"embedding", "rms_norm", "linear",       "rope",       "append_kv",
                                          "attention", "silu_mul", "scale_logits", "log_softmax"};
 const std::vector<std::string> kGpt2 = {"embedding", "layer_norm", "linear",       "append_kv",
-                                        "attention", "gelu",       "scale_logits", "log_softmax"};
+                                        "attention", "gelu_tanh",  "scale_logits", "log_softmax"};
 
 std::vector<std::string> with(std::vector<std::string> kernels, const std::vector<std::string>& more) {
   kernels.insert(kernels.end(), more.begin(), more.end());

@@ -91,7 +91,7 @@ double two_passing(const Job& job, const Execution& how) {
 
 // Of kernels and collectives, by the class of device.
 double workspace_of(const Job& job, const Constants& c) {
-  return job.gpu.name == "cpu" ? c.cpu_workspace_bytes : c.workspace_bytes;
+  return job.gpu.cpu ? c.cpu_workspace_bytes : c.workspace_bytes;
 }
 
 // Of adapters all at once.

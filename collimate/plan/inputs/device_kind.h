@@ -29,6 +29,7 @@ struct DeviceKind : DeviceNumbers {
   std::string name;
   std::string source;
   bool network_given = false, price_given = false;  // instead of those of its kind
+  bool cpu = false;                                 // "cpu", and kinds made of it: no GPU
   bool operator==(const DeviceKind&) const = default;
 };
 

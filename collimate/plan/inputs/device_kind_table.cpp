@@ -145,7 +145,10 @@ constexpr KnownKind kKnownKinds[] = {
 
 std::vector<DeviceKind> known_device_kinds() {
   std::vector<DeviceKind> kinds;
-  for (const KnownKind& known : kKnownKinds) kinds.push_back({known.numbers, known.name, known.source});
+  for (const KnownKind& known : kKnownKinds) {
+    kinds.push_back({known.numbers, known.name, known.source});
+    kinds.back().cpu = kinds.back().name == "cpu";
+  }
   return kinds;
 }
 

@@ -49,6 +49,14 @@ TEST(DeviceKeys, DevicesInStepCountOnTheWorseNumber) {
   EXPECT_EQ(in_step(low, high).flops, low.flops);
 }
 
+TEST(DeviceKinds, OneMadeOfACpuIsNoGpu) {
+  set_device("Slow=cpu");
+  set_device("Slow.flops=1e10");
+  EXPECT_TRUE(find_device_kind("Slow").cpu);
+  EXPECT_TRUE(in_step(find_device_kind("Slow"), find_device_kind("cpu")).cpu);
+  EXPECT_FALSE(find_device_kind("A100-80").cpu);
+}
+
 TEST(DeviceKeys, TheDocumentationHasThem) {
   std::ifstream file(COLLIMATE_SOURCE_DIR "/docs/planner.md");
   const std::string text{std::istreambuf_iterator<char>(file), {}};

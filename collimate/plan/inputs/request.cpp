@@ -10,7 +10,7 @@
 namespace collimate::plan {
 namespace {
 
-bool is_cpu(const NodeGroup& group) { return group.gpu.name == "cpu"; }
+bool is_cpu(const NodeGroup& group) { return group.gpu.cpu; }
 
 // A placement says one sort for all of its devices.
 void check_cluster(const Cluster& cluster) {

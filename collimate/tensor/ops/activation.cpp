@@ -27,14 +27,15 @@ void silu_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, con
 }
 
 void gelu_tanh(const Exec& exec, const float* x, int64_t count, float* y) {
-  exec.parallel_for(count, kGrain,
-                    [&](int64_t begin, int64_t end) { pointwise_kernels().gelu(x + begin, end - begin, y + begin); });
-  base::fault_rows("gelu", y, count, 1, 1);
+  exec.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
+    pointwise_kernels().gelu_tanh(x + begin, end - begin, y + begin);
+  });
+  base::fault_rows("gelu_tanh", y, count, 1, 1);
 }
 
 void gelu_tanh_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
   exec.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
-    pointwise_kernels().gelu_backward(dy + begin, x + begin, end - begin, dx + begin);
+    pointwise_kernels().gelu_tanh_backward(dy + begin, x + begin, end - begin, dx + begin);
   });
 }
 

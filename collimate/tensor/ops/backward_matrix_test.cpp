@@ -1,24 +1,18 @@
 // Backward kernels against their plain composition in ATen, in double: shapes × types × instruction sets.
-#include <ATen/ATen.h>
-
 #include <cmath>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "collimate/tensor/autograd.h"
+#include "collimate/tensor/ops/aten_test_support.h"
 #include "collimate/tensor/ops/attention.h"
 #include "collimate/tensor/ops/linear.h"
 #include "collimate/tensor/ops/log_prob.h"
 #include "collimate/tensor/ops/norm.h"
-#include "collimate/tensor/ops/op_test_support.h"
 
 namespace collimate::tensor {
 namespace {
-
-at::Tensor doubles(const Floats& values, at::IntArrayRef sizes) {
-  return at::from_blob(const_cast<float*>(values.data()), sizes, at::kFloat).to(at::kDouble);
-}
 
 // The operand of a product as kernels of that type read it.
 at::Tensor operand(const at::Tensor& values, ComputeType type) {

@@ -10,65 +10,6 @@
 namespace collimate::tensor {
 namespace {
 
-double silu(double x) { return x / (1 + std::exp(-x)); }
-double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
-
-TEST(Activation, SiluMulAndItsGradient) {
-  const int64_t rows = 3, width = 21;
-  for (const float size : {1.0F, 30.0F, 200.0F}) {
-    const Floats in = noise(rows * 2 * width, 1, size), dy = noise(rows * width, 2);
-    const Floats y = same_everywhere([&](const Exec& exec) {
-      Floats out = constant(rows * width, 0);
-      silu_mul(exec, in.data(), in.data() + width, 2 * width, rows, width, out.data(), width);
-      return out;
-    });
-    const Floats d = same_everywhere([&](const Exec& exec) {
-      Floats out = in;
-      silu_mul_backward(exec, dy.data(), width, out.data(), out.data() + width, 2 * width, rows, width, out.data(),
-                        out.data() + width);
-      return out;
-    });
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t i = 0; i < width; ++i) {
-        const double g = in[r * 2 * width + i], u = in[r * 2 * width + width + i], dv = dy[r * width + i];
-        const double s = 1 / (1 + std::exp(-g));
-        EXPECT_NEAR(y[r * width + i], silu(g) * u, 1e-6 * (1 + std::fabs(silu(g) * u)));
-        EXPECT_NEAR(d[r * 2 * width + i], dv * u * s * (1 + g * (1 - s)), 1e-5 * (1 + std::fabs(u)));
-        EXPECT_NEAR(d[r * 2 * width + width + i], dv * silu(g), 1e-5 * (1 + std::fabs(g)));
-      }
-    }
-  }
-}
-
-TEST(Activation, GeluTanhAndItsGradient) {
-  for (const float size : {0.01F, 1.0F, 6.0F, 100.0F}) {
-    const Floats x = noise(50, 3, size), one = constant(50, 1.0F);
-    const Floats y = same_everywhere([&](const Exec& exec) {
-      Floats out = x;
-      gelu_tanh(exec, out.data(), 50, out.data());
-      return out;
-    });
-    const Floats d = same_everywhere([&](const Exec& exec) {
-      Floats out = one;
-      gelu_tanh_backward(exec, out.data(), x.data(), 50, out.data());
-      return out;
-    });
-    for (size_t i = 0; i < x.size(); ++i) {
-      EXPECT_NEAR(y[i], gelu(x[i]), 3e-7 * std::fabs(x[i])) << x[i];
-      const double h = 1e-4;
-      EXPECT_NEAR(d[i], (gelu(x[i] + h) - gelu(x[i] - h)) / (2 * h), 2e-6) << x[i];
-    }
-  }
-}
-
-TEST(Activation, NaNStaysNaN) {
-  Floats x = nans(20), y = noise(20, 1);
-  gelu_tanh(Exec{}, x.data(), 20, y.data());
-  for (const float v : y) EXPECT_TRUE(std::isnan(v));
-  silu_mul(Exec{}, x.data(), x.data(), 20, 1, 20, y.data(), 20);
-  for (const float v : y) EXPECT_TRUE(std::isnan(v));
-}
-
 TEST(Activation, AddAndAddBias) {
   const Floats x = noise(40, 1);
   const Floats y = same_everywhere([&](const Exec& exec) {
