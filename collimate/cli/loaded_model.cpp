@@ -33,6 +33,7 @@ LoadedModel::LoadedModel(const std::string& directory, const ModelOptions& optio
   model_.weights().pack_all();  // not in the first request
   service_options_.exec = exec_;
   service_options_.eos_ids = tokenizer_->info().stop_ids;
+  service_options_.tokenizer = tokenizer_.get();
   service_options_.max_sequence_tokens = options.max_sequence_tokens;
   service_options_.cache_blocks = options.cache_blocks;
   service_options_.speculation_tokens = options.speculation.tokens();

@@ -26,7 +26,8 @@ template <class T>
 std::string range_text(const SamplingNumber<T>& number) {
   const std::string low = limit_text(number.low);
   if (!number.limited()) return (number.above ? "> " : ">= ") + low;
-  return fmt::format("in {}{}, {}]", number.above ? '(' : '[', low, limit_text(number.high));
+  const std::string range = fmt::format("in {}{}, {}]", number.above ? '(' : '[', low, limit_text(number.high));
+  return number.smallest > 0 ? fmt::format("{}, 0 or at least {}", range, number.smallest) : range;
 }
 
 double value_from(const std::string& key, const json& value, const SamplingNumber<double>& number) {

@@ -9,16 +9,21 @@
 
 namespace collimate::generate {
 
-// A member of SamplingParams that is a number in [low, high], or in (low, high] with `above`.
+// A member of SamplingParams that is a number in [low, high], or in (low, high] with `above`; one that is not 0 is at
+// least `smallest`.
 template <class T>
 struct SamplingNumber {
   T SamplingParams::*at;
   T low;
   T high = std::numeric_limits<T>::max();  // that: no upper limit
   bool above = false;
+  T smallest = 0;
 
   constexpr bool limited() const { return high != std::numeric_limits<T>::max(); }
-  constexpr bool holds(T value) const { return (above ? value > low : value >= low) && value <= high; }  // NaN fails
+  constexpr bool not_too_small(T value) const { return smallest == 0 || value == 0 || value >= smallest; }
+  constexpr bool holds(T value) const {  // NaN fails
+    return (above ? value > low : value >= low) && value <= high && not_too_small(value);
+  }
 };
 
 // Any other member; what it may be follows from its type.
@@ -42,9 +47,10 @@ struct SamplingField {
 };
 
 // All members, options in the order of help. A new number is a member, a row here, and its use: in sampler_stages.cpp
-// where it changes logits, in sampler.cpp and tensor/ops/truncation.cpp where it truncates.
+// where it changes logits, in sampler.cpp and tensor/ops/truncation.cpp where it truncates. What is divided by is not
+// so small that a sane model's logits overflow: that would end the step of all requests.
 inline constexpr SamplingField kSamplingFields[] = {
-    {"temperature", "temperature", SamplingNumber<double>{&SamplingParams::temperature, 0.0, 1e4}, "",
+    {"temperature", "temperature", SamplingNumber<double>{&SamplingParams::temperature, 0.0, 1e4, false, 1e-6}, "",
      "of sampling; 0 is greedy"},
     {"top_p", "top_p", SamplingNumber<double>{&SamplingParams::top_p, 0.0, 1.0, true}, "",
      "nucleus of this much probability"},
@@ -56,9 +62,8 @@ inline constexpr SamplingField kSamplingFields[] = {
      "taken from the logit of each token that the completion has"},
     {"frequency_penalty", "frequency_penalty", SamplingNumber<double>{&SamplingParams::frequency_penalty, -2.0, 2.0},
      "", "the same, as often as the completion has it"},
-    {"repetition_penalty", "repetition_penalty",
-     SamplingNumber<double>{&SamplingParams::repetition_penalty, 0.0, 1e4, true}, "",
-     "of each token that prompt or completion has: divides its logit above 0, multiplies it below"},
+    {"repetition_penalty", "repetition_penalty", SamplingNumber<double>{&SamplingParams::repetition_penalty, 1e-4, 1e4},
+     "", "of each token that prompt or completion has: divides its logit above 0, multiplies it below"},
     {"logit_bias", "logit_bias", SamplingMember<LogitBias>{&SamplingParams::logit_bias}, "", "added to logits"},
     {"min_tokens", "min_tokens", SamplingNumber<int64_t>{&SamplingParams::min_tokens, 0}, "tokens",
      "before which nothing but the length ends a completion"},

@@ -1,6 +1,7 @@
 #include "collimate/generate/sampling_options.h"
 
 #include <string_view>
+#include <utility>
 
 #include "collimate/base/error.h"
 #include "collimate/text/utf8.h"
@@ -18,6 +19,10 @@ class OptionMaker {
   void make(const SamplingNumber<T>& number, T standard) const {
     if (number.above && number.limited()) return put(standard, base::above(number.low), base::at_most(number.high));
     if (number.above) return put(standard, base::above(number.low));
+    if (number.smallest > 0)
+      return put(standard, base::between(number.low, number.high),
+                 base::satisfying(fmt::format("0 or at least {}", number.smallest),
+                                  [number](T value) { return number.not_too_small(value); }));
     if (number.limited()) return put(standard, base::between(number.low, number.high));
     put(standard, base::at_least(number.low));
   }
@@ -82,7 +87,8 @@ constexpr std::string_view kTemperature = "temperature", kMinTokens = "min_token
 
 // What the trainer divides logits by is not 0.
 SamplingField for_training(SamplingField temperature) {
-  std::get<SamplingNumber<double>>(temperature.member).above = true;
+  auto& number = std::get<SamplingNumber<double>>(temperature.member);
+  number.low = std::exchange(number.smallest, 0.0);
   temperature.help = "of sampling, and of the trained log-probs";
   return temperature;
 }

@@ -99,6 +99,8 @@ TEST(SamplingFields, EachHasTheSameLimitsInJsonAndYaml) {
 TEST(SamplingFields, ATemperatureThatIsTrainedAtIsNotZero) {
   const SamplingField& temperature = kSamplingFields[0];
   EXPECT_EQ(in_yaml(temperature, 0.0, false), "refused");
+  EXPECT_EQ(in_yaml(temperature, 1e-7, false), "refused");
+  EXPECT_EQ(in_yaml(temperature, 1e-6, false), 1e-6);
   EXPECT_EQ(in_yaml(temperature, 0.5, false), 0.5);
   EXPECT_EQ(in_yaml(temperature, 1e4, false), 1e4);
   EXPECT_EQ(in_yaml(temperature, 20000.0, false), "refused");
@@ -119,12 +121,12 @@ TEST(SamplingParams, ErrorsNameTheKey) {
   EXPECT_EQ(message_of(R"({"top_p": 0})"), "[sampling.top_p] expected a number in (0, 1], got 0");
   EXPECT_EQ(message_of(R"({"max_tokens": 0})"), "[sampling.max_tokens] expected an integer >= 1, got 0");
   EXPECT_EQ(message_of(R"({"temperature": "hot"})"),
-            "[sampling.temperature] expected a number in [0, 10000], got \"hot\"");
+            "[sampling.temperature] expected a number in [0, 10000], 0 or at least 1e-06, got \"hot\"");
   EXPECT_EQ(message_of(R"({"stop_ids": [-1]})"), "[sampling.stop_ids] expected an integer in [0, 2147483647], got -1");
   EXPECT_EQ(message_of(R"({"presence_penalty": 2.5})"),
             "[sampling.presence_penalty] expected a number in [-2, 2], got 2.5");
   EXPECT_EQ(message_of(R"({"repetition_penalty": 0})"),
-            "[sampling.repetition_penalty] expected a number in (0, 10000], got 0");
+            "[sampling.repetition_penalty] expected a number in [0.0001, 10000], got 0");
   for (const char* bias :
        {R"({"5": 101})", R"({"5": "x"})", R"({"-5": 1})", R"({"5x": 1})", R"({"4294967296": 1})", "[]"})
     EXPECT_THAT(
@@ -193,7 +195,8 @@ TEST(SamplingOptions, ErrorsNameTheOptionAndItsPlace) {
       "[c.yaml:1] expected logit_bias to be a map of token ids to numbers between -100 and 100, got {\"5\": -101}");
   EXPECT_EQ(message("stop: [a, '']"), "[c.yaml:1] expected stop to be not empty, got [a, \"\"]");
   EXPECT_EQ(message("frequency_penalty: 3"), "[c.yaml:1] expected frequency_penalty to be between -2 and 2, got 3.0");
-  EXPECT_EQ(message("repetition_penalty: 0"), "[c.yaml:1] expected repetition_penalty to be above 0, got 0.0");
+  EXPECT_EQ(message("repetition_penalty: 0"),
+            "[c.yaml:1] expected repetition_penalty to be between 0.0001 and 10000, got 0.0");
   EXPECT_EQ(message("temperature: 20000"), "[c.yaml:1] expected temperature to be between 0 and 10000, got 20000.0");
 }
 

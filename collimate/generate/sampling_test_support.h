@@ -36,7 +36,12 @@ using Probes = std::vector<std::pair<nlohmann::json, bool>>;
 
 template <class T>
 Probes probes(const SamplingNumber<T>& number) {
-  Probes out = {{number.low, !number.above}, {next_below(number.low), false}, {next_above(number.low), true}};
+  Probes out = {
+      {number.low, !number.above}, {next_below(number.low), false}, {next_above(number.low), number.smallest == 0}};
+  if (number.smallest > 0) {
+    out.emplace_back(number.smallest, true);
+    out.emplace_back(next_below(number.smallest), false);
+  }
   if (!number.limited()) return out;
   out.emplace_back(number.high, true);
   out.emplace_back(next_above(number.high), false);

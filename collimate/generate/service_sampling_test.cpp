@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <set>
 #include <string>
 
 #include "collimate/base/error.h"
 #include "collimate/generate/completion_text.h"
+#include "collimate/generate/sampling_test_support.h"
 #include "collimate/generate/service.h"
 #include "collimate/generate/test_support.h"
 #include "collimate/text/utf8.h"
@@ -61,6 +63,18 @@ TEST_F(ServiceSampling, EveryRequestEndsForAReasonOfItsOwn) {
     ++reasons[result.finish];
   }
   for (const Finish finish : {Finish::kEos, Finish::kStop, Finish::kLength}) EXPECT_GT(reasons[finish], 2);
+}
+
+// An error here would end the step of all requests.
+TEST_F(ServiceSampling, WhateverIsAllowedCanBeDrawnWith) {
+  for (const SamplingField& field : kSamplingFields) {
+    for (const auto& [value, allowed] : probes(field)) {
+      if (!allowed) continue;
+      const SamplingParams params = SamplingParams::from_json({{field.name, value}});
+      for (const uint32_t bits : run(params).log_prob_bits)
+        EXPECT_TRUE(std::isfinite(std::bit_cast<float>(bits))) << field.name << " " << value;
+    }
+  }
 }
 
 TEST_F(ServiceSampling, SameBitsAloneAndInAnyBatch) {

@@ -16,6 +16,7 @@ using nlohmann::json;
 constexpr int kDeepest = 16;           // nesting of a body
 constexpr int64_t kMostTopOfText = 5;  // `logprobs` of a completion, as in OpenAI's interface
 constexpr size_t kStopStrings = 16, kStopBytes = 1024;
+constexpr size_t kSamplingEntries = 1024;  // of a list or map: each completion has its own
 
 std::string shown(const json& value) {
   std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -214,6 +215,8 @@ void read_field(ApiRequest& request, const std::string& name, const json& value,
       own != std::end(kOwnFields) && (chat ? own->chat : own->completions)) {
     if (!value.is_null()) own->read(request, value);
   } else if (const auto* field = sampling_field(name)) {
+    if (value.is_structured() && value.size() > kSamplingEntries)
+      wrong(name, fmt::format("at most {} entries", kSamplingEntries), json(value.size()));
     if (!value.is_null()) sampling[field->name] = value;
   } else if (const auto refused = find_named(kRefused, name); refused != std::end(kRefused)) {
     if (!value.is_null() && !refused->harmless(value)) {

@@ -194,11 +194,20 @@ TEST(Api, NamesTheFieldThatIsWrong) {
                                                        {"logprobs", "-1"},
                                                        {"logprobs", "true"},
                                                        {"stop_token_ids", "[-1]"},
+                                                       {"temperature", "1e-40"},
+                                                       {"repetition_penalty", "1e-300"},
                                                        {"model", "7"},
                                                        {"stream_options", "{\"x\":1}"},
                                                        {"return_token_ids", "0"}};
   for (const auto& [name, value] : wrong)
     EXPECT_EQ(wrong_field(Endpoint::kCompletions, {{name, json::parse(value)}}), name) << value;
+  const std::vector<int32_t> ids(1025, 3);  // each completion has its own: a body of 4 MB would be gigabytes
+  EXPECT_EQ(wrong_field(Endpoint::kCompletions, {{"stop_token_ids", ids}}), "stop_token_ids");
+  json biases = json::object();
+  for (int id = 0; id < 1025; ++id) biases[std::to_string(id)] = 1;
+  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"logit_bias", biases}}), "logit_bias");
+  biases.erase("0");
+  EXPECT_EQ(chat({{"logit_bias", biases}}).sampling.logit_bias.size(), 1024U);
   EXPECT_EQ(wrong_field(Endpoint::kChat, {{"top_logprobs", 1}}), "top_logprobs");
   EXPECT_EQ(wrong_field(Endpoint::kChat, {{"top_logprobs", 1}, {"logprobs", false}}), "top_logprobs");
   EXPECT_EQ(wrong_field(Endpoint::kChat, {{"top_logprobs", 21}, {"logprobs", true}}), "top_logprobs");

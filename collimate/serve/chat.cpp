@@ -214,7 +214,7 @@ void Chat::listen(const std::vector<std::vector<int32_t>>& prompts) {
   display.title(speakers_[0].model.name, speakers_.back().model.name);
   std::vector<ChoiceText> texts;
   for (size_t i = 0; i < speakers_.size(); ++i) {
-    texts.emplace_back(speakers_[i].model.renderer.tokenizer(), generate::SamplingParams(), prompts[i]);
+    texts.emplace_back(speakers_[i].model.renderer.tokenizer(), settings_.sampling, prompts[i]);
     speakers_[i].messages.push_back({"assistant", ""});
   }
   size_t running = speakers_.size();

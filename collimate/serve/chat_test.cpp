@@ -63,7 +63,9 @@ class ChatTest : public testing::Test {
     return out;
   }
   ChatModel model(const std::string& name) {
-    services_.push_back(std::make_unique<generate::Service>(tiny_.model, generate::ServiceOptions{}));
+    generate::ServiceOptions options;
+    options.tokenizer = &tokenizer_;
+    services_.push_back(std::make_unique<generate::Service>(tiny_.model, options));
     return {name, renderer_, *services_.back(), 160};
   }
   // What is shown while these lines are read.
@@ -81,6 +83,7 @@ class ChatTest : public testing::Test {
     settings.sampling.max_tokens = 12;
     settings.sampling.ignore_eos = true;
     settings.sampling.logit_bias = bias_;
+    settings.sampling.stop = stop_;
     Chat(std::move(models), settings, port).run();
     return shown;
   }
@@ -98,6 +101,7 @@ class ChatTest : public testing::Test {
   std::string file_ = testing::TempDir() + "/collimate-chat-test.jsonl";
   bool interrupted_ = false;
   decltype(generate::SamplingParams::logit_bias) bias_;
+  std::vector<std::string> stop_;
 };
 
 TEST_F(ChatTest, RemembersWhatWasSaid) {
@@ -179,6 +183,15 @@ TEST_F(ChatTest, WhatATerminalWouldObeyIsShownAndNotDone) {
 TEST_F(ChatTest, AnInterruptedAnswerEnds) {
   interrupted_ = true;
   EXPECT_EQ(talk({model("a")}, {"HELLO"}), "\n");
+}
+
+TEST_F(ChatTest, AStopStringEndsAnAnswerAndIsNoPartOfIt) {
+  const std::string whole = talk({model("a")}, {"HELLO"});
+  stop_ = {whole.substr(2, 1)};
+  const std::string cut = whole.substr(0, whole.find(stop_[0]));
+  EXPECT_EQ(talk({model("a")}, {"HELLO", "/save " + file_}), cut + "\nsaved in " + file_ + "\n");
+  EXPECT_EQ(saved(file_)["messages"][1]["content"], cut);
+  std::filesystem::remove(file_);
 }
 
 TEST_F(ChatTest, TwoModelsAnswerSideBySide) {

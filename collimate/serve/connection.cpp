@@ -69,7 +69,7 @@ bool Connection::wait_request(const std::function<bool(double)>& leave) {
   do {
     pollfd entry{.fd = socket_, .events = POLLIN, .revents = 0};
     const int ready = ::poll(&entry, 1, std::min(kLookMilliseconds, idle.remaining_milliseconds()));
-    if (ready > 0) return !peer_gone();
+    if (ready > 0) return !ended();
     if (ready < 0 && errno != EINTR) return false;
     if (idle.expired()) return false;
   } while (!leave(base::now_seconds() - begun));
@@ -142,12 +142,17 @@ ssize_t Connection::write(const char* data, size_t size) {
   return broken_ ? -1 : static_cast<ssize_t>(sent);
 }
 
-bool Connection::peer_gone() const {
-  if (broken_) return true;
+bool Connection::ended() const {
   char byte = 0;
   const ssize_t count = ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   if (count > 0) return false;
   return count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+bool Connection::peer_gone() const {
+  if (broken_) return true;
+  pollfd state{socket_, POLLRDHUP, 0};  // seen behind bytes that nobody has read, too
+  return ::poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
 }
 
 void Connection::linger() {

@@ -52,6 +52,7 @@ class Connection : public httplib::Stream {
  private:
   ssize_t receive();
   bool wait_for(short events, const base::Deadline& deadline) const;
+  bool ended() const;  // nothing is left to read, and nothing will come
 
   const socket_t socket_;
   const ConnectionLimits limits_;

@@ -46,6 +46,11 @@ class Pipes(WithModel):
         self.assertEqual(self.talk("12:", "34:", flags=("--system", "0")) + f"saved in {self.saved}\n", shown)
         self.assertNotEqual(self.talk("12:", "34:", flags=("--system", "0"), seed=2), shown)
 
+    def test_a_stop_string(self):
+        whole = self.talk("12:")
+        stop = whole[1]
+        self.assertEqual(self.talk("12:", flags=("--stop", stop)), whole[:whole.index(stop)] + "\n")
+
     def test_a_small_cache(self):
         """An answer ends with the cache, whatever --max-tokens would allow."""
         shown = self.talk("12:", f"/save {self.saved}", flags=("--cache-blocks", "2"), tokens=512)

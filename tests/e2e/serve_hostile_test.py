@@ -173,13 +173,15 @@ class Slow(Hostile):
             stream = self.begin_endless(server, path)
             stream.close()
             server.wait_for("collimate_completions_in_flight", 0)
-            self.assertEqual(server.metric("collimate_completions_cancelled_total"), 2 * number + 1)
-            with server.connect() as whole:  # nothing was sent to this one yet
-                whole.sendall(post_bytes(path, json.dumps({**ENDLESS[path], "stream": False}).encode()))
-                server.wait_for("collimate_completions_in_flight", 1)
-            server.wait_for("collimate_completions_in_flight", 0)
-            self.assertEqual(server.metric("collimate_completions_cancelled_total"), 2 * number + 2)
-            self.assertEqual(server.metric("collimate_http_clients_gone_total"), 2 * number + 2)
+            self.assertEqual(server.metric("collimate_completions_cancelled_total"), 3 * number + 1)
+            for count, unread in enumerate((b"", b"\r\nGET /health HTTP/1.1\r\n\r\n"), 2):
+                with server.connect() as whole:  # nothing was sent to this one yet
+                    whole.sendall(post_bytes(path, json.dumps({**ENDLESS[path], "stream": False}).encode()))
+                    server.wait_for("collimate_completions_in_flight", 1)
+                    whole.sendall(unread)
+                server.wait_for("collimate_completions_in_flight", 0)
+                self.assertEqual(server.metric("collimate_completions_cancelled_total"), 3 * number + count)
+                self.assertEqual(server.metric("collimate_http_clients_gone_total"), 3 * number + count)
         self.check_alive(server)
 
 

@@ -14,7 +14,6 @@
 namespace collimate::plan {
 namespace {
 
-constexpr int kMaxDevices = 1 << 17;
 constexpr int kUsualNetwork = 400;  // Gb/s of a node
 
 [[noreturn]] void fail(const std::string& expected, const std::string& got, const std::string& remedy) {

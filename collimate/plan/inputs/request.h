@@ -42,6 +42,7 @@ struct Request {
   std::map<std::string, int64_t> lora;       // rank, by model that trains: its other weights are frozen
   bool whole = false;       // every rank holds all of its model, as the recipes' modules do: layouts of dp alone
   bool recomputes = false;  // where whole: what train.recompute says of those that train
+  bool cut_rows = false;    // cp for rows of any length; a search does so where nothing fits without
   int keep = 6;             // plans of different forms to report
   std::string form;         // of form.h; "": any
   std::function<Excess(const graph::Placement&)> excess;  // beside the bounds of the cost model; empty: none

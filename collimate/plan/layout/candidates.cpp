@@ -72,9 +72,9 @@ std::vector<int> zero_stages(const Job& job, const SearchSpace& space, int dp) {
   return job.work == Work::kTrain ? std::vector<int>{1, 2, 3} : std::vector<int>{0, 3};
 }
 
-// Parts of a row: more than one where rows are long.
+// Parts of a row: more than one where rows are long, or may be cut whatever their length.
 std::vector<int> context_sizes(const Job& job, const SearchSpace& space, int cut) {
-  const bool long_rows = job.load.longest() > kLongRow && job.model.experts.count == 0;
+  const bool long_rows = (space.cut_rows || job.load.longest() > kLongRow) && job.model.experts.count == 0;
   if (job.work == Work::kGenerate || space.whole) return {1};
   if (space.cp > 0 && divides(static_cast<int64_t>(cut) * space.cp, job.devices)) return {space.cp};
   if (space.cp > 0) return {};

@@ -39,6 +39,7 @@ struct SearchSpace {
   bool whole = false;
   bool recomputes = false;   // then: whether its training does
   bool even_stages = false;  // pp any divisor of the layers, else powers of two
+  bool cut_rows = false;     // cp for rows of any length
   int64_t lora_rank = 0;
   double other_bytes = 0;  // that other models hold while the job runs
 };

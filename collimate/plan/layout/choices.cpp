@@ -58,6 +58,7 @@ SearchSpace space_of(const Request& request, const FixedLayout& fixed, const Fun
   space.whole = request.whole;
   space.recomputes = request.recomputes;
   space.even_stages = true;
+  space.cut_rows = request.cut_rows;
   return space;
 }
 

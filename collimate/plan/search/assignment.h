@@ -42,7 +42,8 @@ class Assignment {
   double bound() const;
   // The best plan that takes less than `limit` seconds, after looking at no more than `most_steps` partial ones.
   Assigned best(double limit, int64_t most_steps);
-  bool cut_short() const { return steps_ > most_steps_; }  // the last search looked at all it might
+  int64_t steps() const { return steps_; }                 // partial plans that the last search looked at
+  bool cut_short() const { return steps_ > most_steps_; }  // it looked at all it might
 
  private:
   struct Level {

@@ -3,48 +3,129 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <set>
 
 #include "collimate/plan/digits.h"
+#include "collimate/plan/search/placements.h"
 
 namespace collimate::plan {
 namespace {
 
-const Choice& leanest(const ChoiceList& list) {
-  return *std::min_element(list.all.begin(), list.all.end(), [](const Choice& a, const Choice& b) {
-    return a.resident_bytes + a.transient_bytes < b.resident_bytes + b.transient_bytes;
-  });
-}
+// All models on the same devices with the choices that together need least.
+class Together {
+ public:
+  Together(const Request& request, const Functions& functions, ChoiceTable& table, DeviceRange devices)
+      : request_(request), functions_(functions), table_(table), devices_(devices), chosen_(functions.size()) {
+    std::set<double> most_transient{0};
+    for (size_t f = 0; f < functions.size(); ++f)
+      if (on_device(f))
+        for (const Choice& choice : choices(f)) most_transient.insert(choice.transient_bytes);
+    for (const double transient : most_transient) choose(transient);
+  }
 
-MemoryItem largest_of_choice(const Constants& constants, const Job& job, const Choice& choice) {
-  const MemoryBound bound = memory_of(job, choice.how, constants, choice.how.decoding_rows / constants.kv_share);
-  return largest_item(bound.resident, bound.largest_phase());
+  double bytes() const { return bytes_; }
+  // "weights of policy.generate 34.6 GB"
+  std::string largest() const {
+    MemoryItem largest{"", 0};
+    std::string owner;
+    for (size_t f = 0; f < functions_.size(); ++f) {
+      if (!on_device(f)) continue;
+      const Choice& choice = *chosen_[f];
+      const MemoryBound bound = memory_of(table_.job(f, devices_), choice.how, request_.constants,
+                                          choice.how.decoding_rows / request_.constants.kv_share);
+      const std::vector<MemoryItem> none;
+      const bool in_phase = choice.transient_bytes == transient_;
+      const MemoryItem item =
+          largest_item(in_place(f) ? none : bound.resident, in_phase ? bound.largest_phase() : none);
+      if (item.bytes <= largest.bytes) continue;
+      const graph::Node& node = request_.graph.node(functions_.at(f).node);
+      largest = item;
+      owner = node.model + "." + node.function;
+    }
+    return fmt::format("{} of {} {} GB", largest.what, owner, three_digits(largest.bytes / 1e9, 1));
+  }
+
+ private:
+  bool on_device(size_t f) const { return functions_.at(f).model >= 0; }
+  const std::vector<Choice>& choices(size_t f) const { return table_.of(f, devices_).all; }
+  bool in_place(size_t f) const {
+    const int base = functions_.at(f).base;
+    return base >= 0 && reads_in_place(*chosen_[static_cast<size_t>(base)], *chosen_[f]);
+  }
+
+  // The choices of least resident bytes among those that need no more beside them; kept where they need less in all.
+  void choose(double most_transient) {
+    std::vector<const Choice*> chosen(functions_.size());
+    double resident = 0, transient = 0;
+    for (size_t f = 0; f < functions_.size(); ++f)
+      if (on_device(f) && functions_.at(f).base < 0) resident += choose_with_readers(f, most_transient, chosen);
+    if (resident == std::numeric_limits<double>::infinity()) return;
+    for (const Choice* choice : chosen)
+      if (choice != nullptr) transient = std::max(transient, choice->transient_bytes);
+    if (resident + transient >= bytes_) return;
+    bytes_ = resident + transient;
+    transient_ = transient;
+    chosen_ = std::move(chosen);
+  }
+
+  // A function and those that may read its weights in place; infinite where one has no such choice.
+  double choose_with_readers(size_t base, double most_transient, std::vector<const Choice*>& chosen) const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const Choice& choice : choices(base)) {
+      if (choice.transient_bytes > most_transient) continue;
+      std::vector<const Choice*> with = chosen;
+      with[base] = &choice;
+      double resident = choice.resident_bytes;
+      for (size_t f = 0; f < functions_.size(); ++f)
+        if (functions_.at(f).base == static_cast<int>(base)) resident += choose_reader(f, most_transient, choice, with);
+      if (resident >= least) continue;
+      least = resident;
+      chosen = std::move(with);
+    }
+    return least;
+  }
+
+  double choose_reader(size_t f, double most_transient, const Choice& base, std::vector<const Choice*>& chosen) const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const Choice& choice : choices(f)) {
+      const double own = reads_in_place(base, choice) ? 0 : choice.resident_bytes;
+      if (choice.transient_bytes > most_transient || own >= least) continue;
+      least = own;
+      chosen[f] = &choice;
+    }
+    return least;
+  }
+
+  const Request& request_;
+  const Functions& functions_;
+  ChoiceTable& table_;
+  DeviceRange devices_;
+  std::vector<const Choice*> chosen_;  // by function
+  double bytes_ = std::numeric_limits<double>::infinity(), transient_ = 0;
+};
+
+// Of the first function that does not fit; "" where each does.
+std::string why_alone(const Functions& functions, ChoiceTable& table, DeviceRange devices) {
+  for (size_t f = 0; f < functions.size(); ++f)
+    if (functions.at(f).model >= 0)
+      if (std::string why = table.why(f, devices); !why.empty()) return why;
+  return "";
 }
 
 }  // namespace
 
 std::string why_nothing_fits(const Request& request, const Functions& functions, ChoiceTable& table) {
-  const DeviceRange all{0, request.cluster.devices()};
-  double resident = 0, transient = 0;
-  MemoryItem largest{"", 0};
-  std::string owner;
-  for (size_t f = 0; f < functions.size(); ++f) {
-    if (functions.at(f).model < 0) continue;
-    if (const std::string why = table.why(f, all); !why.empty()) return why;
-    const ChoiceList& list = table.of(f, all);
-    resident += functions.at(f).base < 0 ? list.least_resident : 0;
-    transient = std::max(transient, list.least_transient);
-    const MemoryItem item = largest_of_choice(request.constants, table.job(f, all), leanest(list));
-    if (item.bytes <= largest.bytes) continue;
-    largest = item;
-    const graph::Node& node = request.graph.node(functions.at(f).node);
-    owner = node.model + "." + node.function;
+  for (const int count : device_counts(request, functions, table)) {
+    const DeviceRange devices{0, count};
+    if (!why_alone(functions, table, devices).empty()) continue;
+    const Together together(request, functions, table, devices);
+    const double usable = usable_bytes(request.cluster.gpu(request.cluster.kinds(devices)), request.constants);
+    return fmt::format("each function fits, not all together: at their leanest on {} {} GB of {} usable, of which {}",
+                       count == 1 ? "1 device" : fmt::format("{} devices", count),
+                       three_digits(together.bytes() / 1e9, 1), three_digits(usable / 1e9, 1), together.largest());
   }
-  const double usable = usable_bytes(request.cluster.gpu(request.cluster.kinds(all)), request.constants);
-  return fmt::format(
-      "each function fits, not all together: at their leanest on all {} devices {} GB of {} usable, of which "
-      "{} of {} {} GB",
-      all.count, three_digits((resident + transient) / 1e9, 1), three_digits(usable / 1e9, 1), largest.what, owner,
-      three_digits(largest.bytes / 1e9, 1));
+  return why_alone(functions, table, {0, request.cluster.devices()});
 }
 
 }  // namespace collimate::plan

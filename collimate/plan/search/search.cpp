@@ -20,8 +20,9 @@ namespace collimate::plan {
 namespace {
 
 constexpr double kNoPlanSeconds = std::numeric_limits<double>::infinity();
-// Of one placement; with more staleness each takes longer, and fewer are looked at.
-constexpr int64_t kMostSteps = 3000, kMostStepsAhead = 6000;
+// Partial plans of one placement; with more staleness each takes longer, and fewer are looked at. Once so many
+// placements' worth is spent, the rest, whose bounds are higher, get a few each.
+constexpr int64_t kMostSteps = 3000, kMostStepsAhead = 6000, kPlacementsInFull = 100, kFewSteps = 50;
 
 int64_t steps_allowed(int staleness) { return std::min(kMostSteps, kMostStepsAhead / (staleness + 1)); }
 
@@ -182,7 +183,9 @@ class Search {
       return;
     }
     Assignment assignment(on.request, on.functions, on.table, slots);
-    const Assigned assigned = assignment.best(limit, steps_allowed(request_.load.staleness));
+    const int64_t most = steps_allowed(request_.load.staleness);
+    const Assigned assigned = assignment.best(limit, result_.steps < kPlacementsInFull * most ? most : kFewSteps);
+    result_.steps += assignment.steps();
     result_.cut_short += assignment.cut_short();
     if (!assigned.found()) return;
     Found found{next.subcluster, slots, assigned.choices, assigned.seconds};
@@ -252,7 +255,13 @@ class Search {
 
 SearchResult search(const Request& request, double limit) {
   check(request);
-  return Search(request, limit).run();
+  SearchResult found = Search(request, limit).run();
+  if (!found.plans.empty() || request.cut_rows || request.whole || limit != kNoPlanSeconds) return found;
+  Request cut = request;
+  cut.cut_rows = true;
+  SearchResult again = Search(cut, limit).run();
+  again.cut_rows = true;
+  return again.plans.empty() ? found : again;
 }
 
 }  // namespace collimate::plan

@@ -23,6 +23,8 @@ struct SearchResult {
   int64_t placements = 0;            // that were bounded
   int64_t pruned = 0;                // of them, by their bound
   int64_t cut_short = 0;             // of them, whose layouts were not all looked at: their best may be better
+  int64_t steps = 0;                 // partial plans that were looked at
+  bool cut_rows = false;             // Request::cut_rows was needed
   double seconds = 0;                // best estimate of an iteration; infinity where nothing fits
   std::string why;                   // nothing fits: what does not
   std::vector<Synchrony> synchrony;  // search_within_staleness: every staleness that was tried

@@ -197,6 +197,46 @@ TEST(Search, WhatCannotFitIsExplained) {
   EXPECT_THAT(result.why, testing::HasSubstr("of which"));
 }
 
+// What needs more than there is is said to.
+TEST(Search, WhatFitsAloneAndNotTogetherNeedsMoreThanThereIs) {
+  const std::pair<const char*, Request> cases[] = {
+      {"kimi-k2", request_for("kimi-k2", "24x8xA100-80", "ppo,1024,512x512")},
+      {"llama3.1-405b", request_for("llama3.1-405b", "8x8xA100-80", "grpo,1024,512x16384")},
+      {"9 nodes", request_for("llama3.1-405b", "9x8xA100-80", "grpo,1024,512xmean:8000,1,32768")}};
+  for (const auto& [name, request] : cases) {
+    const std::string why = search(request).why;
+    ASSERT_THAT(why, testing::HasSubstr("not all together")) << name;
+    double needed = 0, usable = 0;
+    const size_t at = why.find("devices ");
+    ASSERT_EQ(std::sscanf(why.c_str() + at, "devices %lf GB of %lf usable", &needed, &usable), 2) << why;
+    EXPECT_GT(needed, usable) << name;
+  }
+}
+
+// Rows are cut (cp) where they are long, and where nothing fits otherwise.
+TEST(Search, WhatFitsDoesNotFitLessForShorterRows) {
+  const auto cut = [](int64_t tokens) {
+    const SearchResult found =
+        search(request_for("llama3.1-405b", "10x8xA100-80", "grpo,1024,1024x" + std::to_string(tokens)));
+    EXPECT_FALSE(found.plans.empty()) << tokens;
+    return found.cut_rows;
+  };
+  EXPECT_TRUE(cut(15360));
+  EXPECT_FALSE(cut(15361));
+  EXPECT_FALSE(cut(512));
+}
+
+// Many placements that take nearly the same time: the first ones get all partial plans that they ask for.
+TEST(Search, ItsWorkIsBounded) {
+  Request request = request_for("opt-350m", "16x8xA100-80", "ppo,512,64x1");
+  request.constants = constants_of("verl");
+  request.load.updates = 4;
+  const SearchResult found = search(request);
+  EXPECT_GT(found.cut_short, 100);
+  EXPECT_GT(found.steps, 100 * 3000);
+  EXPECT_LT(found.steps, 101 * 3000 + 51 * (found.placements - found.pruned));
+}
+
 // A limit that the program counts itself: what is over it is left out, and named where nothing else is left.
 TEST(Search, WhatExceedsALimitOfTheProgramIsLeftOut) {
   Request request = request_for("opt-125m", "2xcpu", "grpo,64,64x64");

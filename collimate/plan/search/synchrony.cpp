@@ -30,6 +30,7 @@ void add_synchrony(SearchResult& all, SearchResult more, int staleness) {
   all.placements += more.placements;
   all.pruned += more.pruned;
   all.cut_short += more.cut_short;
+  all.steps += more.steps;
   all.seconds = std::min(all.seconds, more.seconds);
   std::move(more.plans.begin(), more.plans.end(), std::back_inserter(all.plans));
 }
@@ -68,6 +69,7 @@ SearchResult search_within_staleness(const Request& request) {
     SearchResult found = search(tried, fastest / kAlike);
     // Memory does not depend on staleness: what does not fit without any does not fit at all.
     if (bound == 0 || (staleness == 0 && found.plans.empty())) return found;
+    tried.cut_rows = tried.cut_rows || found.cut_rows;
     for (const Plan& plan : found.plans) fastest = std::min(fastest, plan.seconds);
     add_synchrony(all, std::move(found), staleness);
   }

@@ -211,15 +211,21 @@ TEST(PlanText, ShowsPictureMemoryCostAndRunnerUps) {
   EXPECT_NEAR(json.at("run").at("gpu_hours").get<double>(), result.plans[0].seconds * 100 * 8 / 3600, 1e-6);
 }
 
+// The smallest one: a node less does not do.
 TEST(PlanText, WhatCannotFitGetsTheNumberOfDevicesThatDoes) {
-  const Request request = request_of("llama2-70b", "8xA100-80");
-  const SearchResult result = search(request);
-  try {
-    require_plan(request, result);
-    FAIL() << "a plan";
-  } catch (const base::InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("of which"));
-    EXPECT_THAT(error.what(), HasSubstr("x8xA100-80"));
+  const std::pair<const char*, const char*> cases[] = {{"llama2-70b", "8xA100-80"}, {"llama3.1-405b", "3x8xA100-80"}};
+  for (const auto& [model, given] : cases) {
+    const Request request = request_of(model, given);
+    try {
+      require_plan(request, search(request));
+      FAIL() << "a plan";
+    } catch (const base::InputError& error) {
+      const std::string text = error.what(), larger = text.substr(text.rfind("try ") + 4);
+      EXPECT_THAT(text, HasSubstr("of which"));
+      EXPECT_FALSE(search(request_of(model, larger)).plans.empty()) << larger;
+      const Cluster less = with_devices(parse_cluster(larger), parse_cluster(larger).devices() - 8).value();
+      EXPECT_TRUE(search(request_of(model, cluster_text(less))).plans.empty()) << larger;
+    }
   }
 }
 

@@ -7,8 +7,6 @@
 namespace collimate::plan {
 namespace {
 
-constexpr int kMostDevices = 4096;  // that are tried
-
 // The same, as quick as can be.
 Request for_one_plan(Request request) {
   request.keep = 1;
@@ -65,16 +63,26 @@ std::string without_fixed(const Request& request) {
                                                          : fmt::format("{}", fmt::join(forms, ", "))));
 }
 
-// The first cluster of twice, four times, … the devices on which there is a plan; "" where there is none.
+// The smallest cluster of so many times the devices, in whole nodes, on which there is a plan; "" where there is none.
 std::string larger_cluster(Request request) {
   const Cluster cluster = request.cluster;
-  for (int devices = 2 * cluster.devices(); devices <= kMostDevices; devices *= 2) {
+  const auto fits = [&](int devices) {
     const std::optional<Cluster> made = with_devices(cluster, devices);
-    if (!made) continue;
+    if (!made) return false;
     request.cluster = *made;
-    if (!search(request).plans.empty()) return cluster_text(request.cluster);
+    return !search(request).plans.empty();
+  };
+  int fitting = 2 * cluster.devices();
+  while (fitting <= kMaxDevices && !fits(fitting)) fitting *= 2;
+  if (fitting > kMaxDevices) return "";
+  // Between half of them and these, by whole nodes of each kind.
+  const int groups = static_cast<int>(cluster.groups.size());
+  const int step = groups == 1 ? std::max(cluster.groups[0].per_node, cluster.groups[0].gpu.per_node) : fitting / 2;
+  for (int little = fitting / 2; fitting - little >= 2 * step;) {
+    const int middle = little + (fitting - little) / step / 2 * step;
+    (fits(middle) ? fitting : little) = middle;
   }
-  return "";
+  return cluster_text(*with_devices(cluster, fitting));
 }
 
 // Where every rank holds its whole model, more devices take none of it away, but for other models on devices of theirs.
