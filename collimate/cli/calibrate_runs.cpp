@@ -119,7 +119,7 @@ void read_realised_lengths(const Page& page, const std::vector<base::MetricsReco
   const auto metric = [&](const char* name) { return median_metric(records, name); };
   if (page.draws) {
     run.longest = metric("response_length/max");
-    run.prompt = fmt::format("{:.6g}", metric("prompt_length/mean"));
+    run.prompt = plan_::mean_text(metric("prompt_length/mean"));
     run.completion =
         plan_::lengths_text(metric("response_length/mean"), run.longest, metric("response_length/clip_ratio"), rows);
     return;
@@ -127,7 +127,7 @@ void read_realised_lengths(const Page& page, const std::vector<base::MetricsReco
   // Of the first device's rows.
   const double trained = rows * static_cast<double>(page.config.train.epochs.get()) / static_cast<double>(devices);
   run.prompt = "1";
-  run.completion = fmt::format("{:.6g}", std::max(1.0, metric("train/tokens") / trained - 1));
+  run.completion = plan_::mean_text(metric("train/tokens") / trained - 1);
 }
 
 class Calibrator {

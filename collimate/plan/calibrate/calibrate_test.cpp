@@ -206,6 +206,11 @@ TEST(Observe, LengthsHaveTheirMeanAndTheirLongest) {
     EXPECT_EQ(lengths.sample(128).back(), 64);
   }
   EXPECT_EQ(lengths_text(7, 7, 0, 512), "7");
+  for (const double mean : {1.0, 7.0, 42.6719, 511.25, 511.9999999}) {
+    EXPECT_NEAR(Lengths::parse(mean_text(mean), "w").mean(), mean, 1e-4 * mean) << mean_text(mean);
+    EXPECT_NEAR(Lengths::parse(lengths_text(mean, mean, 0, 512), "w").mean(), mean, 1e-4 * mean);
+  }
+  EXPECT_EQ(mean_text(0.2), "1");
 }
 
 TEST(Machine, AFileGoesRoundAndBack) {

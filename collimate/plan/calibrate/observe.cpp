@@ -62,9 +62,15 @@ std::map<int, double> node_seconds(const graph::Graph& graph, const std::vector<
   return medians;
 }
 
+std::string mean_text(double mean) {
+  const double below = std::max(1.0, std::floor(mean + 1e-6)), above = mean - below;
+  if (above < 1e-6) return fmt::format("{:.0f}", below);
+  return fmt::format("histogram:{:.0f}={:.6g},{:.0f}={:.6g}", below, 1 - above, below + 1, above);
+}
+
 std::string lengths_text(double mean, double longest, double share_of_longest, double rows) {
   const double share = std::max(share_of_longest, 1 / std::clamp(rows, 1.0, 128.0));
-  if (mean >= longest * 0.999 || share >= 0.999) return fmt::format("{:.6g}", longest);
+  if (mean >= longest * 0.999 || share >= 0.999) return mean_text(longest);
   const double rest = std::max(1.0, (mean - share * longest) / (1 - share));
   return fmt::format("histogram:{:.6g}={:.4g},{:.6g}={:.4g}", rest, 1 - share, longest, share);
 }
