@@ -187,7 +187,7 @@ TEST_F(ChatTest, AnInterruptedAnswerEnds) {
 
 TEST_F(ChatTest, AStopStringEndsAnAnswerAndIsNoPartOfIt) {
   const std::string whole = talk({model("a")}, {"HELLO"});
-  stop_ = {whole.substr(2, 1)};
+  stop_ = {whole.substr(1, 2)};
   const std::string cut = whole.substr(0, whole.find(stop_[0]));
   EXPECT_EQ(talk({model("a")}, {"HELLO", "/save " + file_}), cut + "\nsaved in " + file_ + "\n");
   EXPECT_EQ(saved(file_)["messages"][1]["content"], cut);

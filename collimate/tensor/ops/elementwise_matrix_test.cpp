@@ -2,6 +2,7 @@
 // instruction sets. A new op is a row of kElementwise.
 #include <cmath>
 #include <limits>
+#include <ostream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -29,6 +30,10 @@ struct Elementwise {
   double tolerance;           // of y: times the product of the inputs
   double gradient_tolerance;  // of an input's gradient: times 1 + the product of the other inputs
 };
+
+// For the names of failed tests.
+void PrintTo(const Elementwise& op, std::ostream* out) { *out << op.name; }
+void PrintTo(const Sizes& s, std::ostream* out) { *out << s.rows << "x" << s.width; }
 
 const Elementwise kElementwise[] = {
     {"silu_mul", 2,
