@@ -1,21 +1,26 @@
 #include "collimate/serve/completion.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "collimate/text/utf8.h"
 
 namespace collimate::serve {
 
+bool ChoiceText::is_end(generate::Finish finish, int32_t last) const {
+  if (finish == generate::Finish::kStop) return std::find(stop_ids_.begin(), stop_ids_.end(), last) != stop_ids_.end();
+  return finish == generate::Finish::kEos;
+}
+
 Delta ChoiceText::read(const Piece& piece) {
   Delta delta{.choice = piece.choice};
   if (finished_) return delta;
-  const bool ended_by_token = piece.finish == generate::Finish::kEos || piece.finish == generate::Finish::kStop;
   for (size_t i = 0; i < piece.tokens.size() && !text_.stopped(); ++i) {
     delta.tokens.push_back(piece.tokens[i]);
     delta.log_probs.push_back(piece.log_probs[i]);
     const auto top = generate::top_of(piece.top_log_probs, piece.tokens.size(), i);
     delta.top_log_probs.insert(delta.top_log_probs.end(), top.begin(), top.end());
-    if (ended_by_token && i + 1 == piece.tokens.size()) break;
+    if (i + 1 == piece.tokens.size() && is_end(piece.finish, piece.tokens[i])) break;
     delta.text += text::valid_utf8(text_.push(piece.tokens[i]));
   }
   if (!text_.stopped() && piece.finish == generate::Finish::kRunning) return delta;

@@ -22,12 +22,13 @@ struct Delta {
   std::string finish_reason;                          // "stop", "length" or "timeout" on the last one, else empty
 };
 
-// Turns one choice's tokens into what a client is shown: generate::CompletionText without the token that ended it.
+// Turns one choice's tokens into what a client is shown: generate::CompletionText without an end of sequence or stop id
+// that ended it. Stop strings may be the engine's too or be found here alone.
 class ChoiceText {
  public:
   // Keeps a reference to the tokenizer.
   ChoiceText(const text::Tokenizer& tokenizer, const generate::SamplingParams& params, std::span<const int32_t> prompt)
-      : text_(tokenizer, params, prompt) {}
+      : text_(tokenizer, params, prompt), stop_ids_(params.stop_ids) {}
 
   // Tokens behind a stop string are left out. Nothing once finished.
   Delta read(const Piece& piece);
@@ -36,7 +37,10 @@ class ChoiceText {
   bool stopped_by_text() const { return text_.stopped(); }
 
  private:
+  bool is_end(generate::Finish finish, int32_t last) const;
+
   generate::CompletionText text_;
+  std::vector<int32_t> stop_ids_;
   bool finished_ = false;
 };
 

@@ -56,7 +56,7 @@ TEST(ChoiceText, DoesNotShowTheTokenThatEndedIt) {
   const auto words = tokenizer();
   std::vector<int32_t> ids = words->encode("ab!");
   for (const Finish finish : {Finish::kEos, Finish::kStop}) {
-    ChoiceText text(*words, {}, {});
+    ChoiceText text(*words, {.stop_ids = {ids.back()}}, {});
     const Delta all = read_all(text, ids, finish);
     EXPECT_EQ(all.text, words->decode(std::span(ids).first(ids.size() - 1)));
     EXPECT_EQ(all.tokens, ids);
@@ -85,6 +85,13 @@ TEST(ChoiceText, EndsAtAStopStringAndLeavesOutTheTokensBehindIt) {
   EXPECT_EQ(all.log_probs.size(), all.tokens.size());
   EXPECT_TRUE(words->decode(all.tokens).ends_with("two"));
   EXPECT_TRUE(text.read({.tokens = ids, .log_probs = std::vector<float>(ids.size(), 0.F)}).tokens.empty());
+}
+
+TEST(ChoiceText, EndsAtAStopStringThatTheEngineFoundToo) {
+  const auto words = tokenizer();
+  const std::vector<int32_t> ids = words->encode("one two");
+  ChoiceText text(*words, {.stop = {" two"}}, {});
+  EXPECT_EQ(read_all(text, ids, Finish::kStop).text, "one");
 }
 
 TEST(ChoiceText, KeepsTheMostLikelyTokensOfTheTokensThatItShows) {
