@@ -57,9 +57,9 @@ const Elementwise kElementwise[] = {
      [](const std::vector<at::Tensor>& in) { return at::gelu(in[0], "tanh"); }, 3e-7, 1e-6},
 };
 
-using Case = std::tuple<Elementwise, Sizes>;
+using ElementwiseCase = std::tuple<Elementwise, Sizes>;
 
-class ElementwiseMatrix : public testing::TestWithParam<Case> {
+class ElementwiseMatrix : public testing::TestWithParam<ElementwiseCase> {
  protected:
   const Elementwise& op() const { return std::get<0>(GetParam()); }
   Sizes size() const { return std::get<1>(GetParam()); }
@@ -123,7 +123,7 @@ TEST_P(ElementwiseMatrix, NaNStaysNaN) {
   }
 }
 
-std::string case_name(const testing::TestParamInfo<Case>& info) {
+std::string elementwise_name(const testing::TestParamInfo<ElementwiseCase>& info) {
   const auto [rows, width] = std::get<1>(info.param);
   return std::string(std::get<0>(info.param).name)
       .append("_")
@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, ElementwiseMatrix,
                          testing::Combine(testing::ValuesIn(kElementwise),
                                           testing::Values(Sizes{1, 1}, Sizes{3, 21}, Sizes{5, 16}, Sizes{2, 129},
                                                           Sizes{300, 130})),
-                         case_name);
+                         elementwise_name);
 
 }  // namespace
 }  // namespace collimate::tensor
