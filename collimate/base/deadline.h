@@ -8,7 +8,25 @@
 
 namespace collimate::base {
 
-using Clock = std::chrono::steady_clock;
+// The clock of deadlines and spans: std::chrono::steady_clock, or a ManualClock's time while a test has one.
+struct Clock {
+  using duration = std::chrono::steady_clock::duration;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<Clock>;
+  static constexpr bool is_steady = true;
+  static time_point now();
+};
+
+// For tests: while it lives, time stands still for all threads but for advance(). One at a time.
+class ManualClock {
+ public:
+  ManualClock();
+  ~ManualClock();
+  ManualClock(const ManualClock&) = delete;
+  ManualClock& operator=(const ManualClock&) = delete;
+  void advance(double seconds);
+};
 
 // Seconds since an arbitrary fixed point; for measuring, never for decisions that change results.
 double now_seconds();
@@ -51,6 +69,10 @@ class Deadline {
   const Heartbeat* heartbeat_ = nullptr;
 };
 
+// How long a wait may sleep until it looks at the clock again: until the deadline, or, where a test moves time without
+// waking anyone, a moment.
+std::chrono::steady_clock::duration nap_before(const Deadline& deadline);
+
 // Waits until `ready()`; false when the deadline, renewed as it may be, has passed first.
 template <class Ready>
 bool wait_until(std::condition_variable& condition, std::unique_lock<std::mutex>& lock, const Deadline& deadline,
@@ -61,7 +83,7 @@ bool wait_until(std::condition_variable& condition, std::unique_lock<std::mutex>
     } else if (deadline.expired()) {
       return false;
     } else {
-      condition.wait_until(lock, deadline.at());
+      condition.wait_for(lock, nap_before(deadline));
     }
   }
   return true;

@@ -36,7 +36,10 @@ TEST(Queue, FirstInFirstOutOfMovableItems) {
 
 TEST(Queue, ExpirySaysWhoWaitsForWhom) {
   Queue<int> queue(2, kNames);
-  EXPECT_EQ(error_of([&] { queue.pop(Deadline::after(0.01)); }),
+  ManualClock clock;
+  const Deadline passed = Deadline::after(0.01);
+  clock.advance(0.01);
+  EXPECT_EQ(error_of([&] { queue.pop(passed); }),
             "[queue samples] expected an item from rollout within 0.01 s, got none: trainer waits for rollout");
   queue.push(1, Deadline::never());
   queue.push(2, Deadline::never());
@@ -99,6 +102,7 @@ TEST(Queue, ManyThreadsPassEveryItemOnce) {
 }
 
 TEST(Deadline, RenewedByProgress) {
+  ManualClock clock;
   EXPECT_FALSE(Deadline::never().expired());
   EXPECT_EQ(Deadline::never().remaining_milliseconds(), -1);
   EXPECT_TRUE(Deadline::after(0).expired());
@@ -107,24 +111,26 @@ TEST(Deadline, RenewedByProgress) {
   Heartbeat heartbeat;
   const Deadline deadline = Deadline::after_last_beat(1000, heartbeat);
   const auto before = deadline.at();
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  clock.advance(0.002);
   heartbeat.beat();
   EXPECT_GT(deadline.at(), before);
   Deadline own = Deadline::after(1000);
   const auto first = own.at();
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  clock.advance(0.002);
   own.renew();
   EXPECT_GT(own.at(), first);
 }
 
 // The limit is shorter than the whole wait, but a heartbeat comes inside every limit.
 TEST(Deadline, BeatsKeepAWaitAlive) {
+  ManualClock clock;
   Heartbeat heartbeat;
   Queue<int> queue(1, kNames);
   std::thread peer([&] {
     for (int i = 0; i < 30; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      clock.advance(0.1);
       heartbeat.beat();
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));  // in which the waiting thread looks at the clock
     }
     queue.push(5, Deadline::never());
   });

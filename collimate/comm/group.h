@@ -12,9 +12,10 @@ namespace collimate::comm {
 
 // Collectives over an ordered set of ranks; one object per rank, used by that rank's thread (abort: by any thread).
 // Every rank calls the same collectives in the same order with the same sizes. What returns a Pending is done when that
-// is finished, and owns its buffers until then; back ends on the CPU return it finished. Waits have a deadline and on
-// expiry throw RunError saying which ranks they wait for. After abort every waiting and later call on any rank throws
-// RunError with the cause.
+// is finished, and owns its buffers until then; back ends on the CPU return it finished. Waits have a deadline; its
+// expiry aborts the group with a cause that says which ranks were waited for, as do sizes that differ. After an abort
+// every waiting and later call on any rank throws RunError with the cause, once no other rank reads the caller's
+// buffers.
 //
 // Sums are fp32 by a balanced binary tree over the rank index: sum(lo, hi) = sum(lo, mid) + sum(mid, hi) with
 // mid = (lo + hi) / 2, in every back end, so that their bits are equal.

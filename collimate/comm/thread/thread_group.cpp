@@ -11,13 +11,14 @@
 namespace collimate::comm {
 namespace {
 
-// What the ranks of one group share. A collective is: publish my buffers, meet, work on my piece, meet.
+// What the ranks of one group share. A collective is: publish my buffers, meet, read what the ranks published, meet. A
+// rank that leaves a collective early, by an abort or an expired deadline, takes its buffers with it, so that it first
+// waits until no rank reads; none begins to read after an abort.
 struct Shared {
   Shared(std::string group_name, int ranks)
       : name(std::move(group_name)),
         size(ranks),
         in(static_cast<size_t>(ranks)),
-        out(static_cast<size_t>(ranks)),
         arrived(static_cast<size_t>(ranks)),
         mail(static_cast<size_t>(ranks * ranks)) {}
 
@@ -26,11 +27,11 @@ struct Shared {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::span<const std::byte>> in;  // of each rank in the collective that runs
-  std::vector<float*> out;
-  std::vector<uint64_t> arrived;  // meetings each rank has come to
+  std::vector<uint64_t> arrived;               // meetings each rank has come to
   std::vector<float> scratch;
   std::vector<std::span<const std::byte>> mail;  // [from · size + to]: a send that waits for its receive
-  std::string cause;                             // of an abort
+  std::string cause;                             // the message of an abort, "" before one
+  int readers = 0;                               // ranks between the two meetings, which read published buffers
   base::Heartbeat heartbeat;                     // of all ranks together
   int joined = 0;
 };
@@ -58,39 +59,32 @@ class ThreadGroup final : public Group {
   }
 
   tensor::Pending reduce_scatter(std::span<const float> all, std::span<float> mine) override {
-    publish(std::as_bytes(all));
-    meet("reduce_scatter");
-    std::vector<const float*> parts = published_floats(all.size());
-    size_t begin = static_cast<size_t>(rank_) * mine.size();
-    tree_sum(parts, begin, begin + mine.size(), mine.data());
-    meet("reduce_scatter");
-    return {};
+    return exchange("reduce_scatter", std::as_bytes(all), [&] {
+      const std::vector<const float*> parts = published_floats(all.size());
+      const size_t begin = static_cast<size_t>(rank_) * mine.size();
+      tree_sum(parts, begin, begin + mine.size(), mine.data());
+    });
   }
 
   tensor::Pending all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    publish(mine);
-    meet("all_gather");
-    for (size_t r = 0; r < shared_->in.size(); ++r) copy(shared_->in[r], all.subspan(r * mine.size(), mine.size()));
-    meet("all_gather");
-    return {};
+    return exchange("all_gather", mine, [&] {
+      for (size_t r = 0; r < shared_->in.size(); ++r) copy(shared_->in[r], all.subspan(r * mine.size(), mine.size()));
+    });
   }
 
   tensor::Pending broadcast(std::span<std::byte> bytes, int root) override {
-    publish(bytes);
-    meet("broadcast");
-    if (rank_ != root) copy(shared_->in[static_cast<size_t>(root)], bytes);
-    meet("broadcast");
-    return {};
+    return exchange("broadcast", bytes, [&] {
+      if (rank_ != root) copy(shared_->in[static_cast<size_t>(root)], bytes);
+    });
   }
 
   tensor::Pending all_to_all(std::span<const std::byte> out, std::span<std::byte> in) override {
-    publish(out);
-    meet("all_to_all");
-    size_t piece = in.size() / shared_->in.size();
-    for (size_t r = 0; r < shared_->in.size(); ++r)
-      copy(shared_->in[r].subspan(static_cast<size_t>(rank_) * piece, piece), in.subspan(r * piece, piece));
-    meet("all_to_all");
-    return {};
+    return exchange("all_to_all", out, [&] {
+      const size_t piece = in.size() / shared_->in.size();
+      check_size(out.size(), in.size());
+      for (size_t r = 0; r < shared_->in.size(); ++r)
+        copy(shared_->in[r].subspan(static_cast<size_t>(rank_) * piece, piece), in.subspan(r * piece, piece));
+    });
   }
 
   void send(std::span<const std::byte> bytes, int to) override {
@@ -116,8 +110,7 @@ class ThreadGroup final : public Group {
 
   void abort(const std::string& cause) override {
     std::lock_guard lock(shared_->mutex);
-    if (shared_->cause.empty()) shared_->cause = cause.empty() ? "aborted" : cause;
-    shared_->changed.notify_all();
+    abort_locked(fmt::format("[group {}] {}", shared_->name, cause.empty() ? "aborted" : cause));
   }
 
   void beat() override { shared_->heartbeat.beat(); }
@@ -125,21 +118,51 @@ class ThreadGroup final : public Group {
  private:
   template <class Combine>
   tensor::Pending reduce(std::span<float> values, Combine combine) {
-    publish(std::as_bytes(values));
-    if (rank_ == 0) shared_->scratch.resize(values.size());
-    meet("all_reduce");
-    std::vector<const float*> parts = published_floats(values.size());
-    auto part = [&](size_t r) { return values.size() * r / parts.size(); };
-    size_t begin = part(static_cast<size_t>(rank_));
-    size_t end = part(static_cast<size_t>(rank_) + 1);
-    combine(std::span<const float* const>(parts), begin, end, shared_->scratch.data() + begin);
-    meet("all_reduce");
+    if (rank_ == 0) {
+      const std::lock_guard lock(shared_->mutex);
+      if (shared_->cause.empty()) shared_->scratch.resize(values.size());
+    }
+    exchange("all_reduce", std::as_bytes(values), [&] {
+      const std::vector<const float*> parts = published_floats(values.size());
+      const auto part = [&](size_t r) { return values.size() * r / parts.size(); };
+      const size_t begin = part(static_cast<size_t>(rank_)), end = part(static_cast<size_t>(rank_) + 1);
+      combine(std::span<const float* const>(parts), begin, end, shared_->scratch.data() + begin);
+    });
     std::copy(shared_->scratch.begin(), shared_->scratch.end(), values.begin());
     meet("all_reduce");
     return {};
   }
 
-  void publish(std::span<const std::byte> bytes) { shared_->in[static_cast<size_t>(rank_)] = bytes; }
+  // Between two meetings `read` may use what every rank published.
+  template <class Read>
+  tensor::Pending exchange(const char* what, std::span<const std::byte> published, Read read) {
+    {
+      const std::lock_guard lock(shared_->mutex);
+      if (shared_->cause.empty()) shared_->in[static_cast<size_t>(rank_)] = published;
+    }
+    meet(what, 1);
+    try {
+      read();
+    } catch (const std::exception& error) {
+      stop_reading(error.what());
+      throw;
+    }
+    stop_reading("");
+    meet(what);
+    return {};
+  }
+
+  void stop_reading(const std::string& failure) {
+    const std::lock_guard lock(shared_->mutex);
+    --shared_->readers;
+    if (!failure.empty()) abort_locked(failure);
+    shared_->changed.notify_all();
+  }
+
+  void abort_locked(const std::string& cause) {
+    if (shared_->cause.empty()) shared_->cause = cause;
+    shared_->changed.notify_all();
+  }
 
   std::vector<const float*> published_floats(size_t count) const {
     std::vector<const float*> parts;
@@ -161,8 +184,8 @@ class ThreadGroup final : public Group {
     if (!to.empty()) std::memmove(to.data(), from.data(), to.size());
   }
 
-  // Returns when every rank has come to its meeting of this number.
-  void meet(const char* what) {
+  // Returns when every rank has come to its meeting of this number, this one as one of `readers`.
+  void meet(const char* what, int readers = 0) {
     std::unique_lock lock(shared_->mutex);
     uint64_t mine = ++shared_->arrived[static_cast<size_t>(rank_)];
     shared_->changed.notify_all();
@@ -170,21 +193,21 @@ class ThreadGroup final : public Group {
       return std::all_of(shared_->arrived.begin(), shared_->arrived.end(), [&](uint64_t n) { return n >= mine; });
     };
     await(lock, what, all_here, mine);
+    shared_->readers += readers;
   }
 
+  // Throws after an abort, and aborts the group where the deadline expires.
   template <class Ready>
   void await(std::unique_lock<std::mutex>& lock, const std::string& what, Ready ready, uint64_t meeting = 0) {
-    auto aborted = [&] { throw base::RunError(fmt::format("[group {}] {}", shared_->name, shared_->cause)); };
-    if (!shared_->cause.empty()) aborted();
-    base::Deadline deadline = base::Deadline::after_last_beat(deadline_seconds_, shared_->heartbeat);
-    bool in_time =
-        base::wait_until(shared_->changed, lock, deadline, [&] { return !shared_->cause.empty() || ready(); });
-    if (ready()) return;  // complete before an abort
-    if (!shared_->cause.empty()) aborted();
-    if (!in_time)
-      throw base::RunError(
+    const base::Deadline deadline = base::Deadline::after_last_beat(deadline_seconds_, shared_->heartbeat);
+    const auto over = [&] { return !shared_->cause.empty() || ready(); };
+    if (!base::wait_until(shared_->changed, lock, deadline, over))
+      abort_locked(
           fmt::format("[group {}] rank {} waited in {}{}: no progress of any rank for {} s (run.deadline_seconds)",
                       shared_->name, rank_, what, meeting > 0 ? absent(meeting) : "", deadline_seconds_));
+    if (shared_->cause.empty()) return;
+    shared_->changed.wait(lock, [&] { return shared_->readers == 0; });
+    throw base::RunError(shared_->cause);
   }
 
   std::string absent(uint64_t meeting) const {
