@@ -101,12 +101,17 @@ MetricsRecord parse_metrics_line(const std::string& line, const std::string& whe
   return record;
 }
 
-std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path) {
+std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path, std::vector<std::string>* unreadable) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw InputError(expectation(path.string(), "a metrics file", "no such file"));
   std::vector<MetricsRecord> records;
-  for (std::string line; std::getline(file, line) && !file.eof();)
-    records.push_back(parse_metrics_line(line, fmt::format("{}:{}", path.string(), records.size() + 1)));
+  int64_t number = 0;
+  for (std::string line; std::getline(file, line) && !file.eof();) try {
+      records.push_back(parse_metrics_line(line, fmt::format("{}:{}", path.string(), ++number)));
+    } catch (const InputError& error) {
+      if (unreadable == nullptr) throw;
+      unreadable->push_back(error.what());
+    }
   return records;
 }
 

@@ -25,8 +25,10 @@ struct MetricsRecord {
 std::string to_json_line(const MetricsRecord& record);
 // The inverse. InputError that names `where`.
 MetricsRecord parse_metrics_line(const std::string& line, const std::string& where = "metrics");
-// InputError that names file and line; a torn last line is left out.
-std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path);
+// A torn last line is left out. A line that cannot be read is an InputError that names file and line, or, with a list
+// of them, one more entry of that.
+std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path,
+                                        std::vector<std::string>* unreadable = nullptr);
 
 // Appends records to metrics.jsonl, one write each. One thread. Throws RunError naming the file when the disk fails.
 class MetricsWriter {

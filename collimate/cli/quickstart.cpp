@@ -125,7 +125,7 @@ int single(const Quickstart& q) {
   const Result result = practise(q, "grpo", {});
   const fs::path directory = fs::path(q.output) / "grpo";
   const fs::path page = fs::path(q.output) / "report.html";
-  report::write_report(directory, page);
+  host::write_file_atomically(page, report::render_report(directory));
   fmt::print("held-out accuracy {:.1f}% -> {:.1f}% in {:.0f} s; report: {}\n", result.before, result.after,
              form_seconds + result.seconds, page.string());
   return q.judged ? judge(q, missed_bounds(result)) : 0;

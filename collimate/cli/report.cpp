@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/cli/arguments.h"
+#include "collimate/host/atomic_file.h"
 
 namespace collimate::cli {
 
@@ -18,7 +19,7 @@ int report(const Arguments& arguments) {
   app.add_flag("--json", json, "one JSON document: the page's path");
   if (!parse(app, arguments)) return 0;
   if (output.empty()) output = (std::filesystem::path(directory) / "report.html").string();
-  collimate::report::write_report(directory, output);
+  host::write_file_atomically(output, collimate::report::render_report(directory));
   if (json)
     print_json({{"report", output}});
   else

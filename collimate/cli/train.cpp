@@ -8,6 +8,8 @@
 #include "collimate/cli/auto_placement.h"
 #include "collimate/cli/check.h"
 #include "collimate/cli/process.h"
+#include "collimate/host/atomic_file.h"
+#include "collimate/recipe/run_directory.h"
 #include "collimate/report/report.h"
 
 namespace collimate::cli {
@@ -21,7 +23,8 @@ int train(const Arguments& arguments) {
   app.add_option("CONFIG", config_path, "YAML file (collimate help KEY explains its keys)")->required();
   app.add_option("--set", sets, "override one key: a.b=value")->take_all();
   app.add_option("--output", call.output, "the run's directory; default: runs/<config's name>");
-  app.add_option("--resume", call.resume, "auto, never, or the directory of a run to go on from");
+  app.add_option("--resume", call.resume,
+                 "auto, never, or the run or checkpoint (DIR/checkpoints/step-N) to go on from");
   app.add_option("--replay", call.replay, "journal of a run of this config: its rewards are used, none is asked");
   app.add_flag("--dry-run", dry_run, "check everything, train nothing: what collimate check prints");
   app.add_flag("--json", json, "the run's summary as one JSON document");
@@ -30,7 +33,10 @@ int train(const Arguments& arguments) {
   if (call.output.empty()) call.output = "runs/" + std::filesystem::path(config_path).stem().string();
   recipe::Config config = recipe::load(config_path, sets);
   const bool goes_on = call.resume != "never";
-  choose_placement(config, config_path, sets, !goes_on ? "" : call.resume == "auto" ? call.output : call.resume);
+  choose_placement(config, config_path, sets,
+                   !goes_on                ? ""
+                   : call.resume == "auto" ? call.output
+                                           : recipe::run_to_resume(call.resume));
   if (dry_run) {
     show_check(config, json);
     return 0;
@@ -39,7 +45,7 @@ int train(const Arguments& arguments) {
   call.stop = &stop_on_signals();
   const recipe::TrainOutcome outcome = recipe::train(config, call);
   const std::filesystem::path page = std::filesystem::path(call.output) / "report.html";
-  report::write_report(call.output, page);
+  host::write_file_atomically(page, report::render_report(call.output));
   if (json) {
     nlohmann::ordered_json document = outcome.summary;
     document["output"] = call.output;

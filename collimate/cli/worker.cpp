@@ -7,7 +7,7 @@ namespace collimate::cli {
 int worker(const Arguments& arguments) {
   CLI::App app{"joins a run as one of its workers; started by the driver or a launcher", "worker"};
   std::string address;
-  app.add_option("--store", address, "address of the run's store")->required();
+  app.add_option("--store", address, "the driver's socket, as fd:N")->required();
   if (!parse(app, arguments)) return 0;
   return flow::run_worker(address, recipe::module_registry());
 }

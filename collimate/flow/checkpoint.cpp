@@ -5,7 +5,9 @@
 #include <filesystem>
 
 #include "collimate/base/error.h"
+#include "collimate/host/checksum.h"
 #include "collimate/host/file_io.h"
+#include "collimate/host/mapped_file.h"
 
 namespace collimate::flow {
 namespace fs = std::filesystem;
@@ -25,39 +27,80 @@ std::string file_name(const std::string& name) {
   throw base::RunError(base::expectation(directory, "an entry " + name, "none"));
 }
 
+// "runs/a/" and "runs/a" name the same directory.
+fs::path named_path(const std::string& directory) {
+  const fs::path path = fs::path(directory).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
+
+bool is_step_name(const std::string& name) {
+  return name.starts_with("step-") && name.size() > 5 && std::all_of(name.begin() + 5, name.end(), ::isdigit);
+}
+
 void make_directory(const std::string& directory) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) throw base::RunError(base::expectation(directory, "to make the directory", error.message()));
+  if (const std::error_code error = host::make_directories(directory); error)
+    throw base::RunError(base::expectation(directory, "to make the directory", error.message()));
+}
+
+constexpr const char* kFiles = "files.json";
+
+std::string measured(int64_t bytes, uint32_t crc) { return fmt::format("{} bytes with CRC-32C {:08x}", bytes, crc); }
+
+nlohmann::json read_object(const std::string& path) {
+  if (!fs::exists(path)) throw base::RunError(base::expectation(path, "a saved state", "no such file"));
+  nlohmann::json values = nlohmann::json::parse(host::read_file(path), nullptr, false);
+  if (!values.is_object()) throw base::RunError(base::expectation(path, "a JSON object", "broken JSON"));
+  return values;
+}
+
+// Of one folder that a DirectoryWriter wrote.
+void check_files(const fs::path& folder) {
+  const nlohmann::json files = read_object(folder / kFiles);
+  for (const auto& [name, entry] : files.items()) {
+    const fs::path path = folder / name;
+    if (!fs::is_regular_file(path)) throw base::RunError(base::expectation(path.string(), "a saved file", "none"));
+    const host::MappedFile file(path);
+    const std::string expected = measured(entry.at("bytes"), entry.at("crc32c"));
+    const std::string got = measured(static_cast<int64_t>(file.size()), host::crc32c(file.bytes()));
+    if (got != expected) throw base::RunError(base::expectation(path.string(), expected, got));
+  }
 }
 
 }  // namespace
 
 DirectoryWriter::DirectoryWriter(std::string directory)
-    : directory_(std::move(directory)), values_(nlohmann::json::object()) {
+    : directory_(std::move(directory)), values_(nlohmann::json::object()), files_(nlohmann::json::object()) {
   make_directory(directory_);
+}
+
+host::OutputFile DirectoryWriter::begin(const std::string& file) const {
+  return host::OutputFile(directory_ + "/" + file);
+}
+
+void DirectoryWriter::end(host::OutputFile& file) {
+  file.close();
+  files_[file.path().filename()] = {{"bytes", file.size_bytes()}, {"crc32c", file.crc32c()}};
 }
 
 void DirectoryWriter::json(const std::string& name, const nlohmann::json& value) { values_[name] = value; }
 
 void DirectoryWriter::bytes(const std::string& name, std::span<const std::byte> value) {
-  host::OutputFile file(directory_ + "/" + file_name(name));
+  host::OutputFile file = begin(file_name(name));
   file.write(value);
-  file.close();
+  end(file);
 }
 
 void DirectoryWriter::finish() {
-  host::OutputFile file(directory_ + "/state.json");
+  host::OutputFile file = begin("state.json");
   file.write(values_.dump(1));
-  file.close();
+  end(file);
+  host::OutputFile list = begin(kFiles);
+  list.write(files_.dump(1));
+  list.close();
 }
 
-DirectoryReader::DirectoryReader(std::string directory) : directory_(std::move(directory)) {
-  std::string path = directory_ + "/state.json";
-  if (!fs::exists(path)) throw base::RunError(base::expectation(path, "a saved state", "no such file"));
-  values_ = nlohmann::json::parse(host::read_file(path), nullptr, false);
-  if (!values_.is_object()) throw base::RunError(base::expectation(path, "a JSON object", "broken JSON"));
-}
+DirectoryReader::DirectoryReader(std::string directory)
+    : directory_(std::move(directory)), values_(read_object(directory_ + "/state.json")) {}
 
 bool DirectoryReader::has(const std::string& name) const {
   return values_.contains(name) || fs::exists(directory_ + "/" + file_name(name));
@@ -85,6 +128,21 @@ void DirectoryReader::bytes(const std::string& name, std::span<std::byte> out) {
   std::copy(from.begin(), from.end(), out.begin());
 }
 
+std::string damage_in(const std::string& directory) {
+  try {
+    if (fs::is_empty(directory)) return base::expectation(directory, "a saved state", "nothing");
+    for (const auto& entry : fs::recursive_directory_iterator(directory))
+      if (entry.is_regular_file() && entry.path().filename() != kFiles &&
+          !read_object(entry.path().parent_path() / kFiles).contains(entry.path().filename()))
+        return base::expectation(entry.path().string(), "a file that files.json lists", "another");
+    for (const auto& entry : fs::recursive_directory_iterator(directory))
+      if (entry.path().filename() == kFiles) check_files(entry.path().parent_path());
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
 void save_state(const base::Stateful& object, const std::string& directory) {
   DirectoryWriter writer(directory);
   object.save(writer);
@@ -101,6 +159,7 @@ Checkpoints::Checkpoints(std::string run_directory, int64_t keep)
 
 std::string Checkpoints::begin(int64_t step) {
   make_directory(directory_);
+  host::remove_leftovers(directory_);
   building_.emplace(directory_ + fmt::format("/step-{:06}", step));
   return building_->building().string();
 }
@@ -110,7 +169,7 @@ std::string Checkpoints::commit() {
   building_->commit();
   building_.reset();
   std::vector<std::string> all = list();
-  for (size_t i = 0; i + static_cast<size_t>(keep_) < all.size(); ++i) fs::remove_all(all[i]);
+  for (size_t i = 0; i + static_cast<size_t>(keep_) < all.size(); ++i) host::remove_directory(all[i]);
   return all.back();
 }
 
@@ -119,8 +178,7 @@ std::vector<std::string> Checkpoints::list() const {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory_, error)) {
     std::string name = entry.path().filename().string();
-    bool complete = name.starts_with("step-") && std::all_of(name.begin() + 5, name.end(), ::isdigit);
-    if (complete && name.size() > 5) found.push_back(entry.path().string());
+    if (is_step_name(name)) found.push_back(entry.path().string());
   }
   std::sort(found.begin(), found.end(),
             [](const std::string& a, const std::string& b) { return checkpoint_step(a) < checkpoint_step(b); });
@@ -132,17 +190,23 @@ std::string Checkpoints::latest() const {
   return all.empty() ? "" : all.back();
 }
 
+void Checkpoints::remove_after(int64_t step) const {
+  for (const std::string& checkpoint : list())
+    if (checkpoint_step(checkpoint) > step) host::remove_directory(checkpoint);
+}
+
 std::string run_of_checkpoint(const std::string& directory) {
-  fs::path path = fs::path(directory).lexically_normal();
-  if (!path.has_filename()) path = path.parent_path();
-  return path.parent_path().parent_path().string();
+  return named_path(directory).parent_path().parent_path().string();
+}
+
+bool is_checkpoint(const std::string& path) {
+  return is_step_name(named_path(path).filename().string()) && fs::is_directory(path);
 }
 
 int64_t checkpoint_step(const std::string& directory) {
-  std::string name = fs::path(directory).lexically_normal().filename().string();
-  if (name.empty()) name = fs::path(directory).lexically_normal().parent_path().filename().string();
-  bool good = name.starts_with("step-") && name.size() > 5 && std::all_of(name.begin() + 5, name.end(), ::isdigit);
-  if (!good) throw base::InputError(base::expectation("checkpoint", "a directory named step-N", directory));
+  const std::string name = named_path(directory).filename().string();
+  if (!is_step_name(name))
+    throw base::InputError(base::expectation("checkpoint", "a directory named step-N", directory));
   return std::stoll(name.substr(5));
 }
 

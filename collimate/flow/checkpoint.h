@@ -11,8 +11,8 @@
 
 namespace collimate::flow {
 
-// A checkpoint is a directory: one folder per Stateful with state.json and one raw file per `bytes` entry. It is
-// written under a temporary name, fsynced and renamed: complete or absent.
+// A checkpoint is a directory: one folder per Stateful with state.json, one raw file per `bytes` entry, and files.json,
+// the size and CRC-32C of each. It is written under a temporary name, fsynced and renamed: complete or absent.
 
 // Writes one Stateful's folder (made here). Everything is on disk, fsynced, after finish(). RunError naming the file
 // and the reason (disk full) from any method.
@@ -24,8 +24,12 @@ class DirectoryWriter : public base::StateWriter {
   void finish();
 
  private:
+  host::OutputFile begin(const std::string& file) const;
+  void end(host::OutputFile& file);
+
   std::string directory_;
   nlohmann::json values_;
+  nlohmann::json files_;  // name → {bytes, crc32c}
 };
 
 class DirectoryReader : public base::StateReader {
@@ -41,6 +45,10 @@ class DirectoryReader : public base::StateReader {
   std::string directory_;
   nlohmann::json values_;
 };
+
+// The first file of a saved directory, at any depth, that is not as files.json says, with what was expected and what is
+// there; "" where all are. Reads every file.
+std::string damage_in(const std::string& directory);
 
 void save_state(const base::Stateful& object, const std::string& directory);
 void load_state(base::Stateful& object, const std::string& directory);
@@ -58,6 +66,8 @@ class Checkpoints {
   std::vector<std::string> list() const;
   // The newest complete one, or "".
   std::string latest() const;
+  // Removes those of more iterations than `step`.
+  void remove_after(int64_t step) const;
 
  private:
   std::string directory_;
@@ -67,6 +77,8 @@ class Checkpoints {
 
 // The directory of the run that a checkpoint's directory belongs to.
 std::string run_of_checkpoint(const std::string& directory);
+// Is that a path of a directory that is named like a checkpoint, step-N?
+bool is_checkpoint(const std::string& path);
 // Iterations complete in that checkpoint, from its name. InputError when the name is not step-N.
 int64_t checkpoint_step(const std::string& directory);
 

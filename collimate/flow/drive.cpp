@@ -70,6 +70,13 @@ void Drive::apply(const graph::Event& event) {
   if (recording_) recording_->step(event, actions);
   finish_iterations();
   for (const graph::Action& action : actions) act(action);
+  if (event.kind == graph::EventKind::kLost && !stop_) start_again(event.worker, event.cause);
+}
+
+// Only where the schedule can go on without what the worker held.
+void Drive::start_again(int worker, const std::string& cause) {
+  if (!driver_.restart(worker)) throw_failure(cause, 1);
+  base::log_warning("{}; starting it again", cause);
 }
 
 void Drive::act(const graph::Action& action) {
@@ -177,9 +184,7 @@ void Drive::died(const cluster::Message& message) {
   // Only the run's own schedule gives a worker that was started again the weights of now.
   if (parts_.number != 0)
     throw_failure(cause + " during an evaluation; try --resume auto", message.header.value("exit_code", 1));
-  if (!message.header.value("lost", false) || !driver_.restart(message.sender))
-    throw_failure(cause, message.header.value("exit_code", 1));
-  base::log_warning("{}; starting it again", cause);
+  if (!message.header.value("lost", false)) throw_failure(cause, message.header.value("exit_code", 1));
   std::erase_if(tasks_, [&](const auto& item) {
     const std::vector<int>& workers = item.second.actor.workers();
     return std::find(workers.begin(), workers.end(), message.sender) != workers.end();

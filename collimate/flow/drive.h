@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -72,7 +73,8 @@ class Drive : public base::Stateful {
     std::map<int64_t, int64_t> numbers;  // uid → row number of what was sent
     std::map<int64_t, Feed> feeds;       // sent and not fully answered, by feed number
     int64_t next_feed = 0;
-    size_t finished = 0;  // ranks
+    std::set<int64_t> answered;  // uids that came back since they were sent
+    size_t finished = 0;         // ranks
   };
   struct Iteration {
     RowTable rows;
@@ -93,6 +95,7 @@ class Drive : public base::Stateful {
   void expire_timers();
   void finish_iterations();
   void died(const cluster::Message& message);
+  void start_again(int worker, const std::string& cause);
   void failed(const cluster::Message& message);
   std::string first_note() const;
   std::string waiting() const;

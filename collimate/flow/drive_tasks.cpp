@@ -163,8 +163,11 @@ void Drive::dispatch(TaskState& state, std::vector<int64_t> numbers) {
   if (!state.spec->deterministic) numbers = serve_from_journal(state, numbers);
   if (numbers.empty()) return;
   Batch rows = rows_for(state, numbers);
-  for (size_t i = 0; i < numbers.size(); ++i)
-    state.numbers[rows.get(batch::kUid, static_cast<int64_t>(i))] = numbers[i];
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const int64_t uid = rows.get(batch::kUid, static_cast<int64_t>(i));
+    state.numbers[uid] = numbers[i];
+    state.answered.erase(uid);
+  }
   std::vector<std::vector<Batch>> payloads;
   for (Batch& part : state.actor.split(rows, parts_.schedule.group_size)) payloads.push_back({std::move(part)});
   int64_t feed = state.next_feed++;
@@ -258,6 +261,9 @@ void Drive::outputs(TaskState& state, const Batch& rows, const std::vector<int64
     if (known == state.numbers.end())
       throw base::RunError(
           base::expectation("node " + state.node->id, "rows that it was fed", fmt::format("a row with uid {}", uid)));
+    if (!state.answered.insert(uid).second)
+      throw base::RunError(base::expectation("node " + state.node->id, "each row that it was fed at most once",
+                                             fmt::format("the row with uid {} again", uid)));
     numbers.push_back(known->second);
   }
   std::vector<int64_t> given = numbers;

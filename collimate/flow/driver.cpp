@@ -107,8 +107,7 @@ void Driver::start(int worker, uint64_t incarnation) {
   spec.incarnation = incarnation;
   Slot& slot = slots_[static_cast<size_t>(worker)];
   if (options_.transport == Transport::kProcesses) {
-    slot.link = cluster::start_process_worker(spec, options_.worker_command, options_.queue_size, inbox_,
-                                              options_.deadline_seconds);
+    slot.link = cluster::start_process_worker(spec, options_.worker_command, options_.queue_size, inbox_);
     return;
   }
   if (options_.reparse) spec = cluster::reparse(spec);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "collimate/base/error.h"
 #include "collimate/flow/executor.h"
@@ -73,6 +74,19 @@ TEST(ExecutorFailures, ALostWorkerProcessIsStartedAgainAndItsRowsAreRedone) {
   EXPECT_EQ(outcome, plain());
 }
 
+// The process that takes its place hears of the iteration in which the first one died.
+TEST(ExecutorFailures, AWorkerThatIsStartedAgainIsToldOfItsIteration) {
+  const std::string marker = temporary("announced marker"), hooks = temporary("hooks");
+  run_with(
+      [&](RunOptions& options) {
+        options.transport = Transport::kProcesses;
+        options.modules["policy"] = {"policy", {{"die_once", marker}, {"hooks", hooks}}};
+      },
+      Place::kApart);
+  std::ifstream file(hooks);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "0\n1\n1\n2\n");
+}
+
 TEST(ExecutorFailures, AnExpiredDeadlineSaysWhoWaitsForWhom) {
   try {
     run_with([](RunOptions& options) {
@@ -94,6 +108,56 @@ TEST(ExecutorFailures, UnknownModuleKindIsAnInputErrorThatListsTheKnown) {
     FAIL();
   } catch (const base::InputError& error) {
     EXPECT_STREQ(error.what(), "[module kind] expected one of keep, policy, reward, trainer, got judge");
+  }
+}
+
+// Nobody else has what it learnt: there is nothing to start it again with.
+TEST(ExecutorFailures, ALostTrainerEndsTheRunAndSaysHowItDied) {
+  testing::internal::CaptureStderr();
+  try {
+    run_with(
+        [](RunOptions& options) {
+          options.transport = Transport::kProcesses;
+          options.modules["trainer"] = {"trainer", {{"die_at", 1}}};
+        },
+        Place::kApart);
+    FAIL() << "went on";
+  } catch (const base::RunError& error) {
+    EXPECT_NE(std::string(error.what()).find("with the trained state of trainer: [worker "), std::string::npos)
+        << error.what();
+    EXPECT_NE(std::string(error.what()).find("the worker process ended with signal 9 (Killed)"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr().find("starting it again"), std::string::npos);
+}
+
+TEST(ExecutorFailures, ARowThatComesTwiceIsAnError) {
+  try {
+    run_with([](RunOptions& options) { options.modules["policy"] = {"policy", {{"twice", true}}}; });
+    FAIL() << "went on";
+  } catch (const base::RunError& error) {
+    EXPECT_NE(std::string(error.what()).find("[node policy.generate] expected each row that it was fed at most once"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(ExecutorFailures, AWeightLinkBetweenShardsOnDifferentDevicesIsRefused) {
+  const graph::Graph graph = flow();
+  const auto run_on = [&](const graph::Placement& placement) {
+    Outcome outcome;
+    run(graph, placement, toy::registry(), options_for(outcome));
+  };
+  graph::Placement placement = graph::separation(graph, 4, 2);
+  placement.layouts["policy"]["generate"].tp = 2;
+  try {
+    run_on(placement);
+    FAIL() << "went on";
+  } catch (const base::InputError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "[weights trainer -> policy] expected whole weights on each worker where the two lie on different "
+              "devices, got policy.generate with tp 2, pp 1, ep 1, zero 0; try both models on the same devices, or "
+              "layouts of dp alone");
   }
 }
 

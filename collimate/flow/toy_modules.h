@@ -57,9 +57,10 @@ inline std::atomic<int> trainers_built{0};
 // Row uid takes uid % 3 + 1 steps; its completion is {uid % 7, weights, iteration}.
 class CountingStream : public Stream {
  public:
-  // `patient`: after its first group it finishes no row before a reward has been called.
-  CountingStream(std::shared_ptr<Numbers> numbers, bool patient, const CallInfo& info)
-      : numbers_(std::move(numbers)), patient_(patient), iteration_(info.iteration) {}
+  // `patient`: after its first group it finishes no row before a reward has been called. `twice`: it gives its first
+  // row with the rows of the next step again.
+  CountingStream(std::shared_ptr<Numbers> numbers, bool patient, const CallInfo& info, bool twice = false)
+      : numbers_(std::move(numbers)), patient_(patient), twice_(twice), iteration_(info.iteration) {}
   void feed(const Batch& rows) override {
     for (int64_t uid : rows.all(batch::kUid)) left_[uid] = uid % 3 + 1;
   }
@@ -80,6 +81,8 @@ class CountingStream : public Stream {
     return true;
   }
   Batch take() override {
+    if (twice_ && first_ && !ready_.empty()) ready_.push_back(*std::exchange(first_, std::nullopt));
+    if (twice_ && finished_ > 0 && finished_ == static_cast<int>(ready_.size())) first_ = ready_.front();
     Batch made(static_cast<int64_t>(ready_.size()));
     std::vector<std::vector<int32_t>> ids;
     for (int64_t uid : ready_)
@@ -98,7 +101,8 @@ class CountingStream : public Stream {
 
  private:
   std::shared_ptr<Numbers> numbers_;
-  bool patient_;
+  bool patient_, twice_;
+  std::optional<int64_t> first_;
   int finished_ = 0;
   int64_t iteration_;
   std::map<int64_t, int64_t> left_;
@@ -160,7 +164,13 @@ class Policy : public Module {
       std::raise(SIGKILL);
     }
     if (++opened_ == context_->parameters.value("die_at_open", 0)) std::raise(SIGKILL);
-    return std::make_unique<CountingStream>(numbers_, context_->parameters.contains("patient"), info);
+    return std::make_unique<CountingStream>(numbers_, context_->parameters.contains("patient"), info,
+                                            context_->parameters.contains("twice"));
+  }
+  // "hooks": a file to which each announced iteration adds its number.
+  void before_iteration(int64_t iteration) override {
+    if (const std::string file = context_->parameters.value("hooks", ""); !file.empty())
+      std::ofstream(file, std::ios::app) << iteration << '\n';
   }
   void reside(bool) override { ++moves; }
   WeightsPort* weights() override { return port_.get(); }
@@ -185,6 +195,7 @@ class Trainer : public Module {
     port_ = std::make_unique<NumbersPort>(numbers_);
   }
   void train_step(const std::string&, std::span<const Batch> updates, const CallInfo& info) override {
+    if (info.iteration == context_->parameters.value("die_at", int64_t{-1})) std::raise(SIGKILL);
     for (const Batch& update : updates) {
       std::vector<float> sum = {0.0F};
       for (int64_t i = 0; i < update.rows(); ++i)

@@ -248,6 +248,23 @@ TEST(Schedule, AskedToStopItSavesAfterTheIterationAndAtOnceTheSecondTime) {
   EXPECT_FALSE(schedule.stopped());
 }
 
+// Generation is an iteration ahead; once a stop is asked, what was not begun is not.
+TEST(Schedule, AskedToStopItBeginsNoLaterIteration) {
+  const Graph graph = samples::grpo();
+  const Placement placement = two_devices({"policy"}, {"trainer"});
+  const auto begins_the_next = [&](bool asked) {
+    Schedule schedule = begun(graph, placement, {.iterations = 3, .rows = 2, .staleness = 1});
+    if (asked) schedule.on(Event::asked(Ask::kStop));
+    schedule.on(Event::rows({0, 0, 0, 0}, 0, 2));
+    const std::span<const Action> actions = schedule.on(Event::finished({0, 0, 0, 0}));
+    return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
+      return action.kind == ActionKind::kStart && action.task.iteration == 1;
+    });
+  };
+  EXPECT_TRUE(begins_the_next(false));
+  EXPECT_FALSE(begins_the_next(true));
+}
+
 TEST(Schedule, AFilterThatDropsEverythingStopsTheRun) {
   const Graph graph = samples::grpo(true);
   Schedule schedule = begun(graph, flattening(graph, 1), {.rows = 2, .refill_limit = 2});

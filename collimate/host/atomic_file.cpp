@@ -8,6 +8,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
+#include "collimate/host/checksum.h"
 
 namespace collimate::host {
 namespace {
@@ -60,6 +61,7 @@ OutputFile::OutputFile(fs::path path)
 void OutputFile::write(std::span<const std::byte> data) {
   COLLIMATE_CHECK(fd_.valid(), "write after close");
   size_bytes_ += static_cast<int64_t>(data.size());
+  crc32c_ = host::crc32c(data, crc32c_);
   if (buffer_.size() + data.size() > kBufferBytes) flush();
   if (data.size() > kBufferBytes) {
     write_fully(fd_.get(), data, path_);
@@ -101,6 +103,32 @@ void write_file_atomically(const fs::path& path, std::string_view text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
+}
+
+std::error_code make_directories(const fs::path& path) {
+  const fs::path directory = without_trailing_slash(path);
+  std::error_code error;
+  if (directory.empty() || fs::is_directory(directory, error)) return {};
+  if ((error = make_directories(directory.parent_path()))) return error;
+  fs::create_directory(directory, error);
+  if (!error) sync_path(directory_of(directory));
+  return error;
+}
+
+constexpr const char* kRemoved = ".removed";
+
+void remove_directory(const fs::path& path) {
+  const fs::path away = without_trailing_slash(path).string() + kRemoved;
+  remove_quietly(away);
+  if (::rename(path.c_str(), away.c_str()) != 0) throw_io_error(path, "to rename before it is removed", errno);
+  base::fault_point("directory.before_remove");
+  remove_quietly(away);
+}
+
+void remove_leftovers(const fs::path& parent) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(parent, error))
+    if (entry.path().extension() == kRemoved) remove_quietly(entry.path());
 }
 
 AtomicDirectory::AtomicDirectory(fs::path path) : path_(without_trailing_slash(path)), building_(beside(path_)) {

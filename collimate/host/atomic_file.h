@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "collimate/host/file_io.h"
@@ -22,6 +23,7 @@ class OutputFile {
   // Flushes, fsyncs and closes; without it what was written may be lost.
   void close();
   int64_t size_bytes() const { return size_bytes_; }
+  uint32_t crc32c() const { return crc32c_; }  // of what was written so far (host/checksum.h)
   const std::filesystem::path& path() const { return path_; }
 
  private:
@@ -31,6 +33,7 @@ class OutputFile {
   FileDescriptor fd_;
   std::vector<std::byte> buffer_;
   int64_t size_bytes_ = 0;
+  uint32_t crc32c_ = 0;
 };
 
 // Replaces a file as a whole: written beside it, fsynced, renamed over it, its directory fsynced. Without `commit`, or
@@ -54,6 +57,14 @@ class AtomicFile {
 };
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+// Makes a directory and those above it that are missing; the name of each is on disk afterwards. Says why not.
+[[nodiscard]] std::error_code make_directories(const std::filesystem::path& path);
+
+// Removes a directory so that no moment leaves a part of it under its name: renames it to "<path>.removed" first.
+// What a crash leaves of that, remove_leftovers() of the directory above removes. RunError.
+void remove_directory(const std::filesystem::path& path);
+void remove_leftovers(const std::filesystem::path& parent);
 
 // A directory that is complete or absent: filled under `building()` ("<path>.partial"), then every file is fsynced and
 // the directory renamed to its name. A directory of that name is replaced. Without `commit` the partial one is removed.

@@ -157,7 +157,31 @@ TEST(AtomicDirectoryDeathTest, KilledAroundTheRename) {
   fs::remove_all(fixed);
 }
 
+TEST(AtomicDirectoryDeathTest, KilledWhileItIsRemoved) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const fs::path fixed = fs::path(::testing::TempDir()) / "host_killed_while_removed";
+  const auto remove = [&] {
+    setenv("COLLIMATE_TEST_KILL_AT", "directory.before_remove", 1);
+    fs::create_directories(fixed / "step-1");
+    write_file_atomically(fixed / "step-1/weights", "whole");
+    remove_directory(fixed / "step-1");
+  };
+  EXPECT_EXIT(remove(), ::testing::KilledBySignal(SIGKILL), "");
+  EXPECT_FALSE(fs::exists(fixed / "step-1"));
+  EXPECT_EQ(read_file(fixed / "step-1.removed/weights"), "whole");
+  remove_leftovers(fixed);
+  EXPECT_TRUE(fs::is_empty(fixed));
+  fs::remove_all(fixed);
+}
+
 class MappedFileTest : public TempDirectory {};
+
+TEST_F(MappedFileTest, AFifoIsRefusedAtOnce) {
+  ASSERT_EQ(::mkfifo((directory_ / "fifo").c_str(), 0600), 0);
+  const std::string refused = "[" + (directory_ / "fifo").string() + "] expected a regular file, got a pipe or device";
+  EXPECT_EQ(message_of<base::InputError>([&] { MappedFile(directory_ / "fifo"); }), refused);
+  EXPECT_EQ(message_of<base::InputError>([&] { read_file(directory_ / "fifo"); }), refused);
+}
 
 TEST_F(MappedFileTest, MapsTheBytes) {
   write_file_atomically(directory_ / "a", "hello");

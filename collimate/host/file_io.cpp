@@ -17,9 +17,30 @@ void FileDescriptor::reset(int fd) {
   fd_ = fd;
 }
 
+namespace {
+
+std::string remedy_of(int error_number) {
+  if (error_number == ENOSPC) return "freeing space on that disk";
+  return error_number == EFBIG ? "a higher limit on the size of files (ulimit -f)" : "";
+}
+
+}  // namespace
+
+FileDescriptor open_for_reading(const std::filesystem::path& path, int64_t* size) {
+  // A FIFO without a writer would block an open that waits.
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat info {};
+  if (!fd.valid() || ::fstat(fd.get(), &info) != 0)
+    throw base::InputError(base::expectation(path.string(), "a readable file", std::strerror(errno)));
+  if (!S_ISREG(info.st_mode))
+    throw base::InputError(
+        base::expectation(path.string(), "a regular file", S_ISDIR(info.st_mode) ? "a directory" : "a pipe or device"));
+  if (size != nullptr) *size = info.st_size;
+  return fd;
+}
+
 void throw_io_error(const std::filesystem::path& path, const std::string& action, int error_number) {
-  throw base::RunError(base::expectation(path.string(), action, std::strerror(error_number),
-                                         error_number == ENOSPC ? "freeing space on that disk" : ""));
+  throw base::RunError(base::expectation(path.string(), action, std::strerror(error_number), remedy_of(error_number)));
 }
 
 void write_fully(int fd, std::span<const std::byte> data, const std::filesystem::path& path) {
@@ -45,16 +66,12 @@ void sync_path(const std::filesystem::path& path) {
 }
 
 std::string read_file(const std::filesystem::path& path) {
-  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info {};
-  if (!fd.valid() || ::fstat(fd.get(), &info) != 0) {
-    throw base::InputError(base::expectation(path.string(), "a readable file", std::strerror(errno)));
-  }
-  if (S_ISDIR(info.st_mode)) throw base::InputError(base::expectation(path.string(), "a file", "a directory"));
-  std::string text(static_cast<size_t>(info.st_size), '\0');
+  int64_t expected = 0;
+  const FileDescriptor fd = open_for_reading(path, &expected);
+  std::string text(static_cast<size_t>(expected), '\0');
   size_t size = 0;
   for (;;) {
-    if (size == text.size()) text.resize(size + 4096);  // a pipe, /proc or a file that grew
+    if (size == text.size()) text.resize(size + 4096);  // /proc or a file that grew
     const ssize_t count = ::read(fd.get(), text.data() + size, text.size() - size);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw_io_error(path, "to read", errno);

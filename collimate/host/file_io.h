@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -39,7 +40,9 @@ void write_fully(int fd, std::span<const std::byte> data, const std::filesystem:
 void sync_file(int fd, const std::filesystem::path& path);
 void sync_path(const std::filesystem::path& path);
 
-// The whole file. Throws InputError when it cannot be opened, RunError when reading fails.
+// Opens a regular file and gives its size where asked. InputError for what is none or cannot be opened; never blocks.
+FileDescriptor open_for_reading(const std::filesystem::path& path, int64_t* size = nullptr);
+// The whole of a regular file. Throws InputError when it cannot be opened, RunError when reading fails.
 std::string read_file(const std::filesystem::path& path);
 
 }  // namespace collimate::host

@@ -1,5 +1,6 @@
 #include "collimate/host/frame_socket.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 
 #include "collimate/base/error.h"
@@ -16,12 +18,12 @@ namespace collimate::host {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little endian");
-constexpr uint32_t kMagic = 0x31464c43;             // "CLF1"
+constexpr uint32_t kFrameMagic = 0x31464c43;             // "CLF1"
 constexpr size_t kJoinedBytes = 1 << 16;            // a frame up to this size leaves in one write
 constexpr size_t kTrustedBytes = size_t{16} << 20;  // allocated on a peer's word; beyond it memory grows as bytes come
 
 struct Prefix {
-  uint32_t magic = kMagic;
+  uint32_t magic = kFrameMagic;
   uint32_t buffers = 0;
   uint64_t header_bytes = 0;
 };
@@ -78,11 +80,20 @@ std::pair<FileDescriptor, FileDescriptor> FrameSocket::make_pair() {
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
+FrameSocket inherited_socket(const std::string& address, std::string peer) {
+  int number = -1;
+  const char* end = address.data() + address.size();
+  const bool read = address.starts_with("fd:") && std::from_chars(address.data() + 3, end, number).ptr == end;
+  if (!read || number < 3 || ::fcntl(number, F_SETFD, FD_CLOEXEC) != 0)
+    throw base::InputError(base::expectation("address", "fd:N, the number of an open socket", "\"" + address + "\""));
+  return {FileDescriptor(number), std::move(peer)};
+}
+
 void FrameSocket::send(const nlohmann::json& header, std::span<const std::span<const std::byte>> buffers,
                        const base::Deadline& deadline) {
   COLLIMATE_CHECK(input_.valid(), "send after close");
   const std::string text = header.dump();
-  const Prefix prefix{kMagic, static_cast<uint32_t>(buffers.size()), text.size()};
+  const Prefix prefix{kFrameMagic, static_cast<uint32_t>(buffers.size()), text.size()};
   std::string joined(reinterpret_cast<const char*>(&prefix), sizeof prefix);
   size_t total = text.size();
   for (const auto& buffer : buffers) {
@@ -144,7 +155,7 @@ std::optional<Frame> FrameSocket::receive(const base::Deadline& deadline) {
   const size_t first = read_some(raw, left);
   if (first == 0) return std::nullopt;
   read_all(raw.subspan(first), left);
-  if (prefix.magic != kMagic) refuse(peer_, "the magic number of a frame", fmt::format("{:#010x}", prefix.magic));
+  if (prefix.magic != kFrameMagic) refuse(peer_, "the magic number of a frame", fmt::format("{:#010x}", prefix.magic));
   if (prefix.header_bytes > limits_.header_bytes) {
     refuse(peer_, fmt::format("a header of at most {} bytes", limits_.header_bytes),
            std::to_string(prefix.header_bytes));

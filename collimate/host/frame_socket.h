@@ -26,7 +26,7 @@ struct FrameLimits {
   uint64_t total_bytes = 16ULL << 30;
 };
 
-// Frames over a Unix or TCP socket or a pair of pipes. One thread sends and one receives at a time. A peer that closed,
+// Frames over a socket or a pair of pipes. One thread sends and one receives at a time. A peer that closed,
 // a deadline that passed, a malformed or too long frame: RunError naming the peer; after it the connection is unusable.
 // On the wire (little endian): u32 magic, u32 count of buffers, u64 header bytes, u64 bytes of each buffer, then all
 // bytes.
@@ -63,27 +63,8 @@ class FrameSocket {
   FrameLimits limits_;
 };
 
-// Accepts connections at "unix:/path" or "tcp:127.0.0.1:port" (port 0: any). A Unix socket's file is removed at the
-// end.
-class FrameListener {
- public:
-  // Throws InputError for an address that cannot be used.
-  explicit FrameListener(const std::string& address);
-  ~FrameListener();
-  FrameListener(const FrameListener&) = delete;
-  FrameListener& operator=(const FrameListener&) = delete;
-
-  const std::string& address() const { return address_; }  // with the real port
-  // Throws RunError when the deadline passes first.
-  FrameSocket accept(const base::Deadline& deadline, std::string peer, FrameLimits limits = {});
-
- private:
-  std::string address_;
-  FileDescriptor socket_;
-};
-
-// Connects, trying again until the deadline while nobody listens. Throws RunError naming address and peer.
-FrameSocket connect_frames(const std::string& address, const base::Deadline& deadline, std::string peer,
-                           FrameLimits limits = {});
+// The end of a pair that this process was started with; its address is "fd:N". InputError for another address and for
+// a descriptor that is not open.
+FrameSocket inherited_socket(const std::string& address, std::string peer);
 
 }  // namespace collimate::host

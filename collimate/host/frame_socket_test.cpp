@@ -153,59 +153,18 @@ TEST(FrameSocket, ThroughPipesOfAChild) {
             "[frame to cat] expected an open connection, got Broken pipe");
 }
 
-class FrameListenerTest : public TempDirectory {
- protected:
-  static void exchange(const std::string& address) {
-    FrameListener listener(address);
-    std::thread client([&] {
-      FrameSocket socket = connect_frames(listener.address(), kSoon, "server");
-      socket.send({{"hello", 1}}, kSoon);
-      EXPECT_EQ(socket.expect_frame(kSoon).header["hello"], 2);
-    });
-    FrameSocket socket = listener.accept(kSoon, "client");
-    EXPECT_EQ(socket.expect_frame(kSoon).header["hello"], 1);
-    socket.send({{"hello", 2}}, kSoon);
-    client.join();
-  }
-};
-
-TEST_F(FrameListenerTest, UnixAndTcp) {
-  const std::string path = directory_ / "socket";
-  exchange("unix:" + path);
-  EXPECT_FALSE(std::filesystem::exists(path));
-  exchange("tcp:127.0.0.1:0");
+TEST(FrameSocket, AnInheritedEndIsNamedByItsNumber) {
+  auto [ours, theirs] = FrameSocket::make_pair();
+  FrameSocket socket(std::move(ours), "worker");
+  FrameSocket inherited = inherited_socket(fmt::format("fd:{}", theirs.release()), "driver");
+  inherited.send({{"hello", 1}}, kSoon);
+  EXPECT_EQ(socket.expect_frame(kSoon).header["hello"], 1);
 }
 
-TEST_F(FrameListenerTest, ClientMayComeFirst) {
-  const std::string address = "unix:" + (directory_ / "late").string();
-  std::thread client([&] { connect_frames(address, kSoon, "server").send({}, kSoon); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  FrameListener listener(address);
-  EXPECT_TRUE(listener.accept(kSoon, "client").receive(kSoon));
-  client.join();
-}
-
-TEST_F(FrameListenerTest, NobodyThere) {
-  const std::string address = "unix:" + (directory_ / "none").string();
-  EXPECT_EQ(
-      message_of<base::RunError>([&] { connect_frames(address, Deadline::after(0.02), "server"); }),
-      "[" + address + "] expected server to listen within 0.02 s, got No such file or directory: we wait for server");
-  FrameListener listener(address);
-  EXPECT_EQ(message_of<base::RunError>([&] { listener.accept(Deadline::after(0.01), "rank 3"); }),
-            "[" + address + "] expected rank 3 to connect within 0.01 s, got nobody: we wait for rank 3");
-}
-
-TEST_F(FrameListenerTest, BadAddresses) {
-  for (const std::string address :
-       {"", "unix:", "tcp:127.0.0.1", "tcp:host:1", "tcp:127.0.0.1:99999", "tcp:127.0.0.1:8x"}) {
-    EXPECT_THAT(message_of<base::InputError>([&] { FrameListener listener(address); }),
-                HasSubstr("expected unix:/path (at most 107 bytes) or tcp:127.0.0.1:port, got \"" + address))
-        << address;
-  }
-  EXPECT_THROW(FrameListener("unix:" + std::string(200, 'x')), base::InputError);
-  const std::string address = "unix:" + (directory_ / "taken").string();
-  FrameListener listener(address);
-  EXPECT_THAT(message_of<base::InputError>([&] { FrameListener again(address); }), HasSubstr("Address already in use"));
+TEST(FrameSocket, AddressesOfNoInheritedEndAreRefused) {
+  for (const std::string address : {"", "fd:", "fd:x", "fd:3x", "fd:1", "fd:99999", "unix:/tmp/socket"})
+    EXPECT_EQ(message_of<base::InputError>([&] { inherited_socket(address, "driver"); }),
+              "[address] expected fd:N, the number of an open socket, got \"" + address + "\"");
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "collimate/host/journal.h"
 
 #include <gmock/gmock.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -12,6 +14,20 @@
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/checksum.h"
 #include "collimate/host/temp_directory_for_test.h"
+
+namespace collimate::host {
+namespace {
+
+int syncs = 0;  // calls of fdatasync in this process
+
+}  // namespace
+}  // namespace collimate::host
+
+// In place of the C library's: the same, counted.
+extern "C" int fdatasync(int fd) {
+  ++collimate::host::syncs;
+  return static_cast<int>(::syscall(SYS_fdatasync, fd));
+}
 
 namespace collimate::host {
 namespace {
@@ -82,6 +98,15 @@ TEST_F(JournalTest, UncommittedEntriesAreSeenButNotInTheFile) {
   journal.commit();
   journal.commit();
   EXPECT_THAT(iterations(), ElementsAre(0));
+}
+
+TEST_F(JournalTest, ACommitIsOnTheDisk) {
+  Journal journal(path_);
+  const int before = syncs;
+  journal.append({0, "reward", 1}, "a");
+  EXPECT_EQ(syncs, before);
+  journal.commit();
+  EXPECT_EQ(syncs, before + 1);
 }
 
 TEST_F(JournalTest, FirstEntryOfAKeyCounts) {

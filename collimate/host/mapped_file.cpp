@@ -1,30 +1,20 @@
 #include "collimate/host/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
-#include "collimate/base/error.h"
 #include "collimate/host/file_io.h"
 
 namespace collimate::host {
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info {};
-  if (!fd.valid() || ::fstat(fd.get(), &info) != 0) {
-    throw base::InputError(base::expectation(path.string(), "a readable file", std::strerror(errno)));
-  }
-  if (!S_ISREG(info.st_mode)) {
-    throw base::InputError(base::expectation(path.string(), "a regular file", "a directory or device"));
-  }
-  const auto size = static_cast<size_t>(info.st_size);
+  int64_t bytes = 0;
+  const FileDescriptor fd = open_for_reading(path, &bytes);
+  const auto size = static_cast<size_t>(bytes);
   if (size == 0) return;
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (address == MAP_FAILED) throw_io_error(path, "to map into memory", errno);

@@ -44,13 +44,10 @@ void warn_of_errors(const std::string& where, const flow::IterationResult& resul
 }  // namespace
 
 Recorder::Recorder(const Config& config, const Plan& plan, const RunData& data, const RunDirectory& directory)
-    : config_(config),
-      plan_(plan),
-      data_(data),
-      directory_(directory),
-      writer_(std::in_place, directory.path() / "metrics.jsonl",
-              directory.checkpoint().empty() ? -1 : directory.completed()),
-      start_seconds_(base::now_seconds()) {}
+    : config_(config), plan_(plan), data_(data), directory_(directory), start_seconds_(base::now_seconds()) {
+  if (!directory.ended())
+    writer_.emplace(directory.metrics(), directory.checkpoint().empty() ? -1 : directory.completed());
+}
 
 bool Recorder::evaluates_after(int64_t iteration) const {
   if (!data_.eval) return false;
@@ -131,7 +128,7 @@ void Recorder::write(base::MetricsRecord record) {
     for (auto& [name, value] : record.values) name = trl_name(name);
   if (config_.log.tensorboard && !tensorboard_)
     tensorboard_.emplace(directory_.path() / "tensorboard", unix_seconds() - record.time_seconds,
-                         base::read_metrics(directory_.path() / "metrics.jsonl"));
+                         base::read_metrics(directory_.metrics()));
   writer_->append(record);
   if (tensorboard_) tensorboard_->append(record);
 }
@@ -163,6 +160,7 @@ std::string Recorder::details() const {
 // The lines before a checkpoint are on the disk before it is.
 void Recorder::save(base::StateWriter& out) const {
   writer_->sync();
+  out.json(kMetricsState, measure_file(directory_.metrics()));
   out.json("recorder", {{"waiting", waiting_ ? nlohmann::json(base::to_json_line(*waiting_)) : nlohmann::json()},
                         {"last", base::to_json_line(last_)},
                         {"first_evaluation", first_evaluation_},
@@ -184,7 +182,7 @@ void Recorder::load(base::StateReader& in) {
   evaluations_since_best_ = state.at("evaluations_since_best");
   earlier_seconds_ = state.at("seconds");
   // The evaluation that the line waits for runs again: what it wrote before the interruption goes.
-  if (waiting_) writer_.emplace(directory_.path() / "metrics.jsonl", waiting_->step - 1);
+  if (waiting_) writer_.emplace(directory_.metrics(), waiting_->step - 1);
 }
 
 }  // namespace collimate::recipe

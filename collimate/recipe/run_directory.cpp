@@ -13,6 +13,8 @@
 #include "collimate/base/log.h"
 #include "collimate/flow/checkpoint.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/host/checksum.h"
+#include "collimate/host/mapped_file.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/run_inputs.h"
 
@@ -100,6 +102,44 @@ void copy_checkpoint(const std::string& checkpoint, const fs::path& run) {
   own.commit();
 }
 
+// Of the run's recorder; null in a checkpoint that has none of it.
+nlohmann::json saved_metrics(const std::string& checkpoint) {
+  flow::DirectoryReader state(checkpoint + "/state-0");
+  return state.has(kMetricsState) ? state.json(kMetricsState) : nlohmann::json();
+}
+
+// Nothing, or an InputError with the newest checkpoint before this one that is as it was written.
+void check_checkpoint(const std::string& checkpoint, const fs::path& run) {
+  const std::string damage = flow::damage_in(checkpoint);
+  if (damage.empty()) return;
+  std::string remedy = "restoring it, or a new --output: no earlier checkpoint is as it was written";
+  for (const std::string& other : flow::Checkpoints(run, /*keep=*/1).list())
+    if (flow::checkpoint_step(other) < flow::checkpoint_step(checkpoint) && flow::damage_in(other).empty())
+      remedy =
+          fmt::format("restoring it, or --resume {}, the newest checkpoint before it that is as it was written", other);
+  throw InputError(fmt::format("{}; try {}", damage, remedy));
+}
+
+// Nothing, a warning where the file is gone, or an InputError where it does not begin with what the checkpoint knows.
+void check_metrics(const std::string& checkpoint, const fs::path& run) {
+  const nlohmann::json saved = saved_metrics(checkpoint);
+  const fs::path path = run / kMetrics;
+  if (saved.is_null()) return;
+  const auto bytes = saved.at("bytes").get<size_t>();
+  if (!fs::exists(path)) {
+    if (bytes > 0)
+      base::log_warning("{}: {} bytes that were written are gone: the records begin anew", path.string(), bytes);
+    return;
+  }
+  const std::string text = host::read_file(path);
+  const uint32_t crc = host::crc32c(std::as_bytes(std::span(text).first(std::min(bytes, text.size()))));
+  if (text.size() >= bytes && crc == saved.at("crc32c").get<uint32_t>()) return;
+  throw InputError(expectation(path.string(),
+                               fmt::format("the {} bytes that were written before {}", bytes, checkpoint),
+                               text.size() < bytes ? fmt::format("{} bytes", text.size()) : "others",
+                               "restoring the file, or moving it away to go on without those records"));
+}
+
 // Nothing, or an InputError that says why this directory, which `option` names, is not the run's.
 void check_same_run(const Config& config, const fs::path& directory, const std::string& option) {
   const bool resume = option == "--resume";
@@ -119,35 +159,54 @@ void check_same_run(const Config& config, const fs::path& directory, const std::
 
 }  // namespace
 
+std::string run_to_resume(const std::string& resume) {
+  if (!flow::is_checkpoint(resume)) return resume;
+  const std::string run = flow::run_of_checkpoint(resume);
+  return run.empty() ? "." : run;
+}
+
+nlohmann::json measure_file(const fs::path& path) {
+  const host::MappedFile file(path);
+  return {{"bytes", file.size()}, {"crc32c", host::crc32c(file.bytes())}};
+}
+
 RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData& data, const std::string& output,
                            const std::string& resume)
     : path_(output), fresh_(!holds_files(path_)) {
   if (!fresh_ && resume == "never")
     throw InputError(expectation("--output", "a new or empty directory with --resume never", output, "--resume auto"));
   if (!fresh_) check_same_run(config, path_, "--output");
-  const fs::path source = resume == "auto" || resume == "never" ? path_ : fs::path(resume);
+  const bool by_name = resume != "auto" && resume != "never";
+  const fs::path source = by_name ? fs::path(run_to_resume(resume)) : path_;
   if (source != path_) check_same_run(config, source, "--resume");
   if (!fresh_) lock_ = take_lock(path_);
   const nlohmann::json inputs = run_inputs(config, plan, data);
   own_ = source == path_ || (!fresh_ && fs::equivalent(source, path_));
-  if (resume != "never") checkpoint_ = flow::Checkpoints(source, config.run.keep_checkpoints).latest();
+  if (by_name && flow::is_checkpoint(resume))
+    checkpoint_ = resume;
+  else if (resume != "never")
+    checkpoint_ = flow::Checkpoints(source, config.run.keep_checkpoints).latest();
   if (!checkpoint_.empty()) {
     completed_ = flow::checkpoint_step(checkpoint_);
     check_inputs(inputs, source);
+    if (!ended()) {
+      check_checkpoint(checkpoint_, source);
+      check_metrics(checkpoint_, source);
+    }
   }
   if (fresh_) begin(resolved_text(config, plan));
   if (checkpoint_.empty()) dropped_lines_ = lines_in(path_ / kMetrics);
   fs::create_directories(path_ / "logs");
   keep_inputs(inputs, path_);
+  if (own_ && checkpoint_ == resume) flow::Checkpoints(path_, config.run.keep_checkpoints).remove_after(completed_);
   if (own_ || checkpoint_.empty()) return;
   copy_records(source, path_);
   copy_checkpoint(checkpoint_, path_);
 }
 
 void RunDirectory::begin(const std::string& resolved) {
-  std::error_code error;
-  fs::create_directories(path_, error);
-  if (error) throw unusable("a directory that can be made", path_, error);
+  if (const std::error_code error = host::make_directories(path_); error)
+    throw unusable("a directory that can be made", path_, error);
   lock_ = take_lock(path_);
   if (holds_files(path_))
     throw InputError(expectation("--output", "a new directory or one of this run",

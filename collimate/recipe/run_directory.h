@@ -13,13 +13,21 @@ namespace collimate::recipe {
 
 // A run's directory (interface.md): whose it is, and where to go on. While it lives, no other of its directory does, in
 // this process or another.
+// The directory of the run that --resume names, by itself or by one of its checkpoints.
+std::string run_to_resume(const std::string& resume);
+
+// {bytes, crc32c} of a file, as Recorder keeps it of metrics.jsonl in a checkpoint under this name.
+constexpr const char* kMetricsState = "metrics";
+nlohmann::json measure_file(const std::filesystem::path& path);
+
 class RunDirectory {
  public:
   // Claims `output` for the config. resume auto: a directory of the same config hash goes on from its newest
-  // checkpoint; never: only a new or empty directory; a directory: that run's newest checkpoint, which is copied with
-  // the records before it. InputError, with nothing changed, when `output` cannot be made, holds another run or is no
-  // run's directory, when that run is going on, or when it began with other files or data than are read now
-  // (recipe/run_inputs.h).
+  // checkpoint; never: only a new or empty directory; a directory: that run's newest checkpoint, or the checkpoint that
+  // it is, which is copied with the records before it; of `output` itself, later checkpoints are removed. InputError,
+  // with nothing changed, when `output` cannot be made, holds another run or is no run's directory, when that run is
+  // going on, when the checkpoint or the metrics before it are not as they were written, or when the run began with
+  // other files or data than are read now (recipe/run_inputs.h).
   RunDirectory(const Config& config, const Plan& plan, const RunData& data, const std::string& output,
                const std::string& resume);
   RunDirectory(const RunDirectory&) = delete;
@@ -35,7 +43,10 @@ class RunDirectory {
   std::optional<nlohmann::ordered_json> summary() const;
   // What the process that trains writes for a person.
   std::filesystem::path log() const { return path_ / "logs" / "rank-0.log"; }
+  std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
   bool has_model() const { return std::filesystem::exists(path_ / "model"); }
+  // Nothing is left to do: this directory's run has come to its end and its model is there.
+  bool ended() const { return summary().has_value() && has_model(); }
   // Files of an iteration's samples, and of those drawn for held-out prompts after it (0: before the first).
   std::filesystem::path samples(int64_t step) const;
   std::filesystem::path held_out_samples(int64_t step) const;

@@ -72,7 +72,7 @@ class Run {
 
   TrainOutcome run() {
     const auto recorded = directory_.summary();
-    if (recorded && directory_.has_model()) {
+    if (directory_.ended()) {
       note(fmt::format("nothing is left to do: {} ended after {} iterations", call_.output, directory_.completed()));
       return outcome_of(*recorded);
     }

@@ -14,7 +14,7 @@ namespace collimate::recipe {
 // How `train` is called, beside the config.
 struct TrainCall {
   std::string output;               // the run's directory
-  std::string resume = "auto";      // auto, never, or the directory of a run to go on from
+  std::string resume = "auto";      // auto, never, or a run or a checkpoint of one to go on from
   std::string replay;               // journal of a run of this config: its rewards are used, none is asked
   base::StopFlag* stop = nullptr;   // requested by a signal
   bool reparse = false;             // test: workers and messages from reparsed text; COLLIMATE_TEST_REPARSE=1: always

@@ -2,10 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-
 #include "collimate/base/error.h"
 #include "collimate/report/html.h"
 #include "collimate/report/phases.h"
@@ -59,21 +55,6 @@ std::string render_report(const fs::path& run_directory) {
           draw_all_metrics(run) + draw_absent(run);
   page += fmt::format("</main><script>{}</script></body></html>\n", page_script());
   return page;
-}
-
-void write_report(const fs::path& run_directory, const fs::path& output_html) {
-  const std::string page = render_report(run_directory);
-  const fs::path temporary = output_html.string() + ".tmp";
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-  out << page;
-  out.close();
-  std::error_code failed;
-  if (out) fs::rename(temporary, output_html, failed);
-  if (!out || failed) {
-    const std::string why = failed ? failed.message() : std::strerror(errno);
-    fs::remove(temporary, failed);
-    throw base::RunError(base::expectation("report", "to write " + output_html.string(), why));
-  }
 }
 
 }  // namespace collimate::report

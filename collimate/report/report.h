@@ -10,7 +10,4 @@ namespace collimate::report {
 // a part that is absent is named on the page. Throws InputError naming the file that is missing or malformed.
 std::string render_report(const std::filesystem::path& run_directory);
 
-// render_report() written to a temporary beside `output_html`, then renamed. Throws also RunError.
-void write_report(const std::filesystem::path& run_directory, const std::filesystem::path& output_html);
-
 }  // namespace collimate::report

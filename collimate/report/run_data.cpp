@@ -81,7 +81,10 @@ std::vector<fs::path> sample_files(const fs::path& directory) {
 }
 
 void read_metrics_into(const fs::path& path, RunData& run) {
-  const std::vector<base::MetricsRecord> records = base::read_metrics(path);
+  std::vector<std::string> unreadable;
+  const std::vector<base::MetricsRecord> records = base::read_metrics(path, &unreadable);
+  for (const std::string& problem : unreadable)
+    run.absent.push_back("a line of metrics.jsonl that cannot be read: " + problem);
   if (records.empty()) {
     throw base::InputError(base::expectation("report", "a step in " + path.string(), "none", "a run that got further"));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "collimate/base/error.h"
 #include "collimate/generate/sampling_fields.h"
@@ -251,14 +252,19 @@ json parse_body(std::string_view body) {
     const std::string got = fmt::format("a byte that is none at offset {}", text::valid_run(body));
     throw ApiError(400, base::expectation("request", "a body in UTF-8", got));
   }
-  const auto shallow = [](int depth, json::parse_event_t, json&) {
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  const auto check = [&](int depth, json::parse_event_t event, json& value) {
     if (depth > kDeepest)
       throw ApiError(400, base::expectation("request", fmt::format("at most {} levels of nesting", kDeepest), "more"));
+    if (event == json::parse_event_t::object_start) keys.emplace_back();
+    if (event == json::parse_event_t::object_end) keys.pop_back();
+    if (event == json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
+      throw ApiError(400, base::expectation("request", "each key once in an object", shown(value) + " again"));
     return true;
   };
   json out;
   try {
-    out = json::parse(body, shallow);
+    out = json::parse(body, check);
   } catch (const json::exception& error) {
     throw ApiError(400, base::expectation("request", "a body in JSON", text::valid_utf8(error.what())));
   }

@@ -54,6 +54,7 @@ std::string read_body(const httplib::Request& request, const httplib::ContentRea
   check_body_headers(request, max_bytes);
   std::string body;
   bool over = false;
+  connection.begin_body();
   const bool whole = reader([&](const char* data, size_t size) {
     over = body.size() + size > max_bytes;
     if (!over) body.append(data, size);

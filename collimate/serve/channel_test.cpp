@@ -30,5 +30,17 @@ TEST(Channel, JoinsWhatCameBetweenTwoReads) {
   EXPECT_EQ(piece.top_log_probs[2].log_prob, -.5F);
 }
 
+// A reader who takes what there is may be sent more than the buffer holds, in all.
+TEST(Channel, WhatWasTakenDoesNotCount) {
+  Channel channel(1, 4);
+  const generate::Emission three{.tokens = {1, 2, 3}, .log_probs = {-1.F, -1.F, -1.F}};
+  for (int turn = 0; turn < 3; ++turn) {
+    EXPECT_TRUE(channel.push(0, three));
+    EXPECT_EQ(channel.take(base::Deadline::never()).at(0).tokens.size(), 3U);
+  }
+  EXPECT_TRUE(channel.push(0, three));
+  EXPECT_FALSE(channel.push(0, three)) << "six unread";
+}
+
 }  // namespace
 }  // namespace collimate::serve

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 namespace collimate::serve {
 namespace {
@@ -19,11 +20,6 @@ constexpr int kKernelBytes = 128 << 10;  // unsent, before the peer counts as sl
 constexpr int kLookMilliseconds = 100;   // how often an idle connection looks whether to leave
 constexpr double kLingerSeconds = 1;
 constexpr size_t kLingerBytes = 1 << 20;
-
-// httplib calls each status that it has no phrase for an internal error; 499 is nginx's, and has this one.
-constexpr std::string_view kUnknownPhrase = "HTTP/1.1 499 Internal Server Error\r\n";
-constexpr std::string_view kClientGonePhrase = "HTTP/1.1 499 Client Closed Request\r\n";
-static_assert(kUnknownPhrase.size() == kClientGonePhrase.size(), "what is written is as long as what was given");
 
 void address_of(int (*ask)(int, sockaddr*, socklen_t*), socket_t socket, std::string& ip, int& port) {
   sockaddr_storage address{};
@@ -78,8 +74,14 @@ bool Connection::wait_request(const std::function<bool(double)>& leave) {
 
 void Connection::begin_request() {
   read_deadline_ = base::Deadline::after(limits_.read_seconds);
-  budget_ = limits_.request_bytes;
+  budget_ = limits_.head_bytes;
   dirty_ = true;
+  in_body_ = probed_ = false;
+}
+
+void Connection::begin_body() {
+  budget_ += limits_.body_bytes;
+  in_body_ = true;
 }
 
 ssize_t Connection::receive() {
@@ -121,11 +123,6 @@ ssize_t Connection::read(char* out, size_t size) {
 }
 
 ssize_t Connection::write(const char* data, size_t size) {
-  std::string renamed;
-  if (std::string_view(data, size).starts_with(kUnknownPhrase)) {
-    renamed.assign(data, size).replace(0, kClientGonePhrase.size(), kClientGonePhrase);
-    data = renamed.data();
-  }
   const size_t wanted = std::min(size, kSendBytes);
   const auto deadline = base::Deadline::after(limits_.write_seconds);
   size_t sent = 0;
@@ -149,10 +146,18 @@ bool Connection::ended() const {
   return count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
-bool Connection::peer_gone() const {
-  if (broken_) return true;
-  pollfd state{socket_, POLLRDHUP, 0};  // seen behind bytes that nobody has read, too
-  return ::poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
+bool Connection::seen(short events) const {
+  pollfd state{socket_, events, 0};  // seen behind bytes that nobody has read, too
+  return ::poll(&state, 1, 0) > 0 && (state.revents & (events | POLLHUP | POLLERR | POLLNVAL)) != 0;
+}
+
+bool Connection::peer_gone() const { return broken_ || seen(0); }
+
+bool Connection::must_probe() { return !std::exchange(probed_, probed_ || seen(POLLRDHUP)) && probed_; }
+
+void Connection::probe_before_answer() {
+  constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  if (interim_ && must_probe()) write(kContinue.data(), kContinue.size());
 }
 
 void Connection::linger() {

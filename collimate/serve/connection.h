@@ -13,7 +13,8 @@ struct ConnectionLimits {
   double read_seconds = 30;   // for a whole request to arrive, from its first byte on
   double write_seconds = 30;  // for the peer to take 64 KiB
   double idle_seconds = 30;   // until a request begins
-  size_t request_bytes = 0;   // of one request: line, headers and body as they come over the wire
+  size_t head_bytes = 0;      // of one request's line and headers
+  size_t body_bytes = 0;      // of its body as it comes over the wire
 };
 
 // One accepted socket as httplib's parser reads it: every wait has a deadline, and a peer that sends without end, or
@@ -27,6 +28,8 @@ class Connection : public httplib::Stream {
   bool wait_request(const std::function<bool(double waited_seconds)>& leave);
   // The deadline and the budget of one request start here, and the connection counts as dirty.
   void begin_request();
+  // Its head was read, and what follows is its body.
+  void begin_body();
   // The whole request was read: the connection may serve another one.
   void request_read() { dirty_ = false; }
   // It may not.
@@ -35,9 +38,16 @@ class Connection : public httplib::Stream {
   bool dirty() const { return dirty_ || broken_; }
   bool too_slow() const { return too_slow_; }
   bool too_large() const { return too_large_; }
+  bool in_body() const { return in_body_; }
 
-  // The peer has closed its side, or the connection failed. Does not wait.
+  // The connection failed, or the peer has reset it. Does not wait.
   bool peer_gone() const;
+  // True once in a request: when the peer has closed its sending half. It may still read, or it has closed the whole of
+  // the connection: then anything that is sent to it makes its kernel reset that, and peer_gone() says so afterwards.
+  bool must_probe();
+  // Before an answer begins: sends 100 Continue where one must_probe() and the request's version knows interim answers.
+  void probe_before_answer();
+  void allow_interim_answers(bool allowed) { interim_ = allowed; }
   // Before closing a dirty connection: the peer gets a moment to read the answer, which a reset would destroy.
   void linger();
 
@@ -52,7 +62,8 @@ class Connection : public httplib::Stream {
  private:
   ssize_t receive();
   bool wait_for(short events, const base::Deadline& deadline) const;
-  bool ended() const;  // nothing is left to read, and nothing will come
+  bool ended() const;             // nothing is left to read, and nothing will come
+  bool seen(short events) const;  // of poll(): one of these, or a failure
 
   const socket_t socket_;
   const ConnectionLimits limits_;
@@ -64,6 +75,9 @@ class Connection : public httplib::Stream {
   bool broken_ = false;
   bool too_slow_ = false;
   bool too_large_ = false;
+  bool in_body_ = false;
+  bool probed_ = false;
+  bool interim_ = false;
 };
 
 }  // namespace collimate::serve

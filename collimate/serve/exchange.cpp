@@ -43,7 +43,7 @@ ApiError to_api_error(std::exception_ptr error) {
 }
 
 Exchange::Exchange(ApiRequest request, const ServedModel& model, EngineLoop& engine, ServerMetrics& metrics,
-                   const Connection& connection, double stall_seconds)
+                   Connection& connection, double stall_seconds)
     : request_(std::move(request)),
       model_(model),
       metrics_(metrics),
@@ -101,7 +101,12 @@ Work Exchange::work() const {
   return work;
 }
 
-void Exchange::check_client() const {
+// A client that has closed its half may have gone: what is sent to it tells, at the next look.
+void Exchange::check_client() {
+  if (opened_)
+    probes_ = connection_.must_probe();
+  else
+    connection_.probe_before_answer();
   if (!connection_.peer_gone()) return;
   metrics_.count_gone();
   throw ClientGone();
@@ -116,7 +121,7 @@ std::vector<Delta> Exchange::wait() {
       first_token_seen_ = true;
       metrics_.observe_first_token(base::now_seconds() - begun_seconds_);
     }
-    if (!deltas.empty() || completions_->finished()) return deltas;
+    if (!deltas.empty() || completions_->finished() || probes_) return deltas;
     if (stall.expired()) throw ApiError(504, base::expectation("serve", "a token of the engine", "none in time"));
   }
 }
@@ -142,6 +147,7 @@ std::string Exchange::events() {
         const auto chunk = reply_->chunk(delta);
         if (!chunk.is_null()) out += event(chunk);
       }
+      if (probes_ && out.empty()) out = ": waiting\n\n";
     }
   } catch (const ClientGone&) {
     throw;

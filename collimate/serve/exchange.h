@@ -39,7 +39,7 @@ class Exchange {
   // Tokenizes, submits and waits until the engine has accepted it. Throws ApiError, ClientGone, what EngineLoop::submit
   // throws and what the engine refused it with (InputError). Keeps references to all but the request.
   Exchange(ApiRequest request, const ServedModel& model, EngineLoop& engine, ServerMetrics& metrics,
-           const Connection& connection, double stall_seconds);
+           Connection& connection, double stall_seconds);
   ~Exchange();
 
   // The whole answer as JSON. Blocking; throws like the constructor, and what the request failed with.
@@ -53,12 +53,12 @@ class Exchange {
   Work work() const;
   std::vector<Delta> wait();
   std::string closing_events();
-  void check_client() const;
+  void check_client();
 
   const ApiRequest request_;
   const ServedModel& model_;
   ServerMetrics& metrics_;
-  const Connection& connection_;
+  Connection& connection_;
   const double stall_seconds_;
   const double begun_seconds_;
   std::vector<PromptTokens> prompts_;
@@ -66,6 +66,7 @@ class Exchange {
   std::optional<Reply> reply_;
   bool first_token_seen_ = false;
   bool opened_ = false;  // of a stream
+  bool probes_ = false;  // with a comment, in place of an event
   bool closed_ = false;
 };
 

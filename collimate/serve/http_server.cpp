@@ -42,6 +42,20 @@ void answer_error(Response& response, const ApiError& error) {
   if (error.status == 401) response.set_header("WWW-Authenticate", "Bearer");
 }
 
+// Why httplib did not come to the end of a request.
+ApiError unread(const Connection& connection, int status) {
+  if (connection.too_slow()) return ApiError(408, "the request did not arrive in time");
+  if (!connection.too_large()) return ApiError(status, "the request cannot be read");
+  if (connection.in_body()) return ApiError(413, "the request's body is too long");
+  return ApiError(431, base::expectation("request", fmt::format("a head of at most {} bytes", kHeaderBytes), "more"));
+}
+
+void check_host(const Request& request) {
+  const size_t hosts = request.get_header_value_count("Host");
+  if (hosts == 1 || (hosts == 0 && request.version == "HTTP/1.0")) return;
+  throw ApiError(400, base::expectation("request", "one Host header", hosts == 0 ? "none" : fmt::to_string(hosts)));
+}
+
 // As long for a wrong key as for a right one.
 bool same_key(const std::string& a, const std::string& b) {
   unsigned char different = a.size() != b.size();
@@ -70,8 +84,9 @@ ListenerOptions listener_options(const ServerOptions& options) {
   return {.connection = {.read_seconds = options.read_seconds,
                          .write_seconds = options.write_seconds,
                          .idle_seconds = options.idle_seconds,
+                         .head_bytes = kHeaderBytes,
                          // Twice the body: chunks have heads of their own.
-                         .request_bytes = kHeaderBytes + 2 * static_cast<size_t>(*options.max_body_bytes)},
+                         .body_bytes = 2 * static_cast<size_t>(*options.max_body_bytes)},
           .connections = options.max_connections};
 }
 
@@ -148,9 +163,8 @@ void HttpServer::Impl::install() {
     answer_error(response, to_api_error(std::move(error)));
   });
   listener.set_error_handler(httplib::Server::HandlerWithResponse([](const Request&, Response& response) {
-    const bool slow = Listener::current().too_slow(), large = Listener::current().too_large();
     if (!response.body.empty()) return Handled::Unhandled;
-    answer_error(response, ApiError(slow ? 408 : large ? 413 : response.status, "the request cannot be read"));
+    answer_error(response, unread(Listener::current(), response.status));
     return Handled::Handled;
   }));
   listener.set_post_routing_handler([this](const Request&, Response& response) { finish_headers(response); });
@@ -165,6 +179,7 @@ Handled HttpServer::Impl::route(const Request& request, Response& response) {
   const bool completes = request.path == kChatPath || request.path == kCompletionsPath;
   const bool models = request.path == kModelsPath || request.path.starts_with(std::string(kModelsPath) + "/");
   if (!has_body(request)) Listener::current().request_read();
+  check_host(request);
   if (request.path != "/health") check_key(request);
   if (!completes && !models && request.path != "/health" && request.path != "/metrics") {
     throw ApiError(404, base::expectation("serve", "a path of the interface", request.path), "", "unknown_url");
@@ -228,6 +243,7 @@ void HttpServer::Impl::complete(Endpoint endpoint, const Request& request, Respo
     wanted = parse_request(endpoint, body, {.max_choices = std::min(*options.max_choices, *options.max_requests)});
   }
   if (!wanted.model.empty()) check_model(wanted.model, model.name);
+  connection.allow_interim_answers(request.version != "HTTP/1.0");
   const bool streams = wanted.stream;
   auto exchange =
       std::make_shared<Exchange>(std::move(wanted), model, engine, metrics, connection, options.stall_seconds);

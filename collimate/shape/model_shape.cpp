@@ -1,5 +1,6 @@
 #include "collimate/shape/model_shape.h"
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -69,8 +70,13 @@ ModelShape parse_model_shape(const json& config, const std::string& where) {
 
 ModelShape read_model_shape(const std::string& directory) {
   const std::string path = directory + "/config.json";
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(expectation(path, "a model's config.json", "no such file"));
+  std::error_code error;
+  const bool regular = std::filesystem::is_regular_file(path, error);  // a FIFO would be waited for
+  std::ifstream file;
+  if (regular) file.open(path, std::ios::binary);
+  if (!file.is_open())
+    throw InputError(expectation(path, "a model's config.json",
+                                 std::filesystem::exists(path, error) ? "what is no readable file" : "no such file"));
   std::ostringstream text;
   text << file.rdbuf();
   const std::string body = text.str();

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
+#include "collimate/host/atomic_file.h"
 #include "collimate/text/files.h"
 #include "collimate/text/regex.h"
 #include "collimate/text/tokenizer_config.h"
@@ -181,8 +182,8 @@ void CharacterTokenizer::save(const std::string& directory) const {
                  {"unk_token", optional_text(vocabulary_.unk)},  {"sep_token", optional_text(vocabulary_.separator)},
                  {"clean_up_tokenization_spaces", false}};
   if (!vocabulary_.chat_template.empty()) config["chat_template"] = vocabulary_.chat_template;
-  write_file(directory + "/tokenizer.json", file.dump(1) + "\n");
-  write_file(directory + "/tokenizer_config.json", config.dump(1) + "\n");
+  host::write_file_atomically(directory + "/tokenizer.json", file.dump(1) + "\n");
+  host::write_file_atomically(directory + "/tokenizer_config.json", config.dump(1) + "\n");
   if (!info_.directory.empty()) copy_generation_config(info_.directory, directory);
 }
 

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "collimate/host/atomic_file.h"
+#include "collimate/host/file_io.h"
 #include "collimate/text/files.h"
 #include "collimate/text/test_files.h"
 
@@ -71,9 +73,9 @@ TEST(CharacterTokenizer, DiffersAtTheFirstIdThatBothHaveAsAnotherToken) {
   EXPECT_TRUE(has_tokenizer(directory.path()));
   const std::string path = directory.path("tokenizer.json");
   EXPECT_EQ(first_difference(tokenizer, *load_tokenizer(directory.path())), std::nullopt) << "another kind of file";
-  nlohmann::json file = nlohmann::json::parse(read_file(path));
+  nlohmann::json file = nlohmann::json::parse(host::read_file(path));
   ASSERT_EQ(file["model"]["vocab"].erase("1"), 1U);
-  write_file(path, file.dump());
+  host::write_file_atomically(path, file.dump());
   const auto with_unused_id = load_tokenizer(directory.path());
   EXPECT_EQ(first_difference(tokenizer, *with_unused_id), std::nullopt);
   EXPECT_EQ(first_difference(*with_unused_id, tokenizer), std::nullopt);
@@ -81,10 +83,10 @@ TEST(CharacterTokenizer, DiffersAtTheFirstIdThatBothHaveAsAnotherToken) {
 
 TEST(CharacterTokenizer, SavingKeepsFurtherStopIds) {
   const TemporaryDirectory from, to;
-  write_file(from.path("tokenizer_config.json"), R"({"char_ords": [48, 49]})");  // S, E, P, U, 0, 1
-  write_file(from.path("generation_config.json"), R"({"eos_token_id": [1, 4]})");
+  host::write_file_atomically(from.path("tokenizer_config.json"), R"({"char_ords": [48, 49]})");  // S, E, P, U, 0, 1
+  host::write_file_atomically(from.path("generation_config.json"), R"({"eos_token_id": [1, 4]})");
   load_tokenizer(from.path())->save(to.path());
-  EXPECT_EQ(read_file(to.path("generation_config.json")), R"({"eos_token_id": [1, 4]})");
+  EXPECT_EQ(host::read_file(to.path("generation_config.json")), R"({"eos_token_id": [1, 4]})");
   EXPECT_EQ(load_tokenizer(to.path())->info().stop_ids, (Ids{1, 4}));
 }
 
@@ -111,8 +113,8 @@ TEST(CharacterTokenizer, BadVocabulariesAndTexts) {
 // verl's arithmetic model has code points in tokenizer_config.json instead of a tokenizer.json.
 TEST(CharacterTokenizer, ReadsCodePointsOfAConfig) {
   const TemporaryDirectory directory;
-  write_file(directory.path("tokenizer_config.json"), R"({"char_ords": [48, 49, 44, 58, 228]})");
-  write_file(directory.path("config.json"), R"({"eos_token_id": 1})");
+  host::write_file_atomically(directory.path("tokenizer_config.json"), R"({"char_ords": [48, 49, 44, 58, 228]})");
+  host::write_file_atomically(directory.path("config.json"), R"({"eos_token_id": 1})");
   const auto tokenizer = load_tokenizer(directory.path());
   EXPECT_EQ(tokenizer->encode("0,1:äSE?"), (Ids{4, 6, 5, 7, 8, 0, 1, 3}));
   EXPECT_EQ(tokenizer->eos_id(), 1);

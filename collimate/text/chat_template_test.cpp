@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "collimate/host/atomic_file.h"
 #include "collimate/text/character_tokenizer.h"
 #include "collimate/text/files.h"
 #include "collimate/text/test_files.h"
@@ -165,9 +166,10 @@ TEST(Renderer, OneBosAndNoEosInThePrompt) {
   const TemporaryDirectory directory;
   nlohmann::json file = read_json_file(testdata("sentencepiece/tokenizer.json"));
   file["post_processor"] = nullptr;
-  write_file(directory.path("tokenizer.json"), file.dump());
-  write_file(directory.path("tokenizer_config.json"),
-             R"({"bos_token": "<s>", "eos_token": "</s>", "add_bos_token": true, "add_eos_token": true})");
+  host::write_file_atomically(directory.path("tokenizer.json"), file.dump());
+  host::write_file_atomically(
+      directory.path("tokenizer_config.json"),
+      R"({"bos_token": "<s>", "eos_token": "</s>", "add_bos_token": true, "add_eos_token": true})");
   const auto tokenizer = load_tokenizer(directory.path());
   const Renderer renderer(*tokenizer, make_chat_template(*tokenizer));
   EXPECT_EQ(renderer.prompt_tokens(Prompt(std::string("<s><unk>"))), (Ids{1, 0}));

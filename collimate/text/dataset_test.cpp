@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "collimate/host/atomic_file.h"
 #include "collimate/text/files.h"
 #include "collimate/text/test_files.h"
 
@@ -283,7 +284,7 @@ TEST(DataShape, BadRowsNameFileLineAndColumn) {
 class DatasetFile : public testing::Test {
  protected:
   DataSource source(const std::string& name, const std::string& content) {
-    write_file(directory_.path(name), content);
+    host::write_file_atomically(directory_.path(name), content);
     return {directory_.path(name)};
   }
   TemporaryDirectory directory_;

@@ -7,14 +7,8 @@ namespace collimate::text {
 
 bool file_exists(const std::string& path);
 
-// Whole file. Throws InputError when it cannot be read.
-std::string read_file(const std::string& path);
-
 // Whole file as JSON. Throws InputError with the line of the first mistake.
 nlohmann::json read_json_file(const std::string& path);
-
-// Throws RunError when the file cannot be written completely.
-void write_file(const std::string& path, const std::string& content);
 
 // Copies generation_config.json, which names further stop ids, where `from` has one.
 void copy_generation_config(const std::string& from, const std::string& to);

@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "collimate/base/error.h"
+#include "collimate/host/atomic_file.h"
+#include "collimate/host/file_io.h"
 #include "collimate/text/files.h"
 #include "collimate/text/utf8.h"
 #include "collimate/text/word_cache.h"
@@ -252,7 +254,7 @@ void HfTokenizer::save(const std::string& directory) const {
                            "chat_template.jinja", "vocab.json", "merges.txt"}) {
     const fs::path from = fs::path(info_.directory) / name;
     if (!file_exists(from.string())) continue;
-    write_file((fs::path(directory) / name).string(), read_file(from.string()));
+    host::write_file_atomically((fs::path(directory) / name).string(), host::read_file(from.string()));
     ++written;
   }
   if (written == 0) throw base::RunError(fmt::format("[{}] the tokenizer's files are gone", info_.directory));

@@ -6,6 +6,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
+#include "collimate/host/file_io.h"
 #include "collimate/text/files.h"
 #include "collimate/text/json_elements.h"
 #include "collimate/text/json_numbers.h"
@@ -88,7 +89,7 @@ void read_columns(const std::string& path, const std::string& content, const Row
 }
 
 void read_json(const std::string& path, const RowSink& sink) {
-  const std::string content = without_mark(read_file(path));
+  const std::string content = without_mark(host::read_file(path));
   const size_t first = content.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return;
   if (content[first] != '[') return read_columns(path, content, sink);
@@ -128,7 +129,7 @@ void read_rows(const std::string& path, const std::string& format, const RowSink
   } else if (chosen == "parquet") {
     read_parquet(path, sink);
   } else if (chosen == "text") {
-    sink({path, 0, 1}, {{"text", read_file(path)}});
+    sink({path, 0, 1}, {{"text", host::read_file(path)}});
   } else {
     throw base::InputError(base::expectation("data " + path, "format jsonl, json, parquet or text", "'" + chosen + "'",
                                              "data.train: {path: …, format: jsonl}"));

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "collimate/host/atomic_file.h"
+#include "collimate/host/file_io.h"
 #include "collimate/text/files.h"
 #include "collimate/text/test_files.h"
 
@@ -15,7 +17,7 @@ class Rows : public testing::Test {
  protected:
   std::vector<std::pair<std::string, Row>> read(const std::string& name, const std::string& content,
                                                 const std::string& format = "auto") {
-    write_file(directory_.path(name), content);
+    host::write_file_atomically(directory_.path(name), content);
     std::vector<std::pair<std::string, Row>> rows;
     read_rows(directory_.path(name), format, [&](const RowLocation& location, Row&& row) {
       EXPECT_EQ(location.row, static_cast<int64_t>(rows.size()));
@@ -184,7 +186,7 @@ TEST(Parquet, NumbersThatAreNotFiniteAreMissing) {
 TEST_F(Rows, BrokenParquetIsAnError) {
   if (!has_parquet()) GTEST_SKIP() << "built without the Parquet reader";
   EXPECT_THAT(error("a.parquet", "PAR1 not at all"), HasSubstr("expected a Parquet file that can be read"));
-  std::string cut = read_file(testdata("kinds.parquet"));
+  std::string cut = host::read_file(testdata("kinds.parquet"));
   cut.resize(cut.size() / 2);
   EXPECT_THAT(error("b.parquet", cut), HasSubstr("expected a Parquet file that can be read"));
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "collimate/base/error.h"
+#include "collimate/host/file_io.h"
 #include "collimate/text/files.h"
 
 namespace collimate::text {
@@ -46,7 +47,7 @@ std::optional<bool> optional_flag(const json& config, const char* key) {
 // One template, or a list of {name, template} of which "default" counts, or a file of its own, which wins.
 std::string read_chat_template(const json& config, const std::string& directory) {
   const std::string file = directory + "/chat_template.jinja";
-  if (file_exists(file)) return read_file(file);
+  if (file_exists(file)) return host::read_file(file);
   const auto found = config.find("chat_template");
   if (found == config.end()) return "";
   if (found->is_string()) return found->get<std::string>();

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "collimate/base/error.h"
+#include "collimate/host/file_io.h"
 #include "collimate/text/files.h"
 
 namespace collimate::text {
@@ -28,8 +29,14 @@ void read_vocabulary(const json& vocabulary, const std::string& where, Vocabular
   }
   model.tokens.resize(static_cast<size_t>(largest) + 1);
   model.ids.reserve(vocabulary.size() * 2);
+  std::vector<bool> taken(model.tokens.size());
   for (const auto& [token, id] : vocabulary.items()) {
-    model.tokens[id.get<size_t>()] = token;
+    std::string& place = model.tokens[id.get<size_t>()];
+    if (taken[id.get<size_t>()])
+      throw base::InputError(base::expectation(where, "an id of its own for each token",
+                                               fmt::format("{} for both '{}' and '{}'", id.dump(), place, token)));
+    taken[id.get<size_t>()] = true;
+    place = token;
     model.ids.emplace(token, id.get<int32_t>());
   }
 }
@@ -241,7 +248,7 @@ json pre_tokenizer_of(const TokenizerConfig& config) {
 
 json read_merges_text(const std::string& path) {
   json merges = json::array();
-  const std::string content = read_file(path);
+  const std::string content = host::read_file(path);
   std::string_view rest = content;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('\n'), rest.size());

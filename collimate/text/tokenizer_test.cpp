@@ -4,6 +4,8 @@
 
 #include <fstream>
 
+#include "collimate/host/atomic_file.h"
+#include "collimate/host/file_io.h"
 #include "collimate/text/files.h"
 #include "collimate/text/hf_tokenizer.h"
 #include "collimate/text/test_files.h"
@@ -117,9 +119,9 @@ TEST(Tokenizer, AddBosAndEosOfTheConfig) {
   const TemporaryDirectory directory;
   auto file = read_json_file(testdata("sentencepiece/tokenizer.json"));
   file["post_processor"] = nullptr;
-  write_file(directory.path("tokenizer.json"), file.dump());
+  host::write_file_atomically(directory.path("tokenizer.json"), file.dump());
   const auto around = [&](const nlohmann::json& config, EncodeOptions options) {
-    write_file(directory.path("tokenizer_config.json"), config.dump());
+    host::write_file_atomically(directory.path("tokenizer_config.json"), config.dump());
     return load_tokenizer(directory.path())->encode("<unk>", options);
   };
   nlohmann::json config = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
@@ -180,10 +182,10 @@ TEST(Tokenizer, SavedFilesReadTheSame) {
 TEST(Tokenizer, SavingKeepsFurtherStopIds) {
   const TemporaryDirectory from, to;
   load_tokenizer(testdata("byte_level"))->save(from.path());
-  write_file(from.path("generation_config.json"), R"({"eos_token_id": [3, 5]})");
+  host::write_file_atomically(from.path("generation_config.json"), R"({"eos_token_id": [3, 5]})");
   const auto tokenizer = load_tokenizer(from.path());
   tokenizer->save(to.path());
-  EXPECT_EQ(read_file(to.path("generation_config.json")), R"({"eos_token_id": [3, 5]})");
+  EXPECT_EQ(host::read_file(to.path("generation_config.json")), R"({"eos_token_id": [3, 5]})");
   EXPECT_GE(tokenizer->info().stop_ids.size(), 2u);
   EXPECT_EQ(load_tokenizer(to.path())->info().stop_ids, tokenizer->info().stop_ids);
 }
@@ -192,20 +194,35 @@ TEST(Tokenizer, SavingKeepsFurtherStopIds) {
 TEST(Tokenizer, OlderFormOfFiles) {
   const TemporaryDirectory directory;
   const auto file = read_json_file(testdata("byte_level/tokenizer.json"));
-  write_file(directory.path("vocab.json"), file["model"]["vocab"].dump());
+  host::write_file_atomically(directory.path("vocab.json"), file["model"]["vocab"].dump());
   std::string merges = "#version: 0.2\n";
   for (const auto& merge : file["model"]["merges"]) {
     merges += merge[0].get<std::string>() + " " + merge[1].get<std::string>() + "\n";
   }
-  write_file(directory.path("merges.txt"), merges);
+  host::write_file_atomically(directory.path("merges.txt"), merges);
   nlohmann::json added = nlohmann::json::object();
   for (const auto& token : file["added_tokens"]) added[std::to_string(token["id"].get<int>())] = token;
-  write_file(directory.path("tokenizer_config.json"),
-             nlohmann::json{{"tokenizer_class", "Qwen2Tokenizer"}, {"added_tokens_decoder", added}}.dump());
+  host::write_file_atomically(
+      directory.path("tokenizer_config.json"),
+      nlohmann::json{{"tokenizer_class", "Qwen2Tokenizer"}, {"added_tokens_decoder", added}}.dump());
   const auto older = load_tokenizer(directory.path());
   const auto newer = load_tokenizer(testdata("byte_level"));
   for (const std::string& text : kAwkward) EXPECT_EQ(older->encode(text), newer->encode(text)) << text;
   EXPECT_EQ(older->encode("cafe\u0301<|im_end|>"), newer->encode("cafe\u0301<|im_end|>"));
+}
+
+TEST(Tokenizer, UnknownCharactersInARowAreOneTokenWhereTheFileFusesThem) {
+  TemporaryDirectory directory;
+  const auto unknowns = [&](bool fuse) {
+    nlohmann::json file = read_json_file(testdata("sentencepiece/tokenizer.json"));
+    file["model"]["byte_fallback"] = false;
+    file["model"]["fuse_unk"] = fuse;
+    host::write_file_atomically(directory.path("tokenizer.json"), file.dump());
+    const std::vector<int32_t> ids = load_tokenizer(directory.path())->encode("\u0414\u0436 \u0414a\u0436");
+    return std::count(ids.begin(), ids.end(), 0);
+  };
+  EXPECT_EQ(unknowns(false), 4);
+  EXPECT_EQ(unknowns(true), 3) << "two of them stand side by side";
 }
 
 class BadTokenizer : public testing::Test {
@@ -213,7 +230,7 @@ class BadTokenizer : public testing::Test {
   std::string load_with(const std::function<void(nlohmann::json&)>& spoil) {
     nlohmann::json file = read_json_file(testdata("byte_level/tokenizer.json"));
     spoil(file);
-    write_file(directory_.path("tokenizer.json"), file.dump());
+    host::write_file_atomically(directory_.path("tokenizer.json"), file.dump());
     return message_of<base::InputError>([&] { load_tokenizer(directory_.path()); });
   }
   TemporaryDirectory directory_;
@@ -253,6 +270,8 @@ TEST_F(BadTokenizer, UnknownComponentsAreNamed) {
 TEST_F(BadTokenizer, HostileNumbersAndMerges) {
   EXPECT_THAT(load_with([](auto& file) { file["model"]["vocab"]["x"] = 1LL << 60; }), HasSubstr("an id below"));
   EXPECT_THAT(load_with([](auto& file) { file["added_tokens"][0]["id"] = -5; }), HasSubstr("an id below"));
+  EXPECT_THAT(load_with([](auto& file) { file["model"]["vocab"]["zzz"] = file["model"]["vocab"]["a"]; }),
+              HasSubstr("expected an id of its own for each token, got "));
   EXPECT_THAT(load_with([](auto& file) { file["model"]["merges"].push_back("zz qq"); }), HasSubstr("'zz'"));
   EXPECT_THAT(load_with([](auto& file) { file["model"]["merges"].push_back(7); }), HasSubstr("Hugging Face form"));
   EXPECT_THAT(load_with([](auto& file) {
@@ -266,7 +285,7 @@ TEST_F(BadTokenizer, HostileNumbersAndMerges) {
 }
 
 TEST_F(BadTokenizer, MalformedJsonNamesTheLine) {
-  write_file(directory_.path("tokenizer.json"), "{\n \"model\": {\n  oops\n}}");
+  host::write_file_atomically(directory_.path("tokenizer.json"), "{\n \"model\": {\n  oops\n}}");
   EXPECT_THAT(message_of<base::InputError>([&] { load_tokenizer(directory_.path()); }),
               HasSubstr("tokenizer.json:3] expected well-formed JSON"));
 }
@@ -274,8 +293,8 @@ TEST_F(BadTokenizer, MalformedJsonNamesTheLine) {
 TEST_F(BadTokenizer, FilesBesideItAreNamedForValuesOfAWrongType) {
   const auto error = [&](const std::string& name, const std::string& content) {
     for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
-      write_file(directory_.path(file), read_file(testdata(std::string("byte_level/") + file)));
-    write_file(directory_.path(name), content);
+      host::write_file_atomically(directory_.path(file), host::read_file(testdata(std::string("byte_level/") + file)));
+    host::write_file_atomically(directory_.path(name), content);
     std::string message = message_of<base::InputError>([&] { load_tokenizer(directory_.path()); });
     std::filesystem::remove(directory_.path(name));
     const std::string head = "[" + directory_.path() + "/";
@@ -308,7 +327,7 @@ TEST_P(SharedTokenizer, IdsEqualLlamaCpp) {
   if (directory.empty() || vectors.empty()) GTEST_SKIP() << "no shared data on this machine";
   const auto tokenizer = load_tokenizer(directory);
   const std::string separator = "\n__ggml_vocab_test__\n";
-  const std::string inputs = read_file(vectors + "/ggml-vocab-" + GetParam().vectors + ".gguf.inp");
+  const std::string inputs = host::read_file(vectors + "/ggml-vocab-" + GetParam().vectors + ".gguf.inp");
   std::ifstream outputs(vectors + "/ggml-vocab-" + GetParam().vectors + ".gguf.out");
   size_t at = 0;
   int compared = 0;

@@ -173,17 +173,21 @@ UpdateReport Learner::update(const Batch& rows, const Objective& objective) {
         fmt::format("loss {} and gradient norm {} at update {}", report.loss, report.grad_norm, steps() + 1),
         "a lower train.learning_rate, or look at the rewards of this step"));
   report.learning_rate = learning_rate(options_.schedule, steps());
-  step(report.learning_rate);
+  clip_and_step(report.learning_rate, report.grad_norm);
   return report;
 }
 
 double Learner::step(double rate) {
   const double norm = gradient_norm();
+  clip_and_step(rate, norm);
+  return norm;
+}
+
+void Learner::clip_and_step(double rate, double norm) {
   double scale = 1.0;
   if (options_.max_grad_norm > 0)
     scale = std::min(1.0, options_.max_grad_norm / (norm + 1e-6));  // torch's clip_grad_norm_
   optimizer_.step(rate, scale);
-  return norm;
 }
 
 double Learner::gradient_norm() const {

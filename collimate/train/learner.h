@@ -75,6 +75,7 @@ class Learner : public base::Stateful {
   double train_rows(const Batch& rows, const Objective& objective, const batch::GlobalCounts& counts,
                     UpdateReport& report);
   double gradient_norm() const;
+  void clip_and_step(double learning_rate, double norm);
   // Sums over the ranks, in fp32 by the group's tree; the identity on one rank.
   batch::GlobalCounts reduce(const batch::GlobalCounts& counts) const;
   void reduce_gradients(UpdateReport& report);

@@ -124,13 +124,36 @@ class Input(Hostile):
                 self.assertIn("token ids in [0, ", answer["error"]["message"])
         self.check_alive(server)
 
-    def test_a_client_that_closes_its_half_is_told_why(self):
+    def test_a_client_that_closes_its_half_is_answered(self):
         server = self.start()
-        with server.connect() as connection:
-            connection.sendall(post_bytes(PATH, json.dumps({**ENDLESS[PATH], "stream": False}).encode()))
-            connection.shutdown(socket.SHUT_WR)
-            self.assertEqual(receive_all(connection).split(b"\r\n")[0], b"HTTP/1.1 499 Client Closed Request")
+        for path, stream in itertools.product((PATH, CHAT), (False, True)):
+            asked = {**ASKED[path], "max_tokens": 2000, "ignore_eos": True, "stream": stream}
+            with server.connect() as connection:
+                connection.sendall(post_bytes(path, json.dumps(asked).encode()))
+                connection.shutdown(socket.SHUT_WR)
+                answer = receive_all(connection)
+            heads = [line for line in answer.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")]
+            self.assertEqual(heads[-1], b"HTTP/1.1 200 OK", (path, stream))
+            self.assertLessEqual(set(heads[:-1]), {b"HTTP/1.1 100 Continue"})
+            self.assertIn(b"data: [DONE]" if stream else b'"finish_reason":"length"', answer)
         self.check_alive(server)
+
+    def test_heads_without_one_host_or_without_an_end(self):
+        server = self.start()
+        for hosts, status in ((b"", 400), (b"Host: a\r\nHost: b\r\n", 400), (b"Host: a\r\n", 200)):
+            self.assertEqual(status_of(server.raw(b"GET /health HTTP/1.1\r\n" + hosts + b"\r\n")), status, hosts)
+        self.assertEqual(status_of(server.raw(b"GET /health HTTP/1.0\r\n\r\n")), 200)
+        for lines, status in ((1000, 200), (100_000, 431)):
+            head = b"GET /health HTTP/1.1\r\nHost: a\r\n" + b"".join(b"A%d: b\r\n" % i for i in range(lines)) + b"\r\n"
+            self.assertEqual(status_of(server.raw(head)), status, lines)
+
+    def test_a_key_twice_is_refused(self):
+        server = self.start()
+        for body in (b'{"prompt": "12:", "temperature": 0, "temperature": 1}',
+                     b'{"prompt": "12:", "logit_bias": {"5": 1, "5": 2}}'):
+            status, answer = server.post(PATH, body)
+            self.assertEqual(status, 400)
+            self.assertIn("each key once in an object, got ", answer["error"]["message"])
 
 
 class Slow(Hostile):

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct SyncWatch {
   std::mutex mutex;
   fs::path directory;  // "": none is watched
   std::vector<Synced> seen;
+  std::set<std::string> paths;
 };
 
 SyncWatch& sync_watch() {
@@ -37,6 +39,15 @@ size_t complete_checkpoints(const fs::path& directory) {
   return static_cast<size_t>(std::count_if(fs::begin(entries), fs::end(entries), [](const auto& entry) {
     return entry.path().filename().string().find(".partial") == std::string::npos;
   }));
+}
+
+// What fsync reached, while a directory is watched.
+void note_path(int fd) {
+  SyncWatch& watch = sync_watch();
+  const std::lock_guard lock(watch.mutex);
+  if (watch.directory.empty()) return;
+  std::error_code none;
+  watch.paths.insert(fs::read_symlink("/proc/self/fd/" + std::to_string(fd), none));
 }
 
 void note_sync(int fd) {
@@ -53,6 +64,11 @@ void note_sync(int fd) {
 }  // namespace collimate::test
 
 // In place of the C library's: the same, noted.
+extern "C" int fsync(int fd) {
+  collimate::test::note_path(fd);
+  return static_cast<int>(::syscall(SYS_fsync, fd));
+}
+
 extern "C" int fdatasync(int fd) {
   collimate::test::note_sync(fd);
   return static_cast<int>(::syscall(SYS_fdatasync, fd));
@@ -69,6 +85,10 @@ TEST(SyncedRecords, LinesBeforeACheckpointAreOnTheDiskBeforeIt) {
   sync_watch().directory = output;
   train_text(small_config("sft", scratch.path()), output, {"run.save_every=1", "run.keep_checkpoints=5"});
   sync_watch().directory.clear();
+  for (const fs::path path :
+       {output.parent_path(), output, output / "checkpoints", output / "model/tokenizer.json.partial",
+        output / "model/model.safetensors.partial", output / "model"})
+    EXPECT_TRUE(sync_watch().paths.contains(path)) << path;
   ASSERT_EQ(complete_checkpoints(output), 3U);
   size_t events_before = 0;
   for (size_t step = 1; step <= 3; ++step) {

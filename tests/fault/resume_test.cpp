@@ -6,11 +6,10 @@
 
 #include "collimate/graph/replay.h"
 #include "tests/fault/cli_support.h"
+#include "tests/fault/runs.h"
 
 namespace collimate::test {
 namespace {
-
-constexpr int kIterations = 4;
 
 // What a run has left that an interruption must not change.
 struct Left {
@@ -27,10 +26,6 @@ std::map<std::string, std::string> files_below(const fs::path& directory) {
   for (const auto& entry : fs::recursive_directory_iterator(directory))
     if (entry.is_regular_file()) files[fs::relative(entry.path(), directory).string()] = read_text(entry.path());
   return files;
-}
-
-std::string checkpoint_of(const std::string& output, int step) {
-  return fmt::format("{}/checkpoints/step-{:06}", output, step);
 }
 
 // Weights and optimizer states of a checkpoint, those of models that the run does not export too.
@@ -62,42 +57,6 @@ void expect_equal(const Left& left, const Left& right, const std::string& what) 
   EXPECT_FALSE(left.state.empty()) << what;
   expect_equal_files(left.state, right.state, what);
 }
-
-// Runs of one config in directories of their own below a scratch directory.
-class Runs {
- public:
-  Runs(const std::string& name, const std::string& recipe, const std::string& lines) : scratch_(name) {
-    write_small_task(scratch_.path());
-    write_text(config(), small_config(recipe, scratch_.path()) + lines);
-    edit("iterations: 3", fmt::format("iterations: {}, save_every: 1", kIterations));
-  }
-
-  host::CommandResult train(const std::string& output, std::vector<std::string> more, const Environment& environment) {
-    std::vector<std::string> words = {"train", config(), "--output", directory(output)};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_collimate(words, environment);
-  }
-  void finish(const std::string& output, const std::vector<std::string>& more = {}) {
-    const host::CommandResult result = train(output, more, {});
-    ASSERT_TRUE(result.status.ok()) << result.status.description() << ": " << result.errors;
-  }
-  void kill_at(const std::string& place, const std::string& output) {
-    const host::CommandResult result = train(output, {}, {{"COLLIMATE_TEST_KILL_AT", place}});
-    ASSERT_EQ(result.status.signal, SIGKILL) << place << ": " << result.status.description() << result.errors;
-  }
-  // Puts `to` in place of `from` in the config.
-  void edit(const std::string& from, const std::string& to) {
-    std::string text = read_text(config());
-    ASSERT_NE(text.find(from), std::string::npos) << from;
-    write_text(config(), text.replace(text.find(from), from.size(), to));
-  }
-  std::string directory(const std::string& output) const { return scratch_ / output; }
-  std::string config() const { return scratch_ / "run.yaml"; }
-  const Scratch& scratch() const { return scratch_; }
-
- private:
-  Scratch scratch_;
-};
 
 // Every place is killed in a run of its own, which is then gone on with.
 void expect_resumed_equals_whole(Runs& runs, const std::vector<std::string>& places) {

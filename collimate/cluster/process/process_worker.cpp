@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <mutex>
 #include <thread>
 
 #include "collimate/base/deadline.h"
@@ -17,7 +18,7 @@
 namespace collimate::cluster {
 namespace {
 
-constexpr double kJoinSeconds = 60.0;
+constexpr double kEndSeconds = 5.0;  // of a worker that has closed its connection
 
 void send_message(host::FrameSocket& socket, const Message& message) {
   Wire wire = to_wire(message);
@@ -48,18 +49,15 @@ void pump_out(Mailbox& from, host::FrameSocket& socket) {
   }
 }
 
-std::string socket_address() {
-  static std::atomic<int> sockets{0};
-  auto directory = std::filesystem::temp_directory_path();
-  return fmt::format("unix:{}/collimate-{}-{}.sock", directory.string(), getpid(), sockets++);
-}
+constexpr int kSocketOfChild = 3;
 
-host::ChildOptions child_options(std::vector<std::string> command, const std::string& address) {
+host::ChildOptions child_options(std::vector<std::string> command, const host::FileDescriptor& socket) {
   if (command.empty()) command = {std::filesystem::read_symlink("/proc/self/exe").string(), "worker"};
   command.push_back("--store");
-  command.push_back(address);
+  command.push_back(fmt::format("fd:{}", kSocketOfChild));
   host::ChildOptions options;
   options.command = std::move(command);
+  options.descriptors = {{socket.get(), kSocketOfChild}};
   options.input = host::ChildStream::kNull;
   options.output = host::ChildStream::kInherit;
   return options;
@@ -67,18 +65,16 @@ host::ChildOptions child_options(std::vector<std::string> command, const std::st
 
 class ProcessWorker final : public WorkerLink {
  public:
+  using Ends = std::pair<host::FileDescriptor, host::FileDescriptor>;
   ProcessWorker(const WorkerSpec& spec, std::vector<std::string> command, size_t capacity,
-                std::shared_ptr<Mailbox> driver, double seconds)
+                std::shared_ptr<Mailbox> driver, Ends ends = host::FrameSocket::make_pair())
       : spec_(spec),
         inbox_(capacity),
         driver_(std::move(driver)),
-        listener_(socket_address()),
-        child_(child_options(std::move(command), listener_.address())),
-        socket_(accept(seconds)) {
+        child_(child_options(std::move(command), ends.second)),
+        socket_(std::move(ends.first), fmt::format("worker {}", spec.rank)) {
+    ends.second.reset();  // the child has it
     inbox_.on_space([this] { driver_->poke(); });
-    Message hello;
-    hello.header = {{"type", "spec"}, {"spec", spec_.to_json()}};
-    send_message(socket_, hello);
     reader_ = std::thread([this] { read(); });
     writer_ = std::thread([this] { write(); });
   }
@@ -92,35 +88,22 @@ class ProcessWorker final : public WorkerLink {
   void stop(double seconds) override {
     if (stopped_.exchange(true)) return;
     inbox_.close();
-    if (!child_.wait(base::Deadline::after(seconds))) child_.kill();
+    end_child(seconds);
     reader_.join();
     writer_.join();
     socket_.close();
   }
 
  private:
-  host::FrameSocket accept(double seconds) {
-    std::string peer = fmt::format("worker {}", spec_.rank);
-    base::Deadline deadline = base::Deadline::after(std::min(seconds, kJoinSeconds));
-    while (true) {
-      try {
-        return listener_.accept(base::Deadline::after(0.2), peer);
-      } catch (const base::RunError&) {
-        std::optional<host::ExitStatus> status = child_.poll();
-        if (!status && !deadline.expired()) continue;
-        throw base::RunError(
-            base::expectation(peer, "a worker process that joins", status ? status->description() : "nothing in time"));
-      }
-    }
-  }
-
   void read() {
-    std::string cause = "the worker process closed its connection";
+    std::string cause;
     try {
       while (std::optional<Message> message = receive_message(socket_)) push(*driver_, std::move(*message), stopped_);
     } catch (const std::exception& error) {
-      cause = error.what();
+      cause = fmt::format(": {}", error.what());
     }
+    if (stopped_) return;
+    cause = fmt::format("the worker process ended with {}{}", end_child(kEndSeconds).description(), cause);
     Message died;
     died.sender = spec_.rank;
     died.incarnation = spec_.incarnation;
@@ -128,8 +111,18 @@ class ProcessWorker final : public WorkerLink {
     push(*driver_, std::move(died), stopped_);
   }
 
+  // Waits for the child's end, for so long; then it is killed. Any thread.
+  host::ExitStatus end_child(double seconds) {
+    const std::lock_guard lock(child_mutex_);
+    const std::optional<host::ExitStatus> status = child_.wait(base::Deadline::after(seconds));
+    return status ? *status : child_.kill();
+  }
+
   void write() {
     try {
+      Message hello;
+      hello.header = {{"type", "spec"}, {"spec", spec_.to_json()}};
+      send_message(socket_, hello);
       pump_out(inbox_, socket_);
       Message last;
       last.header = {{"type", "stop"}};
@@ -143,7 +136,7 @@ class ProcessWorker final : public WorkerLink {
   const WorkerSpec spec_;
   Mailbox inbox_;
   const std::shared_ptr<Mailbox> driver_;
-  host::FrameListener listener_;
+  std::mutex child_mutex_;
   host::ChildProcess child_;
   host::FrameSocket socket_;
   std::thread reader_;
@@ -154,12 +147,12 @@ class ProcessWorker final : public WorkerLink {
 }  // namespace
 
 std::unique_ptr<WorkerLink> start_process_worker(const WorkerSpec& spec, std::vector<std::string> command,
-                                                 size_t capacity, std::shared_ptr<Mailbox> driver, double seconds) {
-  return std::make_unique<ProcessWorker>(spec, std::move(command), capacity, std::move(driver), seconds);
+                                                 size_t capacity, std::shared_ptr<Mailbox> driver) {
+  return std::make_unique<ProcessWorker>(spec, std::move(command), capacity, std::move(driver));
 }
 
 void join_driver(const std::string& address, const HandlerFactory& make) {
-  host::FrameSocket socket = host::connect_frames(address, base::Deadline::after(kJoinSeconds), "driver");
+  host::FrameSocket socket = host::inherited_socket(address, "driver");
   std::optional<Message> hello = receive_message(socket);
   if (!hello || hello->type() != "spec")
     throw base::RunError(base::expectation("worker", "its texts from " + address, hello ? hello->type() : "nothing"));

@@ -8,11 +8,11 @@
 
 namespace collimate::cluster {
 
-// A worker as a child process that runs `command… --store ADDR` (empty: this program's `worker`), joined over a Unix
-// socket. Its texts go over the socket first. Replies, and "died" when the connection ends, go to `driver`. Blocks
-// until the child has joined; RunError with its exit status when it does not within `seconds`.
+// A worker as a child process that runs `command… --store ADDR` (empty: this program's `worker`), over a socket
+// that it inherits, so that no address, and no file of it, outlives a killed run. Its texts go over the socket first.
+// Replies, and "died" with how the child ended when the connection ends, go to `driver`.
 std::unique_ptr<WorkerLink> start_process_worker(const WorkerSpec& spec, std::vector<std::string> command,
-                                                 size_t capacity, std::shared_ptr<Mailbox> driver, double seconds);
+                                                 size_t capacity, std::shared_ptr<Mailbox> driver);
 
 // The child's side: joins the driver at `address`, builds its handler from the texts that come, and runs the worker
 // until the driver stops it or goes away. Returns when that is so.

@@ -52,6 +52,36 @@ TEST(Phase, DecodingPaysForRoutingAndStages) {
   EXPECT_NEAR(sends, 1024 * 3 * send_seconds(2.0 * 8 * 5120, true, dense.gpu, c), 1e-9 * sends);
 }
 
+// Of all experts a token reads its own; of two tokens the second reads those that the first did not draw.
+TEST(Phase, DecodingReadsTheExpertsThatItsTokensDraw) {
+  const Constants c = constants_of("");
+  const auto memory = [&](double rows) {
+    Job job = job_of("qwen3-30b-a3b", Work::kGenerate, 1);
+    job.load.rows = rows;
+    return time_of(job, 1, 1, 1, c).memory;
+  };
+  const Job job = job_of("qwen3-30b-a3b", Work::kGenerate, 1);
+  const double total = shape::total_parameters(job.model), active = shape::active_parameters(job.model);
+  const double drawn = static_cast<double>(job.model.experts.per_token) / static_cast<double>(job.model.experts.count);
+  const double of_two = total - (total - active) * (1 - drawn);
+  const double bandwidth = job.gpu.memory_bytes_per_second * c.memory_efficiency;
+  // Keys and values double with the rows.
+  const double expected = 1024 * 2 * (of_two - 2 * active) / bandwidth;
+  EXPECT_NEAR(memory(2) - 2 * memory(1), expected, 1e-3 * std::abs(expected));
+}
+
+// Of what a rank sends, the share of the seven others crosses its links.
+TEST(Collectives, AnAllToAllMovesWhatIsNotTheRanksOwn) {
+  const Constants c = constants_of("");
+  const DeviceKind gpu = job_of("llama2-7b", Work::kScore, 8).gpu;
+  const auto seconds = [&](double bytes) {
+    return collective_seconds(Collective::kAllToAll, bytes, rank_set(8, 1, 8), gpu, c);
+  };
+  const double efficiency = c.nccl[Constants::nccl_index(Algorithm::kRing, Protocol::kSimple)].efficiency;
+  const double expected = 8e9 / 8 * 7 / (gpu.link_bytes_per_second * c.link_efficiency) / efficiency;
+  EXPECT_NEAR(seconds(16e9) - seconds(8e9), expected, 1e-9 * expected);
+}
+
 // A layer of routed experts costs a decoded token its launches; a dense one, and the leading dense layers, nothing.
 TEST(Phase, RoutedLayersDecodeWithTheirOwnLatency) {
   Constants c = constants_of("");

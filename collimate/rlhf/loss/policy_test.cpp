@@ -54,6 +54,14 @@ TEST(PolicyLoss, OnPolicyIsMinusTheAdvantage) {
   EXPECT_NEAR(evaluate(policy("dr_grpo", {}, 4), rows, {3, 2}), -0.5 * 3 / 8, 1e-6);
 }
 
+// The token at the quantile itself is trained: of three the upper half is two.
+TEST(PolicyLoss, TheTokenAtTheEntropyQuantileIsTrained) {
+  const Rows rows = rows_of({{-1, -2, -3}}, 1.F, 0, 0);
+  const Loss loss = policy("dapo", {{"top_entropy_quantile", 0.5}});
+  LossContext context(rows.batch, {.log_probs = rows.log_probs, .entropy = at::tensor({0.1F, 0.3F, 0.2F})}, {3, 1});
+  EXPECT_NEAR(loss.value(context).item<double>(), -2.0 / 3, 1e-6);
+}
+
 TEST(PolicyLoss, ClipsAndAddsTheKl) {
   const Rows rows = rows_of({{-1, -2}, {-3}}, 1.F, -1.F, 0.5F);  // ratio e
   EXPECT_NEAR(evaluate(policy("dapo"), rows, {3, 2}), -1.2, 1e-6);

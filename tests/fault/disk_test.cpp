@@ -1,0 +1,106 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/fault/runs.h"
+
+// What a disk does to a run's files is noticed, named, and can be got over.
+namespace collimate::test {
+namespace {
+
+void flip_bit(const std::string& path, int64_t at) {
+  std::string bytes = read_text(path);
+  bytes.at(static_cast<size_t>(at)) = static_cast<char>(bytes.at(static_cast<size_t>(at)) ^ 1);
+  write_text(path, bytes);
+}
+
+void expect_refused(Runs& runs, const std::vector<std::string>& more, const std::vector<std::string>& parts) {
+  const host::CommandResult result = runs.train("run", more, {});
+  EXPECT_EQ(result.status.code, 2) << result.status.description() << ": " << result.errors;
+  for (const std::string& part : parts)
+    EXPECT_NE(last_line(result.errors).find(part), std::string::npos) << part << " in " << result.errors;
+}
+
+// Two checkpoints, and half an iteration behind them.
+class Disk : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(runs_.kill_at("policy.train:3", "run")); }
+  std::string run() const { return runs_.directory("run"); }
+  std::string newest() const { return checkpoint_of(run(), 2); }
+  std::string weights(const std::string& file) const { return newest() + "/worker-0/policy/" + file; }
+
+  Runs runs_{"disk", "sft", ""};
+};
+
+TEST_F(Disk, AFlippedBitOfACheckpointIsNamedWithTheOneToGoOnFrom) {
+  ASSERT_NO_FATAL_FAILURE(runs_.finish("whole"));
+  for (const std::string file : {"segment.1.bin", "adamw.first.0.bin", "state.json", "files.json"}) {
+    const std::string before = read_text(weights(file));
+    flip_bit(weights(file), static_cast<int64_t>(before.size()) / 2);
+    expect_refused(runs_, {}, {weights(file == "files.json" ? "" : file), "--resume " + checkpoint_of(run(), 1)});
+    write_text(weights(file), before);
+  }
+  fs::rename(weights("segment.1.bin"), weights("segment.9.bin"));
+  expect_refused(runs_, {}, {"segment."});
+  ASSERT_NO_FATAL_FAILURE(runs_.finish("run", {"--resume", checkpoint_of(run(), 1)}));
+  const std::string model = "/model/model.safetensors";
+  EXPECT_TRUE(read_text(run() + model) == read_text(runs_.directory("whole") + model));
+  EXPECT_EQ(lasting_metrics(run()), lasting_metrics(runs_.directory("whole")));
+}
+
+TEST_F(Disk, WithoutAnotherCheckpointItSaysSo) {
+  fs::remove_all(checkpoint_of(run(), 1));
+  flip_bit(weights("segment.1.bin"), 0);
+  expect_refused(runs_, {}, {"no earlier checkpoint is as it was written"});
+}
+
+TEST_F(Disk, MetricsThatAreNotAsWrittenAreNamed) {
+  const std::string metrics = run() + "/metrics.jsonl", before = read_text(metrics);
+  flip_bit(metrics, static_cast<int64_t>(before.find("\"step\":1")) + 8);
+  expect_refused(runs_, {}, {metrics, "others; try restoring the file, or moving it away"});
+  write_text(metrics, before.substr(0, before.size() / 2));
+  expect_refused(runs_, {}, {metrics, "bytes; try restoring the file, or moving it away"});
+  ASSERT_TRUE(fs::remove(metrics));
+  const host::CommandResult rest = runs_.train("run", {}, {});
+  ASSERT_TRUE(rest.status.ok()) << rest.errors;
+  EXPECT_NE(rest.errors.find("are gone: the records begin anew"), std::string::npos) << rest.errors;
+}
+
+TEST_F(Disk, AFinishedRunOutlivesALineThatCannotBeRead) {
+  ASSERT_NO_FATAL_FAILURE(runs_.finish("run"));
+  flip_bit(run() + "/metrics.jsonl", 0);
+  ASSERT_NO_FATAL_FAILURE(runs_.finish("run"));
+  EXPECT_NE(read_text(run() + "/report.html").find("a line of metrics.jsonl that cannot be read"), std::string::npos);
+}
+
+// SIGXFSZ would end the process without a word.
+TEST_F(Disk, ALimitOnTheSizeOfFilesIsAnErrorThatNamesTheFile) {
+  host::ChildOptions options;
+  options.command = {
+      "bash",     "-c", "ulimit -f 8; exec \"$@\"", "bash", COLLIMATE_BIN_DIR "/collimate", "train", runs_.config(),
+      "--output", run()};
+  const host::CommandResult result = host::run_command(options, "", base::Deadline::after(120));
+  EXPECT_EQ(result.status.code, 1) << result.status.description() << ": " << result.errors;
+  EXPECT_NE(result.errors.find("File too large; try a higher limit on the size of files (ulimit -f)"),
+            std::string::npos)
+      << result.errors;
+}
+
+TEST(DiskFiles, AModelsFileThatIsAFifoIsRefused) {
+  Runs runs("fifo", "sft", "");
+  ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));
+  const std::string model = runs.directory("whole") + "/model";
+  for (const std::string file : {"model.safetensors", "config.json", "tokenizer.json"}) {
+    fs::rename(model + "/" + file, model + "/kept");
+    ASSERT_EQ(::mkfifo((model + "/" + file).c_str(), 0600), 0);
+    const host::CommandResult result = run_collimate({"generate", model, "--prompt", "12"});
+    EXPECT_EQ(result.status.code, 2) << file << ": " << result.status.description() << ": " << result.errors;
+    EXPECT_FALSE(result.timed_out) << file;
+    fs::rename(model + "/kept", model + "/" + file);
+  }
+}
+
+}  // namespace
+}  // namespace collimate::test
