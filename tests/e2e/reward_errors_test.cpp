@@ -43,7 +43,7 @@ double reward_sum(const Samples& samples) {
   return sum;
 }
 
-void expect_finite(const Metrics& metrics) {
+void expect_finite_metrics(const Metrics& metrics) {
   for (const nlohmann::json& line : metrics)
     for (const auto& [name, value] : line.items())
       EXPECT_TRUE(value.is_number() && std::isfinite(value.get<double>())) << name << " is " << value.dump();
@@ -77,7 +77,7 @@ class RewardErrors : public testing::Test {
     call.reparse = reparse_;
     train_text(small_config(recipe, scratch_.path()), scratch_ / name, sets, call);
     const Metrics metrics = metrics_of(scratch_ / name);
-    expect_finite(metrics);
+    expect_finite_metrics(metrics);
     return metrics;
   }
 
@@ -228,7 +228,7 @@ TEST_F(RewardErrors, AnIterationWithoutRewardsStopsTheRunAndSaysWhy) {
     }
     const Metrics metrics = metrics_of(scratch_ / name);
     ASSERT_EQ(metrics.size(), 1U);
-    expect_finite(metrics);
+    expect_finite_metrics(metrics);
     EXPECT_EQ(step(name, 1), step("whole", 1));
   }
 }

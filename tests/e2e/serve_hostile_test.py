@@ -127,7 +127,7 @@ class Input(Hostile):
     def test_a_client_that_closes_its_half_is_answered(self):
         server = self.start()
         for path, stream in itertools.product((PATH, CHAT), (False, True)):
-            asked = {**ASKED[path], "max_tokens": 2000, "ignore_eos": True, "stream": stream}
+            asked = {**ASKED[path], "max_tokens": 400, "ignore_eos": True, "stream": stream}
             with server.connect() as connection:
                 connection.sendall(post_bytes(path, json.dumps(asked).encode()))
                 connection.shutdown(socket.SHUT_WR)
