@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """Runs the test programs of a build directory and adds up their results.
 
-  tools/run_tests.py BUILD [--kind unit|system] [--only NAME...] [--jobs N] [--timeout SECONDS]
+  tools/run_tests.py BUILD [--kind unit|system] [--only NAME...] [--part PROGRAM=FILTER...] [--jobs N]
+                     [--timeout SECONDS]
 
 Programs come from BUILD/tests.txt; Python tests are tests/**/*_test.py and run with the kind `system`. Unit tests run
-two at a time, system tests alone. A program named in AGAIN runs once more, in that environment and as a line of its
-own. Prints every failure, every skip with its reason and every line of a program that begins with `note: `, which says
-what it did not compare on this machine; the last line is `N passed, N failed, N skipped`. Exit code 1 on a failure,
-and on a skip when the shared data is there: then nothing has a reason to skip.
+two at a time, system tests alone. --part adds a program of which only the tests run that the gtest filter names. A
+program named in AGAIN runs once more, in that environment and as a line of its own. A program has to leave a report
+with at least one test: one that ends well without it has failed. Prints every failure, every skip with its reason and
+every line of a program that begins with `note: `, which says what it did not compare on this machine. The last line is
+`N passed, N failed, N skipped` and counts each test once: it has failed if it failed in any of its runs, and was
+skipped if it was skipped in any and failed in none. What ran once more is said in the line before. Exit code 1 on a
+failure, and on a skip when the shared data is there: then nothing has a reason to skip.
 """
 import argparse
 import concurrent.futures
@@ -32,18 +36,25 @@ class Program:
     kind: str  # unit or system
     path: pathlib.Path
     again: str = ""  # what its second run is called
+    part: str = ""  # a gtest filter; empty: all of its tests
     extra: dict = dataclasses.field(default_factory=dict)  # set in its environment
 
     @property
     def name(self) -> str:
-        name = self.path.stem if self.path.suffix == ".py" else self.path.name
-        return f"{name} ({self.again})" if self.again else name
+        return f"{self.title} ({self.again})" if self.again else self.title
+
+    @property
+    def title(self) -> str:
+        """Of the program itself, whichever of its runs this is."""
+        return self.path.stem if self.path.suffix == ".py" else self.path.name
 
 
 @dataclasses.dataclass
 class Result:
     name: str
-    passed: int = 0
+    title: str = ""  # of the program, the same for each of its runs
+    again: bool = False
+    passes: list = dataclasses.field(default_factory=list)  # tests
     failures: list = dataclasses.field(default_factory=list)  # (test, message)
     skips: list = dataclasses.field(default_factory=list)  # (test, reason)
     notes: list = dataclasses.field(default_factory=list)  # lines
@@ -62,7 +73,7 @@ def read_xml(path: pathlib.Path, result: Result) -> None:
             reason = [line for line in reason if not line.startswith("/")] or reason  # drops gtest's file:line
             result.skips.append((name, " ".join(reason)))
         elif case.get("status", "run") == "run":
-            result.passed += 1
+            result.passes.append(name)
 
 
 def last_started(output: str) -> str:
@@ -71,7 +82,7 @@ def last_started(output: str) -> str:
 
 
 def run_program(program: Program, timeout: float, environment: dict) -> Result:
-    path, result = program.path, Result(program.name)
+    path, result = program.path, Result(program.name, program.title, bool(program.again))
     environment = {**environment, **program.extra}
     if not path.exists():
         result.failures.append((result.name, f"{path} was not built"))
@@ -85,12 +96,16 @@ def run_program(program: Program, timeout: float, environment: dict) -> Result:
             command = [sys.executable, str(ROOT / "tools" / "run_unittest.py"), str(path), str(report)]
         else:
             command = [str(path), f"--gtest_output=xml:{report}"]
+            command += [f"--gtest_filter={program.part}"] if program.part else []
         log = pathlib.Path(scratch) / "output"
         ending = execute(command, timeout, {**environment, "TMPDIR": f"{scratch}/tmp"}, log)
         output = log.read_text(errors="replace")
         result.notes = [line for line in output.splitlines() if line.startswith("note: ")]
         if report.exists():
             read_xml(report, result)
+        if not ending and not (result.passes or result.failures or result.skips):
+            ending = "ended with exit code 0 and a report without tests" if report.exists() else \
+                "ended with exit code 0 and without a report"
         if ending and not result.failures:
             tail = "\n".join(output.splitlines()[-40:])
             result.failures.append((f"{result.name} ({last_started(output)})", f"{ending}\n{tail}"))
@@ -116,19 +131,34 @@ def execute(command: list, timeout: float, environment: dict, output: pathlib.Pa
     return ending
 
 
-def programs(build: pathlib.Path, kind: str, only: list) -> list:
-    """Every Program that is to be run."""
+def programs(build: pathlib.Path, kind: str, only: list, parts: list = ()) -> list:
+    """Every Program that is to be run; `parts` are PROGRAM=FILTER."""
     listed = [line.split(" ", 1) for line in (build / "tests.txt").read_text().splitlines()]
     found = [Program(k, pathlib.Path(p)) for k, p in listed]
     found += [Program("system", p) for p in sorted((ROOT / "tests").rglob("*_test.py"))]
-    found += [Program(p.kind, p.path, *AGAIN[p.name]) for p in found if p.name in AGAIN]
+    found += [Program(p.kind, p.path, again=AGAIN[p.name][0], extra=AGAIN[p.name][1]) for p in found if p.name in AGAIN]
     found = [p for p in found if kind in ("", p.kind)]
-    return [p for p in found if not only or p.path.stem in only or p.path.stem.removesuffix("_test") in only]
+    found = [p for p in found if not only or p.path.stem in only or p.path.stem.removesuffix("_test") in only]
+    for name, _, tests in (part.partition("=") for part in parts):
+        found.append(Program("system", build / "bin" / name, part=tests))
+    return found
+
+
+def count_once(results: list) -> tuple:
+    """(passed, failed, skipped) of distinct tests: the worst of a test's runs decides."""
+    outcome = {}
+    for r in results:
+        for tests, rank in ((r.passes, 0), ([name for name, _ in r.skips], 1), ([name for name, _ in r.failures], 2)):
+            for name in tests:
+                key = (r.title, name.replace(r.name, r.title))  # an ending that no test owns is named after its run
+                outcome[key] = max(rank, outcome.get(key, 0))
+    ranks = list(outcome.values())
+    return ranks.count(0), ranks.count(2), ranks.count(1)
 
 
 def show(result: Result) -> None:
     state = "FAILED" if result.failures else "ok"
-    print(f"{state:6} {result.name}: {result.passed} passed, {len(result.failures)} failed, "
+    print(f"{state:6} {result.name}: {len(result.passes)} passed, {len(result.failures)} failed, "
           f"{len(result.skips)} skipped, {result.seconds:.1f} s", flush=True)
     for name, message in result.failures:
         print(f"  FAILED {name}\n    " + message.strip().replace("\n", "\n    "), flush=True)
@@ -153,12 +183,13 @@ def main() -> int:
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--kind", default="", choices=["", "unit", "system"])
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--part", nargs="*", default=[], metavar="PROGRAM=FILTER")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=900)
     options = parser.parse_args()
     build = options.build.resolve()
     environment = environment_of(build)
-    chosen = programs(build, options.kind, options.only)
+    chosen = programs(build, options.kind, options.only, options.part)
     results = []
     for kind, workers in (("unit", options.jobs), ("system", 1)):
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
@@ -167,9 +198,10 @@ def main() -> int:
             for task in concurrent.futures.as_completed(tasks):
                 results.append(task.result())
                 show(results[-1])
-    passed = sum(r.passed for r in results)
-    failed = sum(len(r.failures) for r in results)
-    skipped = sum(len(r.skips) for r in results)
+    passed, failed, skipped = count_once(results)
+    for r in (r for r in results if r.again):
+        print(f"once more, not in the sum: {r.name}: {len(r.passes)} passed, {len(r.failures)} failed, "
+              f"{len(r.skips)} skipped")
     if skipped and SHARED.is_dir():
         print(f"a skip counts as an error because {SHARED} exists")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
