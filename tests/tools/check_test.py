@@ -14,6 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 from checks import compiler, documents, includes, lint, tree  # noqa: E402
+import count_lines  # noqa: E402
 import run_tests  # noqa: E402
 
 
@@ -296,6 +297,19 @@ class WholeOfCi(unittest.TestCase):
             with self.subTest(stage=stage, said=said):
                 code, lines = self.ends(**{stage: said})
                 self.assertEqual((code, lines[1]), (1, total))
+
+
+class CountLines(unittest.TestCase):
+    def test_what_serves_tests_alone_is_of_the_tests(self):
+        includes_of = {"a/x.cpp": ["a/x.h", "a/shared.h"], "a/x_test.cpp": ["a/x.h", "a/toy.h", "a/shared.h", "a/toy.inc"]}
+        paths = [*includes_of, "a/x.h", "a/toy.h", "a/toy.inc", "a/shared.h", "a/unread.h", "tests/golden/main.cpp",
+                 "a/run_for_test.h"]
+        tests = count_lines.test_files(paths, lambda path: includes_of.get(path, []))
+        self.assertEqual(tests, {"a/x_test.cpp", "a/toy.h", "a/toy.inc", "tests/golden/main.cpp", "a/run_for_test.h"})
+
+    def test_folders(self):
+        self.assertEqual(count_lines.folder_of("collimate/plan/cost/job.cpp"), "collimate/plan")
+        self.assertEqual(count_lines.folder_of("bench/peers/compare.py"), "bench")
 
 
 class Verbs(unittest.TestCase):
