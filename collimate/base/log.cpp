@@ -45,13 +45,6 @@ std::string line_of(LogLevel level, std::string_view text) {
 
 }  // namespace
 
-LogLevel parse_log_level(const std::string& name) {
-  for (int i = 0; i < 4; ++i) {
-    if (name == kLevelNames[i]) return static_cast<LogLevel>(i);
-  }
-  throw InputError(expectation("log level", "debug, info, warning or error", fmt::format("\"{}\"", name)));
-}
-
 struct Log::Impl {
   // The bar stays the last line of the terminal: removed before a line, drawn again after it.
   void show(std::string_view line) {

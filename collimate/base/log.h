@@ -13,9 +13,6 @@ namespace collimate::base {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// Throws InputError for a name other than debug, info, warning, error.
-LogLevel parse_log_level(const std::string& name);
-
 // Log lines "12:03:11.042 info  [rank 0 policy] text" on stderr and in every LogFile. Thread-safe; lines never
 // mix.
 class Log {

@@ -186,7 +186,6 @@ TEST_F(MappedFileTest, AFifoIsRefusedAtOnce) {
 TEST_F(MappedFileTest, MapsTheBytes) {
   write_file_atomically(directory_ / "a", "hello");
   MappedFile file(directory_ / "a");
-  file.will_need();
   ASSERT_EQ(file.size(), 5u);
   EXPECT_EQ(static_cast<char>(file.bytes()[4]), 'o');
   const MappedFile moved = std::move(file);

@@ -167,9 +167,4 @@ void CorePool::parallel_for(int64_t count, int64_t grain, const std::function<vo
   impl_->run(count, chunk, body);
 }
 
-CorePool& CorePool::serial() {
-  static CorePool pool(1);
-  return pool;
-}
-
 }  // namespace collimate::host

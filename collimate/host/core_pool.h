@@ -25,9 +25,6 @@ class CorePool {
   // The first exception is rethrown here. A second thread that calls meanwhile runs its own loop serially.
   void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t begin, int64_t end)>& body);
 
-  // A pool of one thread: the null object.
-  static CorePool& serial();
-
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

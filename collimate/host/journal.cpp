@@ -64,7 +64,7 @@ void encode(const JournalEntry& entry, uint64_t offset, uint64_t commit, std::st
 
 struct Parsed {
   std::vector<JournalEntry> entries;
-  std::vector<int64_t> ends;
+  int64_t end = static_cast<int64_t>(kMagic.size());  // of the last good record
 };
 
 // The body of the record at `offset`; nothing where none is, it is cut short or any of it is wrong.
@@ -88,12 +88,8 @@ bool take_record(std::string_view data, size_t offset, Parsed& out) {
   out.entries.push_back({{get<int64_t>(*body, 0), std::string(body->substr(kFixedBytes, node_bytes)),
                           get<uint64_t>(*body, 8), get<uint64_t>(*body, 16)},
                          std::string(body->substr(kFixedBytes + node_bytes))});
-  out.ends.push_back(static_cast<int64_t>(offset + kHeadBytes + body->size()));
+  out.end = static_cast<int64_t>(offset + kHeadBytes + body->size());
   return true;
-}
-
-int64_t good_bytes(const Parsed& parsed) {
-  return parsed.ends.empty() ? static_cast<int64_t>(kMagic.size()) : parsed.ends.back();
 }
 
 // Whether a good record of a commit that began behind the bad record at `bad` is in the file. A commit begins when the
@@ -120,9 +116,9 @@ void check_magic(std::string_view data, const std::filesystem::path& path) {
 Parsed parse(std::string_view data, const std::filesystem::path& path) {
   check_magic(data, path);
   Parsed parsed;
-  while (take_record(data, static_cast<size_t>(good_bytes(parsed)), parsed)) {
+  while (take_record(data, static_cast<size_t>(parsed.end), parsed)) {
   }
-  const auto end = static_cast<size_t>(good_bytes(parsed));
+  const auto end = static_cast<size_t>(parsed.end);
   if (later_commit_follows(data, end)) {
     throw base::InputError(base::expectation(path.string(), "an undamaged journal",
                                              fmt::format("a wrong record at byte {} with good records after it", end),
@@ -143,17 +139,16 @@ Journal::Journal(std::filesystem::path path)
     sync_file(fd_.get(), path_);
     const auto directory = path_.parent_path();
     sync_path(directory.empty() ? "." : directory);
+    end_ = static_cast<int64_t>(kMagic.size());
     return;
   }
   Parsed parsed = parse(data, path_);
   entries_ = std::move(parsed.entries);
-  ends_ = std::move(parsed.ends);
-  cut_bytes_ = static_cast<int64_t>(data.size()) - end_bytes();
-  truncate(end_bytes());
-  rebuild_index();
+  end_ = parsed.end;
+  cut_bytes_ = static_cast<int64_t>(data.size()) - end_;
+  truncate(end_);
+  for (size_t i = 0; i < entries_.size(); ++i) index_.emplace(entries_[i].key, i);
 }
-
-int64_t Journal::end_bytes() const { return ends_.empty() ? static_cast<int64_t>(kMagic.size()) : ends_.back(); }
 
 // Also puts the write position there.
 void Journal::truncate(int64_t bytes) {
@@ -165,68 +160,29 @@ void Journal::truncate(int64_t bytes) {
 void Journal::append(JournalKey key, std::string payload) {
   COLLIMATE_CHECK(key.node.size() + payload.size() + kFixedBytes <= kMaxBodyBytes, "a journal entry of over 1 GiB");
   entries_.push_back({std::move(key), std::move(payload)});
-  const auto commit = static_cast<uint64_t>(end_bytes());
+  const auto commit = static_cast<uint64_t>(end_);
   encode(entries_.back(), commit + pending_.size(), commit, pending_);
-  pending_ends_.push_back(static_cast<int64_t>(pending_.size()));
   index_.emplace(entries_.back().key, entries_.size() - 1);
 }
 
 void Journal::commit() {
   if (pending_.empty()) return;
   base::fault_point("journal.before_commit");
-  const int64_t begin = end_bytes();
   try {
     write_fully(fd_.get(), std::as_bytes(std::span(pending_)), path_);
     if (::fdatasync(fd_.get()) != 0) throw_io_error(path_, "to reach the disk", errno);
   } catch (const base::RunError&) {
-    truncate(begin);
+    truncate(end_);
     throw;
   }
-  for (const int64_t end : pending_ends_) ends_.push_back(begin + end);
+  end_ += static_cast<int64_t>(pending_.size());
   pending_.clear();
-  pending_ends_.clear();
   base::fault_point("journal.after_commit");
-}
-
-void Journal::cut_back(int64_t last_iteration) {
-  commit();
-  const auto kept = [&](const JournalEntry& entry) { return entry.key.iteration <= last_iteration; };
-  const auto first_cut = std::find_if_not(entries_.begin(), entries_.end(), kept);
-  const bool is_prefix = std::none_of(first_cut, entries_.end(), kept);
-  const auto prefix = static_cast<size_t>(first_cut - entries_.begin());
-  if (is_prefix) {
-    entries_.resize(prefix);
-    ends_.resize(prefix);
-    truncate(end_bytes());
-    sync_file(fd_.get(), path_);
-  } else {
-    std::erase_if(entries_, [&](const JournalEntry& entry) { return !kept(entry); });
-    rewrite();
-  }
-  rebuild_index();
-}
-
-// Iterations of asynchronous runs overlap in the file; then what stays is not a prefix and the file is replaced whole.
-void Journal::rewrite() {
-  std::string data(kMagic);
-  ends_.clear();
-  for (const auto& entry : entries_) {
-    encode(entry, data.size(), data.size(), data);  // a commit of its own: all of the file is there or none
-    ends_.push_back(static_cast<int64_t>(data.size()));
-  }
-  write_file_atomically(path_, data);
-  fd_.reset(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
-  if (!fd_.valid() || ::lseek(fd_.get(), 0, SEEK_END) < 0) throw_io_error(path_, "to open the journal again", errno);
 }
 
 const std::string* Journal::find(const JournalKey& key) const {
   const auto found = index_.find(key);
   return found == index_.end() ? nullptr : &entries_[found->second].payload;
-}
-
-void Journal::rebuild_index() {
-  index_.clear();
-  for (size_t i = 0; i < entries_.size(); ++i) index_.emplace(entries_[i].key, i);
 }
 
 std::vector<JournalEntry> read_journal(const std::filesystem::path& path) {

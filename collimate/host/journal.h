@@ -40,8 +40,6 @@ class Journal {
   // One write and one fdatasync for all entries appended since the last one. Throws RunError; then they are not in the
   // file.
   void commit();
-  // Removes the entries of iterations > `last_iteration`, from memory and file.
-  void cut_back(int64_t last_iteration);
 
   // The payload of the first entry with that key, committed or not; null when absent.
   const std::string* find(const JournalKey& key) const;
@@ -50,18 +48,14 @@ class Journal {
   int64_t cut_bytes() const { return cut_bytes_; }  // length of the torn tail that was cut off on opening
 
  private:
-  void rebuild_index();
-  void rewrite();
-  int64_t end_bytes() const;
   void truncate(int64_t bytes);
 
   std::filesystem::path path_;
   FileDescriptor fd_;
   std::vector<JournalEntry> entries_;
-  std::vector<int64_t> ends_;           // file offset after each committed entry
+  int64_t end_ = 0;                     // of the committed records in the file
   std::map<JournalKey, size_t> index_;  // first entry of a key
   std::string pending_;                 // encoded records not yet in the file
-  std::vector<int64_t> pending_ends_;   // their ends in `pending_`
   int64_t cut_bytes_ = 0;
 };
 

@@ -201,19 +201,7 @@ TEST_F(JournalTest, AHoleInTheLastCommitIsATornTail) {
   EXPECT_EQ(journal.cut_bytes(), size - before);
 }
 
-// It is replaced whole, so that a crash tears none of its records.
-TEST_F(JournalTest, DamageInARewrittenJournalIsAnError) {
-  {
-    Journal journal(path_);
-    for (const int64_t iteration : {0, 2, 1}) journal.append({iteration, "n", 1}, "p");
-    journal.cut_back(1);
-  }
-  EXPECT_THAT(iterations(), ElementsAre(0, 1));
-  damage(8);
-  EXPECT_THAT(message_of<base::InputError>([&] { Journal journal(path_); }), HasSubstr("a wrong record at byte 8"));
-}
-
-// Nor is a record of another place: a payload may be a journal itself.
+// A record of another place is no record here: a payload may be a journal itself.
 TEST_F(JournalTest, ARecordInsideAPayloadIsNoRecord) {
   fill(2);
   const std::string inner = read_file(path_).substr(8);
@@ -234,37 +222,6 @@ TEST_F(JournalTest, ZerosAtTheEndAreCut) {
   const Journal journal(path_);
   EXPECT_EQ(journal.entries().size(), 2u);
   EXPECT_EQ(journal.cut_bytes(), 4096);
-}
-
-TEST_F(JournalTest, CutBack) {
-  fill(4);
-  const std::string whole = read_file(path_);
-  {
-    Journal journal(path_);
-    journal.cut_back(1);
-    EXPECT_EQ(journal.entries().size(), 4u);
-    EXPECT_EQ(journal.find({2, "reward", 7}), nullptr);
-    EXPECT_EQ(read_file(path_), whole.substr(0, whole.size() / 2 + 4));
-    journal.append({2, "reward", 7}, "again");
-    journal.commit();
-  }
-  EXPECT_THAT(iterations(), ElementsAre(0, 0, 1, 1, 2));
-  Journal(path_).cut_back(-1);
-  EXPECT_TRUE(iterations().empty());
-}
-
-TEST_F(JournalTest, CutBackKeepsLateEntriesOfEarlyIterations) {
-  {
-    Journal journal(path_);
-    for (const int64_t iteration : {0, 2, 1, 3, 1})
-      journal.append({iteration, "n", 1}, "p" + std::to_string(iteration));
-    journal.cut_back(1);
-    journal.append({2, "n", 1}, "new");
-    journal.commit();
-  }
-  const Journal journal(path_);
-  EXPECT_THAT(iterations(), ElementsAre(0, 1, 1, 2));
-  EXPECT_EQ(*journal.find({2, "n", 1}), "new");
 }
 
 TEST_F(JournalTest, FullDiskLosesNothing) {

@@ -37,7 +37,6 @@ TEST(Memory, PeakFollowsTouchedPages) {
   constexpr size_t kBytes = 64 << 20;
   EXPECT_GT(resident_bytes(), 0);
   EXPECT_GE(peak_resident_bytes(), resident_bytes() / 2);
-  const bool resettable = reset_peak_resident();
   const int64_t before = resident_bytes();
   {
     const std::unique_ptr<char[]> block(new char[kBytes]);
@@ -46,12 +45,6 @@ TEST(Memory, PeakFollowsTouchedPages) {
     EXPECT_GT(resident_bytes(), before + static_cast<int64_t>(kBytes) / 2);
   }
   EXPECT_GT(peak_resident_bytes(), before + static_cast<int64_t>(kBytes) / 2);
-  if (resettable) {
-    ASSERT_TRUE(reset_peak_resident());
-    EXPECT_LT(peak_resident_bytes(), before + static_cast<int64_t>(kBytes) / 2);
-  }
-  EXPECT_LE(memory_limit_bytes(), machine_memory_bytes());
-  EXPECT_GT(memory_limit_bytes(), 0);
 }
 
 }  // namespace

@@ -18,8 +18,6 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
   size_t size() const { return bytes_.size(); }
-  // Starts reading the whole file ahead; a hint.
-  void will_need() const;
 
  private:
   std::span<const std::byte> bytes_;

@@ -54,7 +54,7 @@ TEST(CharacterTokenizer, SavedFileReadsTheSameIds) {
   EXPECT_EQ(loaded->bos_id(), tokenizer.bos_id());
   EXPECT_EQ(loaded->eos_id(), tokenizer.eos_id());
   EXPECT_EQ(loaded->pad_id(), tokenizer.pad_id());
-  EXPECT_EQ(loaded->unk_id(), tokenizer.unk_id());
+  EXPECT_EQ(loaded->info().unk, tokenizer.info().unk);
   EXPECT_EQ(loaded->info().chat_template, "{{ x }}");
 }
 

@@ -56,7 +56,6 @@ class Tokenizer {
   std::optional<int32_t> bos_id() const { return info_.bos; }
   std::optional<int32_t> eos_id() const { return info_.eos; }
   std::optional<int32_t> pad_id() const { return info_.pad; }
-  std::optional<int32_t> unk_id() const { return info_.unk; }
 
  protected:
   TokenizerInfo info_;

@@ -101,7 +101,7 @@ TEST(Tokenizer, ReadsSpecialIdsFromTheFilesBeside) {
   const auto base = load_tokenizer(testdata("sentencepiece"));
   EXPECT_EQ(base->bos_id(), 1);
   EXPECT_EQ(base->eos_id(), 2);
-  EXPECT_EQ(base->unk_id(), 0);
+  EXPECT_EQ(base->info().unk, 0);
   EXPECT_EQ(base->info().stop_ids, Ids{2});
 }
 
