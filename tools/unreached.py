@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Lists functions and types of the libraries that no program reaches: tools/unreached.py [BUILD] [--all]
+
+Programs are `collimate`, `collimate-goldens` and examples/; benchmarks and tests reach nothing here, and a line says where
+only they do. Two looks, as each sees what the other cannot:
+  symbols  the compiled objects of BUILD (build/release; make its `all` and `benches` first): functions that no chain of
+           calls, tables and virtual functions leads to from a program's main or a static initialiser. A function whose
+           every call was inlined looks unreached, so one is listed only when its name stands in no more places of
+           production than declare and define it (--all: each of them).
+  names    what a header declares and no other line of production says: inline functions, types, members, constants.
+Its answers are to be read, not obeyed: an operator, a template or a member that JSON names may be used in other ways.
+"""
+import argparse
+import bisect
+import collections
+import concurrent.futures
+import functools
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from checks.lint import code_of  # noqa: E402
+from checks.tree import CODE, ROOT, files, lines  # noqa: E402
+from count_lines import test_files  # noqa: E402
+
+SECTION = re.compile(r"^Disassembly of section (\S+):|^RELOCATION RECORDS FOR \[(\S+)\]:")
+FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
+CALL = re.compile(r"\s(?:call|jmp|j\w+|lea)\s.*<([^>+]+)(?:\+0x[0-9a-f]+)?>$")
+RELOCATION = re.compile(r"\s(R_X86_64_\w+)\s+(\S+?)(?:([+-])0x([0-9a-f]+))?$")
+SYMBOL = re.compile(r"^([0-9a-f]+) (.{7}) (\S+)\t([0-9a-f]+) (?:\.hidden |\.protected )?(\S+)$")
+PROGRAMS = re.compile(r"CMakeFiles/(collimate|collimate-goldens|example_\w+)\.dir/")
+BENCHES = re.compile(r"CMakeFiles/bench_\w+\.dir/")
+SKIPPED = (".eh_frame", ".gcc_except_table", ".debug", ".note", ".comment")
+
+
+def run(*command: str) -> list:
+    return subprocess.run(command, check=True, capture_output=True, text=True, errors="replace").stdout.splitlines()
+
+
+class Object:
+    """One object file: the symbols it defines and what each of them refers to, as names or (object, section, offset)."""
+
+    def __init__(self, path: pathlib.Path):
+        self.path = str(path)
+        self.symbols = collections.defaultdict(list)  # section -> sorted (offset, node)
+        self.functions = set()
+        self.references = collections.defaultdict(set)
+        self.local = set()
+        for match in filter(None, map(SYMBOL.match, run("objdump", "-t", self.path))):
+            offset, flags, section, _, name = match.groups()
+            if section in ("*UND*", "*ABS*") or name.startswith((".L", ".")):
+                continue
+            if flags[0] == "l":
+                self.local.add(name)
+            self.symbols[section].append((int(offset, 16), self.node(name)))
+            if "F" in flags and flags[0] != "l":
+                self.functions.add(name)
+        for table in self.symbols.values():
+            table.sort(key=lambda entry: entry[0])
+        self.read()
+
+    def node(self, name: str):
+        return (self.path, name) if name in self.local else name
+
+    def at(self, section: str, offset: int):
+        """The symbol at that place; a nameless place is its section."""
+        table = self.symbols[section]
+        before = bisect.bisect_right(table, offset, key=lambda entry: entry[0])
+        return table[before - 1][1] if before else (self.path, section)
+
+    def target(self, name: str, addend: int):
+        return self.at(name, addend) if name.startswith(".") else self.node(name)
+
+    def read(self) -> None:
+        """Code with its relocations, then the relocations of data."""
+        current = None
+        for line in run("objdump", "-dr", "--no-show-raw-insn", self.path):
+            if match := FUNCTION.match(line):
+                current = self.node(match[1])
+            elif current is not None and (found := self.reference(line, 4)):
+                self.references[current].add(found)
+            elif current is not None and (match := CALL.search(line)):
+                self.references[current].add(self.node(match[1]))
+        section = ""
+        for line in run("objdump", "-r", self.path):
+            if match := SECTION.match(line):
+                section = match[2] or ""
+            elif section.startswith(SKIPPED) or section.startswith(".text") or not line[:1].isalnum():
+                continue
+            elif found := self.reference(line, 0):
+                self.references[self.at(section, int(line.split()[0], 16))].add(found)
+                if section.startswith((".init_array", ".ctors")):
+                    self.references[(self.path, "initialisers")].add(found)
+
+    def reference(self, line: str, bias: int):
+        match = RELOCATION.search(line)
+        if not match:
+            return None
+        kind, name, sign, addend = match.groups()
+        value = int(addend or "0", 16) * (-1 if sign == "-" else 1)
+        return self.target(name, value + (bias if "PC32" in kind or "PLT32" in kind else 0))
+
+
+def reachable(roots: set, references: dict) -> set:
+    seen, todo = set(roots), list(roots)
+    while todo:
+        for found in references.get(todo.pop(), ()):
+            if found not in seen:
+                seen.add(found)
+                todo.append(found)
+    return seen
+
+
+def graph_of(objects: list) -> dict:
+    references = collections.defaultdict(set)
+    for item in objects:
+        for node, found in item.references.items():
+            references[node] |= found
+    return references
+
+
+def load(build: pathlib.Path) -> list:
+    paths = [p for p in build.rglob("*.o") if not re.search(r"CMakeFiles/(\w+_test|collimate_test_main)\.dir/", str(p))]
+    with concurrent.futures.ProcessPoolExecutor() as pool:
+        return list(pool.map(Object, paths, chunksize=8))
+
+
+def unreached_symbols(objects: list) -> list:
+    """(mangled name, whether a benchmark reaches it) of functions of our own."""
+    references = graph_of(objects)
+    programs = [o for o in objects if PROGRAMS.search(o.path)]
+    libraries = [o for o in objects if not PROGRAMS.search(o.path) and not BENCHES.search(o.path)]
+    initialisers = {(o.path, "initialisers") for o in objects}
+    mains = {"main"}
+    of_programs = reachable(mains | initialisers, graph_of(programs + libraries))
+    of_benches = reachable(mains | initialisers, references)
+    functions = {name for o in libraries for name in o.functions} - of_programs
+    return sorted((name, name in of_benches) for name in functions)
+
+
+@functools.cache
+def words() -> collections.Counter:
+    """How often each word stands in the code of production and examples, comments and texts apart."""
+    paths = files(*CODE)
+    tests = {p for p in test_files(list(paths)) if not p.startswith("tests/golden/") or p.endswith("_test.cpp")}
+    count = collections.Counter()
+    for path in paths:
+        if path not in tests and not path.startswith("bench/"):
+            for line in lines(path):
+                count.update(re.findall(r"\w+", code_of(line)))
+    return count
+
+
+def said_of(names: list) -> list:
+    """(demangled, last name, whether a benchmark reaches it), ours only, one line a function."""
+    plain = subprocess.run(["c++filt"], input="\n".join(name for name, _ in names), capture_output=True, text=True,
+                           check=True).stdout.splitlines()
+    found = []
+    for (_, bench), full in zip(names, plain):
+        head = re.sub(r"\(anonymous namespace\)|\[abi:\w+\]", "", full).split("(")[0]
+        match = re.search(r"([~\w]+)$", re.sub(r"<.*>", "", head))
+        if head.startswith("collimate::") and match and not match[1].startswith("~") and "<" not in head:
+            parts = head.split("::")
+            if len(parts) < 2 or parts[-1] != parts[-2]:
+                found.append((full, match[1], bench))
+    return found
+
+
+DECLARED = re.compile(r"^(?:  )?(?:inline |constexpr |static |virtual |explicit |\[\[nodiscard\]\] )*"
+                      r"(?:(?:class|struct|enum class|using)\s+(?P<type>\w+)|[\w:<>,&* ]+?[\s&*](?P<name>\w+)\s*(?:\(|=|;|\{))")
+
+
+def unsaid_names() -> list:
+    """(place, name) of what a header of production declares and nothing of production says again."""
+    paths = files(*CODE)
+    tests, count, found = test_files(list(paths)), words(), []
+    for path in paths:
+        if path in tests or not path.startswith("collimate/") or not path.endswith((".h", ".inc")):
+            continue
+        for number, line in enumerate(lines(path), 1):
+            match = DECLARED.match(code_of(line))
+            name = match and (match["type"] or match["name"])
+            if name and count[name] == 1:
+                found.append((f"{path}:{number}", name))
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path, nargs="?", default=ROOT / "build" / "release")
+    parser.add_argument("--all", action="store_true", help="also functions whose names production says elsewhere")
+    options = parser.parse_args()
+    for place, name in unsaid_names():
+        print(f"name    {place}: {name}")
+    for full, name, bench in said_of(unreached_symbols(load(options.build))):
+        if options.all or words()[name] <= 2:
+            print(f"symbol  {full}{' (a benchmark reaches it)' if bench else ''}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
