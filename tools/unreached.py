@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Lists functions and types of the libraries that no program reaches: tools/unreached.py [BUILD] [--all]
 
-Programs are `collimate`, `collimate-goldens` and examples/; benchmarks and tests reach nothing here, and a line says where
-only they do. Two looks, as each sees what the other cannot:
+Programs are `collimate`, `collimate-goldens` and examples/; benchmarks and tests reach nothing here, and a line says
+where a benchmark does. Two looks, as each sees what the other cannot:
   symbols  the compiled objects of BUILD (build/release; make its `all` and `benches` first): functions that no chain of
            calls, tables and virtual functions leads to from a program's main or a static initialiser. A function whose
            every call was inlined looks unreached, so one is listed only when its name stands in no more places of
@@ -41,7 +41,7 @@ def run(*command: str) -> list:
 
 
 class Object:
-    """One object file: the symbols it defines and what each of them refers to, as names or (object, section, offset)."""
+    """One object file: the symbols it defines and what each of them refers to, as names or (object, local name)."""
 
     def __init__(self, path: pathlib.Path):
         self.path = str(path)
@@ -170,7 +170,8 @@ def said_of(names: list) -> list:
 
 
 DECLARED = re.compile(r"^(?:  )?(?:inline |constexpr |static |virtual |explicit |\[\[nodiscard\]\] )*"
-                      r"(?:(?:class|struct|enum class|using)\s+(?P<type>\w+)|[\w:<>,&* ]+?[\s&*](?P<name>\w+)\s*(?:\(|=|;|\{))")
+                      r"(?:(?:class|struct|enum class|using)\s+(?P<type>\w+)|"
+                      r"[\w:<>,&* ]+?[\s&*](?P<name>\w+)\s*(?:\(|=|;|\{))")
 
 
 def unsaid_names() -> list:

@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 from checks import compiler, documents, includes, lint, tree  # noqa: E402
 import count_lines  # noqa: E402
+import mutate  # noqa: E402
 import run_tests  # noqa: E402
 
 
@@ -310,6 +311,51 @@ class CountLines(unittest.TestCase):
     def test_folders(self):
         self.assertEqual(count_lines.folder_of("collimate/plan/cost/job.cpp"), "collimate/plan")
         self.assertEqual(count_lines.folder_of("bench/peers/compare.py"), "bench")
+
+
+class Mutations(unittest.TestCase):
+    def test_every_edit_still_matches_its_source_once(self):
+        edits = mutate.edits([])
+        self.assertGreaterEqual(len(edits), 60)
+        self.assertEqual([f"{edit.file}: {edit.text}: {problem}" for edit in edits if (problem := edit.problem())], [])
+        self.assertEqual([edit for edit in edits if edit.text == edit.replacement], [])
+
+    def test_a_line_that_is_no_edit_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "expected file | text"):
+            mutate.parse("collimate/base/philox.cpp | text | replacement")
+
+    def tried(self, script: str, replacement: str = "int b;") -> tuple:
+        """What try_edit says of a program, a shell script that sees the source, and what the file holds afterwards."""
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            (root / "bin").mkdir()
+            (root / "x.cpp").write_text("int a;\n")
+            program = root / "bin" / "x_test"
+            program.write_text("#!/bin/sh\nREPORT=${2#*:}\n" + script)
+            program.chmod(0o755)
+            with mock.patch.object(mutate, "ROOT", root), mock.patch.object(mutate, "build", lambda *_: ""), \
+                    mock.patch.object(mutate, "is_dirty", lambda _: False):
+                said = mutate.try_edit(root, mutate.Edit("x.cpp", "int a;", replacement, "x_test", "X.*"))
+            return said, (root / "x.cpp").read_text()
+
+    def test_what_is_noticed(self):
+        report = "echo '<testsuites><testcase/></testsuites>' > $REPORT\n"
+        self.assertEqual(self.tried(report + "grep -q a x.cpp"), ("noticed", "int a;\n"))
+        self.assertEqual(self.tried(report), ("SURVIVED", "int a;\n"))
+        self.assertIn("says: failed", self.tried(report + "exit 1")[0])
+        self.assertIn("says: none", self.tried("exit 0")[0])
+
+    def test_the_source_comes_back(self):
+        edit = mutate.Edit("x.cpp", "int a;", "int b;", "x_test", "*")
+        with tempfile.TemporaryDirectory() as scratch, mock.patch.object(mutate, "ROOT", pathlib.Path(scratch)):
+            path = pathlib.Path(scratch) / "x.cpp"
+            path.write_text("int a;\n")
+            with self.assertRaises(KeyboardInterrupt), mutate.applied(edit):
+                self.assertEqual(path.read_text(), "int b;\n")
+                raise KeyboardInterrupt
+            self.assertEqual(path.read_text(), "int a;\n")
+            path.write_text("int a; int a;\n")
+            self.assertEqual(edit.problem(), "its text stands there 2 times")
 
 
 class Verbs(unittest.TestCase):
