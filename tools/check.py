@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """make check: one line `path:line: message` per failure, then `N checks passed, M failures`.
 
-  tools/check.py [--build DIR] [--only NAME...]     names: table cycles lines shape functions links headers format; tidy
-                                                   (clang-tidy, half a minute a file) runs only when it is named
+  tools/check.py [--build DIR] [--only NAME...]     names: table cycles lines shape functions links headers format;
+                                                   clang-tidy, half a minute a file, runs only when it is named: tidy
+                                                   on all sources, changed on those that changed lately
 """
 import argparse
 import pathlib
@@ -24,13 +25,14 @@ CHECKS = {
     "format": lambda build: compiler.check_format(),
     "headers": compiler.check_headers,
     "tidy": compiler.check_tidy,
+    "changed": compiler.check_changed,
 }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--only", nargs="*", default=[name for name in CHECKS if name != "tidy"], choices=list(CHECKS))
+    parser.add_argument("--only", nargs="*", default=[n for n in CHECKS if n not in ("tidy", "changed")], choices=list(CHECKS))
     options = parser.parse_args()
     failures, passed = 0, 0
     for name in options.only:

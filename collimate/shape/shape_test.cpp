@@ -114,6 +114,7 @@ TEST(ParamSpec, SegmentsOffsetsAndFusedGroups) {
     EXPECT_EQ(specs[i].offset, expected) << specs[i].name;
     EXPECT_LE(specs[i].offset + specs[i].count(), floats[static_cast<size_t>(specs[i].segment)]);
   }
+  for (const int64_t segment : floats) EXPECT_EQ(segment % 16, 0);
   EXPECT_EQ(find(specs, "lm_head.weight"), -1);
   EXPECT_EQ(specs[static_cast<size_t>(find(specs, "model.layers.1.mlp.gate_proj.weight"))].fused, 2);
   EXPECT_FALSE(specs[static_cast<size_t>(find(specs, "model.norm.weight"))].decay);
@@ -137,6 +138,7 @@ TEST(ParamSpec, FlopsCountTheHeadOnce) {
   const ModelShape shape = parse_model_shape(config, "c");
   const double linear = 16.0 * (16 + 8 + 8 + 16) + 3 * 16.0 * 40;
   EXPECT_EQ(tied, 2.0 * 10 * (2 * linear + 32.0 * 16 + 2.0 * 2 * 4 * 4 * 1));
+  EXPECT_EQ(forward_flops(shape, 10, 9) - tied, 2.0 * 10 * (2.0 * 2 * 4 * 4 * 4)) << "a mean of 5 keys, not of 1";
   EXPECT_EQ(parameter_count(shape), 2 * (static_cast<int64_t>(linear) + 32) + 2 * 32 * 16 + 16);
 }
 

@@ -8,7 +8,9 @@ import pathlib
 import re
 import shlex
 import subprocess
+import sys
 
+from checks import changes
 from checks.includes import module_of
 from checks.tree import CODE, ROOT, Failure, Passed, digest, files, text
 
@@ -103,8 +105,33 @@ def check_format() -> list:
     return [Failure(path, line, "not as clang-format writes it; run clang-format -i") for path, line in first.items()]
 
 
-def check_tidy(build: pathlib.Path) -> list:
-    style = text(".clang-tidy")
-    sources = [p for p in files(".cpp") if p in commands(build) and not p.endswith(("_amx.cpp", "_test.cpp"))]
-    return run_all("tidy", sources, lambda p: digest(p, style, *key_flags(build, p)),
+def tidy_sources(build: pathlib.Path) -> list:
+    return [p for p in files(".cpp") if p in commands(build) and not p.endswith(("_amx.cpp", "_test.cpp"))]
+
+
+def tidy_key(build: pathlib.Path, path: str) -> str:
+    return digest(path, text(".clang-tidy"), *key_flags(build, path))
+
+
+def check_tidy(build: pathlib.Path, sources: list = None) -> list:
+    """Of all sources, or of these."""
+    return run_all("tidy", tidy_sources(build) if sources is None else sources, lambda p: tidy_key(build, p),
                    lambda p: ["clang-tidy", "--quiet", p, "--", *flags_for(build, p)])
+
+
+TIDY_BUDGET = 8  # sources a run; half a minute each
+
+
+def check_changed(build: pathlib.Path) -> list:
+    """clang-tidy on what changed since changes.base(), newest first, within the budget; says what it leaves out."""
+    since, paths = changes.changed_files()
+    sources = set(tidy_sources(build))
+    wanted = dict.fromkeys(p.removesuffix(".h") + ".cpp" if p.endswith(".h") else p for p in paths)
+    passed = Passed("tidy")
+    changed = [p for p in wanted if p in sources]
+    fresh = [p for p in changed if tidy_key(build, p) not in passed]
+    print(f"tidy: {len(changed)} sources changed since {since}, {len(changed) - len(fresh)} passed before, "
+          f"{min(len(fresh), TIDY_BUDGET)} looked at now", file=sys.stderr)
+    if left := fresh[TIDY_BUDGET:]:
+        print(f"tidy: left out, as {TIDY_BUDGET} is the limit of a run: {' '.join(left)}", file=sys.stderr)
+    return check_tidy(build, fresh[:TIDY_BUDGET])
