@@ -65,6 +65,16 @@ TEST(Batch, SliceAndConcatenationCopyNothing) {
   EXPECT_EQ(whole_chunks.all(kRouter), middle.all(kRouter));
 }
 
+TEST(Batch, CopiesOfTokensAreCountedToTheByte) {
+  Batch one, other;
+  one.set_ragged(kIds, {{1, 2, 3}, {}});
+  other.set_ragged(kIds, {{4, 5}});
+  const Batch rows = Batch::concatenate(std::vector<Batch>{one, other});
+  const int64_t before = Batch::copied_bytes();
+  rows.contiguous();
+  EXPECT_EQ(Batch::copied_bytes(), before + 5 * static_cast<int64_t>(sizeof(int32_t)));
+}
+
 TEST(Batch, CopiesOfJsonAreCounted) {
   const nlohmann::json question = {{"question", std::string(1000, 'q')}};
   const nlohmann::json steps = {{"steps", {std::string(500, 's'), 7}}};
@@ -167,6 +177,11 @@ TEST(Uid, DependsOnEveryCoordinate) {
   EXPECT_EQ(uid, make_uid("rollout", "train", 1, 2, 3, 4));
   EXPECT_NE(uid, make_uid("rollout", "train", 1, 2, 4, 3));
   EXPECT_NE(uid, make_uid("rollout", "eval", 1, 2, 3, 4));
+  EXPECT_NE(uid, make_uid("judge", "train", 1, 2, 3, 4));
+  EXPECT_NE(uid, make_uid("rollout", "train", 0, 2, 3, 4));
+  EXPECT_NE(uid, make_uid("rollout", "train", 1, 0, 3, 4));
+  EXPECT_NE(uid, make_uid("rollout", "train", 1, 2, 0, 4));
+  EXPECT_NE(uid, make_uid("rollout", "train", 1, 2, 3, 0));
 }
 
 }  // namespace

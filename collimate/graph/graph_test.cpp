@@ -114,6 +114,9 @@ TEST(Validate, FindsCyclesDanglingValuesAndUnknownNames) {
   EXPECT_EQ(error_of([&] { validate(graph); }),
             "[graph.reward.inputs] expected a graph input or a node's output, got 'nothing', which nothing makes");
   graph = samples::grpo();
+  graph.nodes[1].inputs.clear();
+  EXPECT_EQ(error_of([&] { validate(graph); }), "[graph.reward] expected at least one input, got none");
+  graph = samples::grpo();
   graph.nodes[1].model = "rewad";
   EXPECT_EQ(error_of([&] { validate(graph); }),
             "[graph.reward] expected a model out of advantages, policy, reward, trainer, got 'rewad'");

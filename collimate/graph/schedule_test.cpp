@@ -265,6 +265,33 @@ TEST(Schedule, AskedToStopItBeginsNoLaterIteration) {
   EXPECT_FALSE(begins_the_next(true));
 }
 
+TEST(Schedule, RowsThatTwoFiltersDropAreReplacedOnce) {
+  ModelHandle policy("policy", {samples::generate()}), trainer("trainer", {samples::train({"ids"})});
+  const auto filter = [](const std::string& name) {
+    FunctionSpec keep = samples::host(name, Granularity::kGroup, {"ids"}, name + "_kept");
+    keep.drops_rows = true;
+    return host_function(keep);
+  };
+  ModelHandle first = filter("first"), second = filter("second");
+  const Graph graph = trace(
+      [&](Value prompts) {
+        Value completions = policy("generate", prompts);
+        trainer.train(merge(first(completions), second(completions)));
+        link(trainer, policy, every(1));
+      },
+      samples::prompts(), "two_filters");
+  Schedule schedule = begun(graph, flattening(graph, 1), {.iterations = 1, .rows = 4, .group_size = 2});
+  schedule.on(Event::rows({0, 0, 0, 0}, 0, 2));
+  const auto generated = [&](const char* filter_name) {
+    int64_t rows = 0;
+    for (const Action& action : schedule.on(Event::dropped({0, graph.node_index(filter_name), 0, 0}, 0, 2)))
+      if (action.kind == ActionKind::kFeed && action.task.node == 0) rows += action.count;
+    return rows;
+  };
+  EXPECT_EQ(generated("first"), 2);
+  EXPECT_EQ(generated("second"), 0);
+}
+
 TEST(Schedule, AFilterThatDropsEverythingStopsTheRun) {
   const Graph graph = samples::grpo(true);
   Schedule schedule = begun(graph, flattening(graph, 1), {.rows = 2, .refill_limit = 2});
