@@ -16,15 +16,15 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+from checks.includes import TEST  # noqa: E402
 from checks.tree import CODE, closure, files, text  # noqa: E402
 
 PRODUCTION = ("collimate", "bench", "tools", "python")
-TEST_NAME = re.compile(r"(_test|_for_test|_test_support)\.\w+$")
 HEADERS = (".h", ".inc", ".cuh")
 
 
 def named_as_test(path: str) -> bool:
-    return path.startswith("tests/") or TEST_NAME.search(path) is not None
+    return path.startswith("tests/") or TEST.search(path) is not None
 
 
 def test_files(paths: list, reached=closure) -> set:

@@ -31,6 +31,13 @@ class Includes(unittest.TestCase):
         self.assertIn("missing in cmake/modules.cmake",
                       includes.own_failure("collimate/x/a.h", "collimate/base/error.h"))
 
+    def test_production_includes_nothing_of_the_tests(self):
+        header = "tests/support/small_task.h"
+        self.assertIn("tests alone include tests/", includes.own_failure("collimate/graph/a.cpp", header))
+        self.assertIn("tests alone include tests/", includes.own_failure("bench/a_bench.cpp", header))
+        for path in ("collimate/graph/a_test.cpp", "collimate/graph/b_test_support.h", "tests/e2e/a.h"):
+            self.assertEqual(includes.own_failure(path, header), "")
+
     def test_stages_meet_in_types_only(self):
         fine, wrong = "collimate/rlhf/types/loss.h", "collimate/rlhf/reward/reward.h"
         self.assertEqual(includes.own_failure("collimate/rlhf/loss/sft.cpp", fine), "")
@@ -304,7 +311,8 @@ class WholeOfCi(unittest.TestCase):
 
 class CountLines(unittest.TestCase):
     def test_what_serves_tests_alone_is_of_the_tests(self):
-        includes_of = {"a/x.cpp": ["a/x.h", "a/shared.h"], "a/x_test.cpp": ["a/x.h", "a/toy.h", "a/shared.h", "a/toy.inc"]}
+        includes_of = {"a/x.cpp": ["a/x.h", "a/shared.h"],
+                       "a/x_test.cpp": ["a/x.h", "a/toy.h", "a/shared.h", "a/toy.inc"]}
         paths = [*includes_of, "a/x.h", "a/toy.h", "a/toy.inc", "a/shared.h", "a/unread.h", "tests/golden/main.cpp",
                  "a/run_for_test.h"]
         tests = count_lines.test_files(paths, lambda path: includes_of.get(path, []))

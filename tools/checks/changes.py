@@ -14,7 +14,7 @@ def git(*words: str) -> str:
 
 def base() -> str:
     """The commit that changes count from: $COLLIMATE_BASE; else where HEAD left the branch that was cloned; else, when
-    HEAD is on it, the newest commit on it that is a day older than HEAD; else, in a shallow clone, the oldest there is."""
+    HEAD is on it, its newest commit that is a day older than HEAD; else, as in a shallow clone, the oldest there is."""
     if asked := os.environ.get("COLLIMATE_BASE", ""):
         return git("rev-parse", asked)
     head, left = git("rev-parse", "HEAD"), git("merge-base", "HEAD", "origin/HEAD")

@@ -6,6 +6,7 @@ from checks.lint import code_of
 from checks.tree import CODE, Failure, files, includes, lines, text
 
 MODULE = re.compile(r"^collimate_module\((\w+)([^)]*)\)", re.MULTILINE)
+TEST = re.compile(r"(_test|_for_test|_test_support)\.\w+$")
 RLHF_TYPES = {"base", "tensor", "batch"}
 RLHF_STAGE = RLHF_TYPES | {"text", "comm"}
 RLHF_STAGES = {"prompt", "rollout", "reward", "advantage", "loss"}
@@ -94,6 +95,8 @@ def calls_in(path: str, its_lines) -> list:
 
 def own_failure(path: str, target: str) -> str:
     module, other = module_of(path), module_of(target)
+    if target.startswith("tests/") and not path.startswith("tests/") and not TEST.search(path):
+        return "tests alone include tests/"
     if not module or not other:  # tests, bench, the umbrella header
         return ""
     if module not in modules():
