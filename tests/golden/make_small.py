@@ -109,6 +109,16 @@ def simpo_loss(p, chosen, rejected):
     return softplus(-margin).mean() + 0.5 * likelihood_loss(p, chosen, False)
 
 
+def cpo_losses(beta, alpha):
+    """Xu et al. 2024 and its variants by a hinge and by IPO's square (on means): by TRL's name."""
+    sums = lambda p, rows: np.array([completion_sum(p, r, n) for r, n in rows])
+    return {kind: lambda p, chosen, rejected, of=of, read=read: of(read(p, chosen) - read(p, rejected)).mean()
+            + alpha * likelihood_loss(p, chosen, False)
+            for kind, of, read in (("sigmoid", lambda m: softplus(-beta * m), sums),
+                                   ("hinge", lambda m: np.maximum(0.0, 1 - beta * m), sums),
+                                   ("ipo", lambda m: (m - 1 / (2 * beta)) ** 2, answer_means))}
+
+
 def kto(batches):
     """Every answer is marked; mismatched ones give the KL estimate, which has no gradient."""
     p, reference, steps = sm.random_parameters(1), sm.random_parameters(1), []
@@ -198,3 +208,6 @@ if __name__ == "__main__":
     small_steps.dpo(write)
     small_grpo.runs(write)
     small_grpo.padded_prompts(write, small_gpt2, "tiny-gpt2")
+    for kind, loss in cpo_losses(0.4, 0.5).items():
+        without_reference(f"cpo_{kind}_tiny", "trl.experimental.CPOTrainer",
+                          {"loss_type": kind, "beta": 0.4, "cpo_alpha": 0.5}, made, loss)
