@@ -74,7 +74,7 @@ case $verb in
   sanitize) # asan: all unit tests; tsan: the folders with threads of their own
     preset=${1:?asan or tsan}
     tools/setup.sh
-    if [ "$preset" = tsan ]; then only=(host comm cluster flow generate serve); else only=(); fi
+    if [ "$preset" = tsan ]; then only=(base host comm cluster flow generate serve); else only=(); fi
     if [ ${#only[@]} = 0 ]; then build "$preset" unit_tests; else build "$preset" "${only[@]/%/_test}"; fi
     exec .venv/bin/python tools/run_tests.py "build/$preset" --kind unit --timeout 1800 ${only[@]+--only "${only[@]}"}
     ;;
