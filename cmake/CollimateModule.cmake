@@ -1,13 +1,14 @@
-# collimate_module(NAME [TORCH] [SEPARATE] [INCLUDES module...] [LIBRARIES target...])
+# collimate_module(NAME [TORCH] [SEPARATE] [INCLUDES module...] [LIBRARIES target...] [CHOSEN source...])
 # One folder of collimate/ as one static library `collimate_NAME`; its `*_test.cpp` become the executable `NAME_test`,
 # registered with ctest. INCLUDES is the module's whole list of allowed includes (tools/check.py reads it there).
 # Sources named *_avx2.cpp, *_avx512.cpp, *_avx512bf16.cpp and *_amx.cpp are compiled for that instruction set, the rest
 # for the base line.
 # The sanitizer presets compile several sources at once; SEPARATE: not these, which define the same names on purpose.
+# CHOSEN: sources that are not in the library, as each program chooses between them (cmake/modules.cmake).
 # A main.cpp is left out of the library: cmake/programs.cmake makes a program of it.
 function(collimate_module name)
   set_property(GLOBAL APPEND PROPERTY COLLIMATE_MODULES ${name})
-  cmake_parse_arguments(arg "TORCH;SEPARATE" "" "INCLUDES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;SEPARATE" "" "INCLUDES;LIBRARIES;CHOSEN" ${ARGN})
   set(root "${PROJECT_SOURCE_DIR}/collimate/${name}")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${root}/*.cpp")
   if(NOT sources)
@@ -16,6 +17,9 @@ function(collimate_module name)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cpp$")
+  foreach(source IN LISTS arg_CHOSEN)
+    list(REMOVE_ITEM sources "${root}/${source}")
+  endforeach()
 
   set(target collimate_${name})
   if(sources)

@@ -1,8 +1,18 @@
 # The folders of collimate/ in the order data flows. INCLUDES is the whole list of what a folder may include.
-collimate_module(base INCLUDES LIBRARIES yaml-cpp)
+collimate_module(base INCLUDES LIBRARIES yaml-cpp CHOSEN fault.cpp no_fault.cpp)
+# What every program links beside its modules: the hooks for tests, or functions in their place that do nothing.
+function(collimate_chosen_source target source)
+  add_library(${target}_object OBJECT "${PROJECT_SOURCE_DIR}/${source}")
+  target_link_libraries(${target}_object PRIVATE collimate_options)
+  add_library(${target} INTERFACE)
+  target_sources(${target} INTERFACE $<TARGET_OBJECTS:${target}_object>)
+endfunction()
+collimate_chosen_source(collimate_no_test_hooks collimate/base/no_fault.cpp)
 if(COLLIMATE_TESTS)
+  collimate_chosen_source(collimate_test_hooks collimate/base/fault.cpp)
   add_library(collimate_test_main STATIC "${PROJECT_SOURCE_DIR}/tests/support/test_main.cpp")
-  target_link_libraries(collimate_test_main PUBLIC collimate_options GTest::gtest GTest::gmock)
+  target_link_libraries(collimate_test_main PUBLIC collimate_options GTest::gtest GTest::gmock
+    INTERFACE collimate_test_hooks)
 endif()
 collimate_module(host INCLUDES base)
 collimate_module(shape INCLUDES base)

@@ -1,5 +1,6 @@
 # What is built from the modules: the programs, the tests under tests/ and the list that tools/run_tests.py reads.
-#   collimate            collimate/cli/main.cpp
+#   collimate            collimate/cli/main.cpp; without test hooks, as all programs but those for tests
+#   collimate-hooked     the same with them: tests start it where they set a COLLIMATE_TEST_* variable
 #   collimate-goldens    tests/golden/main.cpp and the sources beside it, which golden_test links too
 #   <kind>_test          every *_test.cpp below tests/<kind>/, kind = golden parity fault e2e, linked with all modules
 #   example_<name>       examples/<name>.cpp
@@ -21,14 +22,18 @@ set(program_definitions
 
 if(EXISTS "${PROJECT_SOURCE_DIR}/collimate/cli/main.cpp")
   add_executable(collimate collimate/cli/main.cpp)
-  target_link_libraries(collimate PRIVATE collimate_cli)
+  target_link_libraries(collimate PRIVATE collimate_cli collimate_no_test_hooks)
+  if(COLLIMATE_TESTS)
+    add_executable(collimate-hooked collimate/cli/main.cpp)
+    target_link_libraries(collimate-hooked PRIVATE collimate_cli collimate_test_hooks)
+  endif()
 endif()
 
 file(GLOB example_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/examples/*.cpp")
 foreach(source IN LISTS example_sources)
   get_filename_component(name "${source}" NAME_WE)
   add_executable(example_${name} "${source}")
-  target_link_libraries(example_${name} PRIVATE ${all_modules})
+  target_link_libraries(example_${name} PRIVATE ${all_modules} collimate_no_test_hooks)
 endforeach()
 
 if(EXISTS "${PROJECT_SOURCE_DIR}/tests/golden/main.cpp")
@@ -37,7 +42,7 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/tests/golden/main.cpp")
   add_library(collimate_golden_replay STATIC ${golden_sources})
   target_link_libraries(collimate_golden_replay PUBLIC collimate_rlhf)
   add_executable(collimate-goldens tests/golden/main.cpp)
-  target_link_libraries(collimate-goldens PRIVATE collimate_golden_replay)
+  target_link_libraries(collimate-goldens PRIVATE collimate_golden_replay collimate_no_test_hooks)
   target_compile_definitions(collimate-goldens PRIVATE ${program_definitions})
 endif()
 
@@ -54,7 +59,7 @@ if(COLLIMATE_TESTS)
       set(kind_libraries collimate_golden_replay)
       set(kind_programs collimate-goldens)  # which it starts
     elseif(kind MATCHES "fault|e2e")
-      set(kind_programs collimate)  # which they start
+      set(kind_programs collimate collimate-hooked)  # which they start
     endif()
     if(kind_tests)
       add_executable(${kind}_test ${kind_sources})
@@ -93,7 +98,7 @@ foreach(source IN LISTS bench_sources)
   get_filename_component(name "${source}" NAME_WE)
   string(REGEX REPLACE "_bench$" "" name "${name}")
   add_executable(bench_${name} EXCLUDE_FROM_ALL "${source}")
-  target_link_libraries(bench_${name} PRIVATE ${all_modules})
+  target_link_libraries(bench_${name} PRIVATE ${all_modules} collimate_no_test_hooks)
   target_compile_definitions(bench_${name} PRIVATE ${program_definitions})
   add_dependencies(benches bench_${name})
 endforeach()

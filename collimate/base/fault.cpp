@@ -11,6 +11,8 @@
 #include <limits>
 #include <string>
 
+#include "collimate/base/error.h"
+
 namespace collimate::base {
 namespace {
 
@@ -81,6 +83,8 @@ std::atomic<int64_t>& disk_bytes_left() {
 
 }  // namespace
 
+bool has_test_hooks() { return true; }
+
 void fault_point(std::string_view place) {
   KillPlan* plan = kill_plan();
   if (!plan || plan->place != place) return;
@@ -118,6 +122,16 @@ size_t allowed_disk_bytes(size_t wanted) {
     if (left.compare_exchange_weak(seen, seen - granted)) return static_cast<size_t>(granted);
   }
   return wanted;
+}
+
+bool reparse_every_run() {
+  static const bool asked = [] {
+    const char* word = std::getenv("COLLIMATE_TEST_REPARSE");
+    if (word == nullptr || *word == '\0') return false;
+    if (std::string_view(word) == "1") return true;
+    throw InputError(expectation("COLLIMATE_TEST_REPARSE", "1 or nothing", word));
+  }();
+  return asked;
 }
 
 }  // namespace collimate::base

@@ -3,9 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
+// Hooks for tests. A program links fault.cpp, which has them, or no_fault.cpp, in which they do nothing: `collimate`
+// and the benchmarks link the latter, test programs and `collimate-hooked` the former.
 namespace collimate::base {
+
+bool has_test_hooks();
+// Says which COLLIMATE_TEST_* are set and whether they act in this program; "" when none is.
+std::string test_hook_warning();
 
 // Marks a place where a test may kill the process: COLLIMATE_TEST_KILL_AT="checkpoint.before_rename:3" ends it by
 // SIGKILL on the third passage. Without the variable (read once) it costs one load. Thread-safe.
@@ -44,5 +51,9 @@ class FaultPhase {
 void limit_disk_for_tests(std::optional<int64_t> bytes);
 // How many of `wanted` bytes may be written now; called by whatever writes a run's files.
 size_t allowed_disk_bytes(size_t wanted);
+
+// Whether COLLIMATE_TEST_REPARSE=1 asks for it: every run of this process builds its workers from reparsed text and
+// parses every message again. Read once. InputError for another value.
+bool reparse_every_run();
 
 }  // namespace collimate::base

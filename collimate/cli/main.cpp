@@ -3,8 +3,10 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <string>
 
 #include "collimate/base/error.h"
+#include "collimate/base/fault.h"
 #include "collimate/cli/verbs.h"
 #include "collimate/tensor/allocator.h"
 #include "collimate/tensor/aten_threads.h"
@@ -43,6 +45,8 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails instead, and says so
   collimate::tensor::install_aten_allocator();
   collimate::tensor::use_one_aten_thread();
+  if (const std::string warning = collimate::base::test_hook_warning(); !warning.empty())
+    std::fprintf(stderr, "%s\n", warning.c_str());
   try {
     const int code = run({argv + 1, argv + argc});
     return output_arrived() || code != 0 ? code : 1;

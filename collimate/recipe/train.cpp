@@ -3,11 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <string_view>
 
 #include "collimate/base/error.h"
+#include "collimate/base/fault.h"
 #include "collimate/base/log.h"
 #include "collimate/base/progress.h"
 #include "collimate/base/span.h"
@@ -24,17 +23,6 @@
 
 namespace collimate::recipe {
 namespace {
-
-// Does COLLIMATE_TEST_REPARSE ask it of every run of this process? Read once.
-bool reparse_every_run() {
-  static const bool asked = [] {
-    const char* word = std::getenv("COLLIMATE_TEST_REPARSE");
-    if (word == nullptr || *word == '\0') return false;
-    if (std::string_view(word) == "1") return true;
-    throw base::InputError(base::expectation("COLLIMATE_TEST_REPARSE", "1 or nothing", word));
-  }();
-  return asked;
-}
 
 TrainOutcome outcome_of(const nlohmann::ordered_json& summary) {
   TrainOutcome outcome;
@@ -60,7 +48,7 @@ class Run {
   Run(const Config& config, const TrainCall& call)
       : config_(config),
         call_(call),
-        reparse_(reparse_every_run() || call.reparse),
+        reparse_(base::reparse_every_run() || call.reparse),
         registry_(module_registry()),
         plan_(complete_plan(config, registry_)),
         placement_(make_placement(config, plan_)),

@@ -164,7 +164,7 @@ TEST(Quickstart, ReducedRunsAreApartAndRemoveNothingElse) {
   const Scratch scratch("quickstart-apart");
   write_text(scratch / "runs/quickstart-reduced/sft/config.resolved.yaml", "of another program");
   host::ChildOptions options;
-  options.command = {COLLIMATE_BIN_DIR "/collimate", "bench", "quickstart", "--single", "--reduced"};
+  options.command = {collimate_program(), "bench", "quickstart", "--single", "--reduced"};
   options.working_directory = scratch.path();
   const host::CommandResult result = host::run_command(options, "", base::Deadline::after(60));
   EXPECT_EQ(result.status.code, 2) << result.status.description();

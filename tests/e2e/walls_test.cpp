@@ -90,7 +90,7 @@ TEST_F(Walls, WorkersAndMessagesFromReparsedText) {
 
 TEST_F(Walls, AWorkerAsAChildProcess) {
   // Says which process it is, then is the worker.
-  const std::string worker = COLLIMATE_BIN_DIR "/collimate";
+  const std::string worker = collimate_program();
   write_text(scratch_ / "worker.sh",
              fmt::format("echo $$ >> '{}'\nexec '{}' worker \"$@\"\n", scratch_ / "pids", worker));
   recipe::TrainCall call;

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "collimate/base/deadline.h"
@@ -11,15 +10,18 @@
 
 namespace collimate::test {
 
-using Environment = std::vector<std::pair<std::string, std::string>>;
-
-// Runs the program `collimate` to its end, or for two minutes.
-inline host::CommandResult run_collimate(std::vector<std::string> words, const Environment& environment = {}) {
+// Runs the command to its end, or for two minutes.
+inline host::CommandResult run_words(std::vector<std::string> command, const Environment& environment) {
   host::ChildOptions options;
-  options.command = std::move(words);
-  options.command.insert(options.command.begin(), COLLIMATE_BIN_DIR "/collimate");
+  options.command = std::move(command);
   options.environment = environment;
   return host::run_command(options, "", base::Deadline::after(120));
+}
+
+// The same with the program `collimate` in front.
+inline host::CommandResult run_collimate(std::vector<std::string> words, const Environment& environment = {}) {
+  words.insert(words.begin(), collimate_program(environment));
+  return run_words(std::move(words), environment);
 }
 
 inline std::string last_line(const std::string& text) {

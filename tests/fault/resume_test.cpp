@@ -256,7 +256,7 @@ TEST(Resume, AnotherDirectoryNeedsTheFirstOneOnce) {
 std::unique_ptr<host::ChildProcess> start_run(const Runs& runs, const std::string& output,
                                               const base::Deadline& deadline) {
   host::ChildOptions options;
-  options.command = {COLLIMATE_BIN_DIR "/collimate", "train", runs.config(), "--output", output};
+  options.command = {collimate_program(), "train", runs.config(), "--output", output};
   options.input = options.output = options.errors = host::ChildStream::kNull;
   auto child = std::make_unique<host::ChildProcess>(options);
   const std::string holder = fmt::format("{}\n", child->pid());

@@ -8,8 +8,10 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "collimate/base/fault.h"
 #include "collimate/recipe/list.h"
 #include "collimate/text/character_tokenizer.h"
 
@@ -38,6 +40,16 @@ class Scratch {
  private:
   fs::path path_;
 };
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+// The program `collimate` that does what this environment, or that of the test, asks: the one that is shipped, unless a
+// test hook is set.
+inline std::string collimate_program(const Environment& environment = {}) {
+  bool hooked = !base::test_hook_warning().empty();
+  for (const auto& [name, value] : environment) hooked = hooked || name.starts_with("COLLIMATE_TEST_");
+  return hooked ? COLLIMATE_BIN_DIR "/collimate-hooked" : COLLIMATE_BIN_DIR "/collimate";
+}
 
 inline void write_text(const fs::path& path, const std::string& text) {
   fs::create_directories(path.parent_path());

@@ -1,0 +1,23 @@
+// What programs link that are not for tests: no variable and no call changes what they do or compute.
+#include "collimate/base/fault.h"
+
+namespace collimate::base {
+
+bool has_test_hooks() { return false; }
+
+void fault_point(std::string_view) {}
+
+bool nudged(std::string_view) { return false; }
+
+float fault_value(std::string_view, float value) { return value; }
+
+void fault_rows(std::string_view, float*, int64_t, int64_t, int64_t) {}
+
+FaultPhase::FaultPhase(std::string_view) {}
+FaultPhase::~FaultPhase() = default;
+
+size_t allowed_disk_bytes(size_t wanted) { return wanted; }
+
+bool reparse_every_run() { return false; }
+
+}  // namespace collimate::base
