@@ -5,7 +5,6 @@
 #include <mutex>
 
 #include "collimate/flow/toy_modules.h"
-#include "collimate/graph/sample_graphs.h"
 
 // Flows other than the plain one: filters with refill, staleness, models that are moved off their device.
 namespace collimate::flow {
@@ -63,7 +62,7 @@ TEST(ExecutorFlows, FilteredGroupsAreReplaced) {
 
 TEST(ExecutorFlows, StalenessOneGeneratesWithTheWeightsOfOneIterationBefore) {
   graph::Graph graph = toy::flow();
-  graph::Placement apart = graph::samples::apart(graph);
+  graph::Placement apart = graph::separation(graph, 2, 1);
   Seen strict = run_flow(graph, apart, "reward.score", 5);
   apart.staleness = 1;
   Seen stale = run_flow(graph, apart, "reward.score", 5, 0.001);

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "collimate/flow/toy_modules.h"
-#include "collimate/graph/sample_graphs.h"
 
 // Runs of the toy flow, and what they are compared by.
 namespace collimate::flow::toy {
@@ -41,7 +40,7 @@ inline RunOptions options_for(Outcome& outcome, int64_t iterations = 3) {
 enum class Place { kOneDevice, kBothOnTwo, kApart };
 
 inline graph::Placement placement_of(const graph::Graph& graph, Place place) {
-  return place == Place::kApart ? graph::samples::apart(graph)
+  return place == Place::kApart ? graph::separation(graph, 2, 1)
                                 : graph::flattening(graph, place == Place::kOneDevice ? 1 : 2);
 }
 

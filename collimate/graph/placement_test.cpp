@@ -53,6 +53,18 @@ TEST(Placement, ReplicasFollowDevicesAndLayouts) {
   EXPECT_EQ(worker_count(graph, placement), 7);
 }
 
+TEST(Placement, NamedPlacementsAreValid) {
+  Graph graph = samples::ppo();
+  Placement apart = separation(graph, 4, 1);
+  validate(graph, apart);
+  EXPECT_THAT(apart.groups.at("training").models, testing::ElementsAre("trainer", "value"));
+  Placement mixed = interleaving(graph, 4);
+  validate(graph, mixed);
+  EXPECT_EQ(mixed.groups.at("reference").devices, (std::vector<int>{0, 1}));
+  EXPECT_EQ(mixed.groups.at("reward").devices, (std::vector<int>{2, 3}));
+  EXPECT_THROW(separation(graph, 2, 2), base::InputError);
+}
+
 TEST(Placement, ErrorsCarryTheNumbers) {
   Graph graph = samples::ppo();
   const std::string models = "models: [policy, value, trainer, reference, reward]";

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <algorithm>
-
-#include "collimate/graph/placement.h"
 #include "collimate/graph/trace.h"
 
 // The small algorithms that the tests of graph and plan share.
@@ -79,19 +76,6 @@ inline Graph ppo() {
         link(trainer, policy, every(1));
       },
       prompts(), "ppo");
-}
-
-// Models that train on device 0 of two, all others on device 1.
-inline Placement apart(const Graph& graph) {
-  Placement made{2, "cpu"};
-  made.groups["training"].devices = {0};
-  made.groups["generation"].devices = {1};
-  for (const auto& [name, model] : graph.models) {
-    const auto on_device = [](const FunctionSpec& spec) { return spec.kind != Kind::kHost; };
-    if (std::any_of(model.functions.begin(), model.functions.end(), on_device))
-      made.groups[graph.trains(name) ? "training" : "generation"].models.push_back(name);
-  }
-  return made;
 }
 
 }  // namespace collimate::graph::samples

@@ -85,7 +85,7 @@ TEST(SyncedRecords, LinesBeforeACheckpointAreOnTheDiskBeforeIt) {
   sync_watch().directory = output;
   train_text(small_config("sft", scratch.path()), output, {"run.save_every=1", "run.keep_checkpoints=5"});
   sync_watch().directory.clear();
-  for (const fs::path path :
+  for (const fs::path& path :
        {output.parent_path(), output, output / "checkpoints", output / "model/tokenizer.json.partial",
         output / "model/model.safetensors.partial", output / "model"})
     EXPECT_TRUE(sync_watch().paths.contains(path)) << path;
