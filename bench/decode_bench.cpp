@@ -27,6 +27,7 @@
 
 #include "bench/measure.h"
 #include "bench/models.h"
+#include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
@@ -99,7 +100,7 @@ std::vector<std::vector<int32_t>> prompts_of(int64_t count, int64_t vocabulary, 
     for (int64_t t = 0; t < kPromptTokens; ++t) {
       draw = draw * 6364136223846793005U + 1442695040888963407U;
       const auto fresh = static_cast<int32_t>(3 + (draw >> 33) % static_cast<uint64_t>(vocabulary - 3));
-      prompt.push_back(period > 0 && t >= period ? prompt[static_cast<size_t>(t - period)] : fresh);
+      prompt.push_back(period > 0 && t >= period ? base::at(prompt, t - period) : fresh);
     }
   return prompts;
 }
@@ -162,8 +163,7 @@ Run generate_batch(const Loaded& loaded, const Setting& s, int64_t completions, 
   side.service->submit(requests);
   while (side.service->step())
     for (const generate::Emission& e : side.service->take())
-      run.tokens[static_cast<size_t>(e.uid)].insert(run.tokens[static_cast<size_t>(e.uid)].end(), e.tokens.begin(),
-                                                    e.tokens.end());
+      base::at(run.tokens, e.uid).insert(base::at(run.tokens, e.uid).end(), e.tokens.begin(), e.tokens.end());
   run.seconds = base::now_seconds() - begin;
   run.stats = side.service->stats();
   run.stats.steps -= before.steps;

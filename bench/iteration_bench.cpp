@@ -17,6 +17,7 @@
 #include "bench/models.h"
 #include "bench/peaks.h"
 #include "bench/words.h"
+#include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/engine.h"
@@ -148,11 +149,11 @@ class Bench {
     std::vector<std::vector<uint8_t>> trainable;
     std::vector<std::vector<float>> log_probs, advantages;
     for (int64_t i = 0; i < kPrompts * kSamples; ++i) {
-      std::vector<int32_t> row = prompts[static_cast<size_t>(i / kSamples)];
+      std::vector<int32_t> row = base::at(prompts, i / kSamples);
       std::vector<float> lp(kPromptTokens + kNewTokens, -10.0F);
       for (int64_t t = 0; t < kNewTokens; ++t) row.push_back(token(static_cast<uint64_t>(77777 + i * 131 + t)));
       if (!completions_.empty()) {
-        const auto& c = completions_[static_cast<size_t>(i)];
+        const auto& c = base::at(completions_, i);
         std::copy(c.tokens.begin(), c.tokens.end(), row.begin() + kPromptTokens);
         std::copy(c.log_probs.begin(), c.log_probs.end(), lp.begin() + kPromptTokens);
       }

@@ -4,6 +4,7 @@
 #include <ATen/ops/rand.h>
 #include <gtest/gtest.h>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 
@@ -151,7 +152,7 @@ TEST(Batch, GatherReordersAndMergeChecksUids) {
   const std::vector<int64_t> order = {3, 1, 2};
   const Batch picked = batch.gather(order);
   EXPECT_EQ(picked.all(kUid), (std::vector<int64_t>{3, 1, 2}));
-  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(choices_in(picked, i), choices(order[static_cast<size_t>(i)]));
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(choices_in(picked, i), choices(base::at(order, i)));
   Batch scores = picked.select_columns(std::vector<std::string>{"uid"});
   scores.set(kReward, {1.F, 2.F, 3.F});
   EXPECT_EQ(picked.merge(scores).get(kReward, 1), 2.F);

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::batch {
@@ -20,7 +21,7 @@ constexpr std::array<Fact, 6> kFacts = {{{ElementType::kUInt8, "uint8", at::kByt
                                          {ElementType::kBFloat16, "bfloat16", at::kBFloat16, 2},
                                          {ElementType::kJson, "json", at::ScalarType::Undefined, 0}}};
 
-const Fact& fact(ElementType type) { return kFacts[static_cast<size_t>(type)]; }
+const Fact& fact(ElementType type) { return base::at(kFacts, type); }
 
 }  // namespace
 

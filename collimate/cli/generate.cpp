@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/base/progress.h"
@@ -134,13 +135,13 @@ void print_result(const GenerateCall& call, const text::Renderer& renderer, cons
   const std::vector<generate::Completion>& completions = result.completions;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const generate::Completion& c : completions) {
-    const std::string text = generate::completion_text(
-        renderer.tokenizer(), result.prompts[static_cast<size_t>(c.prompt)], c.tokens, call.params);
+    const std::string text =
+        generate::completion_text(renderer.tokenizer(), base::at(result.prompts, c.prompt), c.tokens, call.params);
     if (!call.json) {
       fmt::print("{}{}\n", completions.size() > 1 ? fmt::format("[{}.{}] ", c.prompt, c.sample) : "", text);
       continue;
     }
-    nlohmann::ordered_json one = {{"prompt", renderer.prompt_text(prompts[static_cast<size_t>(c.prompt)])},
+    nlohmann::ordered_json one = {{"prompt", renderer.prompt_text(base::at(prompts, c.prompt))},
                                   {"completion", text},
                                   {"token_ids", c.tokens},
                                   {"finish", generate::finish_reason(c.finish)}};

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 
+#include "collimate/base/at.h"
 #include "collimate/base/config.h"
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
@@ -137,7 +138,7 @@ std::string nearest_topic(const std::string& word) {
   }
   if (const std::string near = base::nearest(word, topics); !near.empty()) return near;
   const auto leaf = std::find(leaves.begin(), leaves.end(), base::nearest(word.substr(word.rfind('.') + 1), leaves));
-  return leaf == leaves.end() ? "" : options[static_cast<size_t>(leaf - leaves.begin())].path;
+  return leaf == leaves.end() ? "" : base::at(options, leaf - leaves.begin()).path;
 }
 
 [[noreturn]] void throw_unknown_topic(const std::string& word) {

@@ -32,11 +32,7 @@ int train(const Arguments& arguments) {
 
   if (call.output.empty()) call.output = "runs/" + std::filesystem::path(config_path).stem().string();
   recipe::Config config = recipe::load(config_path, sets);
-  const bool goes_on = call.resume != "never";
-  choose_placement(config, config_path, sets,
-                   !goes_on                ? ""
-                   : call.resume == "auto" ? call.output
-                                           : recipe::run_to_resume(call.resume));
+  choose_placement(config, config_path, sets, recipe::run_to_resume(call.resume, call.output));
   if (dry_run) {
     show_check(config, json);
     return 0;

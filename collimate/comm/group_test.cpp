@@ -11,6 +11,7 @@
 #include <numeric>
 #include <thread>
 
+#include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 #include "collimate/host/core_pool.h"
@@ -67,7 +68,7 @@ TEST_P(Ranks, AllReduceSumsByTheTree) {
     std::vector<float> mine(1000);
     for (size_t i = 0; i < mine.size(); ++i) mine[i] = value(group.rank(), i);
     group.all_reduce(mine);
-    results[static_cast<size_t>(group.rank())] = mine;
+    base::at(results, group.rank()) = mine;
   });
   for (size_t i = 0; i < 1000; ++i) {
     float sum = value(0, i);
@@ -84,7 +85,7 @@ TEST_P(Ranks, CollectivesMoveWhatTheySay) {
     auto rank = static_cast<size_t>(group.rank());
     std::vector<int> mine = {group.rank() * 10, group.rank() * 10 + 1}, all(2 * n);
     group.all_gather(bytes_of(mine), writable_bytes_of(all));
-    for (int r = 0; r < size; ++r) EXPECT_EQ(all[static_cast<size_t>(2 * r + 1)], r * 10 + 1);
+    for (int r = 0; r < size; ++r) EXPECT_EQ(base::at(all, 2 * r + 1), r * 10 + 1);
 
     std::vector<float> pieces(3 * n), piece(3);
     std::iota(pieces.begin(), pieces.end(), 0.0F);
@@ -141,7 +142,7 @@ void expect_abort_wakes(const std::string& name, const std::function<void(Group&
     try {
       wait(group);
     } catch (const base::RunError& error) {
-      heard[static_cast<size_t>(group.rank())] = error.what();
+      base::at(heard, group.rank()) = error.what();
     }
   };
   with_ranks(4, name, body);
@@ -176,13 +177,13 @@ TEST(Group, FourRanksWithPoolsOfTwoMakeProgressOnTwoCores) {
     for (int round = 0; round < kRounds; ++round) {
       pool.parallel_for(256, 16, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
-          values[static_cast<size_t>(i)] = static_cast<float>(group.rank() * 1000 + round + static_cast<int>(i));
+          base::at(values, i) = static_cast<float>(group.rank() * 1000 + round + static_cast<int>(i));
       });
       group.all_reduce(values);
       bool summed = true;
       for (int i = 0; i < 256; ++i)
-        summed = summed && values[static_cast<size_t>(i)] == static_cast<float>(6000 + 4 * (round + i));
-      if (summed) ++right[static_cast<size_t>(group.rank())];
+        summed = summed && base::at(values, i) == static_cast<float>(6000 + 4 * (round + i));
+      if (summed) ++base::at(right, group.rank());
     }
   });
   EXPECT_EQ(right, std::vector<int>(4, kRounds));
@@ -199,7 +200,7 @@ TEST(Group, AnExpiredWaitNamesWhoIsMissingAndAbortsTheGroup) {
     try {
       group.barrier();
     } catch (const base::RunError& error) {
-      heard[static_cast<size_t>(group.rank())] = error.what();
+      base::at(heard, group.rank()) = error.what();
     }
     over = true;
   });
@@ -222,7 +223,7 @@ TEST(Group, ABeatRenewsTheWaitsOfTheOthers) {
       }
     std::vector<float> values = {1.0F};
     group.all_reduce(values);
-    sums[static_cast<size_t>(group.rank())] = values[0];
+    base::at(sums, group.rank()) = values[0];
   });
   EXPECT_EQ(sums, (std::vector<float>{2, 2}));
 }
@@ -254,7 +255,7 @@ TEST(Group, NobodyReadsTheBuffersOfARankThatLeft) {
           group.broadcast(writable_bytes_of(*mine), 1);
         }
       } catch (const base::RunError& error) {
-        heard[static_cast<size_t>(group.rank())] = error.what();
+        base::at(heard, group.rank()) = error.what();
       }
       while (!returned) std::this_thread::yield();  // `one` lives until then
     });
@@ -270,7 +271,7 @@ TEST(Group, BuffersOfDifferentSizesEndEveryRank) {
     try {
       group.all_reduce(values);
     } catch (const base::RunError& error) {
-      heard[static_cast<size_t>(group.rank())] = error.what();
+      base::at(heard, group.rank()) = error.what();
     }
   });
   for (const std::string& text : heard)

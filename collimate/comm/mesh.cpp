@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::comm {
@@ -52,7 +53,7 @@ int Mesh::find(const std::string& axis) const {
 
 int Mesh::size(const std::string& axis) const {
   int index = find(axis);
-  return index < 0 ? 1 : axes_[static_cast<size_t>(index)].size;
+  return index < 0 ? 1 : base::at(axes_, index).size;
 }
 
 int Mesh::stride(size_t axis) const {

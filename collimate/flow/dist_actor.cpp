@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::flow {
@@ -21,7 +22,7 @@ DistActor::DistActor(const graph::FunctionSpec& spec, const graph::Layout& layou
     : granularity_(spec.granularity), dispatch_(spec.dispatch), mesh_(make_mesh(layout, std::move(workers))) {
   int last_stage = mesh_.size("pp") - 1;
   for (int i = 0; i < mesh_.size(); ++i) {
-    int rank = mesh_.ranks()[static_cast<size_t>(i)];
+    int rank = base::at(mesh_.ranks(), i);
     bool speaks = mesh_.coordinate(rank, "tp") == 0 && mesh_.coordinate(rank, "cp") == 0 &&
                   mesh_.coordinate(rank, "pp") == last_stage;
     if (speaks) reporting_.push_back(i);

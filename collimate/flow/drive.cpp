@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
@@ -189,7 +190,7 @@ void Drive::died(const cluster::Message& message) {
     const std::vector<int>& workers = item.second.actor.workers();
     return std::find(workers.begin(), workers.end(), message.sender) != workers.end();
   });
-  announced_[static_cast<size_t>(message.sender)] = -1;
+  base::at(announced_, message.sender) = -1;
   events_.push_back(graph::Event::lost(message.sender, cause));
 }
 
@@ -217,7 +218,7 @@ void Drive::finish_iterations() {
     iterations_.erase(number);
     if (parts_.number != 0) continue;
     for (int worker = 0; worker < driver_.workers(); ++worker)
-      if (announced_[static_cast<size_t>(worker)] >= number)
+      if (base::at(announced_, worker) >= number)
         driver_.send(worker, {{"type", "hook"}, {"before", false}, {"iteration", number}});
   }
 }

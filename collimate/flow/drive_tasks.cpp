@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
@@ -43,7 +44,7 @@ void Drive::start(const graph::Action& action) {
 
 void Drive::announce_iteration(int64_t iteration, const std::vector<int>& workers) {
   for (int worker : workers) {
-    int64_t& newest = announced_[static_cast<size_t>(worker)];
+    int64_t& newest = base::at(announced_, worker);
     if (newest >= iteration) continue;
     newest = iteration;
     driver_.send(worker, {{"type", "hook"}, {"before", true}, {"iteration", iteration}});
@@ -71,7 +72,7 @@ void Drive::fetch_inputs(int64_t iteration, int64_t end) {
 
 Batch Drive::rows_for(const TaskState& state, const std::vector<int64_t>& numbers) {
   fetch_inputs(state.task.iteration, *std::max_element(numbers.begin(), numbers.end()) + 1);
-  return iterations_[state.task.iteration].rows.join(sources_[static_cast<size_t>(state.task.node)], numbers);
+  return iterations_[state.task.iteration].rows.join(base::at(sources_, state.task.node), numbers);
 }
 
 void Drive::feed(const graph::Task& task, int64_t first, int64_t count) {
@@ -243,7 +244,7 @@ void Drive::feed_done(TaskState& state, const Feed& feed, int64_t sequence) {
   std::vector<Batch> parts;
   bool said = false;
   for (int rank : state.actor.collecting()) {
-    parts.push_back(feed.parts[static_cast<size_t>(rank)]);
+    parts.push_back(base::at(feed.parts, rank));
     said = said || !parts.back().names().empty();
   }
   if (said)

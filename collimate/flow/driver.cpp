@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
@@ -105,7 +106,7 @@ void Driver::start(int worker, uint64_t incarnation) {
   cluster::WorkerSpec spec = spec_;
   spec.rank = worker;
   spec.incarnation = incarnation;
-  Slot& slot = slots_[static_cast<size_t>(worker)];
+  Slot& slot = base::at(slots_, worker);
   if (options_.transport == Transport::kProcesses) {
     slot.link = cluster::start_process_worker(spec, options_.worker_command, options_.queue_size, inbox_);
     return;
@@ -128,12 +129,12 @@ void Driver::wait_ready() {
     std::optional<cluster::Message> message = receive(0.2, waiting);
     if (!message) continue;
     if (message->type() == "died") throw_failure(message->header.at("cause"), message->header.value("exit_code", 1));
-    if (message->type() == "ready") ready[static_cast<size_t>(message->sender)] = true;
+    if (message->type() == "ready") base::at(ready, message->sender) = true;
   }
 }
 
 bool Driver::restart(int worker) {
-  Slot& slot = slots_[static_cast<size_t>(worker)];
+  Slot& slot = base::at(slots_, worker);
   if (options_.transport != Transport::kProcesses || slot.lives >= kMostLives) return false;
   slot.link->stop(0);
   slot.unsent.clear();
@@ -144,7 +145,7 @@ bool Driver::restart(int worker) {
 }
 
 void Driver::send(int worker, nlohmann::json header, std::shared_ptr<const cluster::Payload> payload) {
-  Slot& slot = slots_[static_cast<size_t>(worker)];
+  Slot& slot = base::at(slots_, worker);
   cluster::Message message;
   message.header = std::move(header);
   if (!slot.news.empty()) message.header["store"] = to_json(std::exchange(slot.news, {}));
@@ -165,7 +166,7 @@ void Driver::note_store(const cluster::Message& message) {
   std::vector<StoreEntry> entries = store_entries(message.header["store"]);
   store_.apply(entries);
   for (int worker = 0; worker < workers(); ++worker) {
-    std::vector<StoreEntry>& news = slots_[static_cast<size_t>(worker)].news;
+    std::vector<StoreEntry>& news = base::at(slots_, worker).news;
     if (worker != message.sender) news.insert(news.end(), entries.begin(), entries.end());
   }
 }
@@ -176,7 +177,7 @@ std::optional<cluster::Message> Driver::next(double seconds) {
   flush();
   if (!message) return std::nullopt;
   last_progress_ = base::now_seconds();
-  const Slot& slot = slots_[static_cast<size_t>(message->sender)];
+  const Slot& slot = base::at(slots_, message->sender);
   if (message->incarnation != slot.link->incarnation()) return std::nullopt;
   if (options_.reparse) message = cluster::reparse(*message);
   note_store(*message);
@@ -226,7 +227,7 @@ std::vector<cluster::Message> Driver::request(const std::vector<int>& to, nlohma
       deferred_.push_back(std::move(*message));
       continue;
     }
-    answers[static_cast<size_t>(place - to.begin())] = std::move(*message);
+    base::at(answers, place - to.begin()) = std::move(*message);
     --missing;
   }
   return answers;

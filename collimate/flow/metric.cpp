@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::flow {
@@ -20,7 +21,7 @@ Reduce parse_reduce(const std::string& name) {
 }  // namespace
 
 nlohmann::json Metric::to_json() const {
-  nlohmann::json json = nlohmann::json::array({name, value, kReduceNames[static_cast<size_t>(reduce)], weight});
+  nlohmann::json json = nlohmann::json::array({name, value, base::at(kReduceNames, reduce), weight});
   if (!note.empty()) json.push_back(note);
   return json;
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
@@ -14,9 +15,8 @@ namespace {
 // Rows ordered by `key(uid of the row or its pair)`; rows of equal key keep their order.
 template <class Key>
 std::vector<int64_t> order_by(const std::vector<int64_t>& uids, std::vector<int64_t> rows, Key key) {
-  std::stable_sort(rows.begin(), rows.end(), [&](int64_t a, int64_t b) {
-    return key(uids[static_cast<size_t>(a)]) < key(uids[static_cast<size_t>(b)]);
-  });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](int64_t a, int64_t b) { return key(base::at(uids, a)) < key(base::at(uids, b)); });
   return rows;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/generate/test_support.h"
 #include "collimate/model/cancelling_weights.h"
 #include "collimate/model/model_test.h"
@@ -137,7 +138,7 @@ class Sweep {
     const size_t number = trial % std::size(kVariants);
     const Results& reference = reference_of(number);
     const auto& sets = tensor::sets_here();
-    const tensor::InstructionSet set = sets[static_cast<size_t>(random(sets.size()))];
+    const tensor::InstructionSet set = base::at(sets, random(sets.size()));
     const tensor::WithInstructionSet chosen(set);
     host::CorePool pool(1 + static_cast<int>(random(3)));
     const std::string where = fmt::format("trial {}: {}, {}, threads: {}", trial, variant_name(kVariants[number]),

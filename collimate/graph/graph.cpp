@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/graph/json_fields.h"
 
 namespace collimate::graph {
@@ -64,7 +65,7 @@ std::vector<int> topological_order(const Graph& graph) {
   auto ready = [&](size_t i) {
     if (placed[i]) return false;
     std::vector<int> before = predecessors(graph, graph.nodes[i]);
-    return std::all_of(before.begin(), before.end(), [&](int p) { return placed[static_cast<size_t>(p)]; });
+    return std::all_of(before.begin(), before.end(), [&](int p) { return base::at(placed, p); });
   };
   while (order.size() < graph.nodes.size()) {
     size_t next = 0;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/graph/function_spec.h"
 
 namespace collimate::graph {
@@ -58,7 +59,7 @@ struct Graph {
   std::vector<WeightLink> links;
   bool operator==(const Graph&) const = default;
 
-  const Node& node(int index) const { return nodes[static_cast<size_t>(index)]; }
+  const Node& node(int index) const { return base::at(nodes, index); }
   int node_index(std::string_view id) const;   // -1 when absent
   int producer(std::string_view value) const;  // node index; -1 for an input or an unknown value
   const FunctionSpec& spec(int index) const;   // of the node's function; InputError when it has none

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::graph {
@@ -62,7 +63,7 @@ struct Words {
   const char* what;
   std::string_view words[N];
 
-  std::string name(Enum value) const { return std::string(words[static_cast<size_t>(value)]); }
+  std::string name(Enum value) const { return std::string(base::at(words, value)); }
   Enum parse(const std::string& where, std::string_view word) const {
     std::vector<std::string> known;
     for (size_t i = 0; i < N; ++i) {

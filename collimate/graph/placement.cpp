@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "collimate/base/at.h"
 #include "collimate/graph/json_fields.h"
 
 namespace collimate::graph {
@@ -103,8 +104,7 @@ Placement interleaving(const Graph& graph, int devices, std::string kind) {
   if (made.groups.count("all")) made.groups["all"].devices = iota(0, devices);
   for (int i = 0; i < count; ++i) {
     const int first = devices * i / count;
-    made.groups[frozen[static_cast<size_t>(i)]] = {iota(first, devices * (i + 1) / count - first),
-                                                   {frozen[static_cast<size_t>(i)]}};
+    made.groups[base::at(frozen, i)] = {iota(first, devices * (i + 1) / count - first), {base::at(frozen, i)}};
   }
   return made;
 }

@@ -1,5 +1,6 @@
 #include "collimate/graph/schedule_core.h"
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::graph {
@@ -72,20 +73,20 @@ void ScheduleCore::given(const Event& event) {
 
 IterationRun* ScheduleCore::iteration(int64_t number) {
   if (number < front_ || number >= next_) return nullptr;
-  return &active_[static_cast<size_t>(number - front_)];
+  return &base::at(active_, number - front_);
 }
 
 ReplicaRun* ScheduleCore::running(const Task& task) {
   IterationRun* run = iteration(task.iteration);
   if (run == nullptr || task.node < 0 || task.node >= static_cast<int>(run->nodes.size())) return nullptr;
-  std::vector<ReplicaRun>& replicas = run->nodes[static_cast<size_t>(task.node)].replicas;
+  std::vector<ReplicaRun>& replicas = base::at(run->nodes, task.node).replicas;
   if (task.replica < 0 || task.replica >= static_cast<int>(replicas.size())) return nullptr;
-  ReplicaRun& replica = replicas[static_cast<size_t>(task.replica)];
+  ReplicaRun& replica = base::at(replicas, task.replica);
   return replica.running && replica.part == task.part ? &replica : nullptr;
 }
 
 const Replica& ScheduleCore::workers_of_task(const Task& task) const {
-  return facts_->node(task.node).replicas[static_cast<size_t>(task.replica)];
+  return base::at(facts_->node(task.node).replicas, task.replica);
 }
 
 Action& ScheduleCore::emit(ActionKind kind) {

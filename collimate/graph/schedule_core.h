@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/graph/rows.h"
 #include "collimate/graph/schedule_facts.h"
 
@@ -83,8 +84,8 @@ class ScheduleCore {
   IterationRun* iteration(int64_t number);
   ReplicaRun* running(const Task& task);  // null when that task is gone
   const Replica& workers_of_task(const Task& task) const;
-  WorkerState& worker(int index) { return workers_[static_cast<size_t>(index)]; }
-  const WorkerState& worker(int index) const { return workers_[static_cast<size_t>(index)]; }
+  WorkerState& worker(int index) { return base::at(workers_, index); }
+  const WorkerState& worker(int index) const { return base::at(workers_, index); }
   Action& emit(ActionKind kind);
   Action& emit(ActionKind kind, const Task& task);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/base/philox.h"
 #include "collimate/graph/json_fields.h"
 
@@ -47,7 +48,7 @@ NodeFacts own_facts(const ScheduleFacts& facts, int index) {
 
 // Marks every node from which a filter gets its rows.
 void mark_deciding(ScheduleFacts& facts, int index) {
-  NodeFacts& node = facts.nodes[static_cast<size_t>(index)];
+  NodeFacts& node = base::at(facts.nodes, index);
   if (node.decides) return;
   node.decides = true;
   const std::string& id = facts.graph.node(index).id;
@@ -79,8 +80,7 @@ bool may_hold(const ScheduleFacts& facts, size_t index) {
 void order_nodes(ScheduleFacts& facts) {
   facts.order = topological_order(facts.graph);
   std::stable_partition(facts.order.begin(), facts.order.end(), [&](int n) { return facts.node(n).decides; });
-  for (size_t i = 0; i < facts.order.size(); ++i)
-    facts.nodes[static_cast<size_t>(facts.order[i])].position = static_cast<int>(i);
+  for (size_t i = 0; i < facts.order.size(); ++i) base::at(facts.nodes, facts.order[i]).position = static_cast<int>(i);
 }
 
 void fill_workers(ScheduleFacts& facts) {
@@ -89,11 +89,11 @@ void fill_workers(ScheduleFacts& facts) {
   facts.swapped_on.resize(count);
   for (int n : facts.order)
     for (const Replica& replica : facts.node(n).replicas)
-      for (int worker : replica) add_unique(facts.nodes_on[static_cast<size_t>(worker)], n);
+      for (int worker : replica) add_unique(base::at(facts.nodes_on, worker), n);
   for (const auto& [name, model] : facts.graph.models) {
     facts.workers[name] = workers_of(facts.graph, facts.placement, name);
     if (!facts.swapped(name)) continue;
-    for (int worker : facts.workers[name]) facts.swapped_on[static_cast<size_t>(worker)].push_back(name);
+    for (int worker : facts.workers[name]) base::at(facts.swapped_on, worker).push_back(name);
   }
 }
 
@@ -113,7 +113,7 @@ ScheduleFacts make_facts(const Graph& graph, const Placement& placement, const S
   const int count = static_cast<int>(graph.nodes.size());
   for (int n = 0; n < count; ++n) facts.nodes.push_back(own_facts(facts, n));
   for (int n = 0; n < count; ++n) {
-    for (int producer : facts.node(n).producers) facts.nodes[static_cast<size_t>(producer)].consumers.push_back(n);
+    for (int producer : facts.node(n).producers) base::at(facts.nodes, producer).consumers.push_back(n);
     if (facts.node(n).spec->drops_rows) facts.filters.push_back(n);
   }
   for (int filter : facts.filters) mark_deciding(facts, filter);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/graph/schedule.h"
 
 // What a Schedule knows before the first event. Internal to schedule*.cpp.
@@ -37,7 +38,7 @@ struct ScheduleFacts {
   std::vector<std::vector<std::string>> swapped_on;  // worker → models with residency swap
   uint64_t fingerprint = 0;                          // of graph, placement, rows and group size
 
-  const NodeFacts& node(int index) const { return nodes[static_cast<size_t>(index)]; }
+  const NodeFacts& node(int index) const { return base::at(nodes, index); }
   bool swapped(const std::string& model) const;
 };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/graph/schedule_core.h"
 
@@ -13,7 +14,7 @@ void ScheduleCore::failed(const Event& event) {
   if (running(event.task) == nullptr) return;
   const std::string cause = describe(facts_->graph, event.task) + ": " + event.cause;
   IterationRun& run = *iteration(event.task.iteration);
-  NodeRun& state = run.nodes[static_cast<size_t>(event.task.node)];
+  NodeRun& state = base::at(run.nodes, event.task.node);
   give_back(event.task);
   const bool again = event.retryable && facts_->node(event.task.node).spec->retry_safe;
   if (!again || ++state.failures > options().retries) return stop(StopKind::kFailed, cause);
@@ -26,7 +27,7 @@ void ScheduleCore::give_back(const Task& task) {
   ReplicaRun& replica = *running(task);
   replica.running = false;
   replica.fed = RowSet();
-  if (facts_->node(task.node).whole) iteration(task.iteration)->nodes[static_cast<size_t>(task.node)].called = false;
+  if (facts_->node(task.node).whole) base::at(iteration(task.iteration)->nodes, task.node).called = false;
   for (int index : workers_of_task(task)) worker(index).task.reset();
   changed_ = true;
 }
@@ -35,18 +36,18 @@ void ScheduleCore::give_back(const Task& task) {
 // runs on that one's workers ends early, because it may wait for these rows.
 void ScheduleCore::move_rows(IterationRun& run, int node, int from) {
   const NodeFacts& facts = facts_->node(node);
-  NodeRun& state = run.nodes[static_cast<size_t>(node)];
+  NodeRun& state = base::at(run.nodes, node);
   const int count = static_cast<int>(state.replicas.size());
-  RowSet rows = state.replicas[static_cast<size_t>(from)].home;
+  RowSet rows = base::at(state.replicas, from).home;
   rows.subtract(state.done);
   rows.subtract(run.dropped);
   for (int step = 1; step < count && !rows.empty(); ++step) {
     const int to = (from + step) % count;
-    if (!alive(facts.replicas[static_cast<size_t>(to)])) continue;
-    state.replicas[static_cast<size_t>(from)].home.subtract(rows);
-    state.replicas[static_cast<size_t>(to)].home.merge(rows);
-    if (state.replicas[static_cast<size_t>(to)].running) return feed(run, node, to, {0, run.issued});
-    for (int index : facts.replicas[static_cast<size_t>(to)])
+    if (!alive(base::at(facts.replicas, to))) continue;
+    base::at(state.replicas, from).home.subtract(rows);
+    base::at(state.replicas, to).home.merge(rows);
+    if (base::at(state.replicas, to).running) return feed(run, node, to, {0, run.issued});
+    for (int index : base::at(facts.replicas, to))
       if (const std::optional<Task> task = worker(index).task) cut(*task);
     return;
   }
@@ -62,7 +63,7 @@ void ScheduleCore::move_lost_rows() {
 }
 
 bool ScheduleCore::holds_trained_state(int index, std::string& model) const {
-  for (int n : facts_->nodes_on[static_cast<size_t>(index)]) {
+  for (int n : base::at(facts_->nodes_on, index)) {
     model = facts_->graph.node(n).model;
     if (facts_->node(n).writes && !facts_->node(n).spec->retry_safe) return true;
   }
@@ -105,7 +106,7 @@ void ScheduleCore::lose_task(int index, const std::string& cause) {
 void ScheduleCore::lose_transfers(int index) {
   for (size_t i = 0; i < transfers_.size();) {
     Transfer& transfer = transfers_[i];
-    const WeightLink& link = facts_->graph.links[static_cast<size_t>(transfer.link)];
+    const WeightLink& link = base::at(facts_->graph.links, transfer.link);
     const std::vector<int>& sources = facts_->workers.at(link.source);
     const bool source_lost = std::find(sources.begin(), sources.end(), index) != sources.end();
     std::vector<int>& targets = transfer.targets;
@@ -141,7 +142,7 @@ void ScheduleCore::expired(int timer) {
   if (found == timers_.end()) return;
   const int index = found->second;
   timers_.erase(found);
-  for (int n : facts_->nodes_on[static_cast<size_t>(index)]) {
+  for (int n : base::at(facts_->nodes_on, index)) {
     const std::vector<Replica>& all = facts_->node(n).replicas;
     if (std::any_of(all.begin(), all.end(), [&](const Replica& replica) { return alive(replica); })) continue;
     return stop(StopKind::kFailed,

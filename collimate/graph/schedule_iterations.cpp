@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/graph/schedule_core.h"
 
@@ -19,9 +20,9 @@ void ScheduleCore::begin() {
 void ScheduleCore::restart() {
   for (IterationRun& run : active_)
     for (int n : facts_->order) {
-      NodeRun& state = run.nodes[static_cast<size_t>(n)];
+      NodeRun& state = base::at(run.nodes, n);
       for (int r = 0; r < static_cast<int>(state.replicas.size()); ++r) {
-        ReplicaRun& replica = state.replicas[static_cast<size_t>(r)];
+        ReplicaRun& replica = base::at(state.replicas, r);
         if (!replica.running) continue;
         give_back({run.number, n, r, replica.part});
         --replica.part;
@@ -99,9 +100,9 @@ void ScheduleCore::stop_if_done() {
 void ScheduleCore::stop(StopKind kind, const std::string& cause) {
   for (const IterationRun& run : active_)
     for (int n : facts_->order) {
-      const std::vector<ReplicaRun>& replicas = run.nodes[static_cast<size_t>(n)].replicas;
+      const std::vector<ReplicaRun>& replicas = base::at(run.nodes, n).replicas;
       for (int r = 0; r < static_cast<int>(replicas.size()); ++r)
-        if (const ReplicaRun& replica = replicas[static_cast<size_t>(r)]; replica.running)
+        if (const ReplicaRun& replica = base::at(replicas, r); replica.running)
           emit(ActionKind::kCancel, Task{run.number, n, r, replica.part});
     }
   Action& action = emit(ActionKind::kStop);

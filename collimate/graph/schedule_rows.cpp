@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/graph/schedule_core.h"
 
@@ -13,16 +14,16 @@ void ScheduleCore::issue(IterationRun& run, int64_t count) {
   for (int n : facts_->order) {
     const NodeFacts& facts = facts_->node(n);
     if (facts.whole) continue;
-    std::vector<ReplicaRun>& replicas = run.nodes[static_cast<size_t>(n)].replicas;
+    std::vector<ReplicaRun>& replicas = base::at(run.nodes, n).replicas;
     std::vector<size_t> homes;
     for (size_t r = 0; r < replicas.size(); ++r)
       if (alive(facts.replicas[r])) homes.push_back(r);
     for (size_t r = 0; homes.empty() && r < replicas.size(); ++r) homes.push_back(r);
     const int64_t over = static_cast<int64_t>(homes.size());
     for (int64_t h = 0; initial && h < over; ++h)
-      replicas[homes[static_cast<size_t>(h)]].home.add({groups * h / over * group, groups * (h + 1) / over * group});
+      replicas[base::at(homes, h)].home.add({groups * h / over * group, groups * (h + 1) / over * group});
     for (int64_t g = first; !initial && g < first + groups; ++g)
-      replicas[homes[static_cast<size_t>(g % over)]].home.add({g * group, (g + 1) * group});
+      replicas[base::at(homes, g % over)].home.add({g * group, (g + 1) * group});
   }
 }
 
@@ -30,13 +31,12 @@ void ScheduleCore::issue(IterationRun& run, int64_t count) {
 // them.
 RowSet ScheduleCore::ready(const IterationRun& run, int node, int replica, RowRange window) const {
   const NodeFacts& facts = facts_->node(node);
-  const NodeRun& state = run.nodes[static_cast<size_t>(node)];
-  const ReplicaRun& here = state.replicas[static_cast<size_t>(replica)];
+  const NodeRun& state = base::at(run.nodes, node);
+  const ReplicaRun& here = base::at(state.replicas, replica);
   const int64_t group = options().group_size;
   if (facts.group) window = {window.first / group * group, (window.end + group - 1) / group * group};
   RowSet rows = facts.whole ? RowSet(window.first, window.end) : here.home.clip(window);
-  for (int producer : facts.producers)
-    rows = rows.intersect(run.nodes[static_cast<size_t>(producer)].done.clip(window));
+  for (int producer : facts.producers) rows = rows.intersect(base::at(run.nodes, producer).done.clip(window));
   const RowSet dropped = run.dropped.clip(window), done = state.done.clip(window), fed = here.fed.clip(window);
   for (const RowSet* gone : {&dropped, &done, &fed}) rows.subtract(*gone);
   if (!facts.group) return rows;
@@ -47,7 +47,7 @@ RowSet ScheduleCore::ready(const IterationRun& run, int node, int replica, RowRa
 
 // Nothing runs there and every row asked for so far is done or dropped.
 bool ScheduleCore::caught_up(const IterationRun& run, int node, const ReplicaRun& replica) const {
-  const NodeRun& state = run.nodes[static_cast<size_t>(node)];
+  const NodeRun& state = base::at(run.nodes, node);
   if (replica.running) return false;
   if (facts_->node(node).whole) return state.called;
   RowSet open = replica.home;
@@ -57,7 +57,7 @@ bool ScheduleCore::caught_up(const IterationRun& run, int node, const ReplicaRun
 }
 
 void ScheduleCore::rows_done(IterationRun& run, int node, const RowSet& rows) {
-  run.nodes[static_cast<size_t>(node)].done.merge(rows);
+  base::at(run.nodes, node).done.merge(rows);
   for (int consumer : facts_->node(node).consumers) {
     if (facts_->node(consumer).whole) continue;
     const int replicas = static_cast<int>(facts_->node(consumer).replicas.size());
@@ -99,9 +99,9 @@ void ScheduleCore::refill(IterationRun& run) {
   issue(run, count);
   for (int n : facts_->order) {
     const NodeFacts& facts = facts_->node(n);
-    const NodeRun& state = run.nodes[static_cast<size_t>(n)];
+    const NodeRun& state = base::at(run.nodes, n);
     for (int r = 0; r < static_cast<int>(state.replicas.size()); ++r) {
-      const ReplicaRun& replica = state.replicas[static_cast<size_t>(r)];
+      const ReplicaRun& replica = base::at(state.replicas, r);
       if (!facts.whole && !facts.holds && replica.running) cut({run.number, n, r, replica.part});
       if (facts.producers.empty()) feed(run, n, r, {first, run.issued});
     }
@@ -111,7 +111,7 @@ void ScheduleCore::refill(IterationRun& run) {
 
 // Feeds the running task what is ready in the window; a task that has not started is fed when it does.
 void ScheduleCore::feed(IterationRun& run, int node, int replica, RowRange window) {
-  ReplicaRun& here = run.nodes[static_cast<size_t>(node)].replicas[static_cast<size_t>(replica)];
+  ReplicaRun& here = base::at(base::at(run.nodes, node).replicas, replica);
   if (!here.running) {
     changed_ = true;
     return;
@@ -131,8 +131,8 @@ void ScheduleCore::feed(IterationRun& run, int node, int replica, RowRange windo
 // Closes a task that has been fed all it will get: at once, or when the filters have decided.
 void ScheduleCore::close_if_fed(IterationRun& run, int node, int replica) {
   const NodeFacts& facts = facts_->node(node);
-  NodeRun& state = run.nodes[static_cast<size_t>(node)];
-  ReplicaRun& here = state.replicas[static_cast<size_t>(replica)];
+  NodeRun& state = base::at(run.nodes, node);
+  ReplicaRun& here = base::at(state.replicas, replica);
   if (!here.running || here.closed || (facts.holds && !run.settled)) return;
   RowSet open = here.home;
   for (const RowSet* gone : {&here.fed, &state.done, &run.dropped}) open.subtract(*gone);
@@ -168,7 +168,7 @@ void ScheduleCore::update(IterationRun& run) {
   update_settled(run);
   if (!run.settled) return;
   for (int n : facts_->order) {
-    NodeRun& state = run.nodes[static_cast<size_t>(n)];
+    NodeRun& state = base::at(run.nodes, n);
     if (state.complete) continue;
     state.complete = std::all_of(state.replicas.begin(), state.replicas.end(),
                                  [&](const ReplicaRun& replica) { return caught_up(run, n, replica); });
@@ -181,7 +181,7 @@ void ScheduleCore::update_settled(IterationRun& run) {
   RowSet open(0, run.issued);
   open.subtract(run.dropped);
   for (int filter : facts_->filters)
-    if (!run.nodes[static_cast<size_t>(filter)].done.contains(open)) return;
+    if (!base::at(run.nodes, filter).done.contains(open)) return;
   run.settled = true;
   changed_ = true;
   for (int n : facts_->order)

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/graph/schedule_core.h"
 
@@ -37,10 +38,10 @@ bool ScheduleCore::start_one() {
 // The first reason why the replica does not start; kDone when there is nothing to start for.
 Wait ScheduleCore::wait_of(const IterationRun& run, int node, int replica) const {
   const NodeFacts& facts = facts_->node(node);
-  const NodeRun& state = run.nodes[static_cast<size_t>(node)];
-  const ReplicaRun& here = state.replicas[static_cast<size_t>(replica)];
-  const Replica& workers = facts.replicas[static_cast<size_t>(replica)];
-  const auto complete = [&](int n) { return run.nodes[static_cast<size_t>(n)].complete; };
+  const NodeRun& state = base::at(run.nodes, node);
+  const ReplicaRun& here = base::at(state.replicas, replica);
+  const Replica& workers = base::at(facts.replicas, replica);
+  const auto complete = [&](int n) { return base::at(run.nodes, n).complete; };
   if (here.running || caught_up(run, node, here)) return Wait::kDone;
   if (evaluation_ || (stop_asked_ && run.number > front_)) return Wait::kBarrier;
   for (int index : workers)
@@ -61,14 +62,14 @@ bool ScheduleCore::order_allows(const IterationRun& run, int node, const Replica
   for (const IterationRun& other : active_) {
     if (other.number > run.number) break;
     for (int index : workers)
-      for (int n : facts_->nodes_on[static_cast<size_t>(index)]) {
+      for (int n : base::at(facts_->nodes_on, index)) {
         if (other.number == run.number && facts_->node(n).position >= facts_->node(node).position) break;
-        if (other.nodes[static_cast<size_t>(n)].complete) continue;
+        if (base::at(other.nodes, n).complete) continue;
         if (other.number < run.number && !other.settled) return false;
         for (size_t r = 0; r < facts_->node(n).replicas.size(); ++r) {
           const Replica& used = facts_->node(n).replicas[r];
           if (std::find(used.begin(), used.end(), index) == used.end()) continue;
-          if (!caught_up(other, n, other.nodes[static_cast<size_t>(n)].replicas[r])) return false;
+          if (!caught_up(other, n, base::at(other.nodes, n).replicas[r])) return false;
         }
       }
   }
@@ -109,12 +110,12 @@ bool ScheduleCore::resident(int node, const Replica& workers) {
     const auto used = [&](const std::string& model) {
       return std::find(models.begin(), models.end(), model) != models.end();
     };
-    for (const std::string& model : facts_->swapped_on[static_cast<size_t>(index)]) {
+    for (const std::string& model : base::at(facts_->swapped_on, index)) {
       if (used(model)) continue;
       move(model, SwapState::kPresent, SwapState::kOffloading, TransitionKind::kOffload);
       room = room && swap_state(model, index) == SwapState::kAbsent;
     }
-    for (const std::string& model : facts_->swapped_on[static_cast<size_t>(index)]) {
+    for (const std::string& model : base::at(facts_->swapped_on, index)) {
       if (!used(model)) continue;
       if (room) move(model, SwapState::kAbsent, SwapState::kLoading, TransitionKind::kLoad);
       all = all && swap_state(model, index) == SwapState::kPresent;
@@ -125,9 +126,9 @@ bool ScheduleCore::resident(int node, const Replica& workers) {
 }
 
 void ScheduleCore::start(IterationRun& run, int node, int replica) {
-  ReplicaRun& here = run.nodes[static_cast<size_t>(node)].replicas[static_cast<size_t>(replica)];
-  COLLIMATE_CHECK(versions_allow(run, node, facts_->node(node).replicas[static_cast<size_t>(replica)]),
-                  "stale weights in {}", describe(facts_->graph, Task{run.number, node, replica, here.part + 1}));
+  ReplicaRun& here = base::at(base::at(run.nodes, node).replicas, replica);
+  COLLIMATE_CHECK(versions_allow(run, node, base::at(facts_->node(node).replicas, replica)), "stale weights in {}",
+                  describe(facts_->graph, Task{run.number, node, replica, here.part + 1}));
   here.running = true;
   here.closed = false;
   ++here.part;
@@ -138,7 +139,7 @@ void ScheduleCore::start(IterationRun& run, int node, int replica) {
 }
 
 void ScheduleCore::start_whole(IterationRun& run, int node) {
-  NodeRun& state = run.nodes[static_cast<size_t>(node)];
+  NodeRun& state = base::at(run.nodes, node);
   if (ready(run, node, 0, {0, run.issued}).empty())
     return stop(StopKind::kFailed, base::expectation(fmt::format("iteration {}", step_of(run.number)),
                                                      "rows for " + facts_->graph.node(node).id,
@@ -181,9 +182,9 @@ std::string ScheduleCore::waiting() const {
   std::string lines;
   for (const IterationRun& run : active_)
     for (int n : facts_->order) {
-      const std::vector<ReplicaRun>& replicas = run.nodes[static_cast<size_t>(n)].replicas;
+      const std::vector<ReplicaRun>& replicas = base::at(run.nodes, n).replicas;
       for (int r = 0; r < static_cast<int>(replicas.size()); ++r) {
-        const ReplicaRun& here = replicas[static_cast<size_t>(r)];
+        const ReplicaRun& here = base::at(replicas, r);
         const std::string task = describe(facts_->graph, Task{run.number, n, r, std::max(here.part, 0)});
         const Wait wait = wait_of(run, n, r);
         if (here.running) {
@@ -195,8 +196,8 @@ std::string ScheduleCore::waiting() const {
       }
     }
   for (const Transfer& transfer : transfers_)
-    lines += fmt::format("weights {} -> {} at {} {}\n", facts_->graph.links[static_cast<size_t>(transfer.link)].source,
-                         facts_->graph.links[static_cast<size_t>(transfer.link)].destination, transfer.version,
+    lines += fmt::format("weights {} -> {} at {} {}\n", base::at(facts_->graph.links, transfer.link).source,
+                         base::at(facts_->graph.links, transfer.link).destination, transfer.version,
                          transfer.running ? "are being transferred" : "wait for the workers");
   return lines;
 }

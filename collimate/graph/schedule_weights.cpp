@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/graph/schedule_core.h"
 
@@ -49,20 +50,20 @@ void ScheduleCore::advance_transfers() {
 std::vector<int> ScheduleCore::targets_of(const Transfer& transfer) const {
   if (transfer.running) return transfer.targets;
   std::vector<int> targets;
-  for (int index : facts_->workers.at(facts_->graph.links[static_cast<size_t>(transfer.link)].destination))
+  for (int index : facts_->workers.at(base::at(facts_->graph.links, transfer.link).destination))
     if (!worker(index).lost && (transfer.worker < 0 || transfer.worker == index)) targets.push_back(index);
   return targets;
 }
 
 std::vector<int> ScheduleCore::workers_of(const Transfer& transfer) const {
-  std::vector<int> all = facts_->workers.at(facts_->graph.links[static_cast<size_t>(transfer.link)].source);
+  std::vector<int> all = facts_->workers.at(base::at(facts_->graph.links, transfer.link).source);
   for (int index : targets_of(transfer))
     if (!contains(all, index)) all.push_back(index);
   return all;
 }
 
 bool ScheduleCore::uses_destination(const Transfer& transfer, const Task& task) const {
-  return contains(facts_->node(task.node).models, facts_->graph.links[static_cast<size_t>(transfer.link)].destination);
+  return contains(facts_->node(task.node).models, base::at(facts_->graph.links, transfer.link).destination);
 }
 
 bool ScheduleCore::may_stay(const Transfer& transfer, const Task& task) const {
@@ -91,7 +92,7 @@ void ScheduleCore::advance(Transfer& transfer) {
 }
 
 void ScheduleCore::run_transfer(Transfer& transfer) {
-  const WeightLink& link = facts_->graph.links[static_cast<size_t>(transfer.link)];
+  const WeightLink& link = base::at(facts_->graph.links, transfer.link);
   transfer.targets = targets_of(transfer);
   transfer.running = true;
   transfer.version = trained_[link.source];
@@ -112,15 +113,14 @@ void ScheduleCore::run_transfer(Transfer& transfer) {
 // Frees the workers of a transfer that runs.
 void ScheduleCore::release(const Transfer& transfer) {
   for (int index : workers_of(transfer)) worker(index).transferring = false;
-  if (transfer.paused)
-    emit(ActionKind::kResume).model = facts_->graph.links[static_cast<size_t>(transfer.link)].destination;
+  if (transfer.paused) emit(ActionKind::kResume).model = base::at(facts_->graph.links, transfer.link).destination;
   changed_ = true;
 }
 
 void ScheduleCore::weights_at(const Event& event) {
   for (size_t i = 0; i < transfers_.size(); ++i) {
     const Transfer transfer = transfers_[i];
-    const std::string& destination = facts_->graph.links[static_cast<size_t>(transfer.link)].destination;
+    const std::string& destination = base::at(facts_->graph.links, transfer.link).destination;
     if (!transfer.running || destination != event.model || transfer.worker != event.worker) continue;
     COLLIMATE_CHECK(event.version == transfer.version, "weights of {} at {}, not at {}", event.model, event.version,
                     transfer.version);
@@ -134,7 +134,7 @@ bool ScheduleCore::blocked_by_transfer(int node, const Replica& workers) const {
   const NodeFacts& facts = facts_->node(node);
   for (const Transfer& transfer : transfers_) {
     if (transfer.running) continue;
-    const WeightLink& link = facts_->graph.links[static_cast<size_t>(transfer.link)];
+    const WeightLink& link = base::at(facts_->graph.links, transfer.link);
     if (facts.writes && facts_->graph.node(node).model == link.source) return true;
     const bool destination_first = waits_for_destination(transfer);
     if (destination_first && !contains(facts.models, link.destination)) continue;

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::host {
@@ -23,7 +24,7 @@ TEST(CorePool, CoversEveryItemOnce) {
       for (const int64_t grain : {0, 1, 3, 64, 5000}) {
         std::vector<std::atomic<int>> seen(static_cast<size_t>(count));
         pool.parallel_for(count, grain, [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+          for (int64_t i = begin; i < end; ++i) ++base::at(seen, i);
         });
         for (const auto& times : seen) ASSERT_EQ(times, 1);
       }
@@ -96,10 +97,10 @@ TEST(CorePool, ManyJobsInARow) {
   std::vector<int64_t> values(64, 0);
   for (int round = 0; round < 20000; ++round) {
     pool.parallel_for(64, 8, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) values[static_cast<size_t>(i)] += i;
+      for (int64_t i = begin; i < end; ++i) base::at(values, i) += i;
     });
   }
-  for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(values[static_cast<size_t>(i)], i * 20000);
+  for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(base::at(values, i), i * 20000);
 }
 
 // Ranks as threads, each with its pool, more threads than cores: every one ends.
@@ -112,7 +113,7 @@ TEST(CorePool, FourPoolsOfTwoMakeProgress) {
       std::vector<int64_t> values(256, 0);
       for (int round = 0; round < 500; ++round) {
         pool.parallel_for(256, 16, [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) ++values[static_cast<size_t>(i)];
+          for (int64_t i = begin; i < end; ++i) ++base::at(values, i);
         });
       }
       if (std::accumulate(values.begin(), values.end(), int64_t{0}) == 256 * 500) ++finished;

@@ -18,7 +18,7 @@ namespace collimate::host {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little endian");
-constexpr uint32_t kFrameMagic = 0x31464c43;             // "CLF1"
+constexpr uint32_t kFrameMagic = 0x31464c43;        // "CLF1"
 constexpr size_t kJoinedBytes = 1 << 16;            // a frame up to this size leaves in one write
 constexpr size_t kTrustedBytes = size_t{16} << 20;  // allocated on a peer's word; beyond it memory grows as bytes come
 

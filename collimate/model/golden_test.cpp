@@ -2,6 +2,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "collimate/base/at.h"
 #include "collimate/model/model_test.h"
 
 namespace collimate::model {
@@ -33,7 +34,7 @@ Greedy decode(Model& model, const std::vector<int32_t>& prompt, size_t count) {
     const auto logits = to_vector(model.logits(hidden.slice(0, hidden.size(0) - 1)));
     if (result.ids.empty()) result.first_logits = logits;
     result.ids.push_back(argmax(logits));
-    result.logits.push_back(logits[static_cast<size_t>(result.ids.back())]);
+    result.logits.push_back(base::at(logits, result.ids.back()));
     const auto position = static_cast<int32_t>(prompt.size() + result.ids.size() - 1);
     step = {{result.ids.back()}, {position}, {0, 1}};
   }

@@ -6,6 +6,7 @@
 #include <exception>
 #include <thread>
 
+#include "collimate/base/at.h"
 #include "collimate/comm/group.h"
 #include "collimate/model/model_test.h"
 #include "collimate/tensor/autograd.h"
@@ -214,11 +215,11 @@ TEST(ModelGradients, AreCompleteSegmentBySegment) {
   std::vector<std::vector<float>> seen(4);
   model.backward(std::move(record), hidden, [&](int segment) {
     const auto now = weights->gradient(segment);
-    seen[static_cast<size_t>(segment)].assign(now.begin(), now.end());
+    base::at(seen, segment).assign(now.begin(), now.end());
   });
   for (int segment = 0; segment < 4; ++segment) {
     const auto end = weights->gradient(segment);
-    EXPECT_EQ(seen[static_cast<size_t>(segment)], std::vector<float>(end.begin(), end.end()));
+    EXPECT_EQ(base::at(seen, segment), std::vector<float>(end.begin(), end.end()));
   }
 }
 
@@ -234,7 +235,7 @@ TEST(ModelGradients, OfASegmentMayBeReleasedBeforeTheNextOne) {
     model.backward(std::move(record), hidden, [&](int segment) {
       const auto now = weights->gradient(segment);
       if (!takes) return;
-      taken[static_cast<size_t>(segment)].assign(now.begin(), now.end());
+      base::at(taken, segment).assign(now.begin(), now.end());
       std::fill(now.begin(), now.end(), std::nanf(""));
     });
     for (int segment = 0; segment < 4 && !takes; ++segment) {
@@ -270,7 +271,7 @@ SegmentGradients reduced_gradients(const char* family, Recompute recompute, comm
   model.backward(std::move(record), gradient, [&](int segment) {
     const std::span<float> now = weights->gradient(segment);
     group.all_reduce(now).wait(60.0);
-    reduced[static_cast<size_t>(segment)].assign(now.begin(), now.end());
+    base::at(reduced, segment).assign(now.begin(), now.end());
     std::fill(now.begin(), now.end(), std::nanf(""));
   });
   return reduced;
@@ -286,9 +287,9 @@ std::vector<SegmentGradients> reduced_by_two(const char* family, Recompute recom
     threads.emplace_back([&, rank] {
       try {
         const auto group = comm::thread_group({name, "", rank, 2, 60.0});
-        of_rank[static_cast<size_t>(rank)] = reduced_gradients(family, recompute, *group);
+        base::at(of_rank, rank) = reduced_gradients(family, recompute, *group);
       } catch (...) {
-        failures[static_cast<size_t>(rank)] = std::current_exception();
+        base::at(failures, rank) = std::current_exception();
       }
     });
   for (std::thread& thread : threads) thread.join();

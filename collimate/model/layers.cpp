@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/model/lora_layer.h"
 #include "collimate/tensor/ops/activation.h"
@@ -86,9 +87,9 @@ Norm find_norm(const Weights& weights, const std::string& name, float epsilon) {
 }
 
 Slot* embed(Step& step, int table, int position_table) {
-  const auto& sizes = step.weights.params()[static_cast<size_t>(table)].sizes;
+  const auto& sizes = base::at(step.weights.params(), table).sizes;
   const int64_t entries = sizes[0], width = sizes[1];
-  const int64_t places = position_table < 0 ? 0 : step.weights.params()[static_cast<size_t>(position_table)].sizes[0];
+  const int64_t places = position_table < 0 ? 0 : base::at(step.weights.params(), position_table).sizes[0];
   Slot* out = tensor::make_slot(step.arena, step.rows(), width, recorded(step, nullptr, table));
   step.weights.look_up(table, step.ids.data(), out->rows, out->value);
   if (position_table >= 0)

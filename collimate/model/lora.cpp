@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "collimate/base/at.h"
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
@@ -178,7 +179,7 @@ void initialize_lora(Weights& weights, uint64_t seed) {
 std::span<const float> merged_values(const Weights& weights, int index, std::vector<float>& memory) {
   const std::span<const float> own = weights.values(index);
   const LoraOptions& lora = weights.options().lora;
-  const ParamSpec& spec = weights.params()[static_cast<size_t>(index)];
+  const ParamSpec& spec = base::at(weights.params(), index);
   const int b = lora.on() && is_block_linear(weights.shape(), spec) ? weights.index_of(adapter_name(spec, 'B')) : -1;
   if (b < 0) return own;
   const float* up = weights.values(b).data();                                            // [out, rank]

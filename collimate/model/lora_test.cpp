@@ -9,6 +9,7 @@
 #include <functional>
 #include <numeric>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/memory_state.h"
 #include "collimate/model/model_test.h"
@@ -155,7 +156,7 @@ void add_gradient(Model& model, Recompute recompute = Recompute::kNone) {
 
 at::Tensor gradient_of(Weights& weights, const std::string& name) {
   const int index = weights.index_of(name);
-  return at::from_blob(weights.param_gradient(index), weights.params()[static_cast<size_t>(index)].sizes, at::kFloat)
+  return at::from_blob(weights.param_gradient(index), base::at(weights.params(), index).sizes, at::kFloat)
       .to(at::kDouble);
 }
 at::Tensor values_of(Weights& weights, const std::string& name) {

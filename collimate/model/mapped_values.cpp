@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/host/mapped_file.h"
@@ -57,7 +58,7 @@ void MappedValues::look_up(size_t index, const int32_t* ids, int64_t rows, float
     read(index, ids[r], row);
     for (int64_t i = 0; i < width; ++i) {
       float& to = out[r * width + i];
-      to = accumulate ? to + row[static_cast<size_t>(i)] : row[static_cast<size_t>(i)];
+      to = accumulate ? to + base::at(row, i) : base::at(row, i);
     }
   }
   base::fault_rows("embedding", out, rows, width, width);

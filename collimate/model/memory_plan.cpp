@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/model/kv_cache.h"
 #include "collimate/shape/param_spec.h"
 #include "collimate/tensor/ops/attention.h"
@@ -79,8 +80,7 @@ std::pair<int64_t, int64_t> value_bytes(const ModelShape& shape, const WeightsOp
   const std::vector<int64_t> floats = shape::segment_floats(specs);
   std::vector<bool> trained(floats.size(), false);
   for (const shape::ParamSpec& spec : specs)
-    if (options.trained && is_changed_by_training(shape, options.lora, spec))
-      trained[static_cast<size_t>(spec.segment)] = true;
+    if (options.trained && is_changed_by_training(shape, options.lora, spec)) base::at(trained, spec.segment) = true;
   std::pair<int64_t, int64_t> bytes = {0, 0};
   for (size_t s = 0; s < floats.size(); ++s)
     (trained[s] ? bytes.first : bytes.second) += allocated_bytes(floats[s] * kFloat);

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/model/arch/architecture.h"
@@ -182,7 +183,7 @@ at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, s
 void Model::Impl::record_all(ForwardRecord::Impl& record, Step& step) {
   Slot* stream = nullptr;
   for (int number = 0; number < segments; ++number) {
-    auto& segment = record.segments[static_cast<size_t>(number)];
+    auto& segment = base::at(record.segments, number);
     segment.tape = std::make_unique<Tape>(gradients);
     step.tape = segment.tape.get();
     segment.input = stream;
@@ -200,7 +201,7 @@ void Model::Impl::record_inputs(ForwardRecord::Impl& record, Step& step) {
   for (int number = 1; number < segments; ++number) {
     Slot* input = copy_slot(kept, *stream);
     input->wanted = true;
-    record.segments[static_cast<size_t>(number)].input = input;
+    base::at(record.segments, number).input = input;
     workspace.rewind(mark);
     stream = run_segment(scratch, number, copy_slot(workspace, *input));
   }
@@ -210,7 +211,7 @@ void Model::Impl::record_inputs(ForwardRecord::Impl& record, Step& step) {
 // From dL/doutput of a segment (used up) to dL/dinput, recomputing the segment first where its tape was not kept. Null
 // where the input wants none: all below it is frozen.
 const float* Model::Impl::segment_backward(ForwardRecord::Impl& record, Step& step, int number, float* gradient) {
-  auto& segment = record.segments[static_cast<size_t>(number)];
+  auto& segment = base::at(record.segments, number);
   if (segment.tape == nullptr) {
     segment.tape = std::make_unique<Tape>(gradients);
     step.tape = segment.tape.get();

@@ -7,6 +7,7 @@
 #include <functional>
 #include <thread>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::model {
@@ -48,7 +49,7 @@ void with_ranks(int size, const std::function<void(ParallelAxis)>& body) {
         const auto group = comm::thread_group({name, "", rank, size, 60.0});
         body(ParallelAxis(mesh, "tp", rank, *group));
       } catch (...) {
-        failures[static_cast<size_t>(rank)] = std::current_exception();
+        base::at(failures, rank) = std::current_exception();
       }
     });
   for (std::thread& thread : threads) thread.join();
@@ -131,7 +132,7 @@ TEST_P(Parallel, EmbeddingEqualsOneRank) {
         float expected = 0;
         for (size_t row = 0; row < ids.size(); ++row)
           if (ids[row] == first + i) expected += dout[row * kInputs + static_cast<size_t>(c)];
-        EXPECT_EQ(dtable[static_cast<size_t>(i * kInputs + c)], expected);
+        EXPECT_EQ(base::at(dtable, i * kInputs + c), expected);
       }
   });
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "collimate/base/at.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/model/model_test.h"
 #include "collimate/model/safetensors.h"
@@ -49,7 +50,7 @@ TEST_F(Peft, FilesSayWhatPeftReads) {
   for (const TensorEntry& entry : file.entries()) {
     const int index = weights->index_of(entry.name);
     ASSERT_GE(index, 0) << entry.name;
-    EXPECT_EQ(entry.sizes, weights->params()[static_cast<size_t>(index)].sizes) << entry.name;
+    EXPECT_EQ(entry.sizes, base::at(weights->params(), index).sizes) << entry.name;
     std::vector<float> values(static_cast<size_t>(entry.count()));
     read_floats(entry, directory_, values);
     const auto own = weights->values(index);

@@ -1,3 +1,4 @@
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/model/forward_record.h"
 
@@ -52,17 +53,17 @@ Runs scratch_runs(const TokenBatch& tokens) {
   for (size_t i = 0; i + 1 < tokens.starts.size(); ++i) {
     const int32_t of = tokens.continued.empty() ? -1 : tokens.continued[i];
     const size_t whole = of < 0 ? i : static_cast<size_t>(of);
-    const int32_t origin = tokens.positions[static_cast<size_t>(tokens.starts[whole])];
+    const int32_t origin = base::at(tokens.positions, tokens.starts[whole]);
     const tensor::AttentionRun own = run_of(tokens, i, origin);
     all.runs.push_back(of < 0 ? own : continuation_of(own, all.runs[whole]));
     const tensor::AttentionRun& run = all.runs.back();
     const int64_t end = run.first_position + run.tokens;
     all.documents.push_back(
-        {run.first_row, run.tokens, run.first_position, of < 0 ? 0 : all.runs[static_cast<size_t>(of)].first_row});
+        {run.first_row, run.tokens, run.first_position, of < 0 ? 0 : base::at(all.runs, of).first_row});
     tables.push_back(static_cast<int64_t>(all.tables.size()));
     const int64_t shared = (run.first_position - run.tail) / tensor::KvLayout::kBlockTokens;
     for (int64_t block = 0; block < shared; ++block)
-      all.tables.push_back(all.tables[static_cast<size_t>(tables[static_cast<size_t>(of)] + block)]);
+      all.tables.push_back(base::at(all.tables, base::at(tables, of) + block));
     for (int64_t block = shared; block < tensor::KvLayout::blocks_for(end); ++block)
       all.tables.push_back(static_cast<int32_t>(all.blocks++));
     all.last_position = std::max(all.last_position, origin + end - 1);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
 #include "collimate/model/initialize.h"
@@ -58,14 +59,13 @@ struct Weights::Impl {
   bool resident = true;
 
   tensor::MemoryScope scope(const char* purpose) const { return tensor::MemoryScope(options.tag + "/" + purpose); }
-
   const char* values_purpose(const Segment& s) const { return model::values_purpose(options.trained && s.changes); }
 
   Segment& segment(int number) {
     COLLIMATE_CHECK(number >= 0 && number < static_cast<int>(segments.size()), "segment {}", number);
     check_resident();
     check_in_memory("segment " + std::to_string(number));
-    return segments[static_cast<size_t>(number)];
+    return base::at(segments, number);
   }
   void check_in_memory(const std::string& what) const {
     if (mapped != nullptr)
@@ -86,7 +86,7 @@ struct Weights::Impl {
       index[specs[i].name] = static_cast<int>(i);
       if (!is_adapter(shape, specs[i])) own = i + 1;
       changes.push_back(is_changed_by_training(shape, options.lora, specs[i]));
-      if (changes[i]) segments[static_cast<size_t>(specs[i].segment)].changes = true;
+      if (changes[i]) base::at(segments, specs[i].segment).changes = true;
     }
     packed.resize(specs.size());
   }
@@ -100,7 +100,7 @@ struct Weights::Impl {
   }
 
   void pack(int first, Packed& target) {
-    const ParamSpec& spec = specs[static_cast<size_t>(first)];
+    const ParamSpec& spec = base::at(specs, first);
     const auto [rows, columns] = linear_sizes(first);
     const int64_t bytes = tensor::LinearPanels::bytes_for(rows, columns, options.compute, options.reduction_chunks);
     if (target.memory.bytes() < bytes) {
@@ -123,12 +123,12 @@ struct Weights::Impl {
   uint64_t fingerprint(int first) const {
     if (mapped != nullptr) return 0;  // nothing can change them
     uint64_t sum = 0;
-    for (int i = first; i < first + specs[static_cast<size_t>(first)].fused; ++i)
-      sum = base::mix(sum, param_fingerprint(values(specs[static_cast<size_t>(i)])));
+    for (int i = first; i < first + base::at(specs, first).fused; ++i)
+      sum = base::mix(sum, param_fingerprint(values(base::at(specs, i))));
     return sum;
   }
   std::span<const float> values(const ParamSpec& spec) const {
-    const Segment& s = segments[static_cast<size_t>(spec.segment)];
+    const Segment& s = base::at(segments, spec.segment);
     return {s.master.floats() + spec.offset, static_cast<size_t>(spec.count())};
   }
 
@@ -190,7 +190,7 @@ size_t Weights::own_params() const { return impl_->own; }
 std::vector<int> Weights::changing_segments() const {
   std::vector<int> changing;
   for (int s = 0; s < segments(); ++s)
-    if (impl_->segments[static_cast<size_t>(s)].changes) changing.push_back(s);
+    if (base::at(impl_->segments, s).changes) changing.push_back(s);
   return changing;
 }
 
@@ -221,7 +221,7 @@ float* Weights::param(int index) {
 float* Weights::param_gradient(int index) {
   const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
   float* base = impl_->segment(spec.segment).gradient.floats();
-  return base == nullptr || !impl_->changes[static_cast<size_t>(index)] ? nullptr : base + spec.offset;
+  return base == nullptr || !base::at(impl_->changes, index) ? nullptr : base + spec.offset;
 }
 
 at::Tensor Weights::param_tensor(int index) {
@@ -258,7 +258,7 @@ const tensor::LinearPanels& Weights::panels(int index) {
   const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
   COLLIMATE_CHECK(spec.sizes.size() == 2 && spec.fused > 0, "{} starts no linear layer", spec.name);
   impl_->check_resident();
-  auto& packed = impl_->packed[static_cast<size_t>(index)];
+  auto& packed = base::at(impl_->packed, index);
   if (!packed.ready) impl_->pack(index, packed);
   if (packed.panels.version != impl_->version)
     throw base::GuardError(base::expectation("panels of " + spec.name, fmt::format("version {}", impl_->version),
@@ -382,7 +382,7 @@ void Weights::save(base::StateWriter& out) const {
   out.json("version", impl_->version);
   out.json("compute", name_of(impl_->options.compute));
   for (const int i : changing_segments()) {
-    const auto& s = impl_->segments[static_cast<size_t>(i)];
+    const auto& s = base::at(impl_->segments, i);
     out.bytes("segment." + std::to_string(i),
               {static_cast<const std::byte*>(s.master.data()), static_cast<size_t>(float_bytes(s.floats))});
   }

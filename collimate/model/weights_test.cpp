@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/memory_state.h"
 #include "collimate/model/model_test.h"
@@ -102,7 +103,7 @@ TEST(Weights, SegmentsAreAlignedAndShared) {
   for (int s = 0; s < weights->segments(); ++s)
     EXPECT_EQ(reinterpret_cast<uintptr_t>(weights->master(s).data()) % 64, 0U);
   const int index = weights->index_of("transformer.h.1.mlp.c_fc.bias");
-  const auto& spec = weights->params()[static_cast<size_t>(index)];
+  const auto& spec = base::at(weights->params(), index);
   EXPECT_EQ(weights->param(index), weights->master(2).data() + spec.offset);
   EXPECT_EQ(weights->param_tensor(index).data_ptr(), weights->param(index));
   EXPECT_EQ(weights->values(index).data(), weights->param(index));
@@ -154,7 +155,7 @@ TEST(Weights, AnUpdateOfOneFusedParameterThatNobodyCommitsIsNoticed) {
       ASSERT_GE(changed, index);
       EXPECT_NO_THROW(weights->panels(index));
       float* values = weights->param(changed);
-      for (int64_t i = 0; i < weights->params()[static_cast<size_t>(changed)].count(); ++i) values[i] += 1e-3F;
+      for (int64_t i = 0; i < base::at(weights->params(), changed).count(); ++i) values[i] += 1e-3F;
       EXPECT_THROW(weights->panels(index), base::GuardError) << name;
       weights->commit();
       EXPECT_NO_THROW(weights->panels(index)) << name;

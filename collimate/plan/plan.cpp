@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/plan/cost/functions.h"
 #include "collimate/plan/digits.h"
@@ -114,7 +115,7 @@ class Costs {
   bool in_place(size_t f) const {
     const int base = functions_.at(f).base;
     if (base < 0) return false;
-    const Call &mine = calls_[f], &other = calls_[static_cast<size_t>(base)];
+    const Call &mine = calls_[f], &other = base::at(calls_, base);
     return mine.devices == other.devices && reads_in_place(other, mine);
   }
 
@@ -138,14 +139,14 @@ class Costs {
     std::map<std::pair<std::vector<bool>, int>, DeviceMemory> groups;  // by the functions on a device and its kind
     std::vector<std::vector<bool>> on(static_cast<size_t>(placement_.devices), std::vector<bool>(calls_.size()));
     for (size_t f = 0; f < calls_.size(); ++f)
-      for (const int device : calls_[f].devices) on[static_cast<size_t>(device)][f] = true;
+      for (const int device : calls_[f].devices) base::at(on, device)[f] = true;
     for (size_t d = 0; d < on.size(); ++d) {
       const int device = static_cast<int>(d);
       groups[{on[d], request_.cluster.group_at(device)}].devices.push_back(device);
     }
     for (auto& [key, group] : groups) {
       const auto& [functions, kind] = key;
-      group.usable_bytes = usable_bytes(request_.cluster.groups[static_cast<size_t>(kind)].gpu, request_.constants);
+      group.usable_bytes = usable_bytes(base::at(request_.cluster.groups, kind).gpu, request_.constants);
       fill(functions, group);
       by_models_.push_back(group);
     }
@@ -176,14 +177,14 @@ class Costs {
     std::vector<double> seconds(request_.graph.links.size());
     for (size_t l = 0; l < seconds.size(); ++l)
       for (const Transfer& transfer : functions_.transfers) {
-        if (functions_.models[static_cast<size_t>(transfer.source)] != request_.graph.links[l].source ||
-            functions_.models[static_cast<size_t>(transfer.destination)] != request_.graph.links[l].destination)
+        if (base::at(functions_.models, transfer.source) != request_.graph.links[l].source ||
+            base::at(functions_.models, transfer.destination) != request_.graph.links[l].destination)
           continue;
-        const Call& from = calls_[static_cast<size_t>(transfer.trainer)];
+        const Call& from = base::at(calls_, transfer.trainer);
         for (const int reader : transfer.readers) {
           const auto f = static_cast<size_t>(reader);
-          seconds[l] += transfer_seconds(jobs_[static_cast<size_t>(transfer.trainer)], from.how, jobs_[f],
-                                         calls_[f].how, calls_[f].devices == from.devices, request_.constants);
+          seconds[l] += transfer_seconds(base::at(jobs_, transfer.trainer), from.how, jobs_[f], calls_[f].how,
+                                         calls_[f].devices == from.devices, request_.constants);
         }
       }
     return seconds;

@@ -159,7 +159,9 @@ void check_same_run(const Config& config, const fs::path& directory, const std::
 
 }  // namespace
 
-std::string run_to_resume(const std::string& resume) {
+std::string run_to_resume(const std::string& resume, const std::string& output) {
+  if (resume == "never") return "";
+  if (resume == "auto") return output;
   if (!flow::is_checkpoint(resume)) return resume;
   const std::string run = flow::run_of_checkpoint(resume);
   return run.empty() ? "." : run;
@@ -177,7 +179,7 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
     throw InputError(expectation("--output", "a new or empty directory with --resume never", output, "--resume auto"));
   if (!fresh_) check_same_run(config, path_, "--output");
   const bool by_name = resume != "auto" && resume != "never";
-  const fs::path source = by_name ? fs::path(run_to_resume(resume)) : path_;
+  const fs::path source = by_name ? fs::path(run_to_resume(resume, output)) : path_;
   if (source != path_) check_same_run(config, source, "--resume");
   if (!fresh_) lock_ = take_lock(path_);
   const nlohmann::json inputs = run_inputs(config, plan, data);

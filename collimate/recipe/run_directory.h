@@ -13,8 +13,9 @@ namespace collimate::recipe {
 
 // A run's directory (interface.md): whose it is, and where to go on. While it lives, no other of its directory does, in
 // this process or another.
-// The directory of the run that --resume names, by itself or by one of its checkpoints.
-std::string run_to_resume(const std::string& resume);
+// The directory of the run that --resume goes on with: `output` by auto, "" by never, else the one that is named by
+// itself or by one of its checkpoints.
+std::string run_to_resume(const std::string& resume, const std::string& output);
 
 // {bytes, crc32c} of a file, as Recorder keeps it of metrics.jsonl in a checkpoint under this name.
 constexpr const char* kMetricsState = "metrics";

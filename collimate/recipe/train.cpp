@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/base/log.h"
@@ -234,13 +235,13 @@ class Run {
     std::vector<std::string> models(static_cast<size_t>(workers));
     for (const auto& [model, content] : plan_.graph.models)
       for (int worker : graph::workers_of(plan_.graph, placement_, model)) {
-        std::string& names = models[static_cast<size_t>(worker)];
+        std::string& names = base::at(models, worker);
         names += (names.empty() ? "" : ", ") + model;
       }
     for (int worker = 0; worker < workers; ++worker)
       spans_.name_worker(worker, worker < placement_.devices
-                                     ? fmt::format("device {}: {}", worker, models[static_cast<size_t>(worker)])
-                                     : models[static_cast<size_t>(worker)]);
+                                     ? fmt::format("device {}: {}", worker, base::at(models, worker))
+                                     : base::at(models, worker));
   }
 
   const Config& config_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::serve {
@@ -20,7 +21,7 @@ void Channel::accept(std::vector<generate::PromptLogProbs> prompt_log_probs) {
 bool Channel::push(int64_t choice, const generate::Emission& emission) {
   const std::lock_guard lock(mutex_);
   if (cause_) return false;
-  if (dropped_[static_cast<size_t>(choice)]) return true;
+  if (base::at(dropped_, choice)) return true;
   tokens_ += static_cast<int64_t>(emission.tokens.size());
   if (capacity_ && tokens_ > *capacity_) {
     cause_ = std::make_exception_ptr(base::RunError(
@@ -48,7 +49,7 @@ void Channel::fail(std::exception_ptr cause) {
 
 bool Channel::wanted(int64_t choice) const {
   const std::lock_guard lock(mutex_);
-  return !cause_ && !dropped_[static_cast<size_t>(choice)];
+  return !cause_ && !base::at(dropped_, choice);
 }
 
 bool Channel::wait_accepted(const base::Deadline& deadline) {
@@ -68,7 +69,7 @@ std::vector<Piece> Channel::take(const base::Deadline& deadline) {
 
 void Channel::drop(int64_t choice) {
   const std::lock_guard lock(mutex_);
-  dropped_[static_cast<size_t>(choice)] = 1;
+  base::at(dropped_, choice) = 1;
   std::erase_if(pieces_, [&](const Piece& piece) { return piece.choice == choice; });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::serve {
@@ -25,12 +26,12 @@ int display_width(std::string_view text) {
 Columns::Columns(int width) : half_((std::max(width, 20) - 3) / 2) {}
 
 std::string Columns::push(int side, std::string_view text) {
-  wrap(sides_[static_cast<size_t>(side)], text);
+  wrap(base::at(sides_, side), text);
   return take_rows();
 }
 
 std::string Columns::finish(int side) {
-  Side& finished = sides_[static_cast<size_t>(side)];
+  Side& finished = base::at(sides_, side);
   finished.finished = true;
   if (!finished.last.empty()) finished.lines.push_back(std::exchange(finished.last, {}));
   return take_rows();

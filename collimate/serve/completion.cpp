@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::serve {
@@ -44,7 +45,7 @@ Completions::~Completions() { channel_->drop_all(); }
 std::vector<Delta> Completions::next(const base::Deadline& deadline) {
   std::vector<Delta> deltas;
   for (const Piece& piece : channel_->take(deadline)) {
-    ChoiceText& text = texts_[static_cast<size_t>(piece.choice)];
+    ChoiceText& text = base::at(texts_, piece.choice);
     if (text.finished()) continue;
     deltas.push_back(text.read(piece));
     if (!text.finished()) continue;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collimate/base/at.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::serve {
@@ -161,8 +162,7 @@ TEST(Completions, KeepTheSpaceBehindThePromptsText) {
   std::vector<std::string> texts(4);
   for (const int32_t id : ids) {
     for (int64_t choice = 0; choice < 4; ++choice) channel->push(choice, {.tokens = {id}, .log_probs = {0.F}});
-    for (const Delta& delta : completions.next(base::Deadline::after(600)))
-      texts[static_cast<size_t>(delta.choice)] += delta.text;
+    for (const Delta& delta : completions.next(base::Deadline::after(600))) base::at(texts, delta.choice) += delta.text;
   }
   EXPECT_EQ(texts, (std::vector<std::string>{"cat sat", "cat sat", " cat sat", " cat sat"}));
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/base/log.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
@@ -26,7 +27,7 @@ std::vector<int64_t> uids_of(const Work& work, int64_t number, uint64_t server_s
   std::vector<int64_t> uids;
   std::unordered_map<uint64_t, uint64_t> seen;
   for (int64_t choice = 0; choice < choices_of(work); ++choice) {
-    const auto& prompt = work.prompts[static_cast<size_t>(choice / work.choices_per_prompt)];
+    const auto& prompt = base::at(work.prompts, choice / work.choices_per_prompt);
     const uint64_t base = work.seed
                               ? hash_ids(prompt, base::stable_hash("serve.seeded", static_cast<uint64_t>(*work.seed)))
                               : base::mix(base::stable_hash("serve.request", server_seed), number);
@@ -201,7 +202,7 @@ void EngineLoop::enter(Flight& flight) {
   if (draws) engine_.service->submit(to_batch(flight.work, flight.uids, flight.number));
   flight.channel->accept(std::move(flight.prompt_log_probs));
   for (int64_t choice = 0; choice < flight.channel->choices(); ++choice) {
-    const int64_t uid = flight.uids[static_cast<size_t>(choice)];
+    const int64_t uid = base::at(flight.uids, choice);
     by_uid_[uid] = {&flight, choice};
     if (!draws) {
       end(flight, choice, generate::Finish::kLength);
@@ -295,13 +296,13 @@ void EngineLoop::deliver() {
 
 void EngineLoop::observe_tokens(const Place& place, int64_t tokens, double now) {
   if (tokens == 0) return;
-  double& last = place.flight->last_token_seconds[static_cast<size_t>(place.choice)];
+  double& last = base::at(place.flight->last_token_seconds, place.choice);
   if (last >= 0) between_tokens_.observe((now - last) / static_cast<double>(tokens), tokens);
   last = now;
 }
 
 void EngineLoop::end(Flight& flight, int64_t choice, generate::Finish finish) {
-  by_uid_.erase(flight.uids[static_cast<size_t>(choice)]);
+  by_uid_.erase(base::at(flight.uids, choice));
   --flight.running;
   {
     const std::lock_guard lock(mutex_);

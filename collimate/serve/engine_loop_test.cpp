@@ -8,6 +8,7 @@
 #include <future>
 #include <thread>
 
+#include "collimate/base/at.h"
 #include "collimate/generate/test_support.h"
 
 namespace collimate::serve {
@@ -34,7 +35,7 @@ std::vector<Answer> read_all(Channel& channel) {
     const auto pieces = channel.take(soon());
     if (pieces.empty()) throw base::RunError("no piece in time");
     for (const Piece& piece : pieces) {
-      Answer& answer = answers[static_cast<size_t>(piece.choice)];
+      Answer& answer = base::at(answers, piece.choice);
       answer.tokens.insert(answer.tokens.end(), piece.tokens.begin(), piece.tokens.end());
       answer.log_probs.insert(answer.log_probs.end(), piece.log_probs.begin(), piece.log_probs.end());
       answer.finish = piece.finish;

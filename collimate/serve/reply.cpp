@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/text/utf8.h"
 
@@ -45,13 +46,13 @@ Reply::Reply(const ApiRequest& request, const std::vector<PromptTokens>& prompts
       created_(created),
       choices_(static_cast<size_t>(request.choices())) {
   for (int64_t choice = 0; choice < request.choices(); ++choice) {
-    choices_[static_cast<size_t>(choice)].choice = choice;
+    base::at(choices_, choice).choice = choice;
     places_.push_back(beginning(choice));
   }
 }
 
 const PromptTokens& Reply::prompt_of(int64_t choice) const {
-  return prompts_[static_cast<size_t>(choice / request_.choices_per_prompt)];
+  return base::at(prompts_, choice / request_.choices_per_prompt);
 }
 
 Reply::TextPlace Reply::beginning(int64_t choice) const {
@@ -76,7 +77,7 @@ ordered_json Reply::usage() const {
 }
 
 void Reply::add(const Delta& delta) {
-  Delta& choice = choices_[static_cast<size_t>(delta.choice)];
+  Delta& choice = base::at(choices_, delta.choice);
   choice.text += delta.text;
   choice.tokens.insert(choice.tokens.end(), delta.tokens.begin(), delta.tokens.end());
   choice.log_probs.insert(choice.log_probs.end(), delta.log_probs.begin(), delta.log_probs.end());
@@ -197,7 +198,7 @@ std::vector<ordered_json> Reply::opening() {
     } else if (request_.echo || request_.return_token_ids) {
       one["text"] = request_.echo ? text::valid_utf8(prompt.text) : "";
       const bool scored = request_.echo && request_.log_probs;
-      TextPlace& place = places_[static_cast<size_t>(choice)];
+      TextPlace& place = base::at(places_, choice);
       one["logprobs"] = scored ? text_log_probs({.choice = choice}, true, place) : ordered_json();
       if (request_.return_token_ids) one["prompt_token_ids"] = prompt.ids;
     } else {
@@ -223,7 +224,7 @@ ordered_json Reply::chunk(const Delta& delta) {
     one["logprobs"] = request_.log_probs ? chat_log_probs(delta) : ordered_json();
   } else {
     one["text"] = delta.text;
-    TextPlace& place = places_[static_cast<size_t>(delta.choice)];
+    TextPlace& place = base::at(places_, delta.choice);
     one["logprobs"] = request_.log_probs ? text_log_probs(delta, false, place) : ordered_json();
   }
   one["finish_reason"] = or_null(delta.finish_reason);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/spec_builder.h"
 
@@ -26,7 +27,7 @@ std::vector<int64_t> segment_floats(const std::vector<ParamSpec>& specs) {
   std::vector<int64_t> floats;
   for (const ParamSpec& spec : specs) {
     floats.resize(std::max<size_t>(floats.size(), static_cast<size_t>(spec.segment) + 1));
-    floats[static_cast<size_t>(spec.segment)] = padded(spec.offset + spec.count());
+    base::at(floats, spec.segment) = padded(spec.offset + spec.count());
   }
   return floats;
 }

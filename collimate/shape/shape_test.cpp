@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/shape/param_spec.h"
 
@@ -112,17 +113,17 @@ TEST(ParamSpec, SegmentsOffsetsAndFusedGroups) {
     const int64_t expected =
         specs[i].fused == 0 ? specs[i - 1].offset + specs[i - 1].count() : specs[i].offset / 16 * 16;
     EXPECT_EQ(specs[i].offset, expected) << specs[i].name;
-    EXPECT_LE(specs[i].offset + specs[i].count(), floats[static_cast<size_t>(specs[i].segment)]);
+    EXPECT_LE(specs[i].offset + specs[i].count(), base::at(floats, specs[i].segment));
   }
   for (const int64_t segment : floats) EXPECT_EQ(segment % 16, 0);
   EXPECT_EQ(find(specs, "lm_head.weight"), -1);
-  EXPECT_EQ(specs[static_cast<size_t>(find(specs, "model.layers.1.mlp.gate_proj.weight"))].fused, 2);
-  EXPECT_FALSE(specs[static_cast<size_t>(find(specs, "model.norm.weight"))].decay);
+  EXPECT_EQ(base::at(specs, find(specs, "model.layers.1.mlp.gate_proj.weight")).fused, 2);
+  EXPECT_FALSE(base::at(specs, find(specs, "model.norm.weight")).decay);
 }
 
 TEST(ParamSpec, Gpt2NamesAndLayout) {
   const auto specs = param_specs(parse_model_shape(gpt2_config(), "config"));
-  const auto& fused = specs[static_cast<size_t>(find(specs, "transformer.h.0.attn.c_attn.weight"))];
+  const auto& fused = base::at(specs, find(specs, "transformer.h.0.attn.c_attn.weight"));
   EXPECT_EQ(fused.sizes, (std::vector<int64_t>{24, 8}));
   EXPECT_TRUE(fused.transposed_in_file);
   EXPECT_EQ(fused.dims[0].blocks, (std::vector<int64_t>{8, 8, 8}));

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::tensor {
@@ -92,7 +93,7 @@ Header* header_of(void* block) { return reinterpret_cast<Header*>(static_cast<ch
 
 // Moves `bytes` onto a tag, or off it with a negative number. Needs the lock.
 void account(State& s, int tag, int64_t bytes) {
-  MemoryUse& use = s.tags[static_cast<size_t>(tag)];
+  MemoryUse& use = base::at(s.tags, tag);
   use.bytes += bytes;
   use.peak_bytes = std::max(use.peak_bytes, use.bytes);
   int64_t& used = s.used[use.worker];
@@ -113,7 +114,7 @@ std::string items_of(const State& s, int worker) {
 }
 
 void check_budget(const State& s, int tag, int64_t bytes) {
-  const MemoryUse& use = s.tags[static_cast<size_t>(tag)];
+  const MemoryUse& use = base::at(s.tags, tag);
   const auto budget = s.budget.find(use.worker);
   if (budget == s.budget.end() || budget->second == 0) return;
   const auto used = s.used.find(use.worker);
@@ -145,7 +146,7 @@ MemoryScope::~MemoryScope() { current_tag = previous_; }
 int memory_worker() {
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  return s.tags[static_cast<size_t>(current_tag)].worker;
+  return base::at(s.tags, current_tag).worker;
 }
 
 void tag_thread_memory(int worker, const std::string& purpose) { current_tag = intern(worker, purpose); }
@@ -202,7 +203,7 @@ void retag(void* block, int worker, std::optional<int> holder) {
   State& s = state();
   Header* header = header_of(block);
   const std::lock_guard lock(s.mutex);
-  const MemoryUse held = s.tags[static_cast<size_t>(header->tag)];
+  const MemoryUse held = base::at(s.tags, header->tag);
   if (held.worker == worker || holder.value_or(held.worker) != held.worker) return;
   const int tag = intern(s, worker, held.purpose);
   check_budget(s, tag, header->bytes);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
 
@@ -115,7 +116,7 @@ void Dataset::read_source(const DataSource& source) {
 
 const Example& Dataset::example(int64_t row) const {
   COLLIMATE_CHECK(row >= 0 && row < size(), "row {} of {}", row, size());
-  return examples_[static_cast<size_t>(row)];
+  return base::at(examples_, row);
 }
 
 void Dataset::require(const std::string& part, const std::string& reader) const {

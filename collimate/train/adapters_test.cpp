@@ -5,6 +5,7 @@
 #include <exception>
 #include <thread>
 
+#include "collimate/base/at.h"
 #include "collimate/base/memory_state.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/model/model_test.h"
@@ -120,9 +121,9 @@ TEST(Adapters, OfTwoRanksAreThoseOfOne) {
         const auto group = comm::thread_group({"adapters_test", "", rank, 2, 60.0});
         AdapterRun share(model::Recompute::kNone, group.get());
         share.update(adapter_rows(4 * rank, 4));
-        trained[static_cast<size_t>(rank)] = parameters_of(*share.weights, true);
+        base::at(trained, rank) = parameters_of(*share.weights, true);
       } catch (...) {
-        failures[static_cast<size_t>(rank)] = std::current_exception();
+        base::at(failures, rank) = std::current_exception();
       }
     });
   for (std::thread& thread : threads) thread.join();

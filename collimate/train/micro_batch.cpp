@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/tensor/ops/attention.h"
@@ -51,7 +52,7 @@ Row row_of(const Batch& rows, int64_t r) {
   const auto first = std::find_if(row.trainable.begin(), row.trainable.end() - 1, [](uint8_t t) { return t != 0; });
   row.prompt = static_cast<size_t>(first - row.trainable.begin());
   if (rows.has(batch::kFirstPosition.name))
-    row.first_position = static_cast<int32_t>(rows.all(batch::kFirstPosition)[static_cast<size_t>(r)]);
+    row.first_position = static_cast<int32_t>(base::at(rows.all(batch::kFirstPosition), r));
   return row;
 }
 
@@ -142,7 +143,7 @@ std::vector<int64_t> row_order(const Batch& rows) {
   std::iota(order.begin(), order.end(), 0);
   const auto before = [&](int64_t a, int64_t b) {
     for (const std::vector<int64_t>& uids : keys) {
-      const int64_t of_a = uids[static_cast<size_t>(a)], of_b = uids[static_cast<size_t>(b)];
+      const int64_t of_a = base::at(uids, a), of_b = base::at(uids, b);
       if (of_a != of_b) return of_a < of_b;
     }
     return false;

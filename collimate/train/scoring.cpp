@@ -1,5 +1,6 @@
 #include "collimate/train/scoring.h"
 
+#include "collimate/base/at.h"
 #include "collimate/base/fault.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/train/micro_batch.h"
@@ -22,7 +23,7 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
     const PackedRows packed = pack_rows(sorted.slice(range.begin, range.end));
     const at::Tensor values = values_of(packed, model.forward(packed.tokens));
     const float* next = values.const_data_ptr<float>();
-    for (int64_t r = range.begin; r < range.end; ++r) next += take(order[static_cast<size_t>(r)], next);
+    for (int64_t r = range.begin; r < range.end; ++r) next += take(base::at(order, r), next);
     if (options.progress) options.progress();
   }
 }
@@ -35,7 +36,7 @@ Batch with_token_values(model::Model& model, const Batch& rows, const Key<float>
   for_each_row(model, rows, options, values_of, [&](int64_t r, const float* values) {
     const float* next = values;
     for (uint8_t trainable : rows.row(batch::kTrainable, r))
-      column[static_cast<size_t>(r)].push_back(trainable != 0 ? *next++ : 0.F);
+      base::at(column, r).push_back(trainable != 0 ? *next++ : 0.F);
     return next - values;
   });
   Batch out = rows;
@@ -64,7 +65,7 @@ Batch with_scores(model::Model& model, const Batch& rows, const ScoringOptions& 
     return model.scores(select(hidden, packed.last_tokens));
   };
   for_each_row(model, rows, options, scores_of, [&](int64_t r, const float* score) {
-    scores[static_cast<size_t>(r)] = *score;
+    base::at(scores, r) = *score;
     return 1;
   });
   Batch out = rows;

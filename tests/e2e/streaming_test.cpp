@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "collimate/base/at.h"
 #include "tests/e2e/run_support.h"
 
 namespace collimate::test {
@@ -34,7 +35,7 @@ TEST(Streaming, RewardsOfFinishedSamplesComeWhileOthersAreGenerated) {
   ASSERT_EQ(metrics.size(), 3U);
   int overlapping = 0;
   for (int iteration = 1; iteration <= 3; ++iteration) {
-    const nlohmann::json& line = metrics[static_cast<size_t>(iteration - 1)];
+    const nlohmann::json& line = base::at(metrics, iteration - 1);
     EXPECT_GT(line.at("response_length/max").get<double>(), 300 + line.at("response_length/min").get<double>());
     EXPECT_GT(calls_of(output, iteration, "reward.score"), 1) << "iteration " << iteration;
     const auto generate = spans_of(output, iteration, {"policy.generate"});

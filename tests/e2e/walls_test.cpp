@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/cluster/mailbox.h"
 #include "collimate/cluster/reparse.h"
@@ -159,7 +160,7 @@ TEST_F(Walls, GenerationApartFromTrainingHasEqualBits) {
   const Metrics metrics = metrics_of(directory("apart"));
   ASSERT_EQ(metrics.size(), 3U);
   for (int i = 1; i <= 3; ++i) {
-    const nlohmann::json& step = metrics[static_cast<size_t>(i - 1)];
+    const nlohmann::json& step = base::at(metrics, i - 1);
     const double trained = std::round(16 * step.at("response_length/mean").get<double>());  // of 4 · 4 samples
     EXPECT_GE(trained, 16) << i;
     EXPECT_EQ(step.at("mismatch/tokens_compared").get<double>(), trained) << i;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/train/scoring.h"
 #include "tests/golden/place.h"
 #include "tests/golden/replay.h"
@@ -23,7 +24,7 @@ std::vector<std::vector<float>> completion_numbers(const json& values, const jso
 void set_advantages(Batch& rows, const json& batch) {
   std::vector<std::vector<float>> tokens;
   for (int64_t r = 0; r < rows.rows(); ++r) {
-    const json& advantage = batch.at("advantages")[static_cast<size_t>(r)];
+    const json& advantage = base::at(batch.at("advantages"), r);
     const json mask = policy_mask(batch, static_cast<size_t>(r));
     if (advantage.is_array())
       tokens.push_back(masked(advantage, mask));

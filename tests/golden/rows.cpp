@@ -1,5 +1,6 @@
 #include "tests/golden/rows.h"
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::golden {
@@ -135,10 +136,10 @@ void set_at_trainable(Batch& rows, const Key<float>& key, const std::vector<std:
     std::vector<float> column;
     size_t next = 0;
     for (uint8_t trainable : rows.row(batch::kTrainable, r))
-      column.push_back(trainable != 0 ? values[static_cast<size_t>(r)].at(next++) : 0.F);
-    if (next != values[static_cast<size_t>(r)].size())
+      column.push_back(trainable != 0 ? base::at(values, r).at(next++) : 0.F);
+    if (next != base::at(values, r).size())
       throw base::InputError(base::expectation("golden", fmt::format("{} numbers of {} in row {}", next, key.name, r),
-                                               std::to_string(values[static_cast<size_t>(r)].size())));
+                                               std::to_string(base::at(values, r).size())));
     columns.push_back(std::move(column));
   }
   rows.set_ragged(key, columns);

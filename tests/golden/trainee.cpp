@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::golden {
@@ -107,7 +108,7 @@ MicroReport Trainee::accumulate(const Batch& rows, const rlhf::Loss& loss, const
 double Trainee::gradient_norm(int parameter) {
   const float* gradient = weights_->param_gradient(parameter);
   double squares = 0;
-  for (int64_t i = 0; i < weights_->params()[static_cast<size_t>(parameter)].count(); ++i)
+  for (int64_t i = 0; i < base::at(weights_->params(), parameter).count(); ++i)
     squares += static_cast<double>(gradient[i]) * gradient[i];
   return std::sqrt(squares);
 }
@@ -119,7 +120,7 @@ double Trainee::gradient_norm() {
 }
 
 void Trainee::compare_parameter(int index, const json& recorded, const std::string& what, Comparison& comparison) {
-  const shape::ParamSpec& spec = weights_->params()[static_cast<size_t>(index)];
+  const shape::ParamSpec& spec = base::at(weights_->params(), index);
   const auto values = weights_->values(index);
   double sum = 0, squares = 0;
   for (float x : values) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "collimate/base/at.h"
 #include "collimate/base/config.h"
 #include "collimate/comm/group.h"
 #include "collimate/rlhf/loss/list.h"
@@ -229,7 +230,7 @@ std::vector<Outcome> ranks_outcomes(const fs::path& root, const Case& c, int ran
       SmallLearner small(root / c.family, c.head, 30 + 10 * rank, 1, group.get());
       const int64_t pairs = kRows / 2;
       const Batch mine = all.slice(2 * (pairs * rank / ranks), 2 * (pairs * (rank + 1) / ranks));
-      outcomes[static_cast<size_t>(rank)] = outcome_of(small, c, mine, counts);
+      base::at(outcomes, rank) = outcome_of(small, c, mine, counts);
     });
   for (std::thread& thread : threads) thread.join();
   return outcomes;

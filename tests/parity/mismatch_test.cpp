@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "collimate/base/at.h"
 #include "collimate/generate/engine.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/generator.h"
@@ -26,7 +27,7 @@ Batch sampled_rows(SmallLearner& small) {
   std::vector<std::vector<uint8_t>> trainable;
   std::vector<std::vector<float>> log_probs;
   for (const generate::Completion& c : generate::generate_all(*small.model, prompts, sampling, options)) {
-    const auto& prompt = prompts[static_cast<size_t>(c.prompt)];
+    const auto& prompt = base::at(prompts, c.prompt);
     uids.push_back(c.uid);
     ids.push_back(prompt);
     ids.back().insert(ids.back().end(), c.tokens.begin(), c.tokens.end());
@@ -114,7 +115,7 @@ TEST_F(Mismatch, OneUlpInAWeightMovesIt) {
     const int index = small.weights->index_of(name);
     ASSERT_GE(index, 0) << name;
     float* weight = small.weights->param(index);
-    const auto count = small.weights->params()[static_cast<size_t>(index)].count();
+    const auto count = base::at(small.weights->params(), index).count();
     float* largest = std::max_element(weight, weight + count);
     *largest = std::nextafter(*largest, 10.0F);
     small.weights->commit();

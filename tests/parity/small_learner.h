@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/host/core_pool.h"
@@ -46,7 +47,7 @@ struct SmallLearner {
   }
   std::vector<double> gradient(int param) const {
     const float* data = weights->param_gradient(param);
-    return {data, data + weights->params()[static_cast<size_t>(param)].count()};
+    return {data, data + base::at(weights->params(), param).count()};
   }
 
   host::CorePool pool;

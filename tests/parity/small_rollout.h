@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/generate/service.h"
 #include "collimate/rlhf/rollout/assemble.h"
 #include "tests/parity/small_learner.h"
@@ -21,7 +22,7 @@ inline Batch rollout_requests() {
   std::vector<std::vector<int32_t>> ids;
   for (const int64_t uid : uids) {
     prompt_uids.push_back(uid / kRolloutSamples);
-    ids.push_back(kRolloutPrompts[static_cast<size_t>(uid / kRolloutSamples)]);
+    ids.push_back(base::at(kRolloutPrompts, uid / kRolloutSamples));
   }
   Batch rows;
   rows.set(batch::kUid, uids);
@@ -43,7 +44,7 @@ inline Batch rollout_rows(std::span<const generate::Emission> emissions) {
   std::vector<rlhf::Completion> completions;
   for (const generate::Emission& e : emissions)
     completions.push_back({.uid = e.uid,
-                           .prompt = kRolloutPrompts[static_cast<size_t>(e.uid / kRolloutSamples)],
+                           .prompt = base::at(kRolloutPrompts, e.uid / kRolloutSamples),
                            .tokens = e.tokens,
                            .log_probs = e.log_probs,
                            .versions = e.versions,

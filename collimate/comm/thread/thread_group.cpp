@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 #include "collimate/comm/group.h"
@@ -74,7 +75,7 @@ class ThreadGroup final : public Group {
 
   tensor::Pending broadcast(std::span<std::byte> bytes, int root) override {
     return exchange("broadcast", bytes, [&] {
-      if (rank_ != root) copy(shared_->in[static_cast<size_t>(root)], bytes);
+      if (rank_ != root) copy(base::at(shared_->in, root), bytes);
     });
   }
 
@@ -89,7 +90,7 @@ class ThreadGroup final : public Group {
 
   void send(std::span<const std::byte> bytes, int to) override {
     std::unique_lock lock(shared_->mutex);
-    auto& slot = shared_->mail[static_cast<size_t>(rank_ * size() + to)];
+    auto& slot = base::at(shared_->mail, rank_ * size() + to);
     await(lock, fmt::format("send to rank {}", to), [&] { return slot.data() == nullptr; });
     static const std::byte kNothing{};
     slot = bytes.empty() ? std::span(&kNothing, 0) : bytes;
@@ -99,7 +100,7 @@ class ThreadGroup final : public Group {
 
   void receive(std::span<std::byte> bytes, int from) override {
     std::unique_lock lock(shared_->mutex);
-    auto& slot = shared_->mail[static_cast<size_t>(from * size() + rank_)];
+    auto& slot = base::at(shared_->mail, from * size() + rank_);
     await(lock, fmt::format("receive from rank {}", from), [&] { return slot.data() != nullptr; });
     copy(slot, bytes);
     slot = {};
@@ -138,7 +139,7 @@ class ThreadGroup final : public Group {
   tensor::Pending exchange(const char* what, std::span<const std::byte> published, Read read) {
     {
       const std::lock_guard lock(shared_->mutex);
-      if (shared_->cause.empty()) shared_->in[static_cast<size_t>(rank_)] = published;
+      if (shared_->cause.empty()) base::at(shared_->in, rank_) = published;
     }
     meet(what, 1);
     try {
@@ -187,7 +188,7 @@ class ThreadGroup final : public Group {
   // Returns when every rank has come to its meeting of this number, this one as one of `readers`.
   void meet(const char* what, int readers = 0) {
     std::unique_lock lock(shared_->mutex);
-    uint64_t mine = ++shared_->arrived[static_cast<size_t>(rank_)];
+    uint64_t mine = ++base::at(shared_->arrived, rank_);
     shared_->changed.notify_all();
     auto all_here = [&] {
       return std::all_of(shared_->arrived.begin(), shared_->arrived.end(), [&](uint64_t n) { return n >= mine; });
@@ -213,7 +214,7 @@ class ThreadGroup final : public Group {
   std::string absent(uint64_t meeting) const {
     std::vector<int> ranks;
     for (int r = 0; r < size(); ++r)
-      if (shared_->arrived[static_cast<size_t>(r)] < meeting) ranks.push_back(r);
+      if (base::at(shared_->arrived, r) < meeting) ranks.push_back(r);
     return fmt::format(" for rank {}", fmt::join(ranks, ", "));
   }
 

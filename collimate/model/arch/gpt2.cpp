@@ -1,3 +1,4 @@
+#include "collimate/base/at.h"
 #include "collimate/model/arch/architecture.h"
 
 namespace collimate::model {
@@ -24,7 +25,7 @@ class Gpt2 final : public Architecture {
   Slot* embedding(Step& step) const override { return embed(step, embedding_, positions_); }
 
   Slot* block(Step& step, int layer, Slot* stream) const override {
-    const Block& b = blocks_[static_cast<size_t>(layer)];
+    const Block& b = base::at(blocks_, layer);
     Slot* qkv = linear(step, b.qkv, normalize(step, b.attention_norm, stream));
     stream = add_linear(step, b.output, attend(step, attention_, qkv), stream);
     Slot* wide = linear(step, b.up, normalize(step, b.mlp_norm, stream));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::plan {
@@ -57,7 +58,7 @@ Functions::Functions(const Request& request) {
   check(request);
   std::vector<int> function_of_node(request.graph.nodes.size(), -1);
   for (const int node : graph::topological_order(request.graph)) {
-    function_of_node[static_cast<size_t>(node)] = static_cast<int>(list.size());
+    base::at(function_of_node, node) = static_cast<int>(list.size());
     add(request, node, function_of_node);
   }
   if (models.empty())
@@ -77,9 +78,8 @@ void Functions::add(const Request& request, int index, const std::vector<int>& f
   made.by_rows = !spec.streams && spec.granularity != graph::Granularity::kIteration;
   for (const std::string& input : node.inputs)
     if (const int producer = graph.producer(input); producer >= 0)
-      made.producers.push_back(function_of_node[static_cast<size_t>(producer)]);
-  for (const std::string& id : node.after)
-    made.producers.push_back(function_of_node[static_cast<size_t>(graph.node_index(id))]);
+      made.producers.push_back(base::at(function_of_node, producer));
+  for (const std::string& id : node.after) made.producers.push_back(base::at(function_of_node, graph.node_index(id)));
   if (spec.kind == graph::Kind::kHost) {
     made.host_seconds = (spec.cost.seconds_per_row + request.constants.host_row_seconds) * request.load.rows;
     list.push_back(made);
@@ -109,8 +109,8 @@ void Functions::add_transfers(const graph::Graph& graph) {
     }
     if (made.trainer < 0 || made.readers.empty()) continue;
     transfers.push_back(made);
-    list[static_cast<size_t>(made.trainer)].passes = true;
-    for (const int reader : made.readers) list[static_cast<size_t>(reader)].passes = true;
+    base::at(list, made.trainer).passes = true;
+    for (const int reader : made.readers) base::at(list, reader).passes = true;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/plan/cost/job.h"
 #include "collimate/plan/inputs/request.h"
 
@@ -42,7 +43,7 @@ struct Functions {
 
   size_t size() const { return list.size(); }
   const Function& at(size_t index) const { return list[index]; }
-  const std::string& model_of(size_t index) const { return models[static_cast<size_t>(list[index].model)]; }
+  const std::string& model_of(size_t index) const { return base::at(models, list[index].model); }
 
  private:
   void add(const Request& request, int node, const std::vector<int>& function_of_node);

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "collimate/base/at.h"
 #include "collimate/graph/sample_graphs.h"
 #include "collimate/plan/cost/phase.h"
 #include "collimate/plan/simulate/simulate.h"
@@ -28,7 +29,7 @@ Predictions predictions_of(const Graph& graph, const Placement& placement, const
     const auto found = times.find(graph.node(task.node).id);
     if (found == times.end()) return 0.0;
     const std::vector<graph::Replica> all = graph::replicas(graph, placement, task.node);
-    const double ranks = static_cast<double>(all[static_cast<size_t>(task.replica)].size());
+    const double ranks = static_cast<double>(base::at(all, task.replica).size());
     const double share = 1.0 / static_cast<double>(all.size());  // of the rows that this replica gets
     // What streams works on all its rows at once, others on one feed after the other.
     const double part = graph.spec(task.node).streams ? 1 : static_cast<double>(rows) / (kRows * share);

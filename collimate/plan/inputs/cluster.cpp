@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::plan {
@@ -185,7 +186,7 @@ Kinds Cluster::kinds(const std::vector<int>& devices) const {
   int last = -1;
   for (size_t i = 0; i < devices.size(); ++i) {
     const int group = group_at(devices[i]);
-    if (group != last) add_group(made, group, groups[static_cast<size_t>(group)].per_node, static_cast<int>(i));
+    if (group != last) add_group(made, group, base::at(groups, group).per_node, static_cast<int>(i));
     last = group;
   }
   return made;
@@ -193,9 +194,8 @@ Kinds Cluster::kinds(const std::vector<int>& devices) const {
 
 DeviceKind Cluster::gpu(const Kinds& kinds) const {
   COLLIMATE_CHECK(!kinds.groups.empty(), "the kind of no devices");
-  DeviceKind made = groups[static_cast<size_t>(kinds.groups.front())].gpu;
-  for (size_t i = 1; i < kinds.groups.size(); ++i)
-    made = in_step(made, groups[static_cast<size_t>(kinds.groups[i])].gpu);
+  DeviceKind made = base::at(groups, kinds.groups.front()).gpu;
+  for (size_t i = 1; i < kinds.groups.size(); ++i) made = in_step(made, base::at(groups, kinds.groups[i]).gpu);
   return made;
 }
 
@@ -264,8 +264,7 @@ std::string count_text(const Cluster& cluster, const std::vector<int>& devices) 
   for (const int device : devices) ++counts[cluster.group_at(device)];
   std::string text;
   for (const auto& [group, devices_of_it] : counts)
-    text += fmt::format("{}{} {}", text.empty() ? "" : " + ", devices_of_it,
-                        cluster.groups[static_cast<size_t>(group)].gpu.name);
+    text += fmt::format("{}{} {}", text.empty() ? "" : " + ", devices_of_it, base::at(cluster.groups, group).gpu.name);
   return text;
 }
 

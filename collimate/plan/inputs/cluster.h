@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/plan/inputs/device_kind.h"
 
 namespace collimate::plan {
@@ -36,7 +37,7 @@ struct Cluster {
   int devices() const;
   // The group of a device; CHECKs the range.
   int group_at(int device) const;
-  const NodeGroup& group_of(int device) const { return groups[static_cast<size_t>(group_at(device))]; }
+  const NodeGroup& group_of(int device) const { return base::at(groups, group_at(device)); }
   // The devices with which another group begins.
   std::vector<int> borders() const;
   // Of devices in the order of their ranks. Those of one group have its nodes; those of several count on no larger ones

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "collimate/base/at.h"
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/base/nearest_number.h"
@@ -160,8 +161,8 @@ std::vector<NcclKey> nccl_keys() {
   std::vector<NcclKey> keys;
   for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kTree})
     for (const Protocol protocol : {Protocol::kLl, Protocol::kLl128, Protocol::kSimple}) {
-      const std::string name = fmt::format("nccl.{}_{}.", algorithms[static_cast<size_t>(algorithm)],
-                                           protocols[static_cast<size_t>(protocol)]);
+      const std::string name =
+          fmt::format("nccl.{}_{}.", base::at(algorithms, algorithm), base::at(protocols, protocol));
       const size_t index = Constants::nccl_index(algorithm, protocol);
       keys.push_back({name + "base_seconds", index, &NcclConstants::base_seconds, 1});
       keys.push_back({name + "link_seconds", index, &NcclConstants::link_seconds, 1});

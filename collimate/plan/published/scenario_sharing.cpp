@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collimate/base/at.h"
 #include "collimate/plan/published/scenario_parts.h"
 #include "collimate/plan/published/text.h"
 
@@ -50,7 +51,7 @@ bool read_groups(const std::string& text, Scenario& scenario) {
   if (!sizes) return false;
   int used = 0, set = 0;
   for (const char* role : {"actor", "critic", "ref", "reward"}) {
-    const int devices = whole((*sizes)[static_cast<size_t>(set)]);
+    const int devices = whole(base::at((*sizes), set));
     if (devices < 1 || devices > scenario.devices - used) reject(scenario, text);
     scenario.places[role] = {devices, set++};
     used += devices;
@@ -69,7 +70,7 @@ bool read_ratio_of_three(const std::string& text, Scenario& scenario) {
   if (!has(text, "vLLM:Actor:Critic") || sum < 1 || scenario.devices % sum != 0) reject(scenario, text);
   int set = 0;
   for (const char* role : {"generate", "actor", "critic"}) {
-    scenario.places[role] = {whole((*parts)[static_cast<size_t>(set)]) * scenario.devices / sum, set};
+    scenario.places[role] = {whole(base::at((*parts), set)) * scenario.devices / sum, set};
     if (scenario.places[role].devices < 1) reject(scenario, text);
     ++set;
   }

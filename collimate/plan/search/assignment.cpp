@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "collimate/base/at.h"
+
 namespace collimate::plan {
 namespace {
 
@@ -47,7 +49,7 @@ double own_bytes(const Functions& functions, const Slots& slots, size_t function
                  const std::vector<const Choice*>& chosen) {
   const Choice& choice = *chosen[function];
   if (!beside_base(functions, slots, function)) return choice.resident_bytes;
-  const Choice* base = chosen[static_cast<size_t>(functions.at(function).base)];
+  const Choice* base = base::at(chosen, functions.at(function).base);
   return base != nullptr && reads_in_place(*base, choice) ? 0 : choice.resident_bytes;
 }
 
@@ -155,7 +157,7 @@ void Assignment::sum_what_is_left() {
 
 double Assignment::own(size_t f, const Choice& choice) const {
   if (!beside_base_[f]) return choice.resident_bytes;
-  const Choice* base = chosen_[static_cast<size_t>(functions_.at(f).base)];
+  const Choice* base = base::at(chosen_, functions_.at(f).base);
   return base == nullptr || reads_in_place(*base, choice) ? 0 : choice.resident_bytes;
 }
 

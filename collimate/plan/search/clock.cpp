@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/plan/search/clock_run.h"
 
@@ -45,7 +46,7 @@ void Clock::add_tasks(size_t f, bool single, std::vector<std::vector<size_t>>& t
 void Clock::add_task(size_t f, uint32_t cells, const std::vector<std::vector<size_t>>& tasks_of) {
   Task task{f, cells, {}, std::vector<size_t>(cell_count_)};
   for (const int producer : functions_.at(f).producers)
-    for (const size_t other : tasks_of[static_cast<size_t>(producer)]) task.producers.push_back(other);
+    for (const size_t other : base::at(tasks_of, producer)) task.producers.push_back(other);
   for (size_t c = 0; c < cell_count_; ++c)
     if ((cells >> c & 1U) != 0) task.place[c] = on_cell_[c]++;
   task.early = begins_early(f, cells, tasks_of);

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "collimate/base/at.h"
 #include "collimate/graph/trace.h"
 #include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/search/neighbours.h"
@@ -19,7 +20,7 @@ Request with_rewards(int more, const std::string& cluster) {
     graph.models[name] = graph.models.at("reward");
     for (graph::FunctionSpec& spec : graph.models[name].functions)
       for (graph::Column& column : spec.makes) column.name += std::to_string(i);
-    graph::Node node = graph.nodes[static_cast<size_t>(graph.node_index("reward.score"))];
+    graph::Node node = base::at(graph.nodes, graph.node_index("reward.score"));
     node.id = name + ".score";
     node.model = name;
     node.outputs = {name + ".score"};

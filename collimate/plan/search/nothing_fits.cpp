@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 
+#include "collimate/base/at.h"
 #include "collimate/plan/digits.h"
 #include "collimate/plan/search/placements.h"
 
@@ -51,7 +52,7 @@ class Together {
   const std::vector<Choice>& choices(size_t f) const { return table_.of(f, devices_).all; }
   bool in_place(size_t f) const {
     const int base = functions_.at(f).base;
-    return base >= 0 && reads_in_place(*chosen_[static_cast<size_t>(base)], *chosen_[f]);
+    return base >= 0 && reads_in_place(*base::at(chosen_, base), *chosen_[f]);
   }
 
   // The choices of least resident bytes among those that need no more beside them; kept where they need less in all.

@@ -1,3 +1,4 @@
+#include "collimate/base/at.h"
 #include "collimate/plan/search/found.h"
 
 namespace collimate::plan {
@@ -23,7 +24,7 @@ graph::Layout whole_layout(const Function& function, const Execution& how) {
 graph::ResourceGroup group_of_slot(const Subcluster& subcluster, const Functions& functions, const Slot& slot) {
   const auto first = subcluster.devices.begin() + slot.first;
   graph::ResourceGroup group{{first, first + slot.count}, {}};
-  for (const int model : slot.models) group.models.push_back(functions.models[static_cast<size_t>(model)]);
+  for (const int model : slot.models) group.models.push_back(base::at(functions.models, model));
   return group;
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/plan/form.h"
 #include "collimate/plan/search/found.h"
 #include "collimate/plan/search/neighbours.h"
@@ -85,7 +86,7 @@ std::string form_of_slots(const graph::Graph& graph, const std::vector<std::stri
   std::vector<Seat> seats;
   for (const Slot& slot : slots)
     for (const int model : slot.models) {
-      seats.push_back(seat_of(graph, models[static_cast<size_t>(model)]));
+      seats.push_back(seat_of(graph, base::at(models, model)));
       for (int c = 0; cells_of(slots, slot) >> c != 0; ++c)
         if ((cells_of(slots, slot) >> c & 1U) != 0) seats.back().places.insert(c);
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::plan {
@@ -144,7 +145,7 @@ void add_sizes(const std::vector<int>& shared, const Partition& partition, int d
 
 std::string models_text(const Slot& slot, const std::vector<std::string>& names) {
   std::vector<std::string> models;
-  for (const int model : slot.models) models.push_back(names[static_cast<size_t>(model)]);
+  for (const int model : slot.models) models.push_back(base::at(names, model));
   return fmt::format("{}", fmt::join(models, "+"));
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "collimate/base/at.h"
 #include "collimate/plan/digits.h"
 
 namespace collimate::plan {
@@ -23,7 +24,7 @@ std::string lane_picture(const Lane& lane, double seconds) {
     const int begin = static_cast<int>(block.begin_seconds / seconds * kTimeWidth + 0.5);
     const int end = static_cast<int>(block.end_seconds / seconds * kTimeWidth + 0.5);
     for (int i = begin; i < std::min(std::max(end, begin + (block.call >= 0 ? 1 : 0)), kTimeWidth); ++i)
-      drawn[static_cast<size_t>(i)] = block.call < 0 ? '>' : letter(static_cast<size_t>(block.call));
+      base::at(drawn, i) = block.call < 0 ? '>' : letter(static_cast<size_t>(block.call));
   }
   return drawn;
 }

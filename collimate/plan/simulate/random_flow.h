@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/base/philox.h"
 #include "collimate/plan/simulate/simulate.h"
 
@@ -41,7 +42,7 @@ inline graph::Graph make_graph(Dice& dice) {
     for (int p = 0; p < n; ++p)
       if (dice.one_in(2)) {
         node.inputs.push_back("n" + std::to_string(p));
-        above = above || whole[static_cast<size_t>(p)];
+        above = above || base::at(whole, p);
       }
     if (node.inputs.empty()) node.inputs = {"prompts"};
     spec.drops_rows = n > 0 && !above && dice.one_in(3);

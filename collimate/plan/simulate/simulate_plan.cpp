@@ -5,6 +5,8 @@
 #include <numeric>
 #include <set>
 
+#include "collimate/base/at.h"
+
 namespace collimate::plan {
 namespace {
 
@@ -87,7 +89,7 @@ int devices_in_step(const Request& request, const Plan& plan) {
   for (const auto& [name, group] : plan.placement.groups) {
     const int count = static_cast<int>(group.devices.size());
     for (int i = 0; i < count; ++i)
-      if (group.devices[static_cast<size_t>(i)] != group.devices.front() + i) return 1;
+      if (base::at(group.devices, i) != group.devices.front() + i) return 1;
     unit = std::gcd(unit, std::gcd(group.devices.front(), count));
   }
   for (int before = 0; before != unit;) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "collimate/base/at.h"
+
 namespace collimate::plan {
 namespace {
 
@@ -91,7 +93,7 @@ class DeviceWork {
 
   bool feeds(int node, int call) const {
     if (call < 0) return false;
-    const graph::Node& next = request_.graph.node(plan_.calls[static_cast<size_t>(call)].node);
+    const graph::Node& next = request_.graph.node(base::at(plan_.calls, call).node);
     return std::any_of(next.inputs.begin(), next.inputs.end(),
                        [&](const std::string& input) { return request_.graph.producer(input) == node; });
   }

@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 
@@ -70,7 +71,7 @@ Batch with_row_advantages(const Batch& rows, const std::vector<double>& values) 
   for (int64_t r = 0; r < rows.rows(); ++r) {
     std::vector<float> row;
     for (uint8_t trainable : rows.row(batch::kTrainable, r))
-      row.push_back(trainable != 0 ? static_cast<float>(values[static_cast<size_t>(r)]) : 0.F);
+      row.push_back(trainable != 0 ? static_cast<float>(base::at(values, r)) : 0.F);
     advantages.push_back(std::move(row));
   }
   Batch out = rows;

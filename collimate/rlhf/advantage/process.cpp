@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/rlhf/advantage/group.h"
@@ -17,7 +18,7 @@ std::vector<double> step_returns(const Batch& rows, int64_t r, double gamma) {
   const auto rewards = rows.row(batch::kStepRewards, r);
   std::vector<double> returns(step.empty() ? 0 : static_cast<size_t>(step.back() + 1), 0.0);
   for (size_t t = 0; t < step.size(); ++t)
-    if (step[t] >= 0) returns[static_cast<size_t>(step[t])] += rewards[t];
+    if (step[t] >= 0) base::at(returns, step[t]) += rewards[t];
   for (size_t j = returns.size(); j-- > 1;) returns[j - 1] += gamma * returns[j];
   for (double value : returns)
     if (!std::isfinite(value))
@@ -43,7 +44,7 @@ Batch add(const Batch& rows, const AlgorithmOptions& options) {
   const Moments batch = moments(all);
   std::vector<std::vector<float>> advantages;
   for (int64_t r = 0; r < rows.rows(); ++r) {
-    const std::vector<double>& own = returns[static_cast<size_t>(r)];
+    const std::vector<double>& own = base::at(returns, r);
     std::vector<float> of_step;
     for (size_t j = 0; j < own.size(); ++j) {
       const Moments& others = statistics.at({rows.get(batch::kPromptUid, r), j});
@@ -53,7 +54,7 @@ Batch add(const Batch& rows, const AlgorithmOptions& options) {
     const auto step = rows.row(batch::kStep, r);
     std::vector<float>& row = advantages.emplace_back(trainable.size(), 0.F);
     for (size_t t = 0; t < row.size(); ++t)
-      if (trainable[t] != 0 && step[t] >= 0) row[t] = of_step[static_cast<size_t>(step[t])];
+      if (trainable[t] != 0 && step[t] >= 0) row[t] = base::at(of_step, step[t]);
   }
   Batch out = rows;
   out.set_ragged(batch::kAdvantages, advantages);

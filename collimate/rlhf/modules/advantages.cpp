@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "collimate/base/at.h"
 #include "collimate/base/config.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
@@ -59,7 +60,7 @@ Batch penalised(const Batch& rows, double penalty) {
   for (int64_t r = 0; r < rows.rows(); ++r) {
     const bool cut = rows.get(batch::kFinish, r) == static_cast<int32_t>(generate::Finish::kLength);
     const float less = cut ? static_cast<float>(penalty) : 0.F;
-    rewards[static_cast<size_t>(r)] -= less;
+    base::at(rewards, r) -= less;
     if (!steps) continue;
     const auto own = rows.row(batch::kStepRewards, r);
     by_step.emplace_back(own.begin(), own.end());

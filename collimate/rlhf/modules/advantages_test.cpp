@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collimate/base/at.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
 
@@ -99,7 +100,7 @@ TEST(AdvantageModule, ShuffledRewardsKeepTheStepsOfTheirRowAndLoseNothing) {
   for (int64_t r = 0; r < 8; ++r) {
     const auto own = out.row(batch::kStepRewards, r);
     EXPECT_EQ(own[1] + own[2], out.get(batch::kReward, r));
-    EXPECT_EQ(out.row(batch::kStep, r)[2], step[static_cast<size_t>(r)][2]);
+    EXPECT_EQ(out.row(batch::kStep, r)[2], base::at(step, r)[2]);
     EXPECT_EQ(own[1] != 0.F, r % 2 == 1) << "the reward of one step is where it ends";
     moved += out.get(batch::kReward, r) != rows.get(batch::kReward, r) ? 1 : 0;
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
@@ -110,7 +111,7 @@ text::OrderOptions order_options(const text::Dataset& dataset, const SourceOptio
 // An epoch's rows; the k-th use, from 0, of row r becomes r + k·rows: the copies of a weight have uids of their own.
 std::vector<int64_t> numbered_uses(std::vector<int64_t> order, int64_t rows) {
   std::vector<int64_t> uses(static_cast<size_t>(rows));
-  for (int64_t& row : order) row += rows * uses[static_cast<size_t>(row)]++;
+  for (int64_t& row : order) row += rows * base::at(uses, row)++;
   return order;
 }
 

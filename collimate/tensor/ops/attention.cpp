@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/tensor/kernels/attention.h"
@@ -134,7 +135,7 @@ void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t
   const auto write = layout.bf16 ? write_token<uint16_t> : write_token<float>;
   exec.parallel_for(count, floats < 8192 ? count : 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const AttentionRun& run = runs[static_cast<size_t>(i)];
+      const AttentionRun& run = base::at(runs, i);
       for (const Appended& part : {Appended{run.tail_row, run.tail, run.first_position - run.tail},
                                    Appended{run.first_row, run.tokens, run.first_position}}) {
         for (int64_t t = 0; t < part.tokens; ++t) {
@@ -166,7 +167,7 @@ void attention_forward(const Exec& exec, const AttentionForward& args, std::span
   const auto count = static_cast<int64_t>(pieces.size());
   const bool small = work * (args.layout.head_dim + 16) < (int64_t{1} << 16);  // an exp is worth some 16 products
   exec.parallel_for(count, small ? count : 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) kernels.forward(tile_of(args, pieces[static_cast<size_t>(i)], group));
+    for (int64_t i = begin; i < end; ++i) kernels.forward(tile_of(args, base::at(pieces, i), group));
   });
   for (const AttentionRun& run : runs)
     base::fault_rows("attention", args.out + run.first_row * args.out_stride, run.tokens,

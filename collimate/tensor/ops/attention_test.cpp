@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/tensor/ops/op_test_support.h"
 
@@ -103,11 +104,11 @@ std::vector<double> reference(const Packed& p) {
         for (int64_t i = 0; i < dim; ++i) {
           double sum = 0;
           for (int64_t j = 0; j <= t; ++j) {
-            sum += weight[static_cast<size_t>(j)] / mass * p.v()[(d.start + j) * p.stride + kv * dim + i];
+            sum += base::at(weight, j) / mass * p.v()[(d.start + j) * p.stride + kv * dim + i];
           }
-          out[static_cast<size_t>((d.start + t) * p.width() + h * dim + i)] = sum;
+          base::at(out, (d.start + t) * p.width() + h * dim + i) = sum;
         }
-        out[static_cast<size_t>(p.rows * p.width() + (d.start + t) * p.shape.heads + h)] = std::log(mass);
+        base::at(out, p.rows * p.width() + (d.start + t) * p.shape.heads + h) = std::log(mass);
       }
     }
   }
@@ -284,7 +285,7 @@ TEST_P(Attention, ContinuationsOfOneSequenceAreWhatWholeSequencesAre) {
     std::vector<double> want(got.size());
     for (const auto& [to, from] : c.rows)
       for (int64_t i = 0; i < c.shared.stride; ++i)
-        want[static_cast<size_t>(from * c.shared.stride + i)] += parts[static_cast<size_t>(to * c.whole.stride + i)];
+        base::at(want, from * c.shared.stride + i) += base::at(parts, to * c.whole.stride + i);
     EXPECT_TRUE(close(got, want, 2e-5)) << "prefix " << prefix;
   }
 }
@@ -312,9 +313,9 @@ TEST(RoundBf16, RoundsAsTorchAndLeavesTheRestOfARow) {
     return y;
   });
   for (int64_t i = 0; i < rows * stride; ++i) {
-    const float value = x[static_cast<size_t>(i)];
+    const float value = base::at(x, i);
     const float expected = i % stride < width ? static_cast<float>(c10::BFloat16(value)) : value;
-    EXPECT_TRUE(rounded[static_cast<size_t>(i)] == expected || (std::isnan(value) && i == 3)) << i;
+    EXPECT_TRUE(base::at(rounded, i) == expected || (std::isnan(value) && i == 3)) << i;
   }
   EXPECT_TRUE(std::isnan(rounded[3]));
 }

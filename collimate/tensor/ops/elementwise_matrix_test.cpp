@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/tensor/autograd.h"
 #include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/aten_test_support.h"
@@ -107,7 +108,7 @@ TEST_P(ElementwiseMatrix, ValuesAndGradientsAreAtens) {
     expect_within(doubles(y, {rows, width}), want.detach(), op().tolerance * product(all, -1), "values" + at_magnitude);
     const at::Tensor got = doubles(d, {rows, op().inputs * width});
     for (int64_t i = 0; i < op().inputs; ++i)
-      expect_within(input(got, i), gradients[static_cast<size_t>(i)], op().gradient_tolerance * (1 + product(all, i)),
+      expect_within(input(got, i), base::at(gradients, i), op().gradient_tolerance * (1 + product(all, i)),
                     "gradient of input " + std::to_string(i) + at_magnitude);
   }
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/tensor/kernels/blocking.h"
 #include "collimate/tensor/kernels/pack.h"
@@ -199,7 +200,7 @@ RoundingError int8_error(const Exec& exec, const float* w, int64_t n, int64_t k)
         sums.error += left * left;
         sums.total += double{row[i]} * row[i];
       }
-      rows[static_cast<size_t>(r)] = sums;
+      base::at(rows, r) = sums;
     }
   });
   RoundingError all;

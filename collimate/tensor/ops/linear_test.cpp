@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/tensor/ops/op_test_support.h"
 
 namespace collimate::tensor {
@@ -83,7 +84,7 @@ Int8Row int8_row(const float* w, int64_t k) {
   Int8Row row{0, Floats(static_cast<size_t>(k))};
   for (int64_t i = 0; i < k; ++i) row.scale = std::max(row.scale, std::fabs(w[i]));
   row.scale /= 127;
-  for (int64_t i = 0; i < k; ++i) row.q[static_cast<size_t>(i)] = std::nearbyint(w[i] / row.scale);
+  for (int64_t i = 0; i < k; ++i) base::at(row.q, i) = std::nearbyint(w[i] / row.scale);
   return row;
 }
 
@@ -115,7 +116,7 @@ TEST_P(LinearOrder, IsTheOnePromisedForAnyRowsThreadsAndInstructionSet) {
     for (int64_t r = 0; r<rows; r += rows> 20 ? 7 : 1) {
       for (int64_t c = 0; c < layer.n; ++c) {
         const float want = promised(layer, x.data() + r * layer.k, w.data() + c * layer.k);
-        ASSERT_EQ(y[static_cast<size_t>(r * layer.n + c)], want) << rows << " rows, row " << r << " output " << c;
+        ASSERT_EQ(base::at(y, r * layer.n + c), want) << rows << " rows, row " << r << " output " << c;
       }
     }
   }
@@ -145,8 +146,8 @@ TEST(Linear, Int8ErrorIsThatOfItsRoundings) {
   for (int64_t r = 0; r < n; ++r) {
     const Int8Row row = int8_row(w.data() + r * k, k);
     for (int64_t i = 0; i < k; ++i) {
-      const double x = w[static_cast<size_t>(r * k + i)];
-      const double left = r == 0 ? 0 : x - double{row.scale} * double{row.q[static_cast<size_t>(i)]};
+      const double x = base::at(w, r * k + i);
+      const double left = r == 0 ? 0 : x - double{row.scale} * double{base::at(row.q, i)};
       error += left * left, total += x * x;
     }
   }
@@ -160,8 +161,8 @@ TEST(Linear, Int8KeepsARowOfZerosAndSaysWhereAWeightIsNotFinite) {
   const Layer layer{33, 48, ComputeType::kInt8};
   Floats w = noise(layer.n * layer.k, 12);
   std::fill_n(w.begin() + 5 * layer.k, layer.k, 0.0F);
-  w[static_cast<size_t>(7 * layer.k + 3)] = std::numeric_limits<float>::infinity();
-  w[static_cast<size_t>(32 * layer.k)] = std::nanf("");
+  base::at(w, 7 * layer.k + 3) = std::numeric_limits<float>::infinity();
+  base::at(w, 32 * layer.k) = std::nanf("");
   const Floats y = forward({}, layer, noise(layer.k, 13), 1, w);
   for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i == 7 || i == 32) << i;
   EXPECT_EQ(y[5], 0.0F);
@@ -227,10 +228,10 @@ TEST(Linear, BiasStridesAndAccumulate) {
     for (int64_t c = 0; c < 25; ++c) {
       double want = 7.0;
       if (c < n) {
-        want += bias[static_cast<size_t>(c)];
+        want += base::at(bias, c);
         for (int64_t i = 0; i < k; ++i) want += static_cast<double>(x[r * 30 + i]) * w[c * k + i];
       }
-      EXPECT_NEAR(y[static_cast<size_t>(r * 25 + c)], want, 1e-5) << r << " " << c;
+      EXPECT_NEAR(base::at(y, r * 25 + c), want, 1e-5) << r << " " << c;
     }
   }
 }
@@ -289,14 +290,14 @@ TEST(Linear, GradientsAgreeWithDoubleAndDoNotDependOnThreads) {
       const Gradients got = gradients({n, k, type}, rows, w, x, dy);
       std::vector<double> want_dx(got.dx.size(), 0.25), want_dw(got.dw.size(), 0.25);
       for (int64_t r = 0; r < rows; ++r)
-        for (int64_t c = 0; c < n; ++c) want_dw[static_cast<size_t>(n * k + c)] += dy[static_cast<size_t>(r * n + c)];
+        for (int64_t c = 0; c < n; ++c) base::at(want_dw, n * k + c) += base::at(dy, r * n + c);
       if (type != ComputeType::kFloat32) w = rounded(w), x = rounded(x), dy = rounded(dy);
       for (int64_t r = 0; r < rows; ++r) {
         for (int64_t c = 0; c < n; ++c) {
-          const double d = dy[static_cast<size_t>(r * n + c)];
+          const double d = base::at(dy, r * n + c);
           for (int64_t i = 0; i < k; ++i) {
-            want_dx[static_cast<size_t>(r * k + i)] += d * w[static_cast<size_t>(c * k + i)];
-            want_dw[static_cast<size_t>(c * k + i)] += d * x[static_cast<size_t>(r * k + i)];
+            base::at(want_dx, r * k + i) += d * base::at(w, c * k + i);
+            base::at(want_dw, c * k + i) += d * base::at(x, r * k + i);
           }
         }
       }
@@ -317,16 +318,15 @@ TEST(Linear, Bf16GradientsAddInTheOrderPromised) {
     linear_grad_weight({}, type, dy.data(), n, x.data(), k, rows, n, k, dw.data());
     const auto column = [](const Floats& m, int64_t height, int64_t width, int64_t c) {
       Floats out;
-      for (int64_t r = 0; r < height; ++r) out.push_back(m[static_cast<size_t>(r * width + c)]);
+      for (int64_t r = 0; r < height; ++r) out.push_back(base::at(m, r * width + c));
       return out;
     };
     for (int64_t i = 0; i < k; ++i) {
       const Floats w_i = column(w, n, k, i), x_i = column(x, rows, k, i);
       for (int64_t r = 0; r < rows; ++r)
-        ASSERT_EQ(dx[static_cast<size_t>(r * k + i)], chain(type, dy.data() + r * n, w_i.data(), 0, n))
-            << r << " " << i;
+        ASSERT_EQ(base::at(dx, r * k + i), chain(type, dy.data() + r * n, w_i.data(), 0, n)) << r << " " << i;
       for (int64_t c = 0; c < n; ++c)
-        ASSERT_EQ(dw[static_cast<size_t>(c * k + i)], chain(type, column(dy, rows, n, c).data(), x_i.data(), 0, rows))
+        ASSERT_EQ(base::at(dw, c * k + i), chain(type, column(dy, rows, n, c).data(), x_i.data(), 0, rows))
             << c << " " << i;
     }
   }

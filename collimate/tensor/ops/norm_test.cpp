@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collimate/base/at.h"
 #include "collimate/tensor/ops/op_test_support.h"
 
 namespace collimate::tensor {
@@ -26,9 +27,8 @@ std::vector<double> reference(const Floats& x, const Floats& weight, const Float
     double square = 0;
     for (int64_t i = 0; i < width; ++i) square += (row[i] - mean) * (row[i] - mean) / static_cast<double>(width);
     for (int64_t i = 0; i < width; ++i) {
-      y[static_cast<size_t>(r * width + i)] =
-          (row[i] - mean) / std::sqrt(square + kEps) * weight[static_cast<size_t>(i)] +
-          (centre ? bias[static_cast<size_t>(i)] : 0.0F);
+      base::at(y, r * width + i) =
+          (row[i] - mean) / std::sqrt(square + kEps) * base::at(weight, i) + (centre ? base::at(bias, i) : 0.0F);
     }
   }
   return y;

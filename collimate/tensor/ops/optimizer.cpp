@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/tensor/kernels/pointwise.h"
 
 namespace collimate::tensor {
@@ -51,7 +52,7 @@ double sum_of_squares(const Exec& exec, const float* x, int64_t count) {
   std::vector<double> sums(static_cast<size_t>((count + kChunk - 1) / kChunk));
   exec.parallel_for(static_cast<int64_t>(sums.size()), 8, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
-      sums[static_cast<size_t>(c)] = chunk_squares(x + c * kChunk, std::min(kChunk, count - c * kChunk));
+      base::at(sums, c) = chunk_squares(x + c * kChunk, std::min(kChunk, count - c * kChunk));
     }
   });
   for (size_t step = 1; step < sums.size(); step *= 2) {
@@ -72,7 +73,7 @@ float abs_max(const Exec& exec, const float* x, int64_t count) {
     for (int64_t c = begin; c < end; ++c) {
       float best = 0.0F;
       for (int64_t i = c * kGrain; i < std::min(count, (c + 1) * kGrain); ++i) best = wider(best, std::fabs(x[i]));
-      largest[static_cast<size_t>(c)] = best;
+      base::at(largest, c) = best;
     }
   });
   float best = 0.0F;

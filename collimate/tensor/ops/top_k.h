@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "collimate/base/at.h"
+
 namespace collimate::tensor {
 
 struct TokenLogProb {
@@ -24,8 +26,8 @@ class RunningTopK {
   void add(const float* values, int64_t first, int64_t count);
 
   int64_t size() const { return size_; }  // min(most, values shown)
-  int32_t id(int64_t rank) const { return ids_[static_cast<size_t>(rank)]; }
-  float value(int64_t rank) const { return values_[static_cast<size_t>(rank)]; }
+  int32_t id(int64_t rank) const { return base::at(ids_, rank); }
+  float value(int64_t rank) const { return base::at(values_, rank); }
 
  private:
   void insert(float x, int32_t id);
