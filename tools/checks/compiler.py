@@ -30,8 +30,15 @@ def commands(build: pathlib.Path) -> dict:
             if not skip and word not in ("-c", entry["file"]) and word != "-o":
                 kept.append(word)
             skip = word == "-o"
-        table[os.path.relpath(entry["file"], ROOT)] = tuple(kept)
+        for source in sources_of(pathlib.Path(entry["file"])):
+            table[os.path.relpath(source, ROOT)] = tuple(kept)
     return table
+
+
+def sources_of(compiled: pathlib.Path) -> list:
+    """The file itself, or the sources that it includes where CMake made it to compile them at once."""
+    return re.findall(r'^#include "(.+)"$', compiled.read_text(), re.MULTILINE) \
+        if compiled.parent.name == "Unity" else [compiled]
 
 
 def flags_for(build: pathlib.Path, path: str) -> tuple:
