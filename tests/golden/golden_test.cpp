@@ -19,7 +19,7 @@ TEST(SmallGoldens, AreWithin) {
   expect_within(outcomes);
   // sft (llama, gpt2), dpo, its variants, reward; grpo, its variants (llama, gpt2), arrays, ppo; kto, orpo, cpo, its
   // variants, simpo
-  EXPECT_EQ(outcomes.size(), 2U + 1U + 14U + 1U + 2U + 11U + 2U + 3U + 1U + 6U);
+  EXPECT_EQ(outcomes.size(), 2U + 1U + 16U + 1U + 2U + 11U + 2U + 3U + 1U + 6U);
   EXPECT_FALSE(totals_of(outcomes).failed);
 }
 

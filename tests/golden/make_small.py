@@ -50,7 +50,12 @@ def dpo_losses(beta):
             "discopop": ({}, lambda c, r, k, l: logistic(c - r) * (1 - blend(c - r))
                          + np.exp(-beta * (c - r)) * blend(c - r)),
             "sigmoid+forward_kl": ({"f_divergence_type": "forward_kl"},
-                                   lambda c, r, k, l: logistic(np.exp(-r) - np.exp(-c)))}
+                                   lambda c, r, k, l: logistic(np.exp(-r) - np.exp(-c))),
+            # Wang et al. 2024: log(2u / (1 + u)) of the ratio u = e^c, and u's power with α = 0.5.
+            "sigmoid+js_divergence": ({"f_divergence_type": "js_divergence"},
+                                      lambda c, r, k, l: logistic(softplus(-r) - softplus(-c))),
+            "sigmoid+alpha_divergence": ({"f_divergence_type": "alpha_divergence", "f_alpha_divergence_coef": 0.5},
+                                         lambda c, r, k, l: logistic(2 * (np.exp(-r / 2) - np.exp(-c / 2))))}
 
 
 def dpo(batches):
