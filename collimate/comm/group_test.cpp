@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <random>
 #include <thread>
 
 #include "collimate/base/at.h"
@@ -247,11 +248,12 @@ TEST(Group, NobodyReadsTheBuffersOfARankThatLeft) {
       try {
         for (;; ++begun) {
           auto mine = std::make_unique<std::vector<float>>(n, 1.0F),
-               all = std::make_unique<std::vector<float>>(n * kRanks);
+               all = std::make_unique<std::vector<float>>(n * kRanks),
+               other = std::make_unique<std::vector<float>>(n * kRanks);
           group.all_reduce(*mine);
           group.all_gather(bytes_of(*mine), writable_bytes_of(*all));
           group.reduce_scatter(*all, *mine);
-          group.all_to_all(bytes_of(*all), writable_bytes_of(*all));
+          group.all_to_all(bytes_of(*all), writable_bytes_of(*other));
           group.broadcast(writable_bytes_of(*mine), 1);
         }
       } catch (const base::RunError& error) {
@@ -262,6 +264,101 @@ TEST(Group, NobodyReadsTheBuffersOfARankThatLeft) {
     outside.join();
     for (const std::string& text : heard) EXPECT_EQ(text, fmt::format("[group stress {}] stopped from outside", round));
   }
+}
+
+// One collective of those that read other ranks' memory, with buffers of its own that an exception frees.
+void collective(Group& group, uint64_t kind, size_t count) {
+  const auto ranks = static_cast<size_t>(group.size());
+  std::vector<float> few(count, 1.0F), many(count * ranks, 1.0F), more(count * ranks);
+  const int peer = group.rank() ^ 1;
+  switch (kind % 7) {
+    case 0:
+      group.all_reduce(few);
+      break;
+    case 1:
+      group.all_reduce_max(few);
+      break;
+    case 2:
+      group.reduce_scatter(many, few);
+      break;
+    case 3:
+      group.all_gather(bytes_of(few), writable_bytes_of(many));
+      break;
+    case 4:
+      group.broadcast(writable_bytes_of(few), static_cast<int>(count % ranks));
+      break;
+    case 5:
+      group.all_to_all(bytes_of(many), writable_bytes_of(more));
+      break;
+    default:
+      group.rank() % 2 == 0 ? group.send(bytes_of(few), peer) : group.receive(writable_bytes_of(few), peer);
+  }
+}
+
+// Rank 3 goes away after some random collectives; time passes the deadline while the others are anywhere in the next.
+TEST(Group, ADeadlineThatExpiresInAnyCollectiveEndsEveryRankAlike) {
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    base::ManualClock clock;
+    std::vector<std::string> heard(4);
+    std::atomic<int> joined{0}, ended{0};
+    with_ranks(4, "expired", [&](Group& group) {
+      const auto rank = static_cast<size_t>(group.rank());
+      std::mt19937 draw(seed);
+      for (++joined; joined < 4;) std::this_thread::yield();
+      try {
+        for (uint32_t turn = 0; rank != 3 || turn < seed % 5; ++turn) {
+          const uint64_t kind = draw();
+          collective(group, kind, 1 + draw() % 20000);
+        }
+        while (ended < 3) clock.advance(1);
+      } catch (const base::RunError& error) {
+        heard[rank] = error.what();
+        ++ended;
+      }
+    });
+    EXPECT_THAT(heard[0], testing::HasSubstr("no progress of any rank for 20 s")) << seed;
+    EXPECT_EQ(heard, (std::vector<std::string>{heard[0], heard[0], heard[0], ""})) << seed;
+  }
+}
+
+// Rank 0 finds the other size when it has copied its own buffer, which ranks 2 and 3 may still copy.
+TEST(Group, ARankThatFailsInACollectiveFreesNothingThatOthersRead) {
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> failed{0};
+    with_ranks(4, "failed", [&](Group& group) {
+      std::vector<float> mine(group.rank() == 1 ? 10 : 1000000, 1.0F), all(mine.size() * 4);
+      try {
+        group.all_gather(bytes_of(mine), writable_bytes_of(all));
+      } catch (const base::RunError&) {
+        ++failed;
+      }
+    });
+    EXPECT_EQ(failed, 4);
+  }
+}
+
+TEST(Group, BuffersOfOtherSizesThanTheGroupNeedsAreRefused) {
+  with_ranks(2, "needs", [](Group& group) {
+    std::vector<float> three(3), eight(8);
+    EXPECT_THROW(group.all_gather(bytes_of(three), writable_bytes_of(eight)), base::RunError);
+  });
+  with_ranks(2, "needs", [](Group& group) {
+    std::vector<float> three(3), four(4);
+    EXPECT_THROW(group.reduce_scatter(four, three), base::RunError);
+  });
+}
+
+TEST(Group, ASendOfAnotherSizeEndsBothRanks) {
+  std::vector<std::string> heard(2);
+  with_ranks(2, "pair", [&](Group& group) {
+    std::vector<float> values(group.rank() == 0 ? 4 : 5);
+    try {
+      group.rank() == 0 ? group.send(bytes_of(values), 1) : group.receive(writable_bytes_of(values), 0);
+    } catch (const base::RunError& error) {
+      heard[static_cast<size_t>(group.rank())] = error.what();
+    }
+  });
+  EXPECT_EQ(heard, std::vector<std::string>(2, "[group pair] expected 20 bytes from every rank, got 16"));
 }
 
 TEST(Group, BuffersOfDifferentSizesEndEveryRank) {

@@ -61,6 +61,7 @@ class ThreadGroup final : public Group {
 
   tensor::Pending reduce_scatter(std::span<const float> all, std::span<float> mine) override {
     return exchange("reduce_scatter", std::as_bytes(all), [&] {
+      check_size(all.size_bytes(), mine.size_bytes() * shared_->in.size());
       const std::vector<const float*> parts = published_floats(all.size());
       const size_t begin = static_cast<size_t>(rank_) * mine.size();
       tree_sum(parts, begin, begin + mine.size(), mine.data());
@@ -69,6 +70,7 @@ class ThreadGroup final : public Group {
 
   tensor::Pending all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     return exchange("all_gather", mine, [&] {
+      check_size(all.size(), mine.size() * shared_->in.size());
       for (size_t r = 0; r < shared_->in.size(); ++r) copy(shared_->in[r], all.subspan(r * mine.size(), mine.size()));
     });
   }
@@ -102,7 +104,12 @@ class ThreadGroup final : public Group {
     std::unique_lock lock(shared_->mutex);
     auto& slot = base::at(shared_->mail, from * size() + rank_);
     await(lock, fmt::format("receive from rank {}", from), [&] { return slot.data() != nullptr; });
-    copy(slot, bytes);
+    try {
+      copy(slot, bytes);
+    } catch (const std::exception& error) {
+      abort_locked(error.what());
+      throw;
+    }
     slot = {};
     shared_->changed.notify_all();
   }
@@ -153,11 +160,13 @@ class ThreadGroup final : public Group {
     return {};
   }
 
+  // A rank that failed leaves, so that it waits for the other readers as every rank that leaves does.
   void stop_reading(const std::string& failure) {
-    const std::lock_guard lock(shared_->mutex);
+    std::unique_lock lock(shared_->mutex);
     --shared_->readers;
     if (!failure.empty()) abort_locked(failure);
     shared_->changed.notify_all();
+    if (!failure.empty()) shared_->changed.wait(lock, [&] { return shared_->readers == 0; });
   }
 
   void abort_locked(const std::string& cause) {
