@@ -70,11 +70,16 @@ void Drive::apply(const graph::Event& event) {
   std::vector<graph::Action> actions(given.begin(), given.end());
   if (recording_) recording_->step(event, actions);
   finish_iterations();
+  const auto fails = [](const graph::Action& action) {
+    return action.kind == graph::ActionKind::kStop && action.stop == graph::StopKind::kFailed;
+  };
+  if (event.kind == graph::EventKind::kLost && std::none_of(actions.begin(), actions.end(), fails))
+    start_again(event.worker, event.cause);
   for (const graph::Action& action : actions) act(action);
-  if (event.kind == graph::EventKind::kLost && !stop_) start_again(event.worker, event.cause);
 }
 
-// Only where the schedule can go on without what the worker held.
+// Only where the schedule can go on without what the worker held, and before it is told anything: what follows, be it
+// the end of the run, asks every worker.
 void Drive::start_again(int worker, const std::string& cause) {
   if (!driver_.restart(worker)) throw_failure(cause, 1);
   base::log_warning("{}; starting it again", cause);

@@ -87,6 +87,22 @@ TEST(ExecutorFailures, AWorkerThatIsStartedAgainIsToldOfItsIteration) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "0\n1\n1\n2\n");
 }
 
+// Its death ends the last transfer and so the run, at whose end every worker is asked for its memory.
+TEST(ExecutorFailures, AWorkerLostInTheLastTransferAnswersAtTheEnd) {
+  size_t answers = 0;
+  const std::string marker = temporary("transfer marker");
+  run_with(
+      [&](RunOptions& options) {
+        options.transport = Transport::kProcesses;
+        options.schedule.iterations = 1;
+        options.modules["policy"] = {"policy", {{"die_once_updated", marker}}};
+        options.on_end = [&](const RunEnd& end) { answers = end.memory.size(); };
+      },
+      Place::kApart);
+  EXPECT_TRUE(std::filesystem::exists(marker)) << "nobody died";
+  EXPECT_EQ(answers, 3U);
+}
+
 TEST(ExecutorFailures, AnExpiredDeadlineSaysWhoWaitsForWhom) {
   try {
     run_with([](RunOptions& options) {

@@ -41,7 +41,11 @@ class NumbersPort : public WeightsPort {
     return sum;
   }
   std::vector<std::span<float>> segments() override { return {std::span(numbers_->values)}; }
-  void updated(uint64_t version) override { numbers_->version = version; }
+  void updated(uint64_t version) override {
+    numbers_->version = version;
+    if (on_updated) on_updated(version);
+  }
+  std::function<void(uint64_t version)> on_updated;
 
  private:
   std::shared_ptr<Numbers> numbers_;
@@ -155,14 +159,14 @@ class Policy : public Module {
     held_ = tensor::Buffer(context.parameters.value("holds_bytes", int64_t{0}));
     numbers_ = context.shared<Numbers>("numbers", [] { return std::make_shared<Numbers>(); });
     port_ = std::make_unique<NumbersPort>(numbers_);
+    port_->on_updated = [this](uint64_t version) {
+      if (version > 0) die_once("die_once_updated");
+    };
   }
-  // "die_once": a file; in iteration 1 the process that makes it ends at once. "die_at_open": in so many-th call.
+  // "die_once": a file; in iteration 1 the process that makes it ends at once; with "die_once_updated", when it takes
+  // trained weights. "die_at_open": in so many-th call.
   std::unique_ptr<Stream> open(const std::string&, const CallInfo& info) override {
-    std::string marker = context_->parameters.value("die_once", "");
-    if (!marker.empty() && info.iteration == 1 && !std::filesystem::exists(marker)) {
-      std::ofstream(marker) << "died";
-      std::raise(SIGKILL);
-    }
+    if (info.iteration == 1) die_once("die_once");
     if (++opened_ == context_->parameters.value("die_at_open", 0)) std::raise(SIGKILL);
     return std::make_unique<CountingStream>(numbers_, context_->parameters.contains("patient"), info,
                                             context_->parameters.contains("twice"));
@@ -178,6 +182,13 @@ class Policy : public Module {
   void load(base::StateReader& in) override { numbers_->values = in.json("values").get<std::vector<float>>(); }
 
  private:
+  void die_once(const char* key) const {
+    const std::string marker = context_->parameters.value(key, "");
+    if (marker.empty() || std::filesystem::exists(marker)) return;
+    std::ofstream(marker) << "died";
+    std::raise(SIGKILL);
+  }
+
   std::shared_ptr<Numbers> numbers_;
   Context* context_ = nullptr;
   std::unique_ptr<NumbersPort> port_;
