@@ -191,8 +191,13 @@ std::optional<cluster::Message> Driver::receive(double seconds, const std::funct
     deferred_.pop_front();
     return message;
   }
+  return next_in_time(seconds, waiting);
+}
+
+std::optional<cluster::Message> Driver::next_in_time(double seconds, const std::function<std::string()>& waiting) {
+  const double before = base::now_seconds();  // whatever comes while this thread does not run is progress
   std::optional<cluster::Message> message = next(seconds);
-  if (!message && base::now_seconds() - last_progress_ > options_.deadline_seconds) expired(waiting());
+  if (!message && before - last_progress_ > options_.deadline_seconds) expired(waiting());
   return message;
 }
 
@@ -216,8 +221,7 @@ std::vector<cluster::Message> Driver::request(const std::vector<int>& to, nlohma
     return fmt::format("{} of {} workers have not answered {}", missing, to.size(), header.value("type", ""));
   };
   while (missing > 0) {
-    std::optional<cluster::Message> message = next(0.2);
-    if (!message && base::now_seconds() - last_progress_ > options_.deadline_seconds) expired(waiting());
+    std::optional<cluster::Message> message = next_in_time(0.2, waiting);
     if (!message) continue;
     auto place = std::find(to.begin(), to.end(), message->sender);
     bool answer = message->type() == "done" && message->header.value("request", int64_t{0}) == number;

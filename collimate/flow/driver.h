@@ -52,6 +52,8 @@ class Driver {
   void start(int worker, uint64_t incarnation);
   void wait_ready();
   std::optional<cluster::Message> next(double seconds);
+  // The same; RunError when nothing has come for longer than the deadline.
+  std::optional<cluster::Message> next_in_time(double seconds, const std::function<std::string()>& waiting);
   void flush();
   void note_store(const cluster::Message& message);
   [[noreturn]] void expired(const std::string& waiting) const;
