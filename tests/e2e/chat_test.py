@@ -9,27 +9,24 @@ import select
 import signal
 import struct
 import subprocess
-import tempfile
 import termios
 import time
 import unittest
 
-from serve_support import PATIENCE, PROGRAM, make_model
+from serve_support import PATIENCE, PROGRAM, WithModel
 
 
-class WithModel(unittest.TestCase):
+class WithSaved(WithModel):
     @classmethod
     def setUpClass(cls):
-        cls.root = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.root.cleanup)
-        cls.model = make_model(pathlib.Path(cls.root.name) / "tiny", 65536)
+        super().setUpClass()
         cls.saved = pathlib.Path(cls.root.name) / "saved.jsonl"
 
     def messages(self) -> list:
         return [json.loads(line)["messages"] for line in self.saved.read_text().splitlines()]
 
 
-class Pipes(WithModel):
+class Pipes(WithSaved):
     def talk(self, *lines: str, flags: tuple = (), code: int = 0, seed: int = 1, tokens: int = 20) -> str:
         done = subprocess.run([PROGRAM, "chat", self.model, "--max-tokens", str(tokens), "--seed", str(seed), *flags],
                               input="".join(line + "\n" for line in lines), capture_output=True, text=True,
@@ -85,7 +82,7 @@ class Pipes(WithModel):
         self.assertEqual(done.returncode, 0, done.stderr)
 
 
-class Terminal(WithModel):
+class Terminal(WithSaved):
     def start(self, *flags: str, term: str = "vt100", max_tokens: int = 60000):
         """In the model's directory, on a terminal of 63 columns."""
         pid, self.terminal = pty.fork()

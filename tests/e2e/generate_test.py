@@ -2,19 +2,12 @@
 import json
 import pathlib
 import subprocess
-import tempfile
 import unittest
 
-from serve_support import PATIENCE, PROGRAM, make_model
+from serve_support import PATIENCE, PROGRAM, WithModel
 
 
-class Generate(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.root = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.root.cleanup)
-        cls.model = make_model(pathlib.Path(cls.root.name) / "tiny", 65536)
-
+class Generate(WithModel):
     def generate(self, *flags: str, code: int = 0):
         """(the JSON document, what was logged)"""
         done = subprocess.run([PROGRAM, "generate", self.model, "--prompt", "12:", "--seed", "1", *flags],

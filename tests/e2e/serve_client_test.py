@@ -1,9 +1,8 @@
 """`collimate serve` through the official `openai` client: fields of sampling, echo, and what it raises."""
 import pathlib
-import tempfile
 import unittest
 
-from serve_support import Server, make_model
+from serve_support import Server, WithModel
 
 try:
     import openai
@@ -20,17 +19,10 @@ def client_of(server: Server, key: str = "none"):
 
 
 @unittest.skipIf(openai is None, "" if openai else why_not)
-class Client(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.root = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.root.cleanup)
-        cls.model = make_model(pathlib.Path(cls.root.name) / "tiny", 65536)
-
+class Client(WithModel):
     def start(self, *flags: str):
         """A server and a client of it."""
-        server = Server(self.model, "--cache-blocks", "5000", *flags)
-        self.addCleanup(server.close)
+        server = super().start(*flags)
         client = client_of(server)
         self.addCleanup(client.close)
         return server, client

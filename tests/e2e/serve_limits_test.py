@@ -1,30 +1,14 @@
 """What `collimate serve` counts and limits: timeouts, use of batch and cache, choices, its address, prompts
 scored in pieces, speculation, int8."""
 import json
-import pathlib
-import signal
 import socket
 import subprocess
-import tempfile
 import unittest
 
-from serve_support import PATIENCE, PROGRAM, Server, events_of, make_model, post_bytes
+from serve_support import PATIENCE, PROGRAM, Server, WithModel, events_of, post_bytes
 
 PATH = "/v1/completions"
 ENDLESS = {"prompt": "12:", "max_tokens": 60000, "ignore_eos": True}
-
-
-class WithModel(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.root = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.root.cleanup)
-        cls.model = make_model(pathlib.Path(cls.root.name) / "tiny", 65536)
-
-    def start(self, *flags: str) -> Server:
-        server = Server(self.model, "--cache-blocks", "5000", *flags)
-        self.addCleanup(server.close, signal.SIGKILL)
-        return server
 
 
 class Timeout(WithModel):

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import unittest
 import urllib.error
 import urllib.request
 
@@ -113,6 +114,23 @@ class Server:
             except OSError:
                 pass  # it may close before it has read everything
             return receive_all(connection)
+
+
+class WithModel(unittest.TestCase):
+    """Tests that share one tiny model; what each of them starts is stopped at its end."""
+    positions = 65536
+    cache_blocks = 5000
+
+    @classmethod
+    def setUpClass(cls):
+        cls.root = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.root.cleanup)
+        cls.model = make_model(pathlib.Path(cls.root.name) / "tiny", cls.positions)
+
+    def start(self, *flags: str) -> Server:
+        server = Server(self.model, "--cache-blocks", str(self.cache_blocks), *flags)
+        self.addCleanup(server.close, signal.SIGKILL)
+        return server
 
 
 def receive_all(connection: socket.socket) -> bytes:

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import unittest
 
-from serve_support import PROGRAM, Server, events_of, make_model
+from serve_support import PROGRAM, Server, WithModel, events_of, make_model
 
 try:
     import openai
@@ -18,15 +18,13 @@ except ImportError as missing:
 PROMPT = "12,34:"
 
 
-class WithServer(unittest.TestCase):
+class WithServer(WithModel):
     flags: tuple = ()
     positions = 64
 
     @classmethod
     def setUpClass(cls):
-        cls.root = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.root.cleanup)
-        cls.model = make_model(pathlib.Path(cls.root.name) / "tiny", cls.positions)
+        super().setUpClass()
         cls.server = Server(cls.model, *cls.flags)
         cls.addClassCleanup(cls.server.close)
 
