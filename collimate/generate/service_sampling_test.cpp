@@ -20,12 +20,9 @@ namespace {
 
 using namespace testing_support;  // NOLINT: test only
 
-class ServiceSampling : public testing::Test {
+class ServiceSampling : public WithMixedRequests {
  protected:
-  ServiceSampling() : requests_(mixed_requests(36, 3)) {
-    options_.seed = 77;
-    options_.tokenizer = &tokenizer_;
-  }
+  ServiceSampling() : WithMixedRequests(36) {}
 
   const Results& alone() {
     if (alone_.empty()) alone_ = run_each(tiny_.model, requests_, options_);
@@ -38,10 +35,6 @@ class ServiceSampling : public testing::Test {
     return run_all(tiny_.model, {&request, 1}, options_).at(request.uid);
   }
 
-  TinyModel tiny_;
-  PieceTokenizer tokenizer_ = tiny_tokenizer({"a", "b", "ab", "\xC3", "\xA9", "c", "ba"});
-  ServiceOptions options_;
-  std::vector<Request> requests_;
   Results alone_;
 };
 

@@ -16,35 +16,18 @@ namespace {
 
 using namespace testing_support;  // NOLINT: test only
 
-class ServiceTopLogProbs : public testing::Test {
+class ServiceTopLogProbs : public WithMixedRequests {
  protected:
-  ServiceTopLogProbs() : requests_(mixed_requests(24, 3)) {
-    options_.seed = 77;
-    options_.tokenizer = &tokenizer_;
-  }
-
-  TinyModel tiny_;
-  PieceTokenizer tokenizer_ = tiny_tokenizer({"a", "b", "ab", "\xC3", "\xA9", "c", "ba"});
-  ServiceOptions options_;
-  std::vector<Request> requests_;
+  ServiceTopLogProbs() : WithMixedRequests(24) {}
 };
 
 using Top = std::vector<std::pair<int32_t, uint32_t>>;
 
-// What scoring gives in the places of the result's tokens.
+// The most likely tokens that scoring gives in the places of the result's tokens.
 Top scored_top(model::Model& model, const Request& request, const Result& result) {
-  std::vector<int32_t> ids = request.prompt;
-  ids.insert(ids.end(), result.tokens.begin(), result.tokens.end());
-  const std::span<const int32_t> whole(ids);
-  const at::Tensor hidden = model.forward(model::pack_sequences({&whole, 1}));
-  const auto first = static_cast<int64_t>(request.prompt.size()) - 1;
-  const double temperature = request.params.temperature == 0 ? 1.0 : request.params.temperature;
-  const auto scored = model.log_probs({.hidden = hidden.slice(0, first, hidden.size(0) - 1).contiguous(),
-                                       .targets = result.tokens,
-                                       .temperature = static_cast<float>(temperature),
-                                       .top_count = request.params.top_log_probs});
   Top top;
-  for (const TokenLogProb& one : scored.top) top.emplace_back(one.token, std::bit_cast<uint32_t>(one.log_prob));
+  const auto tokens = scored(model, request, result, request.params.top_log_probs).top;
+  for (const TokenLogProb& one : tokens) top.emplace_back(one.token, std::bit_cast<uint32_t>(one.log_prob));
   return top;
 }
 

@@ -155,6 +155,20 @@ inline std::vector<Request> mixed_requests(int64_t count, int64_t samples) {
   return requests;
 }
 
+// A tiny model, `count` of those requests, three for each prompt, and the options of a service for them.
+class WithMixedRequests : public testing::Test {
+ protected:
+  explicit WithMixedRequests(int64_t count) : requests_(mixed_requests(count, 3)) {
+    options_.seed = 77;
+    options_.tokenizer = &tokenizer_;
+  }
+
+  TinyModel tiny_;
+  PieceTokenizer tokenizer_ = tiny_tokenizer({"a", "b", "ab", "\xC3", "\xA9", "c", "ba"});
+  ServiceOptions options_;
+  std::vector<Request> requests_;
+};
+
 // What came out of a service for one request. Log-probs as bits, so that == compares bits.
 struct Result {
   std::vector<int32_t> tokens;
@@ -201,19 +215,25 @@ inline Results run_each(model::Model& model, std::span<const Request> requests, 
   return results;
 }
 
-// Log-probs of the result's tokens as scoring computes them, as bits.
-inline std::vector<uint32_t> scored_bits(model::Model& model, const Request& request, const Result& result) {
+// What scoring gives in the places of the result's tokens, with the `top_count` most likely tokens of each.
+inline auto scored(model::Model& model, const Request& request, const Result& result, int64_t top_count = 0) {
   std::vector<int32_t> ids = request.prompt;
   ids.insert(ids.end(), result.tokens.begin(), result.tokens.end());
   const std::span<const int32_t> whole(ids);
   const at::Tensor hidden = model.forward(model::pack_sequences({&whole, 1}));
   const auto first = static_cast<int64_t>(request.prompt.size()) - 1;
   const double temperature = request.params.temperature == 0 ? 1.0 : request.params.temperature;
-  const auto scored = model.log_probs({.hidden = hidden.slice(0, first, hidden.size(0) - 1).contiguous(),
-                                       .targets = result.tokens,
-                                       .temperature = static_cast<float>(temperature)});
+  return model.log_probs({.hidden = hidden.slice(0, first, hidden.size(0) - 1).contiguous(),
+                          .targets = result.tokens,
+                          .temperature = static_cast<float>(temperature),
+                          .top_count = top_count});
+}
+
+// Log-probs of the result's tokens as scoring computes them, as bits.
+inline std::vector<uint32_t> scored_bits(model::Model& model, const Request& request, const Result& result) {
+  const at::Tensor log_probs = scored(model, request, result).log_probs;
   std::vector<uint32_t> bits(result.tokens.size());
-  std::memcpy(bits.data(), scored.log_probs.const_data_ptr<float>(), bits.size() * sizeof(bits[0]));
+  std::memcpy(bits.data(), log_probs.const_data_ptr<float>(), bits.size() * sizeof(bits[0]));
   return bits;
 }
 
