@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <future>
+#include <mutex>
 
 #include "collimate/generate/test_support.h"
 #include "collimate/serve/engine_loop.h"
@@ -54,6 +55,7 @@ class EngineLoopTimeTest : public testing::Test {
     made.score = [this, service = made.service.get()](std::span<const int32_t> ids, const generate::SamplingParams&) {
       const auto piece = [this, service, left = ids[0],
                           length = ids.size()]() mutable -> std::optional<generate::PromptLogProbs> {
+        std::call_once(first_, [this] { scored_.set_value(); });
         opened_.wait();
         steps_.push_back(service->stats().steps);
         if (--left != 0) return std::nullopt;
@@ -64,10 +66,13 @@ class EngineLoopTimeTest : public testing::Test {
     return made;
   }
   void open() { open_.set_value(); }
+  // Until the engine's thread scores a prompt, and so takes nothing else before open().
+  void wait_for_scoring() { scored_.get_future().wait(); }
 
   generate::testing_support::TinyModel tiny_;
   std::atomic<double> now_ = 1;
-  std::promise<void> open_;
+  std::promise<void> open_, scored_;
+  std::once_flag first_;
   std::shared_future<void> opened_ = open_.get_future().share();
   std::vector<int64_t> steps_;  // of the service, before each piece; the engine's thread writes
 };
@@ -103,6 +108,7 @@ TEST_F(EngineLoopTimeTest, ATimeoutEndsACompletionWithWhatItHas) {
 TEST_F(EngineLoopTimeTest, TheTimeInTheQueueCounts) {
   EngineLoop loop(engine(), {}, 1);
   const auto held = loop.submit(scored_choice(1, {1}));
+  wait_for_scoring();
   const auto late = loop.submit(one_choice(150, {6, 7}, 10)), early = loop.submit(one_choice(150, {6, 7}, 12));
   now_ = 11;
   open();
