@@ -17,9 +17,9 @@ namespace {
 TEST(SmallGoldens, AreWithin) {
   const auto outcomes = replay_folder(kSmallGoldens);
   expect_within(outcomes);
-  // sft (llama, gpt2), dpo, its variants, reward; grpo, its variants (llama, gpt2), arrays, ppo; kto, orpo, cpo, its
-  // variants, simpo
-  EXPECT_EQ(outcomes.size(), 2U + 1U + 16U + 1U + 2U + 11U + 2U + 3U + 1U + 6U);
+  // sft (llama, gpt2, dft), dpo, its variants, those of batches, reward; grpo, its variants (llama, soft, gpt2),
+  // arrays, ppo; kto, its variant, orpo, cpo, its variants, simpo
+  EXPECT_EQ(outcomes.size(), 3U + 1U + 16U + 2U + 1U + 2U + 11U + 6U + 2U + 3U + 1U + 7U);
   EXPECT_FALSE(totals_of(outcomes).failed);
 }
 

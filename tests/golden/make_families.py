@@ -15,6 +15,7 @@ BASE = {"vocab_size": 23, "hidden_size": 16, "num_hidden_layers": 2, "num_attent
         "hidden_act": "silu", "rope_theta": 100.0, "tie_word_embeddings": False}
 LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"]}
 QWEN2 = {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "use_sliding_window": False}
+MISTRAL = {"model_type": "mistral", "architectures": ["MistralForCausalLM"], "sliding_window": None}
 LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 16}
 CASES = {
@@ -24,6 +25,7 @@ CASES = {
     "llama, llama3 rope": BASE | LLAMA | {"rope_scaling": LLAMA3},
     "qwen2": BASE | QWEN2,
     "qwen2 tied": BASE | QWEN2 | {"tie_word_embeddings": True},
+    "mistral": BASE | MISTRAL,
 }
 IDS = [(7 * i * i + 3 * i) % 23 for i in range(40)]
 

@@ -1,16 +1,19 @@
 """Writes tests/golden/small/: small goldens of every shape that collimate-goldens replays, and their models.
 
 Formulas from the papers and TRL's documentation; numbers in float64 numpy, gradients by central differences.
-Made with Python 3.11.7 and numpy 2.4.6: python tests/golden/make_small.py
+Made with Python 3.11.7 and numpy 2.4.6: python tests/golden/make_small.py [NAME...]. With names only those files are
+written: another machine's numpy changes last digits of the others.
 """
 
 import json
 import pathlib
+import sys
 
 import numpy as np
 
 import small_gpt2
 import small_grpo
+import small_losses
 import small_model as sm
 import small_ppo
 import small_steps
@@ -21,7 +24,13 @@ RNG = np.random.default_rng(5)
 tokens = drawer(RNG)
 
 
+def chosen(name):
+    return len(sys.argv) == 1 or name in sys.argv[1:]
+
+
 def write(name, content, trainer, hyper):
+    if not chosen(name):
+        return
     head = {"golden": name, "trainer": trainer, "versions": {"numpy": np.__version__},
             "hyper": {"model": "tiny", "pad": PAD} | hyper}
     (HERE / f"{name}.json").write_text(json.dumps(head | content, separators=(",", ":")))
@@ -188,6 +197,8 @@ def greedy(model, p):
 
 def write_model(name, model):
     """A directory as Hugging Face has it, and what the model says."""
+    if not chosen(name):
+        return
     folder, p = HERE / "models" / name, model.random_parameters(1)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(model.CONFIG, indent=1) + "\n")
@@ -216,3 +227,4 @@ if __name__ == "__main__":
     for kind, loss in cpo_losses(0.4, 0.5).items():
         without_reference(f"cpo_{kind}_tiny", "trl.experimental.CPOTrainer",
                           {"loss_type": kind, "beta": 0.4, "cpo_alpha": 0.5}, made, loss)
+    small_losses.all_of(write)

@@ -152,6 +152,12 @@ const Trainer& find_trainer(const std::string& name) {
   throw UnknownKind("trainer " + name, false);
 }
 
+// TRL's names of the losses that the options ask for.
+std::vector<std::string> types_of(const Trainer& trainer, const Options& o) {
+  const bool has_types = trainer.name != "reward" && trainer.name != "orpo" && trainer.name != "value";
+  return names_of(has_types ? o.find("loss_type") : kNull, trainer.fallback);
+}
+
 }  // namespace
 
 const json& Options::find(const std::string& name) const {
@@ -228,8 +234,7 @@ rlhf::Loss loss_of(const std::string& trainer_name, const Options& o, double ite
   const Trainer& trainer = find_trainer(trainer_name);
   const bool required = is_required(trainer_name, o);
   refuse_what_we_lack(o, required);
-  const bool has_types = trainer_name != "reward" && trainer_name != "orpo" && trainer_name != "value";
-  const auto types = names_of(has_types ? o.find("loss_type") : kNull, trainer.fallback);
+  const auto types = types_of(trainer, o);
   std::vector<rlhf::Loss> parts;
   for (const std::string& type : types) {
     parts.push_back(known(required, [&] {
@@ -242,6 +247,14 @@ rlhf::Loss loss_of(const std::string& trainer_name, const Options& o, double ite
   }
   if (!o.find("loss_weights").is_array()) return parts.size() == 1 ? parts[0] : sum_of(parts);
   return known(required, [&] { return rlhf::weighted_sum(parts, o.find("loss_weights").get<std::vector<double>>()); });
+}
+
+std::vector<std::string> loss_names(const std::string& trainer_name, const Options& o) {
+  const Trainer& trainer = find_trainer(trainer_name);
+  std::vector<std::string> names;
+  for (const std::string& type : types_of(trainer, o))
+    names.push_back(trainer.rows + " " + our_loss(trainer_name, type));
+  return names;
 }
 
 rlhf::AlgorithmOptions algorithm_of(const Options& options) {

@@ -48,6 +48,8 @@ train::LearnerOptions learner_options(const Options& options);
 // a value that we do not have. `items`: TRL's num_items_in_batch, the divisor of dapo, cispo and vespo; 0: none.
 // `window`: micro-batches of the update, which are a part of the generation batch that `items` counts.
 rlhf::Loss loss_of(const std::string& trainer, const Options& options, double items = 0, double window = 1);
+// The rows and our name of each loss that loss_of makes of them: "pairs ipo".
+std::vector<std::string> loss_names(const std::string& trainer, const Options& options);
 // Our constants under TRL's names.
 rlhf::AlgorithmOptions algorithm_of(const Options& options);
 // All losses that the options name must be there.
