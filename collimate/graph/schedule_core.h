@@ -169,7 +169,7 @@ class ScheduleCore {
   std::map<std::pair<std::string, int>, int64_t> versions_;  // (destination of a link, worker)
   std::map<std::pair<std::string, int>, SwapState> swaps_;   // (model, worker); absent when missing
   std::vector<Transfer> transfers_;
-  std::map<int, int> timers_;  // timer → lost worker
+  std::map<int, int> timers_;  // timer → lost worker that may come back
   int next_timer_ = 0;
   bool stop_asked_ = false, save_asked_ = false, evaluate_asked_ = false;
   std::optional<int64_t> evaluation_;  // wanted or running

@@ -71,12 +71,13 @@ bool ScheduleCore::idle() const {
   return std::none_of(workers_.begin(), workers_.end(), [](const WorkerState& w) { return w.task || w.transferring; });
 }
 
-// An evaluation has the workers for itself: running tasks end with what they have.
+// An evaluation has the workers for itself: running tasks end with what they have. A lost worker that may still come
+// back would take part with the weights of the start: it is waited for.
 void ScheduleCore::advance_evaluation() {
   if (!evaluation_ || evaluating_ || !transfers_.empty()) return;
   for (const WorkerState& state : workers_)
     if (state.task) cut(*state.task);
-  if (!idle()) return;
+  if (!idle() || !timers_.empty()) return;
   evaluating_ = true;
   emit(ActionKind::kEvaluate).iteration = *evaluation_;
 }

@@ -232,6 +232,35 @@ TEST(Schedule, AWorkerThatIsBackTakesTheRowsOfOneThatIsNot) {
   EXPECT_EQ(fed, 4) << schedule.waiting();
 }
 
+// The process that takes its place has the weights of the start until the scheduler sends it today's.
+TEST(Schedule, AnEvaluationWaitsForALostWorkerAndItsWeights) {
+  Placement placement;
+  placement.devices = 3;
+  placement.groups["rollout"] = {{0, 1}, {"policy"}};
+  placement.groups["training"] = {{2}, {"trainer"}};
+  const Graph graph = samples::grpo();
+  Schedule schedule = begun(graph, placement, {.iterations = 1, .rows = 4, .group_size = 2, .evaluate_every = 1});
+  const auto evaluates = [](Schedule& of, const Event& event) {
+    const std::span<const Action> actions = of.on(event);
+    return std::any_of(actions.begin(), actions.end(),
+                       [](const Action& action) { return action.kind == ActionKind::kEvaluate; });
+  };
+  for (int replica : {0, 1}) {
+    schedule.on(Event::rows({0, 0, replica, 0}, 2 * int64_t{replica}, 2));
+    schedule.on(Event::finished({0, 0, replica, 0}));
+  }
+  schedule.on(Event::rows({0, 1, 0, 0}, 0, 4));
+  for (int node : {1, 2}) schedule.on(Event::finished({0, node, 0, 0}));
+  EXPECT_EQ(stop_cause(schedule, Event::lost(1, "killed")), "no stop");
+  EXPECT_FALSE(evaluates(schedule, Event::finished({0, 3, 0, 0})));
+  Schedule given_up = schedule;
+  EXPECT_FALSE(evaluates(schedule, Event::weights_at("policy", 1))) << "worker 1 is not back";
+  EXPECT_FALSE(evaluates(schedule, Event::back(1))) << "worker 1 is at the weights of the start";
+  EXPECT_TRUE(evaluates(schedule, Event::weights_at("policy", 1, 1))) << schedule.waiting();
+  EXPECT_FALSE(evaluates(given_up, Event::expired(0))) << "the others' weights are on their way";
+  EXPECT_TRUE(evaluates(given_up, Event::weights_at("policy", 1))) << "the run goes on without worker 1";
+}
+
 TEST(Schedule, AskedToStopItSavesAfterTheIterationAndAtOnceTheSecondTime) {
   const Graph graph = samples::grpo();
   Schedule schedule = begun(graph, flattening(graph, 1));
