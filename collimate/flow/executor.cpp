@@ -8,6 +8,7 @@
 #include "collimate/base/log.h"
 #include "collimate/cluster/process/process_worker.h"
 #include "collimate/flow/drive.h"
+#include "collimate/flow/link_check.h"
 #include "collimate/flow/received_rows.h"
 #include "collimate/flow/worker_host.h"
 #include "collimate/tensor/allocator.h"
@@ -28,27 +29,6 @@ void check_runnable(const graph::Graph& graph) {
       throw base::InputError(base::expectation("node " + node.id, "a call of one model",
                                                "a loop over services, which this executor lacks",
                                                "a function of the environment that calls no service"));
-}
-
-bool is_whole(const graph::Layout& layout) {
-  return layout.tp == 1 && layout.pp == 1 && layout.ep == 1 && layout.zero < 3;
-}
-
-// Weights travel between workers whole, from the source's first worker, which must hold all of them.
-void check_link(const graph::WeightLink& link, const graph::Graph& graph, const graph::Placement& placement) {
-  const std::vector<int> from = graph::workers_of(graph, placement, link.source);
-  const std::vector<int> to = graph::workers_of(graph, placement, link.destination);
-  const auto holds_source = [&](int worker) { return std::find(from.begin(), from.end(), worker) != from.end(); };
-  if (std::all_of(to.begin(), to.end(), holds_source)) return;
-  for (const graph::Node& node : graph.nodes) {
-    const graph::Layout layout = placement.layout(node.model, node.function);
-    if ((node.model != link.source && node.model != link.destination) || is_whole(layout)) continue;
-    throw base::InputError(base::expectation(fmt::format("weights {} -> {}", link.source, link.destination),
-                                             "whole weights on each worker where the two lie on different devices",
-                                             fmt::format("{}.{} with tp {}, pp {}, ep {}, zero {}", node.model,
-                                                         node.function, layout.tp, layout.pp, layout.ep, layout.zero),
-                                             "both models on the same devices, or layouts of dp alone"));
-  }
 }
 
 // One run: the workers, the journal, the run's drive and what answers its Save and Evaluate.

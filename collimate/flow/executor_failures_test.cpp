@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -158,23 +159,46 @@ TEST(ExecutorFailures, ARowThatComesTwiceIsAnError) {
   }
 }
 
-TEST(ExecutorFailures, AWeightLinkBetweenShardsOnDifferentDevicesIsRefused) {
-  const graph::Graph graph = flow();
-  const auto run_on = [&](const graph::Placement& placement) {
-    Outcome outcome;
-    run(graph, placement, toy::registry(), options_for(outcome));
-  };
-  graph::Placement placement = graph::separation(graph, 4, 2);
-  placement.layouts["policy"]["generate"].tp = 2;
+std::string refusal(const graph::Placement& placement) {
+  Outcome outcome;
   try {
-    run_on(placement);
-    FAIL() << "went on";
+    run(flow(), placement, toy::registry(), options_for(outcome));
   } catch (const base::InputError& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "[weights trainer -> policy] expected whole weights on each worker where the two lie on different "
-              "devices, got policy.generate with tp 2, pp 1, ep 1, zero 0; try both models on the same devices, or "
-              "layouts of dp alone");
+    return error.what();
   }
+  return "none";
+}
+
+TEST(ExecutorFailures, AWeightLinkBetweenShardsOnDifferentDevicesIsRefused) {
+  graph::Placement placement = graph::separation(flow(), 4, 2);
+  placement.layouts["policy"]["generate"].tp = 2;
+  EXPECT_EQ(refusal(placement),
+            "[weights trainer -> policy] expected whole weights on each worker where the two lie on different "
+            "devices, got policy.generate with tp 2, pp 1, ep 1, zero 0; try both models on the same devices, or "
+            "layouts of dp alone");
+}
+
+// On the same devices each worker copies what it has from one model to the other.
+TEST(ExecutorFailures, AWeightLinkBetweenDifferentPartsOnOneWorkerIsRefused) {
+  graph::Placement placement = graph::flattening(flow(), 4);
+  graph::Layout& trains = placement.layouts["trainer"]["train"];
+  graph::Layout& generates = placement.layouts["policy"]["generate"];
+  trains.tp = 2;
+  const std::string why =
+      "[weights trainer -> policy] expected the same part of the weights of both on worker {}, got "
+      "trainer.train with tp {}, pp {}, ep 1, zero {} and policy.generate with tp {}, pp {}, ep 1, "
+      "zero 0; try one layout for both, or layouts of dp alone";
+  EXPECT_EQ(refusal(placement), fmt::format(fmt::runtime(why), 0, 2, 1, 0, 1, 1));
+  generates.tp = 2;
+  EXPECT_EQ(refusal(placement), "none");
+  trains.zero = 3;
+  EXPECT_EQ(refusal(placement), fmt::format(fmt::runtime(why), 0, 2, 1, 3, 2, 1));
+  // Stages of one trainer of four ranks are 0, 0, 1, 1; those of two generators of two are 0, 1, 0, 1.
+  trains = generates = {.pp = 2};
+  EXPECT_EQ(refusal(placement), fmt::format(fmt::runtime(why), 1, 1, 2, 0, 1, 2));
+  trains = {.zero = 2};
+  generates = {};
+  EXPECT_EQ(refusal(placement), "none");
 }
 
 // It would have the weights of its beginning.

@@ -109,6 +109,7 @@ TEST(ExecutorFlows, AModuleHasOneObjectPerRank) {
   graph::Placement placement = graph::flattening(graph, 4);
   placement.layouts["trainer"]["train"].dp = 2;
   placement.layouts["trainer"]["train"].tp = 2;
+  placement.layouts["policy"]["generate"].tp = 2;
   const int before = toy::trainers_built;
   run(graph, placement, registry, options);
   EXPECT_EQ(toy::trainers_built, before + 4);

@@ -1,0 +1,96 @@
+#include "collimate/flow/link_check.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "collimate/base/error.h"
+#include "collimate/flow/dist_actor.h"
+
+namespace collimate::flow {
+namespace {
+
+// What a worker holds of a model's weights: the place-th of `of` parts along each way of cutting.
+struct Part {
+  int tensor_of = 1, tensor = 0;
+  int stage_of = 1, stage = 0;
+  int expert_of = 1, zero_of = 1, shard = 0;  // cut over dp
+  bool operator==(const Part&) const = default;
+};
+
+struct Check {
+  const graph::WeightLink& link;
+  const graph::Graph& graph;
+  const graph::Placement& placement;
+
+  graph::Layout layout(int node) const { return placement.layout(graph.node(node).model, graph.node(node).function); }
+
+  // None where the node does not run.
+  std::optional<Part> part(int node, int worker) const {
+    const graph::Layout cut = layout(node);
+    for (const graph::Replica& replica : graph::replicas(graph, placement, node)) {
+      if (std::find(replica.begin(), replica.end(), worker) == replica.end()) continue;
+      const DistActor actor(graph.spec(node), cut, replica);
+      const comm::Mesh& mesh = actor.mesh();
+      Part part{mesh.size("tp"), mesh.coordinate(worker, "tp"), mesh.size("pp"), mesh.coordinate(worker, "pp"), cut.ep};
+      if (cut.zero >= 3) part.zero_of = mesh.size("dp");
+      if (part.expert_of > 1 || part.zero_of > 1) part.shard = mesh.coordinate(worker, "dp");
+      return part;
+    }
+    return std::nullopt;
+  }
+
+  std::vector<int> nodes(const std::string& model) const {
+    std::vector<int> all;
+    for (size_t n = 0; n < graph.nodes.size(); ++n)
+      if (graph.nodes[n].model == model) all.push_back(static_cast<int>(n));
+    return all;
+  }
+
+  std::string text(int node) const {
+    const graph::Layout cut = layout(node);
+    return fmt::format("{}.{} with tp {}, pp {}, ep {}, zero {}", graph.node(node).model, graph.node(node).function,
+                       cut.tp, cut.pp, cut.ep, cut.zero);
+  }
+
+  [[noreturn]] void refuse(const std::string& expected, const std::string& got, const std::string& instead) const {
+    throw base::InputError(
+        base::expectation(fmt::format("weights {} -> {}", link.source, link.destination), expected, got, instead));
+  }
+
+  void require_same(int worker) const {
+    for (int source : nodes(link.source))
+      for (int destination : nodes(link.destination)) {
+        const std::optional<Part> from = part(source, worker), to = part(destination, worker);
+        if (!from || !to || *from == *to) continue;
+        refuse(fmt::format("the same part of the weights of both on worker {}", worker),
+               text(source) + " and " + text(destination), "one layout for both, or layouts of dp alone");
+      }
+  }
+
+  void require_whole() const {
+    for (const std::string& model : {link.source, link.destination})
+      for (int node : nodes(model)) {
+        const graph::Layout cut = layout(node);
+        if (cut.tp == 1 && cut.pp == 1 && cut.ep == 1 && cut.zero < 3) continue;
+        refuse("whole weights on each worker where the two lie on different devices", text(node),
+               "both models on the same devices, or layouts of dp alone");
+      }
+  }
+};
+
+}  // namespace
+
+void check_link(const graph::WeightLink& link, const graph::Graph& graph, const graph::Placement& placement) {
+  const std::vector<int> from = graph::workers_of(graph, placement, link.source);
+  const Check check{link, graph, placement};
+  for (int worker : graph::workers_of(graph, placement, link.destination)) {
+    if (std::find(from.begin(), from.end(), worker) == from.end()) {
+      check.require_whole();
+    } else {
+      check.require_same(worker);
+    }
+  }
+}
+
+}  // namespace collimate::flow

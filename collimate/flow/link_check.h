@@ -1,0 +1,13 @@
+#pragma once
+
+#include "collimate/graph/graph.h"
+#include "collimate/graph/placement.h"
+
+namespace collimate::flow {
+
+// Whether the link's transfers are right: a worker of both models copies what it has of one to the other, so the two
+// must be the same part of the weights there; any other worker gets the source's first worker's, so all must be whole.
+// InputError otherwise.
+void check_link(const graph::WeightLink& link, const graph::Graph& graph, const graph::Placement& placement);
+
+}  // namespace collimate::flow
