@@ -118,6 +118,16 @@ TEST_F(ReceivedRowsTest, CountForWhoHoldsThem) {
   EXPECT_GE(after.driver, kPictureBytes);
 }
 
+// Of a message between processes there is no other holder than the receiver.
+TEST_F(ReceivedRowsTest, StayWithTheirReceiverWhereNobodyElseHasThem) {
+  std::vector<Batch> rows = {Batch(kPictures)};
+  rows[0].set(kPicture, std::vector<float>(static_cast<size_t>(kPictures * kPictureFloats), 1.0F));
+  const Accounts before;
+  { const ReceivedRows received(cluster::Message(), rows, 1); }
+  EXPECT_GE(Accounts().reader, before.reader + kPictureBytes);
+  EXPECT_LT(Accounts().driver, before.driver + kPictureBytes);
+}
+
 TEST_F(ReceivedRowsTest, CountForTheBudgetOfWhoReceivesThem) {
   RunOptions options = toy::run_options(1);
   options.memory_budget_bytes = kPictureBytes * 3 / 2;

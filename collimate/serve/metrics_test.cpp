@@ -3,10 +3,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
+#include "collimate/serve/histogram.h"
+
 namespace collimate::serve {
 namespace {
 
 using testing::HasSubstr;
+
+// As Prometheus has it: `le` is at most.
+TEST(ServerMetrics, AnObservationAtABoundIsOfItsBucket) {
+  const std::array<double, 2> bounds = {0.5, 1.0};
+  Histogram histogram(bounds);
+  histogram.observe(0.5, 2);
+  histogram.observe(0.75);
+  histogram.observe(1.0);
+  histogram.observe(1.25);
+  const std::string text = histogram.text("x", "help");
+  EXPECT_NE(text.find("x_bucket{le=\"0.5\"} 2\nx_bucket{le=\"1\"} 4\nx_bucket{le=\"+Inf\"} 5\n"), std::string::npos)
+      << text;
+}
 
 TEST(ServerMetrics, WritesPrometheusText) {
   ServerMetrics metrics;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 
 namespace collimate::train {
@@ -29,6 +30,27 @@ std::vector<int32_t> prompt(int32_t first) {
 std::vector<int32_t> operator+(std::vector<int32_t> a, const std::vector<int32_t>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
+}
+
+TEST(SplitRows, TakesWholeUnitsUpToTheTokens) {
+  std::vector<std::vector<int32_t>> ids;
+  for (const size_t length : {2, 3, 4, 1, 9, 1, 2, 2}) ids.emplace_back(length, 7);
+  const Batch rows = rows_of(ids, std::vector<size_t>(ids.size(), 1));
+  const auto ends = [&](int64_t tokens, int64_t unit) {
+    std::vector<int64_t> out;
+    int64_t begin = 0;
+    for (const RowRange& range : split_rows(rows, tokens, unit)) {
+      EXPECT_EQ(range.begin, begin);
+      out.push_back(begin = range.end);
+    }
+    return out;
+  };
+  using Ends = std::vector<int64_t>;
+  EXPECT_EQ(ends(5, 1), (Ends{2, 4, 5, 8})) << "5 tokens, 5, one row of 9, 5";
+  EXPECT_EQ(ends(4, 1), (Ends{1, 2, 3, 4, 5, 7, 8}));
+  EXPECT_EQ(ends(10, 2), (Ends{4, 6, 8}));
+  EXPECT_EQ(ends(1000, 4), Ends{8});
+  EXPECT_THROW(split_rows(rows, 5, 3), base::InputError);
 }
 
 TEST(PackRows, APromptOfAdjacentRowsIsPackedOnce) {

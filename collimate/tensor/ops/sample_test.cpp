@@ -44,6 +44,16 @@ TEST(Sample, WalksTokensInIdOrder) {
   EXPECT_EQ(before, 4);
 }
 
+// The running sum has to exceed u: a token's interval has its lower end and not its upper one.
+TEST(Sample, ADrawAtTheBorderOfTwoTokensIsTheLaterOne) {
+  const Floats equal(256, 0.0F);  // two blocks of the walk
+  for (const int32_t token : {1, 2, 64, 127, 128, 129, 255}) {
+    const float border = static_cast<float>(token) / 256.0F;
+    EXPECT_EQ(sample_row(equal.data(), 256, {}, border).token, token);
+    EXPECT_EQ(sample_row(equal.data(), 256, {}, std::nextafter(border, 0.0F)).token, token - 1);
+  }
+}
+
 TEST(Sample, TopKTopPAndMinP) {
   const auto k = shares(kLogs, {.top_k = 2});
   EXPECT_EQ(k.size(), 2U);
