@@ -4,9 +4,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <span>
 
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
+#include "collimate/host/checksum.h"
 #include "collimate/host/mapped_file.h"
 #include "collimate/host/temp_directory_for_test.h"
 
@@ -71,6 +73,14 @@ TEST_F(AtomicFileTest, LargePiecesArriveWhole) {
   file.write(big);
   file.commit();
   EXPECT_EQ(read_file(directory_ / "big"), big + big);
+}
+
+TEST_F(AtomicFileTest, TheChecksumIsOfAllPieces) {
+  const std::string text = "weights, and the state of the optimizer";
+  OutputFile file(directory_ / "pieces");
+  for (size_t begin = 0; begin < text.size(); begin += 7) file.write(std::string_view(text).substr(begin, 7));
+  EXPECT_EQ(file.crc32c(), crc32c(std::as_bytes(std::span(text))));
+  file.close();
 }
 
 TEST_F(AtomicFileTest, FullDiskNamesTheFileAndKeepsTheOldOne) {

@@ -75,6 +75,21 @@ TEST(MemoryItems, NewWeightsPassInPieces) {
   EXPECT_EQ(item(memory_of(job, lora, c, 1), "new weights"), 2 * shape::adapter_parameters(job.model, 8));
 }
 
+// Of a token a layer of Llama-2-7B keeps 9·4096 + 4·11008 values, which tensor ranks share out.
+TEST(MemoryItems, ActivationsAreCutOverTensorRanks) {
+  const Constants c = constants_of("");
+  Job job = job_of("llama2-7b", Work::kGenerate, 8);
+  job.load = {512, Lengths::fixed(256), Lengths::fixed(256), 1};
+  const double values = 9 * 4096.0 + 4 * 11008.0;
+  for (const int tp : {1, 4}) EXPECT_EQ(item(memory_of(job, cut(tp, 1), c), "prefill"), 8192 * 2 * values / tp);
+  job.load.settings.micro_batch_tokens = 2048;
+  job.work = Work::kScore;
+  for (const int tp : {1, 4}) EXPECT_EQ(item(memory_of(job, cut(tp, 1), c), "activations"), 2048 * 2 * values / tp);
+  job.work = Work::kTrain;
+  for (const int tp : {1, 4})
+    EXPECT_EQ(item(memory_of(job, cut(tp, 1), c), "activations"), 2048 * 2 * (32 * values + 6 * 4096) / tp);
+}
+
 // A CPU has no graph pools: its kernels' buffers are small, unless the user says how large all are.
 TEST(MemoryItems, WorkspaceIsOfTheClassOfDevice) {
   Constants c = constants_of("");
