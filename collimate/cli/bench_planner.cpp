@@ -25,8 +25,9 @@ int bench_planner(const Arguments& arguments) {
   app.add_option("--fit-backend", fitted_backends, "fits only these back ends")->take_all();
   app.add_flag("--json", json, "one JSON document");
   if (!parse(app, arguments)) return 0;
-  for (const std::string& device : devices) collimate::plan::set_device(device);
-  const std::vector<published::Row> rows = published::read_rows(path);
+  collimate::plan::DeviceKinds kinds;
+  for (const std::string& device : devices) kinds.set(device);
+  const std::vector<published::Row> rows = published::read_rows(path, kinds);
   const auto constants = [&](const std::string& backend) {
     collimate::plan::Constants made = collimate::plan::constants_of(backend);
     for (const std::string& set : sets) collimate::plan::set_constant(made, set);

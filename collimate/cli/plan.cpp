@@ -43,8 +43,8 @@ void add_outputs(CLI::App& app, Outputs& outputs) {
 }
 
 int list(const PlanOptions& options, const Outputs& outputs) {
-  for (const std::string& text : options.devices) plan_::set_device(text);
-  const nlohmann::ordered_json rows = plan_::table_json(outputs.list, constants_of(options, machine_of(options)));
+  const nlohmann::ordered_json rows =
+      plan_::table_json(outputs.list, constants_of(options, machine_of(options)), device_kinds_of(options));
   if (outputs.json)
     print_json({{outputs.list, rows}});
   else

@@ -76,7 +76,7 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   if (draws) made.service = rlhf::service_options(config.rollout);
   made.iterations = config.run.iterations;
   made.lengths_key = lengths_key(config);
-  made.request.cluster = {{{1, static_cast<int>(config.devices.get()), plan::find_device_kind("cpu")}}};
+  made.request.cluster = {{{1, static_cast<int>(config.devices.get()), made.request.kinds.find("cpu")}}};
   made.request.whole = true;
   made.memory_budget = config.run.memory_budget;
   if (made.memory_budget > 0 && has_files(page)) made.memory_of = recipe::memory_of(config, page);

@@ -166,14 +166,14 @@ double price_of(const std::string& text) {
 }
 
 // "1.6" of every kind, or "KIND=1.6,…".
-void set_prices(const std::string& text, plan::Cluster& cluster) {
+void set_prices(const std::string& text, plan::Request& request) {
   std::istringstream list(text + ",");
   for (std::string part; std::getline(list, part, ',');) {
     const size_t equals = part.find('=');
     const double price = price_of(part.substr(equals == std::string::npos ? 0 : equals + 1));
-    const std::string kind = equals == std::string::npos ? "" : plan::find_device_kind(part.substr(0, equals)).name;
+    const std::string kind = equals == std::string::npos ? "" : request.kinds.find(part.substr(0, equals)).name;
     bool known = false;
-    for (plan::NodeGroup& group : cluster.groups)
+    for (plan::NodeGroup& group : request.cluster.groups)
       if (kind.empty() || kind == group.gpu.name) {
         group.gpu.dollars_per_hour = price;
         group.gpu.price_given = true;
@@ -181,8 +181,8 @@ void set_prices(const std::string& text, plan::Cluster& cluster) {
       }
     if (!known)
       throw base::InputError(
-          base::expectation("--price", fmt::format("kinds of device of {}", plan::cluster_text(cluster)),
-                            "'" + kind + "'", fmt::format("{}={}", cluster.groups.front().gpu.name, price)));
+          base::expectation("--price", fmt::format("kinds of device of {}", plan::cluster_text(request.cluster)),
+                            "'" + kind + "'", fmt::format("{}={}", request.cluster.groups.front().gpu.name, price)));
   }
 }
 
@@ -309,6 +309,12 @@ plan::Constants constants_of(const PlanOptions& options, const plan::Machine& ma
   return constants;
 }
 
+plan::DeviceKinds device_kinds_of(const PlanOptions& options) {
+  plan::DeviceKinds kinds;
+  for (const std::string& text : options.devices) kinds.set(text);
+  return kinds;
+}
+
 std::vector<NamedFile> files_of(const PlanOptions& options) {
   std::vector<NamedFile> files = {{"the config", options.config}, {"the file of --constants", options.machine}};
   if (options.flow.ends_with(".json")) files.push_back({"the graph of --flow", options.flow});
@@ -320,7 +326,7 @@ std::vector<NamedFile> files_of(const PlanOptions& options) {
 
 PlanRequest plan_request(const PlanOptions& options) {
   PlanRequest made;
-  for (const std::string& text : options.devices) plan::set_device(text);
+  made.request.kinds = device_kinds_of(options);
   if (!options.config.empty() && !options.flow.empty())
     throw base::InputError(base::expectation("plan", "CONFIG.yaml or --flow", "both", "leaving one of them out"));
   if (options.config.empty())
@@ -334,9 +340,9 @@ PlanRequest plan_request(const PlanOptions& options) {
   read_models(options, request);
   read_lora(options, request);
   read_lengths(options, request.load);
-  if (!options.cluster.empty()) request.cluster = plan::parse_cluster(options.cluster);
+  if (!options.cluster.empty()) request.cluster = plan::parse_cluster(options.cluster, request.kinds);
   request.constants = constants_of(options, machine);
-  if (!options.price.empty()) set_prices(options.price, request.cluster);
+  if (!options.price.empty()) set_prices(options.price, request);
   if (options.iterations > 0) made.iterations = options.iterations;
   read_layouts(options, request);
   if (options.config.empty() || !options.prompt.empty() || !options.completion.empty()) plan::check_positions(request);

@@ -28,6 +28,9 @@ void add_plan_options(CLI::App& app, PlanOptions& options);
 // The back end's, those of the machine's file, and single ones.
 collimate::plan::Constants constants_of(const PlanOptions& options, const collimate::plan::Machine& machine);
 
+// The program's, and what `--device` changes or adds.
+collimate::plan::DeviceKinds device_kinds_of(const PlanOptions& options);
+
 // The files that they name: config, constants, flow and the models' config.json.
 std::vector<NamedFile> files_of(const PlanOptions& options);
 

@@ -74,12 +74,14 @@ std::vector<Row> parse_rows(std::string_view text, const std::string& where) {
   return rows;
 }
 
-std::vector<Row> read_rows(const std::string& path) {
+std::vector<Row> read_rows(const std::string& path, const DeviceKinds& kinds) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw base::InputError(base::expectation(path, "a file of published results", "no such file"));
   std::ostringstream text;
   text << file.rdbuf();
-  return parse_rows(text.str(), path);
+  std::vector<Row> rows = parse_rows(text.str(), path);
+  for (Row& row : rows) row.kinds = kinds;
+  return rows;
 }
 
 }  // namespace collimate::plan::published

@@ -113,7 +113,7 @@ Scenario read(const Row& row, const std::string& system, bool own_setup) {
   Scenario scenario;
   scenario.backend = backend_of(system);
   if (scenario.backend.empty()) throw NotModelled{"software of '" + system + "' is not modelled"};
-  scenario.gpu = gpu_of(row["gpu_type"]);
+  scenario.gpu = gpu_of(row["gpu_type"], row.kinds);
   scenario.devices = devices_of(row["n_gpus"]);
   read_models(row, scenario);
   read_algorithm(row, scenario);

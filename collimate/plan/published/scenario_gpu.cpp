@@ -21,14 +21,13 @@ void read_network(const std::string& text, DeviceKind& gpu) {
 
 }  // namespace
 
-DeviceKind gpu_of(const std::string& text) {
-  const DeviceKind* known = device_kind_named(text.substr(0, text.find_first_of(" (,")));
+DeviceKind gpu_of(const std::string& text, const DeviceKinds& kinds) {
+  std::optional<DeviceKind> known = kinds.named(text.substr(0, text.find_first_of(" (,")));
   // "unstated (A100/A800/H800-80GB class)": the first of those that it may be.
-  if (const auto named = match(text, R"(\(([A-Z]+[0-9]+))"); known == nullptr && named)
-    known = device_kind_named((*named)[0]);
+  if (const auto named = match(text, R"(\(([A-Z]+[0-9]+))"); !known && named) known = kinds.named((*named)[0]);
   // A family without its model: H100 is the one that is sold most.
-  if (known == nullptr && has_word(text, "Hopper")) known = device_kind_named("H100");
-  if (known == nullptr) throw NotModelled{"GPU type '" + text + "' is not in the table"};
+  if (!known && has_word(text, "Hopper")) known = kinds.named("H100");
+  if (!known) throw NotModelled{"GPU type '" + text + "' is not in the table"};
   DeviceKind gpu = *known;
   read_network(text, gpu);
   return gpu;

@@ -19,7 +19,7 @@ void read_sharing(const Row& row, Scenario& scenario);
 // A fourth of the devices each for generation, actor and critic, an eighth each for reference and reward.
 void share_in_groups(Scenario& scenario);
 // The kind of device, with as many in a node and the network that the text states.
-DeviceKind gpu_of(const std::string& text);
+DeviceKind gpu_of(const std::string& text, const DeviceKinds& kinds);
 // Layouts of roles.
 void read_layouts(const std::string& text, Scenario& scenario);
 // NotModelled where tensor parallelism does not divide the devices that it is on.
