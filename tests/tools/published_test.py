@@ -41,8 +41,9 @@ class OwnFile(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "rows.csv"
             path.write_text(",".join(NAMES) + "\n" + ",".join(RUN.get(name, "") for name in NAMES) + "\n", "utf-8")
-            for words, error in ((["--set", "phase_second=1"], "try 'phase_seconds'"), (["--fit-backend", "reel"], "real"),
-                                 (["--device", "A200-80.flops=1e14"], "try 'A100-80'"), (["--jsn"], "try --json")):
+            for words, error in ((["--set", "phase_second=1"], "try 'phase_seconds'"),
+                                 (["--fit-backend", "reel"], "real"), (["--jsn"], "try --json"),
+                                 (["--device", "A200-80.flops=1e14"], "try 'A100-80'")):
                 done = bench(path, *words)
                 self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
                 self.assertIn(error, done.stderr)
