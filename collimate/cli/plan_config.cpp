@@ -116,8 +116,8 @@ void use_module_settings(PlanRequest& made) {
 
 void use_memory_budget(const PlanOptions& options, PlanRequest& made) {
   if (made.memory_budget == 0) return;
-  const bool same = options.models->empty() && options.lora->empty() && options.shadows->empty() && options.rows == 0 &&
-                    options.updates == 0 && options.micro_batch == 0;
+  const bool same = options.models->empty() && options.lora->empty() && options.shadows->empty() &&
+                    !options.rows.get() && !options.updates.get() && !options.micro_batch.get();
   if (made.request.whole && made.memory_of && same) {
     made.request.excess = [memory_of = made.memory_of, budget = made.memory_budget](const graph::Placement& placement) {
       return excess_of(memory_of(placement), budget);

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 using base::ConfigNode;
 using Words = std::vector<std::string>;
 
-// Of an option that is called micro_batch it is --micro-batch.
+// Of an option that is called micro_batch it is --micro-batch, with one value of what the option holds.
 template <class Value, class T>
 CLI::Option* add_flag(CLI::App& app, base::Option<T>& option) {
   std::string flag = "--" + option.item_name();

@@ -16,7 +16,7 @@ namespace collimate::cli {
 struct PlanOptions : base::Section {
   using Text = base::Option<std::string>;
   using Texts = base::Option<std::vector<std::string>>;
-  using Number = base::Option<int64_t>;  // 0: not given
+  using Number = base::Option<std::optional<int64_t>>;
 
   Text config{this, "config", "", "", "YAML file of a run"};
   Text directory{this, "directory", "", "", "from which the config's own paths are seen"};  // "": the current one
@@ -45,21 +45,21 @@ struct PlanOptions : base::Section {
   Texts lora{this, "lora", {}, "", "MODEL=RANK, …: of a model that trains, whose other weights are frozen"};
   Texts shadows{
       this, "shadow", {}, "", "MODEL, …: its training becomes MODEL_trainer, with devices and layouts of its own"};
-  Number rows{this, "rows", 0, "rows", "completions per iteration (1024)", base::at_least(int64_t{0})};
+  Number rows{this, "rows", {}, "rows", "completions per iteration (1024)", base::at_least(int64_t{1})};
   Number updates{this,
                  "updates",
-                 0,
+                 {},
                  "",
                  "optimizer steps per iteration (8, or the rows where they are fewer)",
-                 base::at_least(int64_t{0})};
-  Number iterations{this, "iterations", 0, "", "of the run whose cost is shown (100)", base::at_least(int64_t{0})};
-  Number micro_batch{this, "micro_batch", 0, "rows", "rows, fixed (default: free)", base::at_least(int64_t{0})};
-  base::Option<std::optional<int64_t>> staleness{this,
-                                                 "staleness",
-                                                 {},
-                                                 "iterations",
-                                                 "iterations that a rollout may run ahead, at most (0)",
-                                                 base::between(int64_t{0}, int64_t{collimate::plan::kMostStaleness})};
+                 base::at_least(int64_t{1})};
+  Number iterations{this, "iterations", {}, "", "of the run whose cost is shown (100)", base::at_least(int64_t{1})};
+  Number micro_batch{this, "micro_batch", {}, "rows", "rows, fixed (default: free)", base::at_least(int64_t{1})};
+  Number staleness{this,
+                   "staleness",
+                   {},
+                   "iterations",
+                   "iterations that a rollout may run ahead, at most (0)",
+                   base::between(int64_t{0}, int64_t{collimate::plan::kMostStaleness})};
   Texts fixed{this, "fix", {}, "", "MODEL.FUNCTION=tp:4,pp:2,…: its layout, in a placement file's words"};
 
   std::string file;  // whose request they are and no more, for errors; else ""

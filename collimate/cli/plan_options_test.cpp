@@ -88,7 +88,7 @@ TEST(PlanRequest, WhatIsGivenIsInsteadOfTheFiles) {
   const PlanOptions other = options_of_file(text, "plan.yaml", given);
   EXPECT_EQ(other.flow.get(), "ppo");
   EXPECT_TRUE(other.models->empty());
-  EXPECT_EQ(other.rows.get(), 0);
+  EXPECT_FALSE(other.rows->has_value());
   EXPECT_EQ(other.constants->size(), 2U);
 }
 

@@ -101,9 +101,9 @@ plan::Lengths lengths_of(const std::string& text, const std::string& option) {
 }
 
 void read_lengths(const PlanOptions& options, plan::Workload& load) {
-  if (options.rows > 0) load.rows = static_cast<double>(options.rows.get());
-  if (options.updates > 0)
-    load.updates = static_cast<int>(std::min<int64_t>(options.updates.get(), std::numeric_limits<int>::max()));
+  if (options.rows.get()) load.rows = static_cast<double>(**options.rows);
+  if (options.updates.get())
+    load.updates = static_cast<int>(std::min<int64_t>(**options.updates, std::numeric_limits<int>::max()));
   else if (options.config->empty())
     load.updates = static_cast<int>(std::min<double>(load.updates, load.rows));
   if (!options.prompt->empty()) load.prompt = lengths_of(options.prompt, "--prompt");
@@ -146,7 +146,7 @@ void read_layouts(const PlanOptions& options, plan::Request& request) {
   if (const auto& forms = plan::form_names();
       !request.form.empty() && std::find(forms.begin(), forms.end(), request.form) == forms.end())
     base::throw_unknown_choice("--form", request.form, forms);
-  request.micro_batch = options.micro_batch;
+  request.micro_batch = options.micro_batch->value_or(0);
   if (!options.layouts->empty()) {
     if (options.layouts != "any" && options.layouts != "dp")
       base::throw_unknown_choice("--layouts", options.layouts, {"any", "dp"});
@@ -154,7 +154,7 @@ void read_layouts(const PlanOptions& options, plan::Request& request) {
   }
   for (const std::string& text : options.fixed) plan::fix_layout(request, text);
   // A config's updates may be of several epochs of the rows.
-  if (options.config->empty() || options.rows > 0 || options.updates > 0) plan::check_workload(request);
+  if (options.config->empty() || options.rows.get() || options.updates.get()) plan::check_workload(request);
   plan::check_fixed(request);
 }
 
@@ -177,7 +177,7 @@ PlanRequest read_request(const PlanOptions& options) {
   if (!options.cluster->empty()) request.cluster = plan::parse_cluster(options.cluster, request.kinds);
   request.constants = constants_of(options, machine);
   if (!options.price->empty()) set_prices(options.price, request);
-  if (options.iterations > 0) made.iterations = options.iterations;
+  made.iterations = options.iterations->value_or(made.iterations);
   read_layouts(options, request);
   if (options.config->empty() || !options.prompt->empty() || !options.completion->empty())
     plan::check_positions(request);

@@ -17,7 +17,7 @@ namespace {
 PlanRequest request_of_file(const std::string& text, const std::string& path, const PlanOptions& given,
                             const std::string& trace) {
   for (const auto& [name, said] :
-       {std::pair("--layouts", !given.layouts->empty()), std::pair("--micro-batch", given.micro_batch > 0),
+       {std::pair("--layouts", !given.layouts->empty()), std::pair("--micro-batch", given.micro_batch->has_value()),
         std::pair("--fix", !given.fixed->empty()), std::pair("--form", !given.form->empty())})
     if (said)
       throw base::InputError(base::expectation(name, "no other layouts than those of " + path, "an option for plan",
@@ -25,7 +25,7 @@ PlanRequest request_of_file(const std::string& text, const std::string& path, co
   PlanOptions options = options_of_file(text, path, given);
   options.layouts = "";
   options.form = "";
-  options.micro_batch = 0;
+  options.micro_batch = std::nullopt;
   options.fixed = {};
   check_outputs({{"--trace", trace}}, files_of(options));
   return plan_request(options);

@@ -109,11 +109,11 @@ class Plan(unittest.TestCase):
             for old, new, error in (
                     ("  rows: 512", "  row: 512",
                      f'[{path}:{rows}] expected a key of section request, got "row"; try "rows"'),
-                    ("  rows: 512", "  rows: many", f"[{path}:{rows}] expected request.rows to be an integer"),
+                    ("  rows: 512", "  rows: many", f"[{path}:{rows}] expected request.rows to be "),
+                    ("  rows: 512", "  rows: 0", f"[{path}:{rows}] expected request.rows to be at least 1"),
                     ("  rows: 512", "  staleness: 17", "request.staleness to be between 0 and 16"),
                     ("  rows: 512", "  models: [opt-125m, {a: b}]", f"[{path}:{rows}] expected "),
                     ("8xA100-80", "8xA200", f"[{path}: request, cluster] expected NODESxDEVICESxKIND"),
-                    ("llama2-7b", "llama2-8b", f"[{path}: request, "),
                     (text[:text.index("devices:")], "request: 7\n", f"[{path}:1] expected "),
                     (text[:text.index("devices:")], "", "--flow ppo --models")):
                 pathlib.Path(path).write_text(text.replace(old, new), encoding="utf-8")
