@@ -5,6 +5,7 @@
 #   <kind>_test          every *_test.cpp below tests/<kind>/, kind = golden parity fault e2e, linked with all modules
 #   example_<name>       examples/<name>.cpp
 #   bench_<name>         bench/<name>_bench.cpp
+#   bench_published      bench/published/main.cpp and the sources beside it, which published_test links too
 function(collimate_all_modules out)
   set(modules)
   foreach(module IN LISTS COLLIMATE_MODULES)
@@ -44,6 +45,21 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/tests/golden/main.cpp")
   add_executable(collimate-goldens tests/golden/main.cpp)
   target_link_libraries(collimate-goldens PRIVATE collimate_golden_replay collimate_no_test_hooks)
   target_compile_definitions(collimate-goldens PRIVATE ${program_definitions})
+endif()
+
+file(GLOB published_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/published/*.cpp")
+set(published_tests ${published_sources})
+list(FILTER published_tests INCLUDE REGEX "_test\\.cpp$")
+list(FILTER published_sources EXCLUDE REGEX "(_test|/main)\\.cpp$")
+add_library(collimate_published STATIC ${published_sources})
+target_link_libraries(collimate_published PUBLIC collimate_plan)
+add_executable(bench_published bench/published/main.cpp)
+target_link_libraries(bench_published PRIVATE collimate_published collimate_no_test_hooks)
+if(COLLIMATE_TESTS)
+  add_executable(published_test ${published_tests})
+  target_link_libraries(published_test PRIVATE collimate_published GTest::gtest GTest::gmock collimate_test_main)
+  target_compile_definitions(published_test PRIVATE ${program_definitions})
+  set_property(GLOBAL APPEND PROPERTY COLLIMATE_TEST_TARGETS published_test)
 endif()
 
 if(COLLIMATE_TESTS)

@@ -49,7 +49,7 @@ case $verb in
   help) show_help ;;
   build)
     tools/setup.sh
-    build release collimate
+    build release collimate bench_published
     ;;
   quickstart)
     tools/setup.sh

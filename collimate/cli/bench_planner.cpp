@@ -1,17 +1,40 @@
 #include "collimate/cli/bench_planner.h"
 
-#include <fmt/format.h>
+#include <unistd.h>
 
-#include <nlohmann/json.hpp>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 
+#include "collimate/base/error.h"
 #include "collimate/cli/arguments.h"
-#include "collimate/plan/inputs/device_kind.h"
-#include "collimate/plan/published/report.h"
 
 namespace collimate::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kScript = "bench/published/report.py";
+
+// The checkout in which the program lies: what reads published results is not part of it.
+fs::path checkout_of(const fs::path& program) {
+  for (fs::path at = program.parent_path(); at != at.root_path(); at = at.parent_path())
+    if (fs::exists(at / kScript)) return at;
+  throw base::InputError(base::expectation("bench planner", fmt::format("{} in a directory above the program", kScript),
+                                           program.string(), "the program that a checkout has in build/release/bin"));
+}
+
+[[noreturn]] void become(std::vector<std::string> command) {
+  std::vector<char*> words;
+  for (std::string& word : command) words.push_back(word.data());
+  words.push_back(nullptr);
+  ::execvp(words[0], words.data());
+  throw base::RunError(base::expectation("bench planner", "Python", std::strerror(errno), "tools/setup.sh"));
+}
+
+}  // namespace
 
 int bench_planner(const Arguments& arguments) {
-  namespace published = collimate::plan::published;
   CLI::App app{"published results against the planner's cost model, row by row", "bench planner"};
   std::string path;
   std::vector<std::string> sets, devices, fitted_backends;
@@ -25,28 +48,12 @@ int bench_planner(const Arguments& arguments) {
   app.add_option("--fit-backend", fitted_backends, "fits only these back ends")->take_all();
   app.add_flag("--json", json, "one JSON document");
   if (!parse(app, arguments)) return 0;
-  for (const std::string& device : devices) collimate::plan::set_device(device);
-  const std::vector<published::Row> rows = published::read_rows(path);
-  const auto constants = [&](const std::string& backend) {
-    collimate::plan::Constants made = collimate::plan::constants_of(backend);
-    for (const std::string& set : sets) collimate::plan::set_constant(made, set);
-    return made;
-  };
-  const std::vector<published::Result> results = published::evaluate(rows, constants);
-  const std::vector<published::HeldOut> left_out =
-      held_out ? published::held_out(rows) : std::vector<published::HeldOut>();
-  const std::vector<published::FittedBackend> fits = fit || !fitted_backends.empty()
-                                                         ? published::fit_all(rows, fitted_backends)
-                                                         : std::vector<published::FittedBackend>();
-  if (json) {
-    nlohmann::ordered_json document = published::report_json(results, left_out);
-    if (!fits.empty()) document["fits"] = published::fits_json(fits);
-    print_json(document);
-  } else {
-    fmt::print("{}{}", published::report_text(results, left_out), fits.empty() ? "" : published::fits_text(fits));
-    if (fit || fit_rows) fmt::print("{}", published::rows_to_fit_text(published::rows_to_fit(rows)));
-  }
-  return 0;
+  const fs::path program = fs::read_symlink("/proc/self/exe"), checkout = checkout_of(program);
+  const fs::path python = checkout / ".venv/bin/python";
+  std::vector<std::string> command = {fs::exists(python) ? python.string() : "python3", (checkout / kScript).string(),
+                                      "--program", (program.parent_path() / "bench_published").string()};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  become(std::move(command));
 }
 
 }  // namespace collimate::cli

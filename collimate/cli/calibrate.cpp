@@ -9,7 +9,7 @@
 #include "collimate/base/error.h"
 #include "collimate/cli/arguments.h"
 #include "collimate/cli/calibrate_runs.h"
-#include "collimate/cli/shell_words.h"
+#include "collimate/cli/shell_word.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
 #include "collimate/plan/cost/functions.h"

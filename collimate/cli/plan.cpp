@@ -43,8 +43,8 @@ void add_outputs(CLI::App& app, Outputs& outputs) {
 }
 
 int list(const PlanOptions& options, const Outputs& outputs) {
-  for (const std::string& text : options.devices) plan_::set_device(text);
-  const nlohmann::ordered_json rows = plan_::table_json(outputs.list, constants_of(options, machine_of(options)));
+  const nlohmann::ordered_json rows =
+      plan_::table_json(outputs.list, constants_of(options, machine_of(options)), device_kinds_of(options));
   if (outputs.json)
     print_json({{outputs.list, rows}});
   else
@@ -86,7 +86,7 @@ void write_files(const PlanOptions& options, const Outputs& outputs, const PlanR
                  const plan_::SearchResult& result) {
   if (!outputs.yaml.empty())
     host::write_file_atomically(outputs.yaml,
-                                plan_comment(options, outputs.yaml) + graph::yaml_text(result.plans[0].placement));
+                                request_text(options, outputs.yaml) + graph::yaml_text(result.plans[0].placement));
   if (!outputs.html.empty())
     host::write_file_atomically(outputs.html, plan_::search_html(made.request, result, made.iterations));
 }
@@ -97,7 +97,7 @@ int plan(const Arguments& arguments) {
   CLI::App app{"finds placement and layouts for a cluster, which one need not own", "plan"};
   PlanOptions options;
   Outputs outputs;
-  app.add_option("CONFIG", options.config, "YAML file of a run; without one --flow, --models and --cluster");
+  add_config(app, options, "CONFIG", "YAML file of a run; without one --flow, --models and --cluster");
   add_plan_options(app, options);
   add_outputs(app, outputs);
   if (!parse(app, arguments)) return 0;

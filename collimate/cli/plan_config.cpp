@@ -17,6 +17,13 @@ namespace {
 
 namespace plan = collimate::plan;
 
+// Models of a config that are files as seen from a directory; "" is the current one.
+void see_models_from(const std::filesystem::path& directory, recipe::Config& config) {
+  for (const auto& [name, model] : config.models)
+    if (const auto path = directory / model.path.get(); !directory.empty() && std::filesystem::exists(path))
+      config.models[name].path = path.lexically_normal().string();
+}
+
 // Ranks of the adapters of what trains.
 std::map<std::string, int64_t> lora_of(const recipe::Plan& page) {
   std::map<std::string, int64_t> ranks;
@@ -53,7 +60,9 @@ plan::Excess excess_of(const std::vector<flow::PlannedMemory>& planned, int64_t 
 }  // namespace
 
 void read_plan_config(const PlanOptions& options, PlanRequest& made) {
-  const recipe::Config config = recipe::load(options.config, options.sets);
+  recipe::Config config = recipe::load(options.config, options.sets);
+  made.lengths_key = lengths_key(config);
+  see_models_from(options.directory.get(), config);
   const recipe::Plan page = recipe::complete_plan(config, recipe::module_registry());
   made.request.graph = page.graph;
   for (const auto& [model, module] : page.modules)
@@ -75,8 +84,7 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   made.request.recomputes = config.train.recompute == std::string("full");
   if (draws) made.service = rlhf::service_options(config.rollout);
   made.iterations = config.run.iterations;
-  made.lengths_key = lengths_key(config);
-  made.request.cluster = {{{1, static_cast<int>(config.devices.get()), plan::find_device_kind("cpu")}}};
+  made.request.cluster = {{{1, static_cast<int>(config.devices.get()), made.request.kinds.find("cpu")}}};
   made.request.whole = true;
   made.memory_budget = config.run.memory_budget;
   if (made.memory_budget > 0 && has_files(page)) made.memory_of = recipe::memory_of(config, page);
@@ -108,8 +116,8 @@ void use_module_settings(PlanRequest& made) {
 
 void use_memory_budget(const PlanOptions& options, PlanRequest& made) {
   if (made.memory_budget == 0) return;
-  const bool same = options.models.empty() && options.lora.empty() && options.shadows.empty() && options.rows == 0 &&
-                    options.updates == 0 && options.micro_batch == 0;
+  const bool same = options.models->empty() && options.lora->empty() && options.shadows->empty() &&
+                    !options.rows.get() && !options.updates.get() && !options.micro_batch.get();
   if (made.request.whole && made.memory_of && same) {
     made.request.excess = [memory_of = made.memory_of, budget = made.memory_budget](const graph::Placement& placement) {
       return excess_of(memory_of(placement), budget);

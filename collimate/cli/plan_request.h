@@ -3,9 +3,8 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "collimate/cli/arguments.h"
+#include "collimate/cli/plan_options.h"
 #include "collimate/generate/service.h"
 #include "collimate/plan/inputs/machine.h"
 #include "collimate/plan/inputs/request.h"
@@ -13,23 +12,11 @@
 
 namespace collimate::cli {
 
-// What `plan` and `simulate` are told of the run: a config, or a flow with models and lengths.
-struct PlanOptions {
-  std::string config;  // YAML; "" with `flow`
-  std::string flow, cluster, prompt, completion, backend, layouts, price, form;
-  std::string machine;  // the file of --constants
-  std::vector<std::string> models, sets, constants, devices, fixed, lora, shadows;
-  int64_t rows = 0, updates = 0, iterations = 0, micro_batch = 0;
-  std::optional<int> staleness;
-  std::string directory;  // from which a config's own paths are seen; "": the current one
-};
-void add_plan_options(CLI::App& app, PlanOptions& options);
-
 // The back end's, those of the machine's file, and single ones.
 collimate::plan::Constants constants_of(const PlanOptions& options, const collimate::plan::Machine& machine);
 
-// The files that they name: config, constants, flow and the models' config.json.
-std::vector<NamedFile> files_of(const PlanOptions& options);
+// The program's, and what `--device` changes or adds.
+collimate::plan::DeviceKinds device_kinds_of(const PlanOptions& options);
 
 struct PlanRequest {
   collimate::plan::Request request;
@@ -52,11 +39,5 @@ void use_module_settings(PlanRequest& made);
 // Holds placements to the config's run.memory_budget: as its run counts, or where the options change what would run by
 // the cost model's bound.
 void use_memory_budget(const PlanOptions& options, PlanRequest& made);
-
-// The command that gives these options, as a shell reads it: the first line of the plan file `file`. Where it names
-// files, `cd` to the current directory comes first: relative for a plan below it, which may be moved with it.
-std::string plan_comment(const PlanOptions& options, const std::string& file);
-// The options that the text of the plan file `file` says so, with paths that hold anywhere; those given override them.
-PlanOptions options_of_file(const std::string& text, const std::string& file, const PlanOptions& given);
 
 }  // namespace collimate::cli

@@ -17,15 +17,16 @@ namespace {
 PlanRequest request_of_file(const std::string& text, const std::string& path, const PlanOptions& given,
                             const std::string& trace) {
   for (const auto& [name, said] :
-       {std::pair("--layouts", !given.layouts.empty()), std::pair("--micro-batch", given.micro_batch > 0),
-        std::pair("--fix", !given.fixed.empty()), std::pair("--form", !given.form.empty())})
+       {std::pair("--layouts", !given.layouts->empty()), std::pair("--micro-batch", given.micro_batch->has_value()),
+        std::pair("--fix", !given.fixed->empty()), std::pair("--form", !given.form->empty())})
     if (said)
       throw base::InputError(base::expectation(name, "no other layouts than those of " + path, "an option for plan",
                                                "collimate plan, or an edit of the file"));
   PlanOptions options = options_of_file(text, path, given);
-  options.layouts = options.form = "";
-  options.micro_batch = 0;
-  options.fixed.clear();
+  options.layouts = "";
+  options.form = "";
+  options.micro_batch = std::nullopt;
+  options.fixed = {};
   check_outputs({{"--trace", trace}}, files_of(options));
   return plan_request(options);
 }
@@ -39,7 +40,7 @@ int simulate(const Arguments& arguments) {
   std::string path, trace;
   bool json = false;
   app.add_option("PLAN", path, "a placement file; one that plan wrote says what it is for")->required();
-  app.add_option("--config", given.config, "YAML file of the run, where the plan does not say it");
+  add_config(app, given, "--config", "YAML file of the run, where the plan does not say it");
   add_plan_options(app, given);
   app.add_option("--trace", trace, "writes every device's timeline for chrome://tracing or Perfetto");
   app.add_flag("--json", json, "one JSON document");
@@ -47,7 +48,7 @@ int simulate(const Arguments& arguments) {
   check_outputs({{"--trace", trace}}, {{"the placement to simulate", path}});
   const std::string text = host::read_file(path);
   graph::Placement placement = graph::parse_placement(text, path);
-  if (given.staleness) placement.staleness = *given.staleness;
+  if (given.staleness.get()) placement.staleness = **given.staleness;
   const PlanRequest made = request_of_file(text, path, given, trace);
   const auto [plan, simulated] = simulate_file(made.request, placement, path);
   if (!trace.empty())

@@ -43,6 +43,7 @@ enum class Residency { kDevice, kSwap };  // always on the device; loaded before
 //   residency: {reference: swap}
 //   hosts: {reward: 2}            # workers of a model in no group, default 1
 //   staleness: 0                  # iterations that a rollout may run ahead of training
+//   request: {cluster: 2xcpu}     # what a planner's file was asked for, which means nothing here
 struct Placement {
   int devices = 1;
   std::string kind = "cpu";

@@ -68,6 +68,7 @@ Placement from_json(const json& value, const std::string& where) {
   if (int version = fields.get("version", kPlacementVersion); version != kPlacementVersion)
     throw base::InputError(
         base::expectation(where + ".version", std::to_string(kPlacementVersion), std::to_string(version)));
+  fields.find("request");  // the planner's own: what was asked for
   Placement placement;
   const json devices = fields.require<json>("devices");
   JsonFields device_fields(devices, where + ".devices");

@@ -145,7 +145,7 @@ TEST_F(Memory, APolicyApartFromItsTrainerHasNoGradientOrOptimizer) {
 TEST_F(Memory, IsWithinTwiceThePlannersBoundAndNotAboveIt) {
   namespace plan = collimate::plan;
   plan::Job job{
-      shape::find_outline(scratch_ / "start"), plan::Work::kTrain, true, plan::find_device_kind("cpu"), 1, 1, {}};
+      shape::find_outline(scratch_ / "start"), plan::Work::kTrain, true, plan::DeviceKinds().find("cpu"), 1, 1, {}};
   job.load = {16, plan::Lengths::fixed(4), plan::Lengths::fixed(28), 1};
   const plan::Constants constants = plan::constants_of("");
   for (const bool recompute : {false, true}) {

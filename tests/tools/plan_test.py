@@ -28,9 +28,10 @@ def run(*words, cwd=None):
     return subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=False, cwd=cwd)
 
 
-def first_line(path):
-    with open(path, encoding="utf-8") as file:
-        return file.readline()
+def request_in(path):
+    """The lines of a plan file's request."""
+    lines = pathlib.Path(path).read_text(encoding="utf-8").split("\n")
+    return [line.strip() for line in lines[1:next(i for i, line in enumerate(lines[1:], 1) if line[:1] != " ")]]
 
 
 class Plan(unittest.TestCase):
@@ -83,9 +84,9 @@ class Plan(unittest.TestCase):
             (work / "a run.yaml").write_text(CONFIG, encoding="utf-8")
             best = self.plan("a run.yaml", "--cluster", "2xcpu", "--set", "data.train=an 'odd' name", "--output",
                              "plans/plan.yaml", cwd=work)["plans"][0]
-            self.assertEqual(first_line(work / "plans/plan.yaml"),
-                             "# cd .. && collimate plan 'a run.yaml' --cluster 2xcpu "
-                             "--set 'data.train=an '\\''odd'\\'' name'\n")
+            self.assertEqual(request_in(work / "plans/plan.yaml"),
+                             ['config: "../a run.yaml"', 'directory: ".."', 'cluster: "2xcpu"',
+                              'set: ["data.train=an \'odd\' name"]'])
             moved = pathlib.Path(folder, "moved")
             for path, cwd in ((work / "plans/plan.yaml", "/"), ("plan.yaml", work / "plans")):
                 self.assertAlmostEqual(self.simulate(path, cwd=cwd)["period_seconds"], best["period_seconds"])
@@ -96,8 +97,27 @@ class Plan(unittest.TestCase):
             outside = os.path.join(folder, "outside.yaml")
             best = self.plan("--flow", "grpo", "--models", "policy=tiny model", "--cluster", "2xcpu", "--rows", "16",
                              "--output", outside, cwd=moved)["plans"][0]
-            self.assertIn(f"# cd {moved.resolve()} && ", first_line(outside))
+            self.assertIn(f'models: ["policy={moved.resolve()}/tiny model"]', request_in(outside))
             self.assertAlmostEqual(self.simulate(outside, cwd="/")["period_seconds"], best["period_seconds"])
+
+    def test_a_wrong_request_names_file_key_and_remedy(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plan.yaml")
+            self.plan(*FLOW, "--output", path)
+            text = pathlib.Path(path).read_text(encoding="utf-8")
+            rows = text[:text.index("  rows: 512")].count("\n") + 1
+            for old, new, error in (
+                    ("  rows: 512", "  row: 512",
+                     f'[{path}:{rows}] expected a key of section request, got "row"; try "rows"'),
+                    ("  rows: 512", "  rows: many", f"[{path}:{rows}] expected request.rows to be "),
+                    ("  rows: 512", "  rows: 0", f"[{path}:{rows}] expected request.rows to be at least 1"),
+                    ("  rows: 512", "  staleness: 17", "request.staleness to be between 0 and 16"),
+                    ("  rows: 512", "  models: [opt-125m, {a: b}]", f"[{path}:{rows}] expected "),
+                    ("8xA100-80", "8xA200", f"[{path}: request, cluster] expected NODESxDEVICESxKIND"),
+                    (text[:text.index("devices:")], "request: 7\n", f"[{path}:1] expected "),
+                    (text[:text.index("devices:")], "", "--flow ppo --models")):
+                pathlib.Path(path).write_text(text.replace(old, new), encoding="utf-8")
+                self.assertIn(error, self.refused("simulate", path), new)
 
     def test_simulate_applies_what_it_is_told_or_refuses_it(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -117,14 +137,12 @@ class Plan(unittest.TestCase):
     def test_another_config_is_taken_whole(self):
         with tempfile.TemporaryDirectory() as folder:
             work = pathlib.Path(folder)
-            (work / "tiny model").mkdir()
-            (work / "tiny model" / "config.json").write_text(json.dumps(TINY), encoding="utf-8")
-            (work / "run.yaml").write_text(CONFIG, encoding="utf-8")
+            self.config(folder)
             best = self.plan("run.yaml", "--cluster", "2xcpu", "--models", "opt-125m", "--rows", "64", "--updates",
                              "8", "--prompt", "9", "--completion", "5", "--iterations", "7", "--output", "plan.yaml",
                              cwd=work)["plans"][0]
-            layout = (work / "plan.yaml").read_text(encoding="utf-8").split("\n", 1)[1]
-            (work / "layout.yaml").write_text(layout, encoding="utf-8")
+            text = (work / "plan.yaml").read_text(encoding="utf-8")
+            (work / "layout.yaml").write_text(text[text.index("devices:"):], encoding="utf-8")
             alone = self.simulate("layout.yaml", "--config", "run.yaml", "--cluster", "2xcpu", cwd=work)
             other = self.simulate("plan.yaml", "--config", "run.yaml", cwd=work)
             self.assertAlmostEqual(other["period_seconds"], alone["period_seconds"])
@@ -140,8 +158,7 @@ class Plan(unittest.TestCase):
     def test_a_cpu_has_the_workspace_of_one(self):
         with tempfile.TemporaryDirectory() as folder:
             work = pathlib.Path(folder)
-            (work / "tiny model").mkdir()
-            (work / "tiny model" / "config.json").write_text(json.dumps(TINY), encoding="utf-8")
+            self.config(folder)
             small = ["--flow", "grpo", "--models", "tiny model", "--cluster", "2xcpu", "--rows", "16", "--prompt", "16",
                      "--completion", "16"]
             best = self.plan(*small, "--device", "cpu.memory_bytes=1e8", cwd=work)["plans"][0]
@@ -188,7 +205,7 @@ class Plan(unittest.TestCase):
             path, page = os.path.join(folder, "plan.yaml"), os.path.join(folder, "plan.html")
             planned = self.plan(*flow, "--output", path, "--html", page)
             best = planned["plans"][0]
-            self.assertIn(" --cluster 4xA100-80+4xH100-80 ", first_line(path))
+            self.assertIn('cluster: "4xA100-80+4xH100-80"', request_in(path))
             again = self.simulate(path)
             self.assertEqual(again["cluster"], "1x4xA100-80+1x4xH100-80")
             self.assertEqual(again["placement"], best["placement"])
@@ -232,7 +249,7 @@ class Plan(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "plan.yaml")
             best = self.plan(*flow, "--lora", "policy_trainer=64", "--output", path)["plans"][0]
-            self.assertIn(" --lora policy_trainer=64", first_line(path))
+            self.assertIn('lora: ["policy_trainer=64"]', request_in(path))
             self.assertAlmostEqual(self.simulate(path)["period_seconds"], best["period_seconds"], places=6)
         self.assertIn("try 'policy_trainer'", self.refused("plan", *flow, "--lora", "policy_trainr=64"))
         self.assertIn("a rank from 1", self.refused("plan", *flow, "--lora", "policy_trainer=0"))
@@ -262,7 +279,7 @@ class Plan(unittest.TestCase):
             best = self.plan(*FLOW, "--shadow", "value", "--form", "separation", "--output", path)["plans"][0]
             devices = {f"{call['model']}.{call['function']}": call["devices"] for call in best["calls"]}
             self.assertNotEqual(devices["policy.generate"], devices["value_trainer.train"])
-            self.assertIn(" --shadow value", first_line(path))
+            self.assertIn("shadow: [value]", request_in(path))
             self.assertAlmostEqual(self.simulate(path)["period_seconds"], best["period_seconds"], places=6)
             self.assertIn("try 'value'", self.refused("plan", *FLOW, "--shadow", "vlaue"))
 
@@ -284,7 +301,7 @@ class Plan(unittest.TestCase):
             for memory in best["memory"]:
                 self.assertGreater(memory["usable_bytes"], 100e9)
             self.assertLess(best["period_seconds"], self.plan(*FLOW)["plans"][0]["period_seconds"])
-            self.assertIn(" --device Mine=A100-80 --device Mine.memory_bytes=120e9 ", first_line(path))
+            self.assertIn('device: ["Mine=A100-80", "Mine.memory_bytes=120e9", "Mine.flops=6e14"]', request_in(path))
             again = self.simulate(path)
             self.assertEqual(again["cluster"], "1x8xMine")
             self.assertAlmostEqual(again["period_seconds"], best["period_seconds"], places=6)

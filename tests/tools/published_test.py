@@ -4,6 +4,7 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -35,6 +36,25 @@ class OwnFile(unittest.TestCase):
             done = bench(path, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
+
+    def test_wrong_input_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "rows.csv"
+            path.write_text(",".join(NAMES) + "\n" + ",".join(RUN.get(name, "") for name in NAMES) + "\n", "utf-8")
+            for words, error in ((["--set", "phase_second=1"], "try 'phase_seconds'"),
+                                 (["--fit-backend", "reel"], "real"), (["--jsn"], "try --json"),
+                                 (["--device", "A200-80.flops=1e14"], "try 'A100-80'")):
+                done = bench(path, *words)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+                self.assertIn(error, done.stderr)
+            self.assertIn("no such file", bench(pathlib.Path(folder) / "none.csv").stderr)
+            # Outside of a checkout there is nothing that reads the rows.
+            alone = pathlib.Path(folder) / "collimate"
+            shutil.copy(PROGRAM, alone)
+            done = subprocess.run([alone, "bench", "planner", "--results", path], capture_output=True, text=True,
+                                  check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("[bench planner] expected bench/published/report.py in a directory above", done.stderr)
 
     def test_a_file_of_others_has_no_fitted_rows_but_nearest_ones(self):
         found = self.results({}, {"id": "2", "placement": "ratio 1:1:1"}, {"id": "3", "n_gpus": "many"})

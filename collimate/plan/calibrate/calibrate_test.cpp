@@ -33,7 +33,7 @@ Observation observed(const std::string& run, Work work, double rows, double comp
   load.prompt = Lengths::fixed(40);
   load.completion = Lengths::fixed(completion);
   load.updates = 2;
-  return {run, "f", {small_model(), work, true, find_device_kind("cpu"), 1, 1, load}, {}, 0};
+  return {run, "f", {small_model(), work, true, DeviceKinds().find("cpu"), 1, 1, load}, {}, 0};
 }
 
 // The runs that `collimate calibrate` makes, with the times that these constants give.

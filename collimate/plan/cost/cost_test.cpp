@@ -213,7 +213,7 @@ TEST(Memory, ALongestRowThatDoesNotFitIsNamed) {
 
 TEST(Collective, SmallMessagesCostLatencyLargeOnesBandwidth) {
   const Constants c = constants_of("");
-  const DeviceKind& gpu = find_device_kind("A100-80");
+  const DeviceKind gpu = DeviceKinds().find("A100-80");
   const RankSet eight = rank_set(8, 1, 8);
   EXPECT_NEAR(collective_seconds(Collective::kAllReduce, 1024, eight, gpu, c), 6.6e-6 + 14 * 0.6e-6, 2e-6);
   EXPECT_NEAR(collective_seconds(Collective::kAllReduce, 8e9, eight, gpu, c), 1.75 * 8e9 / (300e9 * 0.8), 1e-3);

@@ -8,7 +8,7 @@
 namespace collimate::plan::testing_support {
 
 inline Job job_of(const char* model, Work work, int devices, const char* gpu = "A100-80") {
-  return {shape::find_outline(model), work, true, find_device_kind(gpu), 8, devices, {}};
+  return {shape::find_outline(model), work, true, DeviceKinds().find(gpu), 8, devices, {}};
 }
 
 inline Execution cut(int tp, int pp, int zero = 0) {

@@ -122,7 +122,7 @@ TEST(Laws, TheGainOfStalenessSaturates) {
 
 // Of pp stages and M micro-batches, (pp − 1) / (M + pp − 1) is idle time.
 TEST(Laws, APipelineIdlesItsShare) {
-  Job job{shape::find_outline("llama2-13b"), Work::kTrain, true, find_device_kind("A100-80"), 8, 8, {}};
+  Job job{shape::find_outline("llama2-13b"), Work::kTrain, true, DeviceKinds().find("A100-80"), 8, 8, {}};
   job.load.rows = 512;
   job.load.updates = 1;
   for (const int pp : {2, 4, 8})
@@ -138,7 +138,7 @@ TEST(Laws, APipelineIdlesItsShare) {
 // Where memory traffic decides, decoding through pp stages one at a time costs what one stage of all layers costs:
 // only batches in flight divide it.
 TEST(Laws, ASerialPipelineDecodesNoFasterThanOneStage) {
-  Job job{shape::find_outline("llama2-13b"), Work::kGenerate, true, find_device_kind("A100-80"), 8, 8, {}};
+  Job job{shape::find_outline("llama2-13b"), Work::kGenerate, true, DeviceKinds().find("A100-80"), 8, 8, {}};
   job.load.rows = 256;
   Constants c = constants_of("");
   c.decode_layer_seconds = c.decode_step_seconds = c.phase_seconds = 0;

@@ -149,7 +149,7 @@ TEST(Phase, NewWeightsGoAtTheSpeedOfTheSlowerEnd) {
   const Constants c = constants_of("");
   const Job slow = job_of("llama2-7b", Work::kTrain, 8);
   Job fast = slow;
-  fast.gpu = find_device_kind("H100-80");
+  fast.gpu = DeviceKinds().find("H100-80");
   Execution from, to;
   to.layout.tp = 4;
   const double bytes = 2 * shape::total_parameters(slow.model), lanes = 8 * 25e9 * c.network_efficiency;

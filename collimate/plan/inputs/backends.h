@@ -16,7 +16,7 @@ const std::array<double Constants::*, 12>& fitted_members();
 // What is known of the software that some model is run by, beside the defaults of constant_table().
 struct Backend {
   std::string name;
-  bool fitted = false;  // by published::fit: values has all of fitted_members()
+  bool fitted = false;  // by bench/published: values has all of fitted_members()
   std::vector<std::pair<double Constants::*, double>> values;
   std::string source;
 };

@@ -41,7 +41,7 @@ std::optional<int> number(const std::string& text) {
 }
 
 // What was meant by a part that is none: its numbers, within limits and as whole nodes, of the nearest kind.
-std::string nearest_part(const std::string& whole) {
+std::string nearest_part(const std::string& whole, const DeviceKinds& kinds) {
   std::vector<int> numbers;
   std::string kind;
   for (const std::string& word : split(whole.substr(0, whole.find('@')), 'x')) {
@@ -50,7 +50,7 @@ std::string nearest_part(const std::string& whole) {
       numbers.push_back(static_cast<int>(std::clamp(std::abs(std::atof(digits.c_str())), 1.0, double(kMaxDevices))));
     kind.append(kind.empty() || digits.size() == word.size() ? "" : "x").append(word.substr(digits.size()));
   }
-  const DeviceKind& gpu = kind.empty() ? find_device_kind("A100-80") : nearest_device_kind(kind);
+  const DeviceKind gpu = kind.empty() ? kinds.find("A100-80") : kinds.nearest(kind);
   if (numbers.empty()) return gpu.name;
   int devices = numbers.back();
   if (numbers.size() > 1)
@@ -60,67 +60,67 @@ std::string nearest_part(const std::string& whole) {
 }
 
 // Of a list that commas join.
-std::string nearest_list(std::string text) {
+std::string nearest_list(std::string text, const DeviceKinds& kinds) {
   std::replace(text.begin(), text.end(), ',', '+');
   std::string list;
   for (const std::string& part : split(text, '+'))
-    if (!part.empty()) list.append(list.empty() ? "" : "+").append(nearest_part(part));
+    if (!part.empty()) list.append(list.empty() ? "" : "+").append(nearest_part(part, kinds));
   return list.empty() ? "16x8xA100-80" : list;
 }
 
-int count(const std::string& part, const std::string& whole) {
+int count(const std::string& part, const std::string& whole, const DeviceKinds& kinds) {
   const std::optional<int> value = number(part);
   if (!value || *value < 1 || *value > kMaxDevices)
-    fail(fmt::format("a number of nodes or devices from 1 to {}", kMaxDevices), whole, nearest_part(whole));
+    fail(fmt::format("a number of nodes or devices from 1 to {}", kMaxDevices), whole, nearest_part(whole, kinds));
   return *value;
 }
 
 // "400Gb" or "50GB", per node and second.
-double network_bytes(const std::string& text, const std::string& whole) {
+double network_bytes(const std::string& text, const std::string& whole, const DeviceKinds& kinds) {
   const bool bits = text.ends_with("Gb"), bytes = text.ends_with("GB");
   const std::optional<int> value = text.size() > 2 ? number(text.substr(0, text.size() - 2)) : std::nullopt;
   const std::optional<int> said = bits || bytes ? value : number(text);
   if ((!bits && !bytes) || !value || *value < 1)
     fail("a network speed per node such as 400Gb or 50GB", whole,
-         fmt::format("{}@{}Gb", nearest_part(whole), said && *said > 0 ? *said : kUsualNetwork));
+         fmt::format("{}@{}Gb", nearest_part(whole, kinds), said && *said > 0 ? *said : kUsualNetwork));
   return *value * (bits ? 1e9 / 8 : 1e9);
 }
 
-const DeviceKind* kind_of(const std::string& kind, const std::string& whole) {
-  if (const DeviceKind* known = device_kind_named(kind); known != nullptr && !number(kind)) return known;
+DeviceKind kind_of(const std::string& kind, const std::string& whole, const DeviceKinds& kinds) {
+  if (const std::optional<DeviceKind> known = kinds.named(kind); known && !number(kind)) return *known;
   const bool missing = kind.empty() || number(kind);
-  fail(fmt::format("NODESxDEVICESxKIND with a kind of {}", fmt::join(device_kind_names(), ", ")), whole,
-       nearest_part(whole) + (missing ? ", or 2xcpu for processors" : ""));
+  fail(fmt::format("NODESxDEVICESxKIND with a kind of {}", fmt::join(kinds.names(), ", ")), whole,
+       nearest_part(whole, kinds) + (missing ? ", or 2xcpu for processors" : ""));
 }
 
 // One part of a list.
 struct ClusterPart {
   int nodes = 0;    // 0: as sold
   int devices = 1;  // of a node; as sold: in all
-  const DeviceKind* gpu = nullptr;
+  DeviceKind gpu = {};
   double network = 0;  // bytes per second of a node; 0: the kind's own
 };
 
-ClusterPart parse_part(const std::string& whole) {
+ClusterPart parse_part(const std::string& whole, const DeviceKinds& kinds) {
   const std::vector<std::string> halves = split(whole, '@');
   std::vector<std::string> parts = split(halves[0], 'x');
   size_t numbers = 0;
   while (numbers + 1 < parts.size() && number(parts[numbers])) ++numbers;
   std::string kind = parts[numbers];
   for (size_t i = numbers + 1; i < parts.size(); ++i) kind += "x" + parts[i];
-  if (numbers > 2 || halves.size() > 2) fail("NODESxDEVICESxKIND", whole, nearest_part(whole));
-  ClusterPart part{0, 1, kind_of(kind, whole)};
-  if (numbers > 0) part.devices = count(parts[numbers - 1], whole);
-  if (numbers == 2) part.nodes = count(parts[0], whole);
+  if (numbers > 2 || halves.size() > 2) fail("NODESxDEVICESxKIND", whole, nearest_part(whole, kinds));
+  ClusterPart part{0, 1, kind_of(kind, whole, kinds)};
+  if (numbers > 0) part.devices = count(parts[numbers - 1], whole, kinds);
+  if (numbers == 2) part.nodes = count(parts[0], whole, kinds);
   if (static_cast<int64_t>(part.nodes) * part.devices > kMaxDevices)
-    fail(fmt::format("at most {} devices", kMaxDevices), whole, nearest_part(whole));
-  if (halves.size() == 2) part.network = network_bytes(halves[1], whole);
+    fail(fmt::format("at most {} devices", kMaxDevices), whole, nearest_part(whole, kinds));
+  if (halves.size() == 2) part.network = network_bytes(halves[1], whole, kinds);
   return part;
 }
 
 // Whether two numbers of devices of one kind are one number in nodes as sold; then the first has both.
 bool join_parts(ClusterPart& part, const ClusterPart& next) {
-  const int devices = part.devices + next.devices, sold = part.gpu->per_node;
+  const int devices = part.devices + next.devices, sold = part.gpu.per_node;
   if (part.nodes != 0 || next.nodes != 0 || part.gpu != next.gpu || part.network != next.network) return false;
   if (devices > sold && devices % sold != 0) return false;
   part.devices = devices;
@@ -128,10 +128,10 @@ bool join_parts(ClusterPart& part, const ClusterPart& next) {
 }
 
 NodeGroup group_of_part(const ClusterPart& part) {
-  NodeGroup group{part.nodes, part.devices, *part.gpu};
-  if (part.nodes == 0) group = cluster_of(*part.gpu, part.devices).groups[0];
+  NodeGroup group{part.nodes, part.devices, part.gpu};
+  if (part.nodes == 0) group = cluster_of(part.gpu, part.devices).groups[0];
   const double network = part.network / group.per_node;
-  group.gpu.network_given = network > 0 && network != part.gpu->network_bytes_per_second;
+  group.gpu.network_given = network > 0 && network != part.gpu.network_bytes_per_second;
   if (group.gpu.network_given) group.gpu.network_bytes_per_second = network;
   return group;
 }
@@ -210,12 +210,12 @@ void join_groups(Cluster& cluster) {
   cluster.groups = joined;
 }
 
-Cluster parse_cluster(const std::string& text) {
-  if (text.find(',') != std::string::npos) fail("NODESxDEVICESxKIND, joined by +", text, nearest_list(text));
+Cluster parse_cluster(const std::string& text, const DeviceKinds& kinds) {
+  if (text.find(',') != std::string::npos) fail("NODESxDEVICESxKIND, joined by +", text, nearest_list(text, kinds));
   std::vector<ClusterPart> parts;
   for (const std::string& part : split(text, '+')) {
     if (part.empty()) fail("NODESxDEVICESxKIND, joined by +", text, "16x8xA100-80");
-    const ClusterPart next = parse_part(part);
+    const ClusterPart next = parse_part(part, kinds);
     if (parts.empty() || !join_parts(parts.back(), next)) parts.push_back(next);
   }
   Cluster cluster;

@@ -52,7 +52,7 @@ struct Cluster {
 // `16x8xA100-80` (nodes × devices × kind), `8xH100` (full nodes as sold, else one node), `H200` (one), lists joined by
 // `+`, each with an optional network speed per node `@400Gb`. Neighbours of one kind are one: `4xA100+4xA100` is
 // `8xA100`, `1x4xA100+1x4xA100` is `2x4xA100`. InputError with the nearest valid choice.
-Cluster parse_cluster(const std::string& text);
+Cluster parse_cluster(const std::string& text, const DeviceKinds& kinds = {});
 std::string cluster_text(const Cluster& cluster);
 // "8"; where the cluster has several kinds "8 A100-80 + 4 H100-80".
 std::string count_text(const Cluster& cluster, const std::vector<int>& devices);

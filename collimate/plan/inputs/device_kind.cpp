@@ -25,12 +25,6 @@ std::string plain(const std::string& name) {
   return kept;
 }
 
-// What set_device changes: the kinds are the user's as the command line is.
-std::vector<DeviceKind>& own_kinds() {
-  static std::vector<DeviceKind> kinds = known_device_kinds();
-  return kinds;
-}
-
 using N = DeviceNumbers;
 
 constexpr DeviceKey kDeviceKeys[] = {
@@ -95,44 +89,21 @@ void set_number(DeviceKind& kind, const std::string& name, const std::string& te
 }
 
 // With a name that a cluster can say.
-void add_kind(const std::string& name, const DeviceKind& like) {
+void check_new_name(const std::string& name, bool known) {
+  if (known)
+    throw base::InputError(
+        base::expectation("--device", "a new kind's name", "'" + name + "', which there is", name + ".memory_bytes=…"));
   const bool plain_name = std::all_of(name.begin(), name.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
   });
   if (!plain_name || name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0)
     throw base::InputError(base::expectation("--device", "a new kind's name of letters, digits, - and _ after a letter",
                                              "'" + name + "'", "X9=A100-80"));
-  DeviceKind made = like;
-  made.name = name;
-  made.source = "--device, as " + like.name;
-  own_kinds().push_back(made);
 }
 
 }  // namespace
 
 std::span<const DeviceKey> device_keys() { return kDeviceKeys; }
-
-const std::vector<DeviceKind>& device_kinds() { return own_kinds(); }
-
-void set_device(const std::string& assignment) {
-  const size_t equals = std::min(assignment.find('='), assignment.size()), dot = assignment.rfind('.', equals);
-  const std::string value = equals < assignment.size() ? assignment.substr(equals + 1) : "";
-  const bool number = dot != std::string::npos && dot < equals;
-  const std::string name = assignment.substr(0, number ? dot : equals);
-  const DeviceKind* known = device_kind_named(name);
-  if (!number && equals < assignment.size()) {
-    if (known != nullptr)
-      throw base::InputError(base::expectation("--device", "a new kind's name", "'" + name + "', which there is",
-                                               name + ".memory_bytes=…"));
-    return add_kind(name, find_device_kind(value));
-  }
-  if (!number)
-    throw base::InputError(base::expectation("--device", "KIND.KEY=NUMBER or NEW=KIND", "'" + assignment + "'",
-                                             "A100-80.memory_bytes=64e9"));
-  const std::string exact = find_device_kind(name).name;
-  for (DeviceKind& kind : own_kinds())
-    if (kind.name == exact) set_number(kind, assignment.substr(dot + 1, equals - dot - 1), value);
-}
 
 DeviceKind in_step(const DeviceKind& a, const DeviceKind& b) {
   DeviceKind made = a;
@@ -144,34 +115,56 @@ DeviceKind in_step(const DeviceKind& a, const DeviceKind& b) {
   return made;
 }
 
-std::vector<std::string> device_kind_names() {
+void DeviceKinds::add(const std::string& name, const std::string& like) {
+  check_new_name(name, named(name).has_value());
+  DeviceKind made = find(like);
+  made.source = "--device, as " + made.name;
+  made.name = name;
+  kinds_.push_back(made);
+}
+
+void DeviceKinds::set(const std::string& assignment) {
+  const size_t equals = std::min(assignment.find('='), assignment.size()), dot = assignment.rfind('.', equals);
+  const std::string value = equals < assignment.size() ? assignment.substr(equals + 1) : "";
+  const bool number = dot != std::string::npos && dot < equals;
+  const std::string name = assignment.substr(0, number ? dot : equals);
+  if (!number && equals < assignment.size()) return add(name, value);
+  if (!number)
+    throw base::InputError(base::expectation("--device", "KIND.KEY=NUMBER or NEW=KIND", "'" + assignment + "'",
+                                             "A100-80.memory_bytes=64e9"));
+  const std::string exact = find(name).name;
+  for (DeviceKind& kind : kinds_)
+    if (kind.name == exact) set_number(kind, assignment.substr(dot + 1, equals - dot - 1), value);
+}
+
+std::vector<std::string> DeviceKinds::names() const {
   std::vector<std::string> names;
-  for (const DeviceKind& known : device_kinds()) names.push_back(known.name);
+  for (const DeviceKind& known : kinds_) names.push_back(known.name);
   return names;
 }
 
-const DeviceKind* device_kind_named(const std::string& name) {
+std::optional<DeviceKind> DeviceKinds::named(const std::string& name) const {
   const std::string wanted = plain(name);
-  if (wanted.empty()) return nullptr;
-  const DeviceKind* family = nullptr;  // the last, largest of a name without its memory
-  for (const DeviceKind& known : device_kinds()) {
-    if (plain(known.name) == wanted) return &known;
-    if (plain(known.name.substr(0, known.name.find('-'))) == wanted) family = &known;
+  if (wanted.empty()) return std::nullopt;
+  std::optional<DeviceKind> family;  // the last, largest of a name without its memory
+  for (const DeviceKind& known : kinds_) {
+    if (plain(known.name) == wanted) return known;
+    if (plain(known.name.substr(0, known.name.find('-'))) == wanted) family = known;
   }
   return family;
 }
 
-const DeviceKind& find_device_kind(const std::string& name) {
-  if (const DeviceKind* known = device_kind_named(name)) return *known;
-  throw base::InputError(base::expectation("gpu", fmt::format("one of {}", fmt::join(device_kind_names(), ", ")),
-                                           "'" + name + "'", "'" + nearest_device_kind(name).name + "'"));
+DeviceKind DeviceKinds::find(const std::string& name) const {
+  if (const std::optional<DeviceKind> known = named(name)) return *known;
+  throw base::InputError(base::expectation("gpu", fmt::format("one of {}", fmt::join(names(), ", ")), "'" + name + "'",
+                                           "'" + nearest(name).name + "'"));
 }
 
-const DeviceKind& nearest_device_kind(const std::string& name) {
-  if (const std::string near = base::nearest(name, device_kind_names()); !near.empty()) return *device_kind_named(near);
+DeviceKind DeviceKinds::nearest(const std::string& name) const {
+  if (const std::string near = base::nearest(name, names()); !near.empty()) return *named(near);
   std::vector<std::string> families;
-  for (const DeviceKind& known : device_kinds()) families.push_back(known.name.substr(0, known.name.find('-')));
-  return *device_kind_named(base::closest(name.substr(0, name.find('-')), families));
+  for (const DeviceKind& known : kinds_) families.push_back(known.name.substr(0, known.name.find('-')));
+  return *named(base::closest(name.substr(0, name.find('-')), families));
 }
 
 }  // namespace collimate::plan

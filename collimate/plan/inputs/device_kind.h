@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -37,8 +38,8 @@ struct DeviceKind : DeviceNumbers {
 // need the greater one.
 enum class InStep { kLesser, kGreater };
 
-// One number of a kind, whole where it is an int: set_device, in_step, the tables that are shown and docs/planner.md
-// follow from it.
+// One number of a kind, whole where it is an int: DeviceKinds::set, in_step, the tables that are shown and
+// docs/planner.md follow from it.
 struct DeviceKey {
   const char* name;
   std::variant<double DeviceNumbers::*, int DeviceNumbers::*> member;
@@ -51,20 +52,30 @@ std::span<const DeviceKey> device_keys();
 // Those of the program, and where their prices come from (inputs/device_kind_table.cpp).
 std::vector<DeviceKind> known_device_kinds();
 const std::string& price_source();
-// The same with what set_device has changed or added.
-const std::vector<DeviceKind>& device_kinds();
-// `A100-80.memory_bytes=64e9` changes a number of a kind, `X9=A100-80` makes a new kind of one that there is, for this
-// process: to be called before a cluster is read. Numbers have units of one. InputError with the nearest kind or key.
-void set_device(const std::string& assignment);
 // What devices of both kinds can count on where they work in step.
 DeviceKind in_step(const DeviceKind& a, const DeviceKind& b);
-std::vector<std::string> device_kind_names();
-// Case, blanks and a trailing "GB" do not matter; "A100" is the larger of its memories. InputError with the nearest
-// name.
-const DeviceKind& find_device_kind(const std::string& name);
-// Null instead of an error.
-const DeviceKind* device_kind_named(const std::string& name);
-// The kind that was meant by a name that is none, by its letters.
-const DeviceKind& nearest_device_kind(const std::string& name);
+
+// The kinds that a request may name: those of the program, and what the user changes or adds.
+class DeviceKinds {
+ public:
+  // `A100-80.memory_bytes=64e9` changes a number of a kind, `X9=A100-80` makes a new kind of one that there is. Numbers
+  // have units of one. InputError with the nearest kind or key.
+  void set(const std::string& assignment);
+
+  const std::vector<DeviceKind>& all() const { return kinds_; }
+  std::vector<std::string> names() const;
+  // Case, blanks and a trailing "GB" do not matter; "A100" is the larger of its memories. InputError with the nearest
+  // name.
+  DeviceKind find(const std::string& name) const;
+  // Nothing instead of an error.
+  std::optional<DeviceKind> named(const std::string& name) const;
+  // The kind that was meant by a name that is none, by its letters.
+  DeviceKind nearest(const std::string& name) const;
+
+ private:
+  void add(const std::string& name, const std::string& like);
+
+  std::vector<DeviceKind> kinds_ = known_device_kinds();
+};
 
 }  // namespace collimate::plan

@@ -16,7 +16,8 @@ double value_of(const DeviceKind& kind, const DeviceKey& key) {
 }
 
 TEST(DeviceKeys, EachIsOfANumberOfItsOwn) {
-  set_device("EachKey=A100-80");
+  DeviceKinds kinds;
+  kinds.set("EachKey=A100-80");
   std::set<std::string> names;
   for (const DeviceKey& key : device_keys()) {
     EXPECT_TRUE(names.insert(key.name).second) << key.name;
@@ -24,24 +25,24 @@ TEST(DeviceKeys, EachIsOfANumberOfItsOwn) {
       EXPECT_GE(value_of(kind, key), key.low) << kind.name << " " << key.name;
       EXPECT_LE(value_of(kind, key), key.high) << kind.name << " " << key.name;
     }
-    const DeviceKind before = find_device_kind("EachKey");
-    set_device(fmt::format("EachKey.{}={}", key.name, key.high));
+    const DeviceKind before = kinds.find("EachKey");
+    kinds.set(fmt::format("EachKey.{}={}", key.name, key.high));
     for (const DeviceKey& other : device_keys())
-      EXPECT_EQ(value_of(find_device_kind("EachKey"), other),
-                other.name == key.name ? key.high : value_of(before, other))
+      EXPECT_EQ(value_of(kinds.find("EachKey"), other), other.name == key.name ? key.high : value_of(before, other))
           << other.name << " after " << key.name;
   }
 }
 
 // Of every number, whichever kind comes first.
 TEST(DeviceKeys, DevicesInStepCountOnTheWorseNumber) {
-  set_device("StepLow=A100-80");
-  set_device("StepHigh=A100-80");
+  DeviceKinds kinds;
+  kinds.set("StepLow=A100-80");
+  kinds.set("StepHigh=A100-80");
   for (const DeviceKey& key : device_keys()) {
-    set_device(fmt::format("StepLow.{}={}", key.name, key.low));
-    set_device(fmt::format("StepHigh.{}={}", key.name, key.high));
+    kinds.set(fmt::format("StepLow.{}={}", key.name, key.low));
+    kinds.set(fmt::format("StepHigh.{}={}", key.name, key.high));
   }
-  const DeviceKind low = find_device_kind("StepLow"), high = find_device_kind("StepHigh");
+  const DeviceKind low = kinds.find("StepLow"), high = kinds.find("StepHigh");
   for (const DeviceKind& both : {in_step(low, high), in_step(high, low)})
     for (const DeviceKey& key : device_keys())
       EXPECT_EQ(value_of(both, key), key.in_step == InStep::kLesser ? key.low : key.high) << key.name;
@@ -50,11 +51,12 @@ TEST(DeviceKeys, DevicesInStepCountOnTheWorseNumber) {
 }
 
 TEST(DeviceKinds, OneMadeOfACpuIsNoGpu) {
-  set_device("Slow=cpu");
-  set_device("Slow.flops=1e10");
-  EXPECT_TRUE(find_device_kind("Slow").cpu);
-  EXPECT_TRUE(in_step(find_device_kind("Slow"), find_device_kind("cpu")).cpu);
-  EXPECT_FALSE(find_device_kind("A100-80").cpu);
+  DeviceKinds kinds;
+  kinds.set("Slow=cpu");
+  kinds.set("Slow.flops=1e10");
+  EXPECT_TRUE(kinds.find("Slow").cpu);
+  EXPECT_TRUE(in_step(kinds.find("Slow"), kinds.find("cpu")).cpu);
+  EXPECT_FALSE(DeviceKinds().find("A100-80").cpu);
 }
 
 TEST(DeviceKeys, TheDocumentationHasThem) {

@@ -97,9 +97,9 @@ TEST(Cluster, ARangeOfOneKindIsThatKind) {
   EXPECT_EQ(cluster.borders(), std::vector<int>{8});
   for (const DeviceRange range : {DeviceRange{0, 8}, DeviceRange{3, 2}}) {
     EXPECT_EQ(cluster.kinds(range).per_node, 8);
-    EXPECT_EQ(cluster.gpu(cluster.kinds(range)), find_device_kind("H100-80"));
+    EXPECT_EQ(cluster.gpu(cluster.kinds(range)), DeviceKinds().find("H100-80"));
   }
-  EXPECT_EQ(cluster.gpu(cluster.kinds(std::vector<int>{9, 20})), find_device_kind("A100-40"));
+  EXPECT_EQ(cluster.gpu(cluster.kinds(std::vector<int>{9, 20})), DeviceKinds().find("A100-40"));
   EXPECT_TRUE(cluster.kinds(DeviceRange{}).groups.empty());
 }
 
@@ -160,10 +160,10 @@ TEST(Cluster, WrongTextsAreNamed) {
 }
 
 TEST(DeviceKind, AMemoryMayBeLeftOut) {
-  EXPECT_EQ(find_device_kind("A100").name, "A100-80");
-  EXPECT_EQ(find_device_kind("a100-40gb").name, "A100-40");
-  EXPECT_EQ(find_device_kind("V100").name, "V100-32");
-  for (const DeviceKind& gpu : device_kinds()) EXPECT_FALSE(gpu.source.empty());
+  EXPECT_EQ(DeviceKinds().find("A100").name, "A100-80");
+  EXPECT_EQ(DeviceKinds().find("a100-40gb").name, "A100-40");
+  EXPECT_EQ(DeviceKinds().find("V100").name, "V100-32");
+  for (const DeviceKind& gpu : known_device_kinds()) EXPECT_FALSE(gpu.source.empty());
 }
 
 TEST(Lengths, MeansAndQuantiles) {
@@ -200,33 +200,46 @@ TEST(Workload, RowsHaveTheirMoments) {
   EXPECT_DOUBLE_EQ(workload.row_tokens().square, squares);
 }
 
-// The kinds of this process: names that no other test has.
 TEST(Device, NumbersAndKindsAreTheUsers) {
-  set_device("X9=A100-80");
-  set_device("x9.memory_bytes=64e9");
-  set_device("X9.per_node=4");
-  set_device("X9.network_bytes_per_second=5e9");
-  const Cluster cluster = parse_cluster("8xX9");
+  DeviceKinds kinds;
+  kinds.set("X9=A100-80");
+  kinds.set("x9.memory_bytes=64e9");
+  kinds.set("X9.per_node=4");
+  kinds.set("X9.network_bytes_per_second=5e9");
+  const Cluster cluster = parse_cluster("8xX9", kinds);
   EXPECT_EQ(cluster_text(cluster), "2x4xX9");
   const DeviceKind& gpu = cluster.groups[0].gpu;
   EXPECT_EQ(gpu.memory_bytes, 64e9);
   EXPECT_EQ(gpu.network_bytes_per_second, 5e9);
-  EXPECT_EQ(gpu.flops, find_device_kind("A100-80").flops);
-  EXPECT_EQ(find_device_kind("A100-80").memory_bytes, 80e9);
+  EXPECT_EQ(gpu.flops, DeviceKinds().find("A100-80").flops);
+  EXPECT_EQ(DeviceKinds().find("A100-80").memory_bytes, 80e9);
   EXPECT_FALSE(gpu.price_given);
-  set_device("X9.dollars_per_hour=3");
-  EXPECT_TRUE(find_device_kind("X9").price_given);
+  kinds.set("X9.dollars_per_hour=3");
+  EXPECT_TRUE(kinds.find("X9").price_given);
+}
+
+// A request's kinds are its own.
+TEST(Device, TwoRequestsDoNotInfluenceOneAnother) {
+  DeviceKinds slow, fast;
+  slow.set("A100-80.flops=1e14");
+  fast.set("A100-80.flops=9e14");
+  fast.set("X9=A100-80");
+  EXPECT_EQ(parse_cluster("8xA100-80", slow).groups[0].gpu.flops, 1e14);
+  EXPECT_EQ(parse_cluster("8xX9", fast).groups[0].gpu.flops, 9e14);
+  EXPECT_THAT(error_of([&] { parse_cluster("8xX9", slow); }), testing::HasSubstr("with a kind of"));
+  EXPECT_EQ(parse_cluster("8xA100-80").groups[0].gpu.flops, DeviceKinds().find("A100-80").flops);
 }
 
 TEST(Device, WrongOnesGetTheNearest) {
-  EXPECT_THAT(error_of([] { set_device("A100-80.memory_byte=64e9"); }), testing::EndsWith("try 'memory_bytes'"));
-  EXPECT_THAT(error_of([] { set_device("A200-80.memory_bytes=64e9"); }), testing::EndsWith("try 'A100-80'"));
-  EXPECT_THAT(error_of([] { set_device("A100-80.flops=fast"); }),
+  EXPECT_THAT(error_of([] { DeviceKinds().set("A100-80.memory_byte=64e9"); }), testing::EndsWith("try 'memory_bytes'"));
+  EXPECT_THAT(error_of([] { DeviceKinds().set("A200-80.memory_bytes=64e9"); }), testing::EndsWith("try 'A100-80'"));
+  EXPECT_THAT(error_of([] { DeviceKinds().set("A100-80.flops=fast"); }),
               testing::StartsWith("[--device A100-80.flops] expected a number from 1000000 to"));
-  EXPECT_THAT(error_of([] { set_device("A100-80.per_node=1.5"); }), testing::HasSubstr("whole devices, got '1.5'"));
-  EXPECT_THAT(error_of([] { set_device("H100=A100-80"); }), testing::HasSubstr("which there is"));
-  EXPECT_THAT(error_of([] { set_device("4xY=A100-80"); }), testing::HasSubstr("a new kind's name"));
-  EXPECT_THAT(error_of([] { set_device("A100-80"); }), testing::HasSubstr("KIND.KEY=NUMBER or NEW=KIND"));
+  EXPECT_THAT(error_of([] { DeviceKinds().set("A100-80.per_node=1.5"); }),
+              testing::HasSubstr("whole devices, got '1.5'"));
+  EXPECT_THAT(error_of([] { DeviceKinds().set("H100=A100-80"); }), testing::HasSubstr("which there is"));
+  EXPECT_THAT(error_of([] { DeviceKinds().set("4xY=A100-80"); }), testing::HasSubstr("a new kind's name"));
+  EXPECT_THAT(error_of([] { DeviceKinds().set("A100-80"); }), testing::HasSubstr("KIND.KEY=NUMBER or NEW=KIND"));
 }
 
 TEST(Constants, NcclsAreNamed) {

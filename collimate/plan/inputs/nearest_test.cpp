@@ -64,7 +64,7 @@ TEST(Nearest, NumbersAreBroughtWithinTheirLimits) {
   EXPECT_EQ(constant("update_seconds=-1"), "update_seconds=0");
   EXPECT_EQ(constant("update_seconds"), "update_seconds=0.3");
   EXPECT_EQ(constant("nccl.ring_ll.efficiency=2"), "nccl.ring_ll.efficiency=1");
-  const auto device = [&](const char* text) { return remedy_of([&] { set_device(text); }); };
+  const auto device = [&](const char* text) { return remedy_of([&] { DeviceKinds().set(text); }); };
   EXPECT_EQ(device("A100-80.memory_bytes=1"), "1000000");
   EXPECT_EQ(device("A100-80.memory_bytes=much"), "80000000000");
   EXPECT_EQ(device("A100-80.per_node=1.6"), "2");

@@ -34,6 +34,7 @@ struct Request {
   graph::Graph graph;
   // By model of the graph; one without its own has that of the model to which it gives weights, else the policy's.
   std::map<std::string, shape::Outline> models;
+  DeviceKinds kinds;  // that it may name
   Cluster cluster;
   Workload load;
   Constants constants;

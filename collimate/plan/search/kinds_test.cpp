@@ -164,8 +164,8 @@ TEST(Kinds, AMisfitNamesTheKind) {
   const Request request = request_for("llama2-13b", "1xH200+1xV100-32", "ppo,64,256x256");
   const Plan plan = cost_placement(request, graph::flattening(request.graph, 2, "cuda"));
   ASSERT_EQ(plan.memory.size(), 2U);
-  EXPECT_EQ(plan.memory[0].usable_bytes, usable_bytes(find_device_kind("H200-141"), request.constants));
-  EXPECT_EQ(plan.memory[1].usable_bytes, usable_bytes(find_device_kind("V100-32"), request.constants));
+  EXPECT_EQ(plan.memory[0].usable_bytes, usable_bytes(DeviceKinds().find("H200-141"), request.constants));
+  EXPECT_EQ(plan.memory[1].usable_bytes, usable_bytes(DeviceKinds().find("V100-32"), request.constants));
   EXPECT_THAT(misfit_of(request, plan), testing::StartsWith("device 0, H200-141, needs"));
 }
 

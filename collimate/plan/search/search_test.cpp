@@ -113,7 +113,7 @@ TEST(Search, PlansFitAndTheRuntimeReadsThem) {
     const SearchResult result = search(request);
     ASSERT_GE(result.plans.size(), 3U);
     for (const Plan& plan : result.plans) {
-      EXPECT_LE(plan.peak_bytes, usable_bytes(find_device_kind("A100-80"), request.constants) * (1 + 1e-9));
+      EXPECT_LE(plan.peak_bytes, usable_bytes(DeviceKinds().find("A100-80"), request.constants) * (1 + 1e-9));
       graph::validate(request.graph, plan.placement);
       EXPECT_EQ(graph::parse_placement(graph::yaml_text(plan.placement)), plan.placement);
     }

@@ -40,7 +40,8 @@ TEST(ShowKinds, DevicesAndTheirMemoryAreByKind) {
       plan_json(request, plan, timeline_of(request, plan, simulate_plan(request, plan)));
   EXPECT_EQ(json.at("memory").at(0).at("kind"), "A100-80");
   EXPECT_EQ(json.at("memory").at(1).at("kind"), "H200-141");
-  EXPECT_EQ(json.at("memory").at(1).at("usable_bytes"), usable_bytes(find_device_kind("H200-141"), request.constants));
+  EXPECT_EQ(json.at("memory").at(1).at("usable_bytes"),
+            usable_bytes(DeviceKinds().find("H200-141"), request.constants));
 }
 
 TEST(ShowKinds, WhatIsNotUsedIsNamed) {

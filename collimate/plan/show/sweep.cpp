@@ -56,7 +56,7 @@ void apply(Request& request, const std::string& what, const std::string& value) 
   if (what == "staleness") {
     request.load.staleness = number(value, 0, kMostStaleness, what, 1);
   } else if (what == "gpu") {
-    for (NodeGroup& group : request.cluster.groups) set_gpu(group, find_device_kind(value));
+    for (NodeGroup& group : request.cluster.groups) set_gpu(group, request.kinds.find(value));
     join_groups(request.cluster);
   } else {
     set_devices(request.cluster, value);

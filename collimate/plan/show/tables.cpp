@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json constants_table(const Constants& constants) {
+ordered_json constants_table(const Constants& constants, const DeviceKinds&) {
   ordered_json rows = ordered_json::array();
   for (const ConstantInfo& info : constant_table())
     rows.push_back({{"constant", info.name},
@@ -29,15 +29,15 @@ ordered_json constants_table(const Constants& constants) {
   return rows;
 }
 
-ordered_json backends_table(const Constants&) {
+ordered_json backends_table(const Constants&, const DeviceKinds&) {
   ordered_json rows = ordered_json::array();
   for (const Backend& backend : backends()) rows.push_back({{"backend", backend.name}, {"source", backend.source}});
   return rows;
 }
 
-ordered_json devices_table(const Constants&) {
+ordered_json devices_table(const Constants&, const DeviceKinds& kinds) {
   ordered_json rows = ordered_json::array();
-  for (const DeviceKind& kind : device_kinds()) {
+  for (const DeviceKind& kind : kinds.all()) {
     ordered_json row = {{"device", kind.name}};
     for (const DeviceKey& key : device_keys())
       std::visit([&](auto member) { row[key.name] = kind.*member; }, key.member);
@@ -47,7 +47,7 @@ ordered_json devices_table(const Constants&) {
   return rows;
 }
 
-ordered_json device_keys_table(const Constants&) {
+ordered_json device_keys_table(const Constants&, const DeviceKinds&) {
   ordered_json rows = ordered_json::array();
   for (const DeviceKey& key : device_keys())
     rows.push_back({{"key", key.name},
@@ -59,7 +59,7 @@ ordered_json device_keys_table(const Constants&) {
   return rows;
 }
 
-ordered_json models_table(const Constants&) {
+ordered_json models_table(const Constants&, const DeviceKinds&) {
   ordered_json rows = ordered_json::array();
   for (const std::string& name : shape::outline_names()) {
     const shape::Outline& model = *shape::outline_named(name);
@@ -74,7 +74,7 @@ ordered_json models_table(const Constants&) {
 
 struct Table {
   const char* name;
-  ordered_json (*rows)(const Constants&);
+  ordered_json (*rows)(const Constants&, const DeviceKinds&);
 };
 constexpr Table kTables[] = {{"backends", backends_table},
                              {"constants", constants_table},
@@ -89,10 +89,10 @@ std::string cell(const ordered_json& value) {
 
 }  // namespace
 
-ordered_json table_json(const std::string& name, const Constants& constants) {
+ordered_json table_json(const std::string& name, const Constants& constants, const DeviceKinds& kinds) {
   std::vector<std::string> known;
   for (const Table& table : kTables) {
-    if (name == table.name) return table.rows(constants);
+    if (name == table.name) return table.rows(constants, kinds);
     known.emplace_back(table.name);
   }
   base::throw_unknown_choice("--list", name, known);

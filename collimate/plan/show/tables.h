@@ -4,12 +4,13 @@
 #include <string>
 
 #include "collimate/plan/inputs/constants.h"
+#include "collimate/plan/inputs/device_kind.h"
 
 namespace collimate::plan {
 
 // What a request may name, with where it comes from: backends, constants, devices, models.
-// Rows of one table; constants have the values given. InputError with the nearest name.
-nlohmann::ordered_json table_json(const std::string& name, const Constants& constants);
+// Rows of one table; constants and devices have the values given. InputError with the nearest name.
+nlohmann::ordered_json table_json(const std::string& name, const Constants& constants, const DeviceKinds& kinds = {});
 // In columns, a row a line.
 std::string table_text(const nlohmann::ordered_json& rows);
 

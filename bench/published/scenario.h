@@ -1,13 +1,13 @@
 #pragma once
 
 #include <map>
-#include <optional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <variant>
 
 #include "collimate/plan/cost/job.h"
-#include "collimate/plan/published/row.h"
+#include "collimate/plan/inputs/device_kind.h"
 
+// Published measurements against the cost model: `collimate bench planner`.
 namespace collimate::plan::published {
 
 // How the devices are shared out: all for everything, generation on its own ones, or sets of models.
@@ -24,8 +24,7 @@ struct Place {
   int devices = 0, set = 0;
 };
 
-// A published run in the terms of the cost model. Everything is read from what the row says of the run, nothing from
-// which row or paper it is.
+// A published run in the terms of the cost model.
 struct Scenario {
   std::string backend;
   DeviceKind gpu;
@@ -35,7 +34,6 @@ struct Scenario {
   // Of completions that are not all of one length: what the row gives of the mean (0: nothing) and the cap.
   double mean_completion = 0, completion_cap = 0;
   bool short_answers = false;  // of a model that does not reason at length, where only the cap is given
-  double run_rows = 0;         // of a whole epoch or run, where the row speaks of one
   Sharing sharing = Sharing::kColocated;
   int train_devices = 0, generate_devices = 0;  // of kTwoSides
   std::map<std::string, Place> places;          // of kGroups: actor, critic, ref, reward, generate
@@ -55,14 +53,11 @@ struct Scenario {
   RoleLayout layout(const std::string& role) const;
 };
 
-// The scenario, with lengths that a row does not give as its back end's constants have them; or why there is none.
-std::variant<Scenario, std::string> scenario_of(const Row& row);
-// The same run by the row's baseline system, in that system's own set-up.
-std::variant<Scenario, std::string> baseline_of(const Row& row);
+// As runs.py writes it, with lengths that it does not give as its back end's constants have them.
+Scenario scenario_of(const nlohmann::json& run, const DeviceKinds& kinds);
 // The scenario with completions spread, and where only their cap is given as long, as these constants say.
 Scenario with_lengths(Scenario scenario, const Constants& constants);
-
-// The back end whose software a system is; "" for one that is not modelled.
-std::string backend_of(const std::string& system);
+// Mean completion over its cap of models that reason at length: 0.19, 0.34 and 0.40 in Seer's three (2511.14617).
+constexpr double kReasonedShare = 0.34;
 
 }  // namespace collimate::plan::published

@@ -2,10 +2,9 @@
 
 #include <map>
 #include <string>
-#include <variant>
 
+#include "bench/published/scenario.h"
 #include "collimate/plan/layout/candidates.h"
-#include "collimate/plan/published/scenario.h"
 
 namespace collimate::plan::published {
 
@@ -23,8 +22,5 @@ struct Prediction {
 // `layouts`: those of an earlier prediction, to be used again; null: they are chosen.
 Prediction predict(const Scenario& scenario, const Constants& constants,
                    const std::map<std::string, Execution>* layouts = nullptr);
-
-// The row's metric in its own unit, or why it is not modelled. A status is 0 where it fits and 1 where it does not.
-std::variant<double, std::string> metric_of(const Row& row, const Scenario& scenario, const Prediction& prediction);
 
 }  // namespace collimate::plan::published

@@ -1,4 +1,4 @@
-#include "collimate/plan/published/predict.h"
+#include "bench/published/predict.h"
 
 #include <algorithm>
 

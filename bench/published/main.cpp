@@ -1,0 +1,154 @@
+// Predicts published runs and fits constants to them: one JSON document on stdin, as report.py writes it, one on
+// stdout.
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "bench/published/fit.h"
+#include "collimate/base/edit_distance.h"
+#include "collimate/base/error.h"
+#include "collimate/plan/inputs/backends.h"
+
+namespace {
+
+using namespace collimate::plan;
+using namespace collimate::plan::published;
+using nlohmann::json;
+
+// A model of the table whose name ends with the text: `30B-A3B` is one of them only.
+const collimate::shape::Outline* by_ending(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (text.size() < 6) return nullptr;
+  for (const std::string& name : collimate::shape::outline_names())
+    if (name.ends_with(text)) return collimate::shape::outline_named(name);
+  return nullptr;
+}
+
+// The model that has one of the names, or else that size in billions; null for none.
+json model_named(const json& asked) {
+  const collimate::shape::Outline* found = nullptr;
+  for (const auto& name : asked.at("names"))
+    if (found == nullptr) found = collimate::shape::outline_named(name);
+  for (const auto& name : asked.at("names"))
+    if (found == nullptr) found = by_ending(name);
+  if (const double billions = asked.at("billions"); found == nullptr && billions > 0)
+    found = collimate::shape::dense_outline(billions);
+  return found == nullptr ? json() : json(found->name);
+}
+
+// What the tables of the program know of texts in a results file, and of back ends.
+json known_of(const json& texts, const DeviceKinds& kinds) {
+  json known = {{"reasoned_share", kReasonedShare}, {"fitted", json::array()}};
+  for (const auto& [text, asked] : texts.at("models").items()) known["models"][text] = model_named(asked);
+  for (const std::string text : texts.at("gpus")) {
+    const auto kind = kinds.named(text);
+    known["gpus"][text] = kind ? json(kind->name) : json();
+  }
+  for (const Backend& backend : backends()) {
+    known["mean_tokens"][backend.name] = constants_of(backend.name).mean_tokens;
+    if (backend.fitted) known["fitted"].push_back(backend.name);
+  }
+  return known;
+}
+
+// What tells how alike two runs are.
+json features_of(const Scenario& s) {
+  return {{"parameters", collimate::shape::total_parameters(s.models.at("actor"))},
+          {"completion", s.load.completion.mean()}};
+}
+
+json result_of(const Scenario& read, const Measure& measure, const ConstantsOf& constants) {
+  const Scenario scenario = with_lengths(read, constants(read.backend));
+  const Prediction prediction = predict(scenario, constants(scenario.backend));
+  const auto value = value_of(measure, scenario, prediction, constants);
+  if (const auto* reason = std::get_if<std::string>(&value)) return {{"reason", *reason}};
+  if (!std::isfinite(std::get<double>(value))) return {{"reason", "no finite prediction"}};
+  return {{"predicted", std::get<double>(value)},
+          {"read_features", features_of(read)},
+          {"run_features", features_of(scenario)}};
+}
+
+json fits_of(const std::map<std::string, Samples>& samples, const std::vector<std::string>& only) {
+  std::vector<std::string> known;
+  for (const auto& [backend, own] : samples) known.push_back(backend);
+  for (const std::string& name : only)
+    if (!samples.contains(name)) collimate::base::throw_unknown_choice("--fit-backend", name, known);
+  json fits = json::array();
+  for (const auto& [backend, own] : samples) {
+    if (!only.empty() && std::find(only.begin(), only.end(), backend) == only.end()) continue;
+    const Constants c = fit(own, backend);
+    json values = json::array();
+    for (const ConstantInfo& info : constant_table())
+      if (is_fitted_member(info.member)) values.push_back({info.name, c.*info.member});
+    fits.push_back({{"backend", backend},
+                    {"rows", own.size()},
+                    {"mean_log_error", mismatch(own, c)},
+                    {"values", values},
+                    {"source", backend_row(backend, c)}});
+  }
+  return fits;
+}
+
+json held_out_of(const std::map<std::string, Samples>& samples) {
+  json rows = json::array();
+  for (const HeldOut& left : held_out(samples))
+    rows.push_back({{"backend", left.backend},
+                    {"left_out", left.kind},
+                    {"name", left.name},
+                    {"rows", left.rows},
+                    {"median_error", left.median_error}});
+  return rows;
+}
+
+Sample sample_of(const json& row, const DeviceKinds& kinds, int number) {
+  return {scenario_of(row.at("run"), kinds),
+          measure_of(row.at("measure"), kinds),
+          row.at("published"),
+          row.at("paper"),
+          row.at("size"),
+          number};
+}
+
+json answer_to(const json& asked) {
+  DeviceKinds kinds;
+  for (const std::string device : asked.at("devices")) kinds.set(device);
+  if (asked.contains("texts")) return known_of(asked.at("texts"), kinds);
+  const ConstantsOf constants = [&](const std::string& backend) {
+    Constants made = constants_of(backend);
+    for (const std::string set : asked.at("sets")) set_constant(made, set);
+    return made;
+  };
+  constants("");  // wrong ones are no row's fault
+  json answer = {{"results", json::array()}, {"fitted", json::array()}};
+  Samples may_fit;
+  for (const json& row : asked.at("rows")) {
+    const Sample sample = sample_of(row, kinds, static_cast<int>(answer.at("results").size()));
+    try {
+      answer["results"].push_back(result_of(sample.scenario, sample.measure, constants));
+    } catch (const collimate::base::InputError& error) {  // a layout that contradicts the devices
+      answer["results"].push_back({{"reason", error.what()}});
+    }
+    if (asked.at("samples").get<bool>() && row.at("may_fit").get<bool>()) may_fit.push_back(sample);
+  }
+  const std::map<std::string, Samples> samples = by_backend(may_fit);
+  for (const auto& [backend, own] : samples)
+    for (const Sample& sample : own) answer["fitted"].push_back(sample.row);
+  if (asked.at("held_out")) answer["held_out"] = held_out_of(samples);
+  if (asked.at("fit")) answer["fits"] = fits_of(samples, asked.at("fit_backends"));
+  return answer;
+}
+
+}  // namespace
+
+int main() {
+  try {
+    std::cout << answer_to(json::parse(std::cin)).dump() << "\n";
+    return 0;
+  } catch (const collimate::base::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return error.exit_code();
+  }
+}

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "bench/published/predict.h"
+
+namespace collimate::plan::published {
+
+using ConstantsOf = std::function<Constants(const std::string& backend)>;
+
+// What a row measured of an iteration, as measures.py writes it.
+struct Measure {
+  std::string kind;                    // time, throughput, MFU, share, status, speed-up
+  std::vector<std::string> parts;      // step, waiting, transfer, tail, generation, training, or a phase's name
+  std::string unit, phase;             // of a time: s, ms, h, min; of a rate as published
+  double iterations = 0, rows = 0;     // that a time is of, where not of one iteration
+  std::shared_ptr<Scenario> baseline;  // of a speed-up
+};
+Measure measure_of(const nlohmann::json& measure, const DeviceKinds& kinds);
+
+// It in its own unit, or why it is not modelled. A status is 0 where it fits and 1 where it does not.
+std::variant<double, std::string> value_of(const Measure& measure, const Scenario& scenario,
+                                           const Prediction& prediction, const ConstantsOf& constants);
+
+}  // namespace collimate::plan::published

@@ -1,0 +1,119 @@
+#include "bench/published/scenario.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "collimate/plan/inputs/constants.h"
+
+namespace collimate::plan::published {
+namespace {
+
+using nlohmann::json;
+
+// A plain decoder of so many layers of that width: heads of 128, an MLP four times as wide.
+shape::Outline outline_of(const json& model) {
+  if (model.is_string()) return shape::find_outline(model);
+  const int64_t layers = model.at("layers"), hidden = model.at("hidden");
+  return {"gpt", layers, hidden, hidden / 128, hidden / 128, 128, 4 * hidden, 50257, false, true, 2048};
+}
+
+// With as many in a node and the network that are given.
+DeviceKind gpu_of(const json& given, const DeviceKinds& kinds) {
+  DeviceKind gpu = kinds.find(given.at("kind"));
+  if (const int in_node = given.at("per_node"); in_node > 0) gpu.per_node = in_node;
+  if (const double bits = given.at("network_bits"); bits > 0) gpu.network_bytes_per_second = bits / 8 / gpu.per_node;
+  return gpu;
+}
+
+RoleLayout layout_of(const json& sizes) {
+  const auto size = [&](const char* name) { return sizes.value(name, 0); };
+  return {size("tp"), size("pp"), size("ep"), size("devices"), size("cp"), size("dp")};
+}
+
+Sharing sharing_of(const std::string& word) {
+  if (word == "two_sides") return Sharing::kTwoSides;
+  return word == "groups" ? Sharing::kGroups : Sharing::kColocated;
+}
+
+void read_load(const json& run, Scenario& scenario) {
+  scenario.load.prompt = Lengths::fixed(run.at("prompt"));
+  scenario.load.completion = Lengths::fixed(run.at("completion"));
+  scenario.mean_completion = run.at("mean_completion");
+  scenario.completion_cap = run.at("completion_cap");
+  scenario.short_answers = run.at("short_answers");
+  scenario.load.rows = run.at("rows");
+  scenario.load.updates = run.at("updates");
+}
+
+void read_sharing(const json& run, Scenario& scenario) {
+  scenario.sharing = sharing_of(run.at("sharing"));
+  scenario.train_devices = run.at("train_devices");
+  scenario.generate_devices = run.at("generate_devices");
+  for (const auto& [role, place] : run.at("places").items()) scenario.places[role] = {place.at(0), place.at(1)};
+  scenario.staleness = run.at("staleness");
+  scenario.continuous = run.at("continuous");
+}
+
+void read_techniques(const json& run, Scenario& scenario) {
+  for (const auto& [name, flag] : {std::pair("searched", &Scenario::searched),
+                                   {"sharded_training", &Scenario::sharded_training},
+                                   {"recomputes_log_probs", &Scenario::recomputes_log_probs},
+                                   {"zero3", &Scenario::zero3},
+                                   {"offload", &Scenario::offload},
+                                   {"recompute", &Scenario::recompute},
+                                   {"fp8", &Scenario::fp8}})
+    scenario.*flag = run.at(name);
+  scenario.generations = run.at("generations");
+  scenario.rewards = run.at("rewards");
+  scenario.train_sets = run.at("train_sets");
+  scenario.lora_rank = run.at("lora_rank");
+  scenario.micro_batch = run.at("micro_batch");
+  scenario.unfused = run.at("unfused").get<bool>() && scenario.models.at("actor").gated;
+  scenario.call_rows = run.at("call_rows");
+  if (const double tokens = run.at("call_tokens"); tokens > 0)
+    scenario.call_rows = std::max(1.0, std::floor(tokens / scenario.load.longest()));
+}
+
+void merge_sizes(RoleLayout& into, const RoleLayout& from) {
+  for (int RoleLayout::*size :
+       {&RoleLayout::tp, &RoleLayout::pp, &RoleLayout::ep, &RoleLayout::cp, &RoleLayout::dp, &RoleLayout::devices})
+    if (from.*size > 0) into.*size = from.*size;
+}
+
+}  // namespace
+
+RoleLayout Scenario::layout(const std::string& role) const {
+  RoleLayout made;
+  for (const std::string& name : {std::string(), role})
+    if (const auto found = layouts.find(name); found != layouts.end()) merge_sizes(made, found->second);
+  return made;
+}
+
+Scenario with_lengths(Scenario scenario, const Constants& c) {
+  const double cap = scenario.completion_cap;
+  if (cap <= 0) return scenario;
+  double mean = scenario.mean_completion, sigma = constant_info(&Constants::length_sigma).value;
+  if (mean <= 0 && scenario.short_answers) {
+    mean = std::min(c.mean_tokens, cap / 2);
+    sigma = c.length_sigma;
+  }
+  scenario.load.completion = Lengths::capped_mean(mean > 0 ? mean : kReasonedShare * cap, sigma, cap);
+  return scenario;
+}
+
+Scenario scenario_of(const json& run, const DeviceKinds& kinds) {
+  Scenario scenario;
+  scenario.backend = run.at("backend");
+  scenario.gpu = gpu_of(run.at("gpu"), kinds);
+  scenario.devices = run.at("devices");
+  for (const auto& [role, model] : run.at("models").items()) scenario.models[role] = outline_of(model);
+  read_load(run, scenario);
+  scenario = with_lengths(std::move(scenario), constants_of(scenario.backend));
+  read_sharing(run, scenario);
+  for (const auto& [role, sizes] : run.at("layouts").items()) scenario.layouts[role] = layout_of(sizes);
+  read_techniques(run, scenario);
+  return scenario;
+}
+
+}  // namespace collimate::plan::published
