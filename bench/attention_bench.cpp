@@ -47,7 +47,7 @@ class Ours {
         dqkv_(qkv_.size()),
         lse_(static_cast<size_t>(work.rows() * work.heads)) {
     const int64_t blocks = tensor::KvLayout::blocks_for(work.tokens);
-    storage_.resize(static_cast<size_t>(work.sequences * blocks * layout_.block_floats()));
+    storage_.resize(static_cast<size_t>(work.sequences * blocks * tensor::kv_block_floats({}, layout_)));
     for (int64_t i = 0; i < work.sequences * blocks; ++i) ids_.push_back(static_cast<int32_t>(i));
     for (int64_t s = 0; s < work.sequences; ++s) {
       runs_.push_back({s * work.tokens, work.tokens, 0, ids_.data() + s * blocks});

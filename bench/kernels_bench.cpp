@@ -147,7 +147,7 @@ void Bench::attention(int64_t sequences, int64_t tokens, int heads, int kv_heads
   const auto q = noise(rows * width);
   const auto k = noise(rows * kv_width);
   const auto v = noise(rows * kv_width);
-  std::vector<float> storage(static_cast<size_t>(sequences * blocks * layout.block_floats()));
+  std::vector<float> storage(static_cast<size_t>(sequences * blocks * tensor::kv_block_floats({}, layout)));
   std::vector<float> out(q.size()), lse(static_cast<size_t>(rows * heads)), dq(q.size()), dk(k.size()), dv(v.size());
   std::vector<int32_t> ids(static_cast<size_t>(sequences * blocks));
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);

@@ -37,13 +37,13 @@ class Stack {
     int64_t most_k = 0, most_n = 0;
     for (const LinearLayer& layer : layers) {
       begins.push_back(bytes_);
-      bytes_ += (tensor::LinearPanels::bytes_for(layer.n, layer.k, type, 1) + 63) / 64 * 64;
+      bytes_ += (tensor::packed_bytes({}, layer.n, layer.k, type, 1) + 63) / 64 * 64;
       most_k = std::max(most_k, layer.k), most_n = std::max(most_n, layer.n);
     }
     w = noise(kSlice * most_k);
     char* memory = static_cast<char*>(memory_.reserve(bytes_));
     for (size_t i = 0; i < layers.size(); ++i) {
-      panels_[i].reset(layers[i].n, layers[i].k, type, 1, memory + begins[i]);
+      panels_[i].reset({}, layers[i].n, layers[i].k, type, 1, memory + begins[i]);
       for (int64_t row = 0; row < layers[i].n; row += kSlice)
         pack_linear_rows(exec, w.data(), row, std::min(kSlice, layers[i].n - row), panels_[i]);
     }

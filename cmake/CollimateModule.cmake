@@ -55,7 +55,8 @@ function(collimate_module name)
   endforeach()
   if(tests AND COLLIMATE_TESTS)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE ${target} GTest::gtest GTest::gmock collimate_test_main)
+    target_link_libraries(${name}_test PRIVATE ${target} GTest::gtest GTest::gmock collimate_test_main
+      $<$<BOOL:${arg_TORCH}>:collimate_checked_device>)
     target_compile_definitions(${name}_test PRIVATE COLLIMATE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
       COLLIMATE_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
     add_test(NAME ${name} COMMAND ${name}_test)

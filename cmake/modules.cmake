@@ -17,6 +17,13 @@ endif()
 collimate_module(host INCLUDES base)
 collimate_module(shape INCLUDES base)
 collimate_module(tensor TORCH INCLUDES base host shape)
+if(COLLIMATE_TESTS)
+  # A device whose memory the host cannot touch: of every test program that computes (tests/support/checked_device.h).
+  add_library(collimate_checked_device_object OBJECT "${PROJECT_SOURCE_DIR}/tests/support/checked_device.cpp")
+  target_link_libraries(collimate_checked_device_object PRIVATE collimate_tensor)
+  add_library(collimate_checked_device INTERFACE)
+  target_sources(collimate_checked_device INTERFACE $<TARGET_OBJECTS:collimate_checked_device_object>)
+endif()
 collimate_module(cuda INCLUDES base)  # sources are *.cu: see cuda.cmake
 collimate_module(comm TORCH INCLUDES base host tensor)
 collimate_module(batch TORCH INCLUDES base tensor)

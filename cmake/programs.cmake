@@ -86,7 +86,7 @@ if(COLLIMATE_TESTS)
       if(kind STREQUAL parity)
         set_target_properties(parity_test PROPERTIES UNITY_BUILD OFF)  # its files define the same names, each for its cases
       endif()
-      target_link_libraries(${kind}_test PRIVATE ${kind_libraries} collimate_test_main)
+      target_link_libraries(${kind}_test PRIVATE ${kind_libraries} collimate_test_main collimate_checked_device)
       target_compile_definitions(${kind}_test PRIVATE ${program_definitions})
       foreach(program IN LISTS kind_programs)
         if(TARGET ${program})

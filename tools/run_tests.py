@@ -28,7 +28,9 @@ import xml.etree.ElementTree as ElementTree
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARED = pathlib.Path(os.environ.get("COLLIMATE_SHARED", ROOT.parent / "shared"))
 # program -> (what its second run is called, what is set for it)
-AGAIN = {"e2e_test": ("reparsed", {"COLLIMATE_TEST_REPARSE": "1"})}
+CHECKED = ("checked device", {"COLLIMATE_TEST_DEVICE": "checked"})
+AGAIN = {"e2e_test": ("reparsed", {"COLLIMATE_TEST_REPARSE": "1"}),
+         **{f"{name}_test": CHECKED for name in ("tensor", "model", "train", "generate", "parity")}}
 
 
 @dataclasses.dataclass(frozen=True)

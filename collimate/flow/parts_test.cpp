@@ -192,7 +192,11 @@ class FlatPort : public WeightsPort {
     for (float value : values_) sum += static_cast<uint64_t>(value);
     return sum;
   }
-  std::vector<std::span<float>> segments() override { return {std::span(values_)}; }
+  std::vector<tensor::HostEdit> segments() override {
+    std::vector<tensor::HostEdit> segments;
+    segments.emplace_back(tensor::Exec{nullptr, &tensor::cpu_device()}, std::span(values_));
+    return segments;
+  }
   void updated(uint64_t version) override { version_ = version; }
 
   std::vector<float> values_;

@@ -40,7 +40,11 @@ class NumbersPort : public WeightsPort {
       sum += base::mix(i, 0) * static_cast<uint64_t>(static_cast<int64_t>(numbers_->values[i]));
     return sum;
   }
-  std::vector<std::span<float>> segments() override { return {std::span(numbers_->values)}; }
+  std::vector<tensor::HostEdit> segments() override {
+    std::vector<tensor::HostEdit> segments;
+    segments.emplace_back(tensor::Exec{nullptr, &tensor::cpu_device()}, std::span(numbers_->values));
+    return segments;
+  }
   void updated(uint64_t version) override {
     numbers_->version = version;
     if (on_updated) on_updated(version);

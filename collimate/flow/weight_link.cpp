@@ -7,9 +7,9 @@
 namespace collimate::flow {
 namespace {
 
-void check_layout(const std::string& link, const std::vector<std::span<float>>& to, const std::vector<size_t>& from) {
+void check_layout(const std::string& link, const std::vector<tensor::HostEdit>& to, const std::vector<size_t>& from) {
   std::vector<size_t> sizes;
-  for (auto segment : to) sizes.push_back(segment.size());
+  for (const auto& segment : to) sizes.push_back(segment.size());
   if (sizes != from)
     throw base::GuardError(base::expectation("weights " + link, fmt::format("segments of {}", fmt::join(from, ", ")),
                                              fmt::format("{}", fmt::join(sizes, ", ")), "the same model on both ends"));
@@ -25,12 +25,12 @@ void check_sum(const std::string& link, uint64_t expected, uint64_t got) {
 
 WeightTransfer export_weights(WeightsPort& source) {
   WeightTransfer transfer{source.version(), source.checksum(), {}};
-  for (auto segment : source.segments()) transfer.segments.emplace_back(segment.begin(), segment.end());
+  for (const auto& segment : source.segments()) transfer.segments.emplace_back(segment.begin(), segment.end());
   return transfer;
 }
 
 int64_t import_weights(const std::string& link, const WeightTransfer& transfer, WeightsPort& destination) {
-  std::vector<std::span<float>> to = destination.segments();
+  std::vector<tensor::HostEdit> to = destination.segments();
   std::vector<size_t> sizes;
   for (const auto& segment : transfer.segments) sizes.push_back(segment.size());
   check_layout(link, to, sizes);
@@ -50,10 +50,10 @@ int64_t transfer_here(const std::string& link, WeightsPort& source, WeightsPort&
     destination.updated(version);
     return 0;
   }
-  std::vector<std::span<float>> from = source.segments();
-  std::vector<std::span<float>> to = destination.segments();
+  std::vector<tensor::HostEdit> from = source.segments();
+  std::vector<tensor::HostEdit> to = destination.segments();
   std::vector<size_t> sizes;
-  for (auto segment : from) sizes.push_back(segment.size());
+  for (const auto& segment : from) sizes.push_back(segment.size());
   check_layout(link, to, sizes);
   int64_t floats = 0;
   for (size_t i = 0; i < to.size(); ++i) {

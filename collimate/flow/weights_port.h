@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
+
+#include "collimate/tensor/host_access.h"
 
 namespace collimate::flow {
 
@@ -16,8 +16,8 @@ class WeightsPort {
   virtual uint64_t version() const = 0;
   // Σ hash(global index)·bits mod 2^64: the same under any layout.
   virtual uint64_t checksum() const = 0;
-  // Master values, one span per segment that training changes, in segment order.
-  virtual std::vector<std::span<float>> segments() = 0;
+  // Master values as the host sees them, one view per segment that training changes, in segment order.
+  virtual std::vector<tensor::HostEdit> segments() = 0;
   // The values are now those of `version`: packed copies become stale, caches of older versions are dropped. Called
   // after a transfer and, on an alias, after its other side trained.
   virtual void updated(uint64_t version) = 0;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "collimate/base/error.h"
+#include "collimate/tensor/results.h"
 
 namespace collimate::generate {
 namespace {
@@ -34,7 +35,7 @@ PromptScore::PromptScore(model::Model& model, std::span<const int32_t> ids, doub
   if (to_run() == 0) return;
   constexpr int64_t kBlock = model::KvCache::kBlockTokens;
   cache_ = std::make_unique<model::KvCache>(model.shape(), model.weights().options().compute,
-                                            (to_run() + kBlock - 1) / kBlock);
+                                            (to_run() + kBlock - 1) / kBlock, model.exec());
   table_.resize(static_cast<size_t>(cache_->blocks()));
   std::iota(table_.begin(), table_.end(), 0);
 }
@@ -51,8 +52,8 @@ bool PromptScore::advance(int64_t tokens) {
                                         .targets = {first + 1, first + 1 + count},
                                         .temperature = temperature_,
                                         .top_count = top_count_});
-  const float* values = result.log_probs.const_data_ptr<float>();
-  scored_.log_probs.insert(scored_.log_probs.end(), values, values + count);
+  const tensor::HostTensor values(result.log_probs);
+  scored_.log_probs.insert(scored_.log_probs.end(), values.floats().begin(), values.floats().end());
   scored_.top_log_probs.insert(scored_.top_log_probs.end(), result.top.begin(), result.top.end());
   done_ += count;
   return done_ == to_run();

@@ -1,13 +1,12 @@
 #include "collimate/generate/runner.h"
 
-#include <ATen/ops/from_blob.h>
-
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
+#include "collimate/tensor/ops/memory.h"
+#include "collimate/tensor/results.h"
 
 namespace collimate::generate {
 namespace {
@@ -19,21 +18,27 @@ bool is_decode(const StepPlan& plan) {
   return std::all_of(plan.runs.begin(), plan.runs.end(), [](const Run& run) { return run.count == 1; });
 }
 
-// Draws position by position, each with the history and the random number that it would have in a step of its own; the
-// first draw that is not the proposed token is the last. `row(i)`: logits after i proposed tokens.
+// Asks for a draw at each position, with the history and the random number that it would have in a step of its own.
+// `row(i)`: logits after i proposed tokens.
 template <class Row>
-void draw_while_proposed(DrawnFor& draw, uint64_t run_seed, const Row& row) {
+void ask_for(DrawBatch& batch, const DrawnFor& draw, uint64_t run_seed, const Row& row) {
   const Sequence& sequence = *draw.sequence;
-  std::optional<LogitHistory> after;  // the sequence's, and the tokens drawn here
-  size_t count = 0;
-  for (;;) {
-    const DrawKey key{run_seed, sequence.uid, sequence.length() + static_cast<int64_t>(count)};
-    Drawn& drawn = draw.drawn[count];
-    drawn = draw_token(row(count), sequence.params, after ? *after : sequence.history, key);
-    if (count == draw.proposed.size() || draw.proposed[count] != drawn.token) break;
+  std::optional<LogitHistory> after;  // the sequence's, and the proposed tokens
+  for (size_t i = 0; i <= draw.proposed.size(); ++i) {
+    const DrawKey key{run_seed, sequence.uid, sequence.length() + static_cast<int64_t>(i)};
+    batch.add(row(i), sequence.params, after ? *after : sequence.history, key);
+    if (i == draw.proposed.size()) break;
     if (!after) after = sequence.history;
-    after->append(drawn.token);
-    ++count;
+    after->append(draw.proposed[i]);
+  }
+}
+
+// The first draw that is not the proposed token is the last.
+void keep_while_proposed(DrawnFor& draw, std::span<Drawn> drawn) {
+  size_t count = 0;
+  for (;; ++count) {
+    draw.drawn[count] = std::move(drawn[count]);
+    if (count == draw.proposed.size() || draw.proposed[count] != draw.drawn[count].token) break;
   }
   draw.drawn = draw.drawn.first(count + 1);
 }
@@ -43,8 +48,9 @@ void draw_while_proposed(DrawnFor& draw, uint64_t run_seed, const Row& row) {
 Runner::Runner(model::Model& model, tensor::Exec exec, int64_t blocks, uint64_t run_seed)
     : model_(model),
       exec_(exec),
-      cache_(model.shape(), model.weights().options().compute, blocks),
-      run_seed_(run_seed) {}
+      cache_(model.shape(), model.weights().options().compute, blocks, exec),
+      run_seed_(run_seed),
+      draw_batch_(model.shape().vocabulary) {}
 
 std::span<const DrawnFor> Runner::run(const StepPlan& plan) {
   const base::FaultPhase phase(is_decode(plan) ? "decode" : "prefill");
@@ -80,16 +86,13 @@ void Runner::build_batch(const StepPlan& plan) {
 }
 
 void Runner::copy_partial_blocks(const StepPlan& plan) {
-  const int64_t floats = cache_.block_floats();
   for (const Fork& fork : plan.forks) {
     const int64_t block = fork.sequence->prompt_tokens / kBlockTokens;
     if (fork.sequence->prompt_tokens % kBlockTokens == 0) continue;
     const int32_t from = plan.runs[fork.run].sequence->blocks[block].id();
     const int32_t to = fork.sequence->blocks[block].id();
-    for (int64_t layer = 0; layer < model_.shape().layers; ++layer) {
-      float* storage = cache_.layer(static_cast<int>(layer));
-      std::memcpy(storage + to * floats, storage + from * floats, floats * sizeof(float));
-    }
+    for (int64_t layer = 0; layer < model_.shape().layers; ++layer)
+      tensor::copy_kv_block(exec_, cache_.layout(), from, to, cache_.layer(static_cast<int>(layer)));
   }
 }
 
@@ -120,12 +123,10 @@ at::Tensor Runner::gather_rows(const at::Tensor& hidden) {
   const auto rows = static_cast<int64_t>(rows_.size());
   COLLIMATE_CHECK(hidden.is_contiguous() && hidden.size(0) == static_cast<int64_t>(batch_.ids.size()));
   if (rows == hidden.size(0)) return hidden;
-  gathered_.resize(rows * width);
-  const float* source = hidden.const_data_ptr<float>();
-  for (int64_t r = 0; r < rows; ++r) {
-    std::memcpy(gathered_.data() + r * width, source + rows_[r] * width, width * sizeof(float));
-  }
-  return at::from_blob(gathered_.data(), {rows, width});
+  if (!gathered_.defined() || gathered_.size(0) < rows)
+    gathered_ = tensor::empty_result(exec_, {std::max(rows, hidden.size(0)), width});
+  tensor::gather_rows(exec_, tensor::device_data(hidden), width, rows_, tensor::device_data(gathered_));
+  return gathered_.slice(0, 0, rows);
 }
 
 // Logits of whole draws at a time, as many as there is memory for.
@@ -143,18 +144,18 @@ void Runner::draw(const at::Tensor& hidden) {
 }
 
 void Runner::draw_from(const at::Tensor& logits, std::span<DrawnFor> draws) {
-  const float* data = logits.const_data_ptr<float>();
+  const float* data = tensor::device_data(logits);
   const int64_t stride = logits.stride(0);
-  const auto vocabulary = static_cast<size_t>(model_.shape().vocabulary);
   const int32_t begin = draws.front().row;
-  exec_.parallel_for(static_cast<int64_t>(draws.size()), 1, [&](int64_t from, int64_t to) {
-    for (int64_t i = from; i < to; ++i) {
-      const float* first = data + (draws[i].row - begin) * stride;
-      draw_while_proposed(draws[i], run_seed_, [&](size_t row) {
-        return std::span(first + static_cast<int64_t>(row) * stride, vocabulary);
-      });
-    }
-  });
+  for (const DrawnFor& draw : draws) {
+    const float* first = data + (draw.row - begin) * stride;
+    ask_for(draw_batch_, draw, run_seed_, [&](size_t row) { return first + static_cast<int64_t>(row) * stride; });
+  }
+  std::span<Drawn> drawn = draw_batch_.run(exec_);
+  for (DrawnFor& draw : draws) {
+    keep_while_proposed(draw, drawn);
+    drawn = drawn.subspan(draw.proposed.size() + 1);
+  }
 }
 
 }  // namespace collimate::generate

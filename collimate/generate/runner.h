@@ -52,8 +52,9 @@ class Runner {
 
   model::TokenBatch batch_;
   std::vector<std::vector<int32_t>> tables_;
-  std::vector<int32_t> rows_;    // [R] tokens of the batch after which something is drawn
-  std::vector<float> gathered_;  // [R, H]
+  std::vector<int32_t> rows_;  // [R] tokens of the batch after which something is drawn
+  at::Tensor gathered_;        // at least [R, H]
+  DrawBatch draw_batch_;
   std::vector<DrawnFor> draws_;
   std::vector<Drawn> drawn_;  // what `draws_` points at
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "collimate/base/philox.h"
@@ -23,33 +24,32 @@ tensor::SampleOptions truncation(const SamplingParams& params) {
           .min_p = static_cast<float>(params.min_p)};
 }
 
-std::vector<TokenLogProb> top_of_row(std::span<const float> logits, const SamplingParams& params) {
-  const auto vocab = static_cast<int64_t>(logits.size());
-  std::vector<TokenLogProb> top(static_cast<size_t>(std::min(params.top_log_probs, vocab)));
-  if (top.empty()) return top;
-  tensor::row_top_log_probs(logits.data(), vocab, static_cast<float>(params.temperature),
-                            static_cast<int64_t>(top.size()), top.data());
-  return top;
-}
-
 }  // namespace
 
-Drawn draw_token(std::span<const float> logits, const SamplingParams& params, const LogitHistory& history,
-                 const DrawKey& key) {
+void DrawBatch::add(const float* logits, const SamplingParams& params, const LogitHistory& history,
+                    const DrawKey& key) {
   const uint64_t seed = params.seed == 0 ? key.run_seed : base::mix(key.run_seed, params.seed);
   const float u =
       base::uniform(seed, draw_purpose(), static_cast<uint64_t>(key.uid), static_cast<uint32_t>(key.position));
-  const auto vocab = static_cast<int64_t>(logits.size());
-  const tensor::SampleOptions options = truncation(params);
-  if (!changes_logits(params, history)) {
-    const auto sampled = tensor::sample_row(logits.data(), vocab, options, u);
-    return {sampled.token, sampled.log_prob, top_of_row(logits, params)};
+  const auto top_count = static_cast<size_t>(std::min(params.top_log_probs, vocabulary_));
+  asked_.push_back({logits, truncation(params), u, logit_edits(params, history), top_count});
+}
+
+std::span<Drawn> DrawBatch::run(const tensor::Exec& exec) {
+  const std::vector<Asked> all = std::exchange(asked_, {});  // gone also where a draw fails
+  sampled_.resize(all.size());
+  drawn_.assign(all.size(), {});
+  draws_.clear();
+  for (size_t i = 0; i < all.size(); ++i) {
+    drawn_[i].top.resize(all[i].top_count);
+    draws_.push_back({all[i].logits, all[i].options, all[i].u, all[i].edits, &sampled_[i], drawn_[i].top});
   }
-  thread_local std::vector<float> changed;  // [V]
-  changed.assign(logits.begin(), logits.end());
-  apply_logit_stages(params, history, changed);
-  const int32_t token = tensor::sample_row(changed.data(), vocab, options, u).token;
-  return {token, tensor::row_log_prob(logits.data(), vocab, options.temperature, token), top_of_row(logits, params)};
+  tensor::draw_rows(exec, vocabulary_, draws_);
+  for (size_t i = 0; i < all.size(); ++i) {
+    drawn_[i].token = sampled_[i].token;
+    drawn_[i].log_prob = sampled_[i].log_prob;
+  }
+  return drawn_;
 }
 
 }  // namespace collimate::generate

@@ -6,6 +6,8 @@
 
 #include "collimate/generate/sampler_stages.h"
 #include "collimate/generate/sampling.h"
+#include "collimate/tensor/exec.h"
+#include "collimate/tensor/ops/sample.h"
 
 namespace collimate::generate {
 
@@ -23,9 +25,30 @@ struct DrawKey {
   int64_t position = 0;  // of the drawn token in its sequence
 };
 
-// Draws from one row of logits [V]: the stages change a copy, where any is active, then temperature and truncation
-// (tensor/ops/sample.h), then the inverse CDF. Depends on its arguments alone. Thread-safe.
-Drawn draw_token(std::span<const float> logits, const SamplingParams& params, const LogitHistory& history,
-                 const DrawKey& key);
+// Draws for rows of logits that lie on a device, asked for one by one and made together. Each depends on what it was
+// asked with alone: the stages' edits, then temperature and truncation, then the inverse CDF (tensor/ops/sample.h).
+class DrawBatch {
+ public:
+  explicit DrawBatch(int64_t vocabulary) : vocabulary_(vocabulary) {}
+
+  // After the row `logits` [V], which must be there until run().
+  void add(const float* logits, const SamplingParams& params, const LogitHistory& history, const DrawKey& key);
+  // In the order of add(); valid until the next call. The batch is empty afterwards. GuardError as of sample_row.
+  std::span<Drawn> run(const tensor::Exec& exec);
+
+ private:
+  struct Asked {
+    const float* logits;
+    tensor::SampleOptions options;
+    float u;
+    std::vector<tensor::LogitEdit> edits;
+    size_t top_count;
+  };
+  int64_t vocabulary_;
+  std::vector<Asked> asked_;
+  std::vector<tensor::Sampled> sampled_;
+  std::vector<tensor::Draw> draws_;
+  std::vector<Drawn> drawn_;
+};
 
 }  // namespace collimate::generate

@@ -8,38 +8,30 @@ namespace {
 
 using Params = SamplingParams;
 using History = LogitHistory;
-using Logits = std::span<float>;
-
-bool inside(int32_t id, Logits logits) { return id >= 0 && static_cast<size_t>(id) < logits.size(); }
+using tensor::LogitEdit;
+using Edits = std::vector<LogitEdit>;
 
 // vLLM's min_tokens: -infinity for everything that would end the request too early.
 bool too_early(const Params& params, const History& history) { return history.completion_tokens < params.min_tokens; }
 
-void forbid_ends(const Params&, const History& history, Logits logits) {
-  for (const int32_t id : history.ends) {
-    if (inside(id, logits)) logits[id] = -std::numeric_limits<float>::infinity();
-  }
+void forbid_ends(const Params&, const History& history, Edits& edits) {
+  for (const int32_t id : history.ends) edits.push_back({id, LogitEdit::Kind::kForbid});
 }
 
 // OpenAI's logit_bias.
 bool has_bias(const Params& params, const History&) { return !params.logit_bias.empty(); }
 
-void add_bias(const Params& params, const History&, Logits logits) {
-  for (const auto& [id, bias] : params.logit_bias) {
-    if (inside(id, logits)) logits[id] = static_cast<float>(logits[id] + bias);
-  }
+void add_bias(const Params& params, const History&, Edits& edits) {
+  for (const auto& [id, bias] : params.logit_bias) edits.push_back({id, LogitEdit::Kind::kSubtract, -bias});
 }
 
 // CTRL (Keskar et al. 2019, arXiv:1909.05858, section 4.1), over prompt and completion as in vLLM and transformers; a
 // logit below zero is multiplied, so that a penalty above 1 always makes a token less likely.
 bool penalizes_repetition(const Params& params, const History&) { return params.repetition_penalty != 1.0; }
 
-void penalize_repetition(const Params& params, const History& history, Logits logits) {
-  for (const auto& [id, count] : history.generated) {
-    if (!inside(id, logits)) continue;
-    const double x = logits[id];
-    logits[id] = static_cast<float>(x > 0 ? x / params.repetition_penalty : x * params.repetition_penalty);
-  }
+void penalize_repetition(const Params& params, const History& history, Edits& edits) {
+  for (const auto& [id, count] : history.generated)
+    edits.push_back({id, LogitEdit::Kind::kPenalize, params.repetition_penalty});
 }
 
 // OpenAI's formula, over generated tokens only: mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence.
@@ -47,11 +39,10 @@ bool penalizes_generated(const Params& params, const History&) {
   return params.frequency_penalty != 0.0 || params.presence_penalty != 0.0;
 }
 
-void penalize_generated(const Params& params, const History& history, Logits logits) {
-  for (const auto& [id, count] : history.generated) {
-    if (count == 0 || !inside(id, logits)) continue;
-    logits[id] = static_cast<float>(logits[id] - count * params.frequency_penalty - params.presence_penalty);
-  }
+void penalize_generated(const Params& params, const History& history, Edits& edits) {
+  for (const auto& [id, count] : history.generated)
+    if (count > 0)
+      edits.push_back({id, LogitEdit::Kind::kSubtract, count * params.frequency_penalty, params.presence_penalty});
 }
 
 constexpr LogitStage kStages[] = {
@@ -91,15 +82,11 @@ std::vector<int32_t> ending_ids(const SamplingParams& params, std::span<const in
 
 std::span<const LogitStage> logit_stages() { return kStages; }
 
-bool changes_logits(const SamplingParams& params, const LogitHistory& history) {
-  return std::any_of(std::begin(kStages), std::end(kStages),
-                     [&](const LogitStage& stage) { return stage.active(params, history); });
-}
-
-void apply_logit_stages(const SamplingParams& params, const LogitHistory& history, std::span<float> logits) {
-  for (const LogitStage& stage : kStages) {
-    if (stage.active(params, history)) stage.apply(params, history, logits);
-  }
+std::vector<tensor::LogitEdit> logit_edits(const SamplingParams& params, const LogitHistory& history) {
+  std::vector<tensor::LogitEdit> edits;
+  for (const LogitStage& stage : kStages)
+    if (stage.active(params, history)) stage.add_edits(params, history, edits);
+  return edits;
 }
 
 }  // namespace collimate::generate

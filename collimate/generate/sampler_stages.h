@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collimate/generate/sampling.h"
+#include "collimate/tensor/ops/sample.h"
 
 namespace collimate::generate {
 
@@ -26,22 +27,18 @@ struct LogitHistory {
 // Ids that min_tokens forbids, ascending without repeats. As in vLLM ignore_eos makes no difference.
 std::vector<int32_t> ending_ids(const SamplingParams& params, std::span<const int32_t> eos_ids);
 
-// A stage changes a row of logits [V] in place, before temperature and truncation. Each logit that it changes is
-// computed in double and rounded once. Ids outside the row are passed over.
+// A stage says which logits of a row change, ahead of temperature and truncation.
 struct LogitStage {
   const char* name;
   bool (*active)(const SamplingParams& params, const LogitHistory& history);
-  void (*apply)(const SamplingParams& params, const LogitHistory& history, std::span<float> logits);
+  void (*add_edits)(const SamplingParams& params, const LogitHistory& history, std::vector<tensor::LogitEdit>& edits);
 };
 
 // min_tokens, logit_bias, repetition_penalty, frequency_and_presence_penalty: in the order in which vLLM applies them
 // (vllm/v1/sample/sampler.py).
 std::span<const LogitStage> logit_stages();
 
-// Whether any stage is active for the next token.
-bool changes_logits(const SamplingParams& params, const LogitHistory& history);
-
-// Runs the active stages in order.
-void apply_logit_stages(const SamplingParams& params, const LogitHistory& history, std::span<float> logits);
+// Those of the active stages for the next token, in order.
+std::vector<tensor::LogitEdit> logit_edits(const SamplingParams& params, const LogitHistory& history);
 
 }  // namespace collimate::generate

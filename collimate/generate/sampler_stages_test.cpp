@@ -10,7 +10,7 @@
 #include <string>
 
 #include "collimate/base/philox.h"
-#include "collimate/generate/sampler.h"
+#include "collimate/generate/draw_token.h"
 #include "collimate/tensor/ops/sample.h"
 
 namespace collimate::generate {
@@ -81,7 +81,9 @@ TEST(LogitStages, EachIsExactAgainstFloat64) {
     EXPECT_TRUE(stage.active(params, history)) << stage.name;
     const std::vector<float> before = some_logits();
     std::vector<float> after = before;
-    stage.apply(params, history, after);
+    std::vector<tensor::LogitEdit> edits;
+    stage.add_edits(params, history, edits);
+    tensor::edit_logits(edits, after);
     EXPECT_NE(after, before) << stage.name;
     for (int32_t id = 0; id < kVocabulary; ++id) {
       EXPECT_EQ(after[id], static_cast<float>(kReferences[s](params, id, before[id]))) << stage.name << " " << id;
@@ -93,7 +95,7 @@ TEST(LogitStages, RunInTheOrderOfTheirList) {
   const SamplingParams params = all_stages();
   const LogitHistory history = history_of(params);
   std::vector<float> logits = some_logits(), want = logits;
-  apply_logit_stages(params, history, logits);
+  tensor::edit_logits(logit_edits(params, history), logits);
   for (const Reference& reference : kReferences) {
     for (int32_t id = 0; id < kVocabulary; ++id) want[id] = static_cast<float>(reference(params, id, want[id]));
   }
@@ -107,13 +109,13 @@ TEST(LogitStages, ParametersThatChangeNothingCostNothing) {
   params.stop_ids = {4};
   params.stop = {"x"};
   LogitHistory history = history_of(params);
-  EXPECT_FALSE(changes_logits(params, history));
+  EXPECT_TRUE(logit_edits(params, history).empty());
   EXPECT_TRUE(history.generated.empty() && history.ends.empty());
   params.min_tokens = 6;
   history = history_of(params);
-  EXPECT_TRUE(changes_logits(params, history)) << "5 tokens so far";
+  EXPECT_FALSE(logit_edits(params, history).empty()) << "5 tokens so far";
   history.append(1);
-  EXPECT_FALSE(changes_logits(params, history));
+  EXPECT_TRUE(logit_edits(params, history).empty());
 }
 
 TEST(LogitHistory, PromptIsSeenAndTheCompletionCounted) {

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "collimate/generate/draw_token.h"
+
 namespace collimate::generate {
 namespace {
 

@@ -27,15 +27,15 @@ inline void make_cancelling(Weights& weights) {
   COLLIMATE_CHECK(!weights.shape().tied_embeddings && weights.shape().kv_heads % 2 == 0);
   for (size_t i = 0; i < weights.params().size(); ++i) {
     const shape::ParamSpec& spec = weights.params()[i];
-    float* values = weights.param(static_cast<int>(i));
+    const tensor::HostEdit values = weights.edit(static_cast<int>(i));
     if (spec.kind == shape::ParamKind::kEmbedding) {
-      tensor::make_repeating(values, spec.sizes[0], spec.sizes[1]);
+      tensor::make_repeating(values.data(), spec.sizes[0], spec.sizes[1]);
     } else if (spec.kind == shape::ParamKind::kLinear) {
       for (int64_t j = 0; j < spec.count(); ++j) values[j] *= 0x1p20F;
-      tensor::make_cancelling(values, spec.sizes[0], spec.sizes[1]);
-      if (spec.name != "lm_head.weight") repeat_rows(spec, values, spec.sizes[1]);
+      tensor::make_cancelling(values.data(), spec.sizes[0], spec.sizes[1]);
+      if (spec.name != "lm_head.weight") repeat_rows(spec, values.data(), spec.sizes[1]);
     } else {
-      repeat_rows(spec, values, 1);
+      repeat_rows(spec, values.data(), 1);
     }
   }
   weights.commit();
@@ -46,10 +46,10 @@ inline void make_adapters_cancelling(Weights& weights) {
   COLLIMATE_CHECK(weights.options().lora.rank % 2 == 0);
   for (size_t i = weights.own_params(); i < weights.params().size(); ++i) {
     const shape::ParamSpec& spec = weights.params()[i];
-    float* values = weights.param(static_cast<int>(i));
+    const tensor::HostEdit values = weights.edit(static_cast<int>(i));
     for (int64_t j = 0; j < spec.count(); ++j) values[j] *= 0x1p20F;
-    tensor::make_cancelling(values, spec.sizes[0], spec.sizes[1]);
-    repeat_rows(spec, values, spec.sizes[1]);
+    tensor::make_cancelling(values.data(), spec.sizes[0], spec.sizes[1]);
+    repeat_rows(spec, values.data(), spec.sizes[1]);
   }
   weights.commit();
 }

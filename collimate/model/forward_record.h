@@ -4,22 +4,10 @@
 #include <vector>
 
 #include "collimate/model/model.h"
-#include "collimate/tensor/ops/attention.h"
+#include "collimate/model/step_input.h"
 #include "collimate/tensor/tape.h"
 
 namespace collimate::model {
-
-// Rows of a batch as the attention kernel wants them. Training and scoring number the blocks of a scratch storage in
-// order.
-struct Runs {
-  std::vector<int32_t> tables;  // block ids of all runs: 0, 1, …, and where a run continues another, that one's first
-  std::vector<tensor::AttentionRun> runs;
-  std::vector<tensor::Document> documents;
-  int64_t blocks = 0;
-  int64_t last_position = 0;
-};
-Runs scratch_runs(const TokenBatch& tokens);
-Runs cached_runs(const TokenBatch& tokens, std::span<const std::vector<int32_t>> tables);
 
 struct ForwardRecord::Impl {
   struct Segment {
@@ -27,8 +15,7 @@ struct ForwardRecord::Impl {
     tensor::Slot* output = nullptr;  // null with Recompute::kFull
     std::unique_ptr<tensor::Tape> tape;
   };
-  TokenBatch tokens;
-  Runs runs;
+  std::unique_ptr<StepInput> input;
   Recompute recompute = Recompute::kNone;
   std::unique_ptr<tensor::Arena> activations;
   std::vector<Segment> segments;

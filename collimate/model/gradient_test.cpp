@@ -24,7 +24,7 @@ class Reference {
  public:
   explicit Reference(Weights& weights) : shape_(weights.shape()) {
     for (size_t i = 0; i < weights.params().size(); ++i) {
-      leaves_.push_back(tensor::make_leaf(weights.param_tensor(static_cast<int>(i)).to(at::kDouble)));
+      leaves_.push_back(tensor::make_leaf(testing::values_of(weights, static_cast<int>(i)).to(at::kDouble)));
       by_name_[weights.params()[i].name] = leaves_.back();
     }
   }
@@ -114,7 +114,7 @@ at::Tensor row_weights(int64_t rows, double phase) { return (at::arange(rows, at
 void expect_close(Weights& weights, const std::vector<at::Tensor>& expected) {
   for (size_t i = 0; i < expected.size(); ++i) {
     const auto& spec = weights.params()[i];
-    const at::Tensor mine = at::from_blob(weights.param_gradient(static_cast<int>(i)), spec.sizes, at::kFloat);
+    const at::Tensor mine = testing::gradient_of(weights, static_cast<int>(i));
     const double scale = expected[i].norm().item<double>();
     const double error = (mine.to(at::kDouble) - expected[i]).norm().item<double>();
     EXPECT_LE(error, 2e-6 * scale + 2e-6) << spec.name << " of norm " << scale;
@@ -138,7 +138,7 @@ class AtenGradients : public ::testing::TestWithParam<std::tuple<const char*, in
 TEST_P(AtenGradients, EqualThoseOfAten) {
   auto weights = tiny_weights(shape());
   if (scored()) {
-    float* head = weights->param(weights->index_of("score.weight"));
+    const tensor::HostEdit head = weights->edit(weights->index_of("score.weight"));
     for (int64_t i = 0; i < shape().hidden; ++i) head[i] = 0.1F * static_cast<float>(i % 5) - 0.2F;
     weights->commit();
   }
@@ -269,8 +269,8 @@ SegmentGradients reduced_gradients(const char* family, Recompute recompute, comm
   const at::Tensor gradient = model.log_probs_backward(request, a.slice(0, first, last), b.slice(0, first, last));
   SegmentGradients reduced(static_cast<size_t>(weights->segments()));
   model.backward(std::move(record), gradient, [&](int segment) {
-    const std::span<float> now = weights->gradient(segment);
-    group.all_reduce(now).wait(60.0);
+    const tensor::HostEdit now = weights->gradient(segment);
+    group.all_reduce(now.span()).wait(60.0);
     base::at(reduced, segment).assign(now.begin(), now.end());
     std::fill(now.begin(), now.end(), std::nanf(""));
   });

@@ -23,7 +23,8 @@ class OutputHead {
   int vocabulary() const;  // parameter of the LM head; InputError without one
   int score() const;       // the same of the score or value head
 
-  std::shared_ptr<tensor::Buffer> logits_memory(int64_t bytes);  // null when there are too many
+  std::shared_ptr<tensor::Buffer> logits_memory(const tensor::Exec& exec,
+                                                int64_t bytes);  // null when there are too many
 
   int vocabulary_ = -1, score_ = -1;
   std::shared_ptr<tensor::Buffer> logits_;

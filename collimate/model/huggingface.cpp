@@ -95,8 +95,7 @@ std::vector<TensorToWrite> tensors_of(const Weights& weights, size_t first, size
     std::vector<int64_t> sizes = spec.sizes;
     if (spec.transposed_in_file) std::reverse(sizes.begin(), sizes.end());
     tensors.push_back({spec.name, sizes, [&weights, &spec, i](std::span<float> out) {
-                         std::vector<float> merged;
-                         const auto values = merged_values(weights, static_cast<int>(i), merged);
+                         const std::vector<float> values = merged_values(weights, static_cast<int>(i));
                          if (!spec.transposed_in_file) {
                            std::copy(values.begin(), values.end(), out.begin());
                            return;
@@ -163,9 +162,9 @@ std::shared_ptr<Weights> load_huggingface(const std::string& directory, const st
   for (size_t i = 0; i < entries.size(); ++i) {
     if (entries[i] == nullptr) continue;
     const ParamSpec& spec = weights->params()[i];
-    const std::span<float> out(weights->param(static_cast<int>(i)), static_cast<size_t>(spec.count()));
-    spec.transposed_in_file ? read_floats_transposed(*entries[i], directory, out)
-                            : read_floats(*entries[i], directory, out);
+    const tensor::HostEdit out = weights->edit(static_cast<int>(i));
+    spec.transposed_in_file ? read_floats_transposed(*entries[i], directory, out.span())
+                            : read_floats(*entries[i], directory, out.span());
   }
   weights->commit();
   return weights;

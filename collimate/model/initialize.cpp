@@ -43,12 +43,4 @@ uint64_t param_checksum(const std::string& name, std::span<const float> values) 
   return sum;
 }
 
-uint64_t param_fingerprint(std::span<const float> values) {
-  constexpr size_t kSamples = 8;
-  uint64_t sum = 0;
-  for (size_t i = 0; i < kSamples; ++i)
-    sum = sum * 0x9e3779b97f4a7c15ULL + std::bit_cast<uint32_t>(values[i * (values.size() - 1) / (kSamples - 1)]);
-  return sum;
-}
-
 }  // namespace collimate::model

@@ -14,8 +14,4 @@ void initialize_param(const shape::ParamSpec& spec, uint64_t seed, float std, st
 // Σ hash(name, index)·bits mod 2^64.
 uint64_t param_checksum(const std::string& name, std::span<const float> values);
 
-// Of eight values spread from the first to the last, whose bits it depends on: a sample, cheap enough for every use. An
-// update of the whole parameter changes it; a change of single values mostly does not.
-uint64_t param_fingerprint(std::span<const float> values);
-
 }  // namespace collimate::model

@@ -8,12 +8,13 @@ tensor::KvLayout kv_layout(const shape::ModelShape& shape, tensor::ComputeType c
   return {static_cast<int>(shape.kv_heads), static_cast<int>(shape.head_dim), is_bf16(compute)};
 }
 
-KvCache::KvCache(const shape::ModelShape& shape, tensor::ComputeType compute, int64_t blocks)
+KvCache::KvCache(const shape::ModelShape& shape, tensor::ComputeType compute, int64_t blocks, const tensor::Exec& exec)
     : layout_(kv_layout(shape, compute)), blocks_(blocks) {
   COLLIMATE_CHECK(blocks > 0, "{} blocks", blocks);
   const tensor::MemoryScope tagged("kv_cache");
   for (int64_t layer = 0; layer < shape.layers; ++layer)
-    layers_.emplace_back(blocks_ * block_floats() * static_cast<int64_t>(sizeof(float)));
+    layers_.emplace_back(blocks_ * tensor::kv_block_floats(exec, layout_) * static_cast<int64_t>(sizeof(float)),
+                         *exec.device);
 }
 
 int64_t KvCache::bytes() const {

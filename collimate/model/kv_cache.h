@@ -13,21 +13,21 @@ namespace collimate::model {
 // How a model of this shape and type keeps them.
 tensor::KvLayout kv_layout(const shape::ModelShape& shape, tensor::ComputeType compute);
 
-// Storage of keys and values in blocks of kBlockTokens tokens, one array per layer; block b of layer l starts at
-// layer(l) + b * block_floats(). Inside a block the layout is the attention kernel's (tensor/ops/attention.h): training
-// fills the same layout, so that decoding and training read keys in one order. Of a model whose products are bf16 it
+// Storage of keys and values on the exec's device in blocks of kBlockTokens tokens, one array per layer. How they lie
+// is the attention operations' affair (tensor/ops/attention.h): training fills the same layout, so that decoding and
+// training read keys in one order. Of a model whose products are bf16 it
 // holds bf16, to which such a model rounds keys and values everywhere. Owns the memory; ids are handed out by
 // generate's block pool, not here.
 class KvCache {
  public:
   static constexpr int kBlockTokens = tensor::KvLayout::kBlockTokens;
 
-  // Allocates blocks * layers * block_floats floats. Throws RunError naming the bytes when they are not there.
-  KvCache(const shape::ModelShape& shape, tensor::ComputeType compute, int64_t blocks);
+  // Allocates blocks * layers * tensor::kv_block_floats() floats. Throws RunError naming the bytes when they are not
+  // there.
+  KvCache(const shape::ModelShape& shape, tensor::ComputeType compute, int64_t blocks, const tensor::Exec& exec = {});
 
   const tensor::KvLayout& layout() const { return layout_; }
   int64_t blocks() const { return blocks_; }
-  int64_t block_floats() const { return layout_.block_floats(); }
   int64_t bytes() const;
   float* layer(int index);
 

@@ -1,7 +1,6 @@
 #include "collimate/model/layers.h"
 
 #include <cmath>
-#include <cstring>
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
@@ -9,6 +8,7 @@
 #include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/embedding.h"
 #include "collimate/tensor/ops/linear.h"
+#include "collimate/tensor/ops/memory.h"
 #include "collimate/tensor/ops/norm.h"
 
 namespace collimate::model {
@@ -91,11 +91,12 @@ Slot* embed(Step& step, int table, int position_table) {
   const int64_t entries = sizes[0], width = sizes[1];
   const int64_t places = position_table < 0 ? 0 : base::at(step.weights.params(), position_table).sizes[0];
   Slot* out = tensor::make_slot(step.arena, step.rows(), width, recorded(step, nullptr, table));
-  step.weights.look_up(table, step.ids.data(), out->rows, out->value);
+  step.weights.look_up(table, {step.input.host_ids(), step.input.ids()}, out->value);
   if (position_table >= 0)
-    step.weights.look_up(position_table, step.positions.data(), out->rows, out->value, /*accumulate=*/true);
+    step.weights.look_up(position_table, {step.input.host_positions(), step.input.positions()}, out->value,
+                         /*accumulate=*/true);
   if (!out->wanted) return out;
-  step.tape->push([=, &weights = step.weights, exec = step.exec, ids = step.ids.data(), at = step.positions.data()] {
+  step.tape->push([=, &weights = step.weights, exec = step.exec, ids = step.input.ids(), at = step.input.positions()] {
     const float* dout = Tape::gradient(*out);
     if (dout == nullptr) return;
     tensor::embedding_backward(exec, dout, ids, out->rows, entries, width, weights.param_gradient(table));
@@ -148,7 +149,7 @@ Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream) {
   Slot* out = stream;
   if (step.tape != nullptr) {
     out = tensor::make_slot(step.arena, stream->rows, stream->width, stream->wanted || recorded(step, x, layer));
-    std::memcpy(out->value, stream->value, static_cast<size_t>(stream->count()) * sizeof(float));
+    tensor::copy(step.exec, stream->value, stream->count(), out->value);
   }
   Slot* low = linear_forward(step, layer, *x, *out, /*accumulate=*/true);
   if (step.tape == nullptr || !out->wanted) return out;
@@ -191,10 +192,10 @@ void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot
   args.dq = into.data;
   args.dk = args.dq + width.q_width;
   args.dv = args.dk + width.kv_width;
-  tensor::attention_backward(step.exec, args, step.documents);
+  tensor::attention_backward(step.exec, args, step.input.documents());
   if (step.rope != nullptr)
     tensor::rope_backward(step.exec, into.data, width.row, qkv.rows, a.heads + a.kv_heads, a.head_dim,
-                          step.positions.data(), *step.rope);
+                          step.input.positions(), *step.rope);
 }
 
 }  // namespace
@@ -202,14 +203,15 @@ void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot
 Slot* attend(Step& step, const Attention& a, Slot* qkv) {
   const Strides width = strides_of(a);
   if (step.rope != nullptr)
-    tensor::rope(step.exec, qkv->value, width.row, qkv->rows, a.heads + a.kv_heads, a.head_dim, step.positions.data(),
+    tensor::rope(step.exec, qkv->value, width.row, qkv->rows, a.heads + a.kv_heads, a.head_dim, step.input.positions(),
                  *step.rope);
   tensor::AttentionForward args;
   args.layout = {a.kv_heads, a.head_dim, step.kv_bf16};
   float* k = qkv->value + width.q_width;
   if (is_bf16(step.weights.options().compute))
     tensor::round_bf16(step.exec, k, width.row, qkv->rows, 2 * width.kv_width);
-  tensor::append_kv(step.exec, args.layout, k, width.row, k + width.kv_width, width.row, step.runs, step.kv_storage);
+  tensor::append_kv(step.exec, args.layout, k, width.row, k + width.kv_width, width.row, step.input.runs(),
+                    step.kv_storage);
   Slot* out = tensor::make_slot(step.arena, qkv->rows, width.q_width, qkv->wanted);
   float* lse = step.tape != nullptr && qkv->wanted ? step.arena.take(qkv->rows * a.heads) : nullptr;
   args.heads = a.heads;
@@ -220,7 +222,7 @@ Slot* attend(Step& step, const Attention& a, Slot* qkv) {
   args.out = out->value;
   args.out_stride = width.q_width;
   args.lse = lse;
-  tensor::attention_forward(step.exec, args, step.runs);
+  tensor::attention_forward(step.exec, args, step.input.runs());
   if (lse == nullptr) return out;
   step.tape->push([step, a, qkv, out, lse] {
     if (Tape::gradient(*out) != nullptr) attend_backward(step, a, *qkv, *out, lse);

@@ -7,6 +7,7 @@
 
 #include "collimate/model/lora.h"
 #include "collimate/model/model.h"
+#include "collimate/model/step_input.h"
 #include "collimate/model/weights.h"
 #include "collimate/tensor/ops/attention.h"
 #include "collimate/tensor/ops/rope.h"
@@ -20,15 +21,13 @@ struct Step {
   const tensor::Exec& exec;
   Weights& weights;
   tensor::Arena& arena;
+  const StepInput& input;
   tensor::Tape* tape = nullptr;
-  std::span<const int32_t> ids, positions;      // [T]
-  std::span<const tensor::AttentionRun> runs;   // one per sequence
-  std::span<const tensor::Document> documents;  // the same sequences, for backward; whole ones only
-  bool kv_bf16 = false;                         // what kv_storage holds
-  float* kv_storage = nullptr;                  // blocks of this layer
-  const tensor::RopeTable* rope = nullptr;      // null: positions are learned
+  bool kv_bf16 = false;                     // what kv_storage holds
+  float* kv_storage = nullptr;              // blocks of this layer
+  const tensor::RopeTable* rope = nullptr;  // null: positions are learned
 
-  int64_t rows() const { return static_cast<int64_t>(ids.size()); }
+  int64_t rows() const { return input.rows(); }
 };
 
 using tensor::Slot;

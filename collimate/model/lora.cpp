@@ -165,35 +165,35 @@ void initialize_lora(Weights& weights, uint64_t seed) {
   for (size_t i = 0; i < weights.params().size(); ++i) {
     const ParamSpec& spec = weights.params()[i];
     if (!is_adapter(weights.shape(), spec)) continue;
-    float* values = weights.param(static_cast<int>(i));
-    std::fill_n(values, spec.count(), 0.0F);
+    const tensor::HostEdit values = weights.edit(static_cast<int>(i));
+    std::fill(values.begin(), values.end(), 0.0F);
     if (!is_a(spec)) continue;
     const float bound = 1.0F / std::sqrt(static_cast<float>(spec.sizes[1]));
     const uint64_t name = base::stable_hash(spec.name);
-    for (int64_t j = 0; j < spec.count(); ++j)
+    for (size_t j = 0; j < values.size(); ++j)
       values[j] = bound * (2 * base::uniform(seed, kPurpose, name, static_cast<uint32_t>(j)) - 1);
   }
   weights.commit();
 }
 
-std::span<const float> merged_values(const Weights& weights, int index, std::vector<float>& memory) {
-  const std::span<const float> own = weights.values(index);
+std::vector<float> merged_values(const Weights& weights, int index) {
+  const tensor::HostRead own = weights.values(index);
+  std::vector<float> merged(own.begin(), own.end());
   const LoraOptions& lora = weights.options().lora;
   const ParamSpec& spec = base::at(weights.params(), index);
   const int b = lora.on() && is_block_linear(weights.shape(), spec) ? weights.index_of(adapter_name(spec, 'B')) : -1;
-  if (b < 0) return own;
-  const float* up = weights.values(b).data();                                            // [out, rank]
-  const float* down = weights.values(weights.index_of(adapter_name(spec, 'A'))).data();  // [rank, in]
-  const int64_t rows = spec.sizes[0], columns = spec.sizes[1];
-  memory.assign(own.begin(), own.end());
-  for (int64_t r = 0; r < rows; ++r) {
-    float* row = memory.data() + r * columns;
-    for (int64_t k = 0; k < lora.rank; ++k) {
-      const float factor = lora.scale() * up[r * lora.rank + k];
-      for (int64_t c = 0; c < columns; ++c) row[c] += factor * down[k * columns + c];
+  if (b < 0) return merged;
+  // [out, rank] and [rank, in]
+  const tensor::HostRead up = weights.values(b), down = weights.values(weights.index_of(adapter_name(spec, 'A')));
+  const auto rows = static_cast<size_t>(spec.sizes[0]), columns = static_cast<size_t>(spec.sizes[1]),
+             rank = static_cast<size_t>(lora.rank);
+  for (size_t r = 0; r < rows; ++r) {
+    for (size_t k = 0; k < rank; ++k) {
+      const float factor = lora.scale() * up[r * rank + k];
+      for (size_t c = 0; c < columns; ++c) merged[r * columns + c] += factor * down[k * columns + c];
     }
   }
-  return memory;
+  return merged;
 }
 
 }  // namespace collimate::model

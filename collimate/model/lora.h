@@ -60,7 +60,7 @@ std::shared_ptr<const LoraLayer> find_lora(const Weights& weights, int first);
 // that the model begins as it was. Commits.
 void initialize_lora(Weights& weights, uint64_t seed);
 
-// A parameter's values with what its adapter adds, W + scale B A, made in `memory`; its own where it has none.
-std::span<const float> merged_values(const Weights& weights, int index, std::vector<float>& memory);
+// A parameter's values with what its adapter adds, W + scale B A; its own where it has none.
+std::vector<float> merged_values(const Weights& weights, int index);
 
 }  // namespace collimate::model

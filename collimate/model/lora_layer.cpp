@@ -1,28 +1,16 @@
 #include "collimate/model/lora_layer.h"
 
-#include "collimate/base/fault.h"
 #include "collimate/tensor/ops/linear.h"
+#include "collimate/tensor/ops/optimizer.h"
 
 namespace collimate::model {
-namespace {
-
-constexpr int64_t kScaleGrain = int64_t{1} << 15;  // floats that are worth a second thread
-
-void scale_all(const tensor::Exec& exec, float scale, int64_t count, float* values) {
-  exec.parallel_for(count, kScaleGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) values[i] *= scale;
-  });
-}
-
-}  // namespace
 
 Slot* add_lora(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool wanted) {
   const LoraLayer& lora = *layer.lora;
   const int64_t width = lora.width();
   Slot* low = tensor::make_slot(step.arena, x.rows, width, wanted);
   tensor::linear(step.exec, x.value, layer.in, x.rows, step.weights.panels(lora.a), low->value, width);
-  scale_all(step.exec, lora.scale, low->count(), low->value);
-  base::fault_rows("lora_scale", low->value, x.rows, width, width);
+  tensor::scale(step.exec, lora.scale, low->count(), low->value);
   const float* a = low->value;
   for (const LoraLayer::Part& part : lora.parts) {
     tensor::linear(step.exec, a, width, x.rows, step.weights.panels(part.b), out.value + part.first, layer.out,
@@ -48,7 +36,7 @@ void lora_backward(const tensor::Exec& exec, Weights& weights, tensor::Tape& tap
                               dlow + column, width);
     column += lora.rank;
   }
-  scale_all(exec, lora.scale, low.count(), dlow);
+  tensor::scale(exec, lora.scale, low.count(), dlow);
   if (float* da = weights.param_gradient(lora.a); da != nullptr)
     tensor::linear_grad_weight(exec, type, dlow, width, x.value, layer.in, rows, width, layer.in, da);
   if (!x.wanted) return;

@@ -46,8 +46,8 @@ std::shared_ptr<Weights> merged(const Weights& weights) {
       std::make_shared<Weights>(weights.shape(), WeightsOptions{true, weights.options().compute}, tensor::Exec{});
   std::vector<float> memory;
   for (size_t i = 0; i < whole->params().size(); ++i) {
-    const auto values = merged_values(weights, static_cast<int>(i), memory);
-    std::copy(values.begin(), values.end(), whole->param(static_cast<int>(i)));
+    const auto values = merged_values(weights, static_cast<int>(i));
+    std::copy(values.begin(), values.end(), whole->edit(static_cast<int>(i)).begin());
   }
   whole->commit();
   return whole;
@@ -155,12 +155,10 @@ void add_gradient(Model& model, Recompute recompute = Recompute::kNone) {
 }
 
 at::Tensor gradient_of(Weights& weights, const std::string& name) {
-  const int index = weights.index_of(name);
-  return at::from_blob(weights.param_gradient(index), base::at(weights.params(), index).sizes, at::kFloat)
-      .to(at::kDouble);
+  return testing::gradient_of(weights, weights.index_of(name)).to(at::kDouble);
 }
 at::Tensor values_of(Weights& weights, const std::string& name) {
-  return weights.param_tensor(weights.index_of(name)).to(at::kDouble);
+  return testing::values_of(weights, weights.index_of(name)).to(at::kDouble);
 }
 
 void expect_near(const at::Tensor& mine, const at::Tensor& expected, const std::string& what) {

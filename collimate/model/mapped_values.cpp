@@ -7,6 +7,8 @@
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/host/mapped_file.h"
+#include "collimate/tensor/host_access.h"
+#include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/embedding.h"
 
 namespace collimate::model {
@@ -50,18 +52,18 @@ void MappedValues::read(size_t index, int64_t first, std::span<float> out) const
   }
 }
 
-void MappedValues::look_up(size_t index, const int32_t* ids, int64_t rows, float* out, bool accumulate) const {
+void MappedValues::look_up(const tensor::Exec& exec, size_t index, std::span<const int32_t> ids, float* out,
+                           bool accumulate) const {
   const int64_t width = specs_.at(index).sizes[1];
-  tensor::check_embedding_ids(ids, rows, specs_[index].sizes[0]);
-  std::vector<float> row(static_cast<size_t>(width));
-  for (int64_t r = 0; r < rows; ++r) {
-    read(index, ids[r], row);
-    for (int64_t i = 0; i < width; ++i) {
-      float& to = out[r * width + i];
-      to = accumulate ? to + base::at(row, i) : base::at(row, i);
-    }
-  }
-  base::fault_rows("embedding", out, rows, width, width);
+  tensor::check_embedding_ids(ids.data(), static_cast<int64_t>(ids.size()), specs_[index].sizes[0]);
+  std::vector<float> found(ids.size() * static_cast<size_t>(width));
+  for (size_t r = 0; r < ids.size(); ++r)
+    read(index, ids[r], std::span(found).subspan(r * static_cast<size_t>(width), static_cast<size_t>(width)));
+  base::fault_rows("embedding", found.data(), static_cast<int64_t>(ids.size()), width, width);
+  const auto count = static_cast<int64_t>(found.size());
+  if (!accumulate) return tensor::copy_in(exec, found.data(), count * static_cast<int64_t>(sizeof(float)), out);
+  const tensor::OnDevice<float> rows(exec, found);
+  tensor::add(exec, rows.data(), count, out);
 }
 
 void MappedValues::pack(const tensor::Exec& exec, size_t first, tensor::LinearPanels& panels) const {
@@ -70,26 +72,29 @@ void MappedValues::pack(const tensor::Exec& exec, size_t first, tensor::LinearPa
     const int64_t rows = specs_[i].sizes[0];
     // Ranges begin at whole panels, so that no two threads write to one.
     const int64_t rest = std::min(rows, (kPanelRows - before % kPanelRows) % kPanelRows);
-    pack_rows(i, 0, rest, before, panels);
-    exec.parallel_for(rows - rest, kRowsRead,
-                      [&](int64_t begin, int64_t end) { pack_rows(i, rest + begin, rest + end, before, panels); });
+    pack_rows(exec, i, 0, rest, before, panels);
+    exec.parallel_for(rows - rest, kRowsRead, [&](int64_t begin, int64_t end) {
+      pack_rows(exec, i, rest + begin, rest + end, before, panels);
+    });
     host::forget_pages(entries_[i]->data);
     before += rows;
   }
 }
 
 // Rows [begin, end) of a parameter whose first row is `panel_row` of the panels.
-void MappedValues::pack_rows(size_t index, int64_t begin, int64_t end, int64_t panel_row,
+void MappedValues::pack_rows(const tensor::Exec& exec, size_t index, int64_t begin, int64_t end, int64_t panel_row,
                              tensor::LinearPanels& panels) const {
   std::vector<float> values(static_cast<size_t>(std::min(kRowsRead, end - begin) * panels.k));
   for (int64_t row = begin; row < end; row += kRowsRead) {
     const int64_t count = std::min(kRowsRead, end - row);
-    read(index, row, std::span(values).first(static_cast<size_t>(count * panels.k)));
-    tensor::pack_linear_rows({}, values.data(), panel_row + row, count, panels);
+    const std::span<float> part = std::span(values).first(static_cast<size_t>(count * panels.k));
+    read(index, row, part);
+    const tensor::OnDevice<float> on_device(exec, part);
+    tensor::pack_linear_rows({nullptr, exec.device}, on_device.data(), panel_row + row, count, panels);
   }
 }
 
-void MappedValues::load_small(const shape::ModelShape& shape) {
+void MappedValues::load_small(const tensor::Exec& exec, const shape::ModelShape& shape) {
   const auto stays = [&](size_t i) {
     return specs_[i].kind == shape::ParamKind::kEmbedding || shape::is_linear(shape, specs_, i);
   };
@@ -100,12 +105,12 @@ void MappedValues::load_small(const shape::ModelShape& shape) {
     places.push_back(floats);
     if (!stays(i)) floats += specs_[i].count();
   }
-  small_memory_ = tensor::Buffer(floats * static_cast<int64_t>(sizeof(float)));
+  small_memory_ = tensor::Buffer(floats * static_cast<int64_t>(sizeof(float)), *exec.device);
   small_.assign(specs_.size(), nullptr);
   for (size_t i = 0; i < specs_.size(); ++i) {
     if (stays(i)) continue;
     small_[i] = small_memory_.floats() + places[i];
-    read(i, 0, {small_[i], static_cast<size_t>(specs_[i].count())});
+    read(i, 0, tensor::HostEdit(exec, small_[i], specs_[i].count()).span());
   }
 }
 

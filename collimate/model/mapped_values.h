@@ -24,20 +24,21 @@ class MappedValues {
   // out [rows, width]: rows of a parameter [out, in] from `first` on; one of a single dimension is one row. InputError
   // on a dtype that is not F32, BF16 or F16.
   void read(size_t index, int64_t first, std::span<float> out) const;
-  // out [rows, width] (+)= rows `ids` of a parameter. InputError for an id that it does not have.
-  void look_up(size_t index, const int32_t* ids, int64_t rows, float* out, bool accumulate) const;
+  // out [rows, width] on the device (+)= rows `ids` of a parameter. InputError for an id that it does not have.
+  void look_up(const tensor::Exec& exec, size_t index, std::span<const int32_t> ids, float* out, bool accumulate) const;
   // Packs the linear layer that begins at a parameter, with those fused to it. What was read leaves this process's
   // memory; the system keeps the file's pages as long as it likes.
   void pack(const tensor::Exec& exec, size_t first, tensor::LinearPanels& panels) const;
 
-  // Reads what is neither a linear layer nor an embedding into memory: norms and biases, those that run as one side by
-  // side. Null for others.
-  void load_small(const shape::ModelShape& shape);
+  // Reads what is neither a linear layer nor an embedding into the device's memory: norms and biases, those that run as
+  // one side by side. Null for others.
+  void load_small(const tensor::Exec& exec, const shape::ModelShape& shape);
   float* small(size_t index) const { return small_[index]; }
   int64_t small_bytes() const { return small_memory_.bytes(); }
 
  private:
-  void pack_rows(size_t index, int64_t begin, int64_t end, int64_t panel_row, tensor::LinearPanels& panels) const;
+  void pack_rows(const tensor::Exec& exec, size_t index, int64_t begin, int64_t end, int64_t panel_row,
+                 tensor::LinearPanels& panels) const;
 
   std::string directory_;
   std::unique_ptr<const TensorDirectory> files_;

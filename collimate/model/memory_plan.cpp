@@ -7,7 +7,6 @@
 #include "collimate/shape/param_spec.h"
 #include "collimate/tensor/ops/attention.h"
 #include "collimate/tensor/ops/linear.h"
-#include "collimate/tensor/tape.h"
 
 namespace collimate::model {
 namespace {
@@ -26,13 +25,9 @@ struct Takes {
     floats += (tokens * width + 15) / 16 * 16;
     return *this;
   }
-  Takes& slots(std::span<const int64_t> widths) {
-    for (const int64_t width : widths) slot(width);
+  Takes& arrays(std::span<const int64_t> widths) {
+    for (const int64_t width : widths) array(width);
     return *this;
-  }
-  Takes& slot(int64_t width) {
-    floats += (static_cast<int64_t>(sizeof(tensor::Slot)) + 63) / 64 * 16;
-    return array(width);
   }
 };
 
@@ -51,27 +46,27 @@ struct Widths {
 };
 
 void recorded_norm(Takes& takes, const Widths& w) {
-  takes.slot(w.hidden);
+  takes.array(w.hidden);
   for (int64_t i = 0; i < w.statistics; ++i) takes.array(1);
 }
 
 int64_t recorded_block(int64_t tokens, const Widths& w, std::span<const int64_t> adapters) {
   Takes takes{tokens};
   recorded_norm(takes, w);
-  takes.slot(w.qkv).slot(w.q).array(w.heads).slot(w.hidden);
+  takes.array(w.qkv).array(w.q).array(w.heads).array(w.hidden);
   recorded_norm(takes, w);
-  return takes.slot(w.up).slot(w.inner).slot(w.hidden).slots(adapters).floats;
+  return takes.array(w.up).array(w.inner).array(w.hidden).arrays(adapters).floats;
 }
 
 int64_t plain_block(int64_t tokens, const Widths& w, std::span<const int64_t> adapters) {
   Takes takes{tokens};
-  takes.slot(w.hidden).slot(w.qkv).slot(w.q).slot(w.hidden).slot(w.up).slot(w.inner);
-  return takes.slots(adapters).floats;
+  takes.array(w.hidden).array(w.qkv).array(w.q).array(w.hidden).array(w.up).array(w.inner);
+  return takes.arrays(adapters).floats;
 }
 
 // Of scratch storage.
 int64_t kv_floats(const ModelShape& s, int64_t blocks) {
-  return blocks * kv_layout(s, tensor::ComputeType::kFloat32).block_floats();
+  return blocks * tensor::kv_block_floats({}, kv_layout(s, tensor::ComputeType::kFloat32));
 }
 
 // Bytes of the segments that are trained, and of the others.
@@ -97,8 +92,8 @@ std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const We
     if (specs[i].fused == 0 || !shape::is_linear(shape, specs, i)) continue;
     int64_t rows = 0;
     for (size_t k = i; k < i + static_cast<size_t>(specs[i].fused); ++k) rows += specs[k].sizes[0];
-    panels += allocated_bytes(
-        tensor::LinearPanels::bytes_for(rows, specs[i].sizes[1], options.compute, options.reduction_chunks));
+    panels +=
+        allocated_bytes(tensor::packed_bytes({}, rows, specs[i].sizes[1], options.compute, options.reduction_chunks));
   }
   std::vector<tensor::MemoryItem> items;
   if (trained > 0) items.push_back({values_purpose(true), trained});
@@ -111,13 +106,13 @@ std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const We
 }
 
 int64_t kv_cache_bytes(const ModelShape& shape, tensor::ComputeType compute, int64_t blocks) {
-  return shape.layers * allocated_bytes(blocks * kv_layout(shape, compute).block_floats() * kFloat);
+  return shape.layers * allocated_bytes(blocks * tensor::kv_block_floats({}, kv_layout(shape, compute)) * kFloat);
 }
 
 PassFloats inference_floats(const ModelShape& shape, int64_t tokens, int64_t blocks,
                             std::span<const int64_t> adapters) {
   const Widths w(shape);
-  const int64_t stream = Takes{tokens}.slot(w.hidden).floats;
+  const int64_t stream = Takes{tokens}.array(w.hidden).floats;
   return {.workspace = kv_floats(shape, blocks) + stream + plain_block(tokens, w, adapters)};
 }
 
@@ -126,7 +121,7 @@ PassFloats training_floats(const ModelShape& shape, int64_t tokens, int64_t bloc
   const Widths w(shape);
   Takes norm{tokens};
   recorded_norm(norm, w);
-  const int64_t stream = Takes{tokens}.slot(w.hidden).floats, block = recorded_block(tokens, w, adapters);
+  const int64_t stream = Takes{tokens}.array(w.hidden).floats, block = recorded_block(tokens, w, adapters);
   PassFloats floats;
   floats.workspace = kv_floats(shape, blocks);
   floats.activations = stream + shape.layers * block + norm.floats;

@@ -1,9 +1,5 @@
 #include "collimate/model/model.h"
 
-#include <ATen/ops/empty.h>
-
-#include <cstring>
-
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
@@ -12,6 +8,8 @@
 #include "collimate/model/head.h"
 #include "collimate/model/memory_plan.h"
 #include "collimate/model/rope_table.h"
+#include "collimate/tensor/ops/memory.h"
+#include "collimate/tensor/results.h"
 
 namespace collimate::model {
 
@@ -31,14 +29,14 @@ struct Model::Impl {
   tensor::KvLayout layout;              // of scratch storage
   int segments = 0;                     // of the model itself: none of adapters
   std::vector<int64_t> adapter_widths;  // for the memory plan
-  Arena workspace, gradients;
+  Arena workspace{*exec.device}, gradients{*exec.device};
   std::shared_ptr<std::vector<std::unique_ptr<Arena>>> pool = std::make_shared<std::vector<std::unique_ptr<Arena>>>();
 
   Impl(std::shared_ptr<Weights> w, tensor::Exec e)
       : weights(std::move(w)),
         exec(e),
         architecture(make_architecture(*weights)),
-        rope(weights->shape()),
+        rope(weights->shape(), exec),
         head(*weights),
         layout(kv_layout(weights->shape(), tensor::ComputeType::kFloat32)),
         segments(static_cast<int>(weights->shape().layers) + 2),
@@ -61,17 +59,13 @@ struct Model::Impl {
   }
 
   // A step over a batch, for any segment; `kv_storage` and `tape` are set per segment.
-  Step step(const TokenBatch& tokens, const Runs& runs, Arena& arena) {
+  Step step(const StepInput& input, Arena& arena) {
     const int64_t limit = weights->shape().max_positions;
-    if (runs.last_position >= limit)
+    if (input.last_position() >= limit)
       throw base::InputError(base::expectation("model positions", fmt::format("fewer than {}", limit),
-                                               fmt::format("{}", runs.last_position + 1), "shorter sequences"));
-    Step step{exec, *weights, arena};
-    step.ids = tokens.ids;
-    step.positions = tokens.positions;
-    step.runs = runs.runs;
-    step.documents = runs.documents;
-    step.rope = architecture->rotary() ? &rope.cover(runs.last_position + 1) : nullptr;
+                                               fmt::format("{}", input.last_position() + 1), "shorter sequences"));
+    Step step{exec, *weights, arena, input};
+    step.rope = architecture->rotary() ? &rope.cover(input.last_position() + 1) : nullptr;
     return step;
   }
 
@@ -94,18 +88,18 @@ struct Model::Impl {
     return to_tensor(*stream);
   }
 
-  static at::Tensor to_tensor(const Slot& slot) {
-    at::Tensor out = at::empty({slot.rows, slot.width}, at::kFloat);
-    std::memcpy(out.data_ptr(), slot.value, static_cast<size_t>(slot.count()) * sizeof(float));
+  at::Tensor to_tensor(const Slot& slot) const {
+    at::Tensor out = tensor::empty_result(exec, {slot.rows, slot.width});
+    tensor::copy(exec, slot.value, slot.count(), tensor::device_data(out));
     return out;
   }
 
-  float* scratch_storage(Arena& arena, const Runs& runs) const {
-    return arena.take(runs.blocks * layout.block_floats());
+  float* scratch_storage(Arena& arena, const StepInput& input) const {
+    return arena.take(input.blocks() * tensor::kv_block_floats(exec, layout));
   }
 
   std::unique_ptr<Arena> take_arena() {
-    if (pool->empty()) return std::make_unique<Arena>();
+    if (pool->empty()) return std::make_unique<Arena>(*exec.device);
     auto arena = std::move(pool->back());
     pool->pop_back();
     return arena;
@@ -118,13 +112,11 @@ struct Model::Impl {
 
 namespace {
 
-Slot* copy_slot(Arena& arena, const Slot& from) {
+Slot* copy_slot(const tensor::Exec& exec, Arena& arena, const Slot& from) {
   Slot* copy = tensor::make_slot(arena, from.rows, from.width, from.wanted);
-  std::memcpy(copy->value, from.value, static_cast<size_t>(from.count()) * sizeof(float));
+  tensor::copy(exec, from.value, from.count(), copy->value);
   return copy;
 }
-
-int64_t token_count(const TokenBatch& tokens) { return static_cast<int64_t>(tokens.ids.size()); }
 
 }  // namespace
 
@@ -139,13 +131,14 @@ Model::~Model() = default;
 
 const shape::ModelShape& Model::shape() const { return impl_->weights->shape(); }
 Weights& Model::weights() { return *impl_->weights; }
+const tensor::Exec& Model::exec() const { return impl_->exec; }
 
 at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache,
                                  std::span<const std::vector<int32_t>> tables) {
   const MemoryScope tagged = impl_->scope("workspace");
-  const Runs runs = cached_runs(tokens, tables);
-  impl_->make_room(inference_floats(shape(), token_count(tokens), 0, impl_->adapter_widths));
-  Step step = impl_->step(tokens, runs, impl_->workspace);
+  const StepInput input(impl_->exec, tokens, cached_runs(tokens, tables));
+  impl_->make_room(inference_floats(shape(), input.rows(), 0, impl_->adapter_widths));
+  Step step = impl_->step(input, impl_->workspace);
   COLLIMATE_CHECK(cache.layout() == kv_layout(shape(), weights().options().compute), "the cache of another model");
   step.kv_bf16 = cache.layout().bf16;
   return impl_->run(step, [&](int layer) { return cache.layer(layer); });
@@ -153,10 +146,10 @@ at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache,
 
 at::Tensor Model::forward(const TokenBatch& tokens) {
   const MemoryScope tagged = impl_->scope("workspace");
-  const Runs runs = scratch_runs(tokens);
-  impl_->make_room(inference_floats(shape(), token_count(tokens), runs.blocks, impl_->adapter_widths));
-  Step step = impl_->step(tokens, runs, impl_->workspace);
-  float* storage = impl_->scratch_storage(impl_->workspace, runs);
+  const StepInput input(impl_->exec, tokens, scratch_runs(tokens));
+  impl_->make_room(inference_floats(shape(), input.rows(), input.blocks(), impl_->adapter_widths));
+  Step step = impl_->step(input, impl_->workspace);
+  float* storage = impl_->scratch_storage(impl_->workspace, input);
   return impl_->run(step, [&](int) { return storage; });
 }
 
@@ -167,14 +160,13 @@ at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, s
   ForwardRecord::Impl& kept = *record->impl;
   kept.pool = impl_->pool;
   kept.activations = impl_->take_arena();
-  kept.tokens = tokens;
-  kept.runs = scratch_runs(kept.tokens);
+  kept.input = std::make_unique<StepInput>(impl_->exec, tokens, scratch_runs(tokens));
   kept.recompute = recompute;
   kept.segments.resize(static_cast<size_t>(impl_->segments));
-  impl_->make_room(training_floats(shape(), token_count(tokens), kept.runs.blocks, recompute, impl_->adapter_widths),
+  impl_->make_room(training_floats(shape(), kept.input->rows(), kept.input->blocks(), recompute, impl_->adapter_widths),
                    kept.activations.get());
-  Step step = impl_->step(kept.tokens, kept.runs, *kept.activations);
-  step.kv_storage = impl_->scratch_storage(impl_->workspace, kept.runs);
+  Step step = impl_->step(*kept.input, *kept.activations);
+  step.kv_storage = impl_->scratch_storage(impl_->workspace, *kept.input);
   recompute == Recompute::kNone ? impl_->record_all(kept, step) : impl_->record_inputs(kept, step);
   return impl_->to_tensor(*kept.segments.back().output);
 }
@@ -184,7 +176,7 @@ void Model::Impl::record_all(ForwardRecord::Impl& record, Step& step) {
   Slot* stream = nullptr;
   for (int number = 0; number < segments; ++number) {
     auto& segment = base::at(record.segments, number);
-    segment.tape = std::make_unique<Tape>(gradients);
+    segment.tape = std::make_unique<Tape>(gradients, exec);
     step.tape = segment.tape.get();
     segment.input = stream;
     segment.output = stream = run_segment(step, number, stream);
@@ -194,18 +186,17 @@ void Model::Impl::record_all(ForwardRecord::Impl& record, Step& step) {
 // Keeps each segment's input and the last output; everything between lives in the workspace.
 void Model::Impl::record_inputs(ForwardRecord::Impl& record, Step& step) {
   Arena& kept = *record.activations;
-  Step scratch{exec,      *weights,       workspace,    nullptr,         step.ids, step.positions,
-               step.runs, step.documents, step.kv_bf16, step.kv_storage, step.rope};
+  Step scratch{exec, *weights, workspace, step.input, nullptr, step.kv_bf16, step.kv_storage, step.rope};
   const Arena::Mark mark = workspace.mark();
   Slot* stream = run_segment(scratch, 0, nullptr);
   for (int number = 1; number < segments; ++number) {
-    Slot* input = copy_slot(kept, *stream);
+    Slot* input = copy_slot(exec, kept, *stream);
     input->wanted = true;
     base::at(record.segments, number).input = input;
     workspace.rewind(mark);
-    stream = run_segment(scratch, number, copy_slot(workspace, *input));
+    stream = run_segment(scratch, number, copy_slot(exec, workspace, *input));
   }
-  record.segments.back().output = copy_slot(kept, *stream);
+  record.segments.back().output = copy_slot(exec, kept, *stream);
 }
 
 // From dL/doutput of a segment (used up) to dL/dinput, recomputing the segment first where its tape was not kept. Null
@@ -213,7 +204,7 @@ void Model::Impl::record_inputs(ForwardRecord::Impl& record, Step& step) {
 const float* Model::Impl::segment_backward(ForwardRecord::Impl& record, Step& step, int number, float* gradient) {
   auto& segment = base::at(record.segments, number);
   if (segment.tape == nullptr) {
-    segment.tape = std::make_unique<Tape>(gradients);
+    segment.tape = std::make_unique<Tape>(gradients, exec);
     step.tape = segment.tape.get();
     segment.output = run_segment(step, number, segment.input);
   }
@@ -236,17 +227,17 @@ void Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& hi
                   "expected fp32 [{}, {}]", last.rows, last.width);
   const at::Tensor given = hidden_gradient.contiguous();
   impl_->workspace.reset();
-  Step step = impl_->step(kept.tokens, kept.runs, impl_->workspace);
-  step.kv_storage = impl_->scratch_storage(impl_->workspace, kept.runs);
+  Step step = impl_->step(*kept.input, impl_->workspace);
+  step.kv_storage = impl_->scratch_storage(impl_->workspace, *kept.input);
   const Arena::Mark scratch = impl_->workspace.mark();
   impl_->gradients.reset();
   float* between = impl_->gradients.take(last.count());  // the gradient from one segment to the next
   const Arena::Mark mark = impl_->gradients.mark();
-  const float* gradient = static_cast<const float*>(given.data_ptr());
+  const float* gradient = tensor::device_data(given);
   int number = impl_->segments - 1;
   for (; number >= 0 && gradient != nullptr; --number) {
     base::fault_point("model.backward");
-    if (gradient != between) std::memcpy(between, gradient, static_cast<size_t>(last.count()) * sizeof(float));
+    if (gradient != between) tensor::copy(impl_->exec, gradient, last.count(), between);
     impl_->workspace.rewind(scratch);
     impl_->gradients.rewind(mark);
     gradient = impl_->segment_backward(kept, step, number, between);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/at.h"
 #include "collimate/model/model.h"
 
 namespace collimate::model::testing {
@@ -42,7 +44,7 @@ inline void fill_adapters(Weights& weights) {
   initialize_lora(weights, 5);
   for (size_t i = weights.own_params(); i < weights.params().size(); ++i) {
     const auto& spec = weights.params()[i];
-    float* values = weights.param(static_cast<int>(i));
+    const tensor::HostEdit values = weights.edit(static_cast<int>(i));
     for (int64_t j = 0; j < spec.count(); ++j)
       values[j] += 0.1F * std::sin(static_cast<float>(j) * 2.3F + static_cast<float>(i));
   }
@@ -57,13 +59,24 @@ inline std::shared_ptr<Weights> tiny_weights(const shape::ModelShape& shape, Wei
   for (size_t i = 0; i < weights->own_params(); ++i) {
     const auto& spec = weights->params()[i];
     if (spec.sizes.size() == 2 && spec.name != "score.weight") continue;
-    float* values = weights->param(static_cast<int>(i));
+    const tensor::HostEdit values = weights->edit(static_cast<int>(i));
     for (int64_t j = 0; j < spec.count(); ++j)
       values[j] += 0.2F * std::sin(static_cast<float>(j) * 1.7F + static_cast<float>(i));
   }
   weights->commit();
   if (options.lora.on()) fill_adapters(*weights);
   return weights;
+}
+
+// A parameter's values, or its gradient, as a tensor of its own.
+inline at::Tensor tensor_of(const Weights& weights, int index, const tensor::HostRead& numbers) {
+  at::Tensor out = at::empty(base::at(weights.params(), index).sizes, at::kFloat);
+  std::copy(numbers.begin(), numbers.end(), out.data_ptr<float>());
+  return out;
+}
+inline at::Tensor values_of(Weights& weights, int index) { return tensor_of(weights, index, weights.values(index)); }
+inline at::Tensor gradient_of(Weights& weights, int index) {
+  return tensor_of(weights, index, weights.gradient_of(index));
 }
 
 // Sequences of the given lengths with ids from a fixed formula.

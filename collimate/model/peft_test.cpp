@@ -93,7 +93,7 @@ TEST_F(Peft, TheModelIsWrittenWithAdaptersMerged) {
       int changed = 0;
       for (size_t i = 0; i < back->params().size(); ++i) {
         const int index = static_cast<int>(i);
-        const auto merged = merged_values(*weights, index, memory);
+        const auto merged = merged_values(*weights, index);
         const auto read = back->values(index), own = weights->values(index);
         EXPECT_TRUE(std::equal(read.begin(), read.end(), merged.begin())) << back->params()[i].name;
         changed += std::equal(read.begin(), read.end(), own.begin()) ? 0 : 1;

@@ -35,7 +35,8 @@ std::vector<float> rope_inverse_frequencies(const shape::ModelShape& shape) {
   return inverse;
 }
 
-RopeCache::RopeCache(const shape::ModelShape& shape) : inverse_frequencies_(rope_inverse_frequencies(shape)) {}
+RopeCache::RopeCache(const shape::ModelShape& shape, const tensor::Exec& exec)
+    : exec_(exec), inverse_frequencies_(rope_inverse_frequencies(shape)) {}
 
 const tensor::RopeTable& RopeCache::cover(int64_t count) {
   if (count <= table_.positions) return table_;
@@ -48,7 +49,9 @@ const tensor::RopeTable& RopeCache::cover(int64_t count) {
       sin_.push_back(static_cast<float>(std::sin(static_cast<double>(angle))));
     }
   }
-  table_ = {cos_.data(), sin_.data(), positions, static_cast<int>(2 * half)};
+  device_cos_ = {exec_, cos_};
+  device_sin_ = {exec_, sin_};
+  table_ = {device_cos_.data(), device_sin_.data(), positions, static_cast<int>(2 * half)};
   return table_;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "collimate/shape/model_shape.h"
+#include "collimate/tensor/host_access.h"
 #include "collimate/tensor/ops/rope.h"
 
 namespace collimate::model {
@@ -16,12 +17,14 @@ std::vector<float> rope_inverse_frequencies(const shape::ModelShape& shape);
 // cos and sin by position, grown on demand. A row depends on its position alone.
 class RopeCache {
  public:
-  explicit RopeCache(const shape::ModelShape& shape);
+  RopeCache(const shape::ModelShape& shape, const tensor::Exec& exec);
   // A table that covers positions [0, count). Valid until the next call.
   const tensor::RopeTable& cover(int64_t count);
 
  private:
+  tensor::Exec exec_;
   std::vector<float> inverse_frequencies_, cos_, sin_;
+  tensor::OnDevice<float> device_cos_, device_sin_;
   tensor::RopeTable table_;
 };
 

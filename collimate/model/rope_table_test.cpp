@@ -40,7 +40,7 @@ TEST(RopeTable, Llama3KeepsFastAndDividesSlowFrequencies) {
 }
 
 TEST(RopeTable, GrowsWithoutChangingRows) {
-  RopeCache cache(shape_with(nullptr));
+  RopeCache cache(shape_with(nullptr), {});
   const tensor::RopeTable small = cache.cover(10);
   const float before = small.sin[9 * 8 + 1];
   const tensor::RopeTable large = cache.cover(700);

@@ -1,6 +1,7 @@
+#include "collimate/model/runs.h"
+
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
-#include "collimate/model/forward_record.h"
 
 namespace collimate::model {
 namespace {

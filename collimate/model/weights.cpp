@@ -1,8 +1,5 @@
 #include "collimate/model/weights.h"
 
-#include <ATen/ops/from_blob.h>
-
-#include <cstring>
 #include <unordered_map>
 
 #include "collimate/base/at.h"
@@ -11,6 +8,7 @@
 #include "collimate/model/initialize.h"
 #include "collimate/tensor/allocator.h"
 #include "collimate/tensor/ops/embedding.h"
+#include "collimate/tensor/ops/memory.h"
 
 namespace collimate::model {
 namespace {
@@ -102,12 +100,12 @@ struct Weights::Impl {
   void pack(int first, Packed& target) {
     const ParamSpec& spec = base::at(specs, first);
     const auto [rows, columns] = linear_sizes(first);
-    const int64_t bytes = tensor::LinearPanels::bytes_for(rows, columns, options.compute, options.reduction_chunks);
+    const int64_t bytes = tensor::packed_bytes(exec, rows, columns, options.compute, options.reduction_chunks);
     if (target.memory.bytes() < bytes) {
       const auto tagged = scope("panels");
-      target.memory = Buffer(bytes);
+      target.memory = Buffer(bytes, *exec.device);
     }
-    target.panels.reset(rows, columns, options.compute, options.reduction_chunks, target.memory.data());
+    target.panels.reset(exec, rows, columns, options.compute, options.reduction_chunks, target.memory.data());
     if (mapped != nullptr) {
       mapped->pack(exec, static_cast<size_t>(first), target.panels);
     } else {
@@ -124,34 +122,31 @@ struct Weights::Impl {
     if (mapped != nullptr) return 0;  // nothing can change them
     uint64_t sum = 0;
     for (int i = first; i < first + base::at(specs, first).fused; ++i)
-      sum = base::mix(sum, param_fingerprint(values(base::at(specs, i))));
+      sum = base::mix(sum, tensor::fingerprint(exec, values_of(base::at(specs, i)), base::at(specs, i).count()));
     return sum;
   }
-  std::span<const float> values(const ParamSpec& spec) const {
-    const Segment& s = base::at(segments, spec.segment);
-    return {s.master.floats() + spec.offset, static_cast<size_t>(spec.count())};
+  const float* values_of(const ParamSpec& spec) const {
+    return base::at(segments, spec.segment).master.floats() + spec.offset;
   }
 
   Buffer zeros(int64_t floats, const char* purpose) const {
     const auto tagged = scope(purpose);
-    Buffer made(float_bytes(floats));
-    std::memset(made.data(), 0, static_cast<size_t>(made.bytes()));
+    Buffer made(float_bytes(floats), *exec.device);
+    tensor::zero(exec, floats, made.floats());
     return made;
   }
+  Buffer copy_of(const Buffer& from) const {
+    Buffer copy(from.bytes(), *exec.device);
+    tensor::copy(exec, from.floats(), from.bytes() / static_cast<int64_t>(sizeof(float)), copy.floats());
+    return copy;
+  }
   void drop_panels() {
-    for (Packed& p : packed) p = Packed{};
+    for (Packed& p : packed) {
+      p.memory = Buffer();
+      p.ready = false;
+    }
   }
 };
-
-namespace {
-
-Buffer copy_of(const Buffer& from) {
-  Buffer copy(from.bytes());
-  if (from.bytes() > 0) std::memcpy(copy.data(), from.data(), static_cast<size_t>(from.bytes()));
-  return copy;
-}
-
-}  // namespace
 
 Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec)
     : Weights(std::move(shape), std::move(options), exec, nullptr) {}
@@ -176,7 +171,7 @@ Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec e
   if (values == nullptr) return;
   const auto tagged = impl_->scope(model::values_purpose(false));
   impl_->mapped = std::move(values);
-  impl_->mapped->load_small(impl_->shape);
+  impl_->mapped->load_small(impl_->exec, impl_->shape);
 }
 
 Weights::~Weights() = default;
@@ -199,14 +194,20 @@ int Weights::index_of(const std::string& name) const {
   return found == impl_->index.end() ? -1 : found->second;
 }
 
-std::span<float> Weights::master(int segment) {
+std::span<float> Weights::segment_values(int segment) {
   auto& s = impl_->segment(segment);
   return {s.master.floats(), static_cast<size_t>(s.floats)};
 }
 
-std::span<float> Weights::gradient(int segment) {
+std::span<float> Weights::segment_gradient(int segment) {
   auto& s = impl_->segment(segment);
   return {s.gradient.floats(), s.gradient.data() == nullptr ? 0 : static_cast<size_t>(s.floats)};
+}
+
+tensor::HostEdit Weights::master(int segment) { return {impl_->exec, segment_values(segment)}; }
+tensor::HostEdit Weights::gradient(int segment) { return {impl_->exec, segment_gradient(segment)}; }
+tensor::HostEdit Weights::edit(int index) {
+  return {impl_->exec, param(index), impl_->specs.at(static_cast<size_t>(index)).count()};
 }
 
 float* Weights::param(int index) {
@@ -224,34 +225,33 @@ float* Weights::param_gradient(int index) {
   return base == nullptr || !base::at(impl_->changes, index) ? nullptr : base + spec.offset;
 }
 
-at::Tensor Weights::param_tensor(int index) {
-  return at::from_blob(param(index), impl_->specs.at(static_cast<size_t>(index)).sizes, at::kFloat);
-}
-
-std::vector<tensor::ParamView> Weights::param_views() {
-  std::vector<tensor::ParamView> views;
-  for (size_t i = 0; i < impl_->specs.size(); ++i)
-    views.push_back({impl_->specs[i], param_tensor(static_cast<int>(i))});
-  return views;
-}
-
-std::span<const float> Weights::values(int index) const {
+tensor::HostRead Weights::values(int index) const {
   impl_->check_resident();
   const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
   impl_->check_in_memory(spec.name);
-  return impl_->values(spec);
+  return {impl_->exec, impl_->values_of(spec), spec.count()};
+}
+
+tensor::HostRead Weights::gradient_of(int index) {
+  const float* gradient = param_gradient(index);
+  return {impl_->exec, gradient, gradient == nullptr ? 0 : impl_->specs.at(static_cast<size_t>(index)).count()};
 }
 
 void Weights::read(int index, int64_t first, std::span<float> out) const {
   if (impl_->mapped != nullptr) return impl_->mapped->read(static_cast<size_t>(index), first, out);
-  const int64_t begin = first * impl_->specs.at(static_cast<size_t>(index)).sizes.back();
-  std::copy_n(values(index).subspan(static_cast<size_t>(begin)).begin(), out.size(), out.begin());
+  impl_->check_resident();
+  const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
+  tensor::copy_out(impl_->exec, impl_->values_of(spec) + first * spec.sizes.back(),
+                   static_cast<int64_t>(out.size_bytes()), out.data());
 }
 
-void Weights::look_up(int index, const int32_t* ids, int64_t rows, float* out, bool accumulate) const {
+void Weights::look_up(int index, const RowIds& ids, float* out, bool accumulate) const {
   const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
-  if (impl_->mapped != nullptr) return impl_->mapped->look_up(static_cast<size_t>(index), ids, rows, out, accumulate);
-  tensor::embedding(impl_->exec, values(index).data(), spec.sizes[0], spec.sizes[1], ids, rows, out, accumulate);
+  if (impl_->mapped != nullptr)
+    return impl_->mapped->look_up(impl_->exec, static_cast<size_t>(index), ids.host, out, accumulate);
+  impl_->check_resident();
+  tensor::embedding(impl_->exec, impl_->values_of(spec), spec.sizes[0], spec.sizes[1], ids.device,
+                    static_cast<int64_t>(ids.host.size()), out, accumulate);
 }
 
 const tensor::LinearPanels& Weights::panels(int index) {
@@ -297,7 +297,7 @@ void Weights::set_compute(ComputeType type) {
 
 void Weights::zero_gradients() {
   for (auto& s : impl_->segments)
-    if (s.gradient.data() != nullptr) std::memset(s.gradient.data(), 0, static_cast<size_t>(float_bytes(s.floats)));
+    if (s.gradient.data() != nullptr) tensor::zero(impl_->exec, s.floats, s.gradient.floats());
 }
 
 void Weights::relocate() {
@@ -305,14 +305,17 @@ void Weights::relocate() {
   impl_->check_in_memory("another place");
   for (auto& s : impl_->segments) {
     const auto values = impl_->scope(impl_->values_purpose(s));
-    s.master = copy_of(s.master);
+    s.master = impl_->copy_of(s.master);
     const auto gradient = impl_->scope("gradient");
-    s.gradient = copy_of(s.gradient);
+    s.gradient = impl_->copy_of(s.gradient);
   }
   for (auto& packed : impl_->packed) {
     if (packed.memory.data() == nullptr) continue;
     const auto tagged = impl_->scope("panels");
-    packed.memory = copy_of(packed.memory);
+    Buffer moved = impl_->copy_of(packed.memory);
+    if (packed.panels.scales != nullptr)
+      packed.panels.scales = moved.floats() + (packed.panels.scales - packed.memory.floats());
+    packed.memory = std::move(moved);
     packed.panels.data = packed.memory.data();
   }
 }
@@ -322,7 +325,7 @@ void Weights::offload() {
   impl_->check_in_memory("another place");
   const auto tagged = impl_->scope("offloaded");
   for (auto& s : impl_->segments) {
-    impl_->away.push_back(copy_of(s.master));
+    impl_->away.push_back(impl_->copy_of(s.master));
     s.master = Buffer();
   }
   impl_->drop_panels();
@@ -333,7 +336,7 @@ void Weights::restore() {
   COLLIMATE_CHECK(!impl_->resident, "restore without offload");
   for (size_t i = 0; i < impl_->segments.size(); ++i) {
     const auto tagged = impl_->scope(impl_->values_purpose(impl_->segments[i]));
-    impl_->segments[i].master = copy_of(impl_->away[i]);
+    impl_->segments[i].master = impl_->copy_of(impl_->away[i]);
   }
   impl_->away.clear();
   impl_->resident = true;
@@ -342,7 +345,7 @@ void Weights::restore() {
 void Weights::initialize(uint64_t seed, float std) {
   for (size_t i = 0; i < impl_->own; ++i) {
     const ParamSpec& spec = impl_->specs[i];
-    initialize_param(spec, seed, std, {param(static_cast<int>(i)), static_cast<size_t>(spec.count())});
+    initialize_param(spec, seed, std, edit(static_cast<int>(i)).span());
   }
   commit();
 }
@@ -353,7 +356,7 @@ uint64_t Weights::checksum() const {
   for (size_t i = 0; i < impl_->specs.size(); ++i) {
     const ParamSpec& spec = impl_->specs[i];
     if (impl_->mapped == nullptr) {
-      sum += param_checksum(spec.name, values(static_cast<int>(i)));
+      sum += param_checksum(spec.name, values(static_cast<int>(i)).span());
     } else {
       read_values.resize(static_cast<size_t>(spec.count()));
       read(static_cast<int>(i), 0, read_values);
@@ -383,8 +386,8 @@ void Weights::save(base::StateWriter& out) const {
   out.json("compute", name_of(impl_->options.compute));
   for (const int i : changing_segments()) {
     const auto& s = base::at(impl_->segments, i);
-    out.bytes("segment." + std::to_string(i),
-              {static_cast<const std::byte*>(s.master.data()), static_cast<size_t>(float_bytes(s.floats))});
+    const tensor::HostRead values(impl_->exec, s.master.floats(), s.floats);
+    out.bytes("segment." + std::to_string(i), std::as_bytes(values.span()));
   }
 }
 
@@ -393,7 +396,8 @@ void Weights::load(base::StateReader& in) {
     throw base::InputError(base::expectation("weights of " + impl_->options.tag, "those of compute " + saved,
                                              std::string(name_of(impl_->options.compute)),
                                              "compute: " + saved + " to continue with the same bits"));
-  for (const int i : changing_segments()) in.bytes("segment." + std::to_string(i), std::as_writable_bytes(master(i)));
+  for (const int i : changing_segments())
+    in.bytes("segment." + std::to_string(i), std::as_writable_bytes(master(i).span()));
   commit(in.json("version").get<uint64_t>());
 }
 

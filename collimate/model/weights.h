@@ -1,7 +1,5 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -15,8 +13,8 @@
 #include "collimate/shape/param_spec.h"
 #include "collimate/tensor/allocator.h"
 #include "collimate/tensor/exec.h"
+#include "collimate/tensor/host_access.h"
 #include "collimate/tensor/ops/linear.h"
-#include "collimate/tensor/param_view.h"
 
 namespace collimate::model {
 
@@ -37,6 +35,12 @@ inline const char* values_purpose(bool trained) { return trained ? "master" : "v
 
 // By purpose: "master" or "values", "gradient", "panels", "offloaded".
 using tensor::MemoryItem;
+
+// Row numbers, as the host and as the device reads them.
+struct RowIds {
+  std::span<const int32_t> host;
+  const int32_t* device = nullptr;
+};
 
 // The weights of one model on one device: an ordered list of segments (embedding, each block, head), each flat and
 // padded to 64 bytes. Training, scoring and generation use it in place: fp32 values (a trained model's master; forward
@@ -63,17 +67,22 @@ class Weights : public base::Stateful {
   // Index of the parameter of that Hugging Face name, or -1.
   int index_of(const std::string& name) const;
 
-  std::span<float> master(int segment);            // [floats of the segment, with padding]
-  std::span<float> gradient(int segment);          // empty when frozen
-  float* param(int index);                         // [spec.sizes…], inside the segment's master
+  // On the device, for its operations.
+  std::span<float> segment_values(int segment);    // [floats of the segment, with padding]
+  std::span<float> segment_gradient(int segment);  // empty when frozen
+  float* param(int index);                         // [spec.sizes…], inside the segment's values
   float* param_gradient(int index);                // null when frozen
-  at::Tensor param_tensor(int index);              // a view of the master, for tests and export
-  std::span<const float> values(int index) const;  // [spec.count()] of the master
+  // out [rows, width] on the device (+)= rows `ids` of a parameter. InputError for an id that it does not have.
+  void look_up(int index, const RowIds& ids, float* out, bool accumulate = false) const;
+
+  // As the host sees them.
+  tensor::HostEdit master(int segment);
+  tensor::HostEdit gradient(int segment);
+  tensor::HostEdit edit(int index);  // [spec.count()] of the master, as the next
+  tensor::HostRead values(int index) const;
+  tensor::HostRead gradient_of(int index);  // of a parameter; empty when frozen
   // Rows of a parameter from `first` on, from memory or the mapped files: out [rows, width].
   void read(int index, int64_t first, std::span<float> out) const;
-  // out [rows, width] (+)= rows `ids` of a parameter. InputError for an id that it does not have.
-  void look_up(int index, const int32_t* ids, int64_t rows, float* out, bool accumulate = false) const;
-  std::vector<tensor::ParamView> param_views();  // what weight links see; valid while the weights stay where they are
 
   // Panels of a linear parameter, packed for the current version; packs when `commit` has made them stale. A panel of
   // another version than the weights' is never returned: GuardError. Nor is one whose values changed without a commit,

@@ -34,7 +34,7 @@ struct ArrayBytes {
       if (params[i].fused == 0 || (params[i].kind != shape::ParamKind::kLinear && !tied_head)) continue;
       int64_t rows = 0;
       for (int k = 0; k < params[i].fused; ++k) rows += params[i + static_cast<size_t>(k)].sizes[0];
-      panels += tensor::LinearPanels::bytes_for(rows, params[i].sizes[1], weights.options().compute, 1);
+      panels += tensor::packed_bytes({}, rows, params[i].sizes[1], weights.options().compute, 1);
     }
   }
   int64_t values = 0, panels = 0;
@@ -105,7 +105,6 @@ TEST(Weights, SegmentsAreAlignedAndShared) {
   const int index = weights->index_of("transformer.h.1.mlp.c_fc.bias");
   const auto& spec = base::at(weights->params(), index);
   EXPECT_EQ(weights->param(index), weights->master(2).data() + spec.offset);
-  EXPECT_EQ(weights->param_tensor(index).data_ptr(), weights->param(index));
   EXPECT_EQ(weights->values(index).data(), weights->param(index));
   EXPECT_EQ(weights->index_of("no such"), -1);
 }
@@ -115,17 +114,15 @@ TEST(Weights, PanelsArePackedOnceAVersion) {
   const auto weights = tiny_weights(tiny_shape("llama"));
   Model model(weights, {});
   const int layer = weights->index_of("model.layers.0.mlp.down_proj.weight");
-  const auto first = [&]() -> float& {
-    return *const_cast<float*>(static_cast<const float*>(weights->panels(layer).data));
-  };
+  const auto first = [&] { return tensor::HostEdit({}, static_cast<float*>(weights->panels(layer).data), 1); };
   constexpr float kMark = 123.0F;
   model.forward(pack({{1, 2, 3}}));
-  first() = kMark;
+  first()[0] = kMark;
   model.forward(pack({{1, 2, 3}}));
   weights->pack_all();
-  EXPECT_EQ(first(), kMark);
+  EXPECT_EQ(first()[0], kMark);
   weights->commit();
-  EXPECT_NE(first(), kMark);
+  EXPECT_NE(first()[0], kMark);
 }
 
 TEST(Weights, StalePanelsAreNoticed) {
@@ -154,7 +151,7 @@ TEST(Weights, AnUpdateOfOneFusedParameterThatNobodyCommitsIsNoticed) {
       const int index = weights->index_of(layer + first), changed = weights->index_of(layer + name);
       ASSERT_GE(changed, index);
       EXPECT_NO_THROW(weights->panels(index));
-      float* values = weights->param(changed);
+      const tensor::HostEdit values = weights->edit(changed);
       for (int64_t i = 0; i < base::at(weights->params(), changed).count(); ++i) values[i] += 1e-3F;
       EXPECT_THROW(weights->panels(index), base::GuardError) << name;
       weights->commit();
@@ -172,7 +169,7 @@ TEST(Weights, ValuesTakenOverReachTheForwardUnderTheirOwnVersion) {
     Model model(destination, {});
     const auto before = to_vector(model.forward(pack({{1, 2, 3}})));
     for (int s = 0; s < source->segments(); ++s) {
-      const std::span<const float> from = source->master(s);
+      const tensor::HostEdit from = source->master(s);
       std::copy(from.begin(), from.end(), destination->master(s).begin());
     }
     destination->commit(source->version());

@@ -199,6 +199,19 @@ void discard(void* block) noexcept {
   to_system(header);
 }
 
+int count_block(int64_t bytes) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  check_budget(s, current_tag, allocated_bytes(bytes));
+  account(s, current_tag, allocated_bytes(bytes));
+  return current_tag;
+}
+
+void uncount_block(int tag, int64_t bytes) noexcept {
+  const std::lock_guard lock(state().mutex);
+  account(state(), tag, -allocated_bytes(bytes));
+}
+
 void retag(void* block, int worker, std::optional<int> holder) {
   State& s = state();
   Header* header = header_of(block);

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "collimate/tensor/device.h"
+
 namespace at {
 class Tensor;
 }
@@ -60,6 +62,11 @@ void retag(void* block, int worker, std::optional<int> holder = std::nullopt);
 // The same for the block that a tensor lies in; memory that is not of this allocator stays as it is.
 void retag(const at::Tensor& tensor, int worker, std::optional<int> holder = std::nullopt);
 
+// Counts a block of so many bytes that lies elsewhere, as on a device, with the tag in force, which it returns;
+// and takes it off again. RunError as of allocate().
+int count_block(int64_t bytes);
+void uncount_block(int tag, int64_t bytes) noexcept;
+
 // Limit on a worker's blocks; 0: none.
 void set_memory_budget(int worker, int64_t bytes);
 int64_t memory_used(int worker);
@@ -77,22 +84,26 @@ void trim_memory();
 // Lets ATen's CPU tensors come from this allocator. To be called once by the program before the first tensor.
 void install_aten_allocator();
 
-// A block with an owner: movable memory of at least `bytes` bytes.
+// A block with an owner: movable memory of at least `bytes` bytes, the host's own or a device's.
 class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(int64_t bytes) : data_(bytes > 0 ? allocate(bytes) : nullptr), bytes_(bytes) {}
+  explicit Buffer(int64_t bytes, const Device& device = cpu_device())
+      : device_(&device), data_(bytes > 0 ? device.take(bytes) : nullptr), bytes_(bytes) {}
   Buffer(Buffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+      : device_(other.device_), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(device_, other.device_);
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
     return *this;
   }
-  ~Buffer() { deallocate(data_); }
+  ~Buffer() {
+    if (data_ != nullptr) device_->give_back(data_, /*keep=*/true);
+  }
   // Empty from now on; the memory is not kept for reuse.
   void discard() {
-    tensor::discard(std::exchange(data_, nullptr));
+    if (data_ != nullptr) device_->give_back(std::exchange(data_, nullptr), /*keep=*/false);
     bytes_ = 0;
   }
 
@@ -101,6 +112,7 @@ class Buffer {
   int64_t bytes() const { return bytes_; }
 
  private:
+  const Device* device_ = &cpu_device();
   void* data_ = nullptr;
   int64_t bytes_ = 0;
 };

@@ -1,27 +1,36 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "collimate/tensor/allocator.h"
 
 namespace collimate::tensor {
 
-// Memory that is taken piece by piece and released all at once. Pieces never move; chunks stay with the arena between
-// steps, so that a steady step allocates nothing. Not thread-safe.
+// Memory of a device that is taken piece by piece and released all at once, and beside it a little of the host's for
+// what describes the pieces. Pieces never move; chunks stay with the arena between steps, so that a steady step
+// allocates nothing. Not thread-safe.
 class Arena {
  public:
-  struct Mark {
+  struct Place {
     size_t chunk = 0;
-    int64_t offset = 0;
+    int64_t offset = 0;  // bytes
   };
+  struct Mark {
+    Place device, host;
+  };
+
+  explicit Arena(const Device& device = cpu_device()) : device_(&device) {}
 
   // Room for so many floats in one chunk, where they do not fit already; nothing may be taken. Without it chunks
   // double.
   void reserve(int64_t floats);
   // 64-byte aligned, undefined contents.
-  void* take_bytes(int64_t bytes);
-  float* take(int64_t floats) { return static_cast<float*>(take_bytes(floats * static_cast<int64_t>(sizeof(float)))); }
+  float* take(int64_t floats);
+  // The same of the host, at most kHostChunkBytes.
+  void* take_host(int64_t bytes);
 
   Mark mark() const { return at_; }
   // Releases everything taken since the mark.
@@ -29,10 +38,17 @@ class Arena {
   void reset() { at_ = {}; }
   // Gives the chunks back to the allocator.
   void release();
-  int64_t bytes() const;
+  int64_t bytes() const;  // of the device
+
+  static constexpr int64_t kHostChunkBytes = 1 << 13;
 
  private:
+  struct alignas(64) HostChunk {
+    std::byte bytes[kHostChunkBytes];
+  };
+  const Device* device_;
   std::vector<Buffer> chunks_;
+  std::vector<std::unique_ptr<HostChunk>> host_chunks_;
   Mark at_;
 };
 

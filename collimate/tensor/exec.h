@@ -4,14 +4,17 @@
 #include <functional>
 
 #include "collimate/host/core_pool.h"
+#include "collimate/tensor/device.h"
 
 namespace collimate::tensor {
 
-// Where an op runs: the threads it may use. A value, cheap to copy; the pool must outlive every call. Results of an op
-// never depend on the pool or on its number of threads.
+// Where an operation runs: the device whose memory it reads and writes, and the host's threads it may use. A value,
+// cheap to copy; pool and device must outlive every call. Results never depend on the pool or its number of threads.
 struct Exec {
   host::CorePool* pool = nullptr;  // null: the caller's thread alone
+  const Device* device = &default_device();
 
+  const Operations& operations() const { return device->operations(); }
   int threads() const { return pool == nullptr ? 1 : pool->threads(); }
 
   // body(begin, end) over disjoint ranges that cover [0, count); each begins at a multiple of `grain`. Blocks.

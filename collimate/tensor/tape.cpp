@@ -1,9 +1,9 @@
 #include "collimate/tensor/tape.h"
 
-#include <cstring>
 #include <new>
 
 #include "collimate/base/error.h"
+#include "collimate/tensor/ops/memory.h"
 
 namespace collimate::tensor {
 
@@ -25,12 +25,12 @@ GradientTarget Tape::target(Slot& slot) {
 
 float* Tape::zeroed_target(Slot& slot) {
   const GradientTarget into = target(slot);
-  if (!into.accumulate) std::memset(into.data, 0, static_cast<size_t>(slot.count()) * sizeof(float));
+  if (!into.accumulate) zero(exec_, slot.count(), into.data);
   return into.data;
 }
 
 Slot* make_slot(Arena& arena, int64_t rows, int64_t width, bool wanted) {
-  Slot* slot = new (arena.take_bytes(sizeof(Slot))) Slot;
+  Slot* slot = new (arena.take_host(sizeof(Slot))) Slot;
   slot->value = arena.take(rows * width);
   slot->rows = rows;
   slot->width = width;
@@ -39,7 +39,7 @@ Slot* make_slot(Arena& arena, int64_t rows, int64_t width, bool wanted) {
 }
 
 Slot* parameter_slot(Arena& arena, float* value, float* gradient, int64_t rows, int64_t width) {
-  Slot* slot = new (arena.take_bytes(sizeof(Slot))) Slot;
+  Slot* slot = new (arena.take_host(sizeof(Slot))) Slot;
   slot->value = value;
   slot->rows = rows;
   slot->width = width;

@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "collimate/tensor/arena.h"
+#include "collimate/tensor/exec.h"
 
 namespace collimate::tensor {
 
-// An activation [rows, width] and the place of its gradient. Lives in an arena; owns nothing.
+// An activation [rows, width] and the place of its gradient, both of them on a device. Lives in the host's part of an
+// arena; owns nothing.
 struct Slot {
   float* value = nullptr;
   int64_t rows = 0;
@@ -33,8 +35,8 @@ struct GradientTarget {
 // thread-safe.
 class Tape {
  public:
-  // Gradients of activations are taken from `gradients`; the caller rewinds it after run().
-  explicit Tape(Arena& gradients) : gradients_(gradients) {}
+  // Gradients of activations are taken from `gradients`, on the exec's device; the caller rewinds it after run().
+  explicit Tape(Arena& gradients, const Exec& exec = {}) : gradients_(gradients), exec_(exec) {}
 
   void push(std::function<void()> backward) { nodes_.push_back(std::move(backward)); }
   // Runs every closure, last first, and forgets it.
@@ -49,6 +51,7 @@ class Tape {
 
  private:
   Arena& gradients_;
+  Exec exec_;
   std::vector<std::function<void()>> nodes_;
 };
 

@@ -87,7 +87,7 @@ TEST(Adapters, AreAllThatTrainingChanges) {
 
 TEST(Adapters, OnlyTheyHaveMoments) {
   AdapterRun run;
-  EXPECT_EQ(run.learner->optimizer_bytes(), static_cast<int64_t>(2 * run.weights->gradient(4).size_bytes()));
+  EXPECT_EQ(run.learner->optimizer_bytes(), static_cast<int64_t>(2 * run.weights->gradient(4).span().size_bytes()));
   base::MemoryState state;
   run.learner->save(state);
   EXPECT_TRUE(state.has("adamw.first.4"));

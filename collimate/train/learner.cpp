@@ -11,6 +11,7 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/tensor/autograd.h"
 #include "collimate/tensor/ops/optimizer.h"
+#include "collimate/tensor/results.h"
 #include "collimate/train/micro_batch.h"
 
 namespace collimate::train {
@@ -127,8 +128,8 @@ void Learner::reduce_gradients(UpdateReport& report) {
   if (group_ == nullptr) return;
   model::Weights& weights = model_.weights();
   for (int s = 0; s < weights.segments(); ++s)
-    if (const auto gradient = weights.gradient(s); !gradient.empty())
-      group_->all_reduce(gradient).wait(options_.deadline_seconds);
+    if (const tensor::HostEdit gradient = weights.gradient(s); !gradient.empty())
+      group_->all_reduce(gradient.span()).wait(options_.deadline_seconds);
   std::vector<float> loss = {static_cast<float>(report.loss)};
   group_->all_reduce(loss).wait(options_.deadline_seconds);
   report.loss = loss[0];
@@ -154,8 +155,7 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
     MicroStep micro(model_, options_, part);
     loss += micro.run(objective, counts);
     if (const Tensor& now = micro.quantities().log_probs; now.defined())
-      compare(part, {now.const_data_ptr<float>(), static_cast<size_t>(now.numel())}, model_.weights().version(),
-              report.mismatch);
+      compare(part, tensor::HostTensor(now.detach()).floats(), model_.weights().version(), report.mismatch);
     report.tokens += micro.packed().row_tokens;
     ++report.micro_batches;
     if (options_.progress) options_.progress();
@@ -194,7 +194,7 @@ double Learner::gradient_norm() const {
   double squares = 0;
   model::Weights& weights = model_.weights();
   for (int s = 0; s < weights.segments(); ++s) {
-    const auto gradient = weights.gradient(s);
+    const std::span<float> gradient = weights.segment_gradient(s);
     if (gradient.empty()) continue;
     squares += tensor::sum_of_squares(exec_, gradient.data(), static_cast<int64_t>(gradient.size()));
   }

@@ -1,23 +1,16 @@
 #include "collimate/train/optimizer.h"
 
-#include <ATen/ops/zeros.h>
-
 #include <span>
 
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
-#include "collimate/tensor/allocator.h"
+#include "collimate/tensor/ops/memory.h"
 #include "collimate/tensor/ops/optimizer.h"
 
 namespace collimate::train {
 namespace {
 
-std::span<const std::byte> bytes_of(const at::Tensor& tensor) {
-  return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
-}
-std::span<std::byte> bytes_of(at::Tensor& tensor) {
-  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
-}
+std::string name_of(const char* moment, size_t segment) { return fmt::format("adamw.{}.{}", moment, segment); }
 
 }  // namespace
 
@@ -26,9 +19,11 @@ AdamW::AdamW(model::Weights& weights, AdamOptions options, tensor::Exec exec)
   COLLIMATE_CHECK(weights.options().trained, "an optimizer needs trained weights");
   const tensor::MemoryScope tagged(weights.options().tag + "/optimizer");
   for (int s = 0; s < weights.segments(); ++s) {
-    const auto floats = static_cast<int64_t>(weights.gradient(s).size());
-    first_.push_back(at::zeros({floats}, at::kFloat));
-    second_.push_back(at::zeros({floats}, at::kFloat));
+    const auto floats = static_cast<int64_t>(weights.segment_gradient(s).size());
+    for (auto* moment : {&first_, &second_}) {
+      moment->emplace_back(floats * static_cast<int64_t>(sizeof(float)), *exec.device);
+      tensor::zero(exec, floats, moment->back().floats());
+    }
   }
 }
 
@@ -40,8 +35,8 @@ void AdamW::step(double learning_rate, double gradient_scale) {
     float* gradient = weights_.param_gradient(static_cast<int>(i));
     if (gradient == nullptr) continue;  // frozen
     base::fault_point("optimizer.parameter");
-    float* first = first_[spec.segment].data_ptr<float>() + spec.offset;
-    float* second = second_[spec.segment].data_ptr<float>() + spec.offset;
+    float* first = first_[spec.segment].floats() + spec.offset;
+    float* second = second_[spec.segment].floats() + spec.offset;
     const tensor::AdamwOptions adam{.learning_rate = static_cast<float>(learning_rate),
                                     .beta1 = static_cast<float>(options_.beta1),
                                     .beta2 = static_cast<float>(options_.beta2),
@@ -56,16 +51,21 @@ void AdamW::step(double learning_rate, double gradient_scale) {
 
 int64_t AdamW::bytes() const {
   int64_t bytes = 0;
-  for (size_t s = 0; s < first_.size(); ++s) bytes += static_cast<int64_t>(first_[s].nbytes() + second_[s].nbytes());
+  for (size_t s = 0; s < first_.size(); ++s) bytes += first_[s].bytes() + second_[s].bytes();
   return bytes;
+}
+
+template <class T>
+tensor::HostView<T> AdamW::seen(const tensor::Buffer& moment) const {
+  return {exec_, moment.floats(), moment.bytes() / static_cast<int64_t>(sizeof(float))};
 }
 
 void AdamW::save(base::StateWriter& out) const {
   out.json("adamw", {{"steps", steps_}, {"segments", first_.size()}});
   for (size_t s = 0; s < first_.size(); ++s) {
-    if (first_[s].numel() == 0) continue;
-    out.bytes(fmt::format("adamw.first.{}", s), bytes_of(first_[s]));
-    out.bytes(fmt::format("adamw.second.{}", s), bytes_of(second_[s]));
+    if (first_[s].bytes() == 0) continue;
+    out.bytes(name_of("first", s), std::as_bytes(seen<const float>(first_[s]).span()));
+    out.bytes(name_of("second", s), std::as_bytes(seen<const float>(second_[s]).span()));
   }
 }
 
@@ -76,9 +76,9 @@ void AdamW::load(base::StateReader& in) {
                                            header.at("segments").dump()));
   steps_ = header.at("steps");
   for (size_t s = 0; s < first_.size(); ++s) {
-    if (first_[s].numel() == 0) continue;
-    in.bytes(fmt::format("adamw.first.{}", s), bytes_of(first_[s]));
-    in.bytes(fmt::format("adamw.second.{}", s), bytes_of(second_[s]));
+    if (first_[s].bytes() == 0) continue;
+    in.bytes(name_of("first", s), std::as_writable_bytes(seen<float>(first_[s]).span()));
+    in.bytes(name_of("second", s), std::as_writable_bytes(seen<float>(second_[s]).span()));
   }
 }
 

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <vector>
 
 #include "collimate/base/stateful.h"
 #include "collimate/model/weights.h"
 #include "collimate/tensor/exec.h"
+#include "collimate/tensor/host_access.h"
 
 namespace collimate::train {
 
@@ -33,12 +32,15 @@ class AdamW : public base::Stateful {
   void load(base::StateReader& in) override;
 
  private:
+  template <class T>
+  tensor::HostView<T> seen(const tensor::Buffer& moment) const;
+
   model::Weights& weights_;
   AdamOptions options_;
   tensor::Exec exec_;
   int64_t steps_ = 0;
-  std::vector<at::Tensor> first_;  // [floats of the segment], empty where it is frozen
-  std::vector<at::Tensor> second_;
+  std::vector<tensor::Buffer> first_;  // [floats of the segment], empty where it is frozen
+  std::vector<tensor::Buffer> second_;
 };
 
 }  // namespace collimate::train

@@ -3,6 +3,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/fault.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/tensor/results.h"
 #include "collimate/train/micro_batch.h"
 
 namespace collimate::train {
@@ -22,7 +23,8 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
   for (const RowRange& range : split_rows(sorted, options.micro_batch_tokens, 1)) {
     const PackedRows packed = pack_rows(sorted.slice(range.begin, range.end));
     const at::Tensor values = values_of(packed, model.forward(packed.tokens));
-    const float* next = values.const_data_ptr<float>();
+    const tensor::HostTensor on_host(values);
+    const float* next = on_host.floats().data();
     for (int64_t r = range.begin; r < range.end; ++r) next += take(base::at(order, r), next);
     if (options.progress) options.progress();
   }

@@ -47,7 +47,7 @@ TEST_F(MismatchGuard, StopsARunInBf16AndOneWithAdapters) {
     expect_stopped(nudged, {"models.policy.compute=bfloat16_dot"});
   for (const char* compute : {"float32", "bfloat16_amx"})
     expect_stopped(
-        fmt::format("lora_scale@decode{}", compute == std::string("float32") ? "" : "/bf16"),
+        fmt::format("scale@decode{}", compute == std::string("float32") ? "" : "/bf16"),
         {fmt::format("models.policy.compute={}", compute), "models.policy.lora={rank: 4}", "run.iterations=3"});
 }
 

@@ -19,7 +19,7 @@ void fill(model::Weights& weights) {
   for (size_t p = 0; p < weights.params().size(); ++p) {
     const shape::ParamSpec& spec = weights.params()[p];
     const double phase = std::accumulate(spec.name.begin(), spec.name.end(), 0.0);
-    float* values = weights.param(static_cast<int>(p));
+    const tensor::HostEdit values = weights.edit(static_cast<int>(p));
     for (int64_t i = 0; i < spec.count(); ++i) {
       const double wave = 0.4 * std::sin(0.7311 * static_cast<double>(i) + phase);
       values[i] = static_cast<float>(spec.name.ends_with("norm.weight") ? 1 + wave / 4 : wave);

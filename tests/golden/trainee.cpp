@@ -60,7 +60,7 @@ std::shared_ptr<model::Weights> ModelShelf::open(const std::string& name, const 
   if (values.size() != weights->values(index).size())
     throw base::InputError(base::expectation("golden", fmt::format("{} head weights", weights->values(index).size()),
                                              std::to_string(values.size())));
-  std::copy(values.begin(), values.end(), weights->param(index));
+  std::copy(values.begin(), values.end(), weights->edit(index).begin());
   weights->commit();
   return weights;
 }
@@ -79,7 +79,7 @@ void Reference::follow(size_t step, Trainee& trainee) {
   if (!follows_ || step % every_ != 0) return;
   for (size_t i = 0; i < weights_->params().size(); ++i) {
     const auto policy = trainee.weights().values(static_cast<int>(i));
-    float* mine = weights_->param(static_cast<int>(i));
+    const tensor::HostEdit mine = weights_->edit(static_cast<int>(i));
     for (size_t k = 0; k < policy.size(); ++k)
       mine[k] = mine[k] * static_cast<float>(1 - alpha_) + static_cast<float>(alpha_) * policy[k];
   }
@@ -106,7 +106,7 @@ MicroReport Trainee::accumulate(const Batch& rows, const rlhf::Loss& loss, const
 }
 
 double Trainee::gradient_norm(int parameter) {
-  const float* gradient = weights_->param_gradient(parameter);
+  const tensor::HostRead gradient = weights_->gradient_of(parameter);
   double squares = 0;
   for (int64_t i = 0; i < base::at(weights_->params(), parameter).count(); ++i)
     squares += static_cast<double>(gradient[i]) * gradient[i];

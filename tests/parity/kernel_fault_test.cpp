@@ -46,11 +46,11 @@ std::vector<std::string> with(std::vector<std::string> kernels, const std::vecto
 
 std::vector<Case> cases() {
   std::vector<Case> all = {
-      {"llama", kLlama}, {"gpt2", kGpt2}, {"llama", with(kLlama, {"lora_scale"}), tensor::ComputeType::kFloat32, true}};
+      {"llama", kLlama}, {"gpt2", kGpt2}, {"llama", with(kLlama, {"scale"}), tensor::ComputeType::kFloat32, true}};
   for (const auto order : {tensor::ComputeType::kBFloat16Amx, tensor::ComputeType::kBFloat16Dot}) {
     all.push_back({"llama", with(kLlama, {"round_bf16"}), order});
     all.push_back({"gpt2", with(kGpt2, {"round_bf16"}), order});
-    all.push_back({"llama", with(kLlama, {"round_bf16", "lora_scale"}), order, true});
+    all.push_back({"llama", with(kLlama, {"round_bf16", "scale"}), order, true});
   }
   return all;
 }

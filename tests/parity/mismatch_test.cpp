@@ -114,9 +114,8 @@ TEST_F(Mismatch, OneUlpInAWeightMovesIt) {
     const Batch rows = sampled_rows(small);
     const int index = small.weights->index_of(name);
     ASSERT_GE(index, 0) << name;
-    float* weight = small.weights->param(index);
-    const auto count = base::at(small.weights->params(), index).count();
-    float* largest = std::max_element(weight, weight + count);
+    const tensor::HostEdit weight = small.weights->edit(index);
+    float* largest = std::max_element(weight.begin(), weight.end());
     *largest = std::nextafter(*largest, 10.0F);
     small.weights->commit();
     const double moved = mismatch(small, rows).log_prob_abs_max;
@@ -128,7 +127,7 @@ TEST_F(Mismatch, OneUlpInAWeightMovesIt) {
 // Packed panels follow the weights' version.
 TEST_F(Mismatch, ACommittedChangeReachesDecodingAndTrainingAlike) {
   SmallLearner small(scratch_.path(), "lm", 30);
-  small.weights->param(small.weights->index_of("lm_head.weight"))[7] += 0.5F;
+  small.weights->edit(small.weights->index_of("lm_head.weight"))[7] += 0.5F;
   small.weights->commit();
   EXPECT_EQ(mismatch(small, sampled_rows(small)).log_prob_abs_max, 0.0);
 }
@@ -153,7 +152,7 @@ TEST_F(Mismatch, TrainingScoringAndGenerationReadTheSameAddresses) {
     module->setup(context);
   const auto addresses = [](flow::Module& module, const char* name) {
     std::vector<const float*> out;
-    for (const auto segment : module.weights()->segments()) out.push_back(segment.data());
+    for (const auto& segment : module.weights()->segments()) out.push_back(segment.data());
     fmt::print("{:12} weights {} segments {}\n", name, module.weights()->identity(), fmt::ptr(out.front()));
     return out;
   };

@@ -51,12 +51,12 @@ using Addresses = std::vector<const float*>;
 
 Addresses masters(Weights& weights) {
   Addresses all;
-  for (int s = 0; s < weights.segments(); ++s) all.push_back(weights.master(s).data());
+  for (int s = 0; s < weights.segments(); ++s) all.push_back(weights.segment_values(s).data());
   return all;
 }
 Addresses gradients(Weights& weights) {
   Addresses all;
-  for (int s = 0; s < weights.segments(); ++s) all.push_back(weights.gradient(s).data());
+  for (int s = 0; s < weights.segments(); ++s) all.push_back(weights.segment_gradient(s).data());
   return all;
 }
 void expect_moved(const Addresses& from, const Addresses& to) {
@@ -169,7 +169,7 @@ class Policy {
     const uint64_t before = weights_->checksum();
     learner_.step(1e-2);
     EXPECT_NE(weights_->checksum(), before);
-    for (int s = 0; s < weights_->segments(); ++s) left.emplace_back("weights", bits_of(weights_->master(s)));
+    for (int s = 0; s < weights_->segments(); ++s) left.emplace_back("weights", bits_of(weights_->master(s).span()));
     service_.update(weights_->version());
   }
 

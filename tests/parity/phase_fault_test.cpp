@@ -20,17 +20,19 @@ constexpr int64_t kPromptTokens = 12;  // of all prompts
 // An element of a weight that forward reads in place, one ulp larger while those phases work; no version says so.
 class Fault {
  public:
-  Fault(float& value, std::set<Phase> phases) : value_(value), phases_(std::move(phases)) {}
+  Fault(model::Weights& weights, int parameter, std::set<Phase> phases)
+      : weights_(weights), parameter_(parameter), phases_(std::move(phases)) {}
 
   void during(Phase phase, const std::function<void()>& work) const {
-    const float right = value_;
-    if (phases_.contains(phase)) value_ = std::nextafter(right, 2 * right);
+    const float right = weights_.values(parameter_)[0];
+    if (phases_.contains(phase)) weights_.edit(parameter_)[0] = std::nextafter(right, 2 * right);
     work();
-    value_ = right;
+    weights_.edit(parameter_)[0] = right;
   }
 
  private:
-  float& value_;
+  model::Weights& weights_;
+  int parameter_;
   std::set<Phase> phases_;
 };
 
@@ -58,7 +60,7 @@ class PhaseFault : public testing::Test {
   double mismatch_with_fault_in(const std::set<Phase>& phases) {
     SmallLearner small(scratch_.path(), "lm", 30);
     const int norm = small.weights->index_of("model.layers.0.input_layernorm.weight");
-    const Fault fault(*small.weights->param(norm), phases);
+    const Fault fault(*small.weights, norm, phases);
     const Batch rows = generate_rows(small, fault);
     const batch::GlobalCounts counts = train::count_rows(rows);
     train::Mismatch found;

@@ -29,7 +29,7 @@ struct SmallLearner {
     const int last = static_cast<int>(weights->params().size()) - 1;
     if (head != "lm")  // starts at zero, and then nothing below it has a gradient
       for (int64_t i = 0; i < weights->params().back().count(); ++i)
-        weights->param(last)[i] = 0.01F * static_cast<float>(1 + i % 7);
+        weights->edit(last)[i] = 0.01F * static_cast<float>(1 + i % 7);
     weights->commit();
     model = std::make_unique<model::Model>(weights, exec);
     learner = std::make_unique<train::Learner>(*model, train::LearnerOptions{.micro_batch_tokens = micro_batch_tokens},
@@ -46,8 +46,8 @@ struct SmallLearner {
     return learner->accumulate(rows, {loss.needs, share}, counts);
   }
   std::vector<double> gradient(int param) const {
-    const float* data = weights->param_gradient(param);
-    return {data, data + base::at(weights->params(), param).count()};
+    const tensor::HostRead data = weights->gradient_of(param);
+    return {data.begin(), data.end()};
   }
 
   host::CorePool pool;

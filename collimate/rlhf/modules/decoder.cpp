@@ -58,10 +58,10 @@ std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptio
   });
 }
 
-std::vector<std::span<float>> DecoderPort::segments() {
-  std::vector<std::span<float>> spans;
-  for (const int s : decoder_->weights->changing_segments()) spans.push_back(decoder_->weights->master(s));
-  return spans;
+std::vector<tensor::HostEdit> DecoderPort::segments() {
+  std::vector<tensor::HostEdit> segments;
+  for (const int s : decoder_->weights->changing_segments()) segments.push_back(decoder_->weights->master(s));
+  return segments;
 }
 
 void DecoderPort::updated(uint64_t version) { decoder_->weights->commit(version); }

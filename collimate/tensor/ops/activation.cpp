@@ -3,6 +3,7 @@
 #include "collimate/base/fault.h"
 #include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/pointwise.h"
+#include "collimate/tensor/operations.h"
 
 namespace collimate::tensor {
 namespace {
@@ -11,43 +12,67 @@ constexpr int64_t kGrain = 16384;
 
 }  // namespace
 
-void silu_mul(const Exec& exec, const float* gate, const float* up, int64_t in_stride, int64_t rows, int64_t width,
-              float* y, int64_t y_stride) {
+void cpu::silu_mul(const Exec& exec, const float* gate, const float* up, int64_t in_stride, int64_t rows, int64_t width,
+                   float* y, int64_t y_stride) {
   const SiluMul s{gate, up, in_stride, width, y, nullptr, y_stride, nullptr, nullptr};
   exec.parallel_for(rows, row_grain(2 * width),
                     [&](int64_t begin, int64_t end) { pointwise_kernels().silu_mul(s, begin, end); });
   base::fault_rows("silu_mul", y, rows, width, y_stride);
 }
 
-void silu_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, const float* gate, const float* up,
-                       int64_t in_stride, int64_t rows, int64_t width, float* dgate, float* dup) {
+void cpu::silu_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, const float* gate, const float* up,
+                            int64_t in_stride, int64_t rows, int64_t width, float* dgate, float* dup) {
   const SiluMul s{gate, up, in_stride, width, nullptr, dy, dy_stride, dgate, dup};
   exec.parallel_for(rows, row_grain(4 * width),
                     [&](int64_t begin, int64_t end) { pointwise_kernels().silu_mul_backward(s, begin, end); });
 }
 
-void gelu_tanh(const Exec& exec, const float* x, int64_t count, float* y) {
+void cpu::gelu_tanh(const Exec& exec, const float* x, int64_t count, float* y) {
   exec.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
     pointwise_kernels().gelu_tanh(x + begin, end - begin, y + begin);
   });
   base::fault_rows("gelu_tanh", y, count, 1, 1);
 }
 
-void gelu_tanh_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
+void cpu::gelu_tanh_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
   exec.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
     pointwise_kernels().gelu_tanh_backward(dy + begin, x + begin, end - begin, dx + begin);
   });
 }
 
-void add(const Exec& exec, const float* x, int64_t count, float* y) {
+void cpu::add(const Exec& exec, const float* x, int64_t count, float* y) {
   exec.parallel_for(count, kGrain,
                     [&](int64_t begin, int64_t end) { pointwise_kernels().add(x + begin, end - begin, y + begin); });
 }
 
-void add_bias(const Exec& exec, const float* bias, int64_t rows, int64_t width, float* y, int64_t y_stride) {
+void cpu::add_bias(const Exec& exec, const float* bias, int64_t rows, int64_t width, float* y, int64_t y_stride) {
   exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) pointwise_kernels().add(bias, width, y + r * y_stride);
   });
+}
+
+void silu_mul(const Exec& exec, const float* gate, const float* up, int64_t in_stride, int64_t rows, int64_t width,
+              float* y, int64_t y_stride) {
+  exec.operations().silu_mul(exec, gate, up, in_stride, rows, width, y, y_stride);
+}
+
+void silu_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, const float* gate, const float* up,
+                       int64_t in_stride, int64_t rows, int64_t width, float* dgate, float* dup) {
+  exec.operations().silu_mul_backward(exec, dy, dy_stride, gate, up, in_stride, rows, width, dgate, dup);
+}
+
+void gelu_tanh(const Exec& exec, const float* x, int64_t count, float* y) {
+  exec.operations().gelu_tanh(exec, x, count, y);
+}
+
+void gelu_tanh_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
+  exec.operations().gelu_tanh_backward(exec, dy, x, count, dx);
+}
+
+void add(const Exec& exec, const float* x, int64_t count, float* y) { exec.operations().add(exec, x, count, y); }
+
+void add_bias(const Exec& exec, const float* bias, int64_t rows, int64_t width, float* y, int64_t y_stride) {
+  exec.operations().add_bias(exec, bias, rows, width, y, y_stride);
 }
 
 }  // namespace collimate::tensor

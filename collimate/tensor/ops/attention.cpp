@@ -11,6 +11,7 @@
 #include "collimate/tensor/kernels/attention.h"
 #include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/pointwise.h"
+#include "collimate/tensor/operations.h"
 
 namespace collimate::tensor {
 namespace {
@@ -33,8 +34,8 @@ template <typename Stored>
 void write_token(const KvLayout& layout, const float* k, const float* v, float* block, int64_t slot) {
   const int64_t width = layout.head_dim;
   for (int h = 0; h < layout.kv_heads; ++h, k += width, v += width) {
-    Stored* keys = reinterpret_cast<Stored*>(block + layout.key_offset(h)) + slot;
-    Stored* values = reinterpret_cast<Stored*>(block + layout.value_offset(h)) + slot * width;
+    Stored* keys = reinterpret_cast<Stored*>(block + CpuKvBlock{layout}.key_offset(h)) + slot;
+    Stored* values = reinterpret_cast<Stored*>(block + CpuKvBlock{layout}.value_offset(h)) + slot * width;
     for (int64_t d = 0; d < width; ++d) store_value(k[d], keys[d * KvLayout::kBlockTokens]);
     for (int64_t d = 0; d < width; ++d) store_value(v[d], values[d]);
   }
@@ -98,10 +99,11 @@ AttentionTile tile_of(const AttentionForward& a, const Piece& piece, int64_t gro
   t.blocks = piece.run->blocks;
   t.storage = a.storage;
   t.bf16 = a.layout.bf16;
-  t.block_floats = a.layout.block_floats();
-  t.head_floats = a.layout.head_floats();
-  t.key_offset = a.layout.key_offset(piece.kv_head);
-  t.value_offset = a.layout.value_offset(piece.kv_head);
+  const CpuKvBlock block{a.layout};
+  t.block_floats = block.floats();
+  t.head_floats = block.head_floats();
+  t.key_offset = block.key_offset(piece.kv_head);
+  t.value_offset = block.value_offset(piece.kv_head);
   t.scale = a.scale;
   t.out = a.out + row * a.out_stride + head * a.layout.head_dim;
   t.out_stride = a.out_stride;
@@ -123,14 +125,21 @@ const float* nudged_values(const KvLayout& layout, const float* v, int64_t strid
 
 }  // namespace
 
-void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t k_stride, const float* v,
-               int64_t v_stride, std::span<const AttentionRun> runs, float* storage) {
+int64_t cpu::kv_block_floats(const Exec&, const KvLayout& layout) { return CpuKvBlock{layout}.floats(); }
+
+void cpu::copy_kv_block(const Exec& exec, const KvLayout& layout, int32_t from, int32_t to, float* storage) {
+  const int64_t floats = CpuKvBlock{layout}.floats();
+  cpu::copy(exec, storage + from * floats, floats, storage + to * floats);
+}
+
+void cpu::append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t k_stride, const float* v,
+                    int64_t v_stride, std::span<const AttentionRun> runs, float* storage) {
   check_heads(layout.kv_heads, layout.kv_heads, layout.head_dim);
   std::vector<float> wrong;
   if (base::nudged("append_kv")) v = nudged_values(layout, v, v_stride, runs, wrong);
   int64_t floats = 0;
   for (const AttentionRun& run : runs)
-    floats += (run.tail + run.tokens) * layout.block_floats() / KvLayout::kBlockTokens;
+    floats += (run.tail + run.tokens) * CpuKvBlock{layout}.floats() / KvLayout::kBlockTokens;
   const auto count = static_cast<int64_t>(runs.size());
   const auto write = layout.bf16 ? write_token<uint16_t> : write_token<float>;
   exec.parallel_for(count, floats < 8192 ? count : 1, [&](int64_t begin, int64_t end) {
@@ -140,7 +149,7 @@ void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t
                                    Appended{run.first_row, run.tokens, run.first_position}}) {
         for (int64_t t = 0; t < part.tokens; ++t) {
           const int64_t position = part.position + t;
-          float* block = storage + run.blocks[position / KvLayout::kBlockTokens] * layout.block_floats();
+          float* block = storage + run.blocks[position / KvLayout::kBlockTokens] * CpuKvBlock{layout}.floats();
           const int64_t row = part.row + t;
           write(layout, k + row * k_stride, v + row * v_stride, block, position % KvLayout::kBlockTokens);
         }
@@ -149,14 +158,14 @@ void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t
   });
 }
 
-void round_bf16(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int64_t width) {
+void cpu::round_bf16(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int64_t width) {
   exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) pointwise_kernels().round_bf16(width, x + r * x_stride);
   });
   base::fault_rows("round_bf16", x, rows, width, x_stride);
 }
 
-void attention_forward(const Exec& exec, const AttentionForward& args, std::span<const AttentionRun> runs) {
+void cpu::attention_forward(const Exec& exec, const AttentionForward& args, std::span<const AttentionRun> runs) {
   check_heads(args.heads, args.layout.kv_heads, args.layout.head_dim);
   const int64_t group = args.heads / args.layout.kv_heads;
   const std::vector<Piece> pieces = pieces_of(runs, args.layout.kv_heads, group, exec.threads());
@@ -172,6 +181,27 @@ void attention_forward(const Exec& exec, const AttentionForward& args, std::span
   for (const AttentionRun& run : runs)
     base::fault_rows("attention", args.out + run.first_row * args.out_stride, run.tokens,
                      int64_t{args.heads} * args.layout.head_dim, args.out_stride);
+}
+
+void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t k_stride, const float* v,
+               int64_t v_stride, std::span<const AttentionRun> runs, float* storage) {
+  exec.operations().append_kv(exec, layout, k, k_stride, v, v_stride, runs, storage);
+}
+
+void round_bf16(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int64_t width) {
+  exec.operations().round_bf16(exec, x, x_stride, rows, width);
+}
+
+void attention_forward(const Exec& exec, const AttentionForward& args, std::span<const AttentionRun> runs) {
+  exec.operations().attention_forward(exec, args, runs);
+}
+
+int64_t kv_block_floats(const Exec& exec, const KvLayout& layout) {
+  return exec.operations().kv_block_floats(exec, layout);
+}
+
+void copy_kv_block(const Exec& exec, const KvLayout& layout, int32_t from, int32_t to, float* storage) {
+  exec.operations().copy_kv_block(exec, layout, from, to, storage);
 }
 
 }  // namespace collimate::tensor

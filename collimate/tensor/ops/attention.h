@@ -7,22 +7,32 @@
 
 namespace collimate::tensor {
 
-// Keys and values live in blocks of 16 tokens. In one block: per kv head the keys transposed [head_dim][16], then per
-// kv head the values [16][head_dim]. head_dim is a multiple of 4, at most 256. Sizes are in floats; with `bf16` a
-// float's place holds two values.
+// Keys and values live in blocks of 16 tokens, in each as the device likes it: opaque but for what is public here.
+// head_dim is a multiple of 4, at most 256.
 struct KvLayout {
   static constexpr int kBlockTokens = 16;
   int kv_heads = 0;
   int head_dim = 0;
   bool bf16 = false;
 
-  int64_t head_floats() const { return int64_t{head_dim} * kBlockTokens / (bf16 ? 2 : 1); }
-  int64_t key_offset(int64_t kv_head) const { return kv_head * head_floats(); }
-  int64_t value_offset(int64_t kv_head) const { return (kv_heads + kv_head) * head_floats(); }
-  int64_t block_floats() const { return 2 * kv_heads * head_floats(); }
   bool operator==(const KvLayout&) const = default;
   static int64_t blocks_for(int64_t tokens) { return (tokens + kBlockTokens - 1) / kBlockTokens; }
 };
+
+// The CPU's block: per kv head the keys transposed [head_dim][16], then per kv head the values [16][head_dim]. In
+// floats; with `bf16` a float's place holds two values.
+struct CpuKvBlock {
+  KvLayout layout;
+  int64_t head_floats() const { return int64_t{layout.head_dim} * KvLayout::kBlockTokens / (layout.bf16 ? 2 : 1); }
+  int64_t key_offset(int64_t kv_head) const { return kv_head * head_floats(); }
+  int64_t value_offset(int64_t kv_head) const { return (layout.kv_heads + kv_head) * head_floats(); }
+  int64_t floats() const { return 2 * layout.kv_heads * head_floats(); }
+};
+
+// What a block takes on the exec's device, in floats.
+int64_t kv_block_floats(const Exec& exec, const KvLayout& layout);
+// Copies one block of a storage (see append_kv) over another.
+void copy_kv_block(const Exec& exec, const KvLayout& layout, int32_t from, int32_t to, float* storage);
 
 // Adjacent rows of a token array that belong to one sequence and have ascending positions. Decode: tokens = 1.
 struct AttentionRun {
@@ -37,7 +47,7 @@ struct AttentionRun {
 };
 
 // Writes rows of k and v [T, kv_heads * head_dim] (strides in floats) into the runs' blocks at
-// storage + id * layout.block_floats(). Two runs may not write one block. With layout.bf16 they are values that bf16
+// storage + id * kv_block_floats(). Two runs may not write one block. With layout.bf16 they are values that bf16
 // holds, as after round_bf16().
 void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t k_stride, const float* v,
                int64_t v_stride, std::span<const AttentionRun> runs, float* storage);

@@ -3,6 +3,7 @@
 #include "collimate/base/error.h"
 #include "collimate/tensor/kernels/attention.h"
 #include "collimate/tensor/kernels/scratch.h"
+#include "collimate/tensor/operations.h"
 #include "collimate/tensor/ops/attention.h"
 
 namespace collimate::tensor {
@@ -65,7 +66,7 @@ std::vector<size_t> families_of(std::span<const Document> documents) {
 
 }  // namespace
 
-void attention_backward(const Exec& exec, const AttentionBackward& args, std::span<const Document> documents) {
+void cpu::attention_backward(const Exec& exec, const AttentionBackward& args, std::span<const Document> documents) {
   COLLIMATE_CHECK(args.kv_heads > 0 && args.heads % args.kv_heads == 0 && args.head_dim % 4 == 0 &&
                   args.head_dim <= 256);
   const AttentionKernels& kernels = attention_kernels();
@@ -84,6 +85,10 @@ void attention_backward(const Exec& exec, const AttentionBackward& args, std::sp
       }
     }
   });
+}
+
+void attention_backward(const Exec& exec, const AttentionBackward& args, std::span<const Document> documents) {
+  exec.operations().attention_backward(exec, args, documents);
 }
 
 }  // namespace collimate::tensor

@@ -55,7 +55,8 @@ struct Paged {
   Paged(const Packed& p, bool bf16) : layout{p.shape.kv_heads, p.shape.head_dim, bf16} {
     int32_t next = 0;
     for (const Document& d : p.documents) next += static_cast<int32_t>(KvLayout::blocks_for(d.tokens));
-    storage = constant(next * layout.block_floats(), std::bit_cast<float>(0x7fc07fc0U));  // NaN as fp32 and as bf16
+    storage =
+        constant(next * kv_block_floats({}, layout), std::bit_cast<float>(0x7fc07fc0U));  // NaN as fp32 and as bf16
     for (const Document& d : p.documents) {
       std::vector<int32_t> ids;
       for (int64_t b = 0; b < KvLayout::blocks_for(d.tokens); ++b) ids.push_back(--next);
@@ -258,7 +259,7 @@ Floats forward_continued(const Exec& exec, const Packed& p, int64_t prefix) {
     const int64_t tail = d.prefix % KvLayout::kBlockTokens;
     runs.push_back({d.start, d.tokens, d.prefix, tables.back().data(), tail, prefix - tail});
   }
-  Floats storage = nans(next * layout.block_floats());
+  Floats storage = nans(next * kv_block_floats({}, layout));
   Floats result = constant(p.rows * (p.width() + p.shape.heads), -3.0F);
   append_kv(exec, layout, p.k(), p.stride, p.v(), p.stride, runs, storage.data());
   attention_forward(exec,

@@ -209,7 +209,7 @@ Floats attention_gradient(const Exec& exec, const Heads& h, const Floats& qkv, c
     runs.push_back({d.start, d.tokens, 0, next});
     next += KvLayout::blocks_for(d.tokens);
   }
-  Floats storage = nans(static_cast<int64_t>(blocks.size()) * layout.block_floats());
+  Floats storage = nans(static_cast<int64_t>(blocks.size()) * kv_block_floats({}, layout));
   const float *k = qkv.data() + h.q_width(), *v = k + h.kv_width();
   Floats out = constant(row * h.q_width(), 0), lse = constant(row * h.heads, 0), g = constant(row * h.width(), 0);
   const auto scale = static_cast<float>(h.scale());

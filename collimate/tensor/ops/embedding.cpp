@@ -8,6 +8,7 @@
 #include "collimate/base/fault.h"
 #include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/pointwise.h"
+#include "collimate/tensor/operations.h"
 
 namespace collimate::tensor {
 
@@ -20,8 +21,8 @@ void check_embedding_ids(const int32_t* ids, int64_t rows, int64_t entries) {
   }
 }
 
-void embedding(const Exec& exec, const float* table, int64_t entries, int64_t width, const int32_t* ids, int64_t rows,
-               float* out, bool accumulate) {
+void cpu::embedding(const Exec& exec, const float* table, int64_t entries, int64_t width, const int32_t* ids,
+                    int64_t rows, float* out, bool accumulate) {
   check_embedding_ids(ids, rows, entries);
   exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
@@ -36,8 +37,8 @@ void embedding(const Exec& exec, const float* table, int64_t entries, int64_t wi
   base::fault_rows("embedding", out, rows, width, width);
 }
 
-void embedding_backward(const Exec& exec, const float* dout, const int32_t* ids, int64_t rows, int64_t entries,
-                        int64_t width, float* dtable) {
+void cpu::embedding_backward(const Exec& exec, const float* dout, const int32_t* ids, int64_t rows, int64_t entries,
+                             int64_t width, float* dtable) {
   check_embedding_ids(ids, rows, entries);
   constexpr int64_t kStrip = 64;  // columns of a task: every column is summed by one thread, rows ascending
   const int64_t strips = (width + kStrip - 1) / kStrip;
@@ -48,6 +49,16 @@ void embedding_backward(const Exec& exec, const float* dout, const int32_t* ids,
       pointwise_kernels().add(dout + r * width + first, count, dtable + ids[r] * width + first);
     }
   });
+}
+
+void embedding(const Exec& exec, const float* table, int64_t entries, int64_t width, const int32_t* ids, int64_t rows,
+               float* out, bool accumulate) {
+  exec.operations().embedding(exec, table, entries, width, ids, rows, out, accumulate);
+}
+
+void embedding_backward(const Exec& exec, const float* dout, const int32_t* ids, int64_t rows, int64_t entries,
+                        int64_t width, float* dtable) {
+  exec.operations().embedding_backward(exec, dout, ids, rows, entries, width, dtable);
 }
 
 }  // namespace collimate::tensor

@@ -4,6 +4,7 @@
 #include "collimate/base/fault.h"
 #include "collimate/tensor/kernels/blocking.h"
 #include "collimate/tensor/kernels/scratch.h"
+#include "collimate/tensor/operations.h"
 
 namespace collimate::tensor {
 namespace {
@@ -183,8 +184,8 @@ void run_many_rows(const Exec& exec, const Call& c) {
 
 }  // namespace
 
-void linear(const Exec& exec, const float* x, int64_t x_stride, int64_t rows, const LinearPanels& panels, float* y,
-            int64_t y_stride, const LinearOptions& options) {
+void cpu::linear(const Exec& exec, const float* x, int64_t x_stride, int64_t rows, const LinearPanels& panels, float* y,
+                 int64_t y_stride, const LinearOptions& options) {
   COLLIMATE_CHECK(panels.data != nullptr && x_stride >= panels.k && y_stride >= panels.n, "k {} n {} strides {} {}",
                   panels.k, panels.n, x_stride, y_stride);
   if (rows == 0) return;
@@ -195,6 +196,11 @@ void linear(const Exec& exec, const float* x, int64_t x_stride, int64_t rows, co
     run_many_rows(exec, call);
   }
   base::fault_rows("linear", y, rows, panels.n, y_stride);
+}
+
+void linear(const Exec& exec, const float* x, int64_t x_stride, int64_t rows, const LinearPanels& panels, float* y,
+            int64_t y_stride, const LinearOptions& options) {
+  exec.operations().linear(exec, x, x_stride, rows, panels, y, y_stride, options);
 }
 
 }  // namespace collimate::tensor

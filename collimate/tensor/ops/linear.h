@@ -2,34 +2,36 @@
 
 #include <cstdint>
 
+#include "collimate/tensor/allocator.h"
 #include "collimate/tensor/compute_type.h"
 #include "collimate/tensor/exec.h"
-#include "collimate/tensor/kernels/aligned_buffer.h"
 
 namespace collimate::tensor {
 
-// A weight W [n, k] packed for `linear`: panels of 32 outputs, inside a panel k by k. Bits of an output depend on its
-// own row of W only, not on n or on its place in the panel. `reduction_chunks` (1, 2, 4 or 8) cuts k into that many
-// ranges [k*c/chunks, k*(c+1)/chunks), each one ascending chain, combined by a balanced binary tree.
+// A weight W [n, k] packed for `linear`, as the device likes it: opaque but for `n` and `k`. Bits of an output depend
+// on its own row of W only, not on n or on its place. `reduction_chunks` (1, 2, 4 or 8) cuts k into that many ranges
+// [k*c/chunks, k*(c+1)/chunks), each one ascending chain, combined by a balanced binary tree.
 struct LinearPanels {
   int64_t n = 0;
   int64_t k = 0;
   ComputeType type = ComputeType::kFloat32;
   int reduction_chunks = 1;
   uint64_t version = 0;     // the weights' version these were packed from; set by the owner
-  void* data = nullptr;     // 64-byte aligned, bytes() long; points into `owned` or at the caller's memory
-  float* scales = nullptr;  // of int8: one per output, behind the panels
-  AlignedBuffer owned;
+  void* data = nullptr;     // 64-byte aligned, packed_bytes() long; points into `owned` or at the caller's memory
+  float* scales = nullptr;  // of int8: one per output; set by prepare_panels()
+  Buffer owned;
 
-  int64_t bytes() const { return bytes_for(n, k, type, reduction_chunks); }
-  static int64_t bytes_for(int64_t n, int64_t k, ComputeType type, int reduction_chunks);
-
-  // Sets the shape and takes own memory (kept when large enough) or, with `memory`, the caller's bytes_for() bytes.
-  // Contents are undefined until every row is packed. InputError for reduction_chunks other than 1, 2, 4, 8,
-  // or more than k.
-  void reset(int64_t rows_n, int64_t depth_k, ComputeType panel_type, int chunks, void* memory = nullptr);
+  // Sets the shape and takes own memory of the device (kept when large enough) or, with `memory`, the caller's
+  // packed_bytes() bytes. Contents are undefined until every row is packed. InputError for reduction_chunks other than
+  // 1, 2, 4, 8, or more than k.
+  void reset(const Exec& exec, int64_t rows_n, int64_t depth_k, ComputeType panel_type, int chunks,
+             void* memory = nullptr);
 };
 
+// What such a weight takes on the exec's device.
+int64_t packed_bytes(const Exec& exec, int64_t n, int64_t k, ComputeType type, int reduction_chunks);
+// Makes the memory of panels ready for their rows; called by reset().
+void prepare_panels(const Exec& exec, LinearPanels& panels);
 // Packs w [n, k] row-major. bf16 rounds to nearest even. int8: q = w / scale rounded so, scale = max |w| / 127 of the
 // row; NaN where a weight of it is not finite.
 void pack_linear(const Exec& exec, const float* w, int64_t n, int64_t k, ComputeType type, int reduction_chunks,
@@ -37,13 +39,14 @@ void pack_linear(const Exec& exec, const float* w, int64_t n, int64_t k, Compute
 // Packs rows [first, first + rows) of panels that were reset before: several matrices side by side, as q, k and v.
 void pack_linear_rows(const Exec& exec, const float* w, int64_t first, int64_t rows, LinearPanels& panels);
 
-// What int8 makes of w [n, k]: Σ (w - scale q)² and Σ w².
+// What int8 makes of w [n, k], in the host's memory: Σ (w - scale q)² and Σ w².
 struct RoundingError {
   double error = 0, total = 0;
 };
 RoundingError int8_error(const Exec& exec, const float* w, int64_t n, int64_t k);
 
-// Outputs [first, first + n) of panels as panels of their own, in the same memory; first is a multiple of 32.
+// For the CPU's operations: outputs [first, first + n) of its panels of 32 outputs, inside a panel k by k, as panels of
+// their own in the same memory; first is a multiple of 32.
 LinearPanels panel_range(const LinearPanels& panels, int64_t first, int64_t n);
 
 struct LinearOptions {

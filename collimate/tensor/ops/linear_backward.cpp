@@ -3,6 +3,7 @@
 #include "collimate/base/error.h"
 #include "collimate/tensor/kernels/blocking.h"
 #include "collimate/tensor/kernels/scratch.h"
+#include "collimate/tensor/operations.h"
 #include "collimate/tensor/ops/linear.h"
 
 namespace collimate::tensor {
@@ -12,7 +13,7 @@ constexpr int64_t kTaskRows = 126;                 // multiples of both tile hei
 constexpr int64_t kTaskRowsTransposed = 252;       // longer runs of the rows that are read
 constexpr int64_t kCachedPanels = 12;              // panels whose block of depth stays in the second-level cache
 constexpr int64_t kSlabFloats = int64_t{1} << 20;  // of the right operand, packed at once for all tasks
-constexpr int64_t kSerialWork = int64_t{1} << 18;
+constexpr int64_t kSerialGradientWork = int64_t{1} << 18;
 
 // out [m, n] (+)= left [m, depth] right [depth, n], both fp32 in memory; left may be given transposed, as [depth, m].
 struct Product {
@@ -149,7 +150,7 @@ int64_t slab_depth(int64_t n, int64_t depth) {
 void run(const Exec& given, const Product& p) {
   if (p.m == 0 || p.n == 0 || p.depth == 0) return;
   const GemmKernels& kernels = gemm_kernels();
-  const Exec exec = p.m * p.n * p.depth < kSerialWork ? Exec{} : given;
+  const Exec exec = p.m * p.n * p.depth < kSerialGradientWork ? Exec{} : given;
   const int64_t step = slab_depth(p.n, p.depth);
   const int64_t floats = padded_columns(p) * (is_bf16(p) ? padded_depth(step) / 2 : step);
   float* right = scratch(ScratchSlot::kRight, floats);
@@ -187,17 +188,27 @@ int64_t linear_backward_scratch_bytes(int64_t rows, int64_t n, int64_t k) {
   return depth * ceil_div(k, kPanel) * kPanel * static_cast<int64_t>(sizeof(float));
 }
 
-void linear_grad_input(const Exec& exec, ComputeType type, const float* dy, int64_t dy_stride, int64_t rows,
-                       const float* w, int64_t n, int64_t k, float* dx, int64_t dx_stride, bool accumulate) {
+void cpu::linear_grad_input(const Exec& exec, ComputeType type, const float* dy, int64_t dy_stride, int64_t rows,
+                            const float* w, int64_t n, int64_t k, float* dx, int64_t dx_stride, bool accumulate) {
   COLLIMATE_CHECK(dy_stride >= n && dx_stride >= k, "n {} k {} strides {} {}", n, k, dy_stride, dx_stride);
   run(exec, {type, dy, dy_stride, false, w, k, rows, k, n, dx, dx_stride, accumulate});
 }
 
-void linear_grad_weight(const Exec& exec, ComputeType type, const float* dy, int64_t dy_stride, const float* x,
-                        int64_t x_stride, int64_t rows, int64_t n, int64_t k, float* dw, float* db) {
+void cpu::linear_grad_weight(const Exec& exec, ComputeType type, const float* dy, int64_t dy_stride, const float* x,
+                             int64_t x_stride, int64_t rows, int64_t n, int64_t k, float* dw, float* db) {
   COLLIMATE_CHECK(dy_stride >= n && x_stride >= k, "n {} k {} strides {} {}", n, k, dy_stride, x_stride);
   run(exec, {type, dy, dy_stride, true, x, x_stride, n, k, rows, dw, k, true});
   if (db != nullptr) add_column_sums(exec, dy, dy_stride, rows, n, db);
+}
+
+void linear_grad_input(const Exec& exec, ComputeType type, const float* dy, int64_t dy_stride, int64_t rows,
+                       const float* w, int64_t n, int64_t k, float* dx, int64_t dx_stride, bool accumulate) {
+  exec.operations().linear_grad_input(exec, type, dy, dy_stride, rows, w, n, k, dx, dx_stride, accumulate);
+}
+
+void linear_grad_weight(const Exec& exec, ComputeType type, const float* dy, int64_t dy_stride, const float* x,
+                        int64_t x_stride, int64_t rows, int64_t n, int64_t k, float* dw, float* db) {
+  exec.operations().linear_grad_weight(exec, type, dy, dy_stride, x, x_stride, rows, n, k, dw, db);
 }
 
 }  // namespace collimate::tensor

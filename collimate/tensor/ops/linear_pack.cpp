@@ -8,6 +8,7 @@
 #include "collimate/base/error.h"
 #include "collimate/tensor/kernels/blocking.h"
 #include "collimate/tensor/kernels/pack.h"
+#include "collimate/tensor/operations.h"
 #include "collimate/tensor/ops/linear.h"
 
 namespace collimate::tensor {
@@ -130,7 +131,7 @@ void pack_eight(const LinearPanels& p, const float* w, int64_t row) {
 
 }  // namespace
 
-int64_t LinearPanels::bytes_for(int64_t n, int64_t k, ComputeType type, int reduction_chunks) {
+int64_t cpu::packed_bytes(const Exec&, int64_t n, int64_t k, ComputeType type, int reduction_chunks) {
   const int64_t panels = panel_bytes(n, k, type, reduction_chunks);
   if (type != ComputeType::kInt8) return panels;
   return panels + ceil_div(n, kPanel) * kPanel * static_cast<int64_t>(sizeof(float));
@@ -149,7 +150,17 @@ LinearPanels panel_range(const LinearPanels& panels, int64_t first, int64_t n) {
   return part;
 }
 
-void LinearPanels::reset(int64_t rows_n, int64_t depth_k, ComputeType panel_type, int chunks, void* memory) {
+// Scales lie behind the panels; outputs that fill up the last panel are zeros.
+void cpu::prepare_panels(const Exec&, LinearPanels& panels) {
+  panels.scales = nullptr;
+  if (panels.type == ComputeType::kInt8)
+    panels.scales = reinterpret_cast<float*>(static_cast<char*>(panels.data) +
+                                             panel_bytes(panels.n, panels.k, panels.type, panels.reduction_chunks));
+  for (int64_t row = panels.n; row % kPanel != 0; ++row) clear_row(panels, row);
+}
+
+void LinearPanels::reset(const Exec& exec, int64_t rows_n, int64_t depth_k, ComputeType panel_type, int chunks,
+                         void* memory) {
   if (chunks != 1 && chunks != 2 && chunks != 4 && chunks != 8) {
     throw base::InputError(base::expectation("reduction_chunks", "1, 2, 4 or 8", std::to_string(chunks)));
   }
@@ -162,14 +173,13 @@ void LinearPanels::reset(int64_t rows_n, int64_t depth_k, ComputeType panel_type
   k = depth_k;
   type = panel_type;
   reduction_chunks = chunks;
-  data = memory != nullptr ? memory : owned.reserve(bytes());
-  scales = nullptr;
-  if (type == ComputeType::kInt8)
-    scales = reinterpret_cast<float*>(static_cast<char*>(data) + panel_bytes(n, k, type, chunks));
-  for (int64_t row = n; row % kPanel != 0; ++row) clear_row(*this, row);
+  const int64_t bytes = packed_bytes(exec, n, k, type, chunks);
+  if (memory == nullptr && owned.bytes() < bytes) owned = Buffer(bytes, *exec.device);
+  data = memory != nullptr ? memory : owned.data();
+  prepare_panels(exec, *this);
 }
 
-void pack_linear_rows(const Exec& exec, const float* w, int64_t first, int64_t rows, LinearPanels& panels) {
+void cpu::pack_linear_rows(const Exec& exec, const float* w, int64_t first, int64_t rows, LinearPanels& panels) {
   COLLIMATE_CHECK(panels.data != nullptr && first >= 0 && first + rows <= panels.n);
   const int64_t panel_begin = first / kPanel;
   const int64_t panel_end = ceil_div(first + rows, kPanel);
@@ -210,8 +220,18 @@ RoundingError int8_error(const Exec& exec, const float* w, int64_t n, int64_t k)
 
 void pack_linear(const Exec& exec, const float* w, int64_t n, int64_t k, ComputeType type, int reduction_chunks,
                  LinearPanels& panels) {
-  panels.reset(n, k, type, reduction_chunks);
+  panels.reset(exec, n, k, type, reduction_chunks);
   pack_linear_rows(exec, w, 0, n, panels);
 }
+
+void pack_linear_rows(const Exec& exec, const float* w, int64_t first, int64_t rows, LinearPanels& panels) {
+  exec.operations().pack_linear_rows(exec, w, first, rows, panels);
+}
+
+int64_t packed_bytes(const Exec& exec, int64_t n, int64_t k, ComputeType type, int reduction_chunks) {
+  return exec.operations().packed_bytes(exec, n, k, type, reduction_chunks);
+}
+
+void prepare_panels(const Exec& exec, LinearPanels& panels) { exec.operations().prepare_panels(exec, panels); }
 
 }  // namespace collimate::tensor

@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Layer{300, 70, ComputeType::kInt8}));
 
 TEST(Linear, Int8HoldsAByteAWeightAndAScaleARow) {
-  EXPECT_EQ(LinearPanels::bytes_for(64, 256, ComputeType::kInt8, 1), 64 * 256 + 64 * 4);
+  EXPECT_EQ(packed_bytes({}, 64, 256, ComputeType::kInt8, 1), 64 * 256 + 64 * 4);
 }
 
 TEST(Linear, Int8ErrorIsThatOfItsRoundings) {
@@ -240,7 +240,7 @@ TEST(Linear, MatricesSideBySideEqualEachAlone) {
   const int64_t k = 50;
   const Floats a = noise(20 * k, 1), b = noise(45 * k, 2), x = noise(3 * k, 3);
   LinearPanels both;
-  both.reset(65, k, ComputeType::kBFloat16Amx, 1);
+  both.reset({}, 65, k, ComputeType::kBFloat16Amx, 1);
   pack_linear_rows(Exec{}, b.data(), 20, 45, both);
   pack_linear_rows(Exec{}, a.data(), 0, 20, both);
   Floats y = constant(3 * 65, 0.0F);
@@ -334,9 +334,9 @@ TEST(Linear, Bf16GradientsAddInTheOrderPromised) {
 
 TEST(Linear, RejectsAnotherNumberOfChunks) {
   LinearPanels panels;
-  EXPECT_ANY_THROW(panels.reset(4, 4, ComputeType::kFloat32, 3));
-  EXPECT_ANY_THROW(panels.reset(4, 3, ComputeType::kFloat32, 4)) << "a chunk would be empty";
-  EXPECT_NO_THROW(panels.reset(4, 4, ComputeType::kFloat32, 4));
+  EXPECT_ANY_THROW(panels.reset({}, 4, 4, ComputeType::kFloat32, 3));
+  EXPECT_ANY_THROW(panels.reset({}, 4, 3, ComputeType::kFloat32, 4)) << "a chunk would be empty";
+  EXPECT_NO_THROW(panels.reset({}, 4, 4, ComputeType::kFloat32, 4));
 }
 
 }  // namespace

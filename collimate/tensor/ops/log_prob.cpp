@@ -11,6 +11,7 @@
 #include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/scratch.h"
 #include "collimate/tensor/kernels/softmax.h"
+#include "collimate/tensor/operations.h"
 
 namespace collimate::tensor {
 namespace {
@@ -33,7 +34,7 @@ template <typename Visit>
 void visit_block(const Exec& exec, const LogProbHead& h, int64_t row, int64_t rows, float* logits, const Visit& visit) {
   const int64_t vocab = h.head->n;
   if (logits == nullptr) logits = scratch(ScratchSlot::kLogits, rows * vocab);
-  linear(exec, h.hidden + row * h.hidden_stride, h.hidden_stride, rows, *h.head, logits, vocab, {h.bias, false});
+  cpu::linear(exec, h.hidden + row * h.hidden_stride, h.hidden_stride, rows, *h.head, logits, vocab, {h.bias, false});
   const float factor = inverse_temperature(h.temperature);
   exec.parallel_for(rows, row_grain(4 * vocab), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
@@ -67,8 +68,8 @@ void part_gradient(const Exec& exec, const LogProbHead& h, const LogProbGrad& gr
   const float factor = inverse_temperature(h.temperature);
   if (f.logits == nullptr) {
     const LinearPanels panels = panel_range(*h.head, part.first, part.width);
-    linear(exec, h.hidden, h.hidden_stride, h.rows, panels, part.d, part.width,
-           {h.bias == nullptr ? nullptr : h.bias + part.first, false});
+    cpu::linear(exec, h.hidden, h.hidden_stride, h.rows, panels, part.d, part.width,
+                {h.bias == nullptr ? nullptr : h.bias + part.first, false});
   }
   exec.parallel_for(h.rows, row_grain(4 * part.width), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
@@ -125,7 +126,7 @@ void scale_logits(const float* logits, int64_t vocab, float factor, float* out) 
   }
 }
 
-void log_softmax_gather(const Exec& exec, const LogProbHead& head, const LogProbOutput& out) {
+void cpu::log_softmax_gather(const Exec& exec, const LogProbHead& head, const LogProbOutput& out) {
   COLLIMATE_CHECK(head.head != nullptr && (out.log_prob == nullptr || head.targets != nullptr));
   if (out.log_prob != nullptr) check_targets(head);
   const int64_t vocab = head.head->n;
@@ -137,8 +138,8 @@ void log_softmax_gather(const Exec& exec, const LogProbHead& head, const LogProb
   }
 }
 
-void log_softmax_gather_backward(const Exec& exec, const LogProbHead& head, const LogProbGrad& grad,
-                                 const LogProbForward& forward) {
+void cpu::log_softmax_gather_backward(const Exec& exec, const LogProbHead& head, const LogProbGrad& grad,
+                                      const LogProbForward& forward) {
   COLLIMATE_CHECK(head.head != nullptr && grad.dlog_prob != nullptr && (grad.dhidden == nullptr || grad.w != nullptr));
   COLLIMATE_CHECK(grad.dbias == nullptr || grad.dw != nullptr);
   check_targets(head);
@@ -148,7 +149,7 @@ void log_softmax_gather_backward(const Exec& exec, const LogProbHead& head, cons
   if (f.max == nullptr || (grad.dentropy != nullptr && f.entropy == nullptr)) {
     again.resize(static_cast<size_t>(3 * head.rows));
     float* norms = again.data();
-    log_softmax_gather(exec, head, {.entropy = norms + 2 * head.rows, .max = norms, .log_sum = norms + head.rows});
+    cpu::log_softmax_gather(exec, head, {.entropy = norms + 2 * head.rows, .max = norms, .log_sum = norms + head.rows});
     f.max = norms, f.log_sum = norms + head.rows, f.entropy = norms + 2 * head.rows;
   }
   const int64_t vocab = head.head->n, width = head.head->k, step = part_width(head.rows, vocab);
@@ -157,12 +158,22 @@ void log_softmax_gather_backward(const Exec& exec, const LogProbHead& head, cons
     const VocabularyPart part{first, std::min(step, vocab - first), d};
     part_gradient(exec, head, grad, f, part);
     if (grad.dhidden != nullptr)
-      linear_grad_input(exec, head.head->type, d, part.width, head.rows, grad.w + first * width, part.width, width,
-                        grad.dhidden, grad.dhidden_stride, grad.accumulate || first > 0);
+      cpu::linear_grad_input(exec, head.head->type, d, part.width, head.rows, grad.w + first * width, part.width, width,
+                             grad.dhidden, grad.dhidden_stride, grad.accumulate || first > 0);
     if (grad.dw != nullptr)
-      linear_grad_weight(exec, head.head->type, d, part.width, head.hidden, head.hidden_stride, head.rows, part.width,
-                         width, grad.dw + first * width, grad.dbias == nullptr ? nullptr : grad.dbias + first);
+      cpu::linear_grad_weight(exec, head.head->type, d, part.width, head.hidden, head.hidden_stride, head.rows,
+                              part.width, width, grad.dw + first * width,
+                              grad.dbias == nullptr ? nullptr : grad.dbias + first);
   }
+}
+
+void log_softmax_gather(const Exec& exec, const LogProbHead& head, const LogProbOutput& out) {
+  exec.operations().log_softmax_gather(exec, head, out);
+}
+
+void log_softmax_gather_backward(const Exec& exec, const LogProbHead& head, const LogProbGrad& grad,
+                                 const LogProbForward& forward) {
+  exec.operations().log_softmax_gather_backward(exec, head, grad, forward);
 }
 
 }  // namespace collimate::tensor

@@ -6,6 +6,7 @@
 #include "collimate/base/fault.h"
 #include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/norm.h"
+#include "collimate/tensor/operations.h"
 
 namespace collimate::tensor {
 namespace {
@@ -27,31 +28,53 @@ void backward(const Exec& exec, const NormBackward& b) {
 
 }  // namespace
 
-void rms_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, float eps, float* y,
-              float* inv_rms) {
+void cpu::rms_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, float eps,
+                   float* y, float* inv_rms) {
   const NormForward f{x, width, weight, nullptr, eps, y, nullptr, inv_rms};
   exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) { norm_kernels().rms(f, begin, end); });
   base::fault_rows("rms_norm", y, rows, width, width);
 }
 
-void rms_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, int64_t rows,
-                       int64_t width, const float* weight, float* dx, bool accumulate, float* dweight) {
+void cpu::rms_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, int64_t rows,
+                            int64_t width, const float* weight, float* dx, bool accumulate, float* dweight) {
   COLLIMATE_CHECK(!accumulate || dx != dy);
   backward(exec, {dy, x, nullptr, inv_rms, rows, width, weight, dx, accumulate, dweight, nullptr});
 }
 
-void layer_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, const float* bias,
-                float eps, float* y, float* mean, float* inv_std) {
+void cpu::layer_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight,
+                     const float* bias, float eps, float* y, float* mean, float* inv_std) {
   const NormForward f{x, width, weight, bias, eps, y, mean, inv_std};
   exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) { norm_kernels().layer(f, begin, end); });
   base::fault_rows("layer_norm", y, rows, width, width);
 }
 
+void cpu::layer_norm_backward(const Exec& exec, const float* dy, const float* x, const float* mean,
+                              const float* inv_std, int64_t rows, int64_t width, const float* weight, float* dx,
+                              bool accumulate, float* dweight, float* dbias) {
+  COLLIMATE_CHECK(mean != nullptr && (!accumulate || dx != dy));
+  backward(exec, {dy, x, mean, inv_std, rows, width, weight, dx, accumulate, dweight, dbias});
+}
+
+void rms_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, float eps, float* y,
+              float* inv_rms) {
+  exec.operations().rms_norm(exec, x, rows, width, weight, eps, y, inv_rms);
+}
+
+void rms_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, int64_t rows,
+                       int64_t width, const float* weight, float* dx, bool accumulate, float* dweight) {
+  exec.operations().rms_norm_backward(exec, dy, x, inv_rms, rows, width, weight, dx, accumulate, dweight);
+}
+
+void layer_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, const float* bias,
+                float eps, float* y, float* mean, float* inv_std) {
+  exec.operations().layer_norm(exec, x, rows, width, weight, bias, eps, y, mean, inv_std);
+}
+
 void layer_norm_backward(const Exec& exec, const float* dy, const float* x, const float* mean, const float* inv_std,
                          int64_t rows, int64_t width, const float* weight, float* dx, bool accumulate, float* dweight,
                          float* dbias) {
-  COLLIMATE_CHECK(mean != nullptr && (!accumulate || dx != dy));
-  backward(exec, {dy, x, mean, inv_std, rows, width, weight, dx, accumulate, dweight, dbias});
+  exec.operations().layer_norm_backward(exec, dy, x, mean, inv_std, rows, width, weight, dx, accumulate, dweight,
+                                        dbias);
 }
 
 }  // namespace collimate::tensor

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "collimate/base/at.h"
+#include "collimate/base/fault.h"
 #include "collimate/tensor/kernels/pointwise.h"
+#include "collimate/tensor/operations.h"
 
 namespace collimate::tensor {
 namespace {
@@ -41,14 +43,15 @@ double chunk_squares(const float* x, int64_t count) {
 
 }  // namespace
 
-void adamw(const Exec& exec, float* p, const float* g, float* m, float* v, int64_t count, const AdamwOptions& options) {
+void cpu::adamw(const Exec& exec, float* p, const float* g, float* m, float* v, int64_t count,
+                const AdamwOptions& options) {
   const AdamwScalars scalars = scalars_of(options);
   exec.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
     pointwise_kernels().adamw(p + begin, g + begin, m + begin, v + begin, end - begin, scalars);
   });
 }
 
-double sum_of_squares(const Exec& exec, const float* x, int64_t count) {
+double cpu::sum_of_squares(const Exec& exec, const float* x, int64_t count) {
   std::vector<double> sums(static_cast<size_t>((count + kChunk - 1) / kChunk));
   exec.parallel_for(static_cast<int64_t>(sums.size()), 8, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
@@ -61,24 +64,20 @@ double sum_of_squares(const Exec& exec, const float* x, int64_t count) {
   return sums.empty() ? 0.0 : sums[0];
 }
 
-void scale(const Exec& exec, float factor, int64_t count, float* x) {
+void cpu::scale(const Exec& exec, float factor, int64_t count, float* x) {
   exec.parallel_for(count, kGrain,
                     [&](int64_t begin, int64_t end) { pointwise_kernels().scale(factor, end - begin, x + begin); });
+  base::fault_rows("scale", x, count, 1, 1);
 }
 
-float abs_max(const Exec& exec, const float* x, int64_t count) {
-  std::vector<float> largest(static_cast<size_t>((count + kGrain - 1) / kGrain));
-  const auto wider = [](float a, float b) { return std::isnan(a) || a > b ? a : b; };
-  exec.parallel_for(static_cast<int64_t>(largest.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      float best = 0.0F;
-      for (int64_t i = c * kGrain; i < std::min(count, (c + 1) * kGrain); ++i) best = wider(best, std::fabs(x[i]));
-      base::at(largest, c) = best;
-    }
-  });
-  float best = 0.0F;
-  for (const float value : largest) best = wider(best, value);
-  return best;
+void adamw(const Exec& exec, float* p, const float* g, float* m, float* v, int64_t count, const AdamwOptions& options) {
+  exec.operations().adamw(exec, p, g, m, v, count, options);
 }
+
+double sum_of_squares(const Exec& exec, const float* x, int64_t count) {
+  return exec.operations().sum_of_squares(exec, x, count);
+}
+
+void scale(const Exec& exec, float factor, int64_t count, float* x) { exec.operations().scale(exec, factor, count, x); }
 
 }  // namespace collimate::tensor

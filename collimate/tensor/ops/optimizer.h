@@ -24,7 +24,4 @@ void adamw(const Exec& exec, float* p, const float* g, float* m, float* v, int64
 double sum_of_squares(const Exec& exec, const float* x, int64_t count);
 void scale(const Exec& exec, float factor, int64_t count, float* x);
 
-// Largest |x|; NaN when any element is NaN.
-float abs_max(const Exec& exec, const float* x, int64_t count);
-
 }  // namespace collimate::tensor

@@ -47,14 +47,11 @@ TEST(Norms, SumOfSquaresDoesNotDependOnThreads) {
   }
 }
 
-TEST(Norms, AbsMaxAndScale) {
-  Floats x = noise(40000, 3);
-  x[39999] = -5.0F;
-  EXPECT_EQ(abs_max(Exec{}, x.data(), 40000), 5.0F);
-  scale(Exec{}, 0.5F, 40000, x.data());
-  EXPECT_EQ(abs_max(Exec{}, x.data(), 40000), 2.5F);
-  x[7] = std::nanf("");
-  EXPECT_TRUE(std::isnan(abs_max(Exec{}, x.data(), 40000)));
+TEST(Norms, Scale) {
+  const Floats x = noise(40000, 3);
+  Floats half = x;
+  scale(Exec{}, 0.5F, 40000, half.data());
+  for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(half[i], 0.5F * x[i]) << i;
 }
 
 }  // namespace

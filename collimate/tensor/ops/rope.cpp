@@ -6,6 +6,7 @@
 #include "collimate/base/fault.h"
 #include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/pointwise.h"
+#include "collimate/tensor/operations.h"
 
 namespace collimate::tensor {
 namespace {
@@ -25,16 +26,26 @@ void turn(const Exec& exec, const Rope& r, int64_t rows, const RopeTable& table)
 
 }  // namespace
 
-void rope(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int heads, int head_dim, const int32_t* positions,
-          const RopeTable& table) {
+void cpu::rope(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int heads, int head_dim,
+               const int32_t* positions, const RopeTable& table) {
   turn(exec, {x, x_stride, heads, head_dim, table.rotary_dim / 2, positions, table.cos, table.sin, false}, rows, table);
   base::fault_rows("rope", x, rows, int64_t{heads} * head_dim, x_stride);
 }
 
-void rope_backward(const Exec& exec, float* dx, int64_t dx_stride, int64_t rows, int heads, int head_dim,
-                   const int32_t* positions, const RopeTable& table) {
+void cpu::rope_backward(const Exec& exec, float* dx, int64_t dx_stride, int64_t rows, int heads, int head_dim,
+                        const int32_t* positions, const RopeTable& table) {
   turn(exec, {dx, dx_stride, heads, head_dim, table.rotary_dim / 2, positions, table.cos, table.sin, true}, rows,
        table);
+}
+
+void rope(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int heads, int head_dim, const int32_t* positions,
+          const RopeTable& table) {
+  exec.operations().rope(exec, x, x_stride, rows, heads, head_dim, positions, table);
+}
+
+void rope_backward(const Exec& exec, float* dx, int64_t dx_stride, int64_t rows, int heads, int head_dim,
+                   const int32_t* positions, const RopeTable& table) {
+  exec.operations().rope_backward(exec, dx, dx_stride, rows, heads, head_dim, positions, table);
 }
 
 }  // namespace collimate::tensor

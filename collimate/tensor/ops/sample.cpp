@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
-#include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/scratch.h"
 #include "collimate/tensor/kernels/softmax.h"
+#include "collimate/tensor/operations.h"
 #include "collimate/tensor/ops/log_prob.h"
 #include "collimate/tensor/ops/truncation.h"
 
@@ -92,11 +94,52 @@ void row_top_log_probs(const float* logits, int64_t vocab, float temperature, in
   top_log_probs(row.x, vocab, row.norm, count, out);
 }
 
-void sample_rows(const Exec& exec, const float* logits, int64_t stride, int64_t rows, int64_t vocab,
-                 const SampleOptions* options, const float* u, Sampled* out) {
-  exec.parallel_for(rows, row_grain(4 * vocab), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) out[r] = sample_row(logits + r * stride, vocab, options[r], u[r]);
+void edit_logits(std::span<const LogitEdit> edits, std::span<float> logits) {
+  for (const LogitEdit& edit : edits) {
+    if (edit.id < 0 || static_cast<size_t>(edit.id) >= logits.size()) continue;
+    float& logit = base::at(logits, edit.id);
+    const double x = logit;
+    switch (edit.kind) {
+      case LogitEdit::Kind::kForbid:
+        logit = -std::numeric_limits<float>::infinity();
+        break;
+      case LogitEdit::Kind::kSubtract:
+        logit = static_cast<float>(x - edit.a - edit.b);
+        break;
+      case LogitEdit::Kind::kPenalize:
+        logit = static_cast<float>(x > 0 ? x / edit.a : x * edit.a);
+        break;
+    }
+  }
+}
+
+namespace {
+
+void draw_row(int64_t vocab, const Draw& draw) {
+  if (draw.edits.empty()) {
+    *draw.out = sample_row(draw.logits, vocab, draw.options, draw.u);
+  } else {
+    float* edited = scratch(ScratchSlot::kCaller, vocab);
+    std::copy_n(draw.logits, vocab, edited);
+    edit_logits(draw.edits, {edited, static_cast<size_t>(vocab)});
+    const int32_t token = sample_row(edited, vocab, draw.options, draw.u).token;
+    *draw.out = {token, row_log_prob(draw.logits, vocab, draw.options.temperature, token)};
+  }
+  if (draw.top.empty()) return;
+  row_top_log_probs(draw.logits, vocab, draw.options.temperature, static_cast<int64_t>(draw.top.size()),
+                    draw.top.data());
+}
+
+}  // namespace
+
+void cpu::draw_rows(const Exec& exec, int64_t vocab, std::span<const Draw> draws) {
+  exec.parallel_for(static_cast<int64_t>(draws.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) draw_row(vocab, base::at(draws, i));
   });
+}
+
+void draw_rows(const Exec& exec, int64_t vocab, std::span<const Draw> draws) {
+  exec.operations().draw_rows(exec, vocab, draws);
 }
 
 }  // namespace collimate::tensor

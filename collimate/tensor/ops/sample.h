@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "collimate/tensor/exec.h"
 #include "collimate/tensor/ops/top_k.h"
@@ -32,8 +33,30 @@ float row_log_prob(const float* logits, int64_t vocab, float temperature, int32_
 // `top`. count in [1, min(kMostTopTokens, vocab)]. GuardError as there.
 void row_top_log_probs(const float* logits, int64_t vocab, float temperature, int64_t count, TokenLogProb* out);
 
-// rows of them in parallel: logits [rows, stride], options, u and out [rows].
-void sample_rows(const Exec& exec, const float* logits, int64_t stride, int64_t rows, int64_t vocab,
-                 const SampleOptions* options, const float* u, Sampled* out);
+// A change of one logit ahead of temperature and truncation, computed in double and rounded once.
+struct LogitEdit {
+  enum class Kind : uint8_t {
+    kForbid,    // -infinity
+    kSubtract,  // x - a - b
+    kPenalize,  // x / a above 0, else x * a
+  };
+  int32_t id = 0;  // passed over where the row has no such token
+  Kind kind = Kind::kForbid;
+  double a = 0, b = 0;
+};
+// Of a row in the host's memory, in order.
+void edit_logits(std::span<const LogitEdit> edits, std::span<float> logits);
+
+// What is drawn after one row of logits, and where it goes.
+struct Draw {
+  const float* logits = nullptr;  // [vocab], on the device
+  SampleOptions options;
+  float u = 0;                       // in [0, 1)
+  std::span<const LogitEdit> edits;  // of a copy; log-probs are those of the logits as they are
+  Sampled* out = nullptr;            // on the host
+  std::span<TokenLogProb> top;       // on the host: as row_top_log_probs
+};
+// As sample_row, in parallel; the results are there on return. GuardError as there.
+void draw_rows(const Exec& exec, int64_t vocab, std::span<const Draw> draws);
 
 }  // namespace collimate::tensor

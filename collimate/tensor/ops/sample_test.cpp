@@ -129,7 +129,10 @@ TEST(Sample, LogProbHasTheBitsOfScoring) {
              logits.data() + r * vocab, vocab);
     }
     const Floats tokens = same_everywhere([&](const Exec& exec) {
-      sample_rows(exec, logits.data(), vocab, rows, vocab, options.data(), uniform.data(), drawn.data());
+      std::vector<Draw> draws;
+      for (size_t r = 0; r < drawn.size(); ++r)
+        draws.push_back({logits.data() + static_cast<int64_t>(r) * vocab, options[r], uniform[r], {}, &drawn[r], {}});
+      draw_rows(exec, vocab, draws);
       Floats both;
       for (const Sampled& s : drawn) both.insert(both.end(), {static_cast<float>(s.token), s.log_prob});
       return both;

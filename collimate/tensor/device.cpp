@@ -1,0 +1,40 @@
+#include "collimate/tensor/device.h"
+
+#include "collimate/tensor/allocator.h"
+#include "collimate/tensor/operations.h"
+
+namespace collimate::tensor {
+namespace {
+
+class Cpu final : public Device {
+ public:
+  std::string_view name() const override { return "cpu"; }
+  const Operations& operations() const override {
+#define COLLIMATE_CPU(name) .name = cpu::name,
+    static constexpr Operations kOperations = {COLLIMATE_OPERATIONS(COLLIMATE_CPU)};
+#undef COLLIMATE_CPU
+    return kOperations;
+  }
+  void* take(int64_t bytes) const override { return allocate(bytes); }
+  void give_back(void* block, bool keep) const noexcept override { keep ? deallocate(block) : discard(block); }
+  void* open(void* bytes, int64_t, bool) const override { return bytes; }
+  void close(void*, int64_t, bool, void*) const noexcept override {}
+  bool reads_host_memory() const override { return true; }
+};
+
+const Device*& chosen() {
+  static const Device* device = &cpu_device();
+  return device;
+}
+
+}  // namespace
+
+const Device& cpu_device() {
+  static const auto* device = new Cpu;  // outlives every buffer
+  return *device;
+}
+
+const Device& default_device() { return *chosen(); }
+void set_default_device_for_tests(const Device& device) { chosen() = &device; }
+
+}  // namespace collimate::tensor

@@ -1,0 +1,64 @@
+#include "collimate/tensor/device.h"
+
+#include <gtest/gtest.h>
+
+#include "collimate/tensor/arena.h"
+#include "collimate/tensor/host_access.h"
+#include "collimate/tensor/ops/activation.h"
+#include "collimate/tensor/ops/memory.h"
+#include "tests/support/checked_device.h"
+
+namespace collimate::tensor {
+namespace {
+
+const Exec kChecked{nullptr, &test::checked_device()};
+
+TEST(CheckedDevice, OperationsAndViewsReachItsMemory) {
+  const Buffer x(64, *kChecked.device), y(64, *kChecked.device);
+  zero(kChecked, 16, y.floats());
+  {
+    const HostEdit values(kChecked, x.floats(), 16);
+    for (float& value : values) value = 1.5F;
+  }
+  add(kChecked, x.floats(), 16, y.floats());
+  add(kChecked, x.floats(), 16, y.floats());
+  const HostRead sums(kChecked, y.floats(), 16);
+  for (const float sum : sums) EXPECT_EQ(sum, 3.0F);
+}
+
+TEST(CheckedDevice, TheHostDoesNot) {
+  const Buffer x(64, *kChecked.device);
+  zero(kChecked, 16, x.floats());
+  EXPECT_DEATH(x.floats()[3] = 1, "touched a device's memory outside an operation");
+  EXPECT_DEATH({ [[maybe_unused]] volatile float read = x.floats()[3]; }, "outside an operation");
+  Arena arena(*kChecked.device);
+  float* piece = arena.take(10);
+  EXPECT_DEATH(piece[0] = 1, "outside an operation");
+  *static_cast<int*>(arena.take_host(sizeof(int))) = 1;  // the host's part
+}
+
+TEST(CheckedDevice, ItsMemoryIsCountedAsTheCpusIs) {
+  const int64_t before = memory_used(memory_worker());
+  int64_t held = 0;
+  {
+    const Buffer block(100000);
+    held = memory_used(memory_worker()) - before;
+  }
+  const Buffer block(100000, *kChecked.device);
+  EXPECT_EQ(memory_used(memory_worker()) - before, held);
+}
+
+TEST(HostView, MovesWithoutClosingTwice) {
+  const Buffer x(64, *kChecked.device);
+  HostEdit outer;
+  {
+    HostEdit inner(kChecked, x.floats(), 16);
+    outer = std::move(inner);
+  }
+  outer[15] = 2;
+  EXPECT_EQ(outer[15], 2);
+  EXPECT_TRUE(HostRead(kChecked, nullptr, 0).empty());
+}
+
+}  // namespace
+}  // namespace collimate::tensor
