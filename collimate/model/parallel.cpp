@@ -16,9 +16,9 @@ int64_t piece(const char* what, int64_t total, int ranks) {
   return total / ranks;
 }
 
-// Values become their sum over the axis' ranks; returns when they are there.
-void sum_over(const ParallelAxis& axis, float* values, int64_t count) {
-  axis.group.all_reduce({values, static_cast<size_t>(count)}).wait(axis.deadline_seconds);
+// Values become their sum over the axis' ranks, for what `exec` is given after.
+void sum_over(const tensor::Exec& exec, const ParallelAxis& axis, float* values, int64_t count) {
+  axis.group.all_reduce({values, static_cast<size_t>(count)}).then(exec, axis.deadline_seconds);
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ void ColumnParallelLinear::backward(const tensor::Exec& exec, const float* dy, c
                              db);
   tensor::linear_grad_input(exec, tensor::ComputeType::kFloat32, dy, outputs_, rows, weight_, outputs_, inputs_, dx,
                             inputs_);
-  sum_over(axis_, dx, rows * inputs_);
+  sum_over(exec, axis_, dx, rows * inputs_);
 }
 
 RowParallelLinear::RowParallelLinear(ParallelAxis axis, int64_t inputs, int64_t outputs, int reduction_chunks)
@@ -64,7 +64,7 @@ void RowParallelLinear::set_weight(const tensor::Exec& exec, const float* weight
 
 void RowParallelLinear::forward(const tensor::Exec& exec, const float* x, int64_t rows, float* y) const {
   tensor::linear(exec, x, inputs_, rows, panels_, y, outputs_);
-  sum_over(axis_, y, rows * outputs_);
+  sum_over(exec, axis_, y, rows * outputs_);
   if (bias_ != nullptr) tensor::add_bias(exec, bias_, rows, outputs_, y, outputs_);
 }
 
@@ -79,7 +79,8 @@ void RowParallelLinear::backward(const tensor::Exec& exec, const float* dy, cons
 ParallelEmbedding::ParallelEmbedding(ParallelAxis axis, int64_t vocabulary, int64_t width)
     : axis_(axis), entries_(piece("vocabulary", vocabulary, axis.size)), width_(width) {}
 
-void ParallelEmbedding::forward(const float* table, const int32_t* ids, int64_t rows, float* out) const {
+void ParallelEmbedding::forward(const tensor::Exec& exec, const float* table, const int32_t* ids, int64_t rows,
+                                float* out) const {
   const int64_t first = axis_.rank * entries_;
   std::memset(out, 0, static_cast<size_t>(rows * width_) * sizeof(float));
   for (int64_t row = 0; row < rows; ++row) {
@@ -90,7 +91,7 @@ void ParallelEmbedding::forward(const float* table, const int32_t* ids, int64_t 
     if (own >= 0 && own < entries_)
       std::memcpy(out + row * width_, table + own * width_, static_cast<size_t>(width_) * sizeof(float));
   }
-  sum_over(axis_, out, rows * width_);
+  sum_over(exec, axis_, out, rows * width_);
 }
 
 void ParallelEmbedding::backward(const float* dout, const int32_t* ids, int64_t rows, float* dtable) const {

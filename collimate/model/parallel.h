@@ -69,7 +69,7 @@ class ParallelEmbedding {
   // InputError when V is no multiple of R.
   ParallelEmbedding(ParallelAxis axis, int64_t vocabulary, int64_t width);
   // out [T, H]. InputError for an id outside [0, V).
-  void forward(const float* table, const int32_t* ids, int64_t rows, float* out) const;
+  void forward(const tensor::Exec& exec, const float* table, const int32_t* ids, int64_t rows, float* out) const;
   // dtable of this rank's rows is added to.
   void backward(const float* dout, const int32_t* ids, int64_t rows, float* dtable) const;
 

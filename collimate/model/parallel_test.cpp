@@ -123,7 +123,7 @@ TEST_P(Parallel, EmbeddingEqualsOneRank) {
     const ParallelEmbedding layer(axis, kVocabulary, kInputs);
     const auto piece = rows_of(table, kInputs, first, own);
     std::vector<float> out(static_cast<size_t>(kRows * kInputs)), dtable(piece.size());
-    layer.forward(piece.data(), ids.data(), kRows, out.data());
+    layer.forward({}, piece.data(), ids.data(), kRows, out.data());
     for (size_t row = 0; row < ids.size(); ++row)
       EXPECT_EQ(rows_of(out, kInputs, static_cast<int64_t>(row), 1), rows_of(table, kInputs, ids[row], 1)) << row;
     layer.backward(dout.data(), ids.data(), kRows, dtable.data());
@@ -178,7 +178,7 @@ TEST(ParallelLayers, ResultsAreThereWhenTheCallReturns) {
   const std::vector<float> table = {1, 2, 3, 4, 5, 6};
   const int32_t id = 1;
   std::vector<float> out(3);
-  embedding.forward(table.data(), &id, 1, out.data());
+  embedding.forward({}, table.data(), &id, 1, out.data());
   EXPECT_EQ(out, (std::vector<float>{8, 10, 12}));
   const Whole whole(1);
   RowParallelLinear row(axis, kInputs, kOutputs, 1);

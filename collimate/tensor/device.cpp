@@ -2,6 +2,7 @@
 
 #include "collimate/tensor/allocator.h"
 #include "collimate/tensor/operations.h"
+#include "collimate/tensor/pending.h"
 
 namespace collimate::tensor {
 namespace {
@@ -17,8 +18,9 @@ class Cpu final : public Device {
   }
   void* take(int64_t bytes) const override { return allocate(bytes); }
   void give_back(void* block, bool keep) const noexcept override { keep ? deallocate(block) : discard(block); }
-  void* open(void* bytes, int64_t, bool) const override { return bytes; }
-  void close(void*, int64_t, bool, void*) const noexcept override {}
+  void* open(Stream*, void* bytes, int64_t, bool) const override { return bytes; }
+  void close(Stream*, void*, int64_t, bool, void*) const noexcept override {}
+  void follow(Stream*, const Pending& work, double deadline_seconds) const override { work.wait(deadline_seconds); }
   bool reads_host_memory() const override { return true; }
 };
 

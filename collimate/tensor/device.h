@@ -6,6 +6,8 @@
 namespace collimate::tensor {
 
 struct Operations;
+class Pending;
+class Stream;  // operations that run one after another, while the host goes on; each kind of device defines its own
 
 // Where buffers lie and operations run: memory, and a table of operations (operations.h). What lies there is read and
 // written by operations alone; the host sees it through HostRead and HostEdit (host_access.h). One object per device,
@@ -23,9 +25,11 @@ class Device {
   virtual void give_back(void* block, bool keep) const noexcept = 0;
 
   // Where the host may read, and with `write` change, so many bytes of the device until close(), which carries changes
-  // back. The bytes themselves where both share memory.
-  virtual void* open(void* bytes, int64_t count, bool write) const = 0;
-  virtual void close(void* bytes, int64_t count, bool write, void* opened) const noexcept = 0;
+  // back. The bytes themselves where both share memory. Blocks until what `stream` was given has run.
+  virtual void* open(Stream* stream, void* bytes, int64_t count, bool write) const = 0;
+  virtual void close(Stream* stream, void* bytes, int64_t count, bool write, void* opened) const noexcept = 0;
+  // What `stream` is given from here on runs after `work`; errors as of Pending::wait.
+  virtual void follow(Stream* stream, const Pending& work, double deadline_seconds) const = 0;
   // Whether operations read the host's memory too, so that what they are given need not be copied.
   virtual bool reads_host_memory() const = 0;
 };

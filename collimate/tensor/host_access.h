@@ -18,21 +18,24 @@ template <class T>
 class HostView {
  public:
   HostView() = default;
-  HostView(const Exec& exec, T* values, int64_t count) : device_(exec.device), values_(values), count_(count) {
-    if (count > 0) opened_ = static_cast<T*>(device_->open(raw(), bytes(), kWrite));
+  HostView(const Exec& exec, T* values, int64_t count)
+      : device_(exec.device), stream_(exec.stream), values_(values), count_(count) {
+    if (count > 0) opened_ = static_cast<T*>(device_->open(stream_, raw(), bytes(), kWrite));
   }
   HostView(const Exec& exec, std::span<T> values)
       : HostView(exec, values.data(), static_cast<int64_t>(values.size())) {}
   HostView(HostView&& other) noexcept { *this = std::move(other); }
   HostView& operator=(HostView&& other) noexcept {
     std::swap(device_, other.device_);
+    std::swap(stream_, other.stream_);
     std::swap(values_, other.values_);
     std::swap(count_, other.count_);
     std::swap(opened_, other.opened_);
     return *this;
   }
   ~HostView() {
-    if (opened_ != nullptr) device_->close(raw(), bytes(), kWrite, const_cast<std::remove_const_t<T>*>(opened_));
+    if (opened_ != nullptr)
+      device_->close(stream_, raw(), bytes(), kWrite, const_cast<std::remove_const_t<T>*>(opened_));
   }
 
   T* data() const { return opened_; }
@@ -49,6 +52,7 @@ class HostView {
   int64_t bytes() const { return count_ * static_cast<int64_t>(sizeof(T)); }
 
   const Device* device_ = nullptr;
+  Stream* stream_ = nullptr;
   T* values_ = nullptr;
   int64_t count_ = 0;
   T* opened_ = nullptr;

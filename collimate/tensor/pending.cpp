@@ -3,7 +3,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <vector>
 
 #include "collimate/base/error.h"
 
@@ -16,19 +15,15 @@ struct Pending::State {
   bool finished = false;
   uint64_t progress = 0;
   std::exception_ptr failure;
-  std::vector<std::function<void()>> next;
 
   void complete(std::exception_ptr cause) {
-    std::vector<std::function<void()>> ready;
     {
       const std::lock_guard lock(mutex);
       if (finished) return;
       finished = true;
       failure = std::move(cause);
-      ready.swap(next);
     }
     changed.notify_all();
-    for (const auto& run : ready) run();
   }
 };
 
@@ -54,27 +49,8 @@ bool Pending::finished() const {
   return state_->finished;
 }
 
-Pending Pending::then(std::function<void()> next) const {
-  auto result = std::make_shared<State>();
-  result->waiter = state_->waiter;
-  result->worker = state_->worker;
-  const auto run = [from = state_.get(), result, next = std::move(next)] {
-    std::exception_ptr failure = from->failure;
-    try {
-      if (!failure) next();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    result->complete(failure);
-  };
-  bool now = false;
-  {
-    const std::lock_guard lock(state_->mutex);
-    now = state_->finished;
-    if (!now) state_->next.push_back(run);
-  }
-  if (now) run();
-  return Pending(result);
+void Pending::then(const Exec& exec, double deadline_seconds) const {
+  exec.device->follow(exec.stream, *this, deadline_seconds);
 }
 
 Completion::Completion(std::string waiter, std::string worker) : state_(std::make_shared<Pending::State>()) {

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <exception>
-#include <functional>
 #include <memory>
 #include <string>
+
+#include "collimate/tensor/exec.h"
 
 namespace collimate::tensor {
 
@@ -18,9 +19,9 @@ class Pending {
   // renews it. On expiry RunError naming who waits for whom.
   void wait(double deadline_seconds) const;
   bool finished() const;
-  // Runs `next` after success, in the thread that finishes the work, or here and now when it is finished; its failure,
-  // or this work's, becomes the result's.
-  Pending then(std::function<void()> next) const;
+  // What `exec` is given from here on runs after it. A device with queues goes on at once and brings a failure up later;
+  // the CPU has none, so that this is wait().
+  void then(const Exec& exec, double deadline_seconds) const;
 
  private:
   friend class Completion;

@@ -123,11 +123,14 @@ class Checked final : public tensor::Device {
     region().give_back(block);
   }
 
-  void* open(void* bytes, int64_t, bool) const override {
+  void* open(tensor::Stream*, void* bytes, int64_t, bool) const override {
     region().open();
     return bytes;
   }
-  void close(void*, int64_t, bool, void*) const noexcept override { region().close(); }
+  void close(tensor::Stream*, void*, int64_t, bool, void*) const noexcept override { region().close(); }
+  void follow(tensor::Stream*, const tensor::Pending& work, double deadline_seconds) const override {
+    work.wait(deadline_seconds);
+  }
   bool reads_host_memory() const override { return true; }
 
  private:
