@@ -16,6 +16,7 @@
 
 #include "collimate/tensor/allocator.h"
 #include "collimate/tensor/operations.h"
+#include "collimate/tensor/pending.h"
 
 namespace collimate::test {
 namespace {
