@@ -1,6 +1,7 @@
 # collimate_module(NAME [TORCH] [SEPARATE] [INCLUDES module...] [LIBRARIES target...] [CHOSEN source...])
 # One folder of collimate/ as one static library `collimate_NAME`; its `*_test.cpp` become the executable `NAME_test`,
-# registered with ctest. INCLUDES is the module's whole list of allowed includes (tools/check.py reads it there).
+# registered with ctest, and tests/support/NAME/*.cpp, where there are, `collimate_NAME_support`, which that executable and
+# those of the folders that include this one link. INCLUDES is the module's whole list of allowed includes (tools/check.py reads it there).
 # Sources named *_avx2.cpp, *_avx512.cpp, *_avx512bf16.cpp and *_amx.cpp are compiled for that instruction set, the rest
 # for the base line.
 # The sanitizer presets compile several sources at once; SEPARATE: not these, which define the same names on purpose.
@@ -53,9 +54,21 @@ function(collimate_module name)
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512bf16;-mamx-tile;-mamx-bf16")
     endif()
   endforeach()
+  file(GLOB_RECURSE support CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/support/${name}/*.cpp")
+  if(support AND COLLIMATE_TESTS)
+    add_library(${target}_support STATIC ${support})
+    target_link_libraries(${target}_support PUBLIC ${target})
+    set_property(GLOBAL APPEND PROPERTY COLLIMATE_TEST_SUPPORT ${target}_support)
+  endif()
   if(tests AND COLLIMATE_TESTS)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE ${target} GTest::gtest GTest::gmock collimate_test_main
+    set(supports "")
+    foreach(module IN LISTS name arg_INCLUDES)
+      if(TARGET collimate_${module}_support)
+        list(APPEND supports collimate_${module}_support)
+      endif()
+    endforeach()
+    target_link_libraries(${name}_test PRIVATE ${supports} ${target} GTest::gtest GTest::gmock collimate_test_main
       $<$<BOOL:${arg_TORCH}>:collimate_checked_device>)
     target_compile_definitions(${name}_test PRIVATE COLLIMATE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
       COLLIMATE_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")

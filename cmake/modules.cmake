@@ -1,5 +1,5 @@
 # The folders of collimate/ in the order data flows. INCLUDES is the whole list of what a folder may include.
-collimate_module(base INCLUDES LIBRARIES yaml-cpp CHOSEN fault.cpp no_fault.cpp)
+collimate_module(base INCLUDES LIBRARIES yaml-cpp CHOSEN no_fault.cpp)
 # What every program links beside its modules: the hooks for tests, or functions in their place that do nothing.
 function(collimate_chosen_source target source)
   add_library(${target}_object OBJECT "${PROJECT_SOURCE_DIR}/${source}")
@@ -9,7 +9,7 @@ function(collimate_chosen_source target source)
 endfunction()
 collimate_chosen_source(collimate_no_test_hooks collimate/base/no_fault.cpp)
 if(COLLIMATE_TESTS)
-  collimate_chosen_source(collimate_test_hooks collimate/base/fault.cpp)
+  collimate_chosen_source(collimate_test_hooks tests/support/fault.cpp)
   add_library(collimate_test_main STATIC "${PROJECT_SOURCE_DIR}/tests/support/test_main.cpp")
   target_link_libraries(collimate_test_main PUBLIC collimate_options GTest::gtest GTest::gmock
     INTERFACE collimate_test_hooks)

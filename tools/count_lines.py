@@ -4,7 +4,7 @@
 Counted are the lines, blank ones and comments among them, of what git tracks with the endings of C++, Python and shell
 below collimate/, bench/, tools/ and python/; and tests/ and examples/ beside them. A file is of the tests when it
   - lies below tests/, or
-  - is called *_test.*, *_for_test.* or *_test_support.*, or
+  - is called *_test.*, or
   - is a header or .inc that some test includes, directly or not, and no other source does.
 Lines that move from one folder to another stay in the sum. The last line is the sum of production.
 """

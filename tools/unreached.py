@@ -123,7 +123,8 @@ def graph_of(objects: list) -> dict:
 
 
 def load(build: pathlib.Path) -> list:
-    paths = [p for p in build.rglob("*.o") if not re.search(r"CMakeFiles/(\w+_test|collimate_test_main)\.dir/", str(p))]
+    tests = re.compile(r"CMakeFiles/(\w+_test|\w+_support|collimate_test_main)\.dir/")
+    paths = [p for p in build.rglob("*.o") if not tests.search(str(p))]
     with concurrent.futures.ProcessPoolExecutor() as pool:
         return list(pool.map(Object, paths, chunksize=8))
 

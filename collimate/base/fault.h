@@ -2,12 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
-// Hooks for tests. A program links fault.cpp, which has them, or no_fault.cpp, in which they do nothing: `collimate`
-// and the benchmarks link the latter, test programs and `collimate-hooked` the former.
+// Hooks for tests. A program links tests/support/fault.cpp, which has them, or no_fault.cpp, in which they do nothing:
+// `collimate` and the benchmarks link the latter, test programs and `collimate-hooked` the former.
 namespace collimate::base {
 
 bool has_test_hooks();
@@ -30,8 +29,9 @@ void fault_rows(std::string_view place, float* values, int64_t rows, int64_t wid
 // Whether what passes that place on this thread is nudged, for what has to prepare for it. Else it costs a load.
 bool nudged(std::string_view place);
 
-// As COLLIMATE_TEST_NUDGE_AT, for tests in one process; "" for nowhere. Not to be called while others compute.
-void nudge_for_tests(std::string_view where);
+// Says that `count` of something are there or happen, or asks whether there may be so many: a test hears it, and what
+// it answers is taken. Else it is `count`. Thread-safe.
+int64_t fault_count(std::string_view place, int64_t count);
 
 // While it lives, this thread works in that phase of a model: prefill, decode, scoring or training. What other threads
 // do for it is in none. Inner phases replace outer ones.
@@ -46,10 +46,8 @@ class FaultPhase {
   std::string_view outer_;
 };
 
-// A full disk for tests: after `bytes` more, writes of our files fail with ENOSPC; nothing means no limit. Begins as
-// COLLIMATE_TEST_DISK_BYTES. Thread-safe.
-void limit_disk_for_tests(std::optional<int64_t> bytes);
-// How many of `wanted` bytes may be written now; called by whatever writes a run's files.
+// How many of `wanted` bytes may be written now; called by whatever writes a run's files. COLLIMATE_TEST_DISK_BYTES: a
+// full disk after so many. Thread-safe.
 size_t allowed_disk_bytes(size_t wanted);
 
 // Whether COLLIMATE_TEST_REPARSE=1 asks for it: every run of this process builds its workers from reparsed text and

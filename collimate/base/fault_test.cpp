@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collimate/base/error.h"
+#include "tests/support/fault_control.h"
 
 namespace collimate::base {
 namespace {

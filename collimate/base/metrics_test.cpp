@@ -8,6 +8,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
+#include "tests/support/fault_control.h"
 
 namespace collimate::base {
 namespace {

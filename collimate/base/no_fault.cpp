@@ -9,6 +9,8 @@ void fault_point(std::string_view) {}
 
 bool nudged(std::string_view) { return false; }
 
+int64_t fault_count(std::string_view, int64_t count) { return count; }
+
 float fault_value(std::string_view, float value) { return value; }
 
 void fault_rows(std::string_view, float*, int64_t, int64_t, int64_t) {}

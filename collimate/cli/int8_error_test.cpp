@@ -7,7 +7,7 @@
 
 #include "collimate/generate/engine.h"
 #include "collimate/generate/prompt_score.h"
-#include "collimate/generate/test_support.h"
+#include "tests/support/generate/tiny_service.h"
 
 namespace collimate::cli {
 namespace {

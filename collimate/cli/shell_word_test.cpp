@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "collimate/host/child_process.h"
+#include "tests/support/host/run_command.h"
 
 namespace collimate::cli {
 namespace {

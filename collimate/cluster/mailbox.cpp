@@ -1,21 +1,14 @@
 #include "collimate/cluster/mailbox.h"
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 
+#include "collimate/base/fault.h"
+
 namespace collimate::cluster {
-namespace {
 
-std::atomic<size_t> g_mailbox_peak{0};
-
-void note_mailbox_peak(size_t held) {
-  size_t peak = g_mailbox_peak;
-  while (held > peak && !g_mailbox_peak.compare_exchange_weak(peak, held)) continue;
-}
-
-}  // namespace
-
-Mailbox::Mailbox(size_t capacity) : capacity_(capacity < 1 ? 1 : capacity) {}
+Mailbox::Mailbox(size_t capacity)
+    : capacity_(std::max(1, static_cast<int>(base::fault_count("mailbox.capacity", static_cast<int64_t>(capacity))))) {}
 
 bool Mailbox::try_push(Message& message) {
   {
@@ -23,7 +16,7 @@ bool Mailbox::try_push(Message& message) {
     if (closed_) return true;
     if (messages_.size() >= capacity_) return false;
     messages_.push_back(std::move(message));
-    note_mailbox_peak(messages_.size());
+    base::fault_count("mailbox.held", static_cast<int64_t>(messages_.size()));
   }
   changed_.notify_all();
   return true;
@@ -84,7 +77,5 @@ size_t Mailbox::size() const {
   std::lock_guard lock(mutex_);
   return messages_.size();
 }
-
-size_t Mailbox::take_peak() { return g_mailbox_peak.exchange(0); }
 
 }  // namespace collimate::cluster

@@ -28,8 +28,6 @@ class Mailbox {
   void close();
   bool closed() const;
   size_t size() const;
-  // The most messages that a mailbox of this process has held since this was last asked.
-  static size_t take_peak();
   // Called after each pop, by the consumer's thread, outside the lock. To be set before the first push.
   void on_space(std::function<void()> callback) { on_space_ = std::move(callback); }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 #include "collimate/cluster/message.h"
 #include "collimate/cluster/worker.h"
 
@@ -11,13 +9,5 @@ namespace collimate::cluster {
 Message reparse(const Message& message);
 // The texts as a worker in another process would get them.
 WorkerSpec reparse(const WorkerSpec& spec);
-
-// What the two functions have reparsed in this process so far.
-struct Reparsed {
-  int64_t specs = 0;
-  int64_t of_driver = 0;   // messages that it sent
-  int64_t of_workers = 0;  // messages that they sent
-};
-Reparsed reparsed();
 
 }  // namespace collimate::cluster

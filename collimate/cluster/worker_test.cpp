@@ -9,6 +9,7 @@
 #include "collimate/cluster/local/thread_worker.h"
 #include "collimate/cluster/reparse.h"
 #include "collimate/cluster/store.h"
+#include "tests/support/watched_messages.h"
 
 namespace collimate::cluster {
 namespace {
@@ -90,9 +91,9 @@ TEST(Message, SurvivesTheWire) {
   Message message = make("feed", 9);
   message.sender = 4;
   message.payload = std::make_shared<Text>("frames");
-  const Reparsed before = reparsed();
+  const test::WatchedMessages watched;
   Message parsed = reparse(message);
-  EXPECT_EQ(reparsed().of_workers, before.of_workers + 1);
+  EXPECT_EQ(watched.of_workers(), 1);
   EXPECT_EQ(parsed.type(), "feed");
   EXPECT_EQ(parsed.sender, 4);
   EXPECT_EQ(parsed.incarnation, 9U);
@@ -102,8 +103,8 @@ TEST(Message, SurvivesTheWire) {
   EXPECT_EQ(std::memcmp(parsed.frames[0].data(), "frames", 6), 0);
   EXPECT_EQ(reparse(parsed).frames, parsed.frames);
   reparse(make("start"));  // the driver's
-  EXPECT_EQ(reparsed().of_driver, before.of_driver + 1);
-  EXPECT_EQ(reparsed().of_workers, before.of_workers + 2);
+  EXPECT_EQ(watched.of_driver(), 1);
+  EXPECT_EQ(watched.of_workers(), 2);
   EXPECT_THROW(from_wire({nlohmann::json::array(), {}}), base::RunError);
 }
 
@@ -123,17 +124,21 @@ TEST(Mailbox, IsFirstInFirstOutAndBounded) {
   EXPECT_FALSE(box.pop(100));  // returns at once
 }
 
-TEST(Mailbox, ThePeakIsOfAllMailboxesSinceItWasAsked) {
+TEST(Mailbox, TestsHearTheMostOfAllMailboxesAndMakeThemSmaller) {
   Mailbox one(1), two(2);
   Message a = make("a"), b = make("b"), c = make("c");
-  Mailbox::take_peak();
+  const test::WatchedMessages watched({.mailbox = 1});
   EXPECT_TRUE(one.try_push(a));
   EXPECT_FALSE(one.try_push(b));
-  EXPECT_EQ(Mailbox::take_peak(), 1U);
+  EXPECT_EQ(watched.most_held(), 1);
   EXPECT_TRUE(two.try_push(b));
   EXPECT_TRUE(two.try_push(c));
-  EXPECT_EQ(Mailbox::take_peak(), 2U);
-  EXPECT_EQ(Mailbox::take_peak(), 0U);
+  EXPECT_EQ(watched.most_held(), 2);
+  EXPECT_EQ(test::WatchedMessages().most_held(), 0);
+  Mailbox asked_for_two(2);
+  Message d = make("d"), e = make("e");
+  EXPECT_TRUE(asked_for_two.try_push(d));
+  EXPECT_FALSE(asked_for_two.try_push(e));
 }
 
 TEST(Worker, AnswersInOrderThroughFullQueues) {
@@ -181,9 +186,9 @@ TEST(Worker, ReportsItsOwnDeath) {
 
 TEST(WorkerSpec, TextAndBack) {
   WorkerSpec spec{"{}", "graph", "placement", "{\"seed\":1}", 2, 5};
-  const int64_t before = reparsed().specs;
+  const test::WatchedMessages watched;
   EXPECT_EQ(reparse(spec).to_json(), spec.to_json());
-  EXPECT_EQ(reparsed().specs, before + 1);
+  EXPECT_EQ(watched.specs(), 1);
 }
 
 TEST(Store, ServesWhatWasSetAndNamesWhatWasNot) {

@@ -10,8 +10,8 @@
 #include "collimate/base/error.h"
 #include "collimate/flow/payload.h"
 #include "collimate/flow/task_key.h"
-#include "collimate/flow/toy_modules.h"
 #include "collimate/flow/worker_host.h"
+#include "tests/support/flow/toy_modules.h"
 
 namespace collimate::flow {
 namespace {

@@ -6,7 +6,7 @@
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
-#include "collimate/graph/replay.h"
+#include "collimate/graph/recording.h"
 
 namespace collimate::flow {
 namespace {

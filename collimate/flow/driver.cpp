@@ -8,6 +8,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
+#include "collimate/base/fault.h"
 #include "collimate/base/log.h"
 #include "collimate/cluster/local/thread_worker.h"
 #include "collimate/cluster/process/process_worker.h"
@@ -19,6 +20,7 @@ namespace collimate::flow {
 namespace {
 
 constexpr int kMostLives = 4;
+constexpr size_t kMailboxMessages = 64;
 constexpr double kStopSeconds = 10.0;
 
 nlohmann::json module_choices(const RunOptions& options) {
@@ -41,8 +43,7 @@ cluster::WorkerSpec make_spec(const graph::Graph& graph, const graph::Placement&
                           {"threads", options.transport == Transport::kThreads},
                           {"threads_per_worker", options.threads_per_worker},
                           {"memory_budget_bytes", options.memory_budget_bytes},
-                          {"deadline_seconds", options.deadline_seconds},
-                          {"random_delay_seconds", options.random_delay_seconds}};
+                          {"deadline_seconds", options.deadline_seconds}};
   cluster::WorkerSpec spec;
   spec.config = options.config.dump();
   spec.graph = graph::text(graph);
@@ -75,8 +76,9 @@ Driver::Driver(const graph::Graph& graph, const graph::Placement& placement, con
     : registry_(registry),
       options_(options),
       spec_(make_spec(graph, placement, options)),
-      inbox_(std::make_shared<cluster::Mailbox>(options.queue_size)),
+      inbox_(std::make_shared<cluster::Mailbox>(kMailboxMessages)),
       slots_(static_cast<size_t>(graph::worker_count(graph, placement))),
+      reparse_(base::reparse_every_run()),
       last_progress_(base::now_seconds()) {
   check_pins(graph, registry, options);
   inbox_->on_space([this] {
@@ -108,13 +110,13 @@ void Driver::start(int worker, uint64_t incarnation) {
   spec.incarnation = incarnation;
   Slot& slot = base::at(slots_, worker);
   if (options_.transport == Transport::kProcesses) {
-    slot.link = cluster::start_process_worker(spec, options_.worker_command, options_.queue_size, inbox_);
+    slot.link = cluster::start_process_worker(spec, options_.worker_command, kMailboxMessages, inbox_);
     return;
   }
-  if (options_.reparse) spec = cluster::reparse(spec);
+  if (reparse_) spec = cluster::reparse(spec);
   const Registry* registry = &registry_;
   auto make = [registry](const cluster::WorkerSpec& s) { return std::make_unique<WorkerHost>(s, *registry); };
-  slot.link = cluster::start_thread_worker(spec, make, options_.queue_size, inbox_);
+  slot.link = cluster::start_thread_worker(spec, make, kMailboxMessages, inbox_);
 }
 
 void Driver::wait_ready() {
@@ -151,7 +153,7 @@ void Driver::send(int worker, nlohmann::json header, std::shared_ptr<const clust
   if (!slot.news.empty()) message.header["store"] = to_json(std::exchange(slot.news, {}));
   message.incarnation = slot.link->incarnation();
   message.payload = std::move(payload);
-  if (options_.reparse) message = cluster::reparse(message);
+  if (reparse_) message = cluster::reparse(message);
   slot.unsent.push_back(std::move(message));
   flush();
 }
@@ -179,7 +181,7 @@ std::optional<cluster::Message> Driver::next(double seconds) {
   last_progress_ = base::now_seconds();
   const Slot& slot = base::at(slots_, message->sender);
   if (message->incarnation != slot.link->incarnation()) return std::nullopt;
-  if (options_.reparse) message = cluster::reparse(*message);
+  if (reparse_) message = cluster::reparse(*message);
   note_store(*message);
   if (message->type() == "heartbeat") return std::nullopt;
   return message;

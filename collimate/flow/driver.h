@@ -65,6 +65,7 @@ class Driver {
   std::vector<Slot> slots_;
   std::deque<cluster::Message> deferred_;
   SharedStore store_;
+  const bool reparse_;
   double last_progress_ = 0;  // base::now_seconds()
   int64_t next_request_ = 1;
 };

@@ -84,9 +84,6 @@ struct RunOptions {
   int64_t memory_budget_bytes = 0;          // of each worker's device memory; 0: none
   std::function<void(const RunEnd&)> on_end;  // when all is done, before the workers end
   int threads_per_worker = 1;                 // core pool of each device's worker
-  size_t queue_size = 64;                     // of every mailbox
-  bool reparse = false;                       // test: every message is serialised and parsed
-  double random_delay_seconds = 0.0;          // test: up to this much before each message is handled
 };
 
 struct RunResult {

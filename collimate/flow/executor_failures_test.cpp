@@ -6,7 +6,8 @@
 
 #include "collimate/base/error.h"
 #include "collimate/flow/executor.h"
-#include "collimate/flow/toy_runs.h"
+#include "tests/support/flow/toy_runs.h"
+#include "tests/support/graph/placements.h"
 
 // What a run makes of modules that fail, workers that die and what nothing can run.
 namespace collimate::flow {

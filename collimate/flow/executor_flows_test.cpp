@@ -4,7 +4,9 @@
 #include <map>
 #include <mutex>
 
-#include "collimate/flow/toy_modules.h"
+#include "tests/support/flow/toy_modules.h"
+#include "tests/support/graph/placements.h"
+#include "tests/support/watched_messages.h"
 
 // Flows other than the plain one: filters with refill, staleness, models that are moved off their device.
 namespace collimate::flow {
@@ -20,7 +22,7 @@ Seen run_flow(const graph::Graph& graph, const graph::Placement& placement, cons
               int64_t iterations = 4, double delay_seconds = 0) {
   Seen seen;
   RunOptions options = toy::run_options(iterations);
-  options.random_delay_seconds = delay_seconds;
+  const test::WatchedMessages delayed({.random_delay_seconds = delay_seconds});
   options.on_iteration = [&](const IterationResult& result) {
     const Batch& rows = result.batches.at(last_node);
     seen.rows.push_back(rows.rows());

@@ -9,13 +9,11 @@
 #include <sstream>
 
 #include "collimate/base/error.h"
-#include "collimate/cluster/mailbox.h"
-#include "collimate/cluster/reparse.h"
 #include "collimate/flow/checkpoint.h"
-#include "collimate/flow/toy_runs.h"
-#include "collimate/flow/worker_host.h"
-#include "collimate/graph/replay.h"
 #include "collimate/host/file_io.h"
+#include "tests/support/flow/toy_runs.h"
+#include "tests/support/graph/replay.h"
+#include "tests/support/watched_messages.h"
 
 namespace collimate::flow {
 namespace {
@@ -34,17 +32,16 @@ TEST(Executor, RunsEveryIteration) {
 // Three iterations of three nodes: a task is at least a start, a feed and a close, and its worker answers with rows and
 // finished.
 TEST(Executor, MessagesAndTextsReparsedGiveTheSame) {
-  const cluster::Reparsed before = cluster::reparsed();
+  const test::WatchedMessages watched;
   const Outcome expected = plain();
-  const cluster::Reparsed between = cluster::reparsed();
-  EXPECT_EQ(between.specs, before.specs);
-  EXPECT_EQ(between.of_driver, before.of_driver);
-  EXPECT_EQ(between.of_workers, before.of_workers);
-  EXPECT_EQ(expected, run_with([](RunOptions& options) { options.reparse = true; }));
-  const cluster::Reparsed after = cluster::reparsed();
-  EXPECT_EQ(after.specs, between.specs + 2);  // the device's worker and the reward's
-  EXPECT_GE(after.of_driver, between.of_driver + 3 * 3 * 3);
-  EXPECT_GE(after.of_workers, between.of_workers + 3 * 3 * 2);
+  EXPECT_EQ(watched.specs(), 0);
+  EXPECT_EQ(watched.of_driver(), 0);
+  EXPECT_EQ(watched.of_workers(), 0);
+  const base::Reparsing reparsing;
+  EXPECT_EQ(expected, plain());
+  EXPECT_EQ(watched.specs(), 2);  // the device's worker and the reward's
+  EXPECT_GE(watched.of_driver(), 3 * 3 * 3);
+  EXPECT_GE(watched.of_workers(), 3 * 3 * 2);
 }
 
 TEST(Executor, TwoDevicesGiveTheSame) {
@@ -58,22 +55,18 @@ TEST(Executor, RanksWhoseWeightsPartAreAGuardError) {
 }
 
 TEST(Executor, QueuesOfOneAndRandomDelaysDoNotLock) {
-  auto hard = [](RunOptions& options) {
-    options.queue_size = 1;
-    options.random_delay_seconds = 0.002;
-  };
   // So slow that messages wait for it.
   auto slow_reward = [](RunOptions& options) { options.modules["reward"] = {"reward", {{"sleep_seconds", 0.005}}}; };
   const Outcome expected = plain();
   for (const Place place : {Place::kOneDevice, Place::kBothOnTwo}) {
-    const int64_t delays = WorkerHost::delays();
-    cluster::Mailbox::take_peak();
+    const test::WatchedMessages easy;
     EXPECT_EQ(expected, run_with(slow_reward, place));
-    EXPECT_GT(cluster::Mailbox::take_peak(), 1U);
-    EXPECT_EQ(WorkerHost::delays(), delays);
-    EXPECT_EQ(expected, run_with(hard, place));
-    EXPECT_EQ(cluster::Mailbox::take_peak(), 1U);
-    EXPECT_GE(WorkerHost::delays(), delays + 3 * 3 * 3);  // iterations, nodes, messages of a task
+    EXPECT_GT(easy.most_held(), 1);
+    EXPECT_EQ(easy.delays(), 0);
+    const test::WatchedMessages hard({.mailbox = 1, .random_delay_seconds = 0.002});
+    EXPECT_EQ(expected, run_with([](RunOptions&) {}, place));
+    EXPECT_EQ(hard.most_held(), 1);
+    EXPECT_GE(hard.delays(), 3 * 3 * 3);  // iterations, nodes, messages of a task
   }
 }
 

@@ -6,8 +6,8 @@
 
 #include "collimate/base/deadline.h"
 #include "collimate/flow/checkpoint.h"
-#include "collimate/flow/toy_modules.h"
-#include "collimate/host/child_process.h"
+#include "tests/support/flow/toy_modules.h"
+#include "tests/support/host/run_command.h"
 
 namespace collimate::flow {
 namespace {

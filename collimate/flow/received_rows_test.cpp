@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/error.h"
-#include "collimate/flow/toy_modules.h"
 #include "collimate/tensor/allocator.h"
+#include "tests/support/flow/toy_modules.h"
 
 namespace collimate::flow {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "collimate/graph/replay.h"
+#include "collimate/graph/recording.h"
 #include "collimate/host/file_io.h"
 
 namespace collimate::flow {

@@ -11,8 +11,9 @@
 
 #include "collimate/base/log.h"
 #include "collimate/flow/checkpoint.h"
-#include "collimate/flow/toy_modules.h"
 #include "collimate/host/file_io.h"
+#include "tests/support/flow/toy_modules.h"
+#include "tests/support/graph/replay.h"
 
 namespace collimate::flow {
 namespace {

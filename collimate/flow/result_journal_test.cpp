@@ -11,7 +11,7 @@
 #include "collimate/base/log.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/flow/executor.h"
-#include "collimate/flow/toy_modules.h"
+#include "tests/support/flow/toy_modules.h"
 
 namespace collimate::flow {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <fstream>
 
-#include "collimate/flow/toy_modules.h"
+#include "tests/support/flow/toy_modules.h"
 
 namespace collimate::flow {
 namespace {

@@ -1,22 +1,15 @@
 #include "collimate/flow/worker_host.h"
 
-#include <atomic>
-#include <chrono>
-#include <thread>
-
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/base/log.h"
-#include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/flow/payload.h"
 #include "collimate/flow/received_rows.h"
 
 namespace collimate::flow {
 namespace {
-
-std::atomic<int64_t> g_worker_delays{0};
 
 // Adds the uid column of the input where the result has the same rows and none of its own.
 Batch with_uids(Batch made, const Batch& input, const CallInfo& info) {
@@ -36,8 +29,6 @@ int exit_code_of(const std::exception& error) {
 
 }  // namespace
 
-int64_t WorkerHost::delays() { return g_worker_delays; }
-
 WorkerHost::Hosted& WorkerHost::hosted(const std::string& model) {
   auto found = models_.find(model);
   COLLIMATE_CHECK(found != models_.end(), "worker {} has no model {}", spec_.rank, model);
@@ -53,11 +44,7 @@ void WorkerHost::reply(nlohmann::json header, cluster::Outbox& out) {
 }
 
 void WorkerHost::handle(cluster::Message message, cluster::Outbox& out) {
-  if (random_delay_seconds_ > 0) {
-    double delay = random_delay_seconds_ * base::uniform(static_cast<uint64_t>(spec_.rank), 7, 0, uint32_t(delays_++));
-    std::this_thread::sleep_for(std::chrono::duration<double>(delay));
-    ++g_worker_delays;
-  }
+  base::fault_count("worker.message", 1);
   out_ = &out;
   if (message.header.contains("store")) store_.apply(store_entries(message.header["store"]));
   if (!message.header.contains("task")) {

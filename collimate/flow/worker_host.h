@@ -27,9 +27,6 @@ class WorkerHost : public cluster::Handler {
   void handle(cluster::Message message, cluster::Outbox& out) override;
   bool step(cluster::Outbox& out) override;
 
-  // How often the workers of this process have waited before a message so far (RunOptions::random_delay_seconds).
-  static int64_t delays();
-
  private:
   // One model's module with its context.
   struct Hosted {
@@ -82,10 +79,8 @@ class WorkerHost : public cluster::Handler {
   std::map<std::string, std::unique_ptr<Hosted>> models_;
   std::map<TaskKey, std::unique_ptr<Running>> tasks_;
   cluster::Outbox* out_ = nullptr;  // while a message or step is handled
-  double random_delay_seconds_ = 0;
-  uint64_t delays_ = 0;
-  double beat_seconds_ = 0;  // between heartbeats to the driver, at least
-  double last_beat_ = 0;     // base::now_seconds()
+  double beat_seconds_ = 0;         // between heartbeats to the driver, at least
+  double last_beat_ = 0;            // base::now_seconds()
 };
 
 }  // namespace collimate::flow

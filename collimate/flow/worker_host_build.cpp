@@ -51,7 +51,6 @@ WorkerHost::WorkerHost(const cluster::WorkerSpec& spec, const Registry& registry
   tensor::tag_thread_memory(spec.rank, kRowMemory);
   base::LogPrefix prefix(fmt::format("worker {}", spec.rank));
   nlohmann::json options = nlohmann::json::parse(spec.options);
-  random_delay_seconds_ = options.value("random_delay_seconds", 0.0);
   beat_seconds_ = std::min(kMostBeatSeconds, options.value("deadline_seconds", kDeadlineSeconds) / 4);
   int threads = spec.rank < placement_.devices ? options.value("threads_per_worker", 1) : 1;
   pool_ =

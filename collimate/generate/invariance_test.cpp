@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "collimate/base/at.h"
-#include "collimate/generate/test_support.h"
-#include "collimate/model/cancelling_weights.h"
-#include "collimate/model/model_test.h"
-#include "collimate/tensor/kernels/isa_test_support.h"
+#include "tests/support/generate/tiny_service.h"
+#include "tests/support/model/cancelling_weights.h"
+#include "tests/support/model/tiny_weights.h"
+#include "tests/support/tensor/kernels/with_isa.h"
 
 // One sweep draws jointly all that must not change a bit: company and order of requests, when they arrive, size of
 // steps (so of prefill's pieces), blocks of the cache (so who is preempted, and where keys lie), prefix sharing,

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collimate/generate/test_support.h"
+#include "tests/support/generate/tiny_service.h"
 
 namespace collimate::generate {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "collimate/base/philox.h"
-#include "collimate/generate/draw_token.h"
 #include "collimate/tensor/ops/sample.h"
+#include "tests/support/generate/draw_token.h"
 
 namespace collimate::generate {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "collimate/generate/draw_token.h"
+#include "tests/support/generate/draw_token.h"
 
 namespace collimate::generate {
 namespace {

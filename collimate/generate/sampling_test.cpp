@@ -6,7 +6,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/generate/sampling_options.h"
-#include "collimate/generate/sampling_test_support.h"
+#include "tests/support/generate/sampling_fields.h"
 
 namespace collimate::generate {
 namespace {

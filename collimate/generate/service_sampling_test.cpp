@@ -9,10 +9,10 @@
 
 #include "collimate/base/error.h"
 #include "collimate/generate/completion_text.h"
-#include "collimate/generate/sampling_test_support.h"
 #include "collimate/generate/service.h"
-#include "collimate/generate/test_support.h"
 #include "collimate/text/utf8.h"
+#include "tests/support/generate/sampling_fields.h"
+#include "tests/support/generate/tiny_service.h"
 
 // A service whose requests use penalties, biases, min_tokens and stop strings, each its own mixture.
 namespace collimate::generate {

@@ -7,7 +7,7 @@
 #include "collimate/base/error.h"
 #include "collimate/generate/sequence.h"
 #include "collimate/generate/service.h"
-#include "collimate/generate/test_support.h"
+#include "tests/support/generate/tiny_service.h"
 
 // A service that speculates gives what one that does not gives, in bits.
 namespace collimate::generate {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "collimate/generate/test_support.h"
+#include "tests/support/generate/tiny_service.h"
 
 namespace collimate::generate {
 namespace {

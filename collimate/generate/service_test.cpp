@@ -9,7 +9,7 @@
 #include <string>
 
 #include "collimate/base/error.h"
-#include "collimate/generate/test_support.h"
+#include "tests/support/generate/tiny_service.h"
 
 namespace collimate::generate {
 namespace {

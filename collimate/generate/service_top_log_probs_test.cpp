@@ -7,7 +7,7 @@
 #include "collimate/base/error.h"
 #include "collimate/generate/engine.h"
 #include "collimate/generate/service.h"
-#include "collimate/generate/test_support.h"
+#include "tests/support/generate/tiny_service.h"
 
 // The most likely tokens beside each drawn one. That they keep their bits in any batch, with preemption, speculation,
 // save and load is asserted wherever the requests of mixed_requests are compared.

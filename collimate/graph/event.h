@@ -109,11 +109,9 @@ struct Action {
   bool operator==(const Action&) const = default;
 };
 
-// JSON forms: "kind" and the fields that the kind names. from_json: InputError for an unknown kind.
+// JSON forms: "kind" and the fields that the kind names.
 nlohmann::json to_json(const Event& event);
 nlohmann::json to_json(const Action& action);
-Event event_from_json(const nlohmann::json& json);
-Action action_from_json(const nlohmann::json& json);
 
 // One readable line each, as in the text traces: "rows 0/policy.generate/r0 0+8".
 std::string describe(const Graph& graph, const Task& task);

@@ -32,11 +32,6 @@ std::vector<std::string> device_models(const Graph& graph) {
   return names;
 }
 
-bool generates(const Model& model) {
-  return std::any_of(model.functions.begin(), model.functions.end(),
-                     [](const FunctionSpec& spec) { return spec.kind == Kind::kGenerate; });
-}
-
 // Ranks of one replica of a device node on a group of `devices`.
 int ranks_of(const Layout& layout, Kind kind, int devices) {
   const int inner = layout.tp * layout.pp * layout.cp;
@@ -71,41 +66,6 @@ Placement flattening(const Graph& graph, int devices, std::string kind) {
   Placement made{devices, std::move(kind)};
   if (std::vector<std::string> models = device_models(graph); !models.empty())
     made.groups["all"] = {iota(0, devices), models};
-  return made;
-}
-
-Placement separation(const Graph& graph, int devices, int training_devices, std::string kind) {
-  if (training_devices < 1 || training_devices >= devices)
-    throw base::InputError(base::expectation("placement separation",
-                                             fmt::format("1 to {} training devices", devices - 1),
-                                             fmt::format("{} of {}", training_devices, devices)));
-  Placement made{devices, std::move(kind)};
-  made.groups["training"].devices = iota(0, training_devices);
-  made.groups["generation"].devices = iota(training_devices, devices - training_devices);
-  for (const std::string& name : device_models(graph))
-    made.groups[graph.trains(name) ? "training" : "generation"].models.push_back(name);
-  return made;
-}
-
-Placement interleaving(const Graph& graph, int devices, std::string kind) {
-  Placement made{devices, std::move(kind)};
-  std::vector<std::string> frozen;
-  for (const std::string& name : device_models(graph)) {
-    if (graph.trains(name) || generates(graph.models.at(name))) {
-      made.groups["all"].models.push_back(name);
-    } else {
-      frozen.push_back(name);
-    }
-  }
-  const int count = static_cast<int>(frozen.size());
-  if (count > devices)
-    throw base::InputError(base::expectation("placement interleaving", fmt::format("at least {} devices", count),
-                                             std::to_string(devices), "flattening"));
-  if (made.groups.count("all")) made.groups["all"].devices = iota(0, devices);
-  for (int i = 0; i < count; ++i) {
-    const int first = devices * i / count;
-    made.groups[base::at(frozen, i)] = {iota(first, devices * (i + 1) / count - first), {base::at(frozen, i)}};
-  }
   return made;
 }
 

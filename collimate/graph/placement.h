@@ -67,11 +67,6 @@ Placement parse_placement(std::string_view text, const std::string& where = "pla
 
 // All models with device functions on all devices, time-shared.
 Placement flattening(const Graph& graph, int devices, std::string kind = "cpu");
-// Models that train on the first `training_devices`, all others on the rest. InputError when either side is empty.
-Placement separation(const Graph& graph, int devices, int training_devices, std::string kind = "cpu");
-// Models that generate or train on all devices; the frozen ones share them out side by side.
-Placement interleaving(const Graph& graph, int devices, std::string kind = "cpu");
-
 // One replica of a node's model: its ordered workers. Workers 0 … devices − 1 are devices; host models' workers follow,
 // in order of model name.
 using Replica = std::vector<int>;

@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/error.h"
-#include "collimate/graph/sample_graphs.h"
+#include "tests/support/graph/placements.h"
+#include "tests/support/graph/sample_graphs.h"
 
 namespace collimate::graph {
 namespace {

@@ -29,7 +29,6 @@ struct ScheduleOptions {
   bool operator==(const ScheduleOptions&) const = default;
 };
 nlohmann::json to_json(const ScheduleOptions& options);
-ScheduleOptions schedule_options_from_json(const nlohmann::json& json);
 
 class ScheduleCore;
 

@@ -140,23 +140,4 @@ nlohmann::json to_json(const ScheduleOptions& o) {
           {"lost_timeout_seconds", o.lost_timeout_seconds}};
 }
 
-ScheduleOptions schedule_options_from_json(const nlohmann::json& json) {
-  JsonFields fields(json, "schedule");
-  ScheduleOptions o;
-  o.first_iteration = fields.get("first_iteration", o.first_iteration);
-  o.iterations = fields.get("iterations", o.iterations);
-  o.rows = fields.get("rows", o.rows);
-  o.group_size = fields.get("group_size", o.group_size);
-  o.staleness = fields.get("staleness", o.staleness);
-  o.save_every = fields.get("save_every", o.save_every);
-  o.evaluate_every = fields.get("evaluate_every", o.evaluate_every);
-  o.evaluate_first = fields.get("evaluate_first", o.evaluate_first);
-  o.update_in_flight = fields.get("update_in_flight", o.update_in_flight);
-  o.refill_limit = fields.get("refill_limit", o.refill_limit);
-  o.retries = fields.get("retries", o.retries);
-  o.lost_timeout_seconds = fields.get("lost_timeout_seconds", o.lost_timeout_seconds);
-  fields.finish();
-  return o;
-}
-
 }  // namespace collimate::graph

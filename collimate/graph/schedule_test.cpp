@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "collimate/base/error.h"
-#include "collimate/graph/replay.h"
-#include "collimate/graph/sample_graphs.h"
+#include "tests/support/graph/replay.h"
+#include "tests/support/graph/sample_graphs.h"
 
 namespace collimate::graph {
 namespace {

@@ -10,7 +10,8 @@
 #include "collimate/base/fault.h"
 #include "collimate/host/checksum.h"
 #include "collimate/host/mapped_file.h"
-#include "collimate/host/temp_directory_for_test.h"
+#include "tests/support/fault_control.h"
+#include "tests/support/host/temp_directory.h"
 
 namespace collimate::host {
 namespace {

@@ -10,7 +10,8 @@
 #include <thread>
 
 #include "collimate/base/error.h"
-#include "collimate/host/temp_directory_for_test.h"
+#include "tests/support/host/run_command.h"
+#include "tests/support/host/temp_directory.h"
 
 namespace collimate::host {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/host/child_process.h"
-#include "collimate/host/temp_directory_for_test.h"
+#include "tests/support/host/temp_directory.h"
 
 namespace collimate::host {
 namespace {

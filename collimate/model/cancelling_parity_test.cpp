@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "collimate/model/cancelling_weights.h"
-#include "collimate/model/model_test.h"
-#include "collimate/tensor/kernels/isa_test_support.h"
 #include "collimate/tensor/ops/sample.h"
+#include "tests/support/model/cancelling_weights.h"
+#include "tests/support/model/tiny_weights.h"
+#include "tests/support/tensor/kernels/with_isa.h"
 
 namespace collimate::model {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/at.h"
-#include "collimate/model/model_test.h"
+#include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "collimate/base/at.h"
 #include "collimate/comm/group.h"
-#include "collimate/model/model_test.h"
 #include "collimate/tensor/autograd.h"
+#include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {
 namespace {

@@ -6,9 +6,9 @@
 #include "collimate/base/memory_state.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/model/huggingface_check.h"
-#include "collimate/model/model_test.h"
 #include "collimate/model/rounding.h"
 #include "collimate/model/safetensors.h"
+#include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {
 namespace {

@@ -12,7 +12,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/memory_state.h"
-#include "collimate/model/model_test.h"
+#include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/model/arch/architecture.h"
-#include "collimate/model/model_test.h"
+#include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {
 namespace {

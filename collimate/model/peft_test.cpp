@@ -8,8 +8,8 @@
 
 #include "collimate/base/at.h"
 #include "collimate/host/atomic_file.h"
-#include "collimate/model/model_test.h"
 #include "collimate/model/safetensors.h"
+#include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {
 namespace {

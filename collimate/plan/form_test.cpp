@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/error.h"
-#include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/search/search.h"
 #include "collimate/plan/show/plan_text.h"
+#include "tests/support/plan/inputs/sample_request.h"
 
 namespace collimate::plan {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "collimate/text/test_files.h"
+#include "tests/support/text/written_files.h"
 
 namespace collimate::recipe {
 namespace {

@@ -49,7 +49,7 @@ class Run {
   Run(const Config& config, const TrainCall& call)
       : config_(config),
         call_(call),
-        reparse_(base::reparse_every_run() || call.reparse),
+        reparse_(base::reparse_every_run()),
         registry_(module_registry()),
         plan_(complete_plan(config, registry_)),
         placement_(make_placement(config, plan_)),
@@ -108,7 +108,7 @@ class Run {
   // The graph's iterations, until they are done or patience runs out. StoppedError when a signal asked.
   void carry_out() {
     const flow::RunOptions options = run_options();
-    if (options.reparse) note("reparse: every worker is built from reparsed text, every message is reparsed");
+    if (reparse_) note("reparse: every worker is built from reparsed text, every message is reparsed");
     try {
       flow::run(plan_.graph, placement_, registry_, options);
     } catch (const base::InputError&) {
@@ -178,9 +178,6 @@ class Run {
     options.worker_command = call_.worker_command;
     options.deadline_seconds = config_.run.deadline_seconds;
     options.threads_per_worker = threads_of(config_, placement_);
-    options.reparse = reparse_;
-    options.queue_size = call_.queue_size;
-    options.random_delay_seconds = call_.random_delay_seconds;
     options.memory_budget_bytes = config_.run.memory_budget * (int64_t{1} << 20);
   }
 

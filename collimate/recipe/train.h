@@ -13,13 +13,10 @@ namespace collimate::recipe {
 
 // How `train` is called, beside the config.
 struct TrainCall {
-  std::string output;               // the run's directory
-  std::string resume = "auto";      // auto, never, or a run or a checkpoint of one to go on from
-  std::string replay;               // journal of a run of this config: its rewards are used, none is asked
-  base::StopFlag* stop = nullptr;   // requested by a signal
-  bool reparse = false;             // test: workers and messages from reparsed text; COLLIMATE_TEST_REPARSE=1: always
-  size_t queue_size = 64;           // test: messages that a mailbox holds
-  double random_delay_seconds = 0;  // test: a worker waits up to this long before each message
+  std::string output;              // the run's directory
+  std::string resume = "auto";     // auto, never, or a run or a checkpoint of one to go on from
+  std::string replay;              // journal of a run of this config: its rewards are used, none is asked
+  base::StopFlag* stop = nullptr;  // requested by a signal
   std::vector<std::string> worker_command;
   std::function<void(const std::string& line)> note;  // what a person should read: arithmetic, data shapes, evaluation
 };

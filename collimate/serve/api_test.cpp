@@ -7,7 +7,7 @@
 #include <limits>
 #include <set>
 
-#include "collimate/generate/sampling_test_support.h"
+#include "tests/support/generate/sampling_fields.h"
 
 namespace collimate::serve {
 namespace {

@@ -9,9 +9,9 @@
 #include <sstream>
 
 #include "collimate/base/error.h"
-#include "collimate/generate/test_support.h"
 #include "collimate/serve/columns.h"
 #include "collimate/text/character_tokenizer.h"
+#include "tests/support/generate/tiny_service.h"
 
 namespace collimate::serve {
 namespace {

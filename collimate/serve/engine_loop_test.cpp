@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "collimate/base/at.h"
-#include "collimate/generate/test_support.h"
+#include "tests/support/generate/tiny_service.h"
 
 namespace collimate::serve {
 namespace {

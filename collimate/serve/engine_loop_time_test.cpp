@@ -5,8 +5,8 @@
 #include <future>
 #include <mutex>
 
-#include "collimate/generate/test_support.h"
 #include "collimate/serve/engine_loop.h"
+#include "tests/support/generate/tiny_service.h"
 
 namespace collimate::serve {
 namespace {

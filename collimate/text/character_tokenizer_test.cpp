@@ -7,7 +7,7 @@
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/file_io.h"
 #include "collimate/text/files.h"
-#include "collimate/text/test_files.h"
+#include "tests/support/text/written_files.h"
 
 namespace collimate::text {
 namespace {

@@ -5,7 +5,7 @@
 #include "collimate/text/character_tokenizer.h"
 #include "collimate/text/chat_template.h"
 #include "collimate/text/jinja_outline.h"
-#include "collimate/text/test_files.h"
+#include "tests/support/text/written_files.h"
 
 namespace collimate::text {
 namespace {

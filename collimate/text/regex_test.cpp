@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "collimate/text/pre_tokenizer.h"
-#include "collimate/text/test_files.h"
+#include "tests/support/text/written_files.h"
 
 namespace collimate::text {
 namespace {

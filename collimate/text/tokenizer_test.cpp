@@ -9,8 +9,8 @@
 #include "collimate/host/file_io.h"
 #include "collimate/text/files.h"
 #include "collimate/text/hf_tokenizer.h"
-#include "collimate/text/test_files.h"
 #include "collimate/text/utf8.h"
+#include "tests/support/text/written_files.h"
 
 namespace collimate::text {
 namespace {

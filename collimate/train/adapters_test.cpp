@@ -8,8 +8,8 @@
 #include "collimate/base/at.h"
 #include "collimate/base/memory_state.h"
 #include "collimate/batch/standard_keys.h"
-#include "collimate/model/model_test.h"
 #include "collimate/train/learner.h"
+#include "tests/support/model/tiny_weights.h"
 
 namespace collimate::train {
 namespace {

@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/deadline.h"
-#include "collimate/host/child_process.h"
 #include "collimate/rlhf/reward/functions.h"
 #include "collimate/rlhf/reward/rules.h"
 #include "tests/e2e/run_support.h"
+#include "tests/support/host/run_command.h"
 
 namespace collimate::test {
 namespace {

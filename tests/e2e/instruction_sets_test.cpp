@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "collimate/tensor/kernels/isa_test_support.h"
 #include "tests/e2e/run_support.h"
 #include "tests/support/small_families.h"
+#include "tests/support/tensor/kernels/with_isa.h"
 
 namespace collimate::test {
 namespace {

@@ -6,8 +6,8 @@
 #include <sstream>
 #include <tuple>
 
-#include "collimate/graph/replay.h"
 #include "tests/fault/cli_support.h"
+#include "tests/support/graph/replay.h"
 
 namespace collimate::test {
 namespace {

@@ -10,6 +10,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "tests/e2e/run_support.h"
+#include "tests/support/fault_control.h"
 
 namespace collimate::test {
 namespace {
@@ -73,9 +74,9 @@ class RewardErrors : public testing::Test {
                 const std::string& recipe = "grpo") {
     sets.push_back("reward=" + reward_list(name, reward));
     const base::LogFile log(scratch_ / (name + ".log"));
-    recipe::TrainCall call;
-    call.reparse = reparse_;
-    train_text(small_config(recipe, scratch_.path()), scratch_ / name, sets, call);
+    std::optional<base::Reparsing> reparsing;
+    if (reparse_) reparsing.emplace();
+    train_text(small_config(recipe, scratch_.path()), scratch_ / name, sets);
     const Metrics metrics = metrics_of(scratch_ / name);
     expect_finite_metrics(metrics);
     return metrics;

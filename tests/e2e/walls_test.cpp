@@ -7,11 +7,9 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
-#include "collimate/cluster/mailbox.h"
-#include "collimate/cluster/reparse.h"
-#include "collimate/flow/worker_host.h"
-#include "collimate/graph/replay.h"
 #include "tests/e2e/wall_runs.h"
+#include "tests/support/graph/replay.h"
+#include "tests/support/watched_messages.h"
 
 namespace collimate::test {
 namespace {
@@ -59,33 +57,31 @@ int64_t workers_of(const std::string& output) {
 // At least two tasks an iteration; each is started, fed and closed.
 int64_t fewest_messages(const std::string& output) { return static_cast<int64_t>(metrics_of(output).size()) * 2 * 3; }
 
-// That since `before` all of the run in `output`, or nothing, was reparsed.
-void expect_reparsed(bool all, const cluster::Reparsed& before, const std::string& output) {
-  const cluster::Reparsed now = cluster::reparsed();
-  EXPECT_EQ(now.specs - before.specs, all ? workers_of(output) : 0) << output;
+// That all of the run in `output`, or nothing, was reparsed.
+void expect_reparsed(bool all, const WatchedMessages& run, const std::string& output) {
+  EXPECT_EQ(run.specs(), all ? workers_of(output) : 0) << output;
   if (all) {
     EXPECT_GT(fewest_messages(output), 0) << output;
-    EXPECT_GE(now.of_driver - before.of_driver, fewest_messages(output)) << output;
-    EXPECT_GE(now.of_workers - before.of_workers, fewest_messages(output) / 3 * 2) << output;  // rows and finished
+    EXPECT_GE(run.of_driver(), fewest_messages(output)) << output;
+    EXPECT_GE(run.of_workers(), fewest_messages(output) / 3 * 2) << output;  // rows and finished
   } else {
-    EXPECT_EQ(now.of_driver, before.of_driver) << output;
-    EXPECT_EQ(now.of_workers, before.of_workers) << output;
+    EXPECT_EQ(run.of_driver(), 0) << output;
+    EXPECT_EQ(run.of_workers(), 0) << output;
   }
 }
 
 TEST_F(Walls, WorkersAndMessagesFromReparsedText) {
-  recipe::TrainCall reparse;
-  reparse.reparse = true;
   for (const std::string recipe : {"grpo", "ppo", "dpo"}) {
     std::vector<std::string> sets;
     if (recipe == "grpo") sets.emplace_back("algorithm.beta=0.04");
-    const cluster::Reparsed before = cluster::reparsed();
+    const WatchedMessages first;
     const std::string plain = train(recipe, recipe, sets);
     EXPECT_GT(plain.size(), 10000U) << recipe;
-    expect_reparsed(always_reparsed(), before, directory(recipe));
-    const cluster::Reparsed between = cluster::reparsed();
-    EXPECT_TRUE(plain == train(recipe + "-reparsed", recipe, sets, reparse)) << recipe;
-    expect_reparsed(true, between, directory(recipe + "-reparsed"));
+    expect_reparsed(always_reparsed(), first, directory(recipe));
+    const WatchedMessages second;
+    const base::Reparsing reparsing;
+    EXPECT_TRUE(plain == train(recipe + "-reparsed", recipe, sets)) << recipe;
+    expect_reparsed(true, second, directory(recipe + "-reparsed"));
   }
 }
 
@@ -134,17 +130,14 @@ TEST_F(Walls, PpoUnderTwoPlacementsHasEqualBits) {
 // A message that has no room is never lost, and nobody waits in a circle: that would end by the deadline.
 TEST_F(Walls, PpoThroughMailboxesOfOneMessageAndRandomDelays) {
   const auto sets = with_reward_model({kTwoDevices, "run.deadline_seconds=30"});
-  recipe::TrainCall hard;
-  hard.queue_size = 1;
-  hard.random_delay_seconds = 0.002;
-  const int64_t delays = flow::WorkerHost::delays();
-  cluster::Mailbox::take_peak();
+  const WatchedMessages easy;
   const std::string plain = train("plain", "ppo", sets);
-  EXPECT_GT(cluster::Mailbox::take_peak(), 1U);
-  EXPECT_EQ(flow::WorkerHost::delays(), delays);
-  EXPECT_TRUE(plain == train("hard", "ppo", sets, hard));
-  EXPECT_EQ(cluster::Mailbox::take_peak(), 1U);
-  EXPECT_GE(flow::WorkerHost::delays(), delays + fewest_messages(directory("hard")));
+  EXPECT_GT(easy.most_held(), 1);
+  EXPECT_EQ(easy.delays(), 0);
+  const WatchedMessages hard({.mailbox = 1, .random_delay_seconds = 0.002});
+  EXPECT_TRUE(plain == train("hard", "ppo", sets));
+  EXPECT_EQ(hard.most_held(), 1);
+  EXPECT_GE(hard.delays(), fewest_messages(directory("hard")));
   EXPECT_EQ(lasting_metrics(directory("plain")).size(), 3U);
   EXPECT_EQ(lasting_metrics(directory("plain")), lasting_metrics(directory("hard")));
   for (const char* model : {"policy_trainer", "value"})
@@ -169,9 +162,8 @@ TEST_F(Walls, GenerationApartFromTrainingHasEqualBits) {
     EXPECT_TRUE(spans_of(directory("apart"), i, {"policy.generate"}).contains(1)) << i;
     EXPECT_TRUE(spans_of(directory("apart"), i, {"policy_trainer.train"}).contains(0)) << i;
   }
-  recipe::TrainCall reparse;
-  reparse.reparse = true;
-  EXPECT_TRUE(together == train("apart-reparsed", "grpo", sets, reparse));
+  const base::Reparsing reparsing;
+  EXPECT_TRUE(together == train("apart-reparsed", "grpo", sets));
 }
 
 // A checkpoint has the trainer's weights alone: the first transfer of the run that goes on brings them to the policy.

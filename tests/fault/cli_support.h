@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collimate/base/deadline.h"
-#include "collimate/host/child_process.h"
+#include "tests/support/host/run_command.h"
 #include "tests/support/small_task.h"
 
 namespace collimate::test {

@@ -4,9 +4,9 @@
 #include <map>
 #include <memory>
 
-#include "collimate/graph/replay.h"
 #include "tests/fault/cli_support.h"
 #include "tests/fault/runs.h"
+#include "tests/support/graph/replay.h"
 
 namespace collimate::test {
 namespace {

@@ -1,8 +1,8 @@
 // The program collimate-goldens: where it finds the models that goldens name.
 #include <gtest/gtest.h>
 
-#include "collimate/host/child_process.h"
 #include "tests/golden/changed.h"
+#include "tests/support/host/run_command.h"
 #include "tests/support/small_task.h"
 
 namespace collimate::golden {

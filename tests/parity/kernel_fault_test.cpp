@@ -3,6 +3,7 @@
 #include "collimate/base/fault.h"
 #include "collimate/rlhf/loss/list.h"
 #include "tests/parity/small_rollout.h"
+#include "tests/support/fault_control.h"
 #include "tests/support/small_families.h"
 
 // Every kernel of forward takes one ulp from one number of each row that it writes, in one phase alone: the steps that

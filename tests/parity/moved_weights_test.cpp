@@ -5,12 +5,12 @@
 
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
-#include "collimate/model/model_test.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/rollout/assemble.h"
 #include "collimate/tensor/allocator.h"
 #include "collimate/train/learner.h"
 #include "collimate/train/scoring.h"
+#include "tests/support/model/tiny_weights.h"
 
 // Weights that move between the phases of training, and inside them, change no bit of what is generated, scored or
 // learned.

@@ -8,9 +8,9 @@
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/host/core_pool.h"
-#include "collimate/model/model_test.h"
 #include "collimate/rlhf/types/loss.h"
 #include "collimate/train/learner.h"
+#include "tests/support/model/tiny_weights.h"
 #include "tests/support/small_task.h"
 
 namespace collimate::test {

@@ -35,8 +35,16 @@ class Includes(unittest.TestCase):
         header = "tests/support/small_task.h"
         self.assertIn("tests alone include tests/", includes.own_failure("collimate/graph/a.cpp", header))
         self.assertIn("tests alone include tests/", includes.own_failure("bench/a_bench.cpp", header))
-        for path in ("collimate/graph/a_test.cpp", "collimate/graph/b_test_support.h", "tests/e2e/a.h"):
+        for path in ("collimate/graph/a_test.cpp", "tests/support/graph/b.h", "tests/e2e/a.h"):
             self.assertEqual(includes.own_failure(path, header), "")
+
+    def test_what_serves_the_tests_of_a_folder_includes_what_the_folder_may(self):
+        for path in ("tests/support/graph/a.h", "collimate/graph/a_test.cpp"):
+            self.assertEqual(includes.own_failure(path, "collimate/graph/graph.h"), "")
+            for target in ("collimate/tensor/tape.h", "tests/support/tensor/b.h"):
+                self.assertIn("graph/ may not include tensor/", includes.own_failure(path, target))
+        self.assertIn("stages meet only", includes.own_failure("tests/support/rlhf/loss/a.h",
+                                                               "collimate/rlhf/reward/reward.h"))
 
     def test_stages_meet_in_types_only(self):
         fine, wrong = "collimate/rlhf/types/loss.h", "collimate/rlhf/reward/reward.h"
@@ -313,10 +321,9 @@ class CountLines(unittest.TestCase):
     def test_what_serves_tests_alone_is_of_the_tests(self):
         includes_of = {"a/x.cpp": ["a/x.h", "a/shared.h"],
                        "a/x_test.cpp": ["a/x.h", "a/toy.h", "a/shared.h", "a/toy.inc"]}
-        paths = [*includes_of, "a/x.h", "a/toy.h", "a/toy.inc", "a/shared.h", "a/unread.h", "tests/golden/main.cpp",
-                 "a/run_for_test.h"]
+        paths = [*includes_of, "a/x.h", "a/toy.h", "a/toy.inc", "a/shared.h", "a/unread.h", "tests/golden/main.cpp"]
         tests = count_lines.test_files(paths, lambda path: includes_of.get(path, []))
-        self.assertEqual(tests, {"a/x_test.cpp", "a/toy.h", "a/toy.inc", "tests/golden/main.cpp", "a/run_for_test.h"})
+        self.assertEqual(tests, {"a/x_test.cpp", "a/toy.h", "a/toy.inc", "tests/golden/main.cpp"})
 
     def test_folders(self):
         self.assertEqual(count_lines.folder_of("collimate/plan/cost/job.cpp"), "collimate/plan")

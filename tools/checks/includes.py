@@ -6,7 +6,8 @@ from checks.lint import code_of
 from checks.tree import CODE, Failure, files, includes, lines, text
 
 MODULE = re.compile(r"^collimate_module\((\w+)([^)]*)\)", re.MULTILINE)
-TEST = re.compile(r"(_test|_for_test|_test_support)\.\w+$")
+TEST = re.compile(r"_test\.\w+$")
+SUPPORT = "tests/support/"  # a folder of it serves the tests of the folder of collimate/ that has its name
 RLHF_TYPES = {"base", "tensor", "batch"}
 RLHF_STAGE = RLHF_TYPES | {"text", "comm"}
 RLHF_STAGES = {"prompt", "rollout", "reward", "advantage", "loss"}
@@ -53,13 +54,20 @@ def modules() -> dict:
     return table
 
 
+def as_module(path: str) -> str:
+    """tests/support/graph/a.h -> collimate/graph/a.h: what serves a folder's tests may include what the folder may."""
+    inner = path.removeprefix(SUPPORT)
+    return f"collimate/{inner}" if inner != path and inner.split("/")[0] in modules() else path
+
+
 def module_of(path: str) -> str:
-    parts = path.split("/")
+    parts = as_module(path).split("/")
     return parts[1] if len(parts) > 2 and parts[0] == "collimate" else ""
 
 
 def rlhf_failure(path: str, target: str) -> str:
     """What is wrong with a file of rlhf/ including `target`, or ''."""
+    path, target = as_module(path), as_module(target)
     part = path.split("/")[2]
     allowed = RLHF_ALLOWED.get(part)
     if allowed is None:

@@ -3,8 +3,8 @@
 
 #include "collimate/base/error.h"
 #include "collimate/plan/cost/collective.h"
-#include "collimate/plan/cost/job_test.h"
 #include "collimate/plan/layout/candidates.h"
+#include "tests/support/plan/cost/sample_job.h"
 
 namespace collimate::plan {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "collimate/plan/cost/job_test.h"
 #include "collimate/plan/cost/phase.h"
+#include "tests/support/plan/cost/sample_job.h"
 
 namespace collimate::plan {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "collimate/plan/cost/collective.h"
-#include "collimate/plan/cost/job_test.h"
+#include "tests/support/plan/cost/sample_job.h"
 
 namespace collimate::plan {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/error.h"
-#include "collimate/plan/inputs/test_request.h"
+#include "tests/support/plan/inputs/sample_request.h"
 
 namespace collimate::plan {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "collimate/base/error.h"
 #include "collimate/plan/cost/functions.h"
-#include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/search/search.h"
 #include "collimate/plan/simulate/simulate_plan.h"
+#include "tests/support/plan/inputs/sample_request.h"
 
 namespace collimate::plan {
 namespace {

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "collimate/base/error.h"
-#include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/layout/choices.h"
 #include "collimate/plan/show/plan_text.h"
+#include "tests/support/plan/inputs/sample_request.h"
 
 namespace collimate::plan {
 namespace {

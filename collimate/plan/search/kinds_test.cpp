@@ -6,11 +6,12 @@
 #include <set>
 
 #include "collimate/plan/cost/functions.h"
-#include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/search/search.h"
 #include "collimate/plan/search/slots.h"
 #include "collimate/plan/search/subclusters.h"
 #include "collimate/plan/simulate/simulate_plan.h"
+#include "tests/support/plan/inputs/sample_request.h"
+#include "tests/support/plan/search/exhaustive.h"
 
 namespace collimate::plan {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "collimate/base/at.h"
 #include "collimate/graph/trace.h"
-#include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/search/neighbours.h"
 #include "collimate/plan/search/search.h"
+#include "tests/support/plan/inputs/sample_request.h"
 
 namespace collimate::plan {
 namespace {

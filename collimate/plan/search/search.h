@@ -42,8 +42,4 @@ SearchResult search(const Request& request, double limit = std::numeric_limits<d
 // fastest.
 SearchResult search_within_staleness(const Request& request);
 
-// The best estimate by trying every placement with every layout of every function, without fronts and bounds: what
-// certifies search() on small cases. Nothing is simulated.
-SearchResult search_exhaustively(const Request& request);
-
 }  // namespace collimate::plan

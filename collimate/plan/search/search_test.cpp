@@ -6,9 +6,10 @@
 #include <set>
 
 #include "collimate/base/error.h"
-#include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/search/placements.h"
 #include "collimate/plan/simulate/simulate_plan.h"
+#include "tests/support/plan/inputs/sample_request.h"
+#include "tests/support/plan/search/exhaustive.h"
 
 namespace collimate::plan {
 namespace {

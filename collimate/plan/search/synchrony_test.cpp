@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/search/search.h"
 #include "collimate/plan/show/plan_html.h"
+#include "tests/support/plan/inputs/sample_request.h"
 
 namespace collimate::plan {
 namespace {

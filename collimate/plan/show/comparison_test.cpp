@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/search/search.h"
+#include "tests/support/plan/inputs/sample_request.h"
 
 namespace collimate::plan {
 namespace {

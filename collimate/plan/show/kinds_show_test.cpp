@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
-#include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/show/plan_html.h"
 #include "collimate/plan/show/sweep.h"
+#include "tests/support/plan/inputs/sample_request.h"
 
 namespace collimate::plan {
 namespace {

@@ -7,7 +7,8 @@
 #include <set>
 
 #include "collimate/base/memory_state.h"
-#include "collimate/plan/simulate/random_flow.h"
+#include "tests/support/graph/replay.h"
+#include "tests/support/plan/simulate/random_flow.h"
 
 namespace collimate::plan {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "collimate/graph/replay.h"
+#include "collimate/graph/recording.h"
 
 namespace collimate::plan {
 

@@ -7,7 +7,9 @@
 #include <map>
 
 #include "collimate/base/philox.h"
-#include "collimate/graph/sample_graphs.h"
+#include "tests/support/graph/placements.h"
+#include "tests/support/graph/replay.h"
+#include "tests/support/graph/sample_graphs.h"
 
 namespace collimate::plan {
 namespace {

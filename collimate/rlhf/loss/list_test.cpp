@@ -1,8 +1,8 @@
 #include <set>
 
 #include "collimate/rlhf/loss/kto.h"
-#include "collimate/rlhf/loss/two_rows_for_test.h"
 #include "collimate/tensor/autograd.h"
+#include "tests/support/rlhf/loss/two_rows.h"
 
 namespace collimate::rlhf {
 namespace {

@@ -1,4 +1,4 @@
-#include "collimate/rlhf/loss/two_rows_for_test.h"
+#include "tests/support/rlhf/loss/two_rows.h"
 
 namespace collimate::rlhf {
 namespace {

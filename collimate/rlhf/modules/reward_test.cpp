@@ -9,7 +9,7 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/rlhf/reward/functions.h"
 #include "collimate/rlhf/reward/rules.h"
-#include "collimate/text/test_files.h"
+#include "tests/support/text/written_files.h"
 
 namespace collimate::rlhf {
 namespace {

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "collimate/base/error.h"
-#include "collimate/rlhf/prompt/letter_tokenizer.h"
+#include "tests/support/rlhf/prompt/letter_tokenizer.h"
 
 namespace collimate::rlhf {
 namespace {

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "collimate/batch/standard_keys.h"
-#include "collimate/rlhf/prompt/letter_tokenizer.h"
 #include "collimate/rlhf/prompt/source.h"
+#include "tests/support/rlhf/prompt/letter_tokenizer.h"
 
 namespace collimate::rlhf {
 namespace {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "collimate/rlhf/reward/rule_for_test.h"
+#include "tests/support/rlhf/reward/made_rule.h"
 
 namespace collimate::rlhf {
 namespace {

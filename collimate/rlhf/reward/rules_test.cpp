@@ -5,7 +5,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/rlhf/reward/functions.h"
-#include "collimate/rlhf/reward/rule_for_test.h"
+#include "tests/support/rlhf/reward/made_rule.h"
 
 namespace collimate::rlhf {
 namespace {

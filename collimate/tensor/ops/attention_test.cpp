@@ -10,7 +10,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
-#include "collimate/tensor/ops/op_test_support.h"
+#include "tests/support/tensor/ops/same_everywhere.h"
 
 namespace collimate::tensor {
 namespace {

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "collimate/tensor/autograd.h"
-#include "collimate/tensor/ops/aten_test_support.h"
 #include "collimate/tensor/ops/attention.h"
 #include "collimate/tensor/ops/linear.h"
 #include "collimate/tensor/ops/log_prob.h"
 #include "collimate/tensor/ops/norm.h"
+#include "tests/support/tensor/ops/aten_doubles.h"
 
 namespace collimate::tensor {
 namespace {

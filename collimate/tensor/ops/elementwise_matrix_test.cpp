@@ -10,7 +10,7 @@
 #include "collimate/base/at.h"
 #include "collimate/tensor/autograd.h"
 #include "collimate/tensor/ops/activation.h"
-#include "collimate/tensor/ops/aten_test_support.h"
+#include "tests/support/tensor/ops/aten_doubles.h"
 
 namespace collimate::tensor {
 namespace {

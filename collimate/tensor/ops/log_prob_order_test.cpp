@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "collimate/tensor/ops/log_prob.h"
-#include "collimate/tensor/ops/op_test_support.h"
 #include "collimate/tensor/ops/sample.h"
+#include "tests/support/tensor/ops/same_everywhere.h"
 
 // Logits that are residues of rounding: a log-prob has its bits only where every sum keeps its order.
 namespace collimate::tensor {

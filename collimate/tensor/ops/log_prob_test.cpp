@@ -7,7 +7,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/tensor/allocator.h"
-#include "collimate/tensor/ops/op_test_support.h"
+#include "tests/support/tensor/ops/same_everywhere.h"
 
 namespace collimate::tensor {
 namespace {

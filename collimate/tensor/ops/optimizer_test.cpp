@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "collimate/tensor/ops/op_test_support.h"
+#include "tests/support/tensor/ops/same_everywhere.h"
 
 namespace collimate::tensor {
 namespace {

@@ -4,8 +4,8 @@
 #include "collimate/base/error.h"
 #include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/embedding.h"
-#include "collimate/tensor/ops/op_test_support.h"
 #include "collimate/tensor/ops/rope.h"
+#include "tests/support/tensor/ops/same_everywhere.h"
 
 namespace collimate::tensor {
 namespace {

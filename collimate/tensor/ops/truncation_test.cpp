@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collimate/tensor/ops/log_prob.h"
-#include "collimate/tensor/ops/op_test_support.h"
+#include "tests/support/tensor/ops/same_everywhere.h"
 
 namespace collimate::tensor {
 namespace {

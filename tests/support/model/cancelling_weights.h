@@ -5,7 +5,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/model/weights.h"
-#include "collimate/tensor/ops/cancelling.h"
+#include "tests/support/tensor/ops/cancelling.h"
 
 namespace collimate::model::testing {
 

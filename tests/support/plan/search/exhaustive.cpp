@@ -1,8 +1,9 @@
+#include "tests/support/plan/search/exhaustive.h"
+
 #include <limits>
 
 #include "collimate/plan/search/assignment.h"
 #include "collimate/plan/search/placements.h"
-#include "collimate/plan/search/search.h"
 #include "collimate/plan/search/subclusters.h"
 
 namespace collimate::plan {

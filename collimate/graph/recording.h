@@ -16,13 +16,6 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-// Drives a fresh Schedule, or `begin`, with the events; a later Begin is preceded by saving and loading it.
-std::vector<Step> replay(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
-                         std::span<const Event> events, const Schedule* begin = nullptr);
-
-// The first difference between recorded steps and their replay, as text; empty when there is none.
-std::string compare(const Graph& graph, std::span<const Step> recorded, std::span<const Step> replayed);
-
 // A recording: a first line {"graph", "placement", "options"}, and "state" where it begins with the loaded schedule
 // `resumed`; then one JSON line {"event", "actions"} per step.
 // Steps that say that rows came and feed each of them on to the same tasks share a line:
@@ -45,11 +38,5 @@ class RecordingWriter {
   std::vector<Task> to_;
   std::vector<std::pair<int64_t, int64_t>> runs_;  // of the open line: first, count
 };
-
-// Parses a recording, replays its events, compares. Empty when equal; InputError when it cannot be read.
-std::string check_recording(std::string_view recording);
-
-// The readable text trace: "> event" then "  action" lines.
-std::string trace_text(const Graph& graph, std::span<const Step> steps);
 
 }  // namespace collimate::graph

@@ -1,4 +1,4 @@
-#include "collimate/graph/replay.h"
+#include "tests/support/graph/replay.h"
 
 #include "collimate/base/json.h"
 #include "collimate/base/memory_state.h"
@@ -17,8 +17,6 @@ json parse_line(std::string_view& rest) {
   rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
   return value;
 }
-
-json to_json(const Task& task) { return {task.iteration, task.node, task.replica, task.part}; }
 
 Task task_from_json(const json& value) {
   if (!value.is_array() || value.size() != 4)
@@ -60,19 +58,30 @@ std::vector<Step> steps_from_json(const json& value) {
   return {step};
 }
 
-constexpr const char* kState = "schedule";  // what Schedule::save names its state
-
-json state_of(const Schedule& schedule) {
-  base::MemoryState state;
-  schedule.save(state);
-  return state.json(kState);
-}
-
 Schedule saved_and_loaded(const Schedule& schedule, Schedule fresh) {
   base::MemoryState state;
   schedule.save(state);
   fresh.load(state);
   return fresh;
+}
+
+ScheduleOptions schedule_options_from_json(const nlohmann::json& json) {
+  JsonFields fields(json, "schedule");
+  ScheduleOptions o;
+  o.first_iteration = fields.get("first_iteration", o.first_iteration);
+  o.iterations = fields.get("iterations", o.iterations);
+  o.rows = fields.get("rows", o.rows);
+  o.group_size = fields.get("group_size", o.group_size);
+  o.staleness = fields.get("staleness", o.staleness);
+  o.save_every = fields.get("save_every", o.save_every);
+  o.evaluate_every = fields.get("evaluate_every", o.evaluate_every);
+  o.evaluate_first = fields.get("evaluate_first", o.evaluate_first);
+  o.update_in_flight = fields.get("update_in_flight", o.update_in_flight);
+  o.refill_limit = fields.get("refill_limit", o.refill_limit);
+  o.retries = fields.get("retries", o.retries);
+  o.lost_timeout_seconds = fields.get("lost_timeout_seconds", o.lost_timeout_seconds);
+  fields.finish();
+  return o;
 }
 
 std::string step_text(const Graph& graph, const Step& step) {
@@ -107,44 +116,6 @@ std::string compare(const Graph& graph, std::span<const Step> recorded, std::spa
   return "";
 }
 
-std::string recording_header(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
-                             const Schedule* resumed) {
-  json header = {{"graph", text(graph)}, {"placement", to_json(placement)}, {"options", to_json(options)}};
-  if (resumed != nullptr) header["state"] = state_of(*resumed);
-  return header.dump() + "\n";
-}
-
-std::string recording_line(const Event& event, std::span<const Action> actions) {
-  json list = json::array();
-  for (const Action& action : actions) list.push_back(to_json(action));
-  return json{{"event", to_json(event)}, {"actions", list}}.dump() + "\n";
-}
-
-std::string RecordingWriter::step(const Event& event, std::span<const Action> actions) {
-  std::vector<Task> to;
-  bool plain = event.kind == EventKind::kRows;
-  for (const Action& action : actions) {
-    plain = plain && action == feed_action(action.task, event.first, event.count);
-    to.push_back(action.task);
-  }
-  std::string lines;
-  if (!plain || event.task != rows_of_ || to != to_) lines = flush();
-  if (!plain) return lines + recording_line(event, actions);
-  rows_of_ = event.task;
-  to_ = std::move(to);
-  runs_.emplace_back(event.first, event.count);
-  return lines;
-}
-
-std::string RecordingWriter::flush() {
-  if (runs_.empty()) return "";
-  json to = json::array();
-  for (const Task& task : to_) to.push_back(to_json(task));
-  std::string line = json{{"rows", to_json(rows_of_)}, {"to", to}, {"runs", runs_}}.dump() + "\n";
-  runs_.clear();
-  return line;
-}
-
 std::string check_recording(std::string_view recording) {
   const json header = parse_line(recording);
   JsonFields fields(header, "recording");
@@ -156,7 +127,7 @@ std::string check_recording(std::string_view recording) {
   Schedule begin(graph, placement, options);
   if (!state.is_null()) {
     base::MemoryState saved;
-    saved.json(kState, state);
+    saved.json("schedule", state);
     begin.load(saved);
   }
   std::vector<Step> recorded;

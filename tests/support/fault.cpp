@@ -10,8 +10,10 @@
 #include <cstdlib>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "collimate/base/error.h"
+#include "tests/support/fault_control.h"
 
 namespace collimate::base {
 namespace {
@@ -81,6 +83,9 @@ std::atomic<int64_t>& disk_bytes_left() {
   return left;
 }
 
+std::atomic<const CountAnswers::Answer*> count_answer{nullptr};
+std::atomic<int> reparsing{0};
+
 }  // namespace
 
 bool has_test_hooks() { return true; }
@@ -124,6 +129,17 @@ size_t allowed_disk_bytes(size_t wanted) {
   return wanted;
 }
 
+CountAnswers::CountAnswers(Answer answer) : answer_(std::move(answer)), outer_(count_answer.exchange(&answer_)) {}
+CountAnswers::~CountAnswers() { count_answer = outer_; }
+
+int64_t fault_count(std::string_view place, int64_t count) {
+  const CountAnswers::Answer* answer = count_answer;
+  return answer == nullptr ? count : (*answer)(place, count);
+}
+
+Reparsing::Reparsing() { ++reparsing; }
+Reparsing::~Reparsing() { --reparsing; }
+
 bool reparse_every_run() {
   static const bool asked = [] {
     const char* word = std::getenv("COLLIMATE_TEST_REPARSE");
@@ -131,7 +147,7 @@ bool reparse_every_run() {
     if (std::string_view(word) == "1") return true;
     throw InputError(expectation("COLLIMATE_TEST_REPARSE", "1 or nothing", word));
   }();
-  return asked;
+  return asked || reparsing > 0;
 }
 
 }  // namespace collimate::base

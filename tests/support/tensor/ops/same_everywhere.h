@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "collimate/tensor/exec.h"
-#include "collimate/tensor/kernels/isa_test_support.h"
-#include "collimate/tensor/ops/cancelling.h"
+#include "tests/support/tensor/kernels/with_isa.h"
+#include "tests/support/tensor/ops/cancelling.h"
 
 namespace collimate::tensor {
 

@@ -1,3 +1,5 @@
+#include "tests/support/host/run_command.h"
+
 #include <poll.h>
 #include <unistd.h>
 
@@ -5,7 +7,6 @@
 #include <cerrno>
 #include <string_view>
 
-#include "collimate/host/child_process.h"
 #include "collimate/host/pipe_io.h"
 
 namespace collimate::host {

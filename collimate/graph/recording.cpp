@@ -1,0 +1,68 @@
+#include "collimate/graph/recording.h"
+
+#include "collimate/base/memory_state.h"
+#include "collimate/graph/json_fields.h"
+
+namespace collimate::graph {
+namespace {
+
+using nlohmann::json;
+
+json to_json(const Task& task) { return {task.iteration, task.node, task.replica, task.part}; }
+
+Action feed_action(const Task& task, int64_t first, int64_t count) {
+  Action action;
+  action.kind = ActionKind::kFeed;
+  action.task = task;
+  action.first = first;
+  action.count = count;
+  return action;
+}
+
+json state_of(const Schedule& schedule) {
+  base::MemoryState state;
+  schedule.save(state);
+  return state.json("schedule");
+}
+
+}  // namespace
+
+std::string recording_header(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
+                             const Schedule* resumed) {
+  json header = {{"graph", text(graph)}, {"placement", to_json(placement)}, {"options", to_json(options)}};
+  if (resumed != nullptr) header["state"] = state_of(*resumed);
+  return header.dump() + "\n";
+}
+
+std::string recording_line(const Event& event, std::span<const Action> actions) {
+  json list = json::array();
+  for (const Action& action : actions) list.push_back(to_json(action));
+  return json{{"event", to_json(event)}, {"actions", list}}.dump() + "\n";
+}
+
+std::string RecordingWriter::step(const Event& event, std::span<const Action> actions) {
+  std::vector<Task> to;
+  bool plain = event.kind == EventKind::kRows;
+  for (const Action& action : actions) {
+    plain = plain && action == feed_action(action.task, event.first, event.count);
+    to.push_back(action.task);
+  }
+  std::string lines;
+  if (!plain || event.task != rows_of_ || to != to_) lines = flush();
+  if (!plain) return lines + recording_line(event, actions);
+  rows_of_ = event.task;
+  to_ = std::move(to);
+  runs_.emplace_back(event.first, event.count);
+  return lines;
+}
+
+std::string RecordingWriter::flush() {
+  if (runs_.empty()) return "";
+  json to = json::array();
+  for (const Task& task : to_) to.push_back(to_json(task));
+  std::string line = json{{"rows", to_json(rows_of_)}, {"to", to}, {"runs", runs_}}.dump() + "\n";
+  runs_.clear();
+  return line;
+}
+
+}  // namespace collimate::graph

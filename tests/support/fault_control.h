@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+// What tests tell the hooks of base/fault.h, beside the variables COLLIMATE_TEST_*.
+namespace collimate::base {
+
+// As COLLIMATE_TEST_NUDGE_AT, for tests in one process; "" for nowhere. Not to be called while others compute.
+void nudge_for_tests(std::string_view where);
+
+// A full disk: after `bytes` more, writes of our files fail with ENOSPC; nothing means no limit. Begins as
+// COLLIMATE_TEST_DISK_BYTES. Thread-safe.
+void limit_disk_for_tests(std::optional<int64_t> bytes);
+
+// While it lives, runs that begin in this process are reparsed, as with COLLIMATE_TEST_REPARSE=1.
+class Reparsing {
+ public:
+  Reparsing();
+  ~Reparsing();
+  Reparsing(const Reparsing&) = delete;
+  Reparsing& operator=(const Reparsing&) = delete;
+};
+
+// While it lives, `answer` is what fault_count() gives, on any thread. Made and ended while no worker is there; an
+// inner one replaces outer ones.
+class CountAnswers {
+ public:
+  using Answer = std::function<int64_t(std::string_view place, int64_t count)>;
+  explicit CountAnswers(Answer answer);
+  ~CountAnswers();
+  CountAnswers(const CountAnswers&) = delete;
+  CountAnswers& operator=(const CountAnswers&) = delete;
+
+ private:
+  const Answer answer_;
+  const Answer* const outer_;
+};
+
+}  // namespace collimate::base
