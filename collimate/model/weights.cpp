@@ -148,9 +148,6 @@ struct Weights::Impl {
   }
 };
 
-Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec)
-    : Weights(std::move(shape), std::move(options), exec, nullptr) {}
-
 Weights::Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec,
                  std::shared_ptr<MappedValues> values)
     : impl_(std::make_unique<Impl>()) {
@@ -275,7 +272,6 @@ void Weights::pack_all() {
 }
 
 uint64_t Weights::version() const { return impl_->version; }
-
 void Weights::commit() { commit(impl_->version + 1); }
 
 void Weights::commit(uint64_t version) {

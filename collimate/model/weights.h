@@ -51,9 +51,9 @@ struct RowIds {
 // thread-safe.
 class Weights : public base::Stateful {
  public:
-  Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec);
-  // A mapped model.
-  Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec, std::shared_ptr<MappedValues> values);
+  // `values`: those of a mapped model.
+  Weights(shape::ModelShape shape, WeightsOptions options, tensor::Exec exec,
+          std::shared_ptr<MappedValues> values = nullptr);
   ~Weights() override;
 
   const shape::ModelShape& shape() const;

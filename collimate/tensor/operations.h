@@ -12,32 +12,33 @@
 #include "collimate/tensor/ops/sample.h"
 
 // Every operation of a device, once: EACH(name) for a function that a header of ops/ declares.
-#define COLLIMATE_OPERATIONS(EACH)                                                                                    \
-  EACH(copy)                                                                                                          \
-  EACH(copy_in)                                                                                                       \
-  EACH(copy_out)                                                                                                      \
-  EACH(zero) EACH(gather_rows) EACH(fingerprint) EACH(silu_mul) EACH(silu_mul_backward) EACH(gelu_tanh)               \
-      EACH(gelu_tanh_backward) EACH(add) EACH(add_bias) EACH(embedding) EACH(embedding_backward) EACH(rope)           \
-          EACH(rope_backward) EACH(rms_norm) EACH(rms_norm_backward) EACH(layer_norm) EACH(layer_norm_backward)       \
-              EACH(packed_bytes) EACH(prepare_panels) EACH(pack_linear_rows) EACH(linear) EACH(linear_grad_input)     \
-                  EACH(linear_grad_weight) EACH(kv_block_floats) EACH(copy_kv_block) EACH(append_kv) EACH(round_bf16) \
-                      EACH(attention_forward) EACH(attention_backward) EACH(log_softmax_gather)                       \
-                          EACH(log_softmax_gather_backward) EACH(draw_rows) EACH(adamw) EACH(sum_of_squares)          \
-                              EACH(scale)
+// clang-format off
+#define COLLIMATE_OPERATIONS(EACH) \
+  EACH(copy) EACH(copy_in) EACH(copy_out) EACH(zero) EACH(gather_rows) EACH(fingerprint) \
+  EACH(silu_mul) EACH(silu_mul_backward) EACH(gelu_tanh) EACH(gelu_tanh_backward) EACH(add) EACH(add_bias) \
+  EACH(embedding) EACH(embedding_backward) EACH(rope) EACH(rope_backward) \
+  EACH(rms_norm) EACH(rms_norm_backward) EACH(layer_norm) EACH(layer_norm_backward) \
+  EACH(packed_bytes) EACH(prepare_panels) EACH(pack_linear_rows) EACH(linear) EACH(linear_grad_input) \
+  EACH(linear_grad_weight) \
+  EACH(kv_block_floats) EACH(copy_kv_block) EACH(append_kv) EACH(round_bf16) \
+  EACH(attention_forward) EACH(attention_backward) \
+  EACH(log_softmax_gather) EACH(log_softmax_gather_backward) EACH(draw_rows) \
+  EACH(adamw) EACH(sum_of_squares) EACH(scale)
+// clang-format on
 
 namespace collimate::tensor {
 
 // A device's operations under the names, and by the contracts, of the headers above; their functions call the entry of
 // the device that their Exec names.
 struct Operations {
-#define COLLIMATE_ENTRY(name) decltype(&tensor::name) name;
+#define COLLIMATE_ENTRY(name) decltype(&tensor::name) name;  // NOLINT(bugprone-macro-parentheses): a declaration
   COLLIMATE_OPERATIONS(COLLIMATE_ENTRY)
 #undef COLLIMATE_ENTRY
 };
 
 // The CPU's: each in the source of ops/ that bears its header's name.
 namespace cpu {
-#define COLLIMATE_DECLARE(name) decltype(tensor::name) name;
+#define COLLIMATE_DECLARE(name) decltype(tensor::name) name;  // NOLINT(bugprone-macro-parentheses)
 COLLIMATE_OPERATIONS(COLLIMATE_DECLARE)
 #undef COLLIMATE_DECLARE
 }  // namespace cpu

@@ -19,8 +19,8 @@ class Pending {
   // renews it. On expiry RunError naming who waits for whom.
   void wait(double deadline_seconds) const;
   bool finished() const;
-  // What `exec` is given from here on runs after it. A device with queues goes on at once and brings a failure up later;
-  // the CPU has none, so that this is wait().
+  // What `exec` is given from here on runs after it. A device with queues goes on at once and brings a failure up
+  // later; the CPU has none, so that this is wait().
   void then(const Exec& exec, double deadline_seconds) const;
 
  private:
