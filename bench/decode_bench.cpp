@@ -34,6 +34,7 @@
 #include "collimate/host/cpu.h"
 #include "collimate/host/memory.h"
 #include "collimate/model/model.h"
+#include "collimate/shape/param_spec.h"
 #include "collimate/tensor/aten_threads.h"
 
 namespace {
@@ -204,7 +205,9 @@ void print(Line line, int64_t weight_bytes) {
 // As they are in a file of the compute type.
 int64_t weight_bytes(const Loaded& loaded, const std::string& compute) {
   const int64_t each = compute == "float32" ? 4 : compute == "int8" ? 1 : 2;
-  return each * parameter_count(loaded.model->shape());
+  int64_t parameters = 0;
+  for (const collimate::shape::ParamSpec& spec : param_specs(loaded.model->shape())) parameters += spec.count();
+  return each * parameters;
 }
 
 void measure(const Loaded& loaded, const Setting& s, int64_t completions) {

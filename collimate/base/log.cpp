@@ -15,7 +15,7 @@
 namespace collimate::base {
 namespace {
 
-constexpr const char* kLevelNames[] = {"debug", "info", "warning", "error"};
+constexpr const char* kLevelNames[] = {"info", "warning", "error"};
 constexpr const char* kClearLine = "\r\x1b[2K";
 
 thread_local std::string thread_prefix;
@@ -56,8 +56,6 @@ struct Log::Impl {
   }
 
   std::mutex mutex;
-  LogLevel level = LogLevel::kInfo;
-  bool to_stderr = true;
   std::vector<int> files;
   std::string bar;
 };
@@ -66,21 +64,11 @@ Log::Log() : impl_(std::make_unique<Impl>()) {}
 
 Log::~Log() = default;
 
-void Log::set_level(LogLevel level) {
-  const std::lock_guard lock(impl_->mutex);
-  impl_->level = level;
-}
-
-void Log::set_stderr(bool enabled) {
-  const std::lock_guard lock(impl_->mutex);
-  impl_->to_stderr = enabled;
-}
-
 void Log::write(LogLevel level, std::string_view text) {
   const std::string line = line_of(level, text);
   const std::lock_guard lock(impl_->mutex);
-  if (impl_->to_stderr && level >= impl_->level) impl_->show(line);
-  if (level > LogLevel::kDebug || impl_->level == LogLevel::kDebug) impl_->append(line);
+  impl_->show(line);
+  impl_->append(line);
 }
 
 void Log::record(std::string_view text) {
@@ -91,7 +79,6 @@ void Log::record(std::string_view text) {
 
 void Log::progress_line(std::string_view text, bool terminal) {
   const std::lock_guard lock(impl_->mutex);
-  if (!impl_->to_stderr) return;
   if (!terminal) {
     if (!text.empty()) put(STDERR_FILENO, std::string(text) + "\n");
     return;

@@ -11,7 +11,7 @@
 
 namespace collimate::base {
 
-enum class LogLevel { kDebug, kInfo, kWarning, kError };
+enum class LogLevel { kInfo, kWarning, kError };
 
 // Log lines "12:03:11.042 info  [rank 0 policy] text" on stderr and in every LogFile. Thread-safe; lines never
 // mix.
@@ -20,8 +20,6 @@ class Log {
   Log();
   ~Log();
 
-  void set_level(LogLevel level);  // for stderr; files get info and above, debug too when set
-  void set_stderr(bool enabled);
   void write(LogLevel level, std::string_view text);
   // A line of info for the files alone: what stderr shows in another form.
   void record(std::string_view text);
@@ -62,10 +60,6 @@ class LogPrefix {
   std::string outer_;
 };
 
-template <class... Args>
-void log_debug(fmt::format_string<Args...> format, Args&&... args) {
-  log().write(LogLevel::kDebug, fmt::format(format, std::forward<Args>(args)...));
-}
 template <class... Args>
 void log_info(fmt::format_string<Args...> format, Args&&... args) {
   log().write(LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...));

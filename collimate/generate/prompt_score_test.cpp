@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/generate/tiny_service.h"
+#include "tests/support/model/pack_sequences.h"
 
 namespace collimate::generate {
 namespace {

@@ -84,7 +84,7 @@ std::span<const LogitStage> logit_stages() { return kStages; }
 
 std::vector<tensor::LogitEdit> logit_edits(const SamplingParams& params, const LogitHistory& history) {
   std::vector<tensor::LogitEdit> edits;
-  for (const LogitStage& stage : kStages)
+  for (const LogitStage& stage : logit_stages())
     if (stage.active(params, history)) stage.add_edits(params, history, edits);
   return edits;
 }

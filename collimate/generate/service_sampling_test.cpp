@@ -13,6 +13,7 @@
 #include "collimate/text/utf8.h"
 #include "tests/support/generate/sampling_fields.h"
 #include "tests/support/generate/tiny_service.h"
+#include "tests/support/model/pack_sequences.h"
 
 // A service whose requests use penalties, biases, min_tokens and stop strings, each its own mixture.
 namespace collimate::generate {

@@ -269,7 +269,7 @@ TEST(Lora, PanelsOfFrozenWeightsStayPacked) {
 // A checkpoint holds adapters alone: the model's own values are those that it was opened with.
 TEST(Lora, SaveAndLoad) {
   auto first = tiny_weights(tiny_shape("llama"), with(kSmall));
-  first->set_version(17);
+  first->commit(17);
   base::MemoryState state;
   first->save(state);
   EXPECT_FALSE(state.has("segment.0"));

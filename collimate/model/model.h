@@ -30,9 +30,6 @@ struct TokenBatch {
   std::vector<int32_t> continued;
 };
 
-// Packs whole sequences that start at position 0.
-TokenBatch pack_sequences(std::span<const std::span<const int32_t>> sequences);
-
 // What a training forward keeps for its backward. Must not outlive its Model.
 class ForwardRecord {
  public:

@@ -36,17 +36,6 @@ tensor::AttentionRun continuation_of(tensor::AttentionRun run, const tensor::Att
 
 }  // namespace
 
-TokenBatch pack_sequences(std::span<const std::span<const int32_t>> sequences) {
-  TokenBatch batch;
-  batch.starts.push_back(0);
-  for (const auto& sequence : sequences) {
-    batch.ids.insert(batch.ids.end(), sequence.begin(), sequence.end());
-    for (size_t i = 0; i < sequence.size(); ++i) batch.positions.push_back(static_cast<int32_t>(i));
-    batch.starts.push_back(static_cast<int32_t>(batch.ids.size()));
-  }
-  return batch;
-}
-
 Runs scratch_runs(const TokenBatch& tokens) {
   check_batch(tokens);
   Runs all;

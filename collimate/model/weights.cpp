@@ -283,8 +283,6 @@ void Weights::commit(uint64_t version) {
   }
 }
 
-void Weights::set_version(uint64_t version) { impl_->version = version; }
-
 void Weights::set_compute(ComputeType type) {
   COLLIMATE_CHECK(!impl_->options.trained, "{} is trained as it was made", impl_->options.tag);
   impl_->options.compute = type;

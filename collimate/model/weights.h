@@ -97,8 +97,6 @@ class Weights : public base::Stateful {
   void commit();
   // The same where the values are those of a known version: a checkpoint's, or a weight link's source's.
   void commit(uint64_t version);
-  // For tests: the number alone, panels stay as they are.
-  void set_version(uint64_t version);
   // Panels are of this type from now on, those there are go. Of a frozen model.
   void set_compute(ComputeType type);
 

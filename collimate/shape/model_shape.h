@@ -40,7 +40,6 @@ ModelShape read_model_shape(const std::string& directory);
 // The config.json that gives this shape back.
 nlohmann::json to_config(const ModelShape& shape);
 
-int64_t parameter_count(const ModelShape& shape);
 // Floating-point operations of one forward over `tokens` tokens of sequences of length `context`; a multiply-add is
 // two.
 double forward_flops(const ModelShape& shape, int64_t tokens, int64_t context);

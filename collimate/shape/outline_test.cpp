@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
+#include "tests/support/shape/parameter_count.h"
 
 namespace collimate::shape {
 namespace {

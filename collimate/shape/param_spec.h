@@ -13,8 +13,7 @@ struct DimSpec {
   std::string axis;             // "" replicated, else "tp", "pp", "ep"
   std::vector<int64_t> blocks;  // sizes of the pieces fused in this dim (q/k/v, gate/up); empty for one piece
   int64_t unit = 1;             // smallest number of entries that stay together (a head)
-  int64_t pad_multiple = 1;
-  bool replicate = false;  // repeated when there are fewer units than ranks (GQA)
+  bool replicate = false;       // repeated when there are fewer units than ranks (GQA)
 };
 
 enum class ParamKind { kEmbedding, kLinear, kNorm, kBias };

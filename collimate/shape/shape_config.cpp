@@ -26,12 +26,6 @@ json to_config(const ModelShape& shape) {
   return config;
 }
 
-int64_t parameter_count(const ModelShape& shape) {
-  int64_t total = 0;
-  for (const ParamSpec& spec : param_specs(shape)) total += spec.count();
-  return total;
-}
-
 double forward_flops(const ModelShape& shape, int64_t tokens, int64_t context) {
   double weights = 0;
   for (const ParamSpec& spec : param_specs(shape))

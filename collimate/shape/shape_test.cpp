@@ -3,6 +3,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/shape/param_spec.h"
+#include "tests/support/shape/parameter_count.h"
 
 namespace collimate::shape {
 namespace {

@@ -7,8 +7,6 @@ namespace collimate::tensor {
 
 at::Tensor make_leaf(const at::Tensor& values) { return values.detach().requires_grad_(true); }
 
-at::Tensor gradient_of(const at::Tensor& loss, const at::Tensor& leaf) { return gradients_of(loss, {leaf})[0]; }
-
 std::vector<at::Tensor> gradients_of(const at::Tensor& loss, const std::vector<at::Tensor>& leaves) {
   return gradients_of(loss, {}, leaves);
 }

@@ -38,14 +38,4 @@ Slot* make_slot(Arena& arena, int64_t rows, int64_t width, bool wanted) {
   return slot;
 }
 
-Slot* parameter_slot(Arena& arena, float* value, float* gradient, int64_t rows, int64_t width) {
-  Slot* slot = new (arena.take_host(sizeof(Slot))) Slot;
-  slot->value = value;
-  slot->rows = rows;
-  slot->width = width;
-  slot->wanted = slot->written = gradient != nullptr;
-  slot->gradient = gradient;
-  return slot;
-}
-
 }  // namespace collimate::tensor

@@ -57,8 +57,6 @@ class Tape {
 
 // A new slot with memory for its values.
 Slot* make_slot(Arena& arena, int64_t rows, int64_t width, bool wanted);
-// A parameter as a slot: what flows into it is added to `gradient`; null for a frozen one.
-Slot* parameter_slot(Arena& arena, float* value, float* gradient, int64_t rows, int64_t width);
 
 // One node that wraps a piece of ATen autograd: `function` gets a [rows, width] view per input and returns the output
 // [rows', width'] in fp32. With a null tape it runs without recording. Slow (microseconds an op): for losses and

@@ -28,6 +28,17 @@ Slot* scaled(Tape& tape, Arena& arena, Slot* x, float factor) {
 
 const std::vector<int32_t> kIds = {2, 0, 2, 3}, kTargets = {1, 4, 0, 2};
 
+// A parameter as a slot: what flows into it is added to `gradient`; null for a frozen one.
+Slot* parameter_slot(Arena& arena, float* value, float* gradient, int64_t rows, int64_t width) {
+  Slot* slot = new (arena.take_host(sizeof(Slot))) Slot;
+  slot->value = value;
+  slot->rows = rows;
+  slot->width = width;
+  slot->wanted = slot->written = gradient != nullptr;
+  slot->gradient = gradient;
+  return slot;
+}
+
 // A toy model: L = Σ s∘s − Σ log softmax(tanh(s W) W Eᵀ)[target] with s = 2 E[ids], the first sum an auxiliary loss.
 // The table E is embedding and head, W and s are used twice.
 struct Problem {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "collimate/base/error.h"
+#include "collimate/base/fault.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/file_io.h"
 #include "collimate/text/files.h"
@@ -105,12 +106,6 @@ std::vector<int32_t> HfTokenizer::encode(std::string_view text, EncodeOptions op
   return std::move(work.ids);
 }
 
-int64_t HfTokenizer::merge_operations(std::string_view text) const {
-  Work work(WordCache::of_thread(cache_owner_));
-  run(text, {}, work);
-  return work.merge.operations;
-}
-
 void HfTokenizer::run(std::string_view text, EncodeOptions options, Work& work) const {
   Span match;
   int32_t id = 0;
@@ -174,6 +169,7 @@ void HfTokenizer::merge_word(std::string_view word, Work& work) const {
   }
   parts_.pre_tokenizer.byte_level ? byte_symbols(word, work) : character_symbols(word, work);
   apply_merges(model.merges, work.symbols, work.merge, work.ids);
+  base::fault_count("tokenizer.merge_operations", work.merge.operations);
 }
 
 void HfTokenizer::byte_symbols(std::string_view word, Work& work) const {

@@ -55,9 +55,6 @@ class HfTokenizer : public Tokenizer {
   // Copies the files it was read from; throws RunError when one has gone.
   void save(const std::string& directory) const override;
 
-  // Table look-ups and queue moves that encoding `text` takes; for the test of linear time.
-  int64_t merge_operations(std::string_view text) const;
-
  private:
   struct Work;
   void index_bytes();

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "collimate/model/model.h"
+#include "tests/support/model/pack_sequences.h"
 #include "tests/support/small_task.h"
 
 namespace collimate::golden {

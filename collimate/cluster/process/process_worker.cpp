@@ -11,7 +11,6 @@
 
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
-#include "collimate/base/log.h"
 #include "collimate/host/child_process.h"
 #include "collimate/host/frame_socket.h"
 
@@ -127,9 +126,8 @@ class ProcessWorker final : public WorkerLink {
       Message last;
       last.header = {{"type", "stop"}};
       send_message(socket_, last);
-    } catch (const std::exception& error) {
-      base::log_debug("worker {}: {}", spec_.rank, error.what());  // the reader reports the loss
-      inbox_.close();
+    } catch (const std::exception&) {
+      inbox_.close();  // the reader reports the loss
     }
   }
 
@@ -164,8 +162,8 @@ void join_driver(const std::string& address, const HandlerFactory& make) {
   std::thread reader([&] {
     try {
       while (std::optional<Message> message = receive_message(socket)) push(inbox, std::move(*message), ended);
-    } catch (const std::exception& error) {
-      base::log_debug("worker: {}", error.what());
+    } catch (const std::exception&) {
+      // The driver is gone: the worker ends as at the end of its messages.
     }
     inbox.close();
   });

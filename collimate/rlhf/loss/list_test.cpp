@@ -71,7 +71,7 @@ TEST(ValueLoss, AValueThatHasNotMovedHasItsWholeGradient) {
     const at::Tensor values = tensor::make_leaf(at::tensor({0.5F, 0.1F}));
     LossContext context(rows, {.values = values}, {2, 1});
     const at::Tensor loss = loss_with("values", "value", {{"value_clip", clip}}).value(context);
-    const at::Tensor found = tensor::gradient_of(loss, values);
+    const at::Tensor found = tensor::gradients_of(loss, {values})[0];
     return std::vector<float>(found.const_data_ptr<float>(), found.const_data_ptr<float>() + 2);
   };
   const float first = (0.5F - 1.F) / 2, second = (0.1F - 1.F) / 2;

@@ -17,12 +17,12 @@ namespace {
 std::string logged(const GemmKernels& kernels, bool trusted) {
   const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "gemm_test.log";
   std::filesystem::remove(path);
-  base::log().set_stderr(false);
+  testing::internal::CaptureStderr();
   {
     const base::LogFile file(path);
     EXPECT_EQ(has_bits_of_fma(kernels, avx2::kGemm, "an instruction"), trusted);
   }
-  base::log().set_stderr(true);
+  testing::internal::GetCapturedStderr();
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }

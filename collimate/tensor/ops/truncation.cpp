@@ -106,7 +106,7 @@ std::span<const TruncationStage> truncation_stages() { return kStagesOfTruncatio
 
 void truncate_weights(const SampleOptions& options, const float* x, int64_t vocab, float max, float* weights) {
   Candidates row{.x = x, .weights = weights, .vocab = vocab, .max = max, .listed = false, .ids = {}};
-  for (const TruncationStage& stage : kStagesOfTruncation) {
+  for (const TruncationStage& stage : truncation_stages()) {
     if (stage.active(options, vocab)) stage.apply(options, row);
   }
   if (row.listed) clear_others(row);

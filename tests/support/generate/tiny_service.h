@@ -24,6 +24,7 @@
 #include "collimate/model/model.h"
 #include "collimate/model/weights.h"
 #include "collimate/text/tokenizer.h"
+#include "tests/support/model/pack_sequences.h"
 
 // What the tests of this folder share: a small random model, requests, and a state in memory.
 namespace collimate::generate::testing_support {

@@ -13,6 +13,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/model/model.h"
+#include "tests/support/model/pack_sequences.h"
 
 namespace collimate::model::testing {
 
