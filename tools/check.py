@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """make check: one line `path:line: message` per failure, then `N checks passed, M failures`.
 
-  tools/check.py [--build DIR] [--only NAME...]     names: table cycles lines shape functions links headers format;
-                                                   clang-tidy, half a minute a file, runs only when it is named: tidy
-                                                   on all sources, changed on those that changed lately
+  tools/check.py [--build DIR] [--only NAME...]     names: table cycles lines shape functions unreached links headers
+                                                   format; clang-tidy, half a minute a file, runs only when it is
+                                                   named: tidy on all sources, changed on those that changed lately
 """
 import argparse
 import pathlib
@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from checks import compiler, documents, includes, lint  # noqa: E402
 from checks.tree import ROOT  # noqa: E402
+import unreached  # noqa: E402
 
 CHECKS = {
     "table": lambda build: includes.check_table(),
@@ -21,6 +22,7 @@ CHECKS = {
     "lines": lambda build: lint.check_lines(),
     "shape": lambda build: lint.check_shape(),
     "functions": lambda build: lint.check_functions(),
+    "unreached": lambda build: unreached.check_names(),
     "links": lambda build: documents.check_links(),
     "format": lambda build: compiler.check_format(),
     "headers": compiler.check_headers,

@@ -47,7 +47,6 @@ class ChildProcess {
   int input() const { return input_.get(); }
   int output() const { return output_.get(); }
   int errors() const { return errors_.get(); }
-  void close_input() { input_.reset(); }
   // Gives the pipes away, e.g. to a FrameSocket: {read from, write to}.
   std::pair<FileDescriptor, FileDescriptor> release_pipes();
 

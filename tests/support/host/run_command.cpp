@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <string_view>
+#include <tuple>
 
 #include "collimate/host/pipe_io.h"
 
@@ -19,32 +20,34 @@ class Pump {
  public:
   Pump(ChildProcess& child, std::string_view input, size_t limit, CommandResult& result)
       : child_(child), input_(input), limit_(limit), result_(result) {
-    for (const int fd : {child.input(), child.output(), child.errors()}) {
+    std::tie(from_child_, to_child_) = child.release_pipes();
+    for (const int fd : {to_child_.get(), from_child_.get(), child.errors()}) {
       if (fd >= 0) set_nonblocking(fd);
     }
-    outputs_open_ = child.output() >= 0;
+    outputs_open_ = from_child_.get() >= 0;
     errors_open_ = child.errors() >= 0;
-    if (input_.empty()) child_.close_input();
+    if (input_.empty()) close_input();
   }
 
-  bool open() const { return outputs_open_ || errors_open_ || child_.input() >= 0; }
+  bool open() const { return outputs_open_ || errors_open_ || to_child_.get() >= 0; }
+  void close_input() { to_child_.reset(); }
 
   void step(int milliseconds) {
-    pollfd ready[3] = {{child_.input(), POLLOUT, 0},
-                       {outputs_open_ ? child_.output() : -1, POLLIN, 0},
+    pollfd ready[3] = {{to_child_.get(), POLLOUT, 0},
+                       {outputs_open_ ? from_child_.get() : -1, POLLIN, 0},
                        {errors_open_ ? child_.errors() : -1, POLLIN, 0}};
     if (::poll(ready, 3, milliseconds) <= 0) return;
     if (ready[0].revents != 0) feed();
-    if (ready[1].revents != 0) outputs_open_ = drain(child_.output(), result_.output);
+    if (ready[1].revents != 0) outputs_open_ = drain(from_child_.get(), result_.output);
     if (ready[2].revents != 0) errors_open_ = drain(child_.errors(), result_.errors);
   }
 
  private:
   void feed() {
-    const ssize_t count = write_without_signal(child_.input(), input_.data(), std::min(input_.size(), kChunkBytes));
+    const ssize_t count = write_without_signal(to_child_.get(), input_.data(), std::min(input_.size(), kChunkBytes));
     if (count > 0) input_.remove_prefix(static_cast<size_t>(count));
     const bool again = count < 0 && (errno == EAGAIN || errno == EINTR);
-    if (input_.empty() || (count < 0 && !again)) child_.close_input();  // it may end without reading all
+    if (input_.empty() || (count < 0 && !again)) close_input();  // it may end without reading all
   }
 
   // False at the end of the stream.
@@ -59,6 +62,7 @@ class Pump {
   }
 
   ChildProcess& child_;
+  FileDescriptor from_child_, to_child_;
   std::string_view input_;
   const size_t limit_;
   CommandResult& result_;
@@ -85,7 +89,7 @@ CommandResult run_command(ChildOptions options, const std::string& input, const 
   result.timed_out = !status;
   result.status = status ? *status : child.kill();
   constexpr int kLastSteps = 1 << 12;  // the rest of both pipes: their group is dead, so they end
-  child.close_input();
+  pump.close_input();
   for (int i = 0; i < kLastSteps && pump.open(); ++i) pump.step(0);
   return result;
 }
