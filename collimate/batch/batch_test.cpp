@@ -6,6 +6,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/batch/standard_keys.h"
 
 namespace collimate::batch {
@@ -161,14 +162,11 @@ TEST(Batch, GatherReordersAndMergeChecksUids) {
 
 TEST(Batch, MissingColumnsAreNamed) {
   const Batch batch = sample(0, 2);
-  try {
-    batch.require(std::vector<std::string>{"uid", "reward"}, "node advantages");
-    FAIL();
-  } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "[node advantages] expected a column \"reward\" in its input, got columns uid, ids, example, router; "
-                 "try a node before it that makes \"reward\"");
-  }
+  EXPECT_EQ(base::message_of([&] {
+              batch.require(std::vector<std::string>{"uid", "reward"}, "node advantages");
+            }),
+            "[node advantages] expected a column \"reward\" in its input, got columns uid, ids, example, router; "
+            "try a node before it that makes \"reward\"");
   EXPECT_THROW((void)batch.get(kReward, 0), base::InputError);
   EXPECT_THROW((void)batch.get(Key<float>{"uid"}, 0), base::InputError);
 }

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "collimate/base/at.h"
-#include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 
 namespace collimate::model {
 namespace {
@@ -200,12 +200,8 @@ TEST(ParallelLayers, ResultsAreThereWhenTheCallReturns) {
 TEST(ParallelLayers, SizesThatDoNotDivideAreNamed) {
   const auto group = comm::null_group();
   EXPECT_THROW(ParallelEmbedding(ParallelAxis(comm::Mesh({{"tp", 2}}), "tp", 0, *group), 20, 8), std::logic_error);
-  try {
-    with_ranks(2, [](ParallelAxis axis) { ColumnParallelLinear(axis, 8, 7); });
-    FAIL();
-  } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(), "[tensor parallel outputs] expected a multiple of 2 ranks, got 7");
-  }
+  EXPECT_EQ(base::message_of([&] { with_ranks(2, [](ParallelAxis axis) { ColumnParallelLinear(axis, 8, 7); }); }),
+            "[tensor parallel outputs] expected a multiple of 2 ranks, got 7");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/base/memory_state.h"
 #include "collimate/model/model_test.h"
 #include "collimate/model/rounding.h"
@@ -61,12 +62,9 @@ TEST(Weights, AFrozenModelOwnsItsValuesAndPanelsOnceAndNothingElse) {
 }
 
 TEST(Weights, Int8IsNotTrained) {
-  try {
-    tiny_weights(tiny_shape("llama"), {.trained = true, .compute = ComputeType::kInt8});
-    FAIL() << "trained";
-  } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(), "[weights of model] expected float32 or bfloat16 to train, got int8");
-  }
+  EXPECT_EQ(
+      base::message_of([&] { tiny_weights(tiny_shape("llama"), {.trained = true, .compute = ComputeType::kInt8}); }),
+      "[weights of model] expected float32 or bfloat16 to train, got int8");
 }
 
 // Rounded weights are near the given ones, and so are the logits.
@@ -209,14 +207,9 @@ TEST(Weights, AnotherComputeTypeThanTheSavedOneIsRefused) {
   base::MemoryState state;
   Weights(tiny_shape("llama"), {.compute = ComputeType::kBFloat16Amx}, {}).save(state);
   Weights other(tiny_shape("llama"), {.compute = ComputeType::kBFloat16Dot, .tag = "policy"}, {});
-  try {
-    other.load(state);
-    FAIL() << "loaded";
-  } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "[weights of policy] expected those of compute bfloat16_amx, got bfloat16_dot; try compute: "
-                 "bfloat16_amx to continue with the same bits");
-  }
+  EXPECT_EQ(base::message_of([&] { other.load(state); }),
+            "[weights of policy] expected those of compute bfloat16_amx, got bfloat16_dot; try compute: "
+            "bfloat16_amx to continue with the same bits");
 }
 
 TEST(Weights, InitialValuesDependOnSeedAndNameAlone) {

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/recipe/objective.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/registry.h"
@@ -40,12 +41,7 @@ Plan plan_of(const std::string& recipe, const std::string& more = "") {
 }
 
 std::string error_of(const std::string& recipe, const std::string& more) {
-  try {
-    complete_plan(config_of(recipe, more), module_registry());
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
-  return "";
+  return base::message_of([&] { complete_plan(config_of(recipe, more), module_registry()); });
 }
 
 std::vector<std::string> train_needs(const Plan& plan) {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/plan/calibrate/least_squares.h"
 #include "collimate/plan/calibrate/observe.h"
 #include "collimate/plan/inputs/flows.h"
@@ -59,15 +59,6 @@ Constants true_constants() {
   c.phase_seconds = 5e-3;
   c.layer_seconds = 0;
   return c;
-}
-
-std::string error_of_call(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 std::vector<std::string> names_of(const Calibration& made) {
@@ -145,9 +136,9 @@ TEST(Calibrate, AveragesNoise) {
 }
 
 TEST(Calibrate, WrongTimesAreNamed) {
-  EXPECT_THAT(error_of_call([] { calibrate({}, {}, constants_of("")); }), testing::HasSubstr("at least one"));
+  EXPECT_THAT(base::message_of([] { calibrate({}, {}, constants_of("")); }), testing::HasSubstr("at least one"));
   const std::vector<Observation> none = {observed("all rows", Work::kTrain, 8, 8)};
-  EXPECT_THAT(error_of_call([&] { calibrate(none, {}, constants_of("")); }),
+  EXPECT_THAT(base::message_of([&] { calibrate(none, {}, constants_of("")); }),
               testing::HasSubstr("[calibrate f in run 'all rows'] expected a time above 0, got 0 s"));
 }
 
@@ -233,7 +224,7 @@ TEST(Machine, AFileGoesRoundAndBack) {
 }
 
 TEST(Machine, WhatIsWrongIsNamedWithItsLine) {
-  const auto error = [](const std::string& text) { return error_of_call([&] { parse_machine(text, "m.yaml"); }); };
+  const auto error = [](const std::string& text) { return base::message_of([&] { parse_machine(text, "m.yaml"); }); };
   EXPECT_THAT(error("constants:\n  train_eficiency: 0.4\n"),
               testing::AllOf(testing::StartsWith("[m.yaml:2]"), testing::EndsWith("try 'train_efficiency'")));
   EXPECT_THAT(error("constants: {train_efficiency: 7}"), testing::HasSubstr("a number from 0.0001 to 4 share"));

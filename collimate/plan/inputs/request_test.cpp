@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/plan/inputs/test_request.h"
 
 namespace collimate::plan {
@@ -11,12 +11,7 @@ namespace {
 
 template <class Check>
 std::string refusal(const Request& request, Check check) {
-  try {
-    check(request);
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
-  return "";
+  return base::message_of([&] { check(request); });
 }
 
 TEST(Request, UpdatesAndMicroBatchesHaveRows) {

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/plan/inputs/test_request.h"
 #include "collimate/plan/search/placements.h"
 #include "collimate/plan/simulate/simulate_plan.h"
@@ -274,12 +274,7 @@ TEST(Search, WholeModelsHaveLayoutsOfDpAlone) {
 }
 
 std::string why_not_searched(const Request& request) {
-  try {
-    search(request);
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
-  return "";
+  return base::message_of([&] { search(request); });
 }
 
 TEST(Search, WrongRequestsAreNamed) {

@@ -1,5 +1,6 @@
 #include <set>
 
+#include "collimate/base/error_for_test.h"
 #include "collimate/rlhf/loss/kto.h"
 #include "collimate/rlhf/loss/two_rows_for_test.h"
 #include "collimate/tensor/autograd.h"
@@ -19,12 +20,10 @@ TEST(LossList, NamesAndOptionsAreKnownOnce) {
 }
 
 TEST(LossList, ALossOfOtherRowsIsRefused) {
-  try {
-    loss_with("completions", "nll", {{"loss_type", "dapo"}});
-    FAIL() << "made";
-  } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(), "[algorithm.loss_type] expected one of nll, dft for completions, got \"dapo\"");
-  }
+  EXPECT_EQ(base::message_of([&] {
+              loss_with("completions", "nll", {{"loss_type", "dapo"}});
+            }),
+            "[algorithm.loss_type] expected one of nll, dft for completions, got \"dapo\"");
 }
 
 TEST_F(Losses, SftIsTheMeanOverTokensAndDftWeighsThem) {
@@ -81,13 +80,10 @@ TEST(ValueLoss, AValueThatHasNotMovedHasItsWholeGradient) {
 }
 
 TEST(ValueLoss, AClipBelowZeroIsRefused) {
-  try {
-    loss_with("values", "value", {{"value_clip", -1}});
-    FAIL() << "made";
-  } catch (const base::InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("expected value_clip to be at least 0, got -1.0"), std::string::npos)
-        << error.what();
-  }
+  EXPECT_THAT(base::message_of([&] {
+                loss_with("values", "value", {{"value_clip", -1}});
+              }),
+              testing::HasSubstr("expected value_clip to be at least 0, got -1.0"));
 }
 
 }  // namespace
