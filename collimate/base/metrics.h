@@ -20,6 +20,9 @@ struct MetricsRecord {
   const double* find(std::string_view name) const;
 };
 
+// TRL's name of a metric, which a run with `log.names: trl` writes; "" where it has none.
+std::string_view trl_name(std::string_view name);
+
 // One line of metrics.jsonl: `step` and `time_seconds` first; a value that is not finite is null, and its name stands
 // in the list `nonfinite` as "name=nan", "name=inf" or "name=-inf".
 std::string to_json_line(const MetricsRecord& record);

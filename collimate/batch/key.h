@@ -11,27 +11,17 @@ enum class ElementType { kUInt8, kInt32, kInt64, kFloat32, kBFloat16, kJson };
 enum class PadSide { kLeft, kRight };
 
 template <class T>
-struct ElementTypeOf;
+constexpr ElementType kElementTypeOf;
 template <>
-struct ElementTypeOf<uint8_t> {
-  static constexpr ElementType value = ElementType::kUInt8;
-};
+inline constexpr ElementType kElementTypeOf<uint8_t> = ElementType::kUInt8;
 template <>
-struct ElementTypeOf<int32_t> {
-  static constexpr ElementType value = ElementType::kInt32;
-};
+inline constexpr ElementType kElementTypeOf<int32_t> = ElementType::kInt32;
 template <>
-struct ElementTypeOf<int64_t> {
-  static constexpr ElementType value = ElementType::kInt64;
-};
+inline constexpr ElementType kElementTypeOf<int64_t> = ElementType::kInt64;
 template <>
-struct ElementTypeOf<float> {
-  static constexpr ElementType value = ElementType::kFloat32;
-};
+inline constexpr ElementType kElementTypeOf<float> = ElementType::kFloat32;
 template <>
-struct ElementTypeOf<nlohmann::json> {
-  static constexpr ElementType value = ElementType::kJson;
-};
+inline constexpr ElementType kElementTypeOf<nlohmann::json> = ElementType::kJson;
 
 // Declares a column: its name, element type, inner shape, whether each row has a length of its own, and how it is
 // padded.
@@ -42,7 +32,7 @@ struct Key {
   bool ragged = false;
   double padding = 0.0;
   PadSide side = PadSide::kRight;
-  static constexpr ElementType type = ElementTypeOf<T>::value;
+  static constexpr ElementType type = kElementTypeOf<T>;
 };
 
 }  // namespace collimate::batch

@@ -39,8 +39,8 @@ class Mesh {
   Mesh flatten(const std::vector<std::string>& axes, const std::string& name) const;
 
  private:
-  size_t place(int rank) const;
-  int stride(size_t axis) const;
+  int place(int rank) const;
+  int stride(int axis) const;
   int find(const std::string& axis) const;  // index or -1
 
   std::vector<Axis> axes_;

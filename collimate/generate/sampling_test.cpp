@@ -17,23 +17,22 @@ std::string message_of(const char* text) {
 }
 
 TEST(SamplingParams, RoundTrip) {
-  SamplingParams params;
-  params.max_tokens = 7;
-  params.temperature = 0.3;
-  params.top_p = 0.9;
-  params.top_k = 5;
-  params.min_p = 0.01;
-  params.ignore_eos = true;
-  params.stop_ids = {3, 4};
-  params.seed = 0xFFFFFFFFFFFFFFFFULL;
-  params.min_tokens = 2;
-  params.presence_penalty = -0.5;
-  params.frequency_penalty = 2.0;
-  params.repetition_penalty = 1.3;
-  params.logit_bias = {{3, -100.0}, {50256, 0.25}};
-  params.stop = {"\n\n", "é"};
-  params.top_log_probs = 20;
-  params.timeout_seconds = 2.5;
+  const SamplingParams params{.max_tokens = 7,
+                              .min_tokens = 2,
+                              .temperature = 0.3,
+                              .top_p = 0.9,
+                              .top_k = 5,
+                              .min_p = 0.01,
+                              .presence_penalty = -0.5,
+                              .frequency_penalty = 2.0,
+                              .repetition_penalty = 1.3,
+                              .logit_bias = {{3, -100.0}, {50256, 0.25}},
+                              .ignore_eos = true,
+                              .stop_ids = {3, 4},
+                              .stop = {"\n\n", "é"},
+                              .seed = 0xFFFFFFFFFFFFFFFFULL,
+                              .timeout_seconds = 2.5,
+                              .top_log_probs = 20};
   const auto json = params.to_json();
   EXPECT_EQ(SamplingParams::from_json(json).to_json(), json);
   EXPECT_NE(SamplingParams().to_json(), json);

@@ -47,13 +47,10 @@ class ServiceSpeculation : public testing::Test {
 
   // Runs to the end; counts go to `counted_`.
   Results run(model::Model& model, std::span<const Request> requests, const ServiceOptions& options) {
-    Service service(model, options);
-    service.submit(to_batch(requests));
-    Results results;
-    drain(service, results);
-    counted_ = service.stats();
+    Outcome outcome = run_counted(model, requests, options);
+    counted_ = outcome.stats;
     EXPECT_EQ(counted_.blocks_used, 0);
-    return results;
+    return std::move(outcome.results);
   }
 
   // A request that can say nothing but token 7.
@@ -75,9 +72,7 @@ class ServiceSpeculation : public testing::Test {
 TEST_F(ServiceSpeculation, SameBitsInAnyBatch) {
   int64_t accepted = 0, rejected = 0;
   for (uint32_t trial = 0; trial < 24; ++trial) {
-    const auto random = [&](uint32_t what, uint64_t below) {
-      return static_cast<int64_t>(base::random_bits(trial, 9, 9, what) % below);
-    };
+    const auto random = [&](uint32_t what, uint64_t below) { return random_below(trial, what, below); };
     ServiceOptions options = speculating_;
     options.speculation_tokens = 1 + random(0, 20);
     options.speculation_rows = 2 + random(1, 100);
@@ -124,10 +119,7 @@ TEST_F(ServiceSpeculation, SameBitsWithThreadsAndInBFloat16) {
 }
 
 TEST_F(ServiceSpeculation, SamplesOfOnePromptShareItAndDiffer) {
-  for (Request& request : requests_) {
-    request.prompt = requests_[0].prompt;
-    request.prompt_uid = 0;
-  }
+  share_one_prompt(requests_);
   EXPECT_EQ(run(tiny_.model, requests_, speculating_), plain());
   EXPECT_EQ(counted_.prefill_tokens, static_cast<int64_t>(requests_[0].prompt.size()));
   EXPECT_GT(counted_.accepted_tokens, 100);
@@ -137,17 +129,7 @@ TEST_F(ServiceSpeculation, SaveInTheMiddleAndLoad) {
   for (const int steps : {1, 3, 9}) {
     Results results;
     base::MemoryState state;
-    ServiceStats before;
-    {
-      Service service(tiny_.model, speculating_);
-      service.submit(to_batch(requests_));
-      for (int step = 0; step < steps; ++step) {
-        service.step();
-        if (step % 2 == 0) collect(service, results);
-      }
-      service.save(state);
-      before = service.stats();
-    }
+    const ServiceStats before = save_after(steps, tiny_.model, requests_, speculating_, results, state);
     Service service(tiny_.model, speculating_);
     service.load(state);
     EXPECT_GT(service.running(), 0);

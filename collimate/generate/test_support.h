@@ -199,12 +199,50 @@ inline void drain(Service& service, Results& results) {
   collect(service, results);
 }
 
-inline Results run_all(model::Model& model, std::span<const Request> requests, const ServiceOptions& options) {
+struct Outcome {
+  Results results;
+  ServiceStats stats;
+};
+
+// What a service of these requests gives, and what it has counted at the end.
+inline Outcome run_counted(model::Model& model, std::span<const Request> requests, const ServiceOptions& options) {
   Service service(model, options);
   service.submit(to_batch(requests));
-  Results results;
-  drain(service, results);
-  return results;
+  Outcome outcome;
+  drain(service, outcome.results);
+  outcome.stats = service.stats();
+  return outcome;
+}
+
+inline Results run_all(model::Model& model, std::span<const Request> requests, const ServiceOptions& options) {
+  return run_counted(model, requests, options).results;
+}
+
+// Saves a service of these requests after so many steps. Takes what it has drawn after every second step, and gives
+// what it has counted.
+inline ServiceStats save_after(int steps, model::Model& model, std::span<const Request> requests,
+                               const ServiceOptions& options, Results& results, base::MemoryState& state) {
+  Service service(model, options);
+  service.submit(to_batch(requests));
+  for (int step = 0; step < steps; ++step) {
+    service.step();
+    if (step % 2 == 0) collect(service, results);
+  }
+  service.save(state);
+  return service.stats();
+}
+
+// All requests become samples of the first one's prompt.
+inline void share_one_prompt(std::vector<Request>& requests) {
+  for (Request& request : requests) {
+    request.prompt = requests[0].prompt;
+    request.prompt_uid = 0;
+  }
+}
+
+// One of the first `below` numbers, by trial and purpose.
+inline int64_t random_below(uint32_t trial, uint32_t what, uint64_t below) {
+  return static_cast<int64_t>(base::random_bits(trial, 9, 9, what) % below);
 }
 
 // What each request gives alone in an engine without any sharing.

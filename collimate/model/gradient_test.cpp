@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
-#include <thread>
 
 #include "collimate/base/at.h"
-#include "collimate/comm/group.h"
+#include "collimate/comm/ranks_for_test.h"
 #include "collimate/model/model_test.h"
 #include "collimate/tensor/autograd.h"
 
@@ -281,20 +279,9 @@ SegmentGradients reduced_gradients(const char* family, Recompute recompute, comm
 std::vector<SegmentGradients> reduced_by_two(const char* family, Recompute recompute) {
   const std::string name = fmt::format("gradient_test {} {}", family, static_cast<int>(recompute));
   std::vector<SegmentGradients> of_rank(2);
-  std::vector<std::exception_ptr> failures(2);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        const auto group = comm::thread_group({name, "", rank, 2, 60.0});
-        base::at(of_rank, rank) = reduced_gradients(family, recompute, *group);
-      } catch (...) {
-        base::at(failures, rank) = std::current_exception();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& failure : failures)
-    if (failure) std::rethrow_exception(failure);
+  comm::with_ranks(2, name, [&](comm::Group& group) {
+    base::at(of_rank, group.rank()) = reduced_gradients(family, recompute, group);
+  });
   return of_rank;
 }
 

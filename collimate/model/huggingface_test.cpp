@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <cstring>
 
 #include "collimate/base/error.h"
@@ -19,12 +17,8 @@ using testing::tiny_shape;
 using testing::tiny_weights;
 using testing::to_vector;
 
-class HuggingFace : public ::testing::Test {
+class HuggingFace : public testing::InDirectory {
  protected:
-  void SetUp() override {
-    directory_ = (fs::temp_directory_path() / ("collimate-hf-" + std::to_string(::getpid()))).string();
-  }
-  void TearDown() override { fs::remove_all(directory_); }
   // What loading says; checking must say the same.
   std::string error_of(const std::string& head = "") {
     const std::string loading = error_in([&] { load_huggingface(directory_, head, {}, {}); });
@@ -43,7 +37,6 @@ class HuggingFace : public ::testing::Test {
     }
     return "loaded";
   }
-  std::string directory_;
 };
 
 TEST_F(HuggingFace, RoundTripOfEveryFamily) {

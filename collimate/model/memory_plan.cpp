@@ -90,8 +90,7 @@ std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const We
   int64_t panels = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].fused == 0 || !shape::is_linear(shape, specs, i)) continue;
-    int64_t rows = 0;
-    for (size_t k = i; k < i + static_cast<size_t>(specs[i].fused); ++k) rows += specs[k].sizes[0];
+    const int64_t rows = shape::fused_rows(specs, static_cast<int64_t>(i));
     panels +=
         allocated_bytes(tensor::packed_bytes({}, rows, specs[i].sizes[1], options.compute, options.reduction_chunks));
   }

@@ -9,6 +9,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error_for_test.h"
+#include "collimate/comm/ranks_for_test.h"
 
 namespace collimate::model {
 namespace {
@@ -41,20 +42,7 @@ void with_ranks(int size, const std::function<void(ParallelAxis)>& body) {
   static int run = 0;
   const std::string name = "parallel_test " + std::to_string(run++);
   const comm::Mesh mesh({{"dp", 1}, {"tp", size}});
-  std::vector<std::thread> threads;
-  std::vector<std::exception_ptr> failures(static_cast<size_t>(size));
-  for (int rank = 0; rank < size; ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        const auto group = comm::thread_group({name, "", rank, size, 60.0});
-        body(ParallelAxis(mesh, "tp", rank, *group));
-      } catch (...) {
-        base::at(failures, rank) = std::current_exception();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& failure : failures)
-    if (failure) std::rethrow_exception(failure);
+  comm::with_ranks(size, name, [&](comm::Group& group) { body(ParallelAxis(mesh, "tp", group.rank(), group)); });
 }
 
 struct Whole {

@@ -33,8 +33,7 @@ struct ArrayBytes {
     for (size_t i = 0; i < params.size(); ++i) {
       const bool tied_head = i == 0 && weights.shape().tied_embeddings;
       if (params[i].fused == 0 || (params[i].kind != shape::ParamKind::kLinear && !tied_head)) continue;
-      int64_t rows = 0;
-      for (int k = 0; k < params[i].fused; ++k) rows += params[i + static_cast<size_t>(k)].sizes[0];
+      const int64_t rows = shape::fused_rows(params, static_cast<int64_t>(i));
       panels += tensor::packed_bytes({}, rows, params[i].sizes[1], weights.options().compute, 1);
     }
   }

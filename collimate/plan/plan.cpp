@@ -182,9 +182,9 @@ class Costs {
           continue;
         const Call& from = base::at(calls_, transfer.trainer);
         for (const int reader : transfer.readers) {
-          const auto f = static_cast<size_t>(reader);
-          seconds[l] += transfer_seconds(base::at(jobs_, transfer.trainer), from.how, jobs_[f], calls_[f].how,
-                                         calls_[f].devices == from.devices, request_.constants);
+          const Call& to = base::at(calls_, reader);
+          seconds[l] += transfer_seconds(base::at(jobs_, transfer.trainer), from.how, base::at(jobs_, reader), to.how,
+                                         to.devices == from.devices, request_.constants);
         }
       }
     return seconds;

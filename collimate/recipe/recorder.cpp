@@ -125,7 +125,8 @@ void Recorder::write(base::MetricsRecord record) {
   last_ = record;
   totals_.add(record);
   if (config_.log.names == std::string("trl"))
-    for (auto& [name, value] : record.values) name = trl_name(name);
+    for (auto& [name, value] : record.values)
+      if (const std::string_view theirs = base::trl_name(name); !theirs.empty()) name = theirs;
   if (config_.log.tensorboard && !tensorboard_)
     tensorboard_.emplace(directory_.path() / "tensorboard", unix_seconds() - record.time_seconds,
                          base::read_metrics(directory_.metrics()));

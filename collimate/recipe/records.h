@@ -18,7 +18,4 @@ void add_sample_metrics(const Batch& samples, double seconds, base::MetricsRecor
 void write_samples(const Batch& samples, const text::Tokenizer& tokenizer, int64_t step,
                    const std::filesystem::path& path);
 
-// TRL's name of a metric where it has one, else the same.
-std::string trl_name(const std::string& name);
-
 }  // namespace collimate::recipe

@@ -145,15 +145,4 @@ void set_at_trainable(Batch& rows, const Key<float>& key, const std::vector<std:
   rows.set_ragged(key, columns);
 }
 
-std::vector<float> at_trainable(const Batch& rows, const Key<float>& key) {
-  std::vector<float> out;
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    const auto trainable = rows.row(batch::kTrainable, r);
-    const auto values = rows.row(key, r);
-    for (size_t t = 0; t < trainable.size(); ++t)
-      if (trainable[t] != 0) out.push_back(values[t]);
-  }
-  return out;
-}
-
 }  // namespace collimate::golden

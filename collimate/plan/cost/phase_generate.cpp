@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "collimate/base/at.h"
 #include "collimate/plan/cost/phase_parts.h"
 
 namespace collimate::plan {
@@ -84,8 +85,7 @@ std::vector<double> arrival(const Lengths& lengths, double rows) {
   std::vector<double> mixed;
   int stride = std::max(1, static_cast<int>(count * 0.618));
   while (std::gcd(stride, count) != 1) ++stride;
-  for (int i = 0; i < count; ++i)
-    mixed.push_back(sorted[static_cast<size_t>(i) * static_cast<size_t>(stride) % static_cast<size_t>(count)]);
+  for (int64_t i = 0; i < count; ++i) mixed.push_back(base::at(sorted, i * stride % count));
   return mixed;
 }
 

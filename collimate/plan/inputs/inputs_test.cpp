@@ -74,13 +74,13 @@ TEST(Cluster, DevicesAreNumberedGroupByGroup) {
 }
 
 TEST(Cluster, NeighboursOfOneKindAreOne) {
-  const auto read = [](const char* text) { return cluster_text(parse_cluster(text)); };
-  EXPECT_EQ(read("4xA100-80+4xA100-80"), "1x8xA100-80");
-  EXPECT_EQ(read("8xH100+8xH100"), "2x8xH100-80");
-  EXPECT_EQ(read("1x4xA100-80+1x4xA100-80"), "2x4xA100-80");
-  EXPECT_EQ(read("8xA100+4xA100"), "1x8xA100-80+1x4xA100-80");
-  EXPECT_EQ(read("4xA100+2xH100+4xA100"), "1x4xA100-80+1x2xH100-80+1x4xA100-80");
-  EXPECT_EQ(read("8xH100+8xH100@400Gb"), "1x8xH100-80+1x8xH100-80@400Gb");
+  const std::pair<const char*, const char*> cases[] = {{"4xA100-80+4xA100-80", "1x8xA100-80"},
+                                                       {"8xH100+8xH100", "2x8xH100-80"},
+                                                       {"1x4xA100-80+1x4xA100-80", "2x4xA100-80"},
+                                                       {"8xA100+4xA100", "1x8xA100-80+1x4xA100-80"},
+                                                       {"4xA100+2xH100+4xA100", "1x4xA100-80+1x2xH100-80+1x4xA100-80"},
+                                                       {"8xH100+8xH100@400Gb", "1x8xH100-80+1x8xH100-80@400Gb"}};
+  for (const auto& [text, read] : cases) EXPECT_EQ(cluster_text(parse_cluster(text)), read) << text;
 }
 
 TEST(Cluster, ARangeOfOneKindIsThatKind) {

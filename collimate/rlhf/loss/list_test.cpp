@@ -40,11 +40,17 @@ TEST_F(Losses, KtoComparesWithTheEstimateOfTheKl) {
   EXPECT_NEAR(value(loss_with("marked", "apo_zero_unpaired")), (1 - sigmoid(0.1) + sigmoid(-0.05)) / 2, 1e-6);
 }
 
-TEST(ValueLoss, TakesTheWorseOfClippedAndFree) {
+// One row with two trainable tokens whose returns are 1.
+Batch row_of_values(float first, float second) {
   Batch rows;
   rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>{{0, 1, 1}});
-  rows.set_ragged(batch::kValues, std::vector<std::vector<float>>{{0, 0.F, 1.F}});
+  rows.set_ragged(batch::kValues, std::vector<std::vector<float>>{{0, first, second}});
   rows.set_ragged(batch::kReturns, std::vector<std::vector<float>>{{0, 1.F, 1.F}});
+  return rows;
+}
+
+TEST(ValueLoss, TakesTheWorseOfClippedAndFree) {
+  const Batch rows = row_of_values(0.F, 1.F);
   // The loss, and the part of the tokens whose clipped error is the larger; -1 where it is not reported.
   const auto value = [&](const nlohmann::json& clip) {
     LossContext context(rows, {.values = at::tensor({0.5F, 1.F})}, {2, 1});
@@ -62,10 +68,7 @@ TEST(ValueLoss, TakesTheWorseOfClippedAndFree) {
 
 // As in a first update. The second token's value has moved and its old one is worse: no gradient with a clip of 0.
 TEST(ValueLoss, AValueThatHasNotMovedHasItsWholeGradient) {
-  Batch rows;
-  rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>{{0, 1, 1}});
-  rows.set_ragged(batch::kValues, std::vector<std::vector<float>>{{0, 0.5F, 0.F}});
-  rows.set_ragged(batch::kReturns, std::vector<std::vector<float>>{{0, 1.F, 1.F}});
+  const Batch rows = row_of_values(0.5F, 0.F);
   const auto gradient = [&](const nlohmann::json& clip) {
     const at::Tensor values = tensor::make_leaf(at::tensor({0.5F, 0.1F}));
     LossContext context(rows, {.values = values}, {2, 1});
