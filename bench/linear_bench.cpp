@@ -103,7 +103,7 @@ void one_row(const Exec& exec, const std::string& name, const std::vector<Linear
   std::fflush(stdout);
 }
 
-// Of at::linear on the same values.
+// Measures at::linear on the same values.
 struct Theirs {
   Theirs(const std::vector<float>& x, const std::vector<float>& w, int64_t rows, const LinearLayer& layer,
          at::ScalarType type)

@@ -30,7 +30,7 @@ struct Work {
   }
 };
 
-// The same numbers for both sides.
+// Both sides have the same numbers.
 struct Values {
   explicit Values(const Work& work)
       : hidden(noise(work.rows * work.width)),

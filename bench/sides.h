@@ -1,4 +1,4 @@
-// What the benches that stand beside ATen share: which models, types and sizes they compare.
+// The benches that stand beside ATen share this: which models, types and sizes they compare.
 #pragma once
 
 #include <ATen/Parallel.h>

@@ -9,7 +9,7 @@
 
 namespace collimate::base {
 
-// What one iteration reports: names in verl's style ("actor/pg_loss") in the order they were first set.
+// One iteration reports these numbers: names in verl's style ("actor/pg_loss") in the order they were first set.
 struct MetricsRecord {
   int64_t step = 0;
   double time_seconds = 0;  // since the run began

@@ -12,10 +12,10 @@
 namespace collimate::batch {
 namespace {
 
-// Which experts a router chose for each token: [T, L, k] of 2 layers and 3 choices.
+// The column has the experts that a router chose for each token: [T, L, k] of 2 layers and 3 choices.
 const Key<int32_t> kRouter{.name = "router", .inner = {2, 3}, .ragged = true};
 
-// Those of sample i, which has i % 3 tokens: no two numbers are equal.
+// Makes the choices of sample i, which has i % 3 tokens: no two numbers are equal.
 std::vector<int32_t> choices(int64_t i) {
   std::vector<int32_t> values;
   for (int64_t place = 0; place < i % 3 * 6; ++place) values.push_back(static_cast<int32_t>(100 * i + place));

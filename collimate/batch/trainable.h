@@ -8,7 +8,7 @@ namespace collimate::batch {
 
 // The values of a row's trainable tokens, in order.
 std::vector<float> at_trainable(const Batch& rows, const Key<float>& key, int64_t row);
-// Those of all rows, one row behind the other: [M].
+// Gives those of all rows, one row behind the other: [M].
 std::vector<float> at_trainable(const Batch& rows, const Key<float>& key);
 
 }  // namespace collimate::batch

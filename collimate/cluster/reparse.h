@@ -12,7 +12,7 @@ Message reparse(const Message& message);
 // The texts as a worker in another process would get them.
 WorkerSpec reparse(const WorkerSpec& spec);
 
-// What the two functions have reparsed in this process so far.
+// The counts are of what the two functions have reparsed in this process so far.
 struct Reparsed {
   int64_t specs = 0;
   int64_t of_driver = 0;   // messages that it sent

@@ -10,7 +10,7 @@
 #include "collimate/flow/executor.h"
 #include "collimate/flow/toy_runs.h"
 
-// What a run makes of modules that fail, workers that die and what nothing can run.
+// A run meets modules that fail, workers that die and graphs that nothing can run.
 namespace collimate::flow {
 namespace {
 

@@ -331,7 +331,7 @@ inline graph::Graph flow(bool deterministic = true) {
       {{"prompts", {"uid", "prompt_uid"}}}, "toy");
 }
 
-// The same with a filter between reward and training.
+// This flow has a filter between reward and training.
 inline graph::Graph filtered_flow() {
   graph::ModelHandle policy("policy", {generate_spec()});
   graph::ModelHandle reward("reward", {score_spec(true)});

@@ -55,7 +55,7 @@ TEST(SamplingFields, EachRoundTripsJson) {
   }
 }
 
-// What a configuration with this one option says of it: the member as JSON, or "refused".
+// Reads a configuration with this one option: the member as JSON, or "refused".
 nlohmann::json in_yaml(const SamplingField& field, const nlohmann::json& value, bool greedy = true) {
   SamplingOptions options(1.0, greedy);
   try {

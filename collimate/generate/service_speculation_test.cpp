@@ -39,7 +39,7 @@ class ServiceSpeculation : public testing::Test {
     speculating_.speculation_rows = 64;
   }
 
-  // What comes without speculation.
+  // Gives what comes without speculation.
   const Results& plain() {
     if (plain_.empty()) plain_ = run_each(tiny_.model, requests_, options_);
     return plain_;
@@ -170,7 +170,7 @@ TEST_F(ServiceSpeculation, PauseAndCancel) {
   EXPECT_EQ(service.stats().blocks_used, 0);
 }
 
-// What follows an update is what the new weights say of the whole sequence; each token has the version that drew it.
+// After an update the new weights have the whole say over the sequence; each token has the version that drew it.
 TEST_F(ServiceSpeculation, UpdateInTheMiddle) {
   Request request = monotone(60);
   request.prompt = {7, 8, 7, 8, 7, 8};
@@ -257,7 +257,7 @@ TEST_F(ServiceSpeculation, RejectedTokensKeepNoBlocks) {
   EXPECT_GT(more, 0) << "some guess took a block that had to go back";
 }
 
-// What the prefix cache remembers of completions is what was drawn, and all of it.
+// The prefix cache remembers all that was drawn of completions and nothing else.
 TEST_F(ServiceSpeculation, CompletionsAsPromptsFindTheirBlocks) {
   std::vector<Request> again = requests_;
   for (Request& request : again) {

@@ -148,7 +148,7 @@ TEST_F(ServiceTest, SamplesOfOnePromptCostOnePrompt) {
   EXPECT_EQ(results.size(), 8U);
   EXPECT_GT(std::set<std::vector<int32_t>>({results[100].tokens, results[101].tokens, results[102].tokens}).size(), 1U);
 
-  // The same prompt later on: its full blocks are still known.
+  // The full blocks of a prompt are still known later on.
   for (Request& request : requests) request.uid += 1000;
   service.submit(to_batch(requests));
   drain(service, results);

@@ -275,7 +275,7 @@ SegmentGradients reduced_gradients(const char* family, Recompute recompute, comm
   return reduced;
 }
 
-// The same on two ranks that are threads, each with two of the sequences.
+// Computes them on two ranks that are threads, each with two of the sequences.
 std::vector<SegmentGradients> reduced_by_two(const char* family, Recompute recompute) {
   const std::string name = fmt::format("gradient_test {} {}", family, static_cast<int>(recompute));
   std::vector<SegmentGradients> of_rank(2);
@@ -291,7 +291,7 @@ double norm_of(const std::vector<float>& values, const std::vector<float>& minus
   return std::sqrt(sum);
 }
 
-// And it may be reduced over ranks there: two that release theirs at once get what one rank gets from all sequences.
+// A segment may be reduced over ranks there: two that release theirs at once get what one rank gets from all sequences.
 TEST(ModelGradients, OfASegmentMayBeReducedAndReleasedBeforeTheNextOne) {
   for (const char* family : {"llama", "qwen2", "gpt2"})
     for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {

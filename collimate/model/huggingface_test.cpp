@@ -19,7 +19,7 @@ using testing::to_vector;
 
 class HuggingFace : public testing::InDirectory {
  protected:
-  // What loading says; checking must say the same.
+  // Gives what loading says; checking must say the same.
   std::string error_of(const std::string& head = "") {
     const std::string loading = error_in([&] { load_huggingface(directory_, head, {}, {}); });
     EXPECT_EQ(error_in([&] { check_huggingface(directory_, head, false); }), loading);
@@ -164,7 +164,7 @@ TEST_F(HuggingFace, Gpt2FilesHoldTransposedMatrices) {
   EXPECT_EQ(second, weights->values(weights->index_of("transformer.h.0.attn.c_attn.weight"))[16]);
 }
 
-// As the first GPT-2 files are: names of the base model alone, and masks stored as if they were parameters.
+// The first GPT-2 files have names of the base model alone, and masks stored as if they were parameters.
 TEST_F(HuggingFace, BaseModelNamesAndOldBuffers) {
   auto weights = tiny_weights(tiny_shape("gpt2"));
   save_huggingface(*weights, directory_);

@@ -65,7 +65,7 @@ void check_targets(const ModelShape& shape, const std::vector<ParamSpec>& params
   }
 }
 
-// Of the layers that run as one, those that are targets.
+// Picks the targets among the layers that run as one.
 std::vector<const ParamSpec*> targets_among(std::span<const ParamSpec> layer, const LoraOptions& lora) {
   std::vector<const ParamSpec*> chosen;
   for (const ParamSpec& spec : layer)

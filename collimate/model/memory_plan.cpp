@@ -64,7 +64,7 @@ int64_t plain_block(int64_t tokens, const Widths& w, std::span<const int64_t> ad
   return takes.arrays(adapters).floats;
 }
 
-// Of scratch storage.
+// The floats are of scratch storage.
 int64_t kv_floats(const ModelShape& s, int64_t blocks) {
   return blocks * tensor::kv_block_floats({}, kv_layout(s, tensor::ComputeType::kFloat32));
 }

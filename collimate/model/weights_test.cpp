@@ -25,7 +25,7 @@ std::map<std::string, int64_t> items(const Weights& weights) {
   return all;
 }
 
-// What a model's arrays take, by its parameters: every value once, every linear layer's panels once.
+// A model's arrays take this by its parameters: every value once, every linear layer's panels once.
 struct ArrayBytes {
   explicit ArrayBytes(const Weights& weights) {
     const auto& params = weights.params();
@@ -136,7 +136,7 @@ TEST(Weights, StalePanelsAreNoticed) {
   EXPECT_EQ(weights->panels(index).version, 42U);
 }
 
-// Of parameters that are packed side by side, a change of any one.
+// Parameters are packed side by side; a change of any one is noticed.
 TEST(Weights, AnUpdateOfOneFusedParameterThatNobodyCommitsIsNoticed) {
   auto weights = tiny_weights(tiny_shape("llama"));
   const std::string layer = "model.layers.1.";
@@ -156,7 +156,7 @@ TEST(Weights, AnUpdateOfOneFusedParameterThatNobodyCommitsIsNoticed) {
     }
 }
 
-// As a weight link brings them, of a later version or, when a run begins, of the same.
+// A weight link brings them, of a later version or, when a run begins, of the same.
 TEST(Weights, ValuesTakenOverReachTheForwardUnderTheirOwnVersion) {
   for (const uint64_t ahead : {0U, 5U}) {
     auto source = tiny_weights(tiny_shape("llama")), destination = tiny_weights(tiny_shape("llama"), {false});

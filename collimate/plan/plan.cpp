@@ -119,8 +119,8 @@ class Costs {
     return mine.devices == other.devices && reads_in_place(other, mine);
   }
 
-  // What other functions hold while f runs on the device of its group that has least room, were that of the memory that
-  // f's job counts on.
+  // Gives what other functions hold while f runs on the device of its group that has least room, were that of the
+  // memory that f's job counts on.
   double others(size_t f) const {
     const double usable = usable_bytes(jobs_[f].gpu, request_.constants);
     double most = 0;

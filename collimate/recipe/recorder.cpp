@@ -97,7 +97,7 @@ void Recorder::evaluation(const flow::IterationResult& result) {
   write(std::move(record));
 }
 
-// What the evaluation says of the rows of its last node; nothing where on_error dropped them all.
+// Gives what the evaluation says of the rows of its last node; nothing where on_error dropped them all.
 nlohmann::ordered_json Recorder::measure_held_out(const flow::IterationResult& result,
                                                   base::MetricsRecord& record) const {
   nlohmann::ordered_json values = nlohmann::ordered_json::object();

@@ -11,7 +11,7 @@
 
 namespace collimate::recipe {
 
-// What the driver itself adds to an iteration's metrics from its samples: rewards, lengths, tokens (verl's families).
+// Adds what the driver itself tells of an iteration's samples: rewards, lengths, tokens (verl's families).
 void add_sample_metrics(const Batch& samples, double seconds, base::MetricsRecord& record);
 
 // One line per sample, {"step", "uid", "prompt", "completion", "reward", "expected", …}, written at once.

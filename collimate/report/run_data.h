@@ -40,7 +40,7 @@ struct TraceEvent {
   double end_seconds = 0;
 };
 
-// What a run's directory holds, read once. Only metrics are required.
+// A run's directory holds this, read once. Only metrics are required.
 struct RunData {
   std::string name;  // of the directory
   std::map<std::string, Series, std::less<>> metrics;

@@ -84,7 +84,7 @@ TEST(Outline, APathWithoutAModelIsNamed) {
   fs::remove_all(folder);
 }
 
-// Of a family that is not known the error is about it, not about a key; a decoder with the usual keys is read.
+// The error about a family that is not known names the family, not a key; a decoder with the usual keys is read.
 TEST(Outline, AnUnknownFamilyIsNamed) {
   const auto refusal = [](const nlohmann::json& config) -> std::string {
     return base::message_of([&] { parse_outline(config, "c"); });

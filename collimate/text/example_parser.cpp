@@ -43,7 +43,7 @@ class RowReader {
     fail(*columns.begin(), "a value", "none");
   }
 
-  // What the row calls its prompt.
+  // Notes what the row calls its prompt.
   void call_prompt(const std::string& column) { prompt_column_ = column; }
   const std::string& prompt_column() const { return prompt_column_; }
 

@@ -11,7 +11,7 @@
 namespace collimate::test {
 namespace {
 
-// What a run has left that an interruption must not change.
+// A run has left this, which an interruption must not change.
 struct Left {
   std::vector<std::string> metrics;
   std::string model;
@@ -190,7 +190,7 @@ int64_t bytes_below(const fs::path& directory) {
   return bytes;
 }
 
-// What a run writes until it exports its model, from what it has left: its last two checkpoints alone.
+// Counts what a run writes until it exports its model, from what it has left: its last two checkpoints alone.
 int64_t bytes_before_export(const std::string& output) {
   int64_t bytes = bytes_below(output) - bytes_below(output + "/model") - bytes_below(output + "/checkpoints");
   for (const char* later : {"trace.json", "summary.json", "report.html"})

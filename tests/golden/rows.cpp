@@ -8,7 +8,7 @@ namespace {
 
 bool has(const json& batch, const std::string& name) { return batch.contains(name) && !batch[name].is_null(); }
 
-// Of an [R, T] mask that a batch need not have.
+// Asks an [R, T] mask that a batch need not have.
 bool is_null_or_true(const json& batch, const std::string& name, size_t r, size_t t) {
   return !has(batch, name) || is_true(batch[name][r][t]);
 }

@@ -33,7 +33,7 @@ Batch reversed(const Batch& rows) {
   return rows.gather(order);
 }
 
-// What an update's loss and gradients are.
+// An outcome is the loss and the gradients of an update.
 struct Outcome {
   double loss = 0;
   std::vector<std::string> names;
@@ -64,8 +64,9 @@ double squared_norm(const std::vector<double>& values) {
   return sum;
 }
 
-// Whose gradient is 0 in exact arithmetic. A query's scores move together with a key bias, unless positions turn keys,
-// as in the other families; the scores of a pair, of which the loss reads the difference, with the last norm's bias.
+// The gradient of these is 0 in exact arithmetic. A query's scores move together with a key bias, unless positions turn
+// keys, as in the other families; the scores of a pair, of which the loss reads the difference, with the last norm's
+// bias.
 std::vector<std::string> without_gradient(const Case& c) {
   if (std::string(c.family) != "gpt2") return {};
   std::vector<std::string> names = {"transformer.h.0.attn.c_attn.bias, keys", "transformer.h.1.attn.c_attn.bias, keys"};

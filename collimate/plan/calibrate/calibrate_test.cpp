@@ -100,7 +100,7 @@ TEST(Calibrate, StaysWithinTheLimits) {
   for (size_t i = 0; i < all.size(); ++i) EXPECT_NEAR(made.fitted_seconds[i] / all[i].seconds, 1, 0.02) << i;
 }
 
-// What a machine does beyond the largest value that a constant may have is left over, whether time grows with the
+// The part of the time beyond the largest value that a constant may have is left over, whether time grows with the
 // constant or falls with it.
 TEST(Calibrate, StaysWithinTheUpperLimits) {
   for (const auto& [member, value] :
@@ -127,7 +127,7 @@ TEST(Calibrate, WhatNoRunDependsOnStaysAsItWas) {
   EXPECT_THAT(names, testing::Not(testing::Contains("host_row_seconds")));
 }
 
-// Of noisy times the fit is between them: no observation is off by more than the noise.
+// The fit lies between noisy times: no observation is off by more than the noise.
 TEST(Calibrate, AveragesNoise) {
   std::vector<Observation> all = runs_by(true_constants(), {Work::kGenerate, Work::kScore, Work::kTrain});
   for (size_t i = 0; i < all.size(); ++i) all[i].seconds *= i % 2 == 0 ? 1.05 : 0.95;

@@ -42,7 +42,7 @@ TEST(Flops, SpreadLengthsCostMoreAttention) {
   EXPECT_GT(phase_time(spread, cut(1, 1), c).prefill, 1.01 * phase_time(even, cut(1, 1), c).prefill);
 }
 
-// Of eight lengths half are complete with the fourth shortest, then six, seven and all.
+// Half of eight lengths are complete with the fourth shortest, then six, seven and all.
 TEST(Decode, SaysWhenRowsAreComplete) {
   const auto round = [](double, double) { return 1.0; };
   EXPECT_EQ(decode({80, 10, 70, 20, 60, 30, 50, 40}, 8, {8}, 0, round).finish, (Finish{40, 60, 70, 80}));

@@ -55,7 +55,7 @@ class Round {
     const double memory = (weights_ * touched_share(job_.model, meeting) + rows * context * cache_) / bandwidth_;
     return std::max(memory, rows * (flops_ + context * context_flops_) / peak_);
   }
-  // Of `rows` beginnings with these moments, in steps one after the other.
+  // Takes `rows` beginnings with these moments, in steps one after the other.
   double prefill(const Moments& tokens, double rows) const {
     const double all = rows * tokens.mean, step = std::min(all, kPrefillTokens);
     if (all <= 0) return 0;
@@ -71,8 +71,8 @@ class Round {
   const Constants& c_;
   double routed_layers_ = 0;
   double layers_, bandwidth_, weights_, cache_, flops_, context_flops_, peak_;
-  // Of the rows that decode, those of one micro-batch. Filled, pp of them are in flight and every stage works; serial,
-  // one stage works on all rows.
+  // One micro-batch has this share of the rows that decode. Filled, pp of them are in flight and every stage
+  // works; serial, one stage works on all rows.
   double share_;
   double prefill_sends_;  // that a step waits for: filled, the stages send at once
 };

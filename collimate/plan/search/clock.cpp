@@ -54,7 +54,7 @@ void Clock::add_task(size_t f, uint32_t cells, const std::vector<std::vector<siz
   tasks_.push_back(std::move(task));
 }
 
-// What shares cells with all that gives it rows early waits for its end anyway.
+// A function that shares cells with all that give it rows early waits for their end anyway.
 bool Clock::begins_early(size_t f, uint32_t cells, const std::vector<std::vector<size_t>>& tasks_of) const {
   const std::vector<int>& producers = functions_.at(f).producers;
   return functions_.at(f).by_rows && std::any_of(producers.begin(), producers.end(), [&](int producer) {

@@ -87,7 +87,7 @@ TEST(Kinds, OneKindWrittenAsTwoIsOne) {
   }
 }
 
-// What slices of two kinds cost does not differ where the kinds do not.
+// Slices of two kinds cost the same where the kinds do not differ.
 TEST(Kinds, TwoKindsThatAreAlikeAreAsFastAsOne) {
   Request request = request_for("qwen2.5-1.5b", "2x2xA100-80", "ppo,64,256x512");
   const double one = search(request).seconds;

@@ -189,7 +189,7 @@ TEST(Search, WhatCannotFitIsExplained) {
   EXPECT_THAT(result.why, testing::HasSubstr("of which"));
 }
 
-// What needs more than there is is said to.
+// A placement that needs more than there is is said to.
 TEST(Search, WhatFitsAloneAndNotTogetherNeedsMoreThanThereIs) {
   const std::pair<const char*, Request> cases[] = {
       {"kimi-k2", request_for("kimi-k2", "24x8xA100-80", "ppo,1024,512x512")},

@@ -1,4 +1,4 @@
-// What a person sees of clusters of several kinds of device.
+// A person sees this of clusters of several kinds of device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

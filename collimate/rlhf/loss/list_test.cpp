@@ -66,7 +66,8 @@ TEST(ValueLoss, TakesTheWorseOfClippedAndFree) {
   EXPECT_EQ(value(nullptr).second, -1.0);
 }
 
-// As in a first update. The second token's value has moved and its old one is worse: no gradient with a clip of 0.
+// This is as in a first update. The second token's value has moved and its old one is worse: no gradient with a clip of
+// 0.
 TEST(ValueLoss, AValueThatHasNotMovedHasItsWholeGradient) {
   const Batch rows = row_of_values(0.5F, 0.F);
   const auto gradient = [&](const nlohmann::json& clip) {

@@ -212,7 +212,7 @@ TEST_F(PythonRewardTest, AProcessThatEndsSaysHow) {
   EXPECT_EQ(results[2].error, "the function's process ended with signal 9 (Killed)");
 }
 
-// What the function gets from us by the name, it cannot get from the data.
+// The function cannot get from the data what it gets from us by the name.
 TEST_F(PythonRewardTest, ColumnsByTheNamesOfOurArgumentsAreRefused) {
   const auto all = reward("def score(prompts, completions, **kw):\n    return [1.0] * len(prompts)\n");
   for (const std::string name : {"prompts", "completions", "finished"}) {

@@ -204,7 +204,7 @@ class SomeReward final : public Reward {
   }
 };
 
-// Of a list of such rewards of weight 2 with those on_error, all asked about the same prompts.
+// Scores by a list of such rewards of weight 2 with those on_error, all asked about the same prompts.
 ScoredSamples judged(const std::vector<nlohmann::json>& on_errors, const std::vector<std::string>& prompts) {
   std::vector<RewardSpec> specs;
   for (const nlohmann::json& on_error : on_errors)
