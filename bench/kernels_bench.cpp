@@ -69,7 +69,7 @@ struct Bench {
     pack_linear(exec, w.data(), n, k, type, 1, panels);
     const double s = seconds_of([&] { collimate::tensor::linear(exec, x.data(), k, m, panels, y.data(), n); });
     line(fmt::format("linear {} M={} N={} K={}", name_of(type), m, n, k), 2.0 * m * n * k, s,
-         static_cast<double>(panels.bytes()), type);
+         static_cast<double>(packed_bytes(exec, n, k, type, 1)), type);
   }
 
   void backward(int64_t m, int64_t n, int64_t k, ComputeType type) const {
@@ -147,7 +147,7 @@ void Bench::attention(int64_t sequences, int64_t tokens, int heads, int kv_heads
   const auto q = noise(rows * width);
   const auto k = noise(rows * kv_width);
   const auto v = noise(rows * kv_width);
-  std::vector<float> storage(static_cast<size_t>(sequences * blocks * tensor::kv_block_floats({}, layout)));
+  std::vector<float> storage(static_cast<size_t>(sequences * blocks * kv_block_floats(exec, layout)));
   std::vector<float> out(q.size()), lse(static_cast<size_t>(rows * heads)), dq(q.size()), dk(k.size()), dv(v.size());
   std::vector<int32_t> ids(static_cast<size_t>(sequences * blocks));
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);

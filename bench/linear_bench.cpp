@@ -37,7 +37,7 @@ class Stack {
       most_k = std::max(most_k, layer.k), most_n = std::max(most_n, layer.n);
     }
     w = noise(kSlice * most_k);
-    char* memory = static_cast<char*>(memory_.reserve(bytes_));
+    char* memory = static_cast<char*>((memory_ = tensor::Buffer(bytes_)).data());
     for (size_t i = 0; i < layers.size(); ++i) {
       panels_[i].reset({}, layers[i].n, layers[i].k, type, 1, memory + begins[i]);
       for (int64_t row = 0; row < layers[i].n; row += kSlice)
@@ -55,7 +55,7 @@ class Stack {
   }
 
  private:
-  tensor::AlignedBuffer memory_;
+  tensor::Buffer memory_;
   int64_t bytes_ = 0;
   std::vector<tensor::LinearPanels> panels_;
   std::vector<float> x_, y_;

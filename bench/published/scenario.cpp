@@ -109,7 +109,7 @@ Scenario scenario_of(const json& run, const DeviceKinds& kinds) {
   scenario.devices = run.at("devices");
   for (const auto& [role, model] : run.at("models").items()) scenario.models[role] = outline_of(model);
   read_load(run, scenario);
-  scenario = with_lengths(std::move(scenario), constants_of(scenario.backend));
+  scenario = with_lengths(scenario, constants_of(scenario.backend));
   read_sharing(run, scenario);
   for (const auto& [role, sizes] : run.at("layouts").items()) scenario.layouts[role] = layout_of(sizes);
   read_techniques(run, scenario);

@@ -31,14 +31,14 @@ namespace collimate::tensor {
 // A device's operations under the names, and by the contracts, of the headers above; their functions call the entry of
 // the device that their Exec names.
 struct Operations {
-#define COLLIMATE_ENTRY(name) decltype(&tensor::name) name;
+#define COLLIMATE_ENTRY(name) decltype(&tensor::name) name;  // NOLINT(bugprone-macro-parentheses): a declaration
   COLLIMATE_OPERATIONS(COLLIMATE_ENTRY)
 #undef COLLIMATE_ENTRY
 };
 
 // The CPU's: each in the source of ops/ that bears its header's name.
 namespace cpu {
-#define COLLIMATE_DECLARE(name) decltype(tensor::name) name;
+#define COLLIMATE_DECLARE(name) decltype(tensor::name) name;  // NOLINT(bugprone-macro-parentheses)
 COLLIMATE_OPERATIONS(COLLIMATE_DECLARE)
 #undef COLLIMATE_DECLARE
 }  // namespace cpu
