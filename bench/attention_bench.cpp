@@ -4,7 +4,6 @@
 // the training forward with its softmax statistics, from q, k and v side by side as the model has them; backward to the
 // three. It is fp32 in both types; in bfloat16 theirs alone has bf16 operands. Theirs: [B, T, H, D] seen as
 // [B, H, T, D], as models do. Medians of the rounds (least .. largest); a ratio within the ranges is a tie.
-#include <ATen/Parallel.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 
@@ -12,17 +11,13 @@
 #include <utility>
 
 #include "bench/models.h"
-#include "bench/peaks.h"
-#include "bench/words.h"
+#include "bench/sides.h"
 #include "collimate/tensor/autograd.h"
 #include "collimate/tensor/ops/attention.h"
 
+namespace collimate::bench {
 namespace {
 
-namespace bench = collimate::bench;
-namespace tensor = collimate::tensor;
-using bench::noise;
-using bench::seconds_of;
 using tensor::Exec;
 
 constexpr int64_t kTokens = 2048;
@@ -118,38 +113,30 @@ class Theirs {
 };
 
 void compare(const Exec& exec, const std::string& model, const std::string& type, int64_t tokens, int rounds) {
-  const collimate::shape::ModelShape shape = bench::model_shape(model);
+  const shape::ModelShape shape = model_shape(model);
   const Work work{std::max<int64_t>(1, kTokens / tokens), tokens, static_cast<int>(shape.heads),
                   static_cast<int>(shape.head_dim)};
   Ours ours(exec, work);
   const Theirs theirs(work, type == "float32" ? at::kFloat : at::kBFloat16);
-  const auto spreads =
-      bench::take_turns(rounds, {[&] { return bench::seconds_of_parts([&] { return ours.pass(); }); },
-                                 [&] { return bench::seconds_of_parts([&] { return theirs.pass(); }); }});
+  const auto spreads = take_turns(rounds, {[&] { return seconds_of_parts([&] { return ours.pass(); }); },
+                                           [&] { return seconds_of_parts([&] { return theirs.pass(); }); }});
   constexpr const char* kParts[] = {"forward", "backward", "both"};
   for (size_t part = 0; part < 3; ++part) {
     const std::string name =
         fmt::format("attention {} {} S={} T={} {}", model, type, work.sequences, tokens, kParts[part]);
-    bench::print_sides(name, spreads[0][part], spreads[1][part]);
+    print_sides(name, spreads[0][part], spreads[1][part]);
   }
 }
 
-void run(bench::Words words) {
-  const std::vector<std::string> models = words.among({"15m", "110m"});
-  const std::vector<std::string> types = words.among({"float32", "bfloat16"});
-  const std::vector<std::string> lengths = words.among({"128", "256", "512", "1024", "2048"});
-  words.all_known();
-  bench::keep_freed_memory();
-  collimate::host::CorePool pool(collimate::host::core_count());
-  const Exec exec{&pool};
-  at::set_num_threads(exec.threads());
-  bench::print_machine(exec);
-  bench::print_sides();
-  for (const std::string& model : models)
-    for (const std::string& type : types)
-      for (const std::string& tokens : lengths) compare(exec, model, type, std::stoll(tokens), words.rounds());
+void run(Words words) {
+  const SaidSides said{words.among({"15m", "110m"}), words.among({"float32", "bfloat16"}),
+                       words.among({"128", "256", "512", "1024", "2048"})};
+  compare_sides(words, said, &compare);
 }
 
 }  // namespace
+}  // namespace collimate::bench
 
-int main(int argc, char** argv) { return bench::run_bench("bench_attention", argc, argv, &run); }
+int main(int argc, char** argv) {
+  return collimate::bench::run_bench("bench_attention", argc, argv, &collimate::bench::run);
+}

@@ -202,7 +202,7 @@ void print(Line line, int64_t weight_bytes) {
   std::fflush(stdout);
 }
 
-// As they are in a file of the compute type.
+// Counts the weights as they are in a file of the compute type.
 int64_t weight_bytes(const Loaded& loaded, const std::string& compute) {
   const int64_t each = compute == "float32" ? 4 : compute == "int8" ? 1 : 2;
   int64_t parameters = 0;

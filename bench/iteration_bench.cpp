@@ -27,19 +27,11 @@
 #include "collimate/train/learner.h"
 #include "collimate/train/scoring.h"
 
+namespace collimate::bench {
 namespace {
 
-using collimate::Batch;
-using collimate::tensor::ComputeType;
-using collimate::tensor::Exec;
-namespace base = collimate::base;
-namespace bench = collimate::bench;
-namespace batch = collimate::batch;
-namespace generate = collimate::generate;
-namespace model = collimate::model;
-namespace rlhf = collimate::rlhf;
-namespace tensor = collimate::tensor;
-namespace train = collimate::train;
+using tensor::ComputeType;
+using tensor::Exec;
 
 constexpr int64_t kPrompts = 8, kSamples = 8, kPromptTokens = 64, kNewTokens = 128, kSftRows = 8, kSftTokens = 512;
 
@@ -66,7 +58,7 @@ struct Flops {
 class Bench {
  public:
   Bench(Exec exec, int repeats, const std::string& name, ComputeType compute, double peak)
-      : exec_(exec), repeats_(repeats), compute_(compute), peak_(peak), shape_(bench::model_shape(name)) {
+      : exec_(exec), repeats_(repeats), compute_(compute), peak_(peak), shape_(model_shape(name)) {
     fmt::print("{} {}\n{:20} {:>8} {:>8} {:>10} {:>10} {:>10} {:>8} {:>7}\n", name, tensor::name_of(compute), "phase",
                "GFLOP", "apart", "median s", "least s", "largest s", "CPU s", "share");
     weights_ = weights(true);
@@ -106,21 +98,21 @@ class Bench {
     const Batch rows = sft_rows();
     const rlhf::Loss loss = rlhf::make_loss("completions", "nll", {});
     train::Learner learner(*model_, {.schedule = {.peak = 1e-6}}, exec_);
-    const double flops = 3 * bench::flops_of(shape_, kSftRows, 0, kSftTokens, kSftTokens - 1);
+    const double flops = 3 * flops_of(shape_, kSftRows, 0, kSftTokens, kSftTokens - 1);
     measure("SFT step", {flops, flops}, [&] { learner.update(rows, objective(loss)); });
   }
 
  private:
   // A prompt is computed once for all of its samples in both; what nothing needs, the forward of a last token, not.
   Flops generation_flops() const {
-    const double all = bench::flops_of(shape_, kPrompts, 0, kPromptTokens, 1) +
-                       bench::flops_of(shape_, kPrompts * kSamples, kPromptTokens, kNewTokens - 1, kNewTokens - 1);
+    const double all = flops_of(shape_, kPrompts, 0, kPromptTokens, 1) +
+                       flops_of(shape_, kPrompts * kSamples, kPromptTokens, kNewTokens - 1, kNewTokens - 1);
     return {all, all};
   }
   Flops forward_flops() const {
-    return {bench::flops_of(shape_, kPrompts, 0, kPromptTokens, 0) +
-                bench::flops_of(shape_, kPrompts * kSamples, kPromptTokens, kNewTokens, kNewTokens),
-            bench::flops_of(shape_, kPrompts * kSamples, 0, kPromptTokens + kNewTokens, kNewTokens)};
+    return {flops_of(shape_, kPrompts, 0, kPromptTokens, 0) +
+                flops_of(shape_, kPrompts * kSamples, kPromptTokens, kNewTokens, kNewTokens),
+            flops_of(shape_, kPrompts * kSamples, 0, kPromptTokens + kNewTokens, kNewTokens)};
   }
 
   std::shared_ptr<model::Weights> weights(bool trained) const {
@@ -202,7 +194,7 @@ class Bench {
       if (i == 0 && repeats_ > 0) continue;  // warm-up
       walls.push_back(base::now_seconds() - begin), cpus.push_back(cpu() - used);
     }
-    const bench::Spread wall = bench::spread_of(walls);
+    const Spread wall = spread_of(walls);
     const double spent = *std::min_element(cpus.begin(), cpus.end()), work = flops.shared / 1e9;
     fmt::print("{:20} {:8.1f} {:8.1f} {:10.3f} {:10.3f} {:10.3f} {:8.3f} {:6.1f}% (of CPU time {:.1f}%)\n", name, work,
                flops.apart / 1e9, wall.median, wall.least, wall.largest, spent, 100 * work / peak_ / wall.median,
@@ -214,7 +206,7 @@ class Bench {
   int repeats_;
   ComputeType compute_;
   double peak_;  // GFLOP/s
-  collimate::shape::ModelShape shape_;
+  shape::ModelShape shape_;
   Flops all_;
   std::shared_ptr<model::Weights> weights_;
   std::unique_ptr<model::Model> model_;
@@ -232,19 +224,19 @@ void phases(Bench& measured, const std::vector<std::string>& wanted) {
   }
 }
 
-void run(bench::Words words) {
+void run(Words words) {
   const std::vector<std::string> models = words.among({"260k", "15m", "110m"}, {"15m"});
   const std::vector<std::string> types = words.among({"float32", "bfloat16"}, {"float32"});
   const std::vector<std::string> wanted = words.among({"generation", "reference", "update", "sft"});
   words.all_known();
   tensor::use_one_aten_thread();
-  collimate::host::CorePool pool(collimate::host::core_count());
+  host::CorePool pool(host::core_count());
   const Exec exec{&pool};
-  bench::print_machine(exec);
+  print_machine(exec);
   for (const std::string& type : types) {
     const ComputeType compute = tensor::compute_type_of(type);
-    const bench::Peaks peaks = bench::peaks_of(exec, compute);
-    bench::print_peaks(compute, peaks);
+    const Peaks peaks = peaks_of(exec, compute);
+    print_peaks(compute, peaks);
     for (const std::string& name : models) {
       Bench measured(exec, words.rounds(), name, compute, peaks.best());
       phases(measured, wanted);
@@ -254,5 +246,8 @@ void run(bench::Words words) {
 }
 
 }  // namespace
+}  // namespace collimate::bench
 
-int main(int argc, char** argv) { return bench::run_bench("bench_iteration", argc, argv, &run); }
+int main(int argc, char** argv) {
+  return collimate::bench::run_bench("bench_iteration", argc, argv, &collimate::bench::run);
+}

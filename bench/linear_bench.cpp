@@ -17,13 +17,9 @@
 #include "bench/peaks.h"
 #include "bench/words.h"
 
+namespace collimate::bench {
 namespace {
 
-namespace bench = collimate::bench;
-namespace tensor = collimate::tensor;
-using bench::LinearLayer;
-using bench::noise;
-using bench::Spread;
 using tensor::ComputeType;
 using tensor::Exec;
 
@@ -65,10 +61,10 @@ class Stack {
   std::vector<float> x_, y_;
 };
 
-std::vector<LinearLayer> stack_of(const collimate::shape::ModelShape& shape) {
+std::vector<LinearLayer> stack_of(const shape::ModelShape& shape) {
   std::vector<LinearLayer> all;
   for (int64_t i = 0; i < shape.layers; ++i)
-    for (const LinearLayer& layer : bench::linear_layers(shape)) all.push_back(layer);
+    for (const LinearLayer& layer : linear_layers(shape)) all.push_back(layer);
   all.push_back({"head", shape.vocabulary, shape.hidden});
   return all;
 }
@@ -98,23 +94,23 @@ void one_row(const Exec& exec, const std::string& name, const std::vector<Linear
   Stack stack(exec, layers, type);
   const double bytes = static_cast<double>(stack.bytes());
   const auto spreads =
-      bench::take_turns(rounds, {[&] { return std::vector{tensor::read_peak(exec, stack.data(), stack.bytes())}; },
-                                 [&] { return std::vector{bench::seconds_per_call([&] { stack.pass(exec); })}; }});
+      take_turns(rounds, {[&] { return std::vector{tensor::read_peak(exec, stack.data(), stack.bytes())}; },
+                          [&] { return std::vector{seconds_per_call([&] { stack.pass(exec); })}; }});
   const double read = spreads[0][0].largest, rate = bytes / spreads[1][0].median / 1e9;
   fmt::print("linear M=1 {:24} {:10.2f} MB {:>4} {:>32} ms {:8.1f} GB/s of {:8.1f} read {:5.1f} %\n",
              fmt::format("{} {}", name, name_of(type)), bytes / 1e6, level_of(stack.bytes(), exec.threads()),
-             bench::in_ms(spreads[1][0]), rate, read, 100 * rate / read);
+             in_ms(spreads[1][0]), rate, read, 100 * rate / read);
   std::fflush(stdout);
 }
 
-// Of at::linear on the same values.
+// Measures at::linear on the same values.
 struct Theirs {
   Theirs(const std::vector<float>& x, const std::vector<float>& w, int64_t rows, const LinearLayer& layer,
          at::ScalarType type)
       : x_(of(x, {rows, layer.k}, type)), w_(of(w, {layer.n, layer.k}, type)) {}
   double sample() const {
     const at::NoGradGuard no_gradient;
-    return bench::seconds_per_call([&] { at::linear(x_, w_); });
+    return seconds_per_call([&] { at::linear(x_, w_); });
   }
 
  private:
@@ -135,21 +131,20 @@ class ManyRows {
     pack_linear(exec_, w.data(), layer.n, layer.k, type, 1, panels);
     const Theirs theirs(x, w, rows, layer, type == ComputeType::kFloat32 ? at::kFloat : at::kBFloat16);
     const auto spreads =
-        bench::take_turns(rounds_, {[&] { return std::vector{bench::register_peak(exec_, type)}; },
-                                    [&] {
-                                      return std::vector{bench::seconds_per_call([&] {
-                                        tensor::linear(exec_, x.data(), layer.k, rows, panels, y.data(), layer.n);
-                                      })};
-                                    },
-                                    [&] { return std::vector{theirs.sample()}; }});
+        take_turns(rounds_, {[&] { return std::vector{register_peak(exec_, type)}; },
+                             [&] {
+                               return std::vector{seconds_per_call(
+                                   [&] { tensor::linear(exec_, x.data(), layer.k, rows, panels, y.data(), layer.n); })};
+                             },
+                             [&] { return std::vector{theirs.sample()}; }});
     double& peak = peaks_[type];
     peak = std::max(peak, spreads[0][0].largest);
     const Spread &ours = spreads[1][0], &aten = spreads[2][0];
     const double rate = 2.0 * static_cast<double>(rows * layer.n * layer.k) / ours.median / 1e9;
     fmt::print("linear {:44} {:8.1f} GFLOP/s {:5.1f} % of {:7.1f} {:>28} ms ATen {:>28} ms ratio {:5.2f}{}\n",
                fmt::format("{} {} {} M={} N={} K={}", model, layer.name, name_of(type), rows, layer.n, layer.k), rate,
-               100 * rate / peak, peak, bench::in_ms(ours), bench::in_ms(aten), aten.median / ours.median,
-               bench::tie(ours, aten) ? " tie" : "");
+               100 * rate / peak, peak, in_ms(ours), in_ms(aten), aten.median / ours.median,
+               tie(ours, aten) ? " tie" : "");
     std::fflush(stdout);
   }
 
@@ -164,25 +159,25 @@ void many_rows(const Exec& exec, const std::vector<std::string>& models, const s
   ManyRows bench_of(exec, rounds);
   for (const std::string& type : types) {
     if (type == "int8") continue;  // for few rows: its many are fp32's products
-    bench::print_peaks(tensor::compute_type_of(type), bench::peaks_of(exec, tensor::compute_type_of(type)));
+    print_peaks(tensor::compute_type_of(type), peaks_of(exec, tensor::compute_type_of(type)));
     at::set_num_threads(exec.threads());
     for (const std::string& model : models)
-      for (const LinearLayer& layer : bench::linear_layers(bench::model_shape(model)))
+      for (const LinearLayer& layer : linear_layers(model_shape(model)))
         for (const std::string& rows : row_counts)
           bench_of.line(model, layer, tensor::compute_type_of(type), std::stoll(rows));
   }
 }
 
-void run(bench::Words words) {
+void run(Words words) {
   const std::vector<std::string> parts = words.among({"many", "one"});
-  const std::vector<std::string> models = words.among(bench::model_names());
+  const std::vector<std::string> models = words.among(model_names());
   const std::vector<std::string> types = words.among({"float32", "bfloat16", "int8"});
   const std::vector<std::string> row_counts = words.among({"64", "256", "2048"});
   words.all_known();
-  bench::keep_freed_memory();
-  collimate::host::CorePool pool(collimate::host::core_count());
+  keep_freed_memory();
+  host::CorePool pool(host::core_count());
   const Exec exec{&pool};
-  bench::print_machine(exec);
+  print_machine(exec);
   for (const std::string& part : parts) {
     if (part == "many") {
       many_rows(exec, models, types, row_counts, words.rounds());
@@ -193,11 +188,14 @@ void run(bench::Words words) {
       for (const int64_t width : {64, 288, 896, 4096})
         one_row(exec, fmt::format("N=K={}", width), {{"", width, width}}, compute, words.rounds());
       for (const std::string& model : models)
-        one_row(exec, "all of " + model, stack_of(bench::model_shape(model)), compute, words.rounds());
+        one_row(exec, "all of " + model, stack_of(model_shape(model)), compute, words.rounds());
     }
   }
 }
 
 }  // namespace
+}  // namespace collimate::bench
 
-int main(int argc, char** argv) { return bench::run_bench("bench_linear", argc, argv, &run); }
+int main(int argc, char** argv) {
+  return collimate::bench::run_bench("bench_linear", argc, argv, &collimate::bench::run);
+}

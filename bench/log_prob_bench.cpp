@@ -5,25 +5,20 @@
 // the logits for the backward where they fit what a model records, as training does; "again" computes them twice and
 // never holds [rows, vocabulary]. The weight is packed before, as once per version. Theirs in the same type throughout.
 // Medians of the rounds (least .. largest); a ratio within the ranges is a tie.
-#include <ATen/Parallel.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/log_softmax.h>
 
 #include "bench/models.h"
-#include "bench/peaks.h"
-#include "bench/words.h"
+#include "bench/sides.h"
 #include "collimate/model/model.h"
 #include "collimate/tensor/autograd.h"
 #include "collimate/tensor/ops/log_prob.h"
 
+namespace collimate::bench {
 namespace {
 
-namespace bench = collimate::bench;
-namespace tensor = collimate::tensor;
-using bench::noise;
-using bench::seconds_of;
 using tensor::Exec;
 
 struct Work {
@@ -35,7 +30,7 @@ struct Work {
   }
 };
 
-// The same numbers for both sides.
+// Both sides have the same numbers.
 struct Values {
   explicit Values(const Work& work)
       : hidden(noise(work.rows * work.width)),
@@ -53,7 +48,7 @@ class Ours {
     pack_linear(exec, values.weight.data(), work.vocabulary, work.width, tensor::compute_type_of(type), 1, panels_);
     for (std::vector<float>* row : {&log_prob_, &max_, &log_sum_}) row->resize(static_cast<size_t>(work.rows));
     const int64_t floats = work.rows * work.vocabulary;
-    if (floats * static_cast<int64_t>(sizeof(float)) <= collimate::model::kMostRecordedLogitBytes)
+    if (floats * static_cast<int64_t>(sizeof(float)) <= model::kMostRecordedLogitBytes)
       logits_.resize(static_cast<size_t>(floats));
   }
 
@@ -109,40 +104,33 @@ class Theirs {
 };
 
 void compare(const Exec& exec, const std::string& model, const std::string& type, int64_t rows, int rounds) {
-  const collimate::shape::ModelShape shape = bench::model_shape(model);
+  const shape::ModelShape shape = model_shape(model);
   const Work work{rows, shape.vocabulary, shape.hidden};
   Values values(work);
   Ours ours(exec, work, values, type);
   const Theirs theirs(work, values, type == "float32" ? at::kFloat : at::kBFloat16);
-  std::vector<bench::Side> sides = {[&] { return bench::seconds_of_parts([&] { return theirs.pass(); }); },
-                                    [&] { return bench::seconds_of_parts([&] { return ours.pass(false); }); }};
-  if (ours.keeps()) sides.emplace_back([&] { return bench::seconds_of_parts([&] { return ours.pass(true); }); });
-  const auto spreads = bench::take_turns(rounds, sides);
+  std::vector<Side> sides = {[&] { return seconds_of_parts([&] { return theirs.pass(); }); },
+                             [&] { return seconds_of_parts([&] { return ours.pass(false); }); }};
+  if (ours.keeps()) sides.emplace_back([&] { return seconds_of_parts([&] { return ours.pass(true); }); });
+  const auto spreads = take_turns(rounds, sides);
   constexpr const char* kWays[] = {"", "again", "kept"};
   constexpr const char* kParts[] = {"forward", "backward", "both"};
   for (size_t side = 1; side < spreads.size(); ++side)
     for (size_t part = 0; part < 3; ++part) {
       const std::string name = fmt::format("log_prob {} {} M={} {} {}", model, type, rows, kWays[side], kParts[part]);
-      bench::print_sides(name, spreads[side][part], spreads[0][part]);
+      print_sides(name, spreads[side][part], spreads[0][part]);
     }
 }
 
-void run(bench::Words words) {
-  const std::vector<std::string> models = words.among({"15m", "110m", "0.5b"}, {"15m", "110m"});
-  const std::vector<std::string> types = words.among({"float32", "bfloat16"});
-  const std::vector<std::string> rows = words.among({"512", "2048"});
-  words.all_known();
-  bench::keep_freed_memory();
-  collimate::host::CorePool pool(collimate::host::core_count());
-  const Exec exec{&pool};
-  at::set_num_threads(exec.threads());
-  bench::print_machine(exec);
-  bench::print_sides();
-  for (const std::string& model : models)
-    for (const std::string& type : types)
-      for (const std::string& m : rows) compare(exec, model, type, std::stoll(m), words.rounds());
+void run(Words words) {
+  const SaidSides said{words.among({"15m", "110m", "0.5b"}, {"15m", "110m"}), words.among({"float32", "bfloat16"}),
+                       words.among({"512", "2048"})};
+  compare_sides(words, said, &compare);
 }
 
 }  // namespace
+}  // namespace collimate::bench
 
-int main(int argc, char** argv) { return bench::run_bench("bench_log_prob", argc, argv, &run); }
+int main(int argc, char** argv) {
+  return collimate::bench::run_bench("bench_log_prob", argc, argv, &collimate::bench::run);
+}

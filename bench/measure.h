@@ -1,4 +1,4 @@
-// What the benches share: samples taken in turn and their spread.
+// The benches share this: samples taken in turn and their spread.
 #pragma once
 
 #include <fmt/core.h>
@@ -58,7 +58,8 @@ inline double seconds_per_call(const std::function<void()>& body) {
   }
 }
 
-// The same for a body that says itself how many seconds its parts took, as forward and backward; their sum comes last.
+// This does the same for a body that says itself how many seconds its parts took, as forward and backward; their sum
+// comes last.
 inline std::vector<double> seconds_of_parts(const std::function<std::vector<double>()>& body) {
   std::vector<double> mean;
   for (int64_t calls = 1;; calls *= 2) {

@@ -84,7 +84,7 @@ def seats(placement):
 
 
 def key(places, devices):
-    """The same for placements that differ in the numbers of the devices alone."""
+    """Does the same for placements that differ in the numbers of the devices alone."""
     orders = itertools.permutations(range(devices))
     return min(tuple(sorted((model, tuple(sorted(order[d] for d in on))) for model, on in places.items()))
                for order in orders)

@@ -1,4 +1,4 @@
-// What a bench's command line says: a number of rounds, then words that choose what is measured, in any order.
+// A bench's command line says a number of rounds, then in any order words that choose what is measured.
 #pragma once
 
 #include <fmt/core.h>
@@ -29,8 +29,7 @@ class Words {
 
   int rounds() const { return rounds_; }
 
-  // Those of `known` that were said, in the order of `known`; where none was, `unsaid`, or all of them if that is
-  // empty.
+  // Gives the words of `known` that were said, in its order; where none was, `unsaid`, or all if that is empty.
   std::vector<std::string> among(const std::vector<std::string>& known, const std::vector<std::string>& unsaid = {}) {
     std::vector<std::string> said;
     for (const std::string& word : known) {

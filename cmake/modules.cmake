@@ -1,6 +1,6 @@
 # The folders of collimate/ in the order data flows. INCLUDES is the whole list of what a folder may include.
 collimate_module(base INCLUDES LIBRARIES yaml-cpp CHOSEN no_fault.cpp)
-# What every program links beside its modules: the hooks for tests, or functions in their place that do nothing.
+# Every program links this beside its modules: the hooks for tests, or functions in their place that do nothing.
 function(collimate_chosen_source target source)
   add_library(${target}_object OBJECT "${PROJECT_SOURCE_DIR}/${source}")
   target_link_libraries(${target}_object PRIVATE collimate_options)

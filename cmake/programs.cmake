@@ -1,4 +1,4 @@
-# What is built from the modules: the programs, the tests under tests/ and the list that tools/run_tests.py reads.
+# These are built from the modules: the programs, the tests under tests/ and the list that tools/run_tests.py reads.
 #   collimate            collimate/cli/main.cpp; without test hooks, as all programs but those for tests
 #   collimate-hooked     the same with them: tests start it where they set a COLLIMATE_TEST_* variable
 #   collimate-goldens    tests/golden/main.cpp and the sources beside it, which golden_test links too

@@ -28,7 +28,7 @@ def named_as_test(path: str) -> bool:
 
 
 def test_files(paths: list, reached=closure) -> set:
-    """Those of the paths that are tests or serve tests alone; `reached(source)`: what it includes, directly or not."""
+    """Gives the paths that are tests or serve tests alone; `reached(source)`: what it includes, directly or not."""
     tests = {p for p in paths if named_as_test(p)}
     sources = [p for p in paths if not p.endswith(HEADERS)]
     by_tests = {r for p in sources if p in tests for r in reached(p)}

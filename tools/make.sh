@@ -40,7 +40,7 @@ build() {
   ninja -C "build/$preset" -j "$(jobs)" "$@" >&2
 }
 
-# Of the system tests, what runs under AddressSanitizer too: every phase of a model beside the others, losses over
+# These system tests run under AddressSanitizer too: every phase of a model beside the others, losses over
 # threads, weights that move, and whole runs of the smallest task, with workers as child processes and on two devices.
 SANITIZED_PARITY='Mismatch.*:MovedWeights.*:Progress.*:Invariance.ThreadRanks*'
 SANITIZED_E2E='Walls.AWorkerAsAChildProcess:Walls.GenerationApartFromTrainingHasEqualBits'

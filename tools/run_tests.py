@@ -47,7 +47,7 @@ class Program:
 
     @property
     def title(self) -> str:
-        """Of the program itself, whichever of its runs this is."""
+        """Names the program itself, whichever of its runs this is."""
         return self.path.stem if self.path.suffix == ".py" else self.path.name
 
 

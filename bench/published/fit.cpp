@@ -21,7 +21,7 @@ std::variant<double, std::string> measured(const Sample& sample, const Constants
 
 constexpr double kPull = 0.003;  // of a factor e away from a default, against a mean error of one per cent
 
-// Of a fit to GPUs. The table's are wider where CPUs need it.
+// These limits are of a fit to GPUs. The table's are wider where CPUs need it.
 std::pair<double, double> limits_of(double Constants::*member) {
   if (member == &Constants::train_efficiency) return {0.02, 0.75};
   if (member == &Constants::score_efficiency) return {0.02, 0.85};

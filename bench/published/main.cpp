@@ -39,7 +39,7 @@ json model_named(const json& asked) {
   return found == nullptr ? json() : json(found->name);
 }
 
-// What the tables of the program know of texts in a results file, and of back ends.
+// Asks the tables of the program what they know of texts in a results file, and of back ends.
 json known_of(const json& texts, const DeviceKinds& kinds) {
   json known = {{"reasoned_share", kReasonedShare}, {"fitted", json::array()}};
   for (const auto& [text, asked] : texts.at("models").items()) known["models"][text] = model_named(asked);
@@ -54,7 +54,7 @@ json known_of(const json& texts, const DeviceKinds& kinds) {
   return known;
 }
 
-// What tells how alike two runs are.
+// The features tell how alike two runs are.
 json features_of(const Scenario& s) {
   return {{"parameters", collimate::shape::total_parameters(s.models.at("actor"))},
           {"completion", s.load.completion.mean()}};

@@ -11,7 +11,7 @@ namespace collimate::plan::published {
 
 using ConstantsOf = std::function<Constants(const std::string& backend)>;
 
-// What a row measured of an iteration, as measures.py writes it.
+// A row measured this of an iteration; measures.py writes it.
 struct Measure {
   std::string kind;                    // time, throughput, MFU, share, status, speed-up
   std::vector<std::string> parts;      // step, waiting, transfer, tail, generation, training, or a phase's name

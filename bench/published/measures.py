@@ -1,4 +1,4 @@
-"""What a row of a results file measured, in the terms of a predicted iteration."""
+"""A row of a results file measured this, in the terms of a predicted iteration."""
 from words import NotModelled, finite, has, match, number
 
 STEPS = ("iteration", "step", "step 3", "step 3 epoch", "episode", "full run", "effective")
@@ -26,7 +26,7 @@ def part_of(phase, run):
 
 
 def parts_of(text, run):
-    """Of one phase, or of several joined by "+"."""
+    """Gives the seconds of one phase, or of several joined by "+"."""
     parts = [part_of(phase.strip(" "), run) for phase in text.split("+")]
     if "" in parts:
         raise NotModelled(f"phase '{text}' is not modelled")

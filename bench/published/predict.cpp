@@ -46,7 +46,7 @@ class Builder {
 
   Prediction& made() { return made_; }
 
-  // What the trained state of all models leaves on each device while it generates. Where that is more than half a
+  // The trained state of all models leaves so much on each device while it generates. Where that is more than half a
   // device, users off-load the optimizer.
   double resident_bytes() const {
     if (s_.backend != "deepspeed-chat") return 0;
@@ -147,8 +147,8 @@ class Builder {
 
 constexpr double kLeastBatch = 4;  // rows of a device in the smallest call of DeepSpeed-Chat's recipes
 
-// What the plain set-up needs: shards of all trained state, and all of the actor's weights while it generates. On one
-// device, where nothing is shared out, the optimizer is on the host as in DeepSpeed-Chat's recipe for one.
+// The plain set-up needs shards of all trained state, and all of the actor's weights while it generates. On one device,
+// where nothing is shared out, the optimizer is on the host as in DeepSpeed-Chat's recipe for one.
 std::string plain_misfit(const Scenario& s, const Builder& builder, const Constants& c) {
   Job job = builder.job("actor", Work::kGenerate, s.devices);
   MemoryBound bound = memory_of(job, {}, c, std::clamp(s.load.rows / s.devices, 1.0, kLeastBatch));

@@ -107,7 +107,7 @@ TEST(Predict, SetsTakeTheirStagesSideBySide) {
   EXPECT_GT(split.seconds("train"), all.seconds("train"));
 }
 
-// What an asynchronous run leaves exposed: of the shorter side nothing, of weights always their transfer.
+// An asynchronous run leaves nothing exposed of the shorter side, and always the transfer of weights.
 TEST(Predict, WhatAnAsynchronousStepExposes) {
   const json beside = {{"models", {{"actor", "llama2-7b"}}},
                        {"devices", 32},
@@ -248,7 +248,7 @@ std::string packed(std::istream& text) {
   return kept;
 }
 
-// What --fit prints takes a row's place as it is: the shipped constants give the shipped rows.
+// The text that --fit prints takes a row's place as it is: the shipped constants give the shipped rows.
 TEST(Fit, IsPrintedAsTheBackEndsAreWritten) {
   std::ifstream file(COLLIMATE_SOURCE_DIR "/collimate/plan/inputs/backends.cpp");
   const std::string source = packed(file);

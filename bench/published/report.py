@@ -25,7 +25,7 @@ SHOWN = ("id", "paper", "system", "metric", "unit")
 
 
 def ask(options, **question):
-    """What the program answers."""
+    """Gives what the program answers."""
     question = {"sets": options.set, "devices": options.device, **question}
     if not pathlib.Path(options.program).exists():
         refuse("bench planner", options.program, "no such file; try ninja -C build/release bench_published")
@@ -44,7 +44,7 @@ def known_of(options, rows):
 
 
 def baseline_of(row, run, known):
-    """The same run by the row's baseline system, in that system's own set-up."""
+    """Gives the same run by the row's baseline system, in that system's own set-up."""
     try:
         other = runs.run_of({**row, "placement": "", "parallelism": ""}, known, row["baseline"])
     except NotModelled as reason:
@@ -78,7 +78,7 @@ def read_fitted():
 
 
 def features(row, of):
-    """What the nearest fitted row is found by. `of`: of the run as it is read, or with the lengths of --set."""
+    """Gives what the nearest fitted row is found by. `of`: of the run as it is read, or with the lengths of --set."""
     run = row["run"]
     return {"id": row["id"], "measured": row["measured"], "backend": run["backend"], "gpu": run["gpu"]["kind"],
             "devices": run["devices"], "rows": run["rows"], "sharing": run["sharing"], **row[of]}
@@ -93,7 +93,7 @@ def distance(a, b):
 
 
 def is_same(a, b):
-    """Of the same id and measurement, and the same run by the table's printed numbers."""
+    """Pairs rows of the same id and measurement, and the same run by the table's printed numbers."""
     return (all(a[name] == b[name] for name in ("id", "measured", "backend", "gpu", "devices", "sharing"))
             and all(abs(a[name] - b[name]) <= 1e-3 * max(a[name], b[name])
                     for name in ("parameters", "completion", "rows")))

@@ -8,7 +8,7 @@ from words import (MOST_DEVICES, NotModelled, finite, has, has_word, leading, ma
 
 USUAL_LORA_RANK = 64
 CALL_TOKENS = 16384  # of DeepSpeed-Chat's calls on one device: 8 rows of 2,048 in OpenRLHF's tuned runs of it
-# Which software a system is, by the word that its name begins with; the first that fits.
+# The software that a system is, by the word that its name begins with; the first that fits is taken.
 SYSTEMS = {"deepspeed-chat": "deepspeed-chat", "deepspeedchat": "deepspeed-chat", "deepspeed chat": "deepspeed-chat",
            "openrlhf": "openrlhf", "realhf": "real", "chatlearn 0": "chatlearn-megatron", "chatlearn": "chatlearn-vllm",
            "nemo-rl": "nemo-rl", "verl": "verl", "hybridflow": "hybridflow", "areal": "areal"}
@@ -85,7 +85,7 @@ def models_of(row, known):
 
 
 def read_algorithm(run, algo):
-    """What an algorithm adds to or leaves out of PPO's calls (2409.19256, figure 1)."""
+    """Gives what an algorithm adds to or leaves out of PPO's calls (2409.19256, figure 1)."""
     if has_word(algo, "ReMax"):  # a second, greedy completion of each prompt as the baseline, and no critic
         run.update(generations=2, rewards=2)
     if has_word(algo, "Safe-RLHF") or has_word(algo, "SafeRLHF"):  # a cost model, and a pretraining loss
@@ -169,7 +169,7 @@ def read_load(run, row, known):
 
 
 def mean_completion(run, known):
-    """As with_lengths of run.cpp has it."""
+    """Does what with_lengths of run.cpp does."""
     if run["completion_cap"] <= 0:
         return run["completion"]
     short = min(known["mean_tokens"][run["backend"]], run["completion_cap"] / 2)
@@ -193,7 +193,7 @@ def read_techniques(run, row):
 
 
 def read_software(run, row):
-    """What holds for a system wherever it stands in the row."""
+    """Gives what holds for a system wherever it stands in the row."""
     system, backend = row["system"], run["backend"]
     run["fp8"] = has(system, "fp8")
     run["sharded_training"] = backend in ("deepspeed-chat", "openrlhf") or (backend == "verl"

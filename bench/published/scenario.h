@@ -13,7 +13,7 @@ namespace collimate::plan::published {
 // How the devices are shared out: all for everything, generation on its own ones, or sets of models.
 enum class Sharing { kColocated, kTwoSides, kGroups };
 
-// What a role's text says of its layout; 0 where it says nothing.
+// A RoleLayout holds what a role's text says of its layout; 0 where it says nothing.
 struct RoleLayout {
   int tp = 0, pp = 0, ep = 0, devices = 0, cp = 0;
   int dp = 0;  // of what says its tp too
@@ -31,7 +31,7 @@ struct Scenario {
   int devices = 0;
   std::map<std::string, shape::Outline> models;  // actor, and critic, ref, reward where there are any
   Workload load;
-  // Of completions that are not all of one length: what the row gives of the mean (0: nothing) and the cap.
+  // Completions that are not all of one length have a mean (0: the row gives none) and a cap.
   double mean_completion = 0, completion_cap = 0;
   bool short_answers = false;  // of a model that does not reason at length, where only the cap is given
   Sharing sharing = Sharing::kColocated;
@@ -49,11 +49,11 @@ struct Scenario {
   bool unfused = false;                       // decoding kernels that are not for this model's layers
   double call_rows = 0;                       // that a device decodes in one call, where the row says so
   std::map<std::string, RoleLayout> layouts;  // generate, train, reward, ref, critic; "" for all others
-  // What is said of a role, else of all.
+  // Gives what is said of the role, else of all.
   RoleLayout layout(const std::string& role) const;
 };
 
-// As runs.py writes it, with lengths that it does not give as its back end's constants have them.
+// Reads a run as runs.py writes it, with lengths that it does not give as its back end's constants have them.
 Scenario scenario_of(const nlohmann::json& run, const DeviceKinds& kinds);
 // The scenario with completions spread, and where only their cap is given as long, as these constants say.
 Scenario with_lengths(Scenario scenario, const Constants& constants);

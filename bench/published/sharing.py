@@ -1,4 +1,4 @@
-"""Which devices of a published run do what, from the text of its placement, and its layouts."""
+"""Finds which devices of a published run do what, from the text of its placement, and its layouts."""
 import math
 
 from words import MOST_DEVICES, SIDE, NotModelled, has, has_word, match, number, rounded, whole

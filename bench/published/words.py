@@ -51,8 +51,8 @@ def rounded(value):
     return math.floor(value + 0.5)
 
 
-# What may stand in a column, so that nothing else passes for having been read: what a run is read from, and words of
-# the runs that change nothing of it.
+# These words may stand in a column, so that nothing else passes for having been read: a run is read from them, or they
+# change nothing of it.
 SIDE = r"(?:train(?:er|ing)?|gen(?:eration)?|roll ?out|inference|infer)"
 KNOWN = {
     "algo": r"\b(?:PPO|GRPO|DAPO|ReMax|RLOO|Safe-?RLHF|step 3|full|LoRA|no critic/ref)\b",

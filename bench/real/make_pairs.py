@@ -15,7 +15,7 @@ OPENING_WORDS = 8
 
 
 def shuffled(text, rng):
-    """The same words in another order, sentence by sentence, so that length and vocabulary say nothing."""
+    """Puts the words in another order, sentence by sentence, so that length and vocabulary say nothing."""
     out = []
     for sentence in re.findall(r"[^.!?]+[.!?\"]*\s*", text):
         words = sentence.split()

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 
 namespace collimate::base {
 namespace {
@@ -38,12 +39,7 @@ RunOptions read(const std::string& yaml, const std::vector<std::string>& sets = 
 }
 
 std::string error_of(const std::string& yaml, const std::vector<std::string>& sets = {}) {
-  try {
-    read(yaml, sets);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of([&] { read(yaml, sets); });
 }
 
 class ConfigFiles : public ::testing::Test {
@@ -61,12 +57,7 @@ class ConfigFiles : public ::testing::Test {
     return options;
   }
   std::string error_loading(const std::string& name) {
-    try {
-      load(name);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of([&] { load(name); });
   }
 
   std::filesystem::path directory_;
@@ -322,12 +313,8 @@ TEST(Config, SubtreeWithItsOwnOptions) {
   TrainOptions entry;
   apply(options.reward.get()[0], options.reward.where(), entry);
   EXPECT_EQ(entry.steps, 4);
-  try {
-    apply(options.reward.get()[1], options.reward.where(), entry);
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(), "[config.yaml:3] expected a key of the configuration, got \"stps\"; try \"steps\"");
-  }
+  EXPECT_EQ(message_of([&] { apply(options.reward.get()[1], options.reward.where(), entry); }),
+            "[config.yaml:3] expected a key of the configuration, got \"stps\"; try \"steps\"");
 }
 
 TEST(Config, PartsOfAConfigNameTheirPathAndTheLineOfEachKey) {

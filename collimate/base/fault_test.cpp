@@ -1,5 +1,6 @@
 #include "collimate/base/fault.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "tests/support/fault_control.h"
 
 namespace collimate::base {
@@ -94,12 +96,8 @@ TEST(Error, MessageFormAndExitCodes) {
   EXPECT_EQ(RunError("").exit_code(), 1);
   EXPECT_EQ(StoppedError("").exit_code(), 3);
   EXPECT_EQ(GuardError("").exit_code(), 4);
-  try {
-    COLLIMATE_CHECK(1 + 1 == 3, "sum {}", 2);
-    FAIL();
-  } catch (const std::logic_error& error) {
-    EXPECT_NE(std::string(error.what()).find("broken invariant: 1 + 1 == 3: sum 2"), std::string::npos);
-  }
+  const std::string error = message_of<std::logic_error>([&] { COLLIMATE_CHECK(1 + 1 == 3, "sum {}", 2); });
+  EXPECT_THAT(error, testing::HasSubstr("broken invariant: 1 + 1 == 3: sum 2"));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ constexpr int kMaxJsonDepth = 200;
 // Text that a user gives as JSON. InputError for malformed text and for more than kMaxJsonDepth levels, naming `where`,
 // or "where:LINE" when `first_line`, the line on which `text` begins, is not 0.
 nlohmann::json parse_json(std::string_view text, const std::string& where, int64_t first_line = 0);
-// The same with keys in the order written.
+// This one keeps the keys in the order written.
 nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::string& where, int64_t first_line = 0);
 
 }  // namespace collimate::base

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 
 namespace collimate::base {
 namespace {
@@ -14,12 +14,7 @@ using testing::StartsWith;
 std::string nested(int levels) { return std::string(levels, '[') + std::string(levels, ']'); }
 
 std::string json_error(const std::string& text, int64_t first_line = 0) {
-  try {
-    parse_json(text, "a.json", first_line);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of([&] { parse_json(text, "a.json", first_line); });
 }
 
 TEST(Json, ReadsWhatIsNotTooDeep) {

@@ -121,7 +121,7 @@ TEST(Progress, Text) {
   EXPECT_EQ(progress_text({"sft", 50, 50, 0, 100}, "", 0), "sft  50/50  2 s/it");
 }
 
-// What is cut is the end of the details, between characters.
+// The end of the details is cut, between characters.
 TEST(Progress, ANarrowTerminalShowsTheTimeLeft) {
   const ProgressState state{"grpo", 9, 12, 0, 90};
   const std::string details = "reward 1.5  loss 0.005991  kl 0.1498  length 12.25  grad 0.8117";

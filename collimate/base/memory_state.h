@@ -12,7 +12,7 @@ namespace collimate::base {
 // A state in memory: of a schedule that is replayed, and for tests.
 class MemoryState : public StateWriter, public StateReader {
  public:
-  // As text, which is what a file gives back.
+  // The value is kept as text, since a file gives that back.
   void json(const std::string& name, const nlohmann::json& value) override { json_[name] = value.dump(); }
   void bytes(const std::string& name, std::span<const std::byte> value) override {
     bytes_[name].assign(value.begin(), value.end());

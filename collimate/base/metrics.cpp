@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -15,6 +16,24 @@
 
 namespace collimate::base {
 namespace {
+
+constexpr std::pair<std::string_view, std::string_view> kTrlNames[] = {
+    {"actor/loss", "loss"},
+    {"actor/grad_norm", "grad_norm"},
+    {"actor/lr", "learning_rate"},
+    {"actor/kl_loss", "kl"},
+    {"actor/entropy", "entropy"},
+    {"actor/pg_clipfrac", "clip_ratio/region_mean"},
+    {"critic/rewards/mean", "reward"},
+    {"critic/rewards/group_std", "reward_std"},
+    {"critic/rewards/frac_zero_std", "frac_reward_zero_std"},
+    {"response_length/mean", "completions/mean_length"},
+    {"response_length/min", "completions/min_length"},
+    {"response_length/max", "completions/max_length"},
+    {"response_length/clip_ratio", "completions/clipped_ratio"},
+    {"perf/total_num_tokens", "num_tokens"},
+    {"timing_s/step", "step_time"},
+    {"val/loss", "eval_loss"}};
 
 [[noreturn]] void disk_failed(const std::filesystem::path& path, const char* action, int error_number) {
   throw RunError(expectation(path.string(), action, std::strerror(error_number)));
@@ -42,6 +61,11 @@ int64_t kept_bytes(const std::filesystem::path& path, int64_t keep_through) {
 }
 
 }  // namespace
+
+std::string_view trl_name(std::string_view name) {
+  const auto* found = std::ranges::find(kTrlNames, name, &std::pair<std::string_view, std::string_view>::first);
+  return found == std::end(kTrlNames) ? std::string_view() : found->second;
+}
 
 void MetricsRecord::set(std::string_view name, double value) {
   for (auto& entry : values) {

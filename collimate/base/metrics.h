@@ -9,7 +9,7 @@
 
 namespace collimate::base {
 
-// What one iteration reports: names in verl's style ("actor/pg_loss") in the order they were first set.
+// One iteration reports these numbers: names in verl's style ("actor/pg_loss") in the order they were first set.
 struct MetricsRecord {
   int64_t step = 0;
   double time_seconds = 0;  // since the run began
@@ -19,6 +19,9 @@ struct MetricsRecord {
   void add(std::string_view name, double value);  // to what is there, 0 when absent
   const double* find(std::string_view name) const;
 };
+
+// TRL's name of a metric, which a run with `log.names: trl` writes; "" where it has none.
+std::string_view trl_name(std::string_view name);
 
 // One line of metrics.jsonl: `step` and `time_seconds` first; a value that is not finite is null, and its name stands
 // in the list `nonfinite` as "name=nan", "name=inf" or "name=-inf".

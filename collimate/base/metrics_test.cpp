@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/base/fault.h"
 #include "tests/support/fault_control.h"
 
@@ -107,12 +108,8 @@ TEST_F(Metrics, FullDiskLeavesWholeLines) {
   MetricsWriter writer(path_, -1);
   writer.append(record(1));
   limit_disk_for_tests(10);
-  try {
-    writer.append(record(2));
-    FAIL();
-  } catch (const RunError& error) {
-    EXPECT_EQ(error.what(), "[" + path_.string() + "] expected to append a record, got No space left on device");
-  }
+  EXPECT_EQ(message_of<RunError>([&] { writer.append(record(2)); }),
+            "[" + path_.string() + "] expected to append a record, got No space left on device");
   limit_disk_for_tests(std::nullopt);
   writer.append(record(3));
   EXPECT_EQ(steps(), (std::vector<int64_t>{1, 3}));

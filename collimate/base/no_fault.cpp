@@ -1,4 +1,4 @@
-// What programs link that are not for tests: no variable and no call changes what they do or compute.
+// Programs that are not for tests link this file: no variable and no call changes what they do or compute.
 #include "collimate/base/fault.h"
 
 namespace collimate::base {

@@ -11,7 +11,7 @@
 
 namespace collimate::base {
 
-// What a value must satisfy, in words ("at least 1") and in code. `choices` is set by `one_of` alone.
+// A Check says what a value must satisfy, in words ("at least 1") and in code. `choices` is set by `one_of` alone.
 template <class T>
 struct Check {
   std::string text;

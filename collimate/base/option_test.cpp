@@ -7,6 +7,7 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 
 namespace collimate::base {
 namespace {
@@ -131,12 +132,7 @@ TEST(Option, NumbersAreFinite) {
   };
   const auto error_of = [](const std::string& yaml) -> std::string {
     Options options;
-    try {
-      read(options, yaml);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of([&] { read(options, yaml); });
   };
   EXPECT_EQ(error_of("rate: .inf"), "[c.yaml:1] expected rate to be a finite number, got .inf");
   EXPECT_EQ(error_of("rate: -.inf"), "[c.yaml:1] expected rate to be a finite number, got -.inf");
@@ -148,12 +144,8 @@ TEST(Option, NumbersAreFinite) {
 TEST(Option, AssignedValuesAreCheckedOnRequest) {
   RootOptions root;
   root.rollout.samples = 0;
-  try {
-    root.check_section();
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(), "[configuration] expected rollout.samples_per_prompt to be at least 1, got 0");
-  }
+  EXPECT_EQ(message_of([&] { root.check_section(); }),
+            "[configuration] expected rollout.samples_per_prompt to be at least 1, got 0");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ struct ProgressState {
 // `bar_columns` 0 leaves the bar out.
 std::string progress_text(const ProgressState& state, std::string_view details, int bar_columns);
 
-// The same with a bar, of at most `columns` characters: what a narrow terminal loses is the end of the details.
+// This text has a bar, of at most `columns` characters: what a narrow terminal loses is the end of the details.
 std::string terminal_progress_text(const ProgressState& state, std::string_view details, int columns);
 
 // Progress of a run: a bar with the time left when stderr is a terminal, else a plain line per update. One thread.

@@ -8,21 +8,12 @@
 #include <vector>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 
 namespace collimate::base {
 namespace {
 
 const QueueNames kNames{"samples", "trainer", "rollout"};
-
-template <class Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const RunError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Queue, FirstInFirstOutOfMovableItems) {
   Queue<std::unique_ptr<int>> queue(3, kNames);
@@ -39,11 +30,11 @@ TEST(Queue, ExpirySaysWhoWaitsForWhom) {
   ManualClock clock;
   const Deadline passed = Deadline::after(0.01);
   clock.advance(0.01);
-  EXPECT_EQ(error_of([&] { queue.pop(passed); }),
+  EXPECT_EQ(message_of<RunError>([&] { queue.pop(passed); }),
             "[queue samples] expected an item from rollout within 0.01 s, got none: trainer waits for rollout");
   queue.push(1, Deadline::never());
   queue.push(2, Deadline::never());
-  EXPECT_EQ(error_of([&] { queue.push(3, Deadline::after(0)); }),
+  EXPECT_EQ(message_of<RunError>([&] { queue.push(3, Deadline::after(0)); }),
             "[queue samples] expected trainer to take an item within 0 s, got none taken: rollout waits for trainer, "
             "all 2 places are full");
   EXPECT_EQ(queue.size(), 2u);
@@ -55,7 +46,7 @@ TEST(Queue, CloseDrainsThenEnds) {
   queue.close();
   EXPECT_EQ(queue.pop(Deadline::never()), 1);
   EXPECT_EQ(queue.pop(Deadline::never()), std::nullopt);
-  EXPECT_EQ(error_of([&] { queue.push(2, Deadline::never()); }),
+  EXPECT_EQ(message_of<RunError>([&] { queue.push(2, Deadline::never()); }),
             "[queue samples] expected rollout to push while it is open, got a closed queue");
 }
 
@@ -64,8 +55,8 @@ TEST(Queue, AbortWakesEveryWaiterWithTheFirstCause) {
   Queue<int> empty(1, kNames);
   full.push(1, Deadline::never());
   std::string causes[2];
-  std::thread pusher([&] { causes[0] = error_of([&] { full.push(2, Deadline::never()); }); });
-  std::thread popper([&] { causes[1] = error_of([&] { empty.pop(Deadline::never()); }); });
+  std::thread pusher([&] { causes[0] = message_of<RunError>([&] { full.push(2, Deadline::never()); }); });
+  std::thread popper([&] { causes[1] = message_of<RunError>([&] { empty.pop(Deadline::never()); }); });
   for (Queue<int>* queue : {&full, &empty}) {
     queue->abort(std::make_exception_ptr(RunError("rank 1 died")));
     queue->abort(std::make_exception_ptr(RunError("a later cause")));
@@ -74,7 +65,7 @@ TEST(Queue, AbortWakesEveryWaiterWithTheFirstCause) {
   popper.join();
   EXPECT_EQ(causes[0], "rank 1 died");
   EXPECT_EQ(causes[1], "rank 1 died");
-  EXPECT_EQ(error_of([&] { full.try_pop(); }), "rank 1 died");
+  EXPECT_EQ(message_of<RunError>([&] { full.try_pop(); }), "rank 1 died");
 }
 
 TEST(Queue, ManyThreadsPassEveryItemOnce) {
@@ -135,7 +126,7 @@ TEST(Deadline, BeatsKeepAWaitAlive) {
     queue.push(5, Deadline::never());
   });
   const Deadline deadline = Deadline::after_last_beat(0.25, heartbeat);
-  EXPECT_EQ(error_of([&] { EXPECT_EQ(queue.pop(deadline), 5); }), "no error");
+  EXPECT_EQ(message_of<RunError>([&] { EXPECT_EQ(queue.pop(deadline), 5); }), "");
   peer.join();
 }
 

@@ -11,7 +11,7 @@ namespace collimate::base {
 
 class Section;
 
-// What help and the reference page say of one option or section.
+// Help and the reference page say this of one option or section.
 struct OptionInfo {
   std::string path;           // "rollout.samples_per_prompt"
   std::string type;           // "section" for a section

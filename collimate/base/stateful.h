@@ -26,7 +26,7 @@ class StateReader {
   virtual void bytes(const std::string& name, std::span<std::byte> out) = 0;
 };
 
-// What a run's checkpoint is a list of. After `load` of what `save` wrote the object behaves as the saved one would.
+// A run's checkpoint is a list of these. After `load` of what `save` wrote the object behaves as the saved one would.
 class Stateful {
  public:
   virtual ~Stateful() = default;

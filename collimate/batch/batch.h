@@ -14,7 +14,7 @@
 
 namespace collimate::batch {
 
-// What one column holds, as it travels with the batch. `inner` is the shape of one element: [] for a number,
+// A schema says what one column holds and travels with the batch. `inner` is the shape of one element: [] for a number,
 // [k] for a vector, [L, k] per token when `ragged` adds a leading length of its own per row.
 struct ColumnSchema {
   std::string name;

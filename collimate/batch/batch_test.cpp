@@ -6,15 +6,16 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/batch/standard_keys.h"
 
 namespace collimate::batch {
 namespace {
 
-// Which experts a router chose for each token: [T, L, k] of 2 layers and 3 choices.
+// The column has the experts that a router chose for each token: [T, L, k] of 2 layers and 3 choices.
 const Key<int32_t> kRouter{.name = "router", .inner = {2, 3}, .ragged = true};
 
-// Those of sample i, which has i % 3 tokens: no two numbers are equal.
+// Makes the choices of sample i, which has i % 3 tokens: no two numbers are equal.
 std::vector<int32_t> choices(int64_t i) {
   std::vector<int32_t> values;
   for (int64_t place = 0; place < i % 3 * 6; ++place) values.push_back(static_cast<int32_t>(100 * i + place));
@@ -161,14 +162,11 @@ TEST(Batch, GatherReordersAndMergeChecksUids) {
 
 TEST(Batch, MissingColumnsAreNamed) {
   const Batch batch = sample(0, 2);
-  try {
-    batch.require(std::vector<std::string>{"uid", "reward"}, "node advantages");
-    FAIL();
-  } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "[node advantages] expected a column \"reward\" in its input, got columns uid, ids, example, router; "
-                 "try a node before it that makes \"reward\"");
-  }
+  EXPECT_EQ(base::message_of([&] {
+              batch.require(std::vector<std::string>{"uid", "reward"}, "node advantages");
+            }),
+            "[node advantages] expected a column \"reward\" in its input, got columns uid, ids, example, router; "
+            "try a node before it that makes \"reward\"");
   EXPECT_THROW((void)batch.get(kReward, 0), base::InputError);
   EXPECT_THROW((void)batch.get(Key<float>{"uid"}, 0), base::InputError);
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace collimate::batch {
@@ -11,27 +12,13 @@ enum class ElementType { kUInt8, kInt32, kInt64, kFloat32, kBFloat16, kJson };
 enum class PadSide { kLeft, kRight };
 
 template <class T>
-struct ElementTypeOf;
-template <>
-struct ElementTypeOf<uint8_t> {
-  static constexpr ElementType value = ElementType::kUInt8;
-};
-template <>
-struct ElementTypeOf<int32_t> {
-  static constexpr ElementType value = ElementType::kInt32;
-};
-template <>
-struct ElementTypeOf<int64_t> {
-  static constexpr ElementType value = ElementType::kInt64;
-};
-template <>
-struct ElementTypeOf<float> {
-  static constexpr ElementType value = ElementType::kFloat32;
-};
-template <>
-struct ElementTypeOf<nlohmann::json> {
-  static constexpr ElementType value = ElementType::kJson;
-};
+constexpr ElementType element_type_of() {
+  if constexpr (std::is_same_v<T, uint8_t>) return ElementType::kUInt8;
+  if constexpr (std::is_same_v<T, int32_t>) return ElementType::kInt32;
+  if constexpr (std::is_same_v<T, int64_t>) return ElementType::kInt64;
+  if constexpr (std::is_same_v<T, float>) return ElementType::kFloat32;
+  if constexpr (std::is_same_v<T, nlohmann::json>) return ElementType::kJson;
+}
 
 // Declares a column: its name, element type, inner shape, whether each row has a length of its own, and how it is
 // padded.
@@ -42,7 +29,7 @@ struct Key {
   bool ragged = false;
   double padding = 0.0;
   PadSide side = PadSide::kRight;
-  static constexpr ElementType type = ElementTypeOf<T>::value;
+  static constexpr ElementType type = element_type_of<T>();
 };
 
 }  // namespace collimate::batch

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-// What a forward can say of a batch of R rows with M trainable tokens (in row order, without padding): the vocabulary
-// that training, which computes it, and losses, which read it, share.
+// A forward can say these quantities of a batch of R rows with M trainable tokens (in row order, without padding): the
+// vocabulary that training, which computes it, and losses, which read it, share.
 namespace collimate::batch {
 
 struct QuantityNeeds {

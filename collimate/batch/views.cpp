@@ -30,7 +30,7 @@ std::vector<ChunkView> cut(const std::vector<ChunkView>& chunks, int64_t begin, 
   return out;
 }
 
-// What a copy of a JSON value takes: its nodes and texts.
+// A copy of a JSON value takes its nodes and texts.
 int64_t json_bytes(const nlohmann::json& value) {
   int64_t bytes = sizeof(value);
   if (value.is_string()) bytes += static_cast<int64_t>(value.get_ref<const std::string&>().size());

@@ -17,7 +17,7 @@ namespace collimate::cli {
 
 namespace {
 
-// What stands between two texts; nothing where they are not there.
+// Gives the text between two texts; nothing where they are not there.
 std::optional<std::string> between(const std::string& text, const std::string& before, const std::string& after) {
   const size_t begin = text.find(before);
   if (begin == std::string::npos) return std::nullopt;

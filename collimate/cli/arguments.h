@@ -23,8 +23,8 @@ void require_folder(const std::string& option, const std::string& file);
 struct NamedFile {
   std::string name, path;
 };
-// The same of all files to write, and InputError for one that is also read, or written twice, whatever links or dots
-// its paths have.
+// This does the same for all files to write, and InputError for one that is also read, or written twice, whatever links
+// or dots its paths have.
 void check_outputs(const std::vector<NamedFile>& written, const std::vector<NamedFile>& read);
 
 // The one JSON document of a verb called with --json, on stdout. Broken UTF-8 is replaced.

@@ -13,6 +13,7 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 
 namespace collimate::cli {
 namespace {
@@ -39,12 +40,7 @@ FlagOptions flags(const Arguments& arguments) {
 }
 
 std::string error_of(const Arguments& arguments) {
-  try {
-    flags(arguments);
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
-  return "";
+  return base::message_of([&] { flags(arguments); });
 }
 
 TEST(Flags, ValuesAreReadAsThoseOfSet) {
@@ -107,12 +103,7 @@ TEST(Arguments, ErrorsGiveTheNearestThatIsRight) {
     app.add_option("FILE", file, "")->required();
     app.add_option("--rows", rows, "")->check(at_least(1));
     app.add_option("--bound", bound, "")->check(from_to(0, 16));
-    try {
-      parse(app, arguments);
-    } catch (const base::InputError& error) {
-      return error.what();
-    }
-    return "";
+    return base::message_of([&] { parse(app, arguments); });
   };
   EXPECT_EQ(refused({"f", "--bound", "17"}), "[--bound] expected 0 to 16, got 17; try 16");
   EXPECT_EQ(refused({"f", "--rows", "-5"}), "[--rows] expected 1 or more, got -5; try 1");
@@ -127,14 +118,9 @@ TEST(Arguments, AFileToWriteHasADirectory) {
   require_folder("--output", "");
   require_folder("--output", "plan.yaml");
   require_folder("--output", "/tmp/plan.yaml");
-  try {
-    require_folder("--output", "/tmp/no/such/plan.yaml");
-    FAIL();
-  } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "[--output] expected a file in a directory that exists, got '/tmp/no/such/plan.yaml'; "
-                 "try /tmp/plan.yaml");
-  }
+  EXPECT_EQ(base::message_of([&] { require_folder("--output", "/tmp/no/such/plan.yaml"); }),
+            "[--output] expected a file in a directory that exists, got '/tmp/no/such/plan.yaml'; "
+            "try /tmp/plan.yaml");
 }
 
 TEST(Arguments, AFileToWriteIsNoFileThatIsRead) {
@@ -145,12 +131,7 @@ TEST(Arguments, AFileToWriteIsNoFileThatIsRead) {
   std::ofstream(config) << "recipe: grpo\n";
   fs::create_symlink(config, link);
   const auto refused = [&](const std::vector<NamedFile>& written) -> std::string {
-    try {
-      check_outputs(written, {{"the config", config}, {"the file of --constants", ""}});
-    } catch (const base::InputError& error) {
-      return error.what();
-    }
-    return "";
+    return base::message_of([&] { check_outputs(written, {{"the config", config}, {"the file of --constants", ""}}); });
   };
   EXPECT_EQ(refused({{"--output", folder / "plan.yaml"}, {"--html", ""}}), "");
   for (const fs::path& same : {config, link, folder / "." / "run.yaml"})

@@ -26,7 +26,7 @@ std::optional<std::string> constants_file(const nlohmann::json& placement) {
   return placement.at(kAuto).get<std::string>();
 }
 
-// What the run in a directory was placed by; null where there is none.
+// Reads what the run in a directory was placed by; null where there is none.
 nlohmann::json recorded_placement(const std::string& run) {
   const std::filesystem::path file = std::filesystem::path(run) / "config.resolved.yaml";
   if (run.empty() || !std::filesystem::exists(file)) return nullptr;

@@ -66,7 +66,7 @@ Page read_page(const CalibrateOptions& options) {
   return page;
 }
 
-// What keeps a short run short and quiet.
+// These options keep a short run short and quiet.
 Sets common_sets(const CalibrateOptions& options) {
   Sets sets = options.sets;
   for (const char* set : {"placement=flattening", "data.eval=null", "evaluation={}", "train.warmup_updates=0",
@@ -124,7 +124,7 @@ void read_realised_lengths(const Page& page, const std::vector<base::MetricsReco
         plan_::lengths_text(metric("response_length/mean"), run.longest, metric("response_length/clip_ratio"), rows);
     return;
   }
-  // Of the first device's rows.
+  // The seconds are of the first device's rows.
   const double trained = rows * static_cast<double>(page.config.train.epochs.get()) / static_cast<double>(devices);
   run.prompt = "1";
   run.completion = plan_::mean_text(metric("train/tokens") / trained - 1);

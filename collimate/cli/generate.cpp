@@ -122,7 +122,7 @@ nlohmann::ordered_json stats_json(const generate::ServiceStats& stats) {
           {"cache_bytes", stats.cache_bytes}};
 }
 
-// What was drawn, and what is said of it.
+// A GenerateResult holds what was drawn and what is said of it.
 struct GenerateResult {
   std::vector<std::vector<int32_t>> prompts;  // ids
   std::vector<generate::Completion> completions;

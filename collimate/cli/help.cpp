@@ -126,7 +126,7 @@ void print_advantages() {
   for (const rlhf::AdvantageEntry& entry : rlhf::advantages()) fmt::print("from {}: {}\n", entry.rows, entry.name);
 }
 
-// What the word was meant to be, or "": a verb, or a key by its path or by the last part of it ("epsilon_hi").
+// Gives what the word was meant to be, or "": a verb, or a key by its path or by the last part of it ("epsilon_hi").
 std::string nearest_topic(const std::string& word) {
   std::vector<base::OptionInfo> options;
   recipe::Config().describe_section("", options);

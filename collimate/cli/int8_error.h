@@ -20,7 +20,7 @@ struct MeasureInt8Option : base::Option<bool> {
                "memory of float32") {}
 };
 
-// What int8 weights change.
+// An Int8Error says what int8 weights change.
 struct Int8Error {
   model::RoundingReport weights;
   // |int8's log-prob - float32's|, in nats, of tokens that the float32 model draws by itself at temperature 1.

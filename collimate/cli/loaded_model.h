@@ -45,7 +45,7 @@ class LoadedModel {
 
   // A new one; it refers to this object.
   std::unique_ptr<generate::Service> service();
-  // Of the log-probs of a prompt; InputError as PromptScore.
+  // Scores a prompt's tokens; InputError as PromptScore.
   std::unique_ptr<generate::PromptScore> prompt_score(std::span<const int32_t> ids,
                                                       const generate::SamplingParams& sampling);
   const text::Renderer& renderer() const { return renderer_; }

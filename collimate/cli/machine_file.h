@@ -11,7 +11,7 @@ namespace collimate::cli {
 // Fingerprint of what decides how long a config's rows are: models, training data and rollout, less the number of rows.
 std::string lengths_key(const recipe::Config& config);
 
-// What the file that `--constants` names says; nothing without one. InputError as plan::parse_machine.
+// Reads the file that `--constants` names; nothing without one. InputError as plan::parse_machine.
 collimate::plan::Machine machine_of(const PlanOptions& options);
 
 // Takes the lengths of a file that was calibrated with the request's config, where the options give none, and says so

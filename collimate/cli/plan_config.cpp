@@ -43,7 +43,7 @@ bool has_files(const recipe::Plan& page) {
 
 constexpr double kMebi = 1 << 20;
 
-// Of the device that needs most, by the plan of bytes that its worker would begin with.
+// Tells the excess of the device that needs most, by the plan of bytes that its worker would begin with.
 plan::Excess excess_of(const std::vector<flow::PlannedMemory>& planned, int64_t budget) {
   plan::Excess most;
   for (const flow::PlannedMemory& device : planned) {

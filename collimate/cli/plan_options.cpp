@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 using base::ConfigNode;
 using Words = std::vector<std::string>;
 
-// Of an option that is called micro_batch it is --micro-batch, with one value of what the option holds.
+// The flag of an option micro_batch is --micro-batch, with one value of what the option holds.
 template <class Value, class T>
 CLI::Option* add_flag(CLI::App& app, base::Option<T>& option) {
   std::string flag = "--" + option.item_name();
@@ -38,7 +38,7 @@ void prefix_paths(PlanOptions& options, const fs::path& here, const fs::path& pr
 
 fs::path directory_of(const std::string& file) { return fs::weakly_canonical(fs::absolute(file).parent_path()); }
 
-// What they say beyond the defaults.
+// Gives what the options say beyond the defaults.
 ConfigNode said_by(const PlanOptions& options) {
   const ConfigNode all = options.section_value(), standard = PlanOptions().section_value();
   ConfigNode said{.kind = ConfigNode::Kind::kMap};

@@ -11,7 +11,7 @@
 
 namespace collimate::cli {
 
-// What `plan` and `simulate` are told of the run: a config, or a flow with models and lengths. A plan file's `request`
+// `plan` and `simulate` are told this of the run: a config, or a flow with models and lengths. A plan file's `request`
 // has the same under the same names; all but the first two are flags.
 struct PlanOptions : base::Section {
   using Text = base::Option<std::string>;
@@ -64,7 +64,7 @@ struct PlanOptions : base::Section {
 
   std::string file;  // whose request they are and no more, for errors; else ""
 };
-// What a verb calls the config, and says of it.
+// `name` is what a verb calls the config, and `help` what it says of it.
 void add_config(CLI::App& app, PlanOptions& options, const std::string& name, const std::string& help);
 // A flag for each of the others but `directory`, which says what the option's help says.
 void add_plan_options(CLI::App& app, PlanOptions& options);

@@ -26,7 +26,7 @@ PlanOptions small_flow() {
   return options;
 }
 
-// As `plan --output` writes it.
+// Writes the file as `plan --output` does.
 std::string plan_file(const PlanOptions& options) {
   const collimate::plan::Request request = plan_request(options).request;
   const collimate::plan::SearchResult found = collimate::plan::search_within_staleness(request);

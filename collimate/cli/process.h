@@ -4,8 +4,8 @@
 
 namespace collimate::cli {
 
-// What is the process's and not the library's: signals and ATen's threads. The first SIGINT or SIGTERM asks the run to
-// save and stop after its iteration; a second one ends the process at once, without saving.
+// Signals and ATen's threads are the process's, not the library's. The first SIGINT or SIGTERM asks the run to save and
+// stop after its iteration; a second one ends the process at once, without saving.
 base::StopFlag& stop_on_signals();
 
 // While it lives SIGINT ends nothing but sets its flag.

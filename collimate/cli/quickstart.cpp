@@ -141,7 +141,7 @@ double continue_sft(const Quickstart& q, const std::string& name, int64_t iterat
       .seconds;
 }
 
-// Of an iteration of that run without its beginning: what nine of ten took at least.
+// Gives what nine of ten iterations of that run took at least, its beginning left out.
 double quick_iteration_seconds(const fs::path& run) {
   std::vector<double> seconds;
   for (const base::MetricsRecord& record : base::read_metrics(run / "metrics.jsonl"))

@@ -14,8 +14,8 @@ struct Wire {
   std::vector<std::vector<std::byte>> frames;
 };
 
-// What a message carries besides its header. Between threads the object itself is moved; between processes it goes as
-// frames. Immutable once sent.
+// A payload is what a message carries besides its header. Between threads the object itself is moved; between processes
+// it goes as frames. Immutable once sent.
 class Payload {
  public:
   virtual ~Payload() = default;

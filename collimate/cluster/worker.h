@@ -33,7 +33,7 @@ class Outbox {
   virtual void send(Message message) = 0;
 };
 
-// What a worker runs: the part that knows modules. Used by the worker's thread alone.
+// A worker runs a handler: the part that knows modules. Used by the worker's thread alone.
 class Handler {
  public:
   virtual ~Handler() = default;
@@ -77,7 +77,7 @@ class WorkerLink {
   virtual ~WorkerLink() = default;
   virtual int rank() const = 0;
   virtual uint64_t incarnation() const = 0;
-  // What the driver sends; the worker's replies arrive in the driver's mailbox.
+  // The driver sends into this mailbox; the worker's replies arrive in the driver's mailbox.
   virtual Mailbox& inbox() = 0;
   // Ends it: closes the inbox and waits at most `seconds`, then kills a process and abandons a thread. Safe to call
   // twice.

@@ -15,26 +15,12 @@
 #include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
+#include "collimate/comm/ranks_for_test.h"
 #include "collimate/host/core_pool.h"
 #include "collimate/host/cpu.h"
 
 namespace collimate::comm {
 namespace {
-
-// Runs body(group) on `size` thread ranks; rethrows nothing: bodies record what they see.
-void with_ranks(int size, const std::string& name, const std::function<void(Group&)>& body, double seconds = 20.0) {
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank)
-    threads.emplace_back([&, rank] {
-      GroupPlace place;
-      place.name = name;
-      place.rank = rank;
-      place.size = size;
-      place.deadline_seconds = seconds;
-      body(*thread_group(place));
-    });
-  for (std::thread& thread : threads) thread.join();
-}
 
 // Keeps this thread, and those it starts, to two of the cores it may run on; its end gives the others back.
 class TwoCores {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
@@ -56,36 +57,31 @@ int Mesh::size(const std::string& axis) const {
   return index < 0 ? 1 : base::at(axes_, index).size;
 }
 
-int Mesh::stride(size_t axis) const {
+int Mesh::stride(int axis) const {
   int stride = 1;
-  for (size_t i = axis + 1; i < axes_.size(); ++i) stride *= axes_[i].size;
+  for (const Axis& inner : std::span(axes_).subspan(static_cast<size_t>(axis) + 1)) stride *= inner.size;
   return stride;
 }
 
-size_t Mesh::place(int rank) const {
+int Mesh::place(int rank) const {
   auto found = std::find(ranks_.begin(), ranks_.end(), rank);
   if (found == ranks_.end())
     throw base::InputError(base::expectation("mesh", "a rank of " + describe(axes_), std::to_string(rank)));
-  return static_cast<size_t>(found - ranks_.begin());
+  return static_cast<int>(found - ranks_.begin());
 }
 
 int Mesh::coordinate(int rank, const std::string& axis) const {
-  size_t at = place(rank);
-  int index = find(axis);
+  const int at = place(rank), index = find(axis);
   if (index < 0) return 0;
-  auto i = static_cast<size_t>(index);
-  return static_cast<int>(at) / stride(i) % axes_[i].size;
+  return at / stride(index) % base::at(axes_, index).size;
 }
 
 std::vector<int> Mesh::line(int rank, const std::string& axis) const {
-  size_t at = place(rank);
-  int index = find(axis);
+  const int at = place(rank), index = find(axis);
   if (index < 0) return {rank};
-  auto i = static_cast<size_t>(index);
-  size_t step = static_cast<size_t>(stride(i));
-  size_t first = at - static_cast<size_t>(coordinate(rank, axis)) * step;
+  const int step = stride(index), first = at - coordinate(rank, axis) * step;
   std::vector<int> line;
-  for (int k = 0; k < axes_[i].size; ++k) line.push_back(ranks_[first + static_cast<size_t>(k) * step]);
+  for (int k = 0; k < base::at(axes_, index).size; ++k) line.push_back(base::at(ranks_, first + k * step));
   return line;
 }
 

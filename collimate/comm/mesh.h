@@ -31,7 +31,7 @@ class Mesh {
   // The ranks that differ from `rank` on this axis only, in order of the axis: the members of its group.
   std::vector<int> line(int rank, const std::string& axis) const;
 
-  // The same ranks in the same order under other axes of the same product: view({pp, edp, ep, etp}).
+  // Gives the same ranks in the same order under other axes of the same product: view({pp, edp, ep, etp}).
   Mesh view(std::vector<Axis> axes) const;
   // One axis replaced by several, in place.
   Mesh split(const std::string& axis, const std::vector<Axis>& parts) const;
@@ -39,8 +39,8 @@ class Mesh {
   Mesh flatten(const std::vector<std::string>& axes, const std::string& name) const;
 
  private:
-  size_t place(int rank) const;
-  int stride(size_t axis) const;
+  int place(int rank) const;
+  int stride(int axis) const;
   int find(const std::string& axis) const;  // index or -1
 
   std::vector<Axis> axes_;

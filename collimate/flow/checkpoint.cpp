@@ -53,7 +53,7 @@ nlohmann::json read_object(const std::string& path) {
   return values;
 }
 
-// Of one folder that a DirectoryWriter wrote.
+// Checks one folder that a DirectoryWriter wrote.
 void check_files(const fs::path& folder) {
   const nlohmann::json files = read_object(folder / kFiles);
   for (const auto& [name, entry] : files.items()) {

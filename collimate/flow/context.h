@@ -50,7 +50,7 @@ class SharedObjects {
   std::map<std::string, std::any> objects_;
 };
 
-// What a module's object of one rank is given at setup. References stay valid as long as the module does.
+// A module's object of one rank is given this at setup. References stay valid as long as the module does.
 struct Context {
   std::string model;               // its name in the graph
   nlohmann::json parameters;       // resolved config of the model (an empty object when it has none)

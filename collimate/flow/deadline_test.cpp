@@ -235,7 +235,7 @@ class Replies : public cluster::Outbox {
   std::vector<cluster::Message> messages;
 };
 
-// What the worker of the reward answers to one feed of rows.
+// Gives what the worker of the reward answers to one feed of rows.
 std::vector<cluster::Message> replies_of_reward() {
   const graph::Graph graph = toy::flow();
   cluster::WorkerSpec spec;

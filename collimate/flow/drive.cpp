@@ -228,7 +228,7 @@ void Drive::finish_iterations() {
   }
 }
 
-// What the unfinished iterations' metrics say of themselves: why no rows were left, say.
+// Finds what the unfinished iterations' metrics say of themselves: why no rows were left, say.
 std::string Drive::first_note() const {
   for (const auto& [number, iteration] : iterations_)
     for (const auto& [key, measured] : iteration.metrics)

@@ -39,7 +39,7 @@ class Drive : public base::Stateful {
   };
   Drive(Driver& driver, ResultJournal& journal, Parts parts);
 
-  // What answers Save and Evaluate; unset, they are answered by nothing.
+  // These answer Save and Evaluate; unset, both are answered by nothing.
   std::function<void(int64_t iteration)> on_save;
   std::function<void(int64_t iteration)> on_evaluate;
   // Writes every event with its actions to a new file; a loaded drive goes on with the recording `source` of the run
@@ -121,7 +121,7 @@ class Drive : public base::Stateful {
                const std::vector<int64_t>& dropped, int64_t sequence);
   ResultJournal::Call call_made(const TaskState& state, int64_t sequence);
   void count_journaled_call(const TaskState& state, const ResultJournal::Key& key);
-  // What the node is asked about each row, as the journal knows it.
+  // The keys name what the node is asked about each row, as the journal knows it.
   std::vector<ResultJournal::Key> journal_keys(const TaskState& state, const Batch& rows) const;
   void push_runs(const graph::Task& task, std::vector<int64_t> numbers, bool dropped);
   void task_finished(const graph::Task& task);

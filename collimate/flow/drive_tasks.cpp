@@ -150,7 +150,7 @@ std::vector<ResultJournal::Key> Drive::journal_keys(const TaskState& state, cons
   return keys;
 }
 
-// What a call measured counts once, whichever of its rows is served first.
+// The measurements of a call count once, whichever of its rows is served first.
 void Drive::count_journaled_call(const TaskState& state, const ResultJournal::Key& key) {
   const ResultJournal::Call* call = journal_.call_of(key);
   if (call == nullptr) return;

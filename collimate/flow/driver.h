@@ -52,7 +52,7 @@ class Driver {
   void start(int worker, uint64_t incarnation);
   void wait_ready();
   std::optional<cluster::Message> next(double seconds);
-  // The same; RunError when nothing has come for longer than the deadline.
+  // Does the same, with a RunError when nothing has come for longer than the deadline.
   std::optional<cluster::Message> next_in_time(double seconds, const std::function<std::string()>& waiting);
   void flush();
   void note_store(const cluster::Message& message);

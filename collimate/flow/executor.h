@@ -20,13 +20,13 @@ namespace collimate::flow {
 
 enum class Transport { kThreads, kProcesses };
 
-// Which kind of module stands behind a model of the graph, and its parameters.
+// A ModuleChoice names the kind of module behind a model of the graph, and its parameters.
 struct ModuleChoice {
   std::string kind;
   nlohmann::json parameters;
 };
 
-// What one finished iteration left. Valid during the callback.
+// One finished iteration left this. Valid during the callback.
 struct IterationResult {
   int64_t iteration = 0;
   const nlohmann::ordered_json& metrics;          // name → value, in a fixed order
@@ -49,7 +49,7 @@ struct Evaluation {
   std::function<void(const IterationResult&)> on_result;  // the iteration after which it ran; -1 before the first
 };
 
-// What is asked of the workers when a run has ended.
+// The workers are asked this when a run has ended.
 struct RunEnd {
   nlohmann::json memory;                      // a list with the MemoryLedger::report of each worker
   std::map<std::string, uint64_t> checksums;  // by exported model: of its weights

@@ -1,28 +1,27 @@
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/flow/executor.h"
 #include "tests/support/flow/toy_runs.h"
 #include "tests/support/graph/placements.h"
 
-// What a run makes of modules that fail, workers that die and what nothing can run.
+// A run meets modules that fail, workers that die and graphs that nothing can run.
 namespace collimate::flow {
 namespace {
 
 using namespace toy;  // NOLINT: test only
 
 TEST(ExecutorFailures, AFailureKeepsItsClassAndFirstCause) {
-  try {
-    run_with([](RunOptions& options) { options.modules["reward"] = {"reward", {{"fail_at", 2037}}}; });
-    FAIL();
-  } catch (const base::GuardError& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "[toy reward] sample 2037 is bad (model reward, worker 1, iteration 2, node reward.score)");
-  }
+  EXPECT_EQ(base::message_of<base::GuardError>([&] {
+              run_with([](RunOptions& options) { options.modules["reward"] = {"reward", {{"fail_at", 2037}}}; });
+            }),
+            "[toy reward] sample 2037 is bad (model reward, worker 1, iteration 2, node reward.score)");
 }
 
 TEST(ExecutorFailures, AModuleGivenInProcessIsRefusedInAWorkerProcess) {
@@ -39,14 +38,9 @@ TEST(ExecutorFailures, AModuleGivenInProcessIsRefusedInAWorkerProcess) {
     return outcome;
   };
   EXPECT_EQ(run_own(Transport::kThreads), plain());
-  try {
-    run_own(Transport::kProcesses);
-    FAIL();
-  } catch (const base::InputError& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "[model reward] expected a module that a worker process can make, got own, which was given in process; "
-              "try workers as threads");
-  }
+  EXPECT_EQ(base::message_of([&] { run_own(Transport::kProcesses); }),
+            "[model reward] expected a module that a worker process can make, got own, which was given in process; "
+            "try workers as threads");
 }
 
 nlohmann::json busy(int times) { return {{"busy_at", 2037}, {"busy_times", times}}; }
@@ -56,12 +50,10 @@ TEST(ExecutorFailures, AFailureThatMayNotHappenAgainIsTriedAgain) {
 }
 
 TEST(ExecutorFailures, AFailureThatGoesOnHappeningStopsTheRun) {
-  try {
-    run_with([](RunOptions& options) { options.modules["reward"] = {"reward", busy(3)}; });
-    FAIL();
-  } catch (const base::RunError& error) {
-    EXPECT_NE(std::string(error.what()).find("[toy reward] busy at sample 2037"), std::string::npos) << error.what();
-  }
+  EXPECT_THAT(base::message_of<base::RunError>([&] {
+                run_with([](RunOptions& options) { options.modules["reward"] = {"reward", busy(3)}; });
+              }),
+              testing::HasSubstr("[toy reward] busy at sample 2037"));
 }
 
 TEST(ExecutorFailures, ALostWorkerProcessIsStartedAgainAndItsRowsAreRedone) {
@@ -106,68 +98,50 @@ TEST(ExecutorFailures, AWorkerLostInTheLastTransferAnswersAtTheEnd) {
 }
 
 TEST(ExecutorFailures, AnExpiredDeadlineSaysWhoWaitsForWhom) {
-  try {
+  const std::string text = base::message_of<base::RunError>([&] {
     run_with([](RunOptions& options) {
       options.deadline_seconds = 0.3;
       options.modules["reward"] = {"reward", {{"sleep_seconds", 2.0}}};
     });
-    FAIL();
-  } catch (const base::RunError& error) {
-    std::string text = error.what();
-    EXPECT_NE(text.find("no progress for 0.3 s"), std::string::npos) << text;
-    EXPECT_NE(text.find("reward.score"), std::string::npos) << text;
-    EXPECT_NE(text.find("worker 1"), std::string::npos) << text;
-  }
+  });
+  EXPECT_NE(text.find("no progress for 0.3 s"), std::string::npos) << text;
+  EXPECT_NE(text.find("reward.score"), std::string::npos) << text;
+  EXPECT_NE(text.find("worker 1"), std::string::npos) << text;
 }
 
 TEST(ExecutorFailures, UnknownModuleKindIsAnInputErrorThatListsTheKnown) {
-  try {
-    run_with([](RunOptions& options) { options.modules["reward"] = {"judge", nullptr}; });
-    FAIL();
-  } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(), "[module kind] expected one of keep, policy, reward, trainer, got judge");
-  }
+  EXPECT_EQ(base::message_of([&] {
+              run_with([](RunOptions& options) { options.modules["reward"] = {"judge", nullptr}; });
+            }),
+            "[module kind] expected one of keep, policy, reward, trainer, got judge");
 }
 
 // Nobody else has what it learnt: there is nothing to start it again with.
 TEST(ExecutorFailures, ALostTrainerEndsTheRunAndSaysHowItDied) {
   testing::internal::CaptureStderr();
-  try {
+  const std::string error = base::message_of<base::RunError>([&] {
     run_with(
         [](RunOptions& options) {
           options.transport = Transport::kProcesses;
           options.modules["trainer"] = {"trainer", {{"die_at", 1}}};
         },
         Place::kApart);
-    FAIL() << "went on";
-  } catch (const base::RunError& error) {
-    EXPECT_NE(std::string(error.what()).find("with the trained state of trainer: [worker "), std::string::npos)
-        << error.what();
-    EXPECT_NE(std::string(error.what()).find("the worker process ended with signal 9 (Killed)"), std::string::npos)
-        << error.what();
-  }
+  });
+  EXPECT_THAT(error, testing::HasSubstr("with the trained state of trainer: [worker "));
+  EXPECT_THAT(error, testing::HasSubstr("the worker process ended with signal 9 (Killed)"));
   EXPECT_EQ(testing::internal::GetCapturedStderr().find("starting it again"), std::string::npos);
 }
 
 TEST(ExecutorFailures, ARowThatComesTwiceIsAnError) {
-  try {
-    run_with([](RunOptions& options) { options.modules["policy"] = {"policy", {{"twice", true}}}; });
-    FAIL() << "went on";
-  } catch (const base::RunError& error) {
-    EXPECT_NE(std::string(error.what()).find("[node policy.generate] expected each row that it was fed at most once"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_THAT(base::message_of<base::RunError>([&] {
+                run_with([](RunOptions& options) { options.modules["policy"] = {"policy", {{"twice", true}}}; });
+              }),
+              testing::HasSubstr("[node policy.generate] expected each row that it was fed at most once"));
 }
 
 std::string refusal(const graph::Placement& placement) {
   Outcome outcome;
-  try {
-    run(flow(), placement, toy::registry(), options_for(outcome));
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
-  return "none";
+  return base::message_of([&] { run(flow(), placement, toy::registry(), options_for(outcome)); });
 }
 
 TEST(ExecutorFailures, AWeightLinkBetweenShardsOnDifferentDevicesIsRefused) {
@@ -191,7 +165,7 @@ TEST(ExecutorFailures, AWeightLinkBetweenDifferentPartsOnOneWorkerIsRefused) {
       "zero 0; try one layout for both, or layouts of dp alone";
   EXPECT_EQ(refusal(placement), fmt::format(fmt::runtime(why), 0, 2, 1, 0, 1, 1));
   generates.tp = 2;
-  EXPECT_EQ(refusal(placement), "none");
+  EXPECT_EQ(refusal(placement), "");
   trains.zero = 3;
   EXPECT_EQ(refusal(placement), fmt::format(fmt::runtime(why), 0, 2, 1, 3, 2, 1));
   // Stages of one trainer of four ranks are 0, 0, 1, 1; those of two generators of two are 0, 1, 0, 1.
@@ -199,25 +173,22 @@ TEST(ExecutorFailures, AWeightLinkBetweenDifferentPartsOnOneWorkerIsRefused) {
   EXPECT_EQ(refusal(placement), fmt::format(fmt::runtime(why), 1, 1, 2, 0, 1, 2));
   trains = {.zero = 2};
   generates = {};
-  EXPECT_EQ(refusal(placement), "none");
+  EXPECT_EQ(refusal(placement), "");
 }
 
 // It would have the weights of its beginning.
 TEST(ExecutorFailures, AWorkerLostInAnEvaluationIsNotStartedAgain) {
-  try {
-    run_with(
-        [](RunOptions& options) {
-          options.transport = Transport::kProcesses;
-          options.modules["policy"] = {"policy", {{"die_at_open", 3}}};
-          options.schedule.evaluate_every = 2;
-          options.evaluation = generating_evaluation();
-        },
-        Place::kApart);
-    FAIL() << "went on";
-  } catch (const base::RunError& error) {
-    EXPECT_NE(std::string(error.what()).find("during an evaluation; try --resume auto"), std::string::npos)
-        << error.what();
-  }
+  EXPECT_THAT(base::message_of<base::RunError>([&] {
+                run_with(
+                    [](RunOptions& options) {
+                      options.transport = Transport::kProcesses;
+                      options.modules["policy"] = {"policy", {{"die_at_open", 3}}};
+                      options.schedule.evaluate_every = 2;
+                      options.evaluation = generating_evaluation();
+                    },
+                    Place::kApart);
+              }),
+              testing::HasSubstr("during an evaluation; try --resume auto"));
 }
 
 }  // namespace

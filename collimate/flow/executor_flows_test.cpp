@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "collimate/base/error_for_test.h"
 #include "tests/support/flow/toy_modules.h"
 #include "tests/support/graph/placements.h"
 #include "tests/support/watched_messages.h"
@@ -41,14 +42,10 @@ TEST(ExecutorFlows, ALoopOverServicesIsRefusedBeforeAnyWorkerStarts) {
   RunOptions options;
   options.schedule.rows = 4;
   options.next_rows = toy::rows;
-  try {
-    run(graph, graph::flattening(graph, 1), Registry(), options);  // no worker could be built of an empty registry
-    FAIL();
-  } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "[node reward.score] expected a call of one model, got a loop over services, which this executor "
-                 "lacks; try a function of the environment that calls no service");
-  }
+  // No worker could be built of an empty registry.
+  EXPECT_EQ(base::message_of([&] { run(graph, graph::flattening(graph, 1), Registry(), options); }),
+            "[node reward.score] expected a call of one model, got a loop over services, which this executor lacks; "
+            "try a function of the environment that calls no service");
 }
 
 TEST(ExecutorFlows, FilteredGroupsAreReplaced) {

@@ -1,5 +1,6 @@
 #include "collimate/flow/executor.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -9,6 +10,9 @@
 #include <sstream>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
+#include "collimate/cluster/mailbox.h"
+#include "collimate/cluster/reparse.h"
 #include "collimate/flow/checkpoint.h"
 #include "collimate/host/file_io.h"
 #include "tests/support/flow/toy_runs.h"
@@ -159,14 +163,10 @@ TEST(Executor, AWorkersMemoryIsReportedAndHeldToItsBudget) {
   options.memory_budget_bytes = 50000;
   EXPECT_THROW(run(graph, graph::flattening(graph, 1), registry, options), base::InputError);
   options.modules["policy"].parameters["planned_bytes"] = 1000;
-  try {
-    run(graph, graph::flattening(graph, 1), registry, options);
-    FAIL();
-  } catch (const base::RunError& error) {
-    EXPECT_NE(std::string(error.what()).find("[memory of worker 0] expected at most 50000 bytes, got"),
-              std::string::npos);
-    EXPECT_NE(std::string(error.what()).find("more for 'numbers'"), std::string::npos) << error.what();
-  }
+  const std::string error =
+      base::message_of<base::RunError>([&] { run(graph, graph::flattening(graph, 1), registry, options); });
+  EXPECT_THAT(error, testing::HasSubstr("[memory of worker 0] expected at most 50000 bytes, got"));
+  EXPECT_THAT(error, testing::HasSubstr("more for 'numbers'"));
 }
 
 TEST(Executor, ResumeGoesOnAsTheUndisturbedRun) {

@@ -40,9 +40,7 @@ std::map<int64_t, std::string> run_in(const std::string& directory, bool random,
 class CrashEntry : public testing::Environment {
  public:
   void SetUp() override {
-    std::ifstream file("/proc/self/cmdline");
-    std::vector<std::string> words;
-    for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+    const std::vector<std::string> words = toy::command_line();
     if (words.size() != 4 || words[1] != "crash") return;
     run_in(words[2], words[3] == "random");
     _exit(0);

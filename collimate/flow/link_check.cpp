@@ -10,7 +10,7 @@
 namespace collimate::flow {
 namespace {
 
-// What a worker holds of a model's weights: the place-th of `of` parts along each way of cutting.
+// A worker holds a part of a model's weights: the place-th of `of` parts along each way of cutting.
 struct Part {
   int tensor_of = 1, tensor = 0;
   int stage_of = 1, stage = 0;

@@ -12,7 +12,8 @@ namespace collimate::flow {
 // number counts.
 void add_items(std::vector<tensor::MemoryItem>& items, const std::vector<tensor::MemoryItem>& more);
 
-// What one worker was planned to take of its device's memory, and what it took. Used by the worker's thread alone.
+// The ledger compares what one worker was planned to take of its device's memory with what it took. Used by the
+// worker's thread alone.
 class MemoryLedger {
  public:
   // Sets the worker's budget in the allocator (0: none) and starts its peaks.

@@ -42,17 +42,17 @@ class Stream {
   virtual void resume() = 0;
 };
 
-// What a user wraps: named functions over batches. One object per rank of a replica, used by its worker's thread alone;
-// every method may block that thread for as long as its work takes, and waits for nothing that a later message brings.
-// A function is reached through exactly one of call, open and train_step, by its spec (kind train → train_step,
+// A user wraps a module: named functions over batches. One object per rank of a replica, used by its worker's thread
+// alone; every method may block that thread for as long as its work takes, and waits for nothing that a later message
+// brings. A function is reached through exactly one of call, open and train_step, by its spec (kind train → train_step,
 // `streams` → open, else call). An exception thrown by any of them fails the task and becomes its first cause; only a
 // RetryableError makes the schedule try again.
 class Module : public base::Stateful {
  public:
   // Names and contracts of what can be called. Known without setup: graphs are traced and validated with it.
   virtual std::vector<graph::FunctionSpec> functions() const = 0;
-  // What setup and the longest calls will take of the device's memory, by item, from shapes and limits alone. Modules
-  // of a worker that share an object name its items alike. Called before any setup of the worker.
+  // Tells from shapes and limits alone what setup and the longest calls will take of the device's memory, by item.
+  // Modules of a worker that share an object name its items alike. Called before any setup of the worker.
   virtual std::vector<tensor::MemoryItem> memory(const Context&) const { return {}; }
   // Before the first call; loads weights, allocates. `context` outlives the module.
   virtual void setup(Context& context) = 0;

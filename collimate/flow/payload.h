@@ -30,7 +30,7 @@ class WeightPayload : public cluster::Payload {
   WeightTransfer transfer_;
 };
 
-// What the message carries, from the object or from its frames. RunError when it carries something else.
+// Takes what the message carries, from the object or from its frames. RunError when it carries something else.
 std::vector<Batch> batches_of(const cluster::Message& message);
 WeightTransfer transfer_of(const cluster::Message& message);
 

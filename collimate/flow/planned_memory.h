@@ -16,7 +16,7 @@ struct PlannedMemory {
   int64_t bytes() const;
 };
 
-// What the devices' workers of a placement plan before any setup, without starting them: what MemoryLedger holds
+// Gives what the devices' workers of a placement plan before any setup, without starting them: MemoryLedger holds it
 // against the budget. One worker of each set of models. Of the options modules, evaluation, config and
 // threads_per_worker are read. Throws what making a module throws.
 std::vector<PlannedMemory> planned_memory(const graph::Graph& graph, const graph::Placement& placement,

@@ -15,8 +15,8 @@ constexpr int kDriverAccount = -1;
 // Gives the blocks of rows that came in a message to the account of their receiver. RunError above its budget.
 void take_over(const Batch& rows, int account);
 
-// The same while a worker handles the message. Between threads the driver keeps what it sends: when this ends, blocks
-// that came so and that nobody else has received since are the driver's again.
+// This counts them while a worker handles the message. Between threads the driver keeps what it sends: when this ends,
+// blocks that came so and that nobody else has received since are the driver's again.
 class ReceivedRows {
  public:
   // `batches`: of the message. They outlive this.

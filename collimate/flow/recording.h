@@ -25,7 +25,7 @@ class Recording {
   void step(const graph::Event& event, std::span<const graph::Action> actions);
   // The length of the file, with every step so far in it.
   int64_t bytes();
-  // The same, when all of it has reached the disk, with the names of the files in its directory.
+  // Does the same when all of it has reached the disk, with the names of the files in its directory.
   int64_t sync();
 
  private:

@@ -28,8 +28,8 @@ class ResultJournal {
     bool dropped = false;
     Batch row;  // one row
   };
-  // What is known of the row; nullopt when nothing is. With `replay` that, or an entry of another digest alone, is an
-  // InputError.
+  // Finds what is known of the row; nullopt when nothing is. With `replay` that, or an entry of another digest alone,
+  // is an InputError.
   std::optional<Entry> find(const Key& key) const;
   // A call that gave results: where it stood in its iteration and what it measured, by rank. Kept with its rows, so
   // that what is served counts as it did.

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <functional>
 
-#include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/base/log.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/flow/executor.h"
@@ -50,14 +50,6 @@ class ResultJournalTest : public testing::Test {
     run(graph, graph::flattening(graph, 1), registry, options);
     return rewards;
   }
-  static std::string error_of(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const base::InputError& error) {
-      return error.what();
-    }
-    return "none";
-  }
   std::string journal() const { return directory_ + "/journal.bin"; }
 
   const std::string directory_ = testing::TempDir() + "collimate-journal-" + std::to_string(getpid());
@@ -87,10 +79,10 @@ TEST_F(ResultJournalTest, ServesWhatWasAskedAlone) {
   const ResultJournal replayed("", journal());
   EXPECT_EQ(replayed.find(key)->row.get(batch::kReward, 0), 0.5F);
   EXPECT_EQ(
-      error_of([&] { replayed.find(other); }),
+      base::message_of([&] { replayed.find(other); }),
       "[--replay, iteration 4, node reward.score, uid 7] expected the row that the journal answered, got another; "
       "try --replay with the journal of this config");
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(base::message_of([&] {
               replayed.find({3, "reward.score", 9, 11});
             }),
             "[--replay, iteration 4, node reward.score, uid 9] expected a row that the journal answers, got one that "
@@ -125,9 +117,9 @@ TEST_F(ResultJournalTest, WhatIsCutOffATornTailIsLogged) {
 TEST_F(ResultJournalTest, AReplayNeedsTheJournalOfItsOwnRows) {
   const std::vector<float> drawn = run_toy("");
   EXPECT_EQ(run_toy(journal()), drawn);
-  EXPECT_NE(error_of([&] { run_toy(journal(), 3); }).find("[--replay, iteration 3, node reward.score, uid "),
+  EXPECT_NE(base::message_of([&] { run_toy(journal(), 3); }).find("[--replay, iteration 3, node reward.score, uid "),
             std::string::npos);
-  const std::string other = error_of([&] { run_toy(journal(), 2, "eager"); });
+  const std::string other = base::message_of([&] { run_toy(journal(), 2, "eager"); });
   EXPECT_TRUE(other.starts_with("[--replay, iteration 2, node reward.score, uid ")) << other;
   EXPECT_TRUE(
       other.ends_with("] expected the row that the journal answered, got another; try --replay with the journal "

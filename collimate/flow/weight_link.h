@@ -9,7 +9,7 @@
 
 namespace collimate::flow {
 
-// What travels for one link: the source's segments, its version and checksum.
+// A transfer is what travels for one link: the source's segments, its version and checksum.
 struct WeightTransfer {
   uint64_t version = 0;
   uint64_t checksum = 0;

@@ -12,9 +12,7 @@ namespace {
 class WorkerEntry : public testing::Environment {
  public:
   void SetUp() override {
-    std::ifstream file("/proc/self/cmdline");
-    std::vector<std::string> words;
-    for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+    const std::vector<std::string> words = toy::command_line();
     if (words.size() == 4 && words[1] == "worker") _exit(run_worker(words[3], toy::registry()));
   }
 };

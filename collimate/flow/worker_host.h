@@ -17,8 +17,8 @@
 
 namespace collimate::flow {
 
-// What the worker of one device does with messages: builds the modules of its models from the worker's texts, calls
-// them, steps their streams, and answers. Used by the worker's thread alone.
+// The host does what messages ask of the worker of one device: builds the modules of its models from the worker's
+// texts, calls them, steps their streams, and answers. Used by the worker's thread alone.
 class WorkerHost : public cluster::Handler {
  public:
   // Sets every module up; blocks for as long as loading takes. Throws what a module's setup throws.

@@ -42,8 +42,8 @@ class CompletionText {
   int64_t tokens_ = 0;
 };
 
-// The same of a whole completion. Without stop strings it is what tokenizer.decode of prompt and tokens has behind
-// tokenizer.decode(prompt).
+// Gives the text of a whole completion. Without stop strings it is what tokenizer.decode of prompt and tokens has
+// behind tokenizer.decode(prompt).
 std::string completion_text(const text::Tokenizer& tokenizer, std::span<const int32_t> prompt,
                             std::span<const int32_t> tokens, const SamplingParams& params);
 

@@ -11,7 +11,7 @@
 
 namespace collimate::generate {
 
-// Of a prompt's tokens.
+// These log-probs are of a prompt's tokens.
 struct PromptLogProbs {
   std::vector<float> log_probs;             // [L] of each token after those before it; the first is 0
   std::vector<TokenLogProb> top_log_probs;  // [L, k] the most likely tokens in each one's place; of the first, zeros

@@ -14,8 +14,8 @@
 
 namespace collimate::generate {
 
-// What was drawn for a sequence in one step: a token after its last one and, as long as the draws are the proposed
-// tokens, one after each of those. So all but the last are proposed tokens, whose keys and values are in the cache.
+// One step draws this for a sequence: a token after its last one and, as long as the draws are the proposed tokens, one
+// after each of those. So all but the last are proposed tokens, whose keys and values are in the cache.
 struct DrawnFor {
   Sequence* sequence = nullptr;
   int32_t row = 0;                    // of the gathered hidden states: its last token's, before the proposed ones'

@@ -10,8 +10,8 @@
 
 namespace collimate::generate {
 
-// What the stages look at beside a request's parameters. A function of its prompt and the tokens it has so far, so that
-// preemption, forks, save and load have nothing of it to keep. Stays empty for a request that needs none of it.
+// The stages look at this beside a request's parameters. It is a function of its prompt and the tokens it has so far,
+// so that preemption, forks, save and load have nothing of it to keep. Stays empty for a request that needs none of it.
 struct LogitHistory {
   std::unordered_map<int32_t, int32_t> generated;  // how often, by token of the prompt (perhaps 0) or the completion
   std::vector<int32_t> ends;                       // forbidden before min_tokens: end of sequence and stop ids
@@ -38,7 +38,7 @@ struct LogitStage {
 // (vllm/v1/sample/sampler.py).
 std::span<const LogitStage> logit_stages();
 
-// Those of the active stages for the next token, in order.
+// Gives the edits of the active stages for the next token, in order.
 std::vector<tensor::LogitEdit> logit_edits(const SamplingParams& params, const LogitHistory& history);
 
 }  // namespace collimate::generate

@@ -22,7 +22,7 @@ const std::vector<int32_t> kEos = {2};
 const std::vector<int32_t> kIds = {5, 5, 7, 0, 1, 1, 3, 1, 7};  // prompt 5 5 7 0, then the completion
 constexpr int64_t kPrompt = 4;
 
-// Of [3, -1.5], none of them a nice number.
+// Draws logits from -1.5 to 3, none of them a nice number.
 std::vector<float> some_logits(uint64_t seed = 3) {
   std::vector<float> logits(kVocabulary);
   for (int32_t i = 0; i < kVocabulary; ++i) {

@@ -58,7 +58,7 @@ TEST(Sampler, ParametersReachTheDraw) {
   for (int i = 0; i < 50; ++i) EXPECT_EQ(draw_token(logits, params, {}, {1, 2, i}).token, 7);
 }
 
-// As the log-prob of the drawn token: of the logits as they came, at the temperature; at 1 for a greedy draw.
+// Like the log-prob of the drawn token they are of the logits as they came, at the temperature; at 1 for a greedy draw.
 TEST(Sampler, TopLogProbsAreBeforeStagesAndTruncation) {
   std::vector<float> logits(50, 0.0F);
   logits[7] = 3.0F, logits[9] = 2.0F, logits[30] = 2.0F;

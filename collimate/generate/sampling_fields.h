@@ -32,8 +32,8 @@ struct SamplingMember {
   T SamplingParams::*at;
 };
 
-// What JSON (SamplingParams), configurations and flags (SamplingOptions) and requests (serve/api.cpp) know of a member.
-// Its default is the member's.
+// A field is what JSON (SamplingParams), configurations and flags (SamplingOptions) and requests (serve/api.cpp) know
+// of a member. Its default is the member's.
 struct SamplingField {
   const char* name;     // in JSON, and of the option
   const char* request;  // in the body of a request; null where serve/api.cpp reads it in a form of its own

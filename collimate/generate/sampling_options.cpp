@@ -51,7 +51,7 @@ class OptionMaker {
   SamplingOptions::Item& item_;
 };
 
-// What is set, into the member that it is of.
+// A Taker puts what is set into its member.
 class Taker {
  public:
   Taker(SamplingParams& params, const SamplingOptions::Item& item) : params_(params), item_(item) {}
@@ -85,7 +85,7 @@ class Taker {
 
 constexpr std::string_view kTemperature = "temperature", kMinTokens = "min_tokens";
 
-// What the trainer divides logits by is not 0.
+// The trainer divides logits by it, so that it is not 0.
 SamplingField for_training(SamplingField temperature) {
   auto& number = std::get<SamplingNumber<double>>(temperature.member);
   number.low = std::exchange(number.smallest, 0.0);

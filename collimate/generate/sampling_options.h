@@ -17,10 +17,10 @@ class SamplingOptions : public base::Section {
   // `greedy`: a temperature of 0 is allowed.
   explicit SamplingOptions(double default_temperature = 1.0, bool greedy = true);
 
-  // What is set, and the defaults of members that are no option.
+  // Gives what is set, and the defaults of members that are no option.
   SamplingParams values() const;
 
-  // The same of completions of so many tokens. InputError, naming where it was set, when min_tokens is more.
+  // Gives the same for completions of so many tokens. InputError, naming where it was set, when min_tokens is more.
   SamplingParams params(int64_t max_tokens) const;
 
   using Item = std::variant<std::monostate, base::Option<double>, base::Option<int64_t>, base::Option<bool>,

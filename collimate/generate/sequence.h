@@ -34,7 +34,7 @@ struct Sequence {
   int64_t max_length = 0;   // prompt and completion at most
   double ends_at = kNever;  // on the service's clock, in seconds
 
-  // What it has so far.
+  // The sequence has this so far.
   std::vector<int32_t> ids;                 // [length] prompt, then completion
   std::vector<float> log_probs;             // [completion]
   std::vector<int64_t> versions;            // [completion] weights that sampled each token
@@ -43,7 +43,7 @@ struct Sequence {
   int64_t emitted = 0;   // tokens of the completion already taken
   bool changed = false;  // waits in the list of what the next take() emits
 
-  // What follows from the above, kept beside it: see follow_from_start.
+  // The members below follow from those above: see follow_from_start.
   LogitHistory history;
   std::optional<CompletionText> text;  // where the request has stop strings
   Speculation speculation;             // catches up with `ids` when it is asked

@@ -21,7 +21,7 @@ enum class Finish : int32_t { kRunning = 0, kEos = 1, kStop = 2, kLength = 3, kC
 // The end as an interface says it: "length", "timeout", else "stop".
 const char* finish_reason(Finish finish);
 
-// What one request produced since the last take(). The last emission of a request has finish != kRunning; the token
+// One request produced this since the last take(). The last emission of a request has finish != kRunning; the token
 // that ended it (end of sequence, stop id, the one that completed a stop string) is among `tokens`. A caller that shows
 // text takes it from completion_text.h, which cuts it before the stop string.
 struct Emission {
@@ -76,10 +76,10 @@ struct ServiceStats {
   }
 };
 
-// What streams: the one object that recipes, the command line, a server and evaluation drive. Not thread-safe; only
-// `step` does work. A sample's tokens depend on its prompt, its sampling parameters, its uid and the weights alone: not
-// on what else is in the batch, on the order of submission, on pauses, or on save and load in the middle. Only how many
-// there are may depend on more: on the clock, for a request with a timeout.
+// A service streams: it is the one object that recipes, the command line, a server and evaluation drive. Not
+// thread-safe; only `step` does work. A sample's tokens depend on its prompt, its sampling parameters, its uid and the
+// weights alone: not on what else is in the batch, on the order of submission, on pauses, or on save and load in the
+// middle. Only how many there are may depend on more: on the clock, for a request with a timeout.
 class Service : public base::Stateful {
  public:
   Service(model::Model& model, ServiceOptions options);

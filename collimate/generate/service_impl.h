@@ -15,7 +15,7 @@
 
 namespace collimate::generate {
 
-// What Service owns. Private to service*.cpp.
+// A Service owns this. Private to service*.cpp.
 struct Service::Impl {
   Impl(model::Model& the_model, ServiceOptions the_options);
 

@@ -73,9 +73,7 @@ TEST_F(ServiceSampling, WhateverIsAllowedCanBeDrawnWith) {
 
 TEST_F(ServiceSampling, SameBitsAloneAndInAnyBatch) {
   for (uint32_t trial = 0; trial < 8; ++trial) {
-    const auto random = [&](uint32_t what, uint64_t below) {
-      return static_cast<int64_t>(base::random_bits(trial, 9, 9, what) % below);
-    };
+    const auto random = [&](uint32_t what, uint64_t below) { return random_below(trial, what, below); };
     ServiceOptions options = options_;
     options.max_batch_tokens = 1 + random(0, 80);
     options.max_batch_sequences = 1 + random(1, 36);
@@ -92,25 +90,16 @@ TEST_F(ServiceSampling, SameBitsAloneAndInAnyBatch) {
 
 TEST_F(ServiceSampling, SameBitsWithPreemption) {
   options_.cache_blocks = 9;
-  Service service(tiny_.model, options_);
-  service.submit(to_batch(requests_));
-  Results results;
-  drain(service, results);
-  EXPECT_GT(service.stats().preemptions, 0);
-  EXPECT_EQ(results, alone());
+  const Outcome outcome = run_counted(tiny_.model, requests_, options_);
+  EXPECT_GT(outcome.stats.preemptions, 0);
+  EXPECT_EQ(outcome.results, alone());
 }
 
 TEST_F(ServiceSampling, SaveInTheMiddleAndLoad) {
   for (const int steps : {1, 5, 17}) {
     Results results;
     base::MemoryState state;
-    {
-      Service service(tiny_.model, options_);
-      service.submit(to_batch(requests_));
-      for (int step = 0; step < steps; ++step) service.step();
-      collect(service, results);
-      service.save(state);
-    }
+    save_after(steps, tiny_.model, requests_, options_, results, state);
     Service service(tiny_.model, options_);
     service.load(state);
     EXPECT_GT(service.running(), 0);
@@ -120,30 +109,23 @@ TEST_F(ServiceSampling, SaveInTheMiddleAndLoad) {
 }
 
 TEST_F(ServiceSampling, SamplesOfOnePromptKeepTheirOwnCounts) {
-  for (Request& request : requests_) {
-    request.prompt = requests_[0].prompt;
-    request.prompt_uid = 0;
-  }
-  Service service(tiny_.model, options_);
-  service.submit(to_batch(requests_));
-  Results results;
-  drain(service, results);
-  EXPECT_EQ(service.stats().prefill_tokens, static_cast<int64_t>(requests_[0].prompt.size()));
-  EXPECT_EQ(results, alone());
+  share_one_prompt(requests_);
+  const Outcome outcome = run_counted(tiny_.model, requests_, options_);
+  EXPECT_EQ(outcome.stats.prefill_tokens, static_cast<int64_t>(requests_[0].prompt.size()));
+  EXPECT_EQ(outcome.results, alone());
 }
 
 TEST_F(ServiceSampling, LogProbsAreTheOnesThatScoringComputes) { expect_scored(tiny_.model, requests_, alone()); }
 
 // Greedy decoding by whole forwards, with the formulas written once more in float64.
 TEST_F(ServiceSampling, GreedyWithPenaltiesIsWhatTheFormulasSay) {
-  SamplingParams params;
-  params.max_tokens = 40;
-  params.temperature = 0.0;
-  params.min_tokens = 30;
-  params.presence_penalty = 0.3;
-  params.frequency_penalty = 0.2;
-  params.repetition_penalty = 1.2;
-  params.logit_bias = {{2, 3.0}, {7, 0.5}};
+  const SamplingParams params{.max_tokens = 40,
+                              .min_tokens = 30,
+                              .temperature = 0.0,
+                              .presence_penalty = 0.3,
+                              .frequency_penalty = 0.2,
+                              .repetition_penalty = 1.2,
+                              .logit_bias = {{2, 3.0}, {7, 0.5}}};
   std::vector<int32_t> ids = requests_[0].prompt;
   const auto prompt = static_cast<int64_t>(ids.size());
   for (int64_t drawn = 0; drawn < 40; ++drawn) {

@@ -39,7 +39,7 @@ class ServiceSpeculation : public testing::Test {
     speculating_.speculation_rows = 64;
   }
 
-  // What comes without speculation.
+  // Gives what comes without speculation.
   const Results& plain() {
     if (plain_.empty()) plain_ = run_each(tiny_.model, requests_, options_);
     return plain_;
@@ -47,13 +47,10 @@ class ServiceSpeculation : public testing::Test {
 
   // Runs to the end; counts go to `counted_`.
   Results run(model::Model& model, std::span<const Request> requests, const ServiceOptions& options) {
-    Service service(model, options);
-    service.submit(to_batch(requests));
-    Results results;
-    drain(service, results);
-    counted_ = service.stats();
+    Outcome outcome = run_counted(model, requests, options);
+    counted_ = outcome.stats;
     EXPECT_EQ(counted_.blocks_used, 0);
-    return results;
+    return std::move(outcome.results);
   }
 
   // A request that can say nothing but token 7.
@@ -75,9 +72,7 @@ class ServiceSpeculation : public testing::Test {
 TEST_F(ServiceSpeculation, SameBitsInAnyBatch) {
   int64_t accepted = 0, rejected = 0;
   for (uint32_t trial = 0; trial < 24; ++trial) {
-    const auto random = [&](uint32_t what, uint64_t below) {
-      return static_cast<int64_t>(base::random_bits(trial, 9, 9, what) % below);
-    };
+    const auto random = [&](uint32_t what, uint64_t below) { return random_below(trial, what, below); };
     ServiceOptions options = speculating_;
     options.speculation_tokens = 1 + random(0, 20);
     options.speculation_rows = 2 + random(1, 100);
@@ -124,10 +119,7 @@ TEST_F(ServiceSpeculation, SameBitsWithThreadsAndInBFloat16) {
 }
 
 TEST_F(ServiceSpeculation, SamplesOfOnePromptShareItAndDiffer) {
-  for (Request& request : requests_) {
-    request.prompt = requests_[0].prompt;
-    request.prompt_uid = 0;
-  }
+  share_one_prompt(requests_);
   EXPECT_EQ(run(tiny_.model, requests_, speculating_), plain());
   EXPECT_EQ(counted_.prefill_tokens, static_cast<int64_t>(requests_[0].prompt.size()));
   EXPECT_GT(counted_.accepted_tokens, 100);
@@ -137,17 +129,7 @@ TEST_F(ServiceSpeculation, SaveInTheMiddleAndLoad) {
   for (const int steps : {1, 3, 9}) {
     Results results;
     base::MemoryState state;
-    ServiceStats before;
-    {
-      Service service(tiny_.model, speculating_);
-      service.submit(to_batch(requests_));
-      for (int step = 0; step < steps; ++step) {
-        service.step();
-        if (step % 2 == 0) collect(service, results);
-      }
-      service.save(state);
-      before = service.stats();
-    }
+    const ServiceStats before = save_after(steps, tiny_.model, requests_, speculating_, results, state);
     Service service(tiny_.model, speculating_);
     service.load(state);
     EXPECT_GT(service.running(), 0);
@@ -188,7 +170,7 @@ TEST_F(ServiceSpeculation, PauseAndCancel) {
   EXPECT_EQ(service.stats().blocks_used, 0);
 }
 
-// What follows an update is what the new weights say of the whole sequence; each token has the version that drew it.
+// After an update the new weights have the whole say over the sequence; each token has the version that drew it.
 TEST_F(ServiceSpeculation, UpdateInTheMiddle) {
   Request request = monotone(60);
   request.prompt = {7, 8, 7, 8, 7, 8};
@@ -275,7 +257,7 @@ TEST_F(ServiceSpeculation, RejectedTokensKeepNoBlocks) {
   EXPECT_GT(more, 0) << "some guess took a block that had to go back";
 }
 
-// What the prefix cache remembers of completions is what was drawn, and all of it.
+// The prefix cache remembers all that was drawn of completions and nothing else.
 TEST_F(ServiceSpeculation, CompletionsAsPromptsFindTheirBlocks) {
   std::vector<Request> again = requests_;
   for (Request& request : again) {

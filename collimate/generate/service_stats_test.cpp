@@ -26,12 +26,9 @@ std::vector<Request> long_tailed_requests(int64_t count) {
 }
 
 ServiceStats stats_after(model::Model& model, std::span<const Request> requests, const ServiceOptions& options) {
-  Service service(model, options);
-  service.submit(to_batch(requests));
-  Results results;
-  drain(service, results);
-  EXPECT_EQ(results.size(), requests.size());
-  return service.stats();
+  const Outcome outcome = run_counted(model, requests, options);
+  EXPECT_EQ(outcome.results.size(), requests.size());
+  return outcome.stats;
 }
 
 TEST(ServiceStats, LongTailsKeepTheBatchFullUntilTheQueueIsEmpty) {

@@ -68,9 +68,7 @@ TEST_F(ServiceTest, StopIdsAndTheSequenceLimitEndARequest) {
 
 TEST_F(ServiceTest, SameBitsAloneAndInAnyBatch) {
   for (uint32_t trial = 0; trial < 12; ++trial) {
-    const auto random = [&](uint32_t what, uint64_t below) {
-      return static_cast<int64_t>(base::random_bits(trial, 9, 9, what) % below);
-    };
+    const auto random = [&](uint32_t what, uint64_t below) { return random_below(trial, what, below); };
     ServiceOptions options = options_;
     options.max_batch_tokens = trial == 0 ? 2048 : 1 + random(0, 80);
     options.max_batch_sequences = 1 + random(1, 24);
@@ -84,14 +82,11 @@ TEST_F(ServiceTest, SameBitsAloneAndInAnyBatch) {
 
 TEST_F(ServiceTest, SameBitsWithPreemption) {
   options_.cache_blocks = 9;
-  Service service(tiny_.model, options_);
-  service.submit(to_batch(requests_));
-  Results results;
-  drain(service, results);
-  EXPECT_GT(service.stats().preemptions, 0);
-  EXPECT_EQ(service.stats().blocks_used, 0);
-  EXPECT_LE(service.stats().blocks_peak, 9);
-  EXPECT_EQ(results, alone());
+  const Outcome outcome = run_counted(tiny_.model, requests_, options_);
+  EXPECT_GT(outcome.stats.preemptions, 0);
+  EXPECT_EQ(outcome.stats.blocks_used, 0);
+  EXPECT_LE(outcome.stats.blocks_peak, 9);
+  EXPECT_EQ(outcome.results, alone());
 }
 
 // Whoever came first goes on in every step.
@@ -153,7 +148,7 @@ TEST_F(ServiceTest, SamplesOfOnePromptCostOnePrompt) {
   EXPECT_EQ(results.size(), 8U);
   EXPECT_GT(std::set<std::vector<int32_t>>({results[100].tokens, results[101].tokens, results[102].tokens}).size(), 1U);
 
-  // The same prompt later on: its full blocks are still known.
+  // The full blocks of a prompt are still known later on.
   for (Request& request : requests) request.uid += 1000;
   service.submit(to_batch(requests));
   drain(service, results);
@@ -223,15 +218,7 @@ TEST_F(ServiceTest, SaveInTheMiddleAndLoad) {
   for (const int steps : {1, 5, 17}) {
     Results results;
     base::MemoryState state;
-    {
-      Service service(tiny_.model, options_);
-      service.submit(to_batch(requests_));
-      for (int step = 0; step < steps; ++step) {
-        service.step();
-        if (step % 2 == 0) collect(service, results);
-      }
-      service.save(state);
-    }
+    save_after(steps, tiny_.model, requests_, options_, results, state);
     Service service(tiny_.model, options_);
     service.submit(to_batch(std::span(requests_).subspan(0, 1)));  // replaced by what is loaded
     service.load(state);

@@ -20,7 +20,7 @@ class GuessLength {
     --wait_;
     return 0;
   }
-  // Of `guessed` > 0 tokens the first `held` were drawn.
+  // Notes that of `guessed` > 0 tokens the first `held` were drawn.
   void observe(int64_t guessed, int64_t held) {
     length_ = held == guessed ? std::max(length_, 2 * guessed) : held + 1;
     pause_ = held > 0 ? 0 : std::min<int64_t>(2 * pause_ + 1, kLongestPause);

@@ -8,7 +8,7 @@
 
 namespace collimate::generate {
 
-// What a user says of speculation, wherever something generates: two options of the section that has this as a member.
+// A user says this of speculation wherever something generates: two options of the section that has this as a member.
 struct SpeculationOptions {
   explicit SpeculationOptions(base::Section* section)
       : kind(section, "speculation", "off", "",

@@ -14,7 +14,7 @@ enum class Granularity { kRow, kGroup, kIteration };
 // How the rows of a task reach the dp ranks of a replica: in near-equal runs of rows, all to each, or all to rank 0
 // only.
 enum class Dispatch { kSplit, kBroadcast, kWhole };
-// What comes back: rows concatenated in dp order, those of dp rank 0, or nothing.
+// Says what comes back: rows concatenated in dp order, those of dp rank 0, or nothing.
 enum class Collect { kConcat, kFirst, kNone };
 
 // A column by name and, where known, type ("f32", "i64", "json", …; the empty type matches every type).
@@ -31,7 +31,7 @@ struct Column {
   bool operator==(const Column&) const = default;
 };
 
-// What the planner knows of a function's work. 0 means unknown.
+// The planner knows this of a function's work. 0 means unknown.
 struct Cost {
   double forward_passes = 0;   // over each row's tokens
   double backward_passes = 0;  // idem; a pass costs two forwards

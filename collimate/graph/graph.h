@@ -20,7 +20,7 @@ struct Model {
   bool operator==(const Model&) const = default;
 };
 
-// What enters from outside, by rows; all inputs share the iteration's row numbers.
+// An input enters from outside, by rows; all inputs share the iteration's row numbers.
 struct Input {
   std::string name;
   std::vector<Column> columns;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/graph/trace.h"
 #include "tests/support/graph/sample_graphs.h"
 
@@ -11,15 +12,6 @@ namespace collimate::graph {
 namespace {
 
 using testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(GraphText, IsTheIdentityBothWays) {
   for (const Graph& graph : {samples::grpo(), samples::grpo(true), samples::ppo()}) {
@@ -39,14 +31,14 @@ TEST(GraphText, KeepsParametersControlDependenciesAndServices) {
 
 TEST(GraphText, RefusesOtherVersionsUnknownKeysAndBrokenJson) {
   std::string written = text(samples::grpo());
-  EXPECT_THAT(error_of([&] { parse(written.substr(0, 40)); }), HasSubstr("[graph] expected well-formed JSON"));
+  EXPECT_THAT(base::message_of([&] { parse(written.substr(0, 40)); }), HasSubstr("[graph] expected well-formed JSON"));
   std::string other = written;
   other.replace(other.find("\"version\": 1"), 12, "\"version\": 7");
-  EXPECT_EQ(error_of([&] { parse(other); }),
+  EXPECT_EQ(base::message_of([&] { parse(other); }),
             "[graph.version] expected 1, got 7; try writing the graph again with this release");
   other = written;
   other.replace(other.find("\"links\""), 7, "\"likns\"");
-  EXPECT_THAT(error_of([&] { parse(other); }), HasSubstr("unknown key 'likns'"));
+  EXPECT_THAT(base::message_of([&] { parse(other); }), HasSubstr("unknown key 'likns'"));
 }
 
 TEST(Trace, NamesNodesAndKeepsTheirOrder) {
@@ -84,8 +76,8 @@ TEST(Trace, TakesSeveralInputsAndOutputsAModelTwiceLoopsAndControlDependencies) 
 
 TEST(Trace, ACallOutsideAndAnUnknownFunctionAreErrors) {
   ModelHandle policy("policy", {samples::generate()});
-  EXPECT_THAT(error_of([&] { policy("generate", Value("prompts")); }), HasSubstr("a call inside graph::trace"));
-  EXPECT_EQ(error_of([&] { trace([&](Value prompts) { policy("sing", prompts); }, samples::prompts()); }),
+  EXPECT_THAT(base::message_of([&] { policy("generate", Value("prompts")); }), HasSubstr("a call inside graph::trace"));
+  EXPECT_EQ(base::message_of([&] { trace([&](Value prompts) { policy("sing", prompts); }, samples::prompts()); }),
             "[graph.policy.sing] expected a function of policy out of generate, got 'sing'");
 }
 
@@ -93,7 +85,7 @@ TEST(Validate, NamesTheNodeThatShouldHaveMadeAColumn) {
   Graph graph = samples::ppo();
   graph.nodes[5].inputs = {"policy.generate"};
   EXPECT_EQ(
-      error_of([&] { validate(graph); }),
+      base::message_of([&] { validate(graph); }),
       "[graph.trainer.train] expected column 'advantages' from its inputs policy.generate, got none of that name; "
       "they carry ids, log_probs, prompt_ids; try giving it the output of node gae");
 }
@@ -101,32 +93,32 @@ TEST(Validate, NamesTheNodeThatShouldHaveMadeAColumn) {
 TEST(Validate, NamesTheMakerOfAMistypedColumn) {
   Graph graph = samples::ppo();
   graph.models["gae"].functions[0].makes[0] = "advantages:i64";
-  EXPECT_EQ(error_of([&] { validate(graph); }),
+  EXPECT_EQ(base::message_of([&] { validate(graph); }),
             "[graph.trainer.train] expected column 'advantages' of type f32, got i64 from node gae");
 }
 
 TEST(Validate, FindsCyclesDanglingValuesAndUnknownNames) {
   Graph graph = samples::grpo();
   graph.nodes[0].after = {"reward"};
-  EXPECT_THAT(error_of([&] { validate(graph); }), HasSubstr("a cycle among or before policy.generate, reward"));
+  EXPECT_THAT(base::message_of([&] { validate(graph); }), HasSubstr("a cycle among or before policy.generate, reward"));
   graph = samples::grpo();
   graph.nodes[1].inputs = {"nothing"};
-  EXPECT_EQ(error_of([&] { validate(graph); }),
+  EXPECT_EQ(base::message_of([&] { validate(graph); }),
             "[graph.reward.inputs] expected a graph input or a node's output, got 'nothing', which nothing makes");
   graph = samples::grpo();
   graph.nodes[1].inputs.clear();
-  EXPECT_EQ(error_of([&] { validate(graph); }), "[graph.reward] expected at least one input, got none");
+  EXPECT_EQ(base::message_of([&] { validate(graph); }), "[graph.reward] expected at least one input, got none");
   graph = samples::grpo();
   graph.nodes[1].model = "rewad";
-  EXPECT_EQ(error_of([&] { validate(graph); }),
+  EXPECT_EQ(base::message_of([&] { validate(graph); }),
             "[graph.reward] expected a model out of advantages, policy, reward, trainer, got 'rewad'");
   graph = samples::grpo();
   graph.nodes[3].function = "trian";
-  EXPECT_EQ(error_of([&] { validate(graph); }),
+  EXPECT_EQ(base::message_of([&] { validate(graph); }),
             "[graph.trainer.train] expected a function of trainer out of train, got 'trian'");
   graph = samples::grpo();
   graph.links = {{"policy", "trainer", 1}};
-  EXPECT_THAT(error_of([&] { validate(graph); }), HasSubstr("a source that some node trains, got policy"));
+  EXPECT_THAT(base::message_of([&] { validate(graph); }), HasSubstr("a source that some node trains, got policy"));
 }
 
 TEST(Validate, LoopsOverServicesNameTheirModels) {
@@ -136,7 +128,7 @@ TEST(Validate, LoopsOverServicesNameTheirModels) {
   validate(graph);
   EXPECT_EQ(parse(text(graph)), graph);
   graph.nodes[0].services = {"polcy"};
-  EXPECT_EQ(error_of([&] { validate(graph); }),
+  EXPECT_EQ(base::message_of([&] { validate(graph); }),
             "[graph.game.services] expected a model out of game, policy, got 'polcy'");
 }
 
@@ -147,7 +139,7 @@ TEST(FunctionSpecJson, IsTheIdentityAndRefusesUnknownWords) {
   EXPECT_EQ(function_spec_from_json(to_json(spec)), spec);
   nlohmann::json json = to_json(spec);
   json["kind"] = "dream";
-  EXPECT_EQ(error_of([&] { function_spec_from_json(json); }),
+  EXPECT_EQ(base::message_of([&] { function_spec_from_json(json); }),
             "[function generate.kind] expected kind to be one of generate, score, train, host, got 'dream'");
 }
 

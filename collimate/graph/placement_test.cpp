@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "tests/support/graph/placements.h"
 #include "tests/support/graph/sample_graphs.h"
 
@@ -11,12 +12,7 @@ namespace collimate::graph {
 namespace {
 
 std::string error_of(const Graph& graph, const std::string& yaml) {
-  try {
-    validate(graph, parse_placement(yaml, "placement"));
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
-  return "no error";
+  return base::message_of([&] { validate(graph, parse_placement(yaml, "placement")); });
 }
 
 const char* const kTwoDevices = R"(

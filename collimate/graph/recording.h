@@ -9,7 +9,7 @@
 
 namespace collimate::graph {
 
-// What a run decided: an event and the actions it led to.
+// A step is what a run decided: an event and the actions it led to.
 struct Step {
   Event event;
   std::vector<Action> actions;

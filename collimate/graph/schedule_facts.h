@@ -8,7 +8,7 @@
 #include "collimate/base/at.h"
 #include "collimate/graph/schedule.h"
 
-// What a Schedule knows before the first event. Internal to schedule*.cpp.
+// A Schedule knows the facts before the first event. Internal to schedule*.cpp.
 namespace collimate::graph {
 
 struct NodeFacts {

@@ -217,12 +217,17 @@ TEST(Schedule, AWorkerThatDoesNotComeBackStopsTheRunWhenNobodyElseCan) {
             "[worker 0] expected to be back within 600 s, for policy.generate, got killed");
 }
 
-TEST(Schedule, AWorkerThatIsBackTakesTheRowsOfOneThatIsNot) {
+Placement two_generators() {
   Placement placement;
   placement.devices = 3;
   placement.groups["rollout"] = {{0, 1}, {"policy"}};
   placement.groups["training"] = {{2}, {"trainer"}};
+  return placement;
+}
+
+TEST(Schedule, AWorkerThatIsBackTakesTheRowsOfOneThatIsNot) {
   const Graph graph = samples::grpo();
+  const Placement placement = two_generators();
   Schedule schedule = begun(graph, placement, {.iterations = 1, .rows = 4, .group_size = 2});
   for (int worker : {0, 1}) EXPECT_EQ(stop_cause(schedule, Event::lost(worker, "killed")), "no stop");
   schedule.on(Event::back(0));
@@ -234,11 +239,8 @@ TEST(Schedule, AWorkerThatIsBackTakesTheRowsOfOneThatIsNot) {
 
 // The process that takes its place has the weights of the start until the scheduler sends it today's.
 TEST(Schedule, AnEvaluationWaitsForALostWorkerAndItsWeights) {
-  Placement placement;
-  placement.devices = 3;
-  placement.groups["rollout"] = {{0, 1}, {"policy"}};
-  placement.groups["training"] = {{2}, {"trainer"}};
   const Graph graph = samples::grpo();
+  const Placement placement = two_generators();
   Schedule schedule = begun(graph, placement, {.iterations = 1, .rows = 4, .group_size = 2, .evaluate_every = 1});
   const auto evaluates = [](Schedule& of, const Event& event) {
     const std::span<const Action> actions = of.on(event);

@@ -30,7 +30,7 @@ Value merge(const V&... values) {
   return merge_values({values...});
 }
 
-// What may stand in a call besides values: nodes to wait for, parameters of the call.
+// These may stand in a call besides values: nodes to wait for, parameters of the call.
 struct After {
   std::vector<Value> values;
 };

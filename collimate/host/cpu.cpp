@@ -24,7 +24,7 @@ Registers cpuid(uint32_t leaf, uint32_t subleaf) {
 
 bool bit(uint32_t word, int index) { return (word >> index) & 1; }
 
-// Which register files the operating system saves: XCR0, Intel SDM vol. 1 §13.3.
+// Says which register files the operating system saves: XCR0, Intel SDM vol. 1 §13.3.
 uint64_t saved_state() {
   if (!bit(cpuid(1, 0).c, 27)) return 0;  // OSXSAVE
   uint32_t low = 0, high = 0;

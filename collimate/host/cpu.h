@@ -4,7 +4,7 @@
 
 namespace collimate::host {
 
-// What the processor and the operating system together let this process use.
+// The processor and the operating system together let this process use these.
 struct CpuFeatures {
   bool avx2 = false;    // with FMA and F16C
   bool avx512 = false;  // F, BW, DQ and VL

@@ -42,7 +42,7 @@ class FrameSocket {
   void send(const nlohmann::json& header, const base::Deadline& deadline) { send(header, {}, deadline); }
   // Nothing when the peer closed between two frames. The bytes of a frame renew the deadline as they arrive.
   std::optional<Frame> receive(const base::Deadline& deadline);
-  // The same where an end is an error.
+  // Does the same where an end is an error.
   Frame expect_frame(const base::Deadline& deadline);
   // True when a frame or the end has begun to arrive.
   bool readable(const base::Deadline& deadline) const;

@@ -39,7 +39,7 @@ T get(std::string_view data, size_t offset) {
 
 uint32_t checksum(std::string_view text) { return crc32c(std::as_bytes(std::span(text.data(), text.size()))); }
 
-// Of a head, and of where it stands: a record that a payload holds is none of this file.
+// The checksum is of a head and of where it stands: a record that a payload holds is none of this file.
 uint32_t head_checksum(std::string_view head, uint64_t offset) {
   return crc32c(std::as_bytes(std::span(&offset, 1)), checksum(head.substr(0, kHeadBytes - sizeof(uint32_t))));
 }
@@ -150,7 +150,7 @@ Journal::Journal(std::filesystem::path path)
   for (size_t i = 0; i < entries_.size(); ++i) index_.emplace(entries_[i].key, i);
 }
 
-// Also puts the write position there.
+// Puts the write position there too.
 void Journal::truncate(int64_t bytes) {
   if (::ftruncate(fd_.get(), bytes) != 0 || ::lseek(fd_.get(), bytes, SEEK_SET) < 0) {
     throw_io_error(path_, "to cut the journal", errno);

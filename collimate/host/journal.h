@@ -10,7 +10,7 @@
 
 namespace collimate::host {
 
-// What a journal entry is about.
+// The key says what a journal entry is about.
 struct JournalKey {
   int64_t iteration = 0;
   std::string node;

@@ -8,7 +8,7 @@
 
 namespace collimate::host {
 
-// What a new process is to be; descriptors are {ours, its number there} and include 0, 1 and 2.
+// The request says what a new process is to be; descriptors are {ours, its number there} and include 0, 1 and 2.
 struct SpawnRequest {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
-#include <thread>
 
 #include "collimate/base/at.h"
 #include "collimate/comm/group.h"
+#include "collimate/comm/ranks_for_test.h"
 #include "collimate/tensor/autograd.h"
 #include "tests/support/model/tiny_weights.h"
 
@@ -277,24 +276,13 @@ SegmentGradients reduced_gradients(const char* family, Recompute recompute, comm
   return reduced;
 }
 
-// The same on two ranks that are threads, each with two of the sequences.
+// Computes them on two ranks that are threads, each with two of the sequences.
 std::vector<SegmentGradients> reduced_by_two(const char* family, Recompute recompute) {
   const std::string name = fmt::format("gradient_test {} {}", family, static_cast<int>(recompute));
   std::vector<SegmentGradients> of_rank(2);
-  std::vector<std::exception_ptr> failures(2);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        const auto group = comm::thread_group({name, "", rank, 2, 60.0});
-        base::at(of_rank, rank) = reduced_gradients(family, recompute, *group);
-      } catch (...) {
-        base::at(failures, rank) = std::current_exception();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& failure : failures)
-    if (failure) std::rethrow_exception(failure);
+  comm::with_ranks(2, name, [&](comm::Group& group) {
+    base::at(of_rank, group.rank()) = reduced_gradients(family, recompute, group);
+  });
   return of_rank;
 }
 
@@ -304,7 +292,7 @@ double norm_of(const std::vector<float>& values, const std::vector<float>& minus
   return std::sqrt(sum);
 }
 
-// And it may be reduced over ranks there: two that release theirs at once get what one rank gets from all sequences.
+// A segment may be reduced over ranks there: two that release theirs at once get what one rank gets from all sequences.
 TEST(ModelGradients, OfASegmentMayBeReducedAndReleasedBeforeTheNextOne) {
   for (const char* family : {"llama", "qwen2", "gpt2"})
     for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {

@@ -4,7 +4,7 @@
 
 namespace collimate::model {
 
-// What reads the final hidden states: the LM head (tied or not), or a score or value head. Holds indices, and the
+// A head reads the final hidden states: the LM head (tied or not), or a score or value head. Holds indices, and the
 // memory of recorded logits between steps. Its gradients go to the weights; contracts as in model.h.
 class OutputHead {
  public:

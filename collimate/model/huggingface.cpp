@@ -19,7 +19,7 @@ using shape::ParamSpec;
 constexpr size_t kNamesInError = 4;
 constexpr const char* kHeadName = "score.weight";  // of score and value heads
 
-// What stands in published files beside the parameters: buffers of older versions, and the head that was not asked for.
+// Published files have more than the parameters: buffers of older versions, and the head that was not asked for.
 bool is_expected_surplus(const std::string& name) {
   for (const char* end : {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq", "lm_head.weight", "score.weight"})
     if (name.size() >= std::string(end).size() && name.ends_with(end)) return true;

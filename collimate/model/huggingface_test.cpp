@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <cstring>
 
 #include "collimate/base/error.h"
@@ -19,13 +17,9 @@ using testing::tiny_shape;
 using testing::tiny_weights;
 using testing::to_vector;
 
-class HuggingFace : public ::testing::Test {
+class HuggingFace : public testing::InDirectory {
  protected:
-  void SetUp() override {
-    directory_ = (fs::temp_directory_path() / ("collimate-hf-" + std::to_string(::getpid()))).string();
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-  // What loading says; checking must say the same.
+  // Gives what loading says; checking must say the same.
   std::string error_of(const std::string& head = "") {
     const std::string loading = error_in([&] { load_huggingface(directory_, head, {}, {}); });
     EXPECT_EQ(error_in([&] { check_huggingface(directory_, head, false); }), loading);
@@ -43,7 +37,6 @@ class HuggingFace : public ::testing::Test {
     }
     return "loaded";
   }
-  std::string directory_;
 };
 
 TEST_F(HuggingFace, RoundTripOfEveryFamily) {
@@ -171,7 +164,7 @@ TEST_F(HuggingFace, Gpt2FilesHoldTransposedMatrices) {
   EXPECT_EQ(second, weights->values(weights->index_of("transformer.h.0.attn.c_attn.weight"))[16]);
 }
 
-// As the first GPT-2 files are: names of the base model alone, and masks stored as if they were parameters.
+// The first GPT-2 files have names of the base model alone, and masks stored as if they were parameters.
 TEST_F(HuggingFace, BaseModelNamesAndOldBuffers) {
   auto weights = tiny_weights(tiny_shape("gpt2"));
   save_huggingface(*weights, directory_);

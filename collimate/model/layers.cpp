@@ -72,10 +72,8 @@ Linear find_linear(const Weights& weights, const std::string& name) {
   layer.weight = weights.index_of(name + ".weight");
   layer.bias = weights.index_of(name + ".bias");
   COLLIMATE_CHECK(layer.weight >= 0, "{}", name);
-  const auto& specs = weights.params();
-  const auto first = static_cast<size_t>(layer.weight);
-  layer.in = specs[first].sizes[1];
-  for (int i = 0; i < specs[first].fused; ++i) layer.out += specs[first + static_cast<size_t>(i)].sizes[0];
+  layer.in = base::at(weights.params(), layer.weight).sizes[1];
+  layer.out = shape::fused_rows(weights.params(), layer.weight);
   layer.lora = find_lora(weights, layer.weight);
   return layer;
 }
@@ -230,18 +228,30 @@ Slot* attend(Step& step, const Attention& a, Slot* qkv) {
   return out;
 }
 
+namespace {
+
+// Has the tape run backward(the gradient of `out`, where that of `in` goes), unless nobody wants it.
+template <class Backward>
+void record_activation(Step& step, Slot& in, Slot& out, const Backward& backward) {
+  if (step.tape == nullptr || !out.wanted) return;
+  step.tape->push([&in, &out, backward, tape = step.tape] {
+    const float* dy = Tape::gradient(out);
+    if (dy == nullptr) return;
+    const GradientTarget into = tape->target(in);
+    COLLIMATE_CHECK(!into.accumulate, "an activation's input has one reader");
+    backward(dy, into.data);
+  });
+}
+
+}  // namespace
+
 Slot* silu_mul(Step& step, Slot* gate_up) {
   const int64_t width = gate_up->width / 2, stride = gate_up->width;
   Slot* out = tensor::make_slot(step.arena, gate_up->rows, width, gate_up->wanted);
   tensor::silu_mul(step.exec, gate_up->value, gate_up->value + width, stride, out->rows, width, out->value, width);
-  if (step.tape == nullptr || !out->wanted) return out;
-  step.tape->push([=, exec = step.exec, tape = step.tape] {
-    const float* dy = Tape::gradient(*out);
-    if (dy == nullptr) return;
-    const GradientTarget into = tape->target(*gate_up);
-    COLLIMATE_CHECK(!into.accumulate, "gate and up have one reader");
-    tensor::silu_mul_backward(exec, dy, width, gate_up->value, gate_up->value + width, stride, out->rows, width,
-                              into.data, into.data + width);
+  record_activation(step, *gate_up, *out, [=, exec = step.exec](const float* dy, float* dx) {
+    tensor::silu_mul_backward(exec, dy, width, gate_up->value, gate_up->value + width, stride, out->rows, width, dx,
+                              dx + width);
   });
   return out;
 }
@@ -249,13 +259,8 @@ Slot* silu_mul(Step& step, Slot* gate_up) {
 Slot* gelu(Step& step, Slot* x) {
   Slot* out = tensor::make_slot(step.arena, x->rows, x->width, x->wanted);
   tensor::gelu_tanh(step.exec, x->value, x->count(), out->value);
-  if (step.tape == nullptr || !out->wanted) return out;
-  step.tape->push([=, exec = step.exec, tape = step.tape] {
-    const float* dy = Tape::gradient(*out);
-    if (dy == nullptr) return;
-    const GradientTarget into = tape->target(*x);
-    COLLIMATE_CHECK(!into.accumulate, "the activation's input has one reader");
-    tensor::gelu_tanh_backward(exec, dy, x->value, x->count(), into.data);
+  record_activation(step, *x, *out, [=, exec = step.exec](const float* dy, float* dx) {
+    tensor::gelu_tanh_backward(exec, dy, x->value, x->count(), dx);
   });
   return out;
 }

@@ -65,7 +65,7 @@ void check_targets(const ModelShape& shape, const std::vector<ParamSpec>& params
   }
 }
 
-// Of the layers that run as one, those that are targets.
+// Picks the targets among the layers that run as one.
 std::vector<const ParamSpec*> targets_among(std::span<const ParamSpec> layer, const LoraOptions& lora) {
   std::vector<const ParamSpec*> chosen;
   for (const ParamSpec& spec : layer)
@@ -78,7 +78,7 @@ template <typename Visit>
 void for_each_block_linear(const ModelShape& shape, std::span<const ParamSpec> params, const Visit& visit) {
   for (size_t i = 0; i < params.size(); ++i)
     if (params[i].fused > 0 && is_block_linear(shape, params[i]))
-      visit(params.subspan(i, static_cast<size_t>(params[i].fused)));
+      visit(shape::fused_layer(params, static_cast<int64_t>(i)));
 }
 
 void add_adapters(shape::Builder& out, std::span<const ParamSpec> layer, const LoraOptions& lora) {
@@ -146,10 +146,8 @@ std::shared_ptr<const LoraLayer> find_lora(const Weights& weights, int first) {
   auto found = std::make_shared<LoraLayer>();
   found->rank = lora.rank;
   found->scale = lora.scale();
-  const auto begin = static_cast<size_t>(first);
   int64_t row = 0;
-  for (size_t i = begin; i < begin + static_cast<size_t>(weights.params()[begin].fused); ++i) {
-    const ParamSpec& spec = weights.params()[i];
+  for (const ParamSpec& spec : shape::fused_layer(weights.params(), first)) {
     if (const int b = weights.index_of(adapter_name(spec, 'B')); b >= 0) {
       if (found->a < 0) found->a = weights.index_of(adapter_name(spec, 'A'));
       found->parts.push_back({b, row, spec.sizes[0]});

@@ -53,7 +53,7 @@ struct LoraLayer {
 
   int64_t width() const { return rank * static_cast<int64_t>(parts.size()); }
 };
-// Of the layer whose weight, or first one, is that parameter; null where it has none.
+// Finds the adapter of the layer whose weight, or first one, is that parameter; null where it has none.
 std::shared_ptr<const LoraLayer> find_lora(const Weights& weights, int first);
 
 // A: uniform in ±1 / √in, which is torch's kaiming_uniform with a = √5; by Philox on (seed, name, index). B: zeros, so

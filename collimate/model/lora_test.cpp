@@ -167,7 +167,8 @@ void expect_near(const at::Tensor& mine, const at::Tensor& expected, const std::
   EXPECT_LE((mine - expected).norm().item<double>(), 1e-4 * norm) << what;
 }
 
-// Of y = (W + s B A) x: dB = s dW A^T and dA = s B^T dW, where dW is the gradient of the whole, merged weight.
+// For y = (W + s B A) x it holds that dB = s dW A^T and dA = s B^T dW, where dW is the gradient of the whole, merged
+// weight.
 TEST(Lora, GradientsAreThoseOfTheMergedWeights) {
   for (const char* family : kFamilies)
     for (const std::vector<std::string>& targets :

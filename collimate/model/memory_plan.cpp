@@ -64,7 +64,7 @@ int64_t plain_block(int64_t tokens, const Widths& w, std::span<const int64_t> ad
   return takes.arrays(adapters).floats;
 }
 
-// Of scratch storage.
+// The floats are of scratch storage.
 int64_t kv_floats(const ModelShape& s, int64_t blocks) {
   return blocks * tensor::kv_block_floats({}, kv_layout(s, tensor::ComputeType::kFloat32));
 }
@@ -90,8 +90,7 @@ std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const We
   int64_t panels = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].fused == 0 || !shape::is_linear(shape, specs, i)) continue;
-    int64_t rows = 0;
-    for (size_t k = i; k < i + static_cast<size_t>(specs[i].fused); ++k) rows += specs[k].sizes[0];
+    const int64_t rows = shape::fused_rows(specs, static_cast<int64_t>(i));
     panels +=
         allocated_bytes(tensor::packed_bytes({}, rows, specs[i].sizes[1], options.compute, options.reduction_chunks));
   }

@@ -10,8 +10,8 @@
 
 namespace collimate::model {
 
-// What a model's arrays take, computed from its shape before any of them exists. All sizes are as the allocator counts
-// them. Legend: T tokens of one forward, packed; B blocks of KvCache::kBlockTokens that its sequences fill.
+// This computes what a model's arrays take from its shape, before any of them exists. All sizes are as the allocator
+// counts them. Legend: T tokens of one forward, packed; B blocks of KvCache::kBlockTokens that its sequences fill.
 
 // master, gradient and optimizer (two moments) where trained, values where frozen, panels.
 std::vector<tensor::MemoryItem> weights_memory(const shape::ModelShape& shape, const WeightsOptions& options);

@@ -27,6 +27,19 @@ std::map<std::string, int64_t> by_purpose(const std::vector<tensor::MemoryItem>&
 class MemoryPlan : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { tensor::reset_memory_peaks(kWorker); }
+  // The activations of a forward and backward of `tokens_`, with adapters of these widths, are those planned.
+  void expect_activations(const std::shared_ptr<Weights>& weights, const std::vector<int64_t>& widths = {}) {
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+      Model trained(weights, {});
+      tensor::reset_memory_peaks(kWorker);
+      std::unique_ptr<ForwardRecord> record;
+      const at::Tensor hidden = trained.forward_train(tokens_, recompute, record);
+      trained.backward(std::move(record), at::ones(hidden.sizes(), at::kFloat));
+      const auto planned = by_purpose(pass_memory(shape_, 51, training_floats(shape_, 51, 5, recompute, widths)));
+      EXPECT_EQ(peaks().at("model/activations"), planned.at("model/activations"));
+    }
+  }
+
   shape::ModelShape shape_ = testing::tiny_shape(GetParam());
   tensor::MemoryScope scope_{kWorker, "tensors"};
   // 51 tokens in 3 sequences, which fill 2 + 2 + 1 blocks.
@@ -65,15 +78,7 @@ TEST_P(MemoryPlan, OfPassesIsWhatTheirArenasTake) {
   model.forward(tokens_);
   EXPECT_EQ(peaks().at("model/workspace"),
             by_purpose(pass_memory(shape_, 51, inference_floats(shape_, 51, 5))).at("model/workspace"));
-  for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
-    Model trained(weights, {});
-    tensor::reset_memory_peaks(kWorker);
-    std::unique_ptr<ForwardRecord> record;
-    const at::Tensor hidden = trained.forward_train(tokens_, recompute, record);
-    trained.backward(std::move(record), at::ones(hidden.sizes(), at::kFloat));
-    const auto planned = by_purpose(pass_memory(shape_, 51, training_floats(shape_, 51, 5, recompute)));
-    EXPECT_EQ(peaks().at("model/activations"), planned.at("model/activations"));
-  }
+  expect_activations(weights);
 }
 
 TEST_P(MemoryPlan, OfTheCacheIsWhatItTakes) {
@@ -104,15 +109,7 @@ TEST_P(MemoryPlan, OfPassesWithAdaptersIsWhatTheirArenasTake) {
   model.forward(tokens_);
   EXPECT_EQ(peaks().at("model/workspace"),
             by_purpose(pass_memory(shape_, 51, inference_floats(shape_, 51, 5, widths))).at("model/workspace"));
-  for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
-    Model trained(weights, {});
-    tensor::reset_memory_peaks(kWorker);
-    std::unique_ptr<ForwardRecord> record;
-    const at::Tensor hidden = trained.forward_train(tokens_, recompute, record);
-    trained.backward(std::move(record), at::ones(hidden.sizes(), at::kFloat));
-    const auto planned = by_purpose(pass_memory(shape_, 51, training_floats(shape_, 51, 5, recompute, widths)));
-    EXPECT_EQ(peaks().at("model/activations"), planned.at("model/activations"));
-  }
+  expect_activations(weights, widths);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, MemoryPlan, ::testing::Values("llama", "qwen2", "gpt2"));

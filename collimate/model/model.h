@@ -30,7 +30,7 @@ struct TokenBatch {
   std::vector<int32_t> continued;
 };
 
-// What a training forward keeps for its backward. Must not outlive its Model.
+// A training forward keeps this for its backward. It must not outlive its Model.
 class ForwardRecord {
  public:
   ForwardRecord();
@@ -50,7 +50,7 @@ struct LogProbRequest {
 
 constexpr int64_t kMostRecordedLogitBytes = int64_t{256} << 20;
 
-// What the backward of log-probs need not compute again. Must not outlive its Model.
+// The backward of log-probs need not compute this again. It must not outlive its Model.
 struct LogProbRecord {
   at::Tensor normalizers;  // [2, M] max and log sum of each row
   at::Tensor entropy;      // [M] or undefined

@@ -8,7 +8,7 @@
 namespace collimate::model {
 namespace {
 
-// What one rank has of `total`.
+// Gives one rank's part of `total`.
 int64_t piece(const char* what, int64_t total, int ranks) {
   if (total % ranks != 0)
     throw base::InputError(base::expectation(std::string("tensor parallel ") + what,

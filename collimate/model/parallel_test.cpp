@@ -8,7 +8,8 @@
 #include <thread>
 
 #include "collimate/base/at.h"
-#include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
+#include "collimate/comm/ranks_for_test.h"
 
 namespace collimate::model {
 namespace {
@@ -41,20 +42,7 @@ void with_ranks(int size, const std::function<void(ParallelAxis)>& body) {
   static int run = 0;
   const std::string name = "parallel_test " + std::to_string(run++);
   const comm::Mesh mesh({{"dp", 1}, {"tp", size}});
-  std::vector<std::thread> threads;
-  std::vector<std::exception_ptr> failures(static_cast<size_t>(size));
-  for (int rank = 0; rank < size; ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        const auto group = comm::thread_group({name, "", rank, size, 60.0});
-        body(ParallelAxis(mesh, "tp", rank, *group));
-      } catch (...) {
-        base::at(failures, rank) = std::current_exception();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& failure : failures)
-    if (failure) std::rethrow_exception(failure);
+  comm::with_ranks(size, name, [&](comm::Group& group) { body(ParallelAxis(mesh, "tp", group.rank(), group)); });
 }
 
 struct Whole {
@@ -200,12 +188,8 @@ TEST(ParallelLayers, ResultsAreThereWhenTheCallReturns) {
 TEST(ParallelLayers, SizesThatDoNotDivideAreNamed) {
   const auto group = comm::null_group();
   EXPECT_THROW(ParallelEmbedding(ParallelAxis(comm::Mesh({{"tp", 2}}), "tp", 0, *group), 20, 8), std::logic_error);
-  try {
-    with_ranks(2, [](ParallelAxis axis) { ColumnParallelLinear(axis, 8, 7); });
-    FAIL();
-  } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(), "[tensor parallel outputs] expected a multiple of 2 ranks, got 7");
-  }
+  EXPECT_EQ(base::message_of([&] { with_ranks(2, [](ParallelAxis axis) { ColumnParallelLinear(axis, 8, 7); }); }),
+            "[tensor parallel outputs] expected a multiple of 2 ranks, got 7");
 }
 
 }  // namespace

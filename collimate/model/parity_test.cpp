@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/model/arch/architecture.h"
 #include "tests/support/model/tiny_weights.h"
 
@@ -174,12 +175,10 @@ TEST_P(Parity, ContinuedSequencesEqualWholeOnes) {
 TEST_P(Parity, PositionsBeyondTheModelAreRefused) {
   KvCache cache(shape_, compute(), 8);
   const std::vector<int32_t> table = {0, 1, 2, 3, 4, 5, 6};
-  try {
-    model_.forward_cached({{1}, {96}, {0, 1}}, cache, {&table, 1});
-    FAIL();
-  } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(), "[model positions] expected fewer than 96, got 97; try shorter sequences");
-  }
+  EXPECT_EQ(base::message_of([&] {
+              model_.forward_cached({{1}, {96}, {0, 1}}, cache, {&table, 1});
+            }),
+            "[model positions] expected fewer than 96, got 97; try shorter sequences");
 }
 
 TEST_P(Parity, LogProbsEqualLogits) {

@@ -1,8 +1,5 @@
 #include "collimate/model/peft.h"
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -14,21 +11,14 @@
 namespace collimate::model {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::pack;
 using testing::tiny_shape;
 using testing::tiny_weights;
 using testing::to_vector;
 
-class Peft : public ::testing::Test {
+class Peft : public testing::InDirectory {
  protected:
-  void SetUp() override {
-    directory_ = (fs::temp_directory_path() / ("collimate-peft-" + std::to_string(::getpid()))).string();
-  }
-  void TearDown() override { fs::remove_all(directory_); }
   nlohmann::json config() const { return nlohmann::json::parse(host::read_file(directory_ + "/adapter_config.json")); }
-
-  std::string directory_;
 };
 
 TEST_F(Peft, FilesSayWhatPeftReads) {

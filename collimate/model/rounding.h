@@ -6,7 +6,7 @@
 
 namespace collimate::model {
 
-// What rounding to int8 changes in the weights of linear layers: √(Σ (w - rounded)² ÷ Σ w²).
+// The report says what rounding to int8 changes in the weights of linear layers: √(Σ (w - rounded)² ÷ Σ w²).
 struct RoundingReport {
   double relative = 0;  // of all together
   double most = 0;      // of the parameter where it is largest

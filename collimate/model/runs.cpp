@@ -18,10 +18,10 @@ void check_batch(const TokenBatch& tokens) {
 tensor::AttentionRun run_of(const TokenBatch& tokens, size_t i, int32_t origin) {
   const int32_t first = tokens.starts[i], end = tokens.starts[i + 1];
   COLLIMATE_CHECK(first < end, "sequence {} is empty", i);
-  const auto row = static_cast<size_t>(first);
-  COLLIMATE_CHECK(tokens.positions[static_cast<size_t>(end) - 1] == tokens.positions[row] + (end - first - 1),
+  const int32_t position = base::at(tokens.positions, first);
+  COLLIMATE_CHECK(base::at(tokens.positions, end - 1) == position + (end - first - 1),
                   "positions of sequence {} do not ascend by one", i);
-  return {first, end - first, tokens.positions[row] - origin, nullptr};
+  return {first, end - first, position - origin, nullptr};
 }
 
 // The run as one that goes on where the whole sequence `of` ends: the block that `of` fills in part is its own.

@@ -130,7 +130,7 @@ class HeaderReader {
     return false;
   }
 
-  // Of dtype, shape or data_offsets.
+  // The value is of dtype, shape or data_offsets.
   bool on_value(int depth, Event event) {
     if (event == Event::object_start || (event == Event::array_start && depth > 2))
       throw InputError(expectation(where() + " " + key_, "a text or a list of numbers", "more than that"));

@@ -61,7 +61,7 @@ class TensorDirectory {
 
 // Widens to fp32. `out` holds entry.count() floats. InputError on a dtype that is not F32, BF16 or F16.
 void read_floats(const TensorEntry& entry, const std::string& where, std::span<float> out);
-// The same for a [rows, columns] tensor of the file, written as [columns, rows].
+// This does the same for a [rows, columns] tensor of the file, written as [columns, rows].
 void read_floats_transposed(const TensorEntry& entry, const std::string& where, std::span<float> out);
 
 // One fp32 tensor to write; `fill` puts its values into the given span when its turn comes.

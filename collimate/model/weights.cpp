@@ -56,6 +56,7 @@ struct Weights::Impl {
   uint64_t version = 1;
   bool resident = true;
 
+  const ParamSpec& spec(int index) const { return specs.at(static_cast<size_t>(index)); }
   tensor::MemoryScope scope(const char* purpose) const { return tensor::MemoryScope(options.tag + "/" + purpose); }
   const char* values_purpose(const Segment& s) const { return model::values_purpose(options.trained && s.changes); }
 
@@ -89,17 +90,9 @@ struct Weights::Impl {
     packed.resize(specs.size());
   }
 
-  // Rows and columns of the linear layer that begins at a parameter, with those fused to it.
-  std::pair<int64_t, int64_t> linear_sizes(int first) const {
-    const auto begin = static_cast<size_t>(first);
-    int64_t rows = 0;
-    for (int i = 0; i < specs[begin].fused; ++i) rows += specs[begin + static_cast<size_t>(i)].sizes[0];
-    return {rows, specs[begin].sizes[1]};
-  }
-
   void pack(int first, Packed& target) {
     const ParamSpec& spec = base::at(specs, first);
-    const auto [rows, columns] = linear_sizes(first);
+    const int64_t rows = shape::fused_rows(specs, first), columns = spec.sizes[1];
     const int64_t bytes = tensor::packed_bytes(exec, rows, columns, options.compute, options.reduction_chunks);
     if (target.memory.bytes() < bytes) {
       const auto tagged = scope("panels");
@@ -203,12 +196,10 @@ std::span<float> Weights::segment_gradient(int segment) {
 
 tensor::HostEdit Weights::master(int segment) { return {impl_->exec, segment_values(segment)}; }
 tensor::HostEdit Weights::gradient(int segment) { return {impl_->exec, segment_gradient(segment)}; }
-tensor::HostEdit Weights::edit(int index) {
-  return {impl_->exec, param(index), impl_->specs.at(static_cast<size_t>(index)).count()};
-}
+tensor::HostEdit Weights::edit(int index) { return {impl_->exec, param(index), impl_->spec(index).count()}; }
 
 float* Weights::param(int index) {
-  const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
+  const ParamSpec& spec = impl_->spec(index);
   if (impl_->mapped != nullptr) {
     if (float* own = impl_->mapped->small(static_cast<size_t>(index)); own != nullptr) return own;
     impl_->check_in_memory(spec.name);
@@ -217,33 +208,33 @@ float* Weights::param(int index) {
 }
 
 float* Weights::param_gradient(int index) {
-  const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
+  const ParamSpec& spec = impl_->spec(index);
   float* base = impl_->segment(spec.segment).gradient.floats();
   return base == nullptr || !base::at(impl_->changes, index) ? nullptr : base + spec.offset;
 }
 
 tensor::HostRead Weights::values(int index) const {
   impl_->check_resident();
-  const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
+  const ParamSpec& spec = impl_->spec(index);
   impl_->check_in_memory(spec.name);
   return {impl_->exec, impl_->values_of(spec), spec.count()};
 }
 
 tensor::HostRead Weights::gradient_of(int index) {
   const float* gradient = param_gradient(index);
-  return {impl_->exec, gradient, gradient == nullptr ? 0 : impl_->specs.at(static_cast<size_t>(index)).count()};
+  return {impl_->exec, gradient, gradient == nullptr ? 0 : impl_->spec(index).count()};
 }
 
 void Weights::read(int index, int64_t first, std::span<float> out) const {
   if (impl_->mapped != nullptr) return impl_->mapped->read(static_cast<size_t>(index), first, out);
   impl_->check_resident();
-  const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
+  const ParamSpec& spec = impl_->spec(index);
   tensor::copy_out(impl_->exec, impl_->values_of(spec) + first * spec.sizes.back(),
                    static_cast<int64_t>(out.size_bytes()), out.data());
 }
 
 void Weights::look_up(int index, const RowIds& ids, float* out, bool accumulate) const {
-  const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
+  const ParamSpec& spec = impl_->spec(index);
   if (impl_->mapped != nullptr)
     return impl_->mapped->look_up(impl_->exec, static_cast<size_t>(index), ids.host, out, accumulate);
   impl_->check_resident();
@@ -252,7 +243,7 @@ void Weights::look_up(int index, const RowIds& ids, float* out, bool accumulate)
 }
 
 const tensor::LinearPanels& Weights::panels(int index) {
-  const ParamSpec& spec = impl_->specs.at(static_cast<size_t>(index));
+  const ParamSpec& spec = impl_->spec(index);
   COLLIMATE_CHECK(spec.sizes.size() == 2 && spec.fused > 0, "{} starts no linear layer", spec.name);
   impl_->check_resident();
   auto& packed = base::at(impl_->packed, index);

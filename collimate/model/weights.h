@@ -30,7 +30,7 @@ struct WeightsOptions {
   bool mapped = false;
 };
 
-// What a segment's fp32 values are in memory reports: the "master" of a trained one, a frozen one's compute copy.
+// Memory reports call a segment's fp32 values so: the "master" of a trained one, a frozen one's compute copy.
 inline const char* values_purpose(bool trained) { return trained ? "master" : "values"; }
 
 // By purpose: "master" or "values", "gradient", "panels", "offloaded".
@@ -62,7 +62,7 @@ class Weights : public base::Stateful {
   // The model's own, and behind them those of adapters.
   const std::vector<shape::ParamSpec>& params() const;
   size_t own_params() const;
-  // What a checkpoint holds and a weight link carries: all, or with adapters those that training changes.
+  // A checkpoint holds and a weight link carries these: all, or with adapters those that training changes.
   std::vector<int> changing_segments() const;
   // Index of the parameter of that Hugging Face name, or -1.
   int index_of(const std::string& name) const;
@@ -75,7 +75,7 @@ class Weights : public base::Stateful {
   // out [rows, width] on the device (+)= rows `ids` of a parameter. InputError for an id that it does not have.
   void look_up(int index, const RowIds& ids, float* out, bool accumulate = false) const;
 
-  // As the host sees them.
+  // The host sees them by these.
   tensor::HostEdit master(int segment);
   tensor::HostEdit gradient(int segment);
   tensor::HostEdit edit(int index);  // [spec.count()] of the master, as the next
@@ -95,7 +95,7 @@ class Weights : public base::Stateful {
   // To be called after every change of the master values: version + 1, panels become stale but those of parameters that
   // adapters leave as they are.
   void commit();
-  // The same where the values are those of a known version: a checkpoint's, or a weight link's source's.
+  // This is for values of a known version: a checkpoint's, or a weight link's source's.
   void commit(uint64_t version);
   // Panels are of this type from now on, those there are go. Of a frozen model.
   void set_compute(ComputeType type);

@@ -6,6 +6,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/base/memory_state.h"
 #include "collimate/model/rounding.h"
 #include "tests/support/model/tiny_weights.h"
@@ -24,7 +25,7 @@ std::map<std::string, int64_t> items(const Weights& weights) {
   return all;
 }
 
-// What a model's arrays take, by its parameters: every value once, every linear layer's panels once.
+// A model's arrays take this by its parameters: every value once, every linear layer's panels once.
 struct ArrayBytes {
   explicit ArrayBytes(const Weights& weights) {
     const auto& params = weights.params();
@@ -32,8 +33,7 @@ struct ArrayBytes {
     for (size_t i = 0; i < params.size(); ++i) {
       const bool tied_head = i == 0 && weights.shape().tied_embeddings;
       if (params[i].fused == 0 || (params[i].kind != shape::ParamKind::kLinear && !tied_head)) continue;
-      int64_t rows = 0;
-      for (int k = 0; k < params[i].fused; ++k) rows += params[i + static_cast<size_t>(k)].sizes[0];
+      const int64_t rows = shape::fused_rows(params, static_cast<int64_t>(i));
       panels += tensor::packed_bytes({}, rows, params[i].sizes[1], weights.options().compute, 1);
     }
   }
@@ -61,12 +61,9 @@ TEST(Weights, AFrozenModelOwnsItsValuesAndPanelsOnceAndNothingElse) {
 }
 
 TEST(Weights, Int8IsNotTrained) {
-  try {
-    tiny_weights(tiny_shape("llama"), {.trained = true, .compute = ComputeType::kInt8});
-    FAIL() << "trained";
-  } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(), "[weights of model] expected float32 or bfloat16 to train, got int8");
-  }
+  EXPECT_EQ(
+      base::message_of([&] { tiny_weights(tiny_shape("llama"), {.trained = true, .compute = ComputeType::kInt8}); }),
+      "[weights of model] expected float32 or bfloat16 to train, got int8");
 }
 
 // Rounded weights are near the given ones, and so are the logits.
@@ -140,7 +137,7 @@ TEST(Weights, StalePanelsAreNoticed) {
   EXPECT_EQ(weights->panels(index).version, 42U);
 }
 
-// Of parameters that are packed side by side, a change of any one.
+// Parameters are packed side by side; a change of any one is noticed.
 TEST(Weights, AnUpdateOfOneFusedParameterThatNobodyCommitsIsNoticed) {
   auto weights = tiny_weights(tiny_shape("llama"));
   const std::string layer = "model.layers.1.";
@@ -160,7 +157,7 @@ TEST(Weights, AnUpdateOfOneFusedParameterThatNobodyCommitsIsNoticed) {
     }
 }
 
-// As a weight link brings them, of a later version or, when a run begins, of the same.
+// A weight link brings them, of a later version or, when a run begins, of the same.
 TEST(Weights, ValuesTakenOverReachTheForwardUnderTheirOwnVersion) {
   for (const uint64_t ahead : {0U, 5U}) {
     auto source = tiny_weights(tiny_shape("llama")), destination = tiny_weights(tiny_shape("llama"), {false});
@@ -210,14 +207,9 @@ TEST(Weights, AnotherComputeTypeThanTheSavedOneIsRefused) {
   base::MemoryState state;
   Weights(tiny_shape("llama"), {.compute = ComputeType::kBFloat16Amx}, {}).save(state);
   Weights other(tiny_shape("llama"), {.compute = ComputeType::kBFloat16Dot, .tag = "policy"}, {});
-  try {
-    other.load(state);
-    FAIL() << "loaded";
-  } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "[weights of policy] expected those of compute bfloat16_amx, got bfloat16_dot; try compute: "
-                 "bfloat16_amx to continue with the same bits");
-  }
+  EXPECT_EQ(base::message_of([&] { other.load(state); }),
+            "[weights of policy] expected those of compute bfloat16_amx, got bfloat16_dot; try compute: "
+            "bfloat16_amx to continue with the same bits");
 }
 
 TEST(Weights, InitialValuesDependOnSeedAndNameAlone) {

@@ -9,7 +9,7 @@ bool overlap(const Seat& a, const Seat& b) {
   return std::any_of(a.places.begin(), a.places.end(), [&](int place) { return b.places.contains(place); });
 }
 
-// What pairs of models say of the form.
+// Pairs of models say this of the form.
 struct Pairs {
   bool apart = true;     // nothing trains where something generates
   bool alone = true;     // no two models of different weights meet

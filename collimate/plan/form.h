@@ -14,7 +14,7 @@ struct Seat {
   bool trains = false, generates = false;
   std::set<int> places;  // devices, or cells
 };
-// Of a model of the graph, in no place yet.
+// Makes the seat of a model of the graph, in no place yet.
 Seat seat_of(const graph::Graph& graph, const std::string& model);
 
 // "flattening": all models on all places, which are so many; "interleaving": models that train or generate on all,

@@ -13,7 +13,7 @@ namespace {
 
 using Groups = std::map<std::string, graph::ResourceGroup>;
 
-// Of PPO's five models on eight devices.
+// Names the form of PPO's five models on eight devices.
 std::string form_with(const Groups& groups) {
   graph::Placement placement;
   placement.devices = 8;
@@ -42,7 +42,7 @@ TEST(Form, HasTheNameOfItsPlacement) {
                        {"b", {low, {"policy_trainer", "reward"}}},
                        {"c", {high, {"value"}}}}),
             "nested");
-  // Of the devices that are used.
+  // The form is that of the devices that are used.
   EXPECT_EQ(form_with({{"a", {low, {"policy", "policy_trainer", "value", "reference", "reward"}}}}), "flattening");
 }
 

@@ -119,8 +119,8 @@ class Costs {
     return mine.devices == other.devices && reads_in_place(other, mine);
   }
 
-  // What other functions hold while f runs on the device of its group that has least room, were that of the memory that
-  // f's job counts on.
+  // Gives what other functions hold while f runs on the device of its group that has least room, were that of the
+  // memory that f's job counts on.
   double others(size_t f) const {
     const double usable = usable_bytes(jobs_[f].gpu, request_.constants);
     double most = 0;
@@ -182,9 +182,9 @@ class Costs {
           continue;
         const Call& from = base::at(calls_, transfer.trainer);
         for (const int reader : transfer.readers) {
-          const auto f = static_cast<size_t>(reader);
-          seconds[l] += transfer_seconds(base::at(jobs_, transfer.trainer), from.how, jobs_[f], calls_[f].how,
-                                         calls_[f].devices == from.devices, request_.constants);
+          const Call& to = base::at(calls_, reader);
+          seconds[l] += transfer_seconds(base::at(jobs_, transfer.trainer), from.how, base::at(jobs_, reader), to.how,
+                                         to.devices == from.devices, request_.constants);
         }
       }
     return seconds;

@@ -30,7 +30,7 @@ struct Call {
   std::vector<HeldItem> held, used;  // between phases, where its weights are not another's; and beside that at work
 };
 
-// What devices of one kind with the same models hold. The peak is what stays plus what the largest phase needs beside
+// Devices of one kind with the same models hold this. The peak is what stays plus what the largest phase needs beside
 // it.
 struct DeviceMemory {
   std::vector<int> devices;
@@ -58,7 +58,7 @@ struct Plan {
 Plan cost_placement(const Request& request, const graph::Placement& placement);
 // The cluster's devices on which a plan has no model.
 std::vector<int> unused_devices(const Request& request, const Plan& plan);
-// What does not fit, naming a device, its kind where there are several, and the largest item; "" when all does.
+// Says what does not fit, naming a device, its kind where there are several, and the largest item; "" when all does.
 std::string misfit_of(const Request& request, const Plan& plan);
 
 }  // namespace collimate::plan

@@ -9,7 +9,7 @@
 
 namespace collimate::recipe {
 
-// What a config's numbers come to: rows, updates, micro-batches and epochs of a run. Pure arithmetic.
+// A config's numbers come to this: rows, updates, micro-batches and epochs of a run. Pure arithmetic.
 struct BatchArithmetic {
   bool rollouts = false;           // rows are samples of prompts
   int64_t group_size = 1;          // rows of one example

@@ -10,7 +10,7 @@
 
 namespace collimate::recipe {
 
-// What a config comes to before anything runs.
+// A config comes to these findings before anything runs.
 struct Findings {
   std::string config;              // resolved, as YAML
   std::vector<std::string> lines;  // for a person: arithmetic, data shapes, an example of each data set with its mask
@@ -20,7 +20,7 @@ struct Findings {
   nlohmann::ordered_json facts;  // the numbers of `lines`, for programs
 };
 
-// What the parts that train has read by then say. Opens no weights and no reward.
+// Asks the parts that train has read by then. Opens no weights and no reward.
 Findings inspect(const Config& config, const Plan& plan, const graph::Placement& placement, const RunData& data);
 
 // Everything that shows before a run: inspect() and beyond it the files of weights, and the rewards, which are built

@@ -9,7 +9,7 @@
 
 namespace collimate::recipe {
 
-// What a run gives its models to read, at most.
+// A run gives its models so much to read at most.
 struct RowExtent {
   int64_t tokens = 0;      // prompt and completion
   int32_t largest_id = 0;  // of the data's tokens
@@ -21,7 +21,7 @@ struct RowExtent {
 // the vocabulary is known. Reads config.json and tokenizers, no weights.
 std::vector<std::string> model_problems(const Plan& plan, const text::Tokenizer& policy, const RowExtent& rows);
 
-// Of each model that trains adapters, how many of its parameters they are: "lora: policy trains 768 of 20,000 …".
+// Says of each model that trains adapters how many of its parameters they are: "lora: policy trains 768 of 20,000 …".
 // InputError where they do not fit the model.
 std::vector<std::string> adapter_lines(const Plan& plan);
 

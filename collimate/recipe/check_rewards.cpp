@@ -27,7 +27,7 @@ std::vector<rlhf::RewardSample> truth_samples(const rlhf::RowSource& source, con
   return samples;
 }
 
-// What a reward says of a data set's rows.
+// Asks what a reward says of a data set's rows.
 void ask(const std::string& key, const rlhf::RewardSpec& spec, const std::vector<rlhf::RewardSample>& samples,
          std::vector<std::string>& lines, std::vector<std::string>& problems) {
   const std::vector<rlhf::RewardResult> results = spec.reward->score(samples);

@@ -9,7 +9,7 @@
 namespace collimate::recipe {
 namespace {
 
-// What file and --set say of a key, with the place of each part; null for nothing. `section`: "" for the root.
+// Finds what file and --set say of a key, with the place of each part; null for nothing. `section`: "" for the root.
 const base::ConfigNode* written(const base::ConfigNode& root, const std::string& section, const std::string& key) {
   const base::ConfigNode* parent = section.empty() ? &root : root.find(section);
   const base::ConfigNode* found = parent == nullptr ? nullptr : parent->find(key);

@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::Pair;
 
-// What the evaluation says of two completions of 1 and 3 tokens with these rewards; `more` is YAML of the config.
+// Gives what the evaluation says of two completions of 1 and 3 tokens with these rewards; `more` is YAML of the config.
 NamedValues held_out_metrics(const std::string& recipe, const std::string& more, const std::vector<float>& rewards) {
   Config config;
   const std::string text = "recipe: " + recipe + "\ndata: {eval: held_out.jsonl}\n" + more;

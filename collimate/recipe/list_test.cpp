@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/recipe/objective.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/registry.h"
@@ -40,12 +41,7 @@ Plan plan_of(const std::string& recipe, const std::string& more = "") {
 }
 
 std::string error_of(const std::string& recipe, const std::string& more) {
-  try {
-    complete_plan(config_of(recipe, more), module_registry());
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
-  return "";
+  return base::message_of([&] { complete_plan(config_of(recipe, more), module_registry()); });
 }
 
 std::vector<std::string> train_needs(const Plan& plan) {
@@ -82,7 +78,7 @@ std::vector<std::string> learned_by(const std::string& recipe, const std::string
   return objective_lines(objectives(plan_of(recipe, more)));
 }
 
-// What the config leaves out is the page's and the loss's own choice.
+// The page and the loss choose what the config leaves out.
 TEST(Recipes, SayWhatTheirModelsLearnBy) {
   EXPECT_THAT(learned_by("sft"), ElementsAre("loss: nll"));
   EXPECT_THAT(learned_by("dpo"), ElementsAre("loss: sigmoid, beta 0.1"));
@@ -128,7 +124,7 @@ TEST(Recipes, ARewardModelAloneDoesNotLearnToStop) {
     EXPECT_EQ(plan_of(entry.name).learns_to_stop, entry.name != "reward") << entry.name;
 }
 
-// Those of the repository name keys, recipes, rules and losses that exist, whether or not their data is here.
+// The configs of the repository name keys, recipes, rules and losses that exist, whether or not their data is here.
 TEST(Recipes, EveryConfigOfTheRepositoryIsAPlan) {
   std::set<std::string> shown;
   for (const auto& file : std::filesystem::directory_iterator(COLLIMATE_SOURCE_DIR "/configs")) {
@@ -149,7 +145,7 @@ int64_t options_in(const std::string& yaml) {
   return count;
 }
 
-// What `check` prints and a run keeps is short enough to be read, and reads back as the same config.
+// The text that `check` prints and a run keeps is short enough to be read, and reads back as the same config.
 TEST(Recipes, AResolvedConfigHasTheOptionsThatAreRead) {
   for (const RecipeEntry& entry : recipes()) {
     const Config config = config_of(entry.name);
@@ -211,7 +207,7 @@ TEST(Recipes, OptionsThatNothingReadsAreRefused) {
   EXPECT_THAT(error_of("grpo", "algorithm: {loss_type: dapo, sapo_temperature_pos: 2}"), HasSubstr("sapo_temperature"));
 }
 
-// Those of every section: see also tests/fault/check_test.cpp.
+// Every section has some: see also tests/fault/check_test.cpp.
 TEST(Recipes, OptionsOfOtherRecipesAreRefused) {
   EXPECT_EQ(error_of("dpo", "data: {train_on: all_tokens}"),
             "[data.train_on] expected completion with recipe dpo, got all_tokens; try recipe: sft");

@@ -11,8 +11,8 @@ namespace collimate::recipe {
 
 using MemoryOf = std::function<std::vector<flow::PlannedMemory>(const graph::Placement&)>;
 
-// What a run of this config would plan to take of its devices' memory under a placement of the plan's graph, as the
-// executor counts it against run.memory_budget. Holds from any directory.
+// Gives what a run of this config would plan to take of its devices' memory under a placement of the plan's graph, as
+// the executor counts it against run.memory_budget. Holds from any directory.
 MemoryOf memory_of(const Config& config, const Plan& plan);
 
 }  // namespace collimate::recipe

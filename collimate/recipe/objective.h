@@ -9,7 +9,7 @@
 
 namespace collimate::recipe {
 
-// What a trained model learns by, with what the config leaves to the recipe and the loss.
+// A trained model learns by its objective, with what the config leaves to the recipe and the loss.
 struct Objective {
   std::string model;  // in the graph: policy_trainer
   std::vector<std::string> losses;
@@ -18,7 +18,7 @@ struct Objective {
   std::optional<double> beta;   // nothing where they read none
 };
 
-// Of every trained model of the plan.
+// Gives the objective of every trained model of the plan.
 std::vector<Objective> objectives(const Plan& plan);
 
 // "loss: grpo, advantage group, beta 0"; with the model's name where several are trained.

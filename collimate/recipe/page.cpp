@@ -33,7 +33,7 @@ void leave_out_adapters(const Config& config, const std::string& role, nlohmann:
   parameters["lora"] = unset;
 }
 
-// What a page says of nodes it says of those that are there, and of each the phase.
+// A page speaks of nodes that are there, and names the phase of each.
 void check_nodes(const std::string& recipe, const Plan& plan) {
   COLLIMATE_CHECK(plan.samples_node.empty() || plan.graph.node_index(plan.samples_node) >= 0,
                   "recipe {} has no node {}", recipe, plan.samples_node);

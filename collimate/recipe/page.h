@@ -29,7 +29,7 @@ struct EvaluationPlan {
   std::string judge;  // the list of rewards that is of held-out rows alone; "" where a model judges, or nothing
 };
 
-// What a recipe page gives: everything a run needs beside data and placement. Plain data.
+// A recipe page gives a plan: everything a run needs beside data and placement. Plain data.
 struct Plan {
   graph::Graph graph;
   std::map<std::string, flow::ModuleChoice> modules;  // by model of either graph
@@ -47,7 +47,8 @@ struct Plan {
   // verl's names of the phases, which metrics have: {"policy.generate": "gen"}. Of each node that the page may make.
   std::map<std::string, std::string> phases;
   std::optional<EvaluationPlan> evaluation;
-  // Of the options that not every recipe reads (unread.cpp): "algorithm.beta"; "rollout" for all of a section.
+  // The page reads these of the options that not every recipe reads (unread.cpp): "algorithm.beta"; "rollout" for all
+  // of a section.
   std::set<std::string> read_options;
 };
 
@@ -56,7 +57,7 @@ class Page {
  public:
   Page(const Config& config, const flow::Registry& registry) : config_(config), registry_(registry) {}
 
-  // What a decoder is in the page. `of` names the config section (models.<of>) and thereby the directory.
+  // A role is what a decoder is in the page. `of` names the config section (models.<of>) and thereby the directory.
   struct Role {
     std::string of = "policy";
     std::string weights;  // identity; roles of one worker with the same identity share the weights
@@ -103,7 +104,7 @@ class Page {
   bool compares_samples_ = false;
 };
 
-// What pages call their inputs, by the rows that data gives.
+// Pages call their inputs so, by the rows that data gives.
 graph::Input prompt_input();                           // prompts to complete
 graph::Input completion_input();                       // prompt + completion
 graph::Input pair_input(const rlhf::Loss& loss = {});  // chosen, rejected, with what the loss reads of the data

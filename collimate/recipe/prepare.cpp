@@ -17,7 +17,7 @@ namespace collimate::recipe {
 
 namespace {
 
-// What only both of its options say to be wrong.
+// Finds what only both of its options say to be wrong.
 void check_sampling(const Config& config, const Plan& plan) {
   const int64_t completion = config.rollout.completion_tokens;
   if (plan.rows == rlhf::RowKind::kPrompt) config.rollout.params(completion);

@@ -97,7 +97,7 @@ void Recorder::evaluation(const flow::IterationResult& result) {
   write(std::move(record));
 }
 
-// What the evaluation says of the rows of its last node; nothing where on_error dropped them all.
+// Gives what the evaluation says of the rows of its last node; nothing where on_error dropped them all.
 nlohmann::ordered_json Recorder::measure_held_out(const flow::IterationResult& result,
                                                   base::MetricsRecord& record) const {
   nlohmann::ordered_json values = nlohmann::ordered_json::object();
@@ -125,7 +125,8 @@ void Recorder::write(base::MetricsRecord record) {
   last_ = record;
   totals_.add(record);
   if (config_.log.names == std::string("trl"))
-    for (auto& [name, value] : record.values) name = trl_name(name);
+    for (auto& [name, value] : record.values)
+      if (const std::string_view theirs = base::trl_name(name); !theirs.empty()) name = theirs;
   if (config_.log.tensorboard && !tensorboard_)
     tensorboard_.emplace(directory_.path() / "tensorboard", unix_seconds() - record.time_seconds,
                          base::read_metrics(directory_.metrics()));

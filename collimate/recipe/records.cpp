@@ -1,7 +1,6 @@
 #include "collimate/recipe/records.h"
 
 #include <algorithm>
-#include <map>
 
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
@@ -66,27 +65,6 @@ void write_samples(const Batch& samples, const text::Tokenizer& tokenizer, int64
   }
   std::filesystem::create_directories(path.parent_path());
   host::write_file_atomically(path, lines);
-}
-
-std::string trl_name(const std::string& name) {
-  static const std::map<std::string, std::string> names = {{"actor/loss", "loss"},
-                                                           {"actor/grad_norm", "grad_norm"},
-                                                           {"actor/lr", "learning_rate"},
-                                                           {"actor/kl_loss", "kl"},
-                                                           {"actor/entropy", "entropy"},
-                                                           {"actor/pg_clipfrac", "clip_ratio/region_mean"},
-                                                           {"critic/rewards/mean", "reward"},
-                                                           {"critic/rewards/group_std", "reward_std"},
-                                                           {"critic/rewards/frac_zero_std", "frac_reward_zero_std"},
-                                                           {"response_length/mean", "completions/mean_length"},
-                                                           {"response_length/min", "completions/min_length"},
-                                                           {"response_length/max", "completions/max_length"},
-                                                           {"response_length/clip_ratio", "completions/clipped_ratio"},
-                                                           {"perf/total_num_tokens", "num_tokens"},
-                                                           {"timing_s/step", "step_time"},
-                                                           {"val/loss", "eval_loss"}};
-  const auto found = names.find(name);
-  return found == names.end() ? name : found->second;
 }
 
 }  // namespace collimate::recipe

@@ -11,14 +11,11 @@
 
 namespace collimate::recipe {
 
-// What the driver itself adds to an iteration's metrics from its samples: rewards, lengths, tokens (verl's families).
+// Adds what the driver itself tells of an iteration's samples: rewards, lengths, tokens (verl's families).
 void add_sample_metrics(const Batch& samples, double seconds, base::MetricsRecord& record);
 
 // One line per sample, {"step", "uid", "prompt", "completion", "reward", "expected", …}, written at once.
 void write_samples(const Batch& samples, const text::Tokenizer& tokenizer, int64_t step,
                    const std::filesystem::path& path);
-
-// TRL's name of a metric where it has one, else the same.
-std::string trl_name(const std::string& name);
 
 }  // namespace collimate::recipe

@@ -79,7 +79,7 @@ void copy_missing(const fs::path& from, const fs::path& to) {
   if (!fs::exists(to)) host::write_file_atomically(to, host::read_file(from));
 }
 
-// What a run adds to as it goes on, where `to` has none yet. The recording copies itself (flow/recording.h).
+// Copies what a run adds to as it goes on, where `to` has none yet. The recording copies itself (flow/recording.h).
 void copy_records(const fs::path& from, const fs::path& to) {
   for (const char* name : {kMetrics, kJournal})
     if (fs::exists(from / name)) copy_missing(from / name, to / name);
@@ -102,7 +102,7 @@ void copy_checkpoint(const std::string& checkpoint, const fs::path& run) {
   own.commit();
 }
 
-// Of the run's recorder; null in a checkpoint that has none of it.
+// Reads what the run's recorder saved; null in a checkpoint that has none of it.
 nlohmann::json saved_metrics(const std::string& checkpoint) {
   flow::DirectoryReader state(checkpoint + "/state-0");
   return state.has(kMetricsState) ? state.json(kMetricsState) : nlohmann::json();

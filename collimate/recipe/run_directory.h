@@ -40,9 +40,9 @@ class RunDirectory {
   int64_t completed() const { return completed_; }
   // Lines of metrics.jsonl that the run had written when it ended without a checkpoint: it begins again without them.
   int64_t dropped_lines() const { return dropped_lines_; }
-  // What summary.json says where this directory's run has come to its end, which that checkpoint holds.
+  // Gives what summary.json says where this directory's run has come to its end, which that checkpoint holds.
   std::optional<nlohmann::ordered_json> summary() const;
-  // What the process that trains writes for a person.
+  // The process that trains writes this for a person.
   std::filesystem::path log() const { return path_ / "logs" / "rank-0.log"; }
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
   bool has_model() const { return std::filesystem::exists(path_ / "model"); }

@@ -19,7 +19,7 @@ using base::InputError;
 
 constexpr const char* kModels = "models.json";
 
-// Of a model's directory, beside its weights: what text::load_tokenizer and the model's shape are read from.
+// These files of a model's directory are what text::load_tokenizer and the model's shape are read from.
 constexpr const char* kModelFiles[] = {"config.json",
                                        "generation_config.json",
                                        "tokenizer.json",
@@ -29,7 +29,7 @@ constexpr const char* kModelFiles[] = {"config.json",
                                        "vocab.json",
                                        "merges.txt"};
 
-// Of an entry: "data", "weights" (which say nothing), "model", "reward" or "placement".
+// Gives the kind of an entry: "data", "weights" (which say nothing), "model", "reward" or "placement".
 std::string kind_of(const nlohmann::json& input) {
   return input.contains("fingerprint") ? "data" : input.value("kind", "weights");
 }

@@ -13,7 +13,7 @@ namespace collimate::recipe {
 // The models that the plan opens: directory, and whether its weights are read.
 std::map<std::string, bool> model_directories(const Plan& plan);
 
-// What a run reads and no checkpoint holds: files, {path: {"bytes", "crc32c"}}, read whole, and the data, {key:
+// A run reads these and no checkpoint holds them: files, {path: {"bytes", "crc32c"}}, read whole, and the data, {key:
 // {"rows", "fingerprint"}}. The files are those that the plan's weights are read from and, with a "kind" each, the
 // models' configurations and tokenizers ("model"), Python rewards without what they import ("reward") and that of the
 // placement ("placement"). A missing file is left out: loading names it. InputError as model::weight_files, and for a

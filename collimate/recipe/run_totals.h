@@ -8,7 +8,7 @@
 
 namespace collimate::recipe {
 
-// What a whole run comes to, from its iterations' metrics: summary.json's sums and best values. Plain data.
+// A whole run comes to these totals, from its iterations' metrics: summary.json's sums and best values. Plain data.
 class RunTotals {
  public:
   // One line of the run, under verl's names.

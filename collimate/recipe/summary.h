@@ -9,7 +9,7 @@ namespace collimate::recipe {
 // collimate, libtorch, compiler, the instruction set that kernels use here, and the processor.
 nlohmann::ordered_json versions();
 
-// What a run's workers took of memory beside what was planned: {"process_start_bytes", "process_peak_bytes",
+// Says what a run's workers took of memory beside what was planned: {"process_start_bytes", "process_peak_bytes",
 // "planned_bytes", "peak_bytes", "workers": [MemoryLedger::report]}; sums over the workers of devices and hosts.
 nlohmann::ordered_json memory_summary(const flow::RunEnd& end, int64_t process_start_bytes);
 

@@ -35,7 +35,7 @@ TrainOutcome outcome_of(const nlohmann::ordered_json& summary) {
   return outcome;
 }
 
-// What check says of it. InputError when the models cannot read the rows: it would end at the first such row.
+// Gives what check says of it. InputError when the models cannot read the rows: it would end at the first such row.
 template <class... Parts>
 Findings readable(const Parts&... parts) {
   Findings found = inspect(parts...);
@@ -81,7 +81,7 @@ class Run {
     return outcome_of(told);
   }
 
-  // What a person should know before it starts: batch arithmetic, data shapes, and what would train wrong.
+  // Tells what a person should know before it starts: batch arithmetic, data shapes, and what would train wrong.
   std::vector<std::string> describe() const {
     std::vector<std::string> lines = found_.lines;
     for (const std::string& problem : found_.problems) lines.push_back("warning: " + problem);
@@ -219,7 +219,7 @@ class Run {
     return told;
   }
 
-  // Of the trained weights, the same under any layout.
+  // Gives hashes of the trained weights, the same under any layout.
   std::vector<std::string> model_hashes() const {
     std::vector<std::string> hashes;
     for (const auto& [model, checksum] : end_.checksums) hashes.push_back(fmt::format("{:016x}", checksum));

@@ -12,8 +12,8 @@ namespace collimate::recipe {
 // …". With its default, as a resolved config has it, it may stand.
 void refuse_unread(const Config& config, const Plan& plan);
 
-// What is set about evaluations where there are none, each in the form of base/error.h. Not refused: data.eval=null
-// switches evaluations off.
+// Names what is set about evaluations where there are none, each in the form of base/error.h. Not refused:
+// data.eval=null switches evaluations off.
 std::vector<std::string> idle_options(const Config& config);
 
 }  // namespace collimate::recipe

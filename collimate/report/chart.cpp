@@ -157,7 +157,7 @@ std::string legend(const std::vector<ChartLine>& lines) {
   return out + "</ul>";
 }
 
-// What the script needs to show values: positions in the picture's units, and the points themselves.
+// Gives the script what it needs to show values: positions in the picture's units, and the points themselves.
 std::string points_json(const Frame& frame, const std::vector<ChartLine>& lines, bool percent) {
   nlohmann::ordered_json data{{"width", kWidth},    {"left", kLeft},        {"right", kRight},
                               {"low", frame.x.low}, {"high", frame.x.high}, {"lines", nlohmann::ordered_json::array()}};

@@ -39,7 +39,7 @@ std::vector<std::pair<std::string, std::string>> elements(const std::string& pic
   return out;
 }
 
-// What a reader finds written along the axes of a picture.
+// A reader finds this written along the axes of a picture.
 struct Axes {
   std::string x_name, y_name;
   std::map<std::string, double> x_ticks, y_ticks;  // label → position

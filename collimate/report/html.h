@@ -12,7 +12,7 @@ std::string escape(std::string_view text);
 
 // "0.0123", "12.3k", "4.1M": three significant digits. `percent` multiplies by 100 and appends " %".
 std::string short_number(double value, bool percent = false, int digits = 3);
-// Those of an axis, with as many digits as tell them apart.
+// Labels the ticks of an axis with as many digits as tell them apart.
 std::vector<std::string> tick_labels(const std::vector<double>& ticks, bool percent = false);
 std::string duration(double seconds);  // "42.1 s", "3 min 07 s", "2 h 05 min"
 std::string byte_size(double bytes);   // "1.4 GiB"

@@ -104,7 +104,7 @@ std::vector<std::string> names_of(const std::vector<TraceEvent>& events) {
   return names;
 }
 
-// As much of a lane's name as has place beside it.
+// Keeps as much of a lane's name as has place beside it.
 std::string shortened(const std::string& name) {
   constexpr size_t kMostCharacters = 28;
   return name.size() <= kMostCharacters ? name : name.substr(0, kMostCharacters - 1) + "…";

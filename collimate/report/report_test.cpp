@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/report/html.h"
 #include "collimate/report/phases.h"
 #include "collimate/report/sections.h"
@@ -48,13 +49,9 @@ class ReportTest : public testing::Test {
 };
 
 TEST_F(ReportTest, NamesWhatIsMissing) {
-  try {
-    render_report(run_);
-    FAIL() << "no error";
-  } catch (const base::InputError& error) {
-    EXPECT_EQ(error.what(), "[report] expected a run's directory with metrics.jsonl, got " + run_.string() +
-                                "; try the --output directory of a `collimate train`");
-  }
+  EXPECT_EQ(base::message_of([&] { render_report(run_); }),
+            "[report] expected a run's directory with metrics.jsonl, got " + run_.string() +
+                "; try the --output directory of a `collimate train`");
   write_metrics();
   EXPECT_THAT(render_report(run_), HasSubstr("not shown: summary.json, config.resolved.yaml, trace.json, samples/"));
 }

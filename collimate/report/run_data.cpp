@@ -110,31 +110,10 @@ void read_samples_into(const fs::path& directory, RunData& run) {
 
 }  // namespace
 
-// A run with `log.names: trl` has these names in its file instead of verl's.
-std::string_view RunData::trl_name(std::string_view metric) {
-  static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"actor/loss", "loss"},
-      {"actor/grad_norm", "grad_norm"},
-      {"actor/lr", "learning_rate"},
-      {"actor/kl_loss", "kl"},
-      {"actor/entropy", "entropy"},
-      {"actor/pg_clipfrac", "clip_ratio/region_mean"},
-      {"critic/rewards/mean", "reward"},
-      {"response_length/mean", "completions/mean_length"},
-      {"response_length/min", "completions/min_length"},
-      {"response_length/max", "completions/max_length"},
-      {"timing_s/step", "step_time"},
-      {"val/loss", "eval_loss"},
-  };
-  const auto found =
-      std::find_if(std::begin(kNames), std::end(kNames), [&](auto& pair) { return pair.first == metric; });
-  return found == std::end(kNames) ? std::string_view() : found->second;
-}
-
 const Series& RunData::series(std::string_view metric) const {
   static const Series kNone;
   auto found = metrics.find(metric);
-  if (found == metrics.end()) found = metrics.find(trl_name(metric));
+  if (found == metrics.end()) found = metrics.find(base::trl_name(metric));
   return found == metrics.end() ? kNone : found->second;
 }
 

@@ -40,7 +40,7 @@ struct TraceEvent {
   double end_seconds = 0;
 };
 
-// What a run's directory holds, read once. Only metrics are required.
+// A run's directory holds this, read once. Only metrics are required.
 struct RunData {
   std::string name;  // of the directory
   std::map<std::string, Series, std::less<>> metrics;
@@ -57,7 +57,6 @@ struct RunData {
 
   // By verl's name, also where the run was told to use TRL's; an empty one for an unknown name.
   const Series& series(std::string_view metric) const;
-  static std::string_view trl_name(std::string_view metric);  // "" where it has none of its own
 };
 
 // Throws InputError naming the file, and the line where there is one.

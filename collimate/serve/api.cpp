@@ -48,7 +48,7 @@ int64_t integer(const json& value, const std::string& name, int64_t low, int64_t
 
 constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
-// What would change the result and is not offered: refused unless it says what happens anyway.
+// A field that would change the result and is not offered is refused unless it says what happens anyway.
 struct RefusedField {
   const char* name;
   bool (*harmless)(const json& value);
@@ -75,7 +75,7 @@ constexpr RefusedField kRefused[] = {
     {"web_search_options", never},
 };
 
-// What says nothing about the result.
+// These fields say nothing about the result.
 constexpr const char* kIgnored[] = {"user",         "metadata",          "store",           "parallel_tool_calls",
                                     "service_tier", "safety_identifier", "prompt_cache_key"};
 

@@ -256,7 +256,7 @@ TEST(Api, RefusesWhatWouldChangeTheResultAndIsNotOffered) {
     EXPECT_EQ(error.param, name);
     EXPECT_EQ(error.code, "unsupported_parameter");
   }
-  // What says only that nothing is to be done is accepted.
+  // A field that says only that nothing is to be done is accepted.
   chat({{"presence_penalty", 0},
         {"logit_bias", json::object()},
         {"tools", json::array()},

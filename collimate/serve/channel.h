@@ -13,7 +13,7 @@
 
 namespace collimate::serve {
 
-// What one choice of a request got since it was last taken.
+// One choice of a request got this piece since it was last taken.
 struct Piece {
   int64_t choice = 0;
   std::vector<int32_t> tokens;
@@ -22,9 +22,9 @@ struct Piece {
   generate::Finish finish = generate::Finish::kRunning;
 };
 
-// What one request gets from the engine: the engine's thread puts in and never waits, one reader takes. It keeps at
-// most `capacity_tokens` of all choices together; the request of a reader that leaves more lying fails. Without a
-// capacity it keeps what comes: the engine bounds a completion. Thread-safe.
+// One request gets its tokens from the engine by a channel: the engine's thread puts in and never waits, one reader
+// takes. It keeps at most `capacity_tokens` of all choices together; the request of a reader that leaves more lying
+// fails. Without a capacity it keeps what comes: the engine bounds a completion. Thread-safe.
 class Channel {
  public:
   Channel(int64_t choices, std::optional<int64_t> capacity_tokens);
@@ -42,13 +42,13 @@ class Channel {
   // The reader's side.
   // False when the deadline passed first. Rethrows what the request failed with.
   bool wait_accepted(const base::Deadline& deadline);
-  // What is new, one piece for each choice that has something; waits for it, empty when the deadline passed first.
-  // Rethrows what the request failed with.
+  // Takes what is new, one piece for each choice that has something; waits for it, empty when the deadline passed
+  // first. Rethrows what the request failed with.
   std::vector<Piece> take(const base::Deadline& deadline);
   // Nothing more of this choice, or of all, is wanted: the engine cancels them.
   void drop(int64_t choice);
   void drop_all();
-  // Of each prompt; valid once accepted.
+  // Gives the log-probs of each prompt; valid once accepted.
   const std::vector<generate::PromptLogProbs>& prompt_log_probs() const { return prompt_log_probs_; }
 
   int64_t choices() const { return static_cast<int64_t>(dropped_.size()); }

@@ -24,7 +24,7 @@ constexpr const char* kHelp =
     "/exit          end, as the end of the input does\n"
     "Ctrl-C stops an answer. A line that begins with // is sent without the first of them.\n";
 
-// What a terminal would obey is shown and not done.
+// Rewrites a text so that a terminal shows what it would obey.
 std::string harmless(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -194,7 +194,7 @@ std::vector<std::vector<int32_t>> Chat::prompts() const {
   return prompts;
 }
 
-// The same for both models: a copy of a model gives the same answer.
+// Both models get the same uid: a copy of a model gives the same answer.
 int64_t Chat::uid() const { return std::bit_cast<int64_t>(base::mix(settings_.seed, static_cast<uint64_t>(turn_))); }
 
 void Chat::submit(const std::vector<std::vector<int32_t>>& prompts) {

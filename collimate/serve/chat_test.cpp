@@ -68,7 +68,7 @@ class ChatTest : public testing::Test {
     services_.push_back(std::make_unique<generate::Service>(tiny_.model, options));
     return {name, renderer_, *services_.back(), 160};
   }
-  // What is shown while these lines are read.
+  // Gives what is shown while these lines are read.
   std::string talk(std::vector<ChatModel> models, const std::vector<std::string>& lines, uint64_t seed = 1) {
     std::string shown;
     size_t next = 0;
@@ -112,7 +112,7 @@ TEST_F(ChatTest, RemembersWhatWasSaid) {
   EXPECT_EQ(messages[3]["role"], "assistant");
   const std::string first = messages[1]["content"], second = messages[3]["content"];
   EXPECT_THAT(shown, StartsWith(first + "\n" + second + "\n"));
-  // The same lines give the same answers; without the first turn the second answer is another one.
+  // Equal lines give equal answers; without the first turn the second answer is another one.
   EXPECT_THAT(talk({model("a")}, {"HELLO", "AND NOW?"}), StartsWith(first + "\n" + second));
   EXPECT_EQ(talk({model("a")}, {"HELLO", "/clear", "AND NOW?"}).find(second), std::string::npos);
   EXPECT_NE(talk({model("a")}, {"HELLO"}, 2), first + "\n");
@@ -164,7 +164,7 @@ TEST_F(ChatTest, ASystemMessageThatCannotBeTakenLeavesTheOldOne) {
   begin(other, "");
 }
 
-// The same ids with an escape as the last character, which is always drawn.
+// The ids are the same, with an escape as the last character, which is always drawn.
 TEST_F(ChatTest, WhatATerminalWouldObeyIsShownAndNotDone) {
   text::CharacterVocabulary escapes = vocabulary();
   escapes.tokens.back() = "\x1b";

@@ -12,7 +12,7 @@
 
 namespace collimate::serve {
 
-// What one choice of a request became since the last look.
+// One choice of a request became this since the last look.
 struct Delta {
   int64_t choice = 0;
   std::string text;             // whole characters, well-formed UTF-8
@@ -54,7 +54,7 @@ class Completions {
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;
 
-  // What is new; waits for it, empty when the deadline passed first. Rethrows what the request failed with.
+  // Gives what is new; waits for it, empty when the deadline passed first. Rethrows what the request failed with.
   std::vector<Delta> next(const base::Deadline& deadline);
   bool finished() const { return running_ == 0; }
   Channel& channel() { return *channel_; }

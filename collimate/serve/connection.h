@@ -32,9 +32,9 @@ class Connection : public httplib::Stream {
   void begin_body();
   // The whole request was read: the connection may serve another one.
   void request_read() { dirty_ = false; }
-  // It may not.
+  // Keeps the connection from serving another request after this answer.
   void close_after_answer() { dirty_ = true; }
-  // What was not read of a request would be taken for the next one: the connection must be closed.
+  // Says that the connection must be closed: the next request would begin with what was not read of this one.
   bool dirty() const { return dirty_ || broken_; }
   bool too_slow() const { return too_slow_; }
   bool too_large() const { return too_large_; }

@@ -247,7 +247,7 @@ double EngineLoop::time_left(const Flight& flight) const {
   return std::max(kMoment, flight.work.sampling.timeout_seconds - (now_seconds_() - flight.submitted_seconds));
 }
 
-// What has not begun, and has no reader or no time left any more.
+// Ends requests that have not begun and have no reader or no time left any more.
 void EngineLoop::end_waiting() {
   const auto end_one = [this](Flight& flight, int64_t EngineStatus::*count, const char* got) {
     {

@@ -58,7 +58,7 @@ using ScoreStep = std::function<std::optional<generate::PromptLogProbs>()>;
 // engine's thread, between steps.
 using PromptScorer = std::function<ScoreStep(std::span<const int32_t> ids, const generate::SamplingParams& sampling)>;
 
-// What the loop is made of.
+// The loop is made of these.
 struct Engine {
   std::unique_ptr<generate::Service> service;
   PromptScorer score;           // empty: prompt_log_probs is an InputError

@@ -70,7 +70,7 @@ class Exchange {
   bool closed_ = false;
 };
 
-// What went wrong, as the interface says it.
+// Says what went wrong as the interface does.
 ApiError to_api_error(std::exception_ptr error);
 
 }  // namespace collimate::serve

@@ -56,7 +56,7 @@ void check_host(const Request& request) {
   throw ApiError(400, base::expectation("request", "one Host header", hosts == 0 ? "none" : fmt::to_string(hosts)));
 }
 
-// As long for a wrong key as for a right one.
+// The comparison takes as long for a wrong key as for a right one.
 bool same_key(const std::string& a, const std::string& b) {
   unsigned char different = a.size() != b.size();
   for (size_t i = 0; i < a.size(); ++i)
@@ -64,7 +64,7 @@ bool same_key(const std::string& a, const std::string& b) {
   return different == 0;
 }
 
-// What follows the scheme Bearer, which may be in any case (RFC 9110, 11.1); empty for another scheme.
+// Gives what follows the scheme Bearer, which may be in any case (RFC 9110, 11.1); empty for another scheme.
 std::string bearer_token(const std::string& authorization) {
   constexpr std::string_view kScheme = "Bearer ";
   if (strncasecmp(authorization.c_str(), kScheme.data(), kScheme.size()) != 0) return "";
@@ -305,7 +305,7 @@ int64_t HttpServer::run(const base::StopFlag& stop) {
                  s.options.shutdown_seconds);
   const auto deadline = base::Deadline::after(s.options.shutdown_seconds);
   const int64_t cut = s.engine.drain(deadline);
-  // What is complete still has to be written.
+  // A complete answer still has to be written.
   const auto writing = base::Deadline::after(std::max(1.0, deadline.remaining_milliseconds() / 1000.0));
   while (s.listener.connections() > 0 && !writing.expired()) std::this_thread::sleep_for(kStopLook);
   s.listener.cut();

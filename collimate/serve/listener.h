@@ -36,7 +36,7 @@ class Listener : public httplib::Server {
 
   int64_t connections() const;
   bool closing() const { return closing_; }
-  // Of the request that the calling thread handles.
+  // Gives the connection of the request that the calling thread handles.
   static Connection& current();
 
  private:

@@ -12,14 +12,14 @@
 
 namespace collimate::serve {
 
-// What the page shows beside and does not count: a property of the model.
+// The page shows a gauge beside what it counts: a property of the model.
 struct Gauge {
   std::string name;
   std::string help;
   double value = 0;
 };
 
-// What the server counts of itself. Thread-safe.
+// The server counts this of itself. Thread-safe.
 class ServerMetrics {
  public:
   void count_answer(const std::string& endpoint, int status);

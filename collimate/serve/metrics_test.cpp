@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// As Prometheus has it: `le` is at most.
+// In Prometheus `le` means at most.
 TEST(ServerMetrics, AnObservationAtABoundIsOfItsBucket) {
   const std::array<double, 2> bounds = {0.5, 1.0};
   Histogram histogram(bounds);

@@ -9,7 +9,7 @@
 
 namespace collimate::serve {
 
-// What `collimate serve` may be told. Limits bound memory: a request beyond one is refused with a reason, a client that
+// `collimate serve` may be told this. Limits bound memory: a request beyond one is refused with a reason, a client that
 // does not read is cut off.
 struct ServerOptions : base::Section {
   base::Option<std::string> host{this,

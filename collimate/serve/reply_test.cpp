@@ -94,7 +94,7 @@ TEST(Reply, EchoListsThePromptsToo) {
   EXPECT_EQ(parts, want);
 }
 
-// Of a decoder that drops the space in front of a text, as Llama's.
+// The decoder drops the space in front of a text, as Llama's does.
 TEST(Reply, OffsetsAreThoseOfTheText) {
   const auto words = text::load_tokenizer(COLLIMATE_SOURCE_DIR "/collimate/text/testdata/sentencepiece");
   const ApiRequest request = request_of(Endpoint::kCompletions, 0);

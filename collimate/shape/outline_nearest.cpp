@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr const char* kAnyModel = "such a directory, or a name that collimate plan --list models shows";
 constexpr const char* kConfig = "config.json";
 
-// Of a wholly different family against one of 2^4 times the size.
+// A wholly different family counts as much as 2^4 times the size.
 constexpr double kOtherFamily = 4;
 
 // "meta/Llama-2-7b-hf": family "llama2", 7; "8x7b" counts as 7, which its name says.

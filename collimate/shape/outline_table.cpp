@@ -142,7 +142,8 @@ const Outline* dense_outline(double billions) {
   return best;
 }
 
-// As LLaMA's: hidden = 128 layers while both are multiples of their steps, an MLP of 8/3 hidden, so 12 layers hidden².
+// The outline is like LLaMA's: hidden = 128 layers while both are multiples of their steps, an MLP of 8/3 hidden, so 12
+// layers hidden².
 std::optional<Outline> sized_outline(const std::string& name) {
   double billions = 0;
   int end = 0;

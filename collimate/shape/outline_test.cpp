@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "tests/support/shape/parameter_count.h"
 
 namespace collimate::shape {
@@ -56,21 +57,12 @@ TEST(Outline, ReadsExpertsAndLatentAttention) {
 }
 
 TEST(Outline, AnUnknownNameGetsTheNearestOne) {
-  try {
-    find_outline("lama2-70b");
-    FAIL();
-  } catch (const base::InputError& error) {
-    EXPECT_THAT(error.what(), testing::EndsWith("got 'lama2-70b'; try 'llama2-70b'"));
-  }
+  EXPECT_THAT(base::message_of([&] { find_outline("lama2-70b"); }),
+              testing::EndsWith("got 'lama2-70b'; try 'llama2-70b'"));
 }
 
 std::string refusal_of_outline(const std::string& name) {
-  try {
-    find_outline(name);
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
-  return "";
+  return base::message_of([&] { find_outline(name); });
 }
 
 // A path is not taken for a misspelt name.
@@ -93,15 +85,10 @@ TEST(Outline, APathWithoutAModelIsNamed) {
   fs::remove_all(folder);
 }
 
-// Of a family that is not known the error is about it, not about a key; a decoder with the usual keys is read.
+// The error about a family that is not known names the family, not a key; a decoder with the usual keys is read.
 TEST(Outline, AnUnknownFamilyIsNamed) {
   const auto refusal = [](const nlohmann::json& config) -> std::string {
-    try {
-      parse_outline(config, "c");
-    } catch (const base::InputError& error) {
-      return error.what();
-    }
-    return "";
+    return base::message_of([&] { parse_outline(config, "c"); });
   };
   EXPECT_THAT(refusal({{"model_type", "bert"}}),
               testing::AllOf(testing::StartsWith("[c model_type] expected a family of decoders that is known"),

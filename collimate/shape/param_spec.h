@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ struct ParamSpec {
 // The parameters of a shape in segment order, offsets padded to 16 floats but inside a fused group. Tied embeddings
 // appear once, in segment 0.
 std::vector<ParamSpec> param_specs(const ModelShape& shape);
+// The parameters of the linear layer that begins at specs[first]: that one and those fused to it.
+std::span<const ParamSpec> fused_layer(std::span<const ParamSpec> specs, int64_t first);
+// Rows of those parameters together.
+int64_t fused_rows(std::span<const ParamSpec> specs, int64_t first);
 // Whether a parameter is a linear layer's weight: by kind, or as the embedding that the language model's head is tied
 // to.
 bool is_linear(const ModelShape& shape, const std::vector<ParamSpec>& specs, size_t index);

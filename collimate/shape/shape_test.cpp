@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/at.h"
-#include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/shape/param_spec.h"
 #include "tests/support/shape/parameter_count.h"
 
@@ -31,12 +31,7 @@ json gpt2_config() {
 }
 
 std::string error_of(const json& config) {
-  try {
-    parse_model_shape(config, "m/config.json");
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
-  return "";
+  return base::message_of([&] { parse_model_shape(config, "m/config.json"); });
 }
 
 int64_t find(const std::vector<ParamSpec>& specs, const std::string& name) {

@@ -66,7 +66,7 @@ inline void split_columns(ParamSpec& spec, int64_t unit) {
   spec.dims[1].unit = unit;
 }
 
-// What follows the last norm: a score, or the vocabulary where it is not the embedding.
+// Adds what follows the last norm: a score, or the vocabulary where it is not the embedding.
 inline void add_head(Builder& out, const ModelShape& shape) {
   if (shape.head != Head::kLanguageModel) {
     out.add("score.weight", ParamKind::kLinear, {1, shape.hidden});

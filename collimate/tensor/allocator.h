@@ -14,7 +14,7 @@ class Tensor;
 
 namespace collimate::tensor {
 
-// What one purpose of one worker holds. Bytes are what the system was asked for, headers and rounding included.
+// One purpose of one worker holds this. Bytes are what the system was asked for, headers and rounding included.
 struct MemoryUse {
   int worker = 0;
   std::string purpose;
@@ -44,7 +44,7 @@ class MemoryScope {
 
 // Worker of the scope in force; 0 outside any.
 int memory_worker();
-// What this thread's blocks are tagged with outside scopes, from now on: for threads that live as long as their worker.
+// Sets the tags of this thread's blocks outside scopes from now on: for threads that live as long as their worker.
 void tag_thread_memory(int worker, const std::string& purpose);
 
 // 64-byte aligned, undefined contents. Freed blocks are kept for the next step of any worker (large ones up to a
@@ -52,14 +52,14 @@ void tag_thread_memory(int worker, const std::string& purpose);
 // exceeded (nothing is allocated then).
 void* allocate(int64_t bytes);
 void deallocate(void* block) noexcept;
-// The same without keeping the block: for sizes that do not come again.
+// Frees without keeping the block: for sizes that do not come again.
 void discard(void* block) noexcept;
-// What a block of so many bytes is counted as: header and rounding to one of eight sizes per doubling.
+// Gives what a block of so many bytes is counted as: header and rounding to one of eight sizes per doubling.
 int64_t allocated_bytes(int64_t bytes);
 // Gives a block, for instance a received message's, to another worker; its purpose stays. With `holder`, only if it is
 // that worker's. Thread-safe. RunError as of allocate() when the worker's budget would be exceeded: then it stays.
 void retag(void* block, int worker, std::optional<int> holder = std::nullopt);
-// The same for the block that a tensor lies in; memory that is not of this allocator stays as it is.
+// Retags the block that a tensor lies in; memory that is not of this allocator stays as it is.
 void retag(const at::Tensor& tensor, int worker, std::optional<int> holder = std::nullopt);
 
 // Counts a block of so many bytes that lies elsewhere, as on a device, with the tag in force, which it returns;

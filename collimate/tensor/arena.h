@@ -29,7 +29,7 @@ class Arena {
   void reserve(int64_t floats);
   // 64-byte aligned, undefined contents.
   float* take(int64_t floats);
-  // The same of the host, at most kHostChunkBytes.
+  // Takes memory of the host, at most kHostChunkBytes.
   void* take_host(int64_t bytes);
 
   Mark mark() const { return at_; }

@@ -14,7 +14,7 @@ namespace collimate::tensor {
 at::Tensor make_leaf(const at::Tensor& values);
 // dL/dleaf of a scalar loss; zeros where the loss does not depend on a leaf. The graph is freed.
 std::vector<at::Tensor> gradients_of(const at::Tensor& loss, const std::vector<at::Tensor>& leaves);
-// The same for an output of any shape with dL/doutput given.
+// Does the same for an output of any shape with dL/doutput given.
 std::vector<at::Tensor> gradients_of(const at::Tensor& output, const at::Tensor& output_gradient,
                                      const std::vector<at::Tensor>& leaves);
 

@@ -17,7 +17,7 @@ inline bool is_bf16(ComputeType type) { return type == ComputeType::kBFloat16Amx
 // "float32", "bfloat16", "bfloat16_amx", "bfloat16_dot": the words of configs. "bfloat16" is the order that this
 // machine's best instruction set has: amx where there are tiles, else dot.
 const std::vector<std::string>& compute_type_words();
-// Those and "int8".
+// Gives those words and "int8".
 const std::vector<std::string>& inference_type_words();
 // InputError for another word.
 ComputeType compute_type_of(std::string_view word);

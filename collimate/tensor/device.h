@@ -28,7 +28,7 @@ class Device {
   // back. The bytes themselves where both share memory. Blocks until what `stream` was given has run.
   virtual void* open(Stream* stream, void* bytes, int64_t count, bool write) const = 0;
   virtual void close(Stream* stream, void* bytes, int64_t count, bool write, void* opened) const noexcept = 0;
-  // What `stream` is given from here on runs after `work`; errors as of Pending::wait.
+  // Work that `stream` is given from here on runs after `work`; errors as of Pending::wait.
   virtual void follow(Stream* stream, const Pending& work, double deadline_seconds) const = 0;
   // Whether operations read the host's memory too, so that what they are given need not be copied.
   virtual bool reads_host_memory() const = 0;

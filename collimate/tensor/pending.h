@@ -8,7 +8,7 @@
 
 namespace collimate::tensor {
 
-// What a collective, a residency move or a transfer returns: work that finishes elsewhere. Copies share it.
+// A collective, a residency move or a transfer returns this: work that finishes elsewhere. Copies share it.
 // Thread-safe.
 class Pending {
  public:
@@ -19,7 +19,7 @@ class Pending {
   // renews it. On expiry RunError naming who waits for whom.
   void wait(double deadline_seconds) const;
   bool finished() const;
-  // What `exec` is given from here on runs after it. A device with queues goes on at once and brings a failure up
+  // Work that `exec` is given from here on runs after it. A device with queues goes on at once and brings a failure up
   // later; the CPU has none, so that this is wait().
   void then(const Exec& exec, double deadline_seconds) const;
 

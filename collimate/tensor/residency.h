@@ -4,7 +4,7 @@
 
 namespace collimate::tensor {
 
-// Which arrays of a model a residency move is about; combined with |.
+// Names the arrays of a model that a residency move is about; combined with |.
 enum ResidentPart : uint32_t {
   kResidentWeights = 1U << 0,  // master values and panels
   kResidentGradients = 1U << 1,

@@ -13,7 +13,7 @@ namespace collimate::tensor {
 
 // Undefined contents, where the device's operations write and ATen reads.
 at::Tensor empty_result(const Exec& exec, at::IntArrayRef sizes, at::ScalarType type = at::kFloat);
-// What an operation reads or writes; null of an undefined tensor.
+// Gives the memory that an operation reads or writes; null of an undefined tensor.
 template <class T = float>
 T* device_data(const at::Tensor& values) {
   return values.defined() ? static_cast<T*>(values.data_ptr()) : nullptr;

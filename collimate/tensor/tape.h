@@ -44,7 +44,7 @@ class Tape {
 
   // For the writer of a slot's gradient. The first writer must write every element.
   GradientTarget target(Slot& slot);
-  // The same when the writer can only add: zeroed memory at the first use.
+  // Does the same when the writer can only add: zeroed memory at the first use.
   float* zeroed_target(Slot& slot);
   // For the backward that consumes a slot; null when nothing flowed into it.
   static const float* gradient(const Slot& slot) { return slot.written ? slot.gradient : nullptr; }

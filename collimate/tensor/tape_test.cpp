@@ -89,7 +89,7 @@ struct Problem {
   }
 };
 
-// The same by ATen's autograd alone, in double: L, dL/dE [15] and dL/dW [9].
+// ATen's autograd alone gives the same, in double: L, dL/dE [15] and dL/dW [9].
 struct AtenResult {
   double loss = 0;
   std::vector<double> table_gradient, weight_gradient;

@@ -8,7 +8,7 @@
 namespace collimate::text {
 namespace {
 
-// What stands around a role's content.
+// A frame stands around a role's content.
 struct RoleFrame {
   std::string role;
   std::string before, after;

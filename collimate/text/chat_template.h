@@ -37,7 +37,7 @@ std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, con
 // A prompt as data has it: text taken as it is, messages to be templated, or ids.
 using Prompt = std::variant<std::string, Messages, std::vector<int32_t>>;
 
-// Which tokens of a rendered example carry loss.
+// Says which tokens of a rendered example carry loss.
 enum class TrainOn { kCompletion, kAssistantTurns, kAllTokens };
 enum class WrapText { kAsIs, kAsUserMessage };  // what becomes of a prompt that is plain text
 

@@ -1,7 +1,24 @@
+#include <iterator>
+
+#include "collimate/base/at.h"
 #include "collimate/text/dataset.h"
 
 namespace collimate::text {
 namespace {
+
+// In the order of DataShape.
+constexpr const char* kShapeNames[] = {"prompt + completion",
+                                       "messages",
+                                       "preference pairs (prompt, chosen, rejected)",
+                                       "ms-swift preference pairs (messages, rejected_response)",
+                                       "completions with a desirable / undesirable label (KTO)",
+                                       "verl (prompt, reward_model.ground_truth, extra_info)",
+                                       "prompts",
+                                       "alpaca (instruction, input, output)",
+                                       "sharegpt (conversations)",
+                                       "question + answer",
+                                       "plain text"};
+static_assert(std::size(kShapeNames) == static_cast<size_t>(DataShape::kText) + 1);
 
 bool has(const Row& row, const char* column) {
   const auto found = row.find(column);
@@ -23,33 +40,7 @@ bool has_completion(const Row& row) {
 
 }  // namespace
 
-std::string shape_name(DataShape shape) {
-  switch (shape) {
-    case DataShape::kPromptCompletion:
-      return "prompt + completion";
-    case DataShape::kMessages:
-      return "messages";
-    case DataShape::kPreference:
-      return "preference pairs (prompt, chosen, rejected)";
-    case DataShape::kRejectedResponse:
-      return "ms-swift preference pairs (messages, rejected_response)";
-    case DataShape::kLabelled:
-      return "completions with a desirable / undesirable label (KTO)";
-    case DataShape::kVerl:
-      return "verl (prompt, reward_model.ground_truth, extra_info)";
-    case DataShape::kPrompt:
-      return "prompts";
-    case DataShape::kAlpaca:
-      return "alpaca (instruction, input, output)";
-    case DataShape::kShareGpt:
-      return "sharegpt (conversations)";
-    case DataShape::kQuestionAnswer:
-      return "question + answer";
-    case DataShape::kText:
-      return "plain text";
-  }
-  return "unknown";
-}
+std::string shape_name(DataShape shape) { return base::at(kShapeNames, shape); }
 
 // The order matters: a shape with more particular columns comes before those whose columns it also has.
 std::optional<DataShape> recognise_shape(const Row& row) {

@@ -141,7 +141,7 @@ TEST(DataShape, SystemAndHistoryAreTurnsBeforeThePrompt) {
     EXPECT_FALSE(example.extra.contains("system") || example.extra.contains("history")) << row;
     EXPECT_FALSE(example_of(shape, row + R"(, "system": "", "history": []})").prompt == example.prompt) << row;
   }
-  // What stands there already is not said twice.
+  // A turn that stands there already is not said twice.
   EXPECT_EQ(messages(example_of(DataShape::kMessages, R"({"system": "s", "messages": [
       {"role": "system", "content": "s"}, {"role": "user", "content": "a"}]})")
                          .prompt),

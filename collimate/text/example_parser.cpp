@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/text/dataset.h"
 #include "collimate/text/messages_json.h"
@@ -41,7 +43,7 @@ class RowReader {
     fail(*columns.begin(), "a value", "none");
   }
 
-  // What the row calls its prompt.
+  // Notes what the row calls its prompt.
   void call_prompt(const std::string& column) { prompt_column_ = column; }
   const std::string& prompt_column() const { return prompt_column_; }
 
@@ -331,38 +333,25 @@ void read_text(RowReader& reader) {
   reader.example().completion = reader.take_text({"text"});
 }
 
-void read_shape(DataShape shape, RowReader& reader) {
-  switch (shape) {
-    case DataShape::kPromptCompletion:
-      return read_prompt_completion(reader);
-    case DataShape::kMessages:
-      return read_messages(reader);
-    case DataShape::kPreference:
-      return read_preference(reader);
-    case DataShape::kRejectedResponse:
-      return read_rejected_response(reader);
-    case DataShape::kLabelled:
-      return read_labelled(reader);
-    case DataShape::kVerl:
-      return read_verl(reader);
-    case DataShape::kPrompt:
-      return read_prompt(reader);
-    case DataShape::kAlpaca:
-      return read_alpaca(reader);
-    case DataShape::kShareGpt:
-      return read_sharegpt(reader);
-    case DataShape::kQuestionAnswer:
-      return read_question_answer(reader);
-    case DataShape::kText:
-      return read_text(reader);
-  }
-}
+// In the order of DataShape.
+constexpr void (*kReaders[])(RowReader&) = {read_prompt_completion,
+                                            read_messages,
+                                            read_preference,
+                                            read_rejected_response,
+                                            read_labelled,
+                                            read_verl,
+                                            read_prompt,
+                                            read_alpaca,
+                                            read_sharegpt,
+                                            read_question_answer,
+                                            read_text};
+static_assert(std::size(kReaders) == static_cast<size_t>(DataShape::kText) + 1);
 
 }  // namespace
 
 Example to_example(DataShape shape, Row&& row, const RowLocation& location) {
   RowReader reader(std::move(row), location);
-  read_shape(shape, reader);
+  base::at(kReaders, shape)(reader);
   add_earlier_turns(reader);
   return reader.finish();
 }

@@ -6,11 +6,11 @@
 
 namespace collimate::text {
 
-// What a chat template's Jinja text says, whatever its spelling: one entry for each statement ("%" and its code) and
-// for each stretch of output between two statements ("=" and its text, in which what is no literal stands as
-// kExpressionMark CODE kExpressionMark). White space is controlled as Hugging Face's transformers do (trim_blocks and
-// lstrip_blocks). Alike are: quotes ' and ", x['y'] and x.y, + and ~ between parts, text outside of tags and literals,
-// and all names of the variable that runs over the messages (here "message").
+// An outline is what a chat template's Jinja text says, whatever its spelling: one entry for each statement ("%" and
+// its code) and for each stretch of output between two statements ("=" and its text, in which what is no literal stands
+// as kExpressionMark CODE kExpressionMark). White space is controlled as Hugging Face's transformers do (trim_blocks
+// and lstrip_blocks). Alike are: quotes ' and ", x['y'] and x.y, + and ~ between parts, text outside of tags and
+// literals, and all names of the variable that runs over the messages (here "message").
 using JinjaOutline = std::vector<std::string>;
 inline constexpr char kExpressionMark = '\x01';
 

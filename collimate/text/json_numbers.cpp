@@ -18,7 +18,7 @@ bool is_truth(std::string_view key) {
   return key == "ground_truth" || key == "answer" || key == "solution" || key == "label";
 }
 
-// What becomes of a number that reading changes.
+// Tells what becomes of a number that reading changes.
 std::optional<std::string> kept_otherwise(std::string_view number, std::string_view key) {
   const bool fraction = number.find_first_of(".eE") != std::string_view::npos;
   if (fraction ? !is_truth(key) : number.size() < 19) return std::nullopt;  // 18 digits and a sign fit 64 bits

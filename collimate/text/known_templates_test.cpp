@@ -18,7 +18,7 @@ constexpr const char* kTurns =
     "'\\n'}}{% endfor %}";
 constexpr const char* kAssistantOpens = "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
-// As Qwen2.5 lays it out: white space taken away by signs, double quotes, attributes.
+// Qwen2.5 lays it out so: white space taken away by signs, double quotes, attributes.
 constexpr const char* kWithTools = R"jinja({%- if tools %}
     {{- '<|im_start|>system\n' }}
     {%- if messages[0]['role'] == 'system' %}

@@ -13,7 +13,7 @@ namespace collimate::text {
 // Appends the parts of `piece` of `text`, which is well-formed UTF-8, in order.
 using Splitter = std::function<void(std::string_view text, Span piece, std::vector<Span>& parts)>;
 
-// What happens to a text between normalizer and model.
+// This happens to a text between normalizer and model.
 struct PreTokenizer {
   std::vector<TextStep> transforms;  // of the whole segment, before it is split
   std::vector<Splitter> splitters;   // each splits every part the earlier ones left

@@ -13,7 +13,7 @@ namespace collimate::text {
 namespace {
 
 constexpr const char* kUnicodeSpaces = "\\x09-\\x0d\\x{85}\\p{Z}";
-// Of one search. A pattern that tries without end is at the first in a tenth of a second.
+// One search has so many steps at most. A pattern that tries without end is at the first in a tenth of a second.
 constexpr uint32_t kMostSteps = 10'000'000;
 constexpr uint32_t kMostHeapKib = 64 * 1024;  // of the interpreter, where there is no just-in-time compiler
 constexpr size_t kMostJitStackBytes = 16 * 1024 * 1024;

@@ -43,7 +43,7 @@ TEST(Regex, SpacesAreSpelledOutBehindWhatDoesNotEndASet) {
   EXPECT_TRUE(Regex("[^]\\s7]").find("7 x", 0, match));
 }
 
-// What backtracks without end, or once for every character, is an error and not the end of the program.
+// A pattern that backtracks without end, or once for every character, is an error and not the end of the program.
 TEST(Regex, GivesUpOnStepsAndOnMemory) {
   const auto error = [](const std::string& pattern, size_t size) {
     Span match;

@@ -42,8 +42,8 @@ void Renderer::append(RenderedTokens& out, const std::string& text, bool trainab
   out.trainable.resize(out.ids.size(), trainable ? 1 : 0);
 }
 
-// What the template writes after `opening` for the last message. A template that writes a finished turn in another way
-// than it opens one (verl's separator stands in the generation prompt alone) gives the bare content.
+// Gives what the template writes after `opening` for the last message. A template that writes a finished turn in
+// another way than it opens one (verl's separator stands in the generation prompt alone) gives the bare content.
 std::string Renderer::answer_text(std::span<const Message> messages, const std::string& opening) const {
   const std::string closed = chat_->render(messages, false);
   return closed.starts_with(opening) ? closed.substr(opening.size()) : messages.back().content;

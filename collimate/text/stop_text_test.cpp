@@ -9,7 +9,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// What comes out for the pieces, each push and the end on its own.
+// Gives what comes out for the pieces, each push and the end on its own.
 Texts outputs(const Texts& stops, const Texts& pieces) {
   StopText text(stops);
   Texts out;

@@ -21,7 +21,7 @@ struct EncodeOptions {
   bool open_end = false;
 };
 
-// What a model directory says about its tokenizer beside the vocabulary. Ids are absent where the directory names none.
+// A model directory says this about its tokenizer beside the vocabulary. Ids are absent where the directory names none.
 struct TokenizerInfo {
   std::optional<int32_t> bos, eos, pad, unk;
   std::vector<int32_t> stop_ids;  // eos and those of generation_config.json, ascending, no repeats
@@ -77,7 +77,7 @@ class StreamDecoder {
   explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special = true);
   // The text that is certain after `id`, perhaps empty.
   std::string push(int32_t id);
-  // What is left, an unfinished character included; the decoder is then as new.
+  // Gives what is left, an unfinished character included; the decoder is then as new.
   std::string finish();
 
  private:

@@ -19,7 +19,7 @@ json read_optional(const std::string& path) {
   return value;
 }
 
-// What `read` makes of a file's content; a value of another type than it reads is an error of that file.
+// Gives what `read` makes of a file's content; a value of another type than it reads is an error of that file.
 template <class Read>
 auto from_file(const std::string& path, Read read) {
   try {

@@ -2,12 +2,11 @@
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
-#include <exception>
-#include <thread>
 
 #include "collimate/base/at.h"
 #include "collimate/base/memory_state.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/comm/ranks_for_test.h"
 #include "collimate/train/learner.h"
 #include "tests/support/model/tiny_weights.h"
 
@@ -113,22 +112,11 @@ TEST(Adapters, OfTwoRanksAreThoseOfOne) {
   AdapterRun one;
   one.update(adapter_rows(0, 8));
   std::vector<Bits> trained(2);
-  std::vector<std::exception_ptr> failures(2);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        const auto group = comm::thread_group({"adapters_test", "", rank, 2, 60.0});
-        AdapterRun share(model::Recompute::kNone, group.get());
-        share.update(adapter_rows(4 * rank, 4));
-        base::at(trained, rank) = parameters_of(*share.weights, true);
-      } catch (...) {
-        base::at(failures, rank) = std::current_exception();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& failure : failures)
-    if (failure) std::rethrow_exception(failure);
+  comm::with_ranks(2, "adapters_test", [&](comm::Group& group) {
+    AdapterRun share(model::Recompute::kNone, &group);
+    share.update(adapter_rows(4 * group.rank(), 4));
+    base::at(trained, group.rank()) = parameters_of(*share.weights, true);
+  });
   EXPECT_EQ(trained[0], trained[1]);
   const Bits expected = parameters_of(*one.weights, true);
   for (size_t i = 0; i < expected.size(); ++i)

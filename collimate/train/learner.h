@@ -26,8 +26,8 @@ struct LearnerOptions {
   std::function<void()> progress = {};  // called after every micro-batch, of check() too
 };
 
-// What one update minimises: the share of the loss that the rows of one micro-batch have (a scalar tensor connected to
-// the quantities; shares add up to the loss of the update).
+// One update minimises the objective: the share of the loss that the rows of one micro-batch have (a scalar tensor
+// connected to the quantities; shares add up to the loss of the update).
 struct Objective {
   batch::QuantityNeeds needs;
   std::function<at::Tensor(const Batch& rows, const batch::Quantities&, const batch::GlobalCounts&)> loss;
@@ -55,7 +55,7 @@ class Learner : public base::Stateful {
   // is not finite.
   UpdateReport update(const Batch& rows, const Objective& objective);
 
-  // The same without the step: gradients are left in the weights. For tests and golden replays.
+  // Leaves out the step: gradients are left in the weights. For tests and golden replays.
   UpdateReport accumulate(const Batch& rows, const Objective& objective, const batch::GlobalCounts& counts);
   // Compares rows that later updates train with what generation recorded; changes nothing.
   Mismatch check(const Batch& rows) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collimate/batch/standard_keys.h"
+#include "collimate/batch/trainable.h"
 
 namespace collimate::train {
 
@@ -33,14 +34,7 @@ void compare(const Batch& rows, std::span<const float> log_probs, uint64_t versi
 
 Mismatch check(model::Model& model, const Batch& rows, const ScoringOptions& options) {
   static const Key<float> now{.name = "log_probs_now", .ragged = true};  // [L]
-  const Batch scored = with_log_probs(model, rows, now, options);
-  std::vector<float> log_probs;  // [M]
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    const auto trainable = rows.row(batch::kTrainable, r);
-    const auto row = scored.row(now, r);
-    for (size_t t = 0; t < trainable.size(); ++t)
-      if (trainable[t] != 0) log_probs.push_back(row[t]);
-  }
+  const std::vector<float> log_probs = batch::at_trainable(with_log_probs(model, rows, now, options), now);
   Mismatch mismatch;
   compare(rows, log_probs, model.weights().version(), mismatch);
   return mismatch;

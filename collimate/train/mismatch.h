@@ -22,7 +22,7 @@ struct Mismatch {
 // log_probs and weights_version; nothing for rows without them.
 void compare(const Batch& rows, std::span<const float> log_probs, uint64_t version, Mismatch& mismatch);
 
-// The same by a forward that serves nothing else. Blocking.
+// Compares by a forward that serves nothing else. Blocking.
 Mismatch check(model::Model& model, const Batch& rows, const ScoringOptions& options);
 
 }  // namespace collimate::train

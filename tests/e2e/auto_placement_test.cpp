@@ -45,7 +45,8 @@ TEST_F(AutoPlacement, IsThatOfTheRunThatGoesOn) {
   EXPECT_EQ(placement(), before);
 }
 
-// What the run would refuse is not chosen, though it be faster; a budget in which nothing runs says what is missing.
+// The search does not choose what the run would refuse, though it be faster; a budget in which nothing runs says what
+// is missing.
 TEST_F(AutoPlacement, KeepsToTheBudgetOfTheRun) {
   const host::CommandResult refused = train({"--set", "run.memory_budget=1"});
   EXPECT_EQ(refused.status.code, 2);

@@ -130,7 +130,7 @@ class DataParallel : public Walls {
       }
     }
   }
-  // Of the iteration, relative to itself.
+  // The bound is relative to the iteration's loss.
   void expect_equal_loss(const std::string& name) {
     const double one = metrics_of(directory("one")).at(0).at(name), two = metrics_of(directory("two")).at(0).at(name);
     EXPECT_GT(std::abs(one), 1e-3) << name;

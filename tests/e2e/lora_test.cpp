@@ -44,7 +44,7 @@ class Lora : public Walls {
       sets.emplace_back(set);
     return sets;
   }
-  // The same on the model that SFT has left in base/.
+  // Trains adapters on the model that SFT has left in base/.
   std::vector<std::string> adapted_base(std::vector<std::string> sets) {
     if (!fs::exists(directory("base"))) train("base", "sft", {"train.learning_rate=1e-2"});
     sets.push_back("models.policy.path=" + directory("base") + "/model");
@@ -57,8 +57,8 @@ class Lora : public Walls {
   }
 };
 
-// What it samples with is what it trains, adapters included: with several updates an iteration, recompute and a
-// reference, which is the model without them.
+// It samples with what it trains, adapters included: with several updates an iteration, recompute and a reference,
+// which is the model without them.
 TEST_F(Lora, GrpoSamplesAndTrainsTheSameValues) {
   for (const char* compute : {"float32", "bfloat16_dot"}) {
     train(compute, "grpo",

@@ -101,8 +101,8 @@ TEST_F(Memory, OfEachPhaseIsInTheMetricsAndWithinTheRuns) {
   }
 }
 
-// As the allocator counted them: the reference is of the policy's shape and takes its values and panels once, and no
-// item of any other name.
+// The allocator counted them: the reference is of the policy's shape and takes its values and panels once, and no item
+// of any other name.
 TEST_F(Memory, AFrozenModelTakesItsValuesAndPanelsAlone) {
   const nlohmann::json memory = memory_of({});
   std::map<std::string, int64_t> taken;
@@ -140,7 +140,7 @@ TEST_F(Memory, APolicyApartFromItsTrainerHasNoGradientOrOptimizer) {
   expect_near(apart.at("peak_bytes"), apart.at("planned_bytes"), table(apart));
 }
 
-// What the planner says of the same run before it starts: 16 rows of 4 + 28 tokens in one update, micro-batches of
+// The planner says this of the same run before it starts: 16 rows of 4 + 28 tokens in one update, micro-batches of
 // 2,048 tokens, keys and values of 32 blocks. Kernels' working memory and rows are its workspace, as shipped.
 TEST_F(Memory, IsWithinTwiceThePlannersBoundAndNotAboveIt) {
   namespace plan = collimate::plan;

@@ -38,7 +38,7 @@ host::CommandResult quickstart(std::vector<std::string> words) {
   return run_collimate(words);
 }
 
-// What calls of a few iterations have in common.
+// Calls of a few iterations have this in common.
 std::vector<std::string> small(const std::string& grpo_iterations, const std::string& output) {
   return {"--sft-iterations", "12", "--grpo-iterations", grpo_iterations, "--output", output};
 }

@@ -33,7 +33,7 @@ class RealInput : public testing::Test {
     return out;
   }
 
-  // Of a file of samples, in its order.
+  // Reads the completions of a file of samples, in its order.
   std::vector<std::string> completions(const std::string& file) {
     std::vector<std::string> out;
     for (const std::string& line : lines_of(scratch_ / file))
@@ -41,7 +41,7 @@ class RealInput : public testing::Test {
     return out;
   }
 
-  // What the decoder reported and what training recomputed are the same, in every iteration of a run.
+  // The decoder reported what training recomputed, in every iteration of a run.
   void expect_no_mismatch(const std::string& name) {
     for (const nlohmann::json& line : metrics(name)) {
       if (line.at("step") == 0) continue;  // an evaluation

@@ -269,7 +269,7 @@ TEST_F(Recipes, TokensOfUpdatesAfterTheFirstAreOfAnotherVersion) {
   }
 }
 
-// Also where most tokens are trained by weights that did not draw them, and each twice.
+// This holds also where most tokens are trained by weights that did not draw them, and each twice.
 TEST_F(Recipes, EveryTokenIsComparedBeforeTheFirstUpdate) {
   for (const char* recipe : {"grpo", "ppo"}) {
     const std::vector<std::string> sets = {"train.samples_per_update=8", "train.epochs=2"};
@@ -351,7 +351,7 @@ TEST_F(Recipes, PpoWithTheRewardModelOfTheRewardRecipe) {
   EXPECT_NE(number(metrics.front(), "critic/rewards/max"), number(metrics.front(), "critic/rewards/min"));
 }
 
-// What tools/run_tests.py sets for a second pass over all of these tests.
+// tools/run_tests.py sets it for a second pass over all of these tests.
 TEST_F(Recipes, AnEnvironmentVariableReparsesEveryRun) {
   write_text(scratch_ / "run.yaml", small_config("sft", scratch_.path()));
   const auto train_under = [&](const std::string& value, const std::string& name) {

@@ -10,7 +10,7 @@
 namespace collimate::test {
 namespace {
 
-// What a run leaves beside its metrics and its model.
+// A run leaves records beside its metrics and its model.
 class Records : public testing::Test {
  protected:
   void SetUp() override {

@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/base/log.h"
 #include "tests/e2e/run_support.h"
 #include "tests/support/fault_control.h"
@@ -219,14 +220,10 @@ TEST_F(RewardErrors, AnIterationWithoutRewardsStopsTheRunAndSaysWhy) {
     prompts += fmt::format("'{}', ", sample.at("prompt").get<std::string>());
   for (const std::string name : {"as-they-are", "reparsed"}) {
     reparse_ = name == "reparsed";
-    try {
-      train(name, failing("p in [" + prompts + "]"));
-      FAIL() << "went on without a row";
-    } catch (const base::RunError& error) {
-      EXPECT_EQ(std::regex_replace(std::string(error.what()), std::regex("sample -?[0-9]+"), "sample UID"),
-                "[iteration 2] expected rows for advantages, got none: all 16 were dropped; [reward score] sample UID: "
-                "ValueError: no answer; dropped");
-    }
+    const std::string error = base::message_of<base::RunError>([&] { train(name, failing("p in [" + prompts + "]")); });
+    EXPECT_EQ(std::regex_replace(error, std::regex("sample -?[0-9]+"), "sample UID"),
+              "[iteration 2] expected rows for advantages, got none: all 16 were dropped; [reward score] sample UID: "
+              "ValueError: no answer; dropped");
     const Metrics metrics = metrics_of(scratch_ / name);
     ASSERT_EQ(metrics.size(), 1U);
     expect_finite_metrics(metrics);

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// What a run has left, and when each file was written. metrics.jsonl is opened by every call: its bytes count.
+// A run has left these files, each written at a time. metrics.jsonl is opened by every call: its bytes count.
 struct Left {
   std::vector<std::string> texts;
   std::vector<fs::file_time_type> times;
@@ -63,7 +63,7 @@ class RunAgain : public testing::Test {
         call);
   }
 
-  // That recipe, of many iterations, with a signal asked for before the first; what it told.
+  // Runs that recipe for many iterations, with a signal asked for before the first; gives what it told.
   std::vector<std::string> stopped(const std::string& recipe, const std::vector<std::string>& more = {}) {
     base::StopFlag stop;
     stop.request(SIGINT);

@@ -256,7 +256,7 @@ class Stall(Hostile):
         self.assertEqual(status, 200)
         self.assertIn("expected a token of the engine", text)
         self.assertNotIn("[DONE]", text)
-        # The same draws as those that run have to wait until they are done, and are not begun before.
+        # Draws equal to those that run have to wait until they are done, and are not begun before.
         for stream in (False, True):
             status, answer = server.post(PATH, {**ASKED[PATH], "seed": 5, "stream": stream})
             self.assertEqual(status, 504)

@@ -1,4 +1,4 @@
-"""What `collimate serve` counts and limits: timeouts, use of batch and cache, choices, its address, prompts
+"""These tests ask what `collimate serve` counts and limits: timeouts, batch and cache, choices, its address, prompts
 scored in pieces, speculation, int8."""
 import json
 import socket
@@ -37,7 +37,7 @@ class Timeout(WithModel):
             first.recv(100)
             answer = server.complete(prompt="12:", timeout=0.1)
             self.assertEqual((answer["choices"][0]["finish_reason"], answer["choices"][0]["text"]), ("timeout", ""))
-            # The same draws have to wait for those that run: not even begun.
+            # Equal draws have to wait for those that run: not even begun.
             status, answer = server.post(PATH, {"prompt": "12:", "seed": 5, "timeout": 0.1})
             self.assertEqual((status, answer["error"]["code"]), (504, "timeout"))
 

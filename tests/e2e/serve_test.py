@@ -270,7 +270,7 @@ class Client(WithServer):
         self.assertEqual(chunks[0].choices[0].delta.role, "assistant")
         self.assertEqual("".join(c.choices[0].delta.content or "" for c in chunks[:-1]), answer.message.content)
         self.assertEqual(chunks[-1].usage, made.usage)
-        # What the client sends back of an answer has many fields that are null.
+        # An answer that the client sends back has many fields that are null.
         again = messages + [answer.message.model_dump(), {"role": "user", "content": "1"}]
         self.client.chat.completions.create(model="tiny", messages=again, max_tokens=1)
         self.client.chat.completions.create(model="tiny", messages=messages)  # to the model's last position

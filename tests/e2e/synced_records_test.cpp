@@ -41,7 +41,7 @@ size_t complete_checkpoints(const fs::path& directory) {
   }));
 }
 
-// What fsync reached, while a directory is watched.
+// Notes what fsync reached while a directory is watched.
 void note_path(int fd) {
   SyncWatch& watch = sync_watch();
   const std::lock_guard lock(watch.mutex);

@@ -39,7 +39,7 @@ inline constexpr const char* kOneDevice =
     "placement={version: 1, devices: {count: 1, kind: cpu}, "
     "groups: {all: {devices: [0], models: [policy, policy_trainer, value, reference, reward]}}}";
 
-// What a trained model of a run has left in the checkpoint of an iteration, by file: segments of weights, and the
+// Reads what a trained model of a run has left in the checkpoint of an iteration, by file: segments of weights, and the
 // optimizer's.
 inline std::map<std::string, std::string> state_of(const std::string& output, const std::string& model, int step) {
   std::map<std::string, std::string> files;

@@ -18,7 +18,7 @@ constexpr const char* kTwoDevices =
     "placement={version: 1, devices: {count: 2, kind: cpu}, "
     "groups: {trained: {devices: [0], models: [policy, policy_trainer, value]}, "
     "frozen: {devices: [1], models: [reference, reward]}}}";
-// The same as a file.
+// This file says the same.
 constexpr const char* kTwoDevicesFile =
     "version: 1\n"
     "devices: {count: 2, kind: cpu}\n"
@@ -57,7 +57,7 @@ int64_t workers_of(const std::string& output) {
 // At least two tasks an iteration; each is started, fed and closed.
 int64_t fewest_messages(const std::string& output) { return static_cast<int64_t>(metrics_of(output).size()) * 2 * 3; }
 
-// That all of the run in `output`, or nothing, was reparsed.
+// Expects that all of the run in `output`, or nothing, was reparsed.
 void expect_reparsed(bool all, const WatchedMessages& run, const std::string& output) {
   EXPECT_EQ(run.specs(), all ? workers_of(output) : 0) << output;
   if (all) {

@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What `collimate check` says of adapters.
+// These tests ask `collimate check` about adapters.
 class CheckLora : public CheckCall {};
 
 TEST_F(CheckLora, HowManyParametersAreTrainedIsShown) {

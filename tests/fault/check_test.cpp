@@ -232,7 +232,7 @@ TEST_F(Check, RefusesMissingWeights) {
   EXPECT_THAT(reasons("sft", {"models.policy.from_scratch=false"}), HasSubstr("model.safetensors"));
 }
 
-// What loading would refuse, once for the three models of that directory.
+// Check refuses what loading would refuse, once for the three models of that directory.
 TEST_F(Check, RefusesWeightsThatAreNotThoseOfTheConfig) {
   const std::string model = trained_model("sft");
   const std::vector<std::string> sets = {"models.policy={path: " + model + ", from_scratch: false}",
@@ -283,7 +283,7 @@ TEST_F(Check, RefusesSamplingOfRecipesThatDrawNothing) {
     for (const std::string key : {"rollout.temperature", "evaluation.temperature"})
       EXPECT_THAT(reasons(recipe, {key + "=0.5"}),
                   HasSubstr("[" + key + "] expected an option that recipe " + recipe + rest));
-    // What is read, and the defaults that a resolved config writes out.
+    // The options that are read, and the defaults that a resolved config writes out, are accepted.
     write_text(root_ / "again.yaml", shown(recipe, {"evaluation.examples=3", "rollout.temperature=1"}));
     EXPECT_TRUE(run_collimate({"check", root_ / "again.yaml"}).status.ok()) << recipe;
   }

@@ -9,7 +9,7 @@
 namespace collimate::test {
 namespace {
 
-// What `collimate check` says of weights: of the data's, and of those that a placement has samples drawn by.
+// These tests ask `collimate check` about weights: of the data's, and of those that a placement has samples drawn by.
 class CheckWeights : public CheckCall {};
 
 TEST_F(CheckWeights, EpochsAreOfTheRowsThatTheirWeightLetsIn) {

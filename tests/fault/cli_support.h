@@ -18,7 +18,7 @@ inline host::CommandResult run_words(std::vector<std::string> command, const Env
   return host::run_command(options, "", base::Deadline::after(120));
 }
 
-// The same with the program `collimate` in front.
+// Does the same with the program `collimate` in front.
 inline host::CommandResult run_collimate(std::vector<std::string> words, const Environment& environment = {}) {
   words.insert(words.begin(), collimate_program(environment));
   return run_words(std::move(words), environment);

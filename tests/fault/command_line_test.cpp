@@ -18,7 +18,7 @@ class CommandLine : public testing::Test {
     write_small_task(root_.path());
     write_text(root_ / "run.yaml", small_config("sft", root_.path()));
   }
-  // What a call that must succeed prints on stdout.
+  // Gives what a call that must succeed prints on stdout.
   static std::string output(const std::vector<std::string>& words) {
     const host::CommandResult result = run_collimate(words);
     EXPECT_TRUE(result.status.ok()) << result.errors;
@@ -70,7 +70,7 @@ TEST_F(CommandLine, VersionNamesWhatTheProgramIsMadeOf) {
     EXPECT_THAT(text, HasSubstr(name));
 }
 
-// What this machine lacks is refused, not replaced.
+// Instructions that this machine lacks are refused, not replaced.
 TEST_F(CommandLine, TheEnvironmentChoosesTheInstructions) {
   const auto version = [](const std::string& word) {
     return run_collimate({"version", "--json"}, {{"COLLIMATE_ISA", word}});

@@ -6,7 +6,7 @@
 
 #include "tests/fault/runs.h"
 
-// What a disk does to a run's files is noticed, named, and can be got over.
+// A run notices and names what a disk does to its files, and can get over it.
 namespace collimate::test {
 namespace {
 

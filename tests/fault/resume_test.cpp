@@ -11,7 +11,7 @@
 namespace collimate::test {
 namespace {
 
-// What a run has left that an interruption must not change.
+// A run has left this, which an interruption must not change.
 struct Left {
   std::vector<std::string> metrics;
   std::string model;
@@ -190,7 +190,7 @@ int64_t bytes_below(const fs::path& directory) {
   return bytes;
 }
 
-// What a run writes until it exports its model, from what it has left: its last two checkpoints alone.
+// Counts what a run writes until it exports its model, from what it has left: its last two checkpoints alone.
 int64_t bytes_before_export(const std::string& output) {
   int64_t bytes = bytes_below(output) - bytes_below(output + "/model") - bytes_below(output + "/checkpoints");
   for (const char* later : {"trace.json", "summary.json", "report.html"})
@@ -266,6 +266,14 @@ std::unique_ptr<host::ChildProcess> start_run(const Runs& runs, const std::strin
   return child;
 }
 
+// Asks a run to stop, which saves and ends with 3.
+void stop(host::ChildProcess& run, const base::Deadline& deadline) {
+  run.signal(SIGTERM);
+  const auto status = run.wait(deadline);
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->code, 3) << status->description();
+}
+
 // The second of two runs in a directory is refused while the first goes on, even when it is stopped by force.
 TEST(Resume, ADirectoryIsOfOneRunAtATime) {
   Runs runs("resume-lock", "sft", "");
@@ -283,10 +291,7 @@ TEST(Resume, ADirectoryIsOfOneRunAtATime) {
               std::string::npos)
         << second.errors;
   }
-  first->signal(SIGTERM);
-  const auto status = first->wait(deadline);
-  ASSERT_TRUE(status);
-  EXPECT_EQ(status->code, 3) << status->description();
+  ASSERT_NO_FATAL_FAILURE(stop(*first, deadline));
   int64_t step = 0;
   for (const std::string& line : lines_of(output + "/metrics.jsonl"))
     EXPECT_EQ(nlohmann::json::parse(line).at("step"), ++step);
@@ -295,10 +300,7 @@ TEST(Resume, ADirectoryIsOfOneRunAtATime) {
   again->signal(SIGKILL);
   ASSERT_TRUE(again->wait(deadline));
   const auto last = start_run(runs, output, deadline);
-  last->signal(SIGTERM);
-  const auto ended = last->wait(deadline);
-  ASSERT_TRUE(ended);
-  EXPECT_EQ(ended->code, 3) << ended->description();
+  stop(*last, deadline);
 }
 
 TEST(Resume, ASignalSavesAndEndsWith3AndTheRunGoesOn) {
@@ -306,12 +308,7 @@ TEST(Resume, ASignalSavesAndEndsWith3AndTheRunGoesOn) {
   runs.edit("iterations: 4, save_every: 1", "iterations: 400");
   const std::string output = runs.directory("stopped");
   const base::Deadline deadline = base::Deadline::after(60);
-  const auto started = start_run(runs, output, deadline);
-  host::ChildProcess& child = *started;
-  child.signal(SIGTERM);
-  const auto status = child.wait(deadline);
-  ASSERT_TRUE(status);
-  EXPECT_EQ(status->code, 3) << status->description();
+  ASSERT_NO_FATAL_FAILURE(stop(*start_run(runs, output, deadline), deadline));
   EXPECT_FALSE(fs::is_empty(output + "/checkpoints"));
 
   ASSERT_NO_FATAL_FAILURE(runs.finish("stopped"));

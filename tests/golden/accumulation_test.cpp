@@ -77,7 +77,7 @@ TEST(Accumulation, GrpoLogsTheMeanOverAnUpdate) {
   json joined = joined_in_pairs(golden);
   expect_within(replay_small(joined));
   EXPECT_NEAR(ours_at(joined, "/steps/2/metrics/kl"), logged, 1e-3);
-  // What a file has for each micro-batch is its own.
+  // Each micro-batch has numbers of its own in a file.
   golden["steps"][4]["metrics"] = {{"kl", 0.0}};
   const double first = ours_at(golden, "/steps/4/metrics/kl"), second = ours_at(golden, "/steps/5/metrics/kl");
   EXPECT_GT(std::abs(first - second), 0.1);

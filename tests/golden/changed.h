@@ -33,8 +33,8 @@ inline void expect_within(const std::vector<Outcome>& outcomes) {
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.verdict, Verdict::kWithin) << line_of(outcome);
 }
 
-// What the replay has for the number at `pointer`: nothing differs by more than NaN does, so the outcome names it. NaN
-// when it is compared with nothing.
+// Gives what the replay has for the number at `pointer`: nothing differs by more than NaN does, so the outcome names
+// it. NaN when it is compared with nothing.
 inline double ours_at(json golden, const std::string& pointer) {
   golden[json::json_pointer(pointer)] = std::numeric_limits<double>::quiet_NaN();
   const std::string text = replay_small(golden).at(0).text;

@@ -11,7 +11,7 @@
 namespace collimate::golden {
 namespace {
 
-// As in the program: the tensors are too small to be worth a second thread.
+// As in the program, the tensors are too small to be worth a second thread.
 [[maybe_unused]] const bool kOneThread = (at::set_num_threads(1), true);
 
 TEST(SmallGoldens, AreWithin) {
@@ -179,7 +179,7 @@ TEST(ChangedGoldens, WhatCispoCapsIsComparedWhereTrlCountsTokens) {
   EXPECT_EQ(replay("token", 2.0 / 3).verdict, Verdict::kOutside);
 }
 
-// As when every completion of a micro-batch is cut at its limit and TRL masks them: loss and gradient are 0.
+// This is so when every completion of a micro-batch is cut at its limit and TRL masks them: loss and gradient are 0.
 TEST(ChangedGoldens, AMicroBatchMayHaveNothingToTrain) {
   const auto outcomes = replay_changed("grpo_loss_variants_tiny", [](json& golden) {
     for (json& row : golden["inputs"]["completion_mask"])

@@ -16,7 +16,7 @@ const std::string kSmall = COLLIMATE_SOURCE_DIR "/tests/golden/small";
 
 json read(const std::string& file) { return json::parse(std::ifstream(kSmall + "/" + file + ".json")); }
 
-// Of a small golden with a part replaced, or left out where `value` is discarded.
+// Gives the report's line of a small golden with a part replaced, or left out where `value` is discarded.
 std::string line(const std::string& file, const std::string& pointer, const json& value) {
   json golden = read(file);
   const json::json_pointer at(pointer);

@@ -17,7 +17,7 @@ struct OfflineMicro {
   double loss_scale = 1.0;
 };
 
-// What differs between the offline trainers: head, loss, how a recorded micro-batch becomes rows.
+// The offline trainers differ in this: head, loss, how a recorded micro-batch becomes rows.
 class OfflineTask {
  public:
   virtual ~OfflineTask() = default;

@@ -39,7 +39,7 @@ class Options {
 
 // The class of TRL's trainers that a file names ("GRPOTrainer"), or "".
 std::string trainer_class(const json& golden);
-// What that trainer is here: "sft", "dpo", "reward", "kto", "orpo", "cpo", "grpo", "ppo", or "" for any other.
+// Names what that trainer is here: "sft", "dpo", "reward", "kto", "orpo", "cpo", "grpo", "ppo", or "" for any other.
 std::string trainer_kind(const json& golden);
 
 train::LearnerOptions learner_options(const Options& options);

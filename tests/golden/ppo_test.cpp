@@ -29,7 +29,7 @@ TEST(PpoGoldens, AnEstimatorOfTheFixedArraysIsReadOrRefused) {
   EXPECT_EQ(replay("k2").at(1).verdict, Verdict::kWithin);
 }
 
-// As TRL clips: the loss is the larger error of the new and the old value.
+// TRL clips so: the loss is the larger error of the new and the old value.
 TEST(PpoGoldens, AClipOfZeroKeepsTheOldValue) {
   const auto replay = [](double factor) {
     return replay_changed("ppo_arrays_tiny", [factor](json& golden) {

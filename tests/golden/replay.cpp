@@ -15,7 +15,7 @@
 namespace collimate::golden {
 namespace {
 
-// What reads the files of one shape.
+// A Shape reads the files of one shape.
 struct Shape {
   const char* kinds;     // of trainers that it has
   const char* nameless;  // the kind of a file that names no trainer; null: unknown
@@ -36,7 +36,7 @@ Shape shape_of(const json& golden) {
   return {" sft dpo reward kto orpo cpo ", nullptr, check_steps, replay_steps};
 }
 
-// What the file's trainer is here. UnknownKind, with its name, where that has no files of this shape.
+// Names what the file's trainer is here. UnknownKind, with its name, where that has no files of this shape.
 std::string kind_of(const json& golden, const Shape& shape) {
   const std::string trainer = trainer_class(golden), kind = trainer_kind(golden);
   if (trainer.empty() && shape.nameless != nullptr) return shape.nameless;

@@ -36,7 +36,7 @@ void set_advantages(Batch& rows, const json& batch) {
 
 bool has_numbers(const json& batch, const std::string& name) { return batch.contains(name) && batch[name].is_array(); }
 
-// What the rows are counted against: TRL divides a micro-batch's loss by the micro-batches of its update.
+// The rows are counted against these: TRL divides a micro-batch's loss by the micro-batches of its update.
 batch::GlobalCounts window_counts(const Batch& rows, double window) {
   batch::GlobalCounts counts = train::count_rows(rows);
   counts.tokens *= window;

@@ -65,7 +65,7 @@ class PpoReplay {
     comparison_.losses(fmt::format("{}, update {}", what, u + 1), ours, flat(theirs), tolerance_at(u).token);
   }
 
-  // What the four models say of the rollout.
+  // Compares what the four models say of the rollout.
   void compare_scoring(size_t u, const Rollout& rollout) {
     const train::ScoringOptions scoring{temperature_};
     const Batch rows = rollout.policy_rows();

@@ -59,14 +59,15 @@ class ArraysReplay {
     comparison_.losses(what, at_trainable(rows, key), flat(recorded), Tolerance{}.loss);
   }
 
-  // Those of tokens, with KL and whitening: with gamma 0 a return is the token's reward.
+  // Compares the rewards of tokens, with KL and whitening: with gamma 0 a return is the token's reward.
   void compare_rewards(rlhf::AlgorithmOptions options, const json& recorded) {
     if (!recorded.contains("rewards") || recorded["rewards"].is_null()) return;
     options.gamma = 0.0;
     compare("rewards", rlhf::gae_advantages(rows_, options, false), batch::kReturns, recorded["rewards"]);
   }
 
-  // What a case has beside its numbers, then what the file has. UnknownKind for an option that nothing here knows.
+  // Gives what a case has beside its numbers, then what the file has. UnknownKind for an option that nothing here
+  // knows.
   Options options_of(const json& recorded) const {
     static const std::set<std::string> kNumbers = {"rewards", "advantages_raw", "returns",     "advantages_whitened",
                                                    "pg_loss", "vf_loss",        "pg_clipfrac", "vf_clipfrac"};

@@ -8,7 +8,7 @@ namespace {
 
 bool has(const json& batch, const std::string& name) { return batch.contains(name) && !batch[name].is_null(); }
 
-// Of an [R, T] mask that a batch need not have.
+// Asks an [R, T] mask that a batch need not have.
 bool is_null_or_true(const json& batch, const std::string& name, size_t r, size_t t) {
   return !has(batch, name) || is_true(batch[name][r][t]);
 }
@@ -143,17 +143,6 @@ void set_at_trainable(Batch& rows, const Key<float>& key, const std::vector<std:
     columns.push_back(std::move(column));
   }
   rows.set_ragged(key, columns);
-}
-
-std::vector<float> at_trainable(const Batch& rows, const Key<float>& key) {
-  std::vector<float> out;
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    const auto trainable = rows.row(batch::kTrainable, r);
-    const auto values = rows.row(key, r);
-    for (size_t t = 0; t < trainable.size(); ++t)
-      if (trainable[t] != 0) out.push_back(values[t]);
-  }
-  return out;
 }
 
 }  // namespace collimate::golden

@@ -6,6 +6,7 @@
 
 #include "collimate/batch/batch.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/batch/trainable.h"
 
 namespace collimate::golden {
 
@@ -41,7 +42,6 @@ std::vector<TokenRow> interleaved(const std::vector<TokenRow>& chosen, const std
 Batch to_batch(const std::vector<TokenRow>& rows);
 // Adds a per-token column from numbers at the trainable tokens of each row.
 void set_at_trainable(Batch& rows, const Key<float>& key, const std::vector<std::vector<float>>& values);
-// The column's numbers at the trainable tokens of all rows.
-std::vector<float> at_trainable(const Batch& rows, const Key<float>& key);
+using batch::at_trainable;
 
 }  // namespace collimate::golden

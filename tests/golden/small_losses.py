@@ -100,7 +100,7 @@ def luspo(o, lp, old, ref, advantages, frozen):
 
 
 def vespo(o, lp, old, ref, advantages, frozen):
-    """Of constant weights w^k·exp(λ(1 - w)) of a row's whole ratio w, over the tokens of the generation batch."""
+    """Weighs by the constants w^k·exp(λ(1 - w)) of a row's whole ratio w, over the tokens of the generation batch."""
     total = 0
     for l, b, r, a, f in zip(lp, old, ref, advantages, frozen):
         (k, decay), w = (2.0, 3.0) if a >= 0 else (3.0, 2.0), np.exp((f - b).sum())

@@ -36,7 +36,7 @@ def is_norm_weight(name):
 
 
 def random_values(seed, sizes):
-    """Of parameters {name: shape}; norm weights lie around 1."""
+    """Makes parameters {name: shape}; norm weights lie around 1."""
     rng = np.random.default_rng(seed)
     values = {n: (1 if is_norm_weight(n) else 0) + 0.4 * rng.standard_normal(s) for n, s in sizes.items()}
     return {n: v.astype(np.float32).astype(np.float64) for n, v in values.items()}

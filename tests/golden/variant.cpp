@@ -13,7 +13,7 @@
 namespace collimate::golden {
 namespace {
 
-// What a name says, piece by piece.
+// The words are what a name says, piece by piece.
 struct Words {
   std::vector<std::string> losses;
   json options = json::object();

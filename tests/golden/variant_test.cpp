@@ -1,4 +1,4 @@
-// What a variant's name and options say.
+// These tests ask what a variant's name and options say.
 #include "tests/golden/variant.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@ namespace {
 
 json variant(const json& over) { return {{"over", over}}; }
 
-// What UnknownKind says, and whether the program fails by it.
+// Gives what UnknownKind says, and whether the program fails by it.
 std::string refusal(const std::string& trainer, const std::string& name, const json& over) {
   try {
     const json hyper = json::object();

@@ -24,8 +24,8 @@ class MetricLog {
   explicit MetricLog(const std::map<std::string, double>& metrics = {}) { add(metrics); }
 
   void add(const std::map<std::string, double>& metrics);
-  // What a log of step `step`, counted from 0, has under their names (theirs -> ours) against our means, which then
-  // begin anew.
+  // Compares what a log of step `step`, counted from 0, has under their names (theirs -> ours) against our means, which
+  // then begin anew.
   void compare(const std::map<std::string, std::string>& names, const json& logged, size_t step,
                Comparison& comparison);
   // After an update, of which TRL logs nothing later.

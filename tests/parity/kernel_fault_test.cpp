@@ -89,8 +89,8 @@ class KernelFault : public testing::TestWithParam<Case> {
   Scratch scratch_{"kernel-fault"};
 };
 
-// Of bf16 where that is the type of products: what they read is rounded to it, and with it most faults of one ulp of
-// fp32.
+// One ulp is of bf16 where that is the type of products: what they read is rounded to it, and with it most faults of
+// one ulp of fp32.
 TEST_P(KernelFault, OneUlpInOnePhaseIsNoticed) {
   for (const std::string& kernel : GetParam().kernels) {
     for (const std::string phase : {"prefill", "decode", "training", "scoring"}) {
@@ -101,7 +101,7 @@ TEST_P(KernelFault, OneUlpInOnePhaseIsNoticed) {
   }
 }
 
-// What nothing rounds to bf16 any more.
+// Nothing rounds these to bf16 any more.
 TEST_P(KernelFault, OneUlpOfFp32InLogitsIsNoticed) {
   for (const std::string kernel : {"linear", "scale_logits", "log_softmax"}) {
     for (const std::string phase : {"prefill", "decode", "training", "scoring"})
@@ -109,7 +109,7 @@ TEST_P(KernelFault, OneUlpOfFp32InLogitsIsNoticed) {
   }
 }
 
-// What is wrong in the same way everywhere is no mismatch: the nudge itself does not depend on how rows are batched.
+// A fault that is the same everywhere is no mismatch: the nudge itself does not depend on how rows are batched.
 TEST_P(KernelFault, InNoneOrAllOfThemTheyAgree) {
   for (const bool checked : {false, true}) {
     EXPECT_EQ(mismatch("", checked), 0.0);

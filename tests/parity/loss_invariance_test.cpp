@@ -3,11 +3,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
 
 #include "collimate/base/at.h"
 #include "collimate/base/config.h"
-#include "collimate/comm/group.h"
+#include "collimate/comm/ranks_for_test.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/train/micro_batch.h"
 #include "tests/parity/small_learner.h"
@@ -34,7 +33,7 @@ Batch reversed(const Batch& rows) {
   return rows.gather(order);
 }
 
-// What an update's loss and gradients are.
+// An outcome is the loss and the gradients of an update.
 struct Outcome {
   double loss = 0;
   std::vector<std::string> names;
@@ -65,8 +64,9 @@ double squared_norm(const std::vector<double>& values) {
   return sum;
 }
 
-// Whose gradient is 0 in exact arithmetic. A query's scores move together with a key bias, unless positions turn keys,
-// as in the other families; the scores of a pair, of which the loss reads the difference, with the last norm's bias.
+// The gradient of these is 0 in exact arithmetic. A query's scores move together with a key bias, unless positions turn
+// keys, as in the other families; the scores of a pair, of which the loss reads the difference, with the last norm's
+// bias.
 std::vector<std::string> without_gradient(const Case& c) {
   if (std::string(c.family) != "gpt2") return {};
   std::vector<std::string> names = {"transformer.h.0.attn.c_attn.bias, keys", "transformer.h.1.attn.c_attn.bias, keys"};
@@ -223,16 +223,12 @@ TEST_F(Invariance, MicroBatchesOrderAndThreadsDoNotChangeLossAndGradients) {
 std::vector<Outcome> ranks_outcomes(const fs::path& root, const Case& c, int ranks, const batch::GlobalCounts& counts) {
   const Batch all = training_rows(kRows);
   std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] {
-      const auto group = comm::thread_group({.name = fmt::format("{}-{}", c.name, ranks), .rank = rank, .size = ranks});
-      SmallLearner small(root / c.family, c.head, 30 + 10 * rank, 1, group.get());
-      const int64_t pairs = kRows / 2;
-      const Batch mine = all.slice(2 * (pairs * rank / ranks), 2 * (pairs * (rank + 1) / ranks));
-      base::at(outcomes, rank) = outcome_of(small, c, mine, counts);
-    });
-  for (std::thread& thread : threads) thread.join();
+  comm::with_ranks(ranks, fmt::format("{}-{}", c.name, ranks), [&](comm::Group& group) {
+    const int64_t pairs = kRows / 2, rank = group.rank();
+    SmallLearner small(root / c.family, c.head, 30 + 10 * rank, 1, &group);
+    const Batch mine = all.slice(2 * (pairs * rank / ranks), 2 * (pairs * (rank + 1) / ranks));
+    base::at(outcomes, rank) = outcome_of(small, c, mine, counts);
+  });
   return outcomes;
 }
 

@@ -51,7 +51,7 @@ void set_version(Batch& rows, uint64_t version) {
   rows.set_ragged(batch::kWeightsVersion, versions);
 }
 
-// What an update of these rows finds; a forward that only compares must find the same.
+// Gives what an update of these rows finds; a forward that only compares must find the same.
 train::Mismatch mismatch(SmallLearner& small, Batch rows) {
   set_version(rows, small.weights->version());
   const train::Mismatch checked = small.learner->check(rows);

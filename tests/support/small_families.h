@@ -21,7 +21,7 @@ inline const std::map<std::string, std::string>& small_families() {
   return configs;
 }
 
-// As write_small_model, of a family of small_families(); "llama" for that model itself.
+// Writes a model as write_small_model does, of a family of small_families(); "llama" is that model itself.
 inline void write_small_model_of(const std::string& family, const fs::path& directory) {
   write_small_model(directory);
   if (family != "llama") write_text(directory / "config.json", small_families().at(family));

@@ -109,7 +109,7 @@ class EveryKindOfSource(unittest.TestCase):
     NAME = "collimate/text/wrong"
 
     def failures(self, ending: str, check, **its_parts) -> list:
-        """What `check` says of one file; `its_parts` are the functions that read it."""
+        """Gives what `check` says of one file; `its_parts` are the functions that read it."""
         path, module = self.NAME + ending, sys.modules[check.__module__]
         with contextlib.ExitStack() as stack:
             its_parts["files"] = lambda *endings: (path,) if path.endswith(endings) else ()
@@ -342,7 +342,7 @@ class Mutations(unittest.TestCase):
             mutate.parse("collimate/base/philox.cpp | text | replacement")
 
     def tried(self, script: str, replacement: str = "int b;") -> tuple:
-        """What try_edit says of a program, a shell script that sees the source, and what the file holds afterwards."""
+        """Gives what try_edit says of a program, a shell script that sees the source, and what the file then holds."""
         with tempfile.TemporaryDirectory() as scratch:
             root = pathlib.Path(scratch)
             (root / "bin").mkdir()

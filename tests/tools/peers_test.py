@@ -1,4 +1,4 @@
-"""Which samples the tables of bench/peers are of, what is aimed at, and what its clients of a server measure."""
+"""These tests ask which samples the tables of bench/peers are of, what is aimed at and what its clients measure."""
 import asyncio
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""What the linked program loads."""
+"""These tests ask what the linked program loads."""
 import os
 import pathlib
 import subprocess

@@ -66,7 +66,7 @@ class Rows(unittest.TestCase):
                  "7/32/72": None, "nonesuch": None}
         found = report.known_of(OPTIONS, [{**PPO, "actor": name} for name in names])["models"]
         self.assertEqual({name: found[name] for name in names}, names)
-        # Of several families beside a critic of OPT's: OPT's; and a cut model by its note.
+        # Beside a critic of OPT's the actor is OPT's too; and a cut model is found by its note.
         self.assertEqual(self.run_of(actor="13", critic="0.35")["models"]["actor"], "opt-13b")
         self.assertEqual(self.run_of(actor="13", critic="13")["models"]["actor"], "llama2-13b")
         self.assertEqual(self.run_of(note="GPT L32/h4096")["models"]["ref"], {"layers": 32, "hidden": 4096})

@@ -1,4 +1,4 @@
-"""Which files changed lately, as far as a clone can tell."""
+"""Tells which files changed lately, as far as a clone can tell."""
 import os
 import subprocess
 
@@ -8,7 +8,7 @@ DAY = 24 * 60 * 60
 
 
 def git(*words: str) -> str:
-    """What git prints; "" when it fails."""
+    """Gives what git prints; "" when it fails."""
     return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()
 
 

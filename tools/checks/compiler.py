@@ -1,4 +1,4 @@
-"""What needs a compiler or formatter: headers alone, clang-format, clang-tidy. Results are kept by content."""
+"""These checks need a compiler or formatter: headers alone, clang-format, clang-tidy. Results are kept by content."""
 import concurrent.futures
 import functools
 import hashlib
@@ -51,7 +51,7 @@ def flags_for(build: pathlib.Path, path: str) -> tuple:
 
 
 def key_flags(build: pathlib.Path, path: str) -> tuple:
-    """The same for every build directory."""
+    """Does the same for every build directory."""
     return tuple(word.replace(str(build), "").replace(str(ROOT), "") for word in flags_for(build, path))
 
 
@@ -121,7 +121,7 @@ def tidy_key(build: pathlib.Path, path: str) -> str:
 
 
 def check_tidy(build: pathlib.Path, sources: list = None) -> list:
-    """Of all sources, or of these."""
+    """Checks all sources, or these."""
     return run_all("tidy", tidy_sources(build) if sources is None else sources, lambda p: tidy_key(build, p),
                    lambda p: ["clang-tidy", "--quiet", p, "--", *clang_flags(build, p)])
 

@@ -66,7 +66,7 @@ def module_of(path: str) -> str:
 
 
 def rlhf_failure(path: str, target: str) -> str:
-    """What is wrong with a file of rlhf/ including `target`, or ''."""
+    """Says what is wrong with a file of rlhf/ including `target`, or ''."""
     path, target = as_module(path), as_module(target)
     part = path.split("/")[2]
     allowed = RLHF_ALLOWED.get(part)
@@ -82,7 +82,7 @@ def rlhf_failure(path: str, target: str) -> str:
 
 
 def recipe_failure(path: str, target: str) -> str:
-    """What is wrong with a file of recipe/ including `target`, or ''."""
+    """Says what is wrong with a file of recipe/ including `target`, or ''."""
     if path == REGISTRY or path.endswith("_test.cpp"):
         return ""
     if path.endswith(".cpp") and RECIPE_PAGE in text(path) and not target.startswith(PAGE_SEES):

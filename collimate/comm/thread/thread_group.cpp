@@ -12,7 +12,7 @@
 namespace collimate::comm {
 namespace {
 
-// What the ranks of one group share. A collective is: publish my buffers, meet, read what the ranks published, meet. A
+// The ranks of one group share this. A collective is: publish my buffers, meet, read what the ranks published, meet. A
 // rank that leaves a collective early, by an abort or an expired deadline, takes its buffers with it, so that it first
 // waits until no rank reads; none begins to read after an abort.
 struct Shared {

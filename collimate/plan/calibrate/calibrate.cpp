@@ -148,7 +148,7 @@ void check_measured(const std::vector<Observation>& observations) {
                                                "a time above 0", fmt::format("{} s", o.seconds)));
 }
 
-// Of one row: least squares over the calls, as seconds are proportional to rows.
+// The seconds are of one row: least squares over the calls, as seconds are proportional to rows.
 double host_row_seconds(const std::vector<HostObservation>& hosts) {
   double product = 0, square = 0;
   for (const HostObservation& o : hosts) {

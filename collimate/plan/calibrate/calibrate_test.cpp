@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/plan/calibrate/least_squares.h"
 #include "collimate/plan/calibrate/observe.h"
 #include "collimate/plan/inputs/flows.h"
@@ -61,15 +61,6 @@ Constants true_constants() {
   return c;
 }
 
-std::string error_of_call(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 std::vector<std::string> names_of(const Calibration& made) {
   std::vector<std::string> names;
   for (const ConstantInfo* info : made.found) names.push_back(info->name);
@@ -109,7 +100,7 @@ TEST(Calibrate, StaysWithinTheLimits) {
   for (size_t i = 0; i < all.size(); ++i) EXPECT_NEAR(made.fitted_seconds[i] / all[i].seconds, 1, 0.02) << i;
 }
 
-// What a machine does beyond the largest value that a constant may have is left over, whether time grows with the
+// The part of the time beyond the largest value that a constant may have is left over, whether time grows with the
 // constant or falls with it.
 TEST(Calibrate, StaysWithinTheUpperLimits) {
   for (const auto& [member, value] :
@@ -136,7 +127,7 @@ TEST(Calibrate, WhatNoRunDependsOnStaysAsItWas) {
   EXPECT_THAT(names, testing::Not(testing::Contains("host_row_seconds")));
 }
 
-// Of noisy times the fit is between them: no observation is off by more than the noise.
+// The fit lies between noisy times: no observation is off by more than the noise.
 TEST(Calibrate, AveragesNoise) {
   std::vector<Observation> all = runs_by(true_constants(), {Work::kGenerate, Work::kScore, Work::kTrain});
   for (size_t i = 0; i < all.size(); ++i) all[i].seconds *= i % 2 == 0 ? 1.05 : 0.95;
@@ -145,9 +136,9 @@ TEST(Calibrate, AveragesNoise) {
 }
 
 TEST(Calibrate, WrongTimesAreNamed) {
-  EXPECT_THAT(error_of_call([] { calibrate({}, {}, constants_of("")); }), testing::HasSubstr("at least one"));
+  EXPECT_THAT(base::message_of([] { calibrate({}, {}, constants_of("")); }), testing::HasSubstr("at least one"));
   const std::vector<Observation> none = {observed("all rows", Work::kTrain, 8, 8)};
-  EXPECT_THAT(error_of_call([&] { calibrate(none, {}, constants_of("")); }),
+  EXPECT_THAT(base::message_of([&] { calibrate(none, {}, constants_of("")); }),
               testing::HasSubstr("[calibrate f in run 'all rows'] expected a time above 0, got 0 s"));
 }
 
@@ -233,7 +224,7 @@ TEST(Machine, AFileGoesRoundAndBack) {
 }
 
 TEST(Machine, WhatIsWrongIsNamedWithItsLine) {
-  const auto error = [](const std::string& text) { return error_of_call([&] { parse_machine(text, "m.yaml"); }); };
+  const auto error = [](const std::string& text) { return base::message_of([&] { parse_machine(text, "m.yaml"); }); };
   EXPECT_THAT(error("constants:\n  train_eficiency: 0.4\n"),
               testing::AllOf(testing::StartsWith("[m.yaml:2]"), testing::EndsWith("try 'train_efficiency'")));
   EXPECT_THAT(error("constants: {train_efficiency: 7}"), testing::HasSubstr("a number from 0.0001 to 4 share"));

@@ -23,7 +23,7 @@ struct NodeSpan {
 // out. Empty for fewer than two iterations.
 std::map<int, double> node_seconds(const graph::Graph& graph, const std::vector<NodeSpan>& spans);
 
-// What --prompt and --completion read: a mean in tokens, from 1 on, as whole lengths.
+// Writes what --prompt and --completion read: a mean in tokens, from 1 on, as whole lengths.
 std::string mean_text(double mean);
 // The text by which Lengths::parse reads how long an iteration's rows were: `longest` of a share of them (at least that
 // of one row, of 128 at most), the others of one length that leaves the mean.

@@ -47,9 +47,9 @@ struct Held {
 };
 // The weights, ZeRO aside: matrices over tp, experts over the larger of ep and tp, layers over pp, tables over tp.
 Held held_parameters(const Job& job, const Execution& how);
-// What an optimizer step changes of them, or beside them: adapters.
+// Gives those that an optimizer step changes: adapters, where they are beside frozen ones.
 Held held_trained_parameters(const Job& job, const Execution& how);
-// Of adapters, both of whose matrices tp cuts; 0 without.
+// Counts those of adapters, both of whose matrices tp cuts; 0 without.
 double adapter_parameters(const Job& job, const Execution& how);
 // Ranks that hold the same of either.
 struct Holders {
@@ -59,7 +59,7 @@ Holders holders(const Job& job, const Execution& how);
 
 double device_parameters(const Job& job, const Execution& how);
 double trained_parameters(const Job& job, const Execution& how);
-// Of both, what is left on a device where ZeRO spreads them over the ranks that hold the same.
+// Gives what is left of both on a device where ZeRO spreads them over the ranks that hold the same.
 double sharded_parameters(const Job& job, const Execution& how);
 double sharded_trained_parameters(const Job& job, const Execution& how);
 
@@ -67,8 +67,8 @@ double sharded_trained_parameters(const Job& job, const Execution& how);
 // moments. A multiply-add is two; attention is causal, of half the square of the tokens.
 double forward_flops(const shape::Outline& model, double tokens, bool language_head);
 double forward_flops(const shape::Outline& model, const Moments& tokens, bool language_head);
-// The same over the forward: 3 with backward, 4 where it is recomputed, 2 and 3 with LoRA (no gradient of frozen
-// weights).
+// Gives the passes of training over one forward: 3 with backward, 4 where it is recomputed, 2 and 3 with LoRA (no
+// gradient of frozen weights).
 double train_passes(const Execution& how);
 // Rows of the replica that has most of an iteration's, or of an update's where it trains: rows are not divided.
 double replica_rows(const Job& job, const Execution& how);

@@ -32,7 +32,7 @@ Predictions predictions_of(const Graph& graph, const Placement& placement, const
     const std::vector<graph::Replica> all = graph::replicas(graph, placement, task.node);
     const double ranks = static_cast<double>(base::at(all, task.replica).size());
     const double share = 1.0 / static_cast<double>(all.size());  // of the rows that this replica gets
-    // What streams works on all its rows at once, others on one feed after the other.
+    // A function that streams works on all its rows at once, another on one feed after the other.
     const double part = graph.spec(task.node).streams ? 1 : static_cast<double>(rows) / (kRows * share);
     return part * (found->second.fixed + found->second.work * share / ranks);
   };
@@ -121,7 +121,7 @@ TEST(Laws, TheGainOfStalenessSaturates) {
   for (const int64_t more : {2, 4, 8}) EXPECT_NEAR(period(graph, split, times, more), one, 1e-9);
 }
 
-// Of pp stages and M micro-batches, (pp − 1) / (M + pp − 1) is idle time.
+// With pp stages and M micro-batches, (pp − 1) / (M + pp − 1) is idle time.
 TEST(Laws, APipelineIdlesItsShare) {
   Job job{shape::find_outline("llama2-13b"), Work::kTrain, true, DeviceKinds().find("A100-80"), 8, 8, {}};
   job.load.rows = 512;

@@ -10,7 +10,7 @@
 namespace collimate::plan {
 namespace {
 
-// Of so many experts of one layer.
+// Counts the elements of so many experts of one layer.
 double routed_elements(const shape::Outline& m, int64_t experts) {
   return (m.gated ? 3.0 : 2.0) * static_cast<double>(m.hidden * m.experts.intermediate * experts);
 }
@@ -41,12 +41,12 @@ double activation_values(const shape::Outline& m) {
   return 5 * hidden + std::max(4 * hidden, attention_values(m)) + routed + (m.gated ? 4 : 2) * inner;
 }
 
-// Of a device's share of one layer for so many tokens.
+// Gives the bytes of a device's share of one layer for so many tokens.
 double layer_bytes(const Job& job, const Execution& how, double tokens) {
   return tokens * job.gpu.value_bytes * activation_values(job.model) / how.layout.tp;
 }
 
-// Of one token: logits in fp32, and in the activations' type.
+// One token has logits in fp32 and in the activations' type.
 double logit_bytes(const Job& job, const Execution& how) {
   if (!job.language_head) return 0;
   return (4 + job.gpu.value_bytes) * static_cast<double>(job.model.vocabulary) / how.layout.tp;
@@ -76,7 +76,7 @@ double two_pieces(const Job& job, const Execution& how) {
   return layer + std::max(layer, shape::table_parameters(m) / how.layout.tp);
 }
 
-// The same of what new weights pass in.
+// Counts the elements of two of the largest pieces in which new weights pass.
 double two_passing(const Job& job, const Execution& how) {
   const shape::Outline& m = job.model;
   const double table = shape::table_parameters(m);
@@ -89,12 +89,12 @@ double two_passing(const Job& job, const Execution& how) {
   return 2 * piece / how.layout.tp;
 }
 
-// Of kernels and collectives, by the class of device.
+// Gives the workspace of kernels and collectives, by the class of device.
 double workspace_of(const Job& job, const Constants& c) {
   return job.gpu.cpu ? c.cpu_workspace_bytes : c.workspace_bytes;
 }
 
-// Of adapters all at once.
+// Adds what new weights pass in; adapters pass all at once.
 void add_passing(const Job& job, const Execution& how, const Constants& c, MemoryBound& bound) {
   if (!job.passes) return;
   const double elements = how.lora_rank > 0 ? adapter_parameters(job, how) : two_passing(job, how);
@@ -117,7 +117,7 @@ void add_training(const Job& job, const Execution& how, const Constants& c, Memo
   const double full = layer_bytes(job, how, tokens);
   const double kept =
       how.layout.recompute ? tokens * job.gpu.value_bytes * static_cast<double>(job.model.hidden) : full;
-  // What goes into the layers and comes out of them, the last norm, and their gradients.
+  // These go into the layers and come out of them, with the last norm and the gradients.
   const double ends = 6 * tokens * job.gpu.value_bytes * static_cast<double>(job.model.hidden) / how.layout.tp;
   bound.transient.push_back({"activations", in_flight * layers * kept + (how.layout.recompute ? full : 0) + ends});
 }

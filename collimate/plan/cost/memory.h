@@ -13,8 +13,8 @@ struct MemoryItem {
   double bytes;
 };
 
-// What stays on a device between phases, and what a phase needs beside it: the function's own or, where that is more,
-// the passing of new weights.
+// The bound has what stays on a device between phases, and what a phase needs beside it: the function's own or, where
+// that is more, the passing of new weights.
 struct MemoryBound {
   std::vector<MemoryItem> resident;
   std::vector<MemoryItem> transient;
@@ -45,7 +45,7 @@ double cached_values(const Job& job, const Execution& how);
 double cached_bytes(const Job& job, const Execution& how);
 // Rows of mean length for which a pool of `free_bytes` a device is made.
 double concurrency(const Job& job, const Execution& how, double free_bytes);
-// Of one device, less what software does not get.
+// Gives the bytes of one device, less what software does not get.
 double usable_bytes(const DeviceKind& gpu, const Constants& constants);
 // The item of two lists that has most bytes; of 0 where both are empty.
 template <class Item>

@@ -41,7 +41,7 @@ TEST(MemoryItems, WhatZeroGathersAndScattersIsCounted) {
   EXPECT_EQ(item(two, "gathered layers"), -1);
   EXPECT_EQ(item(memory_of(job, cut(1, 1, 1), c), "gradients on their way"), -1);
   EXPECT_EQ(item(memory_of(job_of("qwen2.5-0.5b", Work::kTrain, 1), cut(1, 1, 3), c), "gathered layers"), -1);
-  // Of a routed layer of Qwen3-30B-A3B ep 8 holds an eighth of the 128 experts; its tables are smaller.
+  // With ep 8 a device holds an eighth of the 128 experts of a routed layer of Qwen3-30B-A3B; its tables are smaller.
   Execution experts = cut(1, 1, 3);
   experts.layout.ep = 8;
   const double routed = 2048.0 * 128 * (2 * 32 + 2 * 4) + 2048.0 * 128 + 128 / 8 * 3 * 2048.0 * 768;
@@ -75,7 +75,7 @@ TEST(MemoryItems, NewWeightsPassInPieces) {
   EXPECT_EQ(item(memory_of(job, lora, c, 1), "new weights"), 2 * shape::adapter_parameters(job.model, 8));
 }
 
-// Of a token a layer of Llama-2-7B keeps 9·4096 + 4·11008 values, which tensor ranks share out.
+// A layer of Llama-2-7B keeps of each token 9·4096 + 4·11008 values, which tensor ranks share out.
 TEST(MemoryItems, ActivationsAreCutOverTensorRanks) {
   const Constants c = constants_of("");
   Job job = job_of("llama2-7b", Work::kGenerate, 8);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "collimate/base/at.h"
 #include "collimate/plan/cost/phase_parts.h"
 
 namespace collimate::plan {
@@ -54,7 +55,7 @@ class Round {
     const double memory = (weights_ * touched_share(job_.model, meeting) + rows * context * cache_) / bandwidth_;
     return std::max(memory, rows * (flops_ + context * context_flops_) / peak_);
   }
-  // Of `rows` beginnings with these moments, in steps one after the other.
+  // Takes `rows` beginnings with these moments, in steps one after the other.
   double prefill(const Moments& tokens, double rows) const {
     const double all = rows * tokens.mean, step = std::min(all, kPrefillTokens);
     if (all <= 0) return 0;
@@ -70,8 +71,8 @@ class Round {
   const Constants& c_;
   double routed_layers_ = 0;
   double layers_, bandwidth_, weights_, cache_, flops_, context_flops_, peak_;
-  // Of the rows that decode, those of one micro-batch. Filled, pp of them are in flight and every stage works; serial,
-  // one stage works on all rows.
+  // One micro-batch has this share of the rows that decode. Filled, pp of them are in flight and every stage
+  // works; serial, one stage works on all rows.
   double share_;
   double prefill_sends_;  // that a step waits for: filled, the stages send at once
 };
@@ -84,8 +85,7 @@ std::vector<double> arrival(const Lengths& lengths, double rows) {
   std::vector<double> mixed;
   int stride = std::max(1, static_cast<int>(count * 0.618));
   while (std::gcd(stride, count) != 1) ++stride;
-  for (int i = 0; i < count; ++i)
-    mixed.push_back(sorted[static_cast<size_t>(i) * static_cast<size_t>(stride) % static_cast<size_t>(count)]);
+  for (int64_t i = 0; i < count; ++i) mixed.push_back(base::at(sorted, i * stride % count));
   return mixed;
 }
 

@@ -3,13 +3,13 @@
 #include "collimate/plan/cost/collective.h"
 #include "collimate/plan/cost/phase.h"
 
-// What the phases share; not for others.
+// The phases share this; it is not for others.
 namespace collimate::plan {
 
 // Exchanges of one layer's forward of `tokens` tokens: two all-reduces over tp and, where ep cuts experts, two
 // all-to-alls of what is routed. Leading dense layers have none of the latter: the mean of all layers.
 double exchange_seconds(const Job& job, const Execution& how, const Constants& constants, double tokens);
-// What the parts of a row exchange in one layer's forward of `tokens` tokens of each: keys and values go around the
+// The parts of a row exchange this in one layer's forward of `tokens` tokens of each: keys and values go around the
 // ring of cp ranks, some of it behind the attention; 0 where there is one part.
 double ring_seconds(const Job& job, const Execution& how, const Constants& constants, double tokens);
 // From one pipeline stage to the next; 0 where there is one.

@@ -1,4 +1,4 @@
-// What phases pay for besides arithmetic: exchanges of tp, ep and pp, and collectives of gradients.
+// Phases pay for more than arithmetic: exchanges of tp, ep and pp, and collectives of gradients.
 #include "collimate/plan/cost/phase.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(Phase, DecodingPaysForRoutingAndStages) {
   EXPECT_NEAR(sends, 1024 * 3 * send_seconds(2.0 * 8 * 5120, true, dense.gpu, c), 1e-9 * sends);
 }
 
-// Of all experts a token reads its own; of two tokens the second reads those that the first did not draw.
+// A token reads its own experts; the second of two reads those that the first did not draw.
 TEST(Phase, DecodingReadsTheExpertsThatItsTokensDraw) {
   const Constants c = constants_of("");
   const auto memory = [&](double rows) {
@@ -70,7 +70,7 @@ TEST(Phase, DecodingReadsTheExpertsThatItsTokensDraw) {
   EXPECT_NEAR(memory(2) - 2 * memory(1), expected, 1e-3 * std::abs(expected));
 }
 
-// Of what a rank sends, the share of the seven others crosses its links.
+// The share of the seven others crosses a rank's links.
 TEST(Collectives, AnAllToAllMovesWhatIsNotTheRanksOwn) {
   const Constants c = constants_of("");
   const DeviceKind gpu = job_of("llama2-7b", Work::kScore, 8).gpu;

@@ -8,7 +8,7 @@ namespace {
 using C = Constants;
 
 const std::vector<Backend> kBackends = {
-    // As `collimate bench planner --fit` prints them: the fit to the rows that may be (bench/published/fit.h).
+    // `collimate bench planner --fit` prints them: the fit to the rows that may be (bench/published/fit.h).
     {.name = "real",
      .fitted = true,
      .values = {{&C::train_efficiency, 0.75},

@@ -10,10 +10,10 @@
 
 namespace collimate::plan {
 
-// What a fit may move, in the order in which it tries.
+// Lists what a fit may move, in the order in which it tries.
 const std::array<double Constants::*, 12>& fitted_members();
 
-// What is known of the software that some model is run by, beside the defaults of constant_table().
+// A back end is what is known of the software that some model is run by, beside the defaults of constant_table().
 struct Backend {
   std::string name;
   bool fitted = false;  // by bench/published: values has all of fitted_members()

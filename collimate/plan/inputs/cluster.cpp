@@ -40,7 +40,7 @@ std::optional<int> number(const std::string& text) {
   return value;
 }
 
-// What was meant by a part that is none: its numbers, within limits and as whole nodes, of the nearest kind.
+// Guesses what was meant by a part that is none: its numbers, within limits and as whole nodes, of the nearest kind.
 std::string nearest_part(const std::string& whole, const DeviceKinds& kinds) {
   std::vector<int> numbers;
   std::string kind;
@@ -59,7 +59,7 @@ std::string nearest_part(const std::string& whole, const DeviceKinds& kinds) {
   return fmt::format("{}x{}", std::min(devices, kMaxDevices), gpu.name);
 }
 
-// Of a list that commas join.
+// Does so for a list that commas join.
 std::string nearest_list(std::string text, const DeviceKinds& kinds) {
   std::replace(text.begin(), text.end(), ',', '+');
   std::string list;

@@ -24,7 +24,7 @@ struct DeviceRange {
   int first = 0, count = 0;
 };
 
-// What decides how fast devices are in step, beside how many they are.
+// Kinds decide how fast devices are in step, beside how many they are.
 struct Kinds {
   std::vector<int> groups;  // of the cluster, ascending
   int per_node = 0;         // of a node
@@ -40,11 +40,11 @@ struct Cluster {
   const NodeGroup& group_of(int device) const { return base::at(groups, group_at(device)); }
   // The devices with which another group begins.
   std::vector<int> borders() const;
-  // Of devices in the order of their ranks. Those of one group have its nodes; those of several count on no larger ones
-  // than keep so many neighbours, from the first on, on one node.
+  // Gives the kinds of devices in the order of their ranks. Those of one group have its nodes; those of several count
+  // on no larger ones than keep so many neighbours, from the first on, on one node.
   Kinds kinds(DeviceRange devices) const;
   Kinds kinds(const std::vector<int>& devices) const;
-  // What they can count on: exactly the kind, of several kinds the least of each number.
+  // Gives what they can count on: exactly the kind, of several kinds the least of each number.
   DeviceKind gpu(const Kinds& kinds) const;
   bool operator==(const Cluster&) const = default;
 };
@@ -61,8 +61,8 @@ std::string kind_text(const Cluster& cluster, int device);
 constexpr int kMaxDevices = 1 << 17;  // of a cluster
 // So many devices of a kind, in nodes as sold.
 Cluster cluster_of(const DeviceKind& gpu, int devices);
-// The same groups in the same proportion with so many devices in all, in nodes as they are or as sold; nothing where a
-// group would not have whole nodes.
+// Gives the same groups in the same proportion with so many devices in all, in nodes as they are or as sold; nothing
+// where a group would not have whole nodes.
 std::optional<Cluster> with_devices(const Cluster& cluster, int devices);
 // Makes one group of neighbours with the same kind and size of nodes.
 void join_groups(Cluster& cluster);

@@ -18,8 +18,8 @@ struct NcclConstants {
   double efficiency = 1;       // of the bandwidth
 };
 
-// What software reaches of the hardware, and what it costs beside it. Seconds, bytes or shares; constant_table() says
-// what each is and where its value comes from.
+// The constants say what software reaches of the hardware, and what it costs beside it. Seconds, bytes or shares;
+// constant_table() says what each is and where its value comes from.
 struct Constants {
   double train_efficiency = 0, score_efficiency = 0, memory_efficiency = 0;
   double link_efficiency = 0, network_efficiency = 0;

@@ -34,8 +34,8 @@ struct DeviceKind : DeviceNumbers {
   bool operator==(const DeviceKind&) const = default;
 };
 
-// What devices of two kinds can count on where they work in step: of what they have the lesser number, of what they
-// need the greater one.
+// Devices of two kinds that work in step can count on this: of what they have the lesser number, of what they need the
+// greater one.
 enum class InStep { kLesser, kGreater };
 
 // One number of a kind, whole where it is an int: DeviceKinds::set, in_step, the tables that are shown and
@@ -49,10 +49,10 @@ struct DeviceKey {
 };
 std::span<const DeviceKey> device_keys();
 
-// Those of the program, and where their prices come from (inputs/device_kind_table.cpp).
+// Gives the kinds of the program, and where their prices come from (inputs/device_kind_table.cpp).
 std::vector<DeviceKind> known_device_kinds();
 const std::string& price_source();
-// What devices of both kinds can count on where they work in step.
+// Gives what devices of both kinds can count on where they work in step.
 DeviceKind in_step(const DeviceKind& a, const DeviceKind& b);
 
 // The kinds that a request may name: those of the program, and what the user changes or adds.

@@ -33,7 +33,7 @@ TEST(DeviceKeys, EachIsOfANumberOfItsOwn) {
   }
 }
 
-// Of every number, whichever kind comes first.
+// This holds of every number, whichever kind comes first.
 TEST(DeviceKeys, DevicesInStepCountOnTheWorseNumber) {
   DeviceKinds kinds;
   kinds.set("StepLow=A100-80");

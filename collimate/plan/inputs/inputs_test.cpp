@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/plan/inputs/backends.h"
 #include "collimate/plan/inputs/cluster.h"
 #include "collimate/plan/inputs/constants.h"
@@ -14,16 +14,6 @@
 
 namespace collimate::plan {
 namespace {
-
-template <class Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(Median, IsInTheMiddle) {
   EXPECT_EQ(median_of({3, 1, 2}), 2);
@@ -36,7 +26,8 @@ TEST(Constants, AreFoundByMemberAndByName) {
     EXPECT_EQ(&constant_info(info.member), &info);
     EXPECT_EQ(&constant_info(info.name, "here"), &info);
   }
-  EXPECT_THAT(error_of([] { constant_info("phase_second", "here"); }), testing::EndsWith("try 'phase_seconds'"));
+  EXPECT_THAT(base::message_of([] { constant_info("phase_second", "here"); }),
+              testing::EndsWith("try 'phase_seconds'"));
   const ConstantInfo& phase = constant_info("phase_seconds", "here");
   EXPECT_EQ(limits_text(phase), "a number from 0 to 600 s");
   EXPECT_TRUE(within_limits(phase, 600));
@@ -57,8 +48,8 @@ TEST(Backends, FittedOnesSayAllThatAFitMoves) {
     for (size_t i = 0; i < fitted_members().size(); ++i)
       EXPECT_EQ(constant_info(backend.values[i].first).name, constant_info(fitted_members()[i]).name) << backend.name;
   }
-  EXPECT_EQ(error_of([] { find_backend("ver"); }).substr(0, 9), "[backend]");
-  EXPECT_THAT(error_of([] { find_backend("ver"); }), testing::EndsWith("try 'verl'"));
+  EXPECT_EQ(base::message_of([] { find_backend("ver"); }).substr(0, 9), "[backend]");
+  EXPECT_THAT(base::message_of([] { find_backend("ver"); }), testing::EndsWith("try 'verl'"));
 }
 
 TEST(Cluster, TextGoesRoundAndBack) {
@@ -70,7 +61,7 @@ TEST(Cluster, TextGoesRoundAndBack) {
 }
 
 TEST(Cluster, AListOfCommasIsJoined) {
-  EXPECT_THAT(error_of([] { parse_cluster("4xA100, 4xH100"); }),
+  EXPECT_THAT(base::message_of([] { parse_cluster("4xA100, 4xH100"); }),
               testing::EndsWith("got '4xA100, 4xH100'; try 4xA100-80+4xH100-80"));
 }
 
@@ -83,13 +74,13 @@ TEST(Cluster, DevicesAreNumberedGroupByGroup) {
 }
 
 TEST(Cluster, NeighboursOfOneKindAreOne) {
-  const auto read = [](const char* text) { return cluster_text(parse_cluster(text)); };
-  EXPECT_EQ(read("4xA100-80+4xA100-80"), "1x8xA100-80");
-  EXPECT_EQ(read("8xH100+8xH100"), "2x8xH100-80");
-  EXPECT_EQ(read("1x4xA100-80+1x4xA100-80"), "2x4xA100-80");
-  EXPECT_EQ(read("8xA100+4xA100"), "1x8xA100-80+1x4xA100-80");
-  EXPECT_EQ(read("4xA100+2xH100+4xA100"), "1x4xA100-80+1x2xH100-80+1x4xA100-80");
-  EXPECT_EQ(read("8xH100+8xH100@400Gb"), "1x8xH100-80+1x8xH100-80@400Gb");
+  const std::pair<const char*, const char*> cases[] = {{"4xA100-80+4xA100-80", "1x8xA100-80"},
+                                                       {"8xH100+8xH100", "2x8xH100-80"},
+                                                       {"1x4xA100-80+1x4xA100-80", "2x4xA100-80"},
+                                                       {"8xA100+4xA100", "1x8xA100-80+1x4xA100-80"},
+                                                       {"4xA100+2xH100+4xA100", "1x4xA100-80+1x2xH100-80+1x4xA100-80"},
+                                                       {"8xH100+8xH100@400Gb", "1x8xH100-80+1x8xH100-80@400Gb"}};
+  for (const auto& [text, read] : cases) EXPECT_EQ(cluster_text(parse_cluster(text)), read) << text;
 }
 
 TEST(Cluster, ARangeOfOneKindIsThatKind) {
@@ -151,12 +142,13 @@ TEST(Cluster, ANetworkIsSharedByTheDevicesOfANode) {
 }
 
 TEST(Cluster, WrongTextsAreNamed) {
-  EXPECT_THAT(error_of([] { parse_cluster("16x8xA10-80"); }), testing::EndsWith("got '16x8xA10-80'; try 16x8xA100-80"));
-  EXPECT_EQ(error_of([] { parse_cluster("100xA100-80"); }),
+  EXPECT_THAT(base::message_of([] { parse_cluster("16x8xA10-80"); }),
+              testing::EndsWith("got '16x8xA10-80'; try 16x8xA100-80"));
+  EXPECT_EQ(base::message_of([] { parse_cluster("100xA100-80"); }),
             "[cluster] expected whole nodes of 8 A100-80, got 100 devices; try 13x8xA100-80, or 1x100xA100-80 for one "
             "node of 100");
   for (const char* text : {"0x8xA100", "", "8xA100+", "2x3x4xA100", "2x8xA100@fast", "99999x99999xH100"})
-    EXPECT_NE(error_of([&] { parse_cluster(text); }), "") << text;
+    EXPECT_NE(base::message_of([&] { parse_cluster(text); }), "") << text;
 }
 
 TEST(DeviceKind, AMemoryMayBeLeftOut) {
@@ -226,35 +218,38 @@ TEST(Device, TwoRequestsDoNotInfluenceOneAnother) {
   fast.set("X9=A100-80");
   EXPECT_EQ(parse_cluster("8xA100-80", slow).groups[0].gpu.flops, 1e14);
   EXPECT_EQ(parse_cluster("8xX9", fast).groups[0].gpu.flops, 9e14);
-  EXPECT_THAT(error_of([&] { parse_cluster("8xX9", slow); }), testing::HasSubstr("with a kind of"));
+  EXPECT_THAT(base::message_of([&] { parse_cluster("8xX9", slow); }), testing::HasSubstr("with a kind of"));
   EXPECT_EQ(parse_cluster("8xA100-80").groups[0].gpu.flops, DeviceKinds().find("A100-80").flops);
 }
 
 TEST(Device, WrongOnesGetTheNearest) {
-  EXPECT_THAT(error_of([] { DeviceKinds().set("A100-80.memory_byte=64e9"); }), testing::EndsWith("try 'memory_bytes'"));
-  EXPECT_THAT(error_of([] { DeviceKinds().set("A200-80.memory_bytes=64e9"); }), testing::EndsWith("try 'A100-80'"));
-  EXPECT_THAT(error_of([] { DeviceKinds().set("A100-80.flops=fast"); }),
+  EXPECT_THAT(base::message_of([] { DeviceKinds().set("A100-80.memory_byte=64e9"); }),
+              testing::EndsWith("try 'memory_bytes'"));
+  EXPECT_THAT(base::message_of([] { DeviceKinds().set("A200-80.memory_bytes=64e9"); }),
+              testing::EndsWith("try 'A100-80'"));
+  EXPECT_THAT(base::message_of([] { DeviceKinds().set("A100-80.flops=fast"); }),
               testing::StartsWith("[--device A100-80.flops] expected a number from 1000000 to"));
-  EXPECT_THAT(error_of([] { DeviceKinds().set("A100-80.per_node=1.5"); }),
+  EXPECT_THAT(base::message_of([] { DeviceKinds().set("A100-80.per_node=1.5"); }),
               testing::HasSubstr("whole devices, got '1.5'"));
-  EXPECT_THAT(error_of([] { DeviceKinds().set("H100=A100-80"); }), testing::HasSubstr("which there is"));
-  EXPECT_THAT(error_of([] { DeviceKinds().set("4xY=A100-80"); }), testing::HasSubstr("a new kind's name"));
-  EXPECT_THAT(error_of([] { DeviceKinds().set("A100-80"); }), testing::HasSubstr("KIND.KEY=NUMBER or NEW=KIND"));
+  EXPECT_THAT(base::message_of([] { DeviceKinds().set("H100=A100-80"); }), testing::HasSubstr("which there is"));
+  EXPECT_THAT(base::message_of([] { DeviceKinds().set("4xY=A100-80"); }), testing::HasSubstr("a new kind's name"));
+  EXPECT_THAT(base::message_of([] { DeviceKinds().set("A100-80"); }),
+              testing::HasSubstr("KIND.KEY=NUMBER or NEW=KIND"));
 }
 
 TEST(Constants, NcclsAreNamed) {
   Constants constants = constants_of("");
   set_constant(constants, "nccl.tree_ll128.network_seconds=3e-6");
   EXPECT_EQ(constants.nccl[Constants::nccl_index(Algorithm::kTree, Protocol::kLl128)].network_seconds, 3e-6);
-  EXPECT_THAT(error_of([&] { set_constant(constants, "nccl.tree_ll128.network_second=3e-6"); }),
+  EXPECT_THAT(base::message_of([&] { set_constant(constants, "nccl.tree_ll128.network_second=3e-6"); }),
               testing::EndsWith("try 'nccl.tree_ll128.network_seconds'"));
-  EXPECT_THAT(error_of([&] { set_constant(constants, "nccl.ring_ll.efficiency=2"); }),
+  EXPECT_THAT(base::message_of([&] { set_constant(constants, "nccl.ring_ll.efficiency=2"); }),
               testing::HasSubstr("a number from 0.01 to 1, got '2'"));
 }
 
 TEST(Flow, AnUnknownNameGetsTheNearest) {
   EXPECT_EQ(flow_of("grpo").name, "grpo");
-  EXPECT_EQ(error_of([] { flow_of("pppo"); }),
+  EXPECT_EQ(base::message_of([] { flow_of("pppo"); }),
             "[--flow] expected a graph's .json file or one of ppo, grpo, got 'pppo'; try 'ppo'");
 }
 
@@ -267,7 +262,8 @@ TEST(Workload, TheLongestRowIsOfTheLongestParts) {
 
 TEST(Lengths, WrongTextsAreNamed) {
   for (const char* text : {"", "-1", "8x8", "lognormal:1,2", "mean:800,0.9,700", "histogram:8", "uniform:1,2,3"})
-    EXPECT_THAT(error_of([&] { Lengths::parse(text, "w"); }), testing::StartsWith("[w] expected tokens")) << text;
+    EXPECT_THAT(base::message_of([&] { Lengths::parse(text, "w"); }), testing::StartsWith("[w] expected tokens"))
+        << text;
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ double size_in(const std::vector<std::string>& parts, size_t at, double otherwis
   return std::isfinite(value) && value > 0 ? value : otherwise;
 }
 
-// What was meant by a text that is no distribution: the nearest kind with its numbers, and usual ones for the rest.
+// Guesses what was meant by a text that is no distribution: the nearest kind with its numbers, and usual ones for the
+// rest.
 std::string nearest_lengths(const std::string& text) {
   const size_t colon = text.find(':');
   if (colon == std::string::npos) {

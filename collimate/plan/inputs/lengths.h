@@ -18,7 +18,7 @@ class Lengths {
   static Lengths fixed(double tokens);
   // A log-normal of this median and spread (of the logarithm); what is longer stops at the cap.
   static Lengths log_normal(double median, double sigma, double cap);
-  // The same from its mean after the cap, which must lie below it; the median is found by bisection.
+  // Makes it from its mean after the cap, which must lie below it; the median is found by bisection.
   static Lengths capped_mean(double mean, double sigma, double cap);
   // (tokens, weight) pairs.
   static Lengths histogram(std::vector<std::pair<double, double>> bars);

@@ -4,7 +4,7 @@
 
 namespace collimate::plan {
 
-// Of an even number the mean of the two in the middle; 0 of nothing.
+// The median of an even number is the mean of the two in the middle; that of nothing is 0.
 double median_of(std::vector<double> values);
 
 }  // namespace collimate::plan

@@ -14,7 +14,7 @@
 
 namespace collimate::plan {
 
-// What the user fixes of one function's layout, in the words of a placement file. The search is free in the rest.
+// The user fixes this of one function's layout, in the words of a placement file. The search is free in the rest.
 struct FixedLayout {
   int tp = 0, pp = 0, ep = 0, dp = 0;  // 0: free. dp: copies of the model on all of its group's devices
   int zero = -1;                       // stage; -1: free
@@ -23,13 +23,13 @@ struct FixedLayout {
   bool operator==(const FixedLayout&) const = default;
 };
 
-// What a placement needs beyond a limit that the program counts itself.
+// An excess is what a placement needs beyond a limit that the program counts itself.
 struct Excess {
   double bytes = 0;  // on the device that lacks most; 0: it can run
   std::string why;   // "" where it can
 };
 
-// What is to be planned.
+// A request says what is to be planned.
 struct Request {
   graph::Graph graph;
   // By model of the graph; one without its own has that of the model to which it gives weights, else the policy's.
@@ -47,7 +47,7 @@ struct Request {
   int keep = 6;             // plans of different forms to report
   std::string form;         // of form.h; "": any
   std::function<Excess(const graph::Placement&)> excess;  // beside the bounds of the cost model; empty: none
-  // Of more models the placements are not all looked at but found by local search.
+  // Placements of more models are not all looked at but found by local search.
   int enumerated_models = 5;
 
   std::string device_kind() const;  // as a placement says it
@@ -57,7 +57,7 @@ struct Request {
 void check(const Request& request);
 // InputError with the nearest valid choice: more optimizer steps, or larger micro-batches, than there are rows.
 void check_workload(const Request& request);
-// The same: rows longer than a model's table of positions.
+// Refuses rows longer than a model's table of positions.
 void check_positions(const Request& request);
 // The shape of a model of the graph, as Request::models says. InputError naming the model.
 const shape::Outline& outline_of(const Request& request, const std::string& model);

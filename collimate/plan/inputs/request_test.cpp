@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "tests/support/plan/inputs/sample_request.h"
 
 namespace collimate::plan {
@@ -11,12 +12,7 @@ namespace {
 
 template <class Check>
 std::string refusal(const Request& request, Check check) {
-  try {
-    check(request);
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
-  return "";
+  return base::message_of([&] { check(request); });
 }
 
 TEST(Request, UpdatesAndMicroBatchesHaveRows) {

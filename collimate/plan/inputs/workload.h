@@ -14,7 +14,7 @@ struct Settings {
 
 constexpr int kMostStaleness = 16;  // that a user may allow
 
-// What one iteration has to do.
+// The workload is what one iteration has to do.
 struct Workload {
   double rows = 1024;  // completions per iteration
   Lengths prompt = Lengths::fixed(1024);
@@ -23,7 +23,7 @@ struct Workload {
   int staleness = 0;  // iterations that a rollout may run ahead: a bound given by the user
   Settings settings = {};
 
-  // Of one row: prompt and completion, whose lengths are independent of each other.
+  // One row has a prompt and a completion, whose lengths are independent of each other.
   Moments row_tokens() const {
     return {prompt.mean() + completion.mean(),
             prompt.mean_square() + completion.mean_square() + 2 * prompt.mean() * completion.mean()};

@@ -116,7 +116,7 @@ std::vector<Execution> executions(const Job& job, const SearchSpace& space, cons
   return all;
 }
 
-// Of what does not fit, that which needs least.
+// Keeps that which needs least of what does not fit.
 struct Leanest {
   double bytes = std::numeric_limits<double>::infinity();
   Execution how;

@@ -27,7 +27,7 @@ bool no_worse(const C& a, const C& b) {
   return true;
 }
 
-// What enumeration may use. Fixed sizes (0: free) contradict the devices with an InputError.
+// Enumeration may use this space. Fixed sizes (0: free) contradict the devices with an InputError.
 struct SearchSpace {
   int tp = 0, pp = 0, ep = 0, zero = -1;
   int cp = 0;  // of what does not generate

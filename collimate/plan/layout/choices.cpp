@@ -115,7 +115,7 @@ std::string ChoiceTable::why(size_t function, DeviceRange devices) {
   return found == why_.end() ? "" : found->second;
 }
 
-// The same layout with fewer rows at once: slower, but with fewer keys and values. With fixed rows those alone.
+// Runs the layout with fewer rows at once: slower, but with fewer keys and values. With fixed rows those alone.
 std::vector<Choice> ChoiceTable::waves(const Job& job, const Candidate& candidate, int64_t fixed_rows) const {
   const double rows = replica_rows(job, candidate.how);
   std::vector<Choice> made;

@@ -44,7 +44,7 @@ class ChoiceTable {
  public:
   ChoiceTable(const Request& request, const Functions& functions, bool pruned);
 
-  // Of a function on the host, whatever the devices.
+  // A function on the host has the same list whatever the devices.
   const ChoiceList& of(size_t function, DeviceRange devices);
   const Job& job(size_t function, DeviceRange devices);
   const Constants& constants() const { return request_.constants; }

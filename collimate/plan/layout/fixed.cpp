@@ -106,7 +106,7 @@ int nearest_divisor(int64_t whole, int wanted, int limit) {
   return best;
 }
 
-// What is fixed of one function, against all that it must suit.
+// Checks what is fixed of one function against all that it must suit.
 class FixedCheck {
  public:
   FixedCheck(const Request& request, int node, const std::string& name, const FixedLayout& fixed)

@@ -13,7 +13,7 @@ void fix_layout(Request& request, const std::string& text);
 // divide heads or experts, what such a function does not have, more than dp where layouts are of dp alone.
 void check_fixed(const Request& request);
 
-// What is fixed of a function of the request's graph; all of it free where nothing is.
+// Gives what is fixed of a function of the request's graph; all of it free where nothing is.
 const FixedLayout& fixed_of(const Request& request, const Functions& functions, size_t index);
 // Why so many devices cannot be cut like that; "" when they can.
 std::string why_uncut(const FixedLayout& fixed, int devices);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/plan/layout/choices.h"
 #include "collimate/plan/show/plan_text.h"
 #include "tests/support/plan/inputs/sample_request.h"
@@ -25,12 +26,7 @@ Request fixed_request(const std::string& model = "llama2-7b", const std::vector<
 }
 
 std::string refusal_of(const std::vector<std::string>& fixes, const std::string& model = "llama2-7b") {
-  try {
-    fixed_request(model, fixes);
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return base::message_of([&] { fixed_request(model, fixes); });
 }
 
 TEST(Fixed, WordsAreThoseOfAPlacement) {
@@ -146,23 +142,25 @@ TEST(Fixed, OneFunctionIsNotTheOther) {
   EXPECT_THAT(sizes.at("value"), testing::Contains(1));
 }
 
+// The layout that an error offers.
+std::string offered_layout(const std::string& error) {
+  const std::string option = "try --fix ";
+  const size_t at = error.find(option);
+  EXPECT_NE(at, std::string::npos) << error;
+  return at == std::string::npos ? "" : error.substr(at + option.size());
+}
+
 TEST(Fixed, WhatDoesNotFitGetsTheLayoutThatDoes) {
   const Request request = fixed_request("llama2-13b", {"policy_trainer.train=tp:1,pp:1,zero:0,offload:false"});
   const SearchResult result = search(request);
   ASSERT_TRUE(result.plans.empty());
-  try {
-    require_plan(request, result);
-    FAIL() << "a plan";
-  } catch (const base::InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("fixed layouts that fit the cluster, got policy_trainer.train on 8 devices"));
-    // What is offered are the four words that were fixed, and with them there is a plan.
-    const std::string text = error.what(), option = "try --fix ";
-    ASSERT_THAT(text, HasSubstr(option));
-    const std::string layout = text.substr(text.find(option) + option.size());
-    EXPECT_THAT(layout, testing::MatchesRegex("policy_trainer.train=tp:[0-9]+,pp:[0-9]+,zero:[0-9],offload:[a-z]+"));
-    const Request offered = fixed_request("llama2-13b", {layout});
-    EXPECT_FALSE(search(offered).plans.empty()) << layout;
-  }
+  const std::string error = base::message_of([&] { require_plan(request, result); });
+  EXPECT_THAT(error, HasSubstr("fixed layouts that fit the cluster, got policy_trainer.train on 8 devices"));
+  // The layout on offer has the four words that were fixed, and with it there is a plan.
+  const std::string layout = offered_layout(error);
+  EXPECT_THAT(layout, testing::MatchesRegex("policy_trainer.train=tp:[0-9]+,pp:[0-9]+,zero:[0-9],offload:[a-z]+"));
+  const Request offered = fixed_request("llama2-13b", {layout});
+  EXPECT_FALSE(search(offered).plans.empty()) << layout;
 }
 
 // 512 rows at once without recompute fit nowhere; the value model's layout and recompute are no part of it.
@@ -173,19 +171,12 @@ TEST(Fixed, WhatIsFineIsKept) {
   fix_layout(request, "policy_trainer.train=micro_batch:512,recompute:false");
   const SearchResult result = search(request);
   ASSERT_TRUE(result.plans.empty());
-  try {
-    require_plan(request, result);
-    FAIL() << "a plan";
-  } catch (const base::InputError& error) {
-    const std::string text = error.what(), option = "try --fix ";
-    ASSERT_THAT(text, HasSubstr(option));
-    const std::string layout = text.substr(text.find(option) + option.size());
-    EXPECT_THAT(layout,
-                testing::MatchesRegex("policy_trainer.train=micro_batch:(512,recompute:true|[0-9]+,recompute:false)"));
-    Request offered = fixed_request("llama2-7b", {fine[0], layout});
-    offered.load.updates = 1;
-    EXPECT_FALSE(search(offered).plans.empty()) << layout;
-  }
+  const std::string layout = offered_layout(base::message_of([&] { require_plan(request, result); }));
+  EXPECT_THAT(layout,
+              testing::MatchesRegex("policy_trainer.train=micro_batch:(512,recompute:true|[0-9]+,recompute:false)"));
+  Request offered = fixed_request("llama2-7b", {fine[0], layout});
+  offered.load.updates = 1;
+  EXPECT_FALSE(search(offered).plans.empty()) << layout;
 }
 
 // Sizes that no slice of the devices has are no error of the search: nothing fits, with the reason.

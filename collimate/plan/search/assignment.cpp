@@ -119,7 +119,7 @@ void Assignment::take(size_t f, const Choice& choice) {
   times_.finish[f] = choice.finish;
 }
 
-// Of a function that will take this choice or a slower one.
+// Expects that function f will take this choice or a slower one.
 void Assignment::expect(size_t f, const Choice& choice) {
   times_.seconds[f] = choice.seconds;
   times_.finish[f] = lists_[f]->least_finish;

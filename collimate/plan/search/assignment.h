@@ -7,7 +7,7 @@
 
 namespace collimate::plan {
 
-// What a placement holds and takes once every function has its choice.
+// A placement holds and takes this once every function has its choice.
 struct Assigned {
   std::vector<const Choice*> choices;  // by function
   double seconds = 0;                  // of an iteration
@@ -16,7 +16,7 @@ struct Assigned {
 
 // The devices of a function; none where it runs on the host.
 DeviceRange range_of(const Functions& functions, const Slots& slots, size_t function);
-// Of one device, by cell.
+// Gives the bytes of one device, by cell.
 std::vector<double> usable_by_cell(const Request& request, const Slots& slots);
 
 // Resident bytes of a function's choice beside its base's: none of its own where it reads the base's weights in place.

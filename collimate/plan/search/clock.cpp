@@ -54,13 +54,13 @@ void Clock::add_task(size_t f, uint32_t cells, const std::vector<std::vector<siz
   tasks_.push_back(std::move(task));
 }
 
-// What shares cells with all that gives it rows early waits for its end anyway.
+// A function that shares cells with all that give it rows early waits for their end anyway.
 bool Clock::begins_early(size_t f, uint32_t cells, const std::vector<std::vector<size_t>>& tasks_of) const {
   const std::vector<int>& producers = functions_.at(f).producers;
   return functions_.at(f).by_rows && std::any_of(producers.begin(), producers.end(), [&](int producer) {
-           const auto p = static_cast<size_t>(producer);
-           return (cells_[p] & cells) == 0 &&
-                  std::any_of(tasks_of[p].begin(), tasks_of[p].end(), [&](size_t task) { return tasks_[task].gives; });
+           const std::vector<size_t>& tasks = base::at(tasks_of, producer);
+           return (base::at(cells_, producer) & cells) == 0 &&
+                  std::any_of(tasks.begin(), tasks.end(), [&](size_t task) { return tasks_[task].gives; });
          });
 }
 

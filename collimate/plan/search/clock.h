@@ -9,7 +9,7 @@
 
 namespace collimate::plan {
 
-// What the functions of a placement take, by function.
+// The functions of a placement take these times, by function.
 struct Times {
   std::vector<double> seconds;
   std::vector<Finish> finish;  // of what streams: when its rows are out

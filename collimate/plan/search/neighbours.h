@@ -8,8 +8,8 @@ namespace collimate::plan {
 // apart from the others, or two of them apart from each other beside the others on all devices, in slices of every
 // size.
 std::vector<Slots> first_slots(int models, int devices, int unit, const std::vector<int>& borders = {});
-// Those one move away: a model to another slice, to all devices or to a slice of its own (half of the largest), two
-// slices made one, a border moved by a unit.
+// Gives the slots one move away: a model to another slice, to all devices or to a slice of its own (half of the
+// largest), two slices made one, a border moved by a unit.
 std::vector<Slots> neighbours(const Slots& slots, int unit, const std::vector<int>& borders = {});
 
 }  // namespace collimate::plan

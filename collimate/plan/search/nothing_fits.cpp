@@ -106,7 +106,7 @@ class Together {
   double bytes_ = std::numeric_limits<double>::infinity(), transient_ = 0;
 };
 
-// Of the first function that does not fit; "" where each does.
+// Explains the first function that does not fit; "" where each does.
 std::string why_alone(const Functions& functions, ChoiceTable& table, DeviceRange devices) {
   for (size_t f = 0; f < functions.size(); ++f)
     if (functions.at(f).model >= 0)

@@ -33,7 +33,7 @@ graph::ResourceGroup group_of_slot(const Subcluster& subcluster, const Functions
 graph::Placement placement_of(const Subcluster& subcluster, const Functions& functions, const Found& found) {
   const Request& request = subcluster.request;
   graph::Placement placement;
-  placement.devices = subcluster.devices[static_cast<size_t>(devices_of(found.slots)) - 1] + 1;
+  placement.devices = base::at(subcluster.devices, devices_of(found.slots) - 1) + 1;
   placement.kind = request.device_kind();
   placement.staleness = request.load.staleness;
   for (const Slot& slot : found.slots) {

@@ -5,8 +5,8 @@
 
 namespace collimate::plan {
 
-// Of devices of one kind all, then fewer of them, which may be the faster: nodes (or devices of the only node) less the
-// last bits of their number, as 7, 6 and 4; then half as many for as long as all models on all of them are faster
+// Gives all devices of one kind, then fewer of them, which may be the faster: nodes (or devices of the only node) less
+// the last bits of their number, as 7, 6 and 4; then half as many for as long as all models on all of them are faster
 // there. Of several kinds all.
 std::vector<int> device_counts(const Request& request, const Functions& functions, ChoiceTable& table);
 // The placements that are looked at, or of many models those to begin from: enumerate_slots or first_slots for each of

@@ -32,7 +32,7 @@ class Best {
  public:
   Best(int keep, double limit) : keep_(static_cast<size_t>(std::max(keep, 1))), limit_(limit), worst_kept_(limit) {}
 
-  // What a placement must beat to be reported.
+  // A placement must beat this to be reported.
   double limit(const std::string& form) const {
     const auto same = found_.find(form);
     return same == found_.end() ? worst_kept_ : std::min(same->second.seconds, worst_kept_);
@@ -213,7 +213,7 @@ class Search {
     return plan;
   }
 
-  // Of several kinds: on all devices, and on those of each kind.
+  // With several kinds it explains all devices, and those of each kind.
   std::string why() {
     if (least_excess_.bytes > 0) return least_excess_.why;
     if (!request_.form.empty())

@@ -8,7 +8,7 @@
 
 namespace collimate::plan {
 
-// Of two plans this close in seconds the simpler is taken.
+// The simpler of two plans this close in seconds is taken.
 inline constexpr double kAlike = 1.005;
 
 // The best plan of one staleness.
@@ -37,7 +37,7 @@ struct SearchResult {
 // as check().
 SearchResult search(const Request& request, double limit = std::numeric_limits<double>::infinity());
 
-// The same with the request's staleness as a bound: 0, 1, 2, 4 and the bound itself are tried, each against the best of
+// Searches with the request's staleness as a bound: 0, 1, 2, 4 and the bound itself are tried, each against the best of
 // less. The fastest plan comes first, of those within 0.5 % the one with the least staleness; of every form the
 // fastest.
 SearchResult search_within_staleness(const Request& request);

@@ -29,7 +29,7 @@ std::vector<Slots> enumerate_slots(int models, int devices, int unit, const std:
 // The least slice, a power of two, that keeps the number of placements small: at most 16 of them, or where their order
 // counts 8.
 int slot_unit(int devices, bool several_kinds = false);
-// That a placement covers, from device 0 on.
+// Counts the devices that a placement covers, from device 0 on.
 int devices_of(const Slots& slots);
 
 // Gives the slices from `first_slice` on their first devices, so that they tile the cluster from device 0; neighbours
@@ -45,7 +45,7 @@ uint32_t cells_of(const Slots& slots, const Slot& slot);
 
 // "policy+trainer 8 | reference 4 | reward 4".
 std::string slots_text(const Slots& slots, const std::vector<std::string>& names);
-// The same without sizes: placements of one form differ in sizes only.
+// Leaves the sizes out: placements of one form differ in sizes only.
 std::string form_text(const Slots& slots, const std::vector<std::string>& names);
 
 }  // namespace collimate::plan

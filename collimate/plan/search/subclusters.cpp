@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kMostKinds = 4;
 
-// As many of a group's units as are left: all, or a power of two.
+// Takes as many of a group's units as are left: all, or a power of two.
 NodeGroup part_of(const NodeGroup& group, bool rounded) {
   NodeGroup part = group;
   int& units = group.nodes > 1 ? part.nodes : part.per_node;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kPlansOfMoreStaleness = 3;  // simulated for each, at most
 
-// What to try, in order: a few steps up to the bound.
+// Lists what to try, in order: a few steps up to the bound.
 std::vector<int> staleness_values(int bound) {
   std::vector<int> values;
   for (const int staleness : {0, 1, 2, 4})

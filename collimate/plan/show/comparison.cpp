@@ -19,7 +19,7 @@ Execution within_rows(Execution how, double rows) {
   return how;
 }
 
-// As the recipes' modules are: a placement says nothing but dp.
+// The recipes' modules are whole: a placement says nothing but dp.
 bool is_whole(const Request& request, const Call& call) {
   graph::Layout whole;
   whole.dp = call.how.layout.dp;
@@ -27,7 +27,7 @@ bool is_whole(const Request& request, const Call& call) {
   return call.how.layout == whole && call.how.decoding_rows == 0;
 }
 
-// What the request says against one call of a plan; `rows` are those of a replica.
+// Tells what the request has against one call of a plan; `rows` are those of a replica.
 std::string forbidden_call(const Request& request, const Call& call, double rows) {
   const std::string name = call.model + "." + call.function;
   if (request.whole && !is_whole(request, call))

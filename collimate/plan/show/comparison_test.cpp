@@ -98,7 +98,7 @@ TEST(Comparison, MicroBatchIsThatOfTheRequest) {
   EXPECT_THAT(objection(request, flat, flat), HasSubstr("has micro_batch 0, and --micro-batch is 4"));
 }
 
-// What recipe::make_placement refuses is no plan of a request for whole models.
+// A placement that recipe::make_placement refuses is no plan of a request for whole models.
 TEST(Comparison, WholeModelsHaveDpAlone) {
   Request request = compared_request("qwen2.5-0.5b");
   request.whole = true;

@@ -1,10 +1,11 @@
-// What a person sees of clusters of several kinds of device.
+// A person sees this of clusters of several kinds of device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/plan/show/plan_html.h"
 #include "collimate/plan/show/sweep.h"
 #include "tests/support/plan/inputs/sample_request.h"
@@ -73,13 +74,8 @@ TEST(ShowKinds, ASweepKeepsTheirShares) {
   const std::vector<Variant> more = sweep(two_kinds(), "devices=2,4");
   EXPECT_EQ(cluster_text(more.at(1).request.cluster), "1x2xA100-80+1x2xH200-141");
   EXPECT_EQ(cluster_text(sweep(two_kinds(), "gpu=H100").at(0).request.cluster), "2x1xH100-80");
-  try {
-    sweep(two_kinds(), "devices=3");
-    FAIL() << "a device and a half of each kind";
-  } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "[--sweep devices] expected whole nodes, in the proportion of 1x1xA100-80+1x1xH200-141, got 3; try 4");
-  }
+  EXPECT_EQ(base::message_of([&] { sweep(two_kinds(), "devices=3"); }),
+            "[--sweep devices] expected whole nodes, in the proportion of 1x1xA100-80+1x1xH200-141, got 3; try 4");
 }
 
 TEST(ShowKinds, AWrongSweepGetsTheNearest) {
@@ -91,14 +87,8 @@ TEST(ShowKinds, AWrongSweepGetsTheNearest) {
       {"devices=0", "; try devices=1"},
       {"gpu=A200", "; try 'A100-80'"},
       {"staleness=17", "from 0 to 16, joined by commas, got '17'; try staleness=16"}};
-  for (const auto& [text, end] : cases) {
-    try {
-      sweep(two_kinds(), text);
-      ADD_FAILURE() << text;
-    } catch (const base::InputError& error) {
-      EXPECT_THAT(error.what(), testing::EndsWith(end)) << text;
-    }
-  }
+  for (const auto& [text, end] : cases)
+    EXPECT_THAT(base::message_of([&, text = text] { sweep(two_kinds(), text); }), testing::EndsWith(end)) << text;
 }
 
 TEST(ShowKinds, MoreDevicesAreMoreOfEachKind) {
@@ -106,12 +96,8 @@ TEST(ShowKinds, MoreDevicesAreMoreOfEachKind) {
   request.models["policy"] = shape::find_outline("llama2-13b");
   const SearchResult result = search(request);
   ASSERT_TRUE(result.plans.empty());
-  try {
-    require_plan(request, result);
-    FAIL() << "a plan";
-  } catch (const base::InputError& error) {
-    EXPECT_THAT(error.what(), testing::ContainsRegex("; try [0-9]x[0-9]xA100-40\\+[0-9]x[0-9]xA100-80"));
-  }
+  EXPECT_THAT(base::message_of([&] { require_plan(request, result); }),
+              testing::ContainsRegex("; try [0-9]x[0-9]xA100-40\\+[0-9]x[0-9]xA100-80"));
 }
 
 }  // namespace

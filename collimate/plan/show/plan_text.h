@@ -8,7 +8,7 @@
 
 namespace collimate::plan {
 
-// What a run of so many iterations costs, in all and by kind of device.
+// A run of so many iterations costs this, in all and by kind of device.
 struct KindCost {
   DeviceKind gpu;
   int devices = 0;
@@ -28,9 +28,9 @@ std::string cost_text(const Request& request, double iteration_seconds, int64_t 
 std::string heading_text(const Request& request, const Plan& plan, int64_t iterations);
 // One plan for people: devices over time as a picture, seconds by cause, memory bars, idle time and what it waits for.
 std::string plan_text(const Request& request, const Plan& plan, const Timeline& timeline);
-// What the search found: the best plan, its cost for a run, the runner-ups and why they lose.
+// Shows what the search found: the best plan, its cost for a run, the runner-ups and why they lose.
 std::string search_text(const Request& request, const SearchResult& result, int64_t iterations);
-// The same as data.
+// Gives the same as data.
 nlohmann::ordered_json run_json(const Request& request, double iteration_seconds, int64_t iterations);
 nlohmann::ordered_json plan_json(const Request& request, const Plan& plan, const Timeline& timeline);
 nlohmann::ordered_json search_json(const Request& request, const SearchResult& result, int64_t iterations);
@@ -47,7 +47,7 @@ std::string phase_memory_text(const Request& request, const Plan& plan);
 std::string staleness_text(const Plan& plan);
 // "tp 2 · dp 4 · zero 1 · rows 8 · recompute".
 std::string layout_text(const Execution& how);
-// What a plan loses most by against a faster one: device time of a function, or idle time.
+// Names what a plan loses most by against a faster one: device time of a function, or idle time.
 std::string loss_text(const Plan& faster, const Plan& slower);
 // InputError that names the reason, and how many devices would do, when there is no plan.
 void require_plan(const Request& request, const SearchResult& result);

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/plan/digits.h"
 #include "collimate/plan/show/plan_html.h"
 #include "collimate/plan/show/sweep.h"
@@ -217,16 +218,12 @@ TEST(PlanText, WhatCannotFitGetsTheNumberOfDevicesThatDoes) {
   const std::pair<const char*, const char*> cases[] = {{"llama2-70b", "8xA100-80"}, {"llama3.1-405b", "3x8xA100-80"}};
   for (const auto& [model, given] : cases) {
     const Request request = request_of(model, given);
-    try {
-      require_plan(request, search(request));
-      FAIL() << "a plan";
-    } catch (const base::InputError& error) {
-      const std::string text = error.what(), larger = text.substr(text.rfind("try ") + 4);
-      EXPECT_THAT(text, HasSubstr("of which"));
-      EXPECT_FALSE(search(request_of(model, larger)).plans.empty()) << larger;
-      const Cluster less = with_devices(parse_cluster(larger), parse_cluster(larger).devices() - 8).value();
-      EXPECT_TRUE(search(request_of(model, cluster_text(less))).plans.empty()) << larger;
-    }
+    const std::string text = base::message_of([&] { require_plan(request, search(request)); });
+    const std::string larger = text.substr(text.rfind("try ") + 4);
+    EXPECT_THAT(text, HasSubstr("of which"));
+    EXPECT_FALSE(search(request_of(model, larger)).plans.empty()) << larger;
+    const Cluster less = with_devices(parse_cluster(larger), parse_cluster(larger).devices() - 8).value();
+    EXPECT_TRUE(search(request_of(model, cluster_text(less))).plans.empty()) << larger;
   }
 }
 
@@ -235,12 +232,7 @@ TEST(PlanText, WholeModelsThatFitNowhereGetOtherLayouts) {
   const auto refused = [](const std::string& cluster) -> std::string {
     Request request = request_of("llama2-70b", cluster);
     request.whole = true;
-    try {
-      require_plan(request, search(request));
-    } catch (const base::InputError& error) {
-      return error.what();
-    }
-    return "";
+    return base::message_of([&] { require_plan(request, search(request)); });
   };
   EXPECT_THAT(refused("4x8xA100-80"), testing::EndsWith("; try --layouts any"));
   EXPECT_THAT(refused("1x4xA100-80"), HasSubstr("; try --layouts any --cluster "));

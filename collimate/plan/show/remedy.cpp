@@ -7,7 +7,7 @@
 namespace collimate::plan {
 namespace {
 
-// The same, as quick as can be.
+// The request is made as quick as can be.
 Request for_one_plan(Request request) {
   request.keep = 1;
   request.load.staleness = 0;
@@ -22,8 +22,8 @@ void keep_if_it_fits(Request more, Request& kept, SearchResult& found) {
   found = std::move(tried);
 }
 
-// What the planner would take in place of layouts that are fixed, of as few functions and words as it finds: one after
-// another stays where the rest can be chosen. "" where nothing fits without them either.
+// Gives what the planner would take in place of layouts that are fixed, of as few functions and words as it finds: one
+// after another stays where the rest can be chosen. "" where nothing fits without them either.
 std::string without_fixed(const Request& request) {
   Request kept = for_one_plan(request);
   kept.fixed.clear();

@@ -8,7 +8,7 @@
 
 namespace collimate::plan {
 
-// The same request with another value of one thing.
+// A variant is the same request with another value of one thing.
 struct Variant {
   std::string label;  // "64"
   Request request;

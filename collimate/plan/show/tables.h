@@ -8,7 +8,7 @@
 
 namespace collimate::plan {
 
-// What a request may name, with where it comes from: backends, constants, devices, models.
+// Lists what a request may name, with where it comes from: backends, constants, devices, models.
 // Rows of one table; constants and devices have the values given. InputError with the nearest name.
 nlohmann::ordered_json table_json(const std::string& name, const Constants& constants, const DeviceKinds& kinds = {});
 // In columns, a row a line.

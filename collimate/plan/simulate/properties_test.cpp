@@ -37,7 +37,7 @@ class Observer {
     whole_fed_.clear();
   }
 
-  // As many rows as wanted were left by the filters, and each went through every node.
+  // The filters have left as many rows as wanted, and each went through every node.
   void finish() {
     for (int64_t i = 0; i < options_.iterations; ++i) {
       std::set<int64_t> kept = done_[{i, 0}];

@@ -13,7 +13,7 @@ using graph::ActionKind;
 using graph::Event;
 using graph::Task;
 
-// What will happen: an event, or the moment in which a task may begin its next call.
+// Tells what will happen: an event, or the moment in which a task may begin its next call.
 struct NextStep {
   std::optional<Event> event;
   Task task;
@@ -88,7 +88,7 @@ class Answers {
     return Event::resident_at(action.model, action.worker, action.transition == graph::TransitionKind::kLoad);
   }
 
-  // What comes in one moment is for one call: it begins when all events of the moment have been answered.
+  // All that comes in one moment is for one call: it begins when all events of the moment have been answered.
   void wait(double now, const Action& fed) {
     TaskWork& work = work_[fed.task];
     work.waiting.push_back(fed);

@@ -9,18 +9,18 @@
 
 namespace collimate::plan {
 
-// What the simulator believes about time, and what it is told will happen. All functions must be deterministic.
+// The simulator believes this about time, and is told what will happen. All functions must be deterministic.
 struct Predictions {
   // Seconds of one call on `rows` rows. A streaming task works on all its feeds at once; another one does what it has
   // been fed in one call after the other, each on all that is there.
   std::function<double(const graph::Task& task, int64_t rows)> seconds = [](const graph::Task&, int64_t rows) {
     return static_cast<double>(rows);
   };
-  // Of a streaming task's row, after which share of the seconds it is done; rows that are done at once come in one
-  // event. Empty: each sample group by itself, all at the end.
+  // Says after which share of the seconds a streaming task's row is done; rows that are done at once come in one event.
+  // Empty: each sample group by itself, all at the end.
   std::function<double(const graph::Task& task, int64_t row)> finish;
   double transition_seconds = 1;
-  // Of one transition, where they differ: a load, an off-load, a weight transfer.
+  // Gives the seconds of one transition, where they differ: a load, an off-load, a weight transfer.
   std::function<double(const graph::Action& action)> transition;
   double evaluation_seconds = 1;
   // Whether a filter drops the sample group that begins at `first`.
@@ -58,7 +58,7 @@ struct Simulation {
 // Drives the runtime's own Schedule in virtual time: every action is answered by the event that its prediction gives.
 Simulation simulate(const graph::Graph& graph, const graph::Placement& placement, const graph::ScheduleOptions& options,
                     const Predictions& predictions = {});
-// The same from a schedule that was loaded: a run that goes on in a new process.
+// Goes on from a schedule that was loaded: a run that goes on in a new process.
 Simulation simulate_from(graph::Schedule schedule, const graph::Graph& graph, const graph::ScheduleOptions& options,
                          const Predictions& predictions = {});
 

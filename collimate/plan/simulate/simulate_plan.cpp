@@ -138,7 +138,7 @@ Predictions predictions_of(const Request& request, const Plan& plan, const graph
   made.seconds = [known, &graph = request.graph](const graph::Task& task, int64_t fed) {
     const auto found = known.find(task.node);
     if (found == known.end()) return 0.0;
-    // What streams works on all its rows at once; others on what there is.
+    // A function that streams works on all its rows at once; another on what there is.
     const auto& [seconds, all, each_call, finish] = found->second;
     if (graph.spec(task.node).streams) return seconds;
     return each_call + (seconds - each_call) * static_cast<double>(fed) / all;

@@ -16,8 +16,8 @@ struct PlanSimulation {
   int devices_per_worker = 1;
 };
 
-// What each task takes that a placement makes of a plan's calls: its share of the function's rows; loads, off-loads and
-// new weights by their bytes.
+// Predicts what each task takes that a placement makes of a plan's calls: its share of the function's rows; loads,
+// off-loads and new weights by their bytes.
 Predictions predictions_of(const Request& request, const Plan& plan, const graph::Placement& placement, int64_t rows);
 PlanSimulation simulate_plan(const Request& request, const Plan& plan);
 // The plan's period, and when its functions begin and end in the typical iteration.

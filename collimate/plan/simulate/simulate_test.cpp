@@ -51,7 +51,7 @@ TEST(Simulate, AFlatPlacementIsTheSumAndTwoDevicesOverlap) {
             span_of(graph, flat, "policy.generate").end_seconds);
 }
 
-// Of tasks on eight devices in three iterations, which overlap.
+// The tasks are on eight devices in three iterations, which overlap.
 TEST(Simulate, ASpanEndsWhereItsTaskDoes) {
   const Graph graph = graph::samples::grpo();
   const ScheduleOptions options{.iterations = 3, .rows = 64, .staleness = 1};

@@ -66,7 +66,7 @@ class DeviceWork {
     return found;
   }
 
-  // What ended when the device went on with `next`.
+  // Names what ended when the device went on with `next`.
   std::string cause(int device, const Block& next) const {
     const double moment = next.begin_seconds, close = kSame * std::max(1.0, moment);
     std::string ended;
@@ -142,7 +142,7 @@ Timeline timeline_of(const Request& request, const Plan& plan, const PlanSimulat
 nlohmann::ordered_json chrome_trace(const Request& request, const Plan& plan, const PlanSimulation& simulated) {
   nlohmann::ordered_json events = nlohmann::ordered_json::array();
   const int unit = simulated.devices_per_worker, devices = plan.placement.devices, workers = devices / unit;
-  // Of one of the simulator's workers, on every device that it stands for.
+  // Adds what one of the simulator's workers does on every device that it stands for.
   const auto add = [&](const std::string& name, const char* category, int worker, double begin, double end) {
     const int first = worker < workers ? worker * unit : devices + worker - workers;
     for (int thread = first; thread < first + (worker < workers ? unit : 1); ++thread)

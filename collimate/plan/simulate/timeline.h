@@ -8,7 +8,7 @@
 
 namespace collimate::plan {
 
-// What a device does from `begin_seconds` to `end_seconds` of a period.
+// A device does this from `begin_seconds` to `end_seconds` of a period.
 struct Block {
   int call = -1;      // index in Plan::calls; -1: new weights, or a load or off-load
   std::string label;  // "policy.generate", "policy_trainer -> policy", "load reference"
@@ -43,7 +43,7 @@ nlohmann::ordered_json chrome_trace(const Request& request, const Plan& plan, co
 
 // "0-7", "0-3,8".
 std::string devices_text(const std::vector<int>& devices);
-// The same of devices of one kind, with the kind where the cluster has several: "0-7 A100-80".
+// Names devices of one kind, with the kind where the cluster has several: "0-7 A100-80".
 std::string devices_text(const Cluster& cluster, const std::vector<int>& devices);
 
 }  // namespace collimate::plan

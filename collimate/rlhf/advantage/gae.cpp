@@ -4,28 +4,20 @@
 
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/batch/trainable.h"
 
 namespace collimate::rlhf {
 namespace {
 
 using Rows = std::vector<std::vector<float>>;
 
-std::vector<float> at_trainable(const Batch& rows, const Key<float>& key, int64_t r) {
-  const auto values = rows.row(key, r);
-  const auto trainable = rows.row(batch::kTrainable, r);
-  std::vector<float> out;
-  for (size_t t = 0; t < trainable.size(); ++t)
-    if (trainable[t] != 0) out.push_back(values[t]);
-  return out;
-}
-
 // -kl_coefficient · KL per token, and the row's reward on the last one.
 std::vector<float> token_rewards(const Batch& rows, int64_t r, const AlgorithmOptions& options) {
-  std::vector<float> rewards = at_trainable(rows, batch::kLogProbs, r);
+  std::vector<float> rewards = batch::at_trainable(rows, batch::kLogProbs, r);
   if (options.kl_coefficient == 0.0) {
     rewards.assign(rewards.size(), 0.F);
   } else {
-    rewards = token_kl(rewards, at_trainable(rows, batch::kReferenceLogProbs, r), options.kl_estimator);
+    rewards = token_kl(rewards, batch::at_trainable(rows, batch::kReferenceLogProbs, r), options.kl_estimator);
     for (float& reward : rewards) reward *= static_cast<float>(-options.kl_coefficient.get());
   }
   if (!rewards.empty()) rewards.back() += rows.get(batch::kReward, r);
@@ -94,7 +86,7 @@ Batch gae_advantages(const Batch& rows, const AlgorithmOptions& options, bool wh
   if (options.whiten_rewards) whiten(rewards, false);
   Rows advantages, returns;
   for (int64_t r = 0; r < rows.rows(); ++r) {
-    GaeRow row = gae(rewards[r], at_trainable(rows, batch::kValues, r), options.gamma, options.lambda);
+    GaeRow row = gae(rewards[r], batch::at_trainable(rows, batch::kValues, r), options.gamma, options.lambda);
     advantages.push_back(std::move(row.advantages));
     returns.push_back(std::move(row.returns));
   }

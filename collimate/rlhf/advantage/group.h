@@ -23,7 +23,7 @@ struct Moments {
   double std = 0;  // unbiased; 0 for one value
 };
 Moments moments(const std::vector<double>& values);
-// What scale_rewards divides by: the std of a group or of the batch plus advantage_epsilon, or 1.
+// Gives what scale_rewards divides by: the std of a group or of the batch plus advantage_epsilon, or 1.
 double advantage_divisor(const AlgorithmOptions& options, const Moments& group, const Moments& batch);
 
 struct GroupStatistics {

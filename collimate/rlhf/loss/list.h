@@ -8,7 +8,7 @@
 
 namespace collimate::rlhf {
 
-// What a loss is made of, beside its name.
+// A loss is made of this, beside its name.
 struct LossSetting {
   AlgorithmOptions options = AlgorithmOptions();
   int64_t completion_tokens = 0;  // longest completion: divisor of dr_grpo

@@ -1,5 +1,6 @@
 #include <set>
 
+#include "collimate/base/error_for_test.h"
 #include "collimate/rlhf/loss/kto.h"
 #include "collimate/tensor/autograd.h"
 #include "tests/support/rlhf/loss/two_rows.h"
@@ -19,12 +20,10 @@ TEST(LossList, NamesAndOptionsAreKnownOnce) {
 }
 
 TEST(LossList, ALossOfOtherRowsIsRefused) {
-  try {
-    loss_with("completions", "nll", {{"loss_type", "dapo"}});
-    FAIL() << "made";
-  } catch (const base::InputError& error) {
-    EXPECT_STREQ(error.what(), "[algorithm.loss_type] expected one of nll, dft for completions, got \"dapo\"");
-  }
+  EXPECT_EQ(base::message_of([&] {
+              loss_with("completions", "nll", {{"loss_type", "dapo"}});
+            }),
+            "[algorithm.loss_type] expected one of nll, dft for completions, got \"dapo\"");
 }
 
 TEST_F(Losses, SftIsTheMeanOverTokensAndDftWeighsThem) {
@@ -41,11 +40,17 @@ TEST_F(Losses, KtoComparesWithTheEstimateOfTheKl) {
   EXPECT_NEAR(value(loss_with("marked", "apo_zero_unpaired")), (1 - sigmoid(0.1) + sigmoid(-0.05)) / 2, 1e-6);
 }
 
-TEST(ValueLoss, TakesTheWorseOfClippedAndFree) {
+// One row with two trainable tokens whose returns are 1.
+Batch row_of_values(float first, float second) {
   Batch rows;
   rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>{{0, 1, 1}});
-  rows.set_ragged(batch::kValues, std::vector<std::vector<float>>{{0, 0.F, 1.F}});
+  rows.set_ragged(batch::kValues, std::vector<std::vector<float>>{{0, first, second}});
   rows.set_ragged(batch::kReturns, std::vector<std::vector<float>>{{0, 1.F, 1.F}});
+  return rows;
+}
+
+TEST(ValueLoss, TakesTheWorseOfClippedAndFree) {
+  const Batch rows = row_of_values(0.F, 1.F);
   // The loss, and the part of the tokens whose clipped error is the larger; -1 where it is not reported.
   const auto value = [&](const nlohmann::json& clip) {
     LossContext context(rows, {.values = at::tensor({0.5F, 1.F})}, {2, 1});
@@ -61,12 +66,10 @@ TEST(ValueLoss, TakesTheWorseOfClippedAndFree) {
   EXPECT_EQ(value(nullptr).second, -1.0);
 }
 
-// As in a first update. The second token's value has moved and its old one is worse: no gradient with a clip of 0.
+// This is as in a first update. The second token's value has moved and its old one is worse: no gradient with a clip of
+// 0.
 TEST(ValueLoss, AValueThatHasNotMovedHasItsWholeGradient) {
-  Batch rows;
-  rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>{{0, 1, 1}});
-  rows.set_ragged(batch::kValues, std::vector<std::vector<float>>{{0, 0.5F, 0.F}});
-  rows.set_ragged(batch::kReturns, std::vector<std::vector<float>>{{0, 1.F, 1.F}});
+  const Batch rows = row_of_values(0.5F, 0.F);
   const auto gradient = [&](const nlohmann::json& clip) {
     const at::Tensor values = tensor::make_leaf(at::tensor({0.5F, 0.1F}));
     LossContext context(rows, {.values = values}, {2, 1});
@@ -81,13 +84,10 @@ TEST(ValueLoss, AValueThatHasNotMovedHasItsWholeGradient) {
 }
 
 TEST(ValueLoss, AClipBelowZeroIsRefused) {
-  try {
-    loss_with("values", "value", {{"value_clip", -1}});
-    FAIL() << "made";
-  } catch (const base::InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("expected value_clip to be at least 0, got -1.0"), std::string::npos)
-        << error.what();
-  }
+  EXPECT_THAT(base::message_of([&] {
+                loss_with("values", "value", {{"value_clip", -1}});
+              }),
+              testing::HasSubstr("expected value_clip to be at least 0, got -1.0"));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include "collimate/rlhf/types/loss.h"
 
-// What losses on pairs share: a pair is two adjacent rows, chosen then rejected.
+// Losses on pairs share this: a pair is two adjacent rows, chosen then rejected.
 namespace collimate::rlhf {
 
 // [R] -> [R / 2]: chosen rows with `first` 0, rejected rows with 1.

@@ -13,7 +13,7 @@ namespace {
 using at::Tensor;
 using Options = AlgorithmOptions;
 
-// What a surrogate sees, all [M].
+// A surrogate sees these terms, all [M].
 struct Terms {
   const LossContext& context;
   Tensor ratio, token_log_ratio, log_probs, advantages;

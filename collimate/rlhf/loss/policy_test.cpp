@@ -78,7 +78,7 @@ TEST(PolicyLoss, SequenceRatioIsTheGeometricMean) {
   EXPECT_GT(std::abs(evaluate(policy("grpo"), rows, {3, 2}) + 1.0), 1e-3);
 }
 
-// The same loss whatever the micro-batches: shares with global counts add up.
+// The loss is the same whatever the micro-batches: shares with global counts add up.
 TEST(PolicyLoss, SharesOfMicroBatchesAddUp) {
   const std::vector<std::vector<float>> all = {{-1, -2}, {-3}, {-0.5F, -0.25F, -4}, {-1}};
   const GlobalCounts counts{7, 4};

@@ -80,7 +80,7 @@ std::vector<float> steps_of_another(const Batch& rows, int64_t from, int64_t to)
   for (size_t t = 0; t < given.size(); ++t) {
     if (given[t] < 0 || own.empty()) continue;
     const auto place = std::ranges::upper_bound(own, std::min(given[t], own.back()));
-    out[static_cast<size_t>(place - own.begin()) - 1] += rewards[t];
+    base::at(out, place - own.begin() - 1) += rewards[t];
   }
   return out;
 }

@@ -10,7 +10,7 @@
 
 namespace collimate::rlhf {
 
-// What a recipe adds to a model's section when it makes it a module of a graph.
+// A recipe adds these to a model's section when it makes it a module of a graph.
 struct DecoderOptions : ModelOptions {
   base::Option<std::string> weights{this, "weights", "", "",
                                     "identity: modules of one worker with the same one share the weights"};
@@ -42,15 +42,15 @@ struct Decoder {
 shape::ModelShape decoder_shape(const DecoderOptions& options);
 model::WeightsOptions weights_options(const DecoderOptions& options);
 
-// Of a model with adapters, how many parameters they are and which: "policy trains 768 parameters beside …"; ""
-// without. InputError where they do not fit the model. Reads its config.json alone.
+// Says how many parameters a model's adapters are and which: "policy trains 768 parameters beside …"; "" without.
+// InputError where they do not fit the model. Reads its config.json alone.
 std::string adapters_text(const DecoderOptions& options);
 
 // The worker's decoder of that identity, opened on first use: read from its directory or, from scratch, random by the
 // run's seed. InputError when the directory is wrong.
 std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptions& options);
 
-// What weight links see of a decoder.
+// Weight links see this of a decoder.
 class DecoderPort final : public flow::WeightsPort {
  public:
   explicit DecoderPort(std::shared_ptr<Decoder> decoder) : decoder_(std::move(decoder)) {}

@@ -9,7 +9,7 @@
 
 namespace collimate::rlhf {
 
-// What a module of a decoder takes, from shape, config and the functions that the run's graphs call alone:
+// A module of a decoder takes this, by shape, config and the functions that the run's graphs call alone:
 //   <weights>/master, /gradient, /optimizer, /panels   of trained weights; /values, /panels of frozen ones, and with
 //                                                      adapters of the model's own
 //   <weights>/workspace, /activations                  arenas of the largest micro-batch that the limits allow

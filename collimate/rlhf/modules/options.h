@@ -145,7 +145,7 @@ struct TrainOptions : base::Section {
 // The budget of a trainer whose losses are on these rows, of a scorer where there are none.
 int64_t micro_batch_tokens(const TrainOptions& train, const std::string& loss_rows = "");
 
-// Of the options of `train` that not every trainer reads, those of one with this head and losses on these rows.
+// Names the options of `train` that a trainer with this head and losses on these rows reads and not every one does.
 std::vector<std::string> train_options(const std::string& head, const std::string& loss_rows);
 
 }  // namespace collimate::rlhf

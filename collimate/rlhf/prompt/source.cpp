@@ -33,7 +33,7 @@ const std::string& answer(const text::Example& example, const std::optional<std:
   return *value;
 }
 
-// The same of the assistant's earlier turns, where they carry loss.
+// Checks the assistant's earlier turns, where they carry loss.
 void check_turns(const text::Example& example, const text::Renderer& renderer) {
   const auto* turns = std::get_if<text::Messages>(&example.prompt);
   if (turns == nullptr || renderer.options().train_on == text::TrainOn::kCompletion) return;

@@ -48,7 +48,7 @@ class RowSource {
   Batch all(int64_t examples = 0) const;
 
   int64_t examples() const { return static_cast<int64_t>(rendered_.size()); }
-  // Of one epoch: those that their weights let in, as often as these say.
+  // One epoch has the examples that their weights let in, as often as these say.
   int64_t epoch_examples() const { return epoch_examples_; }
   int64_t rows_per_example() const;
 

@@ -16,7 +16,7 @@ TEST(Rules, CountdownUsesEachNumberOnce) {
   EXPECT_EQ(value("countdown", {}, "44+19+35", truth), 0.0);
 }
 
-// As re.finditer(r'<answer>(.*?)</answer>') does.
+// The rule reads as re.finditer(r'<answer>(.*?)</answer>') does.
 TEST(Rules, CountdownTakesTheLastCompleteAnswer) {
   const nlohmann::json truth = {{"target", 3}, {"numbers", {1, 2}}};
   const std::string right = "<answer>1+2</answer>", wrong = "<answer>2-1</answer>";

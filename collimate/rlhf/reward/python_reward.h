@@ -8,7 +8,7 @@
 
 namespace collimate::rlhf {
 
-// What a `python:` key names.
+// A `python:` key names this.
 struct PythonFunction {
   std::string file;  // a .py file
   // score(prompts, completions, **columns) -> list[float | None], or verl's compute_score

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/base/log.h"
 
 namespace collimate::rlhf {
@@ -211,20 +212,15 @@ TEST_F(PythonRewardTest, AProcessThatEndsSaysHow) {
   EXPECT_EQ(results[2].error, "the function's process ended with signal 9 (Killed)");
 }
 
-// What the function gets from us by the name, it cannot get from the data.
+// The function cannot get from the data what it gets from us by the name.
 TEST_F(PythonRewardTest, ColumnsByTheNamesOfOurArgumentsAreRefused) {
   const auto all = reward("def score(prompts, completions, **kw):\n    return [1.0] * len(prompts)\n");
   for (const std::string name : {"prompts", "completions", "finished"}) {
     samples_[1].example[name] = 1;
-    try {
-      all->score(samples_);
-      FAIL() << name;
-    } catch (const base::InputError& error) {
-      EXPECT_EQ(error.what(),
-                fmt::format("[reward.python] expected no data column of the name of an argument that score has, got "
-                            "\"{0}\"; try another name for it in data.columns: {{{0}: new_name}}",
-                            name));
-    }
+    EXPECT_EQ(base::message_of([&] { all->score(samples_); }),
+              fmt::format("[reward.python] expected no data column of the name of an argument that score has, got "
+                          "\"{0}\"; try another name for it in data.columns: {{{0}: new_name}}",
+                          name));
     EXPECT_THROW(all->check_columns(samples_[1].example), base::InputError);
     samples_[1].example.erase(name);
   }
@@ -278,15 +274,10 @@ TEST_F(PythonRewardTest, ASlowFunctionIsAskedForOneSampleAtATime) {
 }
 
 TEST_F(PythonRewardTest, ImportErrorsNameTheFileAndPythonsReason) {
-  try {
-    reward("import no_such_package\n");
-    FAIL();
-  } catch (const base::InputError& error) {
-    EXPECT_EQ(std::string(error.what()),
-              fmt::format("[reward.python] expected {}/r.py to define score, got ModuleNotFoundError: No module named "
-                          "'no_such_package'",
-                          directory_.string()));
-  }
+  EXPECT_EQ(base::message_of([&] { reward("import no_such_package\n"); }),
+            fmt::format("[reward.python] expected {}/r.py to define score, got ModuleNotFoundError: No module named "
+                        "'no_such_package'",
+                        directory_.string()));
   EXPECT_THROW(reward("def other(): pass\n"), base::InputError);
 }
 

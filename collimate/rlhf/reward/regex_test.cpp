@@ -13,7 +13,8 @@ TEST(Rules, RegexReadsALongCompletion) {
   EXPECT_EQ(value("regex", thought, "<think>" + std::string(12'000, 'y'), ""), 0.0);
   const nlohmann::json lazy = {{"pattern", "<think>.*?</think>$"}};
   EXPECT_EQ(value("regex", lazy, "<think>" + std::string(1'000'000, 'y') + "</think>", ""), 1.0);
-  // As Perl reads it: a name, what lies ahead, characters of several bytes; broken bytes are U+FFFD.
+  // The pattern is read as Perl reads it: a name, what lies ahead, characters of several bytes; broken bytes are
+  // U+FFFD.
   EXPECT_EQ(value("regex", {{"pattern", "^(?<first>.)(?=é)"}}, "äé", ""), 1.0);
   EXPECT_EQ(value("regex", {{"pattern", "^.$"}}, "\xff", ""), 1.0);
 }

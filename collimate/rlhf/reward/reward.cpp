@@ -88,7 +88,7 @@ std::string name_with_file(const nlohmann::json& entry, const std::string& name)
   return file.stem().string() + "." + name;
 }
 
-// What repeats gets other names, as make_rewards says; the rest keeps its own.
+// Repeated names are changed as make_rewards says; the rest stay.
 void make_names_unique(const nlohmann::json& entries, std::vector<RewardSpec>& specs) {
   std::map<std::string, int> uses;
   for (const RewardSpec& spec : specs) ++uses[spec.name];
@@ -157,7 +157,7 @@ std::string effect_of(const OnError& on_error) {
   return on_error.action == OnError::Action::kDrop ? "dropped" : fmt::format("given {}", on_error.value);
 }
 
-// What on_error makes of sample i.
+// Does what on_error makes of sample i.
 void fail(const RewardSpec& spec, const RewardSample& sample, size_t i, const std::string& problem,
           ScoredSamples& out) {
   const OnError& on_error = spec.on_error;

@@ -20,7 +20,7 @@ struct RewardSample {
   bool finished = true;    // the model ended it itself: not cut off at the longest length
 };
 
-// What one step of a completion adds to its reward (process supervision).
+// One step of a completion adds this to its reward (process supervision).
 struct StepReward {
   size_t end = 0;  // bytes of the completion up to the end of the step; ascending over the steps
   double value = 0;
@@ -56,7 +56,7 @@ class Reward {
   std::function<void()> told_;
 };
 
-// What happens to a sample whose reward failed, or that no reward of the list judged.
+// This happens to a sample whose reward failed, or that no reward of the list judged.
 struct OnError {
   enum class Action { kDrop, kStop, kValue };
   Action action = Action::kStop;

@@ -26,18 +26,18 @@ struct RewardSection : base::Section {
       })};
 };
 
-// Those of a rule's entry; each rule adds its own.
+// A rule's entry has these keys; each rule adds its own.
 struct RuleSection : RewardSection {
   base::Option<std::string> rule{this, "rule", "", "", "its name"};
 };
 
-// Those of an entry whose results may be others when it is asked again.
+// An entry whose results may be others when it is asked again has these keys.
 struct JournaledSection : RewardSection {
   base::Option<bool> deterministic{this, "deterministic", false, "",
                                    "true: asked again on resume; else results are journaled and replayed"};
 };
 
-// Those of a C++ function's entry; the function reads its own beside them.
+// A C++ function's entry has these keys; the function reads its own beside them.
 struct FunctionSection : JournaledSection {
   base::Option<std::string> function{this, "function", "", "", "its name", base::not_empty()};
 };

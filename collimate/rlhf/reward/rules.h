@@ -11,7 +11,7 @@
 
 namespace collimate::rlhf {
 
-// What a rule says of a sample: a number alone, or with the steps that it came from (see RewardResult).
+// A rule says this of a sample: a number alone, or with the steps that it came from (see RewardResult).
 struct Score {
   Score(double all) : value(all) {}  // NOLINT(google-explicit-constructor): most rules return a number
   Score(double all, std::vector<StepReward> by_step) : value(all), steps(std::move(by_step)) {}
@@ -22,7 +22,7 @@ struct Score {
 // A rule: a pure function of one sample.
 using Rule = std::function<Score(const RewardSample&)>;
 
-// What a file of this folder says of its rule. `section`: the keys of its entry in a config (RuleSection and its own);
+// A file of this folder says this of its rule. `section`: the keys of its entry in a config (RuleSection and its own);
 // `make` reads the entry.
 struct RuleEntry {
   std::string name;

@@ -4,6 +4,7 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 #include "collimate/rlhf/reward/functions.h"
 #include "tests/support/rlhf/reward/made_rule.h"
 
@@ -11,12 +12,7 @@ namespace collimate::rlhf {
 namespace {
 
 std::string error_of(const nlohmann::json& list) {
-  try {
-    make_rewards(list);
-    return "";
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
+  return base::message_of([&] { make_rewards(list); });
 }
 
 TEST(Rules, EntriesWithWrongKeysAreRefused) {
@@ -48,12 +44,7 @@ nlohmann::json resolved(const std::string& yaml) {
 }
 
 std::string error_resolving(const std::string& yaml) {
-  try {
-    resolved(yaml);
-  } catch (const base::InputError& error) {
-    return error.what();
-  }
-  return "";
+  return base::message_of([&] { resolved(yaml); });
 }
 
 TEST(Rules, ResolvedEntriesHaveTheDefaultsOfTheirSections) {
@@ -189,14 +180,11 @@ TEST(Scoring, OnErrorBeyondTheRangeOfFloatStops) {
   std::vector<RewardSpec> specs(2);
   specs[0] = {"a", 1.0, OnError::parse(-1), function_reward([](const RewardSample&) { return 3e38; })};
   specs[1] = {"b", 1.0, OnError::parse(2e38), function_reward([](const RewardSample&) { return std::nan(""); })};
-  try {
-    score_samples(specs, {{1, "", "abc", {}}});
-    FAIL() << "a sum that is not a float";
-  } catch (const base::RunError& error) {
-    EXPECT_STREQ(error.what(),
-                 "[reward b] sample 1: reward is nan; on_error's 2e+38 at weight 1 takes the sample's sum beyond the "
-                 "range of float; try a smaller one");
-  }
+  EXPECT_EQ(base::message_of<base::RunError>([&] {
+              score_samples(specs, {{1, "", "abc", {}}});
+            }),
+            "[reward b] sample 1: reward is nan; on_error's 2e+38 at weight 1 takes the sample's sum beyond the "
+            "range of float; try a smaller one");
 }
 
 // Gives each sample the number that its prompt is, fails on "!", and does not judge an empty one.
@@ -216,7 +204,7 @@ class SomeReward final : public Reward {
   }
 };
 
-// Of a list of such rewards of weight 2 with those on_error, all asked about the same prompts.
+// Scores by a list of such rewards of weight 2 with those on_error, all asked about the same prompts.
 ScoredSamples judged(const std::vector<nlohmann::json>& on_errors, const std::vector<std::string>& prompts) {
   std::vector<RewardSpec> specs;
   for (const nlohmann::json& on_error : on_errors)
@@ -241,14 +229,11 @@ TEST(Scoring, AnUnjudgedSampleIsAFailureOfTheStrictestReward) {
   EXPECT_EQ(dropped.kept, (std::vector<bool>{true, false}));
   EXPECT_EQ(dropped.first_error + "; " + dropped.first_effect,
             "[reward r1] sample 1: no reward judged the sample; dropped");
-  try {
-    judged({"drop", "stop"}, {"1", ""});
-    FAIL() << "went on";
-  } catch (const base::RunError& error) {
-    EXPECT_STREQ(error.what(),
-                 "[reward r1] sample 1: no reward judged the sample; try on_error: drop, or a value, for "
-                 "this reward");
-  }
+  EXPECT_EQ(base::message_of<base::RunError>([&] {
+              judged({"drop", "stop"}, {"1", ""});
+            }),
+            "[reward r1] sample 1: no reward judged the sample; try on_error: drop, or a value, for "
+            "this reward");
 }
 
 // None adds nothing: to the sum, the mean and the errors.
@@ -297,14 +282,10 @@ TEST(Scoring, FailuresAreCountedAndFollowOnError) {
 }
 
 TEST(Scoring, UnknownRuleNamesTheKnownOnes) {
-  try {
-    make_rewards(nlohmann::json::array({{{"rule", "gsm9k"}}}));
-    FAIL();
-  } catch (const base::InputError& error) {
-    std::string known;
-    for (const RuleEntry& entry : rules()) known += (known.empty() ? "" : ", ") + entry.name;
-    EXPECT_EQ(error.what(), "[reward] expected a rule, one of " + known + ", got 'gsm9k'; try 'gsm8k'");
-  }
+  const std::string error = base::message_of([&] { make_rewards(nlohmann::json::array({{{"rule", "gsm9k"}}})); });
+  std::string known;
+  for (const RuleEntry& entry : rules()) known += (known.empty() ? "" : ", ") + entry.name;
+  EXPECT_EQ(error, "[reward] expected a rule, one of " + known + ", got 'gsm9k'; try 'gsm8k'");
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct DigitSequenceSection : RuleSection {
   base::Option<double> unfinished_weight{this, "unfinished_weight", 0.9, "", "factor of a completion that was cut off"};
 };
 
-// What "first,second:max_number,N" asks for; the last number given is second.
+// "first,second:max_number,N" asks for a progression; the last number given is second.
 struct Progression {
   int64_t first = 0, second = 0, max_number = 1, count = 0;
 };

@@ -17,8 +17,8 @@ inline constexpr double kPairBeta = 0.1;
 // Constants of losses and advantages, each declared once: losses and advantages read this section itself. Names as in
 // TRL where TRL has the option.
 struct AlgorithmOptions : base::Section {
-  // What loss_type and advantage may be is known to the lists of losses and of advantages, which read these options;
-  // without names they may be anything.
+  // The lists of losses and of advantages, which read these options, know what loss_type and advantage may be; without
+  // names they may be anything.
   explicit AlgorithmOptions(const std::vector<std::string>& losses = {},
                             const std::vector<std::string>& advantages = {});
 

@@ -20,7 +20,7 @@ using batch::GlobalCounts;
 using batch::Quantities;
 using batch::QuantityNeeds;
 
-// What one loss evaluation sees. Hides micro-batches, packing and ranks: a loss is a sum over its tokens or rows
+// One loss evaluation sees this. It hides micro-batches, packing and ranks: a loss is a sum over its tokens or rows
 // divided by global counts, so that the sum over micro-batches is the loss of the whole update.
 class LossContext {
  public:

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "collimate/tensor/kernels/table.h"
+
 namespace collimate::tensor {
 
 // Queries are worked on in tiles of at most kAttentionRows rows, a row being (token, head); keys in chunks of
@@ -77,14 +79,6 @@ struct AttentionKernels {
   void (*backward)(const AttentionGradient& gradient);
 };
 
-namespace avx2 {
-extern const AttentionKernels kAttention;
-}
-namespace avx512 {
-extern const AttentionKernels kAttention;
-}
-
-// Of instruction_set().
-const AttentionKernels& attention_kernels();
+COLLIMATE_KERNEL_TABLE(AttentionKernels, kAttention, attention_kernels);
 
 }  // namespace collimate::tensor

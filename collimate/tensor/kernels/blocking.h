@@ -32,7 +32,7 @@ inline TaskGrid row_grid(int64_t m, int64_t tile_rows, int64_t max_rows, int thr
   return grid;
 }
 
-// And at last several column tasks.
+// Last come several column tasks.
 inline TaskGrid task_grid(int64_t m, int64_t n, int64_t tile_rows, int64_t max_rows, int threads) {
   TaskGrid grid = row_grid(m, tile_rows, max_rows, threads);
   grid.panels = ceil_div(n, kPanel);

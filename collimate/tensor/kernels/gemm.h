@@ -26,7 +26,7 @@ struct GemmBlock {
   bool first = false;  // sums start from zero instead of from memory
 };
 
-// What becomes of the sums: chunks are combined by a balanced tree, multiplied with the columns' scales, then bias and
+// This becomes of the sums: chunks are combined by a balanced tree, multiplied with the columns' scales, then bias and
 // the old value are added.
 struct GemmFinish {
   const float* sum = nullptr;  // [chunks][rows][sum_stride]
@@ -64,7 +64,7 @@ struct GemmKernels {
   void (*block_rows)(const GemmBlock& block);
   void (*block_columns)(const GemmBlock& block);
   void (*block_rows_int8)(const GemmBlock& block);
-  // The same, rounded, as bf16 panels [panel][depth / 32][2 halves][16 pairs][16 columns][2]
+  // Packs the same, rounded, as bf16 panels [panel][depth / 32][2 halves][16 pairs][16 columns][2]
   void (*pack_right_bf16)(const float* from, int64_t stride, int64_t depth, int64_t columns, uint16_t* to);
   Bf16Kernels amx, dot;
   void (*finish)(const GemmFinish& finish);
@@ -85,8 +85,8 @@ namespace amx {
 extern const GemmKernels kGemm;
 }
 
-// Of instruction_set(). bf16 instructions are used only if first small products have the bits of the FMA kernels; where
-// they have not, a warning names them once.
+// Gives the kernels of instruction_set(). bf16 instructions are used only if first small products have the bits of the
+// FMA kernels; where they have not, a warning names them once.
 const GemmKernels& gemm_kernels();
 
 // Have small bf16 products in both orders of additions the bits of those of `fma`? A warning with the name if not.

@@ -13,7 +13,7 @@
 namespace collimate::tensor {
 namespace {
 
-// What the check logs of kernels, beside whether it trusts them.
+// Gives what the check logs of kernels, beside whether it trusts them.
 std::string logged(const GemmKernels& kernels, bool trusted) {
   const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "gemm_test.log";
   std::filesystem::remove(path);

@@ -12,7 +12,7 @@ constexpr InstructionSet kInstructionSets[] = {InstructionSet::kAvx2, Instructio
 // The best set of this machine that the operating system lets us use. AMX asks the kernel for its tile state once.
 InstructionSet best_instruction_set();
 
-// What ops use: best_instruction_set(), or the environment variable COLLIMATE_ISA = avx2 | avx512 | avx512_bf16 | amx
+// Ops use this: best_instruction_set(), or the environment variable COLLIMATE_ISA = avx2 | avx512 | avx512_bf16 | amx
 // (InputError for another word or a set this machine lacks), or the last set_instruction_set.
 InstructionSet instruction_set();
 

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "collimate/tensor/kernels/table.h"
+
 namespace collimate::tensor {
 
 struct NormForward {
@@ -41,14 +43,6 @@ struct NormKernels {
   void (*parameter_gradients)(const NormBackward& b, int64_t column_begin, int64_t column_end);
 };
 
-namespace avx2 {
-extern const NormKernels kNorm;
-}
-namespace avx512 {
-extern const NormKernels kNorm;
-}
-
-// Of instruction_set().
-const NormKernels& norm_kernels();
+COLLIMATE_KERNEL_TABLE(NormKernels, kNorm, norm_kernels);
 
 }  // namespace collimate::tensor

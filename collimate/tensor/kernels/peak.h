@@ -9,9 +9,9 @@ namespace collimate::tensor {
 // fp32 GFLOP/s of independent FMA chains in registers, best of several runs, all threads together: the yardstick of the
 // kernels' speed on this machine, with instruction_set()'s vectors. About 50 ms.
 double fma_peak(const Exec& exec);
-// The same of vdpbf16ps; 0 where instruction_set() has none.
+// Measures vdpbf16ps; 0 where instruction_set() has none.
 double dot_peak(const Exec& exec);
-// The same of tdpbf16ps on tiles in registers; 0 where instruction_set() has none.
+// Measures tdpbf16ps on tiles in registers; 0 where instruction_set() has none.
 double tile_peak(const Exec& exec);
 
 // GB/s of reading `bytes` bytes at `data` again and again, each thread its own part, best of several runs: the

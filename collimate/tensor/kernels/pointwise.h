@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "collimate/tensor/kernels/table.h"
+
 namespace collimate::tensor {
 
 struct SiluMul {
@@ -53,14 +55,6 @@ struct PointwiseKernels {
   void (*adamw)(float* p, const float* g, float* m, float* v, int64_t count, const AdamwScalars& s);
 };
 
-namespace avx2 {
-extern const PointwiseKernels kPointwise;
-}
-namespace avx512 {
-extern const PointwiseKernels kPointwise;
-}
-
-// Of instruction_set().
-const PointwiseKernels& pointwise_kernels();
+COLLIMATE_KERNEL_TABLE(PointwiseKernels, kPointwise, pointwise_kernels);
 
 }  // namespace collimate::tensor

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "collimate/tensor/kernels/table.h"
+
 namespace collimate::tensor {
 
 constexpr int kVocabChunks = 8;
@@ -35,14 +37,6 @@ struct SoftmaxKernels {
   void (*block_sums)(const float* e, int64_t vocab, float* sums);
 };
 
-namespace avx2 {
-extern const SoftmaxKernels kSoftmax;
-}
-namespace avx512 {
-extern const SoftmaxKernels kSoftmax;
-}
-
-// Of instruction_set().
-const SoftmaxKernels& softmax_kernels();
+COLLIMATE_KERNEL_TABLE(SoftmaxKernels, kSoftmax, softmax_kernels);
 
 }  // namespace collimate::tensor

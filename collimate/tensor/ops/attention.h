@@ -29,7 +29,7 @@ struct CpuKvBlock {
   int64_t floats() const { return 2 * layout.kv_heads * head_floats(); }
 };
 
-// What a block takes on the exec's device, in floats.
+// A block takes so many floats on the exec's device.
 int64_t kv_block_floats(const Exec& exec, const KvLayout& layout);
 // Copies one block of a storage (see append_kv) over another.
 void copy_kv_block(const Exec& exec, const KvLayout& layout, int32_t from, int32_t to, float* storage);

@@ -244,7 +244,8 @@ struct Continued {
   }
 };
 
-// As `forward`, each continuation a run behind the prefix: full blocks of the prefix are read, the last is copied.
+// Does what `forward` does, with each continuation a run behind the prefix: full blocks of the prefix are read, the
+// last is copied.
 Floats forward_continued(const Exec& exec, const Packed& p, int64_t prefix) {
   const KvLayout layout{p.shape.kv_heads, p.shape.head_dim};
   const int64_t full = prefix / KvLayout::kBlockTokens;
@@ -277,7 +278,7 @@ TEST_P(Attention, ContinuationsOfOneSequenceAreWhatWholeSequencesAre) {
     const int64_t width = c.shared.width();
     for (const auto& [to, from] : c.rows)
       ASSERT_TRUE(same_bits(whole.data() + to * width, shared.data() + from * width, width)) << "row " << to;
-    // What reaches a row of the prefix comes from all sequences: in the whole ones it is given to the first of them.
+    // A row of the prefix is reached from all sequences: in the whole ones it is given to the first of them.
     Floats dout = noise(c.shared.rows * width, 9), dwhole = constant(c.whole.rows * width, 0.0F);
     for (const auto& [to, from] : c.rows)
       if (from >= prefix || to < prefix) std::copy_n(dout.begin() + from * width, width, dwhole.begin() + to * width);

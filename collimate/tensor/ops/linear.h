@@ -28,7 +28,7 @@ struct LinearPanels {
              void* memory = nullptr);
 };
 
-// What such a weight takes on the exec's device.
+// Such a weight takes so many bytes on the exec's device.
 int64_t packed_bytes(const Exec& exec, int64_t n, int64_t k, ComputeType type, int reduction_chunks);
 // Makes the memory of panels ready for their rows; called by reset().
 void prepare_panels(const Exec& exec, LinearPanels& panels);
@@ -39,7 +39,7 @@ void pack_linear(const Exec& exec, const float* w, int64_t n, int64_t k, Compute
 // Packs rows [first, first + rows) of panels that were reset before: several matrices side by side, as q, k and v.
 void pack_linear_rows(const Exec& exec, const float* w, int64_t first, int64_t rows, LinearPanels& panels);
 
-// What int8 makes of w [n, k], in the host's memory: Σ (w - scale q)² and Σ w².
+// Int8 makes this of w [n, k], in the host's memory: Σ (w - scale q)² and Σ w².
 struct RoundingError {
   double error = 0, total = 0;
 };

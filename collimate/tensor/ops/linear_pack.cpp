@@ -23,7 +23,7 @@ int64_t element_bytes(ComputeType type) {
   return is_bf16(type) ? 2 : 4;
 }
 
-// Of the panels, without scales.
+// Counts the bytes of the panels, without scales.
 int64_t panel_bytes(int64_t n, int64_t k, ComputeType type, int chunks) {
   return ceil_div(n, kPanel) * panel_elements(k, type, chunks) * element_bytes(type);
 }

@@ -58,7 +58,7 @@ int64_t log_prob_scratch_bytes(int64_t vocab);
 // Without `logits` they exist for a block of rows at a time only (about 16 MiB).
 void log_softmax_gather(const Exec& exec, const LogProbHead& head, const LogProbOutput& out);
 
-// What log_softmax_gather wrote for the same head. Whatever is null is computed again.
+// log_softmax_gather wrote these for the same head. Whatever is null is computed again.
 struct LogProbForward {
   const float* max = nullptr;
   const float* log_sum = nullptr;  // null exactly when max is

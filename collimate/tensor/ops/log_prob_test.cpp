@@ -135,7 +135,7 @@ TEST(LogProb, KeptLogitsGiveTheSameGradient) {
   EXPECT_TRUE(same_bits(gradient({max, log_sum, entropy, logits.data()}), again));
 }
 
-// Of 160 MB of logits neither scoring nor a backward that computes them again holds more than a part at a time.
+// Neither scoring nor a backward that computes 160 MB of logits again holds more than a part of them at a time.
 TEST(LogProb, NeverHoldsAllLogits) {
   constexpr int kWorker = 74;
   const Head head(2000, 20000, 8, 0.7F);

@@ -17,8 +17,8 @@ void copy_out(const Exec& exec, const void* device, int64_t bytes, void* host);
 // to [rows, width] = the named rows of from.
 void gather_rows(const Exec& exec, const float* from, int64_t width, std::span<const int32_t> rows, float* to);
 
-// Of eight values spread from the first to the last, whose bits it depends on: a sample, cheap enough for every use. An
-// update of the whole array changes it; a change of single values mostly does not.
+// The fingerprint depends on the bits of eight values spread from the first to the last: a sample, cheap enough for
+// every use. An update of the whole array changes it; a change of single values mostly does not.
 uint64_t fingerprint(const Exec& exec, const float* x, int64_t count);
 
 }  // namespace collimate::tensor

@@ -44,10 +44,10 @@ struct LogitEdit {
   Kind kind = Kind::kForbid;
   double a = 0, b = 0;
 };
-// Of a row in the host's memory, in order.
+// Edits a row in the host's memory, in order.
 void edit_logits(std::span<const LogitEdit> edits, std::span<float> logits);
 
-// What is drawn after one row of logits, and where it goes.
+// A draw says what is drawn after one row of logits, and where it goes.
 struct Draw {
   const float* logits = nullptr;  // [vocab], on the device
   SampleOptions options;
@@ -56,7 +56,7 @@ struct Draw {
   Sampled* out = nullptr;            // on the host
   std::span<TokenLogProb> top;       // on the host: as row_top_log_probs
 };
-// As sample_row, in parallel; the results are there on return. GuardError as there.
+// Does what sample_row does, in parallel; the results are there on return. GuardError as there.
 void draw_rows(const Exec& exec, int64_t vocab, std::span<const Draw> draws);
 
 }  // namespace collimate::tensor

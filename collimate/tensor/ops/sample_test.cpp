@@ -122,7 +122,7 @@ TEST(Sample, LogProbHasTheBitsOfScoring) {
     const Floats u = noise(rows, 3, 0.5F);
     Floats uniform;
     for (const float v : u) uniform.push_back(v + 0.5F);
-    // As decoding does: few rows at a time, logits first.
+    // Decoding goes so: few rows at a time, logits first.
     Floats logits = constant(rows * vocab, 0);
     for (int64_t r = 0; r < rows; r += 3) {
       linear(Exec{}, hidden.data() + r * width, width, std::min<int64_t>(3, rows - r), panels,

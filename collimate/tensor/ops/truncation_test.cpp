@@ -32,7 +32,7 @@ struct Truncated {
   }
 };
 
-// What the options leave, by a sort of the whole row and the words of their comments.
+// Gives what the options leave, by a sort of the whole row and the words of their comments.
 std::set<int32_t> plainly_kept(const Floats& x, const Floats& weights, const SampleOptions& options) {
   std::vector<int32_t> ids(x.size());
   std::iota(ids.begin(), ids.end(), 0);

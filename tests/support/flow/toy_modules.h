@@ -23,6 +23,14 @@
 // in a float, so that results are equal whatever the order.
 namespace collimate::flow::toy {
 
+// The words that this test's program was started with.
+inline std::vector<std::string> command_line() {
+  std::ifstream file("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
 // The shared "model": four numbers.
 struct Numbers {
   std::vector<float> values = std::vector<float>(4, 0.0F);
@@ -323,7 +331,7 @@ inline graph::Graph flow(bool deterministic = true) {
       {{"prompts", {"uid", "prompt_uid"}}}, "toy");
 }
 
-// The same with a filter between reward and training.
+// This flow has a filter between reward and training.
 inline graph::Graph filtered_flow() {
   graph::ModelHandle policy("policy", {generate_spec()});
   graph::ModelHandle reward("reward", {score_spec(true)});

@@ -14,7 +14,7 @@
 // Runs of the toy flow, and what they are compared by.
 namespace collimate::flow::toy {
 
-// What a run is judged by: every iteration's metrics (without times) and the rows that were trained on.
+// A run is judged by its outcome: every iteration's metrics (without times) and the rows that were trained on.
 struct Outcome {
   std::vector<std::string> lines;
   bool operator==(const Outcome&) const = default;

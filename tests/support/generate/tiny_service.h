@@ -26,7 +26,7 @@
 #include "collimate/text/tokenizer.h"
 #include "tests/support/model/pack_sequences.h"
 
-// What the tests of this folder share: a small random model, requests, and a state in memory.
+// The tests of this folder share a small random model, requests, and a state in memory.
 namespace collimate::generate::testing_support {
 
 inline shape::ModelShape tiny_shape() {
@@ -135,7 +135,7 @@ inline std::vector<Request> random_requests(int64_t count, int64_t samples, uint
   return requests;
 }
 
-// The same with penalties, biases, min_tokens and stop strings, each its own mixture.
+// These have penalties, biases, min_tokens and stop strings, each its own mixture.
 inline std::vector<Request> mixed_requests(int64_t count, int64_t samples) {
   std::vector<Request> requests = random_requests(count, samples);
   for (Request& request : requests) {
@@ -170,7 +170,7 @@ class WithMixedRequests : public testing::Test {
   std::vector<Request> requests_;
 };
 
-// What came out of a service for one request. Log-probs as bits, so that == compares bits.
+// A Result is what came out of a service for one request. Log-probs are bits, so that == compares bits.
 struct Result {
   std::vector<int32_t> tokens;
   std::vector<uint32_t> log_prob_bits;
@@ -200,15 +200,53 @@ inline void drain(Service& service, Results& results) {
   collect(service, results);
 }
 
-inline Results run_all(model::Model& model, std::span<const Request> requests, const ServiceOptions& options) {
+struct Outcome {
+  Results results;
+  ServiceStats stats;
+};
+
+// Runs a service of these requests and gives what it has counted at the end too.
+inline Outcome run_counted(model::Model& model, std::span<const Request> requests, const ServiceOptions& options) {
   Service service(model, options);
   service.submit(to_batch(requests));
-  Results results;
-  drain(service, results);
-  return results;
+  Outcome outcome;
+  drain(service, outcome.results);
+  outcome.stats = service.stats();
+  return outcome;
 }
 
-// What each request gives alone in an engine without any sharing.
+inline Results run_all(model::Model& model, std::span<const Request> requests, const ServiceOptions& options) {
+  return run_counted(model, requests, options).results;
+}
+
+// Saves a service of these requests after so many steps. Takes what it has drawn after every second step, and gives
+// what it has counted.
+inline ServiceStats save_after(int steps, model::Model& model, std::span<const Request> requests,
+                               const ServiceOptions& options, Results& results, base::MemoryState& state) {
+  Service service(model, options);
+  service.submit(to_batch(requests));
+  for (int step = 0; step < steps; ++step) {
+    service.step();
+    if (step % 2 == 0) collect(service, results);
+  }
+  service.save(state);
+  return service.stats();
+}
+
+// All requests become samples of the first one's prompt.
+inline void share_one_prompt(std::vector<Request>& requests) {
+  for (Request& request : requests) {
+    request.prompt = requests[0].prompt;
+    request.prompt_uid = 0;
+  }
+}
+
+// One of the first `below` numbers, by trial and purpose.
+inline int64_t random_below(uint32_t trial, uint32_t what, uint64_t below) {
+  return static_cast<int64_t>(base::random_bits(trial, 9, 9, what) % below);
+}
+
+// Runs each request alone in an engine without any sharing.
 inline Results run_each(model::Model& model, std::span<const Request> requests, ServiceOptions options) {
   options.prefix_cache = false;
   Results results;
@@ -216,7 +254,7 @@ inline Results run_each(model::Model& model, std::span<const Request> requests, 
   return results;
 }
 
-// What scoring gives in the places of the result's tokens, with the `top_count` most likely tokens of each.
+// Asks scoring what it gives in the places of the result's tokens, with the `top_count` most likely tokens of each.
 inline auto scored(model::Model& model, const Request& request, const Result& result, int64_t top_count = 0) {
   std::vector<int32_t> ids = request.prompt;
   ids.insert(ids.end(), result.tokens.begin(), result.tokens.end());

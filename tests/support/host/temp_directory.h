@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <string>
 
+#include "collimate/base/error_for_test.h"
+
 namespace collimate::host {
 
 // A directory of one test, removed afterwards.
@@ -23,14 +25,6 @@ class TempDirectory : public ::testing::Test {
   std::filesystem::path directory_;
 };
 
-template <class Error, class Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using base::message_of;
 
 }  // namespace collimate::host

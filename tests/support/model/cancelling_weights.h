@@ -41,7 +41,8 @@ inline void make_cancelling(Weights& weights) {
   weights.commit();
 }
 
-// The same of adapters of an even rank, after make_cancelling and fill_adapters: what A gives repeats its first half.
+// Does the same to adapters of an even rank, after make_cancelling and fill_adapters: what A gives repeats its first
+// half.
 inline void make_adapters_cancelling(Weights& weights) {
   COLLIMATE_CHECK(weights.options().lora.rank % 2 == 0);
   for (size_t i = weights.own_params(); i < weights.params().size(); ++i) {

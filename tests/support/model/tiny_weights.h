@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -115,5 +116,13 @@ inline std::string shared_models() {
   const char* shared = std::getenv("COLLIMATE_SHARED");
   return std::string(shared != nullptr ? shared : COLLIMATE_SOURCE_DIR "/../shared") + "/data/models";
 }
+
+// A test with the name of a directory, which the test may make and which is removed afterwards.
+class InDirectory : public ::testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string directory_ = std::filesystem::temp_directory_path() / ("collimate-model-" + std::to_string(::getpid()));
+};
 
 }  // namespace collimate::model::testing

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "collimate/base/error.h"
+#include "collimate/base/error_for_test.h"
 
 namespace collimate::text {
 
@@ -36,16 +36,6 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-// The message of the Error of type E that `action` throws; a failure when it throws none.
-template <class E, class Action>
-std::string message_of(Action action) {
-  try {
-    action();
-  } catch (const E& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
-}
+using base::message_of;
 
 }  // namespace collimate::text

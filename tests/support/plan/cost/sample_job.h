@@ -1,4 +1,4 @@
-// What tests of costs are made of.
+// Tests of costs are made of these.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ inline Rule rule_named(const std::string& name, const nlohmann::json& options = 
   return find_rule(name, "test").make(options.is_null() ? nlohmann::json::object() : options);
 }
 
-// What it gives a completion beside that ground truth.
+// Gives the rule's score of a completion beside that ground truth.
 inline double value(const std::string& rule, const nlohmann::json& options, const std::string& completion,
                     nlohmann::json truth) {
   return rule_named(rule, options)({1, "", completion, {{"ground_truth", std::move(truth)}}}).value;

@@ -1,0 +1,36 @@
+// The benches that stand beside ATen share this: which models, types and sizes they compare.
+#pragma once
+
+#include <ATen/Parallel.h>
+
+#include <string>
+#include <vector>
+
+#include "bench/peaks.h"
+#include "bench/words.h"
+#include "collimate/host/core_pool.h"
+
+namespace collimate::bench {
+
+struct SaidSides {
+  std::vector<std::string> models, types, sizes;
+};
+
+using CompareSides = void (*)(const tensor::Exec& exec, const std::string& model, const std::string& type, int64_t size,
+                              int rounds);
+
+// Prints the machine and the head of the table, and compares for each model, type and size; ATen has as many threads.
+inline void compare_sides(const Words& words, const SaidSides& said, CompareSides compare) {
+  words.all_known();
+  keep_freed_memory();
+  host::CorePool pool(host::core_count());
+  const tensor::Exec exec{&pool};
+  at::set_num_threads(exec.threads());
+  print_machine(exec);
+  print_sides();
+  for (const std::string& model : said.models)
+    for (const std::string& type : said.types)
+      for (const std::string& size : said.sizes) compare(exec, model, type, std::stoll(size), words.rounds());
+}
+
+}  // namespace collimate::bench
