@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
+#include "tests/support/base/error_of.h"
 
 namespace collimate::base {
 namespace {

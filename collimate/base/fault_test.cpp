@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/fault_control.h"
 
 namespace collimate::base {

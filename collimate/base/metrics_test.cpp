@@ -7,8 +7,8 @@
 #include <iterator>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/base/fault.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/fault_control.h"
 
 namespace collimate::base {

@@ -6,8 +6,8 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/batch/standard_keys.h"
+#include "tests/support/base/error_of.h"
 
 namespace collimate::batch {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
+#include "tests/support/base/error_of.h"
 
 namespace collimate::cli {
 namespace {

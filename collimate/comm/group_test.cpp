@@ -15,9 +15,9 @@
 #include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
-#include "collimate/comm/ranks_for_test.h"
 #include "collimate/host/core_pool.h"
 #include "collimate/host/cpu.h"
+#include "tests/support/comm/ranks.h"
 
 namespace collimate::comm {
 namespace {

@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/flow/executor.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/flow/toy_runs.h"
 #include "tests/support/graph/placements.h"
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <mutex>
 
-#include "collimate/base/error_for_test.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/flow/toy_modules.h"
 #include "tests/support/graph/placements.h"
 #include "tests/support/watched_messages.h"

@@ -10,11 +10,11 @@
 #include <sstream>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/cluster/mailbox.h"
 #include "collimate/cluster/reparse.h"
 #include "collimate/flow/checkpoint.h"
 #include "collimate/host/file_io.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/flow/toy_runs.h"
 #include "tests/support/graph/replay.h"
 #include "tests/support/watched_messages.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
+#include "tests/support/base/error_of.h"
 
 namespace collimate::flow {
 namespace {

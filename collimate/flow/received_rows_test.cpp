@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/tensor/allocator.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/flow/toy_modules.h"
 
 namespace collimate::flow {

@@ -7,10 +7,10 @@
 #include <fstream>
 #include <functional>
 
-#include "collimate/base/error_for_test.h"
 #include "collimate/base/log.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/flow/executor.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/flow/toy_modules.h"
 
 namespace collimate::flow {

@@ -5,8 +5,8 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/generate/sampling_options.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/generate/sampling_fields.h"
 
 namespace collimate::generate {

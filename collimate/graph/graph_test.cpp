@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/graph/trace.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/graph/sample_graphs.h"
 
 namespace collimate::graph {

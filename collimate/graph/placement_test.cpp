@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/graph/placements.h"
 #include "tests/support/graph/sample_graphs.h"
 

@@ -6,8 +6,8 @@
 
 #include "collimate/base/at.h"
 #include "collimate/comm/group.h"
-#include "collimate/comm/ranks_for_test.h"
 #include "collimate/tensor/autograd.h"
+#include "tests/support/comm/ranks.h"
 #include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "collimate/base/at.h"
-#include "collimate/base/error_for_test.h"
-#include "collimate/comm/ranks_for_test.h"
+#include "tests/support/base/error_of.h"
+#include "tests/support/comm/ranks.h"
 
 namespace collimate::model {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/model/arch/architecture.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {

@@ -6,9 +6,9 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/base/memory_state.h"
 #include "collimate/model/rounding.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {

@@ -9,10 +9,10 @@
 #include <sstream>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/recipe/objective.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/registry.h"
+#include "tests/support/base/error_of.h"
 
 namespace collimate::recipe {
 namespace {

@@ -8,10 +8,10 @@
 #include <regex>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/report/html.h"
 #include "collimate/report/phases.h"
 #include "collimate/report/sections.h"
+#include "tests/support/base/error_of.h"
 
 namespace collimate::report {
 namespace {

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/at.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/shape/param_spec.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/shape/parameter_count.h"
 
 namespace collimate::shape {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
+#include "tests/support/base/error_of.h"
 
 namespace collimate::tensor {
 namespace {

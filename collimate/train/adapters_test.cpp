@@ -6,8 +6,8 @@
 #include "collimate/base/at.h"
 #include "collimate/base/memory_state.h"
 #include "collimate/batch/standard_keys.h"
-#include "collimate/comm/ranks_for_test.h"
 #include "collimate/train/learner.h"
+#include "tests/support/comm/ranks.h"
 #include "tests/support/model/tiny_weights.h"
 
 namespace collimate::train {

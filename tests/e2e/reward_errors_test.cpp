@@ -8,9 +8,9 @@
 #include <regex>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/base/log.h"
 #include "tests/e2e/run_support.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/fault_control.h"
 
 namespace collimate::test {

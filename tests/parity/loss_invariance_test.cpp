@@ -6,10 +6,10 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/config.h"
-#include "collimate/comm/ranks_for_test.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/train/micro_batch.h"
 #include "tests/parity/small_learner.h"
+#include "tests/support/comm/ranks.h"
 
 namespace collimate::test {
 namespace {

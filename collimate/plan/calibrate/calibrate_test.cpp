@@ -5,11 +5,11 @@
 
 #include <cmath>
 
-#include "collimate/base/error_for_test.h"
 #include "collimate/plan/calibrate/least_squares.h"
 #include "collimate/plan/calibrate/observe.h"
 #include "collimate/plan/inputs/flows.h"
 #include "collimate/plan/inputs/machine.h"
+#include "tests/support/base/error_of.h"
 
 namespace collimate::plan {
 namespace {

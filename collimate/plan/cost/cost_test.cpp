@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/plan/cost/collective.h"
 #include "collimate/plan/layout/candidates.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/plan/cost/sample_job.h"
 
 namespace collimate::plan {

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "collimate/base/error_for_test.h"
 #include "collimate/plan/inputs/backends.h"
 #include "collimate/plan/inputs/cluster.h"
 #include "collimate/plan/inputs/constants.h"
 #include "collimate/plan/inputs/flows.h"
 #include "collimate/plan/inputs/median.h"
 #include "collimate/plan/inputs/workload.h"
+#include "tests/support/base/error_of.h"
 
 namespace collimate::plan {
 namespace {

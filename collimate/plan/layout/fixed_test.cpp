@@ -7,9 +7,9 @@
 #include <set>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/plan/layout/choices.h"
 #include "collimate/plan/show/plan_text.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/plan/inputs/sample_request.h"
 
 namespace collimate::plan {

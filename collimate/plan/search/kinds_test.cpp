@@ -7,12 +7,12 @@
 
 #include "collimate/plan/cost/functions.h"
 #include "collimate/plan/search/search.h"
-#include "collimate/plan/search/search_for_test.h"
 #include "collimate/plan/search/slots.h"
 #include "collimate/plan/search/subclusters.h"
 #include "collimate/plan/simulate/simulate_plan.h"
 #include "tests/support/plan/inputs/sample_request.h"
 #include "tests/support/plan/search/exhaustive.h"
+#include "tests/support/plan/search/searches.h"
 
 namespace collimate::plan {
 namespace {

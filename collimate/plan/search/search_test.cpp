@@ -6,12 +6,12 @@
 #include <set>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/plan/search/placements.h"
-#include "collimate/plan/search/search_for_test.h"
 #include "collimate/plan/simulate/simulate_plan.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/plan/inputs/sample_request.h"
 #include "tests/support/plan/search/exhaustive.h"
+#include "tests/support/plan/search/searches.h"
 
 namespace collimate::plan {
 namespace {

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/plan/show/plan_html.h"
 #include "collimate/plan/show/sweep.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/plan/inputs/sample_request.h"
 
 namespace collimate::plan {

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "collimate/base/error_for_test.h"
 #include "collimate/plan/inputs/device_kind.h"
+#include "tests/support/base/error_of.h"
 
 namespace collimate::plan {
 namespace {

@@ -1,8 +1,8 @@
 #include <set>
 
-#include "collimate/base/error_for_test.h"
 #include "collimate/rlhf/loss/kto.h"
 #include "collimate/tensor/autograd.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/rlhf/loss/two_rows.h"
 
 namespace collimate::rlhf {

@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/base/log.h"
+#include "tests/support/base/error_of.h"
 
 namespace collimate::rlhf {
 namespace {

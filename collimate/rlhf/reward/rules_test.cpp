@@ -4,8 +4,8 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
-#include "collimate/base/error_for_test.h"
 #include "collimate/rlhf/reward/functions.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/rlhf/reward/made_rule.h"
 
 namespace collimate::rlhf {

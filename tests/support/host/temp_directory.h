@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "collimate/base/error_for_test.h"
+#include "tests/support/base/error_of.h"
 
 namespace collimate::host {
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <string>
 
-#include "collimate/plan/inputs/test_request.h"
-#include "collimate/plan/search/search.h"
+#include "tests/support/plan/inputs/sample_request.h"
+#include "tests/support/plan/search/exhaustive.h"
 
 namespace collimate::plan {
 
