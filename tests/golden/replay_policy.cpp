@@ -38,10 +38,7 @@ bool has_numbers(const json& batch, const std::string& name) { return batch.cont
 
 // What the rows are counted against: TRL divides a micro-batch's loss by the micro-batches of its update.
 batch::GlobalCounts window_counts(const Batch& rows, double window) {
-  batch::GlobalCounts counts = train::count_rows(rows);
-  counts.tokens *= window;
-  counts.rows *= window;
-  return counts;
+  return train::count_rows(rows) * window;
 }
 
 double declared_window(const Options& options) {

@@ -8,6 +8,7 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/model/peft.h"
 #include "collimate/rlhf/loss/list.h"
+#include "collimate/rlhf/types/objective.h"
 #include "collimate/text/tokenizer.h"
 
 namespace collimate::rlhf {
@@ -75,21 +76,13 @@ void TrainerModule::setup(flow::Context& context) {
 }
 
 void TrainerModule::train_step(const std::string&, std::span<const Batch> updates, const flow::CallInfo& info) {
-  std::map<std::string, std::pair<double, double>> sums;
-  const auto share = [&](const Batch& rows, const batch::Quantities& quantities, const batch::GlobalCounts& counts) {
-    LossContext context(rows, quantities, counts);
-    at::Tensor loss = loss_.value(context);
-    for (const auto& [name, sum] : context.metrics()) {
-      sums[name].first += sum.first;
-      sums[name].second += sum.second;
-    }
-    return loss;
-  };
+  LossMetrics sums;
+  const train::Objective objective = objective_of(loss_, &sums);
   for (const Batch& rows : updates) rows.require(loss_.columns, info.node);
   if (drawn()) report_versions(updates);
   if (drawn() && mismatch_check_) check_later(updates);
   for (const Batch& rows : updates) {
-    report(learner_->update(rows, {loss_.needs, share}));
+    report(learner_->update(rows, objective));
   }
   for (const auto& [name, sum] : sums) {
     if (sum.second > 0)
