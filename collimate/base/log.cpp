@@ -89,6 +89,11 @@ void Log::record(std::string_view text) {
   impl_->append(line);
 }
 
+void Log::show(std::string_view line) {
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->to_stderr) impl_->show(std::string(line) + "\n");
+}
+
 void Log::progress_line(std::string_view text, bool terminal) {
   const std::lock_guard lock(impl_->mutex);
   if (!impl_->to_stderr) return;

@@ -1,9 +1,9 @@
 #include "collimate/recipe/train.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "collimate/base/log.h"
 #include "collimate/cli/arguments.h"
 #include "collimate/cli/auto_placement.h"
 #include "collimate/cli/check.h"
@@ -37,7 +37,7 @@ int train(const Arguments& arguments) {
     show_check(config, json);
     return 0;
   }
-  call.note = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  call.note = [](const std::string& line) { base::log().show(line); };
   call.stop = &stop_on_signals();
   const recipe::TrainOutcome outcome = recipe::train(config, call);
   const std::filesystem::path page = std::filesystem::path(call.output) / "report.html";

@@ -128,13 +128,13 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
     extent.tokens = std::max(extent.tokens, set.row.longest + completion);
     extent.largest_id = std::max(extent.largest_id, set.largest_id);
   }
-  found.unreadable = model_problems(plan, *data.tokenizer, extent);
-  attempt(found.unreadable, [&] {
+  found.refused = model_problems(plan, *data.tokenizer, extent);
+  attempt(found.refused, [&] {
     for (const std::string& line : adapter_lines(plan)) found.lines.push_back(line);
   });
   check_bias("rollout", config.rollout, *data.tokenizer, found.problems);
   check_bias("evaluation", config.evaluation, *data.tokenizer, found.problems);
-  check_schedule(config, plan, numbers, found.problems);
+  check_schedule(config, plan, numbers, found.refused);
   return found;
 }
 
@@ -153,7 +153,7 @@ Findings check(const Config& config) {
     check_rewards(plan, data, found.lines, problems);
   }
   found.config = plan.modules.empty() ? base::resolved_config(config) : resolved_text(config, plan);
-  append_fresh(found.problems, found.unreadable);
+  append_fresh(found.problems, found.refused);
   append_fresh(found.problems, problems);
   return found;
 }

@@ -15,8 +15,7 @@ struct Findings {
   std::string config;              // resolved, as YAML
   std::vector<std::string> lines;  // for a person: arithmetic, data shapes, an example of each data set with its mask
   std::vector<std::string> problems;  // why it would train wrong, each in the form of base/error.h
-  std::vector<std::string>
-      unreadable;                // why its models cannot read its rows: no run begins. check() has them above too
+  std::vector<std::string> refused;   // those of them for which train begins no run; after check() `problems` has them
   nlohmann::ordered_json facts;  // the numbers of `lines`, for programs
 };
 

@@ -35,11 +35,11 @@ TrainOutcome outcome_of(const nlohmann::ordered_json& summary) {
   return outcome;
 }
 
-// What check says of it. InputError when the models cannot read the rows: it would end at the first such row.
+// What check says of it. InputError for that with which no run begins.
 template <class... Parts>
-Findings readable(const Parts&... parts) {
+Findings accepted(const Parts&... parts) {
   Findings found = inspect(parts...);
-  refuse(found.unreadable);
+  refuse(found.refused);
   return found;
 }
 
@@ -54,7 +54,7 @@ class Run {
         plan_(complete_plan(config, registry_)),
         placement_(make_placement(config, plan_)),
         data_(read_data(config, plan_)),
-        found_(readable(config, plan_, placement_, data_)),
+        found_(accepted(config, plan_, placement_, data_)),
         directory_(config, plan_, data_, call.output, call.resume),
         recorder_(config, plan_, data_, directory_),
         progress_(config.recipe, config.run.iterations, directory_.completed()) {}
