@@ -23,6 +23,11 @@ text::TrainOn DataOptions::trained_tokens() const {
   return train_on.get() == "assistant_turns" ? text::TrainOn::kAssistantTurns : text::TrainOn::kCompletion;
 }
 
+rlhf::LongRows DataOptions::long_row_choice() const {
+  if (long_rows.get() == "truncate") return rlhf::LongRows::kTruncate;
+  return long_rows.get() == "drop" ? rlhf::LongRows::kDrop : rlhf::LongRows::kStop;
+}
+
 Config::Config() : recipe(this, "recipe", "", "", "what to run", base::one_of(recipe_names())) {}
 
 const rlhf::ModelOptions& Config::model(const std::string& role) const {

@@ -10,6 +10,7 @@
 #include "collimate/base/section_map.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/rlhf/modules/options.h"
+#include "collimate/rlhf/prompt/source.h"
 #include "collimate/text/chat_template.h"
 
 namespace collimate::recipe {
@@ -22,8 +23,23 @@ struct DataOptions : base::Section {
                                    "max_tokens",
                                    1024,
                                    "tokens",
-                                   "longest row of completions or pairs; a longer one is an error",
+                                   "longest row of completions or pairs; data.long_rows says what becomes of others",
                                    base::at_least(int64_t{2})};
+  base::Option<std::string> long_rows{
+      this,
+      "long_rows",
+      "stop",
+      "",
+      "rows of more than data.max_tokens, or prompts of more than rollout.prompt_tokens: stop with an error, drop "
+      "them, or truncate them (a row loses its end, a prompt its beginning)",
+      base::one_of({"stop", "drop", "truncate"})};
+  base::Option<std::string> bad_rows{
+      this,
+      "bad_rows",
+      "stop",
+      "",
+      "rows that cannot be read, or that have nothing to train on: stop with an error, or drop them",
+      base::one_of({"stop", "drop"})};
   base::Option<std::string> train_on{this,
                                      "train_on",
                                      "completion",
@@ -33,7 +49,8 @@ struct DataOptions : base::Section {
                                      base::one_of({"completion", "assistant_turns", "all_tokens"})};
   base::Option<bool> shuffle{this, "shuffle", true, "", "a new order each epoch"};
 
-  text::TrainOn trained_tokens() const;  // train_on
+  text::TrainOn trained_tokens() const;    // train_on
+  rlhf::LongRows long_row_choice() const;  // long_rows
 };
 
 struct EvaluationOptions : generate::SamplingOptions {

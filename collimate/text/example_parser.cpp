@@ -331,6 +331,15 @@ void read_text(RowReader& reader) {
   reader.example().completion = reader.take_text({"text"});
 }
 
+// Chat models are shown their tools by the template, which here is given messages alone.
+void refuse_tools(const RowReader& reader, const Prompt& prompt) {
+  if (!std::holds_alternative<Messages>(prompt) || !reader.has("tools") || reader.holds_nothing("tools")) return;
+  throw base::InputError(base::expectation(reader.where("tools"), "no tools beside messages",
+                                           "some, which no template "
+                                           "here shows to the model",
+                                           "data columns: {tools: hidden_tools} to train without showing them"));
+}
+
 void read_shape(DataShape shape, RowReader& reader) {
   switch (shape) {
     case DataShape::kPromptCompletion:
@@ -364,6 +373,7 @@ Example to_example(DataShape shape, Row&& row, const RowLocation& location) {
   RowReader reader(std::move(row), location);
   read_shape(shape, reader);
   add_earlier_turns(reader);
+  refuse_tools(reader, reader.example().prompt);
   return reader.finish();
 }
 
