@@ -69,9 +69,9 @@ Page read_page(const CalibrateOptions& options) {
 // What keeps a short run short and quiet.
 Sets common_sets(const CalibrateOptions& options) {
   Sets sets = options.sets;
-  for (const char* set : {"placement=flattening", "data.eval=null", "evaluation={}", "train.warmup_updates=0",
-                          "run.threads=1", "run.save_every=0", "run.evaluate_every=0", "run.patience=0",
-                          "run.samples_every=0", "log.names=verl", "log.tensorboard=false"})
+  for (const char* set : {"placement=flattening", "data.eval=null", "evaluation={}",
+                          "train.warmup_updates=0", "run.threads=1", "run.save_every=0", "run.evaluate_every=0",
+                          "run.patience=0", "run.samples_every=0", "log.names=verl", "log.tensorboard=false"})
     sets.emplace_back(set);
   sets.push_back(fmt::format("devices={}", options.devices));
   sets.push_back(fmt::format("run.iterations={}", options.iterations));
@@ -125,7 +125,7 @@ void read_realised_lengths(const Page& page, const std::vector<base::MetricsReco
     return;
   }
   // Of the first device's rows.
-  const double trained = rows * static_cast<double>(page.config.train.epochs.get()) / static_cast<double>(devices);
+  const double trained = rows * static_cast<double>(page.config.train.ppo_epochs.get()) / static_cast<double>(devices);
   run.prompt = "1";
   run.completion = plan_::mean_text(metric("train/tokens") / trained - 1);
 }

@@ -68,7 +68,7 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
   else
     lines.push_back(fmt::format("batch: {} an iteration", counted(n.rows, "row")));
   lines.push_back(fmt::format("updates: {} rows ÷ {} an update × {} = {} an iteration; × {} = {} in all", n.rows,
-                              n.rows_per_update, counted(config.train.epochs, "epoch"), n.updates,
+                              n.rows_per_update, counted(config.train.ppo_epochs, "epoch"), n.updates,
                               counted(iterations, "iteration"), n.total_updates));
   if (n.rows % n.rows_per_update != 0)
     lines.push_back(fmt::format("updates: the last of an iteration has {} of {} rows", n.rows % n.rows_per_update,

@@ -138,7 +138,7 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   return found;
 }
 
-Findings check(const Config& config) {
+Findings check(Config config) {
   Findings found;
   std::vector<std::string> problems;
   const flow::Registry registry = module_registry();
@@ -146,8 +146,11 @@ Findings check(const Config& config) {
   if (attempt(problems, [&] { plan = complete_plan(config, registry); })) {
     graph::Placement placement;
     RunData data;
+    const bool read = attempt(problems, [&] {
+      data = read_data(config, plan);
+      settle_iterations(config, registry, data, plan);
+    });
     const bool placed = attempt(problems, [&] { placement = make_placement(config, plan); });
-    const bool read = attempt(problems, [&] { data = read_data(config, plan); });
     if (placed && read) attempt(problems, [&] { found = inspect(config, plan, placement, data); });
     check_weights(plan, problems);
     check_rewards(plan, data, found.lines, problems);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,8 +64,18 @@ struct EvaluationOptions : generate::SamplingOptions {
 };
 
 struct RunOptions : base::Section {
-  base::Option<int64_t> iterations{this,         "iterations",        100,
-                                   "iterations", "runs of the graph", base::at_least(int64_t{1})};
+  base::Option<int64_t> iterations{this,
+                                   "iterations",
+                                   100,
+                                   "iterations",
+                                   "each reads rows, draws samples where the recipe does, and updates",
+                                   base::at_least(int64_t{1})};
+  base::Option<std::optional<double>> epochs{this,
+                                             "epochs",
+                                             std::nullopt,
+                                             "epochs",
+                                             "passes over data.train, in the place of run.iterations",
+                                             base::above(0.0)};
   base::Option<int64_t> seed{this, "seed", 1234, "", "of everything random", base::at_least(int64_t{0})};
   base::Option<int64_t> save_every{this,
                                    "save_every",
@@ -127,10 +138,14 @@ struct LogOptions : base::Section {
 // The whole configuration of a run: one YAML file.
 struct Config : base::Section {
   Config();
+  std::string section_remedy(const std::string& key) const override;  // recipe/other_names.h
 
   base::Option<std::string> recipe;  // one of recipe_names(), recipe/list.h
   base::SectionMap<rlhf::ModelOptions> models{
-      this, "models", "by role: policy, and where they differ from it reference, value, reward"};
+      this, "models",
+      "by role: policy, and where they differ from it reference, value, reward; {policy: DIR} is short "
+      "for {policy: {path: DIR}}",
+      "path"};
   base::Nested<DataOptions> data{this, "data", "what to train and evaluate on"};
   base::Option<nlohmann::json> reward{this,
                                       "reward",

@@ -51,6 +51,13 @@ TEST_F(ConfigFile, EntriesOfRewardsAreResolved) {
   EXPECT_NE(base::config_hash(read(rewards, {"reward.1.timeout_seconds=6"})), base::config_hash(config));
 }
 
+TEST_F(ConfigFile, ADirectoryAloneIsAModel) {
+  std::ofstream(path_) << "recipe: grpo\nmodels: {policy: /nowhere, reference: {path: /there}}\n";
+  const Config config = load(path_, {});
+  EXPECT_EQ(config.model("policy").path.get(), "/nowhere");
+  EXPECT_EQ(config.model("reference").path.get(), "/there");
+}
+
 TEST_F(ConfigFile, WithoutARecipeIsNamed) {
   const auto error = [&](const std::string& yaml) {
     std::ofstream(path_) << yaml;

@@ -51,13 +51,13 @@ class Run {
         call_(call),
         reparse_(base::reparse_every_run() || call.reparse),
         registry_(module_registry()),
-        plan_(complete_plan(config, registry_)),
-        placement_(make_placement(config, plan_)),
-        data_(read_data(config, plan_)),
-        found_(accepted(config, plan_, placement_, data_)),
-        directory_(config, plan_, data_, call.output, call.resume),
-        recorder_(config, plan_, data_, directory_),
-        progress_(config.recipe, config.run.iterations, directory_.completed()) {}
+        plan_(complete_plan(config_, registry_)),
+        data_(read_data(config_, plan_)),
+        placement_(place()),
+        found_(accepted(config_, plan_, placement_, data_)),
+        directory_(config_, plan_, data_, call.output, call.resume),
+        recorder_(config_, plan_, data_, directory_),
+        progress_(config_.recipe, config_.run.iterations, directory_.completed()) {}
 
   TrainOutcome run() {
     const auto recorded = directory_.summary();
@@ -87,6 +87,7 @@ class Run {
     for (const std::string& problem : found_.problems) lines.push_back("warning: " + problem);
     if (!directory_.checkpoint().empty())
       lines.push_back(fmt::format("resume: from iteration {} ({})", directory_.completed(), directory_.checkpoint()));
+    for (const std::string& change : directory_.changed()) lines.push_back("changed: " + change);
     if (directory_.dropped_lines() > 0)
       lines.push_back(fmt::format("no checkpoint: begins again, {} earlier lines of metrics.jsonl dropped",
                                   directory_.dropped_lines()));
@@ -94,6 +95,11 @@ class Run {
   }
 
  private:
+  graph::Placement place() {
+    settle_iterations(config_, registry_, data_, plan_);
+    return make_placement(config_, plan_);
+  }
+
   void note(const std::string& line) const {
     base::log().record(line);
     if (call_.note) call_.note(line);
@@ -244,13 +250,13 @@ class Run {
                                      : base::at(models, worker));
   }
 
-  const Config& config_;
+  Config config_;
   const TrainCall& call_;
   const bool reparse_;
   flow::Registry registry_;
   Plan plan_;
-  graph::Placement placement_;
   RunData data_;
+  graph::Placement placement_;
   const Findings found_;
   RunDirectory directory_;
   Recorder recorder_;
