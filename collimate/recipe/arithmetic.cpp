@@ -20,13 +20,14 @@ std::string counted(int64_t count, const std::string& noun) {
 
 std::string rate_line(const BatchArithmetic& n, const rlhf::TrainOptions& train) {
   const std::string& schedule = train.lr_schedule;
+  const double peak = train.learning_rate->value();
   std::string line = "learning rate: ";
   if (train.warmup_updates > 0)
-    line += fmt::format("0 to {} over {}, then ", train.learning_rate.get(), counted(train.warmup_updates, "update"));
+    line += fmt::format("0 to {} over {}, then ", peak, counted(train.warmup_updates, "update"));
   else
-    line += fmt::format("{} ", train.learning_rate.get());
+    line += fmt::format("{} ", peak);
   if (schedule == "constant") return line + "constant";
-  const double floor = schedule == "cosine_with_min" ? train.lr_minimum_ratio * train.learning_rate : 0.0;
+  const double floor = schedule == "cosine_with_min" ? train.lr_minimum_ratio * peak : 0.0;
   return line + fmt::format("{} to {} at update {}", schedule, floor, n.total_updates);
 }
 

@@ -16,6 +16,14 @@ const base::ConfigNode* written(const base::ConfigNode& root, const std::string&
   return found == nullptr || found->kind == base::ConfigNode::Kind::kNull ? nullptr : found;
 }
 
+// Adapters take about ten times the rate of all weights (Schulman et al. 2025, "LoRA Without Regret").
+double usual_rate(const Config& config) {
+  constexpr double kOfAdapters = 10;
+  const rlhf::ModelOptions* policy = config.models.find("policy");
+  const bool adapters = policy != nullptr && policy->lora.rank > 0;
+  return find_recipe(config.recipe).learning_rate * (adapters ? kOfAdapters : 1.0);
+}
+
 }  // namespace
 
 text::TrainOn DataOptions::trained_tokens() const {
@@ -49,6 +57,7 @@ Config load(const std::string& path, const std::vector<std::string>& sets) {
   for (const char* key : {"train", "eval"})
     if (const auto* sources = written(source.root, "data", key))
       check_source_keys(*sources, fmt::format("data.{}", key));
+  if (!config.train.learning_rate->has_value()) config.train.learning_rate = usual_rate(config);
   return config;
 }
 

@@ -21,8 +21,8 @@ Loss loss_of(const DecoderOptions& options) {
 
 train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOptions& t, float temperature) {
   const bool own_rate = model.head == std::string("value") && t.value_learning_rate > 0;
-  return {.schedule = {t.lr_schedule, own_rate ? t.value_learning_rate : t.learning_rate, t.warmup_updates,
-                       model.total_updates, t.lr_minimum_ratio},
+  return {.schedule = {t.lr_schedule, own_rate ? t.value_learning_rate.get() : t.learning_rate->value(),
+                       t.warmup_updates, model.total_updates, t.lr_minimum_ratio},
           .adam = {t.adam_beta1, t.adam_beta2, t.adam_epsilon, t.weight_decay},
           .max_grad_norm = t.max_grad_norm,
           .micro_batch_tokens = micro_batch_tokens(t, model.loss_rows),
