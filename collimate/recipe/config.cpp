@@ -2,6 +2,7 @@
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/host/hub_cache.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/list.h"
 #include "collimate/rlhf/reward/reward.h"
@@ -57,6 +58,9 @@ Config load(const std::string& path, const std::vector<std::string>& sets) {
   for (const char* key : {"train", "eval"})
     if (const auto* sources = written(source.root, "data", key))
       check_source_keys(*sources, fmt::format("data.{}", key));
+  for (const auto& [role, model] : config.models)
+    if (const std::string found = host::model_directory(model.path); found != model.path.get())
+      config.models[role].path = found;
   if (!config.train.learning_rate->has_value()) config.train.learning_rate = usual_rate(config);
   return config;
 }

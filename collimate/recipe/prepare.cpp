@@ -97,7 +97,8 @@ Plan complete_plan(const Config& config, const flow::Registry& registry) {
   refuse_unread(config, plan);
   check_sampling(config, plan);
   if (plan.rows_per_iteration <= 0)
-    throw base::InputError(base::expectation("train.samples_per_update", "at least 1 with this recipe", "0"));
+    throw base::InputError(base::expectation("train.samples_per_update", "at least 1 with this recipe", "0",
+                                             "32, the rows of an optimizer step"));
   return plan;
 }
 
