@@ -80,8 +80,8 @@ bool is_long(const std::vector<text::RenderedTokens>& rows, const SourceOptions&
          });
 }
 
-std::string too_long(const text::Example& example, const std::vector<text::RenderedTokens>& rows,
-                     const SourceOptions& options) {
+std::string length_error(const text::Example& example, const std::vector<text::RenderedTokens>& rows,
+                         const SourceOptions& options) {
   size_t longest = 0;
   for (const text::RenderedTokens& row : rows) longest = std::max(longest, row.ids.size());
   return expectation(place(example), fmt::format("at most {} tokens", options.max_tokens), std::to_string(longest),
@@ -204,7 +204,7 @@ std::vector<text::RenderedTokens> RowSource::rows_of(const text::Example& exampl
     return {};
   }
   if (!is_long(rows, options_)) return rows;
-  const std::string reason = too_long(example, rows, options_);
+  const std::string reason = length_error(example, rows, options_);
   if (options_.long_rows == LongRows::kStop) throw InputError(reason);
   if (options_.long_rows == LongRows::kTruncate)
     for (text::RenderedTokens& row : rows) truncate(row, options_.kind, options_.max_tokens);

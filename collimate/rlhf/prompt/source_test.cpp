@@ -89,7 +89,7 @@ TEST_F(PromptSource, AnswersLabelledFalseAreNotTrainedTowards) {
 
 TEST_F(PromptSource, BadRowsAreDroppedAndCounted) {
   const RowSource taken = source(answered("a", "b") + answered("c", "") + "{\n" + answered("d", "e"),
-                                 {.kind = RowKind::kDemonstration, .shuffle = false, .drop_bad = true});
+                                 {.kind = RowKind::kDemonstration, .drop_bad = true, .shuffle = false});
   EXPECT_EQ(texts(taken), (std::vector<std::string>{"ab<eos>", "de<eos>"}));
   EXPECT_EQ(taken.bad().rows, 1);  // the other one is the data set's
   EXPECT_EQ(taken.epoch_examples(), 2);
