@@ -222,6 +222,7 @@ class Run {
                                    {"last_evaluation", recorder_.last_evaluation()},
                                    {"final_metrics", std::move(final_metrics)}};
     told.update(recorder_.totals().summary());
+    told["warnings"] = recorder_.watch().warnings();
     told["peak_memory_bytes"] = host::peak_resident_bytes();
     told["memory"] = memory_summary(end_, start_bytes_);
     told["versions"] = versions();
