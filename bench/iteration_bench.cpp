@@ -23,6 +23,7 @@
 #include "collimate/generate/engine.h"
 #include "collimate/host/cpu.h"
 #include "collimate/rlhf/loss/list.h"
+#include "collimate/rlhf/types/objective.h"
 #include "collimate/tensor/aten_threads.h"
 #include "collimate/train/learner.h"
 #include "collimate/train/scoring.h"
@@ -88,7 +89,7 @@ class Bench {
     setting.options.beta = 0.04;
     const rlhf::Loss loss = rlhf::make_loss("rollouts", "grpo", setting);
     train::Learner learner(*model_, {.schedule = {.peak = 1e-6}}, exec_);
-    measure("update (GRPO, KL)", forward_flops().times(3), [&] { learner.update(rows, objective(loss)); });
+    measure("update (GRPO, KL)", forward_flops().times(3), [&] { learner.update(rows, rlhf::objective_of(loss)); });
   }
 
   // The work of the phases of an iteration that were measured so far.
@@ -99,7 +100,7 @@ class Bench {
     const rlhf::Loss loss = rlhf::make_loss("completions", "nll", {});
     train::Learner learner(*model_, {.schedule = {.peak = 1e-6}}, exec_);
     const double flops = 3 * flops_of(shape_, kSftRows, 0, kSftTokens, kSftTokens - 1);
-    measure("SFT step", {flops, flops}, [&] { learner.update(rows, objective(loss)); });
+    measure("SFT step", {flops, flops}, [&] { learner.update(rows, rlhf::objective_of(loss)); });
   }
 
  private:
@@ -176,13 +177,6 @@ class Bench {
     out.set(batch::kUid, uids);
     out.set_ragged(batch::kIds, ids), out.set_ragged(batch::kTrainable, trainable);
     return out;
-  }
-
-  static train::Objective objective(const rlhf::Loss& loss) {
-    return {loss.needs, [&loss](const Batch& rows, const batch::Quantities& q, const batch::GlobalCounts& counts) {
-              rlhf::LossContext context(rows, q, counts);
-              return loss.value(context);
-            }};
   }
 
   void measure(const std::string& name, const Flops& flops, const std::function<void()>& body) {

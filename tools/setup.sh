@@ -34,15 +34,30 @@ as_root() {
   fi
 }
 
+# Another apt that holds a lock is waited for, as long as 10 minutes: apt-get update itself does not wait.
+apt() {
+  local begin=$SECONDS log status
+  log=$(mktemp)
+  while :; do
+    status=0
+    as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -o DPkg::Lock::Timeout=600 "$@" </dev/null 2>&1 |
+      tee "$log" >&2 || status=1
+    [ "$status" != 0 ] && grep -q 'Could not get lock\|Unable to lock' "$log" && [ $((SECONDS - begin)) -lt 600 ] || break
+    say "another program holds apt's lock; trying again"
+    sleep 5
+  done
+  rm -f "$log"
+  return "$status"
+}
+
 install_packages() {
   missing=$(missing_packages)
   [ -n "$missing" ] || return 0
   command -v apt-get >/dev/null || fail "expected a Debian system with apt-get, got none; try installing by hand: $missing"
   say "installing Debian packages: $missing"
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q >&2 </dev/null || fail "apt-get update failed; try again when the network is there"
+  apt update -q || fail "apt-get update failed; try again when the network is there"
   # shellcheck disable=SC2086
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing >&2 </dev/null ||
-    fail "apt-get could not install: $missing"
+  apt install -y -q --no-install-recommends $missing || fail "apt-get could not install: $missing"
 }
 
 # The mark .complete comes last, so that an interrupted run is started over; one run at a time holds the lock.

@@ -35,9 +35,11 @@ void apply(const ConfigNode& part, const std::string& path, Section& section) {
   try {
     section.read_section(part, path);
   } catch (const UnknownKeyError& error) {
-    if (!error.near().empty()) throw;
+    const std::string known = section.section_remedy(error.key());
+    if (known.empty() && !error.near().empty()) throw;
     throw InputError(expectation(error.where(), "a key of " + section_title(error.section()),
-                                 fmt::format("\"{}\"", error.key()), remedy_elsewhere(section, path, error)));
+                                 fmt::format("\"{}\"", error.key()),
+                                 known.empty() ? remedy_elsewhere(section, path, error) : known));
   }
   section.check_section(path);
 }

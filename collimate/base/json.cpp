@@ -34,6 +34,20 @@ size_t too_deep(std::string_view text) {
   return std::string_view::npos;
 }
 
+// What stands where the text stops being JSON; `byte` is the parser's count of what it has read, 0 where it has none.
+std::string found_at(std::string_view text, size_t byte) {
+  constexpr size_t kShownBytes = 20;
+  if (byte == 0) return "a number that is too large";
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return "an empty text";
+  if (byte > text.size()) return "a text that ends before its value does";
+  const size_t newline = text.rfind('\n', byte - 1);
+  const size_t begin = newline == std::string_view::npos || newline + 1 > byte - 1 ? 0 : newline + 1;
+  const size_t shown = byte - begin > kShownBytes ? byte - kShownBytes : begin;
+  const nlohmann::json excerpt(std::string(text.substr(shown, byte - shown)));
+  return fmt::format("something else at column {}, where {}{} ends", byte - begin, shown > begin ? "…" : "",
+                     excerpt.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
 template <class Json>
 Json parse(std::string_view text, const std::string& where, int64_t first_line) {
   if (const size_t at = too_deep(text); at != std::string_view::npos)
@@ -44,7 +58,7 @@ Json parse(std::string_view text, const std::string& where, int64_t first_line) 
   } catch (const typename Json::exception& error) {
     const auto* parse_error = dynamic_cast<const typename Json::parse_error*>(&error);
     const size_t at = parse_error == nullptr ? 0 : parse_error->byte;
-    throw InputError(expectation(place(text, at, where, first_line), "well-formed JSON", error.what()));
+    throw InputError(expectation(place(text, at, where, first_line), "well-formed JSON", found_at(text, at)));
   }
 }
 

@@ -46,9 +46,11 @@ std::string line_of(LogLevel level, std::string_view text) {
 }  // namespace
 
 struct Log::Impl {
-  // The bar stays the last line of the terminal: removed before a line, drawn again after it.
-  void show(std::string_view line) {
-    put(STDERR_FILENO, bar.empty() ? std::string(line) : fmt::format("{}{}{}", kClearLine, line, bar));
+  // The bar stays the last line of the terminal: removed before a line, drawn again after it. On a terminal there may
+  // be one of another process: removed too, its process draws it again.
+  void show(std::string_view line) const {
+    const bool cleared = terminal || !bar.empty();
+    put(STDERR_FILENO, fmt::format("{}{}{}", cleared ? kClearLine : "", line, bar));
   }
 
   void append(std::string_view line) const {
@@ -56,6 +58,7 @@ struct Log::Impl {
   }
 
   std::mutex mutex;
+  const bool terminal = ::isatty(STDERR_FILENO) != 0;
   std::vector<int> files;
   std::string bar;
 };
@@ -75,6 +78,11 @@ void Log::record(std::string_view text) {
   const std::string line = line_of(LogLevel::kInfo, text);
   const std::lock_guard lock(impl_->mutex);
   impl_->append(line);
+}
+
+void Log::show(std::string_view line) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->show(std::string(line) + "\n");
 }
 
 void Log::progress_line(std::string_view text, bool terminal) {

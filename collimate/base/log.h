@@ -23,6 +23,8 @@ class Log {
   void write(LogLevel level, std::string_view text);
   // A line of info for the files alone: what stderr shows in another form.
   void record(std::string_view text);
+  // A line of stderr alone, as it is: neither time nor level, nothing for the files.
+  void show(std::string_view line);
   // Replaces the progress line at the bottom of a terminal, or writes a plain line elsewhere; empty removes it.
   void progress_line(std::string_view text, bool terminal);
 

@@ -111,6 +111,16 @@ TEST(Log, BarStaysBelowLines) {
               ::testing::MatchesRegex("\r.\\[2KBAR\r.\\[2K[^\n]*line\nBAR\r.\\[2K"));
 }
 
+// Lines that a run tells a person stand by themselves too.
+TEST(Log, BarStaysBelowWhatIsShown) {
+  Log log;
+  ::testing::internal::CaptureStderr();
+  log.show("before");
+  log.progress_line("BAR", true);
+  log.show("shown");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "before\n\r\x1b[2KBAR\r\x1b[2Kshown\nBAR");
+}
+
 TEST(Progress, Text) {
   EXPECT_EQ(format_duration(12.4), "12 s");
   EXPECT_EQ(format_duration(245), "4:05");

@@ -10,11 +10,13 @@
 namespace collimate::base {
 
 // Sections of one kind under names that the user chooses: `models: {policy: {path: ...}, reference: {...}}`. Keeps the
-// order in which they were written. A name read again changes the section it names.
+// order in which they were written. A name read again changes the section it names. With `scalar_key` a scalar stands
+// for a section of that key alone: `models: {policy: DIR}`.
 template <class S>
 class SectionMap : public ConfigItem {
  public:
-  SectionMap(Section* parent, std::string name, std::string help) : ConfigItem(std::move(name), std::move(help)) {
+  SectionMap(Section* parent, std::string name, std::string help, std::string scalar_key = "")
+      : ConfigItem(std::move(name), std::move(help)), scalar_key_(std::move(scalar_key)) {
     parent->add_item(this);
   }
   SectionMap(const SectionMap&) = default;
@@ -65,6 +67,7 @@ class SectionMap : public ConfigItem {
     return entries_.size() - 1;
   }
 
+  std::string scalar_key_;
   std::vector<std::pair<std::string, S>> entries_;
   std::vector<std::string> places_;  // by entry
 };
@@ -115,7 +118,10 @@ void SectionMap<S>::item_read(const ConfigNode& node, const std::string& path) {
   for (size_t i = 0; i < node.keys.size(); ++i) {
     const size_t at = position(node.keys[i]);
     places_[at] = node.children[i].where;
-    entries_[at].second.read_section(node.children[i], join_path(path, node.keys[i]));
+    const bool scalar = !scalar_key_.empty() && node.children[i].kind == ConfigNode::Kind::kScalar;
+    ConfigNode section{.kind = ConfigNode::Kind::kMap, .where = places_[at]};
+    if (scalar) section.child(scalar_key_) = node.children[i];
+    entries_[at].second.read_section(scalar ? section : node.children[i], join_path(path, node.keys[i]));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 // A forward can say these quantities of a batch of R rows with M trainable tokens (in row order, without padding): the
 // vocabulary that training, which computes it, and losses, which read it, share.
@@ -28,6 +29,16 @@ struct Quantities {
 struct GlobalCounts {
   double tokens = 0;  // trainable tokens
   double rows = 0;
+  double chosen_tokens = 0;  // trainable tokens of every second row, from the first on: of pairs the chosen one
+
+  GlobalCounts operator*(double factor) const { return {tokens * factor, rows * factor, chosen_tokens * factor}; }
 };
+
+// Numbers that all micro-batches of an update, on all ranks, have told of themselves, in the order of their rows.
+struct Survey {
+  at::Tensor all;     // [N] fp32
+  int64_t begin = 0;  // where those of this micro-batch begin
+};
+using Surveys = std::vector<Survey>;
 
 }  // namespace collimate::batch

@@ -50,6 +50,7 @@ void choose_placement(recipe::Config& config, const std::string& path, const std
   options.config = path;
   options.sets = sets;
   options.machine = *constants;
+  options.iterations = 1;  // the choice is by the time of one
   plan_::Request request = plan_request(options).request;
   request.keep = 1;
   const plan_::SearchResult result = plan_::search_within_staleness(request);

@@ -125,7 +125,7 @@ void read_realised_lengths(const Page& page, const std::vector<base::MetricsReco
     return;
   }
   // The seconds are of the first device's rows.
-  const double trained = rows * static_cast<double>(page.config.train.epochs.get()) / static_cast<double>(devices);
+  const double trained = rows * static_cast<double>(page.config.train.ppo_epochs.get()) / static_cast<double>(devices);
   run.prompt = "1";
   run.completion = plan_::mean_text(metric("train/tokens") / trained - 1);
 }

@@ -15,6 +15,7 @@
 #include "collimate/generate/speculation_options.h"
 #include "collimate/host/core_pool.h"
 #include "collimate/host/cpu.h"
+#include "collimate/host/hub_cache.h"
 #include "collimate/model/model.h"
 #include "collimate/rlhf/modules/loading_options.h"
 #include "collimate/text/chat_template.h"
@@ -183,6 +184,7 @@ int generate(const Arguments& arguments) {
   const std::vector<text::Prompt> prompts = read_prompts(call);
   host::CorePool pool(host::core_count());
   const tensor::Exec exec{&pool};
+  call.model = host::model_directory(call.model);
   const auto tokenizer = text::load_tokenizer(call.model);
   const text::Renderer renderer(*tokenizer, text::make_chat_template(*tokenizer, call.sampling.chat_template));
   const model::WeightsOptions weights{.compute = tensor::compute_type_of(call.sampling.compute.get()), .mapped = true};

@@ -8,6 +8,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/cli/help_pages.h"
 #include "collimate/cli/verbs.h"
 #include "collimate/recipe/config.h"
 #include "collimate/recipe/list.h"
@@ -20,6 +21,7 @@ namespace collimate::cli {
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> list = {
+      {"init", "write a config of a recipe to begin with", init},
       {"train", "train what CONFIG.yaml says", train},
       {"check", "show the resolved config, batch arithmetic and data, and what is wrong with them", check},
       {"generate", "complete prompts with a model", generate},
@@ -32,15 +34,16 @@ const std::vector<Verb>& verbs() {
       {"bench", "quickstart and other measured runs", bench},
       {"worker", "join a run as a worker", worker},
       {"version", "print the versions: collimate, torch, compiler, processor", version},
-      {"help", "this text; help TOPIC: a verb, a config key, reference, recipes, losses, advantages or rewards", help}};
+      {"help", "this text; help TOPIC: a verb, a recipe, data, lora, resume, a config key and more", help}};
   return list;
 }
 
 namespace {
 
 constexpr const char* kTopics =
-    "\ncollimate help VERB or VERB --help lists a verb's options, collimate help KEY explains a config key or "
-    "section,\n"
+    "\ncollimate help VERB or VERB --help lists a verb's options; collimate help RECIPE, data, lora or resume is a "
+    "page\n"
+    "with an example; collimate help KEY explains a config key or section,\n"
     "collimate help reference prints all keys as a Markdown page, collimate help recipes, losses, advantages\n"
     "or rewards those that a config may name.\n"
     "COLLIMATE_ISA=avx2, avx512, avx512_bf16 or amx in the environment chooses the instructions; the bits stay.\n";
@@ -130,7 +133,8 @@ void print_advantages() {
 std::string nearest_topic(const std::string& word) {
   std::vector<base::OptionInfo> options;
   recipe::Config().describe_section("", options);
-  std::vector<std::string> topics = {"reference", "recipes", "losses", "advantages", "rewards"}, leaves;
+  std::vector<std::string> topics = help_pages(), leaves;
+  topics.insert(topics.end(), {"reference", "recipes", "losses", "advantages", "rewards"});
   for (const Verb& verb : verbs()) topics.emplace_back(verb.name);
   for (const base::OptionInfo& option : options) {
     topics.push_back(option.path);
@@ -143,9 +147,11 @@ std::string nearest_topic(const std::string& word) {
 
 [[noreturn]] void throw_unknown_topic(const std::string& word) {
   const std::string near = nearest_topic(word);
-  throw base::InputError(base::expectation("collimate help",
-                                           "a verb, a config key, reference, recipes, losses, advantages or rewards",
-                                           "\"" + word + "\"", "collimate help" + (near.empty() ? "" : " " + near)));
+  throw base::InputError(
+      base::expectation("collimate help",
+                        "a verb, a recipe, data, lora, resume, a config key, reference, recipes, losses, "
+                        "advantages or rewards",
+                        "\"" + word + "\"", "collimate help" + (near.empty() ? "" : " " + near)));
 }
 
 }  // namespace
@@ -169,6 +175,11 @@ int help(const Arguments& arguments) {
     return 0;
   }
   const std::string text = base::config_help(recipe::Config(), topic);
+  if (const std::string page = help_page(topic); !page.empty()) {
+    fmt::print("{}", page);
+    if (!text.empty()) fmt::print("\nConfig keys of section {}:\n{}", topic, text);
+    return 0;
+  }
   const auto verb = std::find_if(verbs().begin(), verbs().end(), [&](const Verb& v) { return topic == v.name; });
   if (verb != verbs().end()) {
     const int code = verb->run({"--help"});

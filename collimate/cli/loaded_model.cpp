@@ -4,6 +4,7 @@
 
 #include "collimate/base/log.h"
 #include "collimate/host/cpu.h"
+#include "collimate/host/hub_cache.h"
 #include "collimate/model/kv_cache.h"
 
 namespace collimate::cli {
@@ -23,11 +24,12 @@ void limit_to_cache(generate::ServiceOptions& options) {
 LoadedModel::LoadedModel(const std::string& directory, const ModelOptions& options, generate::ServiceOptions service)
     : pool_(host::core_count()),
       exec_{&pool_},
-      tokenizer_(text::load_tokenizer(directory)),
+      tokenizer_(text::load_tokenizer(host::model_directory(directory))),
       renderer_(*tokenizer_, text::make_chat_template(*tokenizer_, options.chat_template)),
-      model_(model::load_huggingface(
-                 directory, "lm", {.compute = tensor::compute_type_of(options.compute.get()), .mapped = true}, exec_),
-             exec_),
+      model_(
+          model::load_huggingface(host::model_directory(directory), "lm",
+                                  {.compute = tensor::compute_type_of(options.compute.get()), .mapped = true}, exec_),
+          exec_),
       int8_error_(measured_int8(model_, exec_, *tokenizer_, options.measure_int8)),
       service_options_(std::move(service)) {
   model_.weights().pack_all();  // not in the first request

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "collimate/base/error.h"
 #include "collimate/cli/machine_file.h"
 #include "collimate/cli/plan_request.h"
 #include "collimate/model/kv_cache.h"
@@ -63,7 +64,14 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   recipe::Config config = recipe::load(options.config, options.sets);
   made.lengths_key = lengths_key(config);
   see_models_from(options.directory.get(), config);
-  const recipe::Plan page = recipe::complete_plan(config, recipe::module_registry());
+  const flow::Registry registry = recipe::module_registry();
+  recipe::Plan page = recipe::complete_plan(config, registry);
+  if (config.run.epochs.get() && !options.iterations.get()) {
+    if (!has_files(page))
+      throw base::InputError(base::expectation("run.epochs", "a model at hand, whose tokenizer reads the data",
+                                               "one that is not", "--iterations N"));
+    recipe::settle_iterations(config, registry, recipe::read_data(config, page), page);
+  }
   made.request.graph = page.graph;
   for (const auto& [model, module] : page.modules)
     if (module.parameters.contains("path"))

@@ -1,18 +1,59 @@
 #include "collimate/recipe/train.h"
 
-#include <cstdio>
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
+#include "collimate/base/log.h"
+#include "collimate/base/metrics.h"
 #include "collimate/cli/arguments.h"
 #include "collimate/cli/auto_placement.h"
 #include "collimate/cli/check.h"
 #include "collimate/cli/process.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/recipe/list.h"
 #include "collimate/recipe/run_directory.h"
 #include "collimate/report/report.h"
 
 namespace collimate::cli {
+
+namespace {
+
+// "reward 0.12 -> 0.61 (means of the first and the last 5 of 50 iterations)"; "" for a metric that the run has not.
+std::string change_of(const std::vector<base::MetricsRecord>& records, const std::string& name,
+                      const std::string& label) {
+  std::vector<double> values;
+  for (const base::MetricsRecord& record : records)
+    if (const double* value = record.find(name); value != nullptr && std::isfinite(*value)) values.push_back(*value);
+  if (values.empty()) return "";
+  const size_t part = std::max<size_t>(1, values.size() / 10);
+  const auto mean = [part](auto begin) {
+    return std::accumulate(begin, begin + part, 0.0) / static_cast<double>(part);
+  };
+  return fmt::format("{} {:.4g} -> {:.4g} (means of the first and the last {} of {} iterations)\n", label,
+                     mean(values.begin()), mean(values.end() - static_cast<std::ptrdiff_t>(part)), part, values.size());
+}
+
+// What changed, where it is and how to try it.
+void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outcome, const std::string& output) {
+  fmt::print("{} iterations in {:.1f} s\n", outcome.iterations, outcome.seconds);
+  std::vector<std::string> unreadable;  // which the report names
+  const std::vector<base::MetricsRecord> records = base::read_metrics(output + "/metrics.jsonl", &unreadable);
+  const bool trl = config.log.names == std::string("trl");
+  const std::string reward = change_of(records, trl ? "reward" : "critic/rewards/mean", "reward");
+  fmt::print("{}", reward.empty() ? change_of(records, trl ? "loss" : "actor/loss", "loss") : reward);
+  for (const auto& [name, last] : outcome.last_evaluation.items())
+    if (outcome.first_evaluation.contains(name) && last.is_number())
+      fmt::print("held out: {} {:.4g} -> {:.4g}\n", name, outcome.first_evaluation.at(name).get<double>(),
+                 last.get<double>());
+  const bool speaks = recipe::find_recipe(config.recipe).loss_rows.front() != "scored pairs";
+  fmt::print("model: {}/model{}\nreport: {}/report.html\n", output,
+             speaks ? fmt::format(", to try it: collimate chat {}/model", output) : "", output);
+}
+
+}  // namespace
 
 int train(const Arguments& arguments) {
   CLI::App app{"trains what CONFIG.yaml says", "train"};
@@ -37,7 +78,7 @@ int train(const Arguments& arguments) {
     show_check(config, json);
     return 0;
   }
-  call.note = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  call.note = [](const std::string& line) { base::log().show(line); };
   call.stop = &stop_on_signals();
   const recipe::TrainOutcome outcome = recipe::train(config, call);
   const std::filesystem::path page = std::filesystem::path(call.output) / "report.html";
@@ -50,8 +91,7 @@ int train(const Arguments& arguments) {
     print_json(document);
     return 0;
   }
-  fmt::print("{} iterations in {:.1f} s; model: {}/model; report: {}\n", outcome.iterations, outcome.seconds,
-             call.output, page.string());
+  show_outcome(config, outcome, call.output);
   return 0;
 }
 

@@ -17,6 +17,7 @@ struct Verb {
 // The one list of verbs, in the order in which help prints them.
 const std::vector<Verb>& verbs();
 
+int init(const Arguments& arguments);
 int train(const Arguments& arguments);
 int check(const Arguments& arguments);
 int generate(const Arguments& arguments);

@@ -20,13 +20,14 @@ std::string counted(int64_t count, const std::string& noun) {
 
 std::string rate_line(const BatchArithmetic& n, const rlhf::TrainOptions& train) {
   const std::string& schedule = train.lr_schedule;
+  const double peak = train.learning_rate->value();
   std::string line = "learning rate: ";
   if (train.warmup_updates > 0)
-    line += fmt::format("0 to {} over {}, then ", train.learning_rate.get(), counted(train.warmup_updates, "update"));
+    line += fmt::format("0 to {} over {}, then ", peak, counted(train.warmup_updates, "update"));
   else
-    line += fmt::format("{} ", train.learning_rate.get());
+    line += fmt::format("{} ", peak);
   if (schedule == "constant") return line + "constant";
-  const double floor = schedule == "cosine_with_min" ? train.lr_minimum_ratio * train.learning_rate : 0.0;
+  const double floor = schedule == "cosine_with_min" ? train.lr_minimum_ratio * peak : 0.0;
   return line + fmt::format("{} to {} at update {}", schedule, floor, n.total_updates);
 }
 
@@ -68,7 +69,7 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
   else
     lines.push_back(fmt::format("batch: {} an iteration", counted(n.rows, "row")));
   lines.push_back(fmt::format("updates: {} rows ÷ {} an update × {} = {} an iteration; × {} = {} in all", n.rows,
-                              n.rows_per_update, counted(config.train.epochs, "epoch"), n.updates,
+                              n.rows_per_update, counted(config.train.ppo_epochs, "epoch"), n.updates,
                               counted(iterations, "iteration"), n.total_updates));
   if (n.rows % n.rows_per_update != 0)
     lines.push_back(fmt::format("updates: the last of an iteration has {} of {} rows", n.rows % n.rows_per_update,

@@ -128,17 +128,17 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
     extent.tokens = std::max(extent.tokens, set.row.longest + completion);
     extent.largest_id = std::max(extent.largest_id, set.largest_id);
   }
-  found.unreadable = model_problems(plan, *data.tokenizer, extent);
-  attempt(found.unreadable, [&] {
+  found.refused = model_problems(plan, *data.tokenizer, extent);
+  attempt(found.refused, [&] {
     for (const std::string& line : adapter_lines(plan)) found.lines.push_back(line);
   });
   check_bias("rollout", config.rollout, *data.tokenizer, found.problems);
   check_bias("evaluation", config.evaluation, *data.tokenizer, found.problems);
-  check_schedule(config, plan, numbers, found.problems);
+  check_schedule(config, plan, numbers, found.refused);
   return found;
 }
 
-Findings check(const Config& config) {
+Findings check(Config config) {
   Findings found;
   std::vector<std::string> problems;
   const flow::Registry registry = module_registry();
@@ -146,14 +146,17 @@ Findings check(const Config& config) {
   if (attempt(problems, [&] { plan = complete_plan(config, registry); })) {
     graph::Placement placement;
     RunData data;
+    const bool read = attempt(problems, [&] {
+      data = read_data(config, plan);
+      settle_iterations(config, registry, data, plan);
+    });
     const bool placed = attempt(problems, [&] { placement = make_placement(config, plan); });
-    const bool read = attempt(problems, [&] { data = read_data(config, plan); });
     if (placed && read) attempt(problems, [&] { found = inspect(config, plan, placement, data); });
     check_weights(plan, problems);
     check_rewards(plan, data, found.lines, problems);
   }
   found.config = plan.modules.empty() ? base::resolved_config(config) : resolved_text(config, plan);
-  append_fresh(found.problems, found.unreadable);
+  append_fresh(found.problems, found.refused);
   append_fresh(found.problems, problems);
   return found;
 }

@@ -15,9 +15,8 @@ struct Findings {
   std::string config;              // resolved, as YAML
   std::vector<std::string> lines;  // for a person: arithmetic, data shapes, an example of each data set with its mask
   std::vector<std::string> problems;  // why it would train wrong, each in the form of base/error.h
-  std::vector<std::string>
-      unreadable;                // why its models cannot read its rows: no run begins. check() has them above too
-  nlohmann::ordered_json facts;  // the numbers of `lines`, for programs
+  std::vector<std::string> refused;   // those of them for which train begins no run; after check() `problems` has them
+  nlohmann::ordered_json facts;       // the numbers of `lines`, for programs
 };
 
 // Asks the parts that train has read by then. Opens no weights and no reward.
@@ -26,7 +25,7 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
 // Everything that shows before a run: inspect() and beyond it the files of weights, and the rewards, which are built
 // (Python ones import their file) and, where they are rules, asked about every row. Throws for no wrong input: that is
 // a problem among the others.
-Findings check(const Config& config);
+Findings check(Config config);
 
 // InputError with all problems, one a line; nothing when there are none.
 void refuse(const std::vector<std::string>& problems);

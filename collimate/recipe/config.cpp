@@ -2,6 +2,7 @@
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/host/hub_cache.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/list.h"
 #include "collimate/rlhf/reward/reward.h"
@@ -16,11 +17,24 @@ const base::ConfigNode* written(const base::ConfigNode& root, const std::string&
   return found == nullptr || found->kind == base::ConfigNode::Kind::kNull ? nullptr : found;
 }
 
+// Adapters take about ten times the rate of all weights (Schulman et al. 2025, "LoRA Without Regret").
+double usual_rate(const Config& config) {
+  constexpr double kOfAdapters = 10;
+  const rlhf::ModelOptions* policy = config.models.find("policy");
+  const bool adapters = policy != nullptr && policy->lora.rank > 0;
+  return find_recipe(config.recipe).learning_rate * (adapters ? kOfAdapters : 1.0);
+}
+
 }  // namespace
 
 text::TrainOn DataOptions::trained_tokens() const {
   if (train_on.get() == "all_tokens") return text::TrainOn::kAllTokens;
   return train_on.get() == "assistant_turns" ? text::TrainOn::kAssistantTurns : text::TrainOn::kCompletion;
+}
+
+rlhf::LongRows DataOptions::long_row_choice() const {
+  if (long_rows.get() == "truncate") return rlhf::LongRows::kTruncate;
+  return long_rows.get() == "drop" ? rlhf::LongRows::kDrop : rlhf::LongRows::kStop;
 }
 
 Config::Config() : recipe(this, "recipe", "", "", "what to run", base::one_of(recipe_names())) {}
@@ -44,6 +58,10 @@ Config load(const std::string& path, const std::vector<std::string>& sets) {
   for (const char* key : {"train", "eval"})
     if (const auto* sources = written(source.root, "data", key))
       check_source_keys(*sources, fmt::format("data.{}", key));
+  for (const auto& [role, model] : config.models)
+    if (const std::string found = host::model_directory(model.path); found != model.path.get())
+      config.models[role].path = found;
+  if (!config.train.learning_rate->has_value()) config.train.learning_rate = usual_rate(config);
   return config;
 }
 

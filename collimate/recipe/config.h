@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "collimate/base/section_map.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/rlhf/modules/options.h"
+#include "collimate/rlhf/prompt/source.h"
 #include "collimate/text/chat_template.h"
 
 namespace collimate::recipe {
@@ -22,8 +24,23 @@ struct DataOptions : base::Section {
                                    "max_tokens",
                                    1024,
                                    "tokens",
-                                   "longest row of completions or pairs; a longer one is an error",
+                                   "longest row of completions or pairs; data.long_rows says what becomes of others",
                                    base::at_least(int64_t{2})};
+  base::Option<std::string> long_rows{
+      this,
+      "long_rows",
+      "stop",
+      "",
+      "rows of more than data.max_tokens, or prompts of more than rollout.prompt_tokens: stop with an error, drop "
+      "them, or truncate them (a row loses its end, a prompt its beginning)",
+      base::one_of({"stop", "drop", "truncate"})};
+  base::Option<std::string> bad_rows{
+      this,
+      "bad_rows",
+      "stop",
+      "",
+      "rows that cannot be read, or that have nothing to train on: stop with an error, or drop them",
+      base::one_of({"stop", "drop"})};
   base::Option<std::string> train_on{this,
                                      "train_on",
                                      "completion",
@@ -33,7 +50,8 @@ struct DataOptions : base::Section {
                                      base::one_of({"completion", "assistant_turns", "all_tokens"})};
   base::Option<bool> shuffle{this, "shuffle", true, "", "a new order each epoch"};
 
-  text::TrainOn trained_tokens() const;  // train_on
+  text::TrainOn trained_tokens() const;    // train_on
+  rlhf::LongRows long_row_choice() const;  // long_rows
 };
 
 struct EvaluationOptions : generate::SamplingOptions {
@@ -46,8 +64,18 @@ struct EvaluationOptions : generate::SamplingOptions {
 };
 
 struct RunOptions : base::Section {
-  base::Option<int64_t> iterations{this,         "iterations",        100,
-                                   "iterations", "runs of the graph", base::at_least(int64_t{1})};
+  base::Option<int64_t> iterations{this,
+                                   "iterations",
+                                   100,
+                                   "iterations",
+                                   "each reads rows, draws samples where the recipe does, and updates",
+                                   base::at_least(int64_t{1})};
+  base::Option<std::optional<double>> epochs{this,
+                                             "epochs",
+                                             std::nullopt,
+                                             "epochs",
+                                             "passes over data.train, in the place of run.iterations",
+                                             base::above(0.0)};
   base::Option<int64_t> seed{this, "seed", 1234, "", "of everything random", base::at_least(int64_t{0})};
   base::Option<int64_t> save_every{this,
                                    "save_every",
@@ -110,10 +138,14 @@ struct LogOptions : base::Section {
 // The whole configuration of a run: one YAML file.
 struct Config : base::Section {
   Config();
+  std::string section_remedy(const std::string& key) const override;  // recipe/other_names.h
 
   base::Option<std::string> recipe;  // one of recipe_names(), recipe/list.h
   base::SectionMap<rlhf::ModelOptions> models{
-      this, "models", "by role: policy, and where they differ from it reference, value, reward"};
+      this, "models",
+      "by role: policy, and where they differ from it reference, value, reward; {policy: DIR} is short "
+      "for {policy: {path: DIR}}",
+      "path"};
   base::Nested<DataOptions> data{this, "data", "what to train and evaluate on"};
   base::Option<nlohmann::json> reward{this,
                                       "reward",

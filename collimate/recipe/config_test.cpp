@@ -51,6 +51,24 @@ TEST_F(ConfigFile, EntriesOfRewardsAreResolved) {
   EXPECT_NE(base::config_hash(read(rewards, {"reward.1.timeout_seconds=6"})), base::config_hash(config));
 }
 
+TEST_F(ConfigFile, ARateThatIsNotSetIsTheRecipes) {
+  const auto rate = [&](const std::string& yaml) {
+    std::ofstream(path_) << yaml;
+    return *load(path_, {}).train.learning_rate.get();
+  };
+  EXPECT_EQ(rate("recipe: sft\nmodels: {policy: /nowhere}\n"), 2e-5);
+  EXPECT_EQ(rate("recipe: sft\nmodels: {policy: {path: /nowhere, lora: {rank: 8}}}\n"), 2e-4);
+  EXPECT_EQ(rate("recipe: grpo\nmodels: {policy: /nowhere}\n"), 1e-6);
+  EXPECT_EQ(rate("recipe: grpo\nmodels: {policy: /nowhere}\ntrain: {learning_rate: 0}\n"), 0);
+}
+
+TEST_F(ConfigFile, ADirectoryAloneIsAModel) {
+  std::ofstream(path_) << "recipe: grpo\nmodels: {policy: /nowhere, reference: {path: /there}}\n";
+  const Config config = load(path_, {});
+  EXPECT_EQ(config.model("policy").path.get(), "/nowhere");
+  EXPECT_EQ(config.model("reference").path.get(), "/there");
+}
+
 TEST_F(ConfigFile, WithoutARecipeIsNamed) {
   const auto error = [&](const std::string& yaml) {
     std::ofstream(path_) << yaml;

@@ -57,6 +57,8 @@ rlhf::SourceOptions source_options(const Config& config, const Plan& plan) {
   return {.kind = plan.rows,
           .samples_per_prompt = config.rollout.samples_per_prompt,
           .max_tokens = plan.rows == rlhf::RowKind::kPrompt ? config.rollout.prompt_tokens : config.data.max_tokens,
+          .long_rows = config.data.long_row_choice(),
+          .drop_bad = config.data.bad_rows.get() == "drop",
           .seed = static_cast<uint64_t>(config.run.seed.get()),
           .shuffle = config.data.shuffle,
           .prompt_is_trained = plan.prompt_is_trained,
@@ -75,15 +77,34 @@ rlhf::SourceOptions eval_options(const Config& config, const Plan& plan) {
   return options;
 }
 
-void add_notes(const std::string& key, const text::Dataset& dataset, RunData& data) {
+// Those left out by the data set, and then by what renders its rows.
+std::vector<std::string> left_out_lines(const std::string& key, const text::Dataset& dataset,
+                                        const rlhf::RowSource& source) {
+  std::vector<std::string> lines;
+  const auto add = [&](const text::LeftOut& out, const std::string& option) {
+    if (out.rows > 0)
+      lines.push_back(fmt::format("warning: {}: {} of {} rows left out ({}); the first: {}", key, out.rows,
+                                  dataset.size() + dataset.left_out().rows, option, out.first));
+  };
+  add(dataset.left_out(), "data.bad_rows: drop");
+  add(source.bad(), "data.bad_rows: drop");
+  add(source.too_long(), "data.long_rows");
+  if (source.truncated() > 0)
+    lines.push_back(fmt::format("{}: {} of {} rows truncated (data.long_rows: truncate)", key, source.truncated(),
+                                dataset.size() + dataset.left_out().rows));
+  return lines;
+}
+
+void add_notes(const std::string& key, const text::Dataset& dataset, const rlhf::RowSource& source, RunData& data) {
   for (const std::string& line : dataset.verdict()) data.notes.push_back(key + ": " + line);
+  for (std::string& line : left_out_lines(key, dataset, source)) data.notes.push_back(std::move(line));
   data.fingerprints[key] = {{"rows", dataset.size()}, {"fingerprint", fmt::format("{:016x}", dataset.fingerprint())}};
 }
 
 }  // namespace
 
 std::vector<std::string> data_options(rlhf::RowKind rows) {
-  std::vector<std::string> options = {"evaluation.examples"};
+  std::vector<std::string> options = {"evaluation.examples", "data.long_rows", "data.bad_rows"};
   if (rows != rlhf::RowKind::kPrompt) options.emplace_back("data.max_tokens");
   if (rows == rlhf::RowKind::kDemonstration) options.emplace_back("data.train_on");
   return options;
@@ -115,15 +136,17 @@ RunData read_data(const Config& config, const Plan& plan) {
   data.notes.push_back("template: " + chat->description());
   data.renderer = std::make_unique<text::Renderer>(*data.tokenizer, std::move(chat),
                                                    text::RenderOptions{.train_on = config.data.trained_tokens()});
-  const text::Dataset train = text::Dataset::read(data_sources(config.data.train, "data.train"));
-  add_notes("data.train", train, data);
-  data.train = std::make_unique<rlhf::RowSource>(train, *data.renderer, source_options(config, plan));
+  const auto read = [&](const std::string& key, const nlohmann::json& value, rlhf::SourceOptions options) {
+    const text::Dataset dataset = text::Dataset::read(data_sources(value, key), options.drop_bad);
+    auto source = std::make_unique<rlhf::RowSource>(dataset, *data.renderer, std::move(options));
+    add_notes(key, dataset, *source, data);
+    return source;
+  };
+  data.train = read("data.train", config.data.train, source_options(config, plan));
   if (data.train->has_margins())
     data.notes.emplace_back("data.train: column margin is read: a pair's loss is -log σ(chosen - rejected - margin)");
-  if (!plan.evaluation || config.data.eval->is_null()) return data;
-  const text::Dataset eval = text::Dataset::read(data_sources(config.data.eval, "data.eval"));
-  add_notes("data.eval", eval, data);
-  data.eval = std::make_unique<rlhf::RowSource>(eval, *data.renderer, eval_options(config, plan));
+  if (plan.evaluation && !config.data.eval->is_null())
+    data.eval = read("data.eval", config.data.eval, eval_options(config, plan));
   return data;
 }
 

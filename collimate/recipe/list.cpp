@@ -14,27 +14,33 @@ Plan ppo(const Config& config, const flow::Registry& registry);
 
 const std::vector<RecipeEntry>& recipes() {
   using rlhf::RowKind;
+  // Rates: TRL 0.19's defaults of SFTConfig, DPOConfig and GRPOConfig, its example of a reward model of which all
+  // weights train, and verl 0.4's of an actor.
   static const std::vector<RecipeEntry> list = {
-      {"sft", "supervised fine-tuning on prompt and completion", RowKind::kDemonstration, {"completions"}, sft},
+      {"sft", "supervised fine-tuning on prompt and completion", RowKind::kDemonstration, {"completions"}, 2e-5, sft},
       {"reward",
        "a reward model on chosen and rejected completions, with a margin where each row has one",
        RowKind::kPreference,
        {"scored pairs"},
+       1e-5,
        reward},
       {"dpo",
        "a policy on chosen and rejected completions, by algorithm.loss_type",
        RowKind::kPreference,
        {"pairs"},
+       1e-6,
        dpo},
       {"grpo",
        "a policy on prompts and rewards; samples of a prompt are compared with each other",
        RowKind::kPrompt,
        {"rollouts"},
+       1e-6,
        grpo},
       {"ppo",
        "a policy and a value model on prompts and rewards, of rules or a reward model",
        RowKind::kPrompt,
        {"rollouts", "values"},
+       1e-6,
        ppo}};
   return list;
 }

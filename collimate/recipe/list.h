@@ -12,6 +12,7 @@ struct RecipeEntry {
   std::string summary;  // one line: what it trains on what
   rlhf::RowKind rows;
   std::vector<std::string> loss_rows;  // LossEntry::rows of the losses that it trains by
+  double learning_rate;                // where the config sets none; ten times that with adapters
   Plan (*make)(const Config& config, const flow::Registry& registry);
 };
 

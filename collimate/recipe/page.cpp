@@ -148,7 +148,7 @@ Plan Page::finish(Plan plan) const {
 
 graph::With Page::updates() const {
   return graph::with(
-      {{"rows_per_update", config_.train.samples_per_update.get()}, {"epochs", config_.train.epochs.get()}});
+      {{"rows_per_update", config_.train.samples_per_update.get()}, {"epochs", config_.train.ppo_epochs.get()}});
 }
 
 graph::Input prompt_input() {
@@ -168,7 +168,7 @@ int64_t rollout_rows(const Config& config) {
 
 int64_t updates_per_iteration(const Config& config, const Plan& plan) {
   const int64_t per_update = config.train.samples_per_update;
-  return config.train.epochs * (per_update == 0 ? 1 : (plan.rows_per_iteration + per_update - 1) / per_update);
+  return config.train.ppo_epochs * (per_update == 0 ? 1 : (plan.rows_per_iteration + per_update - 1) / per_update);
 }
 
 int64_t total_updates(const Config& config, const Plan& plan) {

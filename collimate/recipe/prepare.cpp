@@ -1,6 +1,7 @@
 #include "collimate/recipe/prepare.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -16,6 +17,8 @@
 namespace collimate::recipe {
 
 namespace {
+
+constexpr double kMostIterations = 1e12;
 
 // Finds what only both of its options say to be wrong.
 void check_sampling(const Config& config, const Plan& plan) {
@@ -66,6 +69,22 @@ void check_supported(const graph::Placement& placement) {
     }
 }
 
+template <class T>
+bool is_override(const base::Option<T>& option) {
+  return option.where().starts_with("--set");
+}
+
+int64_t iterations_of(double epochs, const RunData& data, const Plan& plan) {
+  const int64_t examples = data.train->epoch_examples();
+  const double rows = epochs * static_cast<double>(examples * data.train->rows_per_example());
+  const double iterations = std::max(1.0, std::ceil(rows / static_cast<double>(plan.rows_per_iteration)));
+  if (iterations > kMostIterations)
+    throw base::InputError(
+        base::expectation("run.epochs", fmt::format("at most {} iterations", kMostIterations),
+                          fmt::format("{} epochs of {} examples: {}", epochs, examples, iterations)));
+  return static_cast<int64_t>(iterations);
+}
+
 }  // namespace
 
 Plan complete_plan(const Config& config, const flow::Registry& registry) {
@@ -78,8 +97,27 @@ Plan complete_plan(const Config& config, const flow::Registry& registry) {
   refuse_unread(config, plan);
   check_sampling(config, plan);
   if (plan.rows_per_iteration <= 0)
-    throw base::InputError(base::expectation("train.samples_per_update", "at least 1 with this recipe", "0"));
+    throw base::InputError(base::expectation("train.samples_per_update", "at least 1 with this recipe", "0",
+                                             "32, the rows of an optimizer step"));
   return plan;
+}
+
+void settle_iterations(Config& config, const flow::Registry& registry, const RunData& data, Plan& plan) {
+  RunOptions& run = config.run;
+  if (!run.epochs.get()) return;
+  const bool given = !run.iterations.where().empty();
+  if (given && is_override(run.iterations) && !is_override(run.epochs)) {
+    run.epochs = std::nullopt;
+    return;
+  }
+  const int64_t iterations = iterations_of(*run.epochs.get(), data, plan);
+  if (given && run.iterations != iterations && is_override(run.iterations) == is_override(run.epochs))
+    throw base::InputError(base::expectation(
+        run.iterations.where(),
+        fmt::format("run.epochs or run.iterations: {} epochs are {} iterations", *run.epochs.get(), iterations),
+        fmt::format("both, and run.iterations is {}", run.iterations.get()), "leaving one of them out"));
+  run.iterations = iterations;
+  plan = complete_plan(config, registry);
 }
 
 void keep_frozen_apart(const graph::Placement& placement, Plan& plan) {

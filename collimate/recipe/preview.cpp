@@ -57,7 +57,7 @@ void add_row(const text::RenderedTokens& row, const text::Tokenizer& tokenizer, 
   const int32_t last = last_trained(row.ids, row.trainable);
   if (last < 0)
     out.masked.push_back(number);
-  else if (!is_stop(tokenizer, last))
+  else if (!row.cut && !is_stop(tokenizer, last))
     out.unended.push_back(number);
 }
 

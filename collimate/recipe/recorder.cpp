@@ -124,6 +124,7 @@ void Recorder::write_held_out(int64_t step, const Batch& rows) const {
 void Recorder::write(base::MetricsRecord record) {
   last_ = record;
   totals_.add(record);
+  for (const std::string& warning : watch_.add(record)) base::log_warning("step {}: {}", record.step, warning);
   if (config_.log.names == std::string("trl"))
     for (auto& [name, value] : record.values)
       if (const std::string_view theirs = base::trl_name(name); !theirs.empty()) name = theirs;
@@ -168,6 +169,7 @@ void Recorder::save(base::StateWriter& out) const {
                         {"last_evaluation", last_evaluation_},
                         {"best_loss", best_loss_},
                         {"totals", totals_.to_json()},
+                        {"watch", watch_.to_json()},
                         {"evaluations_since_best", evaluations_since_best_},
                         {"seconds", seconds()}});
 }
@@ -180,6 +182,7 @@ void Recorder::load(base::StateReader& in) {
   last_evaluation_ = nlohmann::ordered_json::parse(state.at("last_evaluation").dump());
   best_loss_ = state.at("best_loss");
   totals_ = RunTotals::from_json(state.at("totals"));
+  watch_ = LearningWatch::from_json(state.at("watch"));
   evaluations_since_best_ = state.at("evaluations_since_best");
   earlier_seconds_ = state.at("seconds");
   // The evaluation that the line waits for runs again: what it wrote before the interruption goes.

@@ -9,6 +9,7 @@
 #include "collimate/base/stateful.h"
 #include "collimate/flow/executor.h"
 #include "collimate/recipe/data.h"
+#include "collimate/recipe/learning_watch.h"
 #include "collimate/recipe/page.h"
 #include "collimate/recipe/run_directory.h"
 #include "collimate/recipe/run_totals.h"
@@ -32,6 +33,7 @@ class Recorder : public base::Stateful {
   const nlohmann::ordered_json& last_evaluation() const { return last_evaluation_; }
   const base::MetricsRecord& last() const { return last_; }
   const RunTotals& totals() const { return totals_; }
+  const LearningWatch& watch() const { return watch_; }
   double seconds() const;  // of the run, with those before it was resumed
   // True when val/loss has not fallen for `run.patience` evaluations.
   bool out_of_patience() const;
@@ -58,6 +60,7 @@ class Recorder : public base::Stateful {
   std::optional<base::MetricsRecord> waiting_;
   base::MetricsRecord last_;
   RunTotals totals_;
+  LearningWatch watch_;
   nlohmann::ordered_json first_evaluation_;
   nlohmann::ordered_json last_evaluation_;
   double best_loss_ = 0;

@@ -1,6 +1,7 @@
 #include "collimate/recipe/run_directory.h"
 
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <span>
 
+#include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/flow/checkpoint.h"
@@ -28,6 +30,7 @@ using base::InputError;
 constexpr const char* kResolved = "config.resolved.yaml";
 constexpr const char* kMetrics = "metrics.jsonl";
 constexpr const char* kJournal = "journal.bin";
+constexpr const char* kSummary = "summary.json";
 constexpr const char* kLock = "run.lock";  // stays, with the last holder's pid: removing it would race
 
 InputError unusable(const char* expected, const fs::path& output, const std::error_code& error) {
@@ -140,8 +143,37 @@ void check_metrics(const std::string& checkpoint, const fs::path& run) {
                                "restoring the file, or moving it away to go on without those records"));
 }
 
-// Nothing, or an InputError that says why this directory, which `option` names, is not the run's.
-void check_same_run(const Config& config, const fs::path& directory, const std::string& option) {
+// The run's length and what is kept of it: another value leaves alone what has been trained.
+constexpr const char* kMayChange[] = {"run.iterations",       "run.epochs",   "run.save_every",   "run.evaluate_every",
+                                      "run.keep_checkpoints", "run.patience", "run.samples_every"};
+
+// Of all keys of one config or both: "train.learning_rate: 1e-06 -> 2e-06".
+struct Differences {
+  std::vector<std::string> allowed, refused;
+};
+
+Differences differences(const Config& old, const Config& now) {
+  const nlohmann::json before = base::to_json(old.section_value(true)).flatten();
+  const nlohmann::json after = base::to_json(now.section_value(true)).flatten();
+  nlohmann::json all = before;
+  all.update(after);
+  Differences found;
+  for (const auto& [pointer, unused] : all.items()) {
+    const auto text = [&](const nlohmann::json& values) {
+      return values.contains(pointer) ? values.at(pointer).dump() : "nothing";
+    };
+    if (text(before) == text(after)) continue;
+    std::string key = pointer.substr(1);
+    std::ranges::replace(key, '/', '.');
+    const bool allowed = std::ranges::find(kMayChange, key) != std::end(kMayChange);
+    (allowed ? found.allowed : found.refused).push_back(fmt::format("{}: {} -> {}", key, text(before), text(after)));
+  }
+  return found;
+}
+
+// What the run goes on with that it did not begin with, or an InputError that says why this directory, which `option`
+// names, is not the run's.
+std::vector<std::string> check_same_run(const Config& config, const fs::path& directory, const std::string& option) {
   const bool resume = option == "--resume";
   const char* wanted = resume ? "the directory of a run of this config" : "a new directory or one of this run";
   const std::string remedy = resume ? "the --output of the run to go on from" : "another --output";
@@ -150,11 +182,12 @@ void check_same_run(const Config& config, const fs::path& directory, const std::
   if (!fs::exists(directory / kResolved))
     throw InputError(expectation(option, wanted, directory.string() + ", which holds other files", remedy));
   const Config old = load((directory / kResolved).string(), {});
-  if (base::config_hash(old) != base::config_hash(config))
-    throw InputError(expectation(option, wanted,
-                                 fmt::format("{} of another config (hash {}, this one {})", directory.string(),
-                                             base::config_hash(old), base::config_hash(config)),
-                                 remedy));
+  const Differences found = differences(old, config);
+  if (!found.refused.empty())
+    throw InputError(expectation(
+        option, wanted, fmt::format("{} of another config ({})", directory.string(), fmt::join(found.refused, "; ")),
+        "the values that it began with, or " + remedy));
+  return found.allowed;
 }
 
 }  // namespace
@@ -177,10 +210,10 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
     : path_(output), fresh_(!holds_files(path_)) {
   if (!fresh_ && resume == "never")
     throw InputError(expectation("--output", "a new or empty directory with --resume never", output, "--resume auto"));
-  if (!fresh_) check_same_run(config, path_, "--output");
+  if (!fresh_) changed_ = check_same_run(config, path_, "--output");
   const bool by_name = resume != "auto" && resume != "never";
   const fs::path source = by_name ? fs::path(run_to_resume(resume, output)) : path_;
-  if (source != path_) check_same_run(config, source, "--resume");
+  if (source != path_) changed_ = check_same_run(config, source, "--resume");
   if (!fresh_) lock_ = take_lock(path_);
   const nlohmann::json inputs = run_inputs(config, plan, data);
   own_ = source == path_ || (!fresh_ && fs::equivalent(source, path_));
@@ -190,6 +223,10 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
     checkpoint_ = flow::Checkpoints(source, config.run.keep_checkpoints).latest();
   if (!checkpoint_.empty()) {
     completed_ = flow::checkpoint_step(checkpoint_);
+    if (completed_ > config.run.iterations)
+      throw InputError(expectation("run.iterations", fmt::format("at least the {} that are done", completed_),
+                                   std::to_string(config.run.iterations.get()), "--resume DIR/checkpoints/step-N"));
+    goes_on_ = !changed_.empty() && completed_ < config.run.iterations;
     check_inputs(inputs, source);
     if (!ended()) {
       check_checkpoint(checkpoint_, source);
@@ -197,6 +234,10 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
     }
   }
   if (fresh_) begin(resolved_text(config, plan));
+  if (own_ && !changed_.empty()) {
+    if (goes_on_) fs::remove(path_ / kSummary);  // first: with it the run would be one that has ended
+    host::write_file_atomically(path_ / kResolved, resolved_text(config, plan));
+  }
   if (checkpoint_.empty()) dropped_lines_ = lines_in(path_ / kMetrics);
   fs::create_directories(path_ / "logs");
   keep_inputs(inputs, path_);
@@ -217,8 +258,8 @@ void RunDirectory::begin(const std::string& resolved) {
 }
 
 std::optional<nlohmann::ordered_json> RunDirectory::summary() const {
-  const fs::path path = path_ / "summary.json";
-  if (!own_ || checkpoint_.empty() || !fs::exists(path)) return std::nullopt;
+  const fs::path path = path_ / kSummary;
+  if (!own_ || goes_on_ || checkpoint_.empty() || !fs::exists(path)) return std::nullopt;
   auto summary = nlohmann::ordered_json::parse(host::read_file(path), nullptr, false);
   const bool of_checkpoint =
       summary.is_object() && summary.contains("iterations") && summary.at("iterations") == completed_;

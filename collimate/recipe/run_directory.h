@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "collimate/host/file_io.h"
 #include "collimate/recipe/data.h"
@@ -23,12 +24,12 @@ nlohmann::json measure_file(const std::filesystem::path& path);
 
 class RunDirectory {
  public:
-  // Claims `output` for the config. resume auto: a directory of the same config hash goes on from its newest
-  // checkpoint; never: only a new or empty directory; a directory: that run's newest checkpoint, or the checkpoint that
-  // it is, which is copied with the records before it; of `output` itself, later checkpoints are removed. InputError,
-  // with nothing changed, when `output` cannot be made, holds another run or is no run's directory, when that run is
-  // going on, when the checkpoint or the metrics before it are not as they were written, or when the run began with
-  // other files or data than are read now (recipe/run_inputs.h).
+  // Claims `output` for the config. resume auto: a directory of the same config, but for changed(), goes on from its
+  // newest checkpoint; never: only a new or empty directory; a directory: that run's newest checkpoint, or the
+  // checkpoint that it is, which is copied with the records before it; of `output` itself, later checkpoints are
+  // removed. InputError, with nothing changed, when `output` cannot be made, holds another run or is no run's
+  // directory, when that run is going on, when the checkpoint or the metrics before it are not as they were written, or
+  // when the run began with other files or data than are read now (recipe/run_inputs.h).
   RunDirectory(const Config& config, const Plan& plan, const RunData& data, const std::string& output,
                const std::string& resume);
   RunDirectory(const RunDirectory&) = delete;
@@ -40,6 +41,9 @@ class RunDirectory {
   int64_t completed() const { return completed_; }
   // Lines of metrics.jsonl that the run had written when it ended without a checkpoint: it begins again without them.
   int64_t dropped_lines() const { return dropped_lines_; }
+  // Keys that have another value than when the run began, "run.iterations: 10 -> 20". They say how long it is and what
+  // is kept of it.
+  const std::vector<std::string>& changed() const { return changed_; }
   // Gives what summary.json says where this directory's run has come to its end, which that checkpoint holds.
   std::optional<nlohmann::ordered_json> summary() const;
   // The process that trains writes this for a person.
@@ -60,8 +64,10 @@ class RunDirectory {
   void begin(const std::string& resolved);
 
   std::filesystem::path path_;
-  bool fresh_ = false;         // new or empty when claimed
-  bool own_ = true;            // the checkpoint is one of this directory
+  bool fresh_ = false;  // new or empty when claimed
+  bool own_ = true;     // the checkpoint is one of this directory
+  std::vector<std::string> changed_;
+  bool goes_on_ = false;       // it had come to its end, or was to, and is longer now
   host::FileDescriptor lock_;  // of run.lock
   std::string checkpoint_;
   int64_t completed_ = 0;

@@ -35,11 +35,11 @@ TrainOutcome outcome_of(const nlohmann::ordered_json& summary) {
   return outcome;
 }
 
-// Gives what check says of it. InputError when the models cannot read the rows: it would end at the first such row.
+// Gives what check says of it. InputError for that with which no run begins.
 template <class... Parts>
-Findings readable(const Parts&... parts) {
+Findings accepted(const Parts&... parts) {
   Findings found = inspect(parts...);
-  refuse(found.unreadable);
+  refuse(found.refused);
   return found;
 }
 
@@ -51,13 +51,13 @@ class Run {
         call_(call),
         reparse_(base::reparse_every_run()),
         registry_(module_registry()),
-        plan_(complete_plan(config, registry_)),
-        placement_(make_placement(config, plan_)),
-        data_(read_data(config, plan_)),
-        found_(readable(config, plan_, placement_, data_)),
-        directory_(config, plan_, data_, call.output, call.resume),
-        recorder_(config, plan_, data_, directory_),
-        progress_(config.recipe, config.run.iterations, directory_.completed()) {}
+        plan_(complete_plan(config_, registry_)),
+        data_(read_data(config_, plan_)),
+        placement_(place()),
+        found_(accepted(config_, plan_, placement_, data_)),
+        directory_(config_, plan_, data_, call.output, call.resume),
+        recorder_(config_, plan_, data_, directory_),
+        progress_(config_.recipe, config_.run.iterations, directory_.completed()) {}
 
   TrainOutcome run() {
     const auto recorded = directory_.summary();
@@ -87,6 +87,7 @@ class Run {
     for (const std::string& problem : found_.problems) lines.push_back("warning: " + problem);
     if (!directory_.checkpoint().empty())
       lines.push_back(fmt::format("resume: from iteration {} ({})", directory_.completed(), directory_.checkpoint()));
+    for (const std::string& change : directory_.changed()) lines.push_back("changed: " + change);
     if (directory_.dropped_lines() > 0)
       lines.push_back(fmt::format("no checkpoint: begins again, {} earlier lines of metrics.jsonl dropped",
                                   directory_.dropped_lines()));
@@ -94,6 +95,11 @@ class Run {
   }
 
  private:
+  graph::Placement place() {
+    settle_iterations(config_, registry_, data_, plan_);
+    return make_placement(config_, plan_);
+  }
+
   void note(const std::string& line) const {
     base::log().record(line);
     if (call_.note) call_.note(line);
@@ -213,6 +219,7 @@ class Run {
                                    {"last_evaluation", recorder_.last_evaluation()},
                                    {"final_metrics", std::move(final_metrics)}};
     told.update(recorder_.totals().summary());
+    told["warnings"] = recorder_.watch().warnings();
     told["peak_memory_bytes"] = host::peak_resident_bytes();
     told["memory"] = memory_summary(end_, start_bytes_);
     told["versions"] = versions();
@@ -241,13 +248,13 @@ class Run {
                                      : base::at(models, worker));
   }
 
-  const Config& config_;
+  Config config_;
   const TrainCall& call_;
   const bool reparse_;
   flow::Registry registry_;
   Plan plan_;
-  graph::Placement placement_;
   RunData data_;
+  graph::Placement placement_;
   const Findings found_;
   RunDirectory directory_;
   Recorder recorder_;

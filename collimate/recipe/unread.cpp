@@ -8,7 +8,7 @@
 namespace collimate::recipe {
 namespace {
 
-// The options that have another value than by default, with their values: "reward", "train.epochs".
+// The options that have another value than by default, with their values: "reward", "train.ppo_epochs".
 nlohmann::json set_options(const Config& config) {
   const nlohmann::json values = base::to_json(config.section_value());
   const nlohmann::json defaults = base::to_json(Config().section_value());

@@ -15,6 +15,7 @@ body { margin:0; background:var(--paper); color:var(--ink); font:15px/1.5 system
 main { max-width:1180px; margin:0 auto; padding:28px 20px 60px; }
 h1 { font-size:26px; margin:0 0 2px; } h2 { font-size:19px; margin:38px 0 10px; } figure + figure { margin-top:16px; } .charts figure + figure { margin-top:0; } h3 { font-size:15px; margin:0; }
 p { margin:4px 0 10px; } .soft { color:var(--soft); }
+.warning { border-left:4px solid #c2410c; background:var(--panel); padding:8px 12px; margin:12px 0 0; }
 .tiles { display:grid; grid-template-columns:repeat(auto-fit, minmax(158px, 1fr)); gap:12px; margin-top:18px; }
 .tile { background:var(--panel); border:1px solid var(--line); border-radius:10px; padding:12px 14px; }
 .tile b { display:block; font-size:18px; font-weight:650; line-height:1.35; white-space:nowrap; } .tile span { color:var(--soft); font-size:13px; }

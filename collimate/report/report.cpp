@@ -24,6 +24,16 @@ std::string draw_absent(const RunData& run) {
   return fmt::format(R"(<p class="soft">Not in the run's directory, so not shown: {}.</p>)", joined(run.absent));
 }
 
+// What the run has said of itself: see recipe/learning_watch.h.
+std::string draw_warnings(const RunData& run) {
+  std::string out;
+  if (!run.summary.is_object() || !run.summary.contains("warnings")) return out;
+  for (const auto& warning : run.summary.at("warnings"))
+    if (warning.is_string())
+      out += fmt::format(R"(<p class="warning"><b>Warning:</b> {}</p>)", escape(warning.get<std::string>()));
+  return out;
+}
+
 std::string curves_section(const Curves& curves) {
   std::string out = R"(<h2>Curves</h2><div class="charts">)";
   for (const Chart& chart : curves.charts) out += draw_chart(chart);
@@ -50,7 +60,7 @@ std::string render_report(const fs::path& run_directory) {
       "<title>{} - Collimate</title><style>{}</style></head><body><main><h1>{}</h1>"
       R"(<p class="soft">Collimate run, steps {} to {}</p>)",
       name, style_sheet(), name, run.first_step, run.last_step);
-  page += draw_tiles(run);
+  page += draw_warnings(run) + draw_tiles(run);
   page += curves_section(curves_of(run)) + time_section(run) + draw_samples(run) + draw_memory(run) + draw_facts(run) +
           draw_all_metrics(run) + draw_absent(run);
   page += fmt::format("</main><script>{}</script></body></html>\n", page_script());

@@ -56,6 +56,12 @@ TEST_F(ReportTest, NamesWhatIsMissing) {
   EXPECT_THAT(render_report(run_), HasSubstr("not shown: summary.json, config.resolved.yaml, trace.json, samples/"));
 }
 
+TEST_F(ReportTest, WarningsStandFirst) {
+  write_metrics();
+  write("summary.json", R"({"warnings": ["rewards < 1 were equal"]})");
+  EXPECT_THAT(render_report(run_), HasSubstr("<p class=\"warning\"><b>Warning:</b> rewards &lt; 1 were equal</p>"));
+}
+
 TEST_F(ReportTest, ShowsCurvesTilesAndPhases) {
   write_metrics();
   const std::string page = render_report(run_);

@@ -22,6 +22,7 @@ struct FrameTable {
   std::string default_system;  // put in front when the first message is not a system message; empty for none
   std::string generation_prompt;
   std::string description;
+  bool marks_turns = true;
 };
 
 std::string with_role(std::string text, const std::string& role) {
@@ -44,6 +45,7 @@ class FrameTemplate : public ChatTemplate {
     return out;
   }
   std::string description() const override { return table_.description; }
+  bool marks_turns() const override { return table_.marks_turns; }
 
  private:
   std::string framed(const Message& message) const {
@@ -121,7 +123,11 @@ class Unrecognised : public ChatTemplate {
 // The built-in template that says what the tokenizer's own says.
 std::optional<FrameTable> recognise(const Tokenizer& tokenizer, const std::string& eos) {
   const TokenizerInfo& info = tokenizer.info();
-  if (info.chat_template.empty()) return plain("", "because the model has no chat template (a base model)");
+  if (info.chat_template.empty()) {
+    FrameTable table = plain("", "because the model has no chat template (a base model)");
+    table.marks_turns = false;
+    return table;
+  }
   const std::optional<RecognisedTemplate> found = recognise_template(info.chat_template);
   if (!found) return std::nullopt;
   const std::string reason = "recognised in the model's template";

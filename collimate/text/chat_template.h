@@ -24,6 +24,8 @@ class ChatTemplate {
   // With `add_generation_prompt` the text ends where the assistant's answer begins. Throws InputError for a role that
   // the template has no place for.
   virtual std::string render(std::span<const Message> messages, bool add_generation_prompt) const = 0;
+  // False for a model without a template whose configuration chose none: its turns would run into each other.
+  virtual bool marks_turns() const { return true; }
   // One line for the user: which template was chosen and why.
   virtual std::string description() const = 0;
 };
@@ -51,6 +53,7 @@ struct RenderedTokens {
   std::vector<int32_t> ids;
   std::vector<uint8_t> trainable;  // 1 where the token carries loss; as long as ids
   int64_t prompt_tokens = 0;
+  bool cut = false;  // it was longer
 };
 
 // Prompts and completions to ids with a trainable mask. Prompt and completion are tokenized apart, so that the prompt's

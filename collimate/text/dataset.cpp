@@ -88,27 +88,40 @@ bool has_part(const Example& example, const std::string& part) {
 
 }  // namespace
 
-Dataset Dataset::read(const std::vector<DataSource>& sources) {
+Dataset Dataset::read(const std::vector<DataSource>& sources, bool drop_bad) {
   Dataset out;
-  for (const DataSource& source : sources) out.read_source(source);
+  for (const DataSource& source : sources) out.read_source(source, drop_bad);
   if (out.examples_.empty()) {
     throw base::InputError(base::expectation("data", "at least one row", "no source of data"));
   }
   return out;
 }
 
-void Dataset::read_source(const DataSource& source) {
+void Dataset::read_source(const DataSource& source, bool drop_bad) {
   const size_t before = examples_.size();
+  const int64_t left_out = left_out_.rows;
   std::optional<DataShape> shape;
-  read_rows(source.path, source.format, [&](const RowLocation& location, Row&& row) {
+  const auto bad = [&](const std::string& reason) { left_out_.add(reason); };
+  const auto take = [&](const RowLocation& location, Row&& row) {
     rename_columns(row, source, location);
     if (!shape) shape = recognise_shape(row);
     if (!shape) shape_unknown(row, location);
     examples_.push_back(to_example(*shape, std::move(row), location));
     fingerprint_ = base::mix(fingerprint_, hash_of(examples_.back()));
-  });
+  };
+  const auto take_or_drop = [&](const RowLocation& location, Row&& row) {
+    try {
+      take(location, std::move(row));
+    } catch (const base::InputError& error) {
+      bad(error.what());
+    }
+  };
+  drop_bad ? read_rows(source.path, source.format, take_or_drop, bad) : read_rows(source.path, source.format, take);
   const auto rows = static_cast<int64_t>(examples_.size() - before);
-  if (rows == 0) throw base::InputError(base::expectation("data " + source.path, "at least one row", "an empty file"));
+  if (rows == 0)
+    throw base::InputError(
+        base::expectation("data " + source.path, "at least one row",
+                          left_out_.rows > left_out ? "bad ones alone: " + left_out_.first : "an empty file"));
   weights_.push_back({rows, source.weight});
   verdict_.push_back(
       fmt::format("{}: {} rows of {}: {}", source.path, rows, shape_name(*shape), parts_of(examples_[before])));

@@ -55,17 +55,29 @@ std::optional<DataShape> recognise_shape(const Row& row);
 // Throws InputError "[file:line] expected …" when a part that the shape needs is missing, empty or of a wrong type.
 Example to_example(DataShape shape, Row&& row, const RowLocation& location);
 
+// Rows that were left out, and why the first of them was.
+struct LeftOut {
+  int64_t rows = 0;
+  std::string first;
+
+  void add(const std::string& reason) {
+    if (rows++ == 0) first = reason;
+  }
+};
+
 // All rows of all sources, in order, in memory. Immutable after read().
 class Dataset {
  public:
-  // Throws InputError for no rows, an unrecognised shape (naming the columns and the shapes), or any bad row.
-  static Dataset read(const std::vector<DataSource>& sources);
+  // Throws InputError for no rows, an unrecognised shape (naming the columns and the shapes), or any bad row; with
+  // `drop_bad` a bad row is left out.
+  static Dataset read(const std::vector<DataSource>& sources, bool drop_bad = false);
 
   int64_t size() const { return static_cast<int64_t>(examples_.size()); }
   const Example& example(int64_t row) const;
   const std::vector<Example>& examples() const { return examples_; }
   // One line per source for the user: file, rows, recognised shape, which columns became what.
   const std::vector<std::string>& verdict() const { return verdict_; }
+  const LeftOut& left_out() const { return left_out_; }
   // For OrderOptions: rows and weight of each source.
   const std::vector<RowWeight>& weights() const { return weights_; }
   // Stable over runs and machines: hash of all rows' normalised content.
@@ -75,12 +87,13 @@ class Dataset {
   void require(const std::string& part, const std::string& reader) const;
 
  private:
-  void read_source(const DataSource& source);
+  void read_source(const DataSource& source, bool drop_bad);
 
   std::vector<Example> examples_;
   std::vector<std::string> verdict_;
   std::vector<RowWeight> weights_;
   uint64_t fingerprint_ = 0;
+  LeftOut left_out_;
 };
 
 }  // namespace collimate::text

@@ -52,6 +52,11 @@ TEST(DataShape, Trl) {
   EXPECT_EQ(example.completion, "t");
 }
 
+TEST(DataShape, ToolsBesideMessagesAreRefused) {
+  EXPECT_THAT(error_of(R"({"messages": [{"role": "assistant", "content": "b"}], "tools": [{}]})"),
+              HasSubstr("[f.jsonl:7 column tools] expected no tools beside messages, got some"));
+}
+
 TEST(DataShape, PromptsWithGroundTruthAndColumns) {
   auto example = example_of(DataShape::kPrompt, R"({"prompt": "p", "answer": "42", "level": 3})");
   EXPECT_EQ(example.ground_truth, "42");
@@ -373,7 +378,6 @@ TEST(SharedData, EveryFileIsRecognised) {
       {"llamafactory-demo/identity.json", 91, "alpaca"},
       {"llamafactory-demo/dpo_en_demo.json", 300, "sharegpt"},
       {"llamafactory-demo/kto_en_demo.json", 300, "KTO"},
-      {"llamafactory-demo/glaive_toolcall_en_demo.json", 300, "sharegpt"},
       {"preferences/alpaca-eval-preferences/test.jsonl", 1500, "preference pairs"},
       {"preferences/rasbt-instruction/instruction-data-with-preference.json", 1100, "alpaca"},
       {"countdown/train.parquet", 8001, "verl"},

@@ -347,12 +347,22 @@ constexpr void (*kReaders[])(RowReader&) = {read_prompt_completion,
                                             read_text};
 static_assert(std::size(kReaders) == static_cast<size_t>(DataShape::kText) + 1);
 
+// Chat models are shown their tools by the template, which here is given messages alone.
+void refuse_tools(const RowReader& reader, const Prompt& prompt) {
+  if (!std::holds_alternative<Messages>(prompt) || !reader.has("tools") || reader.holds_nothing("tools")) return;
+  throw base::InputError(base::expectation(reader.where("tools"), "no tools beside messages",
+                                           "some, which no template "
+                                           "here shows to the model",
+                                           "data columns: {tools: hidden_tools} to train without showing them"));
+}
+
 }  // namespace
 
 Example to_example(DataShape shape, Row&& row, const RowLocation& location) {
   RowReader reader(std::move(row), location);
   base::at(kReaders, shape)(reader);
   add_earlier_turns(reader);
+  refuse_tools(reader, reader.example().prompt);
   return reader.finish();
 }
 

@@ -42,7 +42,19 @@ Row parse_row(std::string_view text, const RowLocation& location) {
   return row;
 }
 
-void read_jsonl(const std::string& path, const RowSink& sink) {
+// The row of one line or element to `sink`, or the reason why it is none to `bad`.
+void pass_on(std::string_view text, const RowLocation& location, const RowSink& sink, const BadRowSink& bad) {
+  Row row;
+  try {
+    row = parse_row(text, location);
+  } catch (const base::InputError& error) {
+    if (!bad) throw;
+    return bad(error.what());
+  }
+  sink(location, std::move(row));
+}
+
+void read_jsonl(const std::string& path, const RowSink& sink, const BadRowSink& bad) {
   std::ifstream in(path, std::ios::binary);
   RowLocation location{path, 0, 0};
   std::string line;
@@ -50,7 +62,7 @@ void read_jsonl(const std::string& path, const RowSink& sink) {
     ++location.line;
     if (location.line == 1) line = without_mark(std::move(line));
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    sink(location, parse_row(line, location));
+    pass_on(line, location, sink, bad);
     ++location.row;
   }
 }
@@ -88,7 +100,7 @@ void read_columns(const std::string& path, const std::string& content, const Row
   }
 }
 
-void read_json(const std::string& path, const RowSink& sink) {
+void read_json(const std::string& path, const RowSink& sink, const BadRowSink& bad) {
   const std::string content = without_mark(host::read_file(path));
   const size_t first = content.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return;
@@ -99,9 +111,19 @@ void read_json(const std::string& path, const RowSink& sink) {
     location.line += std::count(content.begin() + static_cast<std::ptrdiff_t>(counted),
                                 content.begin() + static_cast<std::ptrdiff_t>(begin), '\n');
     counted = begin;
-    sink(location, parse_row(std::string_view(content).substr(begin, end - begin), location));
+    pass_on(std::string_view(content).substr(begin, end - begin), location, sink, bad);
     ++location.row;
   });
+}
+
+std::string remedy(const std::string& path, const std::string& format) {
+  if (format != ".csv" && format != ".tsv")
+    return fmt::format("{{path: {}, format: jsonl}} if it holds one JSON object a line", path);
+  const std::string delimiter = format == ".tsv" ? ", delimiter='\\t'" : "";
+  return fmt::format(
+      "converting it: python3 -c \"import csv, json; [print(json.dumps(row)) for row in "
+      "csv.DictReader(open('{}', newline=''){})]\" > {}",
+      path, delimiter, std::filesystem::path(path).replace_extension(".jsonl").string());
 }
 
 std::string format_of(const std::string& path) {
@@ -119,20 +141,22 @@ std::string RowLocation::text() const {
   return line > 0 ? fmt::format("{}:{}", file, line) : fmt::format("{}:row {}", file, row + 1);
 }
 
-void read_rows(const std::string& path, const std::string& format, const RowSink& sink) {
+void read_rows(const std::string& path, const std::string& format, const RowSink& sink, const BadRowSink& bad) {
   if (!file_exists(path)) throw base::InputError(base::expectation("data " + path, "a file", "none there"));
   const std::string chosen = format == "auto" ? format_of(path) : format;
   if (chosen == "jsonl") {
-    read_jsonl(path, sink);
+    read_jsonl(path, sink, bad);
   } else if (chosen == "json") {
-    read_json(path, sink);
+    read_json(path, sink, bad);
   } else if (chosen == "parquet") {
     read_parquet(path, sink);
   } else if (chosen == "text") {
     sink({path, 0, 1}, {{"text", host::read_file(path)}});
   } else {
-    throw base::InputError(base::expectation("data " + path, "format jsonl, json, parquet or text", "'" + chosen + "'",
-                                             "data.train: {path: …, format: jsonl}"));
+    const bool named = format != "auto";
+    throw base::InputError(base::expectation(
+        "data " + path, named ? "format auto, jsonl, json, parquet or text" : "a .jsonl, .json, .parquet or .txt file",
+        named || chosen.empty() ? "'" + chosen + "'" : "a " + chosen + " file", remedy(path, chosen)));
   }
 }
 

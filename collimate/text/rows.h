@@ -20,12 +20,13 @@ struct RowLocation {
 };
 
 using RowSink = std::function<void(const RowLocation&, Row&&)>;
+using BadRowSink = std::function<void(const std::string& error)>;
 
 // `format`: "auto" (by extension: .jsonl .ndjson .json .parquet .txt), "jsonl", "json", "parquet" or "text" (one row
 // {"text": …} per file). JSON may be an array of objects or an object of arrays of equal length.
 // Throws InputError: missing file, unknown format, malformed JSON (with the line), a row that is no object, a number
 // that would not be kept as written (see json_numbers.h), a Parquet file in a build without Parquet (says how to get
-// it).
-void read_rows(const std::string& path, const std::string& format, const RowSink& sink);
+// it). A row that cannot be read by itself goes to `bad` and is passed over where that is given.
+void read_rows(const std::string& path, const std::string& format, const RowSink& sink, const BadRowSink& bad = {});
 
 }  // namespace collimate::text

@@ -11,6 +11,7 @@ namespace collimate::text {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 
 class Rows : public testing::Test {
@@ -121,10 +122,28 @@ TEST_F(Rows, DeeplyNestedJsonNamesFileAndLine) {
 }
 
 TEST_F(Rows, UnknownFormatAndMissingFile) {
-  EXPECT_THAT(error("a.csv", "x"), HasSubstr("expected format jsonl, json, parquet or text, got '.csv'"));
+  EXPECT_THAT(error("a.data", "x"),
+              AllOf(HasSubstr("expected a .jsonl, .json, .parquet or .txt file, got a .data file"),
+                    HasSubstr("a.data, format: jsonl} if it holds one JSON object a line")));
+  EXPECT_THAT(error("a.csv", "x"),
+              AllOf(HasSubstr("got a .csv file; try converting it: python3 -c \"import csv, json; "),
+                    HasSubstr("a.csv', newline=''))]\" > "), HasSubstr("a.jsonl")));
   EXPECT_EQ(read("a.data", "{\"a\": 1}\n", "jsonl").size(), 1u);
   EXPECT_EQ(message_of<base::InputError>([] { read_rows("/nowhere/a.jsonl", "auto", {}); }),
             "[data /nowhere/a.jsonl] expected a file, got none there");
+}
+
+TEST_F(Rows, BadRowsArePassedOver) {
+  const std::string rows = "{\"a\": 1}\n{\"a\": \n[2]\n{\"a\": 1.10}\n{\"a\": 3}\n";
+  host::write_file_atomically(directory_.path("a.jsonl"), rows);
+  std::vector<std::string> bad;
+  std::vector<json> good;
+  read_rows(
+      directory_.path("a.jsonl"), "auto", [&](const RowLocation&, Row&& row) { good.push_back(std::move(row)); },
+      [&](const std::string& error) { bad.push_back(error); });
+  EXPECT_EQ(good, (std::vector<json>{{{"a", 1}}, {{"a", 3}}}));
+  ASSERT_EQ(bad.size(), 3u);
+  EXPECT_THAT(bad[0], HasSubstr("a.jsonl:2] expected well-formed JSON"));
 }
 
 // Whether this build has the Parquet reader.

@@ -55,9 +55,8 @@ struct AdapterRun {
         tensor::Exec{}, group);
   }
   UpdateReport update(const Batch& rows) {
-    const auto loss = [](const Batch&, const batch::Quantities& quantities, const batch::GlobalCounts& counts) {
-      return -quantities.log_probs.sum() / counts.tokens;
-    };
+    const auto loss = [](const Batch&, const batch::Quantities& quantities, const batch::GlobalCounts& counts,
+                         const batch::Surveys&) { return -quantities.log_probs.sum() / counts.tokens; };
     return learner->update(rows, {{}, loss});
   }
 

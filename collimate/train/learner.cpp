@@ -1,11 +1,14 @@
 #include "collimate/train/learner.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/batch/standard_keys.h"
@@ -27,19 +30,28 @@ class MicroStep {
   MicroStep(model::Model& model, const LearnerOptions& options, const Batch& rows)
       : model_(model), options_(options), rows_(rows), packed_(pack_rows(rows)) {}
 
-  double run(const Objective& objective, const GlobalCounts& counts) {
-    const base::FaultPhase phase("training");
-    hidden_ = model_.forward_train(packed_.tokens, options_.recompute, record_);
-    compute_quantities(objective.needs);
-    const Tensor loss = objective.loss(rows_, leaves_, counts);
+  double run(const Objective& objective, const GlobalCounts& counts, const batch::Surveys& surveys) {
+    forward(objective.needs);
+    const Tensor loss = objective.loss(rows_, leaves_, counts, surveys);
     backward(loss);
     return loss.item<double>();
+  }
+
+  std::vector<Tensor> survey(const Objective& objective) {
+    forward(objective.needs);
+    return objective.survey(rows_, leaves_);
   }
 
   const PackedRows& packed() const { return packed_; }
   const Quantities& quantities() const { return leaves_; }
 
  private:
+  void forward(const batch::QuantityNeeds& needs) {
+    const base::FaultPhase phase("training");
+    hidden_ = model_.forward_train(packed_.tokens, options_.recompute, record_);
+    compute_quantities(needs);
+  }
+
   void compute_quantities(const batch::QuantityNeeds& needs) {
     if (needs.log_probs || needs.entropy || needs.values) {
       predictors_ = index_tensor(packed_.predictors);
@@ -106,7 +118,10 @@ class MicroStep {
 GlobalCounts count_rows(const Batch& rows) {
   GlobalCounts counts{.rows = static_cast<double>(rows.rows())};
   for (int64_t r = 0; r < rows.rows(); ++r)
-    for (uint8_t trainable : rows.row(batch::kTrainable, r)) counts.tokens += trainable != 0 ? 1 : 0;
+    for (uint8_t trainable : rows.row(batch::kTrainable, r)) {
+      counts.tokens += trainable != 0 ? 1 : 0;
+      counts.chosen_tokens += trainable != 0 && r % 2 == 0 ? 1 : 0;
+    }
   return counts;
 }
 
@@ -119,9 +134,10 @@ Learner::Learner(model::Model& model, LearnerOptions options, tensor::Exec exec,
 
 GlobalCounts Learner::reduce(const GlobalCounts& counts) const {
   if (group_ == nullptr) return counts;
-  std::vector<float> sums = {static_cast<float>(counts.tokens), static_cast<float>(counts.rows)};
+  std::vector<float> sums = {static_cast<float>(counts.tokens), static_cast<float>(counts.rows),
+                             static_cast<float>(counts.chosen_tokens)};
   group_->all_reduce(sums).wait(options_.deadline_seconds);
-  return {sums[0], sums[1]};
+  return {sums[0], sums[1], sums[2]};
 }
 
 void Learner::reduce_gradients(UpdateReport& report) {
@@ -145,15 +161,59 @@ UpdateReport Learner::accumulate(const Batch& rows, const Objective& objective, 
   return report;
 }
 
+std::vector<Batch> Learner::micro_batches(const Batch& rows, const batch::QuantityNeeds& needs) const {
+  std::vector<Batch> parts;
+  for (const RowRange& range : split_rows(rows, options_.micro_batch_tokens, needs.rows_per_unit)) {
+    Batch part = rows.slice(range.begin, range.end);
+    if (needs.row_scores || count_rows(part).tokens > 0)  // else all cut at their limit and masked, say
+      parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+std::vector<float> Learner::join(const std::vector<float>& mine, int64_t& begin) const {
+  if (group_ == nullptr) return mine;
+  std::vector<float> sizes(static_cast<size_t>(group_->size()));
+  base::at(sizes, group_->rank()) = static_cast<float>(mine.size());
+  group_->all_reduce(sizes).wait(options_.deadline_seconds);
+  const auto first = sizes.begin() + group_->rank();
+  begin = static_cast<int64_t>(std::accumulate(sizes.begin(), first, 0.0));
+  std::vector<float> all(static_cast<size_t>(std::accumulate(sizes.begin(), sizes.end(), 0.0)));
+  std::copy(mine.begin(), mine.end(), all.begin() + begin);
+  group_->all_reduce(all).wait(options_.deadline_seconds);
+  return all;
+}
+
+std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, const Objective& objective) {
+  std::vector<batch::Surveys> by_part(parts.size(), batch::Surveys(static_cast<size_t>(objective.surveys)));
+  if (objective.surveys == 0) return by_part;
+  std::vector<std::vector<float>> lists(static_cast<size_t>(objective.surveys));
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const std::vector<Tensor> told = MicroStep(model_, options_, parts[p]).survey(objective);
+    for (size_t i = 0; i < lists.size(); ++i) {
+      by_part[p][i].begin = static_cast<int64_t>(lists[i].size());
+      const tensor::HostTensor numbers(told.at(i));
+      lists[i].insert(lists[i].end(), numbers.floats().begin(), numbers.floats().end());
+    }
+    if (options_.progress) options_.progress();
+  }
+  for (size_t i = 0; i < lists.size(); ++i) {
+    int64_t begin = 0;
+    const Tensor all = at::tensor(join(lists[i], begin));
+    for (batch::Surveys& surveys : by_part) surveys[i] = {all, surveys[i].begin + begin};
+  }
+  return by_part;
+}
+
 double Learner::train_rows(const Batch& rows, const Objective& objective, const GlobalCounts& counts,
                            UpdateReport& report) {
   double loss = 0;
-  for (const RowRange& range : split_rows(rows, options_.micro_batch_tokens, objective.needs.rows_per_unit)) {
-    const Batch part = rows.slice(range.begin, range.end);
-    if (!objective.needs.row_scores && count_rows(part).tokens == 0)
-      continue;  // all cut at their limit and masked, say
+  const std::vector<Batch> parts = micro_batches(rows, objective.needs);
+  const std::vector<batch::Surveys> surveys = take_surveys(parts, objective);
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const Batch& part = parts[p];
     MicroStep micro(model_, options_, part);
-    loss += micro.run(objective, counts);
+    loss += micro.run(objective, counts, surveys[p]);
     if (const Tensor& now = micro.quantities().log_probs; now.defined())
       compare(part, tensor::HostTensor(now.detach()).floats(), model_.weights().version(), report.mismatch);
     report.tokens += micro.packed().row_tokens;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,14 @@ struct LearnerOptions {
 // One update minimises the objective: the share of the loss that the rows of one micro-batch have (a scalar tensor
 // connected to the quantities; shares add up to the loss of the update).
 struct Objective {
+  using Share = at::Tensor(const Batch& rows, const batch::Quantities&, const batch::GlobalCounts&,
+                           const batch::Surveys&);
   batch::QuantityNeeds needs;
-  std::function<at::Tensor(const Batch& rows, const batch::Quantities&, const batch::GlobalCounts&)> loss;
+  std::function<Share> loss;
+  // With `surveys` above 0 a first pass over all micro-batches asks each for as many lists of numbers, any number in
+  // each, and the share of every micro-batch then sees all of them.
+  int surveys = 0;
+  std::function<std::vector<at::Tensor>(const Batch& rows, const batch::Quantities&)> survey = {};
 };
 
 struct UpdateReport {
@@ -72,6 +79,12 @@ class Learner : public base::Stateful {
   void load(base::StateReader& in) override;
 
  private:
+  // Rows of the micro-batches that have something to train.
+  std::vector<Batch> micro_batches(const Batch& rows, const batch::QuantityNeeds& needs) const;
+  // By micro-batch, in their order.
+  std::vector<batch::Surveys> take_surveys(std::span<const Batch> parts, const Objective& objective);
+  // The ranks' lists one after another; `begin` becomes where this rank's is.
+  std::vector<float> join(const std::vector<float>& mine, int64_t& begin) const;
   double train_rows(const Batch& rows, const Objective& objective, const batch::GlobalCounts& counts,
                     UpdateReport& report);
   double gradient_norm() const;
@@ -87,7 +100,7 @@ class Learner : public base::Stateful {
   AdamW optimizer_;
 };
 
-// Counts of all rows: trainable tokens and rows.
+// Counts of all rows, of which pairs stand together, the chosen row first.
 batch::GlobalCounts count_rows(const Batch& rows);
 
 }  // namespace collimate::train

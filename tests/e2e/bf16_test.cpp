@@ -56,8 +56,9 @@ TEST(BFloat16, SeveralUpdatesOfARollout) {
   for (const char* recipe : {"grpo", "ppo"}) {
     for (const char* compute : {"bfloat16_amx", "bfloat16_dot"}) {
       const std::string run = scratch / fmt::format("{}-{}", recipe, compute);
-      train_text(small_config(recipe, scratch.path()), run,
-                 {fmt::format("models.policy.compute={}", compute), "train.samples_per_update=8", "train.epochs=2"});
+      train_text(
+          small_config(recipe, scratch.path()), run,
+          {fmt::format("models.policy.compute={}", compute), "train.samples_per_update=8", "train.ppo_epochs=2"});
       expect_equal_in_every_step(metrics_of(run), true);
     }
   }

@@ -155,7 +155,7 @@ TEST_F(DataParallel, GrposFirstUpdateIsThatOfOneRank) {
 
 TEST_F(DataParallel, MetricsOfTrainingAreOfAllRanks) {
   const std::vector<std::string> sets = {"algorithm.beta=0.1", "algorithm.entropy_coefficient=0.01",
-                                         "algorithm.loss_type=dapo", "train.epochs=2", "run.iterations=1"};
+                                         "algorithm.loss_type=dapo", "train.ppo_epochs=2", "run.iterations=1"};
   std::vector<std::string> two = sets;
   two.emplace_back(kReferenceDataParallel);
   train("one", "grpo", sets);

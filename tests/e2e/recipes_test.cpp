@@ -272,7 +272,7 @@ TEST_F(Recipes, TokensOfUpdatesAfterTheFirstAreOfAnotherVersion) {
 // This holds also where most tokens are trained by weights that did not draw them, and each twice.
 TEST_F(Recipes, EveryTokenIsComparedBeforeTheFirstUpdate) {
   for (const char* recipe : {"grpo", "ppo"}) {
-    const std::vector<std::string> sets = {"train.samples_per_update=8", "train.epochs=2"};
+    const std::vector<std::string> sets = {"train.samples_per_update=8", "train.ppo_epochs=2"};
     const Metrics metrics = train(recipe, sets);
     nlohmann::json before = metrics.front();
     for (const nlohmann::json& line : metrics) {

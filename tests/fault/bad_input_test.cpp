@@ -364,7 +364,7 @@ TEST_F(BadInput, OutputDirectoryOfAnotherRun) {
   const std::string metrics = read_text(output_ + "/metrics.jsonl");
   replace("seed: 7", "seed: 8");
   expect(2, "[--output] expected a new directory or one of this run, got " + output_ +
-                " of another config (hash HASH, this one HASH); try another --output");
+                " of another config (run.seed: 7 -> 8); try the values that it began with, or another --output");
   EXPECT_EQ(read_text(output_ + "/metrics.jsonl"), metrics);
 }
 
@@ -380,8 +380,10 @@ TEST_F(BadInput, OutputDirectoryOfARunWithOtherDefaultsOfItsReward) {
     return std::string(resolved).replace(at, entry.size(), other);
   };
   write_text(file, with_entry("{on_error: stop, pattern: \"^[0-4]\", rule: regex, weight: 2.0}"));
-  expect(2, "[--output] expected a new directory or one of this run, got " + output_ +
-                " of another config (hash HASH, this one HASH); try another --output");
+  expect(
+      2,
+      "[--output] expected a new directory or one of this run, got " + output_ +
+          " of another config (reward.0.weight: 2.0 -> 1.0); try the values that it began with, or another --output");
   write_text(file, with_entry("{rule: regex, pattern: \"^[0-4]\"}"));  // as earlier versions wrote it
   EXPECT_TRUE(run_collimate({"train", config_, "--output", output_}).status.ok());
 }

@@ -9,6 +9,7 @@
 namespace collimate::test {
 namespace {
 
+using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
@@ -33,7 +34,7 @@ class Check : public CheckCall {
 
 TEST_F(Check, ShowsConfigArithmeticAndAPromptOfARollout) {
   const std::string text = shown(
-      "grpo", {"train.samples_per_update=6", "train.epochs=2", "train.warmup_updates=4", "train.lr_schedule=cosine",
+      "grpo", {"train.samples_per_update=6", "train.ppo_epochs=2", "train.warmup_updates=4", "train.lr_schedule=cosine",
                "train.micro_batch_tokens=30", "data.eval=" + (root_ / "held_out.jsonl")});
   for (const char* line :
        {"\n  warmup_updates: 4\n", "\n# loss: grpo, advantage group, beta 0\n",
@@ -49,6 +50,33 @@ TEST_F(Check, ShowsConfigArithmeticAndAPromptOfARollout) {
         "\n#   trained       the completion, which 1 \"<eos>\" ends\n", "\n#   ground truth  \"149\"\n",
         "\n# data.eval: 8 prompts; tokens of a prompt 4 to 4, median 4\n"})
     EXPECT_THAT(text, HasSubstr(line));
+}
+
+TEST_F(Check, EpochsBecomeIterations) {
+  EXPECT_THAT(shown("grpo", {"run.epochs=0.5"}),
+              AllOf(HasSubstr("\n  iterations: 9\n"),
+                    HasSubstr("\n# run: 9 iterations × 4 examples = 36, 0.5 epochs of 72\n")));
+  EXPECT_THAT(shown("sft", {"run.epochs=3", "train.lr_schedule=linear"}),
+              HasSubstr("\n# learning rate: 0.001 linear to 0 at update 15\n"));
+  EXPECT_THAT(reasons("sft", {"run.epochs=3", "run.iterations=4"}),
+              HasSubstr("[--set run.iterations] expected run.epochs or run.iterations: 3 epochs are 15 iterations, got "
+                        "both, and run.iterations is 4; try leaving one of them out"));
+}
+
+TEST_F(Check, LeavesOutRowsWhereAskedTo) {
+  write_text(root_ / "demonstrations.jsonl",
+             "{\"prompt\": \"12=\", \"completion\": \"1\"}\n{\"prompt\": \n{\"prompt\": \"12=\", \"completion\": "
+             "\"12345678\"}\n{\"prompt\": \"1=\", \"completion\": \"2\", \"label\": false}\n");
+  EXPECT_THAT(reasons("sft", {}), HasSubstr("demonstrations.jsonl:2] expected well-formed JSON, got a text that ends"));
+  const std::vector<std::string> sets = {"data.bad_rows=drop", "data.max_tokens=8"};
+  EXPECT_THAT(reasons("sft", sets), HasSubstr("demonstrations.jsonl:3] expected at most 8 tokens, got "));
+  EXPECT_THAT(
+      shown("sft", {sets[0], sets[1], "data.long_rows=truncate"}),
+      AllOf(ContainsRegex("warning: data.train: 1 of 4 rows left out .data.bad_rows: drop.; the first: .*:2\\]"),
+            ContainsRegex("warning: data.train: 1 of 4 rows left out .data.bad_rows: drop.; the first: .*label"),
+            HasSubstr("\n# data.train: 1 of 4 rows truncated (data.long_rows: truncate)\n")));
+  EXPECT_THAT(shown("sft", {sets[0], sets[1], "data.long_rows=drop"}),
+              ContainsRegex("data.train: 1 of 4 rows left out .data.long_rows.; the first: .*:3\\]"));
 }
 
 TEST_F(Check, ShowsWhichTokensAreTrained) {

@@ -129,8 +129,28 @@ TEST_F(CommandLine, HelpHasTopics) {
                                                         {"models.policy.pth", "models.<name>.path"}})
     EXPECT_THAT(error({"help", word}), testing::EndsWith("got \"" + word + "\"; try collimate help " + meant));
   EXPECT_EQ(error({"help", "learn"}),
-            "[collimate help] expected a verb, a config key, reference, recipes, losses, advantages or rewards, got "
-            "\"learn\"; try collimate help");
+            "[collimate help] expected a verb, a recipe, data, lora, resume, a config key, reference, recipes, losses, "
+            "advantages or rewards, got \"learn\"; try collimate help");
+}
+
+TEST_F(CommandLine, HelpHasAPageForEachRecipeWithAConfig) {
+  for (const std::string recipe : {"sft", "reward", "dpo", "grpo", "ppo"})
+    EXPECT_THAT(output({"help", recipe}), HasSubstr("\nrecipe: " + recipe + "\nmodels:\n  policy: MODEL"));
+  EXPECT_THAT(output({"help", "data"}), HasSubstr("\ndpo:\n{\"prompt\": \"2+2=\", \"chosen\""));
+  EXPECT_THAT(output({"help", "lora"}), HasSubstr("lora: {rank: 16"));
+  EXPECT_THAT(output({"help", "resume"}), HasSubstr("--set run.iterations=200"));
+}
+
+TEST_F(CommandLine, InitWritesAConfigToBeginWith) {
+  const std::string file = root_ / "mine.yaml";
+  EXPECT_EQ(output({"init", "sft", root_ / "start", root_ / "demonstrations.jsonl", "--output", file}),
+            file + "; next: collimate check " + file + "\n");
+  EXPECT_THAT(output({"check", file, "--set", "models.policy.from_scratch=true"}),
+              HasSubstr("\n# learning rate: 2e-05 constant\n"));
+  EXPECT_EQ(error({"init", "sft", "--output", file}),
+            "[--output] expected a file that is not there yet, got " + file + "; try another --output");
+  EXPECT_THAT(output({"init", "grpo", "--output", "-"}), HasSubstr("  policy: MODEL "));
+  EXPECT_THAT(error({"init", "stf"}), HasSubstr("expected one of sft, reward, dpo, grpo, ppo, got \"stf\""));
 }
 
 TEST_F(CommandLine, HelpHasEveryOptionOfARewardsEntry) {

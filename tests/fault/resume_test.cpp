@@ -152,6 +152,26 @@ TEST(Resume, SftGoesOnInTheMiddleOfItsData) {
   expect_resumed_equals_whole(runs, {"policy.train:2", "optimizer.parameter:45", "directory.after_rename:3"});
 }
 
+// As if it had been asked for so many at first; also where nobody came to the first end's model.
+TEST(Resume, ALongerRunGoesOn) {
+  Runs runs("resume-longer", "grpo", "algorithm: {beta: 0.04}\n");
+  ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));
+  ASSERT_NO_FATAL_FAILURE(runs.finish("longer", {"--set", "run.iterations=2", "--set", "run.keep_checkpoints=1"}));
+  const host::CommandResult killed = runs.train("longer", {}, {{"COLLIMATE_TEST_KILL_AT", "policy.generate:2"}});
+  EXPECT_EQ(killed.status.signal, SIGKILL);
+  EXPECT_NE(killed.errors.find("\nchanged: run.iterations: 2 -> 4\n"), std::string::npos) << killed.errors;
+  EXPECT_NE(killed.errors.find("\nchanged: run.keep_checkpoints: 1 -> 2\n"), std::string::npos) << killed.errors;
+  ASSERT_NO_FATAL_FAILURE(runs.finish("longer"));
+  const Left whole = left_in(runs.directory("whole")), longer = left_in(runs.directory("longer"));
+  EXPECT_EQ(longer.metrics, whole.metrics);
+  EXPECT_TRUE(longer.model == whole.model);
+  expect_equal_files(longer.state, whole.state, "longer");
+  const host::CommandResult shorter = runs.train("longer", {"--set", "run.iterations=3"}, {});
+  EXPECT_NE(shorter.errors.find("[run.iterations] expected at least the 4 that are done, got 3"), std::string::npos);
+  const host::CommandResult other = runs.train("longer", {"--set", "train.learning_rate=2e-3"}, {});
+  EXPECT_NE(other.errors.find("of another config (train.learning_rate: 0.001 -> 0.002)"), std::string::npos);
+}
+
 // Another config's journal does not answer the rows of this one.
 void expect_refused_replay(Runs& runs, const std::vector<std::string>& more, int iteration,
                            const std::string& expected) {

@@ -86,9 +86,7 @@ class RewardTask : public OfflineTask {
 
 OfflineMicro mean_of_micros(Batch rows, size_t micros) {
   const auto n = static_cast<double>(micros);
-  batch::GlobalCounts counts = train::count_rows(rows);
-  counts.rows *= n;
-  counts.tokens *= n;
+  const batch::GlobalCounts counts = train::count_rows(rows) * n;
   return {std::move(rows), counts, n};
 }
 

@@ -37,12 +37,7 @@ void set_advantages(Batch& rows, const json& batch) {
 bool has_numbers(const json& batch, const std::string& name) { return batch.contains(name) && batch[name].is_array(); }
 
 // The rows are counted against these: TRL divides a micro-batch's loss by the micro-batches of its update.
-batch::GlobalCounts window_counts(const Batch& rows, double window) {
-  batch::GlobalCounts counts = train::count_rows(rows);
-  counts.tokens *= window;
-  counts.rows *= window;
-  return counts;
-}
+batch::GlobalCounts window_counts(const Batch& rows, double window) { return train::count_rows(rows) * window; }
 
 double declared_window(const Options& options) {
   return std::max(1.0, options.number("gradient_accumulation_steps", 1));

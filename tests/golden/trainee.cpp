@@ -91,17 +91,17 @@ Trainee::Trainee(std::shared_ptr<model::Weights> weights, const train::LearnerOp
 
 MicroReport Trainee::accumulate(const Batch& rows, const rlhf::Loss& loss, const batch::GlobalCounts& counts) {
   MicroReport report;
-  const auto share = [&](const Batch& part, const batch::Quantities& quantities, const batch::GlobalCounts& all) {
-    rlhf::LossContext context(part, quantities, all);
-    at::Tensor value = loss.value(context);
-    for (const auto& [name, sum] : context.metrics())
-      report.metrics[name] = sum.second > 0 ? sum.first / sum.second : sum.first;
+  rlhf::LossMetrics metrics;
+  train::Objective objective = rlhf::objective_of(loss, &metrics);
+  objective.loss = [&report, share = std::move(objective.loss)](const Batch& part, const batch::Quantities& quantities,
+                                                                const auto& all, const auto& surveys) {
     report.log_probs = to_vector(quantities.log_probs);
     report.values = to_vector(quantities.values);
-    return value;
+    return share(part, quantities, all, surveys);
   };
   rows.require(loss.columns, "golden");
-  report.loss = learner_.accumulate(rows, {loss.needs, share}, counts).loss;
+  report.loss = learner_.accumulate(rows, objective, counts).loss;
+  for (const auto& [name, sum] : metrics) report.metrics[name] = sum.second > 0 ? sum.first / sum.second : sum.first;
   return report;
 }
 

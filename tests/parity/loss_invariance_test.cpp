@@ -16,6 +16,9 @@ namespace {
 
 constexpr int64_t kRows = 12;
 
+const std::vector<Key<float>> kTokenColumns = {batch::kLogProbs, batch::kReferenceLogProbs, batch::kAdvantages,
+                                               batch::kValues,   batch::kReturns,           rlhf::kCompletion};
+
 // A gradient within this part of the whole model's is rounding: the exact one is 0.
 constexpr double kRounding = 1e-6;
 
@@ -121,7 +124,7 @@ class Reference {
 
 Case case_of(const std::string& rows, const std::string& type, const nlohmann::json& more = nlohmann::json::object(),
              const char* family = "llama") {
-  nlohmann::json options = {{"beta", 0.04}, {"cpo_alpha", 0.0}};
+  nlohmann::json options = nlohmann::json::object();
   if (type == "exo_pair") options["label_smoothing"] = 0.1;
   options.update(more);
   rlhf::LossSetting setting{.completion_tokens = 8};
@@ -130,15 +133,15 @@ Case case_of(const std::string& rows, const std::string& type, const nlohmann::j
   return {fmt::format("{} {} {}", family, type, more.dump()), family, head, rlhf::make_loss(rows, type, setting)};
 }
 
-// Options, each with a loss that reads it.
+// Options, each with a loss that reads it, beside those without which it would do nothing.
 struct Chosen {
   std::string rows, type;
-  nlohmann::json options;
+  nlohmann::json options, without = nlohmann::json::object();
 };
 
 const std::vector<Chosen>& chosen_options() {
   static const std::vector<Chosen> list = {
-      {"rollouts", "grpo", {{"beta", 0.0}}},
+      {"rollouts", "grpo", {{"beta", 0.04}}},
       {"rollouts", "grpo", {{"importance_sampling_level", "sequence"}}},
       {"rollouts", "grpo", {{"importance_sampling_level", "sequence_token"}}},
       {"rollouts", "cispo", {{"importance_sampling_level", "sequence"}, {"epsilon_high", 1.5}}},
@@ -146,7 +149,14 @@ const std::vector<Chosen>& chosen_options() {
       {"rollouts", "dapo", {{"delta", 1.5}}},
       {"rollouts", "dapo", {{"epsilon_high", 0.5}}},
       {"rollouts", "cispo", {{"epsilon_high", 1.5}}},
-      {"rollouts", "grpo", {{"use_bias_correction_kl", true}}},
+      {"rollouts", "grpo", {{"beta", 0.04}, {"use_bias_correction_kl", true}}, {{"beta", 0.04}}},
+      {"rollouts", "grpo", {{"top_entropy_quantile", 0.4}}},
+      {"rollouts",
+       "grpo",
+       {{"top_entropy_quantile", 0.4}, {"entropy_coefficient", 0.1}},
+       {{"top_entropy_quantile", 0.4}}},
+      {"pairs", "sigmoid", {{"loss_type", {"aot", "sft", "aot_unpaired"}}}},
+      {"pairs", "simpo", {{"cpo_alpha", 0.0}}},
       {"rollouts", "grpo", {{"off_policy_mask_threshold", 0.1}}},
       {"pairs", "sigmoid", {{"label_smoothing", 0.1}}},
       {"pairs", "sigmoid", {{"ld_alpha", 0.5}}},
@@ -157,15 +167,11 @@ const std::vector<Chosen>& chosen_options() {
   return list;
 }
 
-// Every loss of the list whose definition does not name the micro-batch: aot sorts its pairs, the likelihood of the
-// chosen answers (in sft, orpo, and the cpo's and simpo with cpo_alpha) is a mean over it. And one loss of each head
-// with the other families.
+// Every loss of the list with its defaults, the options above, and one loss of each head with the other families.
 std::vector<Case> cases() {
-  const std::set<std::string> of_the_micro_batch = {"aot", "aot_unpaired", "sft", "orpo"};
   std::vector<Case> all;
-  for (const char* rows : {"completions", "scored pairs", "pairs", "rollouts", "values"})
-    for (const std::string& type : rlhf::loss_types(rows))
-      if (!of_the_micro_batch.contains(type)) all.push_back(case_of(rows, type));
+  for (const rlhf::LossEntry& entry : rlhf::losses())
+    for (const std::string& type : entry.types) all.push_back(case_of(entry.rows, type));
   for (const Chosen& one : chosen_options()) all.push_back(case_of(one.rows, one.type, one.options));
   for (const char* family : {"qwen2", "gpt2"})
     for (const auto& [rows, type] : {std::pair("rollouts", "grpo"), std::pair("pairs", "sigmoid"),
@@ -195,7 +201,7 @@ class Invariance : public testing::Test {
 // Else the cases with options would repeat those without.
 TEST_F(Invariance, EveryOptionOfTheCasesChangesItsLoss) {
   for (const Chosen& one : chosen_options()) {
-    const Case with = case_of(one.rows, one.type, one.options), without = case_of(one.rows, one.type);
+    const Case with = case_of(one.rows, one.type, one.options), without = case_of(one.rows, one.type, one.without);
     const double loss = Reference(scratch_.path(), without).loss();
     EXPECT_GT(std::abs(Reference(scratch_.path(), with).loss() - loss), 1e-5 * std::abs(loss)) << with.name;
   }
@@ -262,9 +268,7 @@ Batch with_long_prompts(const Batch& rows) {
   };
   put(batch::kIds, [](int64_t prompt, size_t t) { return static_cast<int32_t>(2 + 11 * uniform(7, prompt, t)); });
   put(batch::kTrainable, [](int64_t, size_t) { return uint8_t{0}; });
-  for (const Key<float>& key :
-       {batch::kLogProbs, batch::kReferenceLogProbs, batch::kAdvantages, batch::kValues, batch::kReturns})
-    put(key, [](int64_t, size_t) { return 0.0F; });
+  for (const Key<float>& key : kTokenColumns) put(key, [](int64_t, size_t) { return 0.0F; });
   return out;
 }
 
@@ -300,9 +304,7 @@ Batch padded(const Batch& rows) {
   };
   fill(batch::kIds, int32_t{0});
   fill(batch::kTrainable, uint8_t{0});
-  for (const Key<float>& key :
-       {batch::kLogProbs, batch::kReferenceLogProbs, batch::kAdvantages, batch::kValues, batch::kReturns})
-    fill(key, 7.0F);
+  for (const Key<float>& key : kTokenColumns) fill(key, 7.0F);
   return out;
 }
 

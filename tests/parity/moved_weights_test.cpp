@@ -7,6 +7,7 @@
 #include "collimate/generate/service.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/rollout/assemble.h"
+#include "collimate/rlhf/types/objective.h"
 #include "collimate/tensor/allocator.h"
 #include "collimate/train/learner.h"
 #include "collimate/train/scoring.h"
@@ -154,13 +155,9 @@ class Policy {
 
   void update(Left& left, const Batch& rows, const Move& move) {
     const rlhf::Loss loss = rlhf::make_loss("completions", "nll", {});
-    const auto share = [&](const Batch& part, const batch::Quantities& quantities, const batch::GlobalCounts& all) {
-      rlhf::LossContext context(part, quantities, all);
-      return loss.value(context);
-    };
     const batch::GlobalCounts counts = train::count_rows(rows);
     weights_->zero_gradients();
-    const train::UpdateReport report = learner_.accumulate(rows, {loss.needs, share}, counts);
+    const train::UpdateReport report = learner_.accumulate(rows, rlhf::objective_of(loss), counts);
     EXPECT_EQ(static_cast<double>(report.mismatch.tokens_compared), counts.tokens);
     EXPECT_EQ(report.mismatch.log_prob_abs_max, 0);
     left.emplace_back("loss", bits_of(std::vector<float>{static_cast<float>(report.loss)}));

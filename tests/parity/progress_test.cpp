@@ -2,6 +2,7 @@
 
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/trainer.h"
+#include "collimate/rlhf/types/objective.h"
 #include "collimate/train/micro_batch.h"
 #include "collimate/train/scoring.h"
 #include "tests/parity/small_learner.h"
@@ -36,15 +37,11 @@ TEST_F(Progress, IsToldAfterEveryMicroBatch) {
   ASSERT_GT(micro_batches_, 3);
   SmallLearner small(scratch_.path(), "lm", kMicroBatchTokens);
   const rlhf::Loss loss = rlhf::make_loss("completions", "nll", {});
-  const auto share = [&](const Batch& part, const batch::Quantities& quantities, const batch::GlobalCounts& counts) {
-    rlhf::LossContext context(part, quantities, counts);
-    return loss.value(context);
-  };
   train::LearnerOptions options;
   options.micro_batch_tokens = kMicroBatchTokens;
   options.progress = tell_;
   train::Learner learner(*small.model, options, small.exec);
-  EXPECT_EQ(told_by([&] { learner.update(rows_, {loss.needs, share}); }), micro_batches_);
+  EXPECT_EQ(told_by([&] { learner.update(rows_, rlhf::objective_of(loss)); }), micro_batches_);
   EXPECT_EQ(told_by([&] { learner.check(rows_); }), micro_batches_);
   const train::ScoringOptions scoring{1.0F, kMicroBatchTokens, tell_};
   EXPECT_EQ(told_by([&] { train::with_log_probs(*small.model, rows_, batch::kOldLogProbs, scoring); }), micro_batches_);

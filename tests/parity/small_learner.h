@@ -8,7 +8,8 @@
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/host/core_pool.h"
-#include "collimate/rlhf/types/loss.h"
+#include "collimate/rlhf/loss/kto.h"
+#include "collimate/rlhf/types/objective.h"
 #include "collimate/train/learner.h"
 #include "tests/support/model/tiny_weights.h"
 #include "tests/support/small_task.h"
@@ -39,11 +40,7 @@ struct SmallLearner {
   // Loss of the rows as a part of an update of `counts`; their gradient is left in the weights.
   train::UpdateReport accumulate(const Batch& rows, const rlhf::Loss& loss, const batch::GlobalCounts& counts) {
     weights->zero_gradients();
-    const auto share = [&](const Batch& part, const batch::Quantities& quantities, const batch::GlobalCounts& all) {
-      rlhf::LossContext context(part, quantities, all);
-      return loss.value(context);
-    };
-    return learner->accumulate(rows, {loss.needs, share}, counts);
+    return learner->accumulate(rows, rlhf::objective_of(loss), counts);
   }
   std::vector<double> gradient(int param) const {
     const tensor::HostRead data = weights->gradient_of(param);
@@ -69,14 +66,15 @@ inline Batch training_rows(int64_t count) {
   std::vector<int64_t> uids, pairs;
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<uint8_t>> trainable;
-  std::vector<std::vector<float>> sampled, reference, advantages, values, returns;
+  std::vector<std::vector<float>> sampled, reference, advantages, values, returns, completion;
   for (int64_t r = 0; r < count; ++r) {
     const auto length = static_cast<size_t>(5 + r * 7 % 11);
     uids.push_back(100 + r);
     pairs.push_back(r / 2);
     ids.emplace_back();
     trainable.emplace_back();
-    for (auto* column : {&sampled, &reference, &advantages, &values, &returns}) column->emplace_back(length);
+    for (auto* column : {&sampled, &reference, &advantages, &values, &returns, &completion})
+      column->emplace_back(length);
     for (size_t t = 0; t < length; ++t) {
       ids.back().push_back(static_cast<int32_t>(2 + 11 * uniform(1, r, t)));
       trainable.back().push_back(t >= 3 ? 1 : 0);
@@ -85,6 +83,7 @@ inline Batch training_rows(int64_t count) {
       advantages.back()[t] = 2 * uniform(4, r, 0) - 1;
       values.back()[t] = uniform(5, r, t);
       returns.back()[t] = uniform(6, r, t);
+      completion.back()[t] = t > 3 ? 1.0F : 0.0F;
     }
   }
   Batch rows;
@@ -97,6 +96,11 @@ inline Batch training_rows(int64_t count) {
   rows.set_ragged(batch::kAdvantages, advantages);
   rows.set_ragged(batch::kValues, values);
   rows.set_ragged(batch::kReturns, returns);
+  rows.set_ragged(rlhf::kCompletion, completion);
+  std::vector<float> desirable;
+  for (int64_t r = 0; r < count; ++r) desirable.push_back(r % 3 == 0 ? 1.0F : 0.0F);
+  rows.set(rlhf::kDesirable, desirable);
+  rows.set(rlhf::kKlEstimate, std::vector<float>(desirable.size(), 0.2F));
   return rows;
 }
 

@@ -135,20 +135,38 @@ Tensor discopop(const Pairs& p, const Options& o) {
   return -at::log_sigmoid(logits) * (1 - blend) + (-logits).exp() * blend;
 }
 
-// Optimal transport (Melnyk et al. 2024): quantiles are compared, not pairs.
-Tensor sorted(const Tensor& values) { return std::get<0>(at::sort(values)); }
+// Optimal transport (Melnyk et al. 2024) compares quantiles of two lists of the whole update, not pairs: the i-th
+// number of one with the number of the other that has its rank.
+struct Transported {
+  Tensor upper, lower;  // [R / 2]
 
-Tensor aot(const Pairs& p, const Options& o) {
-  return smoothed_logistic((sorted(p.policy_margin) - sorted(p.reference_margin)) * beta(o), o.label_smoothing);
+  static bool reads(const std::string& type) { return type == "aot" || type == "aot_unpaired"; }
+  static Transported of(const std::string& type, const Pairs& p) {
+    return type == "aot" ? Transported{p.policy_margin, p.reference_margin} : Transported{p.chosen, p.rejected};
+  }
+};
+
+// [n] for each of this micro-batch's numbers in `own` the number of `other` with its rank.
+Tensor of_the_same_rank(const batch::Survey& own, const batch::Survey& other, int64_t n) {
+  const Tensor rank = std::get<1>(at::sort(own.all, /*stable=*/true, /*dim=*/0)).argsort();
+  return std::get<0>(at::sort(other.all)).index_select(0, rank.slice(0, own.begin, own.begin + n));
 }
 
-Tensor aot_unpaired(const Pairs& p, const Options& o) {
-  return smoothed_logistic((sorted(p.chosen) - sorted(p.rejected)) * beta(o), o.label_smoothing);
+// Each upper number's loss against the lower one of its rank, a constant here; and the gradient alone of the same loss
+// to each lower number, whose upper one may be in another micro-batch.
+Tensor aot(const LossContext& c, const Transported& own, const Options& o) {
+  const int64_t n = own.upper.size(0);
+  const auto loss = [&](const Tensor& upper, const Tensor& lower) {
+    return smoothed_logistic((upper - lower) * beta(o), o.label_smoothing);
+  };
+  const Tensor value = loss(own.upper, of_the_same_rank(c.surveyed(0), c.surveyed(1), n));
+  const Tensor other_side = loss(of_the_same_rank(c.surveyed(1), c.surveyed(0), n), own.lower);
+  return value + other_side - other_side.detach();
 }
 
 struct Named {
   const char* name;
-  PairLoss loss;
+  PairLoss loss;                 // null: no loss of each pair
   bool scored = false;           // reads the scores that f_divergence_type makes
   bool smoothed = false;         // reads label_smoothing
   const char* option = nullptr;  // reads this one too
@@ -162,18 +180,21 @@ constexpr Named kLosses[] = {{"sigmoid", sigmoid, true, true},
                              {"nca_pair", nca_pair},
                              {"bco_pair", bco_pair},
                              {"sppo_hard", sppo_hard},
-                             {"aot", aot, false, true},
-                             {"aot_unpaired", aot_unpaired, false, true},
+                             {"aot", nullptr, false, true},
+                             {"aot_unpaired", nullptr, false, true},
                              {"apo_zero", apo_zero},
                              {"apo_down", apo_down},
                              {"discopop", discopop, true, false, "discopop_tau"},
                              {"sigmoid_norm", sigmoid_norm, true},
                              {"sft", nullptr}};  // likelihood of the chosen answers
 
-Tensor evaluate(LossContext& c, const Options& options, PairLoss pair) {
+Tensor evaluate(LossContext& c, const Options& options, const std::string& type, PairLoss pair) {
   const Pairs pairs = read_pairs(c, options);
   report_pairs(c, pairs.chosen.detach() * beta(options), pairs.rejected.detach() * beta(options));
-  return pair != nullptr ? pair(pairs, options).sum() / (c.global_rows() / 2) : chosen_likelihood_loss(c);
+  const bool transported = Transported::reads(type);
+  if (pair == nullptr && !transported) return chosen_likelihood_loss(c);
+  const Tensor losses = transported ? aot(c, Transported::of(type, pairs), options) : pair(pairs, options);
+  return losses.sum() / (c.global_rows() / 2);
 }
 
 const Named& named(const std::string& type) {
@@ -195,10 +216,18 @@ Loss make(const std::string& type, const LossSetting& setting) {
     throw base::InputError(base::expectation("algorithm.beta", "above 0 for " + type, fmt::format("{}", beta(o))));
   if (type == "exo_pair" && o.label_smoothing <= 0.0)
     throw base::InputError(base::expectation("algorithm.label_smoothing", "above 0 for exo_pair", "0", "1e-3"));
-  return {.name = type,
-          .needs = {.rows_per_unit = 2},
-          .columns = {batch::kReferenceLogProbs.name},
-          .value = [o, pair = named(type).loss](LossContext& c) { return evaluate(c, o, pair); }};
+  Loss loss{.name = type,
+            .needs = {.rows_per_unit = 2},
+            .columns = {batch::kReferenceLogProbs.name},
+            .value = [o, type, pair = named(type).loss](LossContext& c) { return evaluate(c, o, type, pair); }};
+  if (Transported::reads(type)) {
+    loss.surveys = 2;
+    loss.survey = [o, type](LossContext& c) {
+      const Transported own = Transported::of(type, read_pairs(c, o));
+      return std::vector<Tensor>{own.upper.detach(), own.lower.detach()};
+    };
+  }
+  return loss;
 }
 
 }  // namespace

@@ -91,12 +91,26 @@ Loss weighted_sum(std::vector<Loss> parts, std::vector<double> weights) {
     sum.needs.values |= loss.needs.values;
     sum.needs.row_scores |= loss.needs.row_scores;
     sum.needs.rows_per_unit = std::max(sum.needs.rows_per_unit, loss.needs.rows_per_unit);
+    sum.surveys += loss.surveys;
     for (const std::string& column : loss.columns)
       if (std::find(sum.columns.begin(), sum.columns.end(), column) == sum.columns.end()) sum.columns.push_back(column);
   }
+  sum.survey = [parts](LossContext& c) {
+    std::vector<at::Tensor> all;
+    for (const Loss& loss : parts)
+      if (loss.surveys > 0)
+        for (at::Tensor& one : loss.survey(c)) all.push_back(std::move(one));
+    return all;
+  };
   sum.value = [parts = std::move(parts), weights = std::move(weights)](LossContext& c) {
-    at::Tensor total = parts[0].value(c) * weights[0];
-    for (size_t i = 1; i < parts.size(); ++i) total = total + parts[i].value(c) * weights[i];
+    at::Tensor total;
+    int first = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      c.count_surveys_from(first);
+      const at::Tensor part = parts[i].value(c) * weights[i];
+      total = total.defined() ? total + part : part;
+      first += parts[i].surveys;
+    }
     return total;
   };
   return sum;

@@ -15,9 +15,7 @@ Tensor smoothed_logistic(const Tensor& logits, double smoothing) {
 }
 
 Tensor chosen_likelihood_loss(const LossContext& c) {
-  const Tensor sums = every_second(c.row_sum(c.log_probs()), 0);
-  const double share = 2.0 * static_cast<double>(sums.size(0)) / c.global_rows();
-  return -sums.sum() / every_second(c.row_tokens(), 0).sum() * share;
+  return every_second(c.row_sum(c.log_probs()), 0).sum() / -c.global_chosen_tokens();
 }
 
 void report_pairs(LossContext& c, const Tensor& chosen, const Tensor& rejected) {

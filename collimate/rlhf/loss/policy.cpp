@@ -112,11 +112,17 @@ Tensor reference_kl(const LossContext& c, const Tensor& log_probs) {
   return difference.exp() - difference - 1;
 }
 
-// 1 for the tokens of highest entropy; undefined where all are trained.
-Tensor trained_tokens(const LossContext& c, const Options& o) {
+// The tokens of the update whose entropy is highest; all of them where no quantile is set.
+struct TrainedTokens {
+  Tensor mask;      // [M] 1 or 0; undefined: all are trained
+  double part = 1;  // of the update's tokens
+};
+
+TrainedTokens trained_tokens(const LossContext& c, const Options& o) {
   if (o.top_entropy_quantile >= 1.0) return {};
-  const Tensor entropy = c.entropy().detach();
-  return (entropy >= entropy.quantile(1 - o.top_entropy_quantile)).to(at::kFloat);
+  const Tensor& all = c.surveyed(0).all;
+  const Tensor threshold = all.quantile(1 - o.top_entropy_quantile);
+  return {(c.entropy().detach() >= threshold).to(at::kFloat), (all >= threshold).to(at::kDouble).mean().item<double>()};
 }
 
 // 0 at the tokens of samples that are worse than expected and have become unlikely since they were drawn (DeepSeek-V3.2
@@ -128,11 +134,10 @@ Tensor on_policy_tokens(const LossContext& c, const Terms& t, const Options& o) 
   return kept.to(at::kFloat);
 }
 
-// Mean entropy of the trained tokens of this micro-batch, by its share of the update's tokens.
-Tensor entropy_bonus(const LossContext& c, const Tensor& trained) {
-  if (!trained.defined()) return c.entropy().sum() / c.global_tokens();
-  const double share = static_cast<double>(trained.numel()) / c.global_tokens();
-  return (c.entropy() * trained).sum() / trained.sum().clamp_min(1.0) * share;
+// Mean entropy of the update's trained tokens.
+Tensor entropy_bonus(const LossContext& c, const TrainedTokens& trained) {
+  const Tensor entropy = trained.mask.defined() ? c.entropy() * trained.mask : c.entropy();
+  return entropy.sum() / (c.global_tokens() * trained.part);
 }
 
 // Tokens whose ratio is outside the clip on the side that their advantage pushes to. As TRL counts them: after `delta`,
@@ -158,8 +163,8 @@ Tensor evaluate(LossContext& c, const Preset& preset, const LossSetting& setting
   Tensor tokens = preset.surrogate(terms, o);
   c.metric("actor/pg_loss", preset.aggregate(tokens, c, setting), 0.0);
   if (o.off_policy_mask_threshold->has_value()) tokens = tokens * on_policy_tokens(c, terms, o);
-  const Tensor trained = trained_tokens(c, o);
-  if (trained.defined()) tokens = tokens * trained;
+  const TrainedTokens trained = trained_tokens(c, o);
+  if (trained.mask.defined()) tokens = tokens * trained.mask;
   if (beta != 0.0) {
     Tensor kl = reference_kl(c, log_probs);
     if (o.use_bias_correction_kl) kl = kl * terms.ratio;
@@ -201,6 +206,10 @@ Loss make(const std::string& type, const LossSetting& setting) {
   loss.needs.entropy = o.entropy_coefficient != 0.0 || o.top_entropy_quantile < 1.0;
   if (o.beta->value_or(kRolloutBeta) != 0.0) loss.columns.push_back(batch::kReferenceLogProbs.name);
   loss.value = [&preset, setting](LossContext& c) { return evaluate(c, preset, setting); };
+  if (o.top_entropy_quantile < 1.0) {
+    loss.surveys = 1;
+    loss.survey = [](LossContext& c) { return std::vector<Tensor>{c.entropy().detach()}; };
+  }
   return loss;
 }
 

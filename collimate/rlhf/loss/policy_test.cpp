@@ -58,8 +58,8 @@ TEST(PolicyLoss, OnPolicyIsMinusTheAdvantage) {
 TEST(PolicyLoss, TheTokenAtTheEntropyQuantileIsTrained) {
   const Rows rows = rows_of({{-1, -2, -3}}, 1.F, 0, 0);
   const Loss loss = policy("dapo", {{"top_entropy_quantile", 0.5}});
-  LossContext context(rows.batch, {.log_probs = rows.log_probs, .entropy = at::tensor({0.1F, 0.3F, 0.2F})}, {3, 1});
-  EXPECT_NEAR(loss.value(context).item<double>(), -2.0 / 3, 1e-6);
+  const Quantities quantities{.log_probs = rows.log_probs, .entropy = at::tensor({0.1F, 0.3F, 0.2F})};
+  EXPECT_NEAR(value_alone(loss, rows.batch, quantities, {3, 1}), -2.0 / 3, 1e-6);
 }
 
 TEST(PolicyLoss, ClipsAndAddsTheKl) {

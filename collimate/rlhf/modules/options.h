@@ -88,9 +88,15 @@ struct TrainOptions : base::Section {
                                            "rows",
                                            "rows of one optimizer step; 0 for the whole iteration",
                                            base::at_least(int64_t{0})};
-  base::Option<int64_t> epochs{
-      this, "epochs", 1, "epochs", "passes over an iteration's samples", base::at_least(int64_t{1})};
-  base::Option<double> learning_rate{this, "learning_rate", 1e-6, "", "peak rate of AdamW", base::at_least(0.0)};
+  base::Option<int64_t> ppo_epochs{
+      this, "ppo_epochs", 1, "epochs", "passes over an iteration's rows", base::at_least(int64_t{1})};
+  base::Option<std::optional<double>> learning_rate{
+      this,
+      "learning_rate",
+      std::nullopt,
+      "",
+      "peak rate of AdamW; null: the recipe's, sft 2e-5, reward 1e-5, others 1e-6, and ten times that with LoRA",
+      base::at_least(0.0)};
   base::Option<double> value_learning_rate{
       this, "value_learning_rate", 0.0, "", "ppo: of the value model; 0 for learning_rate", base::at_least(0.0)};
   base::Option<std::string> lr_schedule{this,

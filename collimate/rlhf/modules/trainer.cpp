@@ -8,6 +8,7 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/model/peft.h"
 #include "collimate/rlhf/loss/list.h"
+#include "collimate/rlhf/types/objective.h"
 #include "collimate/text/tokenizer.h"
 
 namespace collimate::rlhf {
@@ -20,8 +21,8 @@ Loss loss_of(const DecoderOptions& options) {
 
 train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOptions& t, float temperature) {
   const bool own_rate = model.head == std::string("value") && t.value_learning_rate > 0;
-  return {.schedule = {t.lr_schedule, own_rate ? t.value_learning_rate : t.learning_rate, t.warmup_updates,
-                       model.total_updates, t.lr_minimum_ratio},
+  return {.schedule = {t.lr_schedule, own_rate ? t.value_learning_rate.get() : t.learning_rate->value(),
+                       t.warmup_updates, model.total_updates, t.lr_minimum_ratio},
           .adam = {t.adam_beta1, t.adam_beta2, t.adam_epsilon, t.weight_decay},
           .max_grad_norm = t.max_grad_norm,
           .micro_batch_tokens = micro_batch_tokens(t, model.loss_rows),
@@ -75,21 +76,13 @@ void TrainerModule::setup(flow::Context& context) {
 }
 
 void TrainerModule::train_step(const std::string&, std::span<const Batch> updates, const flow::CallInfo& info) {
-  std::map<std::string, std::pair<double, double>> sums;
-  const auto share = [&](const Batch& rows, const batch::Quantities& quantities, const batch::GlobalCounts& counts) {
-    LossContext context(rows, quantities, counts);
-    at::Tensor loss = loss_.value(context);
-    for (const auto& [name, sum] : context.metrics()) {
-      sums[name].first += sum.first;
-      sums[name].second += sum.second;
-    }
-    return loss;
-  };
+  LossMetrics sums;
+  const train::Objective objective = objective_of(loss_, &sums);
   for (const Batch& rows : updates) rows.require(loss_.columns, info.node);
   if (drawn()) report_versions(updates);
   if (drawn() && mismatch_check_) check_later(updates);
   for (const Batch& rows : updates) {
-    report(learner_->update(rows, {loss_.needs, share}));
+    report(learner_->update(rows, objective));
   }
   for (const auto& [name, sum] : sums) {
     if (sum.second > 0)

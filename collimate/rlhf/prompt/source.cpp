@@ -46,6 +46,9 @@ void check_turns(const text::Example& example, const text::Renderer& renderer) {
 std::vector<text::RenderedTokens> render(const text::Example& example, const text::Renderer& renderer, RowKind kind) {
   if (kind == RowKind::kDemonstration) {
     check_turns(example, renderer);
+    if (example.label == false)
+      throw InputError(expectation(place(example), "an answer to train towards", "one with label: false",
+                                   "data.bad_rows: drop, which leaves such rows out"));
     text::RenderedTokens row =
         renderer.render_tokens(example.prompt, answer(example, example.completion, "completion"));
     if (!row.trainable.empty()) row.trainable.front() = 0;  // nothing predicts the first token
@@ -61,17 +64,54 @@ std::vector<text::RenderedTokens> render(const text::Example& example, const tex
   return {row};
 }
 
+// A demonstration without a prompt is plain text, of which the first token is given.
 void check(const text::Example& example, const text::RenderedTokens& row, const SourceOptions& options) {
   const auto tokens = static_cast<int64_t>(row.ids.size());
-  if (row.prompt_tokens == 0)
+  if (row.prompt_tokens == 0 && options.kind != RowKind::kDemonstration)
     throw InputError(expectation(place(example), "a prompt of at least one token", "an empty one"));
-  if (options.kind != RowKind::kPrompt && tokens == row.prompt_tokens)
-    throw InputError(expectation(place(example), "a completion of at least one token", "an empty one"));
-  if (options.max_tokens > 0 && tokens > options.max_tokens)
-    throw InputError(expectation(place(example), fmt::format("at most {} tokens", options.max_tokens),
-                                 std::to_string(tokens),
-                                 options.kind == RowKind::kPrompt ? "a larger rollout.prompt_tokens, or shorter prompts"
-                                                                  : "a larger data.max_tokens, or shorter rows"));
+  if (options.kind != RowKind::kPrompt && tokens <= std::max<int64_t>(row.prompt_tokens, 1))
+    throw InputError(expectation(place(example), "a completion of at least one token",
+                                 row.prompt_tokens > 0 ? "an empty one" : "a text whose only token nothing predicts"));
+}
+
+bool is_long(const std::vector<text::RenderedTokens>& rows, const SourceOptions& options) {
+  return options.max_tokens > 0 && std::ranges::any_of(rows, [&](const text::RenderedTokens& row) {
+           return static_cast<int64_t>(row.ids.size()) > options.max_tokens;
+         });
+}
+
+std::string length_error(const text::Example& example, const std::vector<text::RenderedTokens>& rows,
+                         const SourceOptions& options) {
+  size_t longest = 0;
+  for (const text::RenderedTokens& row : rows) longest = std::max(longest, row.ids.size());
+  return expectation(place(example), fmt::format("at most {} tokens", options.max_tokens), std::to_string(longest),
+                     fmt::format("a larger {}, or data.long_rows: drop or truncate",
+                                 options.kind == RowKind::kPrompt ? "rollout.prompt_tokens" : "data.max_tokens"));
+}
+
+// To `limit` tokens, if it is longer: a prompt's last ones, another row's first ones.
+void truncate(text::RenderedTokens& row, RowKind kind, int64_t limit) {
+  const int64_t excess = static_cast<int64_t>(row.ids.size()) - limit;
+  if (excess <= 0) return;
+  const int64_t begin = kind == RowKind::kPrompt ? 0 : limit;
+  row.ids.erase(row.ids.begin() + begin, row.ids.begin() + begin + excess);
+  row.trainable.erase(row.trainable.begin() + begin, row.trainable.begin() + begin + excess);
+  row.prompt_tokens = std::min(row.prompt_tokens, limit);
+  row.cut = true;
+}
+
+bool trains(const text::RenderedTokens& row) { return std::ranges::count(row.trainable, 1) > 0; }
+
+// The model's own tokenizer decides: no row by itself is at fault.
+void check_template(const text::Dataset& dataset, const text::Renderer& renderer, RowKind kind) {
+  if (renderer.chat().marks_turns()) return;
+  for (const text::Example& example : dataset.examples()) {
+    const auto* turns = std::get_if<text::Messages>(&example.prompt);
+    if (turns == nullptr || (turns->size() < 2 && kind == RowKind::kPrompt)) continue;
+    throw InputError(expectation(place(example), "a chat template, which marks where a turn ends",
+                                 "a model without one (a base model)",
+                                 "models.policy.chat_template: chatml, or plain to join turns with nothing between"));
+  }
 }
 
 const nlohmann::json* margin_of(const text::Example& example) {
@@ -80,15 +120,15 @@ const nlohmann::json* margin_of(const text::Example& example) {
 }
 
 // Margins of all examples, or of none: TRL too has no default for a row without one.
-std::vector<float> read_margins(const std::vector<text::Example>& examples) {
-  const auto first = std::ranges::find_if(examples, [](const auto& example) { return margin_of(example) != nullptr; });
+std::vector<float> read_margins(const std::vector<const text::Example*>& examples) {
+  const auto first = std::ranges::find_if(examples, [](const auto* example) { return margin_of(*example) != nullptr; });
   if (first == examples.end()) return {};
   std::vector<float> margins;
-  for (const text::Example& example : examples) {
-    const std::string where = fmt::format("{} column {}", place(example), kMargin.name);
-    const nlohmann::json* value = margin_of(example);
+  for (const text::Example* example : examples) {
+    const std::string where = fmt::format("{} column {}", place(*example), kMargin.name);
+    const nlohmann::json* value = margin_of(*example);
     if (value == nullptr)
-      throw InputError(expectation(where, fmt::format("a number, as {} has one", place(*first)), "none",
+      throw InputError(expectation(where, fmt::format("a number, as {} has one", place(**first)), "none",
                                    "a margin in every row, or in none"));
     if (!value->is_number()) throw InputError(expectation(where, "a number", value->type_name()));
     const auto margin = value->get<double>();
@@ -97,15 +137,6 @@ std::vector<float> read_margins(const std::vector<text::Example>& examples) {
     margins.push_back(static_cast<float>(margin));
   }
   return margins;
-}
-
-text::OrderOptions order_options(const text::Dataset& dataset, const SourceOptions& options) {
-  text::OrderOptions out;
-  out.rows = dataset.size();
-  out.weights = dataset.weights();
-  out.seed = options.seed;
-  out.shuffle = options.shuffle;
-  return out;
 }
 
 // An epoch's rows; the k-th use, from 0, of row r becomes r + k·rows: the copies of a weight have uids of their own.
@@ -128,19 +159,62 @@ nlohmann::json example_json(const text::Example& example, const std::string& pro
 }
 
 RowSource::RowSource(const text::Dataset& dataset, const text::Renderer& renderer, SourceOptions options)
-    : options_(std::move(options)), order_(order_options(dataset, options_)) {
-  epoch_examples_ = static_cast<int64_t>(text::epoch_order(order_, 0).size());
-  if (epoch_examples_ == 0)
-    throw InputError(expectation("data." + options_.name, "an epoch of at least one example",
-                                 fmt::format("none of {}: their weights are too small", dataset.size()),
-                                 "a larger weight"));
-  if (options_.margins) margins_ = read_margins(dataset.examples());
-  for (const text::Example& example : dataset.examples()) {
-    Rendered rendered{render(example, renderer, options_.kind),
-                      example_json(example, renderer.prompt_text(example.prompt))};
-    for (const text::RenderedTokens& row : rendered.rows) check(example, row, options_);
-    rendered_.push_back(std::move(rendered));
+    : options_(std::move(options)) {
+  check_template(dataset, renderer, options_.kind);
+  std::vector<const text::Example*> kept;
+  int64_t row = 0;
+  for (text::RowWeight source : dataset.weights()) {
+    const int64_t end = row + std::exchange(source.rows, 0);
+    for (; row < end; ++row) {
+      const text::Example& example = dataset.example(row);
+      std::vector<text::RenderedTokens> rows = rows_of(example, renderer);
+      if (rows.empty()) continue;
+      rendered_.push_back({std::move(rows), example_json(example, renderer.prompt_text(example.prompt))});
+      kept.push_back(&example);
+      ++source.rows;
+    }
+    order_.weights.push_back(source);
   }
+  order_.rows = examples();
+  order_.seed = options_.seed;
+  order_.shuffle = options_.shuffle;
+  epoch_examples_ = static_cast<int64_t>(text::epoch_order(order_, 0).size());
+  if (epoch_examples_ == 0) throw InputError(nothing_left());
+  if (options_.margins) margins_ = read_margins(kept);
+}
+
+std::string RowSource::nothing_left() const {
+  const std::string key = "data." + options_.name, expected = "an epoch of at least one example";
+  if (!rendered_.empty())
+    return expectation(key, expected, fmt::format("none of {}: their weights are too small", examples()),
+                       "a larger weight");
+  const text::LeftOut& most = bad_.rows > too_long_.rows ? bad_ : too_long_;
+  return expectation(key, expected, fmt::format("none: all {} were left out", bad_.rows + too_long_.rows),
+                     "a look at the first: " + most.first);
+}
+
+std::vector<text::RenderedTokens> RowSource::rows_of(const text::Example& example, const text::Renderer& renderer) {
+  std::vector<text::RenderedTokens> rows;
+  try {
+    rows = render(example, renderer, options_.kind);
+    for (const text::RenderedTokens& row : rows) check(example, row, options_);
+  } catch (const InputError& error) {
+    if (!options_.drop_bad) throw;
+    bad_.add(error.what());
+    return {};
+  }
+  if (!is_long(rows, options_)) return rows;
+  const std::string reason = length_error(example, rows, options_);
+  if (options_.long_rows == LongRows::kStop) throw InputError(reason);
+  if (options_.long_rows == LongRows::kTruncate)
+    for (text::RenderedTokens& row : rows) truncate(row, options_.kind, options_.max_tokens);
+  if (options_.long_rows == LongRows::kTruncate &&
+      (options_.kind == RowKind::kPrompt || std::ranges::all_of(rows, trains))) {
+    ++truncated_;
+    return rows;
+  }
+  too_long_.add(reason);
+  return {};
 }
 
 int64_t RowSource::rows_per_example() const {

@@ -17,11 +17,17 @@ enum class RowKind {
   kPreference,     // two rows of one pair_uid: chosen, rejected
 };
 
+// What becomes of a row of more than `max_tokens`. Truncated, a prompt keeps its last tokens and any other row its
+// first ones; one with nothing left to train on is dropped.
+enum class LongRows { kStop, kDrop, kTruncate };
+
 struct SourceOptions {
   RowKind kind = RowKind::kPrompt;
   std::string name = "train";  // part of the uids
   int64_t samples_per_prompt = 1;
   int64_t max_tokens = 0;  // of a row; 0: no limit
+  LongRows long_rows = LongRows::kStop;
+  bool drop_bad = false;  // rows that would be an error otherwise
   uint64_t seed = 0;
   bool shuffle = true;
   int64_t epochs = 0;              // 0: without end
@@ -34,9 +40,10 @@ struct SourceOptions {
 // number alone, so there is no cursor to save: resume is exact by construction.
 class RowSource {
  public:
-  // Renders everything. InputError naming file and line: a row longer than max_tokens, an empty prompt, an empty answer
-  // that would be trained towards (a rejected one may be empty), a margin that is no number or that only some rows
-  // have; naming the data: weights under which an epoch has no row.
+  // Renders everything. InputError naming file and line: a row longer than max_tokens, an empty prompt (but of plain
+  // text), an empty answer that would be trained towards (a rejected one may be empty) or one labelled false, a margin
+  // that is no number or that only some rows have, turns that nothing marks; naming the data: weights under which an
+  // epoch has no row.
   RowSource(const text::Dataset& dataset, const text::Renderer& renderer, SourceOptions options);
 
   // Rows [first, first + count) of an iteration of `rows` rows: both multiples of rows_per_example(). Iteration i takes
@@ -53,6 +60,9 @@ class RowSource {
   int64_t rows_per_example() const;
 
   bool has_margins() const { return !margins_.empty(); }
+  const text::LeftOut& bad() const { return bad_; }
+  const text::LeftOut& too_long() const { return too_long_; }
+  int64_t truncated() const { return truncated_; }  // examples
 
   // An example in file order, without a copy: its rendered rows (one, or chosen and rejected), and what rewards see.
   const std::vector<text::RenderedTokens>& rendered(int64_t example) const { return rendered_.at(example).rows; }
@@ -68,6 +78,9 @@ class RowSource {
     int64_t epoch = 0;
     int64_t attempt = 0;  // > 0 for a replacement
   };
+  // Its rows as they are trained; none when it is left out.
+  std::vector<text::RenderedTokens> rows_of(const text::Example& example, const text::Renderer& renderer);
+  std::string nothing_left() const;  // why an epoch has no example
   size_t example_of(const Pick& pick) const { return static_cast<size_t>(pick.use % examples()); }
   Pick pick(int64_t iteration, int64_t examples, int64_t index) const;
   Batch make(const std::vector<Pick>& picks) const;
@@ -76,6 +89,8 @@ class RowSource {
   text::OrderOptions order_;
   std::vector<Rendered> rendered_;
   std::vector<float> margins_;  // by example; empty for none
+  text::LeftOut bad_, too_long_;
+  int64_t truncated_ = 0;
   int64_t epoch_examples_ = 0;
   mutable int64_t cached_epoch_ = -1;
   mutable std::vector<int64_t> cached_order_;

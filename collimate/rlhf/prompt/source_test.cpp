@@ -30,6 +30,18 @@ class PromptSource : public testing::Test {
     return "";
   }
 
+  RowSource source(const std::string& rows, const SourceOptions& options, const std::string& chat = "plain") {
+    std::ofstream(path_) << rows;
+    const text::Renderer renderer(tokenizer_, text::make_chat_template(tokenizer_, chat), {});
+    return {text::Dataset::read({{.path = path_}}, options.drop_bad), renderer, options};
+  }
+  // The texts of all examples' first rows.
+  std::vector<std::string> texts(const RowSource& source) const {
+    std::vector<std::string> all;
+    for (int64_t i = 0; i < source.examples(); ++i) all.push_back(tokenizer_.decode(source.rendered(i)[0].ids, false));
+    return all;
+  }
+
   const std::string path_ = testing::TempDir() + "/collimate-prompt-source.jsonl";
   const text::CharacterTokenizer tokenizer_ = letter_tokenizer();
 };
@@ -57,6 +69,92 @@ TEST_F(PromptSource, EmptyTurnsOfTheAssistantAreRefusedWhereTheyAreTrained) {
     EXPECT_EQ(refused(line, RowKind::kDemonstration, train_on),
               "[F:1] expected an answer in message 2 to train on, got an empty text; try leaving the row out, or "
               "data.train_on: completion");
+}
+
+std::string answered(const std::string& prompt, const std::string& answer) {
+  return fmt::format("{{\"prompt\": \"{}\", \"completion\": \"{}\"}}\n", prompt, answer);
+}
+
+TEST_F(PromptSource, AnswersLabelledFalseAreNotTrainedTowards) {
+  const std::string good = R"({"prompt": "a", "completion": "b", "label": true})";
+  const std::string bad = R"({"prompt": "a", "completion": "c", "label": false})";
+  EXPECT_EQ(
+      refused(good + "\n" + bad, RowKind::kDemonstration),
+      "[F:2] expected an answer to train towards, got one with label: false; try data.bad_rows: drop, which leaves "
+      "such rows out");
+  const RowSource taken = source(good + "\n" + bad, {.kind = RowKind::kDemonstration, .drop_bad = true});
+  EXPECT_EQ(texts(taken), std::vector<std::string>{"ab<eos>"});
+  EXPECT_EQ(taken.bad().rows, 1);
+}
+
+TEST_F(PromptSource, BadRowsAreDroppedAndCounted) {
+  const RowSource taken = source(answered("a", "b") + answered("c", "") + "{\n" + answered("d", "e"),
+                                 {.kind = RowKind::kDemonstration, .drop_bad = true, .shuffle = false});
+  EXPECT_EQ(texts(taken), (std::vector<std::string>{"ab<eos>", "de<eos>"}));
+  EXPECT_EQ(taken.bad().rows, 1);  // the other one is the data set's
+  EXPECT_EQ(taken.epoch_examples(), 2);
+  EXPECT_EQ(taken.rows(0, 2, 0, 2).rows(), 2);
+}
+
+TEST_F(PromptSource, LongRowsStopDropOrAreTruncated) {
+  const std::string rows = answered("ab", "c") + answered("ab", "cdefg") + answered("abcdef", "g");
+  SourceOptions options{.kind = RowKind::kDemonstration, .max_tokens = 5};
+  EXPECT_THROW(
+      {
+        try {
+          source(rows, options);
+        } catch (const base::InputError& error) {
+          EXPECT_NE(std::string(error.what())
+                        .find(":2] expected at most 5 tokens, got 8; try a larger data.max_tokens, "
+                              "or data.long_rows: drop or truncate"),
+                    std::string::npos)
+              << error.what();
+          throw;
+        }
+      },
+      base::InputError);
+  options.long_rows = LongRows::kDrop;
+  const RowSource dropped = source(rows, options);
+  EXPECT_EQ(texts(dropped), std::vector<std::string>{"abc<eos>"});
+  EXPECT_EQ(dropped.too_long().rows, 2);
+  options.long_rows = LongRows::kTruncate;
+  const RowSource cut = source(rows, options);
+  EXPECT_EQ(texts(cut), (std::vector<std::string>{"abc<eos>", "abcde"}));  // of the third nothing is left to train
+  EXPECT_EQ(cut.truncated(), 1);
+  EXPECT_EQ(cut.too_long().rows, 1);
+  EXPECT_TRUE(cut.rendered(1)[0].cut);
+}
+
+TEST_F(PromptSource, ATruncatedPromptKeepsItsEnd) {
+  const RowSource cut =
+      source(R"({"prompt": "abcdef"})", {.kind = RowKind::kPrompt, .max_tokens = 4, .long_rows = LongRows::kTruncate});
+  EXPECT_EQ(texts(cut), std::vector<std::string>{"cdef"});
+  EXPECT_EQ(cut.rendered(0)[0].prompt_tokens, 4);
+}
+
+TEST_F(PromptSource, WhatIsLeftOutWholeIsAnError) {
+  EXPECT_THROW(
+      source(answered("ab", "cde"), {.kind = RowKind::kDemonstration, .max_tokens = 3, .long_rows = LongRows::kDrop}),
+      base::InputError);
+}
+
+// Without a template nothing would mark where a turn ends; a prompt of one turn is its text.
+TEST_F(PromptSource, TurnsThatNothingMarksAreRefused) {
+  const std::string user = R"({"role": "user", "content": "a"})",
+                    assistant = R"({"role": "assistant", "content": "b"})";
+  const std::string row = "{\"messages\": [" + user + ", " + assistant + "]}";
+  EXPECT_THROW(source(row, {.kind = RowKind::kDemonstration}, "auto"), base::InputError);
+  EXPECT_EQ(texts(source(row, {.kind = RowKind::kDemonstration}, "plain")), std::vector<std::string>{"ab<eos>"});
+  EXPECT_EQ(texts(source("{\"prompt\": [" + user + "]}", {}, "auto")), std::vector<std::string>{"a"});
+  EXPECT_EQ(texts(source(answered("a", "b"), {.kind = RowKind::kDemonstration}, "auto")),
+            std::vector<std::string>{"ab<eos>"});
+}
+
+// The tokenizer here writes no bos: a text's first token is given, the others are trained.
+TEST_F(PromptSource, PlainTextNeedsNoBos) {
+  const RowSource taken = source("{\"text\": \"abc\"}", {.kind = RowKind::kDemonstration});
+  EXPECT_EQ(texts(taken), std::vector<std::string>{"abc<eos>"});
+  EXPECT_EQ(taken.rendered(0)[0].trainable, (std::vector<uint8_t>{0, 1, 1, 1}));
 }
 
 }  // namespace

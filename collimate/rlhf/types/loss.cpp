@@ -10,8 +10,8 @@ namespace collimate::rlhf {
 
 using batch::kTrainable;
 
-LossContext::LossContext(const Batch& rows, Quantities quantities, GlobalCounts counts)
-    : rows_(rows), quantities_(std::move(quantities)), counts_(counts) {
+LossContext::LossContext(const Batch& rows, Quantities quantities, GlobalCounts counts, batch::Surveys surveys)
+    : rows_(rows), quantities_(std::move(quantities)), counts_(counts), surveys_(std::move(surveys)) {
   std::vector<int64_t> row_of_token;
   for (int64_t r = 0; r < rows.rows(); ++r) {
     int64_t count = 0;

@@ -24,7 +24,7 @@ using batch::QuantityNeeds;
 // divided by global counts, so that the sum over micro-batches is the loss of the whole update.
 class LossContext {
  public:
-  LossContext(const Batch& rows, Quantities quantities, GlobalCounts counts);
+  LossContext(const Batch& rows, Quantities quantities, GlobalCounts counts, batch::Surveys surveys = {});
 
   const Batch& rows() const { return rows_; }
   const at::Tensor& log_probs() const { return quantities_.log_probs; }
@@ -33,6 +33,11 @@ class LossContext {
   const at::Tensor& row_scores() const { return quantities_.row_scores; }
   double global_tokens() const { return counts_.tokens; }
   double global_rows() const { return counts_.rows; }
+  double global_chosen_tokens() const { return counts_.chosen_tokens; }
+  // The i-th list that Loss::survey told of every micro-batch.
+  const batch::Survey& surveyed(int i) const { return surveys_.at(static_cast<size_t>(first_survey_ + i)); }
+  // For a sum of losses, each of which counts its surveys from 0.
+  void count_surveys_from(int first) { first_survey_ = first; }
 
   at::Tensor per_token(const Key<float>& key) const;   // [M] a per-token column at the trainable tokens
   at::Tensor per_row(const Key<float>& key) const;     // [R]
@@ -50,6 +55,8 @@ class LossContext {
   const Batch& rows_;
   Quantities quantities_;
   GlobalCounts counts_;
+  batch::Surveys surveys_;
+  int first_survey_ = 0;
   at::Tensor row_of_token_;            // [M] int64
   std::vector<int64_t> token_counts_;  // [R]
   std::map<std::string, std::pair<double, double>> metrics_;
@@ -61,12 +68,16 @@ inline const Key<float> kCompletion{.name = "completion", .ragged = true};
 // By how much a chosen row's score is to exceed the rejected one's; on both rows of a pair.
 inline const Key<float> kMargin{"margin"};
 
-// A loss: what it needs, and its value on one micro-batch (a scalar connected to the leaves it asked for).
+// A loss: what it needs, and its value on one micro-batch (a scalar connected to the leaves it asked for). One that
+// compares samples of the whole update, as a quantile does, says how many lists of numbers it surveys: `survey` tells
+// those of one micro-batch, [any] each, and `value` reads those of all.
 struct Loss {
   std::string name;
   QuantityNeeds needs;
   std::vector<std::string> columns;  // columns it reads beside ids and trainable
   std::function<at::Tensor(LossContext&)> value;
+  int surveys = 0;
+  std::function<std::vector<at::Tensor>(LossContext&)> survey = {};
 
   template <class T>
   bool reads(const Key<T>& key) const {

@@ -24,6 +24,16 @@ inline Loss loss_with(const std::string& rows, const std::string& type, const nl
   return make_loss(rows, type, setting);
 }
 
+// The loss of rows that are a whole update of their own.
+inline double value_alone(const Loss& loss, const Batch& rows, const Quantities& quantities, GlobalCounts counts) {
+  batch::Surveys surveys;
+  LossContext asked(rows, quantities, counts);
+  if (loss.surveys > 0)
+    for (const at::Tensor& numbers : loss.survey(asked)) surveys.push_back({numbers, 0});
+  LossContext context(rows, quantities, counts, surveys);
+  return loss.value(context).item<double>();
+}
+
 // Two rows of a prompt token and two trained ones; sums of log-probs -3 and -5, of the reference -4 and -4.5.
 class TwoRows : public ::testing::Test {
  protected:
@@ -33,8 +43,7 @@ class TwoRows : public ::testing::Test {
   }
 
   double value(const Loss& loss) const {
-    LossContext context(rows_, {.log_probs = at::tensor({-1.F, -2.F, -2.F, -3.F})}, {4, 2});
-    return loss.value(context).item<double>();
+    return value_alone(loss, rows_, {.log_probs = at::tensor({-1.F, -2.F, -2.F, -3.F})}, {4, 2, 2});
   }
 
   Batch rows_;

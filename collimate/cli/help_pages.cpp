@@ -1,0 +1,84 @@
+#include "collimate/cli/help_pages.h"
+
+#include <fmt/format.h>
+
+#include "collimate/recipe/list.h"
+#include "collimate/recipe/starter.h"
+
+namespace collimate::cli {
+namespace {
+
+constexpr const char* kData =
+    "A data file is JSON lines (.jsonl), JSON (.json), Parquet (.parquet) or one plain text (.txt). The shape of its "
+    "rows\n"
+    "is recognised by its columns, and `collimate check` shows what was recognised, with the tokens that are "
+    "trained.\n\n"
+    "{}"
+    "Other names of columns are given with the file, several files are a list, and a weight says how often an epoch "
+    "uses\n"
+    "each row:\n\n"
+    "data:\n"
+    "  train:\n"
+    "    - {{path: mine.jsonl, columns: {{question: prompt, solution: ground_truth}}}}\n"
+    "    - {{path: more.parquet, weight: 0.5}}\n"
+    "  long_rows: truncate   # or drop; by default a row above data.max_tokens stops the run\n"
+    "  bad_rows: drop        # by default a row that cannot be read stops the run\n";
+
+constexpr const char* kLora =
+    "Low-rank adapters train a few weights beside the model's own, which stay as they are. The run's model/ has the "
+    "merged\n"
+    "weights, and model/adapter/ the adapters alone, as PEFT reads them.\n\n"
+    "models:\n"
+    "  policy:\n"
+    "    path: MODEL\n"
+    "    lora: {rank: 16, alpha: 32}   # rank 0 trains all weights\n"
+    "train:\n"
+    "  learning_rate: 1.0e-5           # ten times that of all weights is usual\n\n"
+    "collimate help models.policy.lora lists all keys.\n";
+
+constexpr const char* kResume =
+    "A run that was stopped, or killed, goes on from its newest checkpoint when the same command is given again, with "
+    "the\n"
+    "same bits as if it had never been stopped:\n\n"
+    "  collimate train run.yaml --output runs/mine            # goes on where it stopped\n"
+    "  collimate train run.yaml --output runs/mine --set run.iterations=200    # and longer than before\n"
+    "  collimate train run.yaml --output runs/other --resume runs/mine/checkpoints/step-000050\n\n"
+    "Ctrl-C ends a run after its iteration and saves a checkpoint; a second one ends it at once. What may change when "
+    "a run\n"
+    "goes on are its length and what is kept of it: run.iterations, run.epochs, run.save_every, run.keep_checkpoints,\n"
+    "run.evaluate_every, run.samples_every and run.patience. Any other key that differs is an error with both "
+    "values.\n";
+
+std::string data_page() {
+  std::string rows;
+  for (const recipe::RecipeEntry& entry : recipe::recipes())
+    rows += fmt::format("{}:\n{}\n", entry.name, recipe::data_shapes(entry.name));
+  return fmt::format(kData, rows);
+}
+
+std::string recipe_page(const recipe::RecipeEntry& entry) {
+  return fmt::format(
+      "{} trains {}.\n\nA row of its data:\n\n{}\nA config to begin with (collimate init {} MODEL DATA writes "
+      "it):\n\n{}",
+      entry.name, entry.summary, recipe::data_shapes(entry.name), entry.name,
+      recipe::starter(entry.name, "MODEL", "DATA.jsonl"));
+}
+
+}  // namespace
+
+std::vector<std::string> help_pages() {
+  std::vector<std::string> names = recipe::recipe_names();
+  names.insert(names.end(), {"data", "lora", "resume"});
+  return names;
+}
+
+std::string help_page(const std::string& name) {
+  if (name == "data") return data_page();
+  if (name == "lora") return kLora;
+  if (name == "resume") return kResume;
+  for (const recipe::RecipeEntry& entry : recipe::recipes())
+    if (entry.name == name) return recipe_page(entry);
+  return "";
+}
+
+}  // namespace collimate::cli

@@ -1,0 +1,31 @@
+#include <filesystem>
+
+#include "collimate/base/error.h"
+#include "collimate/cli/arguments.h"
+#include "collimate/host/atomic_file.h"
+#include "collimate/recipe/starter.h"
+
+namespace collimate::cli {
+
+int init(const Arguments& arguments) {
+  CLI::App app{"writes a config of a recipe to begin with", "init"};
+  std::string recipe, model = "MODEL", data = "DATA.jsonl", output;
+  app.add_option("RECIPE", recipe, "one of those that collimate help recipes lists")->required();
+  app.add_option("MODEL", model, "model directory, or a hub's name");
+  app.add_option("DATA", data, "data file");
+  app.add_option("--output", output, "file to write, - for standard output; default: RECIPE.yaml");
+  if (!parse(app, arguments)) return 0;
+  const std::string text = recipe::starter(recipe, model, data);
+  if (output == "-") {
+    fmt::print("{}", text);
+    return 0;
+  }
+  if (output.empty()) output = recipe + ".yaml";
+  if (std::filesystem::exists(output))
+    throw base::InputError(base::expectation("--output", "a file that is not there yet", output, "another --output"));
+  host::write_file_atomically(output, text);
+  fmt::print("{}; next: collimate check {}\n", output, output);
+  return 0;
+}
+
+}  // namespace collimate::cli

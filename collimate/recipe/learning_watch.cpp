@@ -1,0 +1,104 @@
+#include "collimate/recipe/learning_watch.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numeric>
+
+namespace collimate::recipe {
+namespace {
+
+constexpr int64_t kIterations = 10;  // that a sign lasts before it is said
+constexpr int64_t kSaid = -1;
+constexpr double kFarFromReference = 1;  // nats a token
+constexpr double kRisen = 1.5;           // times the first losses
+
+double value_or(const base::MetricsRecord& record, const char* name, double otherwise) {
+  const double* value = record.find(name);
+  return value == nullptr || !std::isfinite(*value) ? otherwise : *value;
+}
+
+bool rewards_are_equal(const base::MetricsRecord& record) {
+  if (value_or(record, "critic/rewards/frac_zero_std", 0) >= 1) return true;
+  const double* most = record.find("critic/rewards/max");
+  const double* least = record.find("critic/rewards/min");
+  return most != nullptr && least != nullptr && *most == *least;
+}
+
+struct Sign {
+  const char* name;
+  bool (*shows)(const base::MetricsRecord& record);
+  const char* text;  // with the number of iterations
+};
+
+constexpr Sign kSigns[] = {
+    {"equal rewards", rewards_are_equal,
+     "the samples of each prompt had equal rewards in {} iterations running, and nothing can be learned from them: "
+     "look "
+     "at samples/, and try another reward, or prompts of which some are answered well"},
+    {"cut completions",
+     [](const base::MetricsRecord& record) { return value_or(record, "response_length/clip_ratio", 0) >= 1; },
+     "every completion was cut at its limit in {} iterations running: try a larger rollout.completion_tokens, or a "
+     "model "
+     "that ends its answers"},
+    {"far from the reference",
+     [](const base::MetricsRecord& record) { return value_or(record, "actor/kl_loss", 0) > kFarFromReference; },
+     "the policy was more than a nat a token away from its reference in {} iterations running: try a larger "
+     "algorithm.beta or a lower train.learning_rate"}};
+
+template <class Values>
+double mean(const Values& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+void LearningWatch::say(const std::string& sign, std::string text) {
+  running_[sign] = kSaid;
+  warnings_.push_back(std::move(text));
+}
+
+// Of recipes without rewards: a policy's loss is about 0 whatever it learns.
+void LearningWatch::look_at_loss(const base::MetricsRecord& record) {
+  const double* loss = record.find("actor/loss");
+  if (loss == nullptr || !std::isfinite(*loss) || record.find("critic/rewards/mean") != nullptr) return;
+  if (static_cast<int64_t>(first_losses_.size()) < kIterations) {
+    first_losses_.push_back(*loss);
+    return;
+  }
+  last_losses_.push_back(*loss);
+  if (static_cast<int64_t>(last_losses_.size()) > kIterations) last_losses_.pop_front();
+  if (static_cast<int64_t>(last_losses_.size()) < kIterations || running_["risen loss"] == kSaid) return;
+  const double before = mean(first_losses_), now = mean(last_losses_);
+  if (before > 0 && now > kRisen * before)
+    say("risen loss", fmt::format("the loss has risen from {:.4g} to {:.4g} (means of {} iterations): try a lower "
+                                  "train.learning_rate or a longer train.warmup_updates",
+                                  before, now, kIterations));
+}
+
+std::vector<std::string> LearningWatch::add(const base::MetricsRecord& record) {
+  const size_t before = warnings_.size();
+  for (const Sign& sign : kSigns) {
+    int64_t& running = running_[sign.name];
+    if (running == kSaid) continue;
+    running = sign.shows(record) ? running + 1 : 0;
+    if (running == kIterations) say(sign.name, fmt::format(fmt::runtime(sign.text), kIterations));
+  }
+  look_at_loss(record);
+  return {warnings_.begin() + static_cast<std::ptrdiff_t>(before), warnings_.end()};
+}
+
+nlohmann::json LearningWatch::to_json() const {
+  return {{"running", running_}, {"first", first_losses_}, {"last", last_losses_}, {"warnings", warnings_}};
+}
+
+LearningWatch LearningWatch::from_json(const nlohmann::json& json) {
+  LearningWatch watch;
+  json.at("running").get_to(watch.running_);
+  json.at("first").get_to(watch.first_losses_);
+  json.at("last").get_to(watch.last_losses_);
+  json.at("warnings").get_to(watch.warnings_);
+  return watch;
+}
+
+}  // namespace collimate::recipe

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "collimate/base/metrics.h"
+
+namespace collimate::recipe {
+
+// Looks in a run's metrics, under verl's names, for signs that it cannot learn: for ten iterations running all rewards
+// equal, every completion cut, more than a nat a token away from the reference; or a loss that has risen by half. Says
+// each once a run. Plain data.
+class LearningWatch {
+ public:
+  // What this iteration's line shows for the first time.
+  std::vector<std::string> add(const base::MetricsRecord& record);
+  // All that was said.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+  nlohmann::json to_json() const;
+  static LearningWatch from_json(const nlohmann::json& json);
+
+ private:
+  void look_at_loss(const base::MetricsRecord& record);
+  void say(const std::string& sign, std::string text);
+
+  std::map<std::string, int64_t> running_;  // iterations in a row, by sign; kSaid once it was said
+  std::vector<double> first_losses_;
+  std::deque<double> last_losses_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace collimate::recipe

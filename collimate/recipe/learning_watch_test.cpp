@@ -1,0 +1,65 @@
+#include "collimate/recipe/learning_watch.h"
+
+#include <gmock/gmock.h>
+
+namespace collimate::recipe {
+namespace {
+
+using testing::HasSubstr;
+
+base::MetricsRecord record_of(const std::vector<std::pair<std::string, double>>& values) {
+  base::MetricsRecord record;
+  record.values = values;
+  return record;
+}
+
+// What is said after so many lines, the last of which is the first to say anything.
+std::vector<std::string> said_after(int lines, const base::MetricsRecord& record) {
+  LearningWatch watch;
+  for (int i = 1; i < lines; ++i) EXPECT_TRUE(watch.add(record).empty()) << i;
+  return watch.add(record);
+}
+
+TEST(LearningWatch, SaysAfterTenIterationsWhatLasts) {
+  const auto said = [](const std::vector<std::pair<std::string, double>>& values) {
+    const std::vector<std::string> all = said_after(10, record_of(values));
+    return all.size() == 1 ? all[0] : "";
+  };
+  EXPECT_THAT(said({{"critic/rewards/frac_zero_std", 1}}), HasSubstr("had equal rewards in 10 iterations running"));
+  EXPECT_THAT(said({{"critic/rewards/max", 0.5}, {"critic/rewards/min", 0.5}}), HasSubstr("had equal rewards"));
+  EXPECT_THAT(said({{"response_length/clip_ratio", 1}}), HasSubstr("every completion was cut at its limit"));
+  EXPECT_THAT(said({{"actor/kl_loss", 1.5}}), HasSubstr("more than a nat a token away"));
+}
+
+TEST(LearningWatch, SaysNothingOfWhatPassesAndEachOnce) {
+  LearningWatch watch;
+  const base::MetricsRecord equal = record_of({{"critic/rewards/frac_zero_std", 1}});
+  for (int i = 0; i < 9; ++i) watch.add(equal);
+  watch.add(record_of({{"critic/rewards/frac_zero_std", 0.9}}));
+  for (int i = 0; i < 9; ++i) EXPECT_TRUE(watch.add(equal).empty());
+  EXPECT_EQ(watch.add(equal).size(), 1U);
+  for (int i = 0; i < 30; ++i) EXPECT_TRUE(watch.add(equal).empty());
+  EXPECT_EQ(watch.warnings().size(), 1U);
+}
+
+TEST(LearningWatch, SaysThatALossHasRisen) {
+  LearningWatch watch;
+  for (int i = 0; i < 10; ++i) watch.add(record_of({{"actor/loss", 2}}));
+  for (int i = 0; i < 9; ++i) EXPECT_TRUE(watch.add(record_of({{"actor/loss", 3.5}})).empty());
+  EXPECT_THAT(watch.add(record_of({{"actor/loss", 3.5}})).at(0), HasSubstr("has risen from 2 to 3.5"));
+  LearningWatch policy;  // of which the loss says nothing
+  for (int i = 0; i < 40; ++i)
+    EXPECT_TRUE(policy.add(record_of({{"actor/loss", 0.01 * i}, {"critic/rewards/mean", 0}})).empty());
+}
+
+TEST(LearningWatch, GoesOnAsItWas) {
+  LearningWatch watch;
+  const base::MetricsRecord equal = record_of({{"critic/rewards/frac_zero_std", 1}, {"actor/loss", 2}});
+  for (int i = 0; i < 9; ++i) watch.add(equal);
+  LearningWatch again = LearningWatch::from_json(nlohmann::json::parse(watch.to_json().dump()));
+  EXPECT_EQ(again.add(equal).size(), 1U);
+  EXPECT_EQ(LearningWatch::from_json(again.to_json()).warnings(), again.warnings());
+}
+
+}  // namespace
+}  // namespace collimate::recipe

@@ -1,0 +1,86 @@
+#include "collimate/recipe/starter.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "collimate/base/error.h"
+#include "collimate/recipe/list.h"
+
+namespace collimate::recipe {
+namespace {
+
+constexpr const char* kHead =
+    "# {summary}.\n"
+    "# collimate check {recipe}.yaml shows what it comes to; collimate train {recipe}.yaml runs it.\n"
+    "recipe: {recipe}\n"
+    "models:\n"
+    "  policy: {model}  # a directory with config.json, safetensors and a tokenizer\n"
+    "data:\n"
+    "  train: {data}  # collimate help data shows how a row may look\n"
+    "  # eval: held_out.jsonl       # is measured before, during and after the run\n";
+
+constexpr const char* kRows =
+    "  max_tokens: 1024             # the longest row; long_rows says what becomes of others\n"
+    "  long_rows: drop              # or truncate, or stop with an error\n";
+
+constexpr const char* kRollout =
+    "reward:\n"
+    "  - {{rule: exact}}              # or {{python: rewards.py:score}}; collimate help rewards lists the rules\n"
+    "rollout:\n"
+    "  prompts_per_iteration: 16\n"
+    "  samples_per_prompt: 8        # completions that are drawn of each prompt\n"
+    "  prompt_tokens: 512           # the longest prompt\n"
+    "  completion_tokens: 512       # the longest completion\n";
+
+constexpr const char* kTail =
+    "train:\n"
+    "  samples_per_update: {update:<8} # rows of one optimizer step\n"
+    "  learning_rate: {rate:<13} # ten times as much with LoRA\n"
+    "run:\n"
+    "  epochs: 1                    # passes over data.train\n"
+    "  save_every: 50               # iterations between checkpoints, from which a stopped run goes on\n"
+    "  # evaluate_every: 50         # iterations between measurements of data.eval\n";
+
+// What stands between the head and the tail, and the rows of an update.
+struct Middle {
+  std::string text;
+  int update = 32;
+};
+
+Middle middle_of(const RecipeEntry& entry) {
+  if (entry.rows == rlhf::RowKind::kPrompt) return {kRollout, 128};
+  if (entry.name == "dpo") return {std::string(kRows) + "algorithm:\n  beta: 0.1\n", 32};
+  return {kRows, 32};
+}
+
+}  // namespace
+
+std::string starter(const std::string& recipe, const std::string& model, const std::string& data) {
+  const RecipeEntry& entry = find_recipe(recipe);
+  const Middle middle = middle_of(entry);
+  std::string summary = entry.summary;
+  summary[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(summary[0])));
+  return fmt::format(fmt::runtime(kHead + middle.text + kTail), fmt::arg("summary", summary),
+                     fmt::arg("recipe", recipe), fmt::arg("model", model), fmt::arg("data", data),
+                     fmt::arg("update", middle.update), fmt::arg("rate", fmt::format("{:.1e}", entry.learning_rate)));
+}
+
+std::string data_shapes(const std::string& recipe) {
+  switch (find_recipe(recipe).rows) {
+    case rlhf::RowKind::kDemonstration:
+      return "{\"prompt\": \"2+2=\", \"completion\": \"4\"}\n"
+             "{\"messages\": [{\"role\": \"user\", \"content\": \"2+2?\"}, {\"role\": \"assistant\", \"content\": "
+             "\"4\"}]}\n"
+             "{\"text\": \"plain text, of which every token is trained\"}\n";
+    case rlhf::RowKind::kPreference:
+      return "{\"prompt\": \"2+2=\", \"chosen\": \"4\", \"rejected\": \"5\"}\n"
+             "{\"chosen\": [{\"role\": \"user\", …}, {\"role\": \"assistant\", …}], \"rejected\": […]}\n";
+    case rlhf::RowKind::kPrompt:
+      break;
+  }
+  return "{\"prompt\": \"2+2=\", \"ground_truth\": \"4\"}\n"
+         "{\"prompt\": [{\"role\": \"user\", \"content\": \"2+2?\"}], \"ground_truth\": \"4\"}\n";
+}
+
+}  // namespace collimate::recipe
