@@ -23,7 +23,7 @@
 #include "collimate/generate/engine.h"
 #include "collimate/host/cpu.h"
 #include "collimate/rlhf/loss/list.h"
-#include "collimate/rlhf/types/objective.h"
+#include "collimate/rlhf/modules/objective.h"
 #include "collimate/tensor/aten_threads.h"
 #include "collimate/train/learner.h"
 #include "collimate/train/scoring.h"

@@ -7,7 +7,7 @@
 
 #include "collimate/batch/batch.h"
 #include "collimate/model/model.h"
-#include "collimate/rlhf/types/objective.h"
+#include "collimate/rlhf/modules/objective.h"
 #include "collimate/train/learner.h"
 #include "tests/golden/compare.h"
 #include "tests/golden/options.h"

@@ -7,7 +7,7 @@
 #include "collimate/generate/service.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/rollout/assemble.h"
-#include "collimate/rlhf/types/objective.h"
+#include "collimate/rlhf/modules/objective.h"
 #include "collimate/tensor/allocator.h"
 #include "collimate/train/learner.h"
 #include "collimate/train/scoring.h"

@@ -2,7 +2,7 @@
 
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/trainer.h"
-#include "collimate/rlhf/types/objective.h"
+#include "collimate/rlhf/modules/objective.h"
 #include "collimate/train/micro_batch.h"
 #include "collimate/train/scoring.h"
 #include "tests/parity/small_learner.h"

@@ -9,7 +9,7 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/host/core_pool.h"
 #include "collimate/rlhf/loss/kto.h"
-#include "collimate/rlhf/types/objective.h"
+#include "collimate/rlhf/modules/objective.h"
 #include "collimate/train/learner.h"
 #include "tests/support/model/tiny_weights.h"
 #include "tests/support/small_task.h"

@@ -8,7 +8,7 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/model/peft.h"
 #include "collimate/rlhf/loss/list.h"
-#include "collimate/rlhf/types/objective.h"
+#include "collimate/rlhf/modules/objective.h"
 #include "collimate/text/tokenizer.h"
 
 namespace collimate::rlhf {

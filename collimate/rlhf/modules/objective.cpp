@@ -1,4 +1,4 @@
-#include "collimate/rlhf/types/objective.h"
+#include "collimate/rlhf/modules/objective.h"
 
 namespace collimate::rlhf {
 
