@@ -50,9 +50,9 @@ TEST(Json, MalformedTextIsShownInWordsOfItsOwn) {
   EXPECT_EQ(json_error("{\"a\": nope}", 1), expected + "something else at column 8, where \"{\\\"a\\\": no\" ends");
   EXPECT_EQ(json_error("{\"a\": [1, 2", 1), expected + "a text that ends before its value does");
   EXPECT_EQ(json_error(" \n", 1), "[a.json:2] expected well-formed JSON, got an empty text");
-  EXPECT_EQ(
-      json_error("{\n\"name\": \"a long value\", 'b': 1}", 1),
-      "[a.json:2] expected well-formed JSON, got something else at column 25, where …\"\\\"a long value\\\", '\" ends");
+  EXPECT_EQ(json_error("{\n\"name\": \"a long value\", 'b': 1}", 1),
+            "[a.json:2] expected well-formed JSON, got something else at column 25, where …\"\\\": \\\"a long "
+            "value\\\", '\" ends");
   EXPECT_EQ(json_error("{\"a\": \"\xff\"}", 1),
             expected + "something else at column 8, where \"{\\\"a\\\": \\\"\xef\xbf\xbd\" ends");
 }

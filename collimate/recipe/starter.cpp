@@ -15,7 +15,8 @@ constexpr const char* kHead =
     "# collimate check {recipe}.yaml shows what it comes to; collimate train {recipe}.yaml runs it.\n"
     "recipe: {recipe}\n"
     "models:\n"
-    "  policy: {model}  # a directory with config.json, safetensors and a tokenizer\n"
+    "  policy:\n"
+    "    path: {model}  # a directory with config.json, safetensors and a tokenizer\n"
     "data:\n"
     "  train: {data}  # collimate help data shows how a row may look\n"
     "  # eval: held_out.jsonl       # is measured before, during and after the run\n";

@@ -53,7 +53,7 @@ TEST(DataShape, Trl) {
 }
 
 TEST(DataShape, ToolsBesideMessagesAreRefused) {
-  EXPECT_THAT(error_of(R"({"messages": [{"role": "assistant", "content": "b"}], "tools": [{}]})"),
+  EXPECT_THAT(error_of(R"({"prompt": [{"role": "user", "content": "b"}], "tools": [{}]})"),
               HasSubstr("[f.jsonl:7 column tools] expected no tools beside messages, got some"));
 }
 
@@ -105,7 +105,7 @@ TEST(DataShape, AlpacaShareGptAndQuestions) {
   EXPECT_EQ(example.rejected, "r");
   example = example_of(DataShape::kShareGpt, R"({"conversations": [{"from": "human", "value": "h"},
       {"from": "function_call", "value": "f"}, {"from": "observation", "value": "o"},
-      {"from": "gpt", "value": "g"}], "tools": "t"})");
+      {"from": "gpt", "value": "g"}]})");
   EXPECT_EQ(messages(example.prompt), (Messages{{"user", "h"}, {"assistant", "f"}, {"tool", "o"}}));
   EXPECT_EQ(example.completion, "g");
   example = example_of(DataShape::kShareGpt, R"({"conversations": [{"from": "human", "value": "h"}],

@@ -134,7 +134,7 @@ TEST_F(Rows, UnknownFormatAndMissingFile) {
 }
 
 TEST_F(Rows, BadRowsArePassedOver) {
-  const std::string rows = "{\"a\": 1}\n{\"a\": \n[2]\n{\"a\": 1.10}\n{\"a\": 3}\n";
+  const std::string rows = "{\"a\": 1}\n{\"a\": \n[2]\n{\"answer\": 1.10}\n{\"a\": 3}\n";
   host::write_file_atomically(directory_.path("a.jsonl"), rows);
   std::vector<std::string> bad;
   std::vector<json> good;

@@ -135,7 +135,7 @@ TEST_F(CommandLine, HelpHasTopics) {
 
 TEST_F(CommandLine, HelpHasAPageForEachRecipeWithAConfig) {
   for (const std::string recipe : {"sft", "reward", "dpo", "grpo", "ppo"})
-    EXPECT_THAT(output({"help", recipe}), HasSubstr("\nrecipe: " + recipe + "\nmodels:\n  policy: MODEL"));
+    EXPECT_THAT(output({"help", recipe}), HasSubstr("\nrecipe: " + recipe + "\nmodels:\n  policy:\n    path: MODEL"));
   EXPECT_THAT(output({"help", "data"}), HasSubstr("\ndpo:\n{\"prompt\": \"2+2=\", \"chosen\""));
   EXPECT_THAT(output({"help", "lora"}), HasSubstr("lora: {rank: 16"));
   EXPECT_THAT(output({"help", "resume"}), HasSubstr("--set run.iterations=200"));
@@ -149,7 +149,7 @@ TEST_F(CommandLine, InitWritesAConfigToBeginWith) {
               HasSubstr("\n# learning rate: 2e-05 constant\n"));
   EXPECT_EQ(error({"init", "sft", "--output", file}),
             "[--output] expected a file that is not there yet, got " + file + "; try another --output");
-  EXPECT_THAT(output({"init", "grpo", "--output", "-"}), HasSubstr("  policy: MODEL "));
+  EXPECT_THAT(output({"init", "grpo", "--output", "-"}), HasSubstr("    path: MODEL "));
   EXPECT_THAT(error({"init", "stf"}), HasSubstr("expected one of sft, reward, dpo, grpo, ppo, got \"stf\""));
 }
 

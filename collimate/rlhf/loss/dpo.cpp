@@ -148,7 +148,8 @@ struct Transported {
 
 // [n] for each of this micro-batch's numbers in `own` the number of `other` with its rank.
 Tensor of_the_same_rank(const batch::Survey& own, const batch::Survey& other, int64_t n) {
-  const Tensor rank = std::get<1>(at::sort(own.all, /*stable=*/true, /*dim=*/0)).argsort();
+  const Tensor rank =
+      std::get<1>(at::sort(own.all, std::optional<bool>(/*stable=*/true), int64_t{0}, /*descending=*/false)).argsort();
   return std::get<0>(at::sort(other.all)).index_select(0, rank.slice(0, own.begin, own.begin + n));
 }
 

@@ -43,10 +43,18 @@ void check_turns(const text::Example& example, const text::Renderer& renderer) {
                                    "an empty text", "leaving the row out, or data.train_on: completion"));
 }
 
+// A label may stand in some rows only, beside the columns of another shape.
+bool is_undesirable(const text::Example& example) {
+  if (example.label) return !*example.label;
+  for (const char* column : {"label", "kto_tag"})
+    if (const auto found = example.extra.find(column); found != example.extra.end() && *found == false) return true;
+  return false;
+}
+
 std::vector<text::RenderedTokens> render(const text::Example& example, const text::Renderer& renderer, RowKind kind) {
   if (kind == RowKind::kDemonstration) {
     check_turns(example, renderer);
-    if (example.label == false)
+    if (is_undesirable(example))
       throw InputError(expectation(place(example), "an answer to train towards", "one with label: false",
                                    "data.bad_rows: drop, which leaves such rows out"));
     text::RenderedTokens row =
