@@ -1,7 +1,8 @@
 # collimate_module(NAME [TORCH] [SEPARATE] [INCLUDES module...] [LIBRARIES target...] [CHOSEN source...])
 # One folder of collimate/ as one static library `collimate_NAME`; its `*_test.cpp` become the executable `NAME_test`,
-# registered with ctest, and tests/support/NAME/*.cpp, where there are, `collimate_NAME_support`, which that executable and
-# those of the folders that include this one link. INCLUDES is the module's whole list of allowed includes (tools/check.py reads it there).
+# registered with ctest, and tests/support/NAME/*.cpp, where there are, the library `collimate_NAME_support`, which that
+# executable and those of the folders that include this one link.
+# INCLUDES is the module's whole list of allowed includes (tools/check.py reads it there).
 # Sources named *_avx2.cpp, *_avx512.cpp, *_avx512bf16.cpp and *_amx.cpp are compiled for that instruction set, the rest
 # for the base line.
 # The sanitizer presets compile several sources at once; SEPARATE: not these, which define the same names on purpose.

@@ -127,7 +127,7 @@ TEST(Mailbox, IsFirstInFirstOutAndBounded) {
 TEST(Mailbox, TestsHearTheMostOfAllMailboxesAndMakeThemSmaller) {
   Mailbox one(1), two(2);
   Message a = make("a"), b = make("b"), c = make("c");
-  const test::WatchedMessages watched({.mailbox = 1});
+  const test::WatchedMessages watched(1);
   EXPECT_TRUE(one.try_push(a));
   EXPECT_FALSE(one.try_push(b));
   EXPECT_EQ(watched.most_held(), 1);

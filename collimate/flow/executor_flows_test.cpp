@@ -23,7 +23,7 @@ Seen run_flow(const graph::Graph& graph, const graph::Placement& placement, cons
               int64_t iterations = 4, double delay_seconds = 0) {
   Seen seen;
   RunOptions options = toy::run_options(iterations);
-  const test::WatchedMessages delayed({.random_delay_seconds = delay_seconds});
+  const test::WatchedMessages watched(0, delay_seconds);
   options.on_iteration = [&](const IterationResult& result) {
     const Batch& rows = result.batches.at(last_node);
     seen.rows.push_back(rows.rows());

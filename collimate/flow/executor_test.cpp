@@ -67,7 +67,7 @@ TEST(Executor, QueuesOfOneAndRandomDelaysDoNotLock) {
     EXPECT_EQ(expected, run_with(slow_reward, place));
     EXPECT_GT(easy.most_held(), 1);
     EXPECT_EQ(easy.delays(), 0);
-    const test::WatchedMessages hard({.mailbox = 1, .random_delay_seconds = 0.002});
+    const test::WatchedMessages hard(1, 0.002);
     EXPECT_EQ(expected, run_with([](RunOptions&) {}, place));
     EXPECT_EQ(hard.most_held(), 1);
     EXPECT_GE(hard.delays(), 3 * 3 * 3);  // iterations, nodes, messages of a task

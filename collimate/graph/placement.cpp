@@ -2,10 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
-
-#include "collimate/base/at.h"
-#include "collimate/graph/json_fields.h"
 
 namespace collimate::graph {
 namespace {

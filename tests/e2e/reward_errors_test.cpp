@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 #include <regex>
 
 #include "collimate/base/error.h"

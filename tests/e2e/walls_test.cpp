@@ -134,7 +134,7 @@ TEST_F(Walls, PpoThroughMailboxesOfOneMessageAndRandomDelays) {
   const std::string plain = train("plain", "ppo", sets);
   EXPECT_GT(easy.most_held(), 1);
   EXPECT_EQ(easy.delays(), 0);
-  const WatchedMessages hard({.mailbox = 1, .random_delay_seconds = 0.002});
+  const WatchedMessages hard(1, 0.002);
   EXPECT_TRUE(plain == train("hard", "ppo", sets));
   EXPECT_EQ(hard.most_held(), 1);
   EXPECT_GE(hard.delays(), fewest_messages(directory("hard")));

@@ -14,12 +14,10 @@ namespace collimate::test {
 // Counts what becomes of the messages of this process's workers while it lives, and can make their way harder.
 class WatchedMessages {
  public:
-  struct Way {
-    int64_t mailbox = 0;              // messages that each mailbox holds; 0: as its maker wants
-    double random_delay_seconds = 0;  // up to this much before a worker handles a message
-  };
-  WatchedMessages() : WatchedMessages(Way{}) {}
-  explicit WatchedMessages(Way way) : way_(way) {}
+  // `mailbox`: messages that each one holds from now on, 0 for as many as its maker wants. A worker waits up to
+  // `random_delay_seconds` before each message.
+  explicit WatchedMessages(int64_t mailbox = 0, double random_delay_seconds = 0)
+      : mailbox_(mailbox), random_delay_seconds_(random_delay_seconds) {}
 
   // The most messages that a mailbox has held so far.
   int64_t most_held() const { return most_held_; }
@@ -31,9 +29,9 @@ class WatchedMessages {
 
  private:
   int64_t answer(std::string_view place, int64_t count) {
-    if (place == "mailbox.capacity" && way_.mailbox > 0) return way_.mailbox;
+    if (place == "mailbox.capacity" && mailbox_ > 0) return mailbox_;
     if (place == "mailbox.held") hold(count);
-    if (place == "worker.message" && way_.random_delay_seconds > 0) delay();
+    if (place == "worker.message" && random_delay_seconds_ > 0) delay();
     if (place == "reparse.spec") ++specs_;
     if (place == "reparse.of_driver") ++of_driver_;
     if (place == "reparse.of_worker") ++of_workers_;
@@ -45,10 +43,11 @@ class WatchedMessages {
   }
   void delay() {
     const double share = base::uniform(5, 7, 0, delays_++);
-    std::this_thread::sleep_for(std::chrono::duration<double>(way_.random_delay_seconds * share));
+    std::this_thread::sleep_for(std::chrono::duration<double>(random_delay_seconds_ * share));
   }
 
-  const Way way_;
+  const int64_t mailbox_;
+  const double random_delay_seconds_;
   std::atomic<int64_t> most_held_{0}, specs_{0}, of_driver_{0}, of_workers_{0};
   std::atomic<uint32_t> delays_{0};
   const base::CountAnswers answers_{[this](std::string_view place, int64_t count) { return answer(place, count); }};

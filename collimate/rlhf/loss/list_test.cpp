@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include <set>
 
 #include "collimate/rlhf/loss/kto.h"

@@ -17,21 +17,21 @@ using nlohmann::json;
 json cell(const arrow::Array& array, int64_t row);
 
 template <class ArrayType>
-json number(const arrow::Array& array, int64_t row) {
-  return static_cast<const ArrayType&>(array).Value(row);
+json number(const ArrayType& array, int64_t row) {
+  return array.Value(row);
 }
 
 // NaN, pandas' missing value, and infinities have no place in JSON.
 template <class ArrayType>
-json fraction(const arrow::Array& array, int64_t row) {
-  const double value = static_cast<const ArrayType&>(array).Value(row);
+json fraction(const ArrayType& array, int64_t row) {
+  const double value = array.Value(row);
   return std::isfinite(value) ? json(value) : json();
 }
 
 // Bytes that are no text have no place in JSON.
 template <class ArrayType>
-json text_of(const arrow::Array& array, int64_t row) {
-  const std::string_view bytes = static_cast<const ArrayType&>(array).GetView(row);
+json text_of(const ArrayType& array, int64_t row) {
+  const std::string_view bytes = array.GetView(row);
   if (arrow::util::ValidateUTF8(bytes)) return std::string(bytes);
   json coded = json::object();
   coded["base64"] = arrow::util::base64_encode(bytes);
@@ -39,23 +39,20 @@ json text_of(const arrow::Array& array, int64_t row) {
 }
 
 template <class ListType>
-json list(const arrow::Array& array, int64_t row) {
-  const auto& lists = static_cast<const ListType&>(array);
+json list(const ListType& lists, int64_t row) {
   json out = json::array();
   const int64_t begin = lists.value_offset(row);
   for (int64_t i = 0; i < lists.value_length(row); ++i) out.push_back(cell(*lists.values(), begin + i));
   return out;
 }
 
-json structure(const arrow::Array& array, int64_t row) {
-  const auto& fields = static_cast<const arrow::StructArray&>(array);
+json structure(const arrow::StructArray& fields, int64_t row) {
   json out = json::object();
   for (int i = 0; i < fields.num_fields(); ++i) out[fields.type()->field(i)->name()] = cell(*fields.field(i), row);
   return out;
 }
 
-json map_entries(const arrow::Array& array, int64_t row) {
-  const auto& maps = static_cast<const arrow::MapArray&>(array);
+json map_entries(const arrow::MapArray& maps, int64_t row) {
   json out = json::array();
   for (int64_t i = maps.value_offset(row); i < maps.value_offset(row + 1); ++i) {
     out.push_back({{"key", cell(*maps.keys(), i)}, {"value", cell(*maps.items(), i)}});
@@ -63,71 +60,31 @@ json map_entries(const arrow::Array& array, int64_t row) {
   return out;
 }
 
-json dictionary_value(const arrow::Array& array, int64_t row) {
-  const auto& coded = static_cast<const arrow::DictionaryArray&>(array);
+json dictionary_value(const arrow::DictionaryArray& coded, int64_t row) {
   return cell(*coded.dictionary(), coded.GetValueIndex(row));
 }
 
-// Numbers, and nullopt-like null for types that are no numbers.
-bool number_cell(const arrow::Array& array, int64_t row, json& out) {
-  switch (array.type_id()) {
-    case arrow::Type::BOOL:
-      return out = number<arrow::BooleanArray>(array, row), true;
-    case arrow::Type::INT8:
-      return out = number<arrow::Int8Array>(array, row), true;
-    case arrow::Type::INT16:
-      return out = number<arrow::Int16Array>(array, row), true;
-    case arrow::Type::INT32:
-      return out = number<arrow::Int32Array>(array, row), true;
-    case arrow::Type::INT64:
-      return out = number<arrow::Int64Array>(array, row), true;
-    case arrow::Type::UINT8:
-      return out = number<arrow::UInt8Array>(array, row), true;
-    case arrow::Type::UINT16:
-      return out = number<arrow::UInt16Array>(array, row), true;
-    case arrow::Type::UINT32:
-      return out = number<arrow::UInt32Array>(array, row), true;
-    case arrow::Type::UINT64:
-      return out = number<arrow::UInt64Array>(array, row), true;
-    case arrow::Type::FLOAT:
-      return out = fraction<arrow::FloatArray>(array, row), true;
-    case arrow::Type::DOUBLE:
-      return out = fraction<arrow::DoubleArray>(array, row), true;
-    default:
-      return false;
-  }
+// Calls read(the array as what it is) where that is one of Arrays.
+template <class... Arrays, class Read>
+bool read_one_of(const arrow::Array& array, const Read& read) {
+  return ((array.type_id() == Arrays::TypeClass::type_id && (read(static_cast<const Arrays&>(array)), true)) || ...);
 }
 
 json cell(const arrow::Array& array, int64_t row) {
+  using namespace arrow;  // NOLINT: its arrays alone are named here
   if (array.IsNull(row)) return nullptr;
-  json value;
-  if (number_cell(array, row, value)) return value;
-  switch (array.type_id()) {
-    case arrow::Type::STRING:
-      return text_of<arrow::StringArray>(array, row);
-    case arrow::Type::LARGE_STRING:
-      return text_of<arrow::LargeStringArray>(array, row);
-    case arrow::Type::BINARY:
-      return text_of<arrow::BinaryArray>(array, row);
-    case arrow::Type::LARGE_BINARY:
-      return text_of<arrow::LargeBinaryArray>(array, row);
-    case arrow::Type::FIXED_SIZE_BINARY:
-      return text_of<arrow::FixedSizeBinaryArray>(array, row);
-    case arrow::Type::LIST:
-      return list<arrow::ListArray>(array, row);
-    case arrow::Type::LARGE_LIST:
-      return list<arrow::LargeListArray>(array, row);
-    case arrow::Type::FIXED_SIZE_LIST:
-      return list<arrow::FixedSizeListArray>(array, row);
-    case arrow::Type::STRUCT:
-      return structure(array, row);
-    case arrow::Type::MAP:
-      return map_entries(array, row);
-    case arrow::Type::DICTIONARY:
-      return dictionary_value(array, row);
-    default:
-      return array.GetScalar(row).ValueOrDie()->ToString();  // dates, times, decimals
-  }
+  json out;
+  const bool known = read_one_of<BooleanArray, Int8Array, Int16Array, Int32Array, Int64Array, UInt8Array, UInt16Array,
+                                 UInt32Array, UInt64Array>(array, [&](const auto& own) { out = number(own, row); }) ||
+                     read_one_of<FloatArray, DoubleArray>(array, [&](const auto& own) { out = fraction(own, row); }) ||
+                     read_one_of<StringArray, LargeStringArray, BinaryArray, LargeBinaryArray, FixedSizeBinaryArray>(
+                         array, [&](const auto& own) { out = text_of(own, row); }) ||
+                     read_one_of<ListArray, LargeListArray, FixedSizeListArray>(
+                         array, [&](const auto& own) { out = list(own, row); }) ||
+                     read_one_of<StructArray>(array, [&](const auto& own) { out = structure(own, row); }) ||
+                     read_one_of<MapArray>(array, [&](const auto& own) { out = map_entries(own, row); }) ||
+                     read_one_of<DictionaryArray>(array, [&](const auto& own) { out = dictionary_value(own, row); });
+  return known ? out : json(array.GetScalar(row).ValueOrDie()->ToString());  // the rest: dates, times, decimals
 }
 
 std::string read_batches(parquet::arrow::FileReader& reader, const std::string& path, const RowSink& sink) {
