@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "collimate/rlhf/loss/list.h"
-#include "collimate/rlhf/modules/trainer.h"
 #include "collimate/rlhf/modules/objective.h"
+#include "collimate/rlhf/modules/trainer.h"
 #include "collimate/train/micro_batch.h"
 #include "collimate/train/scoring.h"
 #include "tests/parity/small_learner.h"
