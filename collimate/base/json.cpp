@@ -34,7 +34,7 @@ size_t too_deep(std::string_view text) {
   return std::string_view::npos;
 }
 
-// What stands where the text stops being JSON; `byte` is the parser's count of what it has read, 0 where it has none.
+// Describes the place where the text stops being JSON; `byte` is the parser's count of bytes, 0 where it has none.
 std::string found_at(std::string_view text, size_t byte) {
   constexpr size_t kShownBytes = 20;
   if (byte == 0) return "a number that is too large";

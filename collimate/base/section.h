@@ -68,7 +68,7 @@ class Section {
   void check_section(const std::string& path = "") const;
   ConfigNode section_value(bool hashed_only = false) const;
   void describe_section(const std::string& path, std::vector<OptionInfo>& out) const;
-  // Of a key that no section has, what to write instead: other programs' names. "" for none.
+  // Says what to write in place of a key that no section has, such as another program's name; "" where it knows none.
   virtual std::string section_remedy(const std::string& /*key*/) const { return ""; }
 
  protected:

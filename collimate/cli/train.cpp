@@ -36,7 +36,7 @@ std::string change_of(const std::vector<base::MetricsRecord>& records, const std
                      mean(values.begin()), mean(values.end() - static_cast<std::ptrdiff_t>(part)), part, values.size());
 }
 
-// What changed, where it is and how to try it.
+// Says what changed, where it is and how to try it.
 void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outcome, const std::string& output) {
   fmt::print("{} iterations in {:.1f} s\n", outcome.iterations, outcome.seconds);
   std::vector<std::string> unreadable;  // which the report names

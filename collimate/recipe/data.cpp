@@ -77,7 +77,7 @@ rlhf::SourceOptions eval_options(const Config& config, const Plan& plan) {
   return options;
 }
 
-// Those left out by the data set, and then by what renders its rows.
+// Tells of the rows that the data set has left out, and then of those that the source has.
 std::vector<std::string> left_out_lines(const std::string& key, const text::Dataset& dataset,
                                         const rlhf::RowSource& source) {
   std::vector<std::string> lines;

@@ -58,7 +58,7 @@ void LearningWatch::say(const std::string& sign, std::string text) {
   warnings_.push_back(std::move(text));
 }
 
-// Of recipes without rewards: a policy's loss is about 0 whatever it learns.
+// It is looked at in recipes without rewards: a policy's loss is about 0 whatever it learns.
 void LearningWatch::look_at_loss(const base::MetricsRecord& record) {
   const double* loss = record.find("actor/loss");
   if (loss == nullptr || !std::isfinite(*loss) || record.find("critic/rewards/mean") != nullptr) return;

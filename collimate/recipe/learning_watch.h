@@ -16,9 +16,9 @@ namespace collimate::recipe {
 // each once a run. Plain data.
 class LearningWatch {
  public:
-  // What this iteration's line shows for the first time.
+  // Gives the warnings that this iteration's line is the first to cause.
   std::vector<std::string> add(const base::MetricsRecord& record);
-  // All that was said.
+  // These have been said so far.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   nlohmann::json to_json() const;

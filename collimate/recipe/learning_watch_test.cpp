@@ -13,7 +13,7 @@ base::MetricsRecord record_of(const std::vector<std::pair<std::string, double>>&
   return record;
 }
 
-// What is said after so many lines, the last of which is the first to say anything.
+// Gives what is said after so many lines, and expects the earlier ones to say nothing.
 std::vector<std::string> said_after(int lines, const base::MetricsRecord& record) {
   LearningWatch watch;
   for (int i = 1; i < lines; ++i) EXPECT_TRUE(watch.add(record).empty()) << i;

@@ -147,7 +147,7 @@ void check_metrics(const std::string& checkpoint, const fs::path& run) {
 constexpr const char* kMayChange[] = {"run.iterations",       "run.epochs",   "run.save_every",   "run.evaluate_every",
                                       "run.keep_checkpoints", "run.patience", "run.samples_every"};
 
-// Of all keys of one config or both: "train.learning_rate: 1e-06 -> 2e-06".
+// Keys of one config or both that differ, as in "train.learning_rate: 1e-06 -> 2e-06".
 struct Differences {
   std::vector<std::string> allowed, refused;
 };
@@ -171,7 +171,7 @@ Differences differences(const Config& old, const Config& now) {
   return found;
 }
 
-// What the run goes on with that it did not begin with, or an InputError that says why this directory, which `option`
+// Gives the keys that have changed since the run began, or an InputError that says why this directory, which `option`
 // names, is not the run's.
 std::vector<std::string> check_same_run(const Config& config, const fs::path& directory, const std::string& option) {
   const bool resume = option == "--resume";

@@ -43,7 +43,7 @@ constexpr const char* kTail =
     "  save_every: 50               # iterations between checkpoints, from which a stopped run goes on\n"
     "  # evaluate_every: 50         # iterations between measurements of data.eval\n";
 
-// What stands between the head and the tail, and the rows of an update.
+// This stands between the head and the tail, with the rows of an update.
 struct Middle {
   std::string text;
   int update = 32;

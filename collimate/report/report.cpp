@@ -24,7 +24,7 @@ std::string draw_absent(const RunData& run) {
   return fmt::format(R"(<p class="soft">Not in the run's directory, so not shown: {}.</p>)", joined(run.absent));
 }
 
-// What the run has said of itself: see recipe/learning_watch.h.
+// The run has said these of itself: see recipe/learning_watch.h.
 std::string draw_warnings(const RunData& run) {
   std::string out;
   if (!run.summary.is_object() || !run.summary.contains("warnings")) return out;

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-// What tests tell the hooks of base/fault.h, beside the variables COLLIMATE_TEST_*.
+// Tests tell this to the hooks of base/fault.h, beside the variables COLLIMATE_TEST_*.
 namespace collimate::base {
 
 // As COLLIMATE_TEST_NUDGE_AT, for tests in one process; "" for nowhere. Not to be called while others compute.

@@ -22,7 +22,7 @@ class WatchedMessages {
   // The most messages that a mailbox has held so far.
   int64_t most_held() const { return most_held_; }
   int64_t delays() const { return static_cast<int64_t>(delays_); }
-  // What was reparsed: the texts of workers, messages that the driver sent and that workers sent.
+  // These were reparsed: the texts of workers, messages that the driver sent and that workers sent.
   int64_t specs() const { return specs_; }
   int64_t of_driver() const { return of_driver_; }
   int64_t of_workers() const { return of_workers_; }

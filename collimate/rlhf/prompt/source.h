@@ -17,7 +17,7 @@ enum class RowKind {
   kPreference,     // two rows of one pair_uid: chosen, rejected
 };
 
-// What becomes of a row of more than `max_tokens`. Truncated, a prompt keeps its last tokens and any other row its
+// Says what becomes of a row of more than `max_tokens`. Truncated, a prompt keeps its last tokens and any other row its
 // first ones; one with nothing left to train on is dropped.
 enum class LongRows { kStop, kDrop, kTruncate };
 
