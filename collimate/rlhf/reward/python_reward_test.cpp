@@ -274,7 +274,8 @@ TEST_F(PythonRewardTest, ASlowFunctionIsAskedForOneSampleAtATime) {
 }
 
 TEST_F(PythonRewardTest, ImportErrorsNameTheFileAndPythonsReason) {
-  EXPECT_EQ(base::message_of([&] { reward("import no_such_package\n"); }),
+  const std::string message = base::message_of([&] { reward("import no_such_package\n"); });
+  EXPECT_EQ(message,
             fmt::format("[reward.python] expected {}/r.py to define score, got ModuleNotFoundError: No module named "
                         "'no_such_package'",
                         directory_.string()));

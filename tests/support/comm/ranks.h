@@ -13,7 +13,7 @@ namespace collimate::comm {
 
 // Runs body(group) on `size` ranks that are threads; throws here what the lowest rank that failed has thrown.
 inline void with_ranks(int size, const std::string& name, const std::function<void(Group&)>& body,
-                       double deadline_seconds = 60.0) {
+                       double deadline_seconds = 20.0) {
   std::vector<std::thread> threads;
   std::vector<std::exception_ptr> failures(static_cast<size_t>(size));
   for (int rank = 0; rank < size; ++rank)
