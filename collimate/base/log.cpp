@@ -46,11 +46,9 @@ std::string line_of(LogLevel level, std::string_view text) {
 }  // namespace
 
 struct Log::Impl {
-  // The bar stays the last line of the terminal: removed before a line, drawn again after it. On a terminal there may
-  // be one of another process: removed too, its process draws it again.
+  // The bar stays the last line of the terminal: removed before a line, drawn again after it.
   void show(std::string_view line) const {
-    const bool cleared = terminal || !bar.empty();
-    put(STDERR_FILENO, fmt::format("{}{}{}", cleared ? kClearLine : "", line, bar));
+    put(STDERR_FILENO, bar.empty() ? std::string(line) : fmt::format("{}{}{}", kClearLine, line, bar));
   }
 
   void append(std::string_view line) const {
@@ -58,7 +56,6 @@ struct Log::Impl {
   }
 
   std::mutex mutex;
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
   std::vector<int> files;
   std::string bar;
 };

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// {0} the task's directory, {1} iterations, {2} seed.
+// {0} the task's directory, {1} iterations, {2} seed, {3} updates of the warm-up.
 constexpr const char* kSftConfig = R"(# Step 1: learn the form of the task from demonstrations.
 recipe: sft
 models:
@@ -31,11 +31,11 @@ train:
   samples_per_update: 32
   learning_rate: 1e-3
   weight_decay: 0.1
-  warmup_updates: 10
+  warmup_updates: {3}
 run: {{iterations: {1}, seed: {2}, evaluate_every: 25, patience: 2}}
 )";
 
-// {0} the task's directory, {1} iterations, {2} seed, {3} the model of step 1, {4} further lines.
+// {0} the task's directory, {1} iterations, {2} seed, {3} the model of step 1, {4} updates of the warm-up.
 constexpr const char* kGrpoConfig =
     R"(# Step 2: practise on problems without answers shown, rewarded when the answer is right.
 recipe: grpo
@@ -49,7 +49,7 @@ algorithm: {{loss_type: grpo, beta: 0.1}}  # a pull to the model of step 1: rewa
 rollout: {{prompts_per_iteration: 64, samples_per_prompt: 8, prompt_tokens: 16, completion_tokens: 10}}
 train:
   learning_rate: 1e-4
-  warmup_updates: 5
+  warmup_updates: {4}
   lr_schedule: linear  # the noise of the last updates dies out
 run: {{iterations: {1}, seed: {2}, samples_every: 40, evaluate_every: 20}}
 )";
@@ -91,11 +91,18 @@ recipe::TrainOutcome train_config(const Quickstart& q, const std::string& name, 
   return recipe::train(recipe::load(path, sets), call);
 }
 
+// A shorter one where the run is not longer than the usual warm-up.
+int64_t warmup(int64_t iterations, int64_t usual) { return std::min(usual, iterations - 1); }
+
+std::string sft_config(const fs::path& task, int64_t iterations, const Quickstart& q) {
+  return fmt::format(kSftConfig, task.string(), iterations, q.seed, warmup(iterations, 10));
+}
+
 // Step 1 and the task's files; gives its seconds.
 double learn_form(const Quickstart& q) {
   const fs::path task = fs::path(q.output) / "task";
   write_quickstart_task({.seed = static_cast<uint64_t>(q.seed)}, task);
-  const std::string text = fmt::format(kSftConfig, task.string(), q.sft_iterations, q.seed);
+  const std::string text = sft_config(task, q.sft_iterations, q);
   return train_config(q, "sft", text, {}).seconds;
 }
 
@@ -106,8 +113,8 @@ double accuracy(const nlohmann::ordered_json& evaluation) { return 100 * evaluat
 // Step 2 under the name `name`, with more lines of config.
 Result practise(const Quickstart& q, const std::string& name, const std::vector<std::string>& sets) {
   const fs::path root = q.output;
-  const std::string text =
-      fmt::format(kGrpoConfig, (root / "task").string(), q.grpo_iterations, q.seed, (root / "sft" / "model").string());
+  const std::string text = fmt::format(kGrpoConfig, (root / "task").string(), q.grpo_iterations, q.seed,
+                                       (root / "sft" / "model").string(), warmup(q.grpo_iterations, 5));
   const recipe::TrainOutcome outcome = train_config(q, name, text, sets);
   return {accuracy(outcome.first_evaluation), accuracy(outcome.last_evaluation), outcome.seconds};
 }
@@ -134,7 +141,7 @@ int single(const Quickstart& q) {
 // SFT continued from the model of step 1, evaluated before and after only; returns its seconds.
 double continue_sft(const Quickstart& q, const std::string& name, int64_t iterations) {
   const fs::path root = q.output;
-  const std::string text = fmt::format(kSftConfig, (root / "task").string(), iterations, q.seed);
+  const std::string text = sft_config(root / "task", iterations, q);
   return train_config(q, name, text,
                       {"run.patience=0", "run.evaluate_every=0", "models.policy.from_scratch=false",
                        "models.policy.path=" + (root / "sft" / "model").string()})
@@ -160,8 +167,9 @@ Result sft_for(const Quickstart& q, double seconds) {
   double took = continue_sft(q, "sft_continued", iterations);
   for (; took < seconds; took = continue_sft(q, "sft_continued", iterations)) iterations += iterations / 4 + 1;
   const std::string model = (fs::path(q.output) / "sft_continued" / "model").string();
-  Result result = practise(q, "sft_continued_evaluated",
-                           {"models.policy.path=" + model, "run.iterations=1", "train.learning_rate=0"});
+  Result result =
+      practise(q, "sft_continued_evaluated",
+               {"models.policy.path=" + model, "run.iterations=1", "train.learning_rate=0", "train.warmup_updates=0"});
   result.seconds = took;
   return result;
 }

@@ -192,7 +192,7 @@ std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, 
     const std::vector<Tensor> told = MicroStep(model_, options_, parts[p]).survey(objective);
     for (size_t i = 0; i < lists.size(); ++i) {
       by_part[p][i].begin = static_cast<int64_t>(lists[i].size());
-      const tensor::HostTensor numbers(told.at(i));
+      const tensor::HostTensor numbers(told.at(i).contiguous());
       lists[i].insert(lists[i].end(), numbers.floats().begin(), numbers.floats().end());
     }
     if (options_.progress) options_.progress();

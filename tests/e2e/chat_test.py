@@ -76,7 +76,8 @@ class Pipes(WithSaved):
     def test_what_is_saved_can_be_trained_on(self):
         self.talk("12:", f"/save {self.saved}")
         config = self.saved.with_suffix(".yaml")
-        config.write_text(f"recipe: sft\nmodels: {{policy: {{path: {self.model}}}}}\ndata: {{train: {self.saved}}}\n"
+        config.write_text(f"recipe: sft\nmodels: {{policy: {{path: {self.model}, chat_template: plain}}}}\n"
+                          f"data: {{train: {self.saved}}}\n"
                           "train: {samples_per_update: 1}\n")
         done = subprocess.run([PROGRAM, "check", config], capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -215,8 +215,9 @@ TEST_F(BadInput, MarginsOfSomePairsOrOfNoNumber) {
 
 TEST_F(BadInput, PromptLongerThanTheLimit) {
   const std::string file = train_on("{\"prompt\": \"0123456789=\", \"ground_truth\": \"012\"}");
-  expect(2,
-         "[" + file + ":3] expected at most 8 tokens, got 11; try a larger rollout.prompt_tokens, or shorter prompts");
+  expect(2, "[" + file +
+                ":3] expected at most 8 tokens, got 11; try a larger rollout.prompt_tokens, or data.long_rows: "
+                "drop or truncate");
   expect_nothing_written();
 }
 

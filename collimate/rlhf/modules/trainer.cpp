@@ -14,6 +14,8 @@
 namespace collimate::rlhf {
 namespace {
 
+constexpr double kLearningRate = 1e-6;  // of a module without a recipe, which has its own
+
 Loss loss_of(const DecoderOptions& options) {
   return make_loss(options.loss_rows, options.default_loss,
                    {.options = options.algorithm, .completion_tokens = options.predicted_tokens});
@@ -21,7 +23,7 @@ Loss loss_of(const DecoderOptions& options) {
 
 train::LearnerOptions learner_options(const DecoderOptions& model, const TrainOptions& t, float temperature) {
   const bool own_rate = model.head == std::string("value") && t.value_learning_rate > 0;
-  return {.schedule = {t.lr_schedule, own_rate ? t.value_learning_rate.get() : t.learning_rate->value(),
+  return {.schedule = {t.lr_schedule, own_rate ? t.value_learning_rate.get() : t.learning_rate->value_or(kLearningRate),
                        t.warmup_updates, model.total_updates, t.lr_minimum_ratio},
           .adam = {t.adam_beta1, t.adam_beta2, t.adam_epsilon, t.weight_decay},
           .max_grad_norm = t.max_grad_norm,
