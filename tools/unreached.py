@@ -226,18 +226,28 @@ def check_names() -> list:
     return [failure for failure in unsaid_names() + headers_of_tests() if not excepted(failure)]
 
 
+def listed(build: pathlib.Path, everything: bool = False) -> list:
+    """What both looks find, a line each, and exceptions that hold for nothing."""
+    found = [f"name    {failure}" for failure in check_names()]
+    held = {excepted(failure) for failure in unsaid_names()}
+    for full, name, bench in said_of(unreached_symbols(load(build))):
+        held.add(name)
+        if everything or (words()[name] <= 2 and name not in EXCEPTIONS and not bench):
+            found.append(f"symbol  {full}{' (a benchmark reaches it)' if bench else ''}")
+    found += [f"exception  {name}: it holds for nothing" for name in EXCEPTIONS if name not in held]
+    return found
+
+
+def check_all(build: pathlib.Path) -> list:
+    return [Failure("tools/unreached.py", 1, line) for line in listed(build)]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path, nargs="?", default=ROOT / "build" / "release")
     parser.add_argument("--all", action="store_true", help="also functions whose names production says elsewhere")
     options = parser.parse_args()
-    found = [f"name    {failure}" for failure in check_names()]
-    held = {excepted(failure) for failure in unsaid_names()}
-    for full, name, bench in said_of(unreached_symbols(load(options.build))):
-        held.add(name)
-        if options.all or (words()[name] <= 2 and name not in EXCEPTIONS and not bench):
-            found.append(f"symbol  {full}{' (a benchmark reaches it)' if bench else ''}")
-    found += [f"exception  {name}: it holds for nothing" for name in EXCEPTIONS if name not in held]
+    found = listed(options.build, options.all)
     print("\n".join([*found, f"{len(found)} unreached, {len(EXCEPTIONS)} exceptions"]))
     return 1 if found else 0
 
