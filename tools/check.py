@@ -3,7 +3,8 @@
 
   tools/check.py [--build DIR] [--only NAME...]     names: table cycles lines shape functions unreached links headers
                                                    format; clang-tidy, half a minute a file, runs only when it is
-                                                   named: tidy on all sources, changed on those that changed lately
+                                                   named: tidy on all sources, changed on those that changed lately;
+                                                   symbols, which needs all objects of `make test`, too
 """
 import argparse
 import pathlib
@@ -22,6 +23,7 @@ CHECKS = {
     "lines": lambda build: lint.check_lines(),
     "shape": lambda build: lint.check_shape(),
     "functions": lambda build: lint.check_functions(),
+    "symbols": unreached.check_all,
     "unreached": lambda build: unreached.check_names(),
     "links": lambda build: documents.check_links(),
     "format": lambda build: compiler.check_format(),
@@ -34,7 +36,7 @@ CHECKS = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    usual = [name for name in CHECKS if name not in ("tidy", "changed")]
+    usual = [name for name in CHECKS if name not in ("tidy", "changed", "symbols")]
     parser.add_argument("--only", nargs="*", default=usual, choices=list(CHECKS))
     options = parser.parse_args()
     failures, passed = 0, 0

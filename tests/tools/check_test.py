@@ -292,7 +292,7 @@ class WholeOfCi(unittest.TestCase):
                 (root / name).mkdir(parents=True)
             (root / ".ci" / "run").write_text((ROOT / ".ci" / "run").read_text())
             cases = "".join(f"{name}) echo '{line}'; exit {code};;\n" for name, (line, code) in stages.items())
-            asked = 'verb=$1; [ $verb != sanitize ] || verb=$2; [ "$*" != "check --only changed" ] || verb=tidy'
+            asked = 'verb=$1; [ $verb != sanitize ] || verb=$2; [ "$*" != "check --only changed symbols" ] || verb=tidy'
             make = root / "tools" / "make.sh"
             make.write_text(f"#!/bin/sh\n{asked}\ncase $verb in\n{cases}esac\n")
             make.chmod(0o755)
