@@ -158,7 +158,8 @@ Differences differences(const Config& old, const Config& now) {
   nlohmann::json all = before;
   all.update(after);
   Differences found;
-  for (const auto& [pointer, unused] : all.items()) {
+  for (const auto& item : all.items()) {
+    const std::string& pointer = item.key();
     const auto text = [&](const nlohmann::json& values) {
       return values.contains(pointer) ? values.at(pointer).dump() : "nothing";
     };

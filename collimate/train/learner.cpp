@@ -185,9 +185,9 @@ std::vector<float> Learner::join(const std::vector<float>& mine, int64_t& begin)
 }
 
 std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, const Objective& objective) {
-  std::vector<batch::Surveys> by_part(parts.size(), batch::Surveys(static_cast<size_t>(objective.surveys)));
+  std::vector<batch::Surveys> by_part(parts.size(), batch::Surveys(objective.surveys));
   if (objective.surveys == 0) return by_part;
-  std::vector<std::vector<float>> lists(static_cast<size_t>(objective.surveys));
+  std::vector<std::vector<float>> lists(objective.surveys);
   for (size_t p = 0; p < parts.size(); ++p) {
     const std::vector<Tensor> told = MicroStep(model_, options_, parts[p]).survey(objective);
     for (size_t i = 0; i < lists.size(); ++i) {

@@ -36,7 +36,7 @@ struct Objective {
   std::function<Share> loss;
   // With `surveys` above 0 a first pass over all micro-batches asks each for as many lists of numbers, any number in
   // each, and the share of every micro-batch then sees all of them.
-  int surveys = 0;
+  size_t surveys = 0;
   std::function<std::vector<at::Tensor>(const Batch& rows, const batch::Quantities&)> survey = {};
 };
 

@@ -104,7 +104,7 @@ Loss weighted_sum(std::vector<Loss> parts, std::vector<double> weights) {
   };
   sum.value = [parts = std::move(parts), weights = std::move(weights)](LossContext& c) {
     at::Tensor total;
-    int first = 0;
+    size_t first = 0;
     for (size_t i = 0; i < parts.size(); ++i) {
       c.count_surveys_from(first);
       const at::Tensor part = parts[i].value(c) * weights[i];

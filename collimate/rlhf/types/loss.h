@@ -35,9 +35,9 @@ class LossContext {
   double global_rows() const { return counts_.rows; }
   double global_chosen_tokens() const { return counts_.chosen_tokens; }
   // The i-th list that Loss::survey told of every micro-batch.
-  const batch::Survey& surveyed(int i) const { return surveys_.at(static_cast<size_t>(first_survey_ + i)); }
+  const batch::Survey& surveyed(size_t i) const { return surveys_.at(first_survey_ + i); }
   // For a sum of losses, each of which counts its surveys from 0.
-  void count_surveys_from(int first) { first_survey_ = first; }
+  void count_surveys_from(size_t first) { first_survey_ = first; }
 
   at::Tensor per_token(const Key<float>& key) const;   // [M] a per-token column at the trainable tokens
   at::Tensor per_row(const Key<float>& key) const;     // [R]
@@ -56,7 +56,7 @@ class LossContext {
   Quantities quantities_;
   GlobalCounts counts_;
   batch::Surveys surveys_;
-  int first_survey_ = 0;
+  size_t first_survey_ = 0;
   at::Tensor row_of_token_;            // [M] int64
   std::vector<int64_t> token_counts_;  // [R]
   std::map<std::string, std::pair<double, double>> metrics_;
@@ -76,7 +76,7 @@ struct Loss {
   QuantityNeeds needs;
   std::vector<std::string> columns;  // columns it reads beside ids and trainable
   std::function<at::Tensor(LossContext&)> value;
-  int surveys = 0;
+  size_t surveys = 0;
   std::function<std::vector<at::Tensor>(LossContext&)> survey = {};
 
   template <class T>
