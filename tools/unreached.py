@@ -144,7 +144,8 @@ def graph_of(objects: list) -> dict:
 
 def load(build: pathlib.Path) -> list:
     tests = re.compile(r"CMakeFiles/(\w+_test|\w+_support|collimate_test_\w+)\.dir/")
-    paths = [p for p in build.rglob("*.o") if not tests.search(str(p))]
+    built = re.findall(r"^build (\S+\.o):", (build / "build.ninja").read_text(), re.M)  # older ones may lie there still
+    paths = [build / name for name in built if not tests.search(name)]
     with concurrent.futures.ProcessPoolExecutor() as pool:
         return list(pool.map(Object, paths, chunksize=8))
 
