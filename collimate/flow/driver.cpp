@@ -165,7 +165,7 @@ void Driver::flush() {
 
 void Driver::note_store(const cluster::Message& message) {
   if (!message.header.contains("store")) return;
-  std::vector<StoreEntry> entries = store_entries(message.header["store"]);
+  std::vector<StoreEntry> entries = message.header["store"];
   store_.apply(entries);
   for (int worker = 0; worker < workers(); ++worker) {
     std::vector<StoreEntry>& news = base::at(slots_, worker).news;

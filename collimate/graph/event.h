@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/fields.h"
+#include "collimate/base/words.h"
 #include "collimate/graph/graph.h"
 
 namespace collimate::graph {
@@ -22,6 +24,10 @@ struct Task {
   int part = 0;
   auto operator<=>(const Task&) const = default;
 };
+
+// [iteration, node, replica, part]
+void to_json(nlohmann::json& out, const Task& task);
+void from_json(const nlohmann::json& in, Task& task);
 
 // Rows are numbered within an iteration: row r is sample r % group_size of sample group r / group_size; refilled rows
 // get new numbers after the first `rows`. Every node that handles a sample uses its number, so a row's columns are
@@ -40,7 +46,13 @@ enum class EventKind {
   kAsked,      // ask
   kEvaluated,  // iteration: the answer to Evaluate
 };
+constexpr auto words_of(EventKind) {
+  return base::Words<EventKind, 12>{"event",
+                                    {"begin", "rows", "dropped", "finished", "failed", "resident", "weights_at", "lost",
+                                     "back", "expired", "asked", "evaluated"}};
+}
 enum class Ask { kStop, kSave, kEvaluate };
+constexpr auto words_of(Ask) { return base::Words<Ask, 3>{"ask", {"stop", "save", "evaluate"}}; }
 
 // Fields that a kind does not name keep their defaults.
 struct Event {
@@ -58,6 +70,57 @@ struct Event {
   Ask ask = Ask::kStop;
   std::string cause;
   bool operator==(const Event&) const = default;
+
+  // Its kind, and the fields that this kind has.
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    using enum EventKind;
+    field("kind", self.kind);
+    switch (self.kind) {
+      case kBegin:
+        return;
+      case kRows:
+      case kDropped:
+        field("task", self.task);
+        field("first", self.first);
+        field("count", self.count);
+        return;
+      case kFinished:
+        field("task", self.task);
+        return;
+      case kFailed:
+        field("task", self.task);
+        field("retryable", self.retryable);
+        field("cause", self.cause);
+        return;
+      case kResident:
+        field("model", self.model);
+        field("worker", self.worker);
+        field("resident", self.resident);
+        return;
+      case kWeightsAt:
+        field("model", self.model);
+        field("version", self.version);
+        field("worker", self.worker);
+        return;
+      case kLost:
+        field("worker", self.worker);
+        field("cause", self.cause);
+        return;
+      case kBack:
+        field("worker", self.worker);
+        return;
+      case kExpired:
+        field("timer", self.timer);
+        return;
+      case kAsked:
+        field("ask", self.ask);
+        return;
+      case kEvaluated:
+        field("iteration", self.iteration);
+        return;
+    }
+  }
 
   static Event begin();
   static Event rows(const Task& task, int64_t first, int64_t count);
@@ -87,8 +150,17 @@ enum class ActionKind {
               // be away
   kStop,      // stop, cause: the last action ever
 };
+constexpr auto words_of(ActionKind) {
+  return base::Words<ActionKind, 11>{
+      "action",
+      {"start", "feed", "close", "cancel", "pause", "resume", "transition", "arm", "save", "evaluate", "stop"}};
+}
 enum class TransitionKind { kLoad, kOffload, kWeights };
+constexpr auto words_of(TransitionKind) {
+  return base::Words<TransitionKind, 3>{"transition", {"load", "offload", "weights"}};
+}
 enum class StopKind { kDone, kAsked, kFailed };
+constexpr auto words_of(StopKind) { return base::Words<StopKind, 3>{"stop", {"done", "asked", "failed"}}; }
 
 struct Action {
   ActionKind kind = ActionKind::kStop;
@@ -107,11 +179,52 @@ struct Action {
   StopKind stop = StopKind::kDone;
   std::string cause;
   bool operator==(const Action&) const = default;
-};
 
-// JSON forms: "kind" and the fields that the kind names.
-nlohmann::json to_json(const Event& event);
-nlohmann::json to_json(const Action& action);
+  // Its kind, and the fields that this kind has.
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    using enum ActionKind;
+    field("kind", self.kind);
+    switch (self.kind) {
+      case kStart:
+        field("task", self.task);
+        field("workers", self.workers);
+        return;
+      case kFeed:
+        field("task", self.task);
+        field("first", self.first);
+        field("count", self.count);
+        return;
+      case kClose:
+      case kCancel:
+        field("task", self.task);
+        return;
+      case kPause:
+      case kResume:
+        field("model", self.model);
+        return;
+      case kTransition:
+        field("transition", self.transition);
+        field("model", self.model);
+        field("source", self.source);
+        field("worker", self.worker);
+        field("version", self.version);
+        return;
+      case kArm:
+        field("timer", self.timer);
+        field("seconds", self.seconds);
+        return;
+      case kSave:
+      case kEvaluate:
+        field("iteration", self.iteration);
+        return;
+      case kStop:
+        field("stop", self.stop);
+        field("cause", self.cause);
+        return;
+    }
+  }
+};
 
 // One readable line each, as in the text traces: "rows 0/policy.generate/r0 0+8".
 std::string describe(const Graph& graph, const Task& task);
