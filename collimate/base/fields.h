@@ -44,7 +44,7 @@ struct nlohmann::adl_serializer<T> {
 
 // Nothing is null.
 template <class T>
-struct nlohmann::adl_serializer<std::optional<T>> {
+requires(!nlohmann::detail::is_basic_json<T>::value) struct nlohmann::adl_serializer<std::optional<T>> {
   template <class Json>
   static void to_json(Json& out, const std::optional<T>& value) {
     if (value)

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "collimate/base/fields.h"
 #include "collimate/cluster/mailbox.h"
 #include "collimate/cluster/message.h"
 

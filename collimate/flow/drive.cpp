@@ -124,7 +124,7 @@ void Drive::act(const graph::Action& action) {
 
 void Drive::handle(const cluster::Message& message) {
   const std::string type = message.type();
-  if (message.header.contains("task") && task_key(message.header["task"]).drive != parts_.number) return;
+  if (message.header.contains("task") && message.header["task"].get<TaskKey>().drive != parts_.number) return;
   if (type == "rows") return rows_came(message);
   if (type == "finished") return task_finished(message.header.at("task").get<TaskKey>().task);
   if (type == "failed") return failed(message);

@@ -150,7 +150,7 @@ void Driver::send(int worker, nlohmann::json header, std::shared_ptr<const clust
   Slot& slot = base::at(slots_, worker);
   cluster::Message message;
   message.header = std::move(header);
-  if (!slot.news.empty()) message.header["store"] = to_json(std::exchange(slot.news, {}));
+  if (!slot.news.empty()) message.header["store"] = std::exchange(slot.news, {});
   message.incarnation = slot.link->incarnation();
   message.payload = std::move(payload);
   if (reparse_) message = cluster::reparse(message);

@@ -51,7 +51,7 @@ void WorkerHost::handle(cluster::Message message, cluster::Outbox& out) {
     dispatch(message.type(), message, out);
     return;
   }
-  TaskKey key = task_key(message.header["task"]);
+  const TaskKey key = message.header["task"];
   try {
     dispatch(message.type(), message, out);
   } catch (const std::exception& error) {

@@ -75,51 +75,20 @@ struct Event {
   template <class Self>
   static void fields(Self& self, auto&& field) {
     using enum EventKind;
+    const auto is = [&](auto... kinds) { return ((self.kind == kinds) || ...); };
     field("kind", self.kind);
-    switch (self.kind) {
-      case kBegin:
-        return;
-      case kRows:
-      case kDropped:
-        field("task", self.task);
-        field("first", self.first);
-        field("count", self.count);
-        return;
-      case kFinished:
-        field("task", self.task);
-        return;
-      case kFailed:
-        field("task", self.task);
-        field("retryable", self.retryable);
-        field("cause", self.cause);
-        return;
-      case kResident:
-        field("model", self.model);
-        field("worker", self.worker);
-        field("resident", self.resident);
-        return;
-      case kWeightsAt:
-        field("model", self.model);
-        field("version", self.version);
-        field("worker", self.worker);
-        return;
-      case kLost:
-        field("worker", self.worker);
-        field("cause", self.cause);
-        return;
-      case kBack:
-        field("worker", self.worker);
-        return;
-      case kExpired:
-        field("timer", self.timer);
-        return;
-      case kAsked:
-        field("ask", self.ask);
-        return;
-      case kEvaluated:
-        field("iteration", self.iteration);
-        return;
-    }
+    if (is(kRows, kDropped, kFinished, kFailed)) field("task", self.task);
+    if (is(kRows, kDropped)) field("first", self.first);
+    if (is(kRows, kDropped)) field("count", self.count);
+    if (is(kFailed)) field("retryable", self.retryable);
+    if (is(kFailed, kLost)) field("cause", self.cause);
+    if (is(kResident, kWeightsAt)) field("model", self.model);
+    if (is(kResident, kWeightsAt, kLost, kBack)) field("worker", self.worker);
+    if (is(kResident)) field("resident", self.resident);
+    if (is(kWeightsAt)) field("version", self.version);
+    if (is(kExpired)) field("timer", self.timer);
+    if (is(kAsked)) field("ask", self.ask);
+    if (is(kEvaluated)) field("iteration", self.iteration);
   }
 
   static Event begin();
@@ -184,45 +153,22 @@ struct Action {
   template <class Self>
   static void fields(Self& self, auto&& field) {
     using enum ActionKind;
+    const auto is = [&](auto... kinds) { return ((self.kind == kinds) || ...); };
     field("kind", self.kind);
-    switch (self.kind) {
-      case kStart:
-        field("task", self.task);
-        field("workers", self.workers);
-        return;
-      case kFeed:
-        field("task", self.task);
-        field("first", self.first);
-        field("count", self.count);
-        return;
-      case kClose:
-      case kCancel:
-        field("task", self.task);
-        return;
-      case kPause:
-      case kResume:
-        field("model", self.model);
-        return;
-      case kTransition:
-        field("transition", self.transition);
-        field("model", self.model);
-        field("source", self.source);
-        field("worker", self.worker);
-        field("version", self.version);
-        return;
-      case kArm:
-        field("timer", self.timer);
-        field("seconds", self.seconds);
-        return;
-      case kSave:
-      case kEvaluate:
-        field("iteration", self.iteration);
-        return;
-      case kStop:
-        field("stop", self.stop);
-        field("cause", self.cause);
-        return;
-    }
+    if (is(kStart, kFeed, kClose, kCancel)) field("task", self.task);
+    if (is(kStart)) field("workers", self.workers);
+    if (is(kFeed)) field("first", self.first);
+    if (is(kFeed)) field("count", self.count);
+    if (is(kPause, kResume, kTransition)) field("model", self.model);
+    if (is(kTransition)) field("transition", self.transition);
+    if (is(kTransition)) field("source", self.source);
+    if (is(kTransition)) field("worker", self.worker);
+    if (is(kTransition)) field("version", self.version);
+    if (is(kArm)) field("timer", self.timer);
+    if (is(kArm)) field("seconds", self.seconds);
+    if (is(kSave, kEvaluate)) field("iteration", self.iteration);
+    if (is(kStop)) field("stop", self.stop);
+    if (is(kStop)) field("cause", self.cause);
   }
 };
 

@@ -25,7 +25,9 @@ T read_json(const nlohmann::json& value, const std::string& where);
 // The same for one JSON object, key by key.
 class JsonFields {
  public:
+  // The object outlives it.
   JsonFields(const nlohmann::json& object, std::string where);
+  JsonFields(nlohmann::json&&, std::string) = delete;
 
   // The value of `key`, or `fallback` when absent.
   template <class T>

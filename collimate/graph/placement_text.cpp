@@ -23,7 +23,8 @@ Placement from_json(const json& value, const std::string& where) {
         base::expectation(where + ".version", std::to_string(kPlacementVersion), std::to_string(version)));
   fields.find("request");  // the planner's own: what was asked for
   Placement placement;
-  JsonFields devices(fields.require<json>("devices"), where + ".devices");
+  const json devices_json = fields.require<json>("devices");
+  JsonFields devices(devices_json, where + ".devices");
   placement.devices = devices.require<int>("count");
   placement.kind = devices.get("kind", placement.kind);
   devices.finish();
