@@ -208,6 +208,34 @@ TEST_F(Check, SaysWhatTheGroundTruthItselfGets) {
   EXPECT_THAT(own, testing::Not(HasSubstr("reward exact on data.train")));
 }
 
+TEST_F(Check, ShowsWhatMattersAndAllKeysWhenAsked) {
+  const std::string all = shown("sft", {"train.weight_decay=0.5", "rollout.temperature=1"});
+  const host::CommandResult result = run_collimate({"check", root_ / "run.yaml"});
+  EXPECT_THAT(result.output,
+              testing::AllOf(testing::StartsWith("template: "), HasSubstr("\nbatch: 8 rows an iteration\n"),
+                             testing::Not(HasSubstr("weight_decay"))));
+  EXPECT_THAT(all, testing::AllOf(testing::StartsWith("# template: "), HasSubstr("\n  weight_decay: 0.5\n")));
+}
+
+// What a reward gives is seen before a run, also of one's own function.
+TEST_F(Check, CallsEachRewardOnAFewCompletions) {
+  EXPECT_THAT(
+      shown("grpo", {"reward=[{rule: exact}]"}),
+      HasSubstr("\n# reward exact on row 1 of data.train: \"149\" gets 1, \"I do not know.\" gets 0, \"\" gets 0\n"));
+  write_text(root_ / "r.py",
+             "def score(prompts, completions, ground_truth, **kw):\n"
+             "    return [int(c) / 2 for c in completions]\n"
+             "def never(completions, **kw):\n"
+             "    raise KeyError('answer')\n");
+  EXPECT_THAT(
+      shown("grpo", {"reward=[{python: '" + (root_ / "r.py:score") + "'}]"}),
+      HasSubstr("\n# warning: reward score on row 1 of data.train: \"149\" gets 74.5, \"I do not know.\" gets the "
+                "error ValueError: invalid literal for int() with base 10: 'I do not know.'"));
+  EXPECT_THAT(reasons("grpo", {"reward=[{python: '" + (root_ / "r.py:never") + "'}]"}),
+              HasSubstr("[reward never on row 1 of data.train] expected a reward for some completion, got KeyError: "
+                        "'answer'\n"));
+}
+
 // Rules compare with the text of any value.
 TEST_F(Check, AsksAboutGroundTruthsThatAreNoTexts) {
   write_text(root_ / "problems.jsonl",
