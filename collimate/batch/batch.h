@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "collimate/base/fields.h"
 #include "collimate/batch/key.h"
 
 namespace collimate::batch {
@@ -24,8 +25,16 @@ struct ColumnSchema {
   double padding = 0.0;
   PadSide side = PadSide::kRight;
   bool operator==(const ColumnSchema&) const = default;
-  nlohmann::json to_json() const;
-  static ColumnSchema from_json(const nlohmann::json& json);
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("name", self.name);
+    field("type", self.type);
+    field("inner", self.inner);
+    field("ragged", self.ragged);
+    field("padding", self.padding);
+    field("side", self.side);
+  }
 };
 
 // A run of rows of one column. Dense: values [rows, inner…]. Ragged: values [Σ lengths, inner…] and offsets [rows + 1].

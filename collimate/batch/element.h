@@ -10,8 +10,7 @@
 namespace collimate::batch {
 
 at::ScalarType scalar_type(ElementType type);  // InputError for kJson, which has no tensor
-const char* type_name(ElementType type);
-ElementType parse_type(const std::string& name);
+std::string type_name(ElementType type);
 int64_t element_bytes(ElementType type);
 // Numbers in one element of the column: the product of its inner shape.
 int64_t inner_count(const ColumnSchema& schema);

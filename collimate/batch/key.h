@@ -6,10 +6,16 @@
 #include <type_traits>
 #include <vector>
 
+#include "collimate/base/words.h"
+
 namespace collimate::batch {
 
 enum class ElementType { kUInt8, kInt32, kInt64, kFloat32, kBFloat16, kJson };
+constexpr auto words_of(ElementType) {
+  return base::Words<ElementType, 6>{"type", {"uint8", "int32", "int64", "float32", "bfloat16", "json"}};
+}
 enum class PadSide { kLeft, kRight };
+constexpr auto words_of(PadSide) { return base::Words<PadSide, 2>{"side", {"left", "right"}}; }
 
 template <class T>
 constexpr ElementType element_type_of() {

@@ -118,8 +118,9 @@ Batch Batch::concatenate(std::span<const Batch> parts) {
     for (Column& column : out.columns_) {
       const Column& other = part.column(column.schema.name);
       if (!(other.schema == column.schema))
-        throw base::InputError(base::expectation("batch", "one schema for column " + column.schema.to_json().dump(),
-                                                 other.schema.to_json().dump()));
+        throw base::InputError(base::expectation("batch",
+                                                 "one schema for column " + nlohmann::json(column.schema).dump(),
+                                                 nlohmann::json(other.schema).dump()));
       column.chunks.insert(column.chunks.end(), other.chunks.begin(), other.chunks.end());
     }
     out.rows_ += part.rows_;

@@ -40,7 +40,7 @@ const std::vector<std::byte>& next_frame(const WireBatch& wire, size_t& frame) {
 }
 
 void read_column(const json& entry, int64_t rows, const WireBatch& wire, size_t& frame, Batch& out) {
-  const ColumnSchema schema = ColumnSchema::from_json(entry.at("schema"));
+  const ColumnSchema schema = entry.at("schema");
   if (schema.type == ElementType::kJson) {
     out.set_json({schema.name}, entry.at("objects").get<std::vector<json>>());
     return;
@@ -76,7 +76,7 @@ WireBatch serialize(const Batch& batch) {
   const Batch whole = batch.contiguous();
   for (const std::string& name : whole.names()) {
     const Column& column = whole.column(name);
-    json entry = {{"schema", column.schema.to_json()}};
+    json entry = {{"schema", column.schema}};
     if (column.schema.type == ElementType::kJson) {
       json objects = json::array();
       for (int64_t i = 0; i < whole.rows(); ++i) objects.push_back(whole.json({name}, i));

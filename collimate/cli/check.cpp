@@ -1,7 +1,9 @@
 #include "collimate/cli/check.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
@@ -11,18 +13,30 @@
 
 namespace collimate::cli {
 
-void show_check(const recipe::Config& config, bool json) {
-  const recipe::Findings found = recipe::check(config);
-  if (json) {
-    nlohmann::ordered_json document = {{"config", base::to_json(config.section_value())},
-                                       {"config_hash", base::config_hash(config)}};
-    document.update(found.facts);
-    document["notes"] = found.lines;
-    document["problems"] = found.problems;
-    print_json(document);
+namespace {
+
+constexpr std::string_view kWarning = "warning: ";
+
+void show_json(const recipe::Config& config, const recipe::Findings& found) {
+  nlohmann::ordered_json document = {{"config", base::to_json(config.section_value())},
+                                     {"config_hash", base::config_hash(config)}};
+  document.update(found.facts);
+  document["notes"] = found.lines;
+  document["problems"] = found.problems;
+  print_json(document);
+}
+
+}  // namespace
+
+void show_check(const recipe::Config& config, CheckForm form) {
+  recipe::Findings found = recipe::check(config);
+  std::ranges::stable_partition(found.lines, [](const std::string& line) { return !line.starts_with(kWarning); });
+  if (form == CheckForm::kJson) {
+    show_json(config, found);
   } else {
-    fmt::print("{}\n", found.config);
-    for (const std::string& line : found.lines) fmt::print("# {}\n", line);
+    const bool all = form == CheckForm::kAll;
+    for (const std::string& line : found.lines) fmt::print("{}{}\n", all ? "# " : "", line);
+    if (all) fmt::print("{}\n", found.config);
     std::fflush(stdout);
   }
   recipe::refuse(found.problems);
@@ -30,19 +44,20 @@ void show_check(const recipe::Config& config, bool json) {
 
 int check(const Arguments& arguments) {
   CLI::App app{
-      "resolved config, batch arithmetic, data shapes, templates and masks; exit 2 with the reasons if it would train "
-      "wrong",
+      "what would be trained: batch arithmetic, data shapes, templates, masks, what rewards give; exit 2 with the "
+      "reasons if it would train wrong",
       "check"};
   std::string config_path;
   std::vector<std::string> sets;
-  bool json = false;
+  bool json = false, all = false;
   app.add_option("CONFIG", config_path, "YAML file")->required();
   app.add_option("--set", sets, "override one key: a.b=value")->take_all();
+  app.add_flag("--all", all, "every key of the resolved config too, in YAML that trains the same");
   app.add_flag("--json", json, "one JSON document");
   if (!parse(app, arguments)) return 0;
   recipe::Config config = recipe::load(config_path, sets);
   choose_placement(config, config_path, sets, "");
-  show_check(config, json);
+  show_check(config, json ? CheckForm::kJson : all ? CheckForm::kAll : CheckForm::kShort);
   return 0;
 }
 

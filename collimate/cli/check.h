@@ -4,8 +4,11 @@
 
 namespace collimate::cli {
 
-// Prints what the config comes to: the resolved config and, as its comments, arithmetic, data shapes and masks; or all
-// of it as one JSON document. InputError with the reasons if it would train wrong.
-void show_check(const recipe::Config& config, bool json);
+// How it is shown: for a reader; that, as comments, above all keys of the resolved config in YAML; one JSON document.
+enum class CheckForm { kShort, kAll, kJson };
+
+// Prints what the config comes to: arithmetic, data shapes and masks, warnings last. InputError with the reasons if it
+// would train wrong.
+void show_check(const recipe::Config& config, CheckForm form);
 
 }  // namespace collimate::cli

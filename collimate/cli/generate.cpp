@@ -106,21 +106,13 @@ nlohmann::ordered_json top_json(const generate::Completion& c) {
 }
 
 nlohmann::ordered_json stats_json(const generate::ServiceStats& stats) {
-  return {{"steps", stats.steps},
-          {"prefill_tokens", stats.prefill_tokens},
-          {"shared_prompt_tokens", stats.shared_prompt_tokens},
-          {"decoded_tokens", stats.decoded_tokens},
-          {"proposed_tokens", stats.proposed_tokens},
-          {"accepted_tokens", stats.accepted_tokens},
-          {"preemptions", stats.preemptions},
-          {"slots", stats.slots},
-          {"rows", stats.rows},
-          {"queued_steps", stats.queued_steps},
-          {"queued_rows", stats.queued_rows},
-          {"utilisation", stats.utilisation()},
-          {"cache_blocks", stats.blocks},
-          {"cache_blocks_peak", stats.blocks_peak},
-          {"cache_bytes", stats.cache_bytes}};
+  nlohmann::ordered_json made = stats;
+  made.update({{"slots", stats.slots},
+               {"utilisation", stats.utilisation()},
+               {"cache_blocks", stats.blocks},
+               {"cache_blocks_peak", stats.blocks_peak},
+               {"cache_bytes", stats.cache_bytes}});
+  return made;
 }
 
 // A GenerateResult holds what was drawn and what is said of it.

@@ -75,7 +75,7 @@ int train(const Arguments& arguments) {
   recipe::Config config = recipe::load(config_path, sets);
   choose_placement(config, config_path, sets, recipe::run_to_resume(call.resume, call.output));
   if (dry_run) {
-    show_check(config, json);
+    show_check(config, json ? CheckForm::kJson : CheckForm::kShort);
     return 0;
   }
   call.note = [](const std::string& line) { base::log().show(line); };

@@ -13,7 +13,7 @@ Message reparse(const Message& message) {
 
 WorkerSpec reparse(const WorkerSpec& spec) {
   base::fault_count("reparse.spec", 1);
-  return WorkerSpec::from_json(nlohmann::json::parse(spec.to_json().dump()));
+  return nlohmann::json::parse(nlohmann::json(spec).dump()).get<WorkerSpec>();
 }
 
 }  // namespace collimate::cluster

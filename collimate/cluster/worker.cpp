@@ -12,22 +12,6 @@ constexpr double kIdleSeconds = 1.0;
 
 }  // namespace
 
-nlohmann::json WorkerSpec::to_json() const {
-  return {{"config", config},   {"graph", graph}, {"placement", placement},
-          {"options", options}, {"rank", rank},   {"incarnation", incarnation}};
-}
-
-WorkerSpec WorkerSpec::from_json(const nlohmann::json& json) {
-  WorkerSpec spec;
-  spec.config = json.at("config").get<std::string>();
-  spec.graph = json.at("graph").get<std::string>();
-  spec.placement = json.at("placement").get<std::string>();
-  spec.options = json.at("options").get<std::string>();
-  spec.rank = json.at("rank").get<int>();
-  spec.incarnation = json.at("incarnation").get<uint64_t>();
-  return spec;
-}
-
 Worker::Worker(WorkerSpec spec, const HandlerFactory& make, Mailbox& inbox, Mailbox& outbox)
     : spec_(std::move(spec)), make_(make), inbox_(inbox), outbox_(outbox) {}
 

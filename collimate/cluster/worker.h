@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "collimate/base/fields.h"
 #include "collimate/cluster/mailbox.h"
 #include "collimate/cluster/message.h"
 
@@ -22,8 +23,15 @@ struct WorkerSpec {
   int rank = 0;           // index of the device
   uint64_t incarnation = 0;
 
-  nlohmann::json to_json() const;
-  static WorkerSpec from_json(const nlohmann::json& json);
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("config", self.config);
+    field("graph", self.graph);
+    field("placement", self.placement);
+    field("options", self.options);
+    field("rank", self.rank);
+    field("incarnation", self.incarnation);
+  }
 };
 
 // Where a handler puts its replies. Never blocks; order is kept.

@@ -187,7 +187,7 @@ TEST(Worker, ReportsItsOwnDeath) {
 TEST(WorkerSpec, TextAndBack) {
   WorkerSpec spec{"{}", "graph", "placement", "{\"seed\":1}", 2, 5};
   const test::WatchedMessages watched;
-  EXPECT_EQ(reparse(spec).to_json(), spec.to_json());
+  EXPECT_EQ(nlohmann::json(reparse(spec)), nlohmann::json(spec));
   EXPECT_EQ(watched.specs(), 1);
 }
 

@@ -249,7 +249,7 @@ std::vector<cluster::Message> replies_of_reward() {
   WorkerHost host(spec, registry);
   Replies out;
   cluster::Message message;
-  const nlohmann::json task = to_json(TaskKey{});
+  const nlohmann::json task = TaskKey{};
   message.header = {{"type", "start"},   {"task", task},        {"node", "reward.score"},
                     {"model", "reward"}, {"function", "score"}, {"parameters", {}},
                     {"trains", false},   {"streams", false},    {"rank", 0}};

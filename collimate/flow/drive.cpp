@@ -124,9 +124,9 @@ void Drive::act(const graph::Action& action) {
 
 void Drive::handle(const cluster::Message& message) {
   const std::string type = message.type();
-  if (message.header.contains("task") && task_key(message.header["task"]).drive != parts_.number) return;
+  if (message.header.contains("task") && message.header["task"].get<TaskKey>().drive != parts_.number) return;
   if (type == "rows") return rows_came(message);
-  if (type == "finished") return task_finished(task_key(message.header.at("task")).task);
+  if (type == "finished") return task_finished(message.header.at("task").get<TaskKey>().task);
   if (type == "failed") return failed(message);
   if (type == "died") return died(message);
   if (type == "ready") return events_.push_back(graph::Event::back(message.sender));
@@ -168,7 +168,7 @@ void Drive::expire_timers() {
 }
 
 void Drive::failed(const cluster::Message& message) {
-  const graph::Task task = task_key(message.header.at("task")).task;
+  const graph::Task task = message.header.at("task").get<TaskKey>().task;
   auto found = tasks_.find(task);
   if (found == tasks_.end()) return;
   const graph::Node& node = *found->second.node;
@@ -249,12 +249,10 @@ void Drive::save(base::StateWriter& out) const {
   schedule_.save(out);
   nlohmann::json open = nlohmann::json::array();
   for (const auto& [number, iteration] : iterations_) {
-    nlohmann::json metrics = nlohmann::json::array();
-    for (const auto& [key, measured] : iteration.metrics) metrics.push_back({key, to_json(measured)});
     open.push_back({{"iteration", number},
                     {"fetched", iteration.fetched},
                     {"sequence", iteration.sequence},
-                    {"metrics", std::move(metrics)}});
+                    {"metrics", iteration.metrics}});
     iteration.rows.save(out, fmt::format("rows/{}/", number));
   }
   out.json("drive/open", open);
@@ -271,8 +269,7 @@ void Drive::load(base::StateReader& in) {
     Iteration& iteration = iterations_[number];
     iteration.fetched = item.at("fetched").get<int64_t>();
     iteration.sequence = item.at("sequence").get<int64_t>();
-    for (const nlohmann::json& entry : item.at("metrics"))
-      iteration.metrics[entry.at(0).get<MetricKey>()] = metrics_from_json(entry.at(1));
+    item.at("metrics").get_to(iteration.metrics);
     iteration.rows.load(in, fmt::format("rows/{}/", number));
   }
 }

@@ -31,7 +31,7 @@ void Drive::start(const graph::Action& action) {
   if (!spec.deterministic)
     placed.first->second.next_feed = journal_.next_sequence(action.task.iteration, parts_.journal_prefix + node.id);
   if (parts_.number == 0) announce_iteration(action.task.iteration, action.workers);
-  nlohmann::json header = {{"type", "start"},           {"task", to_json(TaskKey{parts_.number, action.task})},
+  nlohmann::json header = {{"type", "start"},           {"task", TaskKey{parts_.number, action.task}},
                            {"node", node.id},           {"model", node.model},
                            {"function", node.function}, {"parameters", node.parameters},
                            {"trains", trains(spec)},    {"streams", spec.streams}};
@@ -96,13 +96,13 @@ void Drive::close(const graph::Task& task) {
     dispatch_updates(state);
   else if (!state.held.empty())
     dispatch(state, std::exchange(state.held, {}));
-  send_to_ranks(state, {{"type", "close"}, {"task", to_json(TaskKey{parts_.number, task})}}, {});
+  send_to_ranks(state, {{"type", "close"}, {"task", TaskKey{parts_.number, task}}}, {});
 }
 
 void Drive::cancel(const graph::Task& task) {
   auto found = tasks_.find(task);
   if (found == tasks_.end()) return;
-  send_to_ranks(found->second, {{"type", "cancel"}, {"task", to_json(TaskKey{parts_.number, task})}}, {});
+  send_to_ranks(found->second, {{"type", "cancel"}, {"task", TaskKey{parts_.number, task}}}, {});
   tasks_.erase(found);
 }
 
@@ -174,8 +174,7 @@ void Drive::dispatch(TaskState& state, std::vector<int64_t> numbers) {
   int64_t feed = state.next_feed++;
   if (!state.spec->streams)
     state.feeds[feed] = {std::move(numbers), std::vector<Batch>(payloads.size()), payloads.size()};
-  send_to_ranks(state, {{"type", "feed"}, {"task", to_json(TaskKey{parts_.number, state.task})}, {"feed", feed}},
-                payloads);
+  send_to_ranks(state, {{"type", "feed"}, {"task", TaskKey{parts_.number, state.task}}, {"feed", feed}}, payloads);
 }
 
 void Drive::dispatch_updates(TaskState& state) {
@@ -188,8 +187,7 @@ void Drive::dispatch_updates(TaskState& state) {
   }
   int64_t feed = state.next_feed++;
   state.feeds[feed] = {std::move(numbers), std::vector<Batch>(payloads.size()), payloads.size()};
-  send_to_ranks(state, {{"type", "feed"}, {"task", to_json(TaskKey{parts_.number, state.task})}, {"feed", feed}},
-                payloads);
+  send_to_ranks(state, {{"type", "feed"}, {"task", TaskKey{parts_.number, state.task}}, {"feed", feed}}, payloads);
 }
 
 int64_t Drive::note_call(const TaskState& state, const cluster::Message& message) {
@@ -197,7 +195,7 @@ int64_t Drive::note_call(const TaskState& state, const cluster::Message& message
   int rank = message.header.at("rank").get<int>();
   const std::vector<int>& reporting = state.actor.reporting();
   const bool counts = std::find(reporting.begin(), reporting.end(), rank) != reporting.end();
-  std::vector<Metric> metrics = metrics_from_json(message.header.at("metrics"));
+  std::vector<Metric> metrics = message.header.at("metrics");
   const nlohmann::json& feed = message.header.at("feed");
   int64_t sequence = feed.is_null() ? iteration.sequence++ : feed.get<int64_t>();
   if (counts && !metrics.empty())
@@ -217,7 +215,7 @@ int64_t Drive::note_call(const TaskState& state, const cluster::Message& message
 }
 
 void Drive::rows_came(const cluster::Message& message) {
-  auto found = tasks_.find(task_key(message.header.at("task")).task);
+  auto found = tasks_.find(message.header.at("task").get<TaskKey>().task);
   if (found == tasks_.end()) return;
   TaskState& state = found->second;
   const int64_t sequence = note_call(state, message);

@@ -150,7 +150,7 @@ void Driver::send(int worker, nlohmann::json header, std::shared_ptr<const clust
   Slot& slot = base::at(slots_, worker);
   cluster::Message message;
   message.header = std::move(header);
-  if (!slot.news.empty()) message.header["store"] = to_json(std::exchange(slot.news, {}));
+  if (!slot.news.empty()) message.header["store"] = std::exchange(slot.news, {});
   message.incarnation = slot.link->incarnation();
   message.payload = std::move(payload);
   if (reparse_) message = cluster::reparse(message);
@@ -165,7 +165,7 @@ void Driver::flush() {
 
 void Driver::note_store(const cluster::Message& message) {
   if (!message.header.contains("store")) return;
-  std::vector<StoreEntry> entries = store_entries(message.header["store"]);
+  std::vector<StoreEntry> entries = message.header["store"];
   store_.apply(entries);
   for (int worker = 0; worker < workers(); ++worker) {
     std::vector<StoreEntry>& news = base::at(slots_, worker).news;

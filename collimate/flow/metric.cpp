@@ -1,37 +1,20 @@
 #include "collimate/flow/metric.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
-#include "collimate/base/at.h"
-#include "collimate/base/error.h"
-
 namespace collimate::flow {
-namespace {
-
-constexpr std::array<const char*, 5> kReduceNames = {"mean", "sum", "max", "min", "last"};
-
-Reduce parse_reduce(const std::string& name) {
-  for (size_t i = 0; i < kReduceNames.size(); ++i)
-    if (name == kReduceNames[i]) return static_cast<Reduce>(i);
-  throw base::RunError(base::expectation("metric", "mean, sum, max, min or last", name));
+void to_json(nlohmann::json& out, const Metric& metric) {
+  out = {metric.name, metric.value, metric.reduce, metric.weight};
+  if (!metric.note.empty()) out.push_back(metric.note);
 }
 
-}  // namespace
-
-nlohmann::json Metric::to_json() const {
-  nlohmann::json json = nlohmann::json::array({name, value, base::at(kReduceNames, reduce), weight});
-  if (!note.empty()) json.push_back(note);
-  return json;
-}
-
-Metric Metric::from_json(const nlohmann::json& json) {
-  auto number = [](const nlohmann::json& j) {
+void from_json(const nlohmann::json& in, Metric& metric) {
+  const auto number = [](const nlohmann::json& j) {
     return j.is_null() ? std::numeric_limits<double>::quiet_NaN() : j.get<double>();
   };
-  return {json.at(0).get<std::string>(), number(json.at(1)), parse_reduce(json.at(2).get<std::string>()),
-          number(json.at(3)), json.size() > 4 ? json.at(4).get<std::string>() : ""};
+  metric = {in.at(0), number(in.at(1)), in.at(2).get<Reduce>(), number(in.at(3))};
+  if (in.size() > 4) in.at(4).get_to(metric.note);
 }
 
 void MetricSet::add(const Metric& metric) {
@@ -80,18 +63,6 @@ std::map<std::string, std::string> MetricSet::notes() const {
   for (const Entry& entry : entries_)
     if (!entry.note.empty()) notes[entry.name] = entry.note;
   return notes;
-}
-
-nlohmann::json to_json(const std::vector<Metric>& metrics) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const Metric& metric : metrics) list.push_back(metric.to_json());
-  return list;
-}
-
-std::vector<Metric> metrics_from_json(const nlohmann::json& json) {
-  std::vector<Metric> metrics;
-  for (const nlohmann::json& item : json) metrics.push_back(Metric::from_json(item));
-  return metrics;
 }
 
 }  // namespace collimate::flow

@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/words.h"
+
 namespace collimate::flow {
 
 // How values of one metric from several calls, parts or ranks of an iteration become one number.
 enum class Reduce { kMean, kSum, kMax, kMin, kLast };
+constexpr auto words_of(Reduce) { return base::Words<Reduce, 5>{"reduce", {"mean", "sum", "max", "min", "last"}}; }
 
 // One measured number. `weight` counts for kMean only: tokens or rows that the value is a mean over.
 struct Metric {
@@ -18,13 +21,11 @@ struct Metric {
   Reduce reduce = Reduce::kMean;
   double weight = 1.0;
   std::string note = {};  // UTF-8: what a person should know of the value; of several, the first is kept
-
-  nlohmann::json to_json() const;
-  static Metric from_json(const nlohmann::json& json);
 };
 
-nlohmann::json to_json(const std::vector<Metric>& metrics);
-std::vector<Metric> metrics_from_json(const nlohmann::json& json);
+// [name, value, reduce, weight], and the note where there is one. NaN is null.
+void to_json(nlohmann::json& out, const Metric& metric);
+void from_json(const nlohmann::json& in, Metric& metric);
 
 // An iteration's metrics in order of first appearance. The order of `add` decides sums' bits: callers add in a fixed
 // order.

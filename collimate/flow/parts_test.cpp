@@ -162,7 +162,7 @@ TEST(Metrics, TheFirstNoteStaysWithItsMetric) {
                                        {"errors", 1.0, Reduce::kSum, 1.0, "another"},
                                        {"mean", 1.0}};
   MetricSet set;
-  set.add(metrics_from_json(nlohmann::json::parse(to_json(metrics).dump())));
+  set.add(nlohmann::json::parse(nlohmann::json(metrics).dump()).get<std::vector<Metric>>());
   EXPECT_EQ(set.values().dump(), R"({"errors":3.0,"mean":1.0})");
   EXPECT_EQ(set.notes(), (std::map<std::string, std::string>{{"errors", "the first"}}));
 }

@@ -42,8 +42,7 @@ void ResultJournal::index_call(const Key& key, const std::string& payload) {
   call->replica = json.at("replica").get<int>();
   call->part = json.at("part").get<int>();
   call->sequence = json.at("sequence").get<int64_t>();
-  for (const nlohmann::json& rank : json.at("metrics"))
-    call->metrics[rank.at(0).get<int>()] = metrics_from_json(rank.at(1));
+  for (const nlohmann::json& rank : json.at("metrics")) rank.at(1).get_to(call->metrics[rank.at(0).get<int>()]);
   for (const nlohmann::json& row : json.at("rows"))
     calls_.emplace(Key{key.iteration, node, row.at(0).get<uint64_t>(), row.at(1).get<uint64_t>()}, call);
   int64_t& next = next_sequence_[{key.iteration, node}];
@@ -64,7 +63,7 @@ void ResultJournal::add_call(const std::vector<Key>& rows, const Call& call) {
   if (rows.empty()) return;
   nlohmann::json metrics = nlohmann::json::array(), asked = nlohmann::json::array();
   for (const Key& row : rows) asked.push_back({row.uid, row.digest});
-  for (const auto& [rank, measured] : call.metrics) metrics.push_back({rank, to_json(measured)});
+  for (const auto& [rank, measured] : call.metrics) metrics.push_back({rank, measured});
   Key key = rows.front();
   key.node += kCallSuffix;
   append(key, nlohmann::json{{"replica", call.replica},

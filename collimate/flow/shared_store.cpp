@@ -38,26 +38,12 @@ std::vector<StoreEntry> SharedStore::all() const {
   return entries;
 }
 
-void SharedStore::save(base::StateWriter& out) const { out.json("values", to_json(all())); }
+void SharedStore::save(base::StateWriter& out) const { out.json("values", all()); }
 
 void SharedStore::load(base::StateReader& in) {
   values_.clear();
   fresh_.clear();
-  apply(store_entries(in.json("values")));
-}
-
-nlohmann::json to_json(const std::vector<StoreEntry>& entries) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const StoreEntry& entry : entries)
-    list.push_back(nlohmann::json::array({entry.name, entry.version, entry.value}));
-  return list;
-}
-
-std::vector<StoreEntry> store_entries(const nlohmann::json& json) {
-  std::vector<StoreEntry> entries;
-  for (const nlohmann::json& item : json)
-    entries.push_back({item.at(0).get<std::string>(), item.at(1).get<int64_t>(), item.at(2)});
-  return entries;
+  apply(in.json("values"));
 }
 
 }  // namespace collimate::flow

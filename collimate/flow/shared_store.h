@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/fields.h"
 #include "collimate/base/stateful.h"
 
 namespace collimate::flow {
@@ -16,6 +17,13 @@ struct StoreEntry {
   std::string name;
   int64_t version = 0;  // iteration
   nlohmann::json value;
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("name", self.name);
+    field("version", self.version);
+    field("value", self.value);
+  }
 };
 
 // Small values that models hand to each other, versioned by iteration (an adaptive KL coefficient). Each worker holds a
@@ -43,8 +51,5 @@ class SharedStore : public base::Stateful {
   std::map<std::string, std::map<int64_t, nlohmann::json>> values_;
   std::vector<StoreEntry> fresh_;
 };
-
-nlohmann::json to_json(const std::vector<StoreEntry>& entries);
-std::vector<StoreEntry> store_entries(const nlohmann::json& json);
 
 }  // namespace collimate::flow

@@ -13,13 +13,17 @@ struct TaskKey {
   auto operator<=>(const TaskKey&) const = default;
 };
 
-inline nlohmann::json to_json(const TaskKey& key) {
-  return nlohmann::json::array({key.drive, key.task.iteration, key.task.node, key.task.replica, key.task.part});
+inline void to_json(nlohmann::json& out, const TaskKey& key) {
+  out = key.task;
+  out.insert(out.begin(), key.drive);
 }
 
-inline TaskKey task_key(const nlohmann::json& json) {
-  return {json.at(0).get<int64_t>(),
-          {json.at(1).get<int64_t>(), json.at(2).get<int>(), json.at(3).get<int>(), json.at(4).get<int>()}};
+inline void from_json(const nlohmann::json& in, TaskKey& key) {
+  in.at(0).get_to(key.drive);
+  in.at(1).get_to(key.task.iteration);
+  in.at(2).get_to(key.task.node);
+  in.at(3).get_to(key.task.replica);
+  in.at(4).get_to(key.task.part);
 }
 
 }  // namespace collimate::flow

@@ -37,7 +37,7 @@ WorkerHost::Hosted& WorkerHost::hosted(const std::string& model) {
 
 void WorkerHost::reply(nlohmann::json header, cluster::Outbox& out) {
   std::vector<StoreEntry> fresh = store_.drain();
-  if (!fresh.empty()) header["store"] = to_json(fresh);
+  if (!fresh.empty()) header["store"] = fresh;
   cluster::Message message;
   message.header = std::move(header);
   out.send(std::move(message));
@@ -46,12 +46,12 @@ void WorkerHost::reply(nlohmann::json header, cluster::Outbox& out) {
 void WorkerHost::handle(cluster::Message message, cluster::Outbox& out) {
   base::fault_count("worker.message", 1);
   out_ = &out;
-  if (message.header.contains("store")) store_.apply(store_entries(message.header["store"]));
+  if (message.header.contains("store")) store_.apply(message.header["store"]);
   if (!message.header.contains("task")) {
     dispatch(message.type(), message, out);
     return;
   }
-  TaskKey key = task_key(message.header["task"]);
+  const TaskKey key = message.header["task"];
   try {
     dispatch(message.type(), message, out);
   } catch (const std::exception& error) {
@@ -62,7 +62,7 @@ void WorkerHost::handle(cluster::Message message, cluster::Outbox& out) {
 void WorkerHost::fail(const TaskKey& key, const std::exception& error, cluster::Outbox& out) {
   auto found = tasks_.find(key);
   nlohmann::json header = {{"type", "failed"},
-                           {"task", to_json(key)},
+                           {"task", key},
                            {"cause", error.what()},
                            {"exit_code", exit_code_of(error)},
                            {"retryable", dynamic_cast<const RetryableError*>(&error) != nullptr}};
@@ -117,9 +117,9 @@ void WorkerHost::check_ranks_agree(Running& task) {
 void WorkerHost::dispatch(const std::string& type, const cluster::Message& message, cluster::Outbox& out) {
   const nlohmann::json& header = message.header;
   if (type == "start") return start(message);
-  if (type == "cancel") return drop(task_key(header.at("task")));
+  if (type == "cancel") return drop(header.at("task").get<TaskKey>());
   if (type == "feed" || type == "close") {
-    auto found = tasks_.find(task_key(header.at("task")));
+    auto found = tasks_.find(header.at("task").get<TaskKey>());
     if (found == tasks_.end()) return;  // it failed here before this message came
     return type == "feed" ? feed(message, *found->second, out) : close(*found->second, out);
   }
@@ -152,7 +152,7 @@ void WorkerHost::dispatch(const std::string& type, const cluster::Message& messa
 void WorkerHost::start(const cluster::Message& message) {
   const nlohmann::json& header = message.header;
   auto task = std::make_unique<Running>();
-  task->key = task_key(header.at("task"));
+  task->key = header.at("task").get<TaskKey>();
   task->model = header.at("model");
   task->function = header.at("function");
   task->hosted = &hosted(task->model);
@@ -200,22 +200,22 @@ void WorkerHost::close(Running& task, cluster::Outbox& out) {
   }
   TaskKey key = task.key;
   tasks_.erase(key);
-  reply({{"type", "finished"}, {"task", to_json(key)}}, out);
+  reply({{"type", "finished"}, {"task", key}}, out);
 }
 
 void WorkerHost::reply_rows(Running& task, const nlohmann::json& feed, Batch rows, cluster::Outbox& out) {
   cluster::Message message;
   message.header = {{"type", "rows"},
-                    {"task", to_json(task.key)},
+                    {"task", task.key},
                     {"feed", feed},
                     {"rank", task.info.rank},
-                    {"metrics", to_json(task.hosted->module->metrics())},
+                    {"metrics", task.hosted->module->metrics()},
                     {"span", {task.busy_since, base::now_seconds(), task.busy_seconds}},
                     {"peak_bytes", task.peak_bytes}};
   task.busy_since = task.busy_seconds = 0;
   task.peak_bytes = 0;
   std::vector<StoreEntry> fresh = store_.drain();
-  if (!fresh.empty()) message.header["store"] = to_json(fresh);
+  if (!fresh.empty()) message.header["store"] = fresh;
   message.payload = std::make_shared<BatchPayload>(std::vector<Batch>{std::move(rows)});
   out.send(std::move(message));
 }
@@ -255,7 +255,7 @@ bool WorkerHost::step_stream(Running& task, cluster::Outbox& out) {
   if (done) {
     TaskKey key = task.key;
     tasks_.erase(key);
-    reply({{"type", "finished"}, {"task", to_json(key)}}, out);
+    reply({{"type", "finished"}, {"task", key}}, out);
   }
   return worked;
 }

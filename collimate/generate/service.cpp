@@ -167,7 +167,7 @@ int64_t Service::running() const {
 uint64_t Service::version() const { return impl_->version; }
 
 ServiceStats Service::stats() const {
-  ServiceStats stats = impl_->stats;
+  ServiceStats stats{impl_->stats};
   stats.blocks_used = impl_->pool.used();
   stats.blocks_peak = impl_->pool.peak();
   stats.blocks = impl_->pool.size();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/fields.h"
 #include "collimate/base/stateful.h"
 #include "collimate/batch/batch.h"
 #include "collimate/generate/sampling.h"
@@ -57,15 +58,34 @@ struct ServiceOptions {
 // what is out of range.
 ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape, tensor::ComputeType compute);
 
-struct ServiceStats {
+// Counted since the service began; saved and loaded with it.
+struct ServiceCounts {
   // prefill_tokens: prompt (and recomputed) tokens run; shared_prompt_tokens: those taken from another request's
   // blocks. decoded_tokens: drawn tokens run, with speculation as many as without. proposed_tokens: tokens run on
   // trial; accepted_tokens: those of them that were drawn, each of which saved a step; they are among decoded_tokens.
   int64_t steps = 0, prefill_tokens = 0, shared_prompt_tokens = 0, decoded_tokens = 0, preemptions = 0;
   int64_t proposed_tokens = 0, accepted_tokens = 0;
-  // rows: requests that a step ran, summed over steps; slots: how many a step can run. queued_steps: steps that left
-  // requests waiting; queued_rows: the rows of those.
-  int64_t rows = 0, queued_steps = 0, queued_rows = 0, slots = 0;
+  // rows: requests that a step ran, summed over steps. queued_steps: steps that left requests waiting; queued_rows: the
+  // rows of those.
+  int64_t rows = 0, queued_steps = 0, queued_rows = 0;
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("steps", self.steps, "steps");
+    field("prefill_tokens", self.prefill_tokens, "prompt tokens computed");
+    field("shared_prompt_tokens", self.shared_prompt_tokens, "prompt tokens found in the prefix cache");
+    field("decoded_tokens", self.decoded_tokens, "decoding positions computed");
+    field("proposed_tokens", self.proposed_tokens, "tokens guessed by speculation");
+    field("accepted_tokens", self.accepted_tokens, "those of them that were drawn");
+    field("preemptions", self.preemptions, "requests that had to be computed again");
+    field("rows", self.rows, "requests that a step ran, summed over steps");
+    field("queued_steps", self.queued_steps, "steps that left requests waiting");
+    field("queued_rows", self.queued_rows, "requests that those steps ran");
+  }
+};
+
+struct ServiceStats : ServiceCounts {
+  int64_t slots = 0;                                                      // requests that a step can run
   int64_t running = 0, waiting = 0;                                       // requests now
   int64_t blocks_used = 0, blocks_peak = 0, blocks = 0, cache_bytes = 0;  // of the cache: used, most used, all
 

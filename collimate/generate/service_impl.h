@@ -68,7 +68,7 @@ struct Service::Impl {
   bool paused = false;
   uint64_t version = 0;          // the caller's
   uint64_t weights_version = 0;  // the weights' own, at the last update
-  ServiceStats stats;
+  ServiceCounts stats;
 };
 
 }  // namespace collimate::generate

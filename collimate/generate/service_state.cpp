@@ -23,34 +23,6 @@ nlohmann::json describe(const Sequence& sequence, const std::function<double()>&
   return out;
 }
 
-nlohmann::json to_json(const ServiceStats& stats) {
-  return {{"steps", stats.steps},
-          {"prefill_tokens", stats.prefill_tokens},
-          {"shared_prompt_tokens", stats.shared_prompt_tokens},
-          {"decoded_tokens", stats.decoded_tokens},
-          {"proposed_tokens", stats.proposed_tokens},
-          {"accepted_tokens", stats.accepted_tokens},
-          {"preemptions", stats.preemptions},
-          {"rows", stats.rows},
-          {"queued_steps", stats.queued_steps},
-          {"queued_rows", stats.queued_rows}};
-}
-
-ServiceStats stats_from_json(const nlohmann::json& json) {
-  ServiceStats stats;
-  stats.steps = json.at("steps");
-  stats.prefill_tokens = json.at("prefill_tokens");
-  stats.shared_prompt_tokens = json.at("shared_prompt_tokens");
-  stats.decoded_tokens = json.at("decoded_tokens");
-  stats.proposed_tokens = json.at("proposed_tokens");
-  stats.accepted_tokens = json.at("accepted_tokens");
-  stats.preemptions = json.at("preemptions");
-  stats.rows = json.at("rows");
-  stats.queued_steps = json.at("queued_steps");
-  stats.queued_rows = json.at("queued_rows");
-  return stats;
-}
-
 template <class T>
 void write(base::StateWriter& out, const std::string& name, const std::vector<T>& values) {
   out.bytes(name, std::as_bytes(std::span(values)));
@@ -135,7 +107,7 @@ void Service::save(base::StateWriter& out) const {
                                 {"paused", s.paused},
                                 {"version", s.version},
                                 {"seed", s.options.seed},
-                                {"stats", to_json(s.stats)}});
+                                {"stats", s.stats}});
   write(out, "service.ids", ids);
   write(out, "service.log_probs", log_probs);
   write(out, "service.versions", versions);
@@ -166,7 +138,7 @@ void Service::load(base::StateReader& in) {
   s.paused = json.at("paused");
   s.version = json.at("version");
   s.weights_version = s.model.weights().version();
-  s.stats = stats_from_json(json.at("stats"));
+  json.at("stats").get_to(s.stats);
 }
 
 }  // namespace collimate::generate

@@ -23,6 +23,15 @@ std::string on_worker(int worker) { return worker < 0 ? "" : fmt::format(" on {}
 
 }  // namespace
 
+void to_json(nlohmann::json& out, const Task& task) { out = {task.iteration, task.node, task.replica, task.part}; }
+
+void from_json(const nlohmann::json& in, Task& task) {
+  in.at(0).get_to(task.iteration);
+  in.at(1).get_to(task.node);
+  in.at(2).get_to(task.replica);
+  in.at(3).get_to(task.part);
+}
+
 Event Event::begin() { return {}; }
 Event Event::rows(const Task& task, int64_t first, int64_t count) {
   return rows_event(EventKind::kRows, task, first, count);

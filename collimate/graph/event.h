@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/fields.h"
+#include "collimate/base/words.h"
 #include "collimate/graph/graph.h"
 
 namespace collimate::graph {
@@ -22,6 +24,10 @@ struct Task {
   int part = 0;
   auto operator<=>(const Task&) const = default;
 };
+
+// [iteration, node, replica, part]
+void to_json(nlohmann::json& out, const Task& task);
+void from_json(const nlohmann::json& in, Task& task);
 
 // Rows are numbered within an iteration: row r is sample r % group_size of sample group r / group_size; refilled rows
 // get new numbers after the first `rows`. Every node that handles a sample uses its number, so a row's columns are
@@ -40,7 +46,13 @@ enum class EventKind {
   kAsked,      // ask
   kEvaluated,  // iteration: the answer to Evaluate
 };
+constexpr auto words_of(EventKind) {
+  return base::Words<EventKind, 12>{"event",
+                                    {"begin", "rows", "dropped", "finished", "failed", "resident", "weights_at", "lost",
+                                     "back", "expired", "asked", "evaluated"}};
+}
 enum class Ask { kStop, kSave, kEvaluate };
+constexpr auto words_of(Ask) { return base::Words<Ask, 3>{"ask", {"stop", "save", "evaluate"}}; }
 
 // Fields that a kind does not name keep their defaults.
 struct Event {
@@ -58,6 +70,26 @@ struct Event {
   Ask ask = Ask::kStop;
   std::string cause;
   bool operator==(const Event&) const = default;
+
+  // Its kind, and the fields that this kind has.
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    using enum EventKind;
+    const auto is = [&](auto... kinds) { return ((self.kind == kinds) || ...); };
+    field("kind", self.kind);
+    if (is(kRows, kDropped, kFinished, kFailed)) field("task", self.task);
+    if (is(kRows, kDropped)) field("first", self.first);
+    if (is(kRows, kDropped)) field("count", self.count);
+    if (is(kFailed)) field("retryable", self.retryable);
+    if (is(kFailed, kLost)) field("cause", self.cause);
+    if (is(kResident, kWeightsAt)) field("model", self.model);
+    if (is(kResident, kWeightsAt, kLost, kBack)) field("worker", self.worker);
+    if (is(kResident)) field("resident", self.resident);
+    if (is(kWeightsAt)) field("version", self.version);
+    if (is(kExpired)) field("timer", self.timer);
+    if (is(kAsked)) field("ask", self.ask);
+    if (is(kEvaluated)) field("iteration", self.iteration);
+  }
 
   static Event begin();
   static Event rows(const Task& task, int64_t first, int64_t count);
@@ -87,8 +119,17 @@ enum class ActionKind {
               // be away
   kStop,      // stop, cause: the last action ever
 };
+constexpr auto words_of(ActionKind) {
+  return base::Words<ActionKind, 11>{
+      "action",
+      {"start", "feed", "close", "cancel", "pause", "resume", "transition", "arm", "save", "evaluate", "stop"}};
+}
 enum class TransitionKind { kLoad, kOffload, kWeights };
+constexpr auto words_of(TransitionKind) {
+  return base::Words<TransitionKind, 3>{"transition", {"load", "offload", "weights"}};
+}
 enum class StopKind { kDone, kAsked, kFailed };
+constexpr auto words_of(StopKind) { return base::Words<StopKind, 3>{"stop", {"done", "asked", "failed"}}; }
 
 struct Action {
   ActionKind kind = ActionKind::kStop;
@@ -107,11 +148,29 @@ struct Action {
   StopKind stop = StopKind::kDone;
   std::string cause;
   bool operator==(const Action&) const = default;
-};
 
-// JSON forms: "kind" and the fields that the kind names.
-nlohmann::json to_json(const Event& event);
-nlohmann::json to_json(const Action& action);
+  // Its kind, and the fields that this kind has.
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    using enum ActionKind;
+    const auto is = [&](auto... kinds) { return ((self.kind == kinds) || ...); };
+    field("kind", self.kind);
+    if (is(kStart, kFeed, kClose, kCancel)) field("task", self.task);
+    if (is(kStart)) field("workers", self.workers);
+    if (is(kFeed)) field("first", self.first);
+    if (is(kFeed)) field("count", self.count);
+    if (is(kPause, kResume, kTransition)) field("model", self.model);
+    if (is(kTransition)) field("transition", self.transition);
+    if (is(kTransition)) field("source", self.source);
+    if (is(kTransition)) field("worker", self.worker);
+    if (is(kTransition)) field("version", self.version);
+    if (is(kArm)) field("timer", self.timer);
+    if (is(kArm)) field("seconds", self.seconds);
+    if (is(kSave, kEvaluate)) field("iteration", self.iteration);
+    if (is(kStop)) field("stop", self.stop);
+    if (is(kStop)) field("cause", self.cause);
+  }
+};
 
 // One readable line each, as in the text traces: "rows 0/policy.generate/r0 0+8".
 std::string describe(const Graph& graph, const Task& task);

@@ -6,16 +6,25 @@
 #include <string_view>
 #include <vector>
 
+#include "collimate/base/fields.h"
+#include "collimate/base/words.h"
+
 namespace collimate::graph {
 
 enum class Kind { kGenerate, kScore, kTrain, kHost };
+constexpr auto words_of(Kind) { return base::Words<Kind, 4>{"kind", {"generate", "score", "train", "host"}}; }
 // The least that one feed may hold: any rows; whole sample groups; all rows of the iteration at once.
 enum class Granularity { kRow, kGroup, kIteration };
+constexpr auto words_of(Granularity) {
+  return base::Words<Granularity, 3>{"granularity", {"row", "group", "iteration"}};
+}
 // How the rows of a task reach the dp ranks of a replica: in near-equal runs of rows, all to each, or all to rank 0
 // only.
 enum class Dispatch { kSplit, kBroadcast, kWhole };
+constexpr auto words_of(Dispatch) { return base::Words<Dispatch, 3>{"dispatch", {"split", "broadcast", "whole"}}; }
 // Says what comes back: rows concatenated in dp order, those of dp rank 0, or nothing.
 enum class Collect { kConcat, kFirst, kNone };
+constexpr auto words_of(Collect) { return base::Words<Collect, 3>{"collect", {"concat", "first", "none"}}; }
 
 // A column by name and, where known, type ("f32", "i64", "json", …; the empty type matches every type).
 // Text form "name" or "name:type".
@@ -30,6 +39,8 @@ struct Column {
   std::string text() const { return type.empty() ? name : name + ":" + type; }
   bool operator==(const Column&) const = default;
 };
+void to_json(nlohmann::json& out, const Column& column);
+void from_json(const nlohmann::json& in, Column& column);
 
 // The planner knows this of a function's work. 0 means unknown.
 struct Cost {
@@ -38,6 +49,14 @@ struct Cost {
   std::vector<std::string> columns;
   double seconds_per_row = 0;  // of host work
   bool operator==(const Cost&) const = default;
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("forward_passes", self.forward_passes);
+    field("backward_passes", self.backward_passes);
+    field("columns", self.columns);
+    field("seconds_per_row", self.seconds_per_row);
+  }
 };
 
 // One function of a module, as scheduler, planner and validator know it.
@@ -56,11 +75,27 @@ struct FunctionSpec {
   bool retry_safe = true;       // may run again on the same rows after a failure
   Cost cost;
   bool operator==(const FunctionSpec&) const = default;
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("name", self.name);
+    field("kind", self.kind);
+    field("needs", self.needs);
+    field("makes", self.makes);
+    field("granularity", self.granularity);
+    field("dispatch", self.dispatch);
+    field("collect", self.collect);
+    field("streams", self.streams);
+    field("writes_weights", self.writes_weights);
+    field("drops_rows", self.drops_rows);
+    field("deterministic", self.deterministic);
+    field("retry_safe", self.retry_safe);
+    field("cost", self.cost);
+  }
 };
 
-// JSON forms. Every field is written; on reading all but the name may be absent. Unknown keys and words: InputError
-// naming the function and listing the known ones.
-nlohmann::json to_json(const FunctionSpec& spec);
+// In JSON every field is written; on reading all but the name may be absent. Unknown keys and words: InputError naming
+// the function and listing the known ones.
 FunctionSpec function_spec_from_json(const nlohmann::json& json);
 
 }  // namespace collimate::graph

@@ -136,8 +136,8 @@ TEST(FunctionSpecJson, IsTheIdentityAndRefusesUnknownWords) {
   FunctionSpec spec = samples::generate();
   spec.cost = {2, 1, {"ids"}, 0.25};
   spec.dispatch = Dispatch::kWhole;
-  EXPECT_EQ(function_spec_from_json(to_json(spec)), spec);
-  nlohmann::json json = to_json(spec);
+  nlohmann::json json = spec;
+  EXPECT_EQ(function_spec_from_json(json), spec);
   json["kind"] = "dream";
   EXPECT_EQ(base::message_of([&] { function_spec_from_json(json); }),
             "[function generate.kind] expected kind to be one of generate, score, train, host, got 'dream'");

@@ -29,18 +29,13 @@ Node node_from_json(const json& value) {
   return node;
 }
 
-json to_json(const Input& input) {
-  json columns = json::array();
-  for (const Column& column : input.columns) columns.push_back(column.text());
-  return {{"name", input.name}, {"columns", columns}};
-}
+json to_json(const Input& input) { return {{"name", input.name}, {"columns", input.columns}}; }
 
 Input input_from_json(const json& value) {
   JsonFields fields(value, "graph.inputs");
   Input input;
   input.name = fields.require<std::string>("name");
-  for (const std::string& column : fields.get<std::vector<std::string>>("columns", {}))
-    input.columns.emplace_back(column);
+  input.columns = fields.get("columns", input.columns);
   fields.finish();
   return input;
 }
@@ -59,7 +54,7 @@ json models_to_json(const Graph& graph) {
   json models = json::object();
   for (const auto& [name, model] : graph.models) {
     json functions = json::array();
-    for (const FunctionSpec& spec : model.functions) functions.push_back(graph::to_json(spec));
+    for (const FunctionSpec& spec : model.functions) functions.push_back(spec);
     models[name] = {{"functions", functions}};
   }
   return models;

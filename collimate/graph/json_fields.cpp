@@ -31,9 +31,9 @@ void JsonFields::missing(const char* key) const {
   throw base::InputError(base::expectation(where_, fmt::format("a key '{}'", key), "none"));
 }
 
-void JsonFields::wrong_type(const char* key, const nlohmann::json& value) const {
-  throw base::InputError(base::expectation(where_ + "." + key, "another type of value",
-                                           fmt::format("{} {}", value.type_name(), value.dump())));
+void wrong_type(const nlohmann::json& value, const std::string& where) {
+  throw base::InputError(
+      base::expectation(where, "another type of value", fmt::format("{} {}", value.type_name(), value.dump())));
 }
 
 }  // namespace collimate::graph

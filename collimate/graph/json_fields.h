@@ -1,38 +1,45 @@
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <span>
 #include <string>
-#include <string_view>
-#include <utility>
+#include <type_traits>
 #include <vector>
 
-#include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/base/fields.h"
+#include "collimate/base/words.h"
 
 namespace collimate::graph {
 
 // "a, b, c" for messages.
 std::string join(const std::vector<std::string>& words);
 
-// Strict reading of one JSON object: a wrong type and a key that nobody asked for are InputErrors naming `where` and
-// the key.
+// Strict reading of what a person may have written: a struct that names its fields (base/fields.h), of which any may be
+// absent, a table of such, or a plain value. A wrong type, an unknown key and an unknown word are InputErrors naming
+// the place under `where`.
+template <class T>
+T read_json(const nlohmann::json& value, const std::string& where);
+
+// The same for one JSON object, key by key.
 class JsonFields {
  public:
+  // The object outlives it.
   JsonFields(const nlohmann::json& object, std::string where);
+  JsonFields(nlohmann::json&&, std::string) = delete;
 
   // The value of `key`, or `fallback` when absent.
   template <class T>
   T get(const char* key, T fallback) {
     const nlohmann::json* found = find(key);
-    return found == nullptr ? fallback : convert<T>(key, *found);
+    return found == nullptr ? fallback : read_json<T>(*found, where_ + "." + key);
   }
   template <class T>
   T require(const char* key) {
     const nlohmann::json* found = find(key);
     if (found == nullptr) missing(key);
-    return convert<T>(key, *found);
+    return read_json<T>(*found, where_ + "." + key);
   }
   // The value of `key` or null, for nested objects.
   const nlohmann::json* find(const char* key);
@@ -41,38 +48,41 @@ class JsonFields {
   const std::string& where() const { return where_; }
 
  private:
-  template <class T>
-  T convert(const char* key, const nlohmann::json& value) {
-    try {
-      return value.get<T>();
-    } catch (const nlohmann::json::exception&) {
-      wrong_type(key, value);
-    }
-  }
   [[noreturn]] void missing(const char* key) const;
-  [[noreturn]] void wrong_type(const char* key, const nlohmann::json& value) const;
 
   const nlohmann::json& object_;
   std::string where_;
   std::set<std::string> asked_;
 };
 
-// Words of an enumeration, in the order of its values.
-template <class Enum, size_t N>
-struct Words {
-  const char* what;
-  std::string_view words[N];
+[[noreturn]] void wrong_type(const nlohmann::json& value, const std::string& where);
 
-  std::string name(Enum value) const { return std::string(base::at(words, value)); }
-  Enum parse(const std::string& where, std::string_view word) const {
-    std::vector<std::string> known;
-    for (size_t i = 0; i < N; ++i) {
-      if (words[i] == word) return static_cast<Enum>(i);
-      known.emplace_back(words[i]);
+template <class T>
+struct TableOf : std::false_type {};
+template <class T>
+struct TableOf<std::map<std::string, T>> : std::true_type {};
+
+template <class T>
+T read_json(const nlohmann::json& value, const std::string& where) {
+  T made{};
+  if constexpr (base::HasFields<T>) {
+    JsonFields fields(value, where);
+    T::fields(made, [&](const char* key, auto& field, const auto&...) { field = fields.get(key, field); });
+    fields.finish();
+  } else if constexpr (base::HasWords<T>) {
+    made = words_of(made).parse(where, value.is_string() ? value.get<std::string>() : value.dump());
+  } else if constexpr (TableOf<T>::value) {
+    if (!value.is_null() && !value.is_object()) wrong_type(value, where);
+    for (const auto& [key, entry] : value.items())
+      made[key] = read_json<typename T::mapped_type>(entry, where + "." + key);
+  } else {
+    try {
+      value.get_to(made);
+    } catch (const nlohmann::json::exception&) {
+      wrong_type(value, where);
     }
-    throw base::InputError(
-        base::expectation(where, std::string(what) + " to be one of " + join(known), "'" + std::string(word) + "'"));
   }
-};
+  return made;
+}
 
 }  // namespace collimate::graph

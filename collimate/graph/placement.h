@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "collimate/base/fields.h"
+#include "collimate/base/words.h"
 #include "collimate/graph/graph.h"
 
 namespace collimate::graph {
@@ -24,6 +26,19 @@ struct Layout {
   bool recompute = false;   // activations, in the backward
   bool offload = false;     // optimizer state and update on the host
   bool operator==(const Layout&) const = default;
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("tp", self.tp);
+    field("pp", self.pp);
+    field("cp", self.cp);
+    field("ep", self.ep);
+    field("dp", self.dp);
+    field("zero", self.zero);
+    field("micro_batch", self.micro_batch);
+    field("recompute", self.recompute);
+    field("offload", self.offload);
+  }
 };
 
 // A set of devices and the models that sit on them. Groups may share devices; what shares a device is serialised.
@@ -31,9 +46,16 @@ struct ResourceGroup {
   std::vector<int> devices;
   std::vector<std::string> models;
   bool operator==(const ResourceGroup&) const = default;
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("devices", self.devices);
+    field("models", self.models);
+  }
 };
 
 enum class Residency { kDevice, kSwap };  // always on the device; loaded before use and off-loaded when others need it
+constexpr auto words_of(Residency) { return base::Words<Residency, 2>{"residency", {"device", "swap"}}; }
 
 // Where a graph runs. Written by hand or by the planner, as YAML or JSON of one schema:
 //   version: 1

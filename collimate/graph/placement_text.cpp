@@ -7,60 +7,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr Words<Residency, 2> kResidencies{"residency", {"device", "swap"}};
 constexpr int kPlacementVersion = 1;
 
 json to_json(const Layout& layout) {
-  json made = {{"tp", layout.tp},
-               {"pp", layout.pp},
-               {"cp", layout.cp},
-               {"ep", layout.ep},
-               {"dp", layout.dp},
-               {"zero", layout.zero},
-               {"micro_batch", layout.micro_batch}};
-  if (layout.recompute) made["recompute"] = true;
-  if (layout.offload) made["offload"] = true;
+  json made = layout;
+  for (const char* unusual : {"recompute", "offload"})
+    if (made.at(unusual) == false) made.erase(unusual);
   return made;
-}
-
-Layout layout_from_json(const json& value, const std::string& where) {
-  JsonFields fields(value, where);
-  Layout layout;
-  layout.tp = fields.get("tp", layout.tp);
-  layout.pp = fields.get("pp", layout.pp);
-  layout.cp = fields.get("cp", layout.cp);
-  layout.ep = fields.get("ep", layout.ep);
-  layout.dp = fields.get("dp", layout.dp);
-  layout.zero = fields.get("zero", layout.zero);
-  layout.micro_batch = fields.get("micro_batch", layout.micro_batch);
-  layout.recompute = fields.get("recompute", layout.recompute);
-  layout.offload = fields.get("offload", layout.offload);
-  fields.finish();
-  return layout;
-}
-
-ResourceGroup group_from_json(const json& value, const std::string& where) {
-  JsonFields fields(value, where);
-  ResourceGroup group{fields.require<std::vector<int>>("devices"), fields.get<std::vector<std::string>>("models", {})};
-  fields.finish();
-  return group;
-}
-
-// The entries of a table under `key`; none when it is absent.
-std::map<std::string, json> table(JsonFields& fields, const char* key) {
-  const json* found = fields.find(key);
-  if (found == nullptr || found->is_null()) return {};
-  JsonFields checked(*found, fields.where() + "." + key);
-  return found->get<std::map<std::string, json>>();
-}
-
-void read_layouts(JsonFields& fields, Placement& placement) {
-  for (const auto& [model, functions] : table(fields, "layouts")) {
-    const std::string where = fields.where() + ".layouts." + model;
-    JsonFields checked(functions, where);
-    for (const auto& [function, layout] : functions.items())
-      placement.layouts[model][function] = layout_from_json(layout, where + "." + function);
-  }
 }
 
 Placement from_json(const json& value, const std::string& where) {
@@ -70,17 +23,16 @@ Placement from_json(const json& value, const std::string& where) {
         base::expectation(where + ".version", std::to_string(kPlacementVersion), std::to_string(version)));
   fields.find("request");  // the planner's own: what was asked for
   Placement placement;
-  const json devices = fields.require<json>("devices");
-  JsonFields device_fields(devices, where + ".devices");
-  placement.devices = device_fields.require<int>("count");
-  placement.kind = device_fields.get("kind", placement.kind);
-  device_fields.finish();
-  for (const auto& [name, group] : table(fields, "groups"))
-    placement.groups[name] = group_from_json(group, where + ".groups." + name);
-  read_layouts(fields, placement);
-  for (const auto& [model, word] : table(fields, "residency"))
-    placement.residency[model] =
-        kResidencies.parse(where + ".residency." + model, word.is_string() ? word.get<std::string>() : word.dump());
+  const json devices_json = fields.require<json>("devices");
+  JsonFields devices(devices_json, where + ".devices");
+  placement.devices = devices.require<int>("count");
+  placement.kind = devices.get("kind", placement.kind);
+  devices.finish();
+  placement.groups = fields.get("groups", placement.groups);
+  for (const auto& [name, group] : placement.groups)
+    JsonFields(fields.find("groups")->at(name), where + ".groups." + name).require<json>("devices");
+  placement.layouts = fields.get("layouts", placement.layouts);
+  placement.residency = fields.get("residency", placement.residency);
   placement.hosts = fields.get("hosts", placement.hosts);
   placement.staleness = fields.get("staleness", placement.staleness);
   fields.finish();
@@ -99,18 +51,12 @@ void write_yaml(const json& value, int depth, int block_depth, std::string& out)
 }  // namespace
 
 json to_json(const Placement& placement) {
-  json groups = json::object(), layouts = json::object(), residency = json::object();
-  for (const auto& [name, group] : placement.groups)
-    groups[name] = {{"devices", group.devices}, {"models", group.models}};
+  json layouts = json::object();
   for (const auto& [model, functions] : placement.layouts)
     for (const auto& [function, layout] : functions) layouts[model][function] = to_json(layout);
-  for (const auto& [model, where] : placement.residency) residency[model] = kResidencies.name(where);
-  return {{"version", kPlacementVersion},
-          {"devices", {{"count", placement.devices}, {"kind", placement.kind}}},
-          {"groups", groups},
-          {"layouts", layouts},
-          {"residency", residency},
-          {"hosts", placement.hosts},
+  return {{"version", kPlacementVersion},     {"devices", {{"count", placement.devices}, {"kind", placement.kind}}},
+          {"groups", placement.groups},       {"layouts", layouts},
+          {"residency", placement.residency}, {"hosts", placement.hosts},
           {"staleness", placement.staleness}};
 }
 

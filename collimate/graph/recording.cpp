@@ -8,8 +8,6 @@ namespace {
 
 using nlohmann::json;
 
-json to_json(const Task& task) { return {task.iteration, task.node, task.replica, task.part}; }
-
 Action feed_action(const Task& task, int64_t first, int64_t count) {
   Action action;
   action.kind = ActionKind::kFeed;
@@ -29,15 +27,13 @@ json state_of(const Schedule& schedule) {
 
 std::string recording_header(const Graph& graph, const Placement& placement, const ScheduleOptions& options,
                              const Schedule* resumed) {
-  json header = {{"graph", text(graph)}, {"placement", to_json(placement)}, {"options", to_json(options)}};
+  json header = {{"graph", text(graph)}, {"placement", to_json(placement)}, {"options", options}};
   if (resumed != nullptr) header["state"] = state_of(*resumed);
   return header.dump() + "\n";
 }
 
 std::string recording_line(const Event& event, std::span<const Action> actions) {
-  json list = json::array();
-  for (const Action& action : actions) list.push_back(to_json(action));
-  return json{{"event", to_json(event)}, {"actions", list}}.dump() + "\n";
+  return json{{"event", event}, {"actions", std::vector<Action>(actions.begin(), actions.end())}}.dump() + "\n";
 }
 
 std::string RecordingWriter::step(const Event& event, std::span<const Action> actions) {
@@ -58,9 +54,7 @@ std::string RecordingWriter::step(const Event& event, std::span<const Action> ac
 
 std::string RecordingWriter::flush() {
   if (runs_.empty()) return "";
-  json to = json::array();
-  for (const Task& task : to_) to.push_back(to_json(task));
-  std::string line = json{{"rows", to_json(rows_of_)}, {"to", to}, {"runs", runs_}}.dump() + "\n";
+  std::string line = json{{"rows", rows_of_}, {"to", to_}, {"runs", runs_}}.dump() + "\n";
   runs_.clear();
   return line;
 }

@@ -82,16 +82,14 @@ RowSet RowSet::whole_groups(int64_t size) const {
   return whole;
 }
 
-nlohmann::json to_json(const RowSet& rows) {
-  nlohmann::json made = nlohmann::json::array();
-  for (const RowRange& range : rows.ranges()) made.push_back({range.first, range.end});
-  return made;
+void to_json(nlohmann::json& out, const RowSet& rows) {
+  out = nlohmann::json::array();
+  for (const RowRange& range : rows.ranges()) out.push_back({range.first, range.end});
 }
 
-RowSet row_set_from_json(const nlohmann::json& json) {
-  RowSet rows;
-  for (const nlohmann::json& range : json) rows.add({range.at(0).get<int64_t>(), range.at(1).get<int64_t>()});
-  return rows;
+void from_json(const nlohmann::json& in, RowSet& rows) {
+  rows = {};
+  for (const nlohmann::json& range : in) rows.add({range.at(0).get<int64_t>(), range.at(1).get<int64_t>()});
 }
 
 }  // namespace collimate::graph

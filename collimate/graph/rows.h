@@ -38,7 +38,8 @@ class RowSet {
   std::vector<RowRange> ranges_;
 };
 
-nlohmann::json to_json(const RowSet& rows);
-RowSet row_set_from_json(const nlohmann::json& json);
+// A list of [first, end).
+void to_json(nlohmann::json& out, const RowSet& rows);
+void from_json(const nlohmann::json& in, RowSet& rows);
 
 }  // namespace collimate::graph

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/fields.h"
 #include "collimate/base/stateful.h"
 #include "collimate/graph/event.h"
 #include "collimate/graph/graph.h"
@@ -27,8 +28,23 @@ struct ScheduleOptions {
   int retries = 2;                // of a node in an iteration, after failures that are retryable
   double lost_timeout_seconds = 600;
   bool operator==(const ScheduleOptions&) const = default;
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("first_iteration", self.first_iteration);
+    field("iterations", self.iterations);
+    field("rows", self.rows);
+    field("group_size", self.group_size);
+    field("staleness", self.staleness);
+    field("save_every", self.save_every);
+    field("evaluate_every", self.evaluate_every);
+    field("evaluate_first", self.evaluate_first);
+    field("update_in_flight", self.update_in_flight);
+    field("refill_limit", self.refill_limit);
+    field("retries", self.retries);
+    field("lost_timeout_seconds", self.lost_timeout_seconds);
+  }
 };
-nlohmann::json to_json(const ScheduleOptions& options);
 
 class ScheduleCore;
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collimate/base/at.h"
+#include "collimate/base/fields.h"
 #include "collimate/graph/rows.h"
 #include "collimate/graph/schedule_facts.h"
 
@@ -24,6 +25,15 @@ struct ReplicaRun {
   int part = -1;
   bool running = false;
   bool closed = false;
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("home", self.home);
+    field("fed", self.fed);
+    field("part", self.part);
+    field("running", self.running);
+    field("closed", self.closed);
+  }
 };
 
 struct NodeRun {
@@ -32,6 +42,15 @@ struct NodeRun {
   int failures = 0;
   bool called = false;    // a whole node's call is running or done
   bool complete = false;  // nothing more will come from it
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("done", self.done);
+    field("failures", self.failures);
+    field("called", self.called);
+    field("complete", self.complete);
+    field("replicas", self.replicas);
+  }
 };
 
 struct IterationRun {
@@ -41,6 +60,16 @@ struct IterationRun {
   RowSet dropped;
   bool settled = false;  // no filter can ask for more rows
   std::vector<NodeRun> nodes;
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("number", self.number);
+    field("issued", self.issued);
+    field("deficit", self.deficit);
+    field("dropped", self.dropped);
+    field("settled", self.settled);
+    field("nodes", self.nodes);
+  }
 };
 
 struct WorkerState {
@@ -48,6 +77,14 @@ struct WorkerState {
   std::string cause;
   std::optional<Task> task;
   bool transferring = false;
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("lost", self.lost);
+    field("cause", self.cause);
+    field("transferring", self.transferring);
+    field("task", self.task);
+  }
 };
 
 struct Transfer {
@@ -57,6 +94,16 @@ struct Transfer {
   bool running = false;
   bool paused = false;       // the destination's service
   std::vector<int> targets;  // destination workers that take part, once running
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("link", self.link);
+    field("version", self.version);
+    field("worker", self.worker);
+    field("running", self.running);
+    field("paused", self.paused);
+    field("targets", self.targets);
+  }
 };
 
 enum class SwapState { kAbsent, kLoading, kPresent, kOffloading };
@@ -77,6 +124,9 @@ class ScheduleCore {
   int64_t completed() const { return front_ - facts_->options.first_iteration; }
 
  private:
+  template <class Self>
+  static void fields(Self& self, auto&& field);  // schedule_state.cpp
+
   // schedule_core.cpp
   void handle(const Event& event);
   void given(const Event& event);

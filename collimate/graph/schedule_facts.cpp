@@ -125,19 +125,4 @@ ScheduleFacts make_facts(const Graph& graph, const Placement& placement, const S
   return facts;
 }
 
-nlohmann::json to_json(const ScheduleOptions& o) {
-  return {{"first_iteration", o.first_iteration},
-          {"iterations", o.iterations},
-          {"rows", o.rows},
-          {"group_size", o.group_size},
-          {"staleness", o.staleness},
-          {"save_every", o.save_every},
-          {"evaluate_every", o.evaluate_every},
-          {"evaluate_first", o.evaluate_first},
-          {"update_in_flight", o.update_in_flight},
-          {"refill_limit", o.refill_limit},
-          {"retries", o.retries},
-          {"lost_timeout_seconds", o.lost_timeout_seconds}};
-}
-
 }  // namespace collimate::graph

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "collimate/base/error.h"
+#include "collimate/graph/json_fields.h"
 #include "tests/support/graph/replay.h"
 #include "tests/support/graph/sample_graphs.h"
 
@@ -101,8 +102,8 @@ void expect_trace(const std::string& name, const Graph& graph, const Placement& 
     const std::span<const Action> actions = schedule.on(event);
     const Step step{event, {actions.begin(), actions.end()}};
     made += trace_text(graph, std::span(&step, 1));
-    ASSERT_EQ(event_from_json(to_json(event)), event);
-    for (const Action& action : actions) ASSERT_EQ(action_from_json(to_json(action)), action);
+    ASSERT_EQ(read_json<Event>(event, "event"), event);
+    for (const Action& action : actions) ASSERT_EQ(read_json<Action>(action, "action"), action);
   }
   if (std::getenv("COLLIMATE_WRITE_TRACES") != nullptr) std::ofstream(path_of(name)) << made;
   EXPECT_EQ(made, written);

@@ -95,9 +95,10 @@ void check_pairs(const DataPreview& data, Findings& found) {
 
 std::string placement_line(const Config& config, const Plan& plan, const graph::Placement& placement) {
   const int threads = threads_of(config, placement);
-  return fmt::format("placement: {} device{}, {} thread{} each; graph of {} nodes on {} workers", placement.devices,
-                     placement.devices == 1 ? "" : "s", threads, threads == 1 ? "" : "s", plan.graph.nodes.size(),
-                     graph::worker_count(plan.graph, placement));
+  const auto counted = [](size_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); };
+  return fmt::format("placement: {}, {} each; {} an iteration on {}", counted(placement.devices, "device"),
+                     counted(threads, "thread"), counted(plan.graph.nodes.size(), "step"),
+                     counted(graph::worker_count(plan.graph, placement), "worker"));
 }
 
 }  // namespace

@@ -52,6 +52,39 @@ void ask(const std::string& key, const rlhf::RewardSpec& spec, const std::vector
     lines.push_back(fmt::format("{}: the ground truth as completion gets {:.3g} on average", where, sum / count));
 }
 
+// Calls a reward of any kind on a few completions, the data's own answer and some that a model might give, and shows
+// what came. A completion on which it fails is a problem only where none gets a value: a run may never see it.
+void try_out(const std::string& key, const rlhf::RewardSpec& spec, const rlhf::RewardSample& first,
+             std::vector<std::string>& lines, std::vector<std::string>& problems) {
+  std::vector<rlhf::RewardSample> samples;
+  for (const std::string& completion : {first.completion, std::string("I do not know."), std::string()}) {
+    if (completion.empty() && samples.empty()) continue;  // no answer in the data
+    samples.push_back(first);
+    samples.back().completion = completion;
+  }
+  const std::vector<rlhf::RewardResult> results = spec.reward->score(samples);
+  std::vector<std::string> shown;
+  std::string error;
+  bool judged = false;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const rlhf::RewardResult& result = results[i];
+    if (error.empty()) error = result.error;
+    judged = judged || result.value || result.error.empty();
+    shown.push_back(fmt::format("{} gets {}", nlohmann::json(samples[i].completion).dump(),
+                                result.value           ? fmt::format("{:.4g}", *result.value)
+                                : result.error.empty() ? "no judgement"
+                                                       : "the error " + result.error));
+  }
+  if (!judged && spec.reward->pure()) return;  // ask() has said so
+  if (!judged && spec.on_error.action == rlhf::OnError::Action::kStop) {
+    problems.push_back(base::expectation(fmt::format("reward {} on row 1 of {}", spec.name, key),
+                                         "a reward for some completion", error));
+    return;
+  }
+  lines.push_back(fmt::format("{}reward {} on row 1 of {}: {}", error.empty() ? "" : "warning: ", spec.name, key,
+                              fmt::join(shown, ", ")));
+}
+
 }  // namespace
 
 void check_rewards(const Plan& plan, const RunData& data, std::vector<std::string>& lines,
@@ -68,7 +101,9 @@ void check_rewards(const Plan& plan, const RunData& data, std::vector<std::strin
       if (source == nullptr) continue;
       for (const rlhf::RewardSpec& spec : entry->second) {
         for (int64_t row = 0; row < source->examples(); ++row) spec.reward->check_columns(source->example(row));
-        if (spec.reward->pure()) ask(key, spec, truth_samples(*source, *data.tokenizer), lines, problems);
+        const std::vector<rlhf::RewardSample> truths = truth_samples(*source, *data.tokenizer);
+        if (spec.reward->pure()) ask(key, spec, truths, lines, problems);
+        if (!truths.empty()) try_out(key, spec, truths.front(), lines, problems);
       }
     } catch (const base::Error& error) {
       const std::string message = error.what();

@@ -88,17 +88,4 @@ std::vector<std::string> LearningWatch::add(const base::MetricsRecord& record) {
   return {warnings_.begin() + static_cast<std::ptrdiff_t>(before), warnings_.end()};
 }
 
-nlohmann::json LearningWatch::to_json() const {
-  return {{"running", running_}, {"first", first_losses_}, {"last", last_losses_}, {"warnings", warnings_}};
-}
-
-LearningWatch LearningWatch::from_json(const nlohmann::json& json) {
-  LearningWatch watch;
-  json.at("running").get_to(watch.running_);
-  json.at("first").get_to(watch.first_losses_);
-  json.at("last").get_to(watch.last_losses_);
-  json.at("warnings").get_to(watch.warnings_);
-  return watch;
-}
-
 }  // namespace collimate::recipe

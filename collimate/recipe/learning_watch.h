@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/fields.h"
 #include "collimate/base/metrics.h"
 
 namespace collimate::recipe {
@@ -21,8 +22,13 @@ class LearningWatch {
   // These have been said so far.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
-  nlohmann::json to_json() const;
-  static LearningWatch from_json(const nlohmann::json& json);
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("running", self.running_);
+    field("first", self.first_losses_);
+    field("last", self.last_losses_);
+    field("warnings", self.warnings_);
+  }
 
  private:
   void look_at_loss(const base::MetricsRecord& record);

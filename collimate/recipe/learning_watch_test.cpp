@@ -56,9 +56,9 @@ TEST(LearningWatch, GoesOnAsItWas) {
   LearningWatch watch;
   const base::MetricsRecord equal = record_of({{"critic/rewards/frac_zero_std", 1}, {"actor/loss", 2}});
   for (int i = 0; i < 9; ++i) watch.add(equal);
-  LearningWatch again = LearningWatch::from_json(nlohmann::json::parse(watch.to_json().dump()));
+  LearningWatch again = nlohmann::json::parse(nlohmann::json(watch).dump());
   EXPECT_EQ(again.add(equal).size(), 1U);
-  EXPECT_EQ(LearningWatch::from_json(again.to_json()).warnings(), again.warnings());
+  EXPECT_EQ(nlohmann::json(again).get<LearningWatch>().warnings(), again.warnings());
 }
 
 }  // namespace

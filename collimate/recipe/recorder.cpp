@@ -168,8 +168,8 @@ void Recorder::save(base::StateWriter& out) const {
                         {"first_evaluation", first_evaluation_},
                         {"last_evaluation", last_evaluation_},
                         {"best_loss", best_loss_},
-                        {"totals", totals_.to_json()},
-                        {"watch", watch_.to_json()},
+                        {"totals", totals_},
+                        {"watch", watch_},
                         {"evaluations_since_best", evaluations_since_best_},
                         {"seconds", seconds()}});
 }
@@ -181,8 +181,8 @@ void Recorder::load(base::StateReader& in) {
   first_evaluation_ = nlohmann::ordered_json::parse(state.at("first_evaluation").dump());
   last_evaluation_ = nlohmann::ordered_json::parse(state.at("last_evaluation").dump());
   best_loss_ = state.at("best_loss");
-  totals_ = RunTotals::from_json(state.at("totals"));
-  watch_ = LearningWatch::from_json(state.at("watch"));
+  state.at("totals").get_to(totals_);
+  state.at("watch").get_to(watch_);
   evaluations_since_best_ = state.at("evaluations_since_best");
   earlier_seconds_ = state.at("seconds");
   // The evaluation that the line waits for runs again: what it wrote before the interruption goes.

@@ -32,29 +32,12 @@ void RunTotals::add(const base::MetricsRecord& record) {
 }
 
 nlohmann::ordered_json RunTotals::summary() const {
-  nlohmann::ordered_json best = nlohmann::ordered_json::object();
-  for (const auto& [name, b] : best_) best[name] = {{"value", b.value}, {"step", b.step}};
   const auto steps = phase_seconds_.find("step");
   const double seconds = steps == phase_seconds_.end() ? 0 : steps->second;
   return {{"tokens", tokens_},
           {"tokens_per_second", seconds > 0 ? tokens_ / seconds : 0.0},
           {"phase_seconds", phase_seconds_},
-          {"best_metrics", std::move(best)}};
-}
-
-nlohmann::json RunTotals::to_json() const {
-  nlohmann::json best = nlohmann::json::object();
-  for (const auto& [name, b] : best_) best[name] = {b.value, b.step};
-  return {{"tokens", tokens_}, {"phase_seconds", phase_seconds_}, {"best", std::move(best)}};
-}
-
-RunTotals RunTotals::from_json(const nlohmann::json& json) {
-  RunTotals totals;
-  totals.tokens_ = json.at("tokens").get<double>();
-  totals.phase_seconds_ = json.at("phase_seconds").get<std::map<std::string, double>>();
-  for (const auto& [name, b] : json.at("best").items())
-    totals.best_[name] = {b.at(0).get<double>(), b.at(1).get<int64_t>()};
-  return totals;
+          {"best_metrics", best_}};
 }
 
 }  // namespace collimate::recipe

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "collimate/base/fields.h"
 #include "collimate/base/metrics.h"
 
 namespace collimate::recipe {
@@ -17,13 +18,23 @@ class RunTotals {
   // {"tokens", "tokens_per_second", "phase_seconds": {phase: …}, "best_metrics": {name: {"value", "step"}}}.
   nlohmann::ordered_json summary() const;
 
-  nlohmann::json to_json() const;
-  static RunTotals from_json(const nlohmann::json& json);
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("tokens", self.tokens_);
+    field("phase_seconds", self.phase_seconds_);
+    field("best", self.best_);
+  }
 
  private:
   struct Best {
     double value = 0;
     int64_t step = 0;
+
+    template <class Self>
+    static void fields(Self& self, auto&& field) {
+      field("value", self.value);
+      field("step", self.step);
+    }
   };
   double tokens_ = 0;                            // of samples, or of trained rows where nothing was sampled
   std::map<std::string, double> phase_seconds_;  // "gen", "step", …

@@ -18,7 +18,7 @@ TEST(RunTotals, SumsTimesAndTokensAndKeepsTheBest) {
   RunTotals totals;
   totals.add(record(0, {{"val/accuracy", 0.25}, {"val/loss", 2.0}, {"timing_s/testing", 1.0}}));
   totals.add(record(1, {{"perf/total_num_tokens", 100}, {"train/tokens", 7}, {"timing_s/step", 2.0}}));
-  totals = RunTotals::from_json(nlohmann::json::parse(totals.to_json().dump()));
+  totals = nlohmann::json::parse(nlohmann::json(totals).dump()).get<RunTotals>();
   totals.add(record(2, {{"perf/total_num_tokens", 300}, {"timing_s/step", 6.0}, {"val/accuracy", 0.75}}));
   totals.add(record(3, {{"val/accuracy", std::nan("")}, {"val/loss", 1.5}, {"actor/lr", 9.0}}));
   totals.add(record(4, {{"val/accuracy", 0.75}, {"val/loss", 1.75}}));

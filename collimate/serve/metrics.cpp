@@ -20,10 +20,6 @@ std::string use_text(const EngineStatus& engine) {
          single("collimate_completions_waiting", "gauge", "accepted and not yet in the batch",
                 std::max<int64_t>(0, engine.in_flight - s.running)) +
          single("collimate_engine_slots", "gauge", "completions that a step can run", s.slots) +
-         single("collimate_engine_rows_total", "counter", "completions that steps ran", s.rows) +
-         single("collimate_engine_queued_steps_total", "counter", "steps that left completions waiting",
-                s.queued_steps) +
-         single("collimate_engine_queued_rows_total", "counter", "completions that those steps ran", s.queued_rows) +
          single("collimate_engine_utilisation_ratio", "gauge", "queued rows by the slots of queued steps",
                 s.utilisation()) +
          single("collimate_cache_blocks", "gauge", "blocks of the key and value cache", s.blocks) +
@@ -33,8 +29,15 @@ std::string use_text(const EngineStatus& engine) {
          single("collimate_cache_blocks_peak", "gauge", "most of them ever used", s.blocks_peak);
 }
 
+std::string counts_text(const generate::ServiceCounts& counts) {
+  std::string text;
+  generate::ServiceCounts::fields(counts, [&](const char* name, int64_t value, const char* help) {
+    text += single(fmt::format("collimate_engine_{}_total", name), "counter", help, value);
+  });
+  return text;
+}
+
 std::string engine_text(const EngineStatus& engine) {
-  const generate::ServiceStats& s = engine.service;
   return single("collimate_engine_up", "gauge", "1 while the engine runs", engine.broken.empty() ? 1 : 0) +
          single("collimate_completions_in_flight", "gauge", "accepted and not finished", engine.in_flight) +
          single("collimate_completions_finished_total", "counter", "ended by themselves", engine.finished) +
@@ -42,17 +45,7 @@ std::string engine_text(const EngineStatus& engine) {
                 engine.cancelled) +
          single("collimate_completions_expired_total", "counter", "ended by their timeout", engine.expired) +
          single("collimate_engine_failures_total", "counter", "steps that threw", engine.failures) +
-         single("collimate_engine_steps_total", "counter", "steps", s.steps) +
-         single("collimate_engine_prefill_tokens_total", "counter", "prompt tokens computed", s.prefill_tokens) +
-         single("collimate_engine_shared_prompt_tokens_total", "counter", "prompt tokens found in the prefix cache",
-                s.shared_prompt_tokens) +
-         single("collimate_engine_decoded_tokens_total", "counter", "decoding positions computed", s.decoded_tokens) +
-         single("collimate_engine_proposed_tokens_total", "counter", "tokens guessed by speculation",
-                s.proposed_tokens) +
-         single("collimate_engine_accepted_tokens_total", "counter", "those of them that were drawn",
-                s.accepted_tokens) +
-         single("collimate_engine_preemptions_total", "counter", "requests that had to be computed again",
-                s.preemptions) +
+         counts_text(engine.service) +
          engine.between_tokens.text("collimate_time_between_tokens_seconds",
                                     "from one token of a completion to its next") +
          use_text(engine);

@@ -63,7 +63,13 @@ def result(value, completion):
 
 
 def failed(error):
-    return {"value": None, "error": f"{type(error).__name__}: {error}"}
+    return {"value": None, "error": f"{type(error).__name__}: {error}", "trace": trace(error)}
+
+
+def trace(error):
+    """The user's own lines that led to the error, as Python shows them."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
+    return "".join(traceback.format_list(frames) + traceback.format_exception_only(error))
 
 
 def checked(value, completion):

@@ -9,14 +9,14 @@
 
 namespace collimate::test {
 
-// `collimate check` of the small task's config of a recipe.
+// `collimate check --all` of the small task's config of a recipe.
 class CheckCall : public testing::Test {
  protected:
   void SetUp() override { write_small_task(root_.path()); }
 
   host::CommandResult check(const std::string& recipe, const std::vector<std::string>& sets = {}) {
     write_text(root_ / "run.yaml", small_config(recipe, root_.path()));
-    std::vector<std::string> words = {"check", root_ / "run.yaml"};
+    std::vector<std::string> words = {"check", root_ / "run.yaml", "--all"};
     for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
     return run_collimate(words);
   }
@@ -30,6 +30,12 @@ class CheckCall : public testing::Test {
     const host::CommandResult result = check(recipe, sets);
     EXPECT_TRUE(result.status.ok()) << result.errors;
     return result.output;
+  }
+  void replace_in(const std::string& file, const std::string& from, const std::string& to) {
+    std::string text = read_text(root_ / file);
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos);
+    write_text(root_ / file, text.replace(at, from.size(), to));
   }
 
   Scratch root_{"check"};

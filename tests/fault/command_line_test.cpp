@@ -146,7 +146,7 @@ TEST_F(CommandLine, InitWritesAConfigToBeginWith) {
   EXPECT_EQ(output({"init", "sft", root_ / "start", root_ / "demonstrations.jsonl", "--output", file}),
             file + "; next: collimate check " + file + "\n");
   EXPECT_THAT(output({"check", file, "--set", "models.policy.from_scratch=true"}),
-              HasSubstr("\n# learning rate: 2e-05 constant\n"));
+              HasSubstr("\nlearning rate: 2e-05 constant\n"));
   EXPECT_EQ(error({"init", "sft", "--output", file}),
             "[--output] expected a file that is not there yet, got " + file + "; try another --output");
   EXPECT_THAT(output({"init", "grpo", "--output", "-"}), HasSubstr("    path: MODEL "));

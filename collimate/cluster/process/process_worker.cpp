@@ -120,7 +120,7 @@ class ProcessWorker final : public WorkerLink {
   void write() {
     try {
       Message hello;
-      hello.header = {{"type", "spec"}, {"spec", spec_.to_json()}};
+      hello.header = {{"type", "spec"}, {"spec", spec_}};
       send_message(socket_, hello);
       pump_out(inbox_, socket_);
       Message last;
@@ -174,7 +174,7 @@ void join_driver(const std::string& address, const HandlerFactory& make) {
       outbox.close();  // the driver is gone: the reader ends the worker
     }
   });
-  Worker(WorkerSpec::from_json(hello->header.at("spec")), make, inbox, outbox).run();
+  Worker(hello->header.at("spec").get<WorkerSpec>(), make, inbox, outbox).run();
   outbox.close();
   writer.join();
   ended = true;

@@ -131,19 +131,18 @@ std::unique_ptr<flow::Stream> GeneratorModule::open(const std::string& function,
 }
 
 std::vector<flow::Metric> GeneratorModule::metrics() {
-  const generate::ServiceStats now = service_->stats();
-  const auto since = [&](int64_t generate::ServiceStats::*field) {
-    return static_cast<double>(now.*field - last_.*field);
-  };
+  using Counts = generate::ServiceCounts;
+  const Counts now = service_->stats();
+  const auto since = [&](int64_t Counts::*field) { return static_cast<double>(now.*field - last_.*field); };
   std::vector<flow::Metric> out = {
-      {"rollout/prefill_tokens", since(&generate::ServiceStats::prefill_tokens), flow::Reduce::kSum},
-      {"rollout/shared_prompt_tokens", since(&generate::ServiceStats::shared_prompt_tokens), flow::Reduce::kSum},
-      {"rollout/decoded_tokens", since(&generate::ServiceStats::decoded_tokens), flow::Reduce::kSum},
-      {"rollout/steps", since(&generate::ServiceStats::steps), flow::Reduce::kSum},
-      {"rollout/preemptions", since(&generate::ServiceStats::preemptions), flow::Reduce::kSum}};
+      {"rollout/prefill_tokens", since(&Counts::prefill_tokens), flow::Reduce::kSum},
+      {"rollout/shared_prompt_tokens", since(&Counts::shared_prompt_tokens), flow::Reduce::kSum},
+      {"rollout/decoded_tokens", since(&Counts::decoded_tokens), flow::Reduce::kSum},
+      {"rollout/steps", since(&Counts::steps), flow::Reduce::kSum},
+      {"rollout/preemptions", since(&Counts::preemptions), flow::Reduce::kSum}};
   if (rollout_.speculation.tokens() > 0) {
-    out.push_back({"rollout/proposed_tokens", since(&generate::ServiceStats::proposed_tokens), flow::Reduce::kSum});
-    out.push_back({"rollout/accepted_tokens", since(&generate::ServiceStats::accepted_tokens), flow::Reduce::kSum});
+    out.push_back({"rollout/proposed_tokens", since(&Counts::proposed_tokens), flow::Reduce::kSum});
+    out.push_back({"rollout/accepted_tokens", since(&Counts::accepted_tokens), flow::Reduce::kSum});
   }
   last_ = now;
   return out;

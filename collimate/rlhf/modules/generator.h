@@ -25,7 +25,7 @@ class GeneratorModule final : public ScorerModule {
   RolloutOptions rollout_;
   std::unique_ptr<text::Tokenizer> tokenizer_;
   std::unique_ptr<generate::Service> service_;
-  generate::ServiceStats last_;
+  generate::ServiceCounts last_;
 };
 
 }  // namespace collimate::rlhf

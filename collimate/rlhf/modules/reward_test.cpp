@@ -77,9 +77,10 @@ TEST_F(RewardModuleTest, FailuresAreCountedNotedAndOutOfTheMean) {
   const std::vector<std::vector<int32_t>> completions = {{5, 1}, {5, 5, 1}, {5, 5, 5, 1}, {4, 1}};
   EXPECT_EQ(score(completions, "short", "drop").all(batch::kUid), (std::vector<int64_t>{0, 3}));
   ASSERT_EQ(measured_.size(), 2U);
-  EXPECT_EQ(measured_[0].to_json().dump(),
+  EXPECT_EQ(nlohmann::json(measured_[0]).dump(),
             R"(["reward/errors",2.0,"sum",1.0,"[reward short] sample 1: too long by far; dropped"])");
-  EXPECT_EQ(measured_[1].to_json().dump(), R"(["rewards/short/mean",3.0,"mean",2.0])");  // its weight: two samples
+  EXPECT_EQ(nlohmann::json(measured_[1]).dump(),
+            R"(["rewards/short/mean",3.0,"mean",2.0])");  // its weight: two samples
   EXPECT_EQ(score(completions, "short", -0.5).all(batch::kReward), (std::vector<float>{6, -1, -1, 6}));
   EXPECT_EQ(measured_[0].note, "[reward short] sample 1: too long by far; given -0.5");
 }
@@ -96,8 +97,8 @@ TEST_F(RewardModuleTest, RewardsOfOneNameHaveAMetricEach) {
   module.call("score", rows, {});
   const std::vector<flow::Metric> measured = module.metrics();
   ASSERT_EQ(measured.size(), 3U);
-  EXPECT_EQ(measured[1].to_json().dump(), R"(["rewards/regex/mean",1.0,"mean",1.0])");
-  EXPECT_EQ(measured[2].to_json().dump(), R"(["rewards/regex_2/mean",0.0,"mean",1.0])");
+  EXPECT_EQ(nlohmann::json(measured[1]).dump(), R"(["rewards/regex/mean",1.0,"mean",1.0])");
+  EXPECT_EQ(nlohmann::json(measured[2]).dump(), R"(["rewards/regex_2/mean",0.0,"mean",1.0])");
 }
 
 // A judge may take its time over each.

@@ -4,11 +4,13 @@
 #include <cstdlib>
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/host/child_process.h"
 #include "collimate/host/frame_socket.h"
+#include "collimate/text/utf8.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -33,7 +35,18 @@ std::string python_path() {
 struct Answer {
   std::vector<RewardResult> results;  // by sample
   std::string batch_error;            // of the call of all samples, when they were asked one by one after it; else ""
+  size_t raised = 0;                  // the first sample on which the function raised
+  std::string trace;                  // Python's lines of that; "" when it raised on none
 };
+
+// Text in quotes on one line; of a long one its beginning and its end.
+std::string quoted(const std::string& text) {
+  constexpr size_t kShown = 300;  // bytes of each
+  if (text.size() <= 2 * kShown) return json(text).dump();
+  return json(text::valid_utf8(text.substr(0, kShown)) + " [...] " +
+              text::valid_utf8(text.substr(text.size() - kShown)))
+      .dump();
+}
 
 // One worker process that has imported the user's file.
 class PythonWorker {
@@ -57,11 +70,15 @@ class PythonWorker {
   // RunError that says what came instead of an answer; the worker is of no use then.
   Answer score(const json& samples, double seconds, const std::function<void()>& waiting) {
     const json answer = ask(json{{"samples", samples}}, seconds, waiting);
-    Answer out{{}, answer.at("batch_error").get<std::string>()};
+    Answer out{.batch_error = answer.at("batch_error")};
     for (const json& one : answer.at("results")) {
       if (one.at("value").is_number()) {
         out.results.push_back({one.at("value").get<double>(), "", steps_of(one)});
       } else {
+        if (out.trace.empty()) {
+          out.raised = out.results.size();
+          out.trace = one.value("trace", "");
+        }
         out.results.push_back({std::nullopt, one.at("error").get<std::string>()});
       }
     }
@@ -187,6 +204,7 @@ class PythonReward final : public Reward {
       Answer answer = worker_->score(to_json(samples, begin, end), options_.timeout_seconds, [this] { progress(); });
       progress();
       warn_of_batch_error(answer.batch_error, end - begin);
+      if (!answer.trace.empty()) warn_of_raise(samples.at(begin + answer.raised), answer.trace);
       results = std::move(answer.results);
       if (results.size() == end - begin) return "";
       throw base::RunError(fmt::format("{} rewards for {} samples", results.size(), end - begin));
@@ -206,11 +224,21 @@ class PythonReward final : public Reward {
                       asked_.function, samples, error);
   }
 
+  // The first time that the function raises: where in its file, and on what.
+  void warn_of_raise(const RewardSample& sample, std::string_view trace) {
+    if (std::exchange(raise_told_, true)) return;
+    base::log_warning(
+        "reward.python: {} raised on sample {}; later ones are counted in reward/errors.\n{}prompt: {}\n"
+        "completion: {}",
+        asked_.function, sample.uid, trace, quoted(sample.prompt), quoted(sample.completion));
+  }
+
   PythonSection options_;
   PythonFunction asked_;
   std::vector<std::string> reserved_;     // as PythonWorker has it
   std::unique_ptr<PythonWorker> worker_;  // null before the next call starts one
   bool batch_error_told_ = false;
+  bool raise_told_ = false;
   bool slow_ = false;  // several samples take longer together than one may
 };
 

@@ -1,5 +1,6 @@
 #include "collimate/rlhf/reward/python_reward.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -122,6 +123,31 @@ TEST_F(PythonRewardTest, WhatACallOfSeveralRaisesIsLoggedOnce) {
                      "they were asked one by one"))
       << line;
   EXPECT_FALSE(std::getline(file, more)) << more;
+}
+
+// Someone who wrote the function finds the line, and what it was asked about, in the log.
+TEST_F(PythonRewardTest, TheFirstRaiseIsLoggedWithItsPlaceAndItsSample) {
+  const auto raising = reward(
+      "def half(text):\n"
+      "    raise ValueError('no number')\n"
+      "def score(prompts, completions, **kw):\n"
+      "    return [half(c) for c in completions]\n");
+  const std::filesystem::path path = directory_ / "log";
+  {
+    const base::LogFile log(path);
+    samples_[1].completion = std::string(1000, 'x');
+    for (int call = 0; call < 2; ++call) EXPECT_FALSE(raising->score({samples_[1]})[0].value);
+  }
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string file_line = fmt::format("\n  File \"{}\", line ", (directory_ / "r.py").string()), x(300, 'x');
+  EXPECT_THAT(text, testing::HasSubstr(" warning reward.python: score raised on sample 2; later ones are counted in "
+                                       "reward/errors." +
+                                       file_line + "4, in score\n"));
+  EXPECT_THAT(text, testing::HasSubstr(file_line + "2, in half\n    raise ValueError('no number')\n"));
+  EXPECT_TRUE(text.ends_with("\nValueError: no number\nprompt: \"p\"\ncompletion: \"" + x + " [...] " + x + "\"\n"))
+      << text;
+  EXPECT_EQ(text.find(" warning"), text.rfind(" warning")) << text;
 }
 
 // One call may take longer than run.deadline_seconds, which its own time replaces.

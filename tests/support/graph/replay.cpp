@@ -18,12 +18,6 @@ json parse_line(std::string_view& rest) {
   return value;
 }
 
-Task task_from_json(const json& value) {
-  if (!value.is_array() || value.size() != 4)
-    throw base::InputError(base::expectation("recording", "a task of four numbers", value.dump()));
-  return {value[0].get<int64_t>(), value[1].get<int>(), value[2].get<int>(), value[3].get<int>()};
-}
-
 Action feed_action(const Task& task, int64_t first, int64_t count) {
   Action action;
   action.kind = ActionKind::kFeed;
@@ -36,9 +30,8 @@ Action feed_action(const Task& task, int64_t first, int64_t count) {
 // The steps of a line that holds several.
 std::vector<Step> row_steps(const json& value) {
   JsonFields fields(value, "recording");
-  const Task task = task_from_json(fields.require<json>("rows"));
-  std::vector<Task> to;
-  for (const json& other : fields.require<std::vector<json>>("to")) to.push_back(task_from_json(other));
+  const Task task = fields.require<Task>("rows");
+  const std::vector<Task> to = fields.require<std::vector<Task>>("to");
   std::vector<Step> steps;
   for (const auto& [first, count] : fields.require<std::vector<std::pair<int64_t, int64_t>>>("runs")) {
     steps.push_back({Event::rows(task, first, count), {}});
@@ -51,9 +44,9 @@ std::vector<Step> row_steps(const json& value) {
 std::vector<Step> steps_from_json(const json& value) {
   if (value.contains("runs")) return row_steps(value);
   JsonFields fields(value, "recording");
-  Step step{event_from_json(fields.require<json>("event")), {}};
+  Step step{fields.require<Event>("event"), {}};
   for (const json& action : fields.require<std::vector<json>>("actions"))
-    step.actions.push_back(action_from_json(action));
+    step.actions.push_back(read_json<Action>(action, "recording.actions"));
   fields.finish();
   return {step};
 }
@@ -63,25 +56,6 @@ Schedule saved_and_loaded(const Schedule& schedule, Schedule fresh) {
   schedule.save(state);
   fresh.load(state);
   return fresh;
-}
-
-ScheduleOptions schedule_options_from_json(const nlohmann::json& json) {
-  JsonFields fields(json, "schedule");
-  ScheduleOptions o;
-  o.first_iteration = fields.get("first_iteration", o.first_iteration);
-  o.iterations = fields.get("iterations", o.iterations);
-  o.rows = fields.get("rows", o.rows);
-  o.group_size = fields.get("group_size", o.group_size);
-  o.staleness = fields.get("staleness", o.staleness);
-  o.save_every = fields.get("save_every", o.save_every);
-  o.evaluate_every = fields.get("evaluate_every", o.evaluate_every);
-  o.evaluate_first = fields.get("evaluate_first", o.evaluate_first);
-  o.update_in_flight = fields.get("update_in_flight", o.update_in_flight);
-  o.refill_limit = fields.get("refill_limit", o.refill_limit);
-  o.retries = fields.get("retries", o.retries);
-  o.lost_timeout_seconds = fields.get("lost_timeout_seconds", o.lost_timeout_seconds);
-  fields.finish();
-  return o;
 }
 
 std::string step_text(const Graph& graph, const Step& step) {
@@ -121,7 +95,7 @@ std::string check_recording(std::string_view recording) {
   JsonFields fields(header, "recording");
   const Graph graph = parse(fields.require<std::string>("graph"));
   const Placement placement = parse_placement(fields.require<json>("placement").dump(), "recording.placement");
-  const ScheduleOptions options = schedule_options_from_json(fields.require<json>("options"));
+  const ScheduleOptions options = fields.require<ScheduleOptions>("options");
   const json state = fields.get("state", json());
   fields.finish();
   Schedule begin(graph, placement, options);

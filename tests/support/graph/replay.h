@@ -20,10 +20,6 @@ std::string compare(const Graph& graph, std::span<const Step> recorded, std::spa
 // Parses a recording, replays its events, compares. Empty when equal; InputError when it cannot be read.
 std::string check_recording(std::string_view recording);
 
-// Reads what to_json() wrote. InputError for an unknown kind and for other fields than those of its kind.
-Event event_from_json(const nlohmann::json& json);
-Action action_from_json(const nlohmann::json& json);
-
 // The readable text trace: "> event" then "  action" lines.
 std::string trace_text(const Graph& graph, std::span<const Step> steps);
 

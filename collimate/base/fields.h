@@ -1,0 +1,62 @@
+#pragma once
+
+#include <concepts>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+// A struct names its fields once, in a static function that a visitor goes through:
+//
+//   template <class Self>
+//   static void fields(Self& self, auto&& field) {
+//     field("lost", self.lost);
+//     field("cause", self.cause, "why the worker went");
+//   }
+//
+// JSON follows in both directions, nested and in containers: `json(value)`, `in.at("workers").get_to(workers_)`.
+// Reading wants every field (nlohmann::json::exception otherwise), as from a saved state: what people write is read
+// with graph::JsonFields or base::Section, which name the place. What follows a field's value is for visitors that show
+// it, such as serve's metrics.
+namespace collimate::base {
+
+struct NoVisitor {
+  void operator()(const char*, const auto&, const auto&...) const {}
+};
+
+template <class T>
+concept HasFields = requires(const T& value) {
+  T::fields(value, NoVisitor{});
+};
+
+}  // namespace collimate::base
+
+template <collimate::base::HasFields T>
+struct nlohmann::adl_serializer<T> {
+  template <class Json>
+  static void to_json(Json& out, const T& value) {
+    out = Json::object();
+    T::fields(value, [&](const char* name, const auto& field, const auto&...) { out[name] = field; });
+  }
+  template <class Json>
+  static void from_json(const Json& in, T& value) {
+    T::fields(value, [&](const char* name, auto& field, const auto&...) { in.at(name).get_to(field); });
+  }
+};
+
+// Nothing is null.
+template <class T>
+requires(!nlohmann::detail::is_basic_json<T>::value) struct nlohmann::adl_serializer<std::optional<T>> {
+  template <class Json>
+  static void to_json(Json& out, const std::optional<T>& value) {
+    if (value)
+      out = *value;
+    else
+      out = nullptr;
+  }
+  template <class Json>
+  static void from_json(const Json& in, std::optional<T>& value) {
+    if (in.is_null())
+      value.reset();
+    else
+      value = in.template get<T>();
+  }
+};

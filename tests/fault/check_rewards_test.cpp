@@ -1,0 +1,99 @@
+// GCC 12 sees an overlap in std::string's replace where there is none (GCC bug 105651).
+#pragma GCC diagnostic ignored "-Wrestrict"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/fault/check_call.h"
+
+namespace collimate::test {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+// What `collimate check` says of a config's rewards.
+class CheckRewards : public CheckCall {};
+
+TEST_F(CheckRewards, RefusesRewardsThatCannotJudge) {
+  EXPECT_THAT(reasons("grpo", {"reward=[{python: \"" + (root_ / "none.py") + ":score\"}]"}),
+              HasSubstr("got FileNotFoundError: no file " + (root_ / "none.py") + "\n"));
+  EXPECT_THAT(reasons("grpo", {"reward=[{rule: exact, feild: x}]"}),
+              HasSubstr("[--set reward] expected a key of section reward.0, got \"feild\"; try \"field\"\n"));
+  EXPECT_THAT(reasons("grpo", {"reward=[{rule: gsm9k}]"}),
+              ContainsRegex("\\[--set reward\\] expected a rule, one of gsm8k, .*, got 'gsm9k'; try 'gsm8k'\n"));
+  replace_in("problems.jsonl", ", \"ground_truth\": \"149\"", "");
+  const std::string row =
+      "[reward exact on data.train] expected rows that it can judge, got 1 of 72 that fail; row 1: ";
+  EXPECT_THAT(reasons("grpo", {"reward=[{rule: exact}]"}), HasSubstr(row));
+  EXPECT_THAT(shown("grpo", {"reward=[{rule: exact, on_error: drop}]"}),
+              HasSubstr("\n# reward exact on data.train: 1 of 72 rows fail and go by on_error; row 1: "));
+}
+
+TEST_F(CheckRewards, RefusesRewardsThatAreNoMaps) {
+  const std::string message =
+      "[--set reward] expected {rule: NAME}, {function: NAME} or {python: FILE.py:function}, got \"exact\"; try {rule: "
+      "exact}\n";
+  for (const char* value : {"reward=exact", "reward=[exact]", "reward=[{rule: exact}, exact]"})
+    EXPECT_THAT(reasons("grpo", {value}), HasSubstr(message)) << value;
+  EXPECT_THAT(reasons("grpo", {"reward=[{python: a.py, deterministic: maybe}]"}),
+              HasSubstr("[--set reward] expected reward.0.deterministic to be true or false, got \"maybe\"\n"));
+}
+
+TEST_F(CheckRewards, SaysWhatTheGroundTruthItselfGets) {
+  EXPECT_THAT(shown("grpo", {"reward=[{rule: exact}]"}),
+              HasSubstr("\n# reward exact on data.train: the ground truth as completion gets 1 on average\n"));
+  // Rewards of the evaluation are asked about its rows.
+  const std::string own =
+      shown("grpo", {"evaluation.reward=[{rule: exact}]", "data.eval=" + (root_ / "held_out.jsonl")});
+  EXPECT_THAT(own, HasSubstr("\n# reward exact on data.eval: the ground truth as completion gets 1 on average\n"));
+  EXPECT_THAT(own, testing::Not(HasSubstr("reward exact on data.train")));
+}
+
+// What a reward gives is seen before a run, also of one's own function.
+TEST_F(CheckRewards, CallsEachRewardOnAFewCompletions) {
+  EXPECT_THAT(
+      shown("grpo", {"reward=[{rule: exact}]"}),
+      HasSubstr("\n# reward exact on row 1 of data.train: \"149\" gets 1, \"I do not know.\" gets 0, \"\" gets 0\n"));
+  write_text(root_ / "r.py",
+             "def score(prompts, completions, ground_truth, **kw):\n"
+             "    return [int(c) / 2 for c in completions]\n"
+             "def never(completions, **kw):\n"
+             "    raise KeyError('answer')\n");
+  EXPECT_THAT(
+      shown("grpo", {"reward=[{python: '" + (root_ / "r.py:score") + "'}]"}),
+      HasSubstr("\n# warning: reward score on row 1 of data.train: \"149\" gets 74.5, \"I do not know.\" gets the "
+                "error ValueError: invalid literal for int() with base 10: 'I do not know.'"));
+  EXPECT_THAT(reasons("grpo", {"reward=[{python: '" + (root_ / "r.py:never") + "'}]"}),
+              HasSubstr("[reward never on row 1 of data.train] expected a reward for some completion, got KeyError: "
+                        "'answer'\n"));
+}
+
+// Rules compare with the text of any value.
+TEST_F(CheckRewards, AsksAboutGroundTruthsThatAreNoTexts) {
+  write_text(root_ / "problems.jsonl",
+             "{\"prompt\": \"1=\", \"ground_truth\": \"1\"}\n{\"prompt\": \"2=\", \"ground_truth\": 2}\n"
+             "{\"prompt\": \"3=\", \"ground_truth\": [3, 0.5]}\n");
+  EXPECT_THAT(shown("grpo", {"reward=[{rule: exact}]", "rollout.prompts_per_iteration=1"}),
+              HasSubstr("\n# reward exact on data.train: the ground truth as completion gets 1 on average\n"));
+}
+
+// Messages and metrics tell several of one name apart.
+TEST_F(CheckRewards, NamesRewardsOfOneNameApart) {
+  const std::string text =
+      shown("grpo", {"reward=[{rule: regex, pattern: \"^[0-9]\"}, {rule: regex, pattern: \"^a\"}]"});
+  EXPECT_THAT(text, HasSubstr("\n# reward regex on data.train: the ground truth as completion gets 1 on average\n"));
+  EXPECT_THAT(text, HasSubstr("\n# reward regex_2 on data.train: the ground truth as completion gets 0 on average\n"));
+}
+
+TEST_F(CheckRewards, RefusesRewardsThatARecipeDoesNotAsk) {
+  for (const char* recipe : {"sft", "reward", "dpo"})
+    for (const char* key : {"reward", "evaluation.reward"})
+      EXPECT_THAT(reasons(recipe, {fmt::format("{}=[{{rule: exact}}]", key)}),
+                  HasSubstr(fmt::format("[{}] expected nothing with recipe {}, which asks no rewards, got a value; try "
+                                        "leaving it out, or recipe: grpo or ppo\n",
+                                        key, recipe)));
+}
+
+}  // namespace
+}  // namespace collimate::test
