@@ -216,6 +216,7 @@ void Batch::require(std::span<const std::string> wanted, const std::string& read
                                          "a node before it that makes \"" + name + "\""));
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): T names a type.
 #define COLLIMATE_BATCH_TYPE(T)                                                          \
   template void Batch::set<T>(const Key<T>&, std::vector<T>);                            \
   template void Batch::set_ragged<T>(const Key<T>&, const std::vector<std::vector<T>>&); \
@@ -227,5 +228,6 @@ COLLIMATE_BATCH_TYPE(int32_t)
 COLLIMATE_BATCH_TYPE(int64_t)
 COLLIMATE_BATCH_TYPE(float)
 #undef COLLIMATE_BATCH_TYPE
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace collimate::batch

@@ -30,7 +30,8 @@ void show_json(const recipe::Config& config, const recipe::Findings& found) {
 
 void show_check(const recipe::Config& config, CheckForm form) {
   recipe::Findings found = recipe::check(config);
-  std::ranges::stable_partition(found.lines, [](const std::string& line) { return !line.starts_with(kWarning); });
+  std::stable_partition(found.lines.begin(), found.lines.end(),
+                        [](const std::string& line) { return !line.starts_with(kWarning); });
   if (form == CheckForm::kJson) {
     show_json(config, found);
   } else {
