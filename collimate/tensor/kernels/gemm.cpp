@@ -1,6 +1,9 @@
 #include "collimate/tensor/kernels/gemm.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <vector>
 
 #include "collimate/base/log.h"
 #include "collimate/tensor/compute_type.h"
@@ -9,39 +12,43 @@
 namespace collimate::tensor {
 namespace {
 
-constexpr int64_t kRows = 19;
 constexpr int64_t kDepth = 96;
+// One tile, one and a part, two and a part of the next pair, two whole pairs of AMX tiles of 16 rows.
+constexpr std::array<int64_t, 4> kHeights = {16, 19, 33, 64};
 
-// One small bf16 product with operands whose order of summation shows.
-void bf16_product(const Bf16Kernels& kernels, const float* x, const uint16_t* w, float* sum) {
-  alignas(64) float left[kRows * kLeftStride] = {};
-  kernels.pack_rows(x, kDepth, kRows, kDepth, left);
+// A small bf16 product of `rows` rows, added to itself: sums begin from zero, then from memory.
+std::vector<float> bf16_product(const Bf16Kernels& kernels, const std::vector<float>& x, const uint16_t* w,
+                                int64_t rows) {
+  std::vector<float> sums(static_cast<size_t>(rows * kPanel)), left(static_cast<size_t>(rows * kLeftStride));
+  kernels.pack_rows(x.data(), kDepth, rows, kDepth, left.data());
   GemmBlock block;
-  block.left = left;
-  block.rows = kRows;
+  block.left = left.data();
+  block.rows = rows;
   block.depth = kDepth;
   block.right = w;
   block.panel_stride = kDepth * kPanel;
   block.panels = 1;
-  block.sum = sum;
+  block.sum = sums.data();
   block.sum_stride = kPanel;
-  block.first = true;
-  kernels.block(block);
+  for (const bool first : {true, false}) {
+    block.first = first;
+    kernels.block(block);
+  }
+  return sums;
 }
 
 // The order of additions inside bf16 instructions is measured: a machine that has another one must not be believed.
 bool same_bits(const Bf16Kernels& one, const Bf16Kernels& other) {
-  alignas(64) float x[kRows * kDepth];
+  std::vector<float> x(kHeights.back() * kDepth);
   alignas(64) uint16_t w[kDepth * kPanel];
   uint32_t state = 1;
   const auto next = [&] { return state = state * 1664525U + 1013904223U; };
   for (float& v : x) v = static_cast<float>(static_cast<int32_t>(next())) * 1e-9F;
   for (uint16_t& v : w) v = static_cast<uint16_t>((next() >> 16 & 0x807fU) | 0x3f80U);
-  alignas(64) float of_one[kRows * kPanel];
-  alignas(64) float of_other[kRows * kPanel];
-  bf16_product(one, x, w, of_one);
-  bf16_product(other, x, w, of_other);
-  return std::memcmp(of_one, of_other, sizeof(of_one)) == 0;
+  return std::all_of(kHeights.begin(), kHeights.end(), [&](int64_t rows) {
+    const std::vector<float> of_one = bf16_product(one, x, w, rows), of_other = bf16_product(other, x, w, rows);
+    return std::memcmp(of_one.data(), of_other.data(), of_one.size() * sizeof(float)) == 0;
+  });
 }
 
 const GemmKernels& with_dot() {

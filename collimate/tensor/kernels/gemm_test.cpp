@@ -38,5 +38,26 @@ TEST(Gemm, KernelsOfAnotherOrderAreNamedAndNotUsed) {
   EXPECT_THAT(logged(other, false), testing::HasSubstr("warning an instruction adds in another order"));
 }
 
+void halve_beyond(const GemmBlock& block, int64_t row) {
+  for (int64_t r = row; r < block.rows; ++r) block.sum[r * block.sum_stride] /= 2;
+}
+// Wrong only where a second tile, or a second pair of tiles, holds rows, or where sums begin from memory.
+void wrong_second_tile(const GemmBlock& block) { avx2::kGemm.amx.block(block), halve_beyond(block, 16); }
+void wrong_second_pair(const GemmBlock& block) { avx2::kGemm.amx.block(block), halve_beyond(block, 32); }
+void wrong_fourth_tile(const GemmBlock& block) { avx2::kGemm.amx.block(block), halve_beyond(block, 48); }
+void wrong_accumulation(const GemmBlock& block) {
+  avx2::kGemm.amx.block(block);
+  if (!block.first) halve_beyond(block, 0);
+}
+
+TEST(Gemm, TheCheckReachesEachTileEachPairAndSumsFromMemory) {
+  for (void (*wrong)(const GemmBlock&) :
+       {wrong_second_tile, wrong_second_pair, wrong_fourth_tile, wrong_accumulation}) {
+    GemmKernels other = avx2::kGemm;
+    other.amx.block = wrong;
+    logged(other, false);
+  }
+}
+
 }  // namespace
 }  // namespace collimate::tensor

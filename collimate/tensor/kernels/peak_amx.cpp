@@ -18,7 +18,7 @@ float tile_loop(int64_t steps) {
   alignas(64) uint16_t operand[kRows * kRowBytes / 2];
   for (uint16_t& bf16 : operand) bf16 = 0x3c00;  // 2^-7
   alignas(64) float sums[kRows * kRowBytes / 4];
-  _tile_loadconfig(&config);
+  asm volatile("ldtilecfg %0" ::"m"(config));  // as in gemm_amx_kernel.inc: the intrinsic names 8 of 64 bytes
   _tile_loadd(4, operand, kRowBytes);
   _tile_loadd(5, operand, kRowBytes);
   _tile_loadd(6, operand, kRowBytes);
