@@ -1,6 +1,6 @@
 """Writes what the tasks of bench/first_hour/README.md need: python3 material.py MODEL DIR.
 
-DIR gets the data of tasks 1 to 4 and mistakes/NN-name/ with a config, its data and the command to run in that directory.
+DIR gets the data of tasks 1 to 4, and mistakes/NN-name/ with a config, its data and the command to run there.
 """
 
 import json
@@ -89,7 +89,8 @@ def mistakes(model):
         "no-function": (grpo, {**files, "reward.py": REWARD.replace("score", "scores")}, train),
         "reward-raises": (grpo, {**files, "reward.py": "def score(completions, answer, **columns):\n"
                                  "    return [float(c == a) for c, a in zip(completions, answer)]\n"}, train),
-        "reward-too-short": (grpo, {**files, "reward.py": "def score(completions, **columns):\n    return [1.0]\n"}, train),
+        "reward-too-short": (grpo, {**files, "reward.py":
+                             "def score(completions, **columns):\n    return [1.0]\n"}, train),
         "reward-all-equal": (with_(grpo, run__iterations=30), {**files, "reward.py":
                              "def score(completions, **columns):\n    return [0.0 for c in completions]\n"}, train),
         "one-sample": (with_(grpo, rollout__samples_per_prompt=1, train__samples_per_update=4), files, train),
