@@ -108,17 +108,30 @@ struct Codec<nlohmann::json> {
   static ConfigNode write(const nlohmann::json& value) { return from_json(value, ""); }
 };
 
+std::string shown(const ConfigNode& value) {
+  const bool text = value.kind == ConfigNode::Kind::kScalar && value.quoted;
+  return text ? fmt::format("\"{}\"", value.text) : flow_yaml(value);
+}
+
+[[noreturn]] void refuse(const std::string& where, const std::string& path, const std::string& expected,
+                         const std::string& got, const std::string& remedy) {
+  throw InputError(
+      expectation(where.empty() ? "configuration" : where, fmt::format("{} to be {}", path, expected), got, remedy));
+}
+
 }  // namespace
 
 std::string value_as_yaml(const ConfigNode& value) { return flow_yaml(value); }
 
+void refuse_value(const std::string& where, const std::string& path, const std::string& expected, const ConfigNode& got,
+                  const std::string& why) {
+  refuse(where, path, expected, why.empty() ? shown(got) : fmt::format("{} ({})", shown(got), why), "");
+}
+
 void check_failed_for(const std::string& where, const std::string& path, const std::string& expected,
                       const ConfigNode& got, const std::vector<std::string>& choices) {
   const std::string near = choices.empty() ? "" : nearest(got.text, choices);
-  throw InputError(expectation(
-      where.empty() ? "configuration" : where, fmt::format("{} to be {}", path, expected),
-      got.kind == ConfigNode::Kind::kScalar && got.quoted ? fmt::format("\"{}\"", got.text) : flow_yaml(got),
-      near.empty() ? "" : fmt::format("\"{}\"", near)));
+  refuse(where, path, expected, shown(got), near.empty() ? "" : fmt::format("\"{}\"", near));
 }
 
 template <class T>

@@ -33,6 +33,8 @@ template <class T>
 inline constexpr bool kIsVector<std::vector<T>> = true;
 
 std::string value_as_yaml(const ConfigNode& value);
+[[noreturn]] void refuse_value(const std::string& where, const std::string& path, const std::string& expected,
+                               const ConfigNode& got, const std::string& why);
 [[noreturn]] void check_failed_for(const std::string& where, const std::string& path, const std::string& expected,
                                    const ConfigNode& got, const std::vector<std::string>& choices);
 
@@ -88,6 +90,13 @@ class Option : public ConfigItem {
         detail::check_failed_for(where_, path, check.text, detail::ConfigValue<T>::to_value(value_), check.choices);
       }
     }
+  }
+  // For Section::section_demands: throws InputError of this option of the section at `section_path`, which was expected
+  // to be `expected`, with the place where it was set and, where that is not plain, why it is not so.
+  [[noreturn]] void item_refuse(const std::string& section_path, const std::string& expected,
+                                const std::string& why = "") const {
+    detail::refuse_value(where_, join_path(section_path, item_name()), expected,
+                         detail::ConfigValue<T>::to_value(value_), why);
   }
   ConfigNode item_value(bool) const override { return detail::ConfigValue<T>::to_value(value_); }
   bool item_hashed() const override { return spec_->hashed; }

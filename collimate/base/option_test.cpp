@@ -53,6 +53,35 @@ TEST(Option, ReadsAsItsValue) {
   EXPECT_EQ(root.awkward.check.samples, 8);
 }
 
+struct RangeOptions : Section {
+  Option<int64_t> least{this, "min", 0, "", "", at_least(0)};
+  Option<int64_t> most{this, "max", 5, "", ""};
+
+  void section_demands(const std::string& path) const override {
+    if (least > most) least.item_refuse(path, fmt::format("at most max, {}", most));
+    if (most == 13) most.item_refuse(path, "a lucky number", "it is 13");
+  }
+};
+
+TEST(Option, WhatASectionDemandsOfItsOptionsTogetherNamesTheirPlace) {
+  struct Parent : Section {
+    Nested<RangeOptions> words{this, "words", ""};
+    SectionList<RangeOptions> more{this, "more", ""};
+  };
+  const auto message = [](const std::string& yaml) {
+    Parent parent;
+    return message_of([&] { read(parent, yaml); });
+  };
+  EXPECT_EQ(message("words: {min: 2, max: 2}"), "");
+  EXPECT_EQ(message("words:\n  max: 2\n  min: 3"), "[c.yaml:3] expected words.min to be at most max, 2, got 3");
+  EXPECT_EQ(message("words: {min: -3}"), "[c.yaml:1] expected words.min to be at least 0, got -3");
+  EXPECT_EQ(message("more: [{}, {max: 13}]"), "[c.yaml:1] expected more.1.max to be a lucky number, got 13 (it is 13)");
+  RangeOptions from_code;
+  from_code.least = 6;
+  EXPECT_EQ(message_of([&] { from_code.check_section("words"); }),
+            "[configuration] expected words.min to be at most max, 5, got 6");
+}
+
 TEST(Option, CopiesAreIndependent) {
   RootOptions root;
   read(root, "models: {policy: {samples_per_prompt: 2}}");

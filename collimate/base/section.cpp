@@ -35,6 +35,7 @@ void Section::read_section(const ConfigNode& node, const std::string& path) {
 
 void Section::check_section(const std::string& path) const {
   for (const ConfigItem* item : section_items()) item->item_check(join_path(path, item->item_name()));
+  section_demands(path);
 }
 
 ConfigNode Section::section_value(bool hashed_only) const {

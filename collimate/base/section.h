@@ -52,8 +52,9 @@ class ConfigItem {
 //     base::Option<int64_t> samples_per_prompt{this, "samples_per_prompt", 8, "samples", "completions per prompt",
 //                                              base::at_least(1)};
 //   };
-//   struct RunOptions : base::Section { base::Nested<RolloutOptions> rollout{this, "rollout", "how completions are
-//   made"}; };
+//   struct RunOptions : base::Section {
+//     base::Nested<RolloutOptions> rollout{this, "rollout", "how completions are made"};
+//   };
 class Section {
  public:
   Section() = default;
@@ -68,6 +69,9 @@ class Section {
   void check_section(const std::string& path = "") const;
   ConfigNode section_value(bool hashed_only = false) const;
   void describe_section(const std::string& path, std::vector<OptionInfo>& out) const;
+  // Throws InputError where the section's options do not fit together, or one of them needs more than a Check, by
+  // Option::item_refuse. check_section calls it, of the section at `path`, when every option has held its own checks.
+  virtual void section_demands(const std::string& /*path*/) const {}
   // Says what to write in place of a key that no section has, such as another program's name; "" where it knows none.
   virtual std::string section_remedy(const std::string& /*key*/) const { return ""; }
 

@@ -25,8 +25,9 @@ std::string limit_text(int64_t limit) { return fmt::to_string(limit); }
 template <class T>
 std::string range_text(const SamplingNumber<T>& number) {
   const std::string low = limit_text(number.low);
-  if (!number.limited()) return (number.above ? "> " : ">= ") + low;
-  const std::string range = fmt::format("in {}{}, {}]", number.above ? '(' : '[', low, limit_text(number.high));
+  const std::string range = number.limited()
+                                ? fmt::format("in {}{}, {}]", number.above ? '(' : '[', low, limit_text(number.high))
+                                : (number.above ? "> " : ">= ") + low;
   return number.smallest > 0 ? fmt::format("{}, 0 or at least {}", range, number.smallest) : range;
 }
 

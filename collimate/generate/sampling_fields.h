@@ -43,11 +43,13 @@ struct SamplingField {
       member;
   const char* unit = "";
   const char* help = nullptr;  // of the option; null where there is none
-  bool always = true;          // else its default is left out of JSON
+  // False of what no run sets: JSON, which every sample's messages carry, leaves its default out.
+  bool always = true;
 };
 
-// All members, options in the order of help. A new number is a member, a row here, and its use: in sampler_stages.cpp
-// where it changes logits, in sampler.cpp and tensor/ops/truncation.cpp where it truncates. What is divided by is not
+// All members, options in the order of help. A new number is a member with its default, a row here, and its use: in
+// sampler_stages.cpp where it changes logits, in sampler.cpp and tensor/ops/truncation.cpp where it truncates, in
+// finish_of of sequence.cpp where it ends a completion. What is divided by is not
 // so small that a sane model's logits overflow: that would end the step of all requests.
 inline constexpr SamplingField kSamplingFields[] = {
     {"temperature", "temperature", SamplingNumber<double>{&SamplingParams::temperature, 0.0, 1e4, false, 1e-6}, "",

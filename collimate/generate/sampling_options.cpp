@@ -17,14 +17,10 @@ class OptionMaker {
 
   template <class T>
   void make(const SamplingNumber<T>& number, T standard) const {
-    if (number.above && number.limited()) return put(standard, base::above(number.low), base::at_most(number.high));
-    if (number.above) return put(standard, base::above(number.low));
-    if (number.smallest > 0)
-      return put(standard, base::between(number.low, number.high),
+    if (number.smallest == 0) return put_in_range(number, standard);
+    put_in_range(number, standard,
                  base::satisfying(fmt::format("0 or at least {}", number.smallest),
                                   [number](T value) { return number.not_too_small(value); }));
-    if (number.limited()) return put(standard, base::between(number.low, number.high));
-    put(standard, base::at_least(number.low));
   }
   void make(const SamplingMember<bool>&, bool standard) const { put(standard); }
   void make(const SamplingMember<LogitBias>&, const LogitBias&) const {
@@ -41,6 +37,14 @@ class OptionMaker {
   void make(const SamplingMember<uint64_t>&, uint64_t) const { COLLIMATE_CHECK(false, "{} as an option", field_.name); }
 
  private:
+  template <class T, class... Checks>
+  void put_in_range(const SamplingNumber<T>& number, T standard, const Checks&... checks) const {
+    if (number.above && number.limited())
+      return put(standard, base::above(number.low), base::at_most(number.high), checks...);
+    if (number.above) return put(standard, base::above(number.low), checks...);
+    if (number.limited()) return put(standard, base::between(number.low, number.high), checks...);
+    put(standard, base::at_least(number.low), checks...);
+  }
   template <class T, class... Checks>
   void put(T standard, const Checks&... checks) const {
     item_.emplace<base::Option<T>>(section_, field_.name, std::move(standard), field_.unit, field_.help, checks...);

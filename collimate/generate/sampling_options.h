@@ -15,7 +15,7 @@ namespace collimate::generate {
 class SamplingOptions : public base::Section {
  public:
   // `greedy`: a temperature of 0 is allowed.
-  explicit SamplingOptions(double default_temperature = 1.0, bool greedy = true);
+  explicit SamplingOptions(double default_temperature = SamplingParams().temperature, bool greedy = true);
 
   // Gives what is set, and the defaults of members that are no option.
   SamplingParams values() const;

@@ -50,7 +50,32 @@ void fill_emission(Sequence& sequence, Emission& emission) {
 }  // namespace
 
 const char* finish_reason(Finish finish) {
-  return finish == Finish::kLength ? "length" : finish == Finish::kTimeout ? "timeout" : "stop";
+  switch (finish) {
+    case Finish::kLength:
+      return "length";
+    case Finish::kTimeout:
+      return "timeout";
+    case Finish::kRunning:
+    case Finish::kEos:
+    case Finish::kStop:
+    case Finish::kCancelled:
+      return "stop";
+  }
+  COLLIMATE_CHECK(false, "no finish {}", static_cast<int32_t>(finish));
+}
+
+bool cut_off(Finish finish) {
+  switch (finish) {
+    case Finish::kLength:
+    case Finish::kTimeout:
+    case Finish::kCancelled:
+      return true;
+    case Finish::kRunning:
+    case Finish::kEos:
+    case Finish::kStop:
+      return false;
+  }
+  COLLIMATE_CHECK(false, "no finish {}", static_cast<int32_t>(finish));
 }
 
 ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape, tensor::ComputeType compute) {

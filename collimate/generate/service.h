@@ -21,6 +21,8 @@ enum class Finish : int32_t { kRunning = 0, kEos = 1, kStop = 2, kLength = 3, kC
 
 // The end as an interface says it: "length", "timeout", else "stop".
 const char* finish_reason(Finish finish);
+// The completion ended before the model, or a stop, ended it: at its limit, by its timeout, or cancelled.
+bool cut_off(Finish finish);
 
 // One request produced this since the last take(). The last emission of a request has finish != kRunning; the token
 // that ended it (end of sequence, stop id, the one that completed a stop string) is among `tokens`. A caller that shows

@@ -31,6 +31,16 @@ class ServiceTest : public testing::Test {
   Results alone_;
 };
 
+TEST(Finish, IsSaidInOneWordAndSaysWhetherItCutACompletionOff) {
+  const std::map<Finish, std::pair<std::string, bool>> all = {
+      {Finish::kRunning, {"stop", false}}, {Finish::kEos, {"stop", false}},      {Finish::kStop, {"stop", false}},
+      {Finish::kLength, {"length", true}}, {Finish::kCancelled, {"stop", true}}, {Finish::kTimeout, {"timeout", true}}};
+  for (const auto& [finish, expected] : all) {
+    EXPECT_EQ(finish_reason(finish), expected.first);
+    EXPECT_EQ(cut_off(finish), expected.second);
+  }
+}
+
 TEST_F(ServiceTest, RequestsEndAsAsked) {
   std::set<Finish> reasons;
   for (const Request& request : requests_) {

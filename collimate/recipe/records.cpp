@@ -37,7 +37,7 @@ void add_sample_metrics(const Batch& samples, double seconds, base::MetricsRecor
     lengths.push_back(total - prompt);
     prompts.push_back(prompt);
     tokens += total;
-    clipped += samples.get(batch::kFinish, r) == static_cast<int32_t>(generate::Finish::kLength) ? 1 : 0;
+    clipped += generate::cut_off(static_cast<generate::Finish>(samples.get(batch::kFinish, r))) ? 1 : 0;
   }
   add_spread("critic/rewards", rewards, record);
   add_spread("response_length", lengths, record);

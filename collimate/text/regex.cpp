@@ -89,19 +89,25 @@ struct Regex::Impl {
   std::string pattern;
   pcre2_code* code = nullptr;
   ~Impl() { pcre2_code_free(code); }
+
+  // Gives why the pattern does not compile, or "".
+  std::string compile() {
+    const std::string spelled = spell_out_spaces(pattern);
+    int error = 0;
+    PCRE2_SIZE offset = 0;
+    code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(spelled.data()), spelled.size(), PCRE2_UTF | PCRE2_UCP, &error,
+                         &offset, nullptr);
+    return code == nullptr ? pcre_message(error) : "";
+  }
 };
+
+std::string Regex::problem(const std::string& pattern) { return Impl{.pattern = pattern}.compile(); }
 
 Regex::Regex(const std::string& pattern) : impl_(std::make_unique<Impl>()) {
   impl_->pattern = pattern;
-  const std::string spelled = spell_out_spaces(pattern);
-  int error = 0;
-  PCRE2_SIZE offset = 0;
-  impl_->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(spelled.data()), spelled.size(), PCRE2_UTF | PCRE2_UCP,
-                              &error, &offset, nullptr);
-  if (impl_->code == nullptr) {
-    throw base::InputError(base::expectation("regex", "a pattern that PCRE2 compiles",
-                                             fmt::format("'{}' ({})", pattern, pcre_message(error))));
-  }
+  if (const std::string why = impl_->compile(); !why.empty())
+    throw base::InputError(
+        base::expectation("regex", "a pattern that PCRE2 compiles", fmt::format("'{}' ({})", pattern, why)));
   pcre2_jit_compile(impl_->code, PCRE2_JIT_COMPLETE);  // without a JIT, pcre2_match interprets
 }
 

@@ -17,6 +17,8 @@ struct Span {
 // U+180E as well). Immutable after construction; may be used by several threads.
 class Regex {
  public:
+  // Why PCRE2 does not compile a pattern, or "".
+  static std::string problem(const std::string& pattern);
   // Throws InputError with the pattern and PCRE2's message when it does not compile.
   explicit Regex(const std::string& pattern);
   ~Regex();

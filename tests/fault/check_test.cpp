@@ -98,8 +98,8 @@ TEST_F(Check, ShowsThatMarginsAreRead) {
 }
 
 TEST_F(Check, RefusesWhatWouldTrainWrongAndGivesEachReason) {
-  const std::string text = reasons("grpo", {"rollout.completion_tokens=100000", "train.warmup_updates=3",
-                                            "rollout.samples_per_prompt=1", "reward=[{rule: regex, pattern: '('}]"});
+  const std::string text =
+      reasons("grpo", {"rollout.completion_tokens=100000", "train.warmup_updates=3", "rollout.samples_per_prompt=1"});
   EXPECT_THAT(text,
               HasSubstr("/start] expected rows of at most its 32 positions, got 100004 tokens; try shorter prompts "
                         "or rows, or a smaller rollout.completion_tokens\n"));
@@ -108,8 +108,9 @@ TEST_F(Check, RefusesWhatWouldTrainWrongAndGivesEachReason) {
   EXPECT_THAT(text,
               HasSubstr("[rollout.samples_per_prompt] expected at least 2: advantages compare a prompt's samples, "
                         "got 1\n"));
-  EXPECT_THAT(text,
-              HasSubstr("[regex] expected a pattern that PCRE2 compiles, got '(' (missing closing parenthesis)\n"));
+  EXPECT_THAT(reasons("grpo", {"reward=[{rule: regex, pattern: '('}]"}),
+              HasSubstr("[--set reward] expected reward.0.pattern to be a regular expression, got \"(\" (missing "
+                        "closing parenthesis)\n"));
 }
 
 TEST_F(Check, RefusesSamplingThatARequestWouldBeRefusedFor) {

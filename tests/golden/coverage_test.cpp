@@ -20,7 +20,8 @@ void add(Names& names, const std::vector<std::string>& more) { names.insert(more
 // The losses that a file's replay computes.
 void add_losses(const std::string& file, Names& names) {
   const json golden = read_small(file);
-  const std::string kind = trainer_class(golden).empty() ? "ppo" : trainer_kind(golden);  // fixed arrays: no trainer
+  std::string kind = trainer_kind(golden);
+  if (kind.empty() && trainer_class(golden).empty()) kind = "ppo";  // fixed arrays: no trainer
   ASSERT_FALSE(kind.empty()) << file;
   if (kind == "ppo") {
     for (const char* trainer : {"ppo", "value"}) add(names, loss_names(trainer, Options(golden["hyper"])));

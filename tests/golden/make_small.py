@@ -15,6 +15,7 @@ import small_gpt2
 import small_grpo
 import small_losses
 import small_model as sm
+import small_policies
 import small_ppo
 import small_steps
 from small_rows import PAD, completion_sum, drawer, padded, pairs, sigmoid, softplus
@@ -213,7 +214,7 @@ if __name__ == "__main__":
     made = [pairs(tokens) for _ in range(2)]
     dpo(made)
     reward(made)
-    small_grpo.variants(write, tokens, RNG)
+    small_policies.first_file(write, tokens, RNG)
     small_ppo.arrays(write)
     small_ppo.updates(write, tokens)
     without_reference("orpo_tiny", "trl.experimental.ORPOTrainer", {"beta": 0.3}, made, orpo_loss)
@@ -228,3 +229,4 @@ if __name__ == "__main__":
         without_reference(f"cpo_{kind}_tiny", "trl.experimental.CPOTrainer",
                           {"loss_type": kind, "beta": 0.4, "cpo_alpha": 0.5}, made, loss)
     small_losses.all_of(write)
+    small_policies.other_files(write)

@@ -1,6 +1,6 @@
 #include "tests/golden/offline.h"
 
-#include "collimate/rlhf/loss/reward.h"
+#include "collimate/rlhf/loss/list.h"
 #include "collimate/train/scoring.h"
 
 namespace collimate::golden {

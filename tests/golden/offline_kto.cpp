@@ -1,7 +1,7 @@
 // KTO: answers that are marked, and mismatched ones from which the KL is estimated.
 #include <algorithm>
 
-#include "collimate/rlhf/loss/kto.h"
+#include "collimate/rlhf/loss/list.h"
 #include "collimate/train/scoring.h"
 #include "tests/golden/offline.h"
 

@@ -131,23 +131,29 @@ rlhf::Loss sum_of(const std::vector<rlhf::Loss>& parts) {
   return rlhf::weighted_sum(parts, std::vector<double>(parts.size(), 1.0));
 }
 
+// What stands before the rows of a file that no trainer of TRL made: "own rollouts".
+constexpr std::string_view kOwn = "own ";
+
 struct Trainer {
   std::string name, rows, fallback;
   std::set<std::string> required;  // losses that must be there
 };
 
+const std::vector<Trainer>& trainers() {
+  static const std::vector<Trainer> list = {{"sft", "completions", "nll", {"nll"}},
+                                            {"dpo", "pairs", "sigmoid", {"sigmoid", "ipo", "hinge"}},
+                                            {"reward", "scored pairs", "bradley_terry", {"bradley_terry"}},
+                                            {"kto", "marked", "kto", {}},
+                                            {"orpo", "pairs", "orpo", {}},
+                                            {"cpo", "pairs", "sigmoid", {}},
+                                            {"grpo", "rollouts", "dapo", {"grpo", "dapo", "dr_grpo", "bnpo", "cispo"}},
+                                            {"ppo", "rollouts", "ppo", {"ppo"}},
+                                            {"value", "values", "value", {"value"}}};
+  return list;
+}
+
 const Trainer& find_trainer(const std::string& name) {
-  static const std::vector<Trainer> kTrainers = {
-      {"sft", "completions", "nll", {"nll"}},
-      {"dpo", "pairs", "sigmoid", {"sigmoid", "ipo", "hinge"}},
-      {"reward", "scored pairs", "bradley_terry", {"bradley_terry"}},
-      {"kto", "marked", "kto", {}},
-      {"orpo", "pairs", "orpo", {}},
-      {"cpo", "pairs", "sigmoid", {}},
-      {"grpo", "rollouts", "dapo", {"grpo", "dapo", "dr_grpo", "bnpo", "cispo"}},
-      {"ppo", "rollouts", "ppo", {"ppo"}},
-      {"value", "values", "value", {"value"}}};
-  for (const Trainer& trainer : kTrainers)
+  for (const Trainer& trainer : trainers())
     if (trainer.name == name) return trainer;
   throw UnknownKind("trainer " + name, false);
 }
@@ -201,6 +207,9 @@ std::string trainer_kind(const json& golden) {
   static const std::map<std::string, std::string> kKinds = {
       {"SFTTrainer", "sft"},   {"DPOTrainer", "dpo"}, {"RewardTrainer", "reward"}, {"KTOTrainer", "kto"},
       {"ORPOTrainer", "orpo"}, {"CPOTrainer", "cpo"}, {"GRPOTrainer", "grpo"},     {"PPOTrainer", "ppo"}};
+  if (const std::string text = Options(golden).text("trainer", ""); text.starts_with(kOwn))
+    for (const Trainer& trainer : trainers())
+      if (trainer.rows == text.substr(kOwn.size())) return trainer.name;
   const auto found = kKinds.find(trainer_class(golden));
   return found == kKinds.end() ? "" : found->second;
 }

@@ -39,7 +39,8 @@ class Options {
 
 // The class of TRL's trainers that a file names ("GRPOTrainer"), or "".
 std::string trainer_class(const json& golden);
-// Names what that trainer is here: "sft", "dpo", "reward", "kto", "orpo", "cpo", "grpo", "ppo", or "" for any other.
+// Names what that trainer is here: "sft", "dpo", "reward", "kto", "orpo", "cpo", "grpo", "ppo", or "" for any other. A
+// file of a loss that TRL does not have names its rows ("own rollouts"), and is replayed as the trainer on such rows.
 std::string trainer_kind(const json& golden);
 
 train::LearnerOptions learner_options(const Options& options);

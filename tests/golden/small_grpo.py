@@ -1,4 +1,4 @@
-"""The GRPO part of make_small.py: variants of the loss on fixed arrays, and runs on samples of the model in training.
+"""The GRPO part of make_small.py: its losses, and runs on samples of the model in training.
 
 Group advantages, clipped ratios and the KL estimate: Shao et al. 2024. An upper clip of its own: Yu et al. 2025 (DAPO).
 What each kind divides by, the KL times the ratio, and the metrics: TRL's documentation of GRPOTrainer and GRPOConfig.
@@ -46,29 +46,6 @@ def arrays(prompts, completions):
 
 def numbers(rows):
     return padded([list(map(float, x)) for x in rows], 0.0)
-
-
-def variants(write, tokens, rng):
-    prompts, completions = [[1] + tokens(2), [1] + tokens(4), [1] + tokens(2)], [tokens(4), tokens(6), tokens(2)]
-    advantages, items = [1.2, -0.7, 0.4], 15
-    p = sm.random_parameters(1)
-    start = read(p, prompts, completions)
-    old, ref = ([x + 0.3 * rng.standard_normal(len(x)) for x in start] for _ in range(2))
-    inputs = arrays(prompts, completions) | {
-        "advantages": advantages, "old_per_token_logps": numbers(old), "ref_per_token_logps": numbers(ref),
-        "num_items_in_batch": items}
-    made = {}
-    cases = [(kind, beta, True) for kind in ("grpo", "dapo", "dr_grpo", "bnpo", "cispo") for beta in (0.0, 0.04)]
-    for kind, beta, corrected in cases + [("grpo", 0.04, False)]:
-        over = {"loss_type": kind, "beta": beta, "use_bias_correction_kl": corrected}
-        loss = lambda q: group_policy_loss(over | {"frozen": start}, read(q, prompts, completions), old, ref,
-                                           advantages, items)
-        grads = sm.gradient(loss, p)
-        name = f"{kind}{'' if corrected else '_plainKL'}|beta={beta}"
-        made[name] = {"over": over, "loss": float(loss(p)), "grad_norm": sm.norm(grads),
-                      "grad_l2": {n: float(np.sqrt((g * g).sum())) for n, g in grads.items()}}
-    write("grpo_loss_variants_tiny", {"inputs": inputs, "variants": made}, "trl.GRPOTrainer",
-          {"epsilon": 0.2, "temperature": 1.0, "max_completion_length": 6})
 
 
 def padded_prompts(write, model, model_name):

@@ -1,12 +1,11 @@
 """The part of make_small.py for losses with files of their own; none of them draws from another's random numbers.
 
-DFT (Wu et al. 2025), APO-zero on marked answers (D'Oosterlinck et al. 2024), AOT (Melnyk et al. 2024), SAPO (Gao et al.
-2025), LUSPO (Liu et al. 2026), VESPO (Shen et al. 2026), and the likelihood that TRL's DPOTrainer calls "sft".
+DFT (Wu et al. 2025), APO-zero on marked answers (D'Oosterlinck et al. 2024), AOT (Melnyk et al. 2024), and the
+likelihood that TRL's DPOTrainer calls "sft".
 """
 
 import numpy as np
 
-import small_grpo
 import small_model as sm
 from small_rows import PAD, completion_sum, drawer, padded, pairs, sigmoid, softplus
 
@@ -83,58 +82,7 @@ def dpo_of_batches(write):
           {"beta": beta, "loss_type": "per variant", "max_grad_norm": 1.0})
 
 
-def sapo(o, lp, old, ref, advantages, frozen):
-    gate = lambda w, t: 4 / t * sigmoid(t * (w - 1))
-    rows = [-gate(np.exp(l - b), 1.0 if a > 0 else 1.05) * a + o["beta"] * (np.exp(r - l) - (r - l) - 1)
-            for l, b, r, a in zip(lp, old, ref, advantages)]
-    return np.mean([x.mean() for x in rows])
-
-
-def luspo(o, lp, old, ref, advantages, frozen):
-    """A row's clipped loss, of the geometric mean of its tokens' ratios, times its length."""
-    total = 0
-    for l, b, r, a in zip(lp, old, ref, advantages):
-        w = np.exp((l - b).mean())
-        total += -len(l) * min(w * a, np.clip(w, 0.8, 1.2) * a) + o["beta"] * (np.exp(r - l) - (r - l) - 1).sum()
-    return total / len(lp)
-
-
-def vespo(o, lp, old, ref, advantages, frozen):
-    """Weighs by the constants w^k·exp(λ(1 - w)) of a row's whole ratio w, over the tokens of the generation batch."""
-    total = 0
-    for l, b, r, a, f in zip(lp, old, ref, advantages, frozen):
-        (k, decay), w = (2.0, 3.0) if a >= 0 else (3.0, 2.0), np.exp((f - b).sum())
-        total += (-w ** k * np.exp(decay * (1 - w)) * a * l + o["beta"] * (np.exp(r - l) - (r - l) - 1)).sum()
-    return total / 16
-
-
-def policies(write):
-    tokens, rng = drawer(np.random.default_rng(54)), np.random.default_rng(55)
-    prompts, completions = [[1] + tokens(n) for n in (2, 4, 2)], [tokens(n) for n in (4, 6, 2)]
-    p, advantages, made = sm.random_parameters(1), [1.2, -0.7, 0.4], {}
-    look = lambda q: small_grpo.read(q, prompts, completions)
-    start = look(p)
-    old, ref = ([x + 0.3 * rng.standard_normal(len(x)) for x in start] for _ in range(2))
-    for a, b, f in zip(advantages, old, start):
-        for w in (*np.exp(f - b), np.exp((f - b).mean())):
-            assert min(abs(w - 0.8), abs(w - 1.2)) > 1e-3, "a ratio at the kink of the clip"
-    for of, level in ((sapo, "token"), (luspo, "sequence"), (vespo, "token")):
-        for beta in (0.0, 0.04):
-            over = {"loss_type": of.__name__, "beta": beta, "importance_sampling_level": level}
-            loss = lambda q: of(over, look(q), old, ref, advantages, start)
-            grads = sm.gradient(loss, p)
-            made[f"{of.__name__}|beta={beta}"] = {
-                "over": over | {"use_bias_correction_kl": False}, "loss": float(loss(p)), "grad_norm": sm.norm(grads),
-                "grad_l2": {n: float(np.sqrt((g * g).sum())) for n, g in grads.items()}}
-    inputs = small_grpo.arrays(prompts, completions) | {
-        "advantages": advantages, "old_per_token_logps": small_grpo.numbers(old),
-        "ref_per_token_logps": small_grpo.numbers(ref), "num_items_in_batch": 16}
-    write("grpo_soft_variants_tiny", {"inputs": inputs, "variants": made}, "trl.GRPOTrainer",
-          {"epsilon": 0.2, "temperature": 1.0, "max_completion_length": 6})
-
-
 def all_of(write):
     dft(write)
     apo_zero_unpaired(write)
     dpo_of_batches(write)
-    policies(write)

@@ -54,8 +54,10 @@ TEST(TrainerKind, IsOfTheWholeNameOfTheClass) {
   const auto kind = [](const char* trainer) { return trainer_kind({{"trainer", trainer}}); };
   EXPECT_EQ(kind("trl.GRPOTrainer._compute_loss + backward"), "grpo");
   EXPECT_EQ(kind("trl.experimental.ppo.PPOTrainer.train (1.9.0)"), "ppo");
+  EXPECT_EQ(kind("own rollouts"), "grpo");
+  EXPECT_EQ(kind("own pairs"), "dpo");
   for (const char* other : {"trl.RLOOTrainer", "trl.experimental.gmpo.GMPOTrainer", "OnlineDPOTrainer",
-                            "trl.experimental.IterativeSFTTrainer", "plain torch"})
+                            "trl.experimental.IterativeSFTTrainer", "plain torch", "own letters", "rollouts"})
     EXPECT_EQ(kind(other), "") << other;
 }
 

@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include "collimate/base/at.h"
@@ -139,32 +142,66 @@ struct Chosen {
   nlohmann::json options, without = nlohmann::json::object();
 };
 
+// Several together, and values beside those that other_values gives.
 const std::vector<Chosen>& chosen_options() {
   static const std::vector<Chosen> list = {
-      {"rollouts", "grpo", {{"beta", 0.04}}},
-      {"rollouts", "grpo", {{"importance_sampling_level", "sequence"}}},
-      {"rollouts", "grpo", {{"importance_sampling_level", "sequence_token"}}},
       {"rollouts", "cispo", {{"importance_sampling_level", "sequence"}, {"epsilon_high", 1.5}}},
-      {"rollouts", "grpo", {{"entropy_coefficient", 0.1}}},
       {"rollouts", "dapo", {{"delta", 1.5}}},
-      {"rollouts", "dapo", {{"epsilon_high", 0.5}}},
       {"rollouts", "cispo", {{"epsilon_high", 1.5}}},
-      {"rollouts", "grpo", {{"beta", 0.04}, {"use_bias_correction_kl", true}}, {{"beta", 0.04}}},
-      {"rollouts", "grpo", {{"top_entropy_quantile", 0.4}}},
       {"rollouts",
        "grpo",
        {{"top_entropy_quantile", 0.4}, {"entropy_coefficient", 0.1}},
        {{"top_entropy_quantile", 0.4}}},
       {"pairs", "sigmoid", {{"loss_type", {"aot", "sft", "aot_unpaired"}}}},
       {"pairs", "simpo", {{"cpo_alpha", 0.0}}},
-      {"rollouts", "grpo", {{"off_policy_mask_threshold", 0.1}}},
-      {"pairs", "sigmoid", {{"label_smoothing", 0.1}}},
-      {"pairs", "sigmoid", {{"ld_alpha", 0.5}}},
-      {"pairs", "sigmoid", {{"f_divergence_type", "js_divergence"}}},
-      {"scored pairs", "bradley_terry", {{"center_rewards_coefficient", 0.5}}},
       {"values", "value", {{"value_clip", nullptr}}},
       {"values", "value", {{"value_clip", 0}}}};
   return list;
+}
+
+// What an option may be beside its default: every other choice, the other of true and false, or a number near it.
+std::vector<nlohmann::json> other_values(const base::OptionInfo& option) {
+  static const std::regex kChoice("\"([^\"]+)\"");
+  const nlohmann::json standard = nlohmann::json::parse(option.default_value, nullptr, false);
+  if (standard.is_boolean()) return {!standard.get<bool>()};
+  if (standard.is_number()) return {standard == 0 ? 0.4 : standard.get<double>() / 2};
+  if (standard.is_null()) return {0.3};
+  const std::string chosen = standard.is_string() ? standard.get<std::string>() : option.default_value;
+  std::vector<nlohmann::json> choices;
+  for (std::sregex_iterator each(option.limits.begin(), option.limits.end(), kChoice), end; each != end; ++each)
+    if ((*each)[1] != chosen) choices.emplace_back((*each)[1].str());
+  return choices;
+}
+
+// Each option that losses on some rows read, with the first of them that does, at each of its other values. A new loss
+// and its options are among them; one that does nothing alone says here beside which it does.
+std::vector<Chosen> every_option() {
+  static const std::map<std::string, nlohmann::json> kBeside = {
+      {"use_bias_correction_kl", {{"beta", 0.04}}},
+      {"f_alpha_divergence_coef", {{"f_divergence_type", "alpha_divergence"}}}};
+  std::vector<base::OptionInfo> options;
+  rlhf::AlgorithmOptions().describe_section("", options);
+  std::set<std::string> seen;
+  std::vector<Chosen> all;
+  for (const rlhf::LossEntry& entry : rlhf::losses())
+    for (const std::string& type : entry.types)
+      for (const std::string& name : entry.options(type)) {
+        if (!seen.insert(entry.rows + " " + name).second) continue;
+        const auto beside = kBeside.find(name);
+        const nlohmann::json without = beside == kBeside.end() ? nlohmann::json::object() : beside->second;
+        const auto option = std::ranges::find(options, name, &base::OptionInfo::path);
+        for (const nlohmann::json& value : other_values(*option)) {
+          all.push_back({entry.rows, type, without, without});
+          all.back().options[name] = value;
+        }
+      }
+  return all;
+}
+
+std::vector<Chosen> options_of_cases() {
+  std::vector<Chosen> all = every_option();
+  all.insert(all.end(), chosen_options().begin(), chosen_options().end());
+  return all;
 }
 
 // Every loss of the list with its defaults, the options above, and one loss of each head with the other families.
@@ -172,7 +209,7 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const rlhf::LossEntry& entry : rlhf::losses())
     for (const std::string& type : entry.types) all.push_back(case_of(entry.rows, type));
-  for (const Chosen& one : chosen_options()) all.push_back(case_of(one.rows, one.type, one.options));
+  for (const Chosen& one : options_of_cases()) all.push_back(case_of(one.rows, one.type, one.options));
   for (const char* family : {"qwen2", "gpt2"})
     for (const auto& [rows, type] : {std::pair("rollouts", "grpo"), std::pair("pairs", "sigmoid"),
                                      std::pair("scored pairs", "bradley_terry"), std::pair("values", "value")})
@@ -200,7 +237,7 @@ class Invariance : public testing::Test {
 
 // Else the cases with options would repeat those without.
 TEST_F(Invariance, EveryOptionOfTheCasesChangesItsLoss) {
-  for (const Chosen& one : chosen_options()) {
+  for (const Chosen& one : options_of_cases()) {
     const Case with = case_of(one.rows, one.type, one.options), without = case_of(one.rows, one.type, one.without);
     const double loss = Reference(scratch_.path(), without).loss();
     EXPECT_GT(std::abs(Reference(scratch_.path(), with).loss() - loss), 1e-5 * std::abs(loss)) << with.name;

@@ -8,7 +8,7 @@
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/host/core_pool.h"
-#include "collimate/rlhf/loss/kto.h"
+#include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/objective.h"
 #include "collimate/train/learner.h"
 #include "tests/support/model/tiny_weights.h"

@@ -61,7 +61,7 @@ class Includes(unittest.TestCase):
         for target in ("collimate/rlhf/loss/list.h", "collimate/flow/module.h"):
             self.assertIn("recipe's page is a graph", includes.own_failure(page, target))
         for target in ("collimate/train/learner.h", "collimate/train/optimizer.h", "collimate/generate/engine.h",
-                       "collimate/rlhf/modules/trainer.h", "collimate/rlhf/loss/policy.h", "collimate/model/model.h"):
+                       "collimate/rlhf/modules/trainer.h", "collimate/rlhf/loss/pairs.h", "collimate/model/model.h"):
             self.assertIn("a recipe is a graph", includes.own_failure(other, target))
         self.assertEqual(includes.own_failure(includes.REGISTRY, "collimate/rlhf/modules/trainer.h"), "")
 

@@ -71,6 +71,9 @@ void whiten(Rows& rows, bool shift_mean) {
     for (float& x : row) x = static_cast<float>((x - mean) * scale + (shift_mean ? 0.0 : mean));
 }
 
+// "gae": generalised advantage estimation (Schulman et al. 2016) with the KL against the reference in the reward, as in
+// TRL's PPOTrainer and DeepSpeed-Chat. Reads reward, log_probs, reference_log_probs and values; the reward lands on the
+// last trainable token; advantages are whitened over the iteration.
 AdvantageEntry gae_entry() {
   return {"gae",
           "values",

@@ -8,10 +8,7 @@
 
 namespace collimate::rlhf {
 
-// "gae": generalised advantage estimation (Schulman et al. 2016) with the KL against the reference in the reward, as in
-// TRL's PPOTrainer and DeepSpeed-Chat. Reads reward, log_probs, reference_log_probs and values; the reward lands on the
-// last trainable token; advantages are whitened over the iteration.
-AdvantageEntry gae_entry();
+// What "gae" adds to rows: advantages, whitened over them all unless that is switched off, and returns.
 Batch gae_advantages(const Batch& rows, const AlgorithmOptions& options, bool whiten_advantages = true);
 
 // KL of the policy against the reference at each token, as TRL's PPOTrainer estimates it (Schulman 2020): "k1" is

@@ -45,6 +45,9 @@ double advantage_divisor(const AlgorithmOptions& o, const Moments& group, const 
   return divisor > 0 ? divisor : 1.0;  // all equal, and no epsilon: differences are 0
 }
 
+// "group": a reward compared with those of its sample group (rows of one prompt_uid; GRPO, Shao et al. 2024): (reward -
+// group mean) / (std + advantage_epsilon) at every trainable token. scale_rewards: the std is the group's, the batch's,
+// or 1. The std is unbiased; a group of one has advantage 0. InputError on a reward that is not finite, naming the row.
 AdvantageEntry group_entry() {
   return {"group",
           "groups",

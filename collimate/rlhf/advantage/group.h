@@ -8,12 +8,7 @@
 
 namespace collimate::rlhf {
 
-// "group": a reward compared with those of its sample group (rows of one prompt_uid; GRPO, Shao et al. 2024): (reward -
-// group mean) / (std + advantage_epsilon) at every trainable token. scale_rewards: the std is the group's, the batch's,
-// or 1. The std is unbiased; a group of one has advantage 0. InputError on a reward that is not finite, naming the row.
-AdvantageEntry group_entry();
-
-// Rewards by prompt_uid, in row order. InputError as above.
+// Rewards by prompt_uid, in row order. InputError on one that is not finite, naming the row.
 std::map<int64_t, std::vector<double>> rewards_by_group(const Batch& rows);
 // Each row's number at its trainable tokens, as the column `advantages`.
 Batch with_row_advantages(const Batch& rows, const std::vector<double>& values);

@@ -1,5 +1,3 @@
-#include "collimate/rlhf/advantage/leave_one_out.h"
-
 #include <numeric>
 
 #include "collimate/batch/standard_keys.h"
@@ -23,6 +21,7 @@ Batch add(const Batch& rows, const AlgorithmOptions&) {
 
 }  // namespace
 
+// "rloo" (Ahmadian et al. 2024): reward less the mean reward of the prompt's other samples; 0 for a group of one.
 AdvantageEntry leave_one_out_entry() {
   return {"rloo", "groups", {"uid", "prompt_uid", "trainable", "reward"}, {"advantages"}, {}, add};
 }

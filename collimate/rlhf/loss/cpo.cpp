@@ -1,8 +1,7 @@
-#include "collimate/rlhf/loss/cpo.h"
-
 #include <ATen/TensorOperators.h>
 
 #include "collimate/base/error.h"
+#include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/loss/pairs.h"
 
 namespace collimate::rlhf {
@@ -48,6 +47,10 @@ std::vector<std::string> options(const std::string& type) {
 
 }  // namespace
 
+// CPO (Xu et al. 2024; cpo, and cpo_hinge and cpo_ipo as TRL has them) and SimPO (Meng et al. 2024; simpo), plus
+// cpo_alpha · NLL of the chosen answers, as in TRL's CPOTrainer, whose loss_type calls the first three sigmoid, hinge
+// and ipo. No reference. cpo and cpo_hinge read sums of log-probs, cpo_ipo and simpo means; simpo:
+// -log σ(beta (c - r) - simpo_gamma).
 LossEntry cpo_losses() { return {"pairs", {"cpo", "cpo_hinge", "cpo_ipo", "simpo"}, options, make}; }
 
 }  // namespace collimate::rlhf

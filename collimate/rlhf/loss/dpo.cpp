@@ -1,5 +1,3 @@
-#include "collimate/rlhf/loss/dpo.h"
-
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/log_sigmoid.h>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "collimate/base/error.h"
+#include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/loss/pairs.h"
 
 namespace collimate::rlhf {
@@ -233,6 +232,9 @@ Loss make(const std::string& type, const LossSetting& setting) {
 
 }  // namespace
 
+// Preference losses against a frozen reference (Rafailov et al. 2023 and its kin); names and formulas as in TRL 1.16's
+// DPOTrainer, except that label_smoothing with sigmoid is cDPO (Mitchell 2023), where TRL ignores it. Reads
+// `reference_log_probs`.
 LossEntry dpo_losses() {
   LossEntry entry{"pairs", {}, options, make};
   for (const Named& loss : kLosses) entry.types.emplace_back(loss.name);

@@ -1,6 +1,6 @@
-#include "collimate/rlhf/loss/kto.h"
-
 #include <ATen/TensorOperators.h>
+
+#include "collimate/rlhf/loss/list.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -42,6 +42,11 @@ Loss make(const std::string& type, const LossSetting& setting) {
 
 }  // namespace
 
+// Losses on single answers that are marked desirable or not (Ethayarajh et al. 2024); names, formulas and defaults as
+// in TRL 1.16's KTOTrainer. With c the log-ratio of a row against the reference and z the KL estimate: desirable
+// 1 - σ(beta (c - z)), undesirable 1 - σ(beta (z - c)); mean over rows. apo_zero_unpaired has no z and σ(beta c) for
+// the undesirable. Reads `reference_log_probs`, `desirable` and, with kto, `kl_estimate`: z, the same in every row of
+// an update, taken without gradient over mismatched answers.
 LossEntry kto_losses() {
   return {"marked",
           {"kto", "apo_zero_unpaired"},

@@ -5,20 +5,30 @@
 #include <algorithm>
 
 #include "collimate/base/error.h"
-#include "collimate/rlhf/loss/cpo.h"
-#include "collimate/rlhf/loss/dpo.h"
-#include "collimate/rlhf/loss/kto.h"
-#include "collimate/rlhf/loss/orpo.h"
-#include "collimate/rlhf/loss/policy.h"
-#include "collimate/rlhf/loss/reward.h"
-#include "collimate/rlhf/loss/sft.h"
-#include "collimate/rlhf/loss/value.h"
+
+// A line for each file of this folder with losses: the function that gives its entry.
+// clang-format off
+#define COLLIMATE_LOSSES(EACH) \
+  EACH(sft_losses) \
+  EACH(dpo_losses) \
+  EACH(orpo_losses) \
+  EACH(cpo_losses) \
+  EACH(reward_losses) \
+  EACH(kto_losses) \
+  EACH(policy_losses) \
+  EACH(value_losses)
+// clang-format on
 
 namespace collimate::rlhf {
 
+#define COLLIMATE_DECLARE(entry) LossEntry entry();
+COLLIMATE_LOSSES(COLLIMATE_DECLARE)
+#undef COLLIMATE_DECLARE
+
 const std::vector<LossEntry>& losses() {
-  static const std::vector<LossEntry> list = {sft_losses(),    dpo_losses(), orpo_losses(),   cpo_losses(),
-                                              reward_losses(), kto_losses(), policy_losses(), value_losses()};
+#define COLLIMATE_ENTRY(entry) entry(),
+  static const std::vector<LossEntry> list = {COLLIMATE_LOSSES(COLLIMATE_ENTRY)};
+#undef COLLIMATE_ENTRY
   return list;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,9 @@ struct LossSetting {
 // "pairs" (chosen, rejected), "scored pairs" (by a score head), "marked" (desirable or not), "rollouts", "values".
 struct LossEntry {
   std::string rows;
-  std::vector<std::string> types;                                // names, as algorithm.loss_type has them
-  std::vector<std::string> (*options)(const std::string& type);  // of AlgorithmOptions, that it reads
-  Loss (*make)(const std::string& type, const LossSetting& setting);
+  std::vector<std::string> types;                                            // names, as algorithm.loss_type has them
+  std::function<std::vector<std::string>(const std::string& type)> options;  // of AlgorithmOptions, that it reads
+  std::function<Loss(const std::string& type, const LossSetting& setting)> make;
 };
 
 // All losses. From this list follow what a config may name, its help, the trainers' losses and the golden replays.

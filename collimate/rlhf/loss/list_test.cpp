@@ -1,8 +1,9 @@
+#include "collimate/rlhf/loss/list.h"
+
 #include <gmock/gmock.h>
 
 #include <set>
 
-#include "collimate/rlhf/loss/kto.h"
 #include "collimate/tensor/autograd.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/rlhf/loss/two_rows.h"

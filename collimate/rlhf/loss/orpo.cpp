@@ -1,8 +1,7 @@
-#include "collimate/rlhf/loss/orpo.h"
-
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/log_sigmoid.h>
 
+#include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/loss/pairs.h"
 
 namespace collimate::rlhf {
@@ -36,6 +35,9 @@ Loss make(const std::string&, const LossSetting& setting) {
 
 }  // namespace
 
+// ORPO (Hong et al. 2024), as in TRL's ORPOTrainer: NLL of the chosen prompt and answer - beta · log σ(log odds ratio
+// of the answers' mean log-probs). No reference. `trainable` marks the prompt too; the answers are where the column
+// `completion` is 1.
 LossEntry orpo_losses() {
   return {"pairs", {"orpo"}, [](const std::string&) { return std::vector<std::string>{"beta"}; }, make};
 }

@@ -1,3 +1,7 @@
+#include <gmock/gmock.h>
+
+#include "collimate/rlhf/loss/policy_terms.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/rlhf/loss/two_rows.h"
 
 namespace collimate::rlhf {
@@ -110,13 +114,16 @@ TEST(PolicyLoss, SamplesThatWentOffPolicyAreLeftOutWhereTheyAreWorse) {
   EXPECT_NEAR(evaluate(policy("dapo", mask), rows, {3, 2}), -1.0, 1e-6);
 }
 
-// Mean of what is counted as clipped, of rows whose ratio is e.
-double clipped_part(const std::string& type, const nlohmann::json& options, float advantage) {
-  const Rows rows = rows_of({{-1, -2}, {-3}}, advantage, -1.F, 0.F);
+// Mean of what is counted as clipped, of rows whose ratio is e^-old_shift.
+double clipped_part(const Loss& loss, float advantage, float old_shift = -1.F) {
+  const Rows rows = rows_of({{-1, -2}, {-3}}, advantage, old_shift, 0.F);
   LossContext context(rows.batch, {.log_probs = rows.log_probs}, {3, 2});
-  policy(type, options).value(context);
+  loss.value(context);
   const auto& [sum, count] = context.metrics().at("actor/pg_clipfrac");
   return sum / count;
+}
+double clipped_part(const std::string& type, const nlohmann::json& options, float advantage) {
+  return clipped_part(policy(type, options), advantage);
 }
 
 TEST(PolicyLoss, WhatIsCountedAsClippedIsCountedBelowDeltaAndAboveTheCapOfCispo) {
@@ -126,6 +133,37 @@ TEST(PolicyLoss, WhatIsCountedAsClippedIsCountedBelowDeltaAndAboveTheCapOfCispo)
   EXPECT_EQ(clipped_part("grpo", {{"delta", 0.5}}, -1.F), 1.0);
   EXPECT_EQ(clipped_part("cispo", {{"epsilon_high", 2.0}}, 1.F), 1.0);
   EXPECT_EQ(clipped_part("cispo", {{"epsilon_high", 2.8}}, 1.F), 0.0);
+}
+
+// A file with a policy loss of its own says all of this.
+TEST(PolicyLoss, ASurrogateOfItsOwnHasItsOwnClipRangeAndOptions) {
+  const LossEntry entry = policy_entry(
+      {{"wide",
+        {[](const PolicyTerms& t, const AlgorithmOptions&) { return -t.ratio.clamp(0.5, 3.0) * t.advantages; },
+         [](const AlgorithmOptions& o) {
+           return ClipRange{0.5, 2.0 + o.delta->value_or(1.0)};
+         },
+         {"delta"}},
+        update_token_mean}});
+  EXPECT_EQ(entry.rows, "rollouts");
+  EXPECT_EQ(entry.types, std::vector<std::string>{"wide"});
+  EXPECT_THAT(entry.options("wide"), testing::Contains("delta"));
+  EXPECT_THAT(entry.options("wide"), testing::Not(testing::Contains("epsilon")));
+  const auto wide = [&](double delta) {
+    LossSetting setting;
+    setting.options.delta = delta;
+    return entry.make("wide", setting);
+  };
+  EXPECT_EQ(clipped_part(wide(1.0), 1.F), 0.0);        // a ratio of 2.7 below 3
+  EXPECT_EQ(clipped_part(wide(0.5), 1.F), 1.0);        // above 2.5
+  EXPECT_EQ(clipped_part(wide(1.0), -1.F, 1.F), 1.0);  // 0.37 below 0.5
+  EXPECT_EQ(clipped_part(wide(1.0), -1.F, 0.5F), 0.0);
+  EXPECT_NEAR(evaluate(wide(1.0), rows_of({{-1, -2}}, 1.F, -2.F, 0.F), {2, 1}), -3.0, 1e-6);
+}
+
+TEST(PolicyLoss, ALossThatDividesByTheLimitNeedsOne) {
+  EXPECT_EQ(base::message_of([] { policy("dr_grpo"); }),
+            "[algorithm.loss_type] expected a completion limit for dr_grpo, got none; try rollout.completion_tokens");
 }
 
 TEST(PolicyLoss, ReadsTheReferenceWhereItHasAKl) {

@@ -1,8 +1,7 @@
-#include "collimate/rlhf/loss/reward.h"
-
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/log_sigmoid.h>
 
+#include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/loss/pairs.h"
 
 namespace collimate::rlhf {
@@ -34,6 +33,9 @@ Loss make(const std::string&, const LossSetting& setting) {
 
 }  // namespace
 
+// Bradley-Terry on the score of each row's last token: -log σ(chosen - rejected - margin) +
+// center_rewards_coefficient · (chosen + rejected)², mean over pairs, as in TRL's RewardTrainer. The margin is kMargin
+// of the chosen row, 0 in a batch without it.
 LossEntry reward_losses() {
   return {"scored pairs",
           {"bradley_terry"},

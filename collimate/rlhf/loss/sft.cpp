@@ -1,6 +1,6 @@
-#include "collimate/rlhf/loss/sft.h"
-
 #include <ATen/TensorOperators.h>
+
+#include "collimate/rlhf/loss/list.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -16,6 +16,8 @@ Loss make(const std::string& type, const LossSetting&) {
 
 }  // namespace
 
+// Next-token losses over the trainable tokens, divided by the global tokens; names as in TRL's SFTTrainer. nll:
+// -Σ log p. dft: -Σ p · log p with p held constant (Wu et al. 2025).
 LossEntry sft_losses() {
   return {"completions", {"nll", "dft"}, [](const std::string&) { return std::vector<std::string>{}; }, make};
 }

@@ -1,8 +1,8 @@
-#include "collimate/rlhf/loss/value.h"
-
 #include <ATen/TensorOperators.h>
 
 #include <optional>
+
+#include "collimate/rlhf/loss/list.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -32,6 +32,8 @@ Loss make(const std::string&, const LossSetting& setting) {
 
 }  // namespace
 
+// ½ · mean over tokens of max((V - R)², (clip(V, V_old ± value_clip) - R)²), of (V - R)² without value_clip. Reads
+// `values` (old) and `returns`. TRL's PPO adds it to the policy's loss with weight 0.1: use loss_weights.
 LossEntry value_losses() {
   return {"values", {"value"}, [](const std::string&) { return std::vector<std::string>{"value_clip"}; }, make};
 }

@@ -58,7 +58,7 @@ Batch penalised(const Batch& rows, double penalty) {
   std::vector<std::vector<float>> by_step;
   const bool steps = rows.has(batch::kStepRewards.name);
   for (int64_t r = 0; r < rows.rows(); ++r) {
-    const bool cut = rows.get(batch::kFinish, r) == static_cast<int32_t>(generate::Finish::kLength);
+    const bool cut = generate::cut_off(static_cast<generate::Finish>(rows.get(batch::kFinish, r)));
     const float less = cut ? static_cast<float>(penalty) : 0.F;
     base::at(rewards, r) -= less;
     if (!steps) continue;

@@ -53,7 +53,7 @@ struct ModelOptions : base::Section {
 };
 
 struct RolloutOptions : generate::SamplingOptions {
-  RolloutOptions() : SamplingOptions(1.0, false) {}
+  RolloutOptions() : SamplingOptions(generate::SamplingParams().temperature, false) {}
 
   base::Option<int64_t> prompts_per_iteration{
       this, "prompts_per_iteration", 64, "prompts", "distinct prompts of one iteration", base::at_least(int64_t{1})};

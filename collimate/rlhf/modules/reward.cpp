@@ -21,7 +21,7 @@ std::vector<RewardSample> decode_samples(const Batch& rows, const text::Tokenize
                         .completion = text::valid_utf8(tokenizer.decode(ids.subspan(prompt)))};
     if (rows.has(batch::kExample.name)) sample.example = rows.json(batch::kExample, r);
     if (rows.has(batch::kFinish.name))
-      sample.finished = rows.get(batch::kFinish, r) != static_cast<int32_t>(generate::Finish::kLength);
+      sample.finished = !generate::cut_off(static_cast<generate::Finish>(rows.get(batch::kFinish, r)));
     samples.push_back(std::move(sample));
   }
   return samples;

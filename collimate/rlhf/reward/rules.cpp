@@ -2,19 +2,27 @@
 
 #include "collimate/base/edit_distance.h"
 
+// A line for each rule, which has a file of its own: the function that gives its entry.
+// clang-format off
+#define COLLIMATE_RULES(EACH) \
+  EACH(gsm8k_rule) \
+  EACH(countdown_rule) \
+  EACH(exact_rule) \
+  EACH(regex_rule) \
+  EACH(sequence_rule) \
+  EACH(digit_sequence_rule)
+// clang-format on
+
 namespace collimate::rlhf {
 
-// A file each.
-RuleEntry gsm8k_rule();
-RuleEntry countdown_rule();
-RuleEntry exact_rule();
-RuleEntry regex_rule();
-RuleEntry sequence_rule();
-RuleEntry digit_sequence_rule();
+#define COLLIMATE_DECLARE(entry) RuleEntry entry();
+COLLIMATE_RULES(COLLIMATE_DECLARE)
+#undef COLLIMATE_DECLARE
 
 const std::vector<RuleEntry>& rules() {
-  static const std::vector<RuleEntry> list = {gsm8k_rule(), countdown_rule(), exact_rule(),
-                                              regex_rule(), sequence_rule(),  digit_sequence_rule()};
+#define COLLIMATE_ENTRY(entry) entry(),
+  static const std::vector<RuleEntry> list = {COLLIMATE_RULES(COLLIMATE_ENTRY)};
+#undef COLLIMATE_ENTRY
   return list;
 }
 

@@ -22,8 +22,8 @@ TEST(Rules, EntriesWithWrongKeysAreRefused) {
   EXPECT_NE(error_of({{{"rule", "gsm8k"}, {"format_score", "much"}}}).find("to be a number"), std::string::npos);
   EXPECT_EQ(error_of({{{"rule", "exact"}, {"weight", "much"}}}).find("json"), std::string::npos);
   EXPECT_EQ(error_of({{{"rule", 7}}}), "[reward.rule] expected a name, got 7");
-  EXPECT_TRUE(error_of({{{"rule", "regex"}, {"pattern", "("}}})
-                  .starts_with("[reward.pattern] expected a regular expression, got "));
+  EXPECT_EQ(error_of({{{"rule", "regex"}, {"pattern", "("}}}),
+            "[reward] expected reward.pattern to be a regular expression, got \"(\" (missing closing parenthesis)");
   const std::string one = "[reward] expected {rule: NAME}, {function: NAME} or {python: FILE.py:function}";
   EXPECT_TRUE(error_of({{{"weight", 1}}}).starts_with(one));
   EXPECT_TRUE(error_of({{{"rule", "exact"}, {"python", "a.py"}}}).starts_with(one));
@@ -59,7 +59,14 @@ TEST(Rules, ResolvedEntriesHaveTheDefaultsOfTheirSections) {
             nlohmann::json::parse(R"([{"function":"mine","weight":1.0,"on_error":"stop","deterministic":false,)"
                                   R"("limit":49,"deep":{"a":[1]}}])"));
   for (const RuleEntry& entry : rules()) {
-    const nlohmann::json once = resolved("{rule: " + entry.name + "}");
+    const std::string yaml = "{rule: " + entry.name + "}", error = error_resolving(yaml);
+    if (!error.empty()) {  // one that needs another key says which
+      EXPECT_TRUE(error.starts_with("[run.yaml:1] expected reward.") ||
+                  error.starts_with("[configuration] expected reward."))
+          << error;
+      continue;
+    }
+    const nlohmann::json once = resolved(yaml);
     EXPECT_EQ(resolved(once.dump()), once) << entry.name;
   }
 }
@@ -80,6 +87,11 @@ TEST(Rules, ResolvingNamesThePlaceOfWhatIsWrong) {
   EXPECT_EQ(error_resolving("\n  - rule: exact\n  - exact"),
             "[run.yaml:3] expected {rule: NAME}, {function: NAME} or {python: FILE.py:function}, got \"exact\"; try "
             "{rule: exact}");
+  EXPECT_EQ(error_resolving("\n  - rule: exact\n  - rule: sequence\n    separator: '; '"),
+            "[run.yaml:4] expected reward.1.separator to be one character, got \"; \"");
+  EXPECT_EQ(error_resolving("\n  - rule: regex\n    pattern: a(b"),
+            "[run.yaml:3] expected reward.0.pattern to be a regular expression, got \"a(b\" (missing closing "
+            "parenthesis)");
   EXPECT_EQ(error_resolving("{rule: [exact]}"), "[run.yaml:1] expected reward.rule to be a name, got a list");
 }
 

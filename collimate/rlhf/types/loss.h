@@ -68,6 +68,10 @@ inline const Key<float> kCompletion{.name = "completion", .ragged = true};
 // By how much a chosen row's score is to exceed the rejected one's; on both rows of a pair.
 inline const Key<float> kMargin{"margin"};
 
+// Of marked answers: 1 or 0; max(0, mean log-ratio of mismatched answers), the same in every row of an update.
+inline const Key<float> kDesirable{"desirable"};
+inline const Key<float> kKlEstimate{"kl_estimate"};
+
 // A loss: what it needs, and its value on one micro-batch (a scalar connected to the leaves it asked for). One that
 // compares samples of the whole update, as a quantile does, says how many lists of numbers it surveys: `survey` tells
 // those of one micro-batch, [any] each, and `value` reads those of all.

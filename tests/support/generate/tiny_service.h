@@ -24,6 +24,7 @@
 #include "collimate/model/model.h"
 #include "collimate/model/weights.h"
 #include "collimate/text/tokenizer.h"
+#include "tests/support/generate/sampling_fields.h"
 #include "tests/support/model/pack_sequences.h"
 
 // The tests of this folder share a small random model, requests, and a state in memory.
@@ -135,7 +136,25 @@ inline std::vector<Request> random_requests(int64_t count, int64_t samples, uint
   return requests;
 }
 
-// These have penalties, biases, min_tokens and stop strings, each its own mixture.
+// Gives every third request, from its uid on, another value of a field that all have at its default; not of the time
+// limit: here no clock decides.
+inline void vary_if_nobody_does(const SamplingField& field, std::vector<Request>& requests) {
+  const auto at_default = [&](const Request& request) {
+    const SamplingParams defaults;
+    return std::visit([&](const auto& member) { return request.params.*member.at == defaults.*member.at; },
+                      field.member);
+  };
+  if (field.name == std::string_view("timeout_seconds") || !std::ranges::all_of(requests, at_default)) return;
+  for (Request& request : requests) {
+    if (request.uid % 3 != 0) continue;
+    nlohmann::json params = request.params.to_json();
+    params[field.name] = other_value(field);
+    request.params = SamplingParams::from_json(params);
+  }
+}
+
+// These have penalties, biases, min_tokens and stop strings, each its own mixture, and of every field of
+// kSamplingFields more than one value.
 inline std::vector<Request> mixed_requests(int64_t count, int64_t samples) {
   std::vector<Request> requests = random_requests(count, samples);
   for (Request& request : requests) {
@@ -153,6 +172,7 @@ inline std::vector<Request> mixed_requests(int64_t count, int64_t samples) {
     if (random(4) == 0) params.seed = static_cast<uint64_t>(random(100));
     if (random(2) == 0) params.top_log_probs = random(kMostTopLogProbs + 1);
   }
+  for (const SamplingField& field : kSamplingFields) vary_if_nobody_does(field, requests);
   return requests;
 }
 

@@ -1,0 +1,47 @@
+#include <string_view>
+
+#include "collimate/rlhf/reward/equal_positions.h"
+#include "collimate/rlhf/reward/reward_section.h"
+#include "collimate/rlhf/reward/rule_text.h"
+#include "collimate/rlhf/reward/rules.h"
+
+namespace collimate::rlhf {
+namespace {
+
+using base::Option;
+using nlohmann::json;
+
+struct SequenceSection : RuleSection {
+  Option<std::string> separator{
+      this,
+      "separator",
+      ",",
+      "",
+      "what stands between two parts",
+      base::satisfying("one character", [](const std::string& value) { return value.size() == 1; })};
+  Option<std::string> end{this, "end", "", "", "what ends a complete sequence"};
+  Option<double> unfinished_weight{this, "unfinished_weight", 0.9, "", "factor without that end"};
+};
+
+Rule make(const json& options) {
+  const auto section = read_entry<SequenceSection>(options);
+  return [separator = section.separator->front(), end = section.end.get(),
+          unfinished = section.unfinished_weight.get()](const RewardSample& sample) {
+    const std::string truth = text_field(sample, "ground_truth");
+    const std::vector<std::string_view> wanted = split(stripped(truth), separator);
+    std::string_view text = stripped(sample.completion);
+    const bool finished = end.empty() || text.ends_with(end);
+    if (finished) text = stripped(text.substr(0, text.size() - end.size()));
+    const std::vector<std::string_view> produced = split(text, separator);
+    return equal_positions(sample, produced, wanted.size(), finished ? 1.0 : unfinished,
+                           [&](size_t i) { return stripped(produced[i]) == stripped(wanted[i]); });
+  };
+}
+
+}  // namespace
+
+RuleEntry sequence_rule() {
+  return {"sequence", "equal positions of a list in the column ground_truth", section_of<SequenceSection>, make};
+}
+
+}  // namespace collimate::rlhf
