@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <map>
 
 #include "collimate/base/error.h"
 #include "collimate/host/checksum.h"
@@ -42,9 +43,18 @@ void make_directory(const std::string& directory) {
     throw base::RunError(base::expectation(directory, "to make the directory", error.message()));
 }
 
-constexpr const char* kFiles = "files.json";
+constexpr const char* kFiles = "files.json";            // of a folder: what measure() says of each other file
+constexpr const char* kCheckpoint = "checkpoint.json";  // {step, folders: what measure() says of each one's files.json}
 
-std::string measured(int64_t bytes, uint32_t crc) { return fmt::format("{} bytes with CRC-32C {:08x}", bytes, crc); }
+nlohmann::json measure(const fs::path& path) {
+  const host::MappedFile file(path);
+  return {{"bytes", file.size()}, {"crc32c", host::crc32c(file.bytes())}};
+}
+
+std::string described(const nlohmann::json& measured) {
+  return fmt::format("{} bytes with CRC-32C {:08x}", measured.at("bytes").get<int64_t>(),
+                     measured.at("crc32c").get<uint32_t>());
+}
 
 nlohmann::json read_object(const std::string& path) {
   if (!fs::exists(path)) throw base::RunError(base::expectation(path, "a saved state", "no such file"));
@@ -53,16 +63,54 @@ nlohmann::json read_object(const std::string& path) {
   return values;
 }
 
-// Checks one folder that a DirectoryWriter wrote.
-void check_files(const fs::path& folder) {
-  const nlohmann::json files = read_object(folder / kFiles);
-  for (const auto& [name, entry] : files.items()) {
-    const fs::path path = folder / name;
-    if (!fs::is_regular_file(path)) throw base::RunError(base::expectation(path.string(), "a saved file", "none"));
-    const host::MappedFile file(path);
-    const std::string expected = measured(entry.at("bytes"), entry.at("crc32c"));
-    const std::string got = measured(static_cast<int64_t>(file.size()), host::crc32c(file.bytes()));
-    if (got != expected) throw base::RunError(base::expectation(path.string(), expected, got));
+void check_file(const fs::path& path, const nlohmann::json& expected) {
+  if (!fs::is_regular_file(path)) throw base::RunError(base::expectation(path.string(), "a saved file", "none"));
+  const std::string got = described(measure(path));
+  if (got != described(expected)) throw base::RunError(base::expectation(path.string(), described(expected), got));
+}
+
+std::string folder_of(const fs::path& file, const fs::path& checkpoint) {
+  return file.parent_path().lexically_relative(checkpoint).generic_string();
+}
+
+// Says which folders a checkpoint has, and binds them to each other and to its step.
+void write_list(const fs::path& checkpoint, int64_t step) {
+  nlohmann::json folders = nlohmann::json::object();
+  for (const auto& entry : fs::recursive_directory_iterator(checkpoint))
+    if (entry.path().filename() == kFiles) folders[folder_of(entry.path(), checkpoint)] = measure(entry.path());
+  host::OutputFile file(checkpoint / kCheckpoint);
+  file.write(nlohmann::json{{"step", step}, {"folders", folders}}.dump(1));
+  file.close();
+}
+
+// Gives the names of each folder's files, after a look into all of them.
+std::map<std::string, nlohmann::json> check_folders(const fs::path& checkpoint) {
+  const nlohmann::json list = read_object(checkpoint / kCheckpoint);
+  if (list.at("step") != checkpoint_step(checkpoint))
+    throw base::RunError(base::expectation(checkpoint / kCheckpoint,
+                                           fmt::format("the state of step {}", checkpoint_step(checkpoint)),
+                                           "that of step " + list.at("step").dump()));
+  std::map<std::string, nlohmann::json> folders;
+  for (const auto& [name, files] : list.at("folders").items()) {
+    const fs::path folder = checkpoint / name;
+    if (!fs::is_directory(folder)) throw base::RunError(base::expectation(folder.string(), "a saved folder", "none"));
+    check_file(folder / kFiles, files);
+    folders[name] = read_object(folder / kFiles);
+    for (const auto& [file, expected] : folders[name].items()) check_file(folder / file, expected);
+  }
+  return folders;
+}
+
+// What belongs to no folder of the list, or is no file of its folder.
+void check_for_others(const fs::path& checkpoint, const std::map<std::string, nlohmann::json>& folders) {
+  for (const auto& entry : fs::recursive_directory_iterator(checkpoint)) {
+    if (!entry.is_regular_file() || entry.path() == checkpoint / kCheckpoint) continue;
+    const auto folder = folders.find(folder_of(entry.path(), checkpoint));
+    const fs::path name = entry.path().filename();
+    if (folder == folders.end() || (name != kFiles && !folder->second.contains(name)))
+      throw base::RunError(base::expectation(
+          entry.path().string(), fmt::format("a file that {} lists", folder == folders.end() ? kCheckpoint : kFiles),
+          "another"));
   }
 }
 
@@ -128,15 +176,12 @@ void DirectoryReader::bytes(const std::string& name, std::span<std::byte> out) {
   std::copy(from.begin(), from.end(), out.begin());
 }
 
-std::string damage_in(const std::string& directory) {
+std::string damage_in(const std::string& checkpoint) {
+  const fs::path path = named_path(checkpoint);
   try {
-    if (fs::is_empty(directory)) return base::expectation(directory, "a saved state", "nothing");
-    for (const auto& entry : fs::recursive_directory_iterator(directory))
-      if (entry.is_regular_file() && entry.path().filename() != kFiles &&
-          !read_object(entry.path().parent_path() / kFiles).contains(entry.path().filename()))
-        return base::expectation(entry.path().string(), "a file that files.json lists", "another");
-    for (const auto& entry : fs::recursive_directory_iterator(directory))
-      if (entry.path().filename() == kFiles) check_files(entry.path().parent_path());
+    check_for_others(path, check_folders(path));
+  } catch (const nlohmann::json::exception& error) {
+    return base::expectation(path, "lists of the files that were saved", error.what());
   } catch (const std::exception& error) {
     return error.what();
   }
@@ -166,6 +211,8 @@ std::string Checkpoints::begin(int64_t step) {
 
 std::string Checkpoints::commit() {
   COLLIMATE_CHECK(building_.has_value());
+  const fs::path& building = building_->building();
+  write_list(building, checkpoint_step(building.stem()));
   building_->commit();
   building_.reset();
   std::vector<std::string> all = list();

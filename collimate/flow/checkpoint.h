@@ -12,7 +12,8 @@
 namespace collimate::flow {
 
 // A checkpoint is a directory: one folder per Stateful with state.json, one raw file per `bytes` entry, and files.json,
-// the size and CRC-32C of each. It is written under a temporary name, fsynced and renamed: complete or absent.
+// the size and CRC-32C of each; and checkpoint.json, the step and the size and CRC-32C of each folder's files.json. It
+// is written under a temporary name, fsynced and renamed: complete or absent.
 
 // Writes one Stateful's folder (made here). Everything is on disk, fsynced, after finish(). RunError naming the file
 // and the reason (disk full) from any method.
@@ -46,9 +47,9 @@ class DirectoryReader : public base::StateReader {
   nlohmann::json values_;
 };
 
-// The first file of a saved directory, at any depth, that is not as files.json says, with what was expected and what is
-// there; "" where all are. Reads every file.
-std::string damage_in(const std::string& directory);
+// The first folder or file of a checkpoint that is missing, foreign (of another step, say) or not as it was written,
+// with what was expected and what is there; "" where there is none. Reads every file.
+std::string damage_in(const std::string& checkpoint);
 
 void save_state(const base::Stateful& object, const std::string& directory);
 void load_state(base::Stateful& object, const std::string& directory);

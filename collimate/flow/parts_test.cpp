@@ -13,7 +13,6 @@
 #include "collimate/flow/row_table.h"
 #include "collimate/flow/shared_store.h"
 #include "collimate/flow/updates.h"
-#include "collimate/flow/weight_link.h"
 
 namespace collimate::flow {
 namespace {
@@ -182,43 +181,6 @@ TEST(SharedStore, ServesTheNewestVersionNotAfter) {
   EXPECT_EQ(replica.all().size(), 1U);
 }
 
-class FlatPort : public WeightsPort {
- public:
-  explicit FlatPort(std::vector<float> values) : values_(std::move(values)) {}
-  const void* identity() const override { return values_.data(); }
-  uint64_t version() const override { return version_; }
-  uint64_t checksum() const override {
-    uint64_t sum = broken_ ? 1 : 0;
-    for (float value : values_) sum += static_cast<uint64_t>(value);
-    return sum;
-  }
-  std::vector<tensor::HostEdit> segments() override {
-    std::vector<tensor::HostEdit> segments;
-    segments.emplace_back(tensor::Exec{nullptr, &tensor::cpu_device()}, std::span(values_));
-    return segments;
-  }
-  void updated(uint64_t version) override { version_ = version; }
-
-  std::vector<float> values_;
-  uint64_t version_ = 0;
-  bool broken_ = false;
-};
-
-TEST(WeightLink, AliasCopiesNothingAndCopyIsChecked) {
-  FlatPort source({1, 2, 3});
-  source.version_ = 7;
-  EXPECT_EQ(transfer_here("a -> a", source, source), 0);
-  FlatPort other({0, 0, 0});
-  EXPECT_EQ(transfer_here("a -> b", source, other), 12);
-  EXPECT_EQ(other.values_, source.values_);
-  EXPECT_EQ(other.version(), 7U);
-  other.broken_ = true;
-  EXPECT_THROW(transfer_here("a -> b", source, other), base::GuardError);
-  FlatPort small({0});
-  EXPECT_THROW(transfer_here("a -> c", source, small), base::GuardError);
-  EXPECT_THROW(import_weights("a -> c", export_weights(source), small), base::GuardError);
-}
-
 TEST(Checkpoints, AreCompleteOrAbsentAndOldOnesGo) {
   std::string directory = testing::TempDir() + "collimate-checkpoints-" + std::to_string(getpid());
   std::filesystem::remove_all(directory);
@@ -238,6 +200,36 @@ TEST(Checkpoints, AreCompleteOrAbsentAndOldOnesGo) {
   EXPECT_EQ(loaded.get("x", 10), 10);
   EXPECT_THROW(load_state(loaded, directory + "/none"), base::RunError);
   EXPECT_THROW(checkpoint_step(directory), base::InputError);
+}
+
+TEST(Checkpoints, WhatIsMissingForeignOrOfAnotherStepIsDamage) {
+  const std::string directory = testing::TempDir() + "collimate-damage-" + std::to_string(getpid());
+  std::filesystem::remove_all(directory);
+  Checkpoints checkpoints(directory, 2);
+  SharedStore store;
+  for (int64_t step : {1, 2}) {
+    store.put("x", step, step);
+    const std::string building = checkpoints.begin(step);
+    for (const char* folder : {"/store", "/worker-0/other"}) save_state(store, building + folder);
+    checkpoints.commit();
+  }
+  const std::string first = checkpoints.list().front(), second = checkpoints.latest(), kept = directory + "/kept";
+  EXPECT_EQ(damage_in(second), "");
+  EXPECT_EQ(damage_in(second + "/"), "");
+  const auto expect_damage = [&](const std::string& part) {
+    EXPECT_NE(damage_in(second).find(part), std::string::npos) << part << " in " << damage_in(second);
+  };
+  std::filesystem::rename(second + "/worker-0", kept);
+  expect_damage(second + "/worker-0/other] expected a saved folder, got none");
+  std::filesystem::copy(first + "/worker-0", second + "/worker-0", std::filesystem::copy_options::recursive);
+  expect_damage(second + "/worker-0/other/files.json] expected");
+  std::filesystem::remove_all(second + "/worker-0");
+  std::filesystem::rename(kept, second + "/worker-0");
+  save_state(store, second + "/worker-1/other");
+  expect_damage("expected a file that checkpoint.json lists, got another");
+  std::filesystem::remove_all(second);
+  std::filesystem::rename(first, second);
+  expect_damage("expected the state of step 2, got that of step 1");
 }
 
 }  // namespace

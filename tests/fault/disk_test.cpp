@@ -50,6 +50,18 @@ TEST_F(Disk, AFlippedBitOfACheckpointIsNamedWithTheOneToGoOnFrom) {
   EXPECT_EQ(lasting_metrics(run()), lasting_metrics(runs_.directory("whole")));
 }
 
+TEST_F(Disk, FoldersThatAreMissingOrOfAnotherStepAreNamedWithTheOneToGoOnFrom) {
+  const std::string remedy = "--resume " + checkpoint_of(run(), 1), kept = run() + "/kept";
+  for (const std::string folder : {"worker-0/policy", "store", "state-0", "worker-0"}) {
+    fs::rename(newest() + "/" + folder, kept);
+    expect_refused(runs_, {}, {newest() + "/" + folder, remedy});
+    fs::rename(kept, newest() + "/" + folder);
+  }
+  fs::rename(newest() + "/worker-0/policy", kept);
+  fs::copy(checkpoint_of(run(), 1) + "/worker-0/policy", newest() + "/worker-0/policy");
+  expect_refused(runs_, {}, {weights("files.json"), remedy});
+}
+
 TEST_F(Disk, WithoutAnotherCheckpointItSaysSo) {
   fs::remove_all(checkpoint_of(run(), 1));
   flip_bit(weights("segment.1.bin"), 0);
@@ -92,13 +104,31 @@ TEST(DiskFiles, AModelsFileThatIsAFifoIsRefused) {
   Runs runs("fifo", "sft", "");
   ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));
   const std::string model = runs.directory("whole") + "/model";
-  for (const std::string file : {"model.safetensors", "config.json", "tokenizer.json"}) {
-    fs::rename(model + "/" + file, model + "/kept");
+  for (const std::string file : {"model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json",
+                                 "generation_config.json", "special_tokens_map.json"}) {
+    const bool there = fs::exists(model + "/" + file);
+    if (there) fs::rename(model + "/" + file, model + "/kept");
     ASSERT_EQ(::mkfifo((model + "/" + file).c_str(), 0600), 0);
     const host::CommandResult result = run_collimate({"generate", model, "--prompt", "12"});
     EXPECT_EQ(result.status.code, 2) << file << ": " << result.status.description() << ": " << result.errors;
+    EXPECT_NE(result.errors.find(file + "] expected a regular file, got a pipe"), std::string::npos) << result.errors;
     EXPECT_FALSE(result.timed_out) << file;
-    fs::rename(model + "/kept", model + "/" + file);
+    fs::remove(model + "/" + file);
+    if (there) fs::rename(model + "/kept", model + "/" + file);
+  }
+}
+
+TEST(DiskFiles, AConfigOrDataFileThatIsAFifoIsRefused) {
+  const Scratch scratch("fifo-config");
+  write_small_task(scratch.path());
+  const std::string fifo = scratch / "fifo.yaml", rows = scratch / "fifo.jsonl", config = scratch / "run.yaml";
+  for (const std::string& path : {fifo, rows}) ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  write_text(config, small_config("sft", scratch.path()));
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"check", fifo}, {"check", config, "--set", "data.train=" + rows}}) {
+    const host::CommandResult result = run_collimate(words);
+    EXPECT_EQ(result.status.code, 2) << result.status.description() << ": " << result.errors;
+    EXPECT_NE(result.errors.find("expected a regular file, got a pipe or device"), std::string::npos) << result.errors;
   }
 }
 
