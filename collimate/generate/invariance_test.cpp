@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collimate/base/at.h"
+#include "collimate/tensor/results.h"
 #include "tests/support/generate/tiny_service.h"
 #include "tests/support/model/cancelling_weights.h"
 #include "tests/support/model/tiny_weights.h"
@@ -237,8 +238,9 @@ class Sweep {
                                            .targets = result.tokens,
                                            .temperature = static_cast<float>(temperature),
                                            .record = random(2) == 0});
+      const tensor::HostTensor numbers({}, scored.log_probs);
       std::vector<uint32_t> bits(rows.size());
-      std::memcpy(bits.data(), scored.log_probs.const_data_ptr<float>(), bits.size() * sizeof(bits[0]));
+      std::memcpy(bits.data(), numbers.floats().data(), bits.size() * sizeof(bits[0]));
       EXPECT_EQ(bits, result.log_prob_bits) << where << ", scored uid " << request.uid;
     }
   }

@@ -52,7 +52,7 @@ bool PromptScore::advance(int64_t tokens) {
                                         .targets = {first + 1, first + 1 + count},
                                         .temperature = temperature_,
                                         .top_count = top_count_});
-  const tensor::HostTensor values(result.log_probs);
+  const tensor::HostTensor values(model_.exec(), result.log_probs);
   scored_.log_probs.insert(scored_.log_probs.end(), values.floats().begin(), values.floats().end());
   scored_.top_log_probs.insert(scored_.top_log_probs.end(), result.top.begin(), result.top.end());
   done_ += count;

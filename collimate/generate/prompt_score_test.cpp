@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collimate/tensor/results.h"
 #include "tests/support/generate/tiny_service.h"
 #include "tests/support/model/pack_sequences.h"
 
@@ -41,7 +42,7 @@ TEST(PromptScore, ThePiecesHaveTheBitsOfTheWhole) {
                                                   .targets = {ids.begin() + 1, ids.end()},
                                                   .temperature = 0.5F,
                                                   .top_count = 3});
-      const std::vector<uint32_t> bits = bits_of({expected.log_probs.const_data_ptr<float>(), length - 1});
+      const std::vector<uint32_t> bits = bits_of(tensor::HostTensor({}, expected.log_probs).floats());
       for (const int64_t piece : {1, 7, 16, 1000}) {
         const PromptLogProbs got = in_pieces(tiny.model, ids, 0.5, piece, 3);
         ASSERT_EQ(got.log_probs.size(), length);

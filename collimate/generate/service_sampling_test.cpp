@@ -10,6 +10,7 @@
 #include "collimate/base/error.h"
 #include "collimate/generate/completion_text.h"
 #include "collimate/generate/service.h"
+#include "collimate/tensor/results.h"
 #include "collimate/text/utf8.h"
 #include "tests/support/generate/sampling_fields.h"
 #include "tests/support/generate/tiny_service.h"
@@ -134,11 +135,12 @@ TEST_F(ServiceSampling, GreedyWithPenaltiesIsWhatTheFormulasSay) {
     const std::span<const int32_t> whole(ids);
     const at::Tensor hidden = tiny_.model.forward(model::pack_sequences({&whole, 1}));
     const at::Tensor logits = tiny_.model.logits(hidden.slice(0, hidden.size(0) - 1).contiguous());
+    const tensor::HostTensor numbers({}, logits);
     int32_t best = -1;
     double most = 0;
     for (int32_t id = 0; id < 61; ++id) {
       if (id == 2 && drawn < 30) continue;
-      double x = logits.const_data_ptr<float>()[id] + (id == 2 ? 3.0 : id == 7 ? 0.5 : 0.0);
+      double x = numbers.floats()[id] + (id == 2 ? 3.0 : id == 7 ? 0.5 : 0.0);
       const auto seen = std::count(ids.begin(), ids.end(), id);
       const auto count = static_cast<double>(std::count(ids.begin() + prompt, ids.end(), id));
       if (seen > 0) x = x > 0 ? x / 1.2 : x * 1.2;

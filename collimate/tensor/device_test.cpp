@@ -1,11 +1,15 @@
 #include "collimate/tensor/device.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include "collimate/tensor/arena.h"
 #include "collimate/tensor/host_access.h"
 #include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/memory.h"
+#include "collimate/tensor/results.h"
 #include "tests/support/checked_device.h"
 
 namespace collimate::tensor {
@@ -35,6 +39,34 @@ TEST(CheckedDevice, TheHostDoesNot) {
   float* piece = arena.take(10);
   EXPECT_DEATH(piece[0] = 1, "outside an operation");
   *static_cast<int*>(arena.take_host(sizeof(int))) = 1;  // the host's part
+}
+
+TEST(CheckedDevice, AViewOpensNoOtherBuffer) {
+  const Buffer x(64, *kChecked.device), y(64, *kChecked.device);
+  const HostEdit values(kChecked, x.floats(), 16);
+  values[0] = 1;
+  EXPECT_DEATH(y.floats()[0] = 1, "outside an operation");
+  zero(kChecked, 16, y.floats());
+  values[0] = 2;  // open still after an operation
+}
+
+TEST(CheckedDevice, ResultsLieOnItForOperationsOfBothKinds) {
+  const at::Tensor result = empty_result(kChecked, {2, 3});
+  zero(kChecked, 6, device_data(result));
+  EXPECT_DEATH(result.data_ptr<float>()[0] = 1, "outside an operation");
+  EXPECT_EQ((result + 1).sum().item<float>(), 6);
+  const HostTensor numbers(kChecked, result.add_(2));
+  EXPECT_EQ(numbers.floats()[5], 2);
+  EXPECT_EQ(empty_result(kChecked, {0, 3}).numel(), 0);
+}
+
+TEST(TensorBeside, LiesWhereTheOtherDoes) {
+  const std::vector<float> numbers = {1, 2};
+  const std::vector<int64_t> indices = {1, 0};
+  const at::Tensor host = at::tensor(numbers);
+  EXPECT_TRUE(at::equal(tensor_beside(host, numbers), host));
+  EXPECT_TRUE(at::equal(tensor_beside({}, indices), at::tensor(indices)));
+  EXPECT_EQ(tensor_beside(host.to(at::kMeta), indices).device(), at::kMeta);
 }
 
 TEST(CheckedDevice, ItsMemoryIsCountedAsTheCpusIs) {

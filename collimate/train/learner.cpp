@@ -1,8 +1,6 @@
 #include "collimate/train/learner.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -54,7 +52,7 @@ class MicroStep {
 
   void compute_quantities(const batch::QuantityNeeds& needs) {
     if (needs.log_probs || needs.entropy || needs.values) {
-      predictors_ = index_tensor(packed_.predictors);
+      predictors_ = tensor::tensor_beside(hidden_, packed_.predictors);
       predicting_ = hidden_.index_select(0, predictors_);
     }
     if (needs.log_probs || needs.entropy) {
@@ -66,7 +64,7 @@ class MicroStep {
     }
     if (needs.values) leaves_.values = tensor::make_leaf(model_.scores(predicting_));
     if (needs.row_scores) {
-      last_ = index_tensor(packed_.last_tokens);
+      last_ = tensor::tensor_beside(hidden_, packed_.last_tokens);
       ending_ = hidden_.index_select(0, last_);
       leaves_.row_scores = tensor::make_leaf(model_.scores(ending_));
     }
@@ -75,7 +73,7 @@ class MicroStep {
   // From the loss to the leaves by autograd, from there to the hidden states and the weights by our own backward.
   void backward(const Tensor& loss) {
     const Quantities gradient = leaf_gradients(loss);
-    Tensor hidden_gradient = at::zeros(hidden_.sizes(), at::kFloat);
+    Tensor hidden_gradient = tensor::empty_result(model_.exec(), hidden_.sizes()).zero_();
     if (leaves_.log_probs.defined()) {
       const Tensor part = model_.log_probs_backward(request_, gradient.log_probs, gradient.entropy, log_prob_record_);
       log_prob_record_ = {};
@@ -188,18 +186,20 @@ std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, 
   std::vector<batch::Surveys> by_part(parts.size(), batch::Surveys(objective.surveys));
   if (objective.surveys == 0) return by_part;
   std::vector<std::vector<float>> lists(objective.surveys);
+  Tensor told_of;  // one micro-batch's numbers
   for (size_t p = 0; p < parts.size(); ++p) {
     const std::vector<Tensor> told = MicroStep(model_, options_, parts[p]).survey(objective);
     for (size_t i = 0; i < lists.size(); ++i) {
       by_part[p][i].begin = static_cast<int64_t>(lists[i].size());
-      const tensor::HostTensor numbers(told.at(i).contiguous());
+      told_of = told.at(i).contiguous();
+      const tensor::HostTensor numbers(model_.exec(), told_of);
       lists[i].insert(lists[i].end(), numbers.floats().begin(), numbers.floats().end());
     }
     if (options_.progress) options_.progress();
   }
   for (size_t i = 0; i < lists.size(); ++i) {
     int64_t begin = 0;
-    const Tensor all = at::tensor(join(lists[i], begin));
+    const Tensor all = tensor::tensor_beside(told_of, join(lists[i], begin));
     for (batch::Surveys& surveys : by_part) surveys[i] = {all, surveys[i].begin + begin};
   }
   return by_part;
@@ -215,7 +215,8 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
     MicroStep micro(model_, options_, part);
     loss += micro.run(objective, counts, surveys[p]);
     if (const Tensor& now = micro.quantities().log_probs; now.defined())
-      compare(part, tensor::HostTensor(now.detach()).floats(), model_.weights().version(), report.mismatch);
+      compare(part, tensor::HostTensor(model_.exec(), now.detach()).floats(), model_.weights().version(),
+              report.mismatch);
     report.tokens += micro.packed().row_tokens;
     ++report.micro_batches;
     if (options_.progress) options_.progress();

@@ -1,7 +1,5 @@
 #include "collimate/train/micro_batch.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -123,12 +121,6 @@ PackedRows pack_rows(const Batch& batch) {
     first = end;
   }
   return packer.take();
-}
-
-at::Tensor index_tensor(const std::vector<int64_t>& indices) {
-  at::Tensor out = at::empty({static_cast<int64_t>(indices.size())}, at::kLong);
-  std::copy(indices.begin(), indices.end(), out.data_ptr<int64_t>());
-  return out;
 }
 
 std::vector<int64_t> row_order(const Batch& rows) {

@@ -30,9 +30,6 @@ struct PackedRows {
 // InputError when a row is empty, its first token is trainable, or `trainable` is not as long as `ids`.
 PackedRows pack_rows(const Batch& rows);
 
-// Indices as the int64 tensor [n] that index_select reads.
-at::Tensor index_tensor(const std::vector<int64_t>& indices);
-
 // Row numbers in the order in which rows are packed, and training sums over them: the samples of a prompt together, by
 // uid; pairs together, the chosen row first.
 std::vector<int64_t> row_order(const Batch& rows);

@@ -10,7 +10,7 @@ namespace collimate::train {
 namespace {
 
 at::Tensor select(const at::Tensor& hidden, const std::vector<int64_t>& indices) {
-  return hidden.index_select(0, index_tensor(indices));
+  return hidden.index_select(0, tensor::tensor_beside(hidden, indices));
 }
 
 // Runs `values_of(packed, hidden)` over the rows in micro-batches and gives each row with its number and the values
@@ -23,7 +23,7 @@ void for_each_row(model::Model& model, const Batch& rows, const ScoringOptions& 
   for (const RowRange& range : split_rows(sorted, options.micro_batch_tokens, 1)) {
     const PackedRows packed = pack_rows(sorted.slice(range.begin, range.end));
     const at::Tensor values = values_of(packed, model.forward(packed.tokens));
-    const tensor::HostTensor on_host(values);
+    const tensor::HostTensor on_host(model.exec(), values);
     const float* next = on_host.floats().data();
     for (int64_t r = range.begin; r < range.end; ++r) next += take(base::at(order, r), next);
     if (options.progress) options.progress();

@@ -1,5 +1,6 @@
 #include "tests/support/checked_device.h"
 
+#include <ATen/record_function.h>
 #include <execinfo.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,7 +25,8 @@ namespace {
 constexpr size_t kReserved = size_t{1} << 36;  // addresses, not memory
 constexpr size_t kPage = 1 << 12, kHugePage = 1 << 21;
 
-// One range of addresses, all of it readable and writable or none of it, by how many have it open.
+// A range of addresses, readable and writable all of it while an operation runs, and of it each block while a view of
+// it lives.
 class Region {
  public:
   Region() {
@@ -34,13 +36,29 @@ class Region {
     ::madvise(begin_, kReserved, MADV_HUGEPAGE);  // to open and close it is quick then
   }
 
-  void open() {
+  void open_all() {
     const std::lock_guard lock(mutex_);
-    if (opened_++ == 0) protect(PROT_READ | PROT_WRITE);
+    if (running_++ == 0) protect_all(PROT_READ | PROT_WRITE);
   }
-  void close() {
+  void close_all() {
     const std::lock_guard lock(mutex_);
-    if (--opened_ == 0) protect(PROT_NONE);
+    if (--running_ > 0) return;
+    protect_all(PROT_NONE);
+    for (const auto& [block, views] : views_) ::mprotect(block, sizes_.at(block), PROT_READ | PROT_WRITE);
+  }
+  // The block that the address is of; an address of the host's memory is of none.
+  void open(void* address) {
+    const std::lock_guard lock(mutex_);
+    void* block = block_of(address);
+    if (block == nullptr || views_[block]++ > 0 || running_ > 0) return;
+    ::mprotect(block, sizes_.at(block), PROT_READ | PROT_WRITE);
+  }
+  void close(void* address) {
+    const std::lock_guard lock(mutex_);
+    void* block = block_of(address);
+    if (block == nullptr || --views_.at(block) > 0) return;
+    views_.erase(block);
+    if (running_ == 0) ::mprotect(block, sizes_.at(block), PROT_NONE);
   }
 
   void* take(size_t bytes) {
@@ -55,7 +73,7 @@ class Region {
       if (used_ + bytes > kReserved) throw std::runtime_error("the checked device is full");
       block = begin_ + used_;
       used_ += bytes;
-      if (opened_ > 0) protect(PROT_READ | PROT_WRITE);
+      if (running_ > 0) protect_all(PROT_READ | PROT_WRITE);
     }
     sizes_[block] = bytes;
     return block;
@@ -67,14 +85,18 @@ class Region {
   bool holds(const void* address) const { return address >= begin_ && address < begin_ + kReserved; }
 
  private:
-  void protect(int allowed) { ::mprotect(begin_, (used_ + kHugePage - 1) / kHugePage * kHugePage, allowed); }
+  void protect_all(int allowed) { ::mprotect(begin_, (used_ + kHugePage - 1) / kHugePage * kHugePage, allowed); }
+  void* block_of(void* address) const {
+    return holds(address) ? std::prev(sizes_.upper_bound(address))->first : nullptr;
+  }
 
   std::mutex mutex_;
   char* begin_ = nullptr;
   size_t used_ = 0;
-  int opened_ = 0;
+  int running_ = 0;                             // operations
+  std::map<void*, int> views_;                  // of a block; none of 0
   std::map<size_t, std::vector<void*>> freed_;  // by size
-  std::unordered_map<void*, size_t> sizes_;
+  std::map<void*, size_t> sizes_;               // of a block
 };
 
 Region& region() {
@@ -83,9 +105,19 @@ Region& region() {
 }
 
 struct Open {
-  Open() { region().open(); }
-  ~Open() { region().close(); }
+  Open() { region().open_all(); }
+  ~Open() { region().close_all(); }
 };
+
+// ATen's own operations read what a model returns: while one runs, all is open too.
+void open_for_aten() {
+  at::addGlobalCallback(at::RecordFunctionCallback(
+      [](const at::RecordFunction&) {
+        region().open_all();
+        return std::unique_ptr<at::ObserverContext>();
+      },
+      [](const at::RecordFunction&, at::ObserverContext*) { region().close_all(); }));
+}
 
 // An operation of the CPU that has the region open while it runs.
 template <auto Function>
@@ -125,10 +157,10 @@ class Checked final : public tensor::Device {
   }
 
   void* open(tensor::Stream*, void* bytes, int64_t, bool) const override {
-    region().open();
+    region().open(bytes);
     return bytes;
   }
-  void close(tensor::Stream*, void*, int64_t, bool, void*) const noexcept override { region().close(); }
+  void close(tensor::Stream*, void* bytes, int64_t, bool, void*) const noexcept override { region().close(bytes); }
   void follow(tensor::Stream*, const tensor::Pending& work, double deadline_seconds) const override {
     work.wait(deadline_seconds);
   }
@@ -167,6 +199,7 @@ const tensor::Device& checked_device() {
     action.sa_sigaction = say_where;
     action.sa_flags = SA_SIGINFO;
     ::sigaction(SIGSEGV, &action, nullptr);
+    open_for_aten();
     return new Checked;
   }();
   return *device;

@@ -1,5 +1,4 @@
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/log_sigmoid.h>
 #include <ATen/ops/sort.h>
 
@@ -11,6 +10,7 @@
 #include "collimate/base/error.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/loss/pairs.h"
+#include "collimate/tensor/results.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -45,16 +45,13 @@ Tensor score_of(const Tensor& log_ratio, const Options& o) {
 
 // [M] LD-DPO (Liu et al. 2024): 1 up to the length of the pair's shorter answer, ld_alpha beyond.
 Tensor length_weights(const LossContext& c, double ld_alpha) {
-  const Tensor counts = c.row_tokens();
-  const float* tokens = counts.const_data_ptr<float>();
-  Tensor weights = at::empty({c.log_probs().size(0)}, at::kFloat);
-  float* to = weights.data_ptr<float>();
-  for (int64_t r = 0; r < counts.size(0); ++r) {
-    const float shared = std::min(tokens[r], tokens[r ^ 1]);
-    for (int64_t t = 0; t < static_cast<int64_t>(tokens[r]); ++t)
-      *to++ = static_cast<float>(t) < shared ? 1.F : static_cast<float>(ld_alpha);
+  const std::vector<int64_t>& counts = c.token_counts();
+  std::vector<float> weights;
+  for (size_t r = 0; r < counts.size(); ++r) {
+    const int64_t shared = std::min(counts[r], counts[r ^ 1]);
+    for (int64_t t = 0; t < counts[r]; ++t) weights.push_back(t < shared ? 1.F : static_cast<float>(ld_alpha));
   }
-  return weights;
+  return tensor::tensor_beside(c.log_probs(), weights);
 }
 
 Pairs read_pairs(const LossContext& c, const Options& o) {

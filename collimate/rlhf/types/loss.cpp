@@ -1,14 +1,24 @@
 #include "collimate/rlhf/types/loss.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+
 #include "collimate/base/error.h"
+#include "collimate/tensor/results.h"
 
 namespace collimate::rlhf {
 
 using batch::kTrainable;
+
+template <class T>
+at::Tensor LossContext::on_device(const std::vector<T>& values) const {
+  const Quantities& q = quantities_;
+  const std::initializer_list<const at::Tensor*> all = {&q.log_probs, &q.entropy, &q.values, &q.row_scores};
+  const auto found = std::find_if(all.begin(), all.end(), [](const at::Tensor* one) { return one->defined(); });
+  return tensor::tensor_beside(found == all.end() ? at::Tensor() : **found, std::span<const T>(values));
+}
 
 LossContext::LossContext(const Batch& rows, Quantities quantities, GlobalCounts counts, batch::Surveys surveys)
     : rows_(rows), quantities_(std::move(quantities)), counts_(counts), surveys_(std::move(surveys)) {
@@ -19,13 +29,11 @@ LossContext::LossContext(const Batch& rows, Quantities quantities, GlobalCounts 
     token_counts_.push_back(count);
     row_of_token.insert(row_of_token.end(), count, r);
   }
-  row_of_token_ = at::empty({static_cast<int64_t>(row_of_token.size())}, at::kLong);
-  std::copy(row_of_token.begin(), row_of_token.end(), row_of_token_.data_ptr<int64_t>());
+  row_of_token_ = on_device(row_of_token);
 }
 
 at::Tensor LossContext::per_token(const Key<float>& key) const {
-  at::Tensor out = at::empty({row_of_token_.size(0)}, at::kFloat);
-  float* to = out.data_ptr<float>();
+  std::vector<float> out;
   for (int64_t r = 0; r < rows_.rows(); ++r) {
     const auto values = rows_.row(key, r);
     const auto trainable = rows_.row(kTrainable, r);
@@ -34,27 +42,25 @@ at::Tensor LossContext::per_token(const Key<float>& key) const {
           base::expectation("loss", fmt::format("{} entries in row {} of \"{}\"", trainable.size(), r, key.name),
                             std::to_string(values.size())));
     for (size_t t = 0; t < values.size(); ++t)
-      if (trainable[t] != 0) *to++ = values[t];
+      if (trainable[t] != 0) out.push_back(values[t]);
   }
-  return out;
+  return on_device(out);
 }
 
 at::Tensor LossContext::per_row(const Key<float>& key) const {
-  at::Tensor out = at::empty({rows_.rows()}, at::kFloat);
-  for (int64_t r = 0; r < rows_.rows(); ++r) out.data_ptr<float>()[r] = rows_.get(key, r);
-  return out;
+  std::vector<float> out;
+  for (int64_t r = 0; r < rows_.rows(); ++r) out.push_back(rows_.get(key, r));
+  return on_device(out);
 }
 
 at::Tensor LossContext::row_sum(const at::Tensor& tokens) const {
-  return at::zeros({rows_.rows()}, at::kFloat).index_add(0, row_of_token_, tokens);
+  return at::zeros({rows_.rows()}, tokens.options()).index_add(0, row_of_token_, tokens);
 }
 
 at::Tensor LossContext::to_tokens(const at::Tensor& rows) const { return rows.index_select(0, row_of_token_); }
 
 at::Tensor LossContext::row_tokens() const {
-  at::Tensor out = at::empty({rows_.rows()}, at::kFloat);
-  for (int64_t r = 0; r < rows_.rows(); ++r) out.data_ptr<float>()[r] = static_cast<float>(token_counts_[r]);
-  return out;
+  return on_device(std::vector<float>(token_counts_.begin(), token_counts_.end()));
 }
 
 void LossContext::metric(const std::string& name, const at::Tensor& numerator, double denominator) {

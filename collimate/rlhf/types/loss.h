@@ -44,6 +44,7 @@ class LossContext {
   at::Tensor row_sum(const at::Tensor& tokens) const;  // [M] -> [R]
   at::Tensor to_tokens(const at::Tensor& rows) const;  // [R] -> [M], each row's number at its tokens
   at::Tensor row_tokens() const;                       // [R] trainable tokens of each row, as floats
+  const std::vector<int64_t>& token_counts() const { return token_counts_; }  // [R] the same for the host
 
   // Metrics add up over micro-batches: the report is Σ numerator / Σ denominator, or the plain sum with denominator 0.
   void metric(const std::string& name, const at::Tensor& numerator, double denominator);
@@ -52,6 +53,10 @@ class LossContext {
   const std::map<std::string, std::pair<double, double>>& metrics() const { return metrics_; }
 
  private:
+  // Where the quantities lie.
+  template <class T>
+  at::Tensor on_device(const std::vector<T>& values) const;
+
   const Batch& rows_;
   Quantities quantities_;
   GlobalCounts counts_;

@@ -23,6 +23,7 @@
 #include "collimate/generate/service.h"
 #include "collimate/model/model.h"
 #include "collimate/model/weights.h"
+#include "collimate/tensor/results.h"
 #include "collimate/text/tokenizer.h"
 #include "tests/support/generate/sampling_fields.h"
 #include "tests/support/model/pack_sequences.h"
@@ -290,9 +291,9 @@ inline auto scored(model::Model& model, const Request& request, const Result& re
 
 // Log-probs of the result's tokens as scoring computes them, as bits.
 inline std::vector<uint32_t> scored_bits(model::Model& model, const Request& request, const Result& result) {
-  const at::Tensor log_probs = scored(model, request, result).log_probs;
+  const tensor::HostTensor log_probs({}, scored(model, request, result).log_probs);
   std::vector<uint32_t> bits(result.tokens.size());
-  std::memcpy(bits.data(), log_probs.const_data_ptr<float>(), bits.size() * sizeof(bits[0]));
+  std::memcpy(bits.data(), log_probs.floats().data(), bits.size() * sizeof(bits[0]));
   return bits;
 }
 

@@ -14,6 +14,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/model/model.h"
+#include "collimate/tensor/results.h"
 #include "tests/support/model/pack_sequences.h"
 
 namespace collimate::model::testing {
@@ -99,8 +100,8 @@ inline TokenBatch pack(const std::vector<std::vector<int32_t>>& all) {
 }
 
 inline std::vector<float> to_vector(const at::Tensor& tensor) {
-  const auto* data = static_cast<const float*>(tensor.data_ptr());
-  return {data, data + tensor.numel()};
+  const tensor::HostTensor numbers({}, tensor);
+  return {numbers.floats().begin(), numbers.floats().end()};
 }
 
 inline std::vector<float> all_gradients(Weights& weights) {
