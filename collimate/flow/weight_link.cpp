@@ -1,18 +1,24 @@
 #include "collimate/flow/weight_link.h"
 
-#include <algorithm>
+#include <numeric>
+#include <span>
 
 #include "collimate/base/error.h"
+#include "collimate/tensor/ops/memory.h"
 
 namespace collimate::flow {
 namespace {
 
-void check_layout(const std::string& link, const std::vector<tensor::HostEdit>& to, const std::vector<size_t>& from) {
-  std::vector<size_t> sizes;
+// Gives the bytes of all. `Segments` is any list of ranges of floats.
+template <class Segments>
+int64_t check_layout(const std::string& link, const Segments& from, const std::vector<std::span<float>>& to) {
+  std::vector<size_t> given, sizes;
+  for (const auto& segment : from) given.push_back(segment.size());
   for (const auto& segment : to) sizes.push_back(segment.size());
-  if (sizes != from)
-    throw base::GuardError(base::expectation("weights " + link, fmt::format("segments of {}", fmt::join(from, ", ")),
+  if (sizes != given)
+    throw base::GuardError(base::expectation("weights " + link, fmt::format("segments of {}", fmt::join(given, ", ")),
                                              fmt::format("{}", fmt::join(sizes, ", ")), "the same model on both ends"));
+  return static_cast<int64_t>(std::accumulate(sizes.begin(), sizes.end(), size_t{0}) * sizeof(float));
 }
 
 void check_sum(const std::string& link, uint64_t expected, uint64_t got) {
@@ -25,23 +31,22 @@ void check_sum(const std::string& link, uint64_t expected, uint64_t got) {
 
 WeightTransfer export_weights(WeightsPort& source) {
   WeightTransfer transfer{source.version(), source.checksum(), {}};
-  for (const auto& segment : source.segments()) transfer.segments.emplace_back(segment.begin(), segment.end());
+  for (const std::span<const float> segment : source.segments()) {
+    std::vector<float>& out = transfer.segments.emplace_back(segment.size());
+    tensor::copy_out(source.exec(), segment.data(), static_cast<int64_t>(segment.size_bytes()), out.data());
+  }
   return transfer;
 }
 
 int64_t import_weights(const std::string& link, const WeightTransfer& transfer, WeightsPort& destination) {
-  std::vector<tensor::HostEdit> to = destination.segments();
-  std::vector<size_t> sizes;
-  for (const auto& segment : transfer.segments) sizes.push_back(segment.size());
-  check_layout(link, to, sizes);
-  int64_t floats = 0;
-  for (size_t i = 0; i < to.size(); ++i) {
-    std::copy(transfer.segments[i].begin(), transfer.segments[i].end(), to[i].begin());
-    floats += static_cast<int64_t>(to[i].size());
-  }
+  const std::vector<std::span<float>> to = destination.segments();
+  const int64_t bytes = check_layout(link, transfer.segments, to);
+  for (size_t i = 0; i < to.size(); ++i)
+    tensor::copy_in(destination.exec(), transfer.segments[i].data(), static_cast<int64_t>(to[i].size_bytes()),
+                    to[i].data());
   destination.updated(transfer.version);
   check_sum(link, transfer.checksum, destination.checksum());
-  return floats * static_cast<int64_t>(sizeof(float));
+  return bytes;
 }
 
 int64_t transfer_here(const std::string& link, WeightsPort& source, WeightsPort& destination) {
@@ -50,19 +55,15 @@ int64_t transfer_here(const std::string& link, WeightsPort& source, WeightsPort&
     destination.updated(version);
     return 0;
   }
-  std::vector<tensor::HostEdit> from = source.segments();
-  std::vector<tensor::HostEdit> to = destination.segments();
-  std::vector<size_t> sizes;
-  for (const auto& segment : from) sizes.push_back(segment.size());
-  check_layout(link, to, sizes);
-  int64_t floats = 0;
-  for (size_t i = 0; i < to.size(); ++i) {
-    std::copy(from[i].begin(), from[i].end(), to[i].begin());
-    floats += static_cast<int64_t>(to[i].size());
-  }
+  const tensor::Exec exec = destination.exec();
+  COLLIMATE_CHECK(source.exec().device == exec.device, "weights {}: a worker's weights lie on its one device", link);
+  const std::vector<std::span<float>> from = source.segments(), to = destination.segments();
+  const int64_t bytes = check_layout(link, from, to);
+  for (size_t i = 0; i < to.size(); ++i)
+    tensor::copy(exec, from[i].data(), static_cast<int64_t>(from[i].size()), to[i].data());
   destination.updated(version);
   check_sum(link, source.checksum(), destination.checksum());
-  return floats * static_cast<int64_t>(sizeof(float));
+  return bytes;
 }
 
 }  // namespace collimate::flow

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
-#include "collimate/tensor/host_access.h"
+#include "collimate/tensor/exec.h"
 
 namespace collimate::flow {
 
@@ -16,8 +17,10 @@ class WeightsPort {
   virtual uint64_t version() const = 0;
   // Σ hash(global index)·bits mod 2^64: the same under any layout.
   virtual uint64_t checksum() const = 0;
-  // Master values as the host sees them, one view per segment that training changes, in segment order.
-  virtual std::vector<tensor::HostEdit> segments() = 0;
+  // The device of the segments.
+  virtual tensor::Exec exec() const = 0;
+  // Master values on it, one range per segment that training changes, in segment order.
+  virtual std::vector<std::span<float>> segments() = 0;
   // The values are now those of `version`: packed copies become stale, caches of older versions are dropped. Called
   // after a transfer and, on an alias, after its other side trained.
   virtual void updated(uint64_t version) = 0;

@@ -58,9 +58,9 @@ std::shared_ptr<Decoder> open_decoder(flow::Context& context, const DecoderOptio
   });
 }
 
-std::vector<tensor::HostEdit> DecoderPort::segments() {
-  std::vector<tensor::HostEdit> segments;
-  for (const int s : decoder_->weights->changing_segments()) segments.push_back(decoder_->weights->master(s));
+std::vector<std::span<float>> DecoderPort::segments() {
+  std::vector<std::span<float>> segments;
+  for (const int s : decoder_->weights->changing_segments()) segments.push_back(decoder_->weights->segment_values(s));
   return segments;
 }
 

@@ -57,7 +57,8 @@ class DecoderPort final : public flow::WeightsPort {
   const void* identity() const override { return decoder_->weights.get(); }
   uint64_t version() const override { return decoder_->weights->version(); }
   uint64_t checksum() const override { return decoder_->weights->checksum(); }
-  std::vector<tensor::HostEdit> segments() override;
+  tensor::Exec exec() const override { return decoder_->exec; }
+  std::vector<std::span<float>> segments() override;
   void updated(uint64_t version) override;
 
  private:

@@ -48,11 +48,8 @@ class NumbersPort : public WeightsPort {
       sum += base::mix(i, 0) * static_cast<uint64_t>(static_cast<int64_t>(numbers_->values[i]));
     return sum;
   }
-  std::vector<tensor::HostEdit> segments() override {
-    std::vector<tensor::HostEdit> segments;
-    segments.emplace_back(tensor::Exec{nullptr, &tensor::cpu_device()}, std::span(numbers_->values));
-    return segments;
-  }
+  tensor::Exec exec() const override { return {nullptr, &tensor::cpu_device()}; }
+  std::vector<std::span<float>> segments() override { return {numbers_->values}; }
   void updated(uint64_t version) override {
     numbers_->version = version;
     if (on_updated) on_updated(version);
