@@ -1,7 +1,11 @@
 #include "collimate/base/json.h"
 
 #include <algorithm>
+#include <deque>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <unordered_set>
+#include <vector>
 
 #include "collimate/base/error.h"
 
@@ -14,25 +18,90 @@ std::string place(std::string_view text, size_t offset, const std::string& where
   return fmt::format("{}:{}", where, first_line + std::count(before.begin(), before.end(), '\n'));
 }
 
-// Offset of the bracket that opens the first level too many, or npos.
-size_t too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      in_string = c != '"';
-    } else if (c == '"') {
-      in_string = true;
-    } else if ((c == '{' || c == '[') && ++depth > kMaxJsonDepth) {
-      return i;
-    } else if (c == '}' || c == ']') {
-      --depth;
+// One look at brackets and strings, for what the parser would let pass. Text that is no JSON it leaves to the parser.
+class Scan {
+ public:
+  explicit Scan(std::string_view text) : text_(text) {
+    for (size_t i = 0; i < text.size() && too_deep_ == npos; ++i) {
+      const char c = text[i];
+      if (c == '"')
+        i = read_string(i);
+      else if (c == '{' || c == '[')
+        open(i);
+      else if (c == '}' || c == ']')
+        close();
     }
   }
-  return std::string_view::npos;
-}
+
+  static constexpr size_t npos = std::string_view::npos;
+  // Offset of the bracket that opens the first level too many, or npos.
+  size_t too_deep() const { return too_deep_; }
+  // Offset of the first key found that its object has already, or npos; and the key, as its text is written.
+  size_t again() const { return again_.at; }
+  std::string_view key() const { return again_.written; }
+
+ private:
+  struct Key {
+    std::string_view written;
+    size_t at = npos;
+  };
+
+  // Gives the offset of the closing quote.
+  size_t read_string(size_t begin) {
+    size_t end = begin;
+    bool escaped = true;
+    while (escaped) {
+      end = text_.find('"', end + 1);
+      if (end == npos) return text_.size();
+      escaped = (end - 1 - text_.find_last_not_of('\\', end - 1)) % 2 == 1;
+    }
+    if (!levels_.empty()) note_key({text_.substr(begin + 1, end - begin - 1), begin}, end);
+    return end;
+  }
+
+  void note_key(Key key, size_t end) {
+    const size_t next = text_.find_first_not_of(" \t\r\n", end + 1);
+    if (next == npos || text_[next] != ':') return;
+    if (key.written.find('\\') != npos) {
+      const auto plain = nlohmann::json::parse(text_.substr(key.at, end + 1 - key.at), nullptr, false);
+      if (plain.is_string()) key.written = plain_.emplace_back(plain.get<std::string>());
+    }
+    keys_.push_back(key);
+  }
+
+  void open(size_t at) {
+    if (levels_.size() == kMaxJsonDepth) too_deep_ = at;
+    levels_.push_back(keys_.size());
+  }
+
+  void close() {
+    if (levels_.empty()) return;
+    const auto begin = keys_.begin() + static_cast<std::ptrdiff_t>(levels_.back());
+    levels_.pop_back();
+    if (again_.at == npos) compare(begin, keys_.end());
+    keys_.erase(begin, keys_.end());
+  }
+
+  using Keys = std::vector<Key>::iterator;
+  void compare(Keys begin, Keys end) {
+    constexpr std::ptrdiff_t kFew = 16;
+    if (end - begin <= kFew) {
+      for (Keys key = begin; key != end && again_.at == npos; ++key)
+        if (std::any_of(begin, key, [&](const Key& before) { return before.written == key->written; })) again_ = *key;
+      return;
+    }
+    std::unordered_set<std::string_view> seen(static_cast<size_t>(end - begin));
+    for (Keys key = begin; key != end && again_.at == npos; ++key)
+      if (!seen.insert(key->written).second) again_ = *key;
+  }
+
+  std::string_view text_;
+  std::vector<size_t> levels_;     // of those open: where their keys begin
+  std::vector<Key> keys_;          // of the objects that are open
+  std::deque<std::string> plain_;  // keys that are written with escapes
+  size_t too_deep_ = npos;
+  Key again_;
+};
 
 // Describes the place where the text stops being JSON; `byte` is the parser's count of bytes, 0 where it has none.
 std::string found_at(std::string_view text, size_t byte) {
@@ -50,16 +119,22 @@ std::string found_at(std::string_view text, size_t byte) {
 
 template <class Json>
 Json parse(std::string_view text, const std::string& where, int64_t first_line) {
-  if (const size_t at = too_deep(text); at != std::string_view::npos)
-    throw InputError(expectation(place(text, at, where, first_line),
+  const Scan scan(text);
+  if (scan.too_deep() != Scan::npos)
+    throw InputError(expectation(place(text, scan.too_deep(), where, first_line),
                                  fmt::format("JSON of at most {} levels", kMaxJsonDepth), "deeper nesting"));
+  Json parsed;
   try {
-    return Json::parse(text);
+    parsed = Json::parse(text);
   } catch (const typename Json::exception& error) {
     const auto* parse_error = dynamic_cast<const typename Json::parse_error*>(&error);
     const size_t at = parse_error == nullptr ? 0 : parse_error->byte;
     throw InputError(expectation(place(text, at, where, first_line), "well-formed JSON", found_at(text, at)));
   }
+  if (scan.again() != Scan::npos)
+    throw InputError(expectation(place(text, scan.again(), where, first_line), "each key once in an object",
+                                 fmt::format("\"{}\" again", scan.key()), "one of the two"));
+  return parsed;
 }
 
 }  // namespace

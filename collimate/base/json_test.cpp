@@ -57,5 +57,19 @@ TEST(Json, MalformedTextIsShownInWordsOfItsOwn) {
             expected + "something else at column 8, where \"{\\\"a\\\": \\\"\xef\xbf\xbd\" ends");
 }
 
+TEST(Json, AKeyTwiceInOneObjectIsRefused) {
+  const std::string message = "[a.json:2] expected each key once in an object, got \"b\" again; try one of the two";
+  EXPECT_EQ(json_error("{\"b\": {\"b\": [\"b\", {\"b\": 1}]},\n \"b\" : 2}", 1), message);
+  EXPECT_EQ(json_error("[{\"b\": 1,\n\"\\u0062\": {}}]", 1), message);
+  EXPECT_EQ(json_error(R"({"a\\": 1, "a\\": 2})"),
+            "[a.json] expected each key once in an object, got \"a\\\" again; try one of the two");
+  std::string many = "{";
+  for (int i = 0; i < 100; ++i) many += fmt::format("\"{}\": 1, ", i);
+  EXPECT_THAT(json_error(many + "\"7\": 2}"), testing::HasSubstr("got \"7\" again"));
+  EXPECT_EQ(parse_json(many + "\"x\": 2}", "a.json").size(), 101U);
+  EXPECT_EQ(parse_json(R"([{"a": "a"}, {"a": {"a": "\"a\":"}}])", "a.json").size(), 2U);
+  EXPECT_THAT(json_error(R"({"a": 1, "a": })"), testing::HasSubstr("well-formed JSON"));
+}
+
 }  // namespace
 }  // namespace collimate::base

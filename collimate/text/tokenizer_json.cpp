@@ -1,6 +1,8 @@
 #include "collimate/text/tokenizer_json.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "collimate/base/error.h"
@@ -173,7 +175,14 @@ void read_added(const json& file, const TokenizerConfig& config, const std::stri
       parts.added.push_back(token);
     }
   }
-  for (const AddedToken& token : parts.added) check_added(token, where);
+  std::map<int32_t, std::string> texts;
+  for (const AddedToken& token : parts.added) {
+    check_added(token, where);
+    const std::string& text = texts.emplace(token.id, token.content).first->second;
+    if (text != token.content)
+      throw base::InputError(base::expectation(where, fmt::format("one text of the added token {}", token.id),
+                                               fmt::format("'{}' and '{}'", text, token.content)));
+  }
 }
 
 // Without a template in tokenizer.json, tokenizer_config.json's add_bos_token and add_eos_token decide.

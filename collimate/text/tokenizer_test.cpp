@@ -285,6 +285,12 @@ TEST_F(BadTokenizer, UnknownComponentsAreNamed) {
 TEST_F(BadTokenizer, HostileNumbersAndMerges) {
   EXPECT_THAT(load_with([](auto& file) { file["model"]["vocab"]["x"] = 1LL << 60; }), HasSubstr("an id below"));
   EXPECT_THAT(load_with([](auto& file) { file["added_tokens"][0]["id"] = -5; }), HasSubstr("an id below"));
+  EXPECT_THAT(load_with([](auto& file) {
+                file["added_tokens"].push_back(file["added_tokens"][0]);  // the same again is no other
+                file["added_tokens"].push_back(file["added_tokens"][0]);
+                file["added_tokens"].back()["content"] = "<other>";
+              }),
+              HasSubstr(" and '<other>'"));
   EXPECT_THAT(load_with([](auto& file) { file["model"]["vocab"]["zzz"] = file["model"]["vocab"]["a"]; }),
               HasSubstr("expected an id of its own for each token, got "));
   EXPECT_THAT(load_with([](auto& file) { file["model"]["merges"].push_back("zz qq"); }), HasSubstr("'zz'"));
