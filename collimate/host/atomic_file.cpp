@@ -38,8 +38,18 @@ void sync_tree(const fs::path& root) {
   sync_path(root);
 }
 
+constexpr const char* kRemoved = ".removed";
+
+// Gives the name of a directory that has been moved out of the way; what had it before is gone.
+fs::path move_away(const fs::path& path) {
+  const fs::path away = without_trailing_slash(path).string() + kRemoved;
+  remove_quietly(away);
+  if (::rename(path.c_str(), away.c_str()) != 0) throw_io_error(path, "to rename before it is removed", errno);
+  return away;
+}
+
 // Puts `from` in the place of `to`, which may exist. Where the file system cannot exchange names, `to` is absent for a
-// moment.
+// moment; no moment leaves a part of it under its name.
 void replace_directory(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) return;
   if (errno != ENOTEMPTY && errno != EEXIST) throw_io_error(to, "to rename a directory to this name", errno);
@@ -47,8 +57,10 @@ void replace_directory(const fs::path& from, const fs::path& to) {
     remove_quietly(from);
     return;
   }
-  remove_quietly(to);
+  const fs::path away = move_away(to);
   if (::rename(from.c_str(), to.c_str()) != 0) throw_io_error(to, "to rename a directory to this name", errno);
+  base::fault_point("directory.before_remove");
+  remove_quietly(away);
 }
 
 }  // namespace
@@ -116,12 +128,8 @@ std::error_code make_directories(const fs::path& path) {
   return error;
 }
 
-constexpr const char* kRemoved = ".removed";
-
 void remove_directory(const fs::path& path) {
-  const fs::path away = without_trailing_slash(path).string() + kRemoved;
-  remove_quietly(away);
-  if (::rename(path.c_str(), away.c_str()) != 0) throw_io_error(path, "to rename before it is removed", errno);
+  const fs::path away = move_away(path);
   base::fault_point("directory.before_remove");
   remove_quietly(away);
 }

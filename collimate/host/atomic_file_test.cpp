@@ -1,6 +1,11 @@
 #include "collimate/host/atomic_file.h"
 
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -13,6 +18,22 @@
 #include "tests/support/fault_control.h"
 #include "tests/support/host/temp_directory.h"
 
+namespace {
+
+bool names_cannot_be_exchanged = false;  // as on a file system that has no RENAME_EXCHANGE
+
+}  // namespace
+
+// In place of the C library's: the same, but for what a test says.
+extern "C" int renameat2(int from_directory, const char* from, int to_directory, const char* to,
+                         unsigned int flags) noexcept {
+  if (names_cannot_be_exchanged && (flags & RENAME_EXCHANGE) != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_renameat2, from_directory, from, to_directory, to, flags));
+}
+
 namespace collimate::host {
 namespace {
 
@@ -22,6 +43,7 @@ class Files : public TempDirectory {
  protected:
   void TearDown() override {
     base::limit_disk_for_tests(std::nullopt);
+    names_cannot_be_exchanged = false;
     TempDirectory::TearDown();
   }
   std::vector<std::string> names() const {
@@ -133,6 +155,14 @@ TEST_F(AtomicDirectoryTest, ReplacesAnOlderOne) {
   EXPECT_EQ(names(), std::vector<std::string>{"step-1"});
 }
 
+TEST_F(AtomicDirectoryTest, ReplacesAnOlderOneWhereNamesCannotBeExchanged) {
+  names_cannot_be_exchanged = true;
+  make_checkpoint("one");
+  make_checkpoint("two");
+  EXPECT_EQ(read_file(directory_ / "step-1/deep/weights"), "two");
+  EXPECT_EQ(names(), std::vector<std::string>{"step-1"});
+}
+
 TEST_F(AtomicDirectoryTest, LeftoverOfACrashIsRemoved) {
   fs::create_directories(directory_ / "step-1.partial" / "deep");
   std::ofstream(directory_ / "step-1.partial" / "torn") << "x";
@@ -182,6 +212,25 @@ TEST(AtomicDirectoryDeathTest, KilledWhileItIsRemoved) {
   EXPECT_EQ(read_file(fixed / "step-1.removed/weights"), "whole");
   remove_leftovers(fixed);
   EXPECT_TRUE(fs::is_empty(fixed));
+  fs::remove_all(fixed);
+}
+
+TEST(AtomicDirectoryDeathTest, KilledWhileAnOlderOneIsReplacedWithoutAnExchange) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const fs::path fixed = fs::path(::testing::TempDir()) / "host_killed_while_replaced";
+  fs::remove_all(fixed);
+  const auto replace = [&] {
+    names_cannot_be_exchanged = true;
+    setenv("COLLIMATE_TEST_KILL_AT", "directory.before_remove", 1);
+    fs::create_directories(fixed / "step-1");
+    write_file_atomically(fixed / "step-1/weights", "old");
+    AtomicDirectory checkpoint(fixed / "step-1");
+    write_file_atomically(checkpoint.building() / "weights", "new");
+    checkpoint.commit();
+  };
+  EXPECT_EXIT(replace(), ::testing::KilledBySignal(SIGKILL), "");
+  EXPECT_EQ(read_file(fixed / "step-1/weights"), "new");
+  EXPECT_EQ(read_file(fixed / "step-1.removed/weights"), "old");
   fs::remove_all(fixed);
 }
 

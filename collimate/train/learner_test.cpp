@@ -1,0 +1,48 @@
+#include "collimate/train/learner.h"
+
+#include <ATen/TensorOperators.h>
+
+#include "collimate/batch/standard_keys.h"
+#include "collimate/tensor/ops/optimizer.h"
+#include "tests/support/model/tiny_weights.h"
+#include "tests/support/tensor/cpu_like_device.h"
+
+namespace collimate::train {
+namespace {
+
+int64_t squares_asked = 0;  // arrays of gradients
+
+double counted_squares(const tensor::Exec& exec, const float* x, int64_t count) {
+  ++squares_asked;
+  return tensor::cpu::sum_of_squares(exec, x, count);
+}
+
+class CountingDevice final : public test::CpuLikeDevice {
+ public:
+  CountingDevice() : operations_(tensor::cpu_device().operations()) { operations_.sum_of_squares = counted_squares; }
+  const tensor::Operations& operations() const override { return operations_; }
+
+ private:
+  tensor::Operations operations_;
+};
+
+TEST(Learner, AnUpdateAsksOnceForTheGradientsNorm) {
+  const CountingDevice device;
+  const tensor::Exec exec{nullptr, &device};
+  const auto weights = model::testing::tiny_weights(model::testing::tiny_shape("llama"));
+  model::Model decoder(weights, {});
+  Learner learner(decoder, {.schedule = {.peak = 1e-2}, .micro_batch_tokens = 24}, exec);
+  Batch rows;
+  rows.set(batch::kUid, std::vector<int64_t>{0, 1});
+  rows.set_ragged(batch::kIds, std::vector<std::vector<int32_t>>{{1, 2, 3}, {4, 5, 6}});
+  rows.set_ragged(batch::kTrainable, std::vector<std::vector<uint8_t>>{{0, 1, 1}, {0, 1, 1}});
+  const auto loss = [](const Batch&, const batch::Quantities& quantities, const batch::GlobalCounts& counts,
+                       const batch::Surveys&) { return -quantities.log_probs.sum() / counts.tokens; };
+  for (int64_t update = 1; update <= 2; ++update) {
+    EXPECT_GT(learner.update(rows, {{}, loss}).grad_norm, 0);
+    EXPECT_EQ(squares_asked, update * weights->segments());
+  }
+}
+
+}  // namespace
+}  // namespace collimate::train
