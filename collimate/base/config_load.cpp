@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
+#include <filesystem>
 #include <set>
 
 #include "collimate/base/config.h"
 #include "collimate/base/config_yaml.h"
 #include "collimate/base/error.h"
+#include "collimate/base/read_file.h"
 
 namespace collimate::base {
 namespace {
@@ -35,12 +35,12 @@ ConfigNode take_include(ConfigNode& root) {
 }
 
 std::string read_config_file(const fs::path& path, const std::string& included_at) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || fs::is_directory(path)) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored) || fs::is_directory(path, ignored)) {
     throw InputError(expectation(included_at.empty() ? path.string() : included_at, "a configuration file",
                                  included_at.empty() ? "no such file" : fmt::format("no file {}", path.string())));
   }
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return read_file(path);
 }
 
 ConfigNode load_node(const fs::path& path, const std::string& included_at, std::vector<fs::path>& open_files);

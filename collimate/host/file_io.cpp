@@ -1,7 +1,6 @@
 #include "collimate/host/file_io.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,11 +11,6 @@
 
 namespace collimate::host {
 
-void FileDescriptor::reset(int fd) {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = fd;
-}
-
 namespace {
 
 std::string remedy_of(int error_number) {
@@ -25,19 +19,6 @@ std::string remedy_of(int error_number) {
 }
 
 }  // namespace
-
-FileDescriptor open_for_reading(const std::filesystem::path& path, int64_t* size) {
-  // A FIFO without a writer would block an open that waits.
-  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat info {};
-  if (!fd.valid() || ::fstat(fd.get(), &info) != 0)
-    throw base::InputError(base::expectation(path.string(), "a readable file", std::strerror(errno)));
-  if (!S_ISREG(info.st_mode))
-    throw base::InputError(
-        base::expectation(path.string(), "a regular file", S_ISDIR(info.st_mode) ? "a directory" : "a pipe or device"));
-  if (size != nullptr) *size = info.st_size;
-  return fd;
-}
 
 void throw_io_error(const std::filesystem::path& path, const std::string& action, int error_number) {
   throw base::RunError(base::expectation(path.string(), action, std::strerror(error_number), remedy_of(error_number)));
@@ -63,23 +44,6 @@ void sync_path(const std::filesystem::path& path) {
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) throw_io_error(path, "to open for syncing", errno);
   sync_file(fd.get(), path);
-}
-
-std::string read_file(const std::filesystem::path& path) {
-  int64_t expected = 0;
-  const FileDescriptor fd = open_for_reading(path, &expected);
-  std::string text(static_cast<size_t>(expected), '\0');
-  size_t size = 0;
-  for (;;) {
-    if (size == text.size()) text.resize(size + 4096);  // /proc or a file that grew
-    const ssize_t count = ::read(fd.get(), text.data() + size, text.size() - size);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw_io_error(path, "to read", errno);
-    if (count == 0) break;
-    size += static_cast<size_t>(count);
-  }
-  text.resize(size);
-  return text;
 }
 
 }  // namespace collimate::host

@@ -1,35 +1,17 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+
+#include "collimate/base/read_file.h"
 
 namespace collimate::host {
 
-// An owned file descriptor; -1 is none.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() { reset(); }
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    if (this != &other) reset(std::exchange(other.fd_, -1));
-    return *this;
-  }
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-  int release() { return std::exchange(fd_, -1); }
-  void reset(int fd = -1);
-
- private:
-  int fd_ = -1;
-};
+using base::FileDescriptor;
+using base::open_for_reading;
+using base::read_file;
 
 // RunError "[path] expected to WRITE, got No space left on device".
 [[noreturn]] void throw_io_error(const std::filesystem::path& path, const std::string& action, int error_number);
@@ -39,10 +21,5 @@ void write_fully(int fd, std::span<const std::byte> data, const std::filesystem:
 // fsync of a file or directory. Throws RunError.
 void sync_file(int fd, const std::filesystem::path& path);
 void sync_path(const std::filesystem::path& path);
-
-// Opens a regular file and gives its size where asked. InputError for what is none or cannot be opened; never blocks.
-FileDescriptor open_for_reading(const std::filesystem::path& path, int64_t* size = nullptr);
-// The whole of a regular file. Throws InputError when it cannot be opened, RunError when reading fails.
-std::string read_file(const std::filesystem::path& path);
 
 }  // namespace collimate::host

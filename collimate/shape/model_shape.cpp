@@ -1,11 +1,10 @@
 #include "collimate/shape/model_shape.h"
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
+#include "collimate/base/read_file.h"
 #include "collimate/shape/family.h"
 
 namespace collimate::shape {
@@ -70,16 +69,10 @@ ModelShape parse_model_shape(const json& config, const std::string& where) {
 
 ModelShape read_model_shape(const std::string& directory) {
   const std::string path = directory + "/config.json";
-  std::error_code error;
-  const bool regular = std::filesystem::is_regular_file(path, error);  // a FIFO would be waited for
-  std::ifstream file;
-  if (regular) file.open(path, std::ios::binary);
-  if (!file.is_open())
-    throw InputError(expectation(path, "a model's config.json",
-                                 std::filesystem::exists(path, error) ? "what is no readable file" : "no such file"));
-  std::ostringstream text;
-  text << file.rdbuf();
-  const std::string body = text.str();
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    throw InputError(expectation(path, "a model's config.json", "no such file"));
+  const std::string body = base::read_file(path);
   if (static_cast<int64_t>(body.size()) > kMaxConfigBytes)
     throw InputError(expectation(path, "a config of at most 16 MiB", fmt::format("{} bytes", body.size())));
   return parse_model_shape(base::parse_json(body, path, 1), path);

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/json.h"
+#include "collimate/base/read_file.h"
 #include "collimate/shape/fields.h"
 
 namespace collimate::shape {
@@ -95,12 +94,6 @@ void require_decoder(const Fields& fields, const std::string& family) {
       "'" + family + "'", "a model of one of them"));
 }
 
-nlohmann::json read_json(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return base::parse_json(text, path.string(), 1);
-}
-
 }  // namespace
 
 Outline outline_of(const ModelShape& shape) {
@@ -147,7 +140,8 @@ Outline find_outline(const std::string& name) {
   if (const Outline* known = outline_named(name)) return *known;
   if (const std::optional<Outline> sized = sized_outline(name)) return *sized;
   const std::filesystem::path path = std::filesystem::path(name) / "config.json";
-  if (std::filesystem::exists(path)) return parse_outline(read_json(path), path.string());
+  if (std::filesystem::exists(path))
+    return parse_outline(base::parse_json(base::read_file(path), path.string(), 1), path.string());
   throw_unknown_outline(name);
 }
 

@@ -11,7 +11,7 @@ namespace collimate::text {
 
 bool file_exists(const std::string& path) {
   std::error_code ignored;
-  return std::filesystem::is_regular_file(path, ignored);
+  return std::filesystem::exists(path, ignored);
 }
 
 nlohmann::json read_json_file(const std::string& path) { return base::parse_json(host::read_file(path), path, 1); }

@@ -143,6 +143,7 @@ std::string RowLocation::text() const {
 
 void read_rows(const std::string& path, const std::string& format, const RowSink& sink, const BadRowSink& bad) {
   if (!file_exists(path)) throw base::InputError(base::expectation("data " + path, "a file", "none there"));
+  host::open_for_reading(path);  // refuses what would be waited for
   const std::string chosen = format == "auto" ? format_of(path) : format;
   if (chosen == "jsonl") {
     read_jsonl(path, sink, bad);
