@@ -2,14 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <functional>
-#include <thread>
 
 #include "collimate/base/at.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/comm/ranks.h"
+#include "tests/support/tensor/cpu_like_device.h"
 
 namespace collimate::model {
 namespace {
@@ -127,23 +126,22 @@ TEST_P(Parallel, EmbeddingEqualsOneRank) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Parallel, ::testing::Values(1, 2, 4));
 
-// One rank whose sums arrive a while after the call returned, doubled.
-class LateGroup final : public comm::Group {
+// One rank whose sums, doubled, are there when a device follows them and not before.
+class LateGroup final : public comm::Group, public test::CpuLikeDevice {
  public:
-  ~LateGroup() override {
-    for (std::thread& thread : threads_) thread.join();
-  }
   int rank() const override { return 0; }
   int size() const override { return 1; }
   tensor::Pending all_reduce(std::span<float> values) override {
-    auto completion = std::make_shared<tensor::Completion>("rank 0", "late group");
-    tensor::Pending pending = completion->pending();
-    threads_.emplace_back([values, completion] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    const auto completion = std::make_shared<tensor::Completion>("rank 0", "late group");
+    late_ = [values, completion] {
       for (float& value : values) value *= 2;
       completion->finish();
-    });
-    return pending;
+    };
+    return completion->pending();
+  }
+  void follow(tensor::Stream*, const tensor::Pending& work, double deadline_seconds) const override {
+    late_();
+    work.wait(deadline_seconds);
   }
   tensor::Pending all_reduce_max(std::span<float>) override { return {}; }
   tensor::Pending reduce_scatter(std::span<const float>, std::span<float>) override { return {}; }
@@ -156,32 +154,33 @@ class LateGroup final : public comm::Group {
   void abort(const std::string&) override {}
 
  private:
-  std::vector<std::thread> threads_;
+  std::function<void()> late_;
 };
 
 TEST(ParallelLayers, ResultsAreThereWhenTheCallReturns) {
   LateGroup group;
+  const tensor::Exec exec{nullptr, &group};
   const ParallelAxis axis(comm::Mesh({{"tp", 1}}), "tp", 0, group);
   const ParallelEmbedding embedding(axis, 2, 3);
   const std::vector<float> table = {1, 2, 3, 4, 5, 6};
   const int32_t id = 1;
   std::vector<float> out(3);
-  embedding.forward({}, table.data(), &id, 1, out.data());
+  embedding.forward(exec, table.data(), &id, 1, out.data());
   EXPECT_EQ(out, (std::vector<float>{8, 10, 12}));
   const Whole whole(1);
   RowParallelLinear row(axis, kInputs, kOutputs, 1);
-  row.set_weight({}, whole.w.data(), whole.b.data());
+  row.set_weight(exec, whole.w.data(), whole.b.data());
   std::vector<float> y(whole.y.size());
-  row.forward({}, whole.x.data(), kRows, y.data());
+  row.forward(exec, whole.x.data(), kRows, y.data());
   for (size_t i = 0; i < y.size(); ++i) {
     const float bias = whole.b[i % static_cast<size_t>(kOutputs)];
     EXPECT_NEAR(y[i] - bias, 2 * (whole.y[i] - bias), 1e-4F) << i;
   }
   ColumnParallelLinear column(axis, kInputs, kOutputs);
-  column.set_weight({}, whole.w.data(), whole.b.data());
+  column.set_weight(exec, whole.w.data(), whole.b.data());
   std::vector<float> dx(whole.dx.size());
   auto dw = whole.dw_before, db = whole.db_before;
-  column.backward({}, whole.dy.data(), whole.x.data(), kRows, dx.data(), dw.data(), db.data());
+  column.backward(exec, whole.dy.data(), whole.x.data(), kRows, dx.data(), dw.data(), db.data());
   for (size_t i = 0; i < dx.size(); ++i) EXPECT_NEAR(dx[i], 2 * whole.dx[i], 1e-4F) << i;
 }
 

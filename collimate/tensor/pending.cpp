@@ -1,9 +1,9 @@
 #include "collimate/tensor/pending.h"
 
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
+#include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 
 namespace collimate::tensor {
@@ -13,7 +13,7 @@ struct Pending::State {
   std::mutex mutex;
   std::condition_variable changed;
   bool finished = false;
-  uint64_t progress = 0;
+  base::Heartbeat progress;
   std::exception_ptr failure;
 
   void complete(std::exception_ptr cause) {
@@ -32,15 +32,11 @@ Pending::Pending(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 void Pending::wait(double deadline_seconds) const {
   std::unique_lock lock(state_->mutex);
-  uint64_t seen = state_->progress;
-  const auto moved = [&] { return state_->finished || state_->progress != seen; };
-  while (!state_->finished) {
-    if (!state_->changed.wait_for(lock, std::chrono::duration<double>(deadline_seconds), moved))
-      throw base::RunError(base::expectation(state_->waiter,
-                                             fmt::format("{} to move on within {} s", state_->worker, deadline_seconds),
-                                             fmt::format("silence: {} waits for {}", state_->waiter, state_->worker)));
-    seen = state_->progress;
-  }
+  const auto deadline = base::Deadline::after_last_beat(deadline_seconds, state_->progress);
+  if (!base::wait_until(state_->changed, lock, deadline, [&] { return state_->finished; }))
+    throw base::RunError(base::expectation(state_->waiter,
+                                           fmt::format("{} to move on within {} s", state_->worker, deadline_seconds),
+                                           fmt::format("silence: {} waits for {}", state_->waiter, state_->worker)));
   if (state_->failure) std::rethrow_exception(state_->failure);
 }
 
@@ -66,14 +62,7 @@ Completion::~Completion() {
 
 Pending Completion::pending() const { return Pending(state_); }
 
-void Completion::progress() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    ++state_->progress;
-  }
-  state_->changed.notify_all();
-}
-
+void Completion::progress() { state_->progress.beat(); }
 void Completion::finish() { state_->complete(nullptr); }
 void Completion::fail(std::exception_ptr cause) { state_->complete(std::move(cause)); }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
 #include "tests/support/base/error_of.h"
 
@@ -26,14 +27,19 @@ TEST(Pending, SaysWhoWaitsForWhom) {
 }
 
 TEST(Pending, ProgressRenewsTheDeadline) {
+  base::ManualClock clock;
   Completion work("a", "b");
+  std::atomic<bool> waiting = false;
   std::thread worker([&] {
+    while (!waiting) std::this_thread::yield();
     for (int i = 0; i < 10; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));  // so that the waiter looks at each time
+      clock.advance(0.1);
       work.progress();
     }
     work.finish();
   });
+  waiting = true;
   EXPECT_EQ(error_of(work.pending(), 0.15), "");
   worker.join();
 }
@@ -49,16 +55,9 @@ TEST(Pending, FailuresTravel) {
 
 TEST(Pending, WhatExecIsGivenThenComesAfterTheWork) {
   Completion work("a", "b");
-  std::atomic<bool> done = false;
-  std::thread worker([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    done = true;
-    work.finish();
-  });
-  work.pending().then(Exec{}, 30);
-  EXPECT_TRUE(done);
-  worker.join();
-  EXPECT_THROW(Completion("a", "b").pending().then(Exec{}, 30), base::RunError);
+  EXPECT_THROW(work.pending().then(Exec{}, 0), base::RunError);  // it is not done
+  work.finish();
+  work.pending().then(Exec{}, 0);
 }
 
 }  // namespace
