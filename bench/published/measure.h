@@ -21,7 +21,8 @@ struct Measure {
 };
 Measure measure_of(const nlohmann::json& measure, const DeviceKinds& kinds);
 
-// It in its own unit, or why it is not modelled. A status is 0 where it fits and 1 where it does not.
+// The predicted number in the measure's own unit, or the reason why it is not modelled. A status is 0 where the run
+// fits into memory and 1 where it does not.
 std::variant<double, std::string> value_of(const Measure& measure, const Scenario& scenario,
                                            const Prediction& prediction, const ConstantsOf& constants);
 

@@ -99,7 +99,8 @@ class Builder {
     if (job.work == Work::kGenerate && !s_.searched && allowed.tp == 0) return narrowest(job, allowed);
     std::optional<Candidate> best = fastest(job, allowed, c_);
     if (best) return finished(best->how, job.work);
-    // It ran, so it fitted: the bound is too high for it. The stated layout in its leanest form.
+    // No layout fits by our count of bytes, yet the published run took place: our count is too high for it. Its seconds
+    // are then those of the published layout in the form that needs the least memory.
     Execution how;
     how.layout.tp = std::max(allowed.tp, 1);
     how.layout.pp = std::max(allowed.pp, 1);

@@ -12,7 +12,7 @@ namespace {
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
-// What `collimate check` says of a config's rewards.
+// Each test runs `collimate check` on a config with rewards and looks at what it prints about them.
 class CheckRewards : public CheckCall {};
 
 TEST_F(CheckRewards, RefusesRewardsThatCannotJudge) {
@@ -50,7 +50,7 @@ TEST_F(CheckRewards, SaysWhatTheGroundTruthItselfGets) {
   EXPECT_THAT(own, testing::Not(HasSubstr("reward exact on data.train")));
 }
 
-// What a reward gives is seen before a run, also of one's own function.
+// Before anything trains, the user sees what each reward gives to a few completions; a Python function is called too.
 TEST_F(CheckRewards, CallsEachRewardOnAFewCompletions) {
   EXPECT_THAT(
       shown("grpo", {"reward=[{rule: exact}]"}),
