@@ -22,7 +22,7 @@ std::string join(const std::vector<std::string>& words);
 template <class T>
 T read_json(const nlohmann::json& value, const std::string& where);
 
-// Reads one JSON object key by key, as strictly: a key that nobody asked for by the end is unknown.
+// Reads one JSON object key by key, as strictly: finish() refuses the keys that nobody asked for.
 class JsonFields {
  public:
   // The object outlives it.

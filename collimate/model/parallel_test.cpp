@@ -8,7 +8,7 @@
 #include "collimate/base/at.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/comm/ranks.h"
-#include "tests/support/tensor/cpu_like_device.h"
+#include "tests/support/tensor/watched_device.h"
 
 namespace collimate::model {
 namespace {
@@ -127,7 +127,7 @@ TEST_P(Parallel, EmbeddingEqualsOneRank) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Parallel, ::testing::Values(1, 2, 4));
 
 // One rank whose sums, doubled, are there when a device follows them and not before.
-class LateGroup final : public comm::Group, public test::CpuLikeDevice {
+class LateGroup final : public comm::Group, public test::WatchedDevice {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }

@@ -5,7 +5,7 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/tensor/ops/optimizer.h"
 #include "tests/support/model/tiny_weights.h"
-#include "tests/support/tensor/cpu_like_device.h"
+#include "tests/support/tensor/watched_device.h"
 
 namespace collimate::train {
 namespace {
@@ -14,12 +14,14 @@ int64_t squares_asked = 0;  // arrays of gradients
 
 double counted_squares(const tensor::Exec& exec, const float* x, int64_t count) {
   ++squares_asked;
-  return tensor::cpu::sum_of_squares(exec, x, count);
+  return tensor::default_device().operations().sum_of_squares(exec, x, count);
 }
 
-class CountingDevice final : public test::CpuLikeDevice {
+class CountingDevice final : public test::WatchedDevice {
  public:
-  CountingDevice() : operations_(tensor::cpu_device().operations()) { operations_.sum_of_squares = counted_squares; }
+  CountingDevice() : operations_(tensor::default_device().operations()) {
+    operations_.sum_of_squares = counted_squares;
+  }
   const tensor::Operations& operations() const override { return operations_; }
 
  private:
