@@ -41,15 +41,6 @@ TEST(CheckedDevice, TheHostDoesNot) {
   *static_cast<int*>(arena.take_host(sizeof(int))) = 1;  // the host's part
 }
 
-TEST(CheckedDevice, AViewOpensNoOtherBuffer) {
-  const Buffer x(64, *kChecked.device), y(64, *kChecked.device);
-  const HostEdit values(kChecked, x.floats(), 16);
-  values[0] = 1;
-  EXPECT_DEATH(y.floats()[0] = 1, "outside an operation");
-  zero(kChecked, 16, y.floats());
-  values[0] = 2;  // open still after an operation
-}
-
 TEST(CheckedDevice, ResultsLieOnItForOperationsOfBothKinds) {
   const at::Tensor result = empty_result(kChecked, {2, 3});
   zero(kChecked, 6, device_data(result));

@@ -25,8 +25,7 @@ namespace {
 constexpr size_t kReserved = size_t{1} << 36;  // addresses, not memory
 constexpr size_t kPage = 1 << 12, kHugePage = 1 << 21;
 
-// A range of addresses, readable and writable all of it while an operation runs, and of it each block while a view of
-// it lives.
+// A range of addresses, readable and writable while an operation runs or a view lives.
 class Region {
  public:
   Region() {
@@ -36,29 +35,13 @@ class Region {
     ::madvise(begin_, kReserved, MADV_HUGEPAGE);  // to open and close it is quick then
   }
 
-  void open_all() {
+  void open() {
     const std::lock_guard lock(mutex_);
     if (running_++ == 0) protect_all(PROT_READ | PROT_WRITE);
   }
-  void close_all() {
+  void close() {
     const std::lock_guard lock(mutex_);
-    if (--running_ > 0) return;
-    protect_all(PROT_NONE);
-    for (const auto& [block, views] : views_) ::mprotect(block, sizes_.at(block), PROT_READ | PROT_WRITE);
-  }
-  // The block that the address is of; an address of the host's memory is of none.
-  void open(void* address) {
-    const std::lock_guard lock(mutex_);
-    void* block = block_of(address);
-    if (block == nullptr || views_[block]++ > 0 || running_ > 0) return;
-    ::mprotect(block, sizes_.at(block), PROT_READ | PROT_WRITE);
-  }
-  void close(void* address) {
-    const std::lock_guard lock(mutex_);
-    void* block = block_of(address);
-    if (block == nullptr || --views_.at(block) > 0) return;
-    views_.erase(block);
-    if (running_ == 0) ::mprotect(block, sizes_.at(block), PROT_NONE);
+    if (--running_ == 0) protect_all(PROT_NONE);
   }
 
   void* take(size_t bytes) {
@@ -86,17 +69,13 @@ class Region {
 
  private:
   void protect_all(int allowed) { ::mprotect(begin_, (used_ + kHugePage - 1) / kHugePage * kHugePage, allowed); }
-  void* block_of(void* address) const {
-    return holds(address) ? std::prev(sizes_.upper_bound(address))->first : nullptr;
-  }
 
   std::mutex mutex_;
   char* begin_ = nullptr;
   size_t used_ = 0;
-  int running_ = 0;                             // operations
-  std::map<void*, int> views_;                  // of a block; none of 0
+  int running_ = 0;                             // operations and views
   std::map<size_t, std::vector<void*>> freed_;  // by size
-  std::map<void*, size_t> sizes_;               // of a block
+  std::unordered_map<void*, size_t> sizes_;     // of a block
 };
 
 Region& region() {
@@ -105,18 +84,18 @@ Region& region() {
 }
 
 struct Open {
-  Open() { region().open_all(); }
-  ~Open() { region().close_all(); }
+  Open() { region().open(); }
+  ~Open() { region().close(); }
 };
 
 // ATen's own operations read what a model returns: while one runs, all is open too.
 void open_for_aten() {
   at::addGlobalCallback(at::RecordFunctionCallback(
       [](const at::RecordFunction&) {
-        region().open_all();
+        region().open();
         return std::unique_ptr<at::ObserverContext>();
       },
-      [](const at::RecordFunction&, at::ObserverContext*) { region().close_all(); }));
+      [](const at::RecordFunction&, at::ObserverContext*) { region().close(); }));
 }
 
 // An operation of the CPU that has the region open while it runs.
@@ -157,10 +136,10 @@ class Checked final : public tensor::Device {
   }
 
   void* open(tensor::Stream*, void* bytes, int64_t, bool) const override {
-    region().open(bytes);
+    region().open();
     return bytes;
   }
-  void close(tensor::Stream*, void* bytes, int64_t, bool, void*) const noexcept override { region().close(bytes); }
+  void close(tensor::Stream*, void* bytes, int64_t, bool, void*) const noexcept override { region().close(); }
   void follow(tensor::Stream*, const tensor::Pending& work, double deadline_seconds) const override {
     work.wait(deadline_seconds);
   }

@@ -5,8 +5,7 @@
 namespace collimate::test {
 
 // The CPU's operations on memory of their own, which the host cannot touch but in an operation, ATen's included, or
-// through a HostView, which opens its own buffer alone: whoever does ends the program by SIGSEGV, with a line that says
-// so. Bits are the CPU's. A program that links this computes on it from the start where COLLIMATE_TEST_DEVICE=checked
+// while a HostView lives: whoever does ends the program by SIGSEGV, with a line that says so. Bits are the CPU's. A program that links this computes on it from the start where COLLIMATE_TEST_DEVICE=checked
 // is set.
 const tensor::Device& checked_device();
 
