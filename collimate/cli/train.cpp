@@ -48,6 +48,8 @@ void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outc
     if (outcome.first_evaluation.contains(name) && last.is_number())
       fmt::print("held out: {} {:.4g} -> {:.4g}\n", name, outcome.first_evaluation.at(name).get<double>(),
                  last.get<double>());
+  for (const auto& warning : outcome.summary.value("warnings", nlohmann::ordered_json::array()))
+    fmt::print("warning: {}\n", warning.get<std::string>());
   const bool speaks = recipe::find_recipe(config.recipe).loss_rows.front() != "scored pairs";
   fmt::print("model: {}/model{}\nreport: {}/report.html\n", output,
              speaks ? fmt::format(", to try it: collimate chat {}/model", output) : "", output);

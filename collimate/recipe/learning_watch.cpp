@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kIterations = 10;  // that a sign lasts before it is said
 constexpr int64_t kSaid = -1;
 constexpr double kFarFromReference = 1;  // nats a token
-constexpr double kRisen = 1.5;           // times the first losses
+constexpr double kRisen = 1.5;           // times the first loss
 
 double value_or(const base::MetricsRecord& record, const char* name, double otherwise) {
   const double* value = record.find(name);
@@ -62,16 +62,15 @@ void LearningWatch::say(const std::string& sign, std::string text) {
 void LearningWatch::look_at_loss(const base::MetricsRecord& record) {
   const double* loss = record.find("actor/loss");
   if (loss == nullptr || !std::isfinite(*loss) || record.find("critic/rewards/mean") != nullptr) return;
-  if (static_cast<int64_t>(first_losses_.size()) < kIterations) {
-    first_losses_.push_back(*loss);
-    return;
-  }
-  last_losses_.push_back(*loss);
-  if (static_cast<int64_t>(last_losses_.size()) > kIterations) last_losses_.pop_front();
-  if (static_cast<int64_t>(last_losses_.size()) < kIterations || running_["risen loss"] == kSaid) return;
-  const double before = mean(first_losses_), now = mean(last_losses_);
+  if (running_["risen loss"] == kSaid) return;
+  losses_.push_back(*loss);
+  if (static_cast<int64_t>(losses_.size()) <= kIterations) return;
+  const double before = losses_.front();
+  losses_.pop_front();
+  const double now = mean(losses_);
+  losses_.front() = before;
   if (before > 0 && now > kRisen * before)
-    say("risen loss", fmt::format("the loss has risen from {:.4g} to {:.4g} (means of {} iterations): try a lower "
+    say("risen loss", fmt::format("the loss has risen from {:.4g} to {:.4g} (the mean of {} iterations): try a lower "
                                   "train.learning_rate or a longer train.warmup_updates",
                                   before, now, kIterations));
 }

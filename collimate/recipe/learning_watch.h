@@ -13,8 +13,8 @@
 namespace collimate::recipe {
 
 // Looks in a run's metrics, under verl's names, for signs that it cannot learn: for ten iterations running all rewards
-// equal, every completion cut, more than a nat a token away from the reference; or a loss that has risen by half. Says
-// each once a run. Plain data.
+// equal, every completion cut, more than a nat a token away from the reference; or a loss that is half as large again
+// as at first. Says each once a run. Plain data.
 class LearningWatch {
  public:
   // Gives the warnings that this iteration's line is the first to cause.
@@ -25,8 +25,7 @@ class LearningWatch {
   template <class Self>
   static void fields(Self& self, auto&& field) {
     field("running", self.running_);
-    field("first", self.first_losses_);
-    field("last", self.last_losses_);
+    field("losses", self.losses_);
     field("warnings", self.warnings_);
   }
 
@@ -35,8 +34,7 @@ class LearningWatch {
   void say(const std::string& sign, std::string text);
 
   std::map<std::string, int64_t> running_;  // iterations in a row, by sign; kSaid once it was said
-  std::vector<double> first_losses_;
-  std::deque<double> last_losses_;
+  std::deque<double> losses_;               // the first, then the last ten
   std::vector<std::string> warnings_;
 };
 

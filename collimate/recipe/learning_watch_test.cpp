@@ -44,9 +44,13 @@ TEST(LearningWatch, SaysNothingOfWhatPassesAndEachOnce) {
 
 TEST(LearningWatch, SaysThatALossHasRisen) {
   LearningWatch watch;
-  for (int i = 0; i < 10; ++i) watch.add(record_of({{"actor/loss", 2}}));
-  for (int i = 0; i < 9; ++i) EXPECT_TRUE(watch.add(record_of({{"actor/loss", 3.5}})).empty());
-  EXPECT_THAT(watch.add(record_of({{"actor/loss", 3.5}})).at(0), HasSubstr("has risen from 2 to 3.5"));
+  for (int i = 0; i < 12; ++i) EXPECT_TRUE(watch.add(record_of({{"actor/loss", 2}})).empty());
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(watch.add(record_of({{"actor/loss", 3.5}})).empty());
+  EXPECT_THAT(watch.add(record_of({{"actor/loss", 3.5}})).at(0), HasSubstr("has risen from 2 to 3.05"));
+  LearningWatch from_the_start;
+  from_the_start.add(record_of({{"actor/loss", 2}}));
+  for (int i = 0; i < 9; ++i) EXPECT_TRUE(from_the_start.add(record_of({{"actor/loss", 30}})).empty());
+  EXPECT_EQ(from_the_start.add(record_of({{"actor/loss", 30}})).size(), 1U);
   LearningWatch policy;  // of which the loss says nothing
   for (int i = 0; i < 40; ++i)
     EXPECT_TRUE(policy.add(record_of({{"actor/loss", 0.01 * i}, {"critic/rewards/mean", 0}})).empty());

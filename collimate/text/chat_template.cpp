@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "collimate/base/error.h"
+#include "collimate/host/atomic_file.h"
 #include "collimate/text/known_templates.h"
 
 namespace collimate::text {
@@ -101,6 +102,14 @@ FrameTable user_bot(const std::string& eos, const std::string& reason) {
   return table;
 }
 
+// The template that a configuration chooses by name; none for another choice.
+std::optional<TemplateForm> form_of(const std::string& choice) {
+  if (choice == "chatml") return TemplateForm::kChatMl;
+  if (choice == "plain") return TemplateForm::kContents;
+  if (choice == "user-bot") return TemplateForm::kUserBot;
+  return std::nullopt;
+}
+
 constexpr const char* kChoices = "models.<role>.chat_template (--chat-template) chatml, plain or user-bot";
 
 // In the place of a template that is not recognised: prompts that are text do without one.
@@ -120,6 +129,24 @@ class Unrecognised : public ChatTemplate {
   std::string begin_;
 };
 
+// The built-in template of a form. `separator` and `eos` are the tokenizer's.
+FrameTable table_of(const RecognisedTemplate& found, const TokenizerInfo& info, const std::string& eos,
+                    const std::string& reason) {
+  switch (found.form) {
+    case TemplateForm::kChatMl:
+      return chatml(found.default_system, reason);
+    case TemplateForm::kChatMlWithTools:
+      return chatml_without_tools(found.default_system, reason);
+    case TemplateForm::kContents:
+      return plain("", reason);
+    case TemplateForm::kSeparator:
+      return plain(info.separator, reason);
+    case TemplateForm::kUserBot:
+      return user_bot(eos, reason);
+  }
+  COLLIMATE_CHECK(false, "a form of no template");
+}
+
 // The built-in template that says what the tokenizer's own says.
 std::optional<FrameTable> recognise(const Tokenizer& tokenizer, const std::string& eos) {
   const TokenizerInfo& info = tokenizer.info();
@@ -130,41 +157,28 @@ std::optional<FrameTable> recognise(const Tokenizer& tokenizer, const std::strin
   }
   const std::optional<RecognisedTemplate> found = recognise_template(info.chat_template);
   if (!found) return std::nullopt;
-  const std::string reason = "recognised in the model's template";
-  switch (found->form) {
-    case TemplateForm::kChatMl:
-      return chatml(found->default_system, reason);
-    case TemplateForm::kChatMlWithTools:
-      return chatml_without_tools(found->default_system, reason);
-    case TemplateForm::kContents:
-      return plain("", reason);
-    case TemplateForm::kSeparator:
-      return plain(info.separator, reason);
-    case TemplateForm::kUserBot:
-      return user_bot(eos, reason);
-  }
-  return std::nullopt;
+  return table_of(*found, info, eos, "recognised in the model's template");
 }
 
 }  // namespace
 
 std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, const std::string& choice) {
   const std::string eos = tokenizer.eos_id() ? tokenizer.token_bytes(*tokenizer.eos_id()) : "";
-  const std::string chosen = "as configured";
   std::optional<FrameTable> table;
   if (choice == "auto") {
     table = recognise(tokenizer, eos);
-  } else if (choice == "chatml") {
-    table = chatml("", chosen);
-  } else if (choice == "plain") {
-    table = plain("", chosen);
-  } else if (choice == "user-bot") {
-    table = user_bot(eos, chosen);
+  } else if (const std::optional<TemplateForm> form = form_of(choice)) {
+    table = table_of({*form, ""}, tokenizer.info(), eos, "as configured");
   } else {
     throw base::InputError(base::expectation("chat_template", "auto, chatml, plain or user-bot", "'" + choice + "'"));
   }
   if (!table) return std::make_unique<Unrecognised>(tokenizer.info().chat_template);
   return std::make_unique<FrameTemplate>(std::move(*table));
+}
+
+void save_chat_template(const std::string& choice, const std::string& directory) {
+  const std::optional<TemplateForm> form = form_of(choice);
+  if (form) host::write_file_atomically(directory + "/chat_template.jinja", jinja_of(*form));
 }
 
 }  // namespace collimate::text

@@ -36,6 +36,10 @@ class ChatTemplate {
 // template.
 std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, const std::string& choice = "auto");
 
+// Writes the template that `choice` names to DIRECTORY/chat_template.jinja, where readers look first; "auto" names
+// none.
+void save_chat_template(const std::string& choice, const std::string& directory);
+
 // A prompt as data has it: text taken as it is, messages to be templated, or ids.
 using Prompt = std::variant<std::string, Messages, std::vector<int32_t>>;
 
@@ -81,7 +85,7 @@ class Renderer {
   std::vector<int32_t> encode_prompt(const std::string& text) const;
   void append(RenderedTokens& out, const std::string& text, bool trainable) const;
   std::string answer_text(std::span<const Message> messages, const std::string& opening) const;
-  void append_answer(RenderedTokens& out, const std::string& answer, const std::string& content, bool trainable) const;
+  void append_answer(RenderedTokens& out, const std::string& answer, const std::string& content, bool last) const;
 
   const Tokenizer& tokenizer_;
   std::unique_ptr<ChatTemplate> chat_;

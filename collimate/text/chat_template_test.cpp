@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "collimate/host/atomic_file.h"
+#include "collimate/host/file_io.h"
 #include "collimate/text/character_tokenizer.h"
 #include "collimate/text/files.h"
 #include "tests/support/text/written_files.h"
@@ -114,6 +117,36 @@ TEST(Renderer, ChatMlMask) {
   const Ids start = renderer.prompt_tokens(prompt);
   ASSERT_EQ(static_cast<int64_t>(start.size()), tokens.prompt_tokens);
   EXPECT_TRUE(std::equal(start.begin(), start.end(), tokens.ids.begin()));
+}
+
+// A base model trained in ChatML would else say "<|im_end|>" in letters.
+TEST(Renderer, EosEndsAnAnswerWhoseMarkIsNoSpecialToken) {
+  CharacterVocabulary vocabulary{.specials = {"$"}, .tokens = {"<", "|", ">", "_", "\n"}, .eos = "$"};
+  for (char c = 'a'; c <= 'z'; ++c) vocabulary.tokens.emplace_back(1, c);
+  const CharacterTokenizer tokenizer(std::move(vocabulary));
+  const Messages messages = {{"user", "a"}, {"assistant", "one"}, {"user", "b"}, {"assistant", "two"}};
+  const Renderer renderer(tokenizer, make_chat_template(tokenizer, "chatml"), {.train_on = TrainOn::kAssistantTurns});
+  const RenderedTokens tokens = renderer.render_tokens(messages);
+  EXPECT_EQ(masked(tokenizer, tokens, 1), "onetwo$");
+  const Ids prompt = renderer.prompt_tokens(Messages(messages.begin(), messages.end() - 1));
+  ASSERT_EQ(static_cast<int64_t>(prompt.size()), tokens.prompt_tokens);
+  EXPECT_TRUE(std::equal(prompt.begin(), prompt.end(), tokens.ids.begin()));
+}
+
+TEST(ChatTemplate, TheChosenOneIsSavedForWhoeverReadsTheModel) {
+  const std::filesystem::path directory = std::filesystem::path(testing::TempDir()) / "saved_template";
+  std::filesystem::create_directories(directory);
+  const Messages messages = {{"user", "a"}, {"assistant", "b"}, {"user", "c"}};
+  for (const std::string choice : {"chatml", "plain", "user-bot"}) {
+    save_chat_template(choice, directory);
+    const CharacterTokenizer reader = letters(host::read_file(directory / "chat_template.jinja"));
+    EXPECT_EQ(make_chat_template(reader)->render(messages, true),
+              make_chat_template(reader, choice)->render(messages, true))
+        << choice;
+  }
+  std::filesystem::remove(directory / "chat_template.jinja");
+  save_chat_template("auto", directory);
+  EXPECT_FALSE(std::filesystem::exists(directory / "chat_template.jinja"));
 }
 
 TEST(Renderer, EveryAssistantTurnOrEverything) {

@@ -133,4 +133,10 @@ std::optional<RecognisedTemplate> recognise_template(const std::string& jinja) {
   return std::nullopt;
 }
 
+std::string jinja_of(TemplateForm form) {
+  for (KnownTemplate& known : known_templates())
+    if (known.form == form) return std::move(known.jinja);
+  COLLIMATE_CHECK(false, "a form without a template");
+}
+
 }  // namespace collimate::text

@@ -22,4 +22,7 @@ struct RecognisedTemplate {
 // jinja_outline), but for the default system message. nullopt for any other.
 std::optional<RecognisedTemplate> recognise_template(const std::string& jinja);
 
+// A Jinja text of the form, without a default system message.
+std::string jinja_of(TemplateForm form);
+
 }  // namespace collimate::text

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "collimate/base/error.h"
 #include "collimate/text/chat_template.h"
 
@@ -49,21 +51,27 @@ std::string Renderer::answer_text(std::span<const Message> messages, const std::
   return closed.starts_with(opening) ? closed.substr(opening.size()) : messages.back().content;
 }
 
+// Where the tokenizer has no special token for the template's end of a turn, eos stands in its place after the last
+// one: trained on the text of the mark, a model would say it. Between turns the text stays, as a prompt has it.
 void Renderer::append_answer(RenderedTokens& out, const std::string& answer, const std::string& content,
-                             bool trainable) const {
+                             bool last) const {
   const size_t at = answer.find(content);
   const size_t end = at == std::string::npos ? answer.size() : at + content.size();
-  append(out, answer.substr(0, end), trainable);
+  append(out, answer.substr(0, end), true);
   if (!options_.end_turn) return;
-  bool ended = false;
-  for (const int32_t id : tokenizer_.encode(answer.substr(end), {.continues = true})) {
+  const std::vector<int32_t> mark = tokenizer_.encode(answer.substr(end), {.continues = true});
+  const bool special = std::any_of(mark.begin(), mark.end(), [&](int32_t id) { return tokenizer_.is_special(id); });
+  if (!special && tokenizer_.eos_id() && (last || mark.empty())) {
+    out.ids.push_back(*tokenizer_.eos_id());
+    out.trainable.push_back(1);
+    return;
+  }
+  bool ended = !special && tokenizer_.eos_id();
+  for (const int32_t id : mark) {
     out.ids.push_back(id);
-    out.trainable.push_back(trainable && !ended ? 1 : 0);
+    out.trainable.push_back(ended ? 0 : 1);
     ended = ended || tokenizer_.is_special(id);
   }
-  if (ended || !tokenizer_.eos_id()) return;
-  out.ids.push_back(*tokenizer_.eos_id());
-  out.trainable.push_back(trainable ? 1 : 0);
 }
 
 RenderedTokens Renderer::render_tokens(const Prompt& prompt, const std::string& completion) const {
@@ -99,7 +107,7 @@ RenderedTokens Renderer::render_tokens(std::span<const Message> messages) const 
     append(out, opening.substr(done.size()), all);
     out.prompt_tokens = static_cast<int64_t>(out.ids.size());
     const std::string answer = answer_text(messages.first(turn + 1), opening);
-    append_answer(out, answer, messages[turn].content, true);
+    append_answer(out, answer, messages[turn].content, turn + 1 == messages.size());
     done = opening + answer;
   }
   return out;

@@ -9,6 +9,7 @@
 #include "collimate/model/peft.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/objective.h"
+#include "collimate/text/chat_template.h"
 #include "collimate/text/tokenizer.h"
 
 namespace collimate::rlhf {
@@ -158,6 +159,7 @@ void TrainerModule::save_checkpoint(const std::string& directory, int64_t) {
   if (weights.options().lora.on()) model::save_peft(weights, directory + "/adapter", path_);
   model::save_huggingface(weights, directory);
   text::load_tokenizer(path_)->save(directory);
+  text::save_chat_template(options().chat_template, directory);  // whoever loads the model renders as it was trained
 }
 
 std::vector<flow::Metric> TrainerModule::metrics() { return std::exchange(metrics_, {}); }
