@@ -1,4 +1,4 @@
-"""Pages of docs/ that say what the program says are as it says it, and the rows that docs/how-to/data.md shows are read."""
+"""Pages of docs/ that repeat what the program says agree with it, and the rows of docs/how-to/data.md are read."""
 import json
 import pathlib
 import shutil

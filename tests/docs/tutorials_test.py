@@ -1,9 +1,9 @@
 """The tutorials of docs/start do what they say: their blocks run in order, in one new directory, as a reader would. The
 runs that they leave hold what docs/run-directory.md names, and the configs of docs/how-to can be checked on them.
 
-A fenced block with `title=NAME` is written to that file. A ```bash block runs. A ```text block is the standard output of
-the commands before it: `…` stands for anything within a line, and a line `…` alone for any number of lines. Other
-blocks are for the reader alone.
+A fenced block with `title=NAME` is written to that file. A ```bash block runs. A ```text block is the standard output
+of the commands before it: `…` stands for anything within a line, and a line `…` alone for any number of lines.
+Other blocks are for the reader alone.
 """
 import json
 import pathlib
