@@ -1,4 +1,4 @@
-"""The simulated tables of docs/planner.md, made by `collimate plan --json`: no model, device or data is needed.
+"""Makes the simulated tables of docs/planner-accuracy.md by `collimate plan --json`; needs no model, device or data.
 
     python3 bench/planner_tables.py [claims] [flattening] [size] [forms] [memory] [seconds]      (default: all of them)
 

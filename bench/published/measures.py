@@ -84,8 +84,8 @@ def value_of(row):
 
 def may_fit(row, run, fitted):
     """Whether constants may be fitted to a row: it times a whole run or phase, states what was run, and is none of
-    those that are kept to be predicted (docs/planner.md, "Against published results": back ends that are not `fitted`,
-    verl beyond 64 devices, one of two forms of the same measurement)."""
+    those that are kept to be predicted (docs/planner-accuracy.md, "Against published results": back ends that are not
+    `fitted`, verl beyond 64 devices, one of two forms of the same measurement)."""
     stated = row["gen_len"] and row["batch"] and not has(row["phase"], "rollout")
     twice = row["unit"] in ("PFLOP/s", "tok/s/GPU") or has(row["unit"], "steps")
     kept = run["backend"] == "verl" and run["devices"] > 64

@@ -12,6 +12,7 @@
 #include "collimate/cli/verbs.h"
 #include "collimate/recipe/config.h"
 #include "collimate/recipe/list.h"
+#include "collimate/recipe/other_names.h"
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/reward/reward_section.h"
@@ -125,6 +126,8 @@ void print_losses() {
   }
 }
 
+void print_other_names() { fmt::print("{}", recipe::other_names_table()); }
+
 void print_advantages() {
   for (const rlhf::AdvantageEntry& entry : rlhf::advantages()) fmt::print("from {}: {}\n", entry.rows, entry.name);
 }
@@ -134,7 +137,7 @@ std::string nearest_topic(const std::string& word) {
   std::vector<base::OptionInfo> options;
   recipe::Config().describe_section("", options);
   std::vector<std::string> topics = help_pages(), leaves;
-  topics.insert(topics.end(), {"reference", "recipes", "losses", "advantages", "rewards"});
+  topics.insert(topics.end(), {"reference", "recipes", "losses", "advantages", "rewards", "other-names"});
   for (const Verb& verb : verbs()) topics.emplace_back(verb.name);
   for (const base::OptionInfo& option : options) {
     topics.push_back(option.path);
@@ -169,7 +172,8 @@ int help(const Arguments& arguments) {
   const std::map<std::string, void (*)()> lists = {{"recipes", print_recipes},
                                                    {"losses", print_losses},
                                                    {"advantages", print_advantages},
-                                                   {"rewards", print_rewards}};
+                                                   {"rewards", print_rewards},
+                                                   {"other-names", print_other_names}};
   if (const auto list = lists.find(topic); list != lists.end()) {
     list->second();
     return 0;

@@ -98,10 +98,21 @@ std::string sft_config(const fs::path& task, int64_t iterations, const Quickstar
   return fmt::format(kSftConfig, task.string(), iterations, q.seed, warmup(iterations, 10));
 }
 
+fs::path task_of(const Quickstart& q) {
+  fs::path task = fs::path(q.output) / "task";
+  write_quickstart_task({.seed = static_cast<uint64_t>(q.seed)}, task);
+  return task;
+}
+
+// The task's files alone, for tutorials and for runs of one's own.
+int write_task(const Quickstart& q) {
+  fmt::print("{}\n", task_of(q).string());
+  return 0;
+}
+
 // Step 1 and the task's files; gives its seconds.
 double learn_form(const Quickstart& q) {
-  const fs::path task = fs::path(q.output) / "task";
-  write_quickstart_task({.seed = static_cast<uint64_t>(q.seed)}, task);
+  const fs::path task = task_of(q);
   const std::string text = sft_config(task, q.sft_iterations, q);
   return train_config(q, "sft", text, {}).seconds;
 }
@@ -242,10 +253,11 @@ std::vector<std::string> missed_bounds(const QuickstartResult& grpo, const Quick
 int bench_quickstart(const Arguments& arguments) {
   CLI::App app{"a small policy learns to sort digits: SFT, then GRPO", "bench quickstart"};
   Quickstart q;
-  bool one = false, reduced = false;
+  bool one = false, reduced = false, task_only = false;
   int64_t seeds = 3;
   app.add_flag("--single", one, "one seed, no controls; what has been run is not run again");
   app.add_flag("--reduced", reduced, "a tenth of the iterations, afresh each time: a smoke test");
+  app.add_flag("--task-only", task_only, "write the task's files below OUTPUT/task and train nothing");
   app.add_option("--seeds", seeds, "seeds with their controls, afresh each time")->check(at_least(1));
   app.add_option("--seed", q.seed, "the first seed")->check(at_least(0));
   app.add_option("--sft-iterations", q.sft_iterations, "at most; default: 600")->check(at_least(1));
@@ -257,6 +269,7 @@ int bench_quickstart(const Arguments& arguments) {
   q.judged = !reduced && q.sft_iterations == kSftIterations && q.grpo_iterations == kGrpoIterations;
   if (q.output.empty()) q.output = reduced ? "runs/quickstart-reduced" : "runs/quickstart";
   q.afresh = reduced || !one;
+  if (task_only) return write_task(q);
   return one ? single(q) : compare(q, seeds);
 }
 
