@@ -71,9 +71,22 @@ CLI::Validator number_from(double minimum, double maximum, const std::string& wa
       wanted);
 }
 
+// Who wants to see an app, while see_app() is at work.
+const std::function<void(const CLI::App&)>* seer = nullptr;
+
 }  // namespace
 
+void see_app(const Verb& verb, const std::function<void(const CLI::App&)>& see) {
+  seer = &see;
+  verb.run({});
+  seer = nullptr;
+}
+
 bool parse(CLI::App& app, const Arguments& arguments) {
+  if (seer != nullptr) {
+    (*seer)(app);
+    return false;
+  }
   Arguments reversed = arguments;
   std::reverse(reversed.begin(), reversed.end());
   try {
