@@ -22,8 +22,7 @@ if(NOT TARGET Collimate::collimate)
   # itself: a fused multiply-add happens only where code writes one.
   set_target_properties(Collimate::collimate PROPERTIES
     IMPORTED_LOCATION "${_libraries}/libcollimate.a"
-    INTERFACE_INCLUDE_DIRECTORIES "${_prefix}/include"
-    INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${_prefix}/include/collimate-needs"
+    INTERFACE_INCLUDE_DIRECTORIES "${_prefix}/include;${_prefix}/include/collimate-needs"
     INTERFACE_COMPILE_FEATURES cxx_std_20
     INTERFACE_COMPILE_OPTIONS "-ffp-contract=off;-fno-math-errno"
     INTERFACE_COMPILE_DEFINITIONS "_GLIBCXX_USE_CXX11_ABI=1;FMT_SHARED"

@@ -15,7 +15,8 @@ endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/python/" DESTINATION lib/collimate/python COMPONENT program
   FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION share/doc/collimate COMPONENT program)
-install(CODE "set(program \"$<TARGET_FILE:collimate>\")\nset(build \"${PROJECT_BINARY_DIR}\")" COMPONENT program)
+install(CODE "set(collimate_program \"$<TARGET_FILE:collimate>\")" COMPONENT program)
+install(CODE "set(collimate_build \"${PROJECT_BINARY_DIR}\")" COMPONENT program)
 install(SCRIPT "${PROJECT_SOURCE_DIR}/cmake/install_texts.cmake" COMPONENT program)
 
 # The base system has the C library, libstdc++ and libgcc.
@@ -25,13 +26,13 @@ install(RUNTIME_DEPENDENCY_SET collimate_dependencies ${of_the_system} POST_EXCL
 install(RUNTIME_DEPENDENCY_SET collimate_dependencies ${of_the_system} POST_INCLUDE_REGEXES "/site-packages/"
   POST_EXCLUDE_REGEXES "." LIBRARY DESTINATION lib/collimate COMPONENT wheels)
 foreach(component libraries wheels)
-  install(CODE "set(python \"${Python3_EXECUTABLE}\")" COMPONENT ${component})
+  install(CODE "set(collimate_python \"${Python3_EXECUTABLE}\")" COMPONENT ${component})
   install(SCRIPT "${PROJECT_SOURCE_DIR}/cmake/install_licenses.cmake" COMPONENT ${component})
 endforeach()
 
 # fmt and nlohmann/json are brought along, as a program's objects must agree with the library's.
 install(TARGETS collimate_library ARCHIVE DESTINATION lib/collimate COMPONENT development OPTIONAL)
-install(CODE "set(source \"${PROJECT_SOURCE_DIR}\")" COMPONENT development)
+install(CODE "set(collimate_source \"${PROJECT_SOURCE_DIR}\")" COMPONENT development)
 install(SCRIPT "${PROJECT_SOURCE_DIR}/cmake/install_headers.cmake" COMPONENT development)
 install(DIRECTORY "${torch_include}/ATen" "${torch_include}/c10" "${FMT_INCLUDE}/fmt" DESTINATION include/collimate-needs
   COMPONENT development FILES_MATCHING PATTERN "*.h")

@@ -1,4 +1,5 @@
-# Run at installation, `program` set: what it prints about its own options, at the places where shells and man look.
+# Run at installation, with the paths `collimate_program` and `collimate_build` set: what the program prints about its own
+# options, at the places where shells and man look.
 cmake_minimum_required(VERSION 3.25)
 foreach(text IN ITEMS
     "bash share/bash-completion/completions collimate"
@@ -9,7 +10,8 @@ foreach(text IN ITEMS
   list(GET text 0 kind)
   list(GET text 1 folder)
   list(GET text 2 name)
-  file(MAKE_DIRECTORY "${build}/texts")
-  execute_process(COMMAND "${program}" completion ${kind} OUTPUT_FILE "${build}/texts/${name}" COMMAND_ERROR_IS_FATAL ANY)
-  file(INSTALL "${build}/texts/${name}" DESTINATION "${CMAKE_INSTALL_PREFIX}/${folder}")
+  file(MAKE_DIRECTORY "${collimate_build}/texts")
+  execute_process(COMMAND "${collimate_program}" completion ${kind} OUTPUT_FILE "${collimate_build}/texts/${name}"
+    COMMAND_ERROR_IS_FATAL ANY)
+  file(INSTALL "${collimate_build}/texts/${name}" DESTINATION "${CMAKE_INSTALL_PREFIX}/${folder}")
 endforeach()
