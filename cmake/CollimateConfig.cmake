@@ -7,8 +7,8 @@ foreach(_name torch_cpu c10 fmt yaml-cpp pcre2-8 utf8proc edit cpp-httplib)
   file(GLOB _found "${_libraries}/lib${_name}.so*")
   if(NOT _found)
     set(Collimate_FOUND FALSE)
-    set(Collimate_NOT_FOUND_MESSAGE "[Collimate] expected lib${_name}.so in ${_libraries}, got none; try installing again "
-      "by `make install PREFIX=${_prefix}`")
+    set(Collimate_NOT_FOUND_MESSAGE
+      "[Collimate] expected lib${_name}.so in ${_libraries}, got none; try `make install PREFIX=${_prefix}` again")
     return()
   endif()
   list(GET _found 0 _found)

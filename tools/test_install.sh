@@ -34,4 +34,7 @@ step "a model and problems" build/own_parts bench quickstart --single --reduced 
 step "a run by its own parts" build/own_parts train ascending.yaml --output run \
   --set models.policy.path=task/task/start --set data.train=task/task/problems.jsonl
 step "the metric of its own loss" grep 'reinforce/log_prob' run/metrics.jsonl
+mv "$work/installed/lib/collimate"/libfmt.so* "$work"
+step "a library that is missing is named" bash -c \
+  "cmake -S . -B other -DCMAKE_PREFIX_PATH='$work/installed' >other.log 2>&1; grep 'expected libfmt.so' other.log"
 printf '%s passed, 0 failed, 0 skipped\n' "$passed"

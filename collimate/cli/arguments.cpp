@@ -77,9 +77,11 @@ const std::function<void(const CLI::App&)>* seer = nullptr;
 }  // namespace
 
 void see_app(const Verb& verb, const std::function<void(const CLI::App&)>& see) {
+  const struct Forget {
+    ~Forget() { seer = nullptr; }
+  } at_the_end;
   seer = &see;
   verb.run({});
-  seer = nullptr;
 }
 
 bool parse(CLI::App& app, const Arguments& arguments) {
