@@ -13,9 +13,9 @@ struct CommandOption {
   bool required = false;  // of an argument
 };
 struct Command {
-  std::string words;    // "train", "bench quickstart"
-  std::string summary;  // one line
-  std::vector<CommandOption> arguments, options;
+  std::string words;                              // "train", "bench quickstart"
+  std::string summary;                            // one line
+  std::vector<CommandOption> arguments, options;  // without --help, which all have
   std::vector<std::string> choices;  // what the first argument may be, where a list says it; files elsewhere
   bool sets_keys = false;            // --set takes config keys
 };

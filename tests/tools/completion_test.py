@@ -36,6 +36,7 @@ class Completion(unittest.TestCase):
         self.assertIn("train", complete([], "tr"))
         self.assertNotIn("chat", complete([], "tr"))
         self.assertIn("--resume", complete(["train", "run.yaml"], "--r"))
+        self.assertIn("--resume", complete(["train", "--dry-run"], "--r"))  # which takes no value
         keys = complete(["train", "run.yaml", "--set"], "run.it")
         self.assertIn("run.iterations", [key.rstrip("=") for key in keys])
         self.assertIn("grpo", complete(["init"], "g"))
