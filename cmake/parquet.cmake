@@ -14,8 +14,8 @@ list(GET _parquet_library 0 _parquet_library)
 message(STATUS "Parquet: ${_parquet_library}")
 
 add_library(collimate_parquet MODULE "${PROJECT_SOURCE_DIR}/collimate/text/parquet/parquet_plugin.cc")
-set_target_properties(collimate_parquet PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
-  BUILD_RPATH "${_pyarrow}" INSTALL_RPATH "${_pyarrow}" CXX_VISIBILITY_PRESET hidden)
+set_target_properties(collimate_parquet PROPERTIES PREFIX ""
+  LIBRARY_OUTPUT_DIRECTORY "${COLLIMATE_LIBRARIES_DIR}" INSTALL_RPATH "$ORIGIN" CXX_VISIBILITY_PRESET hidden)
 target_include_directories(collimate_parquet SYSTEM PRIVATE "${_pyarrow}/include")
 target_link_libraries(collimate_parquet PRIVATE collimate_options "${_parquet_library}" "${_arrow_library}")
 # Whoever builds the readers gets this one too; the target is defined later in the same directory.

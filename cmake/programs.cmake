@@ -3,7 +3,8 @@
 #   collimate-hooked     the same with them: tests start it where they set a COLLIMATE_TEST_* variable
 #   collimate-goldens    tests/golden/main.cpp and the sources beside it, which golden_test links too
 #   <kind>_test          every *_test.cpp below tests/<kind>/, kind = golden parity fault e2e, linked with all modules
-#   example_<name>       examples/<name>.cpp
+#   <name>               examples/<name>/main.cpp: as a user's program that adds parts of its own
+#   libcollimate.a       all of them in one file, for such a program (cmake/install.cmake)
 #   bench_<name>         bench/<name>_bench.cpp
 #   bench_published      bench/published/main.cpp and the sources beside it, which published_test links too
 function(collimate_all_modules out)
@@ -30,12 +31,20 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/collimate/cli/main.cpp")
   endif()
 endif()
 
-file(GLOB example_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/examples/*.cpp")
+file(GLOB example_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/examples/*/main.cpp")
 foreach(source IN LISTS example_sources)
-  get_filename_component(name "${source}" NAME_WE)
-  add_executable(example_${name} "${source}")
-  target_link_libraries(example_${name} PRIVATE ${all_modules} collimate_no_test_hooks)
+  get_filename_component(folder "${source}" DIRECTORY)
+  get_filename_component(name "${folder}" NAME)
+  add_executable(${name} "${source}")
+  target_link_libraries(${name} PRIVATE collimate_cli collimate_no_test_hooks)
 endforeach()
+
+set(library_objects)
+foreach(module IN LISTS all_modules ITEMS collimate_cli)
+  list(APPEND library_objects $<TARGET_OBJECTS:${module}>)
+endforeach()
+add_library(collimate_library STATIC EXCLUDE_FROM_ALL ${library_objects} $<TARGET_OBJECTS:collimate_no_test_hooks_object>)
+set_target_properties(collimate_library PROPERTIES OUTPUT_NAME collimate LINKER_LANGUAGE CXX)
 
 if(EXISTS "${PROJECT_SOURCE_DIR}/tests/golden/main.cpp")
   file(GLOB golden_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/golden/*.cpp")
@@ -94,8 +103,8 @@ if(COLLIMATE_TESTS)
           add_dependencies(${kind}_test ${program})
         endif()
       endforeach()
-      if(kind STREQUAL e2e AND TARGET example_reward)
-        add_dependencies(e2e_test example_reward)
+      if(kind STREQUAL e2e)
+        add_dependencies(e2e_test own_parts)
       endif()
       add_test(NAME ${kind} COMMAND ${kind}_test)
       set_property(GLOBAL APPEND PROPERTY COLLIMATE_SYSTEM_TEST_TARGETS ${kind}_test)

@@ -15,6 +15,8 @@ make check                 allowed includes, stand-alone headers, format, lint, 
 make bench                 build and run the benchmarks
 make goldens [GOLDENS=DIR] replay recorded losses of other implementations through our own recipes
 make build                 the `collimate` program only: build/release/bin/collimate
+make install PREFIX=DIR    build and install: bin/, lib/collimate/, headers, find_package(Collimate), completions, a man page
+make archive               build/collimate-VERSION-linux-x86_64.tar.gz, which runs from any directory of a Debian 12
 make clean                 remove build/ (the shared virtual environment stays)
 END
 }
@@ -40,6 +42,31 @@ build() {
   ninja -C "build/$preset" -j "$(jobs)" "$@" >&2
 }
 
+# install_components PREFIX COMPONENT...: those of cmake/install.cmake.
+install_components() {
+  local prefix=$1 component
+  shift
+  for component in "$@"; do
+    cmake --install build/release --prefix "$prefix" --component "$component" >>build/release/install.log ||
+      { tail -n 5 build/release/install.log >&2; return 1; }
+  done
+}
+
+# The program with all libraries that it loads, without their symbol tables, which are a fifth of libtorch. LICENSES at
+# the top leads to the directory of an installation.
+make_archive() {
+  local name tree
+  name=collimate-$(build/release/bin/collimate version | sed -n 's/^collimate //p')-linux-x86_64
+  tree=build/archive/$name
+  rm -rf build/archive
+  install_components "$PWD/$tree" program libraries wheels
+  ln -s share/doc/collimate/LICENSES "$tree/LICENSES"
+  find "$tree/bin" "$tree/lib" -type f \( -name 'lib*.so*' -o -name collimate \) -exec strip --strip-unneeded {} +
+  tar --sort=name --owner=0 --group=0 --numeric-owner -C build/archive -cf - "$name" | gzip -n >"build/$name.tar.gz"
+  printf '%s: %s MB, %s MB extracted\n' "build/$name.tar.gz" "$(du -m "build/$name.tar.gz" | cut -f1)" "$(du -sm "$tree" | cut -f1)"
+  rm -rf build/archive
+}
+
 # These system tests run under AddressSanitizer too: every phase of a model beside the others, losses over
 # threads, weights that move, and whole runs of the smallest task, with workers as child processes and on two devices.
 SANITIZED_PARITY='Mismatch.*:MovedWeights.*:Progress.*:Invariance.ThreadRanks*'
@@ -55,6 +82,23 @@ case $verb in
     tools/setup.sh
     build release collimate
     exec build/release/bin/collimate bench quickstart --single "$@"
+    ;;
+  install)
+    tools/setup.sh
+    build release collimate collimate_library
+    install_components "${1:?a directory}" program libraries wheels development
+    printf 'installed in %s\n' "$1"
+    ;;
+  archive)
+    tools/setup.sh
+    build release collimate
+    make_archive
+    ;;
+  test-install) exec tools/test_install.sh ;;
+  test-archive)
+    tools/setup.sh archive
+    tools/make.sh archive
+    exec tools/test_archive.sh
     ;;
   test)
     tools/setup.sh test

@@ -71,9 +71,24 @@ CLI::Validator number_from(double minimum, double maximum, const std::string& wa
       wanted);
 }
 
+// Who wants to see an app, while see_app() is at work.
+const std::function<void(const CLI::App&)>* seer = nullptr;
+
 }  // namespace
 
+void see_app(const Verb& verb, const std::function<void(const CLI::App&)>& see) {
+  const struct Forget {
+    ~Forget() { seer = nullptr; }
+  } at_the_end;
+  seer = &see;
+  verb.run({});
+}
+
 bool parse(CLI::App& app, const Arguments& arguments) {
+  if (seer != nullptr) {
+    (*seer)(app);
+    return false;
+  }
   Arguments reversed = arguments;
   std::reverse(reversed.begin(), reversed.end());
   try {

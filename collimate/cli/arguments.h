@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 
 #include "collimate/base/section.h"
@@ -11,6 +12,9 @@ namespace collimate::cli {
 // Parses a verb's arguments. False when help was asked for and printed. InputError for anything wrong: it names the
 // verb or the option, and the nearest option or number that is right.
 bool parse(CLI::App& app, const Arguments& arguments);
+
+// Calls a verb no further than its parse(), which shows `see` the app with all its options in the place of parsing.
+void see_app(const Verb& verb, const std::function<void(const CLI::App&)>& see);
 
 // Checks of numbers, for add_option(…)->check(): at least `minimum`, and at most `maximum`.
 CLI::Validator at_least(double minimum);

@@ -4,26 +4,26 @@
 #include "collimate/cli/quickstart.h"
 
 namespace collimate::cli {
-namespace {
 
-constexpr const char* kHelp =
-    "collimate bench NAME …\n\n"
-    "  quickstart  a small policy learns to sort digits: SFT, then GRPO, beside its controls\n"
-    "  planner     published results against the planner's cost model, row by row\n\n"
-    "collimate bench NAME --help lists its options; make bench measures against other programs.\n";
-
-}  // namespace
+const std::vector<Verb>& benches() {
+  static const std::vector<Verb> list = {
+      {"quickstart", "a small policy learns to sort digits: SFT, then GRPO, beside its controls", bench_quickstart},
+      {"planner", "published results against the planner's cost model, row by row", bench_planner}};
+  return list;
+}
 
 int bench(const Arguments& arguments) {
-  if (!arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h")) {
-    fmt::print("{}", kHelp);
+  const std::string asked = arguments.empty() ? "" : arguments[0];
+  if (asked == "--help" || asked == "-h") {
+    fmt::print("collimate bench NAME …\n\n");
+    for (const Verb& one : benches()) fmt::print("  {:10}  {}\n", one.name, one.summary);
+    fmt::print("\ncollimate bench NAME --help lists its options; make bench measures against other programs.\n");
     return 0;
   }
-  if (!arguments.empty() && arguments[0] == "quickstart")
-    return bench_quickstart({arguments.begin() + 1, arguments.end()});
-  if (!arguments.empty() && arguments[0] == "planner") return bench_planner({arguments.begin() + 1, arguments.end()});
+  for (const Verb& one : benches())
+    if (asked == one.name) return one.run({arguments.begin() + 1, arguments.end()});
   throw base::InputError(base::expectation("collimate bench", "one of quickstart, planner",
-                                           arguments.empty() ? "nothing" : "\"" + arguments[0] + "\"",
+                                           arguments.empty() ? "nothing" : "\"" + asked + "\"",
                                            "make bench for those against other programs"));
 }
 

@@ -34,6 +34,7 @@ const std::vector<Verb>& verbs() {
       {"calibrate", "fit the planner's constants to this machine by short runs of a config", calibrate},
       {"bench", "quickstart and other measured runs", bench},
       {"worker", "join a run as a worker", worker},
+      {"completion", "print a shell's completion script or the man page: bash, zsh, fish, man", completion},
       {"version", "print the versions: collimate, torch, compiler, processor", version},
       {"help", "this text; help TOPIC: a verb, a recipe, data, lora, resume, a config key and more", help}};
   return list;
@@ -134,15 +135,11 @@ void print_advantages() {
 
 // Gives what the word was meant to be, or "": a verb, or a key by its path or by the last part of it ("epsilon_hi").
 std::string nearest_topic(const std::string& word) {
+  std::vector<std::string> topics = help_topics(), leaves;
+  for (const Verb& verb : verbs()) topics.emplace_back(verb.name);
   std::vector<base::OptionInfo> options;
   recipe::Config().describe_section("", options);
-  std::vector<std::string> topics = help_pages(), leaves;
-  topics.insert(topics.end(), {"reference", "recipes", "losses", "advantages", "rewards", "other-names"});
-  for (const Verb& verb : verbs()) topics.emplace_back(verb.name);
-  for (const base::OptionInfo& option : options) {
-    topics.push_back(option.path);
-    leaves.push_back(option.path.substr(option.path.rfind('.') + 1));
-  }
+  for (const base::OptionInfo& option : options) leaves.push_back(option.path.substr(option.path.rfind('.') + 1));
   if (const std::string near = base::nearest(word, topics); !near.empty()) return near;
   const auto leaf = std::find(leaves.begin(), leaves.end(), base::nearest(word.substr(word.rfind('.') + 1), leaves));
   return leaf == leaves.end() ? "" : base::at(options, leaf - leaves.begin()).path;
@@ -158,6 +155,15 @@ std::string nearest_topic(const std::string& word) {
 }
 
 }  // namespace
+
+std::vector<std::string> help_topics() {
+  std::vector<std::string> topics = help_pages();
+  topics.insert(topics.end(), {"reference", "recipes", "losses", "advantages", "rewards", "other-names"});
+  std::vector<base::OptionInfo> options;
+  recipe::Config().describe_section("", options);
+  for (const base::OptionInfo& option : options) topics.push_back(option.path);
+  return topics;
+}
 
 int help(const Arguments& arguments) {
   const std::string topic = arguments.empty() ? "" : arguments[0];

@@ -17,6 +17,12 @@ struct Verb {
 // The one list of verbs, in the order in which help prints them.
 const std::vector<Verb>& verbs();
 
+// Those of `bench NAME`.
+const std::vector<Verb>& benches();
+
+// What `help TOPIC` knows beside verbs: pages, lists, config keys and sections.
+std::vector<std::string> help_topics();
+
 int init(const Arguments& arguments);
 int train(const Arguments& arguments);
 int check(const Arguments& arguments);
@@ -29,6 +35,7 @@ int plan(const Arguments& arguments);
 int simulate(const Arguments& arguments);
 int calibrate(const Arguments& arguments);
 int bench(const Arguments& arguments);
+int completion(const Arguments& arguments);
 int version(const Arguments& arguments);
 int help(const Arguments& arguments);
 

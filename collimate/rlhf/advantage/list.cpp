@@ -1,5 +1,7 @@
 #include "collimate/rlhf/advantage/list.h"
 
+#include <algorithm>
+
 #include "collimate/base/error.h"
 
 // A line for each file of this folder with an advantage: the function that gives its entry.
@@ -17,11 +19,28 @@ namespace collimate::rlhf {
 COLLIMATE_ADVANTAGES(COLLIMATE_DECLARE)
 #undef COLLIMATE_DECLARE
 
-const std::vector<AdvantageEntry>& advantages() {
+namespace {
+
+std::vector<AdvantageEntry>& list() {
 #define COLLIMATE_ENTRY(entry) entry(),
-  static const std::vector<AdvantageEntry> list = {COLLIMATE_ADVANTAGES(COLLIMATE_ENTRY)};
+  static std::vector<AdvantageEntry> all = {COLLIMATE_ADVANTAGES(COLLIMATE_ENTRY)};
 #undef COLLIMATE_ENTRY
-  return list;
+  return all;
+}
+
+}  // namespace
+
+const std::vector<AdvantageEntry>& advantages() { return list(); }
+
+void register_advantage(AdvantageEntry entry) {
+  const auto fail = [](const std::string& expected, const std::string& got) {
+    throw base::InputError(base::expectation("register_advantage", expected, got));
+  };
+  if (advantage_names(entry.rows).empty()) fail("rows of the kind groups or values", "\"" + entry.rows + "\"");
+  const std::vector<std::string> taken = advantage_names();
+  if (std::find(taken.begin(), taken.end(), entry.name) != taken.end())
+    fail("a name that is free", "\"" + entry.name + "\" again");
+  list().push_back(std::move(entry));
 }
 
 std::vector<std::string> advantage_names(const std::string& rows) {

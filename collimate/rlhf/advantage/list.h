@@ -22,6 +22,11 @@ struct AdvantageEntry {
 // All of them. From this list follow what a config may name and the module kinds.
 const std::vector<AdvantageEntry>& advantages();
 
+// Puts an advantage of a program's own at the end of that list. Call it before configs are read and runs start, in
+// every process that works for the run; not thread-safe. InputError when the name is taken, or when no advantage of the
+// list reads such rows.
+void register_advantage(AdvantageEntry entry);
+
 std::vector<std::string> advantage_names(const std::string& rows = "");
 
 // The one that algorithm.advantage names, else `fallback`. InputError when it does not read `rows`.

@@ -25,14 +25,14 @@ namespace collimate::rlhf {
 COLLIMATE_LOSSES(COLLIMATE_DECLARE)
 #undef COLLIMATE_DECLARE
 
-const std::vector<LossEntry>& losses() {
-#define COLLIMATE_ENTRY(entry) entry(),
-  static const std::vector<LossEntry> list = {COLLIMATE_LOSSES(COLLIMATE_ENTRY)};
-#undef COLLIMATE_ENTRY
-  return list;
-}
-
 namespace {
+
+std::vector<LossEntry>& list() {
+#define COLLIMATE_ENTRY(entry) entry(),
+  static std::vector<LossEntry> all = {COLLIMATE_LOSSES(COLLIMATE_ENTRY)};
+#undef COLLIMATE_ENTRY
+  return all;
+}
 
 bool names(const LossEntry& entry, const std::string& type) {
   return std::find(entry.types.begin(), entry.types.end(), type) != entry.types.end();
@@ -57,7 +57,28 @@ void check_fit(const std::vector<Loss>& parts, const std::vector<double>& weight
                                                parts[0].name + " and " + loss.name));
 }
 
+// Kinds of rows that losses read, each once.
+std::vector<std::string> kinds_of_rows() {
+  std::vector<std::string> kinds;
+  for (const LossEntry& entry : losses())
+    if (std::find(kinds.begin(), kinds.end(), entry.rows) == kinds.end()) kinds.push_back(entry.rows);
+  return kinds;
+}
+
 }  // namespace
+
+const std::vector<LossEntry>& losses() { return list(); }
+
+void register_losses(LossEntry entry) {
+  const std::vector<std::string> kinds = kinds_of_rows(), taken = loss_types();
+  if (std::find(kinds.begin(), kinds.end(), entry.rows) == kinds.end())
+    throw base::InputError(base::expectation(
+        "register_losses", fmt::format("rows of one of the kinds {}", fmt::join(kinds, ", ")), '"' + entry.rows + '"'));
+  for (const std::string& type : entry.types)
+    if (std::find(taken.begin(), taken.end(), type) != taken.end())
+      throw base::InputError(base::expectation("register_losses", "a name that is free", "\"" + type + "\" again"));
+  list().push_back(std::move(entry));
+}
 
 std::vector<std::string> loss_types(const std::string& rows) {
   std::vector<std::string> types;

@@ -28,6 +28,11 @@ struct LossEntry {
 // All losses. From this list follow what a config may name, its help, the trainers' losses and the golden replays.
 const std::vector<LossEntry>& losses();
 
+// Puts losses of a program's own at the end of that list. Call it before configs are read and runs start, in every
+// process that works for the run; not thread-safe. InputError when a name is taken, or when no loss of the list reads
+// such rows.
+void register_losses(LossEntry entry);
+
 // Names in the list's order, of all losses or of those that read `rows`.
 std::vector<std::string> loss_types(const std::string& rows = "");
 // Options that these losses on `rows` read, with those that name them.

@@ -29,6 +29,18 @@ TEST(LossList, ALossOfOtherRowsIsRefused) {
             "[algorithm.loss_type] expected one of nll, dft for completions, got \"dapo\"");
 }
 
+// What a program adds is tested by one that adds: tests/e2e/own_parts_test.cpp.
+TEST(LossList, ATakenNameAndUnknownRowsAreRefused) {
+  const LossEntry sft = losses().front();
+  EXPECT_EQ(base::message_of([&] { register_losses(sft); }),
+            "[register_losses] expected a name that is free, got \"nll\" again");
+  EXPECT_EQ(base::message_of([&] {
+              register_losses({"sentences", {"own"}, sft.options, sft.make});
+            }),
+            "[register_losses] expected rows of one of the kinds completions, pairs, scored pairs, marked, rollouts, "
+            "values, got \"sentences\"");
+}
+
 TEST_F(Losses, SftIsTheMeanOverTokensAndDftWeighsThem) {
   EXPECT_NEAR(value(loss_with("completions", "nll")), 2.0, 1e-6);
   const double weighted = (std::exp(-1) + 4 * std::exp(-2) + 3 * std::exp(-3)) / 4;

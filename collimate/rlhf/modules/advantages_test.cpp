@@ -8,6 +8,7 @@
 #include "collimate/base/at.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
+#include "tests/support/base/error_of.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -105,6 +106,15 @@ TEST(AdvantageModule, ShuffledRewardsKeepTheStepsOfTheirRowAndLoseNothing) {
     moved += out.get(batch::kReward, r) != rows.get(batch::kReward, r) ? 1 : 0;
   }
   EXPECT_GT(moved, 0);
+}
+
+TEST(AdvantageModule, ATakenNameAndUnknownRowsAreRefused) {
+  AdvantageEntry entry = advantages().front();
+  EXPECT_EQ(base::message_of([&] { register_advantage(entry); }),
+            "[register_advantage] expected a name that is free, got \"group\" again");
+  entry.rows = "sentences";
+  EXPECT_EQ(base::message_of([&] { register_advantage(entry); }),
+            "[register_advantage] expected rows of the kind groups or values, got \"sentences\"");
 }
 
 }  // namespace

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <utility>
 
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
+#include "collimate/host/beside_libraries.h"
 #include "collimate/host/child_process.h"
 #include "collimate/host/frame_socket.h"
 #include "collimate/text/utf8.h"
@@ -25,11 +27,19 @@ std::string interpreter_of(const PythonSection& options) {
   return variable != nullptr ? variable : "python3";
 }
 
+// Where the Python package `collimate` with its reward worker lies.
+std::string package_directory() {
+  if (const char* variable = std::getenv("COLLIMATE_PYTHON_PATH")) return variable;
+  const std::filesystem::path found = host::beside_libraries("python/collimate/reward_worker.py");
+  if (found.empty())
+    throw base::InputError(expectation("reward.python", "python/collimate beside the program's libraries", "none",
+                                       "installing again, or COLLIMATE_PYTHON_PATH=DIR with collimate/ in it"));
+  return found.parent_path().parent_path();
+}
+
 std::string python_path() {
-  const char* variable = std::getenv("COLLIMATE_PYTHON_PATH");
   const char* old = std::getenv("PYTHONPATH");
-  const std::string own = variable != nullptr ? variable : COLLIMATE_PYTHON_DIR;
-  return old != nullptr ? own + ":" + old : own;
+  return old != nullptr ? package_directory() + ":" + old : package_directory();
 }
 
 struct Answer {

@@ -1,0 +1,17 @@
+# Run at installation, with the path `collimate_source` set: collimate/collimate.h and those of our headers that it
+# includes, directly or not.
+cmake_minimum_required(VERSION 3.25)
+set(todo collimate/collimate.h)
+set(seen "")
+while(todo)
+  list(POP_FRONT todo header)
+  if(header IN_LIST seen)
+    continue()
+  endif()
+  list(APPEND seen ${header})
+  file(STRINGS "${collimate_source}/${header}" lines REGEX "^#include \"collimate/")
+  list(TRANSFORM lines REPLACE "^#include \"(.*)\".*" "\\1")
+  list(APPEND todo ${lines})
+  get_filename_component(folder "${header}" DIRECTORY)
+  file(INSTALL "${collimate_source}/${header}" DESTINATION "${CMAKE_INSTALL_PREFIX}/include/${folder}")
+endwhile()

@@ -1,0 +1,63 @@
+#include "collimate/cli/program.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include "collimate/base/error.h"
+#include "collimate/base/fault.h"
+#include "collimate/cli/verbs.h"
+#include "collimate/tensor/allocator.h"
+#include "collimate/tensor/aten_threads.h"
+
+namespace collimate::cli {
+namespace {
+
+int run(const Arguments& words) {
+  if (words.empty()) return help({});
+  std::string name = words[0];
+  if (name == "--help" || name == "-h") name = "help";
+  if (name == "--version") name = "version";
+  std::string known;
+  for (const Verb& verb : verbs()) {
+    if (name == verb.name) return verb.run({words.begin() + 1, words.end()});
+    known += (known.empty() ? "" : ", ") + std::string(verb.name);
+  }
+  throw base::InputError(base::expectation("collimate", "one of " + known, "\"" + name + "\"", "collimate help"));
+}
+
+// Whether all that was printed arrived; says so where it did not. Some of it waits in the buffer until here.
+bool output_arrived() {
+  const int failed = std::fflush(stdout) == 0 ? 0 : errno;
+  if (failed == 0 && std::ferror(stdout) == 0) return true;
+  std::fprintf(stderr, "%s\n",
+               base::expectation("collimate", "standard output that takes all that is printed",
+                                 failed == 0 ? "an error" : std::strerror(failed))
+                   .c_str());
+  return false;
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails instead, and says so
+  tensor::install_aten_allocator();
+  tensor::use_one_aten_thread();
+  if (const std::string warning = base::test_hook_warning(); !warning.empty())
+    std::fprintf(stderr, "%s\n", warning.c_str());
+  try {
+    const int code = run({argv + 1, argv + argc});
+    return output_arrived() || code != 0 ? code : 1;
+  } catch (const base::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "[collimate] %s\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace collimate::cli

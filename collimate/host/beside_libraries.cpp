@@ -1,0 +1,47 @@
+#include "collimate/host/beside_libraries.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <span>
+#include <vector>
+
+#include "collimate/base/error.h"
+
+namespace collimate::host {
+namespace {
+
+// The loader's handle of the program or shared library that holds this code.
+void* own_handle() {
+  Dl_info info{};
+  link_map* map = nullptr;
+  const auto here = reinterpret_cast<const void*>(&beside_libraries);
+  const bool found = dladdr1(here, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0;
+  COLLIMATE_CHECK(found && map != nullptr, "the loader does not know the code that asks it");
+  return map;
+}
+
+std::vector<std::filesystem::path> library_directories() {
+  void* handle = own_handle();
+  Dl_serinfo size{};
+  COLLIMATE_CHECK(dlinfo(handle, RTLD_DI_SERINFOSIZE, &size) == 0, "dlinfo: {}", dlerror());
+  std::vector<std::byte> memory(size.dls_size);
+  auto* list = reinterpret_cast<Dl_serinfo*>(memory.data());
+  *list = size;
+  COLLIMATE_CHECK(dlinfo(handle, RTLD_DI_SERINFO, list) == 0, "dlinfo: {}", dlerror());
+  std::vector<std::filesystem::path> directories;
+  for (const Dl_serpath& path : std::span(&list->dls_serpath[0], list->dls_cnt))
+    directories.emplace_back(path.dls_name);
+  return directories;
+}
+
+}  // namespace
+
+std::filesystem::path beside_libraries(const std::filesystem::path& name) {
+  std::error_code ignored;  // of a directory that is not there or may not be read: it has no such file
+  for (const std::filesystem::path& directory : library_directories())
+    if (std::filesystem::exists(directory / name, ignored)) return std::filesystem::absolute(directory / name);
+  return {};
+}
+
+}  // namespace collimate::host

@@ -1,0 +1,45 @@
+#!/bin/sh
+# What the archive must do on a Debian 12 with nothing but its base packages and python3: archive_steps.sh DIRECTORY
+# DIRECTORY is the extracted archive, wherever it lies. A line for each step; exit code 1 at the first that fails.
+set -eu
+collimate=$1/bin/collimate
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+step() {
+  name=$1
+  shift
+  "$@" >log 2>&1 || { echo "FAILED $name: $*"; cat log; exit 1; }
+  echo "ok $name"
+}
+says() { # TEXT in the output of the last step
+  grep -q "$1" log || { echo "FAILED: expected '$1', got"; cat log; exit 1; }
+}
+
+step "the version" "$collimate" version
+says '^collimate '
+step "the quickstart, reduced" "$collimate" bench quickstart --single --reduced --output quickstart
+says 'held-out accuracy'
+
+cat >reward.py <<'PYTHON'
+def score(prompts, completions, **columns):
+    return [float(c == a) for c, a in zip(completions, columns["ground_truth"])]
+PYTHON
+cat >own.yaml <<'YAML'
+recipe: grpo
+models: {policy: quickstart/sft/model}
+data: {train: quickstart/task/problems.jsonl}
+reward: [{python: "reward.py:score"}]
+rollout: {prompts_per_iteration: 4, samples_per_prompt: 4, prompt_tokens: 8, completion_tokens: 8}
+run: {iterations: 2, seed: 1}
+YAML
+step "a reward in Python" "$collimate" train own.yaml --output own
+[ -s own/model/model.safetensors ] || { echo "FAILED: expected own/model/model.safetensors, got none"; exit 1; }
+
+echo "not Parquet" >rows.parquet
+if "$collimate" check own.yaml --set data.train=rows.parquet >log 2>&1; then
+  echo "FAILED: a broken Parquet file was taken"
+  exit 1
+fi
+says 'a Parquet file that can be read'
+echo "ok the Parquet reader is there"

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Tests `make install`: examples/own_parts, copied to where nothing of this checkout is near, is built against the
+# installation by find_package(Collimate), and trains by its own loss, advantage and reward.
+# The last line is "N passed, N failed, N skipped".
+set -euo pipefail
+cd "$(dirname "$0")/.."
+work=$(mktemp -d "${TMPDIR:-/tmp}/collimate-install.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+passed=0
+step() {
+  local name=$1
+  shift
+  if ! "$@" >"$work/log" 2>&1; then
+    printf 'FAILED %s: %s\n' "$name" "$*"
+    tail -n 40 "$work/log"
+    printf '%s passed, 1 failed, 0 skipped\n' "$passed"
+    exit 1
+  fi
+  printf 'ok %s\n' "$name"
+  passed=$((passed + 1))
+}
+
+step "make install" tools/make.sh install "$work/installed"
+for file in share/bash-completion/completions/collimate share/zsh/site-functions/_collimate \
+  share/fish/vendor_completions.d/collimate.fish share/man/man1/collimate.1 share/doc/collimate/LICENSES/README; do
+  step "$file" test -s "$work/installed/$file"
+done
+cp -r examples/own_parts "$work/own"
+cd "$work/own"
+step "find_package" cmake -S . -B build -DCMAKE_PREFIX_PATH="$work/installed" -DCMAKE_BUILD_TYPE=Release
+step "the program of the example" cmake --build build
+step "its own loss in the list" bash -c "build/own_parts help losses | grep '  reinforce'"
+step "a model and problems" build/own_parts bench quickstart --single --reduced --sft-iterations 1 --grpo-iterations 1 --output task
+step "a run by its own parts" build/own_parts train ascending.yaml --output run \
+  --set models.policy.path=task/task/start --set data.train=task/task/problems.jsonl
+step "the metric of its own loss" grep 'reinforce/log_prob' run/metrics.jsonl
+mv "$work/installed/lib/collimate"/libfmt.so* "$work"
+step "a library that is missing is named" bash -c \
+  "cmake -S . -B other -DCMAKE_PREFIX_PATH='$work/installed' >other.log 2>&1; grep 'expected libfmt.so' other.log"
+printf '%s passed, 0 failed, 0 skipped\n' "$passed"
