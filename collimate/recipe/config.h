@@ -146,6 +146,13 @@ struct Config : base::Section {
       "by role: policy, and where they differ from it reference, value, reward; {policy: DIR} is short "
       "for {policy: {path: DIR}}",
       "path"};
+  base::Option<bool> download{this,
+                              "download",
+                              false,
+                              "",
+                              "download models named as on a hub (org/model) that Hugging Face's local cache does not "
+                              "have, by PyPI's huggingface_hub",
+                              base::outside_hash{}};
   base::Nested<DataOptions> data{this, "data", "what to train and evaluate on"};
   base::Option<nlohmann::json> reward{this,
                                       "reward",
