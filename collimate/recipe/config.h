@@ -133,6 +133,14 @@ struct LogOptions : base::Section {
       this, "names", "verl", "", "whose metric names", base::one_of({"verl", "trl"}), base::outside_hash{}};
   base::Option<bool> tensorboard{
       this, "tensorboard", false, "", "the metrics as TensorBoard's events in tensorboard/ too", base::outside_hash{}};
+  base::Option<bool> wandb{
+      this,
+      "wandb",
+      false,
+      "",
+      "the metrics as an offline run of Weights & Biases in wandb/ too, for wandb sync; nothing is "
+      "sent",
+      base::outside_hash{}};
 };
 
 // The whole configuration of a run: one YAML file.

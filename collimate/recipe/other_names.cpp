@@ -113,8 +113,8 @@ constexpr OtherName kNames[] = {
     {"save_total_limit", "run.keep_checkpoints"},
     {"eval_steps", "run.evaluate_every", "iterations"},
     {"test_freq", "run.evaluate_every", "iterations"},
-    {"report_to", "log.tensorboard", "true for TensorBoard"},
-    {"logger", "log.tensorboard", "true for TensorBoard"},
+    {"report_to", "log.tensorboard", "true for TensorBoard; log.wandb for Weights & Biases"},
+    {"logger", "log.tensorboard", "true for TensorBoard; log.wandb for Weights & Biases"},
     {"n_gpus_per_node", "devices"},
     {"nproc_per_node", "devices"},
 };
