@@ -63,7 +63,7 @@ struct TrainWords {
 bool read_arguments(const Arguments& arguments, TrainWords& words) {
   CLI::App app{"trains what CONFIG.yaml says", "train"};
   recipe::TrainCall& call = words.call;
-  bool download = false;
+  bool download = false, profile = false;
   app.add_option("CONFIG", words.config, "YAML file (collimate help KEY explains its keys)")->required();
   app.add_option("--set", words.sets, "override one key: a.b=value")->take_all();
   add_download_flag(app, download);
@@ -71,10 +71,13 @@ bool read_arguments(const Arguments& arguments, TrainWords& words) {
   app.add_option("--resume", call.resume,
                  "auto, never, or the run or checkpoint (DIR/checkpoints/step-N) to go on from");
   app.add_option("--replay", call.replay, "journal of a run of this config: its rewards are used, none is asked");
+  app.add_flag("--profile", profile,
+               "where the slowest iteration's time went, in profile.txt: collimate help log.profile");
   app.add_flag("--dry-run", words.dry_run, "check everything, train nothing: what collimate check prints");
   app.add_flag("--json", words.json, "the run's summary as one JSON document");
   if (!parse(app, arguments)) return false;
   if (download) words.sets.emplace_back("download=true");
+  if (profile) words.sets.emplace_back("log.profile=true");
   if (call.output.empty()) call.output = "runs/" + std::filesystem::path(words.config).stem().string();
   return true;
 }

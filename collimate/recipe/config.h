@@ -141,6 +141,14 @@ struct LogOptions : base::Section {
       "the metrics as an offline run of Weights & Biases in wandb/ too, for wandb sync; nothing is "
       "sent",
       base::outside_hash{}};
+  base::Option<bool> profile{
+      this,
+      "profile",
+      false,
+      "",
+      "where the slowest iteration's time went, by function and operation, in profile.txt and in "
+      "the log; timing costs less than 1 % of the run",
+      base::outside_hash{}};
 };
 
 // The whole configuration of a run: one YAML file.

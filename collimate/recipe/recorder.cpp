@@ -151,6 +151,7 @@ void Recorder::finish() {
   waiting_.reset();
   writer_->sync();
   if (wandb_) wandb_->finish(seconds());
+  wandb_.reset();
 }
 
 bool Recorder::out_of_patience() const {
