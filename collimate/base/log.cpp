@@ -82,6 +82,13 @@ void Log::show(std::string_view line) {
   impl_->show(std::string(line) + "\n");
 }
 
+void Log::pass_on(std::string_view line) {
+  const std::string whole = std::string(line) + "\n";
+  const std::lock_guard lock(impl_->mutex);
+  impl_->show(whole);
+  impl_->append(whole);
+}
+
 void Log::progress_line(std::string_view text, bool terminal) {
   const std::lock_guard lock(impl_->mutex);
   if (!terminal) {

@@ -25,6 +25,8 @@ class Log {
   void record(std::string_view text);
   // A line of stderr alone, as it is: neither time nor level, nothing for the files.
   void show(std::string_view line);
+  // A line that another process wrote, as it is, on stderr and in the files.
+  void pass_on(std::string_view line);
   // Replaces the progress line at the bottom of a terminal, or writes a plain line elsewhere; empty removes it.
   void progress_line(std::string_view text, bool terminal);
 

@@ -34,6 +34,9 @@ void check_outputs(const std::vector<NamedFile>& written, const std::vector<Name
 // The one JSON document of a verb called with --json, on stdout. Broken UTF-8 is replaced.
 void print_json(const nlohmann::ordered_json& document);
 
+// --download, wherever a verb takes models.
+void add_download_flag(CLI::App& app, bool& download);
+
 // A flag for each option of a section, "--top-p" for top_p, whose value is YAML as that of --set (a text stands as it
 // is, where lists are read too "[INST]" but not "[a, b]" or "['a']"), read by the option's own checks while the app
 // parses.

@@ -10,6 +10,7 @@
 #include "collimate/cli/loaded_model.h"
 #include "collimate/cli/process.h"
 #include "collimate/generate/sampling_options.h"
+#include "collimate/host/hub_download.h"
 
 namespace collimate::cli {
 namespace {
@@ -20,6 +21,7 @@ struct ChatCall {
   std::optional<uint64_t> seed;
   generate::SamplingOptions sampling;
   ModelOptions loading;
+  bool download = false;
 };
 
 bool read_arguments(const Arguments& arguments, ChatCall& call) {
@@ -31,6 +33,7 @@ bool read_arguments(const Arguments& arguments, ChatCall& call) {
   app.add_option("--seed", call.seed, "of the draws; without it each conversation is another one")->check(at_least(0));
   add_flags(app, call.sampling);
   add_flags(app, call.loading);
+  add_download_flag(app, call.download);
   return parse(app, arguments);
 }
 
@@ -57,11 +60,11 @@ int chat(const Arguments& arguments) {
   if (!read_arguments(arguments, call)) return 0;
   std::vector<std::unique_ptr<Speaker>> speakers;
   std::vector<serve::ChatModel> models;
-  for (const std::string& directory : {call.model, call.compare}) {
-    if (directory.empty()) continue;
-    speakers.push_back(std::make_unique<Speaker>(directory, call.loading));
-    models.push_back(speakers.back()->model(directory));
-    base::log_info("{}: {}", directory, speakers.back()->loaded.renderer().chat().description());
+  for (const std::string& name : {call.model, call.compare}) {
+    if (name.empty()) continue;
+    speakers.push_back(std::make_unique<Speaker>(host::model_directory(name, call.download), call.loading));
+    models.push_back(speakers.back()->model(name));
+    base::log_info("{}: {}", name, speakers.back()->loaded.renderer().chat().description());
   }
   const serve::ChatSettings settings{.sampling = call.sampling.params(call.max_tokens),
                                      .system = call.system,

@@ -50,12 +50,14 @@ int check(const Arguments& arguments) {
       "check"};
   std::string config_path;
   std::vector<std::string> sets;
-  bool json = false, all = false;
+  bool download = false, json = false, all = false;
   app.add_option("CONFIG", config_path, "YAML file")->required();
   app.add_option("--set", sets, "override one key: a.b=value")->take_all();
+  add_download_flag(app, download);
   app.add_flag("--all", all, "every key of the resolved config too, in YAML that trains the same");
   app.add_flag("--json", json, "one JSON document");
   if (!parse(app, arguments)) return 0;
+  if (download) sets.emplace_back("download=true");
   recipe::Config config = recipe::load(config_path, sets);
   choose_placement(config, config_path, sets, "");
   show_check(config, json ? CheckForm::kJson : all ? CheckForm::kAll : CheckForm::kShort);

@@ -15,7 +15,7 @@
 #include "collimate/generate/speculation_options.h"
 #include "collimate/host/core_pool.h"
 #include "collimate/host/cpu.h"
-#include "collimate/host/hub_cache.h"
+#include "collimate/host/hub_download.h"
 #include "collimate/model/model.h"
 #include "collimate/rlhf/modules/loading_options.h"
 #include "collimate/text/chat_template.h"
@@ -42,6 +42,7 @@ struct GenerateCall {
   bool log_probs = false;
   int64_t top_log_probs = 0;
   double timeout = 0;  // seconds; 0: none
+  bool download = false;
   bool stats = false;
   bool json = false;
 };
@@ -49,6 +50,7 @@ struct GenerateCall {
 bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   CLI::App app{"completes prompts", "generate"};
   app.add_option("MODEL", call.model, "model directory")->required();
+  add_download_flag(app, call.download);
   auto* prompt = app.add_option("--prompt", call.prompt, "one prompt");
   app.add_option("--data", call.data, "file of prompts, in any shape with a prompt that training reads")
       ->excludes(prompt);
@@ -176,7 +178,7 @@ int generate(const Arguments& arguments) {
   const std::vector<text::Prompt> prompts = read_prompts(call);
   host::CorePool pool(host::core_count());
   const tensor::Exec exec{&pool};
-  call.model = host::model_directory(call.model);
+  call.model = host::model_directory(call.model, call.download);
   const auto tokenizer = text::load_tokenizer(call.model);
   const text::Renderer renderer(*tokenizer, text::make_chat_template(*tokenizer, call.sampling.chat_template));
   const model::WeightsOptions weights{.compute = tensor::compute_type_of(call.sampling.compute.get()), .mapped = true};

@@ -11,6 +11,7 @@
 #include "collimate/cli/arguments.h"
 #include "collimate/cli/loaded_model.h"
 #include "collimate/cli/process.h"
+#include "collimate/host/hub_download.h"
 #include "collimate/serve/exchange.h"
 #include "collimate/serve/http_server.h"
 #include "collimate/tensor/aten_threads.h"
@@ -21,6 +22,7 @@ namespace {
 struct ServeCall {
   std::string model;
   ModelOptions loading;
+  bool download = false;
   serve::ServerOptions server;
 };
 
@@ -29,6 +31,7 @@ bool read_arguments(const Arguments& arguments, ServeCall& call) {
   app.add_option("MODEL", call.model, "model directory")->required();
   add_flags(app, call.server);
   add_flags(app, call.loading);
+  add_download_flag(app, call.download);
   return parse(app, arguments);
 }
 
@@ -40,6 +43,7 @@ uint64_t seed_of(const serve::ServerOptions& options) {
 
 std::string name_of(const ServeCall& call) {
   if (!call.server.name->empty()) return call.server.name;
+  if (!std::filesystem::exists(call.model)) return call.model;  // as on a hub
   return std::filesystem::canonical(call.model).filename().string();
 }
 
@@ -77,7 +81,7 @@ int serve(const Arguments& arguments) {
   if (!read_arguments(arguments, call)) return 0;
   base::StopFlag& stop = stop_on_signals();
   LoadedModel loaded(
-      call.model, call.loading,
+      host::model_directory(call.model, call.download), call.loading,
       {.max_batch_tokens = call.server.max_batch_tokens, .max_batch_sequences = call.server.max_batch_sequences});
   serve::EngineLoop engine({.service = loaded.service(),
                             .score = scorer_of(loaded, call.server.max_batch_tokens),

@@ -55,29 +55,45 @@ void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outc
              speaks ? fmt::format(", to try it: collimate chat {}/model", output) : "", output);
 }
 
-}  // namespace
-
-int train(const Arguments& arguments) {
-  CLI::App app{"trains what CONFIG.yaml says", "train"};
-  std::string config_path;
+struct TrainWords {
+  std::string config;
   std::vector<std::string> sets;
   recipe::TrainCall call;
   bool dry_run = false, json = false;
-  app.add_option("CONFIG", config_path, "YAML file (collimate help KEY explains its keys)")->required();
-  app.add_option("--set", sets, "override one key: a.b=value")->take_all();
+};
+
+bool read_arguments(const Arguments& arguments, TrainWords& words) {
+  CLI::App app{"trains what CONFIG.yaml says", "train"};
+  recipe::TrainCall& call = words.call;
+  bool download = false, profile = false;
+  app.add_option("CONFIG", words.config, "YAML file (collimate help KEY explains its keys)")->required();
+  app.add_option("--set", words.sets, "override one key: a.b=value")->take_all();
+  add_download_flag(app, download);
   app.add_option("--output", call.output, "the run's directory; default: runs/<config's name>");
   app.add_option("--resume", call.resume,
                  "auto, never, or the run or checkpoint (DIR/checkpoints/step-N) to go on from");
   app.add_option("--replay", call.replay, "journal of a run of this config: its rewards are used, none is asked");
-  app.add_flag("--dry-run", dry_run, "check everything, train nothing: what collimate check prints");
-  app.add_flag("--json", json, "the run's summary as one JSON document");
-  if (!parse(app, arguments)) return 0;
+  app.add_flag("--profile", profile,
+               "where the slowest iteration's time went, in profile.txt: collimate help log.profile");
+  app.add_flag("--dry-run", words.dry_run, "check everything, train nothing: what collimate check prints");
+  app.add_flag("--json", words.json, "the run's summary as one JSON document");
+  if (!parse(app, arguments)) return false;
+  if (download) words.sets.emplace_back("download=true");
+  if (profile) words.sets.emplace_back("log.profile=true");
+  if (call.output.empty()) call.output = "runs/" + std::filesystem::path(words.config).stem().string();
+  return true;
+}
 
-  if (call.output.empty()) call.output = "runs/" + std::filesystem::path(config_path).stem().string();
-  recipe::Config config = recipe::load(config_path, sets);
-  choose_placement(config, config_path, sets, recipe::run_to_resume(call.resume, call.output));
-  if (dry_run) {
-    show_check(config, json ? CheckForm::kJson : CheckForm::kShort);
+}  // namespace
+
+int train(const Arguments& arguments) {
+  TrainWords words;
+  if (!read_arguments(arguments, words)) return 0;
+  recipe::TrainCall& call = words.call;
+  recipe::Config config = recipe::load(words.config, words.sets);
+  choose_placement(config, words.config, words.sets, recipe::run_to_resume(call.resume, call.output));
+  if (words.dry_run) {
+    show_check(config, words.json ? CheckForm::kJson : CheckForm::kShort);
     return 0;
   }
   call.note = [](const std::string& line) { base::log().show(line); };
@@ -85,7 +101,7 @@ int train(const Arguments& arguments) {
   const recipe::TrainOutcome outcome = recipe::train(config, call);
   const std::filesystem::path page = std::filesystem::path(call.output) / "report.html";
   host::write_file_atomically(page, report::render_report(call.output));
-  if (json) {
+  if (words.json) {
     nlohmann::ordered_json document = outcome.summary;
     document["output"] = call.output;
     document["model"] = call.output + "/model";

@@ -113,6 +113,7 @@ class Drive : public base::Stateful {
   Batch rows_for(const TaskState& state, const std::vector<int64_t>& numbers);
   void fetch_inputs(int64_t iteration, int64_t end);
   void rows_came(const cluster::Message& message);
+  void report_call(const TaskState& state, const cluster::Message& message) const;
   // The call's number among those of its task: what its metrics are kept under.
   int64_t note_call(const TaskState& state, const cluster::Message& message);
   void feed_done(TaskState& state, const Feed& feed, int64_t sequence);

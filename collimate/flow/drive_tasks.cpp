@@ -205,6 +205,7 @@ int64_t Drive::note_call(const TaskState& state, const cluster::Message& message
   const std::pair<int, int> place{state.task.node, message.sender};
   iteration.seconds[place] += span.at(2).get<double>();
   iteration.peak_bytes[place] = std::max(iteration.peak_bytes[place], message.header.at("peak_bytes").get<int64_t>());
+  report_call(state, message);
   base::SpanRecorder* spans = driver_.options().spans;
   if (spans == nullptr) return sequence;
   auto at = [&](const nlohmann::json& t) {
@@ -212,6 +213,22 @@ int64_t Drive::note_call(const TaskState& state, const cluster::Message& message
   };
   spans->record(state.node->id, message.sender, graph::step_of(state.task.iteration), at(span.at(0)), at(span.at(1)));
   return sequence;
+}
+
+void Drive::report_call(const TaskState& state, const cluster::Message& message) const {
+  const auto operations = message.header.find("operations");
+  if (parts_.number != 0 || operations == message.header.end()) return;
+  std::vector<tensor::OperationTime> times;
+  for (const auto& [name, time] : operations->items())
+    times.push_back({name, time.at(0).get<int64_t>(), time.at(1).get<double>(), time.at(2).get<double>()});
+  const nlohmann::json& span = message.header.at("span");
+  driver_.options().on_call({.node = state.node->id,
+                             .worker = message.sender,
+                             .iteration = state.task.iteration,
+                             .begin_seconds = span.at(0),
+                             .end_seconds = span.at(1),
+                             .busy_seconds = span.at(2),
+                             .operations = times});
 }
 
 void Drive::rows_came(const cluster::Message& message) {

@@ -43,6 +43,7 @@ cluster::WorkerSpec make_spec(const graph::Graph& graph, const graph::Placement&
                           {"threads", options.transport == Transport::kThreads},
                           {"threads_per_worker", options.threads_per_worker},
                           {"memory_budget_bytes", options.memory_budget_bytes},
+                          {"times_operations", options.on_call != nullptr},
                           {"deadline_seconds", options.deadline_seconds}};
   cluster::WorkerSpec spec;
   spec.config = options.config.dump();

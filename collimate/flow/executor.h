@@ -15,6 +15,7 @@
 #include "collimate/graph/graph.h"
 #include "collimate/graph/placement.h"
 #include "collimate/graph/schedule.h"
+#include "collimate/tensor/operation_times.h"
 
 namespace collimate::flow {
 
@@ -49,6 +50,16 @@ struct Evaluation {
   std::function<void(const IterationResult&)> on_result;  // the iteration after which it ran; -1 before the first
 };
 
+// What one call of a function, or a piece of a stream's work, took on one worker. Valid during the callback.
+struct CallTimes {
+  const std::string& node;
+  int worker = 0;
+  int64_t iteration = 0;
+  double begin_seconds = 0, end_seconds = 0;             // base::now_seconds() of the worker's machine
+  double busy_seconds = 0;                               // of the time between, in the function
+  const std::vector<tensor::OperationTime>& operations;  // of its thread on the device
+};
+
 // The workers are asked this when a run has ended.
 struct RunEnd {
   nlohmann::json memory;                      // a list with the MemoryLedger::report of each worker
@@ -69,6 +80,7 @@ struct RunOptions {
   const base::StopFlag* stop = nullptr;  // requested by a signal: the run saves and ends with StoppedError
   std::function<void()> on_poll;         // before each look at `stop`: at least every 0.2 s while the run waits
   base::SpanRecorder* spans = nullptr;   // gets every call's time
+  std::function<void(const CallTimes&)> on_call;  // of the run's graph alone; with it workers time their operations
 
   // The run's directory: checkpoints/step-NNNNNN, journal.bin, events.jsonl. "" keeps nothing on disk.
   std::string directory;

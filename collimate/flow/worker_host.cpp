@@ -180,7 +180,7 @@ void WorkerHost::feed(const cluster::Message& message, Running& task, cluster::O
   Module& module = *task.hosted->module;
   Batch made;
   task.busy_since = base::now_seconds();
-  ledger_.begin_call();
+  begin_call();
   base::fault_point(task.info.node);
   if (task.trains) {
     module.train_step(task.function, batches, task.info);
@@ -190,6 +190,7 @@ void WorkerHost::feed(const cluster::Message& message, Running& task, cluster::O
   }
   task.busy_seconds = base::now_seconds() - task.busy_since;
   task.peak_bytes = ledger_.call_bytes();
+  note_operations(task);
   reply_rows(task, message.header.at("feed"), std::move(made), out);
 }
 
@@ -212,12 +213,28 @@ void WorkerHost::reply_rows(Running& task, const nlohmann::json& feed, Batch row
                     {"metrics", task.hosted->module->metrics()},
                     {"span", {task.busy_since, base::now_seconds(), task.busy_seconds}},
                     {"peak_bytes", task.peak_bytes}};
+  if (operation_times_) message.header["operations"] = std::exchange(task.operations, {});
   task.busy_since = task.busy_seconds = 0;
   task.peak_bytes = 0;
   std::vector<StoreEntry> fresh = store_.drain();
   if (!fresh.empty()) message.header["store"] = fresh;
   message.payload = std::make_shared<BatchPayload>(std::vector<Batch>{std::move(rows)});
   out.send(std::move(message));
+}
+
+void WorkerHost::begin_call() {
+  ledger_.begin_call();
+  if (operation_times_) operation_times_->take();  // of loading, of moved weights
+}
+
+void WorkerHost::note_operations(Running& task) {
+  if (!operation_times_) return;
+  for (const tensor::OperationTime& time : operation_times_->take()) {
+    auto& [calls, total, self] = task.operations[time.name];
+    calls += static_cast<double>(time.calls);
+    total += time.total_seconds;
+    self += time.self_seconds;
+  }
 }
 
 bool WorkerHost::step(cluster::Outbox& out) {
@@ -238,7 +255,7 @@ bool WorkerHost::step(cluster::Outbox& out) {
 
 bool WorkerHost::step_stream(Running& task, cluster::Outbox& out) {
   double began = base::now_seconds();
-  ledger_.begin_call();
+  begin_call();
   base::fault_point(task.info.node);
   bool worked = task.stream->step();
   if (worked) beat();
@@ -248,6 +265,7 @@ bool WorkerHost::step_stream(Running& task, cluster::Outbox& out) {
     task.busy_seconds += base::now_seconds() - began;
     task.peak_bytes = std::max(task.peak_bytes, ledger_.call_bytes());
   }
+  note_operations(task);
   bool done = task.stream->done();
   if (!rows.empty() && !rows.has(batch::kUid.name))
     throw base::RunError(base::expectation("node " + task.info.node, "a uid column in finished rows", "none"));

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "collimate/flow/task_key.h"
 #include "collimate/graph/graph.h"
 #include "collimate/graph/placement.h"
+#include "collimate/tensor/operation_times.h"
 
 namespace collimate::flow {
 
@@ -46,7 +49,8 @@ class WorkerHost : public cluster::Handler {
     std::vector<int64_t> fed;  // uids given to the stream
     double busy_since = 0;     // base::now_seconds() of the first work not yet reported; 0 when there is none
     double busy_seconds = 0;
-    int64_t peak_bytes = 0;  // of the worker's memory in the work not yet reported
+    int64_t peak_bytes = 0;                                   // of the worker's memory in the work not yet reported
+    std::map<std::string, std::array<double, 3>> operations;  // timed ones of that work: calls, total, self seconds
   };
 
   void build(const std::string& model, const Registry& registry, const nlohmann::json& options);
@@ -62,6 +66,8 @@ class WorkerHost : public cluster::Handler {
   void drop(const TaskKey& key);
   void beat();
   void check_ranks_agree(Running& task);
+  void begin_call();
+  void note_operations(Running& task);
   bool step_stream(Running& task, cluster::Outbox& out);
   void reply_rows(Running& task, const nlohmann::json& feed, Batch rows, cluster::Outbox& out);
   void fail(const TaskKey& key, const std::exception& error, cluster::Outbox& out);
@@ -73,6 +79,7 @@ class WorkerHost : public cluster::Handler {
   graph::Graph graph_;
   graph::Placement placement_;
   MemoryLedger ledger_;
+  std::optional<tensor::OperationTimes> operation_times_;  // where the driver asks for them; of this thread
   std::unique_ptr<host::CorePool> pool_;
   SharedStore store_;
   SharedObjects objects_;

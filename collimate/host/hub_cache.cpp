@@ -19,7 +19,8 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// "org/model": two names of letters, digits, '-', '_' and '.', of which neither begins with a dot.
+}  // namespace
+
 bool is_hub_id(const std::string& name) {
   const size_t slash = name.find('/');
   if (slash == std::string::npos || slash == 0 || slash + 1 == name.size()) return false;
@@ -28,8 +29,6 @@ bool is_hub_id(const std::string& name) {
            return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/';
          });
 }
-
-}  // namespace
 
 fs::path hub_cache() {
   if (const std::string cache = variable("HF_HUB_CACHE"); !cache.empty()) return cache;
@@ -51,8 +50,9 @@ std::string model_directory(const std::string& name) {
 
 std::string hub_remedy(const std::string& name) {
   if (!is_hub_id(name)) return "";
-  return fmt::format("hf download {}: nothing is downloaded unasked, and the local cache {} does not have it", name,
-                     hub_cache().string());
+  return fmt::format(
+      "--download, or hf download {}: nothing is downloaded unasked, and the local cache {} does not have it", name,
+      hub_cache().string());
 }
 
 }  // namespace collimate::host

@@ -57,8 +57,8 @@ TEST_F(HubCache, IsWhereTheEnvironmentSays) {
   ::unsetenv("HF_HOME");
   EXPECT_EQ(hub_cache(), fs::path(std::getenv("HOME")) / ".cache/huggingface/hub");
   EXPECT_EQ(hub_remedy("org/some-model"),
-            "hf download org/some-model: nothing is downloaded unasked, and the local cache " + hub_cache().string() +
-                " does not have it");
+            "--download, or hf download org/some-model: nothing is downloaded unasked, and the local cache " +
+                hub_cache().string() + " does not have it");
 }
 
 }  // namespace

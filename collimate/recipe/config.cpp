@@ -2,7 +2,7 @@
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
-#include "collimate/host/hub_cache.h"
+#include "collimate/host/hub_download.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/list.h"
 #include "collimate/rlhf/reward/reward.h"
@@ -59,7 +59,7 @@ Config load(const std::string& path, const std::vector<std::string>& sets) {
     if (const auto* sources = written(source.root, "data", key))
       check_source_keys(*sources, fmt::format("data.{}", key));
   for (const auto& [role, model] : config.models)
-    if (const std::string found = host::model_directory(model.path); found != model.path.get())
+    if (const std::string found = host::model_directory(model.path, config.download); found != model.path.get())
       config.models[role].path = found;
   if (!config.train.learning_rate->has_value()) config.train.learning_rate = usual_rate(config);
   return config;

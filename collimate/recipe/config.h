@@ -133,6 +133,22 @@ struct LogOptions : base::Section {
       this, "names", "verl", "", "whose metric names", base::one_of({"verl", "trl"}), base::outside_hash{}};
   base::Option<bool> tensorboard{
       this, "tensorboard", false, "", "the metrics as TensorBoard's events in tensorboard/ too", base::outside_hash{}};
+  base::Option<bool> wandb{
+      this,
+      "wandb",
+      false,
+      "",
+      "the metrics as an offline run of Weights & Biases in wandb/ too, for wandb sync; nothing is "
+      "sent",
+      base::outside_hash{}};
+  base::Option<bool> profile{
+      this,
+      "profile",
+      false,
+      "",
+      "where the slowest iteration's time went, by function and operation, in profile.txt and in "
+      "the log; timing costs less than 1 % of the run",
+      base::outside_hash{}};
 };
 
 // The whole configuration of a run: one YAML file.
@@ -146,6 +162,13 @@ struct Config : base::Section {
       "by role: policy, and where they differ from it reference, value, reward; {policy: DIR} is short "
       "for {policy: {path: DIR}}",
       "path"};
+  base::Option<bool> download{this,
+                              "download",
+                              false,
+                              "",
+                              "download models named as on a hub (org/model) that Hugging Face's local cache does not "
+                              "have, by PyPI's huggingface_hub",
+                              base::outside_hash{}};
   base::Nested<DataOptions> data{this, "data", "what to train and evaluate on"};
   base::Option<nlohmann::json> reward{this,
                                       "reward",

@@ -10,6 +10,7 @@ namespace {
 using base::expectation;
 using base::InputError;
 
+constexpr const char* kDropBadRows = "data.bad_rows: drop";
 constexpr double kMaxWeight = 1e6;  // times that a row is used per epoch
 
 // A source that is not the name of a file alone. Values of any type: what reads them says what it expects.
@@ -58,7 +59,7 @@ rlhf::SourceOptions source_options(const Config& config, const Plan& plan) {
           .samples_per_prompt = config.rollout.samples_per_prompt,
           .max_tokens = plan.rows == rlhf::RowKind::kPrompt ? config.rollout.prompt_tokens : config.data.max_tokens,
           .long_rows = config.data.long_row_choice(),
-          .drop_bad = config.data.bad_rows.get() == "drop",
+          .bad_rows = {.drop = config.data.bad_rows.get() == "drop", .remedy = kDropBadRows},
           .seed = static_cast<uint64_t>(config.run.seed.get()),
           .shuffle = config.data.shuffle,
           .prompt_is_trained = plan.prompt_is_trained,
@@ -86,8 +87,8 @@ std::vector<std::string> left_out_lines(const std::string& key, const text::Data
       lines.push_back(fmt::format("warning: {}: {} of {} rows left out ({}); the first: {}", key, out.rows,
                                   dataset.size() + dataset.left_out().rows, option, out.first));
   };
-  add(dataset.left_out(), "data.bad_rows: drop");
-  add(source.bad(), "data.bad_rows: drop");
+  add(dataset.left_out(), kDropBadRows);
+  add(source.bad(), kDropBadRows);
   add(source.too_long(), "data.long_rows");
   if (source.truncated() > 0)
     lines.push_back(fmt::format("{}: {} of {} rows truncated (data.long_rows: truncate)", key, source.truncated(),
@@ -137,7 +138,7 @@ RunData read_data(const Config& config, const Plan& plan) {
   data.renderer = std::make_unique<text::Renderer>(*data.tokenizer, std::move(chat),
                                                    text::RenderOptions{.train_on = config.data.trained_tokens()});
   const auto read = [&](const std::string& key, const nlohmann::json& value, rlhf::SourceOptions options) {
-    const text::Dataset dataset = text::Dataset::read(data_sources(value, key), options.drop_bad);
+    const text::Dataset dataset = text::Dataset::read(data_sources(value, key), options.bad_rows);
     auto source = std::make_unique<rlhf::RowSource>(dataset, *data.renderer, std::move(options));
     add_notes(key, dataset, *source, data);
     return source;

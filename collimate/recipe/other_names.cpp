@@ -117,8 +117,8 @@ constexpr OtherName kNames[] = {
     {"save_total_limit", "TRL, LLaMA-Factory", "run.keep_checkpoints"},
     {"eval_steps", "TRL, LLaMA-Factory, OpenRLHF", "run.evaluate_every", "iterations"},
     {"test_freq", "verl", "run.evaluate_every", "iterations"},
-    {"report_to", "TRL, LLaMA-Factory", "log.tensorboard", "true for TensorBoard"},
-    {"logger", "verl", "log.tensorboard", "true for TensorBoard"},
+    {"report_to", "TRL, LLaMA-Factory", "log.tensorboard", "true for TensorBoard; log.wandb for Weights & Biases"},
+    {"logger", "verl", "log.tensorboard", "true for TensorBoard; log.wandb for Weights & Biases"},
     {"n_gpus_per_node", "verl", "devices"},
     {"nproc_per_node", "torchrun", "devices"},
 };

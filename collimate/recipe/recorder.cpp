@@ -128,17 +128,30 @@ void Recorder::write(base::MetricsRecord record) {
   if (config_.log.names == std::string("trl"))
     for (auto& [name, value] : record.values)
       if (const std::string_view theirs = base::trl_name(name); !theirs.empty()) name = theirs;
-  if (config_.log.tensorboard && !tensorboard_)
-    tensorboard_.emplace(directory_.path() / "tensorboard", unix_seconds() - record.time_seconds,
-                         base::read_metrics(directory_.metrics()));
+  open_copies(record);
   writer_->append(record);
   if (tensorboard_) tensorboard_->append(record);
+  if (wandb_) wandb_->append(record);
+}
+
+// Copies of metrics.jsonl for other programs, with what stands there; `first` is yet to come.
+void Recorder::open_copies(const base::MetricsRecord& first) {
+  const double wall_start = unix_seconds() - first.time_seconds;
+  if (config_.log.tensorboard && !tensorboard_)
+    tensorboard_.emplace(directory_.path() / "tensorboard", wall_start, base::read_metrics(directory_.metrics()));
+  if (config_.log.wandb && !wandb_) {
+    const std::string name = std::filesystem::absolute(directory_.path()).lexically_normal().filename().string();
+    wandb_.emplace(directory_.path() / "wandb", WandbRun{name, base::to_json(config_.section_value()), wall_start},
+                   base::read_metrics(directory_.metrics()));
+  }
 }
 
 void Recorder::finish() {
   if (waiting_) write(std::move(*waiting_));
   waiting_.reset();
   writer_->sync();
+  if (wandb_) wandb_->finish(seconds());
+  wandb_.reset();
 }
 
 bool Recorder::out_of_patience() const {

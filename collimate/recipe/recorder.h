@@ -14,6 +14,7 @@
 #include "collimate/recipe/run_directory.h"
 #include "collimate/recipe/run_totals.h"
 #include "collimate/recipe/tensorboard.h"
+#include "collimate/recipe/wandb.h"
 
 namespace collimate::recipe {
 
@@ -48,6 +49,7 @@ class Recorder : public base::Stateful {
   nlohmann::ordered_json measure_held_out(const flow::IterationResult& result, base::MetricsRecord& record) const;
   void write_held_out(int64_t step, const Batch& rows) const;
   void write(base::MetricsRecord record);
+  void open_copies(const base::MetricsRecord& first);
 
   const Config& config_;
   const Plan& plan_;
@@ -55,6 +57,7 @@ class Recorder : public base::Stateful {
   const RunDirectory& directory_;
   std::optional<base::MetricsWriter> writer_;     // always there; opened anew by load
   std::optional<TensorboardWriter> tensorboard_;  // where log.tensorboard asks for it, from the first record on
+  std::optional<WandbWriter> wandb_;              // log.wandb, the same way
   double start_seconds_;
   double earlier_seconds_ = 0;  // of the run before it was resumed
   std::optional<base::MetricsRecord> waiting_;

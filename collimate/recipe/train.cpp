@@ -17,6 +17,7 @@
 #include "collimate/recipe/check.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/prepare.h"
+#include "collimate/recipe/profile.h"
 #include "collimate/recipe/recorder.h"
 #include "collimate/recipe/registry.h"
 #include "collimate/recipe/run_directory.h"
@@ -71,9 +72,11 @@ class Run {
       carry_out();
     } catch (const std::exception& error) {
       base::log().record(fmt::format("stopped: {}", error.what()));
+      write_profile();
       throw;
     }
     recorder_.finish();
+    write_profile();
     if (recorded) return outcome_of(*recorded);  // the model alone was missing
     spans_.write_chrome_trace(directory_.path() / "trace.json");
     const nlohmann::ordered_json told = summary();
@@ -127,6 +130,13 @@ class Run {
     }
   }
 
+  void write_profile() const {
+    if (profile_.empty()) return;
+    const std::filesystem::path path = directory_.path() / "profile.txt";
+    host::write_file_atomically(path, profile_.table());
+    note(fmt::format("profile ({}):\n{}", path.string(), profile_.table()));
+  }
+
   flow::RunOptions run_options() {
     flow::RunOptions options;
     options.schedule = {
@@ -142,6 +152,7 @@ class Run {
     };
     options.on_iteration = [this](const flow::IterationResult& result) {
       recorder_.iteration(result);
+      if (config_.log.profile) profile_.end_iteration(result.iteration, result.seconds);
       // Where stderr is no terminal each update is a line: about forty of them.
       const int64_t done = result.iteration + 1;
       base::log().record(fmt::format("iteration {}: {}", done, recorder_.details()));
@@ -156,6 +167,7 @@ class Run {
     options.stop = &stop_;
     options.on_poll = [this] { pass_signal_on(); };
     options.spans = &spans_;
+    if (config_.log.profile) options.on_call = [this](const flow::CallTimes& times) { profile_.add(times); };
     return options;
   }
 
@@ -259,6 +271,7 @@ class Run {
   RunDirectory directory_;
   Recorder recorder_;
   base::SpanRecorder spans_;
+  Profile profile_;  // empty without log.profile
   base::Progress progress_;
   base::StopFlag stop_;  // by a signal, or out of patience
   bool signalled_ = false;

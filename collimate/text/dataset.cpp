@@ -88,20 +88,28 @@ bool has_part(const Example& example, const std::string& part) {
 
 }  // namespace
 
-Dataset Dataset::read(const std::vector<DataSource>& sources, bool drop_bad) {
+void LeftOut::require_none(const BadRows& bad, int64_t used) const {
+  if (bad.drop || rows == 0) return;
+  if (bad.remedy.empty() || used == 0) throw base::InputError(first);
+  throw base::InputError(fmt::format("{}{}{}, which leaves out {} of {} rows", first,
+                                     first.find("; try ") == std::string::npos ? "; try " : ", or ", bad.remedy, rows,
+                                     rows + used));
+}
+
+Dataset Dataset::read(const std::vector<DataSource>& sources, const BadRows& bad) {
   Dataset out;
-  for (const DataSource& source : sources) out.read_source(source, drop_bad);
+  for (const DataSource& source : sources) out.read_source(source, bad);
   if (out.examples_.empty()) {
     throw base::InputError(base::expectation("data", "at least one row", "no source of data"));
   }
   return out;
 }
 
-void Dataset::read_source(const DataSource& source, bool drop_bad) {
+// All rows are read before a bad one is an error, so that it says how many there are.
+void Dataset::read_source(const DataSource& source, const BadRows& bad) {
   const size_t before = examples_.size();
-  const int64_t left_out = left_out_.rows;
   std::optional<DataShape> shape;
-  const auto bad = [&](const std::string& reason) { left_out_.add(reason); };
+  LeftOut left_out;
   const auto take = [&](const RowLocation& location, Row&& row) {
     rename_columns(row, source, location);
     if (!shape) shape = recognise_shape(row);
@@ -109,19 +117,23 @@ void Dataset::read_source(const DataSource& source, bool drop_bad) {
     examples_.push_back(to_example(*shape, std::move(row), location));
     fingerprint_ = base::mix(fingerprint_, hash_of(examples_.back()));
   };
-  const auto take_or_drop = [&](const RowLocation& location, Row&& row) {
+  const auto leave_out = [&](const std::string& reason) { left_out.add(reason); };
+  const auto take_or_leave = [&](const RowLocation& location, Row&& row) {
     try {
       take(location, std::move(row));
     } catch (const base::InputError& error) {
-      bad(error.what());
+      leave_out(error.what());
     }
   };
-  drop_bad ? read_rows(source.path, source.format, take_or_drop, bad) : read_rows(source.path, source.format, take);
+  read_rows(source.path, source.format, take_or_leave, leave_out);
   const auto rows = static_cast<int64_t>(examples_.size() - before);
+  left_out.require_none(bad, rows);
   if (rows == 0)
     throw base::InputError(
         base::expectation("data " + source.path, "at least one row",
-                          left_out_.rows > left_out ? "bad ones alone: " + left_out_.first : "an empty file"));
+                          left_out.rows > 0 ? "bad ones alone: " + left_out.first : "an empty file"));
+  if (left_out_.rows == 0) left_out_.first = left_out.first;
+  left_out_.rows += left_out.rows;
   weights_.push_back({rows, source.weight});
   verdict_.push_back(
       fmt::format("{}: {} rows of {}: {}", source.path, rows, shape_name(*shape), parts_of(examples_[before])));

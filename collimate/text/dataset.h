@@ -55,6 +55,12 @@ std::optional<DataShape> recognise_shape(const Row& row);
 // Throws InputError "[file:line] expected …" when a part that the shape needs is missing, empty or of a wrong type.
 Example to_example(DataShape shape, Row&& row, const RowLocation& location);
 
+// What becomes of rows that cannot be used.
+struct BadRows {
+  bool drop = false;   // they are left out; else an error
+  std::string remedy;  // what a user sets to leave them out, for that error; "" for nothing
+};
+
 // Rows that were left out, and why the first of them was.
 struct LeftOut {
   int64_t rows = 0;
@@ -63,14 +69,16 @@ struct LeftOut {
   void add(const std::string& reason) {
     if (rows++ == 0) first = reason;
   }
+  // InputError of the first where they may not be left out; it names the remedy where that would leave a row to use.
+  void require_none(const BadRows& bad, int64_t used) const;
 };
 
 // All rows of all sources, in order, in memory. Immutable after read().
 class Dataset {
  public:
-  // Throws InputError for no rows, an unrecognised shape (naming the columns and the shapes), or any bad row; with
-  // `drop_bad` a bad row is left out.
-  static Dataset read(const std::vector<DataSource>& sources, bool drop_bad = false);
+  // Throws InputError for no rows, an unrecognised shape (naming the columns and the shapes), or any bad row that may
+  // not be left out.
+  static Dataset read(const std::vector<DataSource>& sources, const BadRows& bad = {});
 
   int64_t size() const { return static_cast<int64_t>(examples_.size()); }
   const Example& example(int64_t row) const;
@@ -87,7 +95,7 @@ class Dataset {
   void require(const std::string& part, const std::string& reader) const;
 
  private:
-  void read_source(const DataSource& source, bool drop_bad);
+  void read_source(const DataSource& source, const BadRows& bad);
 
   std::vector<Example> examples_;
   std::vector<std::string> verdict_;

@@ -143,6 +143,7 @@ def own_frames():
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
+    sys.stdout.reconfigure(line_buffering=True)  # stderr is no terminal: a line would wait for thousands of others
     return frames
 
 

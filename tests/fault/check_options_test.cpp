@@ -69,8 +69,10 @@ TEST_F(CheckOptions, SaysWhatIsIdleWithoutEvaluations) {
 
 // Nothing is downloaded: a hub's model that is not at hand is named with the command that gets it.
 TEST_F(CheckOptions, AModelOfAHub) {
-  EXPECT_THAT(reasons("sft", {"models.policy.path=org/none"}),
-              HasSubstr("[tokenizer org/none] expected a model directory, got none there; try hf download org/none"));
+  EXPECT_THAT(
+      reasons("sft", {"models.policy.path=org/none"}),
+      HasSubstr(
+          "[tokenizer org/none] expected a model directory, got none there; try --download, or hf download org/none"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
+#include "collimate/host/child_lines.h"
 #include "collimate/host/child_process.h"
 #include "collimate/host/frame_socket.h"
 
@@ -59,6 +60,7 @@ host::ChildOptions child_options(std::vector<std::string> command, const host::F
   options.descriptors = {{socket.get(), kSocketOfChild}};
   options.input = host::ChildStream::kNull;
   options.output = host::ChildStream::kInherit;
+  options.errors = host::ChildStream::kPipe;
   return options;
 }
 
@@ -71,6 +73,7 @@ class ProcessWorker final : public WorkerLink {
         inbox_(capacity),
         driver_(std::move(driver)),
         child_(child_options(std::move(command), ends.second)),
+        lines_(child_.errors()),
         socket_(std::move(ends.first), fmt::format("worker {}", spec.rank)) {
     ends.second.reset();  // the child has it
     inbox_.on_space([this] { driver_->poke(); });
@@ -136,6 +139,7 @@ class ProcessWorker final : public WorkerLink {
   const std::shared_ptr<Mailbox> driver_;
   std::mutex child_mutex_;
   host::ChildProcess child_;
+  host::ChildLines lines_;  // of its log and of what libraries print
   host::FrameSocket socket_;
   std::thread reader_;
   std::thread writer_;

@@ -55,8 +55,7 @@ std::vector<text::RenderedTokens> render(const text::Example& example, const tex
   if (kind == RowKind::kDemonstration) {
     check_turns(example, renderer);
     if (is_undesirable(example))
-      throw InputError(expectation(place(example), "an answer to train towards", "one with label: false",
-                                   "data.bad_rows: drop, which leaves such rows out"));
+      throw InputError(expectation(place(example), "an answer to train towards", "one with label: false"));
     text::RenderedTokens row =
         renderer.render_tokens(example.prompt, answer(example, example.completion, "completion"));
     if (!row.trainable.empty()) row.trainable.front() = 0;  // nothing predicts the first token
@@ -183,6 +182,7 @@ RowSource::RowSource(const text::Dataset& dataset, const text::Renderer& rendere
     }
     order_.weights.push_back(source);
   }
+  bad_.require_none(options_.bad_rows, examples());
   order_.rows = examples();
   order_.seed = options_.seed;
   order_.shuffle = options_.shuffle;
@@ -207,13 +207,15 @@ std::vector<text::RenderedTokens> RowSource::rows_of(const text::Example& exampl
     rows = render(example, renderer, options_.kind);
     for (const text::RenderedTokens& row : rows) check(example, row, options_);
   } catch (const InputError& error) {
-    if (!options_.drop_bad) throw;
     bad_.add(error.what());
     return {};
   }
   if (!is_long(rows, options_)) return rows;
   const std::string reason = length_error(example, rows, options_);
-  if (options_.long_rows == LongRows::kStop) throw InputError(reason);
+  if (options_.long_rows == LongRows::kStop) {
+    bad_.require_none(options_.bad_rows, examples());
+    throw InputError(reason);
+  }
   if (options_.long_rows == LongRows::kTruncate)
     for (text::RenderedTokens& row : rows) truncate(row, options_.kind, options_.max_tokens);
   if (options_.long_rows == LongRows::kTruncate &&

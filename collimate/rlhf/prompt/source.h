@@ -27,7 +27,7 @@ struct SourceOptions {
   int64_t samples_per_prompt = 1;
   int64_t max_tokens = 0;  // of a row; 0: no limit
   LongRows long_rows = LongRows::kStop;
-  bool drop_bad = false;  // rows that would be an error otherwise
+  text::BadRows bad_rows;
   uint64_t seed = 0;
   bool shuffle = true;
   int64_t epochs = 0;              // 0: without end

@@ -22,7 +22,8 @@ class PromptSource : public testing::Test {
     std::ofstream(path_) << rows;
     const text::Renderer renderer(tokenizer_, text::make_chat_template(tokenizer_, "plain"), {.train_on = train_on});
     try {
-      RowSource(text::Dataset::read({{.path = path_}}), renderer, {.kind = kind});
+      RowSource(text::Dataset::read({{.path = path_}}), renderer,
+                {.kind = kind, .bad_rows = {.remedy = "the key: drop"}});
     } catch (const base::InputError& error) {
       const std::string message = error.what(), name = "[" + path_;
       return message.starts_with(name) ? "[F" + message.substr(name.size()) : message;
@@ -33,7 +34,7 @@ class PromptSource : public testing::Test {
   RowSource source(const std::string& rows, const SourceOptions& options, const std::string& chat = "plain") {
     std::ofstream(path_) << rows;
     const text::Renderer renderer(tokenizer_, text::make_chat_template(tokenizer_, chat), {});
-    return {text::Dataset::read({{.path = path_}}, options.drop_bad), renderer, options};
+    return {text::Dataset::read({{.path = path_}}, options.bad_rows), renderer, options};
   }
   // The texts of all examples' first rows.
   std::vector<std::string> texts(const RowSource& source) const {
@@ -52,7 +53,8 @@ TEST_F(PromptSource, EmptyAnswersAreNotTrainedTowards) {
   const std::string empty = "{\"prompt\": \"ab\", \"completion\": \"\"}\n";
   EXPECT_EQ(refused(good, RowKind::kDemonstration), "");
   EXPECT_EQ(refused(good + empty, RowKind::kDemonstration),
-            "[F:2] expected an answer in \"completion\" to train on, got an empty text; try leaving the row out");
+            "[F:2] expected an answer in \"completion\" to train on, got an empty text; try leaving the row out, "
+            "or the key: drop, which leaves out 1 of 2 rows");
   EXPECT_EQ(refused(good + empty, RowKind::kPrompt), "");  // the policy answers
   EXPECT_EQ(refused("{\"prompt\": \"ab\", \"chosen\": \"\", \"rejected\": \"c\"}", RowKind::kPreference),
             "[F:1] expected an answer in \"chosen\" to train on, got an empty text; try leaving the row out");
@@ -80,16 +82,16 @@ TEST_F(PromptSource, AnswersLabelledFalseAreNotTrainedTowards) {
   const std::string bad = R"({"prompt": "a", "completion": "c", "label": false})";
   EXPECT_EQ(
       refused(good + "\n" + bad, RowKind::kDemonstration),
-      "[F:2] expected an answer to train towards, got one with label: false; try data.bad_rows: drop, which leaves "
-      "such rows out");
-  const RowSource taken = source(good + "\n" + bad, {.kind = RowKind::kDemonstration, .drop_bad = true});
+      "[F:2] expected an answer to train towards, got one with label: false; try the key: drop, which leaves out 1 of "
+      "2 rows");
+  const RowSource taken = source(good + "\n" + bad, {.kind = RowKind::kDemonstration, .bad_rows = {.drop = true}});
   EXPECT_EQ(texts(taken), std::vector<std::string>{"ab<eos>"});
   EXPECT_EQ(taken.bad().rows, 1);
 }
 
 TEST_F(PromptSource, BadRowsAreDroppedAndCounted) {
   const RowSource taken = source(answered("a", "b") + answered("c", "") + "{\n" + answered("d", "e"),
-                                 {.kind = RowKind::kDemonstration, .drop_bad = true, .shuffle = false});
+                                 {.kind = RowKind::kDemonstration, .bad_rows = {.drop = true}, .shuffle = false});
   EXPECT_EQ(texts(taken), (std::vector<std::string>{"ab<eos>", "de<eos>"}));
   EXPECT_EQ(taken.bad().rows, 1);  // the other one is the data set's
   EXPECT_EQ(taken.epoch_examples(), 2);

@@ -1,17 +1,16 @@
 #include "collimate/rlhf/reward/python_reward.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <utility>
 
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
-#include "collimate/host/beside_libraries.h"
+#include "collimate/host/child_lines.h"
 #include "collimate/host/child_process.h"
 #include "collimate/host/frame_socket.h"
+#include "collimate/host/python.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::rlhf {
@@ -21,25 +20,12 @@ using base::Deadline;
 using base::expectation;
 using nlohmann::json;
 
-std::string interpreter_of(const PythonSection& options) {
-  if (!options.interpreter->empty()) return options.interpreter;
-  const char* variable = std::getenv("COLLIMATE_PYTHON");
-  return variable != nullptr ? variable : "python3";
-}
-
-// Where the Python package `collimate` with its reward worker lies.
-std::string package_directory() {
-  if (const char* variable = std::getenv("COLLIMATE_PYTHON_PATH")) return variable;
-  const std::filesystem::path found = host::beside_libraries("python/collimate/reward_worker.py");
-  if (found.empty())
-    throw base::InputError(expectation("reward.python", "python/collimate beside the program's libraries", "none",
-                                       "installing again, or COLLIMATE_PYTHON_PATH=DIR with collimate/ in it"));
-  return found.parent_path().parent_path();
-}
-
-std::string python_path() {
-  const char* old = std::getenv("PYTHONPATH");
-  return old != nullptr ? package_directory() + ":" + old : package_directory();
+host::ChildOptions child_of(const PythonSection& options, const PythonFunction& asked) {
+  host::ChildOptions child =
+      host::python_module(options.interpreter->empty() ? host::python_interpreter() : options.interpreter.get(),
+                          "reward_worker", {asked.file, asked.function});
+  child.errors = host::ChildStream::kPipe;
+  return child;
 }
 
 struct Answer {
@@ -64,9 +50,7 @@ class PythonWorker {
   // `waiting` is called again and again until an answer comes, here and in score(): the waits have deadlines of their
   // own.
   PythonWorker(const PythonSection& options, const PythonFunction& asked, const std::function<void()>& waiting)
-      : child_({.command = {interpreter_of(options), "-m", "collimate.reward_worker", asked.file, asked.function},
-                .environment = {{"PYTHONPATH", python_path()}}}),
-        socket_(connect(child_)) {
+      : child_(child_of(options, asked)), lines_(child_.errors()), socket_(connect(child_)) {
     const json answer = imported(options, asked, waiting);
     if (answer.contains("error"))
       throw base::InputError(expectation("reward.python", fmt::format("{} to define {}", asked.file, asked.function),
@@ -136,6 +120,7 @@ class PythonWorker {
   }
 
   host::ChildProcess child_;
+  host::ChildLines lines_;  // what the function prints
   host::FrameSocket socket_;
   std::vector<std::string> reserved_;
 };

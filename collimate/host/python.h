@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "collimate/host/child_process.h"
+
+namespace collimate::host {
+
+// The interpreter for Collimate's own Python: $COLLIMATE_PYTHON, else python3.
+std::string python_interpreter();
+// A child that runs `interpreter -m module arguments…`, a module of Collimate's Python package (python/collimate, or
+// where $COLLIMATE_PYTHON_PATH has it).
+ChildOptions python_module(const std::string& interpreter, const std::string& module,
+                           const std::vector<std::string>& arguments);
+
+}  // namespace collimate::host
