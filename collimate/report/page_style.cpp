@@ -2,8 +2,9 @@
 
 namespace collimate::report {
 
-std::string_view style_sheet() {
-  return R"css(
+namespace {
+
+constexpr std::string_view kSheet = R"css(
 * { box-sizing: border-box; }
 body { margin:0; background:var(--paper); color:var(--ink); font:15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
 main { max-width:1180px; margin:0 auto; padding:28px 20px 60px; }
@@ -45,10 +46,8 @@ pre { background:var(--panel); border:1px solid var(--line); border-radius:10px;
 @media (max-width:600px) { .charts figure > svg text { font-size:17px; } main { padding:20px 14px 40px; } }
 @media print { figure, .sample { break-inside:avoid; } .text { max-height:none; } }
 )css";
-}
 
-std::string_view page_script() {
-  return R"js(
+constexpr std::string_view kScript = R"js(
 for (const figure of document.querySelectorAll('figure[data-points]')) {
   const data = JSON.parse(figure.dataset.points), svg = figure.querySelector(':scope > svg');
   const tip = figure.querySelector('.tip'), cursor = svg.querySelector('.cursor');
@@ -79,6 +78,10 @@ for (const figure of document.querySelectorAll('figure[data-points]')) {
   svg.addEventListener('blur', () => show(false));
 }
 )js";
-}
+
+}  // namespace
+
+std::string_view style_sheet() { return kSheet; }
+std::string_view page_script() { return kScript; }
 
 }  // namespace collimate::report
