@@ -118,7 +118,7 @@ void add_line(const RunData& run, const Wanted& wanted, double factor, Chart& ch
 
 // Takes out the lines that need no picture, and notes them: what stayed zero (a picture would show the rounding), what
 // never changed, and what another curve of the page shows.
-void keep_telling_lines(const Curves& page, Chart& chart, Curves& noted) {
+void keep_telling_lines(Chart& chart, Curves& page) {
   std::vector<ChartLine> kept;
   const auto same_as = [&](const ChartLine& line) -> std::string {
     for (const ChartLine& other : kept)
@@ -131,11 +131,11 @@ void keep_telling_lines(const Curves& page, Chart& chart, Curves& noted) {
   for (ChartLine& line : chart.lines) {
     const std::string name = name_of(chart, line);
     if (is_zero(line.series)) {
-      noted.zeros.push_back(name);
+      page.zeros.push_back(name);
     } else if (is_constant(line.series)) {
-      noted.constants.push_back(name + " " + short_number(line.series.y.front(), chart.scale == Scale::kPercent));
+      page.constants.push_back(name + " " + short_number(line.series.y.front(), chart.scale == Scale::kPercent));
     } else if (const std::string other = same_as(line); !other.empty()) {
-      noted.repeats.push_back(name + " is " + other);
+      page.repeats.push_back(name + " is " + other);
     } else {
       kept.push_back(std::move(line));
     }
@@ -197,7 +197,7 @@ Curves curves_of(const RunData& run) {
     Chart chart{kind.title, kind.unit, kind.scale, {}};
     for (const Wanted& wanted : kind.lines)
       if (wanted.metric) add_line(run, wanted, kind.factor, chart);
-    keep_telling_lines(curves, chart, curves);
+    keep_telling_lines(chart, curves);
     if (!chart.lines.empty()) curves.charts.push_back(std::move(chart));
   }
   return curves;

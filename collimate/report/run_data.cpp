@@ -136,9 +136,10 @@ bool is_constant(const Series& series) {
 
 bool is_same(const Series& a, const Series& b) {
   constexpr double kRounding = 1e-6;
-  return a.x == b.x && std::equal(a.y.begin(), a.y.end(), b.y.begin(), b.y.end(), [](double left, double right) {
-           return std::fabs(left - right) <= kRounding * std::max(std::fabs(left), std::fabs(right));
-         });
+  if (a.x.size() < 2 || a.x != b.x) return false;
+  return std::equal(a.y.begin(), a.y.end(), b.y.begin(), b.y.end(), [](double left, double right) {
+    return std::fabs(left - right) <= kRounding * std::max(std::fabs(left), std::fabs(right));
+  });
 }
 
 const Series& RunData::series(std::string_view metric) const {

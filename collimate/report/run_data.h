@@ -22,7 +22,7 @@ struct Series {
 bool is_zero(const Series& series);
 // The same number at each of at least three steps.
 bool is_constant(const Series& series);
-// Of the same steps and, but for rounding, with the same values: one fact under two names.
+// Of the same steps, at least two, and, but for rounding, with the same values: one fact under two names.
 bool is_same(const Series& a, const Series& b);
 
 // A text that a sample has beside its prompt. Completions are drawn anew in each file; what is of the data (a target, a

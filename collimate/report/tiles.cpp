@@ -30,8 +30,8 @@ void add_change(const Series& series, const char* label, Scale scale, int best, 
 }
 
 void add_noisy(const Series& series, const char* label, std::vector<Tile>& tiles) {
-  if (is_zero(series)) return;
   std::optional<Change> change = change_over(series.y);
+  if (!change) return;
   for (double* mean : {&change->before, &change->after})
     if (is_zero({{0}, {*mean}})) *mean = 0;
   tiles.push_back({short_number(change->before) + " → " + short_number(change->after), label, change->basis()});
@@ -70,8 +70,8 @@ std::vector<Tile> tiles_of(const RunData& run) {
   add_held_out(run, tiles);
   const Series& rewards = run.series("critic/rewards/mean");
   add_noisy(rewards.empty() ? run.series("critic/score/mean") : rewards, "mean reward", tiles);
-  const Series& loss = run.series("actor/loss");
-  add_noisy(loss.empty() ? run.series("train/loss") : loss, "loss", tiles);
+  const Series &actor = run.series("actor/loss"), &loss = actor.empty() ? run.series("train/loss") : actor;
+  if (!is_zero(loss)) add_noisy(loss, "loss", tiles);
   tiles.push_back({fmt::format("{}", run.last_step), "steps", ""});
   if (run.seconds > 0) tiles.push_back({duration(run.seconds), "whole time", ""});
   add_speed(run, tiles);
