@@ -104,15 +104,14 @@ void add_line(const RunData& run, const Wanted& wanted, double factor, Chart& ch
   const std::string_view name = wanted.metric;
   if (!name.ends_with('/')) {
     const Series& series = run.series(name);
-    if (!series.empty()) chart.lines.push_back({wanted.label, scaled(series, factor), chart.lines.size()});
+    if (!series.empty()) chart.lines.push_back({wanted.label, scaled(series, factor)});
     return;
   }
   const double high = highest(chart);
   for (auto entry = run.metrics.lower_bound(name); entry != run.metrics.end(); ++entry) {
     if (!entry->first.starts_with(name) || chart.lines.size() >= kMostLines) return;
     if (highest(entry->second) * factor < high / 100) continue;  // would lie on the axis
-    chart.lines.push_back(
-        {phase_words(entry->first.substr(name.size())), scaled(entry->second, factor), chart.lines.size()});
+    chart.lines.push_back({phase_words(entry->first.substr(name.size())), scaled(entry->second, factor)});
   }
 }
 
@@ -137,6 +136,7 @@ void keep_telling_lines(Chart& chart, Curves& page) {
     } else if (const std::string other = same_as(line); !other.empty()) {
       page.repeats.push_back(name + " is " + other);
     } else {
+      line.style = kept.size();
       kept.push_back(std::move(line));
     }
   }
