@@ -1,12 +1,12 @@
 #include "collimate/base/progress.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "collimate/base/deadline.h"
+#include "collimate/base/terminal.h"
 
 namespace collimate::base {
 namespace {
@@ -18,11 +18,6 @@ std::string bar(double fraction, int width) {
   std::string out;
   for (int i = 0; i < width; ++i) out += i < full ? "\u2588" : "\u2591";
   return out;
-}
-
-int terminal_columns() {
-  winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 // Cut to `columns` characters (UTF-8 code points), so that a bar never wraps.
@@ -80,9 +75,9 @@ Progress::~Progress() {
 void Progress::update(int64_t done, std::string_view details) {
   state_.done = done;
   state_.elapsed_seconds = now_seconds() - start_seconds_;
-  log().progress_line(
-      terminal_ ? terminal_progress_text(state_, details, terminal_columns() - 1) : progress_text(state_, details, 0),
-      terminal_);
+  log().progress_line(terminal_ ? terminal_progress_text(state_, details, terminal_columns(STDERR_FILENO, 80) - 1)
+                                : progress_text(state_, details, 0),
+                      terminal_);
 }
 
 }  // namespace collimate::base

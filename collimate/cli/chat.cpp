@@ -1,10 +1,13 @@
 #include "collimate/serve/chat.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <random>
 
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
+#include "collimate/base/terminal.h"
 #include "collimate/cli/arguments.h"
 #include "collimate/cli/line_reader.h"
 #include "collimate/cli/loaded_model.h"
@@ -80,7 +83,7 @@ int chat(const Arguments& arguments) {
                                  },
                              .write = show,
                              .interrupted = [&] { return interrupts && interrupts->take(); },
-                             .width = terminal_width};
+                             .width = [] { return base::terminal_columns(STDOUT_FILENO, 80); }};
   serve::Chat(std::move(models), settings, port).run();
   return 0;
 }

@@ -5,7 +5,6 @@
 #include <editline/readline.h>
 // clang-format on
 #include <langinfo.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <clocale>
@@ -38,12 +37,6 @@ std::optional<std::string> LineReader::read(const char* prompt) {
   }
   if (*line != '\0') add_history(line.get());
   return std::string(line.get());
-}
-
-int terminal_width() {
-  winsize size{};
-  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : 80;
 }
 
 }  // namespace collimate::cli

@@ -18,7 +18,4 @@ class LineReader {
   bool terminal_ = false;
 };
 
-// Characters in a line of the terminal on standard output; 80 where it is none.
-int terminal_width();
-
 }  // namespace collimate::cli

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -48,18 +50,22 @@ int list(const PlanOptions& options, const Outputs& outputs) {
   if (outputs.json)
     print_json({{outputs.list, rows}});
   else
-    fmt::print("{}", plan_::table_text(rows));
+    fmt::print("{}", plan_::table_text(rows, isatty(STDOUT_FILENO) == 1 ? output_columns() : 0));
   return 0;
 }
 
 void show_in_full(const plan_::Request& request, const plan_::SearchResult& result) {
-  fmt::print("{}", phase_memory_text(request, result.plans[0]));
+  const int columns = output_columns();
+  fmt::print("{}", phase_memory_text(request, result.plans[0], columns));
   for (size_t i = 1; i < result.plans.size(); ++i) {
     const plan_::Plan& plan = result.plans[i];
-    fmt::print("\n{}: {}, {:.2f} s, loses because {}\n\n{}{}", plan.form, plan.parts, plan.seconds,
-               loss_text(result.plans[0], plan),
-               plan_text(request, plan, timeline_of(request, plan, simulate_plan(request, plan))),
-               phase_memory_text(request, plan));
+    fmt::print("\n{}\n{}{}",
+               plan_::hanging("",
+                              fmt::format("{}: {}, {:.2f} s, loses because {}", plan.form, plan.parts, plan.seconds,
+                                          loss_text(result.plans[0], plan)),
+                              columns),
+               plan_text(request, plan, timeline_of(request, plan, simulate_plan(request, plan)), columns),
+               phase_memory_text(request, plan, columns));
   }
 }
 
@@ -68,7 +74,7 @@ void print_sweep(const std::vector<plan_::Variant>& variants, int64_t iterations
   if (json)
     print_json({{"sweep", plan_::sweep_json(variants, iterations)}});
   else
-    fmt::print("{}", plan_::sweep_text(variants, iterations));
+    fmt::print("{}", plan_::sweep_text(variants, iterations, output_columns()));
 }
 
 std::optional<SimulatedFile> other_of_file(const plan_::Request& request, const std::string& file) {
@@ -89,6 +95,19 @@ void write_files(const PlanOptions& options, const Outputs& outputs, const PlanR
                                 request_text(options, outputs.yaml) + graph::yaml_text(result.plans[0].placement));
   if (!outputs.html.empty())
     host::write_file_atomically(outputs.html, plan_::search_html(made.request, result, made.iterations));
+}
+
+void print_text(const PlanRequest& made, const plan_::SearchResult& result, const Outputs& outputs,
+                const std::optional<SimulatedFile>& other, const std::vector<plan_::Variant>& variants) {
+  const int columns = output_columns();
+  fmt::print("{}", plan_::search_text(made.request, result, made.iterations, columns));
+  if (outputs.explain) show_in_full(made.request, result);
+  if (other)
+    fmt::print("{}", plan_::comparison_text(
+                         made.request, result.plans[0],
+                         {other->plan, other->simulated, std::filesystem::path(outputs.why_not).filename().string()},
+                         columns));
+  if (!variants.empty()) fmt::print("{}", plan_::sweep_text(variants, made.iterations, columns));
 }
 
 }  // namespace
@@ -120,17 +139,12 @@ int plan(const Arguments& arguments) {
     nlohmann::ordered_json document = plan_::search_json(request, result, made.iterations);
     if (other)
       document["why_not"] =
-          plan_::comparison_json(request, result.plans[0], other->plan, other->simulated, outputs.why_not);
+          plan_::comparison_json(request, result.plans[0], {other->plan, other->simulated, outputs.why_not});
     if (!variants.empty()) document["sweep"] = plan_::sweep_json(variants, made.iterations);
     print_json(document);
     return 0;
   }
-  fmt::print("{}", plan_::search_text(request, result, made.iterations));
-  if (outputs.explain) show_in_full(request, result);
-  if (other)
-    fmt::print("{}", plan_::comparison_text(request, result.plans[0], other->plan, other->simulated,
-                                            std::filesystem::path(outputs.why_not).filename().string()));
-  if (!variants.empty()) fmt::print("{}", plan_::sweep_text(variants, made.iterations));
+  print_text(made, result, outputs, other, variants);
   return 0;
 }
 

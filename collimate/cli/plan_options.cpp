@@ -1,10 +1,14 @@
 #include "collimate/cli/plan_options.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 
 #include "collimate/base/config.h"
 #include "collimate/base/config_text.h"
+#include "collimate/base/terminal.h"
+#include "collimate/plan/show/columns.h"
 #include "collimate/shape/outline.h"
 
 namespace collimate::cli {
@@ -127,6 +131,11 @@ PlanOptions options_of_file(const std::string& text, const std::string& file, Pl
   base::apply(both, "", options);
   if (said.keys.empty() && !request.keys.empty()) options.file = file;
   return options;
+}
+
+int output_columns() {
+  constexpr int kLeast = 80;
+  return std::max(kLeast, base::terminal_columns(STDOUT_FILENO, plan::kTextColumns));
 }
 
 }  // namespace collimate::cli

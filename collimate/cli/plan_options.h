@@ -83,4 +83,7 @@ std::string request_text(PlanOptions options, const std::string& file);
 // with line and key for what is no request.
 PlanOptions options_of_file(const std::string& text, const std::string& file, PlanOptions given);
 
+// Characters in a line of what a verb prints of plans: as many as the terminal has, at least 80.
+int output_columns();
+
 }  // namespace collimate::cli

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "collimate/cli/arguments.h"
 #include "collimate/host/atomic_file.h"
@@ -11,15 +12,20 @@
 namespace collimate::cli {
 
 int report(const Arguments& arguments) {
-  CLI::App app{"writes the HTML page of a run's directory", "report"};
-  std::string directory, output;
-  app.add_option("DIR", directory, "the run's directory")->required();
-  app.add_option("--output", output, "default: DIR/report.html");
+  CLI::App app{"writes one HTML page of a run, or one that compares several", "report"};
+  std::vector<std::string> directories;
+  std::string output;
+  app.add_option("DIR", directories, "the runs' directories")->required();
+  app.add_option("--output", output, "default: DIR/report.html; of several runs comparison.html in the directory here");
   bool json = false;
   app.add_flag("--json", json, "one JSON document: the page's path");
   if (!parse(app, arguments)) return 0;
-  if (output.empty()) output = (std::filesystem::path(directory) / "report.html").string();
-  host::write_file_atomically(output, collimate::report::render_report(directory));
+  const bool several = directories.size() > 1;
+  if (output.empty())
+    output = several ? "comparison.html" : (std::filesystem::path(directories.front()) / "report.html").string();
+  host::write_file_atomically(output,
+                              several ? collimate::report::render_comparison({directories.begin(), directories.end()})
+                                      : collimate::report::render_report(directories.front()));
   if (json)
     print_json({{"report", output}});
   else

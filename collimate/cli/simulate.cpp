@@ -62,8 +62,9 @@ int simulate(const Arguments& arguments) {
     document["misfit"] = misfit;
     print_json(document);
   } else {
-    fmt::print("{}{}", plan_::heading_text(made.request, plan, made.iterations),
-               plan_::plan_text(made.request, plan, timeline));
+    const int columns = output_columns();
+    fmt::print("{}{}", plan_::heading_text(made.request, plan, made.iterations, columns),
+               plan_::plan_text(made.request, plan, timeline, columns));
   }
   if (!misfit.empty())
     throw base::InputError(

@@ -1,10 +1,9 @@
 #include "collimate/recipe/train.h"
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <optional>
 
 #include "collimate/base/log.h"
 #include "collimate/base/metrics.h"
@@ -13,8 +12,9 @@
 #include "collimate/cli/check.h"
 #include "collimate/cli/process.h"
 #include "collimate/host/atomic_file.h"
-#include "collimate/recipe/list.h"
 #include "collimate/recipe/run_directory.h"
+#include "collimate/report/change.h"
+#include "collimate/report/html.h"
 #include "collimate/report/report.h"
 
 namespace collimate::cli {
@@ -27,18 +27,14 @@ std::string change_of(const std::vector<base::MetricsRecord>& records, const std
   std::vector<double> values;
   for (const base::MetricsRecord& record : records)
     if (const double* value = record.find(name); value != nullptr && std::isfinite(*value)) values.push_back(*value);
-  if (values.empty()) return "";
-  const size_t part = std::max<size_t>(1, values.size() / 10);
-  const auto mean = [part](auto begin) {
-    return std::accumulate(begin, begin + part, 0.0) / static_cast<double>(part);
-  };
-  return fmt::format("{} {:.4g} -> {:.4g} (means of the first and the last {} of {} iterations)\n", label,
-                     mean(values.begin()), mean(values.end() - static_cast<std::ptrdiff_t>(part)), part, values.size());
+  const std::optional<report::Change> change = report::change_over(values);
+  if (!change) return "";
+  return fmt::format("{} {:.4g} -> {:.4g} ({})\n", label, change->before, change->after, change->basis());
 }
 
 // Says what changed, where it is and how to try it.
 void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outcome, const std::string& output) {
-  fmt::print("{} iterations in {:.1f} s\n", outcome.iterations, outcome.seconds);
+  fmt::print("{} iterations in {}\n", outcome.iterations, report::duration(outcome.seconds));
   std::vector<std::string> unreadable;  // which the report names
   const std::vector<base::MetricsRecord> records = base::read_metrics(output + "/metrics.jsonl", &unreadable);
   const bool trl = config.log.names == std::string("trl");
@@ -50,7 +46,7 @@ void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outc
                  last.get<double>());
   for (const auto& warning : outcome.summary.value("warnings", nlohmann::ordered_json::array()))
     fmt::print("warning: {}\n", warning.get<std::string>());
-  const bool speaks = recipe::find_recipe(config.recipe).loss_rows.front() != "scored pairs";
+  const bool speaks = outcome.summary.value("generates", false);
   fmt::print("model: {}/model{}\nreport: {}/report.html\n", output,
              speaks ? fmt::format(", to try it: collimate chat {}/model", output) : "", output);
 }

@@ -1,5 +1,7 @@
 #include "collimate/recipe/evaluate.h"
 
+#include <utility>
+
 #include "collimate/batch/standard_keys.h"
 
 namespace collimate::recipe {
@@ -46,17 +48,26 @@ NamedValues loss_metrics(const Batch& rows) {
   return {{"val/loss", sum / tokens}};
 }
 
-// Part of the pairs (rows 2i, 2i + 1) whose first row has the larger `number`, ties counting half, and the mean
-// difference.
-NamedValues pair_metrics(const Batch& rows, const std::function<double(int64_t)>& number) {
+// Part of the pairs (rows 2i, 2i + 1) whose first row measures more, ties counting half, and the mean difference.
+NamedValues pair_metrics(const Batch& rows, const RowMeasure& measure) {
   double right = 0, margin = 0;
   const auto pairs = static_cast<double>(rows.rows() / 2);
   for (int64_t r = 0; r + 1 < rows.rows(); r += 2) {
-    const double difference = number(r) - number(r + 1);
+    const double difference = measure.of(rows, r) - measure.of(rows, r + 1);
     right += difference > 0 ? 1 : difference == 0 ? 0.5 : 0;
     margin += difference;
   }
   return {{"val/accuracy", right / pairs}, {"val/margin", margin / pairs}};
+}
+
+// Of pairs, by what each row measures.
+EvaluationPlan pair_evaluation(graph::Graph graph, RowMeasure measure) {
+  EvaluationPlan plan;
+  plan.graph = std::move(graph);
+  plan.rows = rlhf::RowKind::kPreference;
+  plan.metrics = [measure](const Batch& rows) { return pair_metrics(rows, measure); };
+  plan.measure = std::move(measure);
+  return plan;
 }
 
 }  // namespace
@@ -83,33 +94,30 @@ EvaluationPlan loss_evaluation(const graph::ModelHandle& model) {
       graph::trace([&](Value examples) { model("old_log_probs", examples); }, {completion_input()}, "evaluation");
   plan.rows = rlhf::RowKind::kDemonstration;
   plan.metrics = loss_metrics;
+  plan.measure = {"loss", [](const Batch& rows, int64_t r) {
+                    return -trainable_sum(rows, batch::kOldLogProbs, r) / trainable_tokens(rows, r);
+                  }};
   plan.measures_loss = true;
   return plan;
 }
 
 EvaluationPlan pair_score_evaluation(const graph::ModelHandle& model) {
-  EvaluationPlan plan;
-  plan.graph = graph::trace([&](Value pairs) { model("score", pairs); }, {pair_input()}, "evaluation");
-  plan.rows = rlhf::RowKind::kPreference;
-  plan.metrics = [](const Batch& rows) {
-    return pair_metrics(rows, [&](int64_t r) { return rows.get(batch::kReward, r); });
-  };
-  return plan;
+  return pair_evaluation(graph::trace([&](Value pairs) { model("score", pairs); }, {pair_input()}, "evaluation"),
+                         {"score", [](const Batch& rows, int64_t r) { return rows.get(batch::kReward, r); }});
 }
 
 EvaluationPlan pair_margin_evaluation(const graph::ModelHandle& policy, const graph::ModelHandle* reference) {
-  EvaluationPlan plan;
-  plan.graph = graph::trace(
+  graph::Graph graph = graph::trace(
       [&](Value pairs) { policy("old_log_probs", reference != nullptr ? (*reference)("log_probs", pairs) : pairs); },
       {pair_input()}, "evaluation");
-  plan.rows = rlhf::RowKind::kPreference;
-  plan.metrics = [against = reference != nullptr](const Batch& rows) {
-    return pair_metrics(rows, [&](int64_t r) {
-      const double sum = trainable_sum(rows, batch::kOldLogProbs, r);
-      return against ? sum - trainable_sum(rows, batch::kReferenceLogProbs, r) : sum / trainable_tokens(rows, r);
-    });
+  const auto log_prob = [](const Batch& rows, int64_t r) {
+    return trainable_sum(rows, batch::kOldLogProbs, r) / trainable_tokens(rows, r);
   };
-  return plan;
+  const auto log_ratio = [](const Batch& rows, int64_t r) {
+    return trainable_sum(rows, batch::kOldLogProbs, r) - trainable_sum(rows, batch::kReferenceLogProbs, r);
+  };
+  return pair_evaluation(std::move(graph),
+                         reference != nullptr ? RowMeasure{"log_ratio", log_ratio} : RowMeasure{"log_prob", log_prob});
 }
 
 }  // namespace collimate::recipe

@@ -20,12 +20,20 @@ namespace collimate::recipe {
 
 using NamedValues = std::vector<std::pair<std::string, double>>;
 
+// What an evaluation finds of one row of data, for people who read samples: "loss" (nats per trained token), "score",
+// "log_ratio" (of the trained tokens, policy over reference) or "log_prob" (per trained token).
+struct RowMeasure {
+  std::string name;
+  std::function<double(const Batch& rows, int64_t row)> of;
+};
+
 // Held-out quality: a graph over the same models, and what its rows say.
 struct EvaluationPlan {
   graph::Graph graph;
   rlhf::RowKind rows = rlhf::RowKind::kPrompt;
   std::function<NamedValues(const Batch& rows)> metrics;
-  bool measures_loss = false;  // val/loss is among the metrics: what run.patience watches
+  std::optional<RowMeasure> measure;  // nothing where the rows are completions, which have rewards
+  bool measures_loss = false;         // val/loss is among the metrics: what run.patience watches
   std::string judge;  // the list of rewards that is of held-out rows alone; "" where a model judges, or nothing
 };
 

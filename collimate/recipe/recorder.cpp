@@ -115,10 +115,13 @@ nlohmann::ordered_json Recorder::measure_held_out(const flow::IterationResult& r
 }
 
 void Recorder::write_held_out(int64_t step, const Batch& rows) const {
-  constexpr int64_t kMostRows = 100;
-  if (!rows.has(batch::kReward.name) || !rows.has(batch::kFinish.name)) return;  // not completions of the policy
-  write_samples(rows.slice(0, std::min(rows.rows(), kMostRows)), *data_.tokenizer, step,
-                directory_.held_out_samples(step));
+  constexpr int64_t kMostRows = 100;  // an even number: pairs stay together
+  const Batch first = rows.slice(0, std::min(rows.rows(), kMostRows));
+  const std::filesystem::path path = directory_.held_out_samples(step);
+  if (const std::optional<RowMeasure>& measure = plan_.evaluation->measure)
+    write_measured(first, *measure, plan_.evaluation->rows == rlhf::RowKind::kPreference, *data_.tokenizer, step, path);
+  else
+    write_samples(first, *data_.tokenizer, step, path);
 }
 
 void Recorder::write(base::MetricsRecord record) {

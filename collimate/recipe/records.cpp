@@ -25,6 +25,14 @@ std::string expected_of(const nlohmann::json& example) {
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
+void write_lines(const std::vector<nlohmann::ordered_json>& rows, const std::filesystem::path& path) {
+  std::string lines;
+  for (const nlohmann::ordered_json& row : rows)
+    lines += row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  std::filesystem::create_directories(path.parent_path());
+  host::write_file_atomically(path, lines);
+}
+
 }  // namespace
 
 void add_sample_metrics(const Batch& samples, double seconds, base::MetricsRecord& record) {
@@ -49,7 +57,7 @@ void add_sample_metrics(const Batch& samples, double seconds, base::MetricsRecor
 
 void write_samples(const Batch& samples, const text::Tokenizer& tokenizer, int64_t step,
                    const std::filesystem::path& path) {
-  std::string lines;
+  std::vector<nlohmann::ordered_json> lines;
   const std::vector<rlhf::RewardSample> decoded = rlhf::decode_samples(samples, tokenizer);
   for (size_t i = 0; i < decoded.size(); ++i) {
     const auto row = static_cast<int64_t>(i);
@@ -61,10 +69,26 @@ void write_samples(const Batch& samples, const text::Tokenizer& tokenizer, int64
                                    {"finish", samples.get(batch::kFinish, row)}};
     const std::string expected = expected_of(decoded[i].example);
     if (!expected.empty()) line["expected"] = expected;
-    lines += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    lines.push_back(std::move(line));
   }
-  std::filesystem::create_directories(path.parent_path());
-  host::write_file_atomically(path, lines);
+  write_lines(lines, path);
+}
+
+void write_measured(const Batch& rows, const RowMeasure& measure, bool pairs, const text::Tokenizer& tokenizer,
+                    int64_t step, const std::filesystem::path& path) {
+  std::vector<nlohmann::ordered_json> lines;
+  const std::vector<rlhf::RewardSample> decoded = rlhf::decode_samples(rows, tokenizer);
+  for (size_t i = 0; i < decoded.size(); ++i) {
+    const double value = measure.of(rows, static_cast<int64_t>(i));
+    const bool rejected = pairs && i % 2 == 1;
+    if (!rejected)
+      lines.push_back(
+          {{"step", step}, {"uid", decoded[i].uid}, {"prompt", decoded[i].prompt}, {"measure", measure.name}});
+    const std::string name = !pairs ? "target" : rejected ? "rejected" : "chosen";
+    lines.back()[name] = decoded[i].completion;
+    lines.back()[pairs ? name + "_value" : "value"] = value;
+  }
+  write_lines(lines, path);
 }
 
 }  // namespace collimate::recipe

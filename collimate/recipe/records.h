@@ -14,8 +14,13 @@ namespace collimate::recipe {
 // Adds what the driver itself tells of an iteration's samples: rewards, lengths, tokens (verl's families).
 void add_sample_metrics(const Batch& samples, double seconds, base::MetricsRecord& record);
 
-// One line per sample, {"step", "uid", "prompt", "completion", "reward", "expected", …}, written at once.
+// One line per sample of the policy, {"step", "uid", "prompt", "completion", "reward", "expected", …}, written at once.
 void write_samples(const Batch& samples, const text::Tokenizer& tokenizer, int64_t step,
                    const std::filesystem::path& path);
+
+// Rows of data and what the model makes of them, a line each, written at once: {"step", "uid", "prompt", "measure",
+// "target", "value"}; of pairs (rows 2i and 2i + 1) {…, "chosen", "chosen_value", "rejected", "rejected_value"}.
+void write_measured(const Batch& rows, const RowMeasure& measure, bool pairs, const text::Tokenizer& tokenizer,
+                    int64_t step, const std::filesystem::path& path);
 
 }  // namespace collimate::recipe

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
 
+#include <ctime>
+
 #include "collimate/host/cpu.h"
 #include "collimate/host/memory.h"
 #include "collimate/tensor/kernels/isa.h"
@@ -15,6 +17,14 @@ nlohmann::ordered_json versions() {
           {"compiler", fmt::format("gcc {}", __VERSION__)},
           {"instruction_set", std::string(tensor::name_of(tensor::instruction_set()))},
           {"processor", host::cpu_model()}};
+}
+
+std::string now_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
 }
 
 nlohmann::ordered_json memory_summary(const flow::RunEnd& end, int64_t process_start_bytes) {

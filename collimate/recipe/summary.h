@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "collimate/flow/executor.h"
 
@@ -8,6 +9,9 @@ namespace collimate::recipe {
 
 // collimate, libtorch, compiler, the instruction set that kernels use here, and the processor.
 nlohmann::ordered_json versions();
+
+// The present second, as "2026-11-24T19:36:22Z".
+std::string now_utc();
 
 // Says what a run's workers took of memory beside what was planned: {"process_start_bytes", "process_peak_bytes",
 // "planned_bytes", "peak_bytes", "workers": [MemoryLedger::report]}; sums over the workers of devices and hosts.

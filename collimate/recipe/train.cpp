@@ -224,6 +224,8 @@ class Run {
     nlohmann::ordered_json told = {{"recipe", config_.recipe.get()},
                                    {"iterations", std::max(directory_.completed(), recorder_.last().step)},
                                    {"seconds", recorder_.seconds()},
+                                   {"ended", now_utc()},
+                                   {"generates", plan_.learns_to_stop},
                                    {"seed", config_.run.seed.get()},
                                    {"config_hash", base::config_hash(config_)},
                                    {"model_hash", fmt::format("{}", fmt::join(model_hashes(), " "))},

@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "collimate/base/ticks.h"
 #include "collimate/report/html.h"
 
 namespace collimate::report {
@@ -100,7 +101,7 @@ std::string axes(const Frame& frame, const Chart& chart) {
   std::string out;
   const bool percent = chart.scale == Scale::kPercent;
   const std::vector<double> levels =
-      frame.log ? log_ticks(frame.y.low, frame.y.high) : ticks(frame.y.low, frame.y.high, 5);
+      frame.log ? log_ticks(frame.y.low, frame.y.high) : base::ticks(frame.y.low, frame.y.high, 5);
   const std::vector<std::string> labels = tick_labels(levels, percent);
   for (size_t i = 0; i < levels.size(); ++i) {
     const double y = frame.to_y(levels[i]);
@@ -108,7 +109,7 @@ std::string axes(const Frame& frame, const Chart& chart) {
     out += fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", kLeft, kRight, y, y);
     out += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kLeft - 7, y + 4, label);
   }
-  for (const double tick : ticks(frame.x.low, frame.x.high, 7)) {
+  for (const double tick : base::ticks(frame.x.low, frame.x.high, 7)) {
     if (tick != std::floor(tick)) continue;
     out += fmt::format(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", frame.to_x(tick), kBottom + 18,
                        short_number(tick));
@@ -146,14 +147,14 @@ std::string curve(const Frame& frame, const Series& series, size_t index) {
 std::string legend(const std::vector<ChartLine>& lines) {
   std::string out = R"(<ul class="legend">)";
   size_t width = 0;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    if (is_noisy(lines[i].series)) width = std::max(width, smooth_width(lines[i].series.x.size()));
+  for (const ChartLine& line : lines) {
+    if (is_noisy(line.series)) width = std::max(width, smooth_width(line.series.x.size()));
     out += fmt::format(
         R"(<li><svg viewBox="0 0 26 10" aria-hidden="true"><line x1="0" x2="26" y1="5" y2="5" stroke-width="2.5" )"
         R"(style="stroke:{}" stroke-dasharray="{}"/></svg>{}</li>)",
-        color(i), kDashes[i % std::size(kDashes)], escape(lines[i].label));
+        color(line.style), kDashes[line.style % std::size(kDashes)], escape(line.label));
   }
-  if (width) out += fmt::format("<li>faint: each step; bold: mean of {} steps</li>", width);
+  if (width) out += fmt::format("<li>faint: each step; bold: running mean of {} steps</li>", width);
   return out + "</ul>";
 }
 
@@ -185,18 +186,6 @@ std::string spoken(const Chart& chart, const std::vector<ChartLine>& lines) {
 
 std::string color(size_t index) { return fmt::format("var(--c{})", index % 8); }
 
-std::vector<double> ticks(double low, double high, int count) {
-  const double rough = (high - low) / count;
-  const double power = std::pow(10, std::floor(std::log10(rough)));
-  const double lead = rough / power;
-  const double step = power * (lead < 1.5 ? 1 : lead < 3.5 ? 2 : lead < 7.5 ? 5 : 10);
-  std::vector<double> out;
-  for (double index = std::ceil(low / step - 1e-9); index * step <= high + 1e-9 * step; ++index) {
-    out.push_back(index == 0 ? 0 : index * step);
-  }
-  return out;
-}
-
 std::vector<double> log_ticks(double low, double high) {
   const int first = static_cast<int>(std::lround(std::log10(low))),
             last = static_cast<int>(std::lround(std::log10(high)));
@@ -220,13 +209,14 @@ std::vector<double> running_mean(const std::vector<double>& values, size_t width
 
 std::string draw_chart(const Chart& chart) {
   std::vector<ChartLine> lines;
-  for (const ChartLine& line : chart.lines) lines.push_back({line.label, drawable(line.series, chart.scale)});
+  for (const ChartLine& line : chart.lines)
+    lines.push_back({line.label, drawable(line.series, chart.scale), line.style});
   const Frame frame = frame_of(lines, chart.scale);
   std::string body = axes(frame, chart);
-  for (size_t i = 0; i < lines.size(); ++i) body += curve(frame, lines[i].series, i);
+  for (const ChartLine& line : lines) body += curve(frame, line.series, line.style);
   return fmt::format(
-      R"(<figure data-points="{}"><h3>{}</h3>{}<div class="tip"></div>)"
-      R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}<line class="cursor" y1="{}" y2="{}"/></svg></figure>)",
+      R"(<figure data-points="{}"><h3>{}</h3>{}<div class="tip" aria-live="polite"></div>)"
+      R"(<svg viewBox="0 0 {} {}" role="img" tabindex="0" aria-label="{}">{}<line class="cursor" y1="{}" y2="{}"/></svg></figure>)",
       escape(points_json(frame, lines, chart.scale == Scale::kPercent)), escape(chart.title), legend(lines), kWidth,
       kHeight, escape(spoken(chart, lines)), body, kTop, kBottom);
 }

@@ -12,6 +12,7 @@ enum class Scale { kLinear, kPercent, kLog };  // kPercent: fractions shown time
 struct ChartLine {
   std::string label;
   Series series;
+  size_t style = 0;  // its colour and dashes
 };
 
 struct Chart {
@@ -28,8 +29,6 @@ std::string draw_chart(const Chart& chart);
 // A row's small curve without axes, 120 x 22.
 std::string draw_sparkline(const Series& series);
 
-// Ascending round values (1, 2 or 5 times a power of ten) inside [low, high], about `count` of them.
-std::vector<double> ticks(double low, double high, int count);
 std::vector<double> log_ticks(double low, double high);  // powers of ten around a positive range
 
 // Mean of `width` neighbours (fewer at the ends), same length.

@@ -7,6 +7,7 @@
 #include <map>
 #include <regex>
 
+#include "collimate/base/ticks.h"
 #include "collimate/report/phases.h"
 #include "collimate/report/sections.h"
 
@@ -174,9 +175,9 @@ TEST(Timeline, HasSecondsBelowAndWorkersBeside) {
 }
 
 TEST(Chart, TicksAreRound) {
-  EXPECT_THAT(ticks(0, 1, 5), ElementsAre(0, 0.2, 0.4, testing::DoubleEq(0.6), 0.8, 1));
-  EXPECT_THAT(ticks(1, 20, 7), ElementsAre(2, 4, 6, 8, 10, 12, 14, 16, 18, 20));
-  EXPECT_THAT(ticks(-3, 4, 5), ElementsAre(-3, -2, -1, 0, 1, 2, 3, 4));
+  EXPECT_THAT(base::ticks(0, 1, 5), ElementsAre(0, 0.2, 0.4, testing::DoubleEq(0.6), 0.8, 1));
+  EXPECT_THAT(base::ticks(1, 20, 7), ElementsAre(2, 4, 6, 8, 10, 12, 14, 16, 18, 20));
+  EXPECT_THAT(base::ticks(-3, 4, 5), ElementsAre(-3, -2, -1, 0, 1, 2, 3, 4));
   EXPECT_EQ(log_ticks(1e-9, 1e3).size(), 7u);
 }
 

@@ -1,8 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cmath>
 
 #include "collimate/report/html.h"
 #include "collimate/report/sections.h"
+#include "collimate/report/words.h"
 
 namespace collimate::report {
 
@@ -39,16 +41,17 @@ constexpr ChartKind kChartKinds[] = {
      Scale::kPercent,
      {{"rewards/accuracies", "training pairs"}, {"reward/accuracy", "training pairs"}}},
     {"Preference margin",
-     "difference of rewards",
+     "chosen minus rejected",
      Scale::kLinear,
-     {{"rewards/margins", "training pairs"}, {"reward/margin", "training pairs"}, {"val/margin", "held-out pairs"}}},
+     {{"rewards/margins", "training pairs"}, {"reward/margin", "training pairs"}}},
+    {"Held-out margin", "chosen minus rejected", Scale::kLinear, {{"val/margin", "held-out pairs"}}},
     {"Loss",
      "loss",
      Scale::kLinear,
      {{"train/loss", "loss"},
-      {"actor/loss", "policy, whole"},
-      {"actor/pg_loss", "policy"},
-      {"critic/vf_loss", "value"}}},
+      {"actor/loss", "trained model"},
+      {"actor/pg_loss", "policy gradient alone"},
+      {"critic/vf_loss", "value model"}}},
     {"KL divergence",
      "nats per token",
      Scale::kLinear,
@@ -63,18 +66,22 @@ constexpr ChartKind kChartKinds[] = {
     {"Gradient norm",
      "before clipping",
      Scale::kLinear,
-     {{"actor/grad_norm", "policy"}, {"critic/grad_norm", "value"}}},
-    {"Learning rate", "learning rate", Scale::kLinear, {{"actor/lr", "policy"}, {"critic/lr", "value"}}},
-    {"Log-probs: decode against training",
+     {{"actor/grad_norm", "trained model"}, {"critic/grad_norm", "value model"}}},
+    {"Learning rate", "learning rate", Scale::kLinear, {{"actor/lr", "trained model"}, {"critic/lr", "value model"}}},
+    {"Log-probs: decoding against training",
      "difference, nats",
      Scale::kLog,
      {{"mismatch/logprob_abs_max", "largest"}, {"mismatch/logprob_abs_mean", "mean"}}},
     {"Clipped tokens",
      "share of tokens",
      Scale::kPercent,
-     {{"actor/pg_clipfrac", "policy"}, {"critic/vf_clipfrac", "value"}}},
-    {"Throughput", "tokens per second", Scale::kLinear, {{"perf/throughput", "whole step"}}},
-    {"Peak memory", "MiB", Scale::kLinear, {{"memory/peak_bytes", "process"}, {"memory/peak_bytes/", ""}}, kMebibytes},
+     {{"actor/pg_clipfrac", "policy"}, {"critic/vf_clipfrac", "value model"}}},
+    {"Speed", "tokens per second", Scale::kLinear, {{"perf/throughput", "whole step"}}},
+    {"Peak memory",
+     "MiB",
+     Scale::kLinear,
+     {{"memory/peak_bytes", "whole process"}, {"memory/peak_bytes/", ""}},
+     kMebibytes},
 };
 
 Series scaled(Series series, double factor) {
@@ -91,6 +98,8 @@ double highest(const Chart& chart) {
   return high;
 }
 
+std::string name_of(const Chart& chart, const ChartLine& line) { return chart.title + " (" + line.label + ")"; }
+
 void add_line(const RunData& run, const Wanted& wanted, double factor, Chart& chart) {
   const std::string_view name = wanted.metric;
   if (!name.ends_with('/')) {
@@ -102,13 +111,82 @@ void add_line(const RunData& run, const Wanted& wanted, double factor, Chart& ch
   for (auto entry = run.metrics.lower_bound(name); entry != run.metrics.end(); ++entry) {
     if (!entry->first.starts_with(name) || chart.lines.size() >= kMostLines) return;
     if (highest(entry->second) * factor < high / 100) continue;  // would lie on the axis
-    chart.lines.push_back({entry->first.substr(name.size()), scaled(entry->second, factor)});
+    chart.lines.push_back({phase_words(entry->first.substr(name.size())), scaled(entry->second, factor)});
   }
 }
 
-// Zero but for rounding, as the loss of an on-policy update is: a picture would show the rounding.
-bool is_zero(const Series& series) {
-  return std::all_of(series.y.begin(), series.y.end(), [](double y) { return std::fabs(y) < 1e-7; });
+// Takes out the lines that need no picture, and notes them: what stayed zero (a picture would show the rounding), what
+// never changed, and what another curve of the page shows.
+void keep_telling_lines(Chart& chart, Curves& page) {
+  std::vector<ChartLine> kept;
+  const auto same_as = [&](const ChartLine& line) -> std::string {
+    for (const ChartLine& other : kept)
+      if (is_same(other.series, line.series)) return name_of(chart, other);
+    for (const Chart& drawn : page.charts)
+      for (const ChartLine& other : drawn.lines)
+        if (is_same(other.series, line.series)) return name_of(drawn, other);
+    return "";
+  };
+  for (ChartLine& line : chart.lines) {
+    const std::string name = name_of(chart, line);
+    if (is_zero(line.series)) {
+      page.zeros.push_back(name);
+    } else if (is_constant(line.series)) {
+      page.constants.push_back(name + " " + short_number(line.series.y.front(), chart.scale == Scale::kPercent));
+    } else if (const std::string other = same_as(line); !other.empty()) {
+      page.repeats.push_back(name + " is " + other);
+    } else {
+      line.style = kept.size();
+      kept.push_back(std::move(line));
+    }
+  }
+  chart.lines = std::move(kept);
+}
+
+// What one metric was in each run; in a run without it there is no line.
+Chart compared(const std::vector<RunData>& runs, const ChartKind& kind, const Wanted& wanted) {
+  Chart chart{kind.title, kind.unit, kind.scale, {}};
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const Series& series = runs[r].series(wanted.metric);
+    if (!series.empty()) chart.lines.push_back({runs[r].name, scaled(series, kind.factor), r});
+  }
+  return chart;
+}
+
+bool all_lines(const Chart& chart, bool (*holds)(const Series&)) {
+  return std::all_of(chart.lines.begin(), chart.lines.end(), [&](const ChartLine& line) { return holds(line.series); });
+}
+
+// "fast 0.001, slow 0.0001": of lines that never change.
+std::string constants_of(const Chart& chart) {
+  std::string out;
+  for (const ChartLine& line : chart.lines)
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", line.label,
+                       short_number(line.series.y.front(), chart.scale == Scale::kPercent));
+  return out;
+}
+
+// Adds a fact of several runs to the page, or notes why it needs no picture.
+void add_fact(Chart chart, Curves& page) {
+  const auto same = [&](const Chart& drawn) {
+    return std::equal(drawn.lines.begin(), drawn.lines.end(), chart.lines.begin(), chart.lines.end(),
+                      [](const ChartLine& a, const ChartLine& b) { return is_same(a.series, b.series); });
+  };
+  const auto drawn = std::find_if(page.charts.begin(), page.charts.end(), same);
+  if (all_lines(chart, is_zero))
+    page.zeros.push_back(chart.title);
+  else if (all_lines(chart, is_constant))
+    page.constants.push_back(chart.title + " (" + constants_of(chart) + ")");
+  else if (drawn != page.charts.end())
+    page.repeats.push_back(chart.title + " is " + drawn->title);
+  else
+    page.charts.push_back(std::move(chart));
+}
+
+std::string listed(const char* why, const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  return names.empty() ? "" : fmt::format(R"(<p class="soft">{}: {}.</p>)", why, escape(out));
 }
 
 }  // namespace
@@ -117,16 +195,37 @@ Curves curves_of(const RunData& run) {
   Curves curves;
   for (const ChartKind& kind : kChartKinds) {
     Chart chart{kind.title, kind.unit, kind.scale, {}};
-    for (const Wanted& wanted : kind.lines) {
+    for (const Wanted& wanted : kind.lines)
       if (wanted.metric) add_line(run, wanted, kind.factor, chart);
-    }
-    for (const ChartLine& line : chart.lines) {
-      if (is_zero(line.series)) curves.zeros.push_back(chart.title + " (" + line.label + ")");
-    }
-    std::erase_if(chart.lines, [](const ChartLine& line) { return is_zero(line.series); });
+    keep_telling_lines(chart, curves);
     if (!chart.lines.empty()) curves.charts.push_back(std::move(chart));
   }
   return curves;
+}
+
+Curves curves_of(const std::vector<RunData>& runs) {
+  Curves curves;
+  for (const ChartKind& kind : kChartKinds) {
+    std::vector<std::pair<std::string, Chart>> facts;  // by the line's label
+    for (const Wanted& wanted : kind.lines) {
+      if (wanted.metric == nullptr || std::string_view(wanted.metric).ends_with('/')) continue;
+      Chart chart = compared(runs, kind, wanted);
+      if (!chart.lines.empty()) facts.emplace_back(wanted.label, std::move(chart));
+    }
+    for (auto& [label, chart] : facts) {
+      if (facts.size() > 1) chart.title += ": " + label;
+      add_fact(std::move(chart), curves);
+    }
+  }
+  return curves;
+}
+
+std::string draw_curves(const Curves& curves) {
+  std::string out = R"(<h2>Curves</h2><div class="charts">)";
+  for (const Chart& chart : curves.charts) out += draw_chart(chart);
+  return out + "</div>" + listed("Below 1e-7 at every step, so not drawn", curves.zeros) +
+         listed("The same at every step, so not drawn", curves.constants) +
+         listed("The same numbers as another curve, so not drawn", curves.repeats);
 }
 
 }  // namespace collimate::report

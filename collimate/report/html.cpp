@@ -7,42 +7,6 @@
 
 namespace collimate::report {
 
-std::string escape(std::string_view text) {
-  std::string out;
-  out.reserve(text.size() + text.size() / 8);
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      case '\n':
-      case '\t':
-        out += c;
-        break;
-      default:
-        if (code < 0x20) {
-          out += fmt::format("&#{};", 0x2400 + code);
-        } else {
-          out += c;
-        }
-    }
-  }
-  return out;
-}
-
 std::string short_number(double value, bool percent, int digits) {
   if (percent) return fmt::format("{:.{}g} %", value * 100, digits);
   const double size = std::fabs(value);

@@ -4,6 +4,7 @@
 
 #include "collimate/report/html.h"
 #include "collimate/report/sections.h"
+#include "collimate/report/words.h"
 
 namespace collimate::report {
 
@@ -23,7 +24,7 @@ std::string worker_rows(const Json& worker) {
   std::string out;
   for (const Json& item : worker.value("items", Json::array())) {
     const double planned = item.value("planned_bytes", 0.0), peak = item.value("peak_bytes", 0.0);
-    if (std::max(planned, peak) >= kShownBytes) out += row(item.value("item", ""), planned, peak);
+    if (std::max(planned, peak) >= kShownBytes) out += row(memory_words(item.value("item", "")), planned, peak);
   }
   return out;
 }
@@ -44,9 +45,10 @@ std::string draw_memory(const RunData& run) {
   }
   if (rows.empty()) return "";
   return fmt::format(
-      R"(<h2>Memory</h2><p class="soft">What was planned from shapes and limits before the start, and the most that was )"
-      R"(held at once. The process, libraries included, took {} at the start and {} at most.</p><div class="scroll">)"
-      R"(<table><tr><th></th><th class="n">planned</th><th class="n">peak</th></tr>{}</table></div>)",
+      R"(<h2>Memory</h2><p class="soft">What each device was planned to hold, from shapes and limits before the start, and )"
+      R"(the most that it held at once. The process, libraries included, took {} at the start and {} at most.</p>)"
+      R"(<div class="scroll" tabindex="0"><table><tr><th scope="col">what for</th><th class="n" scope="col">planned</th>)"
+      R"(<th class="n" scope="col">most</th></tr>{}</table></div>)",
       byte_size(memory.value("process_start_bytes", 0.0)), byte_size(memory.value("process_peak_bytes", 0.0)), rows);
 }
 

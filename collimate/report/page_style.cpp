@@ -2,29 +2,25 @@
 
 namespace collimate::report {
 
-std::string_view style_sheet() {
-  return R"css(
-:root { --paper:#ffffff; --panel:#f6f7f9; --line:#dde1e7; --ink:#1b2330; --soft:#5b6675; --good:#0a7d4f; --bad:#b3261e;
-  --c0:#1f5fd0; --c1:#c2570c; --c2:#0a8a5f; --c3:#8b3fc4; --c4:#b0226b; --c5:#5e6b7a; --c6:#94790a; --c7:#0b7f96; }
-@media (prefers-color-scheme: dark) {
-  :root { --paper:#12161c; --panel:#1a2029; --line:#2e3743; --ink:#e4e9f0; --soft:#9aa7b6; --good:#4fcf96; --bad:#ff8a80;
-    --c0:#7cacff; --c1:#ff9f5a; --c2:#4fd6a2; --c3:#c79bff; --c4:#ff86bd; --c5:#a9b5c3; --c6:#e0c34a; --c7:#5fd0e6; }
-}
+namespace {
+
+constexpr std::string_view kSheet = R"css(
 * { box-sizing: border-box; }
 body { margin:0; background:var(--paper); color:var(--ink); font:15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
 main { max-width:1180px; margin:0 auto; padding:28px 20px 60px; }
 h1 { font-size:26px; margin:0 0 2px; } h2 { font-size:19px; margin:38px 0 10px; } figure + figure { margin-top:16px; } .charts figure + figure { margin-top:0; } h3 { font-size:15px; margin:0; }
-p { margin:4px 0 10px; } .soft { color:var(--soft); }
-.warning { border-left:4px solid #c2410c; background:var(--panel); padding:8px 12px; margin:12px 0 0; }
-.tiles { display:grid; grid-template-columns:repeat(auto-fit, minmax(158px, 1fr)); gap:12px; margin-top:18px; }
+p { margin:4px 0 10px; } code { font:13px ui-monospace, "DejaVu Sans Mono", monospace; background:var(--panel); padding:2px 6px;
+  border-radius:5px; overflow-wrap:anywhere; } :focus-visible { outline:2px solid var(--c0); outline-offset:2px; }
+ .soft { color:var(--soft); }
+.warning { border-left:4px solid var(--bad); background:var(--panel); padding:8px 12px; margin:12px 0 0; }
+.tiles { display:grid; grid-template-columns:repeat(auto-fit, minmax(min(100%, 172px), 1fr)); gap:12px; margin-top:18px; }
 .tile { background:var(--panel); border:1px solid var(--line); border-radius:10px; padding:12px 14px; }
-.tile b { display:block; font-size:18px; font-weight:650; line-height:1.35; white-space:nowrap; } .tile span { color:var(--soft); font-size:13px; }
+.tile b { display:block; font-size:18px; font-weight:650; line-height:1.35; } .tile span { color:var(--soft); font-size:13px; }
 .charts { display:grid; grid-template-columns:repeat(auto-fit, minmax(min(100%, 500px), 1fr)); gap:16px; }
 figure { margin:0; background:var(--panel); border:1px solid var(--line); border-radius:10px; padding:12px 14px 8px;
   position:relative; min-width:0; }
-figure.wide { overflow-x:auto; } figure.wide svg { min-width:640px; }
+.wide .scroll > svg { min-width:1000px; }
 svg { display:block; width:100%; height:auto; } svg text { fill:var(--soft); font:12px system-ui, "DejaVu Sans", sans-serif; }
-svg text.inside { fill:#fff; font-size:11px; pointer-events:none; }
 .grid { stroke:var(--line); stroke-width:1; } .axis { stroke:var(--soft); stroke-width:1; } .raw { opacity:.28; }
 .curve { fill:none; stroke-width:2; stroke-linejoin:round; } .cursor { stroke:var(--soft); stroke-dasharray:3 3; visibility:hidden; }
 .legend { display:flex; flex-wrap:wrap; gap:4px 16px; margin:4px 0 6px; padding:0; list-style:none; font-size:13px; color:var(--soft); }
@@ -33,7 +29,7 @@ svg text.inside { fill:#fff; font-size:11px; pointer-events:none; }
   border-radius:6px; padding:2px 8px; visibility:hidden; pointer-events:none; }
 table { border-collapse:collapse; font-size:14px; font-variant-numeric:tabular-nums; }
 th { text-align:left; color:var(--soft); font-weight:600; } td, th { padding:4px 14px 4px 0; border-bottom:1px solid var(--line); vertical-align:top; }
-td.n, th.n { text-align:right; } .scroll { overflow-x:auto; } td svg { width:120px; height:22px; }
+td.n, th.n { text-align:right; } tr:first-child th { white-space:nowrap; } .runs td, .runs th { max-width:420px; overflow-wrap:anywhere; } .scroll { overflow-x:auto; } td svg { width:120px; height:22px; }
 .swatch { display:inline-block; width:11px; height:11px; border-radius:3px; margin-right:8px; }
 .sample { border:1px solid var(--line); border-radius:10px; margin:0 0 12px; overflow:hidden; }
 .sample header { background:var(--panel); border-bottom:1px solid var(--line); }
@@ -47,32 +43,45 @@ td.n, th.n { text-align:right; } .scroll { overflow-x:auto; } td svg { width:120
 details { margin:10px 0; } summary { cursor:pointer; font-weight:600; }
 pre { background:var(--panel); border:1px solid var(--line); border-radius:10px; padding:12px 14px; overflow-x:auto;
   font:13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; }
+@media (max-width:600px) { .charts figure > svg text { font-size:17px; } main { padding:20px 14px 40px; } }
 @media print { figure, .sample { break-inside:avoid; } .text { max-height:none; } }
 )css";
-}
 
-std::string_view page_script() {
-  return R"js(
+constexpr std::string_view kScript = R"js(
 for (const figure of document.querySelectorAll('figure[data-points]')) {
   const data = JSON.parse(figure.dataset.points), svg = figure.querySelector(':scope > svg');
   const tip = figure.querySelector('.tip'), cursor = svg.querySelector('.cursor');
   const show = on => { tip.style.visibility = cursor.style.visibility = on ? 'visible' : 'hidden'; };
+  const steps = [...new Set(data.lines.flatMap(line => line.x))].sort((a, b) => a - b);
+  let at = steps.length - 1;
+  const point = index => {
+    at = Math.max(0, Math.min(steps.length - 1, index));
+    const step = steps[at], parts = ['step ' + step];
+    for (const line of data.lines) { const i = line.x.indexOf(step); if (i >= 0) parts.push(line.label + ' ' + line.y[i]); }
+    tip.textContent = parts.join(' · ');
+    const px = data.left + (step - data.low) / ((data.high - data.low) || 1) * (data.right - data.left);
+    cursor.setAttribute('x1', px); cursor.setAttribute('x2', px); show(true);
+  };
+  if (!steps.length) continue;
   svg.addEventListener('pointerleave', () => show(false));
   svg.addEventListener('pointermove', event => {
-    const box = svg.getBoundingClientRect(), at = (event.clientX - box.left) / box.width * data.width;
-    const wanted = data.low + (at - data.left) / (data.right - data.left) * (data.high - data.low);
-    let best = null;
-    for (const line of data.lines) for (const x of line.x)
-      if (best === null || Math.abs(x - wanted) < Math.abs(best - wanted)) best = x;
-    if (best === null) return;
-    const parts = ['step ' + best];
-    for (const line of data.lines) { const i = line.x.indexOf(best); if (i >= 0) parts.push(line.label + ' ' + line.y[i]); }
-    tip.textContent = parts.join(' · ');
-    const px = data.left + (best - data.low) / ((data.high - data.low) || 1) * (data.right - data.left);
-    cursor.setAttribute('x1', px); cursor.setAttribute('x2', px); show(true);
+    const box = svg.getBoundingClientRect(), x = (event.clientX - box.left) / box.width * data.width;
+    const wanted = data.low + (x - data.left) / (data.right - data.left) * (data.high - data.low);
+    let best = 0;
+    steps.forEach((step, i) => { if (Math.abs(step - wanted) < Math.abs(steps[best] - wanted)) best = i; });
+    point(best);
   });
+  svg.addEventListener('keydown', event => {
+    const move = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: steps.length - 1 }[event.key];
+    if (move !== undefined) { point(move); event.preventDefault(); }
+  });
+  svg.addEventListener('blur', () => show(false));
 }
 )js";
-}
+
+}  // namespace
+
+std::string_view style_sheet() { return kSheet; }
+std::string_view page_script() { return kScript; }
 
 }  // namespace collimate::report

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collimate/base/ticks.h"
 #include "collimate/report/chart.h"
 #include "collimate/report/html.h"
+#include "collimate/report/words.h"
 
 namespace collimate::report {
 
@@ -58,7 +60,7 @@ std::string bars(const PhaseTable& table, double high) {
 
 std::string bar_axes(const PhaseTable& table, double high) {
   std::string out;
-  for (const double tick : ticks(0, high, 5)) {
+  for (const double tick : base::ticks(0, high, 5)) {
     const double y = kBottom - tick / high * (kBottom - kTop);
     out += fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", kLeft, kRight, y, y);
     out += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kLeft - 7, y + 4, short_number(tick));
@@ -77,14 +79,16 @@ std::string bar_axes(const PhaseTable& table, double high) {
 
 std::string totals(const PhaseTable& table) {
   std::string out =
-      R"(<div class="scroll"><table><tr><th>phase</th><th class="n">total</th><th class="n">share</th></tr>)";
+      R"(<div class="scroll" tabindex="0"><table><tr><th scope="col">phase</th><th class="n" scope="col">total</th>)"
+      R"(<th class="n" scope="col">share</th></tr>)";
   for (size_t i = 0; i < table.phases.size(); ++i) {
     const PhaseTimes& phase = table.phases[i];
     out += fmt::format(R"(<tr><td><span class="swatch" style="background:{}"></span>{}</td><td class="n">{}</td>)"
                        R"(<td class="n">{:.1f} %</td></tr>)",
                        color(i), escape(phase.name), duration(phase.total), 100 * phase.total / table.total);
   }
-  return out + "</table></div>";
+  return out + fmt::format(R"(<tr><th>whole time</th><th class="n">{}</th><th></th></tr></table></div>)",
+                           duration(table.total));
 }
 
 // Lanes in order of their first appearance, which is by worker and thread.
@@ -112,7 +116,7 @@ std::string shortened(const std::string& name) {
 
 std::string timeline_axes(const std::vector<std::string>& lanes, double end, double bottom) {
   std::string out;
-  for (const double tick : ticks(0, end, 8)) {
+  for (const double tick : base::ticks(0, end, 8)) {
     const double x = kNames + tick / end * (kRight - kNames);
     out += fmt::format(R"(<line class="grid" x1="{:.1f}" x2="{:.1f}" y1="4" y2="{}"/>)", x, x, bottom);
     out += fmt::format(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", x, bottom + 16, short_number(tick));
@@ -148,11 +152,11 @@ PhaseTable phase_table(const RunData& run) {
     table.bar_starts.push_back(step);
   }
   const Series& whole = run.series("timing_s/step");
-  PhaseTimes other{"other", {}, 0};
+  PhaseTimes other{"the rest of each step", {}, 0};
   accumulate(other, table, whole, 1);
   for (const auto& [name, series] : run.metrics) {
     if (!name.starts_with(kFamily) || &series == &whole) continue;
-    PhaseTimes phase{name.substr(kFamily.size()), {}, 0};
+    PhaseTimes phase{phase_words(name.substr(kFamily.size())), {}, 0};
     accumulate(phase, table, series, 1);
     if (!whole.empty()) accumulate(other, table, series, -1);
     finish(phase, table.steps_per_bar);
@@ -163,6 +167,11 @@ PhaseTable phase_table(const RunData& run) {
   finish(other, table.steps_per_bar);
   if (other.total > 0) table.phases.push_back(std::move(other));
   for (const PhaseTimes& phase : table.phases) table.total += phase.total;
+  if (const double outside = run.seconds - table.total; !whole.empty() && outside > 0) {
+    table.phases.push_back(
+        {"outside of the steps: start, checkpoints, end", std::vector<double>(table.bar_starts.size()), outside});
+    table.total += outside;
+  }
   return table;
 }
 
@@ -179,8 +188,8 @@ std::string draw_phases(const PhaseTable& table) {
                                : "seconds of each step";
   return fmt::format(
       R"(<figure class="wide"><h3>Time by phase</h3><p class="soft">{}</p>)"
-      R"(<svg viewBox="0 0 {} {}" role="img" aria-label="Stacked bars of the time by phase; the table below has the totals.">{}{}</svg>)"
-      "{}</figure>",
+      R"(<div class="scroll" tabindex="0"><svg viewBox="0 0 {} {}" role="img" )"
+      R"(aria-label="Stacked bars of the time by phase; the table below has the totals.">{}{}</svg></div>{}</figure>)",
       unit, kWidth, kHeight, bar_axes(table, high), bars(table, high), totals(table));
 }
 
@@ -199,10 +208,12 @@ std::string draw_timeline(const RunData& run) {
         fmt::format(R"(<li><span class="swatch" style="background:{}"></span>{}</li>)", color(i), escape(names[i]));
   }
   const std::string which = run.trace_iteration < 0 ? "" : fmt::format(" in iteration {}", run.trace_iteration);
-  return fmt::format(R"(<figure class="wide"><h3>What ran when{}</h3>{}</ul><svg viewBox="0 0 {} {}" role="img" )"
-                     R"(aria-label="One row a worker, one block a call.">{}<text x="{}" y="{}" text-anchor="middle">)"
-                     "seconds</text></svg></figure>",
-                     which, legend, kWidth, bottom + 40, body, (kNames + kRight) / 2, bottom + 34);
+  return fmt::format(
+      R"(<figure class="wide"><h3>What ran when{}</h3><p class="soft">A row for each device or host worker, )"
+      R"(a block for each call of a model's function.</p>{}</ul><div class="scroll" tabindex="0">)"
+      R"(<svg viewBox="0 0 {} {}" role="img" aria-label="One row a worker, one block a call.">{})"
+      R"(<text x="{}" y="{}" text-anchor="middle">seconds</text></svg></div></figure>)",
+      which, legend, kWidth, bottom + 40, body, (kNames + kRight) / 2, bottom + 34);
 }
 
 }  // namespace collimate::report

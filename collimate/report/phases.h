@@ -7,8 +7,8 @@
 
 namespace collimate::report {
 
-// Seconds of one phase, per bar of the picture and in total. Phases are the metrics `timing_s/<name>` except `step`;
-// what a step spent outside of them is the phase "other".
+// Seconds of one phase, per bar of the picture and in total. Phases are the metrics `timing_s/<name>` except `step`, by
+// phase_words(); then what steps spent outside of them, then what the run spent outside of steps and evaluations.
 struct PhaseTimes {
   std::string name;
   std::vector<double> per_bar;
@@ -16,7 +16,7 @@ struct PhaseTimes {
 };
 
 struct PhaseTable {
-  std::vector<PhaseTimes> phases;  // longest first, "other" last
+  std::vector<PhaseTimes> phases;  // longest first, what is left over last
   std::vector<double> bar_starts;  // first step of each bar
   double steps_per_bar = 1;
   double total = 0;  // of all phases

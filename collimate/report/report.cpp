@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "collimate/base/error.h"
+#include "collimate/report/heading.h"
 #include "collimate/report/html.h"
+#include "collimate/report/page.h"
 #include "collimate/report/phases.h"
 #include "collimate/report/sections.h"
 
@@ -13,35 +14,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
-  return escape(out);
-}
-
 std::string draw_absent(const RunData& run) {
   if (run.absent.empty()) return "";
-  return fmt::format(R"(<p class="soft">Not in the run's directory, so not shown: {}.</p>)", joined(run.absent));
-}
-
-// The run has said these of itself: see recipe/learning_watch.h.
-std::string draw_warnings(const RunData& run) {
-  std::string out;
-  if (!run.summary.is_object() || !run.summary.contains("warnings")) return out;
-  for (const auto& warning : run.summary.at("warnings"))
-    if (warning.is_string())
-      out += fmt::format(R"(<p class="warning"><b>Warning:</b> {}</p>)", escape(warning.get<std::string>()));
-  return out;
-}
-
-std::string curves_section(const Curves& curves) {
-  std::string out = R"(<h2>Curves</h2><div class="charts">)";
-  for (const Chart& chart : curves.charts) out += draw_chart(chart);
-  out += "</div>";
-  if (!curves.zeros.empty()) {
-    out += fmt::format(R"(<p class="soft">Below 1e-7 at every step, so not drawn: {}.</p>)", joined(curves.zeros));
-  }
-  return out;
+  std::string names;
+  for (const std::string& name : run.absent) names += (names.empty() ? "" : ", ") + name;
+  return fmt::format(R"(<p class="soft">Not in the run's directory, so not shown: {}.</p>)", escape(names));
 }
 
 std::string time_section(const RunData& run) {
@@ -52,19 +29,21 @@ std::string time_section(const RunData& run) {
 
 }  // namespace
 
+std::string draw_warnings(const RunData& run) {
+  std::string out;
+  if (!run.summary.is_object() || !run.summary.contains("warnings")) return out;
+  for (const auto& warning : run.summary.at("warnings"))
+    if (warning.is_string())
+      out += fmt::format(R"(<p class="warning"><b>Warning:</b> {}</p>)", escape(warning.get<std::string>()));
+  return out;
+}
+
 std::string render_report(const fs::path& run_directory) {
   const RunData run = read_run(run_directory);
-  const std::string name = escape(run.name);
-  std::string page = fmt::format(
-      R"(<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">)"
-      "<title>{} - Collimate</title><style>{}</style></head><body><main><h1>{}</h1>"
-      R"(<p class="soft">Collimate run, steps {} to {}</p>)",
-      name, style_sheet(), name, run.first_step, run.last_step);
-  page += draw_warnings(run) + draw_tiles(run);
-  page += curves_section(curves_of(run)) + time_section(run) + draw_samples(run) + draw_memory(run) + draw_facts(run) +
-          draw_all_metrics(run) + draw_absent(run);
-  page += fmt::format("</main><script>{}</script></body></html>\n", page_script());
-  return page;
+  return html_page(heading_of(run).title(run.name) + " - " + run.name,
+                   draw_heading(run) + draw_warnings(run) + draw_tiles(run) + draw_curves(curves_of(run)) +
+                       draw_samples(run) + time_section(run) + draw_memory(run) + draw_facts(run) +
+                       draw_all_metrics(run) + draw_absent(run));
 }
 
 }  // namespace collimate::report

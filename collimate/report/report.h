@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace collimate::report {
 
@@ -9,5 +10,9 @@ namespace collimate::report {
 // Reads metrics.jsonl (required) and, where present, summary.json, config.resolved.yaml, samples/*.jsonl, trace.json;
 // a part that is absent is named on the page. Throws InputError naming the file that is missing or malformed.
 std::string render_report(const std::filesystem::path& run_directory);
+
+// A page of several runs: their curves over each other, their numbers side by side, the keys of their configs that
+// differ, and what each answers to the same prompts. InputError as above, also for fewer than two runs.
+std::string render_comparison(const std::vector<std::filesystem::path>& run_directories);
 
 }  // namespace collimate::report

@@ -53,7 +53,7 @@ TEST_F(ReportTest, NamesWhatIsMissing) {
             "[report] expected a run's directory with metrics.jsonl, got " + run_.string() +
                 "; try the --output directory of a `collimate train`");
   write_metrics();
-  EXPECT_THAT(render_report(run_), HasSubstr("not shown: summary.json, config.resolved.yaml, trace.json, samples/"));
+  EXPECT_THAT(render_report(run_), HasSubstr("not shown: summary.json, config.resolved.yaml, trace.json, samples/ ("));
 }
 
 TEST_F(ReportTest, WarningsStandFirst) {
@@ -67,22 +67,104 @@ TEST_F(ReportTest, ShowsCurvesTilesAndPhases) {
   const std::string page = render_report(run_);
   EXPECT_THAT(page, HasSubstr("<h3>Held-out accuracy</h3>"));
   EXPECT_THAT(page, HasSubstr("<b>40 → 80 %</b>"));
-  EXPECT_THAT(page, HasSubstr("<b>0.287 → 0.475</b>"));  // means of 5: 0.25 + 0.0125 * 3, 0.25 + 0.0125 * 18
+  EXPECT_THAT(page, HasSubstr("<b>0.269 → 0.494</b>"));  // means of 2: 0.25 + 0.0125 * 1.5, 0.25 + 0.0125 * 19.5
   EXPECT_THAT(page, HasSubstr("<td class=\"n\">62.5 %</td>"));
   EXPECT_THAT(page, Not(HasSubstr("<h3>KL divergence</h3>")));
+}
+
+TEST_F(ReportTest, TheTitleSaysWhatWasTrainedOnWhatAndHowToTryIt) {
+  write_metrics();
+  write("config.resolved.yaml",
+        "recipe: sft\nmodels: {policy: {path: ../shared/stories/hf-llama}}\n"
+        "data: {train: [data/a.jsonl, {path: b.jsonl, weight: 2}]}\n");
+  write("summary.json", R"({"recipe": "sft", "seconds": 41.5, "ended": "2026-11-24T19:36:22Z", "generates": true})");
+  EXPECT_THAT(render_report(run_), Not(HasSubstr("To try the model")));  // there is none
+  fs::create_directories(run_ / "model");
+  write("model/config.json", "{}");
+  const std::string page = render_report(run_);
+  EXPECT_THAT(page, HasSubstr("<h1>SFT of stories/hf-llama on a.jsonl and b.jsonl</h1>"));
+  EXPECT_THAT(page, HasSubstr("<title>SFT of stories/hf-llama on a.jsonl and b.jsonl - "));
+  EXPECT_THAT(page, HasSubstr(", ended 2026-11-24 19:36 UTC · steps 1 to 20 · 41.5 s</p>"));
+  EXPECT_THAT(page, HasSubstr("<code>collimate chat " + run_.string() + "/model</code>"));
+}
+
+TEST_F(ReportTest, TilesHaveTheLossOfTheWholeRun) {
+  std::string lines;
+  for (int step = 1; step <= 30; ++step)
+    lines += fmt::format("{{\"step\":{0},\"time_seconds\":{0},\"actor/loss\":{1}}}\n", step, 3.0 - 0.1 * step);
+  write("metrics.jsonl", lines);
+  EXPECT_THAT(render_report(run_),
+              HasSubstr("<b>2.8 → 0.1</b><span>loss, means of the first and the last 3 of 30 iterations</span>"));
+}
+
+// Rewards of 0 and 1 are the accuracy; a constant rate is a number.
+TEST_F(ReportTest, DrawsOneCurveForEachFact) {
+  std::string lines;
+  for (int step = 1; step <= 3; ++step)
+    lines += fmt::format(
+        "{{\"step\":{0},\"time_seconds\":{0},\"val/accuracy\":0.{0},\"val/reward/mean\":0.{0},\"actor/lr\":1e-6,"
+        "\"actor/loss\":{0},\"actor/pg_loss\":{0},\"critic/lr\":{0}e-6}}\n",
+        step);
+  write("metrics.jsonl", lines);
+  const std::string page = render_report(run_);
+  EXPECT_THAT(page, Not(HasSubstr("<h3>Held-out reward</h3>")));
+  EXPECT_THAT(page, HasSubstr("not drawn: Held-out reward (reward) is Held-out accuracy (accuracy), "
+                              "Loss (policy gradient alone) is Loss (trained model)."));
+  EXPECT_THAT(page, HasSubstr("The same at every step, so not drawn: Learning rate (trained model) 1e-06."));
+  EXPECT_THAT(page, HasSubstr("<h3>Learning rate</h3>"));  // the value model's
+  EXPECT_THAT(page, Not(HasSubstr("held-out reward</span>")));
+}
+
+// What steps take, evaluations in between included, and the rest are the whole time that the terminal says.
+TEST_F(ReportTest, PhasesAddUpToTheTimeOfTheRun) {
+  write("metrics.jsonl",
+        "{\"step\":0,\"time_seconds\":0,\"timing_s/testing\":1}\n"
+        "{\"step\":1,\"time_seconds\":5,\"timing_s/step\":6,\"timing_s/update_actor\":3,\"timing_s/testing\":1}\n");
+  write("summary.json", R"({"seconds": 8})");
+  const std::string page = render_report(run_);
+  for (const char* row : {"training</td><td class=\"n\">3 s</td>", "held-out evaluation</td><td class=\"n\">2 s</td>",
+                          "the rest of each step</td><td class=\"n\">1 s</td>",
+                          "outside of the steps: start, checkpoints, end</td><td class=\"n\">2 s</td>",
+                          "<th>whole time</th><th class=\"n\">8 s</th>", "<b>8 s</b><span>whole time</span>"})
+    EXPECT_THAT(page, HasSubstr(row));
+}
+
+TEST_F(ReportTest, RowsOfDataShowWhatTheModelMakesOfThem) {
+  write_metrics();
+  write("samples/eval-000000.jsonl", R"({"step":0,"prompt":"p","measure":"loss","target":"the answer","value":2.5})"
+                                     "\n");
+  write("samples/eval-000020.jsonl", R"({"step":20,"prompt":"p","measure":"loss","target":"the answer","value":0.5})"
+                                     "\n");
+  const std::string page = render_report(run_);
+  EXPECT_THAT(page, HasSubstr("<span class=\"chip up\">loss per token 2.5 → 0.5</span>"));
+  EXPECT_THAT(page, HasSubstr("Held-out rows, in the order of the file"));
+}
+
+TEST_F(ReportTest, PairsShowBothSides) {
+  write_metrics();
+  write("samples/eval-000000.jsonl",
+        R"({"prompt":"p","measure":"log_ratio","chosen":"good","chosen_value":0,"rejected":"bad","rejected_value":0})"
+        "\n");
+  write("samples/eval-000020.jsonl",
+        R"({"prompt":"p","measure":"log_ratio","chosen":"good","chosen_value":3,"rejected":"bad","rejected_value":-2})"
+        "\n");
+  EXPECT_THAT(render_report(run_),
+              testing::ContainsRegex("chosen</span>.*minus the reference&#39;s 0 → 3</span>.*good.*rejected</span>.* "
+                                     "0 → -2</span>.*bad"));
 }
 
 TEST_F(ReportTest, KnowsTrlsNames) {
   write("metrics.jsonl", "{\"step\":1,\"time_seconds\":1,\"kl\":0.5,\"reward\":2}\n");
   const std::string page = render_report(run_);
   EXPECT_THAT(page, HasSubstr("<h3>KL divergence</h3>"));
-  EXPECT_THAT(page, HasSubstr("mean reward, first and last step"));
+  EXPECT_THAT(page, HasSubstr("mean reward, one iteration"));
 }
 
 TEST_F(ReportTest, NamesWhatStayedZeroInsteadOfDrawingIt) {
   write("metrics.jsonl", "{\"step\":1,\"time_seconds\":1,\"actor/pg_loss\":3e-9,\"mismatch/logprob_abs_max\":0.0}\n");
   const std::string page = render_report(run_);
-  EXPECT_THAT(page, HasSubstr("not drawn: Loss (policy), Log-probs: decode against training (largest)."));
+  EXPECT_THAT(page,
+              HasSubstr("not drawn: Loss (policy gradient alone), Log-probs: decoding against training (largest)."));
   EXPECT_THAT(page, Not(HasSubstr("<h3>Loss</h3>")));
 }
 
@@ -115,7 +197,7 @@ TEST_F(ReportTest, IsSelfContainedAndEscapes) {
   EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;"));
   EXPECT_THAT(page, HasSubstr("a&#9217;b"));
   EXPECT_THAT(page, HasSubstr("recipe: &lt;b&gt;grpo&lt;/b&gt; &amp; co"));
-  EXPECT_THAT(page, HasSubstr("<th>versions · collimate</th><td>0.1.0 &lt;x&gt;</td>"));
+  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">versions · collimate</th><td>0.1.0 &lt;x&gt;</td>"));
   EXPECT_FALSE(std::regex_search(page, std::regex(R"((src|href)\s*=|@import|url\(|https?://)")));
 }
 
@@ -125,16 +207,18 @@ TEST_F(ReportTest, ShowsMemoryByItemAndNotAmongTheFacts) {
     "memory": {"process_start_bytes": 104857600, "process_peak_bytes": 209715200, "workers": [
       {"worker": 0, "planned_bytes": 3145728, "peak_bytes": 2097152, "items": [
         {"item": "policy/<master>", "planned_bytes": 2097152, "peak_bytes": 1572864},
+        {"item": "policy/gradient", "planned_bytes": 2097152, "peak_bytes": 2097152},
         {"item": "rows", "planned_bytes": 0, "peak_bytes": 131072},
         {"item": "tiny", "planned_bytes": 3, "peak_bytes": 3}]},
       {"worker": 1, "planned_bytes": 0, "peak_bytes": 0, "items": []}]}})");
   const std::string page = render_report(run_);
   EXPECT_THAT(page, HasSubstr("took 100 MiB at the start and 200 MiB at most"));
-  EXPECT_THAT(page, HasSubstr("<td>policy/&lt;master&gt;</td><td class=\"n\">2 MiB</td><td class=\"n\">1.5 MiB</td>"));
+  EXPECT_THAT(page, HasSubstr("<td>policy: &lt;master&gt;</td><td class=\"n\">2 MiB</td><td class=\"n\">1.5 MiB</td>"));
+  EXPECT_THAT(page, HasSubstr("<td>policy: gradients</td>"));
   EXPECT_THAT(page, HasSubstr("<td>rows</td><td class=\"n\">–</td>"));
   EXPECT_THAT(page, Not(HasSubstr("tiny")));
   EXPECT_THAT(page, Not(HasSubstr("worker 1")));
-  EXPECT_THAT(page, HasSubstr("<th>peak_memory_bytes</th><td>1 MiB</td>"));
+  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">peak_memory_bytes</th><td>1 MiB</td>"));
   EXPECT_THAT(page, Not(HasSubstr("phase_seconds")));
 }
 
@@ -226,10 +310,10 @@ TEST(PhaseTable, AddsWhatStepsSpentElsewhere) {
   const PhaseTable table = phase_table(run);
   EXPECT_EQ(table.bar_starts.size(), 60u);
   ASSERT_EQ(table.phases.size(), 2u);
-  EXPECT_EQ(table.phases[0].name, "gen");
+  EXPECT_EQ(table.phases[0].name, "generating completions");
   EXPECT_DOUBLE_EQ(table.phases[0].total, 180);
   EXPECT_DOUBLE_EQ(table.phases[0].per_bar[59], 1.5);
-  EXPECT_EQ(table.phases[1].name, "other");
+  EXPECT_EQ(table.phases[1].name, "the rest of each step");
   EXPECT_DOUBLE_EQ(table.phases[1].total, 60);
 }
 

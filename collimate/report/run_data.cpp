@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "collimate/base/config_node.h"
+#include "collimate/base/config_yaml.h"
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
 #include "collimate/base/metrics.h"
@@ -36,11 +38,24 @@ std::string text_of(const Json& line, std::initializer_list<const char*> names) 
   return "";
 }
 
+double number_of(const Json& line, const char* name) {
+  const auto found = line.find(name);
+  return found != line.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
 Sample parse_sample(const Json& line) {
-  Sample sample{text_of(line, {"prompt"}), text_of(line, {"completion", "response"}),
-                text_of(line, {"expected", "answer", "ground_truth"}), std::numeric_limits<double>::quiet_NaN()};
-  const auto reward = line.find("reward");
-  if (reward != line.end() && reward->is_number()) sample.reward = reward->get<double>();
+  Sample sample{text_of(line, {"prompt"}), text_of(line, {"expected", "answer", "ground_truth"}), {}};
+  const std::string measure = text_of(line, {"measure"});
+  if (line.contains("target")) {
+    sample.texts.push_back({"target", text_of(line, {"target"}), measure, number_of(line, "value")});
+  } else if (line.contains("chosen")) {
+    for (const char* side : {"chosen", "rejected"})
+      sample.texts.push_back(
+          {side, text_of(line, {side}), measure, number_of(line, (std::string(side) + "_value").c_str())});
+  } else {
+    sample.texts.push_back(
+        {"completion", text_of(line, {"completion", "response"}), "reward", number_of(line, "reward")});
+  }
   return sample;
 }
 
@@ -103,12 +118,29 @@ void read_metrics_into(const fs::path& path, RunData& run) {
 
 void read_samples_into(const fs::path& directory, RunData& run) {
   const std::vector<fs::path> files = sample_files(directory);
-  if (files.empty()) return run.absent.push_back("samples/");
+  if (files.empty()) return run.absent.push_back("samples/ (of a run on rows of data: written where data.eval is set)");
   run.first_samples = read_samples(files.front());
   if (files.size() > 1) run.last_samples = read_samples(files.back());
 }
 
 }  // namespace
+
+bool is_zero(const Series& series) {
+  return std::all_of(series.y.begin(), series.y.end(), [](double y) { return std::fabs(y) < 1e-7; });
+}
+
+bool is_constant(const Series& series) {
+  if (series.y.size() < 3) return false;
+  return std::all_of(series.y.begin(), series.y.end(), [&](double y) { return y == series.y.front(); });
+}
+
+bool is_same(const Series& a, const Series& b) {
+  constexpr double kRounding = 1e-6;
+  if (a.x.size() < 2 || a.x != b.x) return false;
+  return std::equal(a.y.begin(), a.y.end(), b.y.begin(), b.y.end(), [](double left, double right) {
+    return std::fabs(left - right) <= kRounding * std::max(std::fabs(left), std::fabs(right));
+  });
+}
 
 const Series& RunData::series(std::string_view metric) const {
   static const Series kNone;
@@ -120,6 +152,8 @@ const Series& RunData::series(std::string_view metric) const {
 RunData read_run(const fs::path& directory) {
   RunData run;
   run.name = fs::weakly_canonical(directory).filename().string();
+  run.directory = directory.lexically_normal().string();
+  run.has_model = fs::exists(directory / "model" / "config.json");
   const fs::path metrics = directory / "metrics.jsonl";
   if (!fs::exists(metrics)) {
     throw base::InputError(base::expectation("report", "a run's directory with metrics.jsonl", directory.string(),
@@ -132,7 +166,10 @@ RunData read_run(const fs::path& directory) {
     return false;
   };
   if (present("summary.json")) run.summary = parse_file(directory / "summary.json");
+  if (run.summary.is_object()) run.seconds = run.summary.value("seconds", run.seconds);
   if (present("config.resolved.yaml")) run.config = read_text(directory / "config.resolved.yaml");
+  if (!run.config.empty())
+    run.settings = base::to_json(base::parse_yaml(run.config, (directory / "config.resolved.yaml").string()));
   if (present("trace.json")) read_trace(parse_file(directory / "trace.json"), run);
   read_samples_into(directory / "samples", run);
   return run;

@@ -18,12 +18,27 @@ struct Series {
   bool empty() const { return x.empty(); }
 };
 
-// One line of samples/step-*.jsonl. `reward` is NaN where the line has none.
+// Zero but for rounding, as the loss of an on-policy update is, or empty.
+bool is_zero(const Series& series);
+// The same number at each of at least three steps.
+bool is_constant(const Series& series);
+// Of the same steps, at least two, and, but for rounding, with the same values: one fact under two names.
+bool is_same(const Series& a, const Series& b);
+
+// A text that a sample has beside its prompt. Completions are drawn anew in each file; what is of the data (a target, a
+// chosen and a rejected answer) stays, and its value changes.
+struct SampleText {
+  std::string label;  // "completion", "target", "chosen", "rejected"
+  std::string text;
+  std::string measure;  // what the value is: "reward", "loss", …
+  double value;         // NaN where the line has none
+};
+
+// One line of samples/*.jsonl.
 struct Sample {
   std::string prompt;
-  std::string completion;
   std::string expected;  // "" where the line has none
-  double reward;
+  std::vector<SampleText> texts;
 };
 
 struct SampleFile {
@@ -46,9 +61,12 @@ struct RunData {
   std::map<std::string, Series, std::less<>> metrics;
   int64_t first_step = 0;
   int64_t last_step = 0;
-  double seconds = 0;  // time_seconds of the last step
+  double seconds = 0;  // of the whole run as its summary says, else until the last step
   nlohmann::ordered_json summary;
-  std::string config;  // the text of config.resolved.yaml
+  std::string config;       // the text of config.resolved.yaml
+  nlohmann::json settings;  // what it says; null without it
+  std::string directory;    // as it was named
+  bool has_model = false;   // a model/ that can be tried
   SampleFile first_samples;
   SampleFile last_samples;  // empty when there is one file only
   std::vector<TraceEvent> trace;

@@ -8,15 +8,29 @@
 
 namespace collimate::report {
 
-// The curves a run has values for, in the order of interest; every metric is also in draw_all_metrics().
+// The curves of a page, in the order of interest; every metric is also in draw_all_metrics().
 struct Curves {
   std::vector<Chart> charts;
-  std::vector<std::string> zeros;  // "title (line)" of what stayed below 1e-7 and is not drawn
+  std::vector<std::string> zeros;      // "title (line)" of what stayed below 1e-7 and is not drawn
+  std::vector<std::string> constants;  // "title (line) 0.001" of what never changed
+  std::vector<std::string> repeats;    // "title (line), as title (line)" of what another curve shows already
 };
 Curves curves_of(const RunData& run);
+// A chart for each fact that any of the runs has, with a curve for each run, whose name is its label.
+Curves curves_of(const std::vector<RunData>& runs);
+std::string draw_curves(const Curves& curves);  // the section, with what is not drawn and why
 
-std::string draw_tiles(const RunData& run);        // the few numbers one looks for first
-std::string draw_samples(const RunData& run);      // the same prompts before and after, with their rewards
+// One of the few numbers that one looks for first.
+struct Tile {
+  std::string value, label;
+  std::string detail;  // of how it was taken; ""
+};
+std::vector<Tile> tiles_of(const RunData& run);
+
+std::string draw_tiles(const RunData& run);
+std::string draw_samples(const RunData& run);                // the same prompts before and after, with their rewards
+std::string draw_samples(const std::vector<RunData>& runs);  // the same prompts in each run
+std::string draw_warnings(const RunData& run);     // what the run has said of itself (recipe/learning_watch.h)
 std::string draw_memory(const RunData& run);       // planned and taken, by item
 std::string draw_facts(const RunData& run);        // config, versions and everything else in summary.json
 std::string draw_all_metrics(const RunData& run);  // a table: first, last, lowest, highest

@@ -115,5 +115,36 @@ TEST_F(Records, HeldOutSamplesAreThoseOfTheSamePromptsEachTime) {
   }
 }
 
+// A line for each held-out row or pair with what the model makes of it, of which val/margin is the mean.
+TEST(DataRecords, EvaluationsWriteWhatTheModelMakesOfEachRow) {
+  Scratch scratch{"data-records"};
+  write_small_task(scratch.path());
+  const auto lines_after = [&](const std::string& recipe, const std::string& data) {
+    const std::string output = scratch / recipe;
+    train_text(small_config(recipe, scratch.path()), output, {"data.eval=" + (scratch / data)});
+    Metrics lines;
+    for (const std::string& line : lines_of(output + "/samples/eval-000003.jsonl"))
+      lines.push_back(nlohmann::json::parse(line));
+    return std::pair(lines, metrics_of(output).back());
+  };
+  const auto [rows, sft] = lines_after("sft", "demonstrations.jsonl");
+  ASSERT_FALSE(rows.empty());
+  for (const nlohmann::json& row : rows) {
+    EXPECT_EQ(row.at("measure"), "loss");
+    EXPECT_FALSE(row.at("target").get<std::string>().empty());
+    EXPECT_GT(row.at("value").get<double>(), 0);
+  }
+  for (const auto& [recipe, measure] : {std::pair("dpo", "log_ratio"), std::pair("reward", "score")}) {
+    const auto [pairs, last] = lines_after(recipe, "pairs.jsonl");
+    double margin = 0;
+    for (const nlohmann::json& pair : pairs) {
+      EXPECT_EQ(pair.at("measure"), measure);
+      EXPECT_NE(pair.at("chosen"), pair.at("rejected"));
+      margin += pair.at("chosen_value").get<double>() - pair.at("rejected_value").get<double>();
+    }
+    EXPECT_NEAR(margin / static_cast<double>(pairs.size()), last.at("val/margin").get<double>(), 1e-6) << recipe;
+  }
+}
+
 }  // namespace
 }  // namespace collimate::test

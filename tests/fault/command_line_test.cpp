@@ -50,6 +50,24 @@ TEST_F(CommandLine, JsonOfEachVerbIsOneDocumentAlone) {
   EXPECT_FALSE(version.at("version").get<std::string>().empty());
 }
 
+// One run, or two of which the rate differs; the time is the one that the terminal shows.
+TEST_F(CommandLine, ReportIsOfOneRunOrComparesSeveral) {
+  const std::string told = output({"train", root_ / "run.yaml", "--output", root_ / "slow", "--set",
+                                   "data.eval=" + (root_ / "demonstrations.jsonl")});
+  output({"train", root_ / "run.yaml", "--output", root_ / "fast", "--set", "train.learning_rate=0.05"});
+  const std::string one = read_text(root_ / "slow/report.html");
+  const std::string seconds = told.substr(0, told.find('\n'));
+  ASSERT_TRUE(seconds.starts_with("3 iterations in ")) << told;
+  EXPECT_THAT(one, HasSubstr("<b>" + seconds.substr(16) + "</b><span>whole time</span>"));
+  EXPECT_THAT(one, HasSubstr("<code>collimate chat " + (root_ / "slow") + "/model</code>"));
+  EXPECT_THAT(one, HasSubstr("chip up\">loss per token "));  // of the held-out rows
+  EXPECT_EQ(output({"report", root_ / "slow", root_ / "fast", "--output", root_ / "both.html"}), root_ / "both.html\n");
+  const std::string both = read_text(root_ / "both.html");
+  EXPECT_THAT(both, HasSubstr("<h1>Runs slow and fast</h1>"));
+  EXPECT_THAT(both, HasSubstr("<th scope=\"row\">train.learning_rate</th>"));
+  EXPECT_THAT(error({"report", root_ / "slow", root_ / "none"}), HasSubstr("metrics.jsonl"));
+}
+
 // "1" is token 3 of this tokenizer, and the bias makes it the only one that is drawn.
 TEST_F(CommandLine, GenerateShowsTheTextBeforeTheStopString) {
   output({"train", root_ / "run.yaml", "--output", root_ / "run", "--set", "run.iterations=1"});

@@ -8,6 +8,7 @@
 #include "collimate/plan/cost/functions.h"
 #include "collimate/plan/digits.h"
 #include "collimate/plan/layout/fixed.h"
+#include "collimate/plan/show/columns.h"
 
 namespace collimate::plan {
 namespace {
@@ -74,18 +75,20 @@ std::string simplicity(const Plan& chosen, const Plan& other) {
   return "nothing speaks against it: it is as fast within 0.5 %";
 }
 
-std::string call_rows(const Plan& chosen, const Plan& other, const std::string& name) {
-  std::string text = calls_heading();
+std::string call_rows(const Plan& chosen, const Plan& other, const std::string& name, int columns) {
+  std::string text = calls_heading(columns);
   for (size_t i = 0; i < chosen.calls.size(); ++i) {
     const Call &a = chosen.calls[i], &b = other.calls[i];
     if (a.devices.empty()) continue;
-    text += fmt::format("  {}.{} on devices {}; of {} on {}\n", a.model, a.function, devices_text(a.devices), name,
-                        devices_text(b.devices));
-    text += call_row("    choice", a) + call_row("    " + name, b);
+    text += hanging("  ",
+                    fmt::format("{}.{} on devices {}; of {} on {}", a.model, a.function, devices_text(a.devices), name,
+                                devices_text(b.devices)),
+                    columns);
+    text += call_row("    choice", a, columns) + call_row("    " + name, b, columns);
   }
   for (size_t i = 0; i < chosen.transfer_seconds.size(); ++i)
     text += fmt::format("  new weights\n  {:<26} {:>8.2f}\n  {:<26} {:>8.2f}\n", "    choice",
-                        chosen.transfer_seconds[i], "    " + name, other.transfer_seconds[i]);
+                        chosen.transfer_seconds[i], cut_to("    " + name, 26), other.transfer_seconds[i]);
   return text;
 }
 
@@ -101,25 +104,29 @@ std::string objection(const Request& request, const Plan& chosen, const Plan& ot
   return simplicity(chosen, other);
 }
 
-std::string comparison_text(const Request& request, const Plan& chosen, const Plan& other,
-                            const PlanSimulation& simulated, const std::string& name) {
-  std::string text =
-      fmt::format("\nwhy not {}: {}: {}{}\n  {} s an iteration against {} ({:+.1f} %): {}\n\n", name, other.form,
-                  other.parts, staleness_text(other), three_digits(other.seconds, 2), three_digits(chosen.seconds, 2),
-                  100 * (other.seconds / chosen.seconds - 1), objection(request, chosen, other));
-  text += picture_text(other, timeline_of(request, other, simulated));
-  text += call_rows(chosen, other, name);
-  text += fmt::format("{}  of {}:{}", memory_text(request, chosen), name, memory_text(request, other));
-  return text;
+std::string comparison_text(const Request& request, const Plan& chosen, const NamedPlan& named, int columns) {
+  const Plan& other = named.plan;
+  std::string text = "\n";
+  text += hanging("", fmt::format("why not {}: {}: {}{}", named.name, other.form, other.parts, staleness_text(other)),
+                  columns);
+  text += hanging("  ",
+                  fmt::format("{} s an iteration against {} ({:+.1f} %): {}", three_digits(other.seconds, 2),
+                              three_digits(chosen.seconds, 2), 100 * (other.seconds / chosen.seconds - 1),
+                              objection(request, chosen, other)),
+                  columns) +
+          "\n";
+  text += picture_text(other, timeline_of(request, other, named.simulated), columns);
+  text += call_rows(chosen, other, named.name, columns);
+  return text + fmt::format("{}  of {}:{}", memory_text(request, chosen, columns), named.name,
+                            memory_text(request, other, columns));
 }
 
-nlohmann::ordered_json comparison_json(const Request& request, const Plan& chosen, const Plan& other,
-                                       const PlanSimulation& simulated, const std::string& name) {
-  return {{"name", name},
-          {"slower_by", other.seconds / chosen.seconds - 1},
-          {"objection", objection(request, chosen, other)},
-          {"misfit", misfit_of(request, other)},
-          {"plan", plan_json(request, other, timeline_of(request, other, simulated))}};
+nlohmann::ordered_json comparison_json(const Request& request, const Plan& chosen, const NamedPlan& other) {
+  return {{"name", other.name},
+          {"slower_by", other.plan.seconds / chosen.seconds - 1},
+          {"objection", objection(request, chosen, other.plan)},
+          {"misfit", misfit_of(request, other.plan)},
+          {"plan", plan_json(request, other.plan, timeline_of(request, other.plan, other.simulated))}};
 }
 
 }  // namespace collimate::plan

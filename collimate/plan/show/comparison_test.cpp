@@ -56,17 +56,19 @@ TEST(Comparison, StandsBesideTheChoice) {
   const SearchResult result = search(request);
   const Plan &best = result.plans.at(0), &other = result.plans.at(1);
   const PlanSimulation simulated = simulate_plan(request, other);
-  const std::string text = comparison_text(request, best, other, simulated, "mine.yaml");
+  constexpr int kWide = 1000;  // no line is broken
+  const std::string text = comparison_text(request, best, {other, simulated, "mine.yaml"}, kWide);
   for (const std::string& part :
        {"why not mine.yaml: " + other.form, objection(request, best, other),
         std::string("policy_trainer.train on devices"),
-        memory_text(request, best) + "  of mine.yaml:", "  of mine.yaml:" + memory_text(request, other)})
+        memory_text(request, best, kWide) + "  of mine.yaml:", "  of mine.yaml:" + memory_text(request, other, kWide)})
     EXPECT_THAT(text, HasSubstr(part));
   for (size_t i = 0; i < best.calls.size(); ++i) {
     if (best.calls[i].devices.empty()) continue;  // on the host
-    EXPECT_THAT(text, HasSubstr(call_row("    choice", best.calls[i]) + call_row("    mine.yaml", other.calls[i])));
+    EXPECT_THAT(text, HasSubstr(call_row("    choice", best.calls[i], kWide) +
+                                call_row("    mine.yaml", other.calls[i], kWide)));
   }
-  const nlohmann::ordered_json json = comparison_json(request, best, other, simulated, "mine.yaml");
+  const nlohmann::ordered_json json = comparison_json(request, best, {other, simulated, "mine.yaml"});
   EXPECT_NEAR(json.at("slower_by").get<double>(), other.seconds / best.seconds - 1, 1e-12);
   EXPECT_EQ(json.at("plan").at("form"), other.form);
 }

@@ -34,7 +34,7 @@ TEST(ShowKinds, DevicesAndTheirMemoryAreByKind) {
     EXPECT_THAT(text, HasSubstr(part));
   const SearchResult result = search(request);
   const std::string page = search_html(request, result, 100);
-  for (const char* part : {"1xA100-80+1x1xH200-141", "H200-141</text>", "132.5 GB usable"})
+  for (const char* part : {"1xA100-80+1x1xH200-141", "1 H200-141<title>", "132.5 GB usable"})
     EXPECT_THAT(page, HasSubstr(part));
   const Plan plan = cost_placement(request, graph::flattening(request.graph, 2, "cuda"));
   const nlohmann::ordered_json json =

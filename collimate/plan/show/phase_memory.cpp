@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collimate/plan/digits.h"
+#include "collimate/plan/show/columns.h"
 #include "collimate/plan/show/plan_text.h"
 
 namespace collimate::plan {
@@ -14,13 +15,13 @@ double sum_of(const std::vector<HeldItem>& items) {
   return bytes;
 }
 
-// " weights 13.5, gradients 6.7", the largest first; with their owners where they are several's.
+// "weights 13.5, gradients 6.7", the largest first; with their owners where they are several's.
 std::string item_list(std::vector<HeldItem> items, bool owners) {
   std::stable_sort(items.begin(), items.end(), [](const HeldItem& a, const HeldItem& b) { return a.bytes > b.bytes; });
   std::string text;
   for (const HeldItem& item : items) {
     if (item.bytes <= 0) continue;
-    text += fmt::format("{} {}{} {}", text.empty() ? "" : ",", item.what, owners ? " of " + item.owner : "",
+    text += fmt::format("{}{}{} {}", text.empty() ? "" : ", ", item.what, owners ? " of " + item.owner : "",
                         three_digits(item.bytes / 1e9, 1));
   }
   return text;
@@ -28,21 +29,25 @@ std::string item_list(std::vector<HeldItem> items, bool owners) {
 
 }  // namespace
 
-std::string phase_memory_text(const Request& request, const Plan& plan) {
+std::string phase_memory_text(const Request& request, const Plan& plan, int columns) {
   std::string text = "\n  memory by phase (GB on one device)\n";
   for (const DeviceMemory& memory : plan.memory) {
     if (memory.peak_bytes <= 0) continue;
-    text += fmt::format("  devices {}, {} usable\n    {:<28} {:>8} {:8} :{}\n",
-                        devices_text(request.cluster, memory.devices), three_digits(memory.usable_bytes / 1e9, 1),
-                        "stays", three_digits(memory.resident_bytes / 1e9, 1), "", item_list(memory.resident, true));
+    text += hanging("  ",
+                    fmt::format("devices {}, {} usable", devices_text(request.cluster, memory.devices),
+                                three_digits(memory.usable_bytes / 1e9, 1)),
+                    columns);
+    text += hanging(fmt::format("    {:<28} {:>8} {:8} : ", "stays", three_digits(memory.resident_bytes / 1e9, 1), ""),
+                    item_list(memory.resident, true), columns);
     for (const Call& call : plan.calls) {
       if (std::find(call.devices.begin(), call.devices.end(), memory.devices.front()) == call.devices.end()) continue;
       std::vector<HeldItem> needs = call.used;
       if (call.swapped) needs.insert(needs.end(), call.held.begin(), call.held.end());
       const double bytes = sum_of(needs);
-      text += fmt::format("    {:<28} {:>8} {:>8} :{}\n", call.model + "." + call.function,
-                          fmt::format("+{}", three_digits(bytes / 1e9, 1)),
-                          three_digits((memory.resident_bytes + bytes) / 1e9, 1), item_list(needs, false));
+      text += hanging(fmt::format("    {:<28} {:>8} {:>8} : ", cut_to(call.model + "." + call.function, 28),
+                                  fmt::format("+{}", three_digits(bytes / 1e9, 1)),
+                                  three_digits((memory.resident_bytes + bytes) / 1e9, 1)),
+                      item_list(needs, false), columns);
     }
   }
   return text;

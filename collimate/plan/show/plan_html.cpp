@@ -5,148 +5,120 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collimate/base/html.h"
 #include "collimate/plan/digits.h"
+#include "collimate/plan/show/plan_pictures.h"
 
 namespace collimate::plan {
 namespace {
 
-constexpr double kWidth = 1000, kLaneHeight = 26, kLabelWidth = 110;
-constexpr const char* kStyle =
-    "body{font:15px/1.45 system-ui,sans-serif;max-width:1160px;margin:2em auto;padding:0 1em;color:#1c2430}"
-    "table{border-collapse:collapse;margin:.6em 0}td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid "
-    "#d9dee6}td:first-child,th:first-child,td.l{text-align:left}svg{display:block;margin:.6em 0;max-width:100%}"
-    "text{font:12px system-ui,sans-serif;fill:#1c2430}.n{color:#5b6675}"
-    "@media(prefers-color-scheme:dark){body{background:#14181f;color:#dbe2ec}text{fill:#dbe2ec}td,th{border-color:"
-    "#333b47}}";
+using base::html_escape;
 
-std::string escape(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '&')
-      safe += "&amp;";
-    else if (c == '<')
-      safe += "&lt;";
-    else if (c == '>')
-      safe += "&gt;";
-    else if (c == '"')
-      safe += "&quot;";
-    else
-      safe += c;
-  }
-  return safe;
-}
-
-// Hues far apart for neighbours in the graph.
-std::string color(int index) {
-  return index < 0 ? "#8a93a0" : fmt::format("hsl({} 55% 58%)", (index * 137 + 210) % 360);
-}
-
-std::string box(double x, double y, double width, double height, const std::string& fill, const std::string& title) {
-  return fmt::format(
-      "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"><title>{}</title>"
-      "</rect>",
-      x, y, std::max(width, 0.5), height, fill, escape(title));
-}
-
-std::string words(double x, double y, const std::string& text) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", x, y, escape(text));
-}
-
-std::string svg(double height, const std::string& body) {
-  return fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" width=\"{:.0f}\" role=\"img\">{}</svg>\n",
-                     kLabelWidth + kWidth + 60, height, kLabelWidth + kWidth + 60, body);
-}
-
-std::string timeline_svg(const Timeline& timeline) {
-  std::string body;
-  double y = 4;
-  for (const Lane& lane : timeline.lanes) {
-    body += words(0, y + 16, lane.label);
-    for (const Bubble& bubble : lane.bubbles)
-      body += box(kLabelWidth + bubble.begin_seconds / timeline.seconds * kWidth, y + 9,
-                  (bubble.end_seconds - bubble.begin_seconds) / timeline.seconds * kWidth, 4, "#c9cfd8",
-                  fmt::format("idle {:.2f} s, waits for {}", bubble.end_seconds - bubble.begin_seconds, bubble.cause));
-    for (const Block& block : lane.blocks) {
-      const double x = kLabelWidth + block.begin_seconds / timeline.seconds * kWidth;
-      const double width = (block.end_seconds - block.begin_seconds) / timeline.seconds * kWidth;
-      body += box(x, y, width, kLaneHeight - 4, color(block.call),
-                  fmt::format("{}: {:.2f} s", block.label, block.end_seconds - block.begin_seconds));
-      if (width > 8.0 * static_cast<double>(block.label.size())) body += words(x + 4, y + 15, block.label);
-    }
-    y += kLaneHeight;
-  }
-  for (int tick = 0; tick <= 10; ++tick)
-    body += words(kLabelWidth + kWidth * tick / 10 - 8, y + 14, fmt::format("{:.4g}", timeline.seconds * tick / 10));
-  return svg(y + 22, body + words(kLabelWidth + kWidth + 26, y + 14, "s"));
-}
+constexpr const char* kStyle = R"css(
+* { box-sizing:border-box; }
+body { margin:0; background:var(--paper); color:var(--ink); font:15px/1.5 system-ui, "DejaVu Sans", sans-serif; }
+main { max-width:1180px; margin:0 auto; padding:28px 20px 60px; }
+h1 { font-size:26px; margin:0 0 4px; } h2 { font-size:19px; margin:36px 0 8px; } p { margin:4px 0 10px; } .soft { color:var(--soft); }
+figure { margin:0; background:var(--panel); border:1px solid var(--line); border-radius:10px; padding:12px 14px; }
+.scroll { overflow-x:auto; } :focus-visible { outline:2px solid var(--c0); outline-offset:2px; }
+figure .scroll svg { display:block; width:100%; min-width:1000px; height:auto; }
+svg text { font:12px system-ui, "DejaVu Sans", sans-serif; fill:var(--soft); } svg text.on { fill:var(--on); pointer-events:none; }
+.grid { stroke:var(--line); } .limit { stroke:var(--bad); stroke-width:2.5; }
+.legend { display:flex; flex-wrap:wrap; gap:4px 16px; margin:0 0 10px; padding:0; list-style:none; font-size:13px; color:var(--soft); }
+.key { width:12px; height:12px; margin-right:6px; vertical-align:-1px; }
+table { border-collapse:collapse; min-width:860px; font-size:14px; font-variant-numeric:tabular-nums; }
+td, th { padding:5px 14px 5px 0; border-bottom:1px solid var(--line); text-align:left; vertical-align:top; }
+th { color:var(--soft); font-weight:600; } .n { text-align:right; white-space:nowrap; }
+dt { font-weight:600; margin-top:8px; } dd { margin:0; }
+)css";
 
 bool prices_are_given(const Cluster& cluster) {
   return std::all_of(cluster.groups.begin(), cluster.groups.end(),
                      [](const NodeGroup& group) { return group.gpu.price_given; });
 }
 
-std::string memory_svg(const Request& request, const Plan& plan) {
-  std::string body;
-  double y = 4;
-  for (const DeviceMemory& memory : plan.memory) {
-    double x = kLabelWidth;
-    body += words(0, y + 16, devices_text(request.cluster, memory.devices));
-    int index = 0;
-    for (const auto* items : {&memory.resident, &memory.peak})
-      for (const HeldItem& item : *items) {
-        const double width = item.bytes / memory.usable_bytes * kWidth;
-        const std::string title = fmt::format("{} of {}: {:.2f} GB", item.what, item.owner, item.bytes / 1e9);
-        body += box(x, y, width - 0.5, kLaneHeight - 4, items == &memory.resident ? color(index++) : color(-1), title);
-        if (width > 8.0 * static_cast<double>(item.owner.size() + item.what.size()))
-          body += words(x + 4, y + 15, item.owner + " " + item.what);
-        x += width;
-      }
-    body += box(kLabelWidth + kWidth, y - 4, 1.5, kLaneHeight, "#c0392b",
-                fmt::format("{:.1f} GB usable", memory.usable_bytes / 1e9));
-    y += kLaneHeight;
+std::string head(std::initializer_list<const char*> words, size_t numbers_from, size_t numbers_to) {
+  std::string out = R"(<div class="scroll" tabindex="0"><table><tr>)";
+  size_t column = 0;
+  for (const char* word : words) {
+    const bool number = column >= numbers_from && column < numbers_to;
+    out += fmt::format(R"(<th scope="col"{}>{}</th>)", number ? R"( class="n")" : "", word);
+    ++column;
   }
-  return svg(y + 6, body);
+  return out + "</tr>\n";
 }
 
 std::string calls_table(const Plan& plan) {
-  std::string rows =
-      "<table><tr><th>function</th><th>devices</th><th>seconds</th><th>compute</th><th>decode</th><th>tensor</th>"
-      "<th>bubble</th><th>update</th><th>fixed</th><th>layout</th></tr>\n";
+  std::string rows = head(
+      {"function", "devices", "seconds", "compute", "decode", "tensor", "bubble", "update", "fixed", "layout"}, 2, 9);
   for (const Call& call : plan.calls) {
     if (call.devices.empty()) continue;
     const PhaseTime& t = call.time;
-    rows += fmt::format(
-        "<tr><td>{}.{}</td><td>{}</td><td>{:.2f}</td><td>{:.2f}</td><td>{:.2f}</td><td>{:.2f}</td>"
-        "<td>{:.2f}</td><td>{:.2f}</td><td>{:.2f}</td><td class=\"l\">{}{}</td></tr>\n",
-        escape(call.model), escape(call.function), devices_text(call.devices), call.seconds, t.compute + t.prefill,
-        t.memory + t.latency, t.tensor, t.bubble, t.data + t.optimizer, t.fixed, escape(layout_text(call.how)),
-        call.swapped ? " · swapped" : "");
+    rows += fmt::format("<tr><td>{}.{}</td><td>{}</td>", html_escape(call.model), html_escape(call.function),
+                        devices_text(call.devices));
+    for (const double seconds :
+         {call.seconds, t.compute + t.prefill, t.memory + t.latency, t.tensor, t.bubble, t.data + t.optimizer, t.fixed})
+      rows += fmt::format(R"(<td class="n">{}</td>)", three_digits(seconds, 2));
+    rows += fmt::format("<td>{}{}</td></tr>\n", html_escape(layout_text(call.how)), call.swapped ? " · swapped" : "");
   }
-  return rows + "</table>\n";
+  return rows + "</table></div>\n";
 }
 
 std::string runner_up_table(const SearchResult& result) {
   if (result.plans.size() < 2) return "";
-  std::string rows = "<h2>Runner-ups</h2><table><tr><th>form</th><th>slower</th><th>placement</th><th>why</th></tr>\n";
+  std::string rows =
+      "<h2>The best plan of every other form</h2>" + head({"form", "slower", "placement", "what it loses by"}, 1, 2);
   for (size_t i = 1; i < result.plans.size(); ++i)
-    rows += fmt::format("<tr><td>{}</td><td>{:+.1f} %</td><td class=\"l\">{}</td><td class=\"l\">{}</td></tr>\n",
+    rows += fmt::format(R"(<tr><td>{}</td><td class="n">{:+.1f} %</td><td>{}</td><td>{}</td></tr>)"
+                        "\n",
                         result.plans[i].form, 100 * (result.plans[i].seconds / result.plans[0].seconds - 1),
-                        escape(result.plans[i].parts + staleness_text(result.plans[i])),
-                        escape(loss_text(result.plans[0], result.plans[i])));
-  return rows + "</table>\n";
+                        html_escape(result.plans[i].parts + staleness_text(result.plans[i])),
+                        html_escape(loss_text(result.plans[0], result.plans[i])));
+  return rows + "</table></div>\n";
 }
 
 std::string synchrony_table(const SearchResult& result) {
   if (result.synchrony.empty()) return "";
-  std::string rows =
-      "<h2>Staleness</h2><table><tr><th>iterations ahead</th><th>seconds</th><th>its best plan</th></tr>\n";
+  std::string rows = "<h2>Staleness</h2>" + head({"iterations ahead", "seconds", "its best plan"}, 1, 2);
   for (const Synchrony& tried : result.synchrony)
-    rows += fmt::format(
-        "<tr><td>{}{}</td><td>{}</td><td class=\"l\">{}</td></tr>\n", tried.staleness,
-        tried.staleness == result.plans[0].placement.staleness ? " (taken)" : "",
-        std::isinf(tried.seconds) ? "" : three_digits(tried.seconds, 2),
-        std::isinf(tried.seconds) ? "nothing that gains 0.5 % over less" : escape(tried.form + ": " + tried.parts));
-  return rows + "</table>\n";
+    rows += fmt::format(R"(<tr><td>{}{}</td><td class="n">{}</td><td>{}</td></tr>)"
+                        "\n",
+                        tried.staleness, tried.staleness == result.plans[0].placement.staleness ? " (taken)" : "",
+                        std::isinf(tried.seconds) ? "" : three_digits(tried.seconds, 2),
+                        std::isinf(tried.seconds) ? "nothing that gains 0.5 % over less"
+                                                  : html_escape(tried.form + ": " + tried.parts));
+  return rows + "</table></div>\n";
+}
+
+struct Word {
+  const char *word, *meaning;
+};
+constexpr Word kWords[] = {
+    {"flattening, interleaving, nested, split, separation, standalone",
+     "Forms of a placement. Flattening puts every model on all devices. Interleaving puts the models that train or "
+     "generate on all of them and others elsewhere. In a nested placement groups of devices overlap otherwise. A "
+     "separation generates and trains on different devices, a standalone placement gives all weights devices of their "
+     "own, "
+     "and a split is any other."},
+    {"policy+reference 8 | value 4", "The policy and the reference share 8 devices; the value model has 4."},
+    {"tp, pp, dp, ep",
+     "Devices that share each layer (tensor parallel), that follow each other layer by layer "
+     "(pipeline parallel), that hold copies with other rows (data parallel), that share the experts."},
+    {"zero 1, 2, 3", "Copies share the optimizer's state (1), the gradients too (2), the weights too (3)."},
+    {"rows", "Rows of a micro-batch; “rows at once” are the sequences that decode together."},
+    {"swapped", "The weights lie in the host's memory while other functions run."},
+    {"recompute", "Activations are computed a second time in the backward pass and not kept."},
+    {"compute, decode", "Seconds of arithmetic; seconds of generating tokens, which reading weights bounds."},
+    {"tensor, bubble, update, fixed",
+     "Seconds of exchanges between devices that share layers; of pipeline stages that wait; of gradients on their way "
+     "and "
+     "optimizer steps; of what a phase takes however little it does."},
+    {"staleness", "Iterations that generation may run ahead of training."}};
+
+std::string glossary() {
+  std::string out = "<h2>Words</h2><dl>";
+  for (const Word& word : kWords) out += fmt::format("<dt>{}</dt><dd>{}</dd>", word.word, word.meaning);
+  return out + "</dl>\n";
 }
 
 }  // namespace
@@ -154,21 +126,24 @@ std::string synchrony_table(const SearchResult& result) {
 std::string search_html(const Request& request, const SearchResult& result, int64_t iterations) {
   const Plan& best = result.plans.at(0);
   const Timeline timeline = timeline_of(request, best, simulate_plan(request, best));
-  std::string page = fmt::format(
-      "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Plan for {0}</title><style>{1}</style>\n"
-      "<h1>{2} on {0}</h1><p>{3}</p>\n"
-      "<p><b>{4} s</b> an iteration (simulated), {5:.0f} tokens/s; {6}.</p>\n<h2>One period</h2>\n",
-      escape(cluster_text(request.cluster)), kStyle, best.form, escape(best.parts + staleness_text(best)),
-      three_digits(best.seconds, 2), request.load.tokens() / best.seconds,
-      escape(cost_text(request, best.seconds, iterations)));
-  page += timeline_svg(timeline) + calls_table(best);
-  page +=
-      "<h2>Memory of a device</h2>\n" + memory_svg(request, best) + runner_up_table(result) + synchrony_table(result);
+  const std::string cluster = html_escape(cluster_text(request.cluster));
+  std::string page =
+      fmt::format(R"(<!doctype html><html lang="en"><head><meta charset="utf-8">)"
+                  R"(<meta name="viewport" content="width=device-width, initial-scale=1"><title>Plan for {0}</title>)"
+                  "<style>{1}{2}</style></head><body><main>\n<h1>Plan for {0}: {3}</h1><p>{4}</p>\n"
+                  "<p><b>{5} s</b> an iteration (simulated), {6:.0f} tokens/s; {7}.</p>\n<h2>One period: what each "
+                  "device does</h2>\n",
+                  cluster, base::html_palette(), kStyle, best.form, html_escape(best.parts + staleness_text(best)),
+                  three_digits(best.seconds, 2), request.load.tokens() / best.seconds,
+                  html_escape(cost_text(request, best.seconds, iterations)));
+  page += timeline_figure(best, timeline) + "<h2>Seconds of each function, by cause</h2>\n" + calls_table(best);
+  page += "<h2>Memory of a device when it holds most</h2>\n" + memory_figure(request, best) + runner_up_table(result) +
+          synchrony_table(result) + glossary();
   page += fmt::format(
-      "<p class=\"n\">{} placements bounded, {} pruned, {} not searched to the end. Times are simulated "
-      "from a cost model, not measured. Price: {}.</p></html>\n",
+      "<p class=\"soft\">{} placements bounded, {} pruned, {} not searched to the end. Times are simulated "
+      "from a cost model, not measured. Price: {}.</p></main></body></html>\n",
       result.placements, result.pruned, result.cut_short,
-      prices_are_given(request.cluster) ? "as given" : escape(price_source()));
+      prices_are_given(request.cluster) ? "as given" : html_escape(price_source()));
   return page;
 }
 

@@ -8,22 +8,35 @@
 
 #include "collimate/base/at.h"
 #include "collimate/plan/digits.h"
+#include "collimate/plan/show/columns.h"
 
 namespace collimate::plan {
 namespace {
 
-constexpr int kTimeWidth = 56, kMemoryWidth = 32;
-constexpr size_t kLeastLabelWidth = 11;
+constexpr int kMemoryWidth = 32, kNameWidth = 26;
+constexpr int kLeastLabelWidth = 11, kNumbers = 7;
+
+// Of the picture of a period: what is beside it tells of idle time.
+int time_width(int columns) { return std::clamp(columns / 2, 40, 90); }
+
+// Of the columns of seconds, and of the names of functions, which are cut where lines are short.
+int number_width(int columns) { return columns < 100 ? 7 : 8; }
+int name_width(int columns) { return std::min(kNameWidth, columns - 2 - kNumbers * (number_width(columns) + 1)); }
+
+// Of the labels of devices: the longest, or what a picture of `beside` characters leaves.
+int label_width(int longest, int beside, int columns) {
+  return std::clamp(longest, kLeastLabelWidth, std::max(kLeastLabelWidth, columns - beside - 6));
+}
 
 char letter(size_t call) { return static_cast<char>((call < 26 ? 'A' : 'a' - 26) + call); }
 
 // Where the period goes on one lane: a letter a function, '>' new weights and loads, '.' idle.
-std::string lane_picture(const Lane& lane, double seconds) {
-  std::string drawn(static_cast<size_t>(kTimeWidth), '.');
+std::string lane_picture(const Lane& lane, double seconds, int width) {
+  std::string drawn(static_cast<size_t>(width), '.');
   for (const Block& block : lane.blocks) {
-    const int begin = static_cast<int>(block.begin_seconds / seconds * kTimeWidth + 0.5);
-    const int end = static_cast<int>(block.end_seconds / seconds * kTimeWidth + 0.5);
-    for (int i = begin; i < std::min(std::max(end, begin + (block.call >= 0 ? 1 : 0)), kTimeWidth); ++i)
+    const int begin = static_cast<int>(block.begin_seconds / seconds * width + 0.5);
+    const int end = static_cast<int>(block.end_seconds / seconds * width + 0.5);
+    for (int i = begin; i < std::min(std::max(end, begin + (block.call >= 0 ? 1 : 0)), width); ++i)
       base::at(drawn, i) = block.call < 0 ? '>' : letter(static_cast<size_t>(block.call));
   }
   return drawn;
@@ -37,28 +50,31 @@ std::string idle_text(const Lane& lane, double seconds) {
   std::vector<std::pair<double, std::string>> sorted;
   for (const auto& [cause, sum] : causes) sorted.emplace_back(-sum, cause);
   std::sort(sorted.begin(), sorted.end());
-  std::string text = fmt::format("  idle {:.0f} %: ", 100 * lane.idle_seconds / seconds);
+  std::string text = fmt::format("idle {:.0f} %: ", 100 * lane.idle_seconds / seconds);
   for (size_t i = 0; i < std::min<size_t>(sorted.size(), 3); ++i)
     text += fmt::format("{}{} s for {}", i == 0 ? "" : ", ", three_digits(-sorted[i].first, 2), sorted[i].second);
   return text;
 }
 
-std::string runner_ups(const SearchResult& result) {
+std::string runner_ups(const SearchResult& result, int columns) {
   const Plan& best = result.plans.at(0);
   std::string text = result.plans.size() > 1 ? "\n  runner-ups\n" : "";
-  for (size_t i = 1; i < result.plans.size(); ++i)
-    text += fmt::format("  {:+6.1f} %  {}: {}{}\n            {}\n", 100 * (result.plans[i].seconds / best.seconds - 1),
-                        result.plans[i].form, result.plans[i].parts, staleness_text(result.plans[i]),
-                        loss_text(best, result.plans[i]));
+  for (size_t i = 1; i < result.plans.size(); ++i) {
+    const Plan& other = result.plans[i];
+    text += hanging(fmt::format("  {:+6.1f} %  ", 100 * (other.seconds / best.seconds - 1)),
+                    fmt::format("{}: {}{}", other.form, other.parts, staleness_text(other)), columns);
+    text += hanging(std::string(12, ' '), loss_text(best, other), columns);
+  }
   return text;
 }
 
-std::string calls_text(const Plan& plan) {
-  std::string text = calls_heading();
+std::string calls_text(const Plan& plan, int columns) {
+  std::string text = calls_heading(columns);
   for (const Call& call : plan.calls)
-    if (!call.devices.empty()) text += call_row(call.model + "." + call.function, call);
+    if (!call.devices.empty()) text += call_row(call.model + "." + call.function, call, columns);
   for (const double seconds : plan.transfer_seconds)
-    text += fmt::format("  {:<26} {:>8}\n", "new weights", three_digits(seconds, 2));
+    text += fmt::format("  {:<{}} {:>{}}\n", "new weights", name_width(columns), three_digits(seconds, 2),
+                        number_width(columns));
   return text;
 }
 
@@ -78,21 +94,21 @@ std::string largest_items(const DeviceMemory& memory) {
   std::stable_sort(items.begin(), items.end(), [](const HeldItem& a, const HeldItem& b) { return a.bytes > b.bytes; });
   std::string text;
   for (size_t i = 0; i < std::min<size_t>(items.size(), 3); ++i)
-    text += fmt::format("{} {} of {} {}", i == 0 ? "" : ",", items[i].what, items[i].owner,
+    text += fmt::format("{}{} of {} {}", i == 0 ? "" : ", ", items[i].what, items[i].owner,
                         three_digits(items[i].bytes / 1e9, 1));
   return text;
 }
 
 // A line for every staleness that was tried, the one of the plan marked.
-std::string synchrony_text(const SearchResult& result) {
+std::string synchrony_text(const SearchResult& result, int columns) {
   if (result.synchrony.empty()) return "";
   std::string text = "\n  staleness, the seconds and the best plan of each\n";
   for (const Synchrony& tried : result.synchrony) {
-    text += fmt::format("  {} {:>3}  ", tried.staleness == result.plans.at(0).placement.staleness ? "->" : "  ",
-                        tried.staleness);
-    text += std::isinf(tried.seconds)
-                ? "nothing that gains 0.5 % over less\n"
-                : fmt::format("{:>8}  {}: {}\n", three_digits(tried.seconds, 2), tried.form, tried.parts);
+    const std::string head = fmt::format(
+        "  {} {:>3}  ", tried.staleness == result.plans.at(0).placement.staleness ? "->" : "  ", tried.staleness);
+    text += std::isinf(tried.seconds) ? head + "nothing that gains 0.5 % over less\n"
+                                      : hanging(head + fmt::format("{:>8}  ", three_digits(tried.seconds, 2)),
+                                                fmt::format("{}: {}", tried.form, tried.parts), columns);
   }
   return text;
 }
@@ -110,55 +126,65 @@ RunCost run_cost(const Request& request, double iteration_seconds, int64_t itera
   return cost;
 }
 
-std::string picture_text(const Plan& plan, const Timeline& timeline) {
-  size_t width = kLeastLabelWidth;
-  for (const Lane& lane : timeline.lanes) width = std::max(width, lane.label.size());
+std::string picture_text(const Plan& plan, const Timeline& timeline, int columns) {
+  int longest = 0;
+  for (const Lane& lane : timeline.lanes) longest = std::max(longest, width_of(lane.label));
+  const int picture = time_width(columns), width = label_width(longest, picture, columns);
   std::string text = fmt::format("  {:>{}}  |{:<{}}|\n", "devices", width,
-                                 fmt::format("one period: {} s", three_digits(timeline.seconds, 2)), kTimeWidth);
+                                 fmt::format("one period: {} s", three_digits(timeline.seconds, 2)), picture);
   for (const Lane& lane : timeline.lanes)
-    text += fmt::format("  {:>{}}  |{}|{}\n", lane.label, width, lane_picture(lane, timeline.seconds),
-                        idle_text(lane, timeline.seconds));
-  text += "  ";
+    text += hanging(fmt::format("  {:>{}}  |{}|  ", cut_to(lane.label, width), width,
+                                lane_picture(lane, timeline.seconds, picture)),
+                    idle_text(lane, timeline.seconds), columns);
+  std::vector<std::string> letters;
   for (size_t i = 0; i < plan.calls.size(); ++i)
     if (!plan.calls[i].devices.empty())
-      text += fmt::format("{} {}.{}  ", letter(i), plan.calls[i].model, plan.calls[i].function);
-  return text + "> new weights, loads\n";
+      letters.push_back(fmt::format("{} {}.{}", letter(i), plan.calls[i].model, plan.calls[i].function));
+  letters.emplace_back("> new weights, loads");
+  letters.emplace_back(". idle");
+  return text + hanging("  ", letters, columns, "  ");
 }
 
-std::string calls_heading() {
-  return fmt::format("\n  {:<26} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}  {}\n", "function (seconds)", "total",
-                     "compute", "decode", "tensor", "bubble", "update", "fixed", "layout");
+std::string calls_heading(int columns) {
+  std::string text = fmt::format("\n  {:<{}}", cut_to("function (seconds)", name_width(columns)), name_width(columns));
+  for (const char* name : {"total", "compute", "decode", "tensor", "bubble", "update", "fixed"})
+    text += fmt::format(" {:>{}}", name, number_width(columns));
+  return hanging(text + "  ", std::string("layout"), columns);
 }
 
-std::string call_row(const std::string& label, const Call& call) {
+std::string call_row(const std::string& label, const Call& call, int columns) {
   const PhaseTime& t = call.time;
-  std::string text = fmt::format("  {:<26}", label);
+  std::string text = fmt::format("  {:<{}}", cut_to(label, name_width(columns)), name_width(columns));
   for (const double seconds :
        {call.seconds, t.compute + t.prefill, t.memory + t.latency, t.tensor, t.bubble, t.data + t.optimizer, t.fixed})
-    text += fmt::format(" {:>8}", three_digits(seconds, 2));
-  return text + fmt::format("  {}{}\n", layout_text(call.how), call.swapped ? " · swapped" : "");
+    text += fmt::format(" {:>{}}", three_digits(seconds, 2), number_width(columns));
+  return hanging(text + "  ", layout_text(call.how) + (call.swapped ? " · swapped" : ""), columns);
 }
 
-std::string memory_text(const Request& request, const Plan& plan) {
+std::string memory_text(const Request& request, const Plan& plan, int columns) {
   const bool several = request.cluster.groups.size() > 1;
-  size_t width = kLeastLabelWidth;
+  int longest = 0;
   for (const DeviceMemory& memory : plan.memory)
-    width = std::max(width, devices_text(request.cluster, memory.devices).size());
-  const std::string heading =
+    longest = std::max(longest, width_of(devices_text(request.cluster, memory.devices)));
+  const int width = label_width(longest, kMemoryWidth, columns);
+  const auto head = [&](const std::string& devices, const std::string& bar) {
+    return fmt::format("  {:>{}}  |{:<{}}|  ", cut_to(devices, width), width, bar, kMemoryWidth);
+  };
+  const std::string usable =
       several ? "memory: all that is usable"
               : fmt::format("memory: {} GB usable", three_digits(plan.memory.at(0).usable_bytes / 1e9, 1));
-  std::string text = fmt::format("\n  {:>{}}  |{:<{}}|  # stays, - largest phase beside it\n", "devices", width,
-                                 heading, kMemoryWidth);
+  std::string text = "\n";
+  text += hanging(head("devices", usable), "# stays, - largest phase beside it", columns);
   for (const DeviceMemory& memory : plan.memory) {
     if (memory.peak_bytes <= 0) continue;
-    const std::string usable = several ? fmt::format(" of {}", three_digits(memory.usable_bytes / 1e9, 1)) : "";
-    text += fmt::format("  {:>{}}  |{:<{}}|  {}{} GB:{}\n", devices_text(request.cluster, memory.devices), width,
-                        memory_bar(memory), kMemoryWidth, three_digits(memory.peak_bytes / 1e9, 1), usable,
-                        largest_items(memory));
+    const std::string of = several ? fmt::format(" of {}", three_digits(memory.usable_bytes / 1e9, 1)) : "";
+    text += hanging(head(devices_text(request.cluster, memory.devices), memory_bar(memory)),
+                    fmt::format("{}{} GB: {}", three_digits(memory.peak_bytes / 1e9, 1), of, largest_items(memory)),
+                    columns);
   }
   if (const std::vector<int> unused = unused_devices(request, plan); !unused.empty())
-    text += fmt::format("  {:>{}}  |{:<{}}|  not used by this plan{}\n", devices_text(unused), width, "", kMemoryWidth,
-                        several ? ": " + count_text(request.cluster, unused) : "");
+    text += hanging(head(devices_text(unused), ""),
+                    "not used by this plan" + (several ? ": " + count_text(request.cluster, unused) : ""), columns);
   return text;
 }
 
@@ -219,24 +245,32 @@ std::string loss_text(const Plan& faster, const Plan& slower) {
                      three_digits(most, 2));
 }
 
-std::string plan_text(const Request& request, const Plan& plan, const Timeline& timeline) {
-  return picture_text(plan, timeline) + calls_text(plan) + memory_text(request, plan);
+std::string plan_text(const Request& request, const Plan& plan, const Timeline& timeline, int columns) {
+  return picture_text(plan, timeline, columns) + calls_text(plan, columns) + memory_text(request, plan, columns);
 }
 
-std::string heading_text(const Request& request, const Plan& plan, int64_t iterations) {
-  return fmt::format("{}: {} on {}{}\n{} s an iteration (simulated), {:.0f} tokens/s; {}\n\n", plan.form, plan.parts,
-                     cluster_text(request.cluster), staleness_text(plan), three_digits(plan.seconds, 2),
-                     request.load.tokens() / plan.seconds, cost_text(request, plan.seconds, iterations));
+std::string heading_text(const Request& request, const Plan& plan, int64_t iterations, int columns) {
+  return hanging(
+             "",
+             fmt::format("{}: {} on {}{}", plan.form, plan.parts, cluster_text(request.cluster), staleness_text(plan)),
+             columns) +
+         hanging("",
+                 fmt::format("{} s an iteration (simulated), {:.0f} tokens/s; {}", three_digits(plan.seconds, 2),
+                             request.load.tokens() / plan.seconds, cost_text(request, plan.seconds, iterations)),
+                 columns) +
+         "\n";
 }
 
-std::string search_text(const Request& request, const SearchResult& result, int64_t iterations) {
+std::string search_text(const Request& request, const SearchResult& result, int64_t iterations, int columns) {
   const Plan& best = result.plans.at(0);
-  std::string text = heading_text(request, best, iterations);
-  text += plan_text(request, best, timeline_of(request, best, simulate_plan(request, best)));
-  text += runner_ups(result) + synchrony_text(result);
-  text += fmt::format("\n  {} placements, {} pruned by their bound, {} not searched to the end\n", result.placements,
-                      result.pruned, result.cut_short);
-  return text;
+  std::string text = heading_text(request, best, iterations, columns);
+  text += plan_text(request, best, timeline_of(request, best, simulate_plan(request, best)), columns);
+  text += runner_ups(result, columns) + synchrony_text(result, columns);
+  return text + "\n" +
+         hanging("  ",
+                 fmt::format("{} placements, {} pruned by their bound, {} not searched to the end", result.placements,
+                             result.pruned, result.cut_short),
+                 columns);
 }
 
 }  // namespace collimate::plan

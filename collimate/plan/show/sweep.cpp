@@ -106,23 +106,25 @@ std::vector<Variant> sweep(const Request& request, const std::string& text) {
   return made;
 }
 
-std::string sweep_text(const std::vector<Variant>& variants, int64_t iterations) {
-  std::string text = fmt::format("\n  {:<10} {:>8} {:>12} {:>12} {:>12} {:>12} {:>9}  {}\n", "sweep", "devices",
-                                 "seconds", "tokens/s", "GPU-hours", "dollars", "speed-up", "placement");
+std::string sweep_text(const std::vector<Variant>& variants, int64_t iterations, int columns) {
+  std::string text = "\n";
+  text += hanging(fmt::format("  {:<10} {:>8} {:>8} {:>8} {:>9} {:>11} {:>9}  ", "sweep", "devices", "seconds",
+                              "tokens/s", "GPU-hours", "dollars", "speed-up"),
+                  std::string("placement"), columns);
   const Variant* reference = reference_of(variants);
   for (const Variant& variant : variants) {
-    const int devices = variant.request.cluster.devices();
+    const std::string head = fmt::format("  {:<10} {:>8} ", variant.label, variant.request.cluster.devices());
     if (variant.result.plans.empty()) {
-      text += fmt::format("  {:<10} {:>8} nothing fits: {}\n", variant.label, devices, variant.result.why);
+      text += hanging(head, "nothing fits: " + variant.result.why, columns);
       continue;
     }
     const Plan& plan = variant.result.plans[0];
     const RunCost cost = run_cost(variant.request, plan.seconds, iterations);
     text +=
-        fmt::format("  {:<10} {:>8} {:>12} {:>12.0f} {:>12} {:>12} {:>8.2f}x  {}: {}\n", variant.label, devices,
-                    three_digits(plan.seconds, 2), variant.request.load.tokens() / plan.seconds,
-                    three_digits(cost.device_hours, 1), three_digits(cost.dollars, 2),
-                    reference->result.plans[0].seconds / plan.seconds, plan.form, plan.parts + staleness_text(plan));
+        hanging(head + fmt::format("{:>8} {:>8.0f} {:>9} {:>11} {:>8.2f}x  ", three_digits(plan.seconds, 2),
+                                   variant.request.load.tokens() / plan.seconds, three_digits(cost.device_hours, 1),
+                                   three_digits(cost.dollars, 2), reference->result.plans[0].seconds / plan.seconds),
+                fmt::format("{}: {}", plan.form, plan.parts + staleness_text(plan)), columns);
   }
   return text;
 }

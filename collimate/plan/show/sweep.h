@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collimate/plan/search/search.h"
+#include "collimate/plan/show/columns.h"
 
 namespace collimate::plan {
 
@@ -20,7 +21,8 @@ struct Variant {
 // InputError naming the part.
 std::vector<Variant> sweep(const Request& request, const std::string& text);
 // A row each: form, seconds, tokens per second, cost of a run, speed-up over the first that fits, or why nothing fits.
-std::string sweep_text(const std::vector<Variant>& variants, int64_t iterations);
+// Lines as those of plan_text.h.
+std::string sweep_text(const std::vector<Variant>& variants, int64_t iterations, int columns = kTextColumns);
 nlohmann::ordered_json sweep_json(const std::vector<Variant>& variants, int64_t iterations);
 
 }  // namespace collimate::plan

@@ -8,6 +8,7 @@
 #include "collimate/base/edit_distance.h"
 #include "collimate/plan/inputs/backends.h"
 #include "collimate/plan/inputs/device_kind.h"
+#include "collimate/plan/show/columns.h"
 #include "collimate/shape/outline.h"
 
 namespace collimate::plan {
@@ -87,6 +88,17 @@ std::string cell(const ordered_json& value) {
   return fmt::format("{:.6g}", value.get<double>());
 }
 
+// Each row under its first cell, a line "key: value" for every other; `lines` begins with the keys.
+std::string as_records(const std::vector<std::vector<std::string>>& lines, int columns) {
+  std::string text;
+  for (size_t row = 1; row < lines.size(); ++row) {
+    text += lines[row].front() + "\n";
+    for (size_t i = 1; i < lines[row].size(); ++i)
+      if (!lines[row][i].empty()) text += hanging(fmt::format("  {}: ", lines.front()[i]), lines[row][i], columns);
+  }
+  return text;
+}
+
 }  // namespace
 
 ordered_json table_json(const std::string& name, const Constants& constants, const DeviceKinds& kinds) {
@@ -98,7 +110,7 @@ ordered_json table_json(const std::string& name, const Constants& constants, con
   base::throw_unknown_choice("--list", name, known);
 }
 
-std::string table_text(const ordered_json& rows) {
+std::string table_text(const ordered_json& rows, int columns) {
   std::vector<std::vector<std::string>> lines;
   for (const ordered_json& row : rows) {
     if (lines.empty()) {
@@ -111,6 +123,9 @@ std::string table_text(const ordered_json& rows) {
   std::vector<size_t> widths(lines.empty() ? 0 : lines.front().size());
   for (const auto& line : lines)
     for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  size_t width = widths.empty() ? 0 : 2 * (widths.size() - 1);
+  for (const size_t column : widths) width += column;
+  if (columns > 0 && width > static_cast<size_t>(columns)) return as_records(lines, columns);
   std::string text;
   for (const auto& line : lines) {
     for (size_t i = 0; i + 1 < line.size(); ++i) text += fmt::format("{:<{}}", line[i], widths[i] + 2);

@@ -35,6 +35,7 @@ TEST(Tables, SayWhereEveryNumberComesFrom) {
     for (const auto& row : table_json(table, constants)) EXPECT_NE(row.at("source"), "") << row.dump();
   EXPECT_THAT(table_text(table_json("devices", constants)), testing::HasSubstr("\nA100-80    3.12e+14"));
   EXPECT_THAT(table_text(table_json("models", constants)), testing::HasSubstr("llama2-70b"));
+  EXPECT_THAT(table_text(table_json("devices", constants), 80), testing::HasSubstr("\nA100-80\n  flops: 3.12e+14\n"));
   EXPECT_THAT(base::message_of([&] { table_json("device", constants); }), testing::HasSubstr("try 'devices'"));
 }
 

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace collimate::report {
+
+// What became of a noisy number over a run: means of its first and of its last tenth, of at least one value each.
+struct Change {
+  double before = 0, after = 0;
+  size_t part = 0;  // values in each mean
+  size_t count = 0;
+
+  // "means of the first and the last 5 of 50 iterations", or "first and last of 8 iterations" where a tenth is one
+  // value.
+  std::string basis() const;
+};
+
+// Nothing without values.
+std::optional<Change> change_over(const std::vector<double>& values);
+
+}  // namespace collimate::report

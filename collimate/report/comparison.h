@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collimate/report/run_data.h"
+
+namespace collimate::report {
+
+// A key of the configs that is not the same in all runs, with its value in each; "–" where a run has no such key.
+struct Difference {
+  std::string key;  // "train.learning_rate"
+  std::vector<std::string> values;
+};
+std::vector<Difference> config_differences(const std::vector<RunData>& runs);
+
+// Gives each run a name of its own: its directory's, or the shortest end of its path that no other has. InputError
+// where two are one.
+void name_apart(std::vector<RunData>& runs);
+
+}  // namespace collimate::report

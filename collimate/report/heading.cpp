@@ -1,0 +1,86 @@
+#include "collimate/report/heading.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "collimate/report/html.h"
+
+namespace collimate::report {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+std::string recipe_words(const std::string& recipe) {
+  if (recipe == "reward") return "Reward model";
+  std::string upper = recipe;
+  std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
+  return upper;
+}
+
+// A model's last two directories, of which the last alone is often "model".
+std::string model_words(const std::string& path) {
+  const fs::path normal = fs::path(path).lexically_normal();
+  const std::string parent = normal.parent_path().filename().string();
+  return parent.empty() || parent == ".." ? normal.filename().string() : parent + "/" + normal.filename().string();
+}
+
+std::string text_at(const Json& tree, const char* pointer) {
+  const Json::json_pointer where(pointer);
+  if (!tree.is_object() || !tree.contains(where) || !tree.at(where).is_string()) return "";
+  return tree.at(where).get<std::string>();
+}
+
+// Names of data files: a text, a {path: …}, or a list of these.
+std::string data_words(const Json& value) {
+  if (value.is_string()) return fs::path(value.get<std::string>()).filename().string();
+  if (value.is_object()) return data_words(value.value("path", Json()));
+  std::string out;
+  if (value.is_array())
+    for (const Json& source : value) out += (out.empty() ? "" : " and ") + data_words(source);
+  return out;
+}
+
+// "2026-11-24T19:36:22Z" as a person writes it.
+std::string time_words(const std::string& ended) {
+  constexpr size_t kDate = 10, kMinutes = 16;
+  return ended.size() < kMinutes ? "" : ended.substr(0, kDate) + " " + ended.substr(kDate + 1, 5) + " UTC";
+}
+
+}  // namespace
+
+std::string Heading::title(const std::string& otherwise) const {
+  if (recipe.empty()) return otherwise;
+  return recipe + (model.empty() ? "" : " of " + model) + (data.empty() ? "" : " on " + data);
+}
+
+Heading heading_of(const RunData& run) {
+  const Json summary = run.summary.is_object() ? Json(run.summary) : Json::object();
+  Heading heading;
+  const std::string recipe = text_at(run.settings, "/recipe");
+  heading.recipe = recipe_words(recipe.empty() ? text_at(summary, "/recipe") : recipe);
+  heading.model = model_words(text_at(run.settings, "/models/policy/path"));
+  if (run.settings.is_object()) heading.data = data_words(run.settings.value("/data/train"_json_pointer, Json()));
+  heading.ended = time_words(text_at(summary, "/ended"));
+  if (run.has_model && summary.value("generates", false))
+    heading.command = "collimate chat " + run.directory + "/model";
+  return heading;
+}
+
+std::string draw_heading(const RunData& run) {
+  const Heading heading = heading_of(run);
+  std::string facts = "Run " + run.name;
+  facts += run.summary.is_null() ? ", which has not ended" : heading.ended.empty() ? "" : ", ended " + heading.ended;
+  std::string out =
+      fmt::format(R"(<h1>{}</h1><p class="soft">{} · steps {} to {} · {}</p>)", escape(heading.title(run.name)),
+                  escape(facts), run.first_step, run.last_step, duration(run.seconds));
+  if (!heading.command.empty())
+    out += fmt::format(R"(<p>To try the model: <code>{}</code></p>)", escape(heading.command));
+  return out;
+}
+
+}  // namespace collimate::report

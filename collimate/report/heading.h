@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "collimate/report/run_data.h"
+
+namespace collimate::report {
+
+// What a run was, in words, from its summary and config; what neither says is "".
+struct Heading {
+  std::string recipe;   // "SFT", "Reward model"
+  std::string model;    // "stories260k-llama/hf-llama": the last two parts of its path
+  std::string data;     // "train.jsonl", or several joined by " and "
+  std::string ended;    // "2026-11-24 19:36 UTC"
+  std::string command;  // that tries the trained model
+
+  std::string title(const std::string& otherwise) const;  // "SFT of … on …"
+};
+Heading heading_of(const RunData& run);
+
+// The top of a run's page: title, facts, command.
+std::string draw_heading(const RunData& run);
+
+}  // namespace collimate::report

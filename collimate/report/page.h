@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string>
+
+namespace collimate::report {
+
+// A whole HTML document that fetches nothing: `title` is plain text, `body` is what stands in its <main>.
+std::string html_page(const std::string& title, const std::string& body);
+
+}  // namespace collimate::report

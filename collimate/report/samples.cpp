@@ -1,0 +1,177 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "collimate/report/html.h"
+#include "collimate/report/sections.h"
+#include "collimate/report/words.h"
+
+namespace collimate::report {
+
+namespace {
+
+constexpr size_t kMostSamples = 8;
+
+// First sample of each prompt, in file order: nothing is picked by its reward.
+std::vector<const Sample*> first_of_each_prompt(const SampleFile& file) {
+  std::vector<const Sample*> out;
+  std::map<std::string_view, bool> seen;
+  for (const Sample& sample : file.samples)
+    if (seen.emplace(sample.prompt, true).second) out.push_back(&sample);
+  return out;
+}
+
+const Sample* with_prompt(const SampleFile& file, const std::string& prompt) {
+  const auto found = std::find_if(file.samples.begin(), file.samples.end(),
+                                  [&](const Sample& sample) { return sample.prompt == prompt; });
+  return found == file.samples.end() ? nullptr : &*found;
+}
+
+// Completions are drawn anew in each file; other texts are the data's own.
+bool is_drawn(const Sample& sample) { return sample.texts.front().label == "completion"; }
+
+// "up" where the value has become better, "down" where worse: by colour and, as not all see it, by the words beside it.
+const char* direction(const SampleText& before, const SampleText& after) {
+  const int better = after.measure == "reward" ? 1 : after.measure == "loss" ? -1 : 0;
+  const double change = better * (after.value - before.value);
+  return change > 0 ? "up" : change < 0 ? "down" : "flat";
+}
+
+std::string chip(const char* kind, const std::string& words) {
+  return fmt::format(R"(<span class="chip {}">{}</span>)", kind, escape(words));
+}
+
+std::string value_chip(const SampleText& text, const char* kind) {
+  if (std::isnan(text.value)) return "";
+  return chip(kind, measure_words(text.measure) + " " + short_number(text.value));
+}
+
+std::string column(const std::string& label, const std::string& chips, const std::string& text) {
+  return fmt::format(R"(<div><span class="label">{}</span>{}<div class="text" tabindex="0">{}</div></div>)",
+                     escape(label), chips, escape(text));
+}
+
+std::string card(const Sample& sample, const std::string& columns) {
+  const auto part = [](const char* label, const std::string& text) {
+    return fmt::format(R"(<div><div class="label">{}</div><div class="text">{}</div></div>)", label, escape(text));
+  };
+  return fmt::format(
+      R"(<article class="sample"><header class="pair">{}{}</header><div class="pair">{}</div></article>)",
+      part("prompt", sample.prompt), sample.expected.empty() ? "" : part("expected", sample.expected), columns);
+}
+
+std::string drawn_columns(const Sample& before, const Sample& after, const RunData& run) {
+  const SampleText &first = before.texts.front(), &last = after.texts.front();
+  return column(fmt::format("before, step {}", run.first_samples.step), value_chip(first, "flat"), first.text) +
+         column(fmt::format("after, step {}", run.last_samples.step), value_chip(last, direction(first, last)),
+                last.text);
+}
+
+// Texts of the data, each with its value at first and at last.
+std::string data_columns(const Sample& before, const Sample& after) {
+  std::string out;
+  for (size_t i = 0; i < std::min(before.texts.size(), after.texts.size()); ++i) {
+    const SampleText &first = before.texts[i], &last = after.texts[i];
+    out += column(last.label,
+                  chip(direction(first, last), fmt::format("{} {} → {}", measure_words(last.measure),
+                                                           short_number(first.value), short_number(last.value))),
+                  last.text);
+  }
+  return out;
+}
+
+std::string paired(const RunData& run) {
+  std::string out;
+  size_t count = 0;
+  for (const Sample* after : first_of_each_prompt(run.last_samples)) {
+    const Sample* before = with_prompt(run.first_samples, after->prompt);
+    if (before == nullptr || count++ >= kMostSamples) continue;
+    out += card(*after, is_drawn(*after) ? drawn_columns(*before, *after, run) : data_columns(*before, *after));
+  }
+  return out;
+}
+
+std::string listed(const SampleFile& file, const char* when) {
+  std::string out = "<div>";
+  size_t count = 0;
+  for (const Sample* sample : first_of_each_prompt(file)) {
+    if (count++ >= kMostSamples / 2) break;
+    std::string columns;
+    for (const SampleText& text : sample->texts)
+      columns += column(is_drawn(*sample) ? fmt::format("{}, step {}", when, file.step) : text.label,
+                        value_chip(text, "flat"), text.text);
+    out += card(*sample, columns);
+  }
+  return out + "</div>";
+}
+
+const SampleFile& newest(const RunData& run) {
+  return run.last_samples.samples.empty() ? run.first_samples : run.last_samples;
+}
+
+// One prompt in every run: its completions side by side, or the data's texts with the value that each run gives them.
+std::string compared(const std::vector<const Sample*>& samples, const std::vector<RunData>& runs) {
+  std::string columns;
+  const Sample& any = *samples.front();
+  if (is_drawn(any)) {
+    for (size_t r = 0; r < runs.size(); ++r) {
+      const SampleText& text = samples[r]->texts.front();
+      columns +=
+          column(fmt::format("{}, step {}", runs[r].name, newest(runs[r]).step), value_chip(text, "flat"), text.text);
+    }
+    return card(any, columns);
+  }
+  for (size_t i = 0; i < any.texts.size(); ++i) {
+    std::string chips;
+    for (size_t r = 0; r < runs.size(); ++r)
+      if (i < samples[r]->texts.size()) {
+        const SampleText& text = samples[r]->texts[i];
+        chips +=
+            chip("flat", fmt::format("{}: {} {}", runs[r].name, measure_words(text.measure), short_number(text.value)));
+      }
+    columns += column(any.texts[i].label, chips, any.texts[i].text);
+  }
+  return card(any, columns);
+}
+
+const char* note_of(const RunData& run, bool drawn) {
+  if (!run.first_samples.held_out)
+    return "Prompts of the first and of the last file of training samples, in the order of the last.";
+  return drawn ? "The same prompts at the first and the last evaluation, in the order of the file."
+               : "Held-out rows, in the order of the file, with what the model makes of them at the first and at the "
+                 "last evaluation.";
+}
+
+}  // namespace
+
+std::string draw_samples(const RunData& run) {
+  const SampleFile& shown = newest(run);
+  if (shown.samples.empty()) return "";
+  std::string body = paired(run);
+  std::string note = note_of(run, is_drawn(shown.samples.front()));
+  if (body.empty()) {
+    body =
+        R"(<div class="charts">)" + listed(run.first_samples, "before") + listed(run.last_samples, "after") + "</div>";
+    note = "The first prompts of the first and of the last file of samples, in the order of the files.";
+  }
+  return fmt::format(R"(<h2>Samples before and after</h2><p class="soft">{}</p>{})", note, body);
+}
+
+std::string draw_samples(const std::vector<RunData>& runs) {
+  std::string body;
+  size_t count = 0;
+  for (const Sample* sample : first_of_each_prompt(newest(runs.front()))) {
+    std::vector<const Sample*> same;
+    for (const RunData& run : runs) {
+      const Sample* found = with_prompt(newest(run), sample->prompt);
+      if (found != nullptr && is_drawn(*found) == is_drawn(*sample)) same.push_back(found);
+    }
+    if (same.size() == runs.size() && count++ < kMostSamples) body += compared(same, runs);
+  }
+  if (body.empty()) return "";
+  return R"(<h2>The same prompts in each run</h2><p class="soft">Of each run's last file of samples.</p>)" + body;
+}
+
+}  // namespace collimate::report
