@@ -13,19 +13,19 @@
 #include "collimate/flow/registry.h"
 #include "collimate/graph/trace.h"
 #include "collimate/recipe/config.h"
+#include "collimate/recipe/measure.h"
 #include "collimate/rlhf/prompt/source.h"
+#include "collimate/rlhf/types/answer.h"
 #include "collimate/rlhf/types/loss.h"
 
 namespace collimate::recipe {
-
-using NamedValues = std::vector<std::pair<std::string, double>>;
 
 // Held-out quality: a graph over the same models, and what its rows say.
 struct EvaluationPlan {
   graph::Graph graph;
   rlhf::RowKind rows = rlhf::RowKind::kPrompt;
-  std::function<NamedValues(const Batch& rows)> metrics;
-  bool measures_loss = false;  // val/loss is among the metrics: what run.patience watches
+  std::function<std::vector<Measure>(const Batch& rows)> measures;
+  bool measures_loss = false;  // val/loss is among them: what run.patience watches
   std::string judge;  // the list of rewards that is of held-out rows alone; "" where a model judges, or nothing
 };
 
@@ -69,7 +69,8 @@ class Page {
   graph::ModelHandle generator(const std::string& model, const Role& role);
   graph::ModelHandle scorer(const std::string& model, const Role& role);
   graph::ModelHandle trainer(const std::string& model, const Role& role);
-  graph::ModelHandle rewards(const std::string& model, const nlohmann::json& list);
+  // `answers`: with a column of what each sample answers.
+  graph::ModelHandle rewards(const std::string& model, const nlohmann::json& list, bool answers = false);
   // Advantages from `rows` ("groups" or "values"), by algorithm.advantage, else `fallback`.
   graph::ModelHandle advantages(const std::string& rows, const std::string& fallback);
   // A role of `models` that only other options make the page read: a config may name it all the same.
@@ -108,6 +109,7 @@ class Page {
 graph::Input prompt_input();                           // prompts to complete
 graph::Input completion_input();                       // prompt + completion
 graph::Input pair_input(const rlhf::Loss& loss = {});  // chosen, rejected, with what the loss reads of the data
+graph::Input choice_input();                           // prompt + one of its choices: see recipe/choices.h
 
 // Rows of one iteration as the run reads them: prompts × samples, or samples_per_update for data recipes.
 int64_t rollout_rows(const Config& config);

@@ -106,7 +106,9 @@ nlohmann::ordered_json Recorder::measure_held_out(const flow::IterationResult& r
     base::log_warning("step {}, held-out: every sample was dropped: nothing is measured", record.step);
     return values;
   }
-  for (const auto& [name, value] : plan_.evaluation->metrics(rows->second)) {
+  for (const Measure& measure : plan_.evaluation->measures(rows->second)) {
+    const std::string name = "val/" + measure.name;
+    const double value = estimate(measure).value;
     record.set(name, value);
     values[name] = value;
   }

@@ -43,6 +43,13 @@ std::string escape(std::string_view text) {
   return out;
 }
 
+std::string page_head(const std::string& title) {
+  return fmt::format(
+      R"(<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">)"
+      "<title>{} - Collimate</title><style>{}</style></head><body><main>",
+      title, style_sheet());
+}
+
 std::string short_number(double value, bool percent, int digits) {
   if (percent) return fmt::format("{:.{}g} %", value * 100, digits);
   const double size = std::fabs(value);

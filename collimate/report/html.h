@@ -17,6 +17,9 @@ std::vector<std::string> tick_labels(const std::vector<double>& ticks, bool perc
 std::string duration(double seconds);  // "42.1 s", "3 min 07 s", "2 h 05 min"
 std::string byte_size(double bytes);   // "1.4 GiB"
 
+// The beginning of a page, up to the inside of <main>; `title` is HTML already.
+std::string page_head(const std::string& title);
+
 // The style sheet and the small script (values under the pointer) of the page.
 std::string_view style_sheet();
 std::string_view page_script();

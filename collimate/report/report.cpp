@@ -55,11 +55,8 @@ std::string time_section(const RunData& run) {
 std::string render_report(const fs::path& run_directory) {
   const RunData run = read_run(run_directory);
   const std::string name = escape(run.name);
-  std::string page = fmt::format(
-      R"(<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">)"
-      "<title>{} - Collimate</title><style>{}</style></head><body><main><h1>{}</h1>"
-      R"(<p class="soft">Collimate run, steps {} to {}</p>)",
-      name, style_sheet(), name, run.first_step, run.last_step);
+  std::string page = page_head(name) + fmt::format(R"(<h1>{}</h1><p class="soft">Collimate run, steps {} to {}</p>)",
+                                                   name, run.first_step, run.last_step);
   page += draw_warnings(run) + draw_tiles(run);
   page += curves_section(curves_of(run)) + time_section(run) + draw_samples(run) + draw_memory(run) + draw_facts(run) +
           draw_all_metrics(run) + draw_absent(run);
