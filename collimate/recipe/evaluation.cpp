@@ -52,10 +52,11 @@ void refuse_unused(const Config& config, Measured measured) {
   const nlohmann::json unset = base::to_json(EvaluationOptions().section_value());
   for (const auto& [name, value] : set.items())
     if (name != "examples" && value != unset.at(name))
-      throw InputError(expectation("evaluation." + name,
-                                   fmt::format("nothing where {} is measured, as no completion is drawn and judged",
-                                               words_of(measured).name(measured)),
-                                   value.dump(), "leaving it out, or measuring completions"));
+      throw InputError(
+          expectation("evaluation." + name,
+                      fmt::format("nothing with the measure {}, for which no completion is drawn and judged",
+                                  words_of(measured).name(measured)),
+                      value.dump(), "leaving it out"));
 }
 
 // One model and the data as it reads them.

@@ -33,6 +33,18 @@ Json difference_json(const ModelEvaluation& first, const ModelEvaluation& second
   return {{"from", first.model}, {"to", second.model}, {"metrics", std::move(metrics)}};
 }
 
+// What the numbers depend on beside model and data.
+Json settings_of(const EvaluationCall& call, Measured measured) {
+  Json settings = {{"compute", call.compute},
+                   {"chat_template", call.chat_template},
+                   {"examples", call.section.value("examples", 0)}};
+  if (measured != Measured::kCompletions) return settings;
+  settings.update(call.section);
+  settings["max_tokens"] = call.completion_tokens;
+  settings["seed"] = call.seed;
+  return settings;
+}
+
 // Units in the order of the first model that has them, with what every model made of each.
 Json samples_json(const std::vector<ModelEvaluation>& models) {
   Json samples = Json::array();
@@ -51,15 +63,8 @@ Json samples_json(const std::vector<ModelEvaluation>& models) {
 Json evaluation_document(const EvaluationCall& call, const std::vector<ModelEvaluation>& models) {
   const ModelEvaluation& first = models.at(0);
   Json document = {
-      {"data", call.data},
-      {"measure", first.measured},
-      {"settings", {{"seed", call.seed}, {"compute", call.compute}, {"chat_template", call.chat_template}}},
-      {"models", Json::array()},
-      {"differences", Json::array()},
-      {"sample_values", first.values}};
-  Json& settings = document["settings"];
-  settings.update(call.section);
-  if (first.measured == Measured::kCompletions) settings["max_tokens"] = call.completion_tokens;
+      {"data", call.data},       {"measure", first.measured},    {"settings", settings_of(call, first.measured)},
+      {"models", Json::array()}, {"differences", Json::array()}, {"sample_values", first.values}};
   for (const ModelEvaluation& made : models) document["models"].push_back(model_json(made));
   for (size_t i = 1; i < models.size(); ++i) document["differences"].push_back(difference_json(first, models[i]));
   document["samples"] = samples_json(models);

@@ -111,7 +111,7 @@ TEST_F(EvaluationOfAModel, WhatDoesNotFitIsNamed) {
   const auto message = [&](const EvaluationCall& asked) { return message_of([&] { recipe::evaluate(model, asked); }); };
   EXPECT_THAT(message(call("held_out.jsonl")), HasSubstr("expected a reward that judges completions, or rows with a"));
   EXPECT_THAT(message(call("demonstrations.jsonl", {{"temperature", 0.5}})),
-              HasSubstr("[evaluation.temperature] expected nothing where perplexity is measured"));
+              HasSubstr("[evaluation.temperature] expected nothing with the measure perplexity, for which"));
   auto greedy = kDrawn;
   greedy["temperature"] = 0.0;
   EXPECT_THAT(message(call("held_out.jsonl", greedy)),
