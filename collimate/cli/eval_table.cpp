@@ -78,7 +78,7 @@ std::vector<std::string> evaluation_table(const Json& document) {
   }
   lines.emplace_back();
   lines.push_back(rows[0].size() > 2
-                      ? "± is the standard error; that of a difference is of pairs, so it may be the smaller one."
+                      ? "± is the standard error; that of a difference is taken row by row, so it can be smaller."
                       : "± is the standard error.");
   return lines;
 }

@@ -99,7 +99,7 @@ rlhf::RewardSample reward_sample(const text::Tokenizer& tokenizer, const std::ve
   rlhf::RewardSample sample = rlhf::decoded_sample(prompt, completion.tokens, tokenizer);
   sample.uid = completion.uid;
   sample.example = columns;
-  sample.finished = completion.finish != generate::Finish::kLength;
+  sample.finished = !generate::cut_off(completion.finish);
   return sample;
 }
 

@@ -76,7 +76,7 @@ std::string render_evaluation(const Json& document) {
   const std::string title = fmt::format("{} of {}", text_of(document.at("measure")), text_of(document.at("data")));
   std::string page = page_head(title);
   page += fmt::format("<h1>{}</h1>", title);
-  page += R"(<p class="soft">± is the standard error; that of a difference is of pairs.</p>)";
+  page += R"(<p class="soft">± is the standard error; that of a difference is taken row by row, so it can be smaller.</p>)";
   page += table(document) + samples(document) + settings(document);
   return page + "</main></body></html>\n";
 }
