@@ -40,14 +40,13 @@ std::string part(const std::string& label, const std::string& text) {
   return fmt::format(R"(<div><div class="label">{}</div><div class="text">{}</div></div>)", label, text);
 }
 
+// A column of what one model made of a row.
 std::string outputs_of(const Json& made, const std::string& value_name) {
-  std::string out;
+  std::string out = fmt::format(R"(<div><div class="label">{}</div>)", text_of(made.at("model")));
   for (const Json& output : made.at("outputs"))
-    out += fmt::format(
-        R"(<div><span class="label">{}</span><span class="chip flat">{} {}</span><div class="text">{}</div></div>)",
-        text_of(made.at("model")), escape(value_name), short_number(output.at("value").get<double>()),
-        text_of(output.at("text")));
-  return out;
+    out += fmt::format(R"(<span class="chip flat">{} {}</span><div class="text">{}</div>)", escape(value_name),
+                       short_number(output.at("value").get<double>()), text_of(output.at("text")));
+  return out + "</div>";
 }
 
 std::string samples(const Json& document) {
@@ -76,7 +75,8 @@ std::string render_evaluation(const Json& document) {
   const std::string title = fmt::format("{} of {}", text_of(document.at("measure")), text_of(document.at("data")));
   std::string page = page_head(title);
   page += fmt::format("<h1>{}</h1>", title);
-  page += R"(<p class="soft">± is the standard error; that of a difference is taken row by row, so it can be smaller.</p>)";
+  page +=
+      R"(<p class="soft">± is the standard error; that of a difference is taken row by row, so it can be smaller.</p>)";
   page += table(document) + samples(document) + settings(document);
   return page + "</main></body></html>\n";
 }
