@@ -26,6 +26,7 @@ const std::vector<Verb>& verbs() {
       {"train", "train what CONFIG.yaml says", train},
       {"check", "show the resolved config, batch arithmetic and data, and what is wrong with them", check},
       {"generate", "complete prompts with a model", generate},
+      {"eval", "measure models on data: pass@k and kin, perplexity, pairs, multiple choice", eval},
       {"chat", "talk with a model, or with two side by side", chat},
       {"serve", "answer OpenAI's interface over HTTP", serve},
       {"report", "write the HTML page of a run", report},

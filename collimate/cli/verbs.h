@@ -27,6 +27,7 @@ int init(const Arguments& arguments);
 int train(const Arguments& arguments);
 int check(const Arguments& arguments);
 int generate(const Arguments& arguments);
+int eval(const Arguments& arguments);
 int chat(const Arguments& arguments);
 int serve(const Arguments& arguments);
 int report(const Arguments& arguments);

@@ -12,12 +12,11 @@ namespace {
 
 std::vector<Completion> empty_completions(size_t prompts, const EngineOptions& options) {
   std::vector<Completion> completions;
-  for (size_t prompt = 0; prompt < prompts; ++prompt) {
-    for (int64_t sample = 0; sample < options.samples_per_prompt; ++sample) {
-      const auto row = static_cast<int64_t>(prompt);
-      completions.push_back(
-          {.uid = batch::make_uid(options.purpose, "", row, 0, sample, 0), .prompt = row, .sample = sample});
-    }
+  const auto all = static_cast<int64_t>(prompts) * options.samples_per_prompt;
+  for (int64_t i = options.first_completion; i < all; ++i) {
+    const int64_t prompt = i / options.samples_per_prompt, sample = i % options.samples_per_prompt;
+    completions.push_back(
+        {.uid = batch::make_uid(options.purpose, "", prompt, 0, sample, 0), .prompt = prompt, .sample = sample});
   }
   return completions;
 }
@@ -61,7 +60,7 @@ void absorb(const Emission& emission, Completion& completion, Progress& progress
 
 std::vector<Completion> generate_all(model::Model& model, std::span<const std::vector<int32_t>> prompts,
                                      const SamplingParams& params, EngineOptions options,
-                                     const std::function<void(const Progress&)>& on_progress) {
+                                     const EngineListener& listener) {
   if (options.samples_per_prompt < 1) {
     throw base::InputError(
         base::expectation("generate.samples_per_prompt", "at least 1", fmt::to_string(options.samples_per_prompt)));
@@ -76,10 +75,13 @@ std::vector<Completion> generate_all(model::Model& model, std::span<const std::v
   for (Completion& completion : completions) by_uid[completion.uid] = &completion;
   Service service(model, options.service);
   service.submit(requests_of(prompts, completions, options.purpose));
+  auto next = completions.begin();  // of which the listener has not been told
   while (service.step()) {
     for (const Emission& emission : service.take()) absorb(emission, *by_uid.at(emission.uid), progress);
     progress.service = service.stats();
-    if (on_progress) on_progress(progress);
+    if (listener.on_progress) listener.on_progress(progress);
+    for (; next != completions.end() && next->finish != Finish::kRunning; ++next)
+      if (listener.on_completion) listener.on_completion(*next);
   }
   return completions;
 }

@@ -15,6 +15,7 @@ struct EngineOptions {
   // A max_sequence_tokens of 0 becomes what the longest prompt and max_tokens need.
   ServiceOptions service;
   int64_t samples_per_prompt = 1;
+  int64_t first_completion = 0;      // those before it, in order of prompt, then sample, are there already: not drawn
   std::string purpose = "generate";  // part of the uids, hence of the draws
 };
 
@@ -35,10 +36,17 @@ struct Progress {
   ServiceStats service;
 };
 
-// Generates for all prompts and returns when the last is done: completions in order of prompt, then sample. Blocking;
-// `on_progress` is called after every step, in this thread. InputError as Service::submit.
+// Who is told what, in the thread that generates: of the progress after every step, and of each completion in order, as
+// soon as it and all before it are done.
+struct EngineListener {
+  std::function<void(const Progress&)> on_progress = {};
+  std::function<void(const Completion&)> on_completion = {};
+};
+
+// Generates for all prompts and returns when the last is done: completions in order of prompt, then sample. Blocking.
+// What is drawn depends on the prompt, its number and that of the sample alone. InputError as Service::submit.
 std::vector<Completion> generate_all(model::Model& model, std::span<const std::vector<int32_t>> prompts,
                                      const SamplingParams& params, EngineOptions options = {},
-                                     const std::function<void(const Progress&)>& on_progress = {});
+                                     const EngineListener& listener = {});
 
 }  // namespace collimate::generate

@@ -16,8 +16,8 @@ TEST(GenerateAll, OrderedByPromptThenSampleWhateverTheBatch) {
   EngineOptions options;
   options.samples_per_prompt = 3;
   Progress last;
-  const auto completions =
-      generate_all(tiny.model, prompts, params, options, [&](const Progress& progress) { last = progress; });
+  const auto completions = generate_all(tiny.model, prompts, params, options,
+                                        {.on_progress = [&](const Progress& progress) { last = progress; }});
   ASSERT_EQ(completions.size(), 15U);
   int64_t tokens = 0;
   for (size_t i = 0; i < completions.size(); ++i) {
@@ -37,6 +37,29 @@ TEST(GenerateAll, OrderedByPromptThenSampleWhateverTheBatch) {
   for (size_t i = 0; i < narrow.size(); ++i) {
     EXPECT_EQ(narrow[i].tokens, completions[i].tokens);
     EXPECT_EQ(narrow[i].log_probs, completions[i].log_probs);
+  }
+}
+
+TEST(GenerateAll, GoesOnBehindACompletionWithTheSameDraws) {
+  testing_support::TinyModel tiny;
+  const std::vector<std::vector<int32_t>> prompts = {{5, 6}, {7}, {8, 9, 10}};
+  SamplingParams params;
+  params.max_tokens = 9;
+  EngineOptions options;
+  options.samples_per_prompt = 2;
+  std::vector<Completion> told;
+  const auto whole = generate_all(tiny.model, prompts, params, options,
+                                  {.on_completion = [&](const Completion& c) { told.push_back(c); }});
+  ASSERT_EQ(told.size(), 6U);
+  for (size_t i = 0; i < told.size(); ++i) EXPECT_EQ(told[i].uid, whole[i].uid) << "told in order";
+  options.first_completion = 3;
+  const auto rest = generate_all(tiny.model, prompts, params, options);
+  ASSERT_EQ(rest.size(), 3U);
+  for (size_t i = 0; i < rest.size(); ++i) {
+    EXPECT_EQ(rest[i].prompt, whole[i + 3].prompt);
+    EXPECT_EQ(rest[i].sample, whole[i + 3].sample);
+    EXPECT_EQ(rest[i].tokens, whole[i + 3].tokens);
+    EXPECT_EQ(rest[i].log_probs, whole[i + 3].log_probs);
   }
 }
 

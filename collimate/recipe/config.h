@@ -59,6 +59,13 @@ struct EvaluationOptions : generate::SamplingOptions {
 
   base::Option<int64_t> examples{
       this, "examples", 0, "examples", "of data.eval; 0 for all", base::at_least(int64_t{0})};
+  base::Option<int64_t> samples_per_prompt{
+      this,
+      "samples_per_prompt",
+      1,
+      "samples",
+      "completions drawn for each prompt; several add val/pass@k, val/mean@n, val/best@n and val/maj@n",
+      base::at_least(int64_t{1})};
   base::Option<nlohmann::json> reward{
       this, "reward", nullptr, "", "list of rewards; default: the training's", base::entry_list{}};
 };

@@ -54,28 +54,31 @@ text::DataSource one_source(const nlohmann::json& value, const std::string& key)
           .columns = columns_of(given.columns, key + ".columns")};
 }
 
-rlhf::SourceOptions source_options(const Config& config, const Plan& plan) {
-  return {.kind = plan.rows,
-          .samples_per_prompt = config.rollout.samples_per_prompt,
-          .max_tokens = plan.rows == rlhf::RowKind::kPrompt ? config.rollout.prompt_tokens : config.data.max_tokens,
+// What is the same for training and held-out rows.
+rlhf::SourceOptions common_options(const Config& config, rlhf::RowKind rows) {
+  return {.kind = rows,
+          .max_tokens = rows == rlhf::RowKind::kPrompt ? config.rollout.prompt_tokens : config.data.max_tokens,
           .long_rows = config.data.long_row_choice(),
           .bad_rows = {.drop = config.data.bad_rows.get() == "drop", .remedy = kDropBadRows},
           .seed = static_cast<uint64_t>(config.run.seed.get()),
-          .shuffle = config.data.shuffle,
-          .prompt_is_trained = plan.prompt_is_trained,
-          .margins = plan.margins};
+          .shuffle = config.data.shuffle};
 }
 
-// Held-out prompts are completed once each, with the evaluation's own sampling.
-rlhf::SourceOptions eval_options(const Config& config, const Plan& plan) {
-  rlhf::SourceOptions options = source_options(config, plan);
-  options.kind = plan.evaluation->rows;
-  options.name = "eval";
-  options.samples_per_prompt = 1;
-  options.prompt_is_trained = options.margins = false;
-  if (options.kind != rlhf::RowKind::kPrompt) return options;
-  options.sampling = config.evaluation.params(config.rollout.completion_tokens).to_json();
+rlhf::SourceOptions source_options(const Config& config, const Plan& plan) {
+  rlhf::SourceOptions options = common_options(config, plan.rows);
+  options.samples_per_prompt = config.rollout.samples_per_prompt;
+  options.prompt_is_trained = plan.prompt_is_trained;
+  options.margins = plan.margins;
   return options;
+}
+
+// Greedy samples of a prompt are all equal.
+void check_samples(const EvaluationOptions& evaluation) {
+  const int64_t samples = evaluation.samples_per_prompt;
+  if (samples == 1 || evaluation.values().temperature > 0) return;
+  throw InputError(expectation("evaluation.temperature",
+                               fmt::format("above 0, as {} samples of a prompt would else be equal", samples), "0",
+                               "1, or evaluation.samples_per_prompt: 1"));
 }
 
 // Tells of the rows that the data set has left out, and then of those that the source has.
@@ -103,6 +106,16 @@ void add_notes(const std::string& key, const text::Dataset& dataset, const rlhf:
 }
 
 }  // namespace
+
+rlhf::SourceOptions held_out_options(const Config& config, rlhf::RowKind rows) {
+  rlhf::SourceOptions options = common_options(config, rows);
+  options.name = "eval";
+  if (rows != rlhf::RowKind::kPrompt) return options;
+  check_samples(config.evaluation);
+  options.samples_per_prompt = config.evaluation.samples_per_prompt;
+  options.sampling = config.evaluation.params(config.rollout.completion_tokens).to_json();
+  return options;
+}
 
 std::vector<std::string> data_options(rlhf::RowKind rows) {
   std::vector<std::string> options = {"evaluation.examples", "data.long_rows", "data.bad_rows"};
@@ -147,7 +160,7 @@ RunData read_data(const Config& config, const Plan& plan) {
   if (data.train->has_margins())
     data.notes.emplace_back("data.train: column margin is read: a pair's loss is -log σ(chosen - rejected - margin)");
   if (plan.evaluation && !config.data.eval->is_null())
-    data.eval = read("data.eval", config.data.eval, eval_options(config, plan));
+    data.eval = read("data.eval", config.data.eval, held_out_options(config, plan.evaluation->rows));
   return data;
 }
 

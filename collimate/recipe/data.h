@@ -26,6 +26,10 @@ struct RunData {
 // InputError: no data, files missing or malformed, rows that the recipe cannot use.
 RunData read_data(const Config& config, const Plan& plan);
 
+// How held-out rows of a kind are read: prompts with the samples and the sampling of `evaluation`, whatever the
+// training does. InputError for several samples of a prompt that would all be equal.
+rlhf::SourceOptions held_out_options(const Config& config, rlhf::RowKind rows);
+
 // For Plan::read_options: those that data is read and rendered by where a recipe's rows are of this kind.
 std::vector<std::string> data_options(rlhf::RowKind rows);
 

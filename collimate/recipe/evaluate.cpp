@@ -18,59 +18,114 @@ double trainable_sum(const Batch& rows, const Key<float>& key, int64_t r) {
   return sum;
 }
 
-double trainable_tokens(const Batch& rows, int64_t r) {
-  double count = 0;
-  for (uint8_t trainable : rows.row(batch::kTrainable, r)) count += trainable;
-  return count;
+// The log-prob of a choice, or that by character of its text.
+double choice_score(const Batch& rows, int64_t r, bool by_character) {
+  const double sum = answer_log_prob(rows, r);
+  return by_character ? sum / rows.json(batch::kExample, r).at("characters").get<double>() : sum;
 }
 
-// Without the accuracy when `scored` by a model: 1 means nothing on its scale.
-NamedValues rollout_metrics(const Batch& rows, bool scored) {
-  const auto n = static_cast<double>(rows.rows());
-  double reward = 0, right = 0, length = 0;
+bool is_answer(const Batch& rows, int64_t r) { return rows.json(batch::kExample, r).at("is_answer").get<bool>(); }
+
+// Samples of a prompt stand together, in the order of the prompts.
+std::vector<GradedPrompt> graded_prompts(const Batch& rows) {
+  std::vector<GradedPrompt> prompts;
+  const bool answers = rows.has(rlhf::kAnswer.name);
   for (int64_t r = 0; r < rows.rows(); ++r) {
-    reward += rows.get(batch::kReward, r) / n;
-    right += (rows.get(batch::kReward, r) >= 1.0F ? 1 : 0) / n;
-    length += static_cast<double>(rows.length(batch::kIds.name, r) - rows.get(batch::kPromptTokens, r)) / n;
+    const int64_t uid = rows.get(batch::kPromptUid, r);
+    if (prompts.empty() || prompts.back().uid != uid) prompts.push_back({uid, {}});
+    prompts.back().samples.push_back({rows.get(batch::kReward, r), answers ? rows.get(rlhf::kAnswer, r) : 0});
   }
-  NamedValues values = {{"val/reward/mean", reward}};
-  if (!scored) values.emplace_back("val/accuracy", right);
-  values.emplace_back("val/response_length/mean", length);
-  return values;
+  return prompts;
 }
 
-NamedValues loss_metrics(const Batch& rows) {
-  double sum = 0, tokens = 0;
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    sum -= trainable_sum(rows, batch::kOldLogProbs, r);
-    tokens += trainable_tokens(rows, r);
-  }
-  return {{"val/loss", sum / tokens}};
+double completion_tokens(const Batch& rows, int64_t r) {
+  return static_cast<double>(rows.length(batch::kIds.name, r) - rows.get(batch::kPromptTokens, r));
 }
 
-// Part of the pairs (rows 2i, 2i + 1) whose first row measures more, ties counting half, and the mean difference.
-NamedValues pair_metrics(const Batch& rows, const RowMeasure& measure) {
-  double right = 0, margin = 0;
-  const auto pairs = static_cast<double>(rows.rows() / 2);
+// Without what asks for right samples when `scored` by a model: 1 means nothing on its scale.
+std::vector<Measure> rollout_measures(const Batch& rows, int64_t samples, bool scored) {
+  Measure reward{"reward/mean"}, accuracy{"accuracy"}, length{"response_length/mean"};
+  int64_t row = 0;
+  const std::vector<GradedPrompt> prompts = graded_prompts(rows);
+  for (const GradedPrompt& prompt : prompts) {
+    double rewards = 0, right = 0, tokens = 0;
+    for (const GradedSample& sample : prompt.samples) {
+      rewards += sample.reward;
+      right += sample.reward >= kRightReward ? 1 : 0;
+      tokens += completion_tokens(rows, row++);
+    }
+    const auto count = static_cast<double>(prompt.samples.size());
+    reward.add(prompt.uid, rewards, count);
+    accuracy.add(prompt.uid, right, count);
+    length.add(prompt.uid, tokens, count);
+  }
+  std::vector<Measure> measures = {std::move(reward)};
+  if (!scored) measures.push_back(std::move(accuracy));
+  measures.push_back(std::move(length));
+  if (samples == 1) return measures;
+  for (Measure& measure : sample_measures(prompts, samples, !scored)) measures.push_back(std::move(measure));
+  return measures;
+}
+
+std::vector<Measure> loss_measures(const Batch& rows) {
+  Measure loss{"loss"};
+  for (int64_t r = 0; r < rows.rows(); ++r)
+    loss.add(rows.get(batch::kUid, r), -answer_log_prob(rows, r), answer_tokens(rows, r));
+  Measure perplexity = loss;
+  perplexity.name = "perplexity";
+  perplexity.exponential = true;
+  return {std::move(loss), std::move(perplexity)};
+}
+
+// Part of the pairs (rows 2i, 2i + 1) whose first row has the larger number, ties counting half, and the mean
+// difference.
+std::vector<Measure> pair_measures(const Batch& rows, const RowNumber& number) {
+  Measure accuracy{"accuracy"}, margin{"margin"};
   for (int64_t r = 0; r + 1 < rows.rows(); r += 2) {
-    const double difference = measure.of(rows, r) - measure.of(rows, r + 1);
-    right += difference > 0 ? 1 : difference == 0 ? 0.5 : 0;
-    margin += difference;
+    const int64_t pair = rows.get(batch::kPairUid, r);
+    const double difference = number.of(rows, r) - number.of(rows, r + 1);
+    accuracy.add(pair, difference > 0 ? 1 : difference == 0 ? 0.5 : 0);
+    margin.add(pair, difference);
   }
-  return {{"val/accuracy", right / pairs}, {"val/margin", margin / pairs}};
+  return {std::move(accuracy), std::move(margin)};
 }
 
-// Of pairs, by what each row measures.
-EvaluationPlan pair_evaluation(graph::Graph graph, RowMeasure measure) {
+// Rows of one question stand together: whether the choice that has the largest log-prob is the answer, of the first
+// such.
+std::vector<Measure> choice_measures(const Batch& rows) {
+  Measure plain{"acc"}, normalised{"acc_norm"};
+  for (int64_t first = 0, end = 0; first < rows.rows(); first = end) {
+    const int64_t question = rows.get(batch::kPromptUid, first);
+    int64_t best = first, best_normalised = first;
+    for (end = first; end < rows.rows() && rows.get(batch::kPromptUid, end) == question; ++end) {
+      if (choice_score(rows, end, false) > choice_score(rows, best, false)) best = end;
+      if (choice_score(rows, end, true) > choice_score(rows, best_normalised, true)) best_normalised = end;
+    }
+    plain.add(question, is_answer(rows, best) ? 1 : 0);
+    normalised.add(question, is_answer(rows, best_normalised) ? 1 : 0);
+  }
+  return {std::move(plain), std::move(normalised)};
+}
+
+// Of pairs, by a number of each row.
+EvaluationPlan pair_evaluation(graph::Graph graph, RowNumber number) {
   EvaluationPlan plan;
   plan.graph = std::move(graph);
   plan.rows = rlhf::RowKind::kPreference;
-  plan.metrics = [measure](const Batch& rows) { return pair_metrics(rows, measure); };
-  plan.measure = std::move(measure);
+  plan.measures = [number](const Batch& rows) { return pair_measures(rows, number); };
+  plan.row_number = std::move(number);
   return plan;
 }
 
 }  // namespace
+
+double answer_log_prob(const Batch& rows, int64_t r) { return trainable_sum(rows, batch::kOldLogProbs, r); }
+
+double answer_tokens(const Batch& rows, int64_t r) {
+  double count = 0;
+  for (uint8_t trainable : rows.row(batch::kTrainable, r)) count += trainable;
+  return count;
+}
 
 std::optional<EvaluationPlan> rollout_evaluation(Page& page, const graph::ModelHandle& policy,
                                                  const graph::ModelHandle* judge) {
@@ -78,13 +133,14 @@ std::optional<EvaluationPlan> rollout_evaluation(Page& page, const graph::ModelH
   if (page.config().data.eval->is_null()) return std::nullopt;
   const nlohmann::json& own = page.config().evaluation.reward;
   const bool scored = judge != nullptr && own.is_null();
+  const int64_t samples = page.config().evaluation.samples_per_prompt;
   const graph::ModelHandle rules =
-      scored ? *judge : page.rewards("judge", own.is_null() ? page.config().reward.get() : own);
+      scored ? *judge : page.rewards("judge", own.is_null() ? page.config().reward.get() : own, samples > 1);
   EvaluationPlan plan;
   if (!scored) plan.judge = rules.name();
   plan.graph =
       graph::trace([&](Value prompts) { rules("score", policy("generate", prompts)); }, {prompt_input()}, "evaluation");
-  plan.metrics = [scored](const Batch& rows) { return rollout_metrics(rows, scored); };
+  plan.measures = [samples, scored](const Batch& rows) { return rollout_measures(rows, samples, scored); };
   return plan;
 }
 
@@ -93,10 +149,9 @@ EvaluationPlan loss_evaluation(const graph::ModelHandle& model) {
   plan.graph =
       graph::trace([&](Value examples) { model("old_log_probs", examples); }, {completion_input()}, "evaluation");
   plan.rows = rlhf::RowKind::kDemonstration;
-  plan.metrics = loss_metrics;
-  plan.measure = {"loss", [](const Batch& rows, int64_t r) {
-                    return -trainable_sum(rows, batch::kOldLogProbs, r) / trainable_tokens(rows, r);
-                  }};
+  plan.measures = loss_measures;
+  plan.row_number = {"loss",
+                     [](const Batch& rows, int64_t r) { return -answer_log_prob(rows, r) / answer_tokens(rows, r); }};
   plan.measures_loss = true;
   return plan;
 }
@@ -110,14 +165,20 @@ EvaluationPlan pair_margin_evaluation(const graph::ModelHandle& policy, const gr
   graph::Graph graph = graph::trace(
       [&](Value pairs) { policy("old_log_probs", reference != nullptr ? (*reference)("log_probs", pairs) : pairs); },
       {pair_input()}, "evaluation");
-  const auto log_prob = [](const Batch& rows, int64_t r) {
-    return trainable_sum(rows, batch::kOldLogProbs, r) / trainable_tokens(rows, r);
-  };
+  const auto log_prob = [](const Batch& rows, int64_t r) { return answer_log_prob(rows, r) / answer_tokens(rows, r); };
   const auto log_ratio = [](const Batch& rows, int64_t r) {
-    return trainable_sum(rows, batch::kOldLogProbs, r) - trainable_sum(rows, batch::kReferenceLogProbs, r);
+    return answer_log_prob(rows, r) - trainable_sum(rows, batch::kReferenceLogProbs, r);
   };
   return pair_evaluation(std::move(graph),
-                         reference != nullptr ? RowMeasure{"log_ratio", log_ratio} : RowMeasure{"log_prob", log_prob});
+                         reference != nullptr ? RowNumber{"log_ratio", log_ratio} : RowNumber{"log_prob", log_prob});
+}
+
+EvaluationPlan choice_evaluation(const graph::ModelHandle& model) {
+  EvaluationPlan plan;
+  plan.graph = graph::trace([&](Value choices) { model("old_log_probs", choices); }, {choice_input()}, "evaluation");
+  plan.rows = rlhf::RowKind::kDemonstration;
+  plan.measures = choice_measures;
+  return plan;
 }
 
 }  // namespace collimate::recipe

@@ -2,20 +2,30 @@
 
 #include "collimate/recipe/page.h"
 
-// Evaluation graphs of the pages.
+// Evaluation graphs of the pages. A run records each measure as val/NAME.
 namespace collimate::recipe {
 
-// The policy completes held-out prompts, rewards judge: val/reward/mean, val/accuracy (the share of completions with a
-// reward of at least 1; not where a model scores, on a scale of its own), val/response_length/mean. `judge` is a
-// reward model, else the config's rules. Nothing without data.eval.
+// The policy completes held-out prompts, rewards judge: reward/mean, accuracy (the share of completions with a reward
+// of at least kRightReward; not where a model scores, on a scale of its own), response_length/mean, and with several
+// samples of each prompt those of sample_measures(). `judge` is a reward model, else the config's rules. Nothing
+// without data.eval.
 std::optional<EvaluationPlan> rollout_evaluation(Page& page, const graph::ModelHandle& policy,
                                                  const graph::ModelHandle* judge = nullptr);
-// val/loss: mean negative log-likelihood of held-out completions.
+// loss, the mean negative log-likelihood of held-out completions, and perplexity, e to that power.
 EvaluationPlan loss_evaluation(const graph::ModelHandle& model);
-// val/accuracy: held-out pairs whose chosen row scores higher.
+// accuracy: held-out pairs whose chosen row scores higher; margin: by how much, on average.
 EvaluationPlan pair_score_evaluation(const graph::ModelHandle& model);
-// val/accuracy: held-out pairs whose implicit reward is higher for the chosen row: the log-ratio against the reference,
-// or, without one (null), the mean log-prob of the answer's tokens.
+// The same of the implicit reward: the log-ratio against the reference, or, without one (null), the mean log-prob of
+// the answer's tokens.
 EvaluationPlan pair_margin_evaluation(const graph::ModelHandle& policy, const graph::ModelHandle* reference);
+
+// acc: the questions of which the answer has the largest log-prob among its choices; acc_norm: the largest log-prob by
+// character of its text. Of equal ones the first counts, as in lm-evaluation-harness, whose names these are. Rows are
+// those of choices.h.
+EvaluationPlan choice_evaluation(const graph::ModelHandle& model);
+
+// The log-prob of a row's trainable tokens (kOldLogProbs), and their number.
+double answer_log_prob(const Batch& rows, int64_t r);
+double answer_tokens(const Batch& rows, int64_t r);
 
 }  // namespace collimate::recipe

@@ -80,14 +80,15 @@ graph::ModelHandle Page::trainer(const std::string& model, const Role& role) {
   return add(model, "trainer", decoder_parameters(role));
 }
 
-graph::ModelHandle Page::rewards(const std::string& model, const nlohmann::json& list) {
+graph::ModelHandle Page::rewards(const std::string& model, const nlohmann::json& list, bool answers) {
   if (list.is_null())
     throw base::InputError(base::expectation("reward", "a list of rewards", "none", "reward: [{rule: exact}]"));
   reads("reward");
   rewards_.insert(model);
-  return add(model, "rewards",
-             {{"rewards", list.is_array() ? list : nlohmann::json::array({list})},
-              {"tokenizer", config_.model("policy").path.get()}});
+  nlohmann::json parameters = {{"rewards", list.is_array() ? list : nlohmann::json::array({list})},
+                               {"tokenizer", config_.model("policy").path.get()}};
+  if (answers) parameters["answers"] = true;
+  return add(model, "rewards", std::move(parameters));
 }
 
 graph::ModelHandle Page::advantages(const std::string& rows, const std::string& fallback) {
@@ -155,6 +156,7 @@ graph::Input prompt_input() {
   return {"prompts", {"uid", "prompt_uid", "ids", "trainable", "prompt_tokens", "example"}};
 }
 graph::Input completion_input() { return {"examples", {"uid", "ids", "trainable"}}; }
+graph::Input choice_input() { return {"choices", {"uid", "prompt_uid", "ids", "trainable", "example"}}; }
 graph::Input pair_input(const rlhf::Loss& loss) {
   graph::Input input{"pairs", {"uid", "pair_uid", "ids", "trainable"}};
   if (loss.reads(rlhf::kCompletion)) input.columns.push_back(rlhf::kCompletion.name);

@@ -13,16 +13,16 @@
 #include "collimate/flow/registry.h"
 #include "collimate/graph/trace.h"
 #include "collimate/recipe/config.h"
+#include "collimate/recipe/measure.h"
 #include "collimate/rlhf/prompt/source.h"
+#include "collimate/rlhf/types/answer.h"
 #include "collimate/rlhf/types/loss.h"
 
 namespace collimate::recipe {
 
-using NamedValues = std::vector<std::pair<std::string, double>>;
-
 // What an evaluation finds of one row of data, for people who read samples: "loss" (nats per trained token), "score",
 // "log_ratio" (of the trained tokens, policy over reference) or "log_prob" (per trained token).
-struct RowMeasure {
+struct RowNumber {
   std::string name;
   std::function<double(const Batch& rows, int64_t row)> of;
 };
@@ -31,9 +31,9 @@ struct RowMeasure {
 struct EvaluationPlan {
   graph::Graph graph;
   rlhf::RowKind rows = rlhf::RowKind::kPrompt;
-  std::function<NamedValues(const Batch& rows)> metrics;
-  std::optional<RowMeasure> measure;  // nothing where the rows are completions, which have rewards
-  bool measures_loss = false;         // val/loss is among the metrics: what run.patience watches
+  std::function<std::vector<Measure>(const Batch& rows)> measures;
+  std::optional<RowNumber> row_number;  // nothing where the rows are completions, which have rewards
+  bool measures_loss = false;           // val/loss is among the measures: what run.patience watches
   std::string judge;  // the list of rewards that is of held-out rows alone; "" where a model judges, or nothing
 };
 
@@ -77,7 +77,8 @@ class Page {
   graph::ModelHandle generator(const std::string& model, const Role& role);
   graph::ModelHandle scorer(const std::string& model, const Role& role);
   graph::ModelHandle trainer(const std::string& model, const Role& role);
-  graph::ModelHandle rewards(const std::string& model, const nlohmann::json& list);
+  // `answers`: with a column of what each sample answers.
+  graph::ModelHandle rewards(const std::string& model, const nlohmann::json& list, bool answers = false);
   // Advantages from `rows` ("groups" or "values"), by algorithm.advantage, else `fallback`.
   graph::ModelHandle advantages(const std::string& rows, const std::string& fallback);
   // A role of `models` that only other options make the page read: a config may name it all the same.
@@ -116,6 +117,7 @@ class Page {
 graph::Input prompt_input();                           // prompts to complete
 graph::Input completion_input();                       // prompt + completion
 graph::Input pair_input(const rlhf::Loss& loss = {});  // chosen, rejected, with what the loss reads of the data
+graph::Input choice_input();                           // prompt + one of its choices: see recipe/choices.h
 
 // Rows of one iteration as the run reads them: prompts × samples, or samples_per_update for data recipes.
 int64_t rollout_rows(const Config& config);

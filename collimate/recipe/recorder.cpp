@@ -106,7 +106,9 @@ nlohmann::ordered_json Recorder::measure_held_out(const flow::IterationResult& r
     base::log_warning("step {}, held-out: every sample was dropped: nothing is measured", record.step);
     return values;
   }
-  for (const auto& [name, value] : plan_.evaluation->metrics(rows->second)) {
+  for (const Measure& measure : plan_.evaluation->measures(rows->second)) {
+    const std::string name = "val/" + measure.name;
+    const double value = estimate(measure).value;
     record.set(name, value);
     values[name] = value;
   }
@@ -118,8 +120,8 @@ void Recorder::write_held_out(int64_t step, const Batch& rows) const {
   constexpr int64_t kMostRows = 100;  // an even number: pairs stay together
   const Batch first = rows.slice(0, std::min(rows.rows(), kMostRows));
   const std::filesystem::path path = directory_.held_out_samples(step);
-  if (const std::optional<RowMeasure>& measure = plan_.evaluation->measure)
-    write_measured(first, *measure, plan_.evaluation->rows == rlhf::RowKind::kPreference, *data_.tokenizer, step, path);
+  if (const std::optional<RowNumber>& number = plan_.evaluation->row_number)
+    write_measured(first, *number, plan_.evaluation->rows == rlhf::RowKind::kPreference, *data_.tokenizer, step, path);
   else
     write_samples(first, *data_.tokenizer, step, path);
 }

@@ -74,16 +74,16 @@ void write_samples(const Batch& samples, const text::Tokenizer& tokenizer, int64
   write_lines(lines, path);
 }
 
-void write_measured(const Batch& rows, const RowMeasure& measure, bool pairs, const text::Tokenizer& tokenizer,
+void write_measured(const Batch& rows, const RowNumber& number, bool pairs, const text::Tokenizer& tokenizer,
                     int64_t step, const std::filesystem::path& path) {
   std::vector<nlohmann::ordered_json> lines;
   const std::vector<rlhf::RewardSample> decoded = rlhf::decode_samples(rows, tokenizer);
   for (size_t i = 0; i < decoded.size(); ++i) {
-    const double value = measure.of(rows, static_cast<int64_t>(i));
+    const double value = number.of(rows, static_cast<int64_t>(i));
     const bool rejected = pairs && i % 2 == 1;
     if (!rejected)
       lines.push_back(
-          {{"step", step}, {"uid", decoded[i].uid}, {"prompt", decoded[i].prompt}, {"measure", measure.name}});
+          {{"step", step}, {"uid", decoded[i].uid}, {"prompt", decoded[i].prompt}, {"measure", number.name}});
     const std::string name = !pairs ? "target" : rejected ? "rejected" : "chosen";
     lines.back()[name] = decoded[i].completion;
     lines.back()[pairs ? name + "_value" : "value"] = value;

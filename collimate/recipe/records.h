@@ -20,7 +20,7 @@ void write_samples(const Batch& samples, const text::Tokenizer& tokenizer, int64
 
 // Rows of data and what the model makes of them, a line each, written at once: {"step", "uid", "prompt", "measure",
 // "target", "value"}; of pairs (rows 2i and 2i + 1) {…, "chosen", "chosen_value", "rejected", "rejected_value"}.
-void write_measured(const Batch& rows, const RowMeasure& measure, bool pairs, const text::Tokenizer& tokenizer,
+void write_measured(const Batch& rows, const RowNumber& number, bool pairs, const text::Tokenizer& tokenizer,
                     int64_t step, const std::filesystem::path& path);
 
 }  // namespace collimate::recipe

@@ -76,13 +76,23 @@ std::map<std::string, bool> model_directories(const Plan& plan) {
   return directories;
 }
 
+nlohmann::json file_input(const std::string& path) {
+  nlohmann::json inputs = nlohmann::json::object();
+  add_file(path, "reward", inputs);
+  return inputs;
+}
+
+nlohmann::json model_inputs(const std::string& directory, bool weights) {
+  nlohmann::json inputs = nlohmann::json::object();
+  for (const char* name : kModelFiles) add_file((fs::path(directory) / name).string(), "model", inputs);
+  if (!weights) return inputs;
+  for (const auto& [path, tensors] : model::weight_files(directory)) add_file(path, "weights", inputs);
+  return inputs;
+}
+
 nlohmann::json run_inputs(const Config& config, const Plan& plan, const RunData& data) {
   nlohmann::json inputs = data.fingerprints;
-  for (const auto& [directory, reads] : model_directories(plan)) {
-    for (const char* name : kModelFiles) add_file((fs::path(directory) / name).string(), "model", inputs);
-    if (!reads) continue;
-    for (const auto& [path, tensors] : model::weight_files(directory)) add_file(path, "weights", inputs);
-  }
+  for (const auto& [directory, reads] : model_directories(plan)) inputs.update(model_inputs(directory, reads));
   add_rewards(plan, inputs);
   const nlohmann::json& placement = config.placement;
   if (placement.is_string() && placement != "flattening") add_file(placement.get<std::string>(), "placement", inputs);

@@ -13,6 +13,13 @@ namespace collimate::recipe {
 // The models that the plan opens: directory, and whether its weights are read.
 std::map<std::string, bool> model_directories(const Plan& plan);
 
+// The files that a model is read from, {path: {"bytes", "crc32c"}}, read whole; those of its configuration and
+// tokenizer have a "kind". InputError as model::weight_files.
+nlohmann::json model_inputs(const std::string& directory, bool weights = true);
+
+// A reward's file, in the same form; nothing where it is missing.
+nlohmann::json file_input(const std::string& path);
+
 // A run reads these and no checkpoint holds them: files, {path: {"bytes", "crc32c"}}, read whole, and the data, {key:
 // {"rows", "fingerprint"}}. The files are those that the plan's weights are read from and, with a "kind" each, the
 // models' configurations and tokenizers ("model"), Python rewards without what they import ("reward") and that of the

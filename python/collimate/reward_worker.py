@@ -5,7 +5,8 @@ what it prints goes to stderr. The function is TRL's `score(prompts, completions
 where its first parameter is called data_source, verl's `compute_score(data_source, solution_str, ground_truth,
 extra_info) -> float`. In place of a number either may give {"score": number, "steps": [(end, reward), ...]}: what each
 step of the completion adds, where a step ends at completion[:end]; what the steps leave of the score belongs to the
-completion's end. None: the function does not judge the sample.
+completion's end. {"score": number, "answer": text} says what the completion answers (verl's "pred" does too), by which
+a majority votes. None: the function does not judge the sample.
 """
 
 import importlib.util
@@ -75,6 +76,7 @@ def trace(error):
 def checked(value, completion):
     steps = value.get("steps") if isinstance(value, dict) else None
     steps = [] if steps is None else [(int(end), float(reward)) for end, reward in steps]
+    answer = read_out(value) if isinstance(value, dict) else {}
     value = value["score"] if isinstance(value, dict) else value
     if value is None and not steps:
         return {"value": None, "error": ""}
@@ -89,7 +91,14 @@ def checked(value, completion):
             expected = f"{before + 1} to {len(completion)}" if before < len(completion) else "no step behind the last"
             return {"value": None, "error": f"step {number} ends at {end}, expected {expected}"}
         before = end
-    return {"value": value, "error": "", "steps": [(len(completion[:end].encode()), r) for end, r in steps]}
+    steps = [(len(completion[:end].encode()), reward) for end, reward in steps]
+    return {"value": value, "error": "", "steps": steps, **answer}
+
+
+def read_out(value):
+    """{"answer": text} where the function says what the completion answers."""
+    answer = value.get("answer", value.get("pred"))
+    return {} if answer is None else {"answer": str(answer)}
 
 
 def accepts(function, name):

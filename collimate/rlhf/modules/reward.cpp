@@ -3,22 +3,29 @@
 #include <algorithm>
 
 #include "collimate/base/error.h"
+#include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
+#include "collimate/rlhf/reward/rule_text.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::rlhf {
 
 // A completion's text is decoded by itself, as TRL decodes it for its rewards: a space that SentencePiece's decoding
 // drops at the beginning of a text is not in it, though it is in what generate::CompletionText shows behind a prompt.
+RewardSample decoded_sample(std::span<const int32_t> prompt, std::span<const int32_t> completion,
+                            const text::Tokenizer& tokenizer) {
+  return {.prompt = text::valid_utf8(tokenizer.decode(prompt)),
+          .completion = text::valid_utf8(tokenizer.decode(completion))};
+}
+
 std::vector<RewardSample> decode_samples(const Batch& rows, const text::Tokenizer& tokenizer) {
   std::vector<RewardSample> samples;
   for (int64_t r = 0; r < rows.rows(); ++r) {
     const auto ids = rows.row(batch::kIds, r);
     const auto prompt = static_cast<size_t>(rows.get(batch::kPromptTokens, r));
-    RewardSample sample{.uid = rows.get(batch::kUid, r),
-                        .prompt = text::valid_utf8(tokenizer.decode(ids.subspan(0, prompt))),
-                        .completion = text::valid_utf8(tokenizer.decode(ids.subspan(prompt)))};
+    RewardSample sample = decoded_sample(ids.first(prompt), ids.subspan(prompt), tokenizer);
+    sample.uid = rows.get(batch::kUid, r);
     if (rows.has(batch::kExample.name)) sample.example = rows.json(batch::kExample, r);
     if (rows.has(batch::kFinish.name))
       sample.finished = !generate::cut_off(static_cast<generate::Finish>(rows.get(batch::kFinish, r)));
@@ -65,6 +72,11 @@ TokenSteps on_tokens(std::span<const int32_t> ids, size_t prompt, const text::To
   return out;
 }
 
+// What no reward reads out is the completion's text without white space at both ends.
+std::string_view answer_of(const std::optional<std::string>& read_out, const RewardSample& sample) {
+  return read_out ? std::string_view(*read_out) : stripped(sample.completion);
+}
+
 }  // namespace
 
 RewardModule::RewardModule(const nlohmann::json& parameters) : parameters_(parameters) {}
@@ -77,6 +89,7 @@ std::vector<graph::FunctionSpec> RewardModule::functions() const {
                            .granularity = graph::Granularity::kRow};
   for (const nlohmann::json& entry : parameters_.at("rewards"))
     if (!deterministic_reward(entry)) spec.deterministic = false;
+  if (tells_answers()) spec.makes.push_back(kAnswer.name);
   return {spec};
 }
 
@@ -87,8 +100,9 @@ void RewardModule::setup(flow::Context& context) {
 }
 
 Batch RewardModule::call(const std::string&, const Batch& input, const flow::CallInfo&) {
-  const ScoredSamples scored = score_samples(rewards_, decode_samples(input, *tokenizer_));
-  std::vector<int64_t> kept;
+  const std::vector<RewardSample> samples = decode_samples(input, *tokenizer_);
+  const ScoredSamples scored = score_samples(rewards_, samples);
+  std::vector<int64_t> kept, answers;
   std::vector<float> rewards;
   std::vector<std::vector<int32_t>> step;
   std::vector<std::vector<float>> step_rewards;
@@ -96,6 +110,7 @@ Batch RewardModule::call(const std::string&, const Batch& input, const flow::Cal
     if (!scored.kept[i]) continue;
     kept.push_back(static_cast<int64_t>(i));
     rewards.push_back(scored.rewards[i]);
+    answers.push_back(static_cast<int64_t>(base::stable_hash(answer_of(scored.answers[i], samples[i]))));
     const auto row = static_cast<int64_t>(i);
     TokenSteps steps = on_tokens(input.row(batch::kIds, row), static_cast<size_t>(input.get(batch::kPromptTokens, row)),
                                  *tokenizer_, scored.steps[i], scored.rewards[i]);
@@ -107,6 +122,7 @@ Batch RewardModule::call(const std::string&, const Batch& input, const flow::Cal
   out.set(batch::kReward, rewards);
   out.set_ragged(batch::kStep, step);
   out.set_ragged(batch::kStepRewards, step_rewards);
+  if (tells_answers()) out.set(kAnswer, answers);
   return out;
 }
 

@@ -101,6 +101,30 @@ TEST_F(RewardModuleTest, RewardsOfOneNameHaveAMetricEach) {
   EXPECT_EQ(nlohmann::json(measured[2]).dump(), R"(["rewards/regex_2/mean",0.0,"mean",1.0])");
 }
 
+// Samples vote by it: what the reward reads out, else the text without white space at both ends.
+TEST_F(RewardModuleTest, AnswersAreEqualWhereTheyVoteTogether) {
+  register_reward("reads out some", [](const nlohmann::json&) {
+    return function_reward([](const RewardSample& sample) {
+      Score score = 0.0;
+      if (sample.completion.starts_with("0")) score.answer = "zero";
+      return score;
+    });
+  });
+  RewardModule module(
+      {{"tokenizer", directory_.path()}, {"rewards", {{{"function", "reads out some"}}}}, {"answers", true}});
+  EXPECT_EQ(module.functions().at(0).makes.back(), "answer");
+  flow::Context context;
+  module.setup(context);
+  Batch rows;
+  rows.set(batch::kUid, std::vector<int64_t>{0, 1, 2, 3});
+  rows.set_ragged(batch::kIds, std::vector<std::vector<int32_t>>{{4, 4, 5}, {4, 4, 7}, {4, 5, 1}, {4, 7, 1}});
+  rows.set(batch::kPromptTokens, std::vector<int64_t>{1, 1, 1, 1});
+  const std::vector<int64_t> answers = module.call("score", rows, {}).all(kAnswer);
+  EXPECT_EQ(answers[0], answers[1]);
+  EXPECT_NE(answers[1], answers[2]);
+  EXPECT_NE(answers[2], answers[3]);
+}
+
 // A judge may take its time over each.
 TEST_F(RewardModuleTest, EachSampleIsToldToTheWorker) {
   register_reward("unhurried",

@@ -22,12 +22,13 @@ std::optional<double> final_value(const std::string& text) { return base::parse_
 
 Rule make(const json& options) {
   const double format_score = read_entry<Gsm8kSection>(options).format_score;
-  return [format_score](const RewardSample& sample) {
+  return [format_score](const RewardSample& sample) -> Score {
     const std::string text = text_field(sample, "ground_truth");
     const std::optional<double> truth = final_value(text), answer = final_value(sample.completion);
     if (!truth) throw base::InputError(base::expectation("reward.gsm8k", "a ground truth with a final number", text));
-    if (!answer) return 0.0;
-    return *answer == *truth ? 1.0 : format_score;
+    Score score = !answer ? 0.0 : *answer == *truth ? 1.0 : format_score;
+    score.answer = answer ? fmt::to_string(*answer) : "";
+    return score;
   };
 }
 

@@ -34,5 +34,14 @@ TEST(Rules, Gsm8kReadsTheFinalNumberAsAWhole) {
   EXPECT_EQ(value("gsm8k", {}, "1.2.3, so 1.20", "1.2"), 1.0);
 }
 
+TEST(Rules, Gsm8kReadsOutTheNumberThatItJudges) {
+  const auto answer = [](const std::string& completion) {
+    return rule_named("gsm8k")({1, "", completion, {{"ground_truth", "18"}}}).answer;
+  };
+  EXPECT_EQ(answer("so it is 1,018.0"), answer("#### 1018")) << "equal numbers are equal answers";
+  EXPECT_NE(answer("#### 17"), answer("#### 18"));
+  EXPECT_EQ(answer("I do not know"), "") << "none is an answer of its own";
+}
+
 }  // namespace
 }  // namespace collimate::rlhf

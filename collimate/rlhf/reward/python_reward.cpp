@@ -67,7 +67,7 @@ class PythonWorker {
     Answer out{.batch_error = answer.at("batch_error")};
     for (const json& one : answer.at("results")) {
       if (one.at("value").is_number()) {
-        out.results.push_back({one.at("value").get<double>(), "", steps_of(one)});
+        out.results.push_back({one.at("value").get<double>(), "", steps_of(one), answer_of(one)});
       } else {
         if (out.trace.empty()) {
           out.raised = out.results.size();
@@ -112,6 +112,11 @@ class PythonWorker {
     for (const json& step : result.value("steps", json::array()))
       steps.push_back({step.at(0).get<size_t>(), step.at(1).get<double>()});
     return steps;
+  }
+
+  static std::optional<std::string> answer_of(const json& result) {
+    if (!result.contains("answer")) return std::nullopt;
+    return result.at("answer").get<std::string>();
   }
 
   static host::FrameSocket connect(host::ChildProcess& child) {

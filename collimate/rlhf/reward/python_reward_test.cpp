@@ -92,6 +92,18 @@ TEST_F(PythonRewardTest, StepsEndAtCharacters) {
   EXPECT_EQ(results[1].error, "step 0 ends at 99, expected 0 to 5");
 }
 
+TEST_F(PythonRewardTest, AnAnswerIsWhatTheFunctionReadsOut) {
+  samples_.push_back(samples_[0]);
+  const auto results = reward(
+                           "def score(prompts, completions, **kw):\n"
+                           "    return [{'score': 1, 'answer': 18}, {'score': 0, 'pred': 'x'}, 0.5]\n")
+                           ->score(samples_);
+  ASSERT_EQ(results.size(), 3U);
+  EXPECT_EQ(results[0].answer, "18");
+  EXPECT_EQ(results[1].answer, "x") << "as verl calls it";
+  EXPECT_EQ(results[2].answer, std::nullopt);
+}
+
 TEST_F(PythonRewardTest, OnlyTheGuiltySampleFails) {
   const auto results = reward(
                            "def score(prompts, completions, **kw):\n"

@@ -38,7 +38,7 @@ class FunctionReward final : public Reward {
     for (const RewardSample& sample : samples) {
       try {
         Score score = rule_(sample);
-        results.push_back({score.value, "", std::move(score.steps)});
+        results.push_back({score.value, "", std::move(score.steps), std::move(score.answer)});
       } catch (const std::exception& error) {
         results.push_back({std::nullopt, error.what()});
       }
@@ -187,6 +187,7 @@ void add_reward(const RewardSpec& spec, const std::vector<RewardSample>& samples
     const RewardResult& result = results[i];
     if (!result.value && result.error.empty()) continue;
     answered[i] = true;
+    if (result.answer && !out.answers[i]) out.answers[i] = result.answer;
     std::string problem = failure(result, samples[i]);
     if (problem.empty()) problem = range_failure(result, spec.weight, size_of(out, i));
     if (!problem.empty()) {
@@ -242,6 +243,7 @@ ScoredSamples score_samples(const std::vector<RewardSpec>& rewards, const std::v
   out.rewards.assign(samples.size(), 0.F);
   out.kept.assign(samples.size(), true);
   out.steps.resize(samples.size());
+  out.answers.resize(samples.size());
   std::vector<bool> answered(samples.size(), false);
   for (const RewardSpec& spec : rewards) add_reward(spec, samples, answered, out);
   const RewardSpec& strictest = *std::ranges::min_element(rewards, {}, leniency);

@@ -31,6 +31,7 @@ struct RewardResult {
   std::optional<double> value;
   std::string error;              // empty beside a value
   std::vector<StepReward> steps;  // of the value, by step; what they leave of it belongs to the completion's end
+  std::optional<std::string> answer = std::nullopt;  // what the completion answers, where the reward reads it out
 };
 
 // A source of rewards. Blocking. A sample's failure is a result with an error, never an exception and never a zero.
@@ -104,10 +105,11 @@ struct RewardMean {
 // that every reward left unjudged is a failure too, under the strictest on_error of the list: stop, drop, the lowest
 // weighted value.
 struct ScoredSamples {
-  std::vector<float> rewards;                  // [samples], 0 where dropped
-  std::vector<bool> kept;                      // [samples]
-  std::vector<std::vector<StepReward>> steps;  // [samples] weighted, ascending; of several rewards together
-  std::vector<RewardMean> means;               // by reward
+  std::vector<float> rewards;                       // [samples], 0 where dropped
+  std::vector<bool> kept;                           // [samples]
+  std::vector<std::vector<StepReward>> steps;       // [samples] weighted, ascending; of several rewards together
+  std::vector<RewardMean> means;                    // by reward
+  std::vector<std::optional<std::string>> answers;  // [samples] by the first reward of the list that read one out
   int64_t errors = 0;
   std::string first_error;   // "[reward NAME] sample UID: …"
   std::string first_effect;  // of on_error on that sample: "dropped" or "given -1"

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,12 +12,14 @@
 
 namespace collimate::rlhf {
 
-// A rule says this of a sample: a number alone, or with the steps that it came from (see RewardResult).
+// A rule says this of a sample: a number alone, or with the steps that it came from or the answer that it judged (see
+// RewardResult).
 struct Score {
   Score(double all) : value(all) {}  // NOLINT(google-explicit-constructor): most rules return a number
   Score(double all, std::vector<StepReward> by_step) : value(all), steps(std::move(by_step)) {}
   double value = 0;
   std::vector<StepReward> steps;
+  std::optional<std::string> answer;
 };
 
 // A rule: a pure function of one sample.

@@ -1,0 +1,105 @@
+#include <nlohmann/json.hpp>
+
+#include "collimate/base/config.h"
+#include "collimate/base/error.h"
+#include "collimate/base/log.h"
+#include "collimate/cli/arguments.h"
+#include "collimate/cli/eval_table.h"
+#include "collimate/cli/judges.h"
+#include "collimate/generate/sampling_options.h"
+#include "collimate/host/atomic_file.h"
+#include "collimate/host/hub_download.h"
+#include "collimate/recipe/evaluation.h"
+#include "collimate/report/evaluation_page.h"
+#include "collimate/rlhf/modules/loading_options.h"
+
+namespace collimate::cli {
+namespace {
+
+struct Drawing : generate::SamplingOptions {
+  Drawing() : SamplingOptions(0.0) {}
+};
+
+struct Loading : base::Section {
+  rlhf::ComputeOption compute{this};
+  rlhf::ChatTemplateOption chat_template{this};
+};
+
+struct EvalCall {
+  std::vector<std::string> models, rewards;
+  std::string data, measured, output;
+  Drawing drawing;
+  Loading loading;
+  int64_t samples = 1, examples = 0, max_tokens = generate::SamplingParams().max_tokens, seed = 0;
+  bool download = false, json = false;
+};
+
+bool read_arguments(const Arguments& arguments, EvalCall& call) {
+  CLI::App app{
+      "measures models on data: completions that rewards judge (accuracy, pass@k, mean@n, best@n, maj@n), perplexity, "
+      "the accuracy of pairs, or multiple choice, each with its standard error",
+      "eval"};
+  app.add_option("MODEL", call.models, "model directories; with several, the difference of each from the first")
+      ->required();
+  add_download_flag(app, call.download);
+  app.add_option("--data", call.data, "file of rows, in any shape that training reads, or '{path: FILE, columns: {…}}'")
+      ->required();
+  app.add_option("--reward", call.rewards, kRewardHelp)->expected(1)->take_all();
+  app.add_option("-n,--n", call.samples, "completions per prompt")->check(at_least(1));
+  app.add_option("--measure", call.measured,
+                 "completions, perplexity, pairs or choices; default: what the rows' columns say");
+  app.add_option("--examples", call.examples, "rows of the data, from the first on; 0: all")->check(at_least(0));
+  app.add_option("--max-tokens", call.max_tokens, "new tokens of a completion at most")->check(at_least(1));
+  app.add_option("--seed", call.seed, "of the draws")->check(at_least(0));
+  add_flags(app, call.drawing);
+  add_flags(app, call.loading);
+  app.add_flag("--json", call.json, "one JSON document");
+  app.add_option("--output", call.output, "an HTML page too, with the table and samples");
+  return parse(app, arguments);
+}
+
+recipe::EvaluationCall asked(const EvalCall& call) {
+  recipe::EvaluationCall asked{.data = name_or_map(call.data, "--data"),
+                               .section = base::to_json(call.drawing.section_value()),
+                               .completion_tokens = call.max_tokens,
+                               .seed = call.seed,
+                               .compute = call.loading.compute,
+                               .chat_template = call.loading.chat_template};
+  if (!call.measured.empty()) asked.measured = words_of(recipe::Measured()).parse("--measure", call.measured);
+  asked.section["samples_per_prompt"] = call.samples;
+  asked.section["examples"] = call.examples;
+  asked.section["reward"] = rewards_of(call.rewards);
+  return asked;
+}
+
+void say_what_failed(const recipe::ModelEvaluation& made) {
+  if (made.failed_rewards > 0)
+    base::log_warning("{}: {} rewards failed; their samples count as on_error says", made.model, made.failed_rewards);
+}
+
+}  // namespace
+
+int eval(const Arguments& arguments) {
+  EvalCall call;
+  if (!read_arguments(arguments, call)) return 0;
+  recipe::EvaluationCall what = asked(call);
+  check_outputs({{"--output", call.output}}, {{"--data", what.data.is_string() ? call.data : ""}});
+  std::vector<recipe::ModelEvaluation> models;
+  for (const std::string& model : call.models) {
+    base::log_info("eval: {}", model);
+    models.push_back(recipe::evaluate(host::model_directory(model, call.download), what));
+    models.back().model = model;
+    what.measured = models.back().measured;
+    say_what_failed(models.back());
+  }
+  const nlohmann::ordered_json document = recipe::evaluation_document(what, models);
+  if (!call.output.empty()) host::write_file_atomically(call.output, report::render_evaluation(document));
+  if (call.json) {
+    print_json(document);
+  } else {
+    for (const std::string& line : evaluation_table(document)) fmt::print("{}\n", line);
+  }
+  return 0;
+}
+
+}  // namespace collimate::cli

@@ -1,0 +1,57 @@
+#include "collimate/cli/eval_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace collimate::cli {
+namespace {
+
+using testing::ElementsAre;
+using Json = nlohmann::ordered_json;
+
+Json number(double value, double error) {
+  return {{"value", value}, {"standard_error", error > 0 ? Json(error) : Json()}, {"units", 500}};
+}
+
+Json model(const std::string& name, double accuracy) {
+  return {{"model", name},
+          {"rows", 1000},
+          {"metrics", {{"accuracy", number(accuracy, 0.0221)}, {"response_length/mean", number(6, 0)}}}};
+}
+
+Json document(const std::vector<Json>& models) {
+  Json made = {{"data", "held_out.jsonl"},
+               {"measure", "completions"},
+               {"settings", {{"seed", 3}, {"temperature", 0.5}}},
+               {"models", models},
+               {"differences", Json::array()}};
+  for (size_t i = 1; i < models.size(); ++i)
+    made["differences"].push_back(
+        {{"from", models[0].at("model")},
+         {"to", models[i].at("model")},
+         {"metrics", {{"accuracy", number(0.37, 0.01)}, {"response_length/mean", number(-1, 0)}}}});
+  return made;
+}
+
+TEST(EvaluationTable, OfOneModel) {
+  EXPECT_THAT(evaluation_table(document({model("sft", 0.468)})),
+              ElementsAre("completions of held_out.jsonl: 500 prompts, 1000 samples, temperature 0.5, seed 3", "",
+                          "                       sft", "accuracy               0.468 ± 0.022",
+                          "response_length/mean   6", "", "± is the standard error."));
+}
+
+TEST(EvaluationTable, OfTwoHasTheirDifference) {
+  const auto lines = evaluation_table(document({model("sft", 0.468), model("grpo", 0.838)}));
+  EXPECT_EQ(lines.at(2), "                       sft             grpo            difference");
+  EXPECT_EQ(lines.at(3), "accuracy               0.468 ± 0.022   0.838 ± 0.022   +0.37 ± 0.01");
+  EXPECT_EQ(lines.at(4), "response_length/mean   6               6               -1");
+}
+
+TEST(EvaluationTable, OfThreeSaysWhoseDifferenceItIs) {
+  const auto lines = evaluation_table(document({model("a", 0.1), model("b", 0.2), model("c", 0.3)}));
+  EXPECT_EQ(lines.at(2),
+            "                       a             b             c             b less the first   c less the first");
+}
+
+}  // namespace
+}  // namespace collimate::cli

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collimate/cli/int8_error.h"
+#include "collimate/cli/judges.h"
+#include "collimate/generate/engine.h"
+#include "collimate/generate/sampling_options.h"
+#include "collimate/generate/speculation_options.h"
+#include "collimate/host/core_pool.h"
+#include "collimate/model/model.h"
+#include "collimate/rlhf/modules/loading_options.h"
+#include "collimate/text/chat_template.h"
+#include "collimate/text/dataset.h"
+
+namespace collimate::cli {
+
+struct DrawOptions : generate::SamplingOptions {
+  rlhf::ComputeOption compute{this, tensor::inference_type_words()};
+  rlhf::ChatTemplateOption chat_template{this};
+  generate::SpeculationOptions speculation{this};
+  MeasureInt8Option measure_int8{this};
+};
+
+// What `collimate generate` is asked.
+struct GenerateCall {
+  std::string model, prompt, data, output;
+  std::vector<std::string> rewards;
+  DrawOptions sampling;
+  int64_t max_tokens = generate::SamplingParams().max_tokens;
+  generate::SamplingParams params;  // the two above
+  int64_t samples = 1;
+  uint64_t seed = 0;
+  bool log_probs = false;
+  int64_t top_log_probs = 0;
+  double timeout = 0;  // seconds; 0: none
+  bool download = false;
+  bool stats = false;
+  bool json = false;
+};
+
+// A model directory, a hub's name of it included, with what completing prompts by it needs. One thread.
+class CompletingModel {
+ public:
+  explicit CompletingModel(const GenerateCall& call);
+
+  const text::Renderer& renderer() const { return renderer_; }
+  const text::Tokenizer& tokenizer() const { return *tokenizer_; }
+  const std::optional<Int8Error>& int8_error() const { return int8_error_; }
+  // Completions from `first` on, with a progress bar. What the engine counted goes to `stats`.
+  std::vector<generate::Completion> complete(const std::vector<std::vector<int32_t>>& prompts, int64_t first,
+                                             const std::function<void(const generate::Completion&)>& on_completion,
+                                             generate::ServiceStats& stats);
+
+ private:
+  const GenerateCall& call_;
+  host::CorePool pool_;
+  tensor::Exec exec_;
+  std::string directory_;
+  std::unique_ptr<text::Tokenizer> tokenizer_;
+  text::Renderer renderer_;
+  model::Model model_;
+  std::optional<Int8Error> int8_error_;
+};
+
+// The prompts of rows, as they are completed. InputError for a row of text alone: it is what is trained on.
+std::vector<text::Prompt> prompts_of(const text::Dataset& dataset);
+
+// {"completion", "token_ids", "finish"} and, where asked, log-probs.
+nlohmann::ordered_json completion_json(const GenerateCall& call, const text::Tokenizer& tokenizer,
+                                       const std::vector<int32_t>& prompt, const generate::Completion& completion);
+
+// A completion as rewards see it, of a row that has these columns.
+rlhf::RewardSample reward_sample(const text::Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
+                                 const generate::Completion& completion, const nlohmann::json& columns);
+
+// Writes call.output: a line for each completion of the data, in order, with its reward where `rewards`, a list, is not
+// null. Goes on where the file ends (see RowsFile).
+void generate_rows(const GenerateCall& call, const text::Dataset& dataset, const nlohmann::json& rewards);
+
+}  // namespace collimate::cli

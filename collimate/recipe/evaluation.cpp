@@ -1,0 +1,235 @@
+#include "collimate/recipe/evaluation.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "collimate/base/error.h"
+#include "collimate/base/log.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/host/cpu.h"
+#include "collimate/recipe/choices.h"
+#include "collimate/recipe/data.h"
+#include "collimate/recipe/evaluate.h"
+#include "collimate/recipe/list.h"
+#include "collimate/recipe/registry.h"
+#include "collimate/shape/model_shape.h"
+#include "collimate/text/utf8.h"
+
+namespace collimate::recipe {
+namespace {
+
+using base::expectation;
+using base::InputError;
+
+rlhf::RowKind rows_of(Measured measured) {
+  if (measured == Measured::kCompletions) return rlhf::RowKind::kPrompt;
+  return measured == Measured::kPairs ? rlhf::RowKind::kPreference : rlhf::RowKind::kDemonstration;
+}
+
+// The config of a run whose evaluation this is: of the first recipe that reads such rows.
+Config config_of(const std::string& model, const EvaluationCall& call, Measured measured) {
+  const auto same_rows = [&](const RecipeEntry& entry) { return entry.rows == rows_of(measured); };
+  Config config;
+  base::apply(
+      {{"recipe", std::ranges::find_if(recipes(), same_rows)->name},
+       {"models", {{"policy", {{"path", model}, {"compute", call.compute}, {"chat_template", call.chat_template}}}}},
+       {"data", {{"eval", call.data}}},
+       {"evaluation", call.section},
+       {"rollout", {{"completion_tokens", call.completion_tokens}}},
+       {"run", {{"seed", call.seed}}}},
+      "collimate eval", config);
+  return config;
+}
+
+// Options of drawing and judging where nothing is drawn. `examples` is of every kind.
+void refuse_unused(const Config& config, Measured measured) {
+  if (measured == Measured::kCompletions) {
+    if (config.evaluation.reward->is_null())
+      throw InputError(expectation("reward", "a reward that judges completions", "none", "--reward exact"));
+    return;
+  }
+  const nlohmann::json set = base::to_json(config.evaluation.section_value());
+  const nlohmann::json unset = base::to_json(EvaluationOptions().section_value());
+  for (const auto& [name, value] : set.items())
+    if (name != "examples" && value != unset.at(name))
+      throw InputError(
+          expectation("evaluation." + name,
+                      fmt::format("nothing with the measure {}, for which no completion is drawn and judged",
+                                  words_of(measured).name(measured)),
+                      value.dump(), "leaving it out"));
+}
+
+// One model and the data as it reads them.
+class HeldOut {
+ public:
+  HeldOut(const std::string& model, const EvaluationCall& call)
+      : dataset_(text::Dataset::read(data_sources(call.data, "data"))),
+        measured_(call.measured ? *call.measured
+                                : measured_of(dataset_, !call.section.value("reward", nlohmann::json()).is_null())),
+        config_(config_of(model, call, measured_)),
+        shape_(shape::read_model_shape(model)),
+        tokenizer_(text::load_tokenizer(model)),
+        renderer_(*tokenizer_, text::make_chat_template(*tokenizer_, call.chat_template),
+                  {.end_turn = measured_ != Measured::kChoices}) {
+    refuse_unused(config_, measured_);
+    read();
+    config_.rollout.prompt_tokens = check_lengths();
+  }
+
+  ModelEvaluation measure() {
+    const flow::Registry registry = module_registry();
+    Page page(config_, registry);
+    const EvaluationPlan plan = plan_of(page);
+    ModelEvaluation made{.model = config_.model("policy").path, .measured = measured_};
+    Plan parts;
+    parts.graph = plan.graph;
+    for (const graph::Node& node : plan.graph.nodes) parts.phases[node.id] = "testing";
+    const Plan whole = page.finish(std::move(parts));
+    flow::run(plan.graph, graph::flattening(plan.graph, 1), registry, options_of(whole, plan, made));
+    return made;
+  }
+
+ private:
+  void read() {
+    if (measured_ == Measured::kChoices) {
+      rows_ = choice_rows(dataset_, renderer_, config_.evaluation.examples);
+      return;
+    }
+    rlhf::SourceOptions options = held_out_options(config_, rows_of(measured_));
+    options.max_tokens = 0;  // check_lengths knows what fits
+    const rlhf::RowSource source(dataset_, renderer_, std::move(options));
+    group_size_ = source.rows_per_example();
+    rows_ = source.all(config_.evaluation.examples);
+  }
+
+  // Gives the longest prompt. The model has a position for each token of a row, and for one of a completion.
+  int64_t check_lengths() const {
+    const bool drawn = measured_ == Measured::kCompletions;
+    const int64_t most = shape_.max_positions - (drawn ? 1 : 0);
+    int64_t longest = 1;
+    for (int64_t r = 0; r < rows_.rows(); ++r) {
+      const int64_t tokens = rows_.length(batch::kIds.name, r);
+      longest = std::max(longest, rows_.get(batch::kPromptTokens, r));
+      if (tokens > most)
+        throw InputError(
+            expectation(place_of_row(r),
+                        fmt::format("at most {} tokens, as the model has {} positions", most, shape_.max_positions),
+                        std::to_string(tokens), "a file without that row"));
+    }
+    return longest;
+  }
+
+  // Rows of one example stand together and share a prompt_uid.
+  std::string place_of_row(int64_t r) const {
+    int64_t example = 0;
+    for (int64_t i = 1; i <= r; ++i)
+      example += rows_.get(batch::kPromptUid, i) != rows_.get(batch::kPromptUid, i - 1) ? 1 : 0;
+    return dataset_.example(example).location.text();
+  }
+
+  EvaluationPlan plan_of(Page& page) const {
+    const bool score = shape_.head == shape::Head::kScore;
+    if (score && measured_ != Measured::kPairs)
+      throw InputError(expectation(config_.model("policy").path.get(),
+                                   fmt::format("a language model, to measure {}", words_of(measured_).name(measured_)),
+                                   "a reward model", "--measure pairs, with rows of chosen and rejected"));
+    const Page::Role role{.weights = "policy", .head = score ? "score" : "lm"};
+    if (measured_ == Measured::kCompletions) return rollout_evaluation(page, page.generator("policy", role)).value();
+    const graph::ModelHandle model = page.scorer("policy", role);
+    if (measured_ == Measured::kPerplexity) return loss_evaluation(model);
+    if (measured_ == Measured::kChoices) return choice_evaluation(model);
+    return score ? pair_score_evaluation(model) : pair_margin_evaluation(model, nullptr);
+  }
+
+  flow::RunOptions options_of(const Plan& whole, const EvaluationPlan& plan, ModelEvaluation& made) const {
+    flow::RunOptions options;
+    options.schedule = {.iterations = 1, .rows = rows_.rows(), .group_size = group_size_};
+    options.seed = static_cast<uint64_t>(config_.run.seed.get());
+    options.config = base::to_json(config_.section_value());
+    options.modules = whole.modules;
+    options.threads_per_worker = host::core_count();
+    options.next_rows = [this](int64_t, int64_t first, int64_t count) { return rows_.slice(first, first + count); };
+    options.on_iteration = [&](const flow::IterationResult& result) { take(result, plan, made); };
+    return options;
+  }
+
+  void take(const flow::IterationResult& result, const EvaluationPlan& plan, ModelEvaluation& made) const {
+    made.seconds = result.seconds;
+    if (const auto errors = result.metrics.find("reward/errors"); errors != result.metrics.end())
+      made.failed_rewards = errors->get<double>();
+    for (const auto& [name, note] : result.notes) base::log_warning("{}: {}: {}", made.model, name, note);
+    const auto rows = result.batches.find(plan.graph.nodes.back().id);
+    if (rows == result.batches.end())
+      throw base::RunError(expectation(made.model, "samples that rewards can judge", "none: every one was dropped"));
+    made.rows = rows->second.rows();
+    made.measures = plan.measures(rows->second);
+    show(rows->second, made);
+  }
+
+  // What a row scores, and what that is called.
+  double value_of_row(const Batch& rows, int64_t r) const {
+    if (rows.has(batch::kReward.name)) return rows.get(batch::kReward, r);
+    const double sum = answer_log_prob(rows, r);
+    return measured_ == Measured::kChoices ? sum : sum / answer_tokens(rows, r);
+  }
+  std::string value_name(const Batch& rows) const {
+    if (rows.has(batch::kReward.name)) return measured_ == Measured::kPairs ? "score" : "reward";
+    return measured_ == Measured::kChoices ? "log-prob" : "log-prob per token";
+  }
+
+  // The first units of the data that have rows, as a person reads them.
+  void show(const Batch& rows, ModelEvaluation& made) const {
+    constexpr size_t kMostUnits = 20;
+    std::unordered_map<int64_t, int64_t> asked;  // uid → row of rows_
+    for (int64_t r = 0; r < rows_.rows(); ++r) asked[rows_.get(batch::kUid, r)] = r;
+    const auto decoded = [&](std::span<const int32_t> ids) { return text::valid_utf8(tokenizer_->decode(ids)); };
+    made.values = value_name(rows);
+    for (int64_t r = 0; r < rows.rows(); ++r) {
+      const int64_t row = asked.at(rows.get(batch::kUid, r)), unit = rows_.get(batch::kPromptUid, row);
+      const auto ids = rows.row(batch::kIds, r);
+      const auto prompt = static_cast<size_t>(rows_.get(batch::kPromptTokens, row));
+      if (made.shown.empty() || made.shown.back().uid != unit) {
+        if (made.shown.size() == kMostUnits) return;
+        made.shown.push_back({unit, decoded(ids.first(prompt)), expected_of(row), {}});
+      }
+      made.shown.back().outputs.push_back({decoded(ids.subspan(prompt)), value_of_row(rows, r)});
+    }
+  }
+
+  // What rewards compare completions with, where the data has it.
+  std::string expected_of(int64_t row) const {
+    const nlohmann::json& example = rows_.json(batch::kExample, row);
+    const nlohmann::json truth = example.value("ground_truth", nlohmann::json());
+    if (measured_ != Measured::kCompletions || truth.is_null()) return "";
+    return truth.is_string() ? truth.get<std::string>() : truth.dump();
+  }
+
+  const text::Dataset dataset_;
+  const Measured measured_;
+  Config config_;
+  const shape::ModelShape shape_;
+  const std::unique_ptr<text::Tokenizer> tokenizer_;
+  const text::Renderer renderer_;
+  Batch rows_;
+  int64_t group_size_ = 1;
+};
+
+}  // namespace
+
+Measured measured_of(const text::Dataset& dataset, bool rewards) {
+  const text::Example& first = dataset.example(0);
+  if (rewards) return Measured::kCompletions;
+  if (has_choices(first)) return Measured::kChoices;
+  if (first.chosen && first.rejected) return Measured::kPairs;
+  if (first.completion) return Measured::kPerplexity;
+  throw InputError(expectation(first.location.text(),
+                               "a reward that judges completions, or rows with a completion, chosen and rejected, or "
+                               "choices",
+                               "prompts alone", "--reward exact"));
+}
+
+ModelEvaluation evaluate(const std::string& model, const EvaluationCall& call) {
+  return HeldOut(model, call).measure();
+}
+
+}  // namespace collimate::recipe

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collimate/base/fields.h"
+#include "collimate/base/words.h"
+#include "collimate/recipe/measure.h"
+#include "collimate/text/dataset.h"
+
+// Evaluation of a model outside of a run: the graphs and measures of a run's own evaluation, on the data alone.
+namespace collimate::recipe {
+
+enum class Measured {
+  kCompletions,  // prompts are completed, rewards judge
+  kPerplexity,   // of given completions, or of plain texts
+  kPairs,        // whether the chosen answer scores higher, by a reward model or by the mean log-prob of its tokens
+  kChoices       // which choice of a question has the largest log-prob
+};
+constexpr auto words_of(Measured) {
+  return base::Words<Measured, 4>{"measure", {"completions", "perplexity", "pairs", "choices"}};
+}
+
+// What is asked of each model.
+struct EvaluationCall {
+  nlohmann::json data;                                // as a config's data.eval
+  std::optional<Measured> measured;                   // else what measured_of() says
+  nlohmann::json section = nlohmann::json::object();  // of a config's `evaluation`: reward, examples, sampling
+  int64_t completion_tokens = 512;
+  int64_t seed = 0;
+  std::string compute = "float32", chat_template = "auto";
+};
+
+// Follows from the rows' columns: choices, chosen and rejected, with rewards a prompt, else a completion. InputError
+// where nothing of that fits.
+Measured measured_of(const text::Dataset& dataset, bool rewards);
+
+// A unit of the data and what a model made of it: completions with rewards, or given answers with what they score.
+struct ShownOutput {
+  std::string text;
+  double value = 0;
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("text", self.text);
+    field("value", self.value);
+  }
+};
+struct ShownUnit {
+  int64_t uid = 0;
+  std::string prompt, expected;
+  std::vector<ShownOutput> outputs;
+};
+
+struct ModelEvaluation {
+  std::string model;
+  Measured measured = Measured::kCompletions;
+  std::string values;  // what ShownOutput::value is: "reward"
+  std::vector<Measure> measures;
+  std::vector<ShownUnit> shown;  // the first ones of the data
+  int64_t rows = 0;              // that the model has read or drawn
+  double failed_rewards = 0;
+  double seconds = 0;
+};
+
+// Reads the data and measures one model, a directory, in this process. Blocking. InputError for data that does not fit
+// what is measured, an option that it does not read, or a row longer than the model has positions.
+ModelEvaluation evaluate(const std::string& model, const EvaluationCall& call);
+
+// All that was measured, as one document: {"data", "measure", "settings", "models": [{"model", "rows", "seconds",
+// "metrics": {NAME: {"value", "standard_error", "units"}}}], "differences": of each model after the first from it, in
+// the same form, and "samples"}. A standard error of one unit is null.
+nlohmann::ordered_json evaluation_document(const EvaluationCall& call, const std::vector<ModelEvaluation>& models);
+
+}  // namespace collimate::recipe

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// What evaluations say, in a run and outside of one: pure functions of numbers.
+namespace collimate::recipe {
+
+// One number of an evaluation, by the units that it is an average over: prompts, rows or pairs. Its value is the sum of
+// `sums` over that of `weights`, e.g. log-probs over tokens; or e to that power.
+struct Measure {
+  std::string name;                  // "pass@4"
+  std::vector<int64_t> units = {};   // uid of each, equal for the same row of the data under every model
+  std::vector<double> sums = {};     // [units]
+  std::vector<double> weights = {};  // [units]
+  bool exponential = false;
+
+  void add(int64_t unit, double sum, double weight = 1.0);
+};
+
+struct Estimate {
+  double value = 0;
+  double standard_error = 0;  // NaN for a single unit
+  int64_t units = 0;
+};
+
+// The value, and its standard error where units are independent draws: of a mean, s / sqrt(n); of a ratio, by its
+// linearisation (Cochran 1977, 2.9). NaN of no units.
+Estimate estimate(const Measure& measure);
+
+// `second` less `first` over the units that both have, with the standard error of paired units: what makes a unit hard
+// for both models cancels.
+Estimate paired_difference(const Measure& first, const Measure& second);
+
+// One completion of a prompt, as rewards judged it.
+struct GradedSample {
+  double reward = 0;
+  int64_t answer = 0;  // equal where two samples give the same answer
+};
+struct GradedPrompt {
+  int64_t uid = 0;
+  std::vector<GradedSample> samples;
+};
+
+// This reward makes a sample right.
+constexpr double kRightReward = 1.0;
+
+// The probability that at least one of k samples is right, drawn without replacement from n of which `right` are: the
+// unbiased estimate 1 - C(n - right, k) / C(n, k) (Chen et al. 2021, arXiv 2107.03374). 1 <= k <= n.
+double pass_at(int64_t n, int64_t right, int64_t k);
+
+// The mean reward of the samples that give the most frequent answer; of answers that are equally frequent, the mean
+// over them: what a vote gives that draws among them. At least one sample.
+double majority_reward(const std::vector<GradedSample>& samples);
+
+// Several samples of each prompt: mean@n, best@n (the largest reward) and, where `graded` by rewards of which
+// kRightReward means right, pass@k for k = 2, 4, 8, … and n, and maj@n. A prompt with fewer than n samples, because
+// some failed, is left out.
+std::vector<Measure> sample_measures(const std::vector<GradedPrompt>& prompts, int64_t n, bool graded);
+
+}  // namespace collimate::recipe

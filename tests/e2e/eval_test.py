@@ -1,0 +1,136 @@
+"""`collimate eval` and `collimate generate --output`: tables, JSON, pages, files that a killed command goes on with."""
+import json
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from serve_support import PATIENCE, PROGRAM, WithModel
+
+REWARD = """
+def score(prompts, completions, **columns):
+    return [{"score": c.count(str(a)), "answer": c[:1]} for c, a in zip(completions, columns["ground_truth"])]
+"""
+
+
+class WithRows(WithModel):
+    def setUp(self):
+        super().setUp()
+        self.here = pathlib.Path(tempfile.mkdtemp(dir=self.root.name))
+        self.data = self.here / "rows.jsonl"
+        rows = ({"prompt": f"{i}:", "ground_truth": str(i % 10), "level": i} for i in range(12))
+        self.data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (self.here / "judge.py").write_text(REWARD)
+
+    def run_verb(self, *words, code: int = 0):
+        done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout, done.stderr
+
+
+class Eval(WithRows):
+    def test_models_side_by_side(self):
+        page = self.here / "page.html"
+        asked = ("eval", self.model, self.model, "--data", self.data, "--reward", f"{self.here}/judge.py:score", "-n",
+                 "4", "--temperature", "1", "--max-tokens", "8", "--seed", "1")
+        document = json.loads(self.run_verb(*asked, "--json", "--output", page)[0])
+        self.assertEqual(document["measure"], "completions")
+        first, second = (model["metrics"] for model in document["models"])
+        self.assertEqual(first, second)
+        for name in ("reward/mean", "accuracy", "mean@4", "best@4", "pass@2", "pass@4", "maj@4"):
+            self.assertEqual(first[name]["units"], 12, name)
+        self.assertGreater(first["reward/mean"]["standard_error"], 0)
+        difference = document["differences"][0]["metrics"]["reward/mean"]
+        self.assertEqual((difference["value"], difference["standard_error"]), (0, 0))
+        self.assertEqual(len(document["samples"][0]["models"][1]["outputs"]), 4)
+        self.assertIn("<h2>Samples</h2>", page.read_text())
+        table, _ = self.run_verb(*asked)
+        self.assertIn("12 prompts, 48 samples, temperature 1, seed 1", table)
+        self.assertRegex(table, r"mean@4 +[\d.]+ ± [\d.]+ +[\d.]+ ± [\d.]+ +\+0 ± 0\n")
+
+    def test_what_is_wrong_is_named(self):
+        refused = self.run_verb("eval", self.model, "--data", self.data, code=2)[1]
+        self.assertIn("got prompts alone; try --reward exact", refused)
+        refused = self.run_verb("eval", self.model, "--data", self.data, "--reward", "exact", "-n", "2", code=2)[1]
+        self.assertIn("[evaluation.temperature] expected above 0, as 2 samples", refused)
+        refused = self.run_verb("eval", self.model, "--data", self.data, "--measure", "pass", code=2)[1]
+        self.assertIn("[--measure] expected measure to be one of completions, perplexity, pairs, choices", refused)
+
+
+class GenerateRows(WithRows):
+    def asked(self, output, *more):
+        return ("generate", self.model, "--data", self.data, "--output", output, "-n", "3", "--max-tokens", "8",
+                "--seed", "1", "--reward", f"{self.here}/judge.py:score", *more)
+
+    def test_rows_keep_their_columns(self):
+        self.run_verb(*self.asked(self.here / "out.jsonl", "--logprobs"))
+        rows = [json.loads(line) for line in (self.here / "out.jsonl").read_text().splitlines()]
+        self.assertEqual([(row["level"], row["sample"]) for row in rows], [(i, s) for i in range(12) for s in range(3)])
+        for row in rows:
+            self.assertEqual(row["prompt"], f"{row['level']}:")
+            self.assertEqual(row["reward"], row["completion"].count(row["ground_truth"]))
+            self.assertEqual(len(row["logprobs"]), len(row["token_ids"]))
+            self.assertIn(row["finish"], ("stop", "length"))
+
+    def test_a_column_of_the_same_name_is_kept_beside_it(self):
+        self.data.write_text('{"prompt": "1:", "completion": "22"}\n')
+        self.run_verb("generate", self.model, "--data", self.data, "--output", self.here / "out.jsonl",
+                      "--max-tokens", "3", "--ignore-eos", "true")
+        row = json.loads((self.here / "out.jsonl").read_text())
+        self.assertEqual((row["data_completion"], row["finish"]), ("22", "length"))
+        self.assertNotEqual(row["completion"], "22")
+        self.assertNotIn("reward", row)
+
+    def test_a_killed_command_goes_on_with_the_same_bits(self):
+        whole, killed = self.here / "whole.jsonl", self.here / "killed.jsonl"
+        self.run_verb(*self.asked(whole))
+        lines = whole.read_bytes().splitlines(keepends=True)
+        self.run_verb(*self.asked(killed))
+        killed.write_bytes(b"".join(lines[:7]) + lines[7][:20])  # what a kill leaves
+        _, logged = self.run_verb(*self.asked(killed))
+        self.assertIn("7 of 36 completions are there", logged)
+        self.assertEqual(killed.read_bytes(), whole.read_bytes())
+        self.assertIn("36 of 36 completions are there", self.run_verb(*self.asked(killed))[1])
+
+    def test_a_kill_at_any_moment(self):
+        rows = ({"prompt": f"{i}:", "ground_truth": str(i % 10), "level": i} for i in range(400))
+        self.data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        whole, killed = self.here / "whole.jsonl", self.here / "killed.jsonl"
+        self.run_verb(*self.asked(whole))
+        process = subprocess.Popen([PROGRAM, *map(str, self.asked(killed))], stderr=subprocess.DEVNULL)
+        while process.poll() is None and not (killed.exists() and killed.stat().st_size > 0):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        process.wait(PATIENCE)
+        self.run_verb(*self.asked(killed))
+        self.assertEqual(killed.read_bytes(), whole.read_bytes())
+
+    def test_another_command_is_refused(self):
+        output = self.here / "out.jsonl"
+        self.run_verb(*self.asked(output))
+        before = output.read_bytes()
+        self.assertIn("expected the command that began it, with sampling.temperature 1.0, got 0.5; try another",
+                      self.run_verb(*self.asked(output, "--temperature", "0.5"), code=2)[1])
+        self.data.write_text(self.data.read_text().replace('"9:"', '"8:"'))
+        self.assertIn("with rows.fingerprint ", self.run_verb(*self.asked(output), code=2)[1])
+        self.assertEqual(output.read_bytes(), before)
+        mine = self.here / "mine.jsonl"
+        mine.write_text("mine\n")
+        self.assertIn("expected a file that this verb began", self.run_verb(*self.asked(mine), code=2)[1])
+
+    def test_rewards_without_a_file(self):
+        asked = ("generate", self.model, "--data", self.data, "--max-tokens", "8", "--reward",
+                 "{rule: regex, pattern: '^[0-4]'}")
+        document = json.loads(self.run_verb(*asked, "--json")[0])
+        for one in document:
+            self.assertEqual(one["reward"], float(one["completion"][0] in "01234"))
+        self.assertIn("[0.0] reward ", self.run_verb(*asked)[0])
+        output = self.here / "x"
+        refused = self.run_verb("generate", self.model, "--prompt", "1:", "--output", output, code=2)[1]
+        self.assertIn("[--output] expected --data FILE, whose rows it gets, got none", refused)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,129 @@
+#include "collimate/recipe/evaluation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/e2e/run_support.h"
+#include "tests/support/base/error_of.h"
+
+namespace collimate::test {
+namespace {
+
+using base::message_of;
+using recipe::EvaluationCall;
+using recipe::Measured;
+using testing::HasSubstr;
+
+// One tiny run of each recipe; what its evaluation said at the end, and what is said of its model afterwards.
+class EvaluationOfAModel : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { write_small_task(root().path()); }
+  static const Scratch& root() {
+    static const Scratch scratch("evaluation");
+    return scratch;
+  }
+
+  // The last held-out values of a run from random weights, whose model is then in OUTPUT/model.
+  static nlohmann::ordered_json run(const std::string& recipe, const std::string& held_out, const std::string& more,
+                                    const std::string& output) {
+    const std::string text = small_config(recipe, root().path()) + more;
+    return train_text(text, root() / output, {"data.eval=" + (root() / held_out)}).last_evaluation;
+  }
+
+  EvaluationCall call(const std::string& data, nlohmann::json section = nlohmann::json::object()) const {
+    return {.data = root() / data, .section = std::move(section), .completion_tokens = 6, .seed = 7};
+  }
+
+  static void expect_same(const nlohmann::ordered_json& of_run, const recipe::ModelEvaluation& made) {
+    ASSERT_FALSE(of_run.empty());
+    EXPECT_EQ(of_run.size(), made.measures.size());
+    for (const recipe::Measure& measure : made.measures)
+      EXPECT_EQ(of_run.value("val/" + measure.name, -1.0), recipe::estimate(measure).value) << measure.name;
+  }
+};
+
+const nlohmann::json kDrawn = {
+    {"samples_per_prompt", 4}, {"temperature", 1.0}, {"reward", {{{"rule", "regex"}, {"pattern", "^[0-4]"}}}}};
+
+TEST_F(EvaluationOfAModel, OfARunsModelSaysWhatTheRunSaid) {
+  const auto of_run =
+      run("grpo", "held_out.jsonl", "evaluation: {samples_per_prompt: 4, temperature: 1.0}\n", "grpo-run");
+  for (const char* name : {"val/mean@4", "val/best@4", "val/pass@2", "val/pass@4", "val/maj@4", "val/accuracy"})
+    EXPECT_TRUE(of_run.contains(name)) << name << " " << of_run.dump();
+  EXPECT_EQ(of_run.at("val/mean@4"), of_run.at("val/reward/mean"));
+  EXPECT_GT(of_run.at("val/pass@4"), of_run.at("val/accuracy"));
+  const auto made = recipe::evaluate(root() / "grpo-run/model", call("held_out.jsonl", kDrawn));
+  EXPECT_EQ(made.rows, 8 * 4);
+  ASSERT_EQ(made.shown.size(), 8U);
+  EXPECT_EQ(made.shown[0].outputs.size(), 4U);
+  expect_same(of_run, made);
+}
+
+TEST_F(EvaluationOfAModel, OfDemonstrationsIsTheirPerplexity) {
+  const auto of_run = run("sft", "demonstrations.jsonl", "", "sft-run");
+  const auto made = recipe::evaluate(root() / "sft-run/model", call("demonstrations.jsonl"));
+  EXPECT_EQ(made.measured, Measured::kPerplexity);
+  expect_same(of_run, made);
+  EXPECT_DOUBLE_EQ(of_run.at("val/perplexity"), std::exp(of_run.at("val/loss").get<double>()));
+}
+
+TEST_F(EvaluationOfAModel, OfPairsIsByTheRewardModelsScores) {
+  const auto of_run = run("reward", "pairs.jsonl", "", "reward-run");
+  const auto made = recipe::evaluate(root() / "reward-run/model", call("pairs.jsonl"));
+  EXPECT_EQ(made.measured, Measured::kPairs);
+  EXPECT_EQ(made.values, "score");
+  expect_same(of_run, made);
+  EXPECT_THAT(message_of([&] { recipe::evaluate(root() / "reward-run/model", call("held_out.jsonl", kDrawn)); }),
+              HasSubstr("expected a language model, to measure completions, got a reward model"));
+}
+
+TEST_F(EvaluationOfAModel, OfPairsIsByALanguageModelsLogProbs) {
+  const auto of_run = run("dpo", "pairs.jsonl", "algorithm: {loss_type: simpo}\n", "dpo-run");
+  const auto made = recipe::evaluate(root() / "dpo-run/model", call("pairs.jsonl"));
+  EXPECT_EQ(made.values, "log-prob per token");
+  expect_same(of_run, made);
+}
+
+TEST_F(EvaluationOfAModel, OfChoicesIsTheMostLikelyOne) {
+  run("sft", "demonstrations.jsonl", "", "choices-run");
+  // A choice and a longer one that begins with it: the shorter always has the larger log-prob.
+  std::string lines;
+  for (const char* answer : {"0", "1"})
+    lines += fmt::format("{{\"prompt\": \"12=\", \"choices\": [\"1\", \"1234567\"], \"answer\": {}}}\n", answer);
+  write_text(root() / "questions.jsonl", lines);
+  const auto made = recipe::evaluate(root() / "choices-run/model", call("questions.jsonl"));
+  EXPECT_EQ(made.measured, Measured::kChoices);
+  ASSERT_EQ(made.measures.size(), 2U);
+  EXPECT_EQ(made.measures[0].name, "acc");
+  EXPECT_EQ(made.measures[0].sums, (std::vector<double>{1, 0}));
+  EXPECT_EQ(made.measures[1].name, "acc_norm");
+  EXPECT_EQ(made.measures[1].sums[0] + made.measures[1].sums[1], 1) << "one of the two questions";
+  ASSERT_EQ(made.shown.size(), 2U);
+  const auto& outputs = made.shown[0].outputs;
+  ASSERT_EQ(outputs.size(), 2U);
+  const bool by_character_short = outputs[0].value > outputs[1].value / 7;
+  EXPECT_EQ(made.measures[1].sums[0], by_character_short ? 1 : 0);
+}
+
+TEST_F(EvaluationOfAModel, WhatDoesNotFitIsNamed) {
+  run("sft", "demonstrations.jsonl", "", "refused-run");
+  const std::string model = root() / "refused-run/model";
+  const auto message = [&](const EvaluationCall& asked) { return message_of([&] { recipe::evaluate(model, asked); }); };
+  EXPECT_THAT(message(call("held_out.jsonl")), HasSubstr("expected a reward that judges completions, or rows with a"));
+  EXPECT_THAT(message(call("demonstrations.jsonl", {{"temperature", 0.5}})),
+              HasSubstr("[evaluation.temperature] expected nothing with the measure perplexity, for which"));
+  auto greedy = kDrawn;
+  greedy["temperature"] = 0.0;
+  EXPECT_THAT(message(call("held_out.jsonl", greedy)),
+              HasSubstr("[evaluation.temperature] expected above 0, as 4 samples of a prompt would else be equal"));
+  write_text(root() / "long.jsonl", "{\"prompt\": \"1=\", \"completion\": \"2\"}\n{\"prompt\": \"" +
+                                        std::string(40, '1') + "\", \"completion\": \"2\"}\n");
+  EXPECT_THAT(message(call("long.jsonl")),
+              HasSubstr("long.jsonl:2] expected at most 32 tokens, as the model has 32 positions, got 42"));
+  EvaluationCall forced = call("demonstrations.jsonl");
+  forced.measured = Measured::kCompletions;
+  EXPECT_THAT(message(forced), HasSubstr("[reward] expected a reward that judges completions, got none"));
+}
+
+}  // namespace
+}  // namespace collimate::test
