@@ -8,9 +8,9 @@ namespace {
 
 constexpr const char* kHelp =
     "collimate bench NAME …\n\n"
-    "  quickstart  a small policy learns to sort digits: SFT, then GRPO, beside its controls\n"
-    "  planner     published results against the planner's cost model, row by row\n\n"
-    "collimate bench NAME --help lists its options; make bench measures against other programs.\n";
+    "  quickstart  train a small model to sort digits, by SFT and then by GRPO, with controls\n"
+    "  planner     compare the planner's predictions with published results\n\n"
+    "collimate bench NAME --help lists its options. make bench measures Collimate against other programs.\n";
 
 }  // namespace
 

@@ -11,7 +11,7 @@
 namespace collimate::cli {
 
 int report(const Arguments& arguments) {
-  CLI::App app{"writes the HTML page of a run's directory", "report"};
+  CLI::App app{"writes the HTML page of a run", "report"};
   std::string directory, output;
   app.add_option("DIR", directory, "the run's directory")->required();
   app.add_option("--output", output, "default: DIR/report.html");

@@ -56,19 +56,21 @@ void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outc
 }  // namespace
 
 int train(const Arguments& arguments) {
-  CLI::App app{"trains what CONFIG.yaml says", "train"};
+  CLI::App app{"trains a model as CONFIG.yaml says", "train"};
   std::string config_path;
   std::vector<std::string> sets;
   recipe::TrainCall call;
   bool dry_run = false, json = false;
-  app.add_option("CONFIG", config_path, "YAML file (collimate help KEY explains its keys)")->required();
-  app.add_option("--set", sets, "override one key: a.b=value")->take_all();
-  app.add_option("--output", call.output, "the run's directory; default: runs/<config's name>");
+  app.add_option("CONFIG", config_path, "the YAML file of the run (collimate help KEY explains its keys)")->required();
+  app.add_option("--set", sets, "replace the value of one key: a.b=value")->take_all();
+  app.add_option("--output", call.output, "the directory of the run; default: runs/<name of the config>");
   app.add_option("--resume", call.resume,
-                 "auto, never, or the run or checkpoint (DIR/checkpoints/step-N) to go on from");
-  app.add_option("--replay", call.replay, "journal of a run of this config: its rewards are used, none is asked");
-  app.add_flag("--dry-run", dry_run, "check everything, train nothing: what collimate check prints");
-  app.add_flag("--json", json, "the run's summary as one JSON document");
+                 "auto continues what --output holds, never refuses to; or the run or checkpoint "
+                 "(DIR/checkpoints/step-N) to continue from");
+  app.add_option("--replay", call.replay,
+                 "the journal of a run with this config: rewards are taken from it, and no reward is called");
+  app.add_flag("--dry-run", dry_run, "check everything and train nothing, as collimate check does");
+  app.add_flag("--json", json, "print the summary of the run as one JSON document");
   if (!parse(app, arguments)) return 0;
 
   if (call.output.empty()) call.output = "runs/" + std::filesystem::path(config_path).stem().string();
