@@ -7,8 +7,8 @@ namespace collimate::cli {
 
 const std::vector<Verb>& benches() {
   static const std::vector<Verb> list = {
-      {"quickstart", "a small policy learns to sort digits: SFT, then GRPO, beside its controls", bench_quickstart},
-      {"planner", "published results against the planner's cost model, row by row", bench_planner}};
+      {"quickstart", "train a small model to sort digits, by SFT and then by GRPO, with controls", bench_quickstart},
+      {"planner", "compare the planner's predictions with published results", bench_planner}};
   return list;
 }
 
@@ -17,7 +17,8 @@ int bench(const Arguments& arguments) {
   if (asked == "--help" || asked == "-h") {
     fmt::print("collimate bench NAME …\n\n");
     for (const Verb& one : benches()) fmt::print("  {:10}  {}\n", one.name, one.summary);
-    fmt::print("\ncollimate bench NAME --help lists its options; make bench measures against other programs.\n");
+    fmt::print(
+        "\ncollimate bench NAME --help lists its options; make bench measures Collimate against other programs.\n");
     return 0;
   }
   for (const Verb& one : benches())

@@ -130,14 +130,14 @@ nlohmann::ordered_json document_of(const plan_::Machine& machine, const std::vec
 }
 
 void add_options(CLI::App& app, CalibrateOptions& options) {
-  app.add_option("CONFIG", options.config, "YAML file of a run")->required();
-  app.add_option("--iterations", options.iterations, "of each run, the first of which is not counted (6)")
+  app.add_option("CONFIG", options.config, "the YAML file of a run")->required();
+  app.add_option("--iterations", options.iterations, "iterations of each run; the first is not counted (6)")
       ->check(at_least(2));
   app.add_option("--devices", options.devices,
-                 "CPU devices that work side by side, each with the config's rows and one thread: as many as will be "
-                 "planned for, as they share caches and memory (1)")
+                 "CPU devices that work side by side, each with one thread and the rows of the config. Devices share "
+                 "caches and memory: take as many as you will plan for (1)")
       ->check(at_least(1));
-  app.add_option("--set", options.sets, "override one key of the config: a.b=value")->take_all();
+  app.add_option("--set", options.sets, "replace the value of one key of the config: a.b=value")->take_all();
 }
 
 plan_::Machine machine_of_runs(const CalibrationRun& whole, const plan_::Calibration& fitted) {
@@ -156,7 +156,7 @@ int calibrate(const Arguments& arguments) {
   bool json = false;
   add_options(app, options);
   app.add_option("--output", output, "the file of constants to write (machine.yaml)");
-  app.add_flag("--json", json, "one JSON document");
+  app.add_flag("--json", json, "print one JSON document");
   if (!parse(app, arguments)) return 0;
   check_outputs({{"--output", output}}, {{"the config", options.config}});
   const std::vector<CalibrationRun> runs = run_for_calibration(options);

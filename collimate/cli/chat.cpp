@@ -28,12 +28,13 @@ struct ChatCall {
 };
 
 bool read_arguments(const Arguments& arguments, ChatCall& call) {
-  CLI::App app{"a conversation with a model; /help in it lists its commands", "chat"};
-  app.add_option("MODEL", call.model, "model directory")->required();
-  app.add_option("--compare", call.compare, "another model directory, whose answers are shown beside");
-  app.add_option("--system", call.system, "system message");
-  app.add_option("--max-tokens", call.max_tokens, "of an answer at most")->check(at_least(1));
-  app.add_option("--seed", call.seed, "of the draws; without it each conversation is another one")->check(at_least(0));
+  CLI::App app{"opens a conversation with a model; /help in it lists its commands", "chat"};
+  app.add_option("MODEL", call.model, "the directory of the model")->required();
+  app.add_option("--compare", call.compare, "another model, whose answers are shown beside those of the first");
+  app.add_option("--system", call.system, "the system message");
+  app.add_option("--max-tokens", call.max_tokens, "most tokens of an answer")->check(at_least(1));
+  app.add_option("--seed", call.seed, "seed of the draws; without it every conversation is different")
+      ->check(at_least(0));
   add_flags(app, call.sampling);
   add_flags(app, call.loading);
   add_download_flag(app, call.download);

@@ -45,17 +45,17 @@ void show_check(const recipe::Config& config, CheckForm form) {
 
 int check(const Arguments& arguments) {
   CLI::App app{
-      "what would be trained: batch arithmetic, data shapes, templates, masks, what rewards give; exit 2 with the "
-      "reasons if it would train wrong",
+      "shows what would be trained (batches, data, masks, what the rewards give) and trains nothing; exit code 2, with "
+      "the reasons, if it would train wrong",
       "check"};
   std::string config_path;
   std::vector<std::string> sets;
   bool download = false, json = false, all = false;
   app.add_option("CONFIG", config_path, "YAML file")->required();
-  app.add_option("--set", sets, "override one key: a.b=value")->take_all();
+  app.add_option("--set", sets, "replace the value of one key: a.b=value")->take_all();
   add_download_flag(app, download);
-  app.add_flag("--all", all, "every key of the resolved config too, in YAML that trains the same");
-  app.add_flag("--json", json, "one JSON document");
+  app.add_flag("--all", all, "also print every key of the resolved config, as YAML that trains the same");
+  app.add_flag("--json", json, "print one JSON document");
   if (!parse(app, arguments)) return 0;
   if (download) sets.emplace_back("download=true");
   recipe::Config config = recipe::load(config_path, sets);

@@ -22,34 +22,38 @@ namespace collimate::cli {
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> list = {
-      {"init", "write a config of a recipe to begin with", init},
-      {"train", "train what CONFIG.yaml says", train},
-      {"check", "show the resolved config, batch arithmetic and data, and what is wrong with them", check},
+      {"init", "write a commented config to begin with", init},
+      {"train", "train a model as a config says", train},
+      {"check", "read config, model and data, show what would be trained, and what is wrong", check},
       {"generate", "complete prompts with a model", generate},
       {"eval", "measure models on data: pass@k and kin, perplexity, pairs, multiple choice", eval},
       {"chat", "talk with a model, or with two side by side", chat},
-      {"serve", "answer OpenAI's interface over HTTP", serve},
+      {"serve", "serve a model over HTTP, with OpenAI's interface", serve},
       {"report", "write the HTML page of a run", report},
-      {"plan", "find placement, layouts and memory for a cluster before a run starts", plan},
-      {"simulate", "period, timeline and memory of a placement file, without running it", simulate},
-      {"calibrate", "fit the planner's constants to this machine by short runs of a config", calibrate},
-      {"bench", "quickstart and other measured runs", bench},
-      {"worker", "join a run as a worker", worker},
-      {"completion", "print a shell's completion script or the man page: bash, zsh, fish, man", completion},
-      {"version", "print the versions: collimate, torch, compiler, processor", version},
-      {"help", "this text; help TOPIC: a verb, a recipe, data, lora, resume, a config key and more", help}};
+      {"plan", "find which model goes on which device of a cluster, and what a run would cost", plan},
+      {"simulate", "show the time and memory of a placement file without running it", simulate},
+      {"calibrate", "measure the planner's constants on this machine, by short runs of a config", calibrate},
+      {"bench", "run the quickstart and other measured runs", bench},
+      {"worker", "join a run as a worker; a run starts its own workers", worker},
+      {"completion", "print the completion script of a shell, or the man page: bash, zsh, fish, man", completion},
+      {"version", "print the versions of collimate, torch and compiler, and the processor", version},
+      {"help", "explain a verb, a recipe, data, lora, resume or a key of the config", help}};
   return list;
 }
 
 namespace {
 
 constexpr const char* kTopics =
-    "\ncollimate help VERB or VERB --help lists a verb's options; collimate help RECIPE, data, lora or resume is a "
-    "page\n"
-    "with an example; collimate help KEY explains a config key or section,\n"
-    "collimate help reference prints all keys as a Markdown page, collimate help recipes, losses, advantages\n"
-    "or rewards those that a config may name.\n"
-    "COLLIMATE_ISA=avx2, avx512, avx512_bf16 or amx in the environment chooses the instructions; the bits stay.\n";
+    "\n"
+    "  collimate help VERB         lists the options of a verb, as VERB --help does\n"
+    "  collimate help RECIPE       shows a page with an example: sft, reward, dpo, grpo, ppo; also data, lora, resume\n"
+    "  collimate help KEY          explains a key or a section of the config, as train.learning_rate or rollout\n"
+    "  collimate help reference    prints all keys as a Markdown page\n"
+    "  collimate help recipes      lists the recipes; so do losses, advantages and rewards for what a config may name\n"
+    "  collimate help other-names  lists the keys of TRL, verl, LLaMA-Factory and OpenRLHF, and ours for them\n\n"
+    "The environment variable COLLIMATE_ISA (avx2, avx512, avx512_bf16 or amx) chooses the processor's instructions. "
+    "It\n"
+    "changes the speed, and no result.\n";
 
 void print_verbs() {
   fmt::print("collimate VERB …\n\n");
@@ -67,11 +71,12 @@ std::vector<RewardKind> reward_kinds() {
   std::vector<RewardKind> kinds;
   for (const rlhf::RuleEntry& rule : rlhf::rules())
     kinds.push_back({fmt::format("{{rule: {}}}", rule.name), rule.summary, rule.section()});
-  kinds.push_back({"{function: NAME}", "registered by a C++ program (rlhf::register_reward); beside options of its own",
+  kinds.push_back({"{function: NAME}",
+                   "a function that a C++ program has registered (rlhf::register_reward), with options of its own",
                    rlhf::section_of<rlhf::FunctionSection>()});
   kinds.push_back({"{python: FILE.py:function}",
-                   "score(prompts, completions, **columns) -> list[float | None]; None: it is not about the sample and "
-                   "adds nothing",
+                   "a function score(prompts, completions, **columns) -> list[float | None]; None says that it is not "
+                   "about the sample and adds nothing",
                    rlhf::section_of<rlhf::PythonSection>()});
   return kinds;
 }
@@ -91,12 +96,12 @@ void print_keys(const base::Section& section, size_t skipped) {
 
 void print_rewards() {
   const rlhf::RewardSection all;
-  fmt::print("reward: a list of\n");
+  fmt::print("reward: is a list of these entries\n");
   for (const RewardKind& kind : reward_kinds()) {
     fmt::print("  {:26} {}\n", kind.entry, kind.summary);
     print_keys(*kind.section, all.section_items().size());
   }
-  fmt::print("each with\n");
+  fmt::print("Each entry may also have\n");
   print_keys(all, 0);
 }
 
@@ -121,8 +126,8 @@ bool read_by_a_recipe(const std::string& rows) {
 void print_losses() {
   std::string rows;
   for (const rlhf::LossEntry& entry : rlhf::losses()) {
-    const std::string as = fmt::format(" (as functions of the library; no recipe reads {} rows)", entry.rows);
-    if (entry.rows != rows) fmt::print("on {}{}\n", entry.rows, read_by_a_recipe(entry.rows) ? "" : as);
+    const std::string as = fmt::format(" (functions of the library only: no recipe reads {} rows)", entry.rows);
+    if (entry.rows != rows) fmt::print("losses on {}{}\n", entry.rows, read_by_a_recipe(entry.rows) ? "" : as);
     rows = entry.rows;
     for (const std::string& type : entry.types) fmt::print("  {:18} {}\n", type, fmt::join(entry.options(type), " "));
   }
@@ -148,11 +153,10 @@ std::string nearest_topic(const std::string& word) {
 
 [[noreturn]] void throw_unknown_topic(const std::string& word) {
   const std::string near = nearest_topic(word);
-  throw base::InputError(
-      base::expectation("collimate help",
-                        "a verb, a recipe, data, lora, resume, a config key, reference, recipes, losses, "
-                        "advantages or rewards",
-                        "\"" + word + "\"", "collimate help" + (near.empty() ? "" : " " + near)));
+  throw base::InputError(base::expectation(
+      "collimate help",
+      "a verb, a recipe, data, lora, resume, a config key, reference, recipes, losses, advantages or rewards",
+      "\"" + word + "\"", "collimate help" + (near.empty() ? "" : " " + near)));
 }
 
 }  // namespace

@@ -13,10 +13,9 @@ constexpr const char* kData =
     "rows\n"
     "is recognised by its columns, and `collimate check` shows what was recognised, with the tokens that are "
     "trained.\n\n"
-    "{}"
-    "Other names of columns are given with the file, several files are a list, and a weight says how often an epoch "
-    "uses\n"
-    "each row:\n\n"
+    "{}If your columns have other names, say so with the file. Several files are a list, and a weight says how often "
+    "an\n"
+    "epoch uses each row:\n\n"
     "data:\n"
     "  train:\n"
     "    - {{path: mine.jsonl, columns: {{question: prompt, solution: ground_truth}}}}\n"
@@ -25,29 +24,31 @@ constexpr const char* kData =
     "  bad_rows: drop        # by default a row that cannot be read stops the run\n";
 
 constexpr const char* kLora =
-    "Low-rank adapters train a few weights beside the model's own, which stay as they are. The run's model/ has the "
-    "merged\n"
-    "weights, and model/adapter/ the adapters alone, as PEFT reads them.\n\n"
+    "LoRA trains small matrices, the adapters, beside the weights of the model, which stay as they are. After the "
+    "run,\n"
+    "model/ holds the model with the adapters merged into its weights, and model/adapter/ the adapters alone, in "
+    "PEFT's files.\n\n"
     "models:\n"
     "  policy:\n"
     "    path: MODEL\n"
-    "    lora: {rank: 16, alpha: 32}   # rank 0 trains all weights\n"
+    "    lora: {rank: 16, alpha: 32}   # rank 0 trains all weights instead\n"
     "train:\n"
-    "  learning_rate: 1.0e-5           # ten times that of all weights is usual\n\n"
+    "  learning_rate: 1.0e-5           # usually ten times the rate for all weights\n\n"
     "collimate help models.policy.lora lists all keys.\n";
 
 constexpr const char* kResume =
-    "A run that was stopped, or killed, goes on from its newest checkpoint when the same command is given again, with "
-    "the\n"
-    "same bits as if it had never been stopped:\n\n"
-    "  collimate train run.yaml --output runs/mine            # goes on where it stopped\n"
-    "  collimate train run.yaml --output runs/mine --set run.iterations=200    # and longer than before\n"
-    "  collimate train run.yaml --output runs/other --resume runs/mine/checkpoints/step-000050\n\n"
-    "Ctrl-C ends a run after its iteration and saves a checkpoint; a second one ends it at once. What may change when "
-    "a run\n"
-    "goes on are its length and what is kept of it: run.iterations, run.epochs, run.save_every, run.keep_checkpoints,\n"
-    "run.evaluate_every, run.samples_every and run.patience. Any other key that differs is an error with both "
-    "values.\n";
+    "A run that was stopped or killed continues from its newest checkpoint when you give the same command again. The "
+    "result\n"
+    "has the same bits as if it had never been stopped.\n\n"
+    "  collimate train run.yaml --output runs/mine            # continue where it stopped\n"
+    "  collimate train run.yaml --output runs/mine --set run.iterations=200    # train longer than planned before\n"
+    "  collimate train run.yaml --output runs/other --resume runs/mine/checkpoints/step-000050    # branch off\n\n"
+    "Ctrl-C ends a run after the current iteration and saves a checkpoint; a second Ctrl-C ends it at once. When a "
+    "run\n"
+    "continues, its length and what is kept of it may change: run.iterations, run.epochs, run.save_every,\n"
+    "run.keep_checkpoints, run.evaluate_every, run.samples_every and run.patience. Any other key that differs is an "
+    "error\n"
+    "that shows both values.\n";
 
 std::string data_page() {
   std::string rows;
@@ -58,8 +59,11 @@ std::string data_page() {
 
 std::string recipe_page(const recipe::RecipeEntry& entry) {
   return fmt::format(
-      "{} trains {}.\n\nA row of its data:\n\n{}\nA config to begin with (collimate init {} MODEL DATA writes "
-      "it):\n\n{}",
+      "{} trains {}.\n\n"
+      "Rows of its data, each in one of these shapes:\n\n"
+      "{}\n"
+      "A config to begin with (collimate init {} MODEL DATA writes it):\n\n"
+      "{}",
       entry.name, entry.summary, recipe::data_shapes(entry.name), entry.name,
       recipe::starter(entry.name, "MODEL", "DATA.jsonl"));
 }

@@ -8,12 +8,12 @@
 namespace collimate::cli {
 
 int init(const Arguments& arguments) {
-  CLI::App app{"writes a config of a recipe to begin with", "init"};
+  CLI::App app{"writes a commented config to begin with", "init"};
   std::string recipe, model = "MODEL", data = "DATA.jsonl", output;
-  app.add_option("RECIPE", recipe, "one of those that collimate help recipes lists")->required();
-  app.add_option("MODEL", model, "model directory, or a hub's name");
-  app.add_option("DATA", data, "data file");
-  app.add_option("--output", output, "file to write, - for standard output; default: RECIPE.yaml");
+  app.add_option("RECIPE", recipe, "the recipe; collimate help recipes lists them")->required();
+  app.add_option("MODEL", model, "the model: a directory, or a name on a hub");
+  app.add_option("DATA", data, "the data file");
+  app.add_option("--output", output, "the file to write, or - for standard output; default: RECIPE.yaml");
   if (!parse(app, arguments)) return 0;
   const std::string text = recipe::starter(recipe, model, data);
   if (output == "-") {

@@ -251,18 +251,19 @@ std::vector<std::string> missed_bounds(const QuickstartResult& grpo, const Quick
 }
 
 int bench_quickstart(const Arguments& arguments) {
-  CLI::App app{"a small policy learns to sort digits: SFT, then GRPO", "bench quickstart"};
+  CLI::App app{"trains a small model to sort digits: by SFT, then by GRPO", "bench quickstart"};
   Quickstart q;
   bool one = false, reduced = false, task_only = false;
   int64_t seeds = 3;
-  app.add_flag("--single", one, "one seed, no controls; what has been run is not run again");
-  app.add_flag("--reduced", reduced, "a tenth of the iterations, afresh each time: a smoke test");
+  app.add_flag("--single", one, "run one seed without controls; runs that are there already are not repeated");
+  app.add_flag("--reduced", reduced, "run a tenth of the iterations, afresh each time, as a smoke test");
   app.add_flag("--task-only", task_only, "write the task's files below OUTPUT/task and train nothing");
-  app.add_option("--seeds", seeds, "seeds with their controls, afresh each time")->check(at_least(1));
+  app.add_option("--seeds", seeds, "how many seeds to run, each with its controls and afresh")->check(at_least(1));
   app.add_option("--seed", q.seed, "the first seed")->check(at_least(0));
-  app.add_option("--sft-iterations", q.sft_iterations, "at most; default: 600")->check(at_least(1));
-  app.add_option("--grpo-iterations", q.grpo_iterations, "default: 120")->check(at_least(1));
-  app.add_option("--output", q.output, "default: runs/quickstart, runs/quickstart-reduced with --reduced");
+  app.add_option("--sft-iterations", q.sft_iterations, "most iterations of SFT; default: 600")->check(at_least(1));
+  app.add_option("--grpo-iterations", q.grpo_iterations, "iterations of GRPO; default: 120")->check(at_least(1));
+  app.add_option("--output", q.output,
+                 "the directory to write; default: runs/quickstart, with --reduced runs/quickstart-reduced");
   if (!parse(app, arguments)) return 0;
   if (q.sft_iterations == 0) q.sft_iterations = reduced ? kSftIterations / 10 : kSftIterations;
   if (q.grpo_iterations == 0) q.grpo_iterations = reduced ? kGrpoIterations / 10 : kGrpoIterations;

@@ -35,15 +35,16 @@ PlanRequest request_of_file(const std::string& text, const std::string& path, co
 
 int simulate(const Arguments& arguments) {
   namespace plan_ = collimate::plan;
-  CLI::App app{"period, timeline, idle time and memory of a placement, in the runtime's own schedule", "simulate"};
+  CLI::App app{"shows period, timeline, idle time and memory of a placement, by the runtime's own schedule",
+               "simulate"};
   PlanOptions given;
   std::string path, trace;
   bool json = false;
-  app.add_option("PLAN", path, "a placement file; one that plan wrote says what it is for")->required();
-  add_config(app, given, "--config", "YAML file of the run, where the plan does not say it");
+  app.add_option("PLAN", path, "the placement file; one that plan wrote says which run it is for")->required();
+  add_config(app, given, "--config", "the YAML file of the run, if the placement file does not name it");
   add_plan_options(app, given);
-  app.add_option("--trace", trace, "writes every device's timeline for chrome://tracing or Perfetto");
-  app.add_flag("--json", json, "one JSON document");
+  app.add_option("--trace", trace, "write every device's timeline for chrome://tracing or Perfetto");
+  app.add_flag("--json", json, "print one JSON document");
   if (!parse(app, arguments)) return 0;
   check_outputs({{"--trace", trace}}, {{"the placement to simulate", path}});
   const std::string text = host::read_file(path);

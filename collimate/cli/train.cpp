@@ -59,20 +59,21 @@ struct TrainWords {
 };
 
 bool read_arguments(const Arguments& arguments, TrainWords& words) {
-  CLI::App app{"trains what CONFIG.yaml says", "train"};
+  CLI::App app{"trains a model as CONFIG.yaml says", "train"};
   recipe::TrainCall& call = words.call;
   bool download = false, profile = false;
-  app.add_option("CONFIG", words.config, "YAML file (collimate help KEY explains its keys)")->required();
-  app.add_option("--set", words.sets, "override one key: a.b=value")->take_all();
+  app.add_option("CONFIG", words.config, "the YAML file of the run (collimate help KEY explains its keys)")->required();
+  app.add_option("--set", words.sets, "replace the value of one key: a.b=value")->take_all();
   add_download_flag(app, download);
-  app.add_option("--output", call.output, "the run's directory; default: runs/<config's name>");
+  app.add_option("--output", call.output, "the directory of the run; default: runs/<name of the config>");
   app.add_option("--resume", call.resume,
-                 "auto, never, or the run or checkpoint (DIR/checkpoints/step-N) to go on from");
-  app.add_option("--replay", call.replay, "journal of a run of this config: its rewards are used, none is asked");
-  app.add_flag("--profile", profile,
-               "where the slowest iteration's time went, in profile.txt: collimate help log.profile");
-  app.add_flag("--dry-run", words.dry_run, "check everything, train nothing: what collimate check prints");
-  app.add_flag("--json", words.json, "the run's summary as one JSON document");
+                 "auto continues what --output holds, never refuses to; or the run or checkpoint "
+                 "(DIR/checkpoints/step-N) to continue from");
+  app.add_option("--replay", call.replay,
+                 "the journal of a run with this config: rewards are taken from it, and no reward is called");
+  app.add_flag("--profile", profile, "write where the time of the slowest iteration went, to profile.txt");
+  app.add_flag("--dry-run", words.dry_run, "check everything and train nothing, as collimate check does");
+  app.add_flag("--json", words.json, "print the summary of the run as one JSON document");
   if (!parse(app, arguments)) return false;
   if (download) words.sets.emplace_back("download=true");
   if (profile) words.sets.emplace_back("log.profile=true");

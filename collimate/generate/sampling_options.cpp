@@ -93,7 +93,7 @@ constexpr std::string_view kTemperature = "temperature", kMinTokens = "min_token
 SamplingField for_training(SamplingField temperature) {
   auto& number = std::get<SamplingNumber<double>>(temperature.member);
   number.low = std::exchange(number.smallest, 0.0);
-  temperature.help = "of sampling, and of the trained log-probs";
+  temperature.help = "temperature of sampling, and of the log-probs that are trained";
   return temperature;
 }
 

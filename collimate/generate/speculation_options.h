@@ -12,10 +12,10 @@ namespace collimate::generate {
 struct SpeculationOptions {
   explicit SpeculationOptions(base::Section* section)
       : kind(section, "speculation", "off", "",
-             "ngram: guess tokens from where the text's end has been before, and keep those that are drawn anyway; the "
-             "results are the same",
+             "ngram guesses tokens from earlier places of the text and keeps those that would be drawn anyway; results "
+             "stay the same",
              base::one_of({"off", "ngram"})),
-        most(section, "speculation_tokens", 8, "tokens", "guessed at a time at most",
+        most(section, "speculation_tokens", 8, "tokens", "most tokens that are guessed at a time",
              base::between(int64_t{1}, int64_t{15})) {}
 
   base::Option<std::string> kind;

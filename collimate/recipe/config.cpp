@@ -37,7 +37,9 @@ rlhf::LongRows DataOptions::long_row_choice() const {
   return long_rows.get() == "drop" ? rlhf::LongRows::kDrop : rlhf::LongRows::kStop;
 }
 
-Config::Config() : recipe(this, "recipe", "", "", "what to run", base::one_of(recipe_names())) {}
+Config::Config()
+    : recipe(this, "recipe", "", "", "what to train, and how; collimate help recipes describes each",
+             base::one_of(recipe_names())) {}
 
 const rlhf::ModelOptions& Config::model(const std::string& role) const {
   for (const std::string& name : {role, std::string("policy")})

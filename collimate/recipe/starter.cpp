@@ -12,36 +12,36 @@ namespace {
 
 constexpr const char* kHead =
     "# {summary}.\n"
-    "# collimate check {recipe}.yaml shows what it comes to; collimate train {recipe}.yaml runs it.\n"
+    "# collimate check {recipe}.yaml shows what would be trained; collimate train {recipe}.yaml trains it.\n"
     "recipe: {recipe}\n"
     "models:\n"
     "  policy:\n"
     "    path: {model}  # a directory with config.json, safetensors and a tokenizer\n"
     "data:\n"
-    "  train: {data}  # collimate help data shows how a row may look\n"
-    "  # eval: held_out.jsonl       # is measured before, during and after the run\n";
+    "  train: {data}  # collimate help data shows the shapes of rows\n"
+    "  # eval: held_out.jsonl       # is measured and never trained on\n";
 
 constexpr const char* kRows =
-    "  max_tokens: 1024             # the longest row; long_rows says what becomes of others\n"
-    "  long_rows: drop              # or truncate, or stop with an error\n";
+    "  max_tokens: 1024             # the longest row\n"
+    "  long_rows: drop              # what happens to longer rows: drop, truncate or stop\n";
 
 constexpr const char* kRollout =
     "reward:\n"
     "  - {{rule: exact}}              # or {{python: rewards.py:score}}; collimate help rewards lists the rules\n"
     "rollout:\n"
     "  prompts_per_iteration: 16\n"
-    "  samples_per_prompt: 8        # completions that are drawn of each prompt\n"
+    "  samples_per_prompt: 8        # answers to each prompt\n"
     "  prompt_tokens: 512           # the longest prompt\n"
-    "  completion_tokens: 512       # the longest completion\n";
+    "  completion_tokens: 512       # the longest answer\n";
 
 constexpr const char* kTail =
     "train:\n"
     "  samples_per_update: {update:<8} # rows of one optimizer step\n"
-    "  learning_rate: {rate:<13} # ten times as much with LoRA\n"
+    "  learning_rate: {rate:<13} # with LoRA take ten times as much\n"
     "run:\n"
     "  epochs: 1                    # passes over data.train\n"
-    "  save_every: 50               # iterations between checkpoints, from which a stopped run goes on\n"
-    "  # evaluate_every: 50         # iterations between measurements of data.eval\n";
+    "  save_every: 50               # a checkpoint every 50 iterations\n"
+    "  # evaluate_every: 50         # measure data.eval every 50 iterations\n";
 
 // This stands between the head and the tail, with the rows of an update.
 struct Middle {

@@ -63,7 +63,8 @@ class Run {
   TrainOutcome run() {
     const auto recorded = directory_.summary();
     if (directory_.ended()) {
-      note(fmt::format("nothing is left to do: {} ended after {} iterations", call_.output, directory_.completed()));
+      note(
+          fmt::format("nothing is left to do: {} has ended after {} iterations", call_.output, directory_.completed()));
       return outcome_of(*recorded);
     }
     const base::LogFile log(directory_.log());
@@ -92,8 +93,9 @@ class Run {
       lines.push_back(fmt::format("resume: from iteration {} ({})", directory_.completed(), directory_.checkpoint()));
     for (const std::string& change : directory_.changed()) lines.push_back("changed: " + change);
     if (directory_.dropped_lines() > 0)
-      lines.push_back(fmt::format("no checkpoint: begins again, {} earlier lines of metrics.jsonl dropped",
-                                  directory_.dropped_lines()));
+      lines.push_back(
+          fmt::format("there is no checkpoint: the run begins again, and {} earlier lines of metrics.jsonl are removed",
+                      directory_.dropped_lines()));
     return lines;
   }
 
@@ -174,7 +176,7 @@ class Run {
   void pass_signal_on() {
     if (call_.stop == nullptr || !call_.stop->requested() || signalled_) return;
     signalled_ = true;
-    note("stopping after this iteration; once more to stop at once");
+    note("stopping after this iteration; press Ctrl-C again to stop at once");
     stop_.request(call_.stop->signal());
   }
 

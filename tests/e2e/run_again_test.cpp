@@ -174,7 +174,7 @@ TEST_F(RunAgain, AfterItsEndWasTakenOverElsewhereItsRecordsStayThere) {
   told.clear();
   expect_same_outcome(run(other, "auto"), first);
   EXPECT_TRUE(left_in(other) == left);
-  EXPECT_THAT(told, ElementsAre("nothing is left to do: " + other + " ended after 3 iterations"));
+  EXPECT_THAT(told, ElementsAre("nothing is left to do: " + other + " has ended after 3 iterations"));
 }
 
 // The reference is read from files and in no checkpoint: with others than at the beginning the run is not gone on with.
@@ -257,7 +257,7 @@ TEST_F(RunAgain, WithoutAFingerprintDataIsNotCompared) {
 }
 
 TEST_F(RunAgain, ASignalIsToldOnceAndEndsTheRunAfterItsIteration) {
-  const std::string line = "stopping after this iteration; once more to stop at once";
+  const std::string line = "stopping after this iteration; press Ctrl-C again to stop at once";
   for (size_t call = 1; call <= 2; ++call) {
     const std::vector<std::string> told = stopped("sft");
     EXPECT_EQ(std::count(told.begin(), told.end(), line), 1) << call;
@@ -266,7 +266,8 @@ TEST_F(RunAgain, ASignalIsToldOnceAndEndsTheRunAfterItsIteration) {
 }
 
 TEST_F(RunAgain, WithoutACheckpointItSaysWhatItDrops) {
-  const std::string line = "no checkpoint: begins again, 2 earlier lines of metrics.jsonl dropped";
+  const std::string line =
+      "there is no checkpoint: the run begins again, and 2 earlier lines of metrics.jsonl are removed";
   for (int call = 0; call < 2; ++call) EXPECT_THAT(stopped("sft"), Not(Contains(HasSubstr("no checkpoint"))));
   fs::remove_all(output_ + "/checkpoints");
   EXPECT_THAT(stopped("sft"), Contains(line));

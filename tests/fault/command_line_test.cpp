@@ -122,14 +122,15 @@ TEST_F(CommandLine, HelpHasTopics) {
   EXPECT_THAT(output({"help", "reference"}), HasSubstr("learning_rate"));
   EXPECT_EQ(output({"help", "reference"}), output({"help", "--reference"}));
   EXPECT_THAT(output({"help", "rewards"}), HasSubstr("{rule: countdown}"));
-  EXPECT_THAT(output({"help", "evaluation"}), HasSubstr("val/accuracy of completions is the share of them with a "));
+  EXPECT_THAT(output({"help", "evaluation"}), HasSubstr("val/accuracy of completions is the share with a "));
   EXPECT_THAT(output({"help", "recipes"}),
-              HasSubstr("reward   a reward model on chosen and rejected completions, with a margin "
-                        "where each row has one\n"));
+              HasSubstr("reward   a reward model on pairs of a better and a worse answer, with margins if the rows "
+                        "have them\n"));
   const std::string losses = output({"help", "losses"});
   EXPECT_THAT(losses, HasSubstr("on rollouts\n  grpo "));
-  EXPECT_THAT(losses, HasSubstr("on marked (as functions of the library; no recipe reads marked rows)\n  kto "));
-  EXPECT_THAT(output({"help", "train.learning_rate"}), HasSubstr("peak rate of AdamW"));
+  EXPECT_THAT(losses,
+              HasSubstr("losses on marked (functions of the library only: no recipe reads marked rows)\n  kto "));
+  EXPECT_THAT(output({"help", "train.learning_rate"}), HasSubstr("peak learning rate of AdamW"));
   EXPECT_THAT(output({"help", "algorithm.missing_eos_penalty"}), Not(HasSubstr("ppo")));  // every advantage reads it
   const std::string train = output({"help", "train"});                                    // a verb and a section
   EXPECT_THAT(train, HasSubstr("--dry-run"));
@@ -173,16 +174,16 @@ TEST_F(CommandLine, InitWritesAConfigToBeginWith) {
 
 TEST_F(CommandLine, HelpHasEveryOptionOfARewardsEntry) {
   const std::string help = output({"help", "rewards"}), reference = output({"help", "reference"});
-  EXPECT_THAT(help, HasSubstr("\n    timeout_seconds (5.0 seconds) for one sample; several that take longer together "
-                              "are asked one by one (above 0)\n"));
+  EXPECT_THAT(help, HasSubstr("\n    timeout_seconds (5.0 seconds) time limit for one sample; samples that take longer "
+                              "together are asked one by one (above 0)\n"));
   EXPECT_THAT(help, HasSubstr("\n    pattern (\"\") Perl regular expression (PCRE2, "));
   EXPECT_THAT(reference, HasSubstr("\n# Entry of reward: `{python: FILE.py:function}`\n"));
-  EXPECT_THAT(reference, HasSubstr("\n| `timeout_seconds` | a number | `5.0` | seconds | for one sample; "));
+  EXPECT_THAT(reference, HasSubstr("\n| `timeout_seconds` | a number | `5.0` | seconds | time limit for one sample; "));
   const auto part = [](const std::string& text, const std::string& title, const std::string& next) {
     const size_t begin = text.find(title);
     return begin == std::string::npos ? "" : text.substr(begin, text.find(next, begin + title.size()) - begin);
   };
-  const std::string each = part(help, "\neach with\n", "\nnothing");
+  const std::string each = part(help, "\nEach entry may also have\n", "\nnothing");
   const auto expect_keys = [&](const std::string& entry, const base::Section& section) {
     const std::string page = part(reference, "\n# Entry of reward: `" + entry + "`\n", "\n# ");
     const std::string list = part(help, "\n  " + entry, "\n  {") + each;

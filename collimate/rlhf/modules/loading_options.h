@@ -12,12 +12,13 @@ namespace collimate::rlhf {
 // How a model is loaded, wherever one is: to be trained, or with tensor::inference_type_words() served or talked to.
 struct ComputeOption : base::Option<std::string> {
   explicit ComputeOption(base::Section* parent, const std::vector<std::string>& words = tensor::compute_type_words())
-      : Option(parent, "compute", "float32", "", "type of the operands of linear layers", base::one_of(words)) {}
+      : Option(parent, "compute", "float32", "", "number type in which linear layers multiply", base::one_of(words)) {}
 };
 
 struct ChatTemplateOption : base::Option<std::string> {
   explicit ChatTemplateOption(base::Section* parent)
-      : Option(parent, "chat_template", "auto", "", "how messages become text; auto: recognised in the model's own",
+      : Option(parent, "chat_template", "auto", "",
+               "how messages become text; auto recognises the model's own template",
                base::one_of({"auto", "chatml", "plain", "user-bot"})) {}
 };
 

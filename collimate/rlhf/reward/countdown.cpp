@@ -16,7 +16,7 @@ using base::Option;
 using nlohmann::json;
 
 struct CountdownSection : RuleSection {
-  Option<double> format_score{this, "format_score", 0.1, "", "of an answer in its place that is wrong"};
+  Option<double> format_score{this, "format_score", 0.1, "", "reward of a wrong answer in the right place"};
 };
 
 // The text of the last complete <answer>…</answer>, each read from its first <answer> on, or nothing.
@@ -80,10 +80,10 @@ Rule make(const json& options) {
 }  // namespace
 
 RuleEntry countdown_rule() {
-  return {"countdown",
-          "1 when the last <answer>…</answer> uses each number once and hits the target (TinyZero, but on any line; "
-          "there on one, the last)",
-          section_of<CountdownSection>, make};
+  return {
+      "countdown",
+      "1 when the last <answer>…</answer> uses each number once and gives the target (as in TinyZero, but on any line)",
+      section_of<CountdownSection>, make};
 }
 
 }  // namespace collimate::rlhf

@@ -15,7 +15,8 @@ using base::Option;
 using nlohmann::json;
 
 struct DigitSequenceSection : RuleSection {
-  Option<double> unfinished_weight{this, "unfinished_weight", 0.9, "", "factor of a completion that was cut off"};
+  Option<double> unfinished_weight{this, "unfinished_weight", 0.9, "",
+                                   "factor of the reward of a completion that was cut off"};
 };
 
 // "first,second:max_number,N" asks for a progression; the last number given is second.
@@ -59,7 +60,9 @@ Rule make(const json& options) {
 }  // namespace
 
 RuleEntry digit_sequence_rule() {
-  return {"digit_sequence", "the same for a prompt FIRST,SECOND:MAX,N: N numbers, each SECOND - FIRST more, modulo MAX",
+  return {"digit_sequence",
+          "the same for the numbers that a prompt FIRST,SECOND:MAX,N asks for: N numbers, each SECOND - FIRST more, "
+          "modulo MAX",
           section_of<DigitSequenceSection>, make};
 }
 

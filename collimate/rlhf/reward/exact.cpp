@@ -10,7 +10,7 @@ using nlohmann::json;
 
 struct ExactSection : RuleSection {
   Option<std::string> field{this, "field", "ground_truth", "", "column to compare with"};
-  Option<bool> strip{this, "strip", true, "", "white space at both ends does not count"};
+  Option<bool> strip{this, "strip", true, "", "ignore white space at both ends"};
 };
 
 Rule make(const json& options) {

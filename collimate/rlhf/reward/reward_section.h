@@ -13,14 +13,14 @@ namespace collimate::rlhf {
 
 // The keys that every entry of a config's `reward:` list has.
 struct RewardSection : base::Section {
-  base::Option<double> weight{this, "weight", 1.0, "", "in the sum of rewards"};
+  base::Option<double> weight{this, "weight", 1.0, "", "factor of this reward in the sum of all"};
   base::Option<nlohmann::json> on_error{
       this,
       "on_error",
       "stop",
       "",
-      "for a sample whose reward failed: end the run, drop the sample, or give it that number; where every reward gave "
-      "None, the strictest in the list (stop, drop, the lowest number)",
+      "what happens when the reward of a sample fails: stop ends the run, drop leaves the sample out, a number becomes "
+      "its reward; if every reward gave None, the strictest of the list (stop, then drop, then the lowest number)",
       base::satisfying("stop, drop or a finite number", [](const nlohmann::json& value) {
         return value == "stop" || value == "drop" || (value.is_number() && std::isfinite(value.get<double>()));
       })};
@@ -34,7 +34,8 @@ struct RuleSection : RewardSection {
 // An entry whose results may be others when it is asked again has these keys.
 struct JournaledSection : RewardSection {
   base::Option<bool> deterministic{this, "deterministic", false, "",
-                                   "true: asked again on resume; else results are journaled and replayed"};
+                                   "true: it gives the same when it is asked again, so that a resumed run asks again; "
+                                   "false: its results are kept in the journal"};
 };
 
 // A C++ function's entry has these keys; the function reads its own beside them.
@@ -44,16 +45,19 @@ struct FunctionSection : JournaledSection {
 
 struct PythonSection : JournaledSection {
   base::Option<std::string> python{this, "python", "", "", "FILE.py or FILE.py:function", base::not_empty()};
-  base::Option<double> timeout_seconds{this,
-                                       "timeout_seconds",
-                                       5.0,
-                                       "seconds",
-                                       "for one sample; several that take longer together are asked one by one",
-                                       base::above(0.0)};
-  base::Option<double> start_timeout_seconds{this,      "start_timeout_seconds", 60.0,
-                                             "seconds", "for the import",        base::above(0.0)};
-  base::Option<int64_t> batch_samples{this, "batch_samples", 64, "samples", "of one call", base::at_least(int64_t{1})};
-  base::Option<std::string> interpreter{this, "interpreter", "", "", "default: $COLLIMATE_PYTHON, else python3"};
+  base::Option<double> timeout_seconds{
+      this,
+      "timeout_seconds",
+      5.0,
+      "seconds",
+      "time limit for one sample; samples that take longer together are asked one by one",
+      base::above(0.0)};
+  base::Option<double> start_timeout_seconds{
+      this, "start_timeout_seconds", 60.0, "seconds", "time limit for importing the file", base::above(0.0)};
+  base::Option<int64_t> batch_samples{
+      this, "batch_samples", 64, "samples", "most samples that one call gets", base::at_least(int64_t{1})};
+  base::Option<std::string> interpreter{this, "interpreter", "", "",
+                                        "the Python program that runs it; by default $COLLIMATE_PYTHON, else python3"};
 };
 
 template <class S>

@@ -20,7 +20,7 @@ struct SequenceSection : RuleSection {
       "what stands between two parts",
       base::satisfying("one character", [](const std::string& value) { return value.size() == 1; })};
   Option<std::string> end{this, "end", "", "", "what ends a complete sequence"};
-  Option<double> unfinished_weight{this, "unfinished_weight", 0.9, "", "factor without that end"};
+  Option<double> unfinished_weight{this, "unfinished_weight", 0.9, "", "factor of the reward when that end is missing"};
 };
 
 Rule make(const json& options) {
@@ -41,7 +41,8 @@ Rule make(const json& options) {
 }  // namespace
 
 RuleEntry sequence_rule() {
-  return {"sequence", "equal positions of a list in the column ground_truth", section_of<SequenceSection>, make};
+  return {"sequence", "the share of places in which a list equals the column ground_truth", section_of<SequenceSection>,
+          make};
 }
 
 }  // namespace collimate::rlhf

@@ -14,9 +14,9 @@ base::Check<T> one_of_or_any(const std::vector<std::string>& names) {
 
 AlgorithmOptions::AlgorithmOptions(const std::vector<std::string>& losses, const std::vector<std::string>& advantages)
     : loss_type(this, "loss_type", {}, "",
-                "variant of the recipe's loss, or a list of them to sum; empty for the recipe's own",
+                "variant of the recipe's loss, or a list of variants that are added; empty takes the recipe's own",
                 one_of_or_any<std::vector<std::string>>(losses)),
-      advantage(this, "advantage", std::nullopt, "", "how rewards become advantages; default: the recipe's own",
+      advantage(this, "advantage", std::nullopt, "", "how rewards become advantages; null takes the recipe's own",
                 one_of_or_any<std::optional<std::string>>(advantages)) {}
 
 }  // namespace collimate::rlhf
