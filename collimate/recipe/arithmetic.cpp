@@ -72,8 +72,9 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
                               n.rows_per_update, counted(config.train.ppo_epochs, "epoch"), n.updates,
                               counted(iterations, "iteration"), n.total_updates));
   if (n.rows % n.rows_per_update != 0)
-    lines.push_back(fmt::format("updates: the last of an iteration has {} of {} rows", n.rows % n.rows_per_update,
-                                n.rows_per_update));
+    lines.push_back(fmt::format(
+        "updates: the last of an iteration has {} of {} rows; try a train.samples_per_update that divides {}",
+        n.rows % n.rows_per_update, n.rows_per_update, n.rows));
   const std::string longest = n.rollouts ? fmt::format("{} (prompt) + {} (completion) = {}", n.longest_prompt,
                                                        config.rollout.completion_tokens.get(), n.longest_row)
                                          : std::to_string(n.longest_row);

@@ -43,7 +43,9 @@ std::string column_names(const Row& row) {
       base::expectation(location.text(),
                         "columns of a known shape (prompt; prompt + completion; messages; prompt + chosen + rejected; "
                         "instruction + output; conversations; question + answer; text)",
-                        column_names(row), "data columns: {your column: prompt}"));
+                        column_names(row),
+                        fmt::format("naming yours: data.train: {{path: {}, columns: {{{}: prompt, …}}}}", location.file,
+                                    row.empty() ? "yours" : row.begin().key())));
 }
 
 std::string prompt_kind(const Prompt& prompt) {

@@ -232,15 +232,15 @@ TEST_F(BadInput, RewardThatHangsStopsTheRun) {
   python_reward("import time\ndef score(prompts, completions, **columns):\n    time.sleep(1000)\n",
                 ", timeout_seconds: 0.2, batch_samples: 1");
   expect(1,
-         "[reward score] sample UID: no answer within 0.2 s; try on_error: drop, or a value, for this reward (model "
-         "reward, worker 2, iteration 1, node reward.score)");
+         "[reward score] sample UID: no answer within 0.2 s; try mending the reward, or on_error: drop, or a value, "
+         "for it (model reward, worker 2, iteration 1, node reward.score)");
 }
 
 TEST_F(BadInput, RewardWhoseProcessEndsSaysHow) {
   python_reward("import sys\ndef score(prompts, completions, **columns):\n    sys.exit(3)\n", ", batch_samples: 1");
   expect(1,
-         "[reward score] sample UID: the function's process ended with exit code 3; try on_error: drop, or a value, "
-         "for this reward (model reward, worker 2, iteration 1, node reward.score)");
+         "[reward score] sample UID: the function's process ended with exit code 3; try mending the reward, or on_error: "
+         "drop, or a value, for it (model reward, worker 2, iteration 1, node reward.score)");
 }
 
 TEST_F(BadInput, ColumnsByTheNamesOfARewardsArgumentsAreRefused) {

@@ -34,7 +34,7 @@ TEST_F(Check, ShowsConfigArithmeticAndAPromptOfARollout) {
        {"\n  warmup_updates: 4\n", "\n# loss: grpo, advantage group, beta 0\n",
         "\n# batch: 4 prompts × 4 samples = 16 rows an iteration\n",
         "\n# updates: 16 rows ÷ 6 an update × 2 epochs = 6 an iteration; × 3 iterations = 18 in all\n",
-        "\n# updates: the last of an iteration has 4 of 6 rows\n",
+        "\n# updates: the last of an iteration has 4 of 6 rows; try a train.samples_per_update that divides 16\n",
         "\n# micro-batches: 6 rows of at most 4 (prompt) + 6 (completion) = 10 tokens, 30 tokens at a time = at most 2 "
         "an "
         "update\n",

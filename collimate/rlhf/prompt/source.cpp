@@ -18,9 +18,15 @@ using base::InputError;
 
 std::string place(const text::Example& example) { return example.location.text(); }
 
+// What the row is instead, and who trains on such.
+std::string other_kind(const text::Example& example) {
+  if (example.chosen) return "a pair of a chosen and a rejected answer, which recipe: dpo or reward reads";
+  return example.completion ? "a prompt with a completion, which recipe: sft reads" : "a prompt alone";
+}
+
 const std::string& part(const text::Example& example, const std::optional<std::string>& value,
                         const std::string& name) {
-  if (!value) throw InputError(expectation(place(example), "a row with \"" + name + "\"", "none"));
+  if (!value) throw InputError(expectation(place(example), "a row with \"" + name + "\"", other_kind(example)));
   return *value;
 }
 

@@ -1,5 +1,6 @@
 #include "collimate/rlhf/prompt/source.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -75,6 +76,14 @@ TEST_F(PromptSource, EmptyTurnsOfTheAssistantAreRefusedWhereTheyAreTrained) {
 
 std::string answered(const std::string& prompt, const std::string& answer) {
   return fmt::format("{{\"prompt\": \"{}\", \"completion\": \"{}\"}}\n", prompt, answer);
+}
+
+TEST_F(PromptSource, RowsOfAnotherKindAreNamed) {
+  const std::string pair = R"({"prompt": "a", "chosen": "b", "rejected": "c"})";
+  EXPECT_THAT(refused(pair, RowKind::kDemonstration),
+              testing::HasSubstr("got a pair of a chosen and a rejected answer, which recipe: dpo or reward reads"));
+  EXPECT_THAT(refused(answered("a", "b"), RowKind::kPreference),
+              testing::HasSubstr("got a prompt with a completion, which recipe: sft reads"));
 }
 
 TEST_F(PromptSource, AnswersLabelledFalseAreNotTrainedTowards) {

@@ -167,7 +167,7 @@ void fail(const RewardSpec& spec, const RewardSample& sample, size_t i, const st
     out.first_effect = effect_of(on_error);
   }
   if (on_error.action == OnError::Action::kStop)
-    throw base::RunError(message + "; try on_error: drop, or a value, for this reward");
+    throw base::RunError(message + "; try mending the reward, or on_error: drop, or a value, for it");
   if (on_error.action == OnError::Action::kDrop) out.kept[i] = false;
   if (std::abs(spec.weight * on_error.value) + size_of(out, i) > std::numeric_limits<float>::max())
     throw base::RunError(message + fmt::format("; on_error's {} at weight {} takes the sample's sum beyond the range "

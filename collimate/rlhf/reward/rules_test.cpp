@@ -244,8 +244,8 @@ TEST(Scoring, AnUnjudgedSampleIsAFailureOfTheStrictestReward) {
   EXPECT_EQ(base::message_of<base::RunError>([&] {
               judged({"drop", "stop"}, {"1", ""});
             }),
-            "[reward r1] sample 1: no reward judged the sample; try on_error: drop, or a value, for "
-            "this reward");
+            "[reward r1] sample 1: no reward judged the sample; try mending the reward, or on_error: drop, or a "
+            "value, for it");
 }
 
 // None adds nothing: to the sum, the mean and the errors.
