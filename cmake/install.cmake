@@ -4,8 +4,8 @@
 #   wheels       the same of PyPI's wheels (libtorch, the two of CUDA that it names, Arrow)
 #   development  headers, lib/collimate/libcollimate.a and find_package(Collimate) for programs with parts of their own;
 #                needs the target collimate_library
-# and the licences of what is there in share/doc/collimate. A Python wheel takes the first two and finds the third in its
-# neighbours: COLLIMATE_EXTRA_RPATH.
+# and the licences of what is there in share/doc/collimate. A Python wheel takes the first two, and the component package
+# of programs.cmake, and finds the third in its neighbours: package_rpath.cmake.
 set(torch_include "${TORCH_ROOT}/include")
 install(TARGETS collimate RUNTIME_DEPENDENCY_SET collimate_dependencies RUNTIME DESTINATION bin COMPONENT program)
 if(TARGET collimate_parquet)

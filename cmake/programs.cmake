@@ -10,7 +10,7 @@
 function(collimate_all_modules out)
   set(modules)
   foreach(module IN LISTS COLLIMATE_MODULES)
-    if(TARGET collimate_${module} AND NOT module STREQUAL cli)
+    if(TARGET collimate_${module} AND NOT module MATCHES "^(cli|python)$")
       list(APPEND modules collimate_${module})
     endif()
   endforeach()
@@ -135,3 +135,24 @@ foreach(source IN LISTS bench_sources)
   target_compile_definitions(bench_${name} PRIVATE ${program_definitions})
   add_dependencies(benches bench_${name})
 endforeach()
+
+# The Python package as it is imported: build/<preset>/python/collimate holds links to python/collimate/, to the program,
+# and the extension module collimate._native.
+set(package "${PROJECT_BINARY_DIR}/python/collimate")
+file(GLOB package_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/python/collimate/*.py"
+  "${PROJECT_SOURCE_DIR}/python/collimate/*.pyi" "${PROJECT_SOURCE_DIR}/python/collimate/py.typed")
+file(MAKE_DIRECTORY "${package}/bin")
+foreach(source IN LISTS package_sources)
+  get_filename_component(name "${source}" NAME)
+  file(CREATE_LINK "${source}" "${package}/${name}" SYMBOLIC)
+endforeach()
+file(CREATE_LINK "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/collimate" "${package}/bin/collimate" SYMBOLIC)
+Python3_add_library(collimate_native MODULE WITH_SOABI collimate/python/main.cpp)
+target_link_libraries(collimate_native PRIVATE collimate_python collimate_no_test_hooks)
+target_link_options(collimate_native PRIVATE LINKER:--as-needed)
+set_target_properties(collimate_native PROPERTIES OUTPUT_NAME _native LIBRARY_OUTPUT_DIRECTORY "${package}"
+  BUILD_RPATH "$ORIGIN/../../lib/collimate" INSTALL_RPATH "$ORIGIN/lib/collimate;$ORIGIN/../torch/lib;$ORIGIN/../pyarrow"
+  CXX_VISIBILITY_PRESET hidden)
+add_dependencies(collimate_native collimate)
+install(TARGETS collimate_native LIBRARY DESTINATION . COMPONENT package)  # of a wheel, as are the files beside it
+install(FILES ${package_sources} DESTINATION . COMPONENT package)

@@ -78,6 +78,14 @@ case $verb in
     tools/setup.sh
     build release collimate bench_published
     ;;
+  package) # below PREFIX what a wheel has in site-packages/collimate: tools/packaging/backend.py asks for it
+    prefix=${1:?where}
+    tools/setup.sh
+    build release collimate collimate_native
+    install_components "$prefix" package program libraries
+    # Beside the package in site-packages stand those of torch and pyarrow.
+    cmake -DPROGRAM="$prefix/bin/collimate" -P cmake/package_rpath.cmake
+    ;;
   quickstart)
     tools/setup.sh
     build release collimate

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Lists functions and types of the libraries that no program reaches: tools/unreached.py [BUILD] [--all]
 
-Programs are `collimate`, `collimate-goldens` and examples/; benchmarks and tests reach nothing here, and a line says
-where a benchmark does. Two looks, as each sees what the other cannot:
+Programs are `collimate`, `collimate-goldens`, the Python module and examples/; benchmarks and tests reach nothing here,
+and a line says where a benchmark does. Two looks, as each sees what the other cannot:
   symbols  the compiled objects of BUILD (build/release; make its `all` and `benches` first): functions that no chain of
            calls, tables and virtual functions leads to from a program's main or a static initialiser. A function whose
            every call was inlined looks unreached, so one is listed only when its name stands in no more places of
@@ -32,7 +32,7 @@ FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 CALL = re.compile(r"\s(?:call|jmp|j\w+|lea)\s.*<([^>+]+)(?:\+0x[0-9a-f]+)?>$")
 RELOCATION = re.compile(r"\s(R_X86_64_\w+)\s+(\S+?)(?:([+-])0x([0-9a-f]+))?$")
 SYMBOL = re.compile(r"^([0-9a-f]+) (.{7}) (\S+)\t([0-9a-f]+) (?:\.hidden |\.protected )?(\S+)$")
-PROGRAMS = re.compile(r"CMakeFiles/(collimate|collimate-goldens|own_parts)\.dir/")
+PROGRAMS = re.compile(r"CMakeFiles/(collimate|collimate-goldens|collimate_native|own_parts)\.dir/")
 BENCHES = re.compile(r"CMakeFiles/bench_\w+\.dir/")
 SKIPPED = (".eh_frame", ".gcc_except_table", ".debug", ".note", ".comment")
 
@@ -156,7 +156,7 @@ def unreached_symbols(objects: list) -> list:
     programs = [o for o in objects if PROGRAMS.search(o.path)]
     libraries = [o for o in objects if not PROGRAMS.search(o.path) and not BENCHES.search(o.path)]
     initialisers = {(o.path, "initialisers") for o in objects}
-    mains = {"main"}
+    mains = {"main", "PyInit__native"}
     of_programs = reachable(mains | initialisers, graph_of(programs + libraries))
     of_benches = reachable(mains | initialisers, references)
     functions = {name for o in libraries for name in o.functions} - of_programs

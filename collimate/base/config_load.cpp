@@ -137,13 +137,17 @@ void override_value(ConfigNode& root, const std::string& assignment, const std::
 }
 
 ConfigSource finish(ConfigNode root, const std::vector<std::string>& sets, const Section* schema) {
-  const std::set<std::string> lists = list_paths(schema);
-  for (const auto& assignment : sets) override_value(root, assignment, lists);
-  expand_environment(root);
+  override_values(root, sets, schema);
   return {std::move(root)};
 }
 
 }  // namespace
+
+void override_values(ConfigNode& root, const std::vector<std::string>& sets, const Section* schema) {
+  const std::set<std::string> lists = list_paths(schema);
+  for (const auto& assignment : sets) override_value(root, assignment, lists);
+  expand_environment(root);
+}
 
 ConfigSource load_config(const fs::path& path, const std::vector<std::string>& sets, const Section* schema) {
   std::vector<fs::path> open_files;

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "collimate/base/config_node.h"
+#include "collimate/base/section.h"
 
 namespace collimate::base {
 
@@ -18,5 +20,9 @@ ConfigNode parse_yaml_value(const std::string& text, const std::string& where);
 // a default and for a "${" that is not closed. "$${" becomes "${". A scalar that is one ${...} and no more has the type
 // of what it stands for, quoted or not.
 void expand_environment(ConfigNode& node);
+
+// What load_config does with a tree that was read: puts `sets` in and expands the environment. For a tree of another
+// origin; arguments as load_config has them.
+void override_values(ConfigNode& root, const std::vector<std::string>& sets, const Section* schema);
 
 }  // namespace collimate::base

@@ -17,15 +17,6 @@ namespace {
 
 constexpr std::string_view kWarning = "warning: ";
 
-void show_json(const recipe::Config& config, const recipe::Findings& found) {
-  nlohmann::ordered_json document = {{"config", base::to_json(config.section_value())},
-                                     {"config_hash", base::config_hash(config)}};
-  document.update(found.facts);
-  document["notes"] = found.lines;
-  document["problems"] = found.problems;
-  print_json(document);
-}
-
 }  // namespace
 
 void show_check(const recipe::Config& config, CheckForm form) {
@@ -33,7 +24,7 @@ void show_check(const recipe::Config& config, CheckForm form) {
   std::stable_partition(found.lines.begin(), found.lines.end(),
                         [](const std::string& line) { return !line.starts_with(kWarning); });
   if (form == CheckForm::kJson) {
-    show_json(config, found);
+    print_json(recipe::to_json(config, found));
   } else {
     const bool all = form == CheckForm::kAll;
     for (const std::string& line : found.lines) fmt::print("{}{}\n", all ? "# " : "", line);

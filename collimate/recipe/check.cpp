@@ -162,6 +162,15 @@ Findings check(Config config) {
   return found;
 }
 
+nlohmann::ordered_json to_json(const Config& config, const Findings& found) {
+  nlohmann::ordered_json document = {{"config", base::to_json(config.section_value())},
+                                     {"config_hash", base::config_hash(config)}};
+  if (!found.facts.is_null()) document.update(found.facts);  // it is where something could not be read
+  document["notes"] = found.lines;
+  document["problems"] = found.problems;
+  return document;
+}
+
 void refuse(const std::vector<std::string>& problems) {
   if (!problems.empty()) throw base::InputError(fmt::format("{}", fmt::join(problems, "\n")));
 }

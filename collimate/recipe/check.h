@@ -27,6 +27,9 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
 // a problem among the others.
 Findings check(Config config);
 
+// The document of `check --json`: config, config_hash, facts, notes, problems.
+nlohmann::ordered_json to_json(const Config& config, const Findings& found);
+
 // InputError with all problems, one a line; nothing when there are none.
 void refuse(const std::vector<std::string>& problems);
 

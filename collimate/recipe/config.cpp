@@ -1,5 +1,6 @@
 #include "collimate/recipe/config.h"
 
+#include "collimate/base/config_yaml.h"
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/host/hub_download.h"
@@ -48,11 +49,13 @@ const rlhf::ModelOptions& Config::model(const std::string& role) const {
       base::expectation("models", "a model \"policy\"", "none", "models: {policy: {path: DIRECTORY}}"));
 }
 
-Config load(const std::string& path, const std::vector<std::string>& sets) {
+namespace {
+
+// `name` is what an error calls the whole.
+Config read_config(const base::ConfigSource& source, const std::string& name) {
   Config config;
-  const base::ConfigSource source = base::load_config(path, sets, &config);
   if (base::nearest("recipe", source.root.keys).empty())  // a misspelt one is for apply() to name
-    throw base::InputError(base::expectation(path, "a key recipe", "none", "recipe: grpo"));
+    throw base::InputError(base::expectation(name, "a key recipe", "none", "recipe: grpo"));
   base::apply(source, config);
   if (const auto* list = written(source.root, "", "reward")) config.reward = rlhf::resolved_rewards(*list, "reward");
   if (const auto* list = written(source.root, "evaluation", "reward"))
@@ -65,6 +68,20 @@ Config load(const std::string& path, const std::vector<std::string>& sets) {
       config.models[role].path = found;
   if (!config.train.learning_rate->has_value()) config.train.learning_rate = usual_rate(config);
   return config;
+}
+
+}  // namespace
+
+Config load(const std::string& path, const std::vector<std::string>& sets) {
+  const Config schema;
+  return read_config(base::load_config(path, sets, &schema), path);
+}
+
+Config load_values(const nlohmann::json& values, const std::vector<std::string>& sets) {
+  const Config schema;
+  base::ConfigSource source{base::from_json(values, "config")};
+  base::override_values(source.root, sets, &schema);
+  return read_config(source, "config");
 }
 
 }  // namespace collimate::recipe

@@ -137,6 +137,7 @@ void Recorder::write(base::MetricsRecord record) {
   writer_->append(record);
   if (tensorboard_) tensorboard_->append(record);
   if (wandb_) wandb_->append(record);
+  if (on_record) on_record(record);
 }
 
 // Copies of metrics.jsonl for other programs, with what stands there; `first` is yet to come.

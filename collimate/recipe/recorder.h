@@ -25,6 +25,9 @@ class Recorder : public base::Stateful {
  public:
   Recorder(const Config& config, const Plan& plan, const RunData& data, const RunDirectory& directory);
 
+  // Is told each line of metrics.jsonl after it was written.
+  std::function<void(const base::MetricsRecord&)> on_record;
+
   void iteration(const flow::IterationResult& result);
   void evaluation(const flow::IterationResult& result);
   // Writes the line that still waits; everything is on the disk afterwards.

@@ -38,15 +38,17 @@ InputError unusable(const char* expected, const fs::path& output, const std::err
       expectation("--output", expected, fmt::format("{}: {}", output.string(), error.message()), "another --output"));
 }
 
-// Is anything there but a lock's file? What cannot be looked at is for begin() to make.
+// Is anything there but a lock's file and the rows of a run that is to begin? What cannot be looked at is for begin()
+// to make.
 bool holds_files(const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return false;
   if (!fs::is_directory(path)) return true;
   const fs::directory_iterator entries(path, error);
   if (error) throw unusable("a directory that can be read", path, error);
-  return std::any_of(fs::begin(entries), fs::end(entries),
-                     [](const fs::directory_entry& entry) { return entry.path().filename() != kLock; });
+  return std::any_of(fs::begin(entries), fs::end(entries), [](const fs::directory_entry& entry) {
+    return entry.path().filename() != kLock && entry.path().filename() != kRowsDirectory;
+  });
 }
 
 // Held until the descriptor is closed, by the process's end too. InputError when somebody holds it.
@@ -270,7 +272,10 @@ std::optional<nlohmann::ordered_json> RunDirectory::summary() const {
 void RunDirectory::give_up() const {
   std::error_code ignored;
   const bool metrics = fs::exists(path_ / kMetrics) && fs::file_size(path_ / kMetrics, ignored) > 0;
-  if (fresh_ && !metrics && flow::Checkpoints(path_, 1).latest().empty()) fs::remove_all(path_, ignored);
+  if (!fresh_ || metrics || !flow::Checkpoints(path_, 1).latest().empty()) return;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_, ignored))
+    if (entry.path().filename() != kRowsDirectory) fs::remove_all(entry.path(), ignored);
+  fs::remove(path_, ignored);  // which may hold rows
 }
 
 fs::path RunDirectory::samples(int64_t step) const { return path_ / "samples" / fmt::format("step-{:06}.jsonl", step); }

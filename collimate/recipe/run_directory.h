@@ -22,6 +22,10 @@ std::string run_to_resume(const std::string& resume, const std::string& output);
 constexpr const char* kMetricsState = "metrics";
 nlohmann::json measure_file(const std::filesystem::path& path);
 
+// A program whose data is in memory writes it here, in the run's directory, before the run: a directory that holds this
+// alone is a new one.
+constexpr const char* kRowsDirectory = "rows";
+
 class RunDirectory {
  public:
   // Claims `output` for the config. resume auto: a directory of the same config, but for changed(), goes on from its
@@ -56,8 +60,8 @@ class RunDirectory {
   std::filesystem::path samples(int64_t step) const;
   std::filesystem::path held_out_samples(int64_t step) const;
 
-  // After wrong input that showed only when workers started: removes the directory if this object filled it and nothing
-  // has been trained or evaluated in it, so that the corrected config can use it.
+  // After wrong input that showed only when workers started: removes the directory, but for rows given to it, if this
+  // object filled it and nothing has been trained or evaluated in it, so that the corrected config can use it.
   void give_up() const;
 
  private:

@@ -58,7 +58,13 @@ class Run {
         found_(accepted(config_, plan_, placement_, data_)),
         directory_(config_, plan_, data_, call.output, call.resume),
         recorder_(config_, plan_, data_, directory_),
-        progress_(config_.recipe, config_.run.iterations, directory_.completed()) {}
+        progress_(config_.recipe, config_.run.iterations, directory_.completed()) {
+    recorder_.on_record = [this](const base::MetricsRecord& record) {
+      if (!call_.on_metrics || !call_.on_metrics(record)) return;
+      caller_stops_ = true;
+      stop_.request();
+    };
+  }
 
   TrainOutcome run() {
     const auto recorded = directory_.summary();
@@ -127,8 +133,10 @@ class Run {
       throw;
     } catch (const base::StoppedError&) {
       recorder_.finish();
-      if (!recorder_.out_of_patience()) throw;
-      note(fmt::format("stopped: val/loss has not fallen for {} evaluations", config_.run.patience.get()));
+      if (signalled_ || !(caller_stops_ || recorder_.out_of_patience())) throw;
+      note(caller_stops_
+               ? "stopped: the caller asked for it"
+               : fmt::format("stopped: val/loss has not fallen for {} evaluations", config_.run.patience.get()));
     }
   }
 
@@ -167,7 +175,10 @@ class Run {
     options.on_end = [this](const flow::RunEnd& end) { end_ = end; };
     options.state = {&recorder_};
     options.stop = &stop_;
-    options.on_poll = [this] { pass_signal_on(); };
+    options.on_poll = [this] {
+      if (call_.on_poll) call_.on_poll();
+      pass_signal_on();
+    };
     options.spans = &spans_;
     if (config_.log.profile) options.on_call = [this](const flow::CallTimes& times) { profile_.add(times); };
     return options;
@@ -279,6 +290,7 @@ class Run {
   base::Progress progress_;
   base::StopFlag stop_;  // by a signal, or out of patience
   bool signalled_ = false;
+  bool caller_stops_ = false;  // by what on_metrics returned
   const int64_t start_bytes_ = host::resident_bytes();
   flow::RunEnd end_;
 };

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/metrics.h"
 #include "collimate/base/stop.h"
 #include "collimate/recipe/config.h"
 
@@ -19,6 +20,9 @@ struct TrainCall {
   base::StopFlag* stop = nullptr;  // requested by a signal
   std::vector<std::string> worker_command;
   std::function<void(const std::string& line)> note;  // what a person should read: arithmetic, data shapes, evaluation
+  // Is told each line of metrics.jsonl as it is written; true: the run saves and ends as one out of patience does.
+  std::function<bool(const base::MetricsRecord& record)> on_metrics;
+  std::function<void()> on_poll;  // on the driver's thread, several times a second; what it throws ends the run unsaved
 };
 
 struct TrainOutcome {

@@ -1,3 +1,5 @@
+#include "collimate/tensor/aten_allocator.h"
+
 #include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
@@ -21,12 +23,17 @@ class AtenAllocator final : public c10::Allocator {
   }
 };
 
+constexpr uint8_t kPriority = 100;
+
 }  // namespace
 
 void install_aten_allocator() {
   static auto* allocator = new AtenAllocator;  // outlives every tensor
-  c10::SetCPUAllocator(allocator, /*priority=*/100);
+  c10::SetCPUAllocator(allocator, kPriority);
 }
+
+AtenAllocatorScope::AtenAllocatorScope() : previous_(c10::GetCPUAllocator()) { install_aten_allocator(); }
+AtenAllocatorScope::~AtenAllocatorScope() { c10::SetCPUAllocator(static_cast<c10::Allocator*>(previous_), kPriority); }
 
 void retag(const at::Tensor& tensor, int worker, std::optional<int> holder) {
   if (!tensor.defined() || !tensor.has_storage()) return;

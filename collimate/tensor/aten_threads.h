@@ -6,4 +6,16 @@ namespace collimate::tensor {
 // pool, and idle OpenMP threads that spin would take the cores of other ranks. A worker calls it first.
 void use_one_aten_thread();
 
+// While it lives the calling thread and threads begun meanwhile have one; then as many as before.
+class OneAtenThread {
+ public:
+  OneAtenThread();
+  ~OneAtenThread();
+  OneAtenThread(const OneAtenThread&) = delete;
+  OneAtenThread& operator=(const OneAtenThread&) = delete;
+
+ private:
+  int before_;
+};
+
 }  // namespace collimate::tensor

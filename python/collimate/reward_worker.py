@@ -21,6 +21,11 @@ import traceback
 OURS = ("completions", "finished", "prompts")  # by these names TRL's shape gets no columns of the data
 
 
+def encoded(value):
+    """JSON in UTF-8; errors may hold lone surrogates."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
 class Frames:
     """The wire form of host/frame_socket.h without buffers; the peer speaks first and so names the magic number."""
 
@@ -37,7 +42,7 @@ class Frames:
         return json.loads(self.source.read(size))
 
     def send(self, header):
-        body = json.dumps(header, ensure_ascii=False).encode("utf-8", "replace")  # errors may hold lone surrogates
+        body = encoded(header)
         self.sink.write(struct.pack("<IIQ", self.magic, 0, len(body)) + body)
         self.sink.flush()
 
@@ -145,6 +150,33 @@ def score(function, call, samples):
         return [score(function, call, [s])[0][0] for s in samples], failed(error)["error"]
 
 
+def shape_of(function):
+    """(call_batch or call_each, columns of the data by whose names the function gets something else)"""
+    parameters = list(inspect.signature(function).parameters)
+    call = call_each if parameters[:1] == ["data_source"] else call_batch
+    return call, [column for column in OURS if call is call_batch and accepts(function, column)]
+
+
+def answer(function, call, request):
+    """Of a request that rlhf/reward/python_answer.h makes."""
+    results, batch_error = score(function, call, request["samples"])
+    return {"results": results, "batch_error": batch_error}
+
+
+class Remembered:
+    """A function that keeps the first exception it raised, for a caller in the same process."""
+
+    def __init__(self, function):
+        self.__wrapped__, self.raised = function, None  # by this name inspect finds its parameters
+
+    def __call__(self, *arguments, **columns):
+        try:
+            return self.__wrapped__(*arguments, **columns)
+        except Exception as error:
+            self.raised = self.raised or error
+            raise
+
+
 def own_frames():
     """Frames on copies of stdin and stdout; in their places the user's code finds /dev/null and stderr."""
     frames = Frames(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
@@ -164,13 +196,10 @@ def main(path, name):
     except BaseException:
         frames.send({"error": traceback.format_exc(limit=-1).strip().splitlines()[-1]})
         return
-    parameters = list(inspect.signature(function).parameters)
-    call = call_each if parameters[:1] == ["data_source"] else call_batch
-    reserved = [column for column in OURS if call is call_batch and accepts(function, column)]
+    call, reserved = shape_of(function)
     frames.send({"reserved": reserved})
     while (request := frames.receive()) is not None:
-        results, batch_error = score(function, call, request["samples"])
-        frames.send({"results": results, "batch_error": batch_error})
+        frames.send(answer(function, call, request))
 
 
 if __name__ == "__main__":

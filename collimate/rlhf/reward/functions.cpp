@@ -27,6 +27,12 @@ void register_reward(const std::string& name, MakeReward make) {
     throw base::InputError(base::expectation("register_reward", "a name that is free", "\"" + name + "\" again"));
 }
 
+void unregister_reward(const std::string& name) {
+  Registered& all = registered();
+  const std::lock_guard lock(all.mutex);
+  all.by_name.erase(name);
+}
+
 std::unique_ptr<Reward> registered_reward(const std::string& name, const nlohmann::json& entry) {
   Registered& all = registered();
   MakeReward make;

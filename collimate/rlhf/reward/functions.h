@@ -17,6 +17,9 @@ using MakeReward = std::function<std::unique_ptr<Reward>(const nlohmann::json& e
 // process that works for the run. Thread-safe. InputError when the name is taken.
 void register_reward(const std::string& name, MakeReward make);
 
+// Makes the name free again; a run that has its rewards keeps them. Nothing where it is free. Thread-safe.
+void unregister_reward(const std::string& name);
+
 // InputError naming the known ones when nothing is registered under that name.
 std::unique_ptr<Reward> registered_reward(const std::string& name, const nlohmann::json& entry);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "collimate/base/error.h"
@@ -11,7 +12,7 @@
 #include "collimate/host/child_process.h"
 #include "collimate/host/frame_socket.h"
 #include "collimate/host/python.h"
-#include "collimate/text/utf8.h"
+#include "collimate/rlhf/reward/python_answer.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -26,22 +27,6 @@ host::ChildOptions child_of(const PythonSection& options, const PythonFunction& 
                           "reward_worker", {asked.file, asked.function});
   child.errors = host::ChildStream::kPipe;
   return child;
-}
-
-struct Answer {
-  std::vector<RewardResult> results;  // by sample
-  std::string batch_error;            // of the call of all samples, when they were asked one by one after it; else ""
-  size_t raised = 0;                  // the first sample on which the function raised
-  std::string trace;                  // Python's lines of that; "" when it raised on none
-};
-
-// Text in quotes on one line; of a long one its beginning and its end.
-std::string quoted(const std::string& text) {
-  constexpr size_t kShown = 300;  // bytes of each
-  if (text.size() <= 2 * kShown) return json(text).dump();
-  return json(text::valid_utf8(text.substr(0, kShown)) + " [...] " +
-              text::valid_utf8(text.substr(text.size() - kShown)))
-      .dump();
 }
 
 // One worker process that has imported the user's file.
@@ -62,21 +47,8 @@ class PythonWorker {
   const std::vector<std::string>& reserved() const { return reserved_; }
 
   // RunError that says what came instead of an answer; the worker is of no use then.
-  Answer score(const json& samples, double seconds, const std::function<void()>& waiting) {
-    const json answer = ask(json{{"samples", samples}}, seconds, waiting);
-    Answer out{.batch_error = answer.at("batch_error")};
-    for (const json& one : answer.at("results")) {
-      if (one.at("value").is_number()) {
-        out.results.push_back({one.at("value").get<double>(), "", steps_of(one), answer_of(one)});
-      } else {
-        if (out.trace.empty()) {
-          out.raised = out.results.size();
-          out.trace = one.value("trace", "");
-        }
-        out.results.push_back({std::nullopt, one.at("error").get<std::string>()});
-      }
-    }
-    return out;
+  PythonAnswer score(const json& request, double seconds, const std::function<void()>& waiting) {
+    return parse_python_answer(ask(request, seconds, waiting));
   }
 
  private:
@@ -107,18 +79,6 @@ class PythonWorker {
     }
   }
 
-  static std::vector<StepReward> steps_of(const json& result) {
-    std::vector<StepReward> steps;
-    for (const json& step : result.value("steps", json::array()))
-      steps.push_back({step.at(0).get<size_t>(), step.at(1).get<double>()});
-    return steps;
-  }
-
-  static std::optional<std::string> answer_of(const json& result) {
-    if (!result.contains("answer")) return std::nullopt;
-    return result.at("answer").get<std::string>();
-  }
-
   static host::FrameSocket connect(host::ChildProcess& child) {
     auto [from, to] = child.release_pipes();
     return {std::move(from), std::move(to), "reward worker"};
@@ -133,7 +93,7 @@ class PythonWorker {
 class PythonReward final : public Reward {
  public:
   explicit PythonReward(const PythonSection& options)
-      : options_(options), asked_(python_function(options.python)), worker_(started()) {}
+      : options_(options), asked_(python_function(options.python)), worker_(started()), warnings_(asked_.function) {}
 
   std::vector<RewardResult> score(const std::vector<RewardSample>& samples) override {
     for (const RewardSample& sample : samples) check_columns(sample.example);
@@ -146,29 +106,13 @@ class PythonReward final : public Reward {
     return results;
   }
 
-  void check_columns(const json& example) const override {
-    for (const std::string& name : reserved_)
-      if (example.contains(name))
-        throw base::InputError(expectation(
-            "reward.python", fmt::format("no data column of the name of an argument that {} has", asked_.function),
-            "\"" + name + "\"", fmt::format("another name for it in data.columns: {{{}: new_name}}", name)));
-  }
+  void check_columns(const json& example) const override { refuse_reserved(reserved_, asked_.function, example); }
 
  private:
   std::unique_ptr<PythonWorker> started() {
     auto worker = std::make_unique<PythonWorker>(options_, asked_, [this] { progress(); });
     reserved_ = worker->reserved();
     return worker;
-  }
-
-  static json to_json(const std::vector<RewardSample>& samples, size_t begin, size_t end) {
-    json list = json::array();
-    for (size_t i = begin; i < end; ++i)
-      list.push_back({{"prompt", samples[i].prompt},
-                      {"completion", samples[i].completion},
-                      {"finished", samples[i].finished},
-                      {"example", samples[i].example}});
-    return list;
   }
 
   // One call for the whole range, within the time of one sample; when it does not answer in that time or dies, one call
@@ -201,10 +145,10 @@ class PythonReward final : public Reward {
                    std::vector<RewardResult>& results) {
     try {
       if (!worker_) worker_ = started();
-      Answer answer = worker_->score(to_json(samples, begin, end), options_.timeout_seconds, [this] { progress(); });
+      const std::span asked = std::span(samples).subspan(begin, end - begin);
+      PythonAnswer answer = worker_->score(python_request(asked), options_.timeout_seconds, [this] { progress(); });
       progress();
-      warn_of_batch_error(answer.batch_error, end - begin);
-      if (!answer.trace.empty()) warn_of_raise(samples.at(begin + answer.raised), answer.trace);
+      warnings_.tell(answer, asked);
       results = std::move(answer.results);
       if (results.size() == end - begin) return "";
       throw base::RunError(fmt::format("{} rewards for {} samples", results.size(), end - begin));
@@ -215,30 +159,11 @@ class PythonReward final : public Reward {
     }
   }
 
-  // A function that compares the samples of a call gives other values when it is asked for each alone: said once.
-  void warn_of_batch_error(std::string error, size_t samples) {
-    if (error.empty() || batch_error_told_) return;
-    batch_error_told_ = true;
-    std::ranges::replace(error, '\n', ' ');  // the log's line stays one
-    base::log_warning("reward.python: {} failed on {} samples in one call ({}); they were asked one by one",
-                      asked_.function, samples, error);
-  }
-
-  // The first time that the function raises: where in its file, and on what.
-  void warn_of_raise(const RewardSample& sample, std::string_view trace) {
-    if (std::exchange(raise_told_, true)) return;
-    base::log_warning(
-        "reward.python: {} raised on sample {}; later ones are counted in reward/errors.\n{}prompt: {}\n"
-        "completion: {}",
-        asked_.function, sample.uid, trace, quoted(sample.prompt), quoted(sample.completion));
-  }
-
   PythonSection options_;
   PythonFunction asked_;
   std::vector<std::string> reserved_;     // as PythonWorker has it
   std::unique_ptr<PythonWorker> worker_;  // null before the next call starts one
-  bool batch_error_told_ = false;
-  bool raise_told_ = false;
+  PythonWarnings warnings_;
   bool slow_ = false;  // several samples take longer together than one may
 };
 

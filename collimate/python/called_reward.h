@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collimate/rlhf/reward/reward.h"
+
+namespace collimate::python {
+
+// A function of the caller's process that judges samples: it answers a request, both as JSON text in the form of
+// rlhf/reward/python_answer.h. Called on a worker's thread.
+struct CalledFunction {
+  std::string name;                   // by which a config names it, {function: NAME}
+  std::vector<std::string> reserved;  // columns of the data that it cannot be given
+  std::function<std::string(const std::string& request)> answer;
+};
+
+// Configs may name these rewards while this lives. InputError when a name is taken.
+class CalledRewards {
+ public:
+  explicit CalledRewards(const std::vector<CalledFunction>& functions);
+  ~CalledRewards();
+  CalledRewards(const CalledRewards&) = delete;
+  CalledRewards& operator=(const CalledRewards&) = delete;
+
+ private:
+  std::vector<std::string> names_;
+};
+
+}  // namespace collimate::python

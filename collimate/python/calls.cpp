@@ -1,0 +1,96 @@
+#include "collimate/python/calls.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "collimate/base/error.h"
+#include "collimate/base/log.h"
+#include "collimate/cli/auto_placement.h"
+#include "collimate/host/atomic_file.h"
+#include "collimate/python/process_scope.h"
+#include "collimate/recipe/check.h"
+#include "collimate/recipe/run_directory.h"
+#include "collimate/recipe/train.h"
+#include "collimate/report/report.h"
+
+namespace collimate::python {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A config's file; of values one that holds them while this lives, as the planner reads files.
+class ConfigFile {
+ public:
+  explicit ConfigFile(const nlohmann::json& value) : own_(!value.is_string()) {
+    path_ = own_ ? (fs::temp_directory_path() / fmt::format("collimate-config-{}.yaml", ::getpid())).string()
+                 : value.get<std::string>();
+    if (own_) host::write_file_atomically(path_, value.dump(2) + "\n");
+  }
+  ~ConfigFile() {
+    std::error_code ignored;
+    if (own_) fs::remove(path_, ignored);
+  }
+  ConfigFile(const ConfigFile&) = delete;
+  ConfigFile& operator=(const ConfigFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  bool own_;
+  std::string path_;
+};
+
+// `run`: where a run may be whose placement counts; "" for none.
+recipe::Config loaded(const GivenConfig& given, const std::string& run) {
+  recipe::Config config = given.value.is_string() ? recipe::load(given.value.get<std::string>(), given.sets)
+                                                  : recipe::load_values(given.value, given.sets);
+  const ConfigFile file(given.value);
+  cli::choose_placement(config, file.path(), given.sets, run);
+  return config;
+}
+
+// Workers in processes of their own know no function of this one.
+void refuse_processes(const recipe::Config& config, const GivenConfig& given) {
+  if (given.rewards.empty() || config.cluster.get() != "local-processes") return;
+  throw base::InputError(base::expectation("rewards", "rewards in files with cluster: local-processes",
+                                           "the function " + given.rewards.front().name,
+                                           "{python: FILE.py:FUNCTION}, or cluster: local"));
+}
+
+}  // namespace
+
+nlohmann::ordered_json train(const TrainRequest& request) {
+  const ProcessScope process;
+  const CalledRewards rewards(request.config.rewards);
+  const recipe::Config config = loaded(request.config, recipe::run_to_resume(request.resume, request.output));
+  refuse_processes(config, request.config);
+  SignalScope signals;
+  recipe::TrainCall call{.output = request.output, .resume = request.resume};
+  call.stop = &signals.stop();
+  call.worker_command = request.worker_command;
+  call.note = [](const std::string& line) { base::log().show(line); };
+  call.on_metrics = [&](const base::MetricsRecord& record) { return request.on_metrics(base::to_json_line(record)); };
+  call.on_poll = [&] { signals.throw_if_repeated(); };
+  try {
+    const recipe::TrainOutcome outcome = recipe::train(config, call);
+    host::write_file_atomically(fs::path(request.output) / "report.html", report::render_report(request.output));
+    return {{"iterations", outcome.iterations},
+            {"seconds", outcome.seconds},
+            {"first_evaluation", outcome.first_evaluation},
+            {"last_evaluation", outcome.last_evaluation},
+            {"summary", outcome.summary}};
+  } catch (const base::StoppedError& error) {
+    return {{"signal", signals.stop().signal()}, {"message", error.what()}};
+  }
+}
+
+nlohmann::ordered_json check(const GivenConfig& given) {
+  const ProcessScope process;
+  const CalledRewards rewards(given.rewards);
+  const recipe::Config config = loaded(given, "");
+  refuse_processes(config, given);
+  return recipe::to_json(config, recipe::check(config));
+}
+
+}  // namespace collimate::python

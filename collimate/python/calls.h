@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "collimate/python/called_reward.h"
+
+namespace collimate::python {
+
+// The verbs of the command line as functions of the caller's process, in JSON. Blocking; RunError while another one is
+// going on in the process. They read and write what the verbs do, print notes and progress on stderr, and throw what
+// the verbs throw.
+
+// A config as Python has it: a path, or its values.
+struct GivenConfig {
+  nlohmann::json value;
+  std::vector<std::string> sets;        // "a.b=value"
+  std::vector<CalledFunction> rewards;  // which it may name
+};
+
+struct TrainRequest {
+  GivenConfig config;
+  std::string output, resume;
+  std::vector<std::string> worker_command;                  // of `cluster: local-processes`
+  std::function<bool(const std::string& line)> on_metrics;  // each line of metrics.jsonl; true: save and end
+};
+
+// {"iterations", "seconds", "first_evaluation", "last_evaluation", "summary"}; after SIGINT or SIGTERM {"signal",
+// "message"}, with the caller's handlers back in place.
+nlohmann::ordered_json train(const TrainRequest& request);
+
+// The document of `collimate check --json`; what would train wrong is in its "problems".
+nlohmann::ordered_json check(const GivenConfig& config);
+
+}  // namespace collimate::python

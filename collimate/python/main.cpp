@@ -1,0 +1,87 @@
+// The extension module collimate._native: what python/collimate calls, in JSON texts. Python's lock is free while a
+// call lasts; workers take it where they call a function of the caller.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "collimate/base/error.h"
+#include "collimate/python/calls.h"
+#include "collimate/python/generate.h"
+
+namespace py = pybind11;
+
+namespace collimate::python {
+namespace {
+
+// [(name, reserved columns, function of a request)]; the caller's list keeps the functions alive.
+std::vector<CalledFunction> called_functions(const py::list& rewards) {
+  std::vector<CalledFunction> functions;
+  for (const py::handle reward : rewards) {
+    const auto parts = py::cast<py::tuple>(reward);
+    const py::handle function = parts[2];
+    functions.push_back({.name = py::cast<std::string>(parts[0]),
+                         .reserved = py::cast<std::vector<std::string>>(parts[1]),
+                         .answer = [function](const std::string& request) {
+                           const py::gil_scoped_acquire lock;
+                           return py::cast<std::string>(function(request));
+                         }});
+  }
+  return functions;
+}
+
+GivenConfig given_config(const nlohmann::json& request, const py::list& rewards) {
+  return {.value = request.at("config"), .sets = request.at("sets"), .rewards = called_functions(rewards)};
+}
+
+std::string run_train(const std::string& text, const py::list& rewards, const py::function& on_metrics) {
+  const nlohmann::json request = nlohmann::json::parse(text);
+  const TrainRequest call{.config = given_config(request, rewards),
+                          .output = request.at("output"),
+                          .resume = request.at("resume"),
+                          .worker_command = request.at("worker_command"),
+                          .on_metrics = [&](const std::string& line) {
+                            const py::gil_scoped_acquire lock;
+                            return py::cast<bool>(on_metrics(line));
+                          }};
+  const py::gil_scoped_release unlocked;
+  return train(call).dump();
+}
+
+std::string run_check(const std::string& text, const py::list& rewards) {
+  const GivenConfig config = given_config(nlohmann::json::parse(text), rewards);
+  const py::gil_scoped_release unlocked;
+  return check(config).dump();
+}
+
+std::string run_generate(const std::string& text) {
+  const py::gil_scoped_release unlocked;
+  return generate(nlohmann::json::parse(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Our errors become those of python/collimate/errors.py, with the same text.
+void translate(std::exception_ptr thrown) {
+  const auto raise = [](const char* name, const std::exception& error) {
+    py::set_error(py::module_::import("collimate.errors").attr(name), error.what());
+  };
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const base::InputError& error) {
+    raise("InputError", error);
+  } catch (const base::GuardError& error) {
+    raise("GuardError", error);
+  } catch (const base::StoppedError& error) {
+    raise("StoppedError", error);
+  } catch (const base::Error& error) {
+    raise("RunError", error);
+  }
+}
+
+}  // namespace
+}  // namespace collimate::python
+
+PYBIND11_MODULE(_native, module) {
+  namespace collimate_python = collimate::python;
+  py::register_exception_translator(&collimate_python::translate);
+  module.def("train", &collimate_python::run_train);
+  module.def("check", &collimate_python::run_check);
+  module.def("generate", &collimate_python::run_generate);
+}

@@ -1,0 +1,80 @@
+#include "collimate/python/process_scope.h"
+
+#include <array>
+#include <atomic>
+#include <csignal>
+
+#include "collimate/base/error.h"
+#include "collimate/tensor/aten_allocator.h"
+#include "collimate/tensor/aten_threads.h"
+
+namespace collimate::python {
+namespace {
+
+constexpr std::array<int, 2> kSignals = {SIGINT, SIGTERM};
+
+std::atomic<bool> g_busy{false};
+
+// What the signals of the scope that lives now have asked.
+struct Asked {
+  base::StopFlag stop;
+  std::atomic<bool> again{false};
+};
+std::atomic<Asked*> g_asked{nullptr};
+
+void on_signal(int number) {
+  Asked* asked = g_asked.load();
+  if (asked == nullptr) return;
+  if (asked->stop.requested()) asked->again.store(true);
+  asked->stop.request(number);
+}
+
+class Turn {
+ public:
+  Turn() {
+    if (g_busy.exchange(true))
+      throw base::RunError(base::expectation("collimate", "one call at a time in a process",
+                                             "one while another is going on", "a process of its own for the second"));
+  }
+  ~Turn() { g_busy.store(false); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+};
+
+}  // namespace
+
+struct ProcessScope::Held {
+  Turn turn;  // first: without it the rest is another call's
+  tensor::AtenAllocatorScope allocator;
+  tensor::OneAtenThread threads;
+};
+
+ProcessScope::ProcessScope() : held_(std::make_unique<Held>()) {}
+ProcessScope::~ProcessScope() = default;
+
+struct SignalScope::Saved {
+  Asked asked;
+  std::array<struct sigaction, kSignals.size()> handlers{};
+};
+
+SignalScope::SignalScope() : saved_(std::make_unique<Saved>()) {
+  g_asked.store(&saved_->asked);
+  struct sigaction ours {};
+  ours.sa_handler = on_signal;
+  ours.sa_flags = SA_RESTART;
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &ours, &saved_->handlers[i]);
+}
+
+SignalScope::~SignalScope() {
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &saved_->handlers[i], nullptr);
+  g_asked.store(nullptr);
+}
+
+base::StopFlag& SignalScope::stop() { return saved_->asked.stop; }
+
+void SignalScope::throw_if_repeated() const {
+  if (saved_->asked.again.load())
+    throw base::StoppedError("[run] stopped at once; nothing since the last checkpoint is saved");
+}
+
+}  // namespace collimate::python

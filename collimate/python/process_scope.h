@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+
+#include "collimate/base/stop.h"
+
+namespace collimate::python {
+
+// What the command line does to its process for good, a call from Python does while it lasts: ATen's memory is counted
+// and its loops stay in their threads. RunError where another call is going on: the numbers of memory are one
+// process's.
+class ProcessScope {
+ public:
+  ProcessScope();
+  ~ProcessScope();
+  ProcessScope(const ProcessScope&) = delete;
+  ProcessScope& operator=(const ProcessScope&) = delete;
+
+ private:
+  struct Held;
+  std::unique_ptr<Held> held_;
+};
+
+// While it lives, SIGINT and SIGTERM ask a run to save and stop, and once more to stop at once; then the caller's
+// handlers are back. One at a time.
+class SignalScope {
+ public:
+  SignalScope();
+  ~SignalScope();
+  SignalScope(const SignalScope&) = delete;
+  SignalScope& operator=(const SignalScope&) = delete;
+
+  base::StopFlag& stop();
+  // StoppedError when the signal came a second time.
+  void throw_if_repeated() const;
+
+ private:
+  struct Saved;
+  std::unique_ptr<Saved> saved_;
+};
+
+}  // namespace collimate::python

@@ -1,0 +1,95 @@
+#include "collimate/rlhf/reward/python_answer.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "collimate/base/at.h"
+#include "collimate/base/error.h"
+#include "collimate/base/log.h"
+#include "collimate/text/utf8.h"
+
+namespace collimate::rlhf {
+namespace {
+
+using nlohmann::json;
+
+// Text in quotes on one line; of a long one its beginning and its end.
+std::string quoted(const std::string& text) {
+  constexpr size_t kShown = 300;  // bytes of each
+  if (text.size() <= 2 * kShown) return json(text).dump();
+  return json(text::valid_utf8(text.substr(0, kShown)) + " [...] " +
+              text::valid_utf8(text.substr(text.size() - kShown)))
+      .dump();
+}
+
+std::vector<StepReward> steps_of(const json& result) {
+  std::vector<StepReward> steps;
+  for (const json& step : result.value("steps", json::array()))
+    steps.push_back({step.at(0).get<size_t>(), step.at(1).get<double>()});
+  return steps;
+}
+
+std::optional<std::string> answer_of(const json& result) {
+  if (!result.contains("answer")) return std::nullopt;
+  return result.at("answer").get<std::string>();
+}
+
+}  // namespace
+
+json python_request(std::span<const RewardSample> samples) {
+  json list = json::array();
+  for (const RewardSample& sample : samples)
+    list.push_back({{"prompt", sample.prompt},
+                    {"completion", sample.completion},
+                    {"finished", sample.finished},
+                    {"example", sample.example}});
+  return {{"samples", std::move(list)}};
+}
+
+PythonAnswer parse_python_answer(const json& answer) {
+  PythonAnswer out{.batch_error = answer.at("batch_error")};
+  for (const json& one : answer.at("results")) {
+    if (one.at("value").is_number()) {
+      out.results.push_back({one.at("value").get<double>(), "", steps_of(one), answer_of(one)});
+    } else {
+      if (out.trace.empty()) {
+        out.raised = out.results.size();
+        out.trace = one.value("trace", "");
+      }
+      out.results.push_back({std::nullopt, one.at("error").get<std::string>()});
+    }
+  }
+  return out;
+}
+
+void refuse_reserved(const std::vector<std::string>& reserved, const std::string& function, const json& example) {
+  for (const std::string& name : reserved)
+    if (example.contains(name))
+      throw base::InputError(base::expectation(
+          "reward.python", fmt::format("no data column of the name of an argument that {} has", function),
+          "\"" + name + "\"", fmt::format("another name for it in data.columns: {{{}: new_name}}", name)));
+}
+
+void PythonWarnings::tell(const PythonAnswer& answer, std::span<const RewardSample> asked) {
+  tell_batch_error(answer.batch_error, asked.size());
+  if (!answer.trace.empty() && answer.raised < asked.size()) tell_raise(base::at(asked, answer.raised), answer.trace);
+}
+
+// A function that compares the samples of a call gives other values when it is asked for each alone.
+void PythonWarnings::tell_batch_error(std::string error, size_t samples) {
+  if (error.empty() || std::exchange(batch_error_told_, true)) return;
+  std::ranges::replace(error, '\n', ' ');  // the log's line stays one
+  base::log_warning("reward.python: {} failed on {} samples in one call ({}); they were asked one by one", function_,
+                    samples, error);
+}
+
+void PythonWarnings::tell_raise(const RewardSample& sample, const std::string& trace) {
+  if (std::exchange(raise_told_, true)) return;
+  base::log_warning(
+      "reward.python: {} raised on sample {}; later ones are counted in reward/errors.\n{}prompt: {}\n"
+      "completion: {}",
+      function_, sample.uid, trace, quoted(sample.prompt), quoted(sample.completion));
+}
+
+}  // namespace collimate::rlhf

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collimate/rlhf/reward/reward.h"
+
+namespace collimate::rlhf {
+
+// What a reward in Python is asked and answers, as JSON: the form of python/collimate/reward_worker.py, whether the
+// function runs in a process of its own or in the caller's.
+
+// {"samples": [{"prompt", "completion", "finished", "example"}, …]}
+nlohmann::json python_request(std::span<const RewardSample> samples);
+
+struct PythonAnswer {
+  std::vector<RewardResult> results;  // by sample
+  std::string batch_error;            // of the call of all samples, when they were asked one by one after it; else ""
+  size_t raised = 0;                  // the first sample on which the function raised
+  std::string trace;                  // Python's lines of that; "" when it raised on none
+};
+// From {"results": [{"value", "error", "steps", "answer", "trace"}, …], "batch_error"}.
+PythonAnswer parse_python_answer(const nlohmann::json& answer);
+
+// InputError for a row of the data with a column by whose name the function gets something else.
+void refuse_reserved(const std::vector<std::string>& reserved, const std::string& function,
+                     const nlohmann::json& example);
+
+// Logs, each once, on what a function raised first, with its place, and that it failed on several samples at once.
+class PythonWarnings {
+ public:
+  explicit PythonWarnings(std::string function) : function_(std::move(function)) {}
+  void tell(const PythonAnswer& answer, std::span<const RewardSample> asked);
+
+ private:
+  void tell_batch_error(std::string error, size_t samples);
+  void tell_raise(const RewardSample& sample, const std::string& trace);
+
+  std::string function_;
+  bool batch_error_told_ = false;
+  bool raise_told_ = false;
+};
+
+}  // namespace collimate::rlhf

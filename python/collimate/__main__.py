@@ -1,0 +1,5 @@
+"""`python -m collimate` is the command `collimate`."""
+
+from collimate.program import main
+
+main()

@@ -1,0 +1,9 @@
+# The extension module, collimate/python/main.cpp. Requests and answers are JSON; a reward is (name, reserved columns,
+# function of a request).
+from collections.abc import Callable
+
+Rewards = list[tuple[str, list[str], Callable[[str], str]]]
+
+def train(request: str, rewards: Rewards, on_metrics: Callable[[str], bool]) -> str: ...
+def generate(request: str) -> str: ...
+def check(request: str, rewards: Rewards) -> str: ...

@@ -1,0 +1,173 @@
+"""train, check and generate: the verbs of the command line as functions."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Union
+
+from collimate.errors import RunError, StoppedError
+from collimate.library import PROGRAM, load
+from collimate.memory_rewards import MemoryReward, Reward, split
+from collimate.rows import Rows, records, write_rows
+
+native = load()
+
+Path = Union[str, "os.PathLike[str]"]
+Config = Union[Path, Mapping[str, Any]]  # a YAML file, or what would stand in it
+Data = Union[Rows, Mapping[str, Rows]]  # what to train on, or {"train": rows, "eval": rows}
+Metrics = dict[str, float]
+Callback = Callable[[Metrics], object]  # gets each line of metrics.jsonl; returns STOP to end the run
+
+
+class _Stop:
+    def __repr__(self) -> str:
+        return "collimate.STOP"
+
+
+STOP = _Stop()
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainResult:
+    output: pathlib.Path  # the run's directory
+    iterations: int  # of the run and their time, in whatever calls
+    seconds: float
+    first_evaluation: Metrics  # empty without held-out data
+    last_evaluation: Metrics
+    summary: dict[str, Any]  # summary.json
+
+    @property
+    def model(self) -> pathlib.Path:
+        """The trained model, a Hugging Face directory."""
+        return self.output / "model"
+
+    @property
+    def report(self) -> pathlib.Path:
+        return self.output / "report.html"
+
+    @property
+    def metrics(self) -> list[Metrics]:
+        """One dict for each iteration, as callbacks got them."""
+        return [_metrics(line) for line in (self.output / "metrics.jsonl").read_text().splitlines()]
+
+
+def train(config: Config, data: Data | None = None, rewards: Iterable[Reward] | Reward | None = None,
+          callbacks: Sequence[Callback] = (), *, output: Path | None = None, resume: str = "auto",
+          overrides: Mapping[str, Any] | None = None) -> TrainResult:
+    """Trains what the config says, as `collimate train` does, with data and rewards in memory in the place of its own.
+
+    Rows are kept in output/rows, so that the run can go on: the same call with the same output does. Without an output
+    it is a new directory below the system's temporary one, which stays. `overrides` are {"run.seed": 2} and win over
+    the config. Ctrl-C saves, stops and raises KeyboardInterrupt; once more stops at once. A reward that raises ends the
+    run, unless its on_error says otherwise: RunError, caused by what was raised. What a callback raises comes out of
+    here after the run was saved. InputError, with nothing trained, for wrong input. One call at a time in a process.
+    """
+    path = pathlib.Path(tempfile.mkdtemp(prefix="collimate-") if output is None else output)
+    if output is None:
+        print(f"output: {path}", file=sys.stderr)
+    request, functions = _request(config, rewards, overrides)
+    _add_data(request, data, path, kept=(path / "config.resolved.yaml").exists())
+    request.update(output=str(path), resume=os.fspath(resume), worker_command=[PROGRAM, "worker"])
+    listeners = _Callbacks(callbacks)
+    try:
+        outcome = json.loads(native.train(json.dumps(request), [f.native() for f in functions], listeners))
+    except RunError as error:
+        causes = (function.cause_of(error) for function in functions)
+        raise error from next((cause for cause in causes if cause), None)
+    if listeners.raised:
+        raise listeners.raised
+    if "signal" in outcome:
+        _pass_on(outcome["signal"], outcome["message"])
+    return TrainResult(output=path, **outcome)
+
+
+def check(config: Config, data: Data | None = None, rewards: Iterable[Reward] | Reward | None = None, *,
+          overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What the config would train, as `collimate check --json` says it: the batch arithmetic, what data looks like and
+    what rewards give, as texts in "notes". "problems" is empty where the run could begin."""
+    request, functions = _request(config, rewards, overrides)
+    with tempfile.TemporaryDirectory(prefix="collimate-") as directory:
+        _add_data(request, data, pathlib.Path(directory), kept=False)
+        return json.loads(native.check(json.dumps(request), [function.native() for function in functions]))
+
+
+def generate(model: Path, prompts: str | Iterable[Any], *, max_tokens: int = 128, n: int = 1, seed: int = 0,
+             logprobs: bool = False, **sampling: Any) -> list[dict[str, Any]]:
+    """Completes prompts: texts, conversations (lists of {"role", "content"}) or rows with a prompt. For each, in order,
+    n dicts of prompt, completion, token_ids and finish, and logprobs where asked. `sampling` are temperature, top_p and
+    the other keys of `collimate help rollout`, compute, chat_template and speculation. One call at a time in a process.
+    """
+    given = [prompts] if isinstance(prompts, str) else prompts
+    rows = (row if isinstance(row, Mapping) else {"prompt": row} for row in records(given))
+    with tempfile.TemporaryDirectory(prefix="collimate-") as directory:
+        file = pathlib.Path(directory) / "prompts.jsonl"
+        write_rows(rows, "prompts", file, kept=False)
+        request = {"model": os.fspath(model), "data": str(file), "max_tokens": max_tokens, "n": n, "seed": seed,
+                   "logprobs": logprobs, **sampling}
+        return json.loads(native.generate(json.dumps(request)))
+
+
+class _Callbacks:
+    """Calls each with a line of metrics; True when one of them asks to stop, or raises, which is kept."""
+
+    def __init__(self, callbacks: Sequence[Callback]):
+        self.callbacks, self.raised = callbacks, None
+
+    def __call__(self, line: str) -> bool:
+        try:
+            return any([callback(_metrics(line)) is STOP for callback in self.callbacks])
+        except BaseException as error:
+            self.raised = error
+            return True
+
+
+def _metrics(line: str) -> Metrics:
+    """A line of metrics.jsonl with the numbers that JSON lacks."""
+    values = json.loads(line)
+    for entry in values.pop("nonfinite", []):
+        name, _, value = entry.rpartition("=")
+        values[name] = float(value)
+    return {name: math.nan if value is None else value for name, value in values.items()}
+
+
+def _request(config: Config, rewards: Iterable[Reward] | Reward | None,
+             overrides: Mapping[str, Any] | None) -> tuple[dict[str, Any], list[MemoryReward]]:
+    sets = [f"{key}={json.dumps(value)}" for key, value in (overrides or {}).items()]
+    functions: list[MemoryReward] = []
+    if rewards is not None:
+        entries, functions = split(rewards)
+        sets.append(f"reward={json.dumps(entries)}")
+    values = dict(config) if isinstance(config, Mapping) else os.fspath(config)
+    return {"config": values, "sets": sets}, functions
+
+
+def _add_data(request: dict[str, Any], data: Data | None, directory: pathlib.Path, kept: bool) -> None:
+    """Names the data's files in the request, after writing rows that are in memory below the directory."""
+    if data is None:
+        return
+    given = data if isinstance(data, Mapping) and set(data) <= {"train", "eval"} else {"train": data}
+    for name, rows in given.items():
+        key = f"data.{name}"
+        file = pathlib.Path(directory) / "rows" / f"{name}.jsonl"
+        if isinstance(rows, (str, os.PathLike)):
+            file = pathlib.Path(rows)
+        else:
+            write_rows(rows, key, file, kept)
+        request["sets"].append(f"{key}={json.dumps(str(file))}")
+
+
+def _pass_on(number: int, message: str) -> None:
+    """Does what the process does on a signal that has stopped a run."""
+    try:
+        signal.raise_signal(number)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(message) from None
+    raise StoppedError(message)

@@ -1,0 +1,62 @@
+"""Rows in memory, as files that a run reads: lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Union
+
+from collimate.errors import InputError
+
+Rows = Union[str, "os.PathLike[str]", Iterable[Mapping[str, Any]]]  # a file's name, or rows
+
+
+def records(rows: Any) -> Iterable[Any]:
+    """The rows of a table: pandas (to_dict), Arrow (to_pylist), polars (to_dicts); of others what they iterate over."""
+    for name in ("to_pylist", "to_dicts"):
+        if hasattr(rows, name):
+            return getattr(rows, name)()
+    if hasattr(rows, "to_dict") and hasattr(rows, "columns"):
+        return rows.to_dict("records")
+    return rows
+
+
+def plain(value: Any) -> Any:
+    """What JSON has no name for: NumPy's numbers and arrays."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a value of type {type(value).__name__}")
+
+
+def lines(rows: Any, key: str) -> Iterator[str]:
+    """One line of JSON for each row. InputError that names key and row, counted from 1."""
+    if isinstance(rows, (Mapping, bytes)) or not hasattr(records(rows), "__iter__"):
+        raise InputError(f"[{key}] expected rows, each a dict, got {type(rows).__name__}; "
+                         'try [{"prompt": "2+2=", "ground_truth": "4"}]')
+    for number, row in enumerate(records(rows), 1):
+        if not isinstance(row, Mapping):
+            raise InputError(f"[{key} row {number}] expected a dict, got {row!r:.100}")
+        try:
+            yield json.dumps(dict(row), default=plain, ensure_ascii=False, allow_nan=False) + "\n"
+        except (TypeError, ValueError) as error:
+            raise InputError(f"[{key} row {number}] expected values that JSON has, got {error}; "
+                             "try None for a missing value") from error
+
+
+def write_rows(rows: Any, key: str, path: pathlib.Path, kept: bool) -> None:
+    """Writes them as a file. `kept`: a run has begun with the file that is there, which therefore stays: InputError for
+    other rows."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    try:
+        with part.open("w", encoding="utf-8", errors="surrogatepass") as file:
+            file.writelines(lines(rows, key))
+        if kept and path.exists() and path.read_bytes() != part.read_bytes():
+            raise InputError(f"[{key}] expected the rows that the run in {path.parent.parent} began with, got others; "
+                             "try another output")
+        if not (kept and path.exists()):
+            part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
