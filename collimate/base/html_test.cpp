@@ -1,5 +1,6 @@
 #include "collimate/base/html.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +45,7 @@ TEST(HtmlPalette, TextCanBeReadInLightAndDark) {
       for (const char* below : {"paper", "panel"})
         EXPECT_GE(contrast(colors.at(text), colors.at(below)), 4.5) << text << " on " << below;
     for (int i = 0; i < 8; ++i) {
-      const std::string& series = colors.at("c" + std::to_string(i));
+      const std::string& series = colors.at(fmt::format("c{}", i));
       EXPECT_GE(contrast(colors.at("on"), series), 4.5) << "text on c" << i;
       EXPECT_GE(contrast(series, colors.at("panel")), 3) << "a curve of c" << i;
     }

@@ -139,7 +139,7 @@ class Checked final : public tensor::Device {
     region().open();
     return bytes;
   }
-  void close(tensor::Stream*, void* bytes, int64_t, bool, void*) const noexcept override { region().close(); }
+  void close(tensor::Stream*, void*, int64_t, bool, void*) const noexcept override { region().close(); }
   void follow(tensor::Stream*, const tensor::Pending& work, double deadline_seconds) const override {
     work.wait(deadline_seconds);
   }
