@@ -2,13 +2,11 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
-#include "collimate/base/log.h"
 #include "collimate/cli/arguments.h"
 #include "collimate/cli/eval_table.h"
 #include "collimate/cli/judges.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/host/atomic_file.h"
-#include "collimate/host/hub_download.h"
 #include "collimate/recipe/evaluation.h"
 #include "collimate/report/evaluation_page.h"
 #include "collimate/rlhf/modules/loading_options.h"
@@ -72,11 +70,6 @@ recipe::EvaluationCall asked(const EvalCall& call) {
   return asked;
 }
 
-void say_what_failed(const recipe::ModelEvaluation& made) {
-  if (made.failed_rewards > 0)
-    base::log_warning("{}: {} rewards failed; their samples count as on_error says", made.model, made.failed_rewards);
-}
-
 }  // namespace
 
 int eval(const Arguments& arguments) {
@@ -84,14 +77,7 @@ int eval(const Arguments& arguments) {
   if (!read_arguments(arguments, call)) return 0;
   recipe::EvaluationCall what = asked(call);
   check_outputs({{"--output", call.output}}, {{"--data", what.data.is_string() ? call.data : ""}});
-  std::vector<recipe::ModelEvaluation> models;
-  for (const std::string& model : call.models) {
-    base::log_info("eval: {}", model);
-    models.push_back(recipe::evaluate(host::model_directory(model, call.download), what));
-    models.back().model = model;
-    what.measured = models.back().measured;
-    say_what_failed(models.back());
-  }
+  const std::vector<recipe::ModelEvaluation> models = recipe::evaluate_each(call.models, what, call.download);
   const nlohmann::ordered_json document = recipe::evaluation_document(what, models);
   if (!call.output.empty()) host::write_file_atomically(call.output, report::render_evaluation(document));
   if (call.json) {

@@ -39,7 +39,8 @@ TEST(Judges, ADroppedSampleHasNoReward) {
   samples[1].example = nlohmann::json::object();
   EXPECT_THAT(judges.score(samples), ElementsAre(std::optional(1.0), std::nullopt));
   Judges strict(rewards_of({"exact"}));
-  EXPECT_THAT(message_of<base::RunError>([&] { strict.score(samples); }), HasSubstr("try mending the reward, or on_error: drop"));
+  EXPECT_THAT(message_of<base::RunError>([&] { strict.score(samples); }),
+              HasSubstr("try mending the reward, or on_error: drop"));
 }
 
 }  // namespace

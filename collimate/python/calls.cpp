@@ -5,15 +5,18 @@
 #include <filesystem>
 #include <optional>
 
+#include "collimate/base/config_node.h"
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/cli/auto_placement.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/python/process_scope.h"
 #include "collimate/recipe/check.h"
+#include "collimate/recipe/evaluation.h"
 #include "collimate/recipe/run_directory.h"
 #include "collimate/recipe/train.h"
 #include "collimate/report/report.h"
+#include "collimate/rlhf/reward/reward.h"
 
 namespace collimate::python {
 namespace {
@@ -91,6 +94,24 @@ nlohmann::ordered_json check(const GivenConfig& given) {
   const recipe::Config config = loaded(given, "");
   refuse_processes(config, given);
   return recipe::to_json(config, recipe::check(config));
+}
+
+nlohmann::ordered_json evaluate(const EvaluateRequest& request) {
+  const ProcessScope process;
+  const CalledRewards rewards(request.rewards);
+  const nlohmann::json& given = request.call;
+  recipe::EvaluationCall call{.data = given.at("data"),
+                              .section = given.at("section"),
+                              .completion_tokens = given.at("max_tokens"),
+                              .seed = given.at("seed"),
+                              .compute = given.at("compute"),
+                              .chat_template = given.at("chat_template")};
+  if (!given.at("measure").is_null())
+    call.measured = words_of(recipe::Measured()).parse("measure", given.at("measure").get<std::string>());
+  nlohmann::json& list = call.section["reward"];
+  if (!list.is_null()) list = rlhf::resolved_rewards(base::from_json(list, "rewards"), "rewards");
+  const std::vector<recipe::ModelEvaluation> models = recipe::evaluate_each(request.models, call, false);
+  return recipe::evaluation_document(call, models);
 }
 
 }  // namespace collimate::python

@@ -34,4 +34,13 @@ nlohmann::ordered_json train(const TrainRequest& request);
 // The document of `collimate check --json`; what would train wrong is in its "problems".
 nlohmann::ordered_json check(const GivenConfig& config);
 
+struct EvaluateRequest {
+  std::vector<std::string> models;
+  nlohmann::json call;  // recipe::EvaluationCall's members, its `section` with a config's list of rewards
+  std::vector<CalledFunction> rewards;
+};
+
+// The document of `collimate eval --json`.
+nlohmann::ordered_json evaluate(const EvaluateRequest& request);
+
 }  // namespace collimate::python

@@ -52,6 +52,13 @@ std::string run_check(const std::string& text, const py::list& rewards) {
   return check(config).dump();
 }
 
+std::string run_evaluate(const std::string& text, const py::list& rewards) {
+  const nlohmann::json request = nlohmann::json::parse(text);
+  const EvaluateRequest asked{.models = request.at("models"), .call = request, .rewards = called_functions(rewards)};
+  const py::gil_scoped_release unlocked;
+  return evaluate(asked).dump();
+}
+
 std::string run_generate(const std::string& text) {
   const py::gil_scoped_release unlocked;
   return generate(nlohmann::json::parse(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -83,5 +90,6 @@ PYBIND11_MODULE(_native, module) {
   py::register_exception_translator(&collimate_python::translate);
   module.def("train", &collimate_python::run_train);
   module.def("check", &collimate_python::run_check);
+  module.def("evaluate", &collimate_python::run_evaluate);
   module.def("generate", &collimate_python::run_generate);
 }

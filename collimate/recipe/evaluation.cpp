@@ -7,6 +7,7 @@
 #include "collimate/base/log.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/host/cpu.h"
+#include "collimate/host/hub_download.h"
 #include "collimate/recipe/choices.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/evaluate.h"
@@ -230,6 +231,21 @@ Measured measured_of(const text::Dataset& dataset, bool rewards) {
 
 ModelEvaluation evaluate(const std::string& model, const EvaluationCall& call) {
   return HeldOut(model, call).measure();
+}
+
+std::vector<ModelEvaluation> evaluate_each(const std::vector<std::string>& models, EvaluationCall& call,
+                                           bool download) {
+  std::vector<ModelEvaluation> all;
+  for (const std::string& model : models) {
+    base::log_info("eval: {}", model);
+    all.push_back(evaluate(host::model_directory(model, download), call));
+    all.back().model = model;
+    call.measured = all.back().measured;
+    if (all.back().failed_rewards > 0)
+      base::log_warning("{}: {} rewards failed; their samples count as on_error says", model,
+                        all.back().failed_rewards);
+  }
+  return all;
 }
 
 }  // namespace collimate::recipe

@@ -70,6 +70,10 @@ struct ModelEvaluation {
 // what is measured, an option that it does not read, or a row longer than the model has positions.
 ModelEvaluation evaluate(const std::string& model, const EvaluationCall& call);
 
+// Each model in turn, measured as the first one's rows say. A name as on a hub is looked for in the local cache, and
+// downloaded where `download`. Warns of rewards that failed.
+std::vector<ModelEvaluation> evaluate_each(const std::vector<std::string>& models, EvaluationCall& call, bool download);
+
 // All that was measured, as one document: {"data", "measure", "settings", "models": [{"model", "rows", "seconds",
 // "metrics": {NAME: {"value", "standard_error", "units"}}}], "differences": of each model after the first from it, in
 // the same form, and "samples"}. A standard error of one unit is null.

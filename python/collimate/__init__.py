@@ -10,9 +10,9 @@ import sys
 # While it is looked for argv is ["-m"]; orig_argv is new in Python 3.10.
 _words = getattr(sys, "orig_argv", ["collimate."])
 if sys.argv[:1] != ["-m"] or not any(word.startswith("collimate.") for word in _words):
-    from collimate.api import STOP, TrainResult, check, generate, train
+    from collimate.api import STOP, TrainResult, check, evaluate, generate, train
     from collimate.curve import LiveCurve
     from collimate.errors import Error, GuardError, InputError, RunError, StoppedError
 
     __all__ = ["STOP", "Error", "GuardError", "InputError", "LiveCurve", "RunError", "StoppedError", "TrainResult",
-               "check", "generate", "train"]
+               "check", "evaluate", "generate", "train"]

@@ -1,4 +1,4 @@
-"""train, check and generate: the verbs of the command line as functions."""
+"""train, check, generate and evaluate: the verbs of the command line as functions."""
 
 from __future__ import annotations
 
@@ -113,6 +113,27 @@ def generate(model: Path, prompts: str | Iterable[Any], *, max_tokens: int = 128
         request = {"model": os.fspath(model), "data": str(file), "max_tokens": max_tokens, "n": n, "seed": seed,
                    "logprobs": logprobs, **sampling}
         return json.loads(native.generate(json.dumps(request)))
+
+
+def evaluate(models: Path | Sequence[Path], data: Rows | Path, rewards: Iterable[Reward] | Reward | None = None, *,
+             measure: str | None = None, n: int = 1, examples: int = 0, max_tokens: int = 128, seed: int = 0,
+             compute: str = "float32", chat_template: str = "auto", **sampling: Any) -> dict[str, Any]:
+    """Measures models on data: the document of `collimate eval --json`. Completions that rewards judge, perplexity,
+    pairs or choices, as the rows' columns say, or `measure`. Each model has "metrics", with value and standard_error of
+    each; "differences" are of each model after the first from it. `sampling` are temperature, top_p and the other keys
+    of `collimate help evaluation`. One call at a time in a process."""
+    given = [models] if isinstance(models, (str, os.PathLike)) else list(models)
+    entries, functions = split(rewards) if rewards is not None else (None, [])
+    with tempfile.TemporaryDirectory(prefix="collimate-") as directory:
+        file = pathlib.Path(directory) / "data.jsonl"
+        if isinstance(data, (str, os.PathLike)):
+            file = pathlib.Path(data)
+        else:
+            write_rows(data, "data", file, kept=False)
+        request = {"models": [os.fspath(model) for model in given], "data": str(file), "measure": measure,
+                   "max_tokens": max_tokens, "seed": seed, "compute": compute, "chat_template": chat_template,
+                   "section": {**sampling, "samples_per_prompt": n, "examples": examples, "reward": entries}}
+        return json.loads(native.evaluate(json.dumps(request), [function.native() for function in functions]))
 
 
 class _Callbacks:

@@ -43,6 +43,25 @@ class WithTask(unittest.TestCase):
                                output=options.pop("output", self.output()), **options)
 
 
+class Evaluate(WithTask):
+    def test_numbers_are_those_of_the_command_line(self):
+        data, reward = self.root / "eval.jsonl", self.root / "reward.py"
+        data.write_text("".join(json.dumps(row) + "\n" for row in problems(8)))
+        reward.write_text(REWARD)
+        done = subprocess.run([PROGRAM, "eval", self.model, "--data", data, "--reward", f"{reward}:low", "-n", "4",
+                               "--temperature", "1", "--max-tokens", "6", "--json"], capture_output=True, text=True,
+                              timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ours = collimate.evaluate(self.model, problems(8), low, n=4, temperature=1, max_tokens=6)
+        theirs = json.loads(done.stdout)
+        self.assertEqual(ours["models"][0]["metrics"], theirs["models"][0]["metrics"])
+        self.assertIn("pass@4", ours["models"][0]["metrics"])
+
+    def test_wrong_input(self):
+        with self.assertRaisesRegex(collimate.InputError, "measure"):
+            collimate.evaluate(self.model, problems(2), low, measure="everything")
+
+
 class Train(WithTask):
     def test_numbers_are_those_of_the_command_line(self):
         """A config, rows and a reward in files, and the same in memory, with held-out rows."""

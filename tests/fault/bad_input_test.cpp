@@ -238,9 +238,10 @@ TEST_F(BadInput, RewardThatHangsStopsTheRun) {
 
 TEST_F(BadInput, RewardWhoseProcessEndsSaysHow) {
   python_reward("import sys\ndef score(prompts, completions, **columns):\n    sys.exit(3)\n", ", batch_samples: 1");
-  expect(1,
-         "[reward score] sample UID: the function's process ended with exit code 3; try mending the reward, or on_error: "
-         "drop, or a value, for it (model reward, worker 2, iteration 1, node reward.score)");
+  expect(
+      1,
+      "[reward score] sample UID: the function's process ended with exit code 3; try mending the reward, or on_error: "
+      "drop, or a value, for it (model reward, worker 2, iteration 1, node reward.score)");
 }
 
 TEST_F(BadInput, ColumnsByTheNamesOfARewardsArgumentsAreRefused) {

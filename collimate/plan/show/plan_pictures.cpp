@@ -64,11 +64,11 @@ struct Entry {
 std::string legend(const std::vector<Entry>& entries) {
   std::string out = R"(<ul class="legend">)";
   for (const Entry& entry : entries)
-    out += fmt::format(R"(<li><svg class="key" viewBox="0 0 14 14" aria-hidden="true"><rect width="14" height="14" )"
-                       R"(style="{}"/>{}</svg>{}</li>)",
-                       entry.style,
-                       entry.hatched ? R"x(<rect width="14" height="14" style="fill:url(#passing)"/>)x" : "",
-                       html_escape(entry.label));
+    out +=
+        fmt::format(R"(<li><svg class="key" viewBox="0 0 14 14" aria-hidden="true"><rect width="14" height="14" )"
+                    R"(style="{}"/>{}</svg>{}</li>)",
+                    entry.style, entry.hatched ? R"x(<rect width="14" height="14" style="fill:url(#passing)"/>)x" : "",
+                    html_escape(entry.label));
   return out + "</ul>";
 }
 
