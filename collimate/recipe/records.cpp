@@ -61,12 +61,13 @@ void write_samples(const Batch& samples, const text::Tokenizer& tokenizer, int64
   const std::vector<rlhf::RewardSample> decoded = rlhf::decode_samples(samples, tokenizer);
   for (size_t i = 0; i < decoded.size(); ++i) {
     const auto row = static_cast<int64_t>(i);
-    nlohmann::ordered_json line = {{"step", step},
-                                   {"uid", decoded[i].uid},
-                                   {"prompt", decoded[i].prompt},
-                                   {"completion", decoded[i].completion},
-                                   {"reward", samples.get(batch::kReward, row)},
-                                   {"finish", samples.get(batch::kFinish, row)}};
+    nlohmann::ordered_json line = {
+        {"step", step},
+        {"uid", decoded[i].uid},
+        {"prompt", decoded[i].prompt},
+        {"completion", decoded[i].completion},
+        {"reward", samples.get(batch::kReward, row)},
+        {"finish", generate::finish_reason(generate::Finish{samples.get(batch::kFinish, row)})}};
     const std::string expected = expected_of(decoded[i].example);
     if (!expected.empty()) line["expected"] = expected;
     lines.push_back(std::move(line));

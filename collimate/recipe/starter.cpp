@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <algorithm>
+#include <filesystem>
 
 #include "collimate/base/error.h"
 #include "collimate/recipe/list.h"
+#include "collimate/shape/model_shape.h"
+#include "collimate/text/chat_template.h"
+#include "collimate/text/dataset.h"
 
 namespace collimate::recipe {
 namespace {
@@ -16,13 +20,13 @@ constexpr const char* kHead =
     "recipe: {recipe}\n"
     "models:\n"
     "  policy:\n"
-    "    path: {model}  # a directory with config.json, safetensors and a tokenizer\n"
+    "    path: {model}  # a directory with config.json, safetensors and a tokenizer\n{template}"
     "data:\n"
     "  train: {data}  # collimate help data shows the shapes of rows\n"
     "  # eval: held_out.jsonl       # is measured and never trained on\n";
 
 constexpr const char* kRows =
-    "  max_tokens: 1024             # the longest row\n"
+    "  max_tokens: {row:<16} # the longest row\n"
     "  long_rows: drop              # what happens to longer rows: drop, truncate or stop\n";
 
 constexpr const char* kRollout =
@@ -31,8 +35,10 @@ constexpr const char* kRollout =
     "rollout:\n"
     "  prompts_per_iteration: 16\n"
     "  samples_per_prompt: 8        # answers to each prompt\n"
-    "  prompt_tokens: 512           # the longest prompt\n"
-    "  completion_tokens: 512       # the longest answer\n";
+    "  prompt_tokens: {half:<13} # the longest prompt\n"
+    "  completion_tokens: {half:<9} # the longest answer\n";
+
+constexpr const char* kTemplate = "    chat_template: chatml      # the model has none; the data has conversations\n";
 
 constexpr const char* kTail =
     "train:\n"
@@ -55,15 +61,29 @@ Middle middle_of(const RecipeEntry& entry) {
   return {kRows, 32};
 }
 
+// A model directory without a chat template, and data that begins with a conversation.
+bool lacks_template(const std::string& model, const std::string& data) {
+  if (!std::filesystem::is_directory(model) || !std::filesystem::is_regular_file(data)) return false;
+  if (!text::load_tokenizer(model)->info().chat_template.empty()) return false;
+  const text::Dataset rows = text::Dataset::read({{.path = data}});
+  return std::holds_alternative<text::Messages>(rows.example(0).prompt);
+}
+
+int64_t positions_of(const std::string& model, int64_t most) {
+  return std::filesystem::is_directory(model) ? std::min(most, shape::read_model_shape(model).max_positions) : most;
+}
+
 }  // namespace
 
 std::string starter(const std::string& recipe, const std::string& model, const std::string& data) {
   const RecipeEntry& entry = find_recipe(recipe);
   const Middle middle = middle_of(entry);
+  const int64_t row = positions_of(model, 1024);
   std::string summary = entry.summary;
   summary[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(summary[0])));
   return fmt::format(fmt::runtime(kHead + middle.text + kTail), fmt::arg("summary", summary),
-                     fmt::arg("recipe", recipe), fmt::arg("model", model), fmt::arg("data", data),
+                     fmt::arg("recipe", recipe), fmt::arg("template", lacks_template(model, data) ? kTemplate : ""),
+                     fmt::arg("row", row), fmt::arg("half", row / 2), fmt::arg("model", model), fmt::arg("data", data),
                      fmt::arg("update", middle.update), fmt::arg("rate", fmt::format("{:.1e}", entry.learning_rate)));
 }
 

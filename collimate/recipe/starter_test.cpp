@@ -7,6 +7,7 @@
 #include "collimate/base/config.h"
 #include "collimate/recipe/config.h"
 #include "collimate/recipe/list.h"
+#include "tests/support/small_task.h"
 
 namespace collimate::recipe {
 namespace {
@@ -24,6 +25,23 @@ TEST(Starter, OfEveryRecipeIsShortAndReadable) {
     EXPECT_EQ(config.train.learning_rate.get(), entry.learning_rate);
     EXPECT_FALSE(data_shapes(entry.name).empty());
   }
+}
+
+TEST(Starter, FitsTheModelAndTheData) {
+  const test::Scratch root("starter");
+  test::write_small_task(root.path());
+  const std::string model = root / "start", rows = root / "chats.jsonl";
+  test::write_text(rows, R"({"messages": [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]})");
+  const auto config_of = [&](const std::string& recipe, const std::string& data) {
+    Config config;
+    base::apply(base::parse_config(starter(recipe, model, data), "a.yaml"), config);
+    return config;
+  };
+  EXPECT_EQ(config_of("sft", rows).model("policy").chat_template.get(), "chatml");
+  EXPECT_EQ(config_of("sft", root / "demonstrations.jsonl").model("policy").chat_template.get(), "auto");
+  EXPECT_EQ(config_of("sft", rows).data.max_tokens.get(), 32);
+  const Config drawn = config_of("grpo", root / "problems.jsonl");
+  EXPECT_EQ(drawn.rollout.prompt_tokens + drawn.rollout.completion_tokens, 32);
 }
 
 }  // namespace

@@ -39,13 +39,13 @@ std::string column_names(const Row& row) {
 }
 
 [[noreturn]] void shape_unknown(const Row& row, const RowLocation& location) {
-  throw base::InputError(
-      base::expectation(location.text(),
-                        "columns of a known shape (prompt; prompt + completion; messages; prompt + chosen + rejected; "
-                        "instruction + output; conversations; question + answer; text)",
-                        column_names(row),
-                        fmt::format("naming yours: data.train: {{path: {}, columns: {{{}: prompt, …}}}}", location.file,
-                                    row.empty() ? "yours" : row.begin().key())));
+  throw base::InputError(base::expectation(
+      location.text(),
+      "columns of a known shape (prompt; prompt + completion; messages; prompt + chosen + rejected; "
+      "instruction + output; conversations; question + answer; text)",
+      column_names(row),
+      fmt::format("naming yours: data.train: {{path: {}, columns: {{YOURS: prompt, YOURS: completion}}}}",
+                  location.file)));
 }
 
 std::string prompt_kind(const Prompt& prompt) {
