@@ -15,35 +15,20 @@ constexpr std::array<int, 2> kSignals = {SIGINT, SIGTERM};
 
 std::atomic<bool> g_busy{false};
 
-// What the signals of the scope that lives now have asked.
-struct Asked {
-  base::StopFlag stop;
-  std::atomic<bool> again{false};
-};
-std::atomic<Asked*> g_asked{nullptr};
-
-void on_signal(int number) {
-  Asked* asked = g_asked.load();
-  if (asked == nullptr) return;
-  if (asked->stop.requested()) asked->again.store(true);
-  asked->stop.request(number);
-}
-
-class Turn {
- public:
-  Turn() {
-    if (g_busy.exchange(true))
-      throw base::RunError(base::expectation("collimate", "one call at a time in a process",
-                                             "one while another is going on", "a process of its own for the second"));
-  }
-  ~Turn() { g_busy.store(false); }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-};
-
 }  // namespace
 
 struct ProcessScope::Held {
+  struct Turn {
+    Turn() {
+      if (g_busy.exchange(true))
+        throw base::RunError(base::expectation("collimate", "one call at a time in a process",
+                                               "one while another is going on", "a process of its own for the second"));
+    }
+    ~Turn() { g_busy.store(false); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+  };
+
   Turn turn;  // first: without it the rest is another call's
   tensor::AtenAllocatorScope allocator;
   tensor::OneAtenThread threads;
@@ -53,12 +38,23 @@ ProcessScope::ProcessScope() : held_(std::make_unique<Held>()) {}
 ProcessScope::~ProcessScope() = default;
 
 struct SignalScope::Saved {
-  Asked asked;
+  // What the signals of the scope that lives now have asked.
+  base::StopFlag stop;
+  std::atomic<bool> again{false};
   std::array<struct sigaction, kSignals.size()> handlers{};
 };
 
+std::atomic<SignalScope::Saved*> SignalScope::living_{nullptr};
+
+void SignalScope::on_signal(int number) {
+  Saved* saved = living_.load();
+  if (saved == nullptr) return;
+  if (saved->stop.requested()) saved->again.store(true);
+  saved->stop.request(number);
+}
+
 SignalScope::SignalScope() : saved_(std::make_unique<Saved>()) {
-  g_asked.store(&saved_->asked);
+  living_.store(saved_.get());
   struct sigaction ours {};
   ours.sa_handler = on_signal;
   ours.sa_flags = SA_RESTART;
@@ -67,13 +63,13 @@ SignalScope::SignalScope() : saved_(std::make_unique<Saved>()) {
 
 SignalScope::~SignalScope() {
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &saved_->handlers[i], nullptr);
-  g_asked.store(nullptr);
+  living_.store(nullptr);
 }
 
-base::StopFlag& SignalScope::stop() { return saved_->asked.stop; }
+base::StopFlag& SignalScope::stop() { return saved_->stop; }
 
 void SignalScope::throw_if_repeated() const {
-  if (saved_->asked.again.load())
+  if (saved_->again.load())
     throw base::StoppedError("[run] stopped at once; nothing since the last checkpoint is saved");
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "collimate/base/stop.h"
@@ -36,6 +37,9 @@ class SignalScope {
 
  private:
   struct Saved;
+  static void on_signal(int number);
+
+  static std::atomic<Saved*> living_;  // of the scope that lives now
   std::unique_ptr<Saved> saved_;
 };
 
