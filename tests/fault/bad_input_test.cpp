@@ -185,13 +185,15 @@ TEST_F(BadInput, DeeplyNestedJson) {
   expect(2, message(index + ":1"));
   fs::remove(index);
   const std::string rows = train_on(deep);
-  expect(2, message(rows + ":3"));
+  expect(2, message(rows + ":3") + "; try data.bad_rows: drop, which leaves out 1 of 3 rows");
   expect_nothing_written();
 }
 
 TEST_F(BadInput, RowWithoutPrompt) {
   const std::string file = train_on("{\"ground_truth\": \"012\"}");
-  expect(2, "[" + file + ":3 column prompt] expected a value, got none");
+  expect(2, "[" + file +
+                ":3 column prompt] expected a value, got none; try data.bad_rows: drop, which leaves out 1 of "
+                "3 rows");
   expect_nothing_written();
 }
 

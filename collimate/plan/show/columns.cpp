@@ -5,7 +5,7 @@
 namespace collimate::plan {
 namespace {
 
-constexpr int kLeastRoom = 24;      // beside a head
+constexpr int kLeastRoom = 24;      // beside a head, or of the widest word
 constexpr size_t kIndentBelow = 6;  // of words that stand below it
 
 bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
@@ -42,7 +42,9 @@ std::string cut_to(const std::string& text, int columns) {
 std::string hanging(const std::string& head, const std::vector<std::string>& words, int columns,
                     const std::string& between) {
   const int beside = width_of(head);
-  const bool below = !words.empty() && columns - beside < kLeastRoom;
+  int widest = kLeastRoom;
+  for (const std::string& word : words) widest = std::max(widest, width_of(word));
+  const bool below = !words.empty() && columns - beside < widest;
   const std::string indent(below ? kIndentBelow : static_cast<size_t>(beside), ' ');
   std::string text = below ? without_end(head) + "\n" : "", line = below ? indent : head;
   bool fresh = true;  // no word stands on the line yet

@@ -207,7 +207,7 @@ TEST(PlanText, ShowsPictureMemoryCostAndRunnerUps) {
     EXPECT_THAT(text, HasSubstr(part));
   const std::string page = search_html(request, result, 100);
   for (const char* part : {"<svg", "</svg>policy.generate</li>", "</svg>optimizer</li>", "GB of a device</text>",
-                           "seconds of a period</text>", ">100</text>", "<dt>staleness</dt>",
+                           "seconds of a period</text>", ">70</text>", "<dt>staleness</dt>",
                            "prefers-color-scheme: dark", "aria-label=\"One period of "})
     EXPECT_THAT(page, HasSubstr(part));
   EXPECT_THAT(page, testing::Not(HasSubstr("http")));
