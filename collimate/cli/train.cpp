@@ -40,10 +40,13 @@ void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outc
   const bool trl = config.log.names == std::string("trl");
   const std::string reward = change_of(records, trl ? "reward" : "critic/rewards/mean", "reward");
   fmt::print("{}", reward.empty() ? change_of(records, trl ? "loss" : "actor/loss", "loss") : reward);
+  const auto finite = [](const nlohmann::ordered_json& value) {
+    return value.is_number() && std::isfinite(value.get<double>());
+  };
   for (const auto& [name, last] : outcome.last_evaluation.items())
-    if (outcome.first_evaluation.contains(name) && last.is_number())
-      fmt::print("held out: {} {:.4g} -> {:.4g}\n", name, outcome.first_evaluation.at(name).get<double>(),
-                 last.get<double>());
+    if (const auto first = outcome.first_evaluation.find(name);
+        first != outcome.first_evaluation.end() && finite(*first) && finite(last))
+      fmt::print("held out: {} {:.4g} -> {:.4g}\n", name, first->get<double>(), last.get<double>());
   for (const auto& warning : outcome.summary.value("warnings", nlohmann::ordered_json::array()))
     fmt::print("warning: {}\n", warning.get<std::string>());
   const bool speaks = outcome.summary.value("generates", false);

@@ -13,6 +13,7 @@ namespace collimate::host {
 namespace {
 
 constexpr size_t kLongestLine = 1 << 16;  // of more it is cut in two
+constexpr int kMostChunks = 1 << 8;       // that are read after the child, as one of its own may write on
 
 // What a terminal would show of a line.
 std::string shown(std::string line) {
@@ -32,7 +33,7 @@ ChildLines::ChildLines(int pipe, Sink sink)
 ChildLines::~ChildLines() {
   ::eventfd_write(stop_.get(), 1);
   thread_.join();
-  while (read_some()) {
+  for (int i = 0; i < kMostChunks && read_some(); ++i) {
   }
   if (!text_.empty()) sink_(shown(text_));
 }
@@ -44,7 +45,7 @@ void ChildLines::read_until_stopped() {
   while (ready[1].revents == 0) {
     if (::poll(ready, 2, -1) < 0 && errno != EINTR) return;
     if (ready[0].revents == 0) continue;
-    if (!read_some() && (ready[0].revents & POLLHUP) != 0) ready[0].fd = -1;
+    if (!read_some() && (ready[0].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) ready[0].fd = -1;
   }
 }
 

@@ -52,7 +52,7 @@ class CalledReward final : public rlhf::Reward {
 
 }  // namespace
 
-CalledRewards::CalledRewards(const std::vector<CalledFunction>& functions) {
+CalledRewards::CalledRewards(const std::vector<CalledFunction>& functions) : CalledRewards() {
   for (const CalledFunction& function : functions) {
     rlhf::register_reward(function.name, [function](const nlohmann::json& entry) -> std::unique_ptr<rlhf::Reward> {
       rlhf::read_entry<rlhf::FunctionSection>(entry);  // which has no keys of its own

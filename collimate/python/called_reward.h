@@ -20,11 +20,13 @@ struct CalledFunction {
 class CalledRewards {
  public:
   explicit CalledRewards(const std::vector<CalledFunction>& functions);
-  ~CalledRewards();
+  ~CalledRewards();  // also after a name that is taken
   CalledRewards(const CalledRewards&) = delete;
   CalledRewards& operator=(const CalledRewards&) = delete;
 
  private:
+  CalledRewards() = default;
+
   std::vector<std::string> names_;
 };
 

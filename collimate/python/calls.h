@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collimate/python/called_reward.h"
+#include "collimate/recipe/train.h"
 
 namespace collimate::python {
 
@@ -23,8 +24,8 @@ struct GivenConfig {
 struct TrainRequest {
   GivenConfig config;
   std::string output, resume;
-  std::vector<std::string> worker_command;                  // of `cluster: local-processes`
-  std::function<bool(const std::string& line)> on_metrics;  // each line of metrics.jsonl; true: save and end
+  std::vector<std::string> worker_command;                            // of `cluster: local-processes`
+  std::function<recipe::GoesOn(const std::string& line)> on_metrics;  // each line of metrics.jsonl
 };
 
 // {"iterations", "seconds", "first_evaluation", "last_evaluation", "summary"}; after SIGINT or SIGTERM {"signal",

@@ -40,7 +40,7 @@ std::string run_train(const std::string& text, const py::list& rewards, const py
                           .worker_command = request.at("worker_command"),
                           .on_metrics = [&](const std::string& line) {
                             const py::gil_scoped_acquire lock;
-                            return py::cast<bool>(on_metrics(line));
+                            return static_cast<recipe::GoesOn>(py::cast<int>(on_metrics(line)));  // 0, 1, 2
                           }};
   const py::gil_scoped_release unlocked;
   return train(call).dump();

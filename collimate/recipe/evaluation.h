@@ -29,7 +29,7 @@ struct EvaluationCall {
   nlohmann::json data;                                // as a config's data.eval
   std::optional<Measured> measured;                   // else what measured_of() says
   nlohmann::json section = nlohmann::json::object();  // of a config's `evaluation`: reward, examples, sampling
-  int64_t completion_tokens = 512;
+  int64_t completion_tokens = 128;
   int64_t seed = 0;
   std::string compute = "float32", chat_template = "auto";
 };

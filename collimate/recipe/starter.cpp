@@ -61,12 +61,21 @@ Middle middle_of(const RecipeEntry& entry) {
   return {kRows, 32};
 }
 
+// A path as YAML reads it back.
+std::string yaml_word(const std::string& path) {
+  constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/+-";
+  return path.find_first_not_of(kPlain) == std::string::npos ? path : nlohmann::json(path).dump();
+}
+
 // A model directory without a chat template, and data that begins with a conversation.
 bool lacks_template(const std::string& model, const std::string& data) {
   if (!std::filesystem::is_directory(model) || !std::filesystem::is_regular_file(data)) return false;
   if (!text::load_tokenizer(model)->info().chat_template.empty()) return false;
-  const text::Dataset rows = text::Dataset::read({{.path = data}});
-  return std::holds_alternative<text::Messages>(rows.example(0).prompt);
+  try {
+    return std::holds_alternative<text::Messages>(text::Dataset::read({{.path = data}}).example(0).prompt);
+  } catch (const base::InputError&) {
+    return false;  // check says what is wrong with the rows
+  }
 }
 
 int64_t positions_of(const std::string& model, int64_t most) {
@@ -83,8 +92,9 @@ std::string starter(const std::string& recipe, const std::string& model, const s
   summary[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(summary[0])));
   return fmt::format(fmt::runtime(kHead + middle.text + kTail), fmt::arg("summary", summary),
                      fmt::arg("recipe", recipe), fmt::arg("template", lacks_template(model, data) ? kTemplate : ""),
-                     fmt::arg("row", row), fmt::arg("half", row / 2), fmt::arg("model", model), fmt::arg("data", data),
-                     fmt::arg("update", middle.update), fmt::arg("rate", fmt::format("{:.1e}", entry.learning_rate)));
+                     fmt::arg("row", row), fmt::arg("half", row / 2), fmt::arg("model", yaml_word(model)),
+                     fmt::arg("data", yaml_word(data)), fmt::arg("update", middle.update),
+                     fmt::arg("rate", fmt::format("{:.1e}", entry.learning_rate)));
 }
 
 std::string data_shapes(const std::string& recipe) {

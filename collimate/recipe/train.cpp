@@ -60,8 +60,9 @@ class Run {
         recorder_(config_, plan_, data_, directory_),
         progress_(config_.recipe, config_.run.iterations, directory_.completed()) {
     recorder_.on_record = [this](const base::MetricsRecord& record) {
-      if (!call_.on_metrics || !call_.on_metrics(record)) return;
-      caller_stops_ = true;
+      const GoesOn goes_on = call_.on_metrics ? call_.on_metrics(record) : GoesOn::kYes;
+      if (goes_on == GoesOn::kYes) return;
+      caller_ends_ = goes_on == GoesOn::kEnds;
       stop_.request();
     };
   }
@@ -79,7 +80,7 @@ class Run {
       carry_out();
     } catch (const std::exception& error) {
       base::log().record(fmt::format("stopped: {}", error.what()));
-      write_profile();
+      try_to_write_profile();
       throw;
     }
     recorder_.finish();
@@ -133,10 +134,19 @@ class Run {
       throw;
     } catch (const base::StoppedError&) {
       recorder_.finish();
-      if (signalled_ || !(caller_stops_ || recorder_.out_of_patience())) throw;
-      note(caller_stops_
+      if (signalled_ || !(caller_ends_ || recorder_.out_of_patience())) throw;
+      note(caller_ends_
                ? "stopped: the caller asked for it"
                : fmt::format("stopped: val/loss has not fallen for {} evaluations", config_.run.patience.get()));
+    }
+  }
+
+  // After an error, which stays the one that is told.
+  void try_to_write_profile() const {
+    try {
+      write_profile();
+    } catch (const std::exception& error) {
+      base::log_warning("the profile was not written: {}", error.what());
     }
   }
 
@@ -290,7 +300,7 @@ class Run {
   base::Progress progress_;
   base::StopFlag stop_;  // by a signal, or out of patience
   bool signalled_ = false;
-  bool caller_stops_ = false;  // by what on_metrics returned
+  bool caller_ends_ = false;  // by what on_metrics returned
   const int64_t start_bytes_ = host::resident_bytes();
   flow::RunEnd end_;
 };

@@ -12,6 +12,9 @@
 
 namespace collimate::recipe {
 
+// kEnds: it saves and has ended, as one out of patience has. kStops: it saves and can go on; StoppedError.
+enum class GoesOn { kYes, kEnds, kStops };
+
 // How `train` is called, beside the config.
 struct TrainCall {
   std::string output;              // the run's directory
@@ -20,8 +23,8 @@ struct TrainCall {
   base::StopFlag* stop = nullptr;  // requested by a signal
   std::vector<std::string> worker_command;
   std::function<void(const std::string& line)> note;  // what a person should read: arithmetic, data shapes, evaluation
-  // Is told each line of metrics.jsonl as it is written; true: the run saves and ends as one out of patience does.
-  std::function<bool(const base::MetricsRecord& record)> on_metrics;
+  // Is told each line of metrics.jsonl as it is written, and says how the run goes on.
+  std::function<GoesOn(const base::MetricsRecord& record)> on_metrics;
   std::function<void()> on_poll;  // on the driver's thread, several times a second; what it throws ends the run unsaved
 };
 

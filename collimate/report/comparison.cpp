@@ -103,6 +103,7 @@ std::vector<Difference> config_differences(const std::vector<RunData>& runs) {
     if (runs[r].settings.is_null()) continue;
     const nlohmann::json flat = runs[r].settings.flatten();
     for (const auto& item : flat.items()) {
+      if (item.key().empty()) continue;  // of an empty config
       std::string key = item.key().substr(1);
       std::replace(key.begin(), key.end(), '/', '.');
       const auto entry = values.try_emplace(std::move(key), std::vector<std::string>(runs.size(), kNothing)).first;

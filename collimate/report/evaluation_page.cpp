@@ -10,7 +10,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string text_of(const Json& value) { return escape(value.is_string() ? value.get<std::string>() : value.dump()); }
+std::string plain(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string text_of(const Json& value) { return escape(plain(value)); }
 
 std::string number_cell(const Json& estimate, bool sign) {
   if (estimate.at("value").is_null()) return R"(<td class="n">-</td>)";
@@ -73,8 +74,8 @@ std::string settings(const Json& document) {
 }  // namespace
 
 std::string render_evaluation(const Json& document) {
-  const std::string title = fmt::format("{} of {}", text_of(document.at("measure")), text_of(document.at("data")));
-  return html_page(title, fmt::format("<h1>{}</h1>", title) +
+  const std::string title = fmt::format("{} of {}", plain(document.at("measure")), plain(document.at("data")));
+  return html_page(title, fmt::format("<h1>{}</h1>", escape(title)) +
                               R"(<p class="soft">± is the standard error; that of a difference is taken row by row, )"
                               "so it can be smaller.</p>" +
                               table(document) + samples(document) + settings(document));

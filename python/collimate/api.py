@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -10,7 +11,7 @@ import pathlib
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Union
 
 from collimate.errors import RunError, StoppedError
@@ -77,15 +78,14 @@ def train(config: Config, data: Data | None = None, rewards: Iterable[Reward] | 
     _add_data(request, data, path, kept=(path / "config.resolved.yaml").exists())
     request.update(output=str(path), resume=os.fspath(resume), worker_command=[PROGRAM, "worker"])
     listeners = _Callbacks(callbacks)
-    try:
+    with _causes(functions):
         outcome = json.loads(native.train(json.dumps(request), [f.native() for f in functions], listeners))
-    except RunError as error:
-        causes = (function.cause_of(error) for function in functions)
-        raise error from next((cause for cause in causes if cause), None)
     if listeners.raised:
         raise listeners.raised
     if "signal" in outcome:
         _pass_on(outcome["signal"], outcome["message"])
+    for evaluation in ("first_evaluation", "last_evaluation"):
+        outcome[evaluation] = outcome[evaluation] or {}
     return TrainResult(output=path, **outcome)
 
 
@@ -105,7 +105,7 @@ def generate(model: Path, prompts: str | Iterable[Any], *, max_tokens: int = 128
     n dicts of prompt, completion, token_ids and finish, and logprobs where asked. `sampling` are temperature, top_p and
     the other keys of `collimate help rollout`, compute, chat_template and speculation. One call at a time in a process.
     """
-    given = [prompts] if isinstance(prompts, str) else prompts
+    given = [prompts] if isinstance(prompts, (str, Mapping)) else prompts
     rows = (row if isinstance(row, Mapping) else {"prompt": row} for row in records(given))
     with tempfile.TemporaryDirectory(prefix="collimate-") as directory:
         file = pathlib.Path(directory) / "prompts.jsonl"
@@ -133,21 +133,33 @@ def evaluate(models: Path | Sequence[Path], data: Rows | Path, rewards: Iterable
         request = {"models": [os.fspath(model) for model in given], "data": str(file), "measure": measure,
                    "max_tokens": max_tokens, "seed": seed, "compute": compute, "chat_template": chat_template,
                    "section": {**sampling, "samples_per_prompt": n, "examples": examples, "reward": entries}}
-        return json.loads(native.evaluate(json.dumps(request), [function.native() for function in functions]))
+        with _causes(functions):
+            return json.loads(native.evaluate(json.dumps(request), [function.native() for function in functions]))
+
+
+@contextlib.contextmanager
+def _causes(functions: Iterable[MemoryReward]) -> Iterator[None]:
+    """A RunError comes from what one of the functions raised, where one did."""
+    try:
+        yield
+    except RunError as error:
+        causes = (function.cause_of(error) for function in functions)
+        raise error from next((cause for cause in causes if cause), None)
 
 
 class _Callbacks:
-    """Calls each with a line of metrics; True when one of them asks to stop, or raises, which is kept."""
+    """Calls each with a line of metrics; 1 when one of them asks to stop, which ends the run, 2 when one raises, which is
+    kept: the run can go on."""
 
     def __init__(self, callbacks: Sequence[Callback]):
         self.callbacks, self.raised = callbacks, None
 
-    def __call__(self, line: str) -> bool:
+    def __call__(self, line: str) -> int:
         try:
-            return any([callback(_metrics(line)) is STOP for callback in self.callbacks])
+            return int(any([callback(_metrics(line)) is STOP for callback in self.callbacks]))
         except BaseException as error:
             self.raised = error
-            return True
+            return 2
 
 
 def _metrics(line: str) -> Metrics:

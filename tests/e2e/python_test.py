@@ -45,14 +45,15 @@ class WithTask(unittest.TestCase):
 
 class Evaluate(WithTask):
     def test_numbers_are_those_of_the_command_line(self):
+        model = self.train(config(self.model, run={"iterations": 1})).model
         data, reward = self.root / "eval.jsonl", self.root / "reward.py"
         data.write_text("".join(json.dumps(row) + "\n" for row in problems(8)))
         reward.write_text(REWARD)
-        done = subprocess.run([PROGRAM, "eval", self.model, "--data", data, "--reward", f"{reward}:low", "-n", "4",
+        done = subprocess.run([PROGRAM, "eval", model, "--data", data, "--reward", f"{reward}:low", "-n", "4",
                                "--temperature", "1", "--max-tokens", "6", "--json"], capture_output=True, text=True,
                               timeout=PATIENCE)
         self.assertEqual(done.returncode, 0, done.stderr)
-        ours = collimate.evaluate(self.model, problems(8), low, n=4, temperature=1, max_tokens=6)
+        ours = collimate.evaluate(model, problems(8), low, n=4, temperature=1, max_tokens=6)
         theirs = json.loads(done.stdout)
         self.assertEqual(ours["models"][0]["metrics"], theirs["models"][0]["metrics"])
         self.assertIn("pass@4", ours["models"][0]["metrics"])
@@ -138,6 +139,7 @@ class Callbacks(WithTask):
             self.train(config(self.model, run={"iterations": 9}), callbacks=[fail])
         self.assertIs(caught.exception, thrown)
         self.assertTrue(list((self.output() / "checkpoints").glob("step-*")))
+        self.assertEqual(self.train(config(self.model, run={"iterations": 9})).iterations, 9, "the same call goes on")
 
     def test_one_call_at_a_time(self):
         with self.assertRaisesRegex(collimate.RunError, "expected one call at a time in a process"):

@@ -35,15 +35,15 @@ class OfflineRun(unittest.TestCase):
         return file
 
     def test_a_run_and_one_that_goes_on(self):
-        file = self.train(20)
+        file = self.train(40)
         self.assertRegex(str(file.relative_to(self.root)), r"/offline-run-\d{8}_\d{6}-([0-9a-z]{8})/run-\1\.wandb$")
         self.assertGreater(file.stat().st_size, BLOCK)
-        self.check(file, 20)
+        self.check(file, 40)
         marker = file.with_suffix(".wandb.synced")
         marker.touch()
-        self.assertEqual(self.train(24), file)
+        self.assertEqual(self.train(44), file)
         self.assertFalse(marker.exists(), "what came since is to be uploaded")
-        self.check(file, 24)
+        self.check(file, 44)
 
     def check(self, file: pathlib.Path, iterations: int):
         shown = self.output(READER, "leet", "inspect", "--no-observability", "--json", "--run-file", str(file))

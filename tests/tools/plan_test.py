@@ -216,7 +216,7 @@ class Plan(unittest.TestCase):
             for memory in best["memory"]:
                 self.assertLessEqual(memory["peak_bytes"], memory["usable_bytes"] * (1 + 1e-9))
             with open(page, encoding="utf-8") as file:
-                self.assertIn("H100-80</text>", file.read())
+                self.assertIn("H100-80<title>", file.read())
         for alone in ("4xA100-80", "4xH100-80"):
             only = self.plan(*(word.replace("8xA100-80", alone) for word in FLOW))["plans"][0]
             self.assertLessEqual(best["period_seconds"], 1.015 * only["period_seconds"])
