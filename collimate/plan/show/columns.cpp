@@ -44,7 +44,7 @@ std::string hanging(const std::string& head, const std::vector<std::string>& wor
   const int beside = width_of(head);
   int widest = kLeastRoom;
   for (const std::string& word : words) widest = std::max(widest, width_of(word));
-  const bool below = !words.empty() && columns - beside < widest;
+  const bool below = beside > static_cast<int>(kIndentBelow) && !words.empty() && columns - beside < widest;
   const std::string indent(below ? kIndentBelow : static_cast<size_t>(beside), ' ');
   std::string text = below ? without_end(head) + "\n" : "", line = below ? indent : head;
   bool fresh = true;  // no word stands on the line yet
