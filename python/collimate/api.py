@@ -148,8 +148,8 @@ def _causes(functions: Iterable[MemoryReward]) -> Iterator[None]:
 
 
 class _Callbacks:
-    """Calls each with a line of metrics; 1 when one of them asks to stop, which ends the run, 2 when one raises, which is
-    kept: the run can go on."""
+    """Calls each with a line of metrics; 1 when one of them asks to stop, which ends the run, 2 when one raises, which
+    is kept: the run can go on."""
 
     def __init__(self, callbacks: Sequence[Callback]):
         self.callbacks, self.raised = callbacks, None

@@ -47,8 +47,8 @@ class MovedProgram(unittest.TestCase):
     def test_a_reward_in_python(self):
         code, said = self.check()
         self.assertEqual(code, 2, said)
-        self.assertIn("[collimate.reward_worker] expected python/collimate beside the program's libraries, got none; try "
-                      "installing again, or COLLIMATE_PYTHON_PATH=DIR", said)
+        self.assertIn("[collimate.reward_worker] expected python/collimate beside the program's libraries, got none; "
+                      "try installing again, or COLLIMATE_PYTHON_PATH=DIR", said)
         self.move("python")
         code, said = self.check()
         self.assertEqual(code, 0, said)

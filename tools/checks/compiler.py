@@ -45,7 +45,7 @@ def flags_for(build: pathlib.Path, path: str) -> tuple:
     """A header is compiled like a library source of its folder; one that no target compiles, like any source."""
     known = commands(build)
     plain = [s for s in known if not re.search(r"_(test|avx2|avx512|avx512bf16|amx)\.cpp$", s)]
-    same = [s for s in plain if path.startswith("collimate/") and module_of(s) == module_of(path)]
+    same = [s for s in plain if module_of(path) and module_of(s) == module_of(path)]
     chosen = (same or [s for s in plain if "/recipe/" in s] or plain or sorted(known))[0]
     return known[path] if path in known else known[chosen]
 
