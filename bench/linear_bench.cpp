@@ -63,7 +63,7 @@ class Stack {
 
 std::vector<LinearLayer> stack_of(const shape::ModelShape& shape) {
   std::vector<LinearLayer> all;
-  for (int64_t i = 0; i < shape.layers; ++i)
+  for (int64_t i = 0; i < shape.layers(); ++i)
     for (const LinearLayer& layer : linear_layers(shape)) all.push_back(layer);
   all.push_back({"head", shape.vocabulary, shape.hidden});
   return all;

@@ -16,6 +16,15 @@ inline const std::vector<std::string>& model_names() {
   return kNames;
 }
 
+inline void add_blocks(shape::ModelShape& s, int64_t hidden, size_t layers, const shape::Attention& attention,
+                       int64_t intermediate) {
+  s.hidden = hidden;
+  shape::Block block;
+  block.attention = attention;
+  block.mlp.intermediate = intermediate;
+  s.blocks.assign(layers, block);
+}
+
 // Llamas but for 0.5b, a Qwen2; all with tied embeddings. InputError for a name that is not of model_names().
 inline shape::ModelShape model_shape(const std::string& name) {
   shape::ModelShape s;
@@ -25,15 +34,16 @@ inline shape::ModelShape model_shape(const std::string& name) {
   s.tied_embeddings = true;
   if (name == "260k") {
     s.vocabulary = 512, s.max_positions = 512;
-    s.hidden = 64, s.layers = 5, s.heads = 8, s.kv_heads = 4, s.head_dim = 8, s.intermediate = 172;
+    add_blocks(s, 64, 5, {.heads = 8, .kv_heads = 4, .head_dim = 8}, 172);
   } else if (name == "15m") {
-    s.hidden = 288, s.layers = 6, s.heads = s.kv_heads = 6, s.head_dim = 48, s.intermediate = 768;
+    add_blocks(s, 288, 6, {.heads = 6, .kv_heads = 6, .head_dim = 48}, 768);
   } else if (name == "110m") {
-    s.hidden = 768, s.layers = 12, s.heads = s.kv_heads = 12, s.head_dim = 64, s.intermediate = 2048;
+    add_blocks(s, 768, 12, {.heads = 12, .kv_heads = 12, .head_dim = 64}, 2048);
   } else if (name == "0.5b") {
     s.family = "qwen2";
-    s.vocabulary = 151936, s.attention_bias = true, s.norm_epsilon = 1e-6F, s.rope_theta = 1e6;
-    s.hidden = 896, s.layers = 24, s.heads = 14, s.kv_heads = 2, s.head_dim = 64, s.intermediate = 4864;
+    s.vocabulary = 151936, s.rope_theta = 1e6;
+    add_blocks(s, 896, 24, {.heads = 14, .kv_heads = 2, .head_dim = 64, .bias = true}, 4864);
+    for (shape::Block& block : s.blocks) block.norm_epsilon = 1e-6F;
   } else {
     throw base::InputError(base::expectation("model", "260k, 15m, 110m or 0.5b", name));
   }
@@ -47,11 +57,12 @@ struct LinearLayer {
 };
 
 inline std::vector<LinearLayer> linear_layers(const shape::ModelShape& s) {
-  const int64_t width = s.heads * s.head_dim, kv_width = s.kv_heads * s.head_dim;
-  return {{"qkv", width + 2 * kv_width, s.hidden},
+  const shape::Block& block = s.blocks.front();
+  const int64_t width = block.attention.query_width();
+  return {{"qkv", width + 2 * block.attention.kv_width(), s.hidden},
           {"out", s.hidden, width},
-          {"gate+up", 2 * s.intermediate, s.hidden},
-          {"down", s.hidden, s.intermediate}};
+          {"gate+up", block.mlp.up_width(), s.hidden},
+          {"down", s.hidden, block.mlp.intermediate}};
 }
 
 // FLOPs of one forward over sequences of `tokens` tokens after `before` shared ones, with the head at `heads` of them.
@@ -61,7 +72,7 @@ inline double flops_of(const shape::ModelShape& s, double sequences, double befo
   for (const auto& spec : shape::param_specs(s))
     if (spec.kind == shape::ParamKind::kLinear) weights += static_cast<double>(spec.count());
   const double pairs = tokens * before + tokens * (tokens + 1) / 2;
-  const double attention = 2.0 * static_cast<double>(s.layers * s.heads * s.head_dim) * pairs;
+  const double attention = 2.0 * static_cast<double>(s.layers() * s.blocks.front().attention.query_width()) * pairs;
   return 2.0 * sequences * (tokens * weights + attention + heads * static_cast<double>(s.vocabulary * s.hidden));
 }
 

@@ -109,14 +109,14 @@ void use_module_settings(PlanRequest& made) {
     if (request.graph.spec(request.graph.node_index(node.id)).kind != graph::Kind::kGenerate) continue;
     const shape::Outline& outline = plan::outline_of(request, node.model);
     shape::ModelShape shape;
-    shape.layers = outline.layers;
-    shape.kv_heads = outline.kv_heads;
-    shape.head_dim = outline.head_dim;
+    shape::Block block;
+    block.attention = {outline.heads, outline.kv_heads, outline.head_dim};
+    shape.blocks.assign(static_cast<size_t>(outline.layers), block);
     shape.max_positions = made.service->max_sequence_tokens;
     const auto samples = static_cast<int64_t>(request.load.rows);
     const tensor::ComputeType compute = made.compute.at(node.model);
     const int64_t blocks = rlhf::with_cache(*made.service, samples, shape, compute).cache_blocks;
-    request.load.settings.cached_value_bytes = model::kv_layout(shape, compute).bf16 ? 2 : 4;
+    request.load.settings.cached_value_bytes = is_bf16(compute) ? 2 : 4;
     request.load.settings.batch_rows = static_cast<double>(made.service->max_batch_sequences);
     request.load.settings.pool_tokens = static_cast<double>(model::KvCache::kBlockTokens * blocks);
   }

@@ -57,9 +57,12 @@ shape::ModelShape shape_of(const Variant& variant) {
   shape::ModelShape shape = tiny_shape();
   if (!variant.gpt2) return shape;
   shape.family = "gpt2";
-  shape.kv_heads = shape.heads;
-  shape.activation = "gelu_new";
-  shape.attention_bias = shape.output_bias = shape.mlp_bias = true;
+  shape.learned_positions = true;
+  for (shape::Block& block : shape.blocks) {
+    block.norm = shape::NormKind::kLayer;
+    block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 8, .rotary = false, .bias = true, .output_bias = true};
+    block.mlp = {block.mlp.intermediate, /*gated=*/false, shape::Activation::kGeluTanh, /*bias=*/true};
+  }
   return shape;
 }
 

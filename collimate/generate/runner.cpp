@@ -91,8 +91,7 @@ void Runner::copy_partial_blocks(const StepPlan& plan) {
     if (fork.sequence->prompt_tokens % kBlockTokens == 0) continue;
     const int32_t from = plan.runs[fork.run].sequence->blocks[block].id();
     const int32_t to = fork.sequence->blocks[block].id();
-    for (int64_t layer = 0; layer < model_.shape().layers; ++layer)
-      tensor::copy_kv_block(exec_, cache_.layout(), from, to, cache_.layer(static_cast<int>(layer)));
+    cache_.copy_block(from, to);
   }
 }
 

@@ -16,8 +16,7 @@ namespace {
 // change no result.
 int64_t default_blocks(const ServiceOptions& options, const shape::ModelShape& shape, tensor::ComputeType compute) {
   constexpr int64_t kMostBytes = int64_t{4} << 30;
-  const int64_t block_bytes = static_cast<int64_t>(sizeof(float)) * shape.layers *
-                              tensor::kv_block_floats({}, model::kv_layout(shape, compute));
+  const int64_t block_bytes = model::kv_block_bytes(shape, compute);
   const int64_t one = blocks_for(options.max_sequence_tokens);
   return std::clamp(kMostBytes / block_bytes, one, std::max(one, options.max_batch_sequences * one));
 }

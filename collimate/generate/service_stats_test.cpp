@@ -82,10 +82,11 @@ TEST(ServiceStats, SaysWhatRunsWaitsAndIsHeld) {
 // No more than 4 GiB of the numbers that the cache holds, whose size the model's type decides.
 TEST(ServiceStats, TheDefaultCacheIsAsLargeAsItSays) {
   shape::ModelShape shape = tiny_shape();
-  shape.layers = 32, shape.kv_heads = 8, shape.head_dim = 128, shape.max_positions = 4096;
+  shape.max_positions = 4096;
+  shape.blocks.assign(32, {.attention = {.heads = 8, .kv_heads = 8, .head_dim = 128}});
   const auto cached_values = [&](tensor::ComputeType compute) {
     const int64_t blocks = resolved({.max_batch_sequences = 64}, shape, compute).cache_blocks;
-    return 2 * shape.layers * shape.kv_heads * shape.head_dim * model::KvCache::kBlockTokens * blocks;
+    return 2 * shape.layers() * 8 * 128 * model::KvCache::kBlockTokens * blocks;
   };
   EXPECT_EQ(cached_values(tensor::ComputeType::kFloat32), int64_t{4} << 28);
   EXPECT_EQ(cached_values(tensor::ComputeType::kInt8), int64_t{4} << 28);

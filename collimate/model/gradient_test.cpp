@@ -13,93 +13,96 @@
 namespace collimate::model {
 namespace {
 
+using shape::Part;
 using testing::pack;
 using testing::sequences;
 using testing::tiny_shape;
 using testing::tiny_weights;
 
-// The model's definition, one sequence at a time, in double: the plain composition that the fused layers stand for.
+// The model's definition as its shape says it, one sequence at a time, in double: the plain composition that the fused
+// layers stand for.
 class Reference {
  public:
-  explicit Reference(Weights& weights) : shape_(weights.shape()) {
-    for (size_t i = 0; i < weights.params().size(); ++i) {
+  explicit Reference(Weights& weights) : shape_(weights.shape()), specs_(weights.params()) {
+    for (size_t i = 0; i < specs_.size(); ++i)
       leaves_.push_back(tensor::make_leaf(testing::values_of(weights, static_cast<int>(i)).to(at::kDouble)));
-      by_name_[weights.params()[i].name] = leaves_.back();
-    }
   }
 
   const std::vector<at::Tensor>& leaves() const { return leaves_; }
 
   at::Tensor hidden(const std::vector<int32_t>& ids) const {
-    const bool gpt2 = shape_.family == "gpt2";
     const at::Tensor index = at::tensor(ids, at::kLong);
-    at::Tensor x = get(gpt2 ? "transformer.wte.weight" : "model.embed_tokens.weight").index_select(0, index);
-    if (gpt2) x = x + get("transformer.wpe.weight").slice(0, 0, index.size(0));
-    for (int64_t layer = 0; layer < shape_.layers; ++layer)
-      x = gpt2 ? gpt2_block(x, fmt::format("transformer.h.{}.", layer))
-               : llama_block(x, fmt::format("model.layers.{}.", layer));
-    return norm(x, gpt2 ? "transformer.ln_f" : "model.norm");
+    at::Tensor x = get(Part::kEmbedding, 0).index_select(0, index);
+    if (shape_.learned_positions) x = x + get(Part::kPositions, 0).slice(0, 0, index.size(0));
+    for (int segment = 1; segment <= last_block(); ++segment) x = block(x, segment);
+    return norm(x, Part::kFinalNorm, last_block() + 1, shape_.blocks.back());
   }
 
   at::Tensor log_probs(const at::Tensor& hidden, float temperature) const {
     return (hidden.matmul(head().t()) / temperature).log_softmax(-1);
   }
-  at::Tensor get(const std::string& name) const { return by_name_.at(name); }
+  at::Tensor score() const { return get(Part::kScore, last_block() + 1); }
 
  private:
+  int last_block() const { return static_cast<int>(shape_.layers()); }
   at::Tensor head() const {
-    if (!shape_.tied_embeddings) return get("lm_head.weight");
-    return get(shape_.family == "gpt2" ? "transformer.wte.weight" : "model.embed_tokens.weight");
+    return shape_.tied_embeddings ? get(Part::kEmbedding, 0) : get(Part::kHead, last_block() + 1);
   }
-  at::Tensor linear(const at::Tensor& x, const std::string& name) const {
-    const auto bias = by_name_.find(name + ".bias");
-    return at::linear(x, get(name + ".weight"), bias == by_name_.end() ? at::Tensor() : bias->second);
+  // The weights or biases of a part, one behind another; undefined where there are none.
+  at::Tensor get(Part part, int segment, bool bias = false) const {
+    std::vector<at::Tensor> all;
+    for (size_t i = 0; i < specs_.size(); ++i)
+      if (specs_[i].part == part && specs_[i].segment == segment && (specs_[i].kind == shape::ParamKind::kBias) == bias)
+        all.push_back(leaves_[i]);
+    return all.empty() ? at::Tensor() : at::cat(all);
   }
-  at::Tensor norm(const at::Tensor& x, const std::string& name) const {
-    if (shape_.family == "gpt2")
-      return at::layer_norm(x, {x.size(1)}, get(name + ".weight"), get(name + ".bias"), shape_.norm_epsilon);
-    return x * (x.square().mean(-1, true) + static_cast<double>(shape_.norm_epsilon)).rsqrt() * get(name + ".weight");
+  at::Tensor linear(const at::Tensor& x, Part part, int segment) const {
+    return at::linear(x, get(part, segment), get(part, segment, /*bias=*/true));
+  }
+  at::Tensor norm(const at::Tensor& x, Part part, int segment, const shape::Block& block) const {
+    const at::Tensor weight = get(part, segment);
+    if (block.norm == shape::NormKind::kLayer)
+      return at::layer_norm(x, {x.size(1)}, weight, get(part, segment, /*bias=*/true), block.norm_epsilon);
+    return x * (x.square().mean(-1, true) + static_cast<double>(block.norm_epsilon)).rsqrt() * weight;
   }
   // [T, heads · D] turned by position, half against half.
-  at::Tensor turn(const at::Tensor& x, int64_t heads) const {
-    const int64_t half = shape_.head_dim / 2;
-    const at::Tensor exponents = at::arange(half, at::kDouble) * 2 / static_cast<double>(shape_.head_dim);
+  at::Tensor turn(const at::Tensor& x, int64_t head_dim) const {
+    const int64_t half = head_dim / 2;
+    const at::Tensor exponents = at::arange(half, at::kDouble) * 2 / static_cast<double>(head_dim);
     const at::Tensor angles =
         at::arange(x.size(0), at::kDouble).unsqueeze(1) * at::pow(shape_.rope_theta, -exponents).unsqueeze(0);
     const at::Tensor c = angles.cos().unsqueeze(1), s = angles.sin().unsqueeze(1);
-    const at::Tensor y = x.view({x.size(0), heads, 2 * half});
+    const at::Tensor y = x.view({x.size(0), -1, 2 * half});
     const at::Tensor a = y.slice(2, 0, half), b = y.slice(2, half);
     return at::cat({a * c - b * s, b * c + a * s}, 2).reshape(x.sizes());
   }
-  at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) const {
-    const int64_t rows = q.size(0);
+  at::Tensor attention(const at::Tensor& qkv, const shape::Attention& how) const {
+    const int64_t rows = qkv.size(0);
+    const std::vector<at::Tensor> parts = qkv.split_with_sizes({how.query_width(), how.kv_width(), how.kv_width()}, 1);
     const auto split = [&](const at::Tensor& x, int64_t heads) {
-      return x.view({rows, heads, shape_.head_dim}).transpose(0, 1).repeat_interleave(shape_.heads / heads, 0);
+      return x.reshape({rows, heads, how.head_dim}).transpose(0, 1).repeat_interleave(how.heads / heads, 0);
     };
-    at::Tensor scores = split(q, shape_.heads).matmul(split(k, shape_.kv_heads).transpose(1, 2));
-    scores = scores / std::sqrt(static_cast<double>(shape_.head_dim));
+    const at::Tensor q = how.rotary ? turn(parts[0].contiguous(), how.head_dim) : parts[0];
+    const at::Tensor k = how.rotary ? turn(parts[1].contiguous(), how.head_dim) : parts[1];
+    at::Tensor scores = split(q, how.heads).matmul(split(k, how.kv_heads).transpose(1, 2));
+    scores = scores / std::sqrt(static_cast<double>(how.head_dim));
     const at::Tensor future = at::ones({rows, rows}, at::kBool).triu(1);
     const at::Tensor weights = scores.masked_fill(future, -INFINITY).softmax(-1);
-    return weights.matmul(split(v, shape_.kv_heads)).transpose(0, 1).reshape({rows, -1});
+    return weights.matmul(split(parts[2], how.kv_heads)).transpose(0, 1).reshape({rows, -1});
   }
-  at::Tensor llama_block(at::Tensor x, const std::string& at_) const {
-    const at::Tensor a = norm(x, at_ + "input_layernorm");
-    const at::Tensor q = turn(linear(a, at_ + "self_attn.q_proj"), shape_.heads);
-    const at::Tensor k = turn(linear(a, at_ + "self_attn.k_proj"), shape_.kv_heads);
-    x = x + linear(attention(q, k, linear(a, at_ + "self_attn.v_proj")), at_ + "self_attn.o_proj");
-    const at::Tensor m = norm(x, at_ + "post_attention_layernorm");
-    return x +
-           linear(at::silu(linear(m, at_ + "mlp.gate_proj")) * linear(m, at_ + "mlp.up_proj"), at_ + "mlp.down_proj");
-  }
-  at::Tensor gpt2_block(at::Tensor x, const std::string& at_) const {
-    const auto qkv = linear(norm(x, at_ + "ln_1"), at_ + "attn.c_attn").split(shape_.hidden, 1);
-    x = x + linear(attention(qkv[0], qkv[1], qkv[2]), at_ + "attn.c_proj");
-    return x + linear(at::gelu(linear(norm(x, at_ + "ln_2"), at_ + "mlp.c_fc"), "tanh"), at_ + "mlp.c_proj");
+  at::Tensor block(const at::Tensor& x, int segment) const {
+    const shape::Block& how = base::at(shape_.blocks, segment - 1);
+    const at::Tensor qkv = linear(norm(x, Part::kAttentionNorm, segment, how), Part::kQueryKeyValue, segment);
+    const at::Tensor y = x + linear(attention(qkv, how.attention), Part::kAttentionOutput, segment);
+    const at::Tensor up = linear(norm(y, Part::kMlpNorm, segment, how), Part::kUp, segment);
+    if (!how.mlp.gated) return y + linear(at::gelu(up, "tanh"), Part::kDown, segment);
+    const std::vector<at::Tensor> halves = up.chunk(2, 1);
+    return y + linear(at::silu(halves[0]) * halves[1], Part::kDown, segment);
   }
 
   shape::ModelShape shape_;
+  std::vector<shape::ParamSpec> specs_;
   std::vector<at::Tensor> leaves_;
-  std::map<std::string, at::Tensor> by_name_;
 };
 
 std::vector<int32_t> targets_of(size_t count) {
@@ -159,7 +162,7 @@ TEST_P(AtenGradients, EqualThoseOfAten) {
   EXPECT_LE((hidden.to(at::kDouble) - expected).abs().max().item<double>(), 2e-5);
   at::Tensor loss;
   if (scored()) {
-    loss = (expected.matmul(reference.get("score.weight").t()).squeeze(1) * a).sum();
+    loss = (expected.matmul(reference.score().t()).squeeze(1) * a).sum();
   } else {
     const at::Tensor all = reference.log_probs(expected, 1.3F);
     const at::Tensor chosen = all.gather(1, at::tensor(request.targets, at::kLong).unsqueeze(1)).squeeze(1);

@@ -53,13 +53,11 @@ HeadArgs head_args(const tensor::Exec& exec, Weights& weights, int head, const L
 
 OutputHead::OutputHead(const Weights& weights) {
   const shape::ModelShape& shape = weights.shape();
-  if (shape.head != shape::Head::kLanguageModel) {
-    score_ = weights.index_of("score.weight");
-  } else if (!shape.tied_embeddings) {
-    vocabulary_ = weights.index_of("lm_head.weight");
-  } else {
-    vocabulary_ = 0;  // the embedding, first of all parameters
-  }
+  const int last = static_cast<int>(shape.layers()) + 1;
+  score_ = weights.index_of(shape::Part::kScore, last);
+  if (score_ >= 0) return;
+  vocabulary_ =
+      shape.tied_embeddings ? weights.index_of(shape::Part::kEmbedding, 0) : weights.index_of(shape::Part::kHead, last);
 }
 
 int OutputHead::vocabulary() const {

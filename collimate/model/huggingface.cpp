@@ -17,7 +17,6 @@ using base::InputError;
 using shape::ParamSpec;
 
 constexpr size_t kNamesInError = 4;
-constexpr const char* kHeadName = "score.weight";  // of score and value heads
 
 // Published files have more than the parameters: buffers of older versions, and the head that was not asked for.
 bool is_expected_surplus(const std::string& name) {
@@ -58,11 +57,14 @@ shape::ModelShape shape_of(const std::string& directory, const std::string& head
   return shape;
 }
 
-[[noreturn]] void throw_missing(const std::string& directory, size_t count, const std::vector<std::string>& missing) {
-  if (missing.size() == 1 && missing.front() == kHeadName)
+[[noreturn]] void throw_missing(const std::string& directory, size_t count,
+                                const std::vector<const ParamSpec*>& missing) {
+  if (missing.size() == 1 && missing.front()->part == shape::Part::kScore)
     throw InputError(expectation(directory, "score.weight, as a head that is not trained begins as its file", "none",
                                  "a model that recipe: reward has trained"));
-  throw InputError(expectation(directory, fmt::format("{} tensors", count), "none named " + list_names(missing)));
+  std::vector<std::string> names;
+  for (const ParamSpec* spec : missing) names.push_back(spec->name);
+  throw InputError(expectation(directory, fmt::format("{} tensors", count), "none named " + list_names(names)));
 }
 
 // The entry of each parameter, null for a head to be made of zeros, which a trained model may begin with. Everything is
@@ -70,13 +72,14 @@ shape::ModelShape shape_of(const std::string& directory, const std::string& head
 std::vector<const TensorEntry*> match(const std::string& directory, const TensorDirectory& files,
                                       const std::vector<ParamSpec>& specs, bool trained) {
   std::vector<const TensorEntry*> entries;
-  std::vector<std::string> missing, surplus;
+  std::vector<const ParamSpec*> missing;
+  std::vector<std::string> surplus;
   for (const ParamSpec& spec : specs) {
     entries.push_back(find_entry(files, spec));
     if (entries.back() != nullptr) {
       check_sizes(directory, spec, *entries.back());
-    } else if (!trained || spec.name != kHeadName) {
-      missing.push_back(spec.name);
+    } else if (!trained || spec.part != shape::Part::kScore) {
+      missing.push_back(&spec);
     }
   }
   if (!missing.empty()) throw_missing(directory, specs.size(), missing);

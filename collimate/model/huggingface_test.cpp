@@ -88,9 +88,9 @@ TEST_F(HuggingFace, AMappedModelIsTheSameWithoutItsValuesInMemory) {
 // Panels that are shared by several parameters, and packed by several threads.
 TEST_F(HuggingFace, AMappedModelIsPackedAlikeByAnyThreads) {
   shape::ModelShape shape = tiny_shape("llama");
-  shape.heads = 25;  // q of 200 rows, k and v of 40: panels of 32 are shared
   shape.vocabulary = 500;
-  shape.kv_heads = 5;
+  for (shape::Block& block : shape.blocks)  // q of 200 rows, k and v of 40: panels of 32 are shared
+    block.attention.heads = 25, block.attention.kv_heads = 5;
   shape.tied_embeddings = false;
   save_huggingface(*tiny_weights(shape), directory_);
   host::CorePool pool(2);

@@ -23,7 +23,7 @@ void normal_pair(uint64_t bits, double out[2]) {
 
 void initialize_param(const shape::ParamSpec& spec, uint64_t seed, float std, std::span<float> values) {
   const bool weights = spec.kind == shape::ParamKind::kEmbedding || spec.kind == shape::ParamKind::kLinear;
-  if (!weights || spec.name == "score.weight") {
+  if (!weights || spec.part == shape::Part::kScore) {
     std::fill(values.begin(), values.end(), spec.kind == shape::ParamKind::kNorm ? 1.0F : 0.0F);
     return;
   }

@@ -1,20 +1,31 @@
 #include "collimate/model/kv_cache.h"
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 
 namespace collimate::model {
+namespace {
 
-tensor::KvLayout kv_layout(const shape::ModelShape& shape, tensor::ComputeType compute) {
-  return {static_cast<int>(shape.kv_heads), static_cast<int>(shape.head_dim), is_bf16(compute)};
+int64_t block_bytes(const tensor::Exec& exec, const tensor::KvLayout& layout) {
+  return tensor::kv_block_floats(exec, layout) * static_cast<int64_t>(sizeof(float));
+}
+
+}  // namespace
+
+std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor::ComputeType compute) {
+  std::vector<tensor::KvLayout> layouts;
+  for (const shape::Block& block : shape.blocks)
+    layouts.push_back(
+        {static_cast<int>(block.attention.kv_heads), static_cast<int>(block.attention.head_dim), is_bf16(compute)});
+  return layouts;
 }
 
 KvCache::KvCache(const shape::ModelShape& shape, tensor::ComputeType compute, int64_t blocks, const tensor::Exec& exec)
-    : layout_(kv_layout(shape, compute)), blocks_(blocks) {
+    : exec_(exec), layouts_(kv_layouts(shape, compute)), blocks_(blocks) {
   COLLIMATE_CHECK(blocks > 0, "{} blocks", blocks);
   const tensor::MemoryScope tagged("kv_cache");
-  for (int64_t layer = 0; layer < shape.layers; ++layer)
-    layers_.emplace_back(blocks_ * tensor::kv_block_floats(exec, layout_) * static_cast<int64_t>(sizeof(float)),
-                         *exec.device);
+  for (const tensor::KvLayout& layout : layouts_)
+    layers_.emplace_back(blocks_ * block_bytes(exec, layout), *exec.device);
 }
 
 int64_t KvCache::bytes() const {
@@ -23,6 +34,17 @@ int64_t KvCache::bytes() const {
   return total;
 }
 
-float* KvCache::layer(int index) { return layers_.at(static_cast<size_t>(index)).floats(); }
+float* KvCache::layer(int index) { return base::at(layers_, index).floats(); }
+
+void KvCache::copy_block(int32_t from, int32_t to) {
+  for (size_t layer = 0; layer < layers_.size(); ++layer)
+    tensor::copy_kv_block(exec_, layouts_[layer], from, to, layers_[layer].floats());
+}
+
+int64_t kv_block_bytes(const shape::ModelShape& shape, tensor::ComputeType compute) {
+  int64_t bytes = 0;
+  for (const tensor::KvLayout& layout : kv_layouts(shape, compute)) bytes += block_bytes({}, layout);
+  return bytes;
+}
 
 }  // namespace collimate::model

@@ -10,31 +10,35 @@
 
 namespace collimate::model {
 
-// How a model of this shape and type keeps them.
-tensor::KvLayout kv_layout(const shape::ModelShape& shape, tensor::ComputeType compute);
+// How each block of a model of this shape and type keeps them, in the order of the blocks.
+std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor::ComputeType compute);
 
 // Storage of keys and values on the exec's device in blocks of kBlockTokens tokens, one array per layer. How they lie
 // is the attention operations' affair (tensor/ops/attention.h): training fills the same layout, so that decoding and
-// training read keys in one order. Of a model whose products are bf16 it
-// holds bf16, to which such a model rounds keys and values everywhere. Owns the memory; ids are handed out by
-// generate's block pool, not here.
+// training read keys in one order. Of a model whose products are bf16 it holds bf16, to which such a model rounds keys
+// and values everywhere. Owns the memory; ids are handed out by generate's block pool, not here.
 class KvCache {
  public:
   static constexpr int kBlockTokens = tensor::KvLayout::kBlockTokens;
 
-  // Allocates blocks * layers * tensor::kv_block_floats() floats. Throws RunError naming the bytes when they are not
-  // there.
+  // Allocates `blocks` blocks a layer. Throws RunError naming the bytes when they are not there.
   KvCache(const shape::ModelShape& shape, tensor::ComputeType compute, int64_t blocks, const tensor::Exec& exec = {});
 
-  const tensor::KvLayout& layout() const { return layout_; }
+  const std::vector<tensor::KvLayout>& layouts() const { return layouts_; }
   int64_t blocks() const { return blocks_; }
   int64_t bytes() const;
   float* layer(int index);
+  // Copies one block over another, in every layer.
+  void copy_block(int32_t from, int32_t to);
 
  private:
-  tensor::KvLayout layout_;
+  tensor::Exec exec_;
+  std::vector<tensor::KvLayout> layouts_;
   int64_t blocks_ = 0;
   std::vector<tensor::Buffer> layers_;
 };
+
+// One block takes so many bytes in all layers.
+int64_t kv_block_bytes(const shape::ModelShape& shape, tensor::ComputeType compute);
 
 }  // namespace collimate::model

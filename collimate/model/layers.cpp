@@ -67,21 +67,21 @@ void pass_through(const tensor::Exec& exec, Tape& tape, Slot& out, Slot& in) {
 
 }  // namespace
 
-Linear find_linear(const Weights& weights, const std::string& name) {
+Linear find_linear(const Weights& weights, shape::Part part, int segment) {
   Linear layer;
-  layer.weight = weights.index_of(name + ".weight");
-  layer.bias = weights.index_of(name + ".bias");
-  COLLIMATE_CHECK(layer.weight >= 0, "{}", name);
+  layer.weight = weights.index_of(part, segment);
+  layer.bias = weights.index_of(part, segment, /*bias=*/true);
+  COLLIMATE_CHECK(layer.weight >= 0, "segment {}", segment);
   layer.in = base::at(weights.params(), layer.weight).sizes[1];
   layer.out = shape::fused_rows(weights.params(), layer.weight);
   layer.lora = find_lora(weights, layer.weight);
   return layer;
 }
 
-Norm find_norm(const Weights& weights, const std::string& name, float epsilon) {
-  const int weight = weights.index_of(name + ".weight");
-  COLLIMATE_CHECK(weight >= 0, "{}", name);
-  return {weight, weights.index_of(name + ".bias"), epsilon};
+Norm find_norm(const Weights& weights, shape::Part part, int segment, const shape::Block& block) {
+  const int weight = weights.index_of(part, segment);
+  COLLIMATE_CHECK(weight >= 0, "segment {}", segment);
+  return {weight, weights.index_of(part, segment, /*bias=*/true), block.norm_epsilon};
 }
 
 Slot* embed(Step& step, int table, int position_table) {
@@ -162,63 +162,65 @@ Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream) {
 
 namespace {
 
-struct Strides {
-  int64_t q_width, kv_width, row;
+// Whole numbers of the attention operations.
+struct Heads {
+  explicit Heads(const Attention& a)
+      : heads(static_cast<int>(a.heads)),
+        kv_heads(static_cast<int>(a.kv_heads)),
+        head_dim(static_cast<int>(a.head_dim)),
+        row(a.query_width() + 2 * a.kv_width()) {}
+  int heads, kv_heads, head_dim;
+  int64_t row;  // of q, k and v together
+  float scale() const { return 1.0F / std::sqrt(static_cast<float>(head_dim)); }
 };
-Strides strides_of(const Attention& a) {
-  const int64_t q = int64_t{a.heads} * a.head_dim, kv = int64_t{a.kv_heads} * a.head_dim;
-  return {q, kv, q + 2 * kv};
-}
 
 void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot& out, const float* lse) {
-  const Strides width = strides_of(a);
+  const Heads h(a);
   const GradientTarget into = step.tape->target(qkv);
   COLLIMATE_CHECK(!into.accumulate, "q, k and v have one reader");
   tensor::AttentionBackward args;
-  args.heads = a.heads;
-  args.kv_heads = a.kv_heads;
-  args.head_dim = a.head_dim;
-  args.scale = 1.0F / std::sqrt(static_cast<float>(a.head_dim));
+  args.heads = h.heads;
+  args.kv_heads = h.kv_heads;
+  args.head_dim = h.head_dim;
+  args.scale = h.scale();
   args.q = qkv.value;
-  args.k = qkv.value + width.q_width;
-  args.v = args.k + width.kv_width;
-  args.q_stride = args.kv_stride = args.dq_stride = args.dkv_stride = width.row;
+  args.k = qkv.value + a.query_width();
+  args.v = args.k + a.kv_width();
+  args.q_stride = args.kv_stride = args.dq_stride = args.dkv_stride = h.row;
   args.out = out.value;
   args.dout = out.gradient;
-  args.out_stride = width.q_width;
+  args.out_stride = a.query_width();
   args.lse = lse;
   args.dq = into.data;
-  args.dk = args.dq + width.q_width;
-  args.dv = args.dk + width.kv_width;
+  args.dk = args.dq + a.query_width();
+  args.dv = args.dk + a.kv_width();
   tensor::attention_backward(step.exec, args, step.input.documents());
-  if (step.rope != nullptr)
-    tensor::rope_backward(step.exec, into.data, width.row, qkv.rows, a.heads + a.kv_heads, a.head_dim,
+  if (a.rotary)
+    tensor::rope_backward(step.exec, into.data, h.row, qkv.rows, h.heads + h.kv_heads, h.head_dim,
                           step.input.positions(), *step.rope);
 }
 
 }  // namespace
 
 Slot* attend(Step& step, const Attention& a, Slot* qkv) {
-  const Strides width = strides_of(a);
-  if (step.rope != nullptr)
-    tensor::rope(step.exec, qkv->value, width.row, qkv->rows, a.heads + a.kv_heads, a.head_dim, step.input.positions(),
+  const Heads h(a);
+  if (a.rotary)
+    tensor::rope(step.exec, qkv->value, h.row, qkv->rows, h.heads + h.kv_heads, h.head_dim, step.input.positions(),
                  *step.rope);
   tensor::AttentionForward args;
-  args.layout = {a.kv_heads, a.head_dim, step.kv_bf16};
-  float* k = qkv->value + width.q_width;
-  if (is_bf16(step.weights.options().compute))
-    tensor::round_bf16(step.exec, k, width.row, qkv->rows, 2 * width.kv_width);
-  tensor::append_kv(step.exec, args.layout, k, width.row, k + width.kv_width, width.row, step.input.runs(),
-                    step.kv_storage);
-  Slot* out = tensor::make_slot(step.arena, qkv->rows, width.q_width, qkv->wanted);
+  args.layout = {h.kv_heads, h.head_dim, step.kv_bf16};
+  float* k = qkv->value + a.query_width();
+  if (is_bf16(step.weights.options().compute)) tensor::round_bf16(step.exec, k, h.row, qkv->rows, 2 * a.kv_width());
+  tensor::append_kv(step.exec, args.layout, k, h.row, k + a.kv_width(), h.row, step.input.runs(), step.kv_storage);
+  Slot* out = tensor::make_slot(step.arena, qkv->rows, a.query_width(), qkv->wanted);
   float* lse = step.tape != nullptr && qkv->wanted ? step.arena.take(qkv->rows * a.heads) : nullptr;
-  args.heads = a.heads;
-  args.scale = 1.0F / std::sqrt(static_cast<float>(a.head_dim));
+  args.heads = h.heads;
+  args.scale = h.scale();
   args.q = qkv->value;
-  args.q_stride = width.row;
+  args.q_stride = h.row;
   args.storage = step.kv_storage;
   args.out = out->value;
-  args.out_stride = width.q_width;
+  args.out_stride = a.query_width();
   args.lse = lse;
   tensor::attention_forward(step.exec, args, step.input.runs());
   if (lse == nullptr) return out;
@@ -243,8 +245,6 @@ void record_activation(Step& step, Slot& in, Slot& out, const Backward& backward
   });
 }
 
-}  // namespace
-
 Slot* silu_mul(Step& step, Slot* gate_up) {
   const int64_t width = gate_up->width / 2, stride = gate_up->width;
   Slot* out = tensor::make_slot(step.arena, gate_up->rows, width, gate_up->wanted);
@@ -264,5 +264,9 @@ Slot* gelu(Step& step, Slot* x) {
   });
   return out;
 }
+
+}  // namespace
+
+Slot* activate(Step& step, const shape::Mlp& mlp, Slot* x) { return mlp.gated ? silu_mul(step, x) : gelu(step, x); }
 
 }  // namespace collimate::model

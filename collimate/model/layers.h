@@ -25,7 +25,7 @@ struct Step {
   tensor::Tape* tape = nullptr;
   bool kv_bf16 = false;                     // what kv_storage holds
   float* kv_storage = nullptr;              // blocks of this layer
-  const tensor::RopeTable* rope = nullptr;  // null: positions are learned
+  const tensor::RopeTable* rope = nullptr;  // where a block is rotary
 
   int64_t rows() const { return input.rows(); }
 };
@@ -44,24 +44,21 @@ struct Linear {
   int64_t in = 0, out = 0;
   std::shared_ptr<const LoraLayer> lora = nullptr;  // null: no adapters
 };
-struct Attention {
-  int heads = 0, kv_heads = 0, head_dim = 0;
-};
+using shape::Attention;
 
-// Finds a linear layer or norm by name: `name`.weight and, where it exists, `name`.bias. For a fused group the name is
-// that of its first member.
-Linear find_linear(const Weights& weights, const std::string& name);
-Norm find_norm(const Weights& weights, const std::string& name, float epsilon);
+// Finds the linear layer or norm of a segment: weights and, where there is one, bias.
+Linear find_linear(const Weights& weights, shape::Part part, int segment);
+Norm find_norm(const Weights& weights, shape::Part part, int segment, const shape::Block& block);
 
 Slot* embed(Step& step, int table, int position_table = -1);  // [T, H]; position_table -1: none
 Slot* normalize(Step& step, const Norm& norm, Slot* x);
 Slot* linear(Step& step, const Linear& layer, Slot* x);
 // stream + linear(x): the same slot as `stream` without a tape, a new one with a tape.
 Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream);
-// qkv [T, (heads + 2 kv_heads) head_dim]: turns q and k by their positions (in place), appends k and v to the step's
-// blocks and attends. [T, heads head_dim].
+// qkv [T, (heads + 2 kv_heads) head_dim]: turns rotary q and k by their positions (in place), appends k and v to the
+// step's blocks and attends. [T, heads head_dim].
 Slot* attend(Step& step, const Attention& attention, Slot* qkv);
-Slot* silu_mul(Step& step, Slot* gate_up);  // [T, 2 F] -> [T, F]
-Slot* gelu(Step& step, Slot* x);
+// The activation of an MLP: x [T, F], or gate and up [T, 2 F] -> [T, F].
+Slot* activate(Step& step, const shape::Mlp& mlp, Slot* x);
 
 }  // namespace collimate::model

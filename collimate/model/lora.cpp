@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <numeric>
 
 #include "collimate/base/at.h"
 #include "collimate/base/edit_distance.h"
@@ -18,12 +16,13 @@ namespace {
 using shape::ModelShape;
 using shape::ParamKind;
 using shape::ParamSpec;
+using shape::Part;
 
 constexpr const char* kAllLinear = "all-linear";
 
 // A linear layer's weight in a block: what may have an adapter.
 bool is_block_linear(const ModelShape& shape, const ParamSpec& spec) {
-  return spec.kind == ParamKind::kLinear && spec.segment >= 1 && spec.segment <= static_cast<int>(shape.layers);
+  return spec.kind == ParamKind::kLinear && spec.segment >= 1 && spec.segment <= static_cast<int>(shape.layers());
 }
 
 // "model.layers.0.self_attn.q_proj" of "model.layers.0.self_attn.q_proj.weight".
@@ -85,14 +84,16 @@ void add_adapters(shape::Builder& out, std::span<const ParamSpec> layer, const L
   const std::vector<const ParamSpec*> chosen = targets_among(layer, lora);
   if (chosen.empty()) return;
   for (const ParamSpec* spec : chosen)
-    out.add(adapter_name(*spec, 'A'), ParamKind::kLinear, {lora.rank, spec->sizes[1]}).dims[1] = spec->dims[1];
+    out.add(adapter_name(*spec, 'A'), Part::kAdapter, ParamKind::kLinear, {lora.rank, spec->sizes[1]}).dims[1] =
+        spec->dims[1];
   out.fuse(static_cast<int>(chosen.size()));
   for (const ParamSpec* spec : chosen)
-    out.add(adapter_name(*spec, 'B'), ParamKind::kLinear, {spec->sizes[0], lora.rank}).dims[0] = spec->dims[0];
+    out.add(adapter_name(*spec, 'B'), Part::kAdapter, ParamKind::kLinear, {spec->sizes[0], lora.rank}).dims[0] =
+        spec->dims[0];
 }
 
 // Behind the embedding, the blocks and the head.
-int adapter_segment(const ModelShape& shape) { return static_cast<int>(shape.layers) + 2; }
+int adapter_segment(const ModelShape& shape) { return static_cast<int>(shape.layers()) + 2; }
 
 }  // namespace
 
@@ -118,26 +119,8 @@ std::vector<std::string> lora_targets(const ModelShape& shape, const LoraOptions
   return all ? linear_names(shape, shape::param_specs(shape)) : lora.targets;
 }
 
-bool is_adapter(const ModelShape& shape, const ParamSpec& spec) { return spec.segment == adapter_segment(shape); }
-
-bool is_changed_by_training(const ModelShape& shape, const LoraOptions& lora, const ParamSpec& spec) {
-  return !lora.on() || is_adapter(shape, spec) || spec.name == "score.weight";
-}
-
-std::vector<int64_t> lora_widths(const ModelShape& shape, const LoraOptions& lora) {
-  if (!lora.on()) return {};
-  std::map<int, std::vector<int64_t>> blocks;
-  for_each_block_linear(shape, shape::param_specs(shape), [&](std::span<const ParamSpec> layer) {
-    const auto chosen = static_cast<int64_t>(targets_among(layer, lora).size());
-    if (chosen > 0) blocks[layer.front().segment].push_back(chosen * lora.rank);
-  });
-  std::vector<int64_t> widest;
-  const auto total = [](const std::vector<int64_t>& widths) {
-    return std::accumulate(widths.begin(), widths.end(), int64_t{0});
-  };
-  for (const auto& [block, widths] : blocks)
-    if (total(widths) > total(widest)) widest = widths;
-  return widest;
+bool is_changed_by_training(const LoraOptions& lora, const ParamSpec& spec) {
+  return !lora.on() || is_adapter(spec) || spec.part == Part::kScore;
 }
 
 std::shared_ptr<const LoraLayer> find_lora(const Weights& weights, int first) {
@@ -162,7 +145,7 @@ void initialize_lora(Weights& weights, uint64_t seed) {
   static const auto kPurpose = static_cast<uint32_t>(base::stable_hash("initial adapters"));
   for (size_t i = 0; i < weights.params().size(); ++i) {
     const ParamSpec& spec = weights.params()[i];
-    if (!is_adapter(weights.shape(), spec)) continue;
+    if (!is_adapter(spec)) continue;
     const tensor::HostEdit values = weights.edit(static_cast<int>(i));
     std::fill(values.begin(), values.end(), 0.0F);
     if (!is_a(spec)) continue;

@@ -34,10 +34,8 @@ std::vector<shape::ParamSpec> model_params(const shape::ModelShape& shape, const
 // The targets, "all-linear" as the names that it stands for.
 std::vector<std::string> lora_targets(const shape::ModelShape& shape, const LoraOptions& lora);
 // Whether it is a parameter of an adapter, and whether training changes it.
-bool is_adapter(const shape::ModelShape& shape, const shape::ParamSpec& spec);
-bool is_changed_by_training(const shape::ModelShape& shape, const LoraOptions& lora, const shape::ParamSpec& spec);
-// Widths of what A gives in one block, an entry for each layer that has adapters: for memory plans.
-std::vector<int64_t> lora_widths(const shape::ModelShape& shape, const LoraOptions& lora);
+inline bool is_adapter(const shape::ParamSpec& spec) { return spec.part == shape::Part::kAdapter; }
+bool is_changed_by_training(const LoraOptions& lora, const shape::ParamSpec& spec);
 
 // The adapters of one linear layer, or of those that run as one. Indices of parameters.
 struct LoraLayer {

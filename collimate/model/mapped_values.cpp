@@ -96,7 +96,7 @@ void MappedValues::pack_rows(const tensor::Exec& exec, size_t index, int64_t beg
 
 void MappedValues::load_small(const tensor::Exec& exec, const shape::ModelShape& shape) {
   const auto stays = [&](size_t i) {
-    return specs_[i].kind == shape::ParamKind::kEmbedding || shape::is_linear(shape, specs_, i);
+    return specs_[i].kind == shape::ParamKind::kEmbedding || shape::is_linear(shape, specs_[i]);
   };
   std::vector<int64_t> places;
   int64_t floats = 0;

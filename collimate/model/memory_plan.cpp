@@ -4,7 +4,9 @@
 
 #include "collimate/base/at.h"
 #include "collimate/model/kv_cache.h"
+#include "collimate/model/passes.h"
 #include "collimate/shape/param_spec.h"
+#include "collimate/tensor/counting_device.h"
 #include "collimate/tensor/ops/attention.h"
 #include "collimate/tensor/ops/linear.h"
 
@@ -16,66 +18,14 @@ using tensor::allocated_bytes;
 
 constexpr int64_t kFloat = sizeof(float);
 
-// Takes from an arena, as tensor::Arena rounds them, in floats.
-struct Takes {
-  int64_t tokens;
-  int64_t floats = 0;
-
-  Takes& array(int64_t width) {
-    floats += (tokens * width + 15) / 16 * 16;
-    return *this;
-  }
-  Takes& arrays(std::span<const int64_t> widths) {
-    for (const int64_t width : widths) array(width);
-    return *this;
-  }
-};
-
-// Widths of what a block makes.
-struct Widths {
-  explicit Widths(const ModelShape& s)
-      : hidden(s.hidden),
-        q(s.heads * s.head_dim),
-        qkv(q + 2 * s.kv_heads * s.head_dim),
-        heads(s.heads),
-        inner(s.intermediate),
-        up((s.activation == "silu" ? 2 : 1) * s.intermediate),
-        statistics(s.family == "gpt2" ? 2 : 1) {}
-  int64_t hidden, q, qkv, heads, inner, up;
-  int64_t statistics;  // numbers per row that a norm keeps
-};
-
-void recorded_norm(Takes& takes, const Widths& w) {
-  takes.array(w.hidden);
-  for (int64_t i = 0; i < w.statistics; ++i) takes.array(1);
-}
-
-int64_t recorded_block(int64_t tokens, const Widths& w, std::span<const int64_t> adapters) {
-  Takes takes{tokens};
-  recorded_norm(takes, w);
-  takes.array(w.qkv).array(w.q).array(w.heads).array(w.hidden);
-  recorded_norm(takes, w);
-  return takes.array(w.up).array(w.inner).array(w.hidden).arrays(adapters).floats;
-}
-
-int64_t plain_block(int64_t tokens, const Widths& w, std::span<const int64_t> adapters) {
-  Takes takes{tokens};
-  takes.array(w.hidden).array(w.qkv).array(w.q).array(w.hidden).array(w.up).array(w.inner);
-  return takes.arrays(adapters).floats;
-}
-
-// The floats are of scratch storage.
-int64_t kv_floats(const ModelShape& s, int64_t blocks) {
-  return blocks * tensor::kv_block_floats({}, kv_layout(s, tensor::ComputeType::kFloat32));
-}
+constexpr int64_t kEndless = int64_t{1} << 42;  // floats, which nobody has to have
 
 // Bytes of the segments that are trained, and of the others.
-std::pair<int64_t, int64_t> value_bytes(const ModelShape& shape, const WeightsOptions& options,
-                                        const std::vector<shape::ParamSpec>& specs) {
+std::pair<int64_t, int64_t> value_bytes(const WeightsOptions& options, const std::vector<shape::ParamSpec>& specs) {
   const std::vector<int64_t> floats = shape::segment_floats(specs);
   std::vector<bool> trained(floats.size(), false);
   for (const shape::ParamSpec& spec : specs)
-    if (options.trained && is_changed_by_training(shape, options.lora, spec)) base::at(trained, spec.segment) = true;
+    if (options.trained && is_changed_by_training(options.lora, spec)) base::at(trained, spec.segment) = true;
   std::pair<int64_t, int64_t> bytes = {0, 0};
   for (size_t s = 0; s < floats.size(); ++s)
     (trained[s] ? bytes.first : bytes.second) += allocated_bytes(floats[s] * kFloat);
@@ -86,10 +36,10 @@ std::pair<int64_t, int64_t> value_bytes(const ModelShape& shape, const WeightsOp
 
 std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const WeightsOptions& options) {
   const auto specs = model_params(shape, options.lora);
-  const auto [trained, frozen] = value_bytes(shape, options, specs);
+  const auto [trained, frozen] = value_bytes(options, specs);
   int64_t panels = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
-    if (specs[i].fused == 0 || !shape::is_linear(shape, specs, i)) continue;
+    if (specs[i].fused == 0 || !shape::is_linear(shape, specs[i])) continue;
     const int64_t rows = shape::fused_rows(specs, static_cast<int64_t>(i));
     panels +=
         allocated_bytes(tensor::packed_bytes({}, rows, specs[i].sizes[1], options.compute, options.reduction_chunks));
@@ -105,34 +55,69 @@ std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const We
 }
 
 int64_t kv_cache_bytes(const ModelShape& shape, tensor::ComputeType compute, int64_t blocks) {
-  return shape.layers * allocated_bytes(blocks * tensor::kv_block_floats({}, kv_layout(shape, compute)) * kFloat);
+  int64_t bytes = 0;
+  for (const tensor::KvLayout& layout : kv_layouts(shape, compute))
+    bytes += allocated_bytes(blocks * tensor::kv_block_floats({}, layout) * kFloat);
+  return bytes;
 }
 
-PassFloats inference_floats(const ModelShape& shape, int64_t tokens, int64_t blocks,
-                            std::span<const int64_t> adapters) {
-  const Widths w(shape);
-  const int64_t stream = Takes{tokens}.array(w.hidden).floats;
-  return {.workspace = kv_floats(shape, blocks) + stream + plain_block(tokens, w, adapters)};
-}
+struct PassPlan::Counted {
+  tensor::CountingDevice device;
+  tensor::Exec exec{.device = &device};
+  std::shared_ptr<Weights> weights;
+  Passes passes;
+  tensor::RopeTable rope;  // that nobody reads
 
-PassFloats training_floats(const ModelShape& shape, int64_t tokens, int64_t blocks, Recompute recompute,
-                           std::span<const int64_t> adapters) {
-  const Widths w(shape);
-  Takes norm{tokens};
-  recorded_norm(norm, w);
-  const int64_t stream = Takes{tokens}.array(w.hidden).floats, block = recorded_block(tokens, w, adapters);
-  PassFloats floats;
-  floats.workspace = kv_floats(shape, blocks);
-  floats.activations = stream + shape.layers * block + norm.floats;
-  if (recompute == Recompute::kFull) {
-    floats.activations = (shape.layers + 2) * stream;
-    floats.workspace += std::max(block, 2 * stream + plain_block(tokens, w, adapters));
+  Counted(const ModelShape& shape, WeightsOptions options, const tensor::Device& of)
+      : device(of), weights(counted_weights(shape, std::move(options))), passes(weights, exec) {}
+
+  std::shared_ptr<Weights> counted_weights(const ModelShape& shape, WeightsOptions options) const {
+    options.mapped = false;
+    return std::make_shared<Weights>(shape, std::move(options), exec);
   }
-  Takes gradients{tokens};
-  gradients.array(w.hidden).array(w.inner).array(w.up).array(w.hidden).array(w.q).array(w.qkv).array(w.hidden);
-  for (const int64_t width : adapters) gradients.array(width);
-  floats.gradients = gradients.floats;
-  return floats;
+  tensor::Arena arena() const {
+    tensor::Arena endless(device);
+    endless.reserve(kEndless);
+    return endless;
+  }
+  // So many tokens, of whom nobody asks more than that.
+  std::unique_ptr<StepInput> input(int64_t tokens, int64_t blocks) const {
+    TokenBatch batch;
+    batch.ids.resize(static_cast<size_t>(tokens));
+    batch.positions.resize(static_cast<size_t>(tokens));
+    Runs runs;
+    runs.blocks = blocks;
+    return std::make_unique<StepInput>(exec, batch, std::move(runs));
+  }
+};
+
+PassPlan::PassPlan(const ModelShape& shape, const WeightsOptions& options, const tensor::Device& device)
+    : counted_(std::make_unique<Counted>(shape, options, device)) {}
+PassPlan::~PassPlan() = default;
+
+PassFloats PassPlan::inference(int64_t tokens, int64_t blocks) {
+  const auto [at, is_new] = known_.try_emplace({tokens, blocks, -1});
+  if (!is_new) return at->second;
+  Passes& passes = counted_->passes;
+  passes.workspace() = counted_->arena();
+  passes.infer(*counted_->input(tokens, blocks), &counted_->rope, nullptr);
+  return at->second = {.workspace = passes.workspace().peak_floats()};
+}
+
+PassFloats PassPlan::training(int64_t tokens, int64_t blocks, Recompute recompute) {
+  const auto [at, is_new] = known_.try_emplace({tokens, blocks, static_cast<int>(recompute)});
+  if (!is_new) return at->second;
+  Passes& passes = counted_->passes;
+  passes.workspace() = counted_->arena();
+  passes.gradients() = counted_->arena();
+  ForwardRecord::Impl record;
+  record.input = counted_->input(tokens, blocks);
+  record.recompute = recompute;
+  record.activations = std::make_unique<tensor::Arena>(counted_->arena());
+  const Slot& hidden = passes.record(record, &counted_->rope);
+  passes.backward(record, &counted_->rope, hidden.value, [](int) {});
+  return at->second = {passes.workspace().peak_floats(), record.activations->peak_floats(),
+                       passes.gradients().peak_floats()};
 }
 
 std::vector<tensor::MemoryItem> pass_memory(const ModelShape& shape, int64_t tokens, const PassFloats& floats) {
@@ -149,10 +134,15 @@ int64_t recorded_logits_bytes(const ModelShape& shape, int64_t predicted) {
 }
 
 int64_t backward_scratch_bytes(const ModelShape& shape, int64_t tokens) {
-  const Widths w(shape);
-  return allocated_bytes(std::max({tensor::linear_backward_scratch_bytes(tokens, w.up, w.hidden),
-                                   tensor::linear_backward_scratch_bytes(tokens, w.hidden, w.inner),
-                                   tensor::linear_backward_scratch_bytes(tokens, w.qkv, w.hidden)}));
+  const std::vector<shape::ParamSpec> specs = shape::param_specs(shape);
+  int64_t most = 0;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].fused == 0 || specs[i].kind != shape::ParamKind::kLinear) continue;
+    if (specs[i].part == shape::Part::kHead || specs[i].part == shape::Part::kScore) continue;
+    const int64_t rows = shape::fused_rows(specs, static_cast<int64_t>(i));
+    most = std::max(most, tensor::linear_backward_scratch_bytes(tokens, rows, specs[i].sizes[1]));
+  }
+  return allocated_bytes(most);
 }
 
 }  // namespace collimate::model

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <map>
+#include <memory>
+#include <tuple>
 #include <vector>
 
 #include "collimate/model/model.h"
@@ -25,11 +27,22 @@ struct PassFloats {
   int64_t activations = 0;  // what a training forward keeps
   int64_t gradients = 0;    // of activations, one segment at a time
 };
-// `adapters`: lora_widths() of the model.
-PassFloats inference_floats(const shape::ModelShape& shape, int64_t tokens, int64_t blocks,
-                            std::span<const int64_t> adapters = {});
-PassFloats training_floats(const shape::ModelShape& shape, int64_t tokens, int64_t blocks, Recompute recompute,
-                           std::span<const int64_t> adapters = {});
+
+// Tells them by running the model's own passes on a device that only counts what they take.
+class PassPlan {
+ public:
+  PassPlan(const shape::ModelShape& shape, const WeightsOptions& options,
+           const tensor::Device& device = tensor::default_device());
+  ~PassPlan();
+  PassFloats inference(int64_t tokens, int64_t blocks);
+  // Forward and backward; of weights that are trained.
+  PassFloats training(int64_t tokens, int64_t blocks, Recompute recompute);
+
+ private:
+  struct Counted;
+  std::unique_ptr<Counted> counted_;
+  std::map<std::tuple<int64_t, int64_t, int>, PassFloats> known_;  // by tokens, blocks and kind of pass
+};
 
 // "workspace", the hidden states [T, H] that the pass returns included, and "activations".
 std::vector<tensor::MemoryItem> pass_memory(const shape::ModelShape& shape, int64_t tokens, const PassFloats& floats);

@@ -27,15 +27,23 @@ std::map<std::string, int64_t> by_purpose(const std::vector<tensor::MemoryItem>&
 class MemoryPlan : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { tensor::reset_memory_peaks(kWorker); }
-  // The activations of a forward and backward of `tokens_`, with adapters of these widths, are those planned.
-  void expect_activations(const std::shared_ptr<Weights>& weights, const std::vector<int64_t>& widths = {}) {
+  // The arenas of passes of `tokens_` take what is planned.
+  void expect_passes(const WeightsOptions& options) {
+    tensor::install_aten_allocator();
+    auto weights = testing::tiny_weights(shape_, options);
+    PassPlan plan(shape_, options);
+    Model model(weights, {});
+    tensor::reset_memory_peaks(kWorker);
+    model.forward(tokens_);
+    EXPECT_EQ(peaks().at("model/workspace"),
+              by_purpose(pass_memory(shape_, 51, plan.inference(51, 5))).at("model/workspace"));
     for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
       Model trained(weights, {});
       tensor::reset_memory_peaks(kWorker);
       std::unique_ptr<ForwardRecord> record;
       const at::Tensor hidden = trained.forward_train(tokens_, recompute, record);
       trained.backward(std::move(record), at::ones(hidden.sizes(), at::kFloat));
-      const auto planned = by_purpose(pass_memory(shape_, 51, training_floats(shape_, 51, 5, recompute, widths)));
+      const auto planned = by_purpose(pass_memory(shape_, 51, plan.training(51, 5, recompute)));
       EXPECT_EQ(peaks().at("model/activations"), planned.at("model/activations"));
     }
   }
@@ -71,14 +79,8 @@ TEST_P(MemoryPlan, OfInt8WeightsIsWhatTheyTake) {
 }
 
 TEST_P(MemoryPlan, OfPassesIsWhatTheirArenasTake) {
-  tensor::install_aten_allocator();
-  auto weights = testing::tiny_weights(shape_);
-  Model model(weights, {});
-  tensor::reset_memory_peaks(kWorker);
-  model.forward(tokens_);
-  EXPECT_EQ(peaks().at("model/workspace"),
-            by_purpose(pass_memory(shape_, 51, inference_floats(shape_, 51, 5))).at("model/workspace"));
-  expect_activations(weights);
+  expect_passes({.trained = true});
+  expect_passes({.trained = true, .lora = {.rank = 5}});
 }
 
 TEST_P(MemoryPlan, OfTheCacheIsWhatItTakes) {
@@ -96,20 +98,6 @@ TEST_P(MemoryPlan, OfAdaptersIsWhatTheyTake) {
     EXPECT_EQ(peaks().at(item), planned.at(item)) << item;
   EXPECT_LT(planned.at("model/gradient"), planned.at("model/values"));
   EXPECT_EQ(planned.at("model/optimizer"), 2 * planned.at("model/gradient"));
-}
-
-TEST_P(MemoryPlan, OfPassesWithAdaptersIsWhatTheirArenasTake) {
-  tensor::install_aten_allocator();
-  const WeightsOptions options{.trained = true, .lora = {.rank = 5}};
-  const std::vector<int64_t> widths = lora_widths(shape_, options.lora);
-  EXPECT_EQ(widths.size(), 4U);
-  auto weights = testing::tiny_weights(shape_, options);
-  Model model(weights, {});
-  tensor::reset_memory_peaks(kWorker);
-  model.forward(tokens_);
-  EXPECT_EQ(peaks().at("model/workspace"),
-            by_purpose(pass_memory(shape_, 51, inference_floats(shape_, 51, 5, widths))).at("model/workspace"));
-  expect_activations(weights, widths);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, MemoryPlan, ::testing::Values("llama", "qwen2", "gpt2"));

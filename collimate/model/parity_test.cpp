@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "collimate/base/error.h"
-#include "collimate/model/arch/architecture.h"
 #include "tests/support/base/error_of.h"
 #include "tests/support/model/tiny_weights.h"
 
@@ -260,12 +259,6 @@ TEST_P(Parity, ThreadsChangeNoBit) {
     gradients[model == &threaded] = all_gradients(*weights_);
   }
   EXPECT_EQ(gradients[0], gradients[1]);
-}
-
-TEST(Architectures, AreThoseOfTheShapes) {
-  std::vector<std::string> names;
-  for (const auto& [name, make] : architectures()) names.push_back(name);
-  EXPECT_EQ(names, shape::known_families());
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Parity,

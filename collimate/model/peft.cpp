@@ -49,9 +49,8 @@ void save_peft(const Weights& weights, const std::string& directory, const std::
   std::vector<TensorToWrite> tensors;
   for (size_t i = 0; i < weights.params().size(); ++i) {
     const shape::ParamSpec& spec = weights.params()[i];
-    if (!is_changed_by_training(weights.shape(), weights.options().lora, spec)) continue;
-    const std::string name =
-        is_adapter(weights.shape(), spec) ? spec.name : fmt::format("base_model.model.{}", spec.name);
+    if (!is_changed_by_training(weights.options().lora, spec)) continue;
+    const std::string name = is_adapter(spec) ? spec.name : fmt::format("base_model.model.{}", spec.name);
     tensors.push_back({name, spec.sizes, [&weights, i](std::span<float> out) {
                          const auto values = weights.values(static_cast<int>(i));
                          std::copy(values.begin(), values.end(), out.begin());

@@ -9,7 +9,7 @@ namespace {
 
 shape::ModelShape shape_with(nlohmann::json scaling) {
   shape::ModelShape shape;
-  shape.head_dim = 16;
+  shape.blocks = {{.attention = {.heads = 1, .kv_heads = 1, .head_dim = 16}}};
   shape.rope_theta = 500000;
   shape.max_positions = 1024;
   shape.rope_scaling = std::move(scaling);

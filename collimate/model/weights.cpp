@@ -83,8 +83,8 @@ struct Weights::Impl {
     for (const int64_t floats : shape::segment_floats(specs)) segments.emplace_back().floats = floats;
     for (size_t i = 0; i < specs.size(); ++i) {
       index[specs[i].name] = static_cast<int>(i);
-      if (!is_adapter(shape, specs[i])) own = i + 1;
-      changes.push_back(is_changed_by_training(shape, options.lora, specs[i]));
+      if (!is_adapter(specs[i])) own = i + 1;
+      changes.push_back(is_changed_by_training(options.lora, specs[i]));
       if (changes[i]) base::at(segments, specs[i].segment).changes = true;
     }
     packed.resize(specs.size());
@@ -184,6 +184,15 @@ int Weights::index_of(const std::string& name) const {
   return found == impl_->index.end() ? -1 : found->second;
 }
 
+int Weights::index_of(shape::Part part, int segment, bool bias) const {
+  for (size_t i = 0; i < impl_->own; ++i) {
+    const ParamSpec& spec = impl_->specs[i];
+    if (spec.part == part && spec.segment == segment && (spec.kind == shape::ParamKind::kBias) == bias)
+      return static_cast<int>(i);
+  }
+  return -1;
+}
+
 std::span<float> Weights::segment_values(int segment) {
   auto& s = impl_->segment(segment);
   return {s.master.floats(), static_cast<size_t>(s.floats)};
@@ -259,7 +268,7 @@ const tensor::LinearPanels& Weights::panels(int index) {
 
 void Weights::pack_all() {
   for (size_t i = 0; i < impl_->specs.size(); ++i)
-    if (impl_->specs[i].fused > 0 && shape::is_linear(impl_->shape, impl_->specs, i)) panels(static_cast<int>(i));
+    if (impl_->specs[i].fused > 0 && shape::is_linear(impl_->shape, impl_->specs[i])) panels(static_cast<int>(i));
 }
 
 uint64_t Weights::version() const { return impl_->version; }

@@ -66,6 +66,8 @@ class Weights : public base::Stateful {
   std::vector<int> changing_segments() const;
   // Index of the parameter of that Hugging Face name, or -1.
   int index_of(const std::string& name) const;
+  // Index of a segment's first weight, or first bias, of that part, or -1.
+  int index_of(shape::Part part, int segment, bool bias = false) const;
 
   // On the device, for its operations.
   std::span<float> segment_values(int segment);    // [floats of the segment, with padding]

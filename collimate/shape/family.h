@@ -6,22 +6,37 @@
 
 #include "collimate/shape/fields.h"
 #include "collimate/shape/model_shape.h"
-#include "collimate/shape/param_spec.h"
 
 namespace collimate::shape {
 
-// A model family as its files have it; what it computes is in model/arch/.
+// What a family's files call the parts of a decoder: names of modules, to which ".weight" and ".bias" are added; those
+// of a block behind `block` and its number. A layer of several pieces has one name for each, or one for all of them in
+// that order.
+struct ModuleNames {
+  std::string embedding;
+  std::string positions;  // of learned ones
+  std::string block;      // "model.layers."
+  std::string attention_norm;
+  std::vector<std::string> query_key_value;
+  std::string attention_output;
+  std::string mlp_norm;
+  std::vector<std::string> up;  // gate and up of a gated MLP
+  std::string down;
+  std::string final_norm;
+  std::string head = "lm_head";
+  bool transposed = false;  // linear layers of blocks are [in, out] in the files
+};
+
+// A model family as its files have it: all that is to be said of one, in one file of family/.
 struct Family {
   std::string name;                  // model_type of config.json
   std::string language_model_class;  // of "architectures"
   std::string score_class;
   // Reads all but head and token ids; InputError for what the family cannot be.
   ModelShape (*parse)(const Fields& fields, const std::string& family);
-  // Contradictions that only this family can have: InputError naming `where`.
-  void (*validate)(const ModelShape& shape, const std::string& where);
   // Adds the keys that parse reads.
   void (*add_config)(const ModelShape& shape, nlohmann::json& config);
-  std::vector<ParamSpec> (*specs)(const ModelShape& shape);
+  ModuleNames names;
 };
 
 std::vector<Family> llama_families();

@@ -47,13 +47,19 @@ const char* head_name(Head head) {
 }
 
 void validate(const ModelShape& shape, const std::string& where) {
-  if (shape.head_dim < 1)
-    throw InputError(expectation(where + " heads", fmt::format("at most hidden size {}", shape.hidden),
-                                 std::to_string(shape.heads)));
-  if (shape.heads % shape.kv_heads != 0)
-    throw InputError(expectation(where + " num_key_value_heads", fmt::format("a divisor of {} heads", shape.heads),
-                                 std::to_string(shape.kv_heads)));
-  find_family(shape.family, where + " model_type").validate(shape, where);
+  for (const Block& block : shape.blocks) {
+    const Attention& attention = block.attention;
+    if (attention.head_dim < 1)
+      throw InputError(expectation(where + " heads", fmt::format("at most hidden size {}", shape.hidden),
+                                   std::to_string(attention.heads)));
+    if (attention.heads % attention.kv_heads != 0)
+      throw InputError(expectation(where + " num_key_value_heads",
+                                   fmt::format("a divisor of {} heads", attention.heads),
+                                   std::to_string(attention.kv_heads)));
+    if (attention.rotary && attention.head_dim % 2 != 0)
+      throw InputError(
+          expectation(where + " head_dim", "an even number for rotary positions", std::to_string(attention.head_dim)));
+  }
 }
 
 ModelShape parse_model_shape(const json& config, const std::string& where) {

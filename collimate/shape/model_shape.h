@@ -5,33 +5,29 @@
 #include <string>
 #include <vector>
 
+#include "collimate/shape/block.h"
+
 namespace collimate::shape {
 
 enum class Head { kLanguageModel, kScore, kValue };
 
 // Everything about a decoder that its config.json says, in one vocabulary for all families. Counts, not bytes.
 struct ModelShape {
-  std::string family;  // "llama", "mistral", "qwen2", "gpt2": a name in model/arch/
+  std::string family;  // model_type of config.json
   int64_t vocabulary = 0;
   int64_t hidden = 0;
-  int64_t layers = 0;
-  int64_t heads = 0;
-  int64_t kv_heads = 0;
-  int64_t head_dim = 0;
-  int64_t intermediate = 0;
   int64_t max_positions = 0;
-  float norm_epsilon = 1e-5F;
-  std::string activation = "silu";  // "silu" (gated MLP), "gelu_new", "gelu"
+  bool learned_positions = false;  // a table of max_positions rows is added to the embedding
+  std::vector<Block> blocks;       // by layer; the norm behind the last one is of its kind
   bool tied_embeddings = false;
-  bool attention_bias = false;  // q, k, v
-  bool output_bias = false;     // attention output projection
-  bool mlp_bias = false;
   double rope_theta = 10000.0;
   nlohmann::json rope_scaling;  // null, or the "rope_scaling" object: linear, dynamic, llama3
   Head head = Head::kLanguageModel;
   std::vector<int64_t> eos_ids;
   int64_t bos_id = -1;
   int64_t pad_id = -1;
+
+  int64_t layers() const { return static_cast<int64_t>(blocks.size()); }
 };
 
 // Parses a Hugging Face config.json. Unknown architecture, missing or absurd numbers: InputError naming file and key.

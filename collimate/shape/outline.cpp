@@ -7,6 +7,7 @@
 #include "collimate/base/json.h"
 #include "collimate/base/read_file.h"
 #include "collimate/shape/fields.h"
+#include "collimate/shape/usual_config.h"
 
 namespace collimate::shape {
 namespace {
@@ -46,32 +47,10 @@ double mlp_sides(const Outline& m, int64_t intermediate) {
 double blocks(const Outline& m, int64_t experts) {
   const double attention = real(m.layers) * attention_parameters(m);
   if (m.experts.count == 0) return attention + real(m.layers) * mlp_parameters(m, m.intermediate);
-  const double routed = real(m.layers - m.experts.dense_layers);
+  const double routed = real(m.layers - m.dense_layers);
   const double router = real(m.hidden) * real(m.experts.count);
-  return attention + real(m.experts.dense_layers) * mlp_parameters(m, m.intermediate) +
+  return attention + real(m.dense_layers) * mlp_parameters(m, m.intermediate) +
          routed * (router + mlp_parameters(m, experts * m.experts.intermediate + m.experts.shared));
-}
-
-void read_experts(const Fields& fields, Outline& model) {
-  for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts"})
-    if (fields.has(key)) model.experts.count = fields.count(key, kMaxCount);
-  if (model.experts.count <= 1) {
-    model.experts = {};
-    return;
-  }
-  model.experts.per_token = fields.count("num_experts_per_tok", model.experts.count);
-  model.experts.intermediate = fields.count_or("moe_intermediate_size", kMaxHidden, model.intermediate);
-  model.experts.shared = fields.count_or("shared_expert_intermediate_size", kMaxHidden, 0);
-  if (fields.has("n_shared_experts"))
-    model.experts.shared = fields.count("n_shared_experts", kMaxLayers) * model.experts.intermediate;
-  model.experts.dense_layers = fields.count_or("first_k_dense_replace", model.layers, 0);
-}
-
-void read_latent(const Fields& fields, Outline& model) {
-  if (!fields.has("kv_lora_rank")) return;
-  model.latent = {fields.count_or("q_lora_rank", kMaxHidden, 0), fields.count("kv_lora_rank", kMaxHidden),
-                  fields.count("qk_rope_head_dim", kMaxHidden), fields.count("v_head_dim", kMaxHidden)};
-  model.head_dim = fields.count("qk_nope_head_dim", kMaxHidden) + model.latent.rope_dim;
 }
 
 // Families whose config.json has the usual keys.
@@ -97,18 +76,25 @@ void require_decoder(const Fields& fields, const std::string& family) {
 }  // namespace
 
 Outline outline_of(const ModelShape& shape) {
+  const Block& block = shape.blocks.back();
+  const Attention& attention = block.attention;
   Outline model;
   model.name = shape.family;
-  model.layers = shape.layers;
+  model.layers = shape.layers();
   model.hidden = shape.hidden;
-  model.heads = shape.heads;
-  model.kv_heads = shape.kv_heads;
-  model.head_dim = shape.head_dim;
-  model.intermediate = shape.intermediate;
+  model.heads = attention.heads;
+  model.kv_heads = attention.kv_heads;
+  model.head_dim = attention.head_dim;
+  model.intermediate = block.mlp.intermediate;
   model.vocabulary = shape.vocabulary;
-  model.gated = shape.activation == "silu";
+  model.gated = block.mlp.gated;
   model.tied = shape.tied_embeddings;
-  model.positions = shape.family == "gpt2" ? shape.max_positions : 0;
+  model.positions = shape.learned_positions ? shape.max_positions : 0;
+  model.experts = block.mlp.experts;
+  if (model.experts.count > 0)
+    model.dense_layers = std::count_if(shape.blocks.begin(), shape.blocks.end(),
+                                       [](const Block& each) { return each.mlp.experts.count == 0; });
+  model.latent = attention.latent;
   return model;
 }
 
@@ -116,24 +102,17 @@ Outline parse_outline(const nlohmann::json& config, const std::string& where) {
   if (!config.is_object()) throw base::InputError(base::expectation(where, "a JSON object", config.type_name()));
   const Fields fields(config, where);
   const std::string family = fields.text_or("model_type", "");
-  if (family == "gpt2") return outline_of(parse_model_shape(config, where));
+  const std::vector<std::string>& known = known_families();
+  if (!fields.has("num_hidden_layers") && std::find(known.begin(), known.end(), family) != known.end())
+    return outline_of(parse_model_shape(config, where));
   require_decoder(fields, family);
-  Outline model;
-  model.name = family;
-  model.layers = fields.count("num_hidden_layers", kMaxLayers);
-  model.hidden = fields.count("hidden_size", kMaxHidden);
-  model.heads = fields.count("num_attention_heads", kMaxHidden);
-  model.kv_heads = fields.count_or("num_key_value_heads", kMaxHidden, model.heads);
-  model.head_dim = fields.count_or("head_dim", kMaxHidden, model.hidden / model.heads);
-  model.intermediate =
-      fields.has("ffn_dim") ? fields.count("ffn_dim", kMaxHidden) : fields.count("intermediate_size", kMaxHidden);
-  model.vocabulary = fields.count("vocab_size", kMaxCount);
-  model.gated = family != "opt";
-  model.tied = fields.flag_or("tie_word_embeddings", family == "opt");
-  model.positions = family == "opt" ? fields.count_or("max_position_embeddings", kMaxCount, 2048) : 0;
-  read_experts(fields, model);
-  read_latent(fields, model);
-  return model;
+  ModelShape shape = read_usual_shape(fields, family);
+  if (family == "opt") {
+    shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
+    shape.learned_positions = true;
+    for (Block& block : shape.blocks) block.mlp.gated = false;
+  }
+  return outline_of(shape);
 }
 
 Outline find_outline(const std::string& name) {
@@ -163,8 +142,8 @@ double adapter_parameters(const Outline& model, int64_t rank) {
   if (model.experts.count == 0)
     return real(rank) * (layers + real(model.layers) * mlp_sides(model, model.intermediate));
   const Experts& e = model.experts;
-  const double plain = real(e.dense_layers) * mlp_sides(model, model.intermediate);
-  const double shared = e.shared > 0 ? real(model.layers - e.dense_layers) * mlp_sides(model, e.shared) : 0;
+  const double plain = real(model.dense_layers) * mlp_sides(model, model.intermediate);
+  const double shared = e.shared > 0 ? real(model.layers - model.dense_layers) * mlp_sides(model, e.shared) : 0;
   return real(rank) * (layers + plain + shared);
 }
 

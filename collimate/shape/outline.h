@@ -10,25 +10,6 @@
 
 namespace collimate::shape {
 
-// Routed experts in place of the MLP; count 0 for a dense model.
-struct Experts {
-  int64_t count = 0;
-  int64_t per_token = 0;
-  int64_t intermediate = 0;  // of one expert
-  int64_t shared = 0;        // intermediate of what every token passes
-  int64_t dense_layers = 0;  // leading layers with a plain MLP
-  bool operator==(const Experts&) const = default;
-};
-
-// Multi-head latent attention: keys and values as one vector of kv_rank + rope_dim; kv_rank 0 for plain attention.
-struct Latent {
-  int64_t q_rank = 0;  // 0: queries are not compressed
-  int64_t kv_rank = 0;
-  int64_t rope_dim = 0;
-  int64_t value_dim = 0;
-  bool operator==(const Latent&) const = default;
-};
-
 // The numbers of a decoder that decide what it costs. Unlike ModelShape it also describes families that Collimate
 // cannot run: a plan may be made for any model.
 struct Outline {
@@ -44,6 +25,7 @@ struct Outline {
   bool tied = false;
   int64_t positions = 0;  // rows of a learned table of positions
   Experts experts = {};
+  int64_t dense_layers = 0;  // leading layers with a plain MLP in place of experts
   Latent latent = {};
   bool operator==(const Outline&) const = default;
 };

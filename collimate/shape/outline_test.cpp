@@ -98,7 +98,7 @@ TEST(Outline, AnUnknownFamilyIsNamed) {
   EXPECT_EQ(refusal(config), "");
   config["type_vocab_size"] = 2;
   EXPECT_THAT(refusal(config), testing::HasSubstr("got 'other'"));
-  EXPECT_THAT(refusal({{"model_type", "llama"}}), testing::HasSubstr("num_hidden_layers"));
+  EXPECT_THAT(refusal({{"model_type", "llama"}}), testing::HasSubstr("vocab_size"));
 }
 
 TEST(Outline, AnySizeHasADenseModel) {

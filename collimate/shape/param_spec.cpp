@@ -1,12 +1,115 @@
 #include "collimate/shape/param_spec.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "collimate/base/at.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/spec_builder.h"
 
 namespace collimate::shape {
+namespace {
+
+// Cut over "tp" by rows (outputs), in whole units.
+void cut_rows(ParamSpec& spec, int64_t unit, bool replicate = false) {
+  spec.dims[0].axis = "tp";
+  spec.dims[0].unit = unit;
+  spec.dims[0].replicate = replicate;
+}
+
+// Walks a decoder's parts in the order of its segments and adds the parameters of each.
+class DecoderParams {
+ public:
+  explicit DecoderParams(const ModelShape& shape)
+      : shape_(shape), names_(find_family(shape.family, "model family").names) {}
+
+  std::vector<ParamSpec> all() {
+    out_.begin_segment(0);
+    cut_rows(out_.add(names_.embedding + ".weight", Part::kEmbedding, ParamKind::kEmbedding,
+                      {shape_.vocabulary, shape_.hidden}),
+             1);
+    if (shape_.learned_positions)
+      out_.add(names_.positions + ".weight", Part::kPositions, ParamKind::kEmbedding,
+               {shape_.max_positions, shape_.hidden});
+    for (int64_t layer = 0; layer < shape_.layers(); ++layer) {
+      out_.begin_segment(static_cast<int>(layer) + 1);
+      add_block(names_.block + std::to_string(layer) + ".", base::at(shape_.blocks, layer));
+    }
+    out_.begin_segment(static_cast<int>(shape_.layers()) + 1);
+    if (!shape_.blocks.empty()) add_norm(names_.final_norm, Part::kFinalNorm, shape_.blocks.back().norm);
+    add_head();
+    return out_.take();
+  }
+
+ private:
+  void add_block(const std::string& prefix, const Block& block) {
+    const Attention& attention = block.attention;
+    add_norm(prefix + names_.attention_norm, Part::kAttentionNorm, block.norm);
+    add_by_rows(prefix, names_.query_key_value, Part::kQueryKeyValue,
+                {attention.query_width(), attention.kv_width(), attention.kv_width()}, attention.head_dim,
+                attention.bias);
+    add_by_columns(prefix + names_.attention_output, Part::kAttentionOutput, attention.query_width(),
+                   attention.head_dim, attention.output_bias);
+    add_norm(prefix + names_.mlp_norm, Part::kMlpNorm, block.norm);
+    const std::vector<int64_t> rows(block.mlp.gated ? 2 : 1, block.mlp.intermediate);
+    add_by_rows(prefix, names_.up, Part::kUp, rows, 1, block.mlp.bias);
+    add_by_columns(prefix + names_.down, Part::kDown, block.mlp.intermediate, 1, block.mlp.bias);
+  }
+
+  void add_norm(const std::string& name, Part part, NormKind kind) {
+    out_.add(name + ".weight", part, ParamKind::kNorm, {shape_.hidden});
+    if (kind == NormKind::kLayer) out_.add(name + ".bias", part, ParamKind::kBias, {shape_.hidden});
+  }
+
+  // A layer of several pieces, cut by its outputs: a parameter a piece, or one that holds all where it has one name.
+  void add_by_rows(const std::string& prefix, const std::vector<std::string>& names, Part part,
+                   const std::vector<int64_t>& rows, int64_t unit, bool bias) {
+    for (const bool of_bias : {false, true}) {
+      if (of_bias && !bias) continue;
+      for (size_t piece = 0; piece < names.size(); ++piece) {
+        const bool whole = names.size() == 1;
+        int64_t count = rows[piece];
+        if (whole) count = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+        ParamSpec& spec = add_of_layer(prefix + names[piece], part, count, of_bias ? 0 : shape_.hidden);
+        cut_rows(spec, unit, !whole && part == Part::kQueryKeyValue && piece > 0);
+        if (whole && rows.size() > 1) spec.dims[0].blocks = rows;
+      }
+      if (names.size() > 1) out_.fuse(static_cast<int>(names.size()));
+    }
+  }
+
+  // A layer cut by its inputs; its outputs are the stream's.
+  void add_by_columns(const std::string& name, Part part, int64_t columns, int64_t unit, bool bias) {
+    ParamSpec& weight = add_of_layer(name, part, shape_.hidden, columns);
+    weight.dims[1].axis = "tp";
+    weight.dims[1].unit = unit;
+    if (bias) add_of_layer(name, part, shape_.hidden, 0);
+  }
+
+  // The weight [rows, columns] of a linear layer, or with no columns its bias.
+  ParamSpec& add_of_layer(const std::string& name, Part part, int64_t rows, int64_t columns) {
+    if (columns == 0) return out_.add(name + ".bias", part, ParamKind::kBias, {rows});
+    ParamSpec& spec = out_.add(name + ".weight", part, ParamKind::kLinear, {rows, columns});
+    spec.transposed_in_file = names_.transposed;
+    return spec;
+  }
+
+  // A score, or the vocabulary where it is not the embedding.
+  void add_head() {
+    if (shape_.head != Head::kLanguageModel) {
+      out_.add("score.weight", Part::kScore, ParamKind::kLinear, {1, shape_.hidden});
+    } else if (!shape_.tied_embeddings) {
+      cut_rows(out_.add(names_.head + ".weight", Part::kHead, ParamKind::kLinear, {shape_.vocabulary, shape_.hidden}),
+               1);
+    }
+  }
+
+  const ModelShape& shape_;
+  const ModuleNames& names_;
+  Builder out_;
+};
+
+}  // namespace
 
 int64_t ParamSpec::count() const {
   int64_t total = 1;
@@ -14,9 +117,7 @@ int64_t ParamSpec::count() const {
   return total;
 }
 
-std::vector<ParamSpec> param_specs(const ModelShape& shape) {
-  return find_family(shape.family, "model family").specs(shape);
-}
+std::vector<ParamSpec> param_specs(const ModelShape& shape) { return DecoderParams(shape).all(); }
 
 std::span<const ParamSpec> fused_layer(std::span<const ParamSpec> specs, int64_t first) {
   const auto begin = static_cast<size_t>(first);
@@ -29,9 +130,9 @@ int64_t fused_rows(std::span<const ParamSpec> specs, int64_t first) {
   return rows;
 }
 
-bool is_linear(const ModelShape& shape, const std::vector<ParamSpec>& specs, size_t index) {
-  const bool tied_head = index == 0 && shape.tied_embeddings && shape.head == Head::kLanguageModel;
-  return tied_head || specs[index].kind == ParamKind::kLinear;
+bool is_linear(const ModelShape& shape, const ParamSpec& spec) {
+  const bool tied_head = spec.part == Part::kEmbedding && shape.tied_embeddings && shape.head == Head::kLanguageModel;
+  return tied_head || spec.kind == ParamKind::kLinear;
 }
 
 std::vector<int64_t> segment_floats(const std::vector<ParamSpec>& specs) {

@@ -19,9 +19,26 @@ struct DimSpec {
 
 enum class ParamKind { kEmbedding, kLinear, kNorm, kBias };
 
+// What a parameter is for, the same for all families.
+enum class Part {
+  kEmbedding,
+  kPositions,
+  kAttentionNorm,
+  kQueryKeyValue,
+  kAttentionOutput,
+  kMlpNorm,
+  kUp,  // gate and up
+  kDown,
+  kFinalNorm,
+  kHead,   // of the language model, unless tied
+  kScore,  // or value: in its place
+  kAdapter
+};
+
 // One parameter: its Hugging Face name, its place in the flat segments and its layout. `offset` counts floats.
 struct ParamSpec {
   std::string name;
+  Part part = Part::kEmbedding;
   ParamKind kind = ParamKind::kLinear;
   std::vector<int64_t> sizes;  // as used here: linear weights are [out, in] for every family
   std::vector<DimSpec> dims;
@@ -44,7 +61,7 @@ std::span<const ParamSpec> fused_layer(std::span<const ParamSpec> specs, int64_t
 int64_t fused_rows(std::span<const ParamSpec> specs, int64_t first);
 // Whether a parameter is a linear layer's weight: by kind, or as the embedding that the language model's head is tied
 // to.
-bool is_linear(const ModelShape& shape, const std::vector<ParamSpec>& specs, size_t index);
+bool is_linear(const ModelShape& shape, const ParamSpec& spec);
 // Floats of each segment, with padding.
 std::vector<int64_t> segment_floats(const std::vector<ParamSpec>& specs);
 

@@ -1,4 +1,5 @@
 #include "collimate/shape/family.h"
+#include "collimate/shape/param_spec.h"
 
 namespace collimate::shape {
 
@@ -27,13 +28,11 @@ json to_config(const ModelShape& shape) {
 }
 
 double forward_flops(const ModelShape& shape, int64_t tokens, int64_t context) {
-  double weights = 0;
+  double weights = 0, attention = 0;
   for (const ParamSpec& spec : param_specs(shape))
-    if (spec.kind == ParamKind::kLinear) weights += static_cast<double>(spec.count());
-  if (shape.tied_embeddings && shape.head == Head::kLanguageModel)
-    weights += static_cast<double>(shape.vocabulary * shape.hidden);
+    if (is_linear(shape, spec)) weights += static_cast<double>(spec.count());
   const double keys = (static_cast<double>(context) + 1) / 2;  // causal: the mean over the rows
-  const double attention = 2.0 * static_cast<double>(shape.layers * shape.heads * shape.head_dim) * keys;
+  for (const Block& block : shape.blocks) attention += 2.0 * static_cast<double>(block.attention.query_width()) * keys;
   return 2.0 * static_cast<double>(tokens) * (weights + attention);
 }
 

@@ -58,9 +58,9 @@ TEST(ModelShape, ConfigsGoRoundAndBack) {
     EXPECT_EQ(written, to_config(parse_model_shape(written, "again")));
     EXPECT_EQ(parameter_count(shape), parameter_count(parse_model_shape(written, "again")));
   }
-  EXPECT_TRUE(parse_model_shape(qwen, "q").attention_bias);
-  EXPECT_FALSE(parse_model_shape(qwen, "q").output_bias);
-  EXPECT_EQ(parse_model_shape(qwen, "q").head_dim, 8);
+  EXPECT_TRUE(parse_model_shape(qwen, "q").blocks[1].attention.bias);
+  EXPECT_FALSE(parse_model_shape(qwen, "q").blocks[1].attention.output_bias);
+  EXPECT_EQ(parse_model_shape(qwen, "q").blocks[0].attention.head_dim, 8);
   EXPECT_EQ(parse_model_shape(scaled, "s").rope_scaling["factor"], 8.0);
   EXPECT_EQ(parse_model_shape(score, "s").head, Head::kScore);
   EXPECT_EQ(parse_model_shape(llama_config(), "s").eos_ids, (std::vector<int64_t>{2, 3}));

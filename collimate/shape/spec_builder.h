@@ -20,9 +20,10 @@ class Builder {
     next_ = 0;
   }
 
-  ParamSpec& add(const std::string& name, ParamKind kind, std::vector<int64_t> sizes) {
+  ParamSpec& add(const std::string& name, Part part, ParamKind kind, std::vector<int64_t> sizes) {
     ParamSpec spec;
     spec.name = name;
+    spec.part = part;
     spec.kind = kind;
     spec.dims.resize(sizes.size());
     spec.sizes = std::move(sizes);
@@ -45,8 +46,6 @@ class Builder {
     }
   }
 
-  ParamSpec& last(size_t back) { return specs_[specs_.size() - 1 - back]; }
-
   std::vector<ParamSpec> take() { return std::move(specs_); }
 
  private:
@@ -54,25 +53,5 @@ class Builder {
   int segment_ = 0;
   int64_t next_ = 0;
 };
-
-// Split by rows (outputs) over "tp" in whole units, or by columns (inputs).
-inline void split_rows(ParamSpec& spec, int64_t unit, bool replicate = false) {
-  spec.dims[0].axis = "tp";
-  spec.dims[0].unit = unit;
-  spec.dims[0].replicate = replicate;
-}
-inline void split_columns(ParamSpec& spec, int64_t unit) {
-  spec.dims[1].axis = "tp";
-  spec.dims[1].unit = unit;
-}
-
-// Adds what follows the last norm: a score, or the vocabulary where it is not the embedding.
-inline void add_head(Builder& out, const ModelShape& shape) {
-  if (shape.head != Head::kLanguageModel) {
-    out.add("score.weight", ParamKind::kLinear, {1, shape.hidden});
-  } else if (!shape.tied_embeddings) {
-    split_rows(out.add("lm_head.weight", ParamKind::kLinear, {shape.vocabulary, shape.hidden}), 1);
-  }
-}
 
 }  // namespace collimate::shape

@@ -36,6 +36,7 @@ float* Arena::take(int64_t floats) {
     if (at.offset + bytes > chunk.bytes()) continue;
     char* piece = static_cast<char*>(chunk.data()) + at.offset;
     at.offset += bytes;
+    peak_bytes_ = std::max(peak_bytes_, at.offset);
     return reinterpret_cast<float*>(piece);
   }
 }

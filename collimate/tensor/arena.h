@@ -39,6 +39,8 @@ class Arena {
   // Gives the chunks back to the allocator.
   void release();
   int64_t bytes() const;  // of the device
+  // The most floats that were taken at once, of an arena whose first chunk has held them all.
+  int64_t peak_floats() const { return peak_bytes_ / static_cast<int64_t>(sizeof(float)); }
 
   static constexpr int64_t kHostChunkBytes = 1 << 13;
 
@@ -50,6 +52,7 @@ class Arena {
   std::vector<Buffer> chunks_;
   std::vector<std::unique_ptr<HostChunk>> host_chunks_;
   Mark at_;
+  int64_t peak_bytes_ = 0;
 };
 
 }  // namespace collimate::tensor

@@ -12,7 +12,7 @@ namespace {
 double routed_parameters(const Outline& model) {
   if (model.experts.count == 0) return 0;
   const double each = (model.gated ? 3.0 : 2.0) * static_cast<double>(model.hidden * model.experts.intermediate);
-  return static_cast<double>((model.layers - model.experts.dense_layers) * model.experts.count) * each;
+  return static_cast<double>((model.layers - model.dense_layers) * model.experts.count) * each;
 }
 
 double shard_of(const Held& held, const Holders& alike) {
@@ -61,7 +61,7 @@ double forward_flops(const Outline& model, double tokens, bool language_head) {
 }
 
 double weight_tensors(const Outline& m) {
-  const int64_t mlp = m.gated ? 3 : 2, routed = m.experts.count > 0 ? m.layers - m.experts.dense_layers : 0;
+  const int64_t mlp = m.gated ? 3 : 2, routed = m.experts.count > 0 ? m.layers - m.dense_layers : 0;
   const int64_t shared = m.experts.shared > 0 ? mlp : 0;
   const int64_t of_experts = routed * (m.experts.count * mlp + shared + 1);  // and the router
   return static_cast<double>(6 * m.layers + (m.layers - routed) * mlp + of_experts + (m.tied ? 1 : 2));

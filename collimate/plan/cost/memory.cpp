@@ -56,7 +56,7 @@ double logit_bytes(const Job& job, const Execution& how) {
 shape::Outline layer_of(const shape::Outline& model, bool routed) {
   shape::Outline one = model;
   one.layers = 1;
-  one.experts.dense_layers = 0;
+  one.dense_layers = 0;
   if (!routed) one.experts = {};
   return one;
 }
@@ -65,7 +65,7 @@ shape::Outline layer_of(const shape::Outline& model, bool routed) {
 double two_pieces(const Job& job, const Execution& how) {
   const shape::Outline& m = job.model;
   double layer = 0;
-  if (m.experts.count == 0 || m.experts.dense_layers > 0)
+  if (m.experts.count == 0 || m.dense_layers > 0)
     layer = shape::block_parameters(layer_of(m, false)) / how.layout.tp;
   if (m.experts.count > 0) {
     const shape::Outline one = layer_of(m, true);
@@ -81,7 +81,7 @@ double two_passing(const Job& job, const Execution& how) {
   const shape::Outline& m = job.model;
   const double table = shape::table_parameters(m);
   double piece = std::max(table, routed_elements(m, 1));
-  if (m.experts.count == 0 || m.experts.dense_layers > 0)
+  if (m.experts.count == 0 || m.dense_layers > 0)
     piece = std::max(piece, shape::block_parameters(layer_of(m, false)));
   if (m.experts.count > 0)
     piece =

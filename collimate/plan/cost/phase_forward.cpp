@@ -11,7 +11,7 @@ double exchange_seconds(const Job& job, const Execution& how, const Constants& c
   const RankSet tensor = rank_set(layout.tp, 1, job.per_node);
   double seconds = 2 * collective_seconds(Collective::kAllReduce, bytes, tensor, job.gpu, c);
   if (experts.count > 0 && layout.ep > 1) {
-    const double routed = 1 - static_cast<double>(experts.dense_layers) / static_cast<double>(job.model.layers);
+    const double routed = 1 - static_cast<double>(job.model.dense_layers) / static_cast<double>(job.model.layers);
     const double sent = bytes * static_cast<double>(experts.per_token) / layout.tp;
     const RankSet ranks = rank_set(layout.ep, 1, job.per_node);
     seconds += routed * 2 * collective_seconds(Collective::kAllToAll, sent, ranks, job.gpu, c);

@@ -25,7 +25,7 @@ class Round {
   Round(const Job& job, const Execution& how, const Constants& c) : job_(job), how_(how), c_(c) {
     const double tp = how.layout.tp, pp = how.layout.pp;
     layers_ = static_cast<double>(job.model.layers);
-    if (job.model.experts.count > 0) routed_layers_ = layers_ - static_cast<double>(job.model.experts.dense_layers);
+    if (job.model.experts.count > 0) routed_layers_ = layers_ - static_cast<double>(job.model.dense_layers);
     bandwidth_ = job.gpu.memory_bytes_per_second * c.memory_efficiency;
     weights_ = (how.fp8 ? 1 : 2) * device_parameters(job, how) * pp;
     cache_ = 2 * cached_values(job, how) * pp;

@@ -43,7 +43,7 @@ std::string adapters_text(const DecoderOptions& options) {
   const shape::ModelShape shape = decoder_shape(options);
   int64_t trained = 0, frozen = 0;
   for (const shape::ParamSpec& spec : model::model_params(shape, lora))
-    (model::is_changed_by_training(shape, lora, spec) ? trained : frozen) += spec.count();
+    (model::is_changed_by_training(lora, spec) ? trained : frozen) += spec.count();
   return fmt::format("{} trains {} parameters beside {} frozen ones: rank {}, scale {:.6g}, {}", options.weights.get(),
                      trained, frozen, lora.rank, lora.scale(), fmt::join(model::lora_targets(shape, lora), " "));
 }

@@ -35,10 +35,7 @@ Pass micro_batch(const DecoderOptions& options, const TrainOptions& train, int64
 class Plan {
  public:
   Plan(const DecoderOptions& options, shape::ModelShape shape)
-      : options_(options),
-        shape_(std::move(shape)),
-        weights_(weights_options(options)),
-        adapters_(model::lora_widths(shape_, weights_.lora)) {}
+      : options_(options), shape_(std::move(shape)), weights_(weights_options(options)), passes_(shape_, weights_) {}
 
   void add(const std::string& purpose, int64_t bytes) {
     for (MemoryItem& item : items_)
@@ -50,11 +47,9 @@ class Plan {
   }
   void add_weights() { add_all(model::weights_memory(shape_, weights_)); }
   void add_cache(int64_t blocks) { add("kv_cache", model::kv_cache_bytes(shape_, weights_.compute, blocks)); }
-  void add_inference(const Pass& pass) {
-    add_pass(pass, model::inference_floats(shape_, pass.tokens, pass.blocks, adapters_));
-  }
+  void add_inference(const Pass& pass) { add_pass(pass, passes_.inference(pass.tokens, pass.blocks)); }
   void add_training(const Pass& pass, model::Recompute recompute) {
-    add_pass(pass, model::training_floats(shape_, pass.tokens, pass.blocks, recompute, adapters_));
+    add_pass(pass, passes_.training(pass.tokens, pass.blocks, recompute));
   }
   // Hidden states of T tokens and of those that predict, and their gradients; every column of the rows.
   void add_tensors(int64_t hidden_rows, int64_t logits) {
@@ -85,7 +80,7 @@ class Plan {
   const DecoderOptions& options_;
   shape::ModelShape shape_;
   model::WeightsOptions weights_;
-  std::vector<int64_t> adapters_;  // lora_widths
+  model::PassPlan passes_;
   std::vector<MemoryItem> items_;
 };
 

@@ -36,11 +36,10 @@ inline shape::ModelShape tiny_shape() {
   shape.family = "llama";
   shape.vocabulary = 61;
   shape.hidden = 32;
-  shape.layers = 2;
-  shape.heads = 4;
-  shape.kv_heads = 2;
-  shape.head_dim = 8;
-  shape.intermediate = 48;
+  shape::Block block;
+  block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 8};
+  block.mlp = {.intermediate = 48};
+  shape.blocks = {block, block};
   shape.max_positions = 160;
   shape.eos_ids = {2};
   return shape;

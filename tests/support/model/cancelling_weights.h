@@ -24,7 +24,7 @@ inline void repeat_rows(const shape::ParamSpec& spec, float* values, int64_t wid
 // large, so that the residues are about 1. For untied embeddings, sizes that are multiples of 4 and an even number of
 // kv heads; biases and norms stay what they are, repeated.
 inline void make_cancelling(Weights& weights) {
-  COLLIMATE_CHECK(!weights.shape().tied_embeddings && weights.shape().kv_heads % 2 == 0);
+  COLLIMATE_CHECK(!weights.shape().tied_embeddings && weights.shape().blocks.front().attention.kv_heads % 2 == 0);
   for (size_t i = 0; i < weights.params().size(); ++i) {
     const shape::ParamSpec& spec = weights.params()[i];
     const tensor::HostEdit values = weights.edit(static_cast<int>(i));
@@ -33,7 +33,7 @@ inline void make_cancelling(Weights& weights) {
     } else if (spec.kind == shape::ParamKind::kLinear) {
       for (int64_t j = 0; j < spec.count(); ++j) values[j] *= 0x1p20F;
       tensor::make_cancelling(values.data(), spec.sizes[0], spec.sizes[1]);
-      if (spec.name != "lm_head.weight") repeat_rows(spec, values.data(), spec.sizes[1]);
+      if (spec.part != shape::Part::kHead) repeat_rows(spec, values.data(), spec.sizes[1]);
     } else {
       repeat_rows(spec, values.data(), 1);
     }

@@ -21,24 +21,23 @@ namespace collimate::model::testing {
 
 // A small model of each family with every kind of parameter away from its trivial value.
 inline shape::ModelShape tiny_shape(const std::string& family) {
+  const bool gpt2 = family == "gpt2";
+  shape::Block block;
+  block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 8, .bias = family != "llama"};
+  block.mlp = {.intermediate = 40};
+  if (gpt2) {
+    block.norm = shape::NormKind::kLayer;
+    block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 4, .rotary = false, .bias = true, .output_bias = true};
+    block.mlp = {40, /*gated=*/false, shape::Activation::kGeluTanh, /*bias=*/true};
+  }
   shape::ModelShape shape;
   shape.family = family;
   shape.vocabulary = 37;
-  shape.hidden = 24;
-  shape.layers = 2;
-  shape.heads = 4;
-  shape.kv_heads = family == "gpt2" ? 4 : 2;
-  shape.head_dim = family == "gpt2" ? 6 : 8;
-  shape.intermediate = 40;
+  shape.hidden = gpt2 ? 16 : 24;
   shape.max_positions = 96;
+  shape.learned_positions = gpt2;
+  shape.blocks = {block, block};
   shape.tied_embeddings = family != "qwen2";
-  shape.attention_bias = family != "llama";
-  shape.output_bias = shape.mlp_bias = family == "gpt2";
-  if (family == "gpt2") {
-    shape.activation = "gelu_new";
-    shape.hidden = 16;
-    shape.head_dim = 4;
-  }
   return shape;
 }
 

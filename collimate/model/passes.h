@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "collimate/model/decoder.h"
+#include "collimate/model/forward_record.h"
+#include "collimate/model/kv_cache.h"
+
+namespace collimate::model {
+
+// Forward and backward of a decoder, segment by segment, on arenas of their own, which the caller makes large enough
+// (memory_plan.h) and resets. They return what lies in these arenas. `rope`: a table that covers the positions, for
+// rotary models.
+class Passes {
+ public:
+  Passes(std::shared_ptr<Weights> weights, tensor::Exec exec);
+
+  const Decoder& decoder() const { return decoder_; }
+  tensor::Arena& workspace() { return workspace_; }
+  tensor::Arena& gradients() { return gradients_; }
+
+  // Without a tape. Keys and values go to `cache`, or with null to scratch storage. The final hidden states [T, H].
+  const Slot& infer(const StepInput& input, const tensor::RopeTable* rope, KvCache* cache);
+  // A training forward over record.input, to record.activations: the same states.
+  const Slot& record(ForwardRecord::Impl& record, const tensor::RopeTable* rope);
+  // From dL/dhidden [T, H]. `segment_done` as of Model::backward, but for adapters.
+  void backward(ForwardRecord::Impl& record, const tensor::RopeTable* rope, const float* hidden_gradient,
+                const std::function<void(int segment)>& segment_done);
+
+ private:
+  Step step(const StepInput& input, tensor::Arena& arena, const tensor::RopeTable* rope) const;
+  float* scratch_storage(const StepInput& input);
+  void record_all(ForwardRecord::Impl& record, Step& step);
+  void record_inputs(ForwardRecord::Impl& record, Step& step);
+  const float* segment_backward(ForwardRecord::Impl& record, Step& step, int segment, float* gradient);
+
+  std::shared_ptr<Weights> weights_;
+  tensor::Exec exec_;
+  Decoder decoder_;
+  int64_t scratch_block_floats_ = 0;  // of the block that takes the most
+  tensor::Arena workspace_, gradients_;
+};
+
+}  // namespace collimate::model

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+
+namespace collimate::shape {
+
+// A block as data: one decoder (model/decoder.h) runs them, and parameters, FLOPs and the planner's outline follow.
+enum class NormKind { kRms, kLayer };  // of weights alone; of weights and biases, centred
+enum class Activation { kSilu, kGeluTanh };
+
+// Multi-head latent attention: keys and values as one vector of kv_rank + rope_dim; kv_rank 0 for plain attention.
+struct Latent {
+  int64_t q_rank = 0;  // 0: queries are not compressed
+  int64_t kv_rank = 0;
+  int64_t rope_dim = 0;
+  int64_t value_dim = 0;
+  bool operator==(const Latent&) const = default;
+};
+
+// Softmax attention in which heads / kv_heads query heads read the keys and values of one kv head.
+struct Attention {
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  bool rotary = true;  // queries and keys turn by their positions
+  bool bias = false;   // of queries, keys and values
+  bool output_bias = false;
+  Latent latent = {};
+
+  int64_t query_width() const { return heads * head_dim; }
+  int64_t kv_width() const { return kv_heads * head_dim; }
+  bool operator==(const Attention&) const = default;
+};
+
+// Routed experts in place of the MLP; count 0 for a dense block.
+struct Experts {
+  int64_t count = 0;
+  int64_t per_token = 0;
+  int64_t intermediate = 0;  // of one expert
+  int64_t shared = 0;        // intermediate of what every token passes
+  bool operator==(const Experts&) const = default;
+};
+
+// down(activation(up x)), or gated: down(activation(gate x) * up x).
+struct Mlp {
+  int64_t intermediate = 0;
+  bool gated = true;
+  Activation activation = Activation::kSilu;
+  bool bias = false;
+  Experts experts = {};
+
+  int64_t up_width() const { return (gated ? 2 : 1) * intermediate; }
+  bool operator==(const Mlp&) const = default;
+};
+
+// x + attention(norm(x)), and the same with the MLP.
+struct Block {
+  NormKind norm = NormKind::kRms;
+  float norm_epsilon = 1e-5F;
+  Attention attention = {};
+  Mlp mlp = {};
+  bool operator==(const Block&) const = default;
+};
+
+}  // namespace collimate::shape

@@ -1,0 +1,77 @@
+#include "collimate/base/error.h"
+#include "collimate/shape/family.h"
+
+namespace collimate::shape {
+namespace {
+
+using base::expectation;
+using base::InputError;
+using nlohmann::json;
+
+void require(const Fields& fields, const char* key, bool wanted) {
+  if (fields.flag_or(key, wanted) != wanted)
+    throw InputError(expectation(fields.at(key), wanted ? "true" : "false", wanted ? "false" : "true"));
+}
+
+// GPT-2 (Radford et al. 2019): learned positions, layer norms, biases everywhere, an MLP with GELU.
+ModelShape parse_gpt2(const Fields& fields, const std::string& family) {
+  ModelShape shape;
+  shape.family = family;
+  shape.vocabulary = fields.count("vocab_size", kMaxCount);
+  shape.hidden = fields.count("n_embd", kMaxHidden);
+  const int64_t layers = fields.count("n_layer", kMaxLayers), heads = fields.count("n_head", kMaxHidden);
+  if (shape.hidden % heads != 0)
+    throw InputError(
+        expectation(fields.at("n_head"), fmt::format("a divisor of n_embd {}", shape.hidden), std::to_string(heads)));
+  shape.max_positions = fields.count("n_positions", kMaxCount);
+  shape.learned_positions = true;
+  shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
+  const std::string activation = fields.text_or("activation_function", "gelu_new");
+  if (activation != "gelu_new" && activation != "gelu_pytorch_tanh")
+    throw InputError(expectation(fields.at("activation_function"), "gelu_new", "'" + activation + "'"));
+  require(fields, "scale_attn_weights", true);
+  require(fields, "scale_attn_by_inverse_layer_idx", false);
+  Block block;
+  block.norm = NormKind::kLayer;
+  block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-5));
+  block.attention = {heads, heads, shape.hidden / heads, /*rotary=*/false, /*bias=*/true, /*output_bias=*/true};
+  block.mlp = {fields.count_or("n_inner", kMaxHidden, 4 * shape.hidden), /*gated=*/false, Activation::kGeluTanh,
+               /*bias=*/true};
+  shape.blocks.assign(static_cast<size_t>(layers), block);
+  return shape;
+}
+
+void add_gpt2_config(const ModelShape& shape, json& config) {
+  const Block& block = shape.blocks.front();
+  config["n_embd"] = shape.hidden;
+  config["n_layer"] = shape.layers();
+  config["n_head"] = block.attention.heads;
+  config["n_inner"] = block.mlp.intermediate;
+  config["n_positions"] = config["n_ctx"] = shape.max_positions;
+  config["layer_norm_epsilon"] = static_cast<double>(block.norm_epsilon);
+  config["activation_function"] = "gelu_new";
+  config["scale_attn_weights"] = true;
+}
+
+}  // namespace
+
+std::vector<Family> gpt2_families() {
+  return {{"gpt2",
+           "GPT2LMHeadModel",
+           "GPT2ForSequenceClassification",
+           parse_gpt2,
+           add_gpt2_config,
+           {.embedding = "transformer.wte",
+            .positions = "transformer.wpe",
+            .block = "transformer.h.",
+            .attention_norm = "ln_1",
+            .query_key_value = {"attn.c_attn"},
+            .attention_output = "attn.c_proj",
+            .mlp_norm = "ln_2",
+            .up = {"mlp.c_fc"},
+            .down = "mlp.c_proj",
+            .final_norm = "transformer.ln_f",
+            .transposed = true}}};
+}
+
+}  // namespace collimate::shape

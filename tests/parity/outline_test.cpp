@@ -1,0 +1,67 @@
+// The planner's closed forms over a model's outline against the model itself, of every family: they follow from one
+// description, and what a plan says of a model here is what it takes.
+#include "collimate/shape/outline.h"
+
+#include <gtest/gtest.h>
+
+#include "collimate/model/kv_cache.h"
+#include "collimate/model/memory_plan.h"
+#include "collimate/plan/cost/memory.h"
+#include "collimate/shape/family.h"
+#include "tests/support/model/tiny_weights.h"
+#include "tests/support/plan/cost/sample_job.h"
+
+namespace collimate {
+namespace {
+
+constexpr int64_t kTokens = 512;
+
+class OutlineOf : public ::testing::TestWithParam<std::string> {
+ protected:
+  shape::ModelShape shape_ = model::testing::tiny_shape(GetParam());
+  shape::Outline outline_ = shape::outline_of(shape_);
+};
+
+// Norms and biases are no matrices, and are left out there.
+TEST_P(OutlineOf, CountsTheModelsMatrices) {
+  double matrices = 0, vectors = 0;
+  for (const shape::ParamSpec& spec : shape::param_specs(shape_))
+    (spec.sizes.size() == 2 ? matrices : vectors) += static_cast<double>(spec.count());
+  EXPECT_EQ(shape::total_parameters(outline_), matrices);
+  EXPECT_GT(vectors, 0);
+}
+
+TEST_P(OutlineOf, CountsTheAdaptersElements) {
+  double adapters = 0;
+  for (const shape::ParamSpec& spec : model::model_params(shape_, {.rank = 3}))
+    if (model::is_adapter(spec)) adapters += static_cast<double>(spec.count());
+  const bool pieces = shape::find_family(shape_.family, "").names.query_key_value.size() > 1;
+  if (pieces) EXPECT_EQ(shape::adapter_parameters(outline_, 3), adapters);
+  EXPECT_GE(shape::adapter_parameters(outline_, 3), adapters) << "a layer of one piece has one A";
+}
+
+TEST_P(OutlineOf, CountsTheCache) {
+  const double values = static_cast<double>(model::kv_block_bytes(shape_, tensor::ComputeType::kFloat32)) / 4;
+  EXPECT_EQ(shape::cached_values(outline_) * static_cast<double>(shape_.layers()),
+            values / model::KvCache::kBlockTokens);
+}
+
+// An upper bound, that is not far off, of what a training pass keeps.
+TEST_P(OutlineOf, BoundsTheActivations) {
+  plan::Job job{outline_, plan::Work::kTrain, true, plan::DeviceKinds().find("cpu"), 1, 1, {}};
+  job.load.rows = 1;
+  job.load.prompt = job.load.completion = plan::Lengths::fixed(kTokens / 2);
+  job.load.updates = 1;
+  const plan::MemoryBound bound = plan::memory_of(job, {}, plan::constants_of(""));
+  const double planned = plan::testing_support::item(bound, "activations");
+  model::PassPlan plan(shape_, {.trained = true});
+  const model::PassFloats floats = plan.training(kTokens, kTokens / 16, model::Recompute::kNone);
+  const double taken = 4 * static_cast<double>(floats.activations + floats.gradients);
+  EXPECT_GE(planned, 0.95 * taken);
+  EXPECT_LE(planned, 2 * taken);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, OutlineOf, ::testing::ValuesIn(shape::known_families()));
+
+}  // namespace
+}  // namespace collimate
