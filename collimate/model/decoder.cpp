@@ -13,33 +13,42 @@ Decoder::Decoder(const Weights& weights) {
   const shape::ModelShape& shape = weights.shape();
   embedding_ = weights.index_of(Part::kEmbedding, 0);
   positions_ = weights.index_of(Part::kPositions, 0);
+  unused_positions_ = shape.unused_positions;
   for (const shape::Block& block : shape.blocks) {
     const int segment = static_cast<int>(blocks_.size()) + 1;
     COLLIMATE_CHECK(block.mlp.experts.count == 0 && block.attention.latent.kv_rank == 0, "{}", shape.family);
-    blocks_.push_back({find_norm(weights, Part::kAttentionNorm, segment, block), block.attention,
-                       find_linear(weights, Part::kQueryKeyValue, segment),
-                       find_linear(weights, Part::kAttentionOutput, segment),
-                       find_norm(weights, Part::kMlpNorm, segment, block), block.mlp,
-                       find_linear(weights, Part::kUp, segment), find_linear(weights, Part::kDown, segment)});
+    blocks_.push_back(
+        {block,
+         find_norm(weights, Part::kAttentionNorm, segment, block),
+         find_linear(weights, Part::kQueryKeyValue, segment),
+         {weights.index_of(Part::kQueryNorm, segment), weights.index_of(Part::kKeyNorm, segment), block.norm_epsilon},
+         find_linear(weights, Part::kAttentionOutput, segment),
+         find_norm(weights, Part::kMlpNorm, segment, block),
+         find_linear(weights, Part::kUp, segment),
+         find_linear(weights, Part::kDown, segment)});
   }
   final_norm_ = find_norm(weights, Part::kFinalNorm, segments() - 1, shape.blocks.back());
 }
 
 Slot* Decoder::run(Step& step, int segment, Slot* stream) const {
-  if (segment == 0) return embed(step, embedding_, positions_);
+  if (segment == 0) return embed(step, embedding_, positions_, unused_positions_);
   if (segment + 1 == segments()) return normalize(step, final_norm_, stream);
   return run_block(step, base::at(blocks_, segment - 1), stream);
 }
 
 Slot* Decoder::run_block(Step& step, const Block& block, Slot* stream) const {
   Slot* qkv = linear(step, block.query_key_value, normalize(step, block.attention_norm, stream));
-  stream = add_linear(step, block.output, attend(step, block.attention, qkv), stream);
-  Slot* up = linear(step, block.up, normalize(step, block.mlp_norm, stream));
-  return add_linear(step, block.down, activate(step, block.mlp, up), stream);
+  if (block.how.attention.head_norm) qkv = normalize_heads(step, block.head_norms, block.how.attention, qkv);
+  Slot* attended = attend(step, block.how.attention, qkv);
+  // What the MLP reads: the stream as it came, or with what attention adds.
+  Slot* before = block.how.parallel ? normalize(step, block.mlp_norm, stream) : nullptr;
+  stream = add_linear(step, block.output, attended, stream);
+  if (before == nullptr) before = normalize(step, block.mlp_norm, stream);
+  return add_linear(step, block.down, activate(step, block.how.mlp, linear(step, block.up, before)), stream);
 }
 
 bool Decoder::rotary() const {
-  return std::any_of(blocks_.begin(), blocks_.end(), [](const Block& block) { return block.attention.rotary; });
+  return std::any_of(blocks_.begin(), blocks_.end(), [](const Block& block) { return block.how.attention.rotary; });
 }
 
 }  // namespace collimate::model

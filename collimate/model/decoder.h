@@ -20,17 +20,20 @@ class Decoder {
   bool rotary() const;
 
  private:
+  // A block, and where its layers' parameters are.
   struct Block {
+    shape::Block how;
     Norm attention_norm;
-    Attention attention;
-    Linear query_key_value, output;
+    Linear query_key_value;
+    HeadNorms head_norms;
+    Linear output;
     Norm mlp_norm;
-    shape::Mlp mlp;
     Linear up, down;
   };
   Slot* run_block(Step& step, const Block& block, Slot* stream) const;
 
   int embedding_ = -1, positions_ = -1;
+  int64_t unused_positions_ = 0;
   std::vector<Block> blocks_;
   Norm final_norm_;
 };

@@ -90,7 +90,8 @@ TEST_F(Golden, Stories260kLlama) {
 
 TEST_F(Golden, Chat3mGpt2) {
   const std::string directory = testing::shared_models() + "/chat-3m-gptneo";
-  expect_greedy(directory + "/hf-gpt2", directory + "/greedy_reference.json", 2e-4);
+  for (const char* files : {"/hf-gpt2", "/hf-gpt-neo"})
+    expect_greedy(directory + files, directory + "/greedy_reference.json", 2e-4);
 }
 
 TEST_F(Golden, BfloatFileWithItsOwnHead) {

@@ -33,7 +33,8 @@ class Reference {
   at::Tensor hidden(const std::vector<int32_t>& ids) const {
     const at::Tensor index = at::tensor(ids, at::kLong);
     at::Tensor x = get(Part::kEmbedding, 0).index_select(0, index);
-    if (shape_.learned_positions) x = x + get(Part::kPositions, 0).slice(0, 0, index.size(0));
+    if (shape_.learned_positions)
+      x = x + get(Part::kPositions, 0).slice(0, shape_.unused_positions, shape_.unused_positions + index.size(0));
     for (int segment = 1; segment <= last_block(); ++segment) x = block(x, segment);
     return norm(x, Part::kFinalNorm, last_block() + 1, shape_.blocks.back());
   }
@@ -65,37 +66,47 @@ class Reference {
       return at::layer_norm(x, {x.size(1)}, weight, get(part, segment, /*bias=*/true), block.norm_epsilon);
     return x * (x.square().mean(-1, true) + static_cast<double>(block.norm_epsilon)).rsqrt() * weight;
   }
-  // [T, heads · D] turned by position, half against half.
-  at::Tensor turn(const at::Tensor& x, int64_t head_dim) const {
-    const int64_t half = head_dim / 2;
-    const at::Tensor exponents = at::arange(half, at::kDouble) * 2 / static_cast<double>(head_dim);
+  // [T, heads · D] turned by position, half against half of what turns.
+  at::Tensor turn(const at::Tensor& x, const shape::Attention& how) const {
+    const int64_t half = how.turned() / 2;
+    const at::Tensor exponents = at::arange(half, at::kDouble) / static_cast<double>(half);
     const at::Tensor angles =
         at::arange(x.size(0), at::kDouble).unsqueeze(1) * at::pow(shape_.rope_theta, -exponents).unsqueeze(0);
     const at::Tensor c = angles.cos().unsqueeze(1), s = angles.sin().unsqueeze(1);
-    const at::Tensor y = x.view({x.size(0), -1, 2 * half});
-    const at::Tensor a = y.slice(2, 0, half), b = y.slice(2, half);
-    return at::cat({a * c - b * s, b * c + a * s}, 2).reshape(x.sizes());
+    const at::Tensor y = x.view({x.size(0), -1, how.head_dim});
+    const at::Tensor a = y.slice(2, 0, half), b = y.slice(2, half, 2 * half), rest = y.slice(2, 2 * half);
+    return at::cat({a * c - b * s, b * c + a * s, rest}, 2).reshape(x.sizes());
   }
-  at::Tensor attention(const at::Tensor& qkv, const shape::Attention& how) const {
+  at::Tensor attention(const at::Tensor& qkv, const shape::Block& block, int segment) const {
+    const shape::Attention& how = block.attention;
     const int64_t rows = qkv.size(0);
-    const std::vector<at::Tensor> parts = qkv.split_with_sizes({how.query_width(), how.kv_width(), how.kv_width()}, 1);
+    std::vector<at::Tensor> parts = qkv.split_with_sizes({how.query_width(), how.kv_width(), how.kv_width()}, 1);
+    for (const int i : {0, 1}) {
+      if (!how.head_norm) continue;
+      const at::Tensor heads = parts[i].reshape({-1, how.head_dim});
+      parts[i] = norm(heads, i == 0 ? Part::kQueryNorm : Part::kKeyNorm, segment, block).reshape_as(parts[i]);
+    }
     const auto split = [&](const at::Tensor& x, int64_t heads) {
       return x.reshape({rows, heads, how.head_dim}).transpose(0, 1).repeat_interleave(how.heads / heads, 0);
     };
-    const at::Tensor q = how.rotary ? turn(parts[0].contiguous(), how.head_dim) : parts[0];
-    const at::Tensor k = how.rotary ? turn(parts[1].contiguous(), how.head_dim) : parts[1];
+    const at::Tensor q = how.rotary ? turn(parts[0].contiguous(), how) : parts[0];
+    const at::Tensor k = how.rotary ? turn(parts[1].contiguous(), how) : parts[1];
     at::Tensor scores = split(q, how.heads).matmul(split(k, how.kv_heads).transpose(1, 2));
-    scores = scores / std::sqrt(static_cast<double>(how.head_dim));
-    const at::Tensor future = at::ones({rows, rows}, at::kBool).triu(1);
-    const at::Tensor weights = scores.masked_fill(future, -INFINITY).softmax(-1);
+    scores = scores * (how.scale > 0 ? how.scale : 1 / std::sqrt(static_cast<double>(how.head_dim)));
+    at::Tensor unread = at::ones({rows, rows}, at::kBool).triu(1);
+    if (how.window > 0) unread = unread.logical_or(at::ones({rows, rows}, at::kBool).tril(-how.window));
+    const at::Tensor weights = scores.masked_fill(unread, -INFINITY).softmax(-1);
     return weights.matmul(split(parts[2], how.kv_heads)).transpose(0, 1).reshape({rows, -1});
   }
   at::Tensor block(const at::Tensor& x, int segment) const {
     const shape::Block& how = base::at(shape_.blocks, segment - 1);
     const at::Tensor qkv = linear(norm(x, Part::kAttentionNorm, segment, how), Part::kQueryKeyValue, segment);
-    const at::Tensor y = x + linear(attention(qkv, how.attention), Part::kAttentionOutput, segment);
-    const at::Tensor up = linear(norm(y, Part::kMlpNorm, segment, how), Part::kUp, segment);
-    if (!how.mlp.gated) return y + linear(at::gelu(up, "tanh"), Part::kDown, segment);
+    const at::Tensor y = x + linear(attention(qkv, how, segment), Part::kAttentionOutput, segment);
+    const at::Tensor up = linear(norm(how.parallel ? x : y, Part::kMlpNorm, segment, how), Part::kUp, segment);
+    if (how.mlp.activation == shape::Activation::kRelu) return y + linear(at::relu(up), Part::kDown, segment);
+    if (!how.mlp.gated)
+      return y + linear(at::gelu(up, how.mlp.activation == shape::Activation::kGelu ? "none" : "tanh"), Part::kDown,
+                        segment);
     const std::vector<at::Tensor> halves = up.chunk(2, 1);
     return y + linear(at::silu(halves[0]) * halves[1], Part::kDown, segment);
   }
@@ -119,11 +130,11 @@ void expect_close(Weights& weights, const std::vector<at::Tensor>& expected) {
     const at::Tensor mine = testing::gradient_of(weights, static_cast<int>(i));
     const double scale = expected[i].norm().item<double>();
     const double error = (mine.to(at::kDouble) - expected[i]).norm().item<double>();
-    EXPECT_LE(error, 2e-6 * scale + 2e-6) << spec.name << " of norm " << scale;
+    EXPECT_LE(error, 3e-6 * scale + 2e-6) << spec.name << " of norm " << scale;
   }
 }
 
-class AtenGradients : public ::testing::TestWithParam<std::tuple<const char*, int>> {
+class AtenGradients : public ::testing::TestWithParam<std::tuple<std::string, int>> {
  protected:
   shape::ModelShape shape() const {
     shape::ModelShape s = tiny_shape(std::get<0>(GetParam()));
@@ -175,7 +186,7 @@ TEST_P(AtenGradients, EqualThoseOfAten) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, AtenGradients,
-                         ::testing::Combine(::testing::Values("llama", "qwen2", "gpt2"), ::testing::Values(0, 1, 2)));
+                         ::testing::Combine(::testing::ValuesIn(shape::known_families()), ::testing::Values(0, 1, 2)));
 
 // A step along the gradient changes the loss by its squared norm.
 TEST(ModelGradients, MatchFiniteDifferences) {

@@ -5,6 +5,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/model/file_order.h"
 #include "collimate/model/huggingface_check.h"
 #include "collimate/model/safetensors.h"
 #include "collimate/model/weights.h"
@@ -20,14 +21,15 @@ constexpr size_t kNamesInError = 4;
 
 // Published files have more than the parameters: buffers of older versions, and the head that was not asked for.
 bool is_expected_surplus(const std::string& name) {
-  for (const char* end : {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq", "lm_head.weight", "score.weight"})
+  for (const char* end : {".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias",
+                          ".rotary_emb.inv_freq", "lm_head.weight", "score.weight"})
     if (name.size() >= std::string(end).size() && name.ends_with(end)) return true;
   return false;
 }
 
 // The base model alone is stored without the first part of each name.
 std::string without_prefix(const std::string& name) {
-  for (const char* prefix : {"transformer.", "model."})
+  for (const char* prefix : {"transformer.", "model.", "gpt_neox."})
     if (name.starts_with(prefix)) return name.substr(std::string(prefix).size());
   return name;
 }
@@ -44,8 +46,7 @@ std::string list_names(const std::vector<std::string>& names) {
 }
 
 void check_sizes(const std::string& directory, const ParamSpec& spec, const TensorEntry& entry) {
-  std::vector<int64_t> sizes = spec.sizes;
-  if (spec.transposed_in_file) std::reverse(sizes.begin(), sizes.end());
+  const std::vector<int64_t> sizes = file_sizes(spec);
   if (entry.sizes != sizes)
     throw InputError(expectation(directory + " " + entry.name, fmt::format("[{}]", fmt::join(sizes, ", ")),
                                  fmt::format("[{}]", fmt::join(entry.sizes, ", "))));
@@ -95,17 +96,8 @@ std::vector<TensorToWrite> tensors_of(const Weights& weights, size_t first, size
   std::vector<TensorToWrite> tensors;
   for (size_t i = first; i < end; ++i) {
     const ParamSpec& spec = weights.params()[i];
-    std::vector<int64_t> sizes = spec.sizes;
-    if (spec.transposed_in_file) std::reverse(sizes.begin(), sizes.end());
-    tensors.push_back({spec.name, sizes, [&weights, &spec, i](std::span<float> out) {
-                         const std::vector<float> values = merged_values(weights, static_cast<int>(i));
-                         if (!spec.transposed_in_file) {
-                           std::copy(values.begin(), values.end(), out.begin());
-                           return;
-                         }
-                         const auto rows = static_cast<size_t>(spec.sizes[0]),
-                                    columns = static_cast<size_t>(spec.sizes[1]);
-                         for (size_t j = 0; j < values.size(); ++j) out[j % columns * rows + j / columns] = values[j];
+    tensors.push_back({spec.name, file_sizes(spec), [&weights, &spec, i](std::span<float> out) {
+                         to_file_order(spec, merged_values(weights, static_cast<int>(i)), out);
                        }});
   }
   return tensors;
@@ -166,8 +158,7 @@ std::shared_ptr<Weights> load_huggingface(const std::string& directory, const st
     if (entries[i] == nullptr) continue;
     const ParamSpec& spec = weights->params()[i];
     const tensor::HostEdit out = weights->edit(static_cast<int>(i));
-    spec.transposed_in_file ? read_floats_transposed(*entries[i], directory, out.span())
-                            : read_floats(*entries[i], directory, out.span());
+    read_param(spec, *entries[i], directory, out.span());
   }
   weights->commit();
   return weights;

@@ -84,14 +84,14 @@ Norm find_norm(const Weights& weights, shape::Part part, int segment, const shap
   return {weight, weights.index_of(part, segment, /*bias=*/true), block.norm_epsilon};
 }
 
-Slot* embed(Step& step, int table, int position_table) {
+Slot* embed(Step& step, int table, int position_table, int64_t unused) {
   const auto& sizes = base::at(step.weights.params(), table).sizes;
   const int64_t entries = sizes[0], width = sizes[1];
   const int64_t places = position_table < 0 ? 0 : base::at(step.weights.params(), position_table).sizes[0];
   Slot* out = tensor::make_slot(step.arena, step.rows(), width, recorded(step, nullptr, table));
   step.weights.look_up(table, {step.input.host_ids(), step.input.ids()}, out->value);
   if (position_table >= 0)
-    step.weights.look_up(position_table, {step.input.host_positions(), step.input.positions()}, out->value,
+    step.weights.look_up(position_table, {step.input.host_positions(), step.input.positions(), unused}, out->value,
                          /*accumulate=*/true);
   if (!out->wanted) return out;
   step.tape->push([=, &weights = step.weights, exec = step.exec, ids = step.input.ids(), at = step.input.positions()] {
@@ -99,7 +99,8 @@ Slot* embed(Step& step, int table, int position_table) {
     if (dout == nullptr) return;
     tensor::embedding_backward(exec, dout, ids, out->rows, entries, width, weights.param_gradient(table));
     if (position_table >= 0)
-      tensor::embedding_backward(exec, dout, at, out->rows, places, width, weights.param_gradient(position_table));
+      tensor::embedding_backward(exec, dout, at, out->rows, places - unused, width,
+                                 weights.param_gradient(position_table) + unused * width);
   });
   return out;
 }
@@ -168,10 +169,11 @@ struct Heads {
       : heads(static_cast<int>(a.heads)),
         kv_heads(static_cast<int>(a.kv_heads)),
         head_dim(static_cast<int>(a.head_dim)),
+        scale(a.scale > 0 ? static_cast<float>(a.scale) : 1.0F / std::sqrt(static_cast<float>(a.head_dim))),
         row(a.query_width() + 2 * a.kv_width()) {}
   int heads, kv_heads, head_dim;
+  float scale;
   int64_t row;  // of q, k and v together
-  float scale() const { return 1.0F / std::sqrt(static_cast<float>(head_dim)); }
 };
 
 void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot& out, const float* lse) {
@@ -182,7 +184,8 @@ void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot
   args.heads = h.heads;
   args.kv_heads = h.kv_heads;
   args.head_dim = h.head_dim;
-  args.scale = h.scale();
+  args.scale = h.scale;
+  args.window = a.window;
   args.q = qkv.value;
   args.k = qkv.value + a.query_width();
   args.v = args.k + a.kv_width();
@@ -200,7 +203,39 @@ void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot
                           step.input.positions(), *step.rope);
 }
 
+void normalize_heads_backward(const Step& step, const HeadNorms& norms, const Attention& a, Slot& qkv,
+                              const float* inverse, const float* dout) {
+  const Heads h(a);
+  const GradientTarget into = step.tape->target(qkv);
+  COLLIMATE_CHECK(!into.accumulate, "q, k and v have one reader");
+  tensor::copy(step.exec, dout, qkv.count(), into.data);  // of the values; those of q and k are written over
+  const tensor::HeadRows q{qkv.rows, h.row, h.heads, h.head_dim}, k{qkv.rows, h.row, h.kv_heads, h.head_dim};
+  const int64_t at = a.query_width();
+  tensor::head_norm_backward(step.exec, dout, qkv.value, inverse, q, step.weights.param(norms.query), into.data,
+                             step.weights.param_gradient(norms.query));
+  tensor::head_norm_backward(step.exec, dout + at, qkv.value + at, inverse + qkv.rows * a.heads, k,
+                             step.weights.param(norms.key), into.data + at, step.weights.param_gradient(norms.key));
+}
+
 }  // namespace
+
+Slot* normalize_heads(Step& step, const HeadNorms& norms, const Attention& a, Slot* qkv) {
+  const Heads h(a);
+  Slot* out = tensor::make_slot(step.arena, qkv->rows, qkv->width,
+                                recorded(step, qkv, norms.query) || recorded(step, qkv, norms.key));
+  float* inverse = out->wanted ? step.arena.take(qkv->rows * (a.heads + a.kv_heads)) : nullptr;
+  tensor::copy(step.exec, qkv->value, qkv->count(), out->value);
+  const tensor::HeadRows q{qkv->rows, h.row, h.heads, h.head_dim}, k{qkv->rows, h.row, h.kv_heads, h.head_dim};
+  const int64_t at = a.query_width();
+  tensor::head_norm(step.exec, qkv->value, q, step.weights.param(norms.query), norms.epsilon, out->value, inverse);
+  tensor::head_norm(step.exec, qkv->value + at, k, step.weights.param(norms.key), norms.epsilon, out->value + at,
+                    inverse == nullptr ? nullptr : inverse + qkv->rows * a.heads);
+  if (!out->wanted) return out;
+  step.tape->push([step, norms, a, qkv, out, inverse] {
+    if (const float* dout = Tape::gradient(*out)) normalize_heads_backward(step, norms, a, *qkv, inverse, dout);
+  });
+  return out;
+}
 
 Slot* attend(Step& step, const Attention& a, Slot* qkv) {
   const Heads h(a);
@@ -215,7 +250,8 @@ Slot* attend(Step& step, const Attention& a, Slot* qkv) {
   Slot* out = tensor::make_slot(step.arena, qkv->rows, a.query_width(), qkv->wanted);
   float* lse = step.tape != nullptr && qkv->wanted ? step.arena.take(qkv->rows * a.heads) : nullptr;
   args.heads = h.heads;
-  args.scale = h.scale();
+  args.scale = h.scale;
+  args.window = a.window;
   args.q = qkv->value;
   args.q_stride = h.row;
   args.storage = step.kv_storage;
@@ -256,7 +292,7 @@ Slot* silu_mul(Step& step, Slot* gate_up) {
   return out;
 }
 
-Slot* gelu(Step& step, Slot* x) {
+Slot* gelu_tanh(Step& step, Slot* x) {
   Slot* out = tensor::make_slot(step.arena, x->rows, x->width, x->wanted);
   tensor::gelu_tanh(step.exec, x->value, x->count(), out->value);
   record_activation(step, *x, *out, [=, exec = step.exec](const float* dy, float* dx) {
@@ -265,8 +301,39 @@ Slot* gelu(Step& step, Slot* x) {
   return out;
 }
 
+Slot* gelu(Step& step, Slot* x) {
+  Slot* out = tensor::make_slot(step.arena, x->rows, x->width, x->wanted);
+  tensor::gelu(step.exec, x->value, x->count(), out->value);
+  record_activation(step, *x, *out, [=, exec = step.exec](const float* dy, float* dx) {
+    tensor::gelu_backward(exec, dy, x->value, x->count(), dx);
+  });
+  return out;
+}
+
+Slot* relu(Step& step, Slot* x) {
+  Slot* out = tensor::make_slot(step.arena, x->rows, x->width, x->wanted);
+  tensor::relu(step.exec, x->value, x->count(), out->value);
+  record_activation(step, *x, *out, [=, exec = step.exec](const float* dy, float* dx) {
+    tensor::relu_backward(exec, dy, x->value, x->count(), dx);
+  });
+  return out;
+}
+
 }  // namespace
 
-Slot* activate(Step& step, const shape::Mlp& mlp, Slot* x) { return mlp.gated ? silu_mul(step, x) : gelu(step, x); }
+Slot* activate(Step& step, const shape::Mlp& mlp, Slot* x) {
+  COLLIMATE_CHECK(mlp.gated == (mlp.activation == shape::Activation::kSilu), "a gate has silu, and nothing else has");
+  switch (mlp.activation) {
+    case shape::Activation::kSilu:
+      return silu_mul(step, x);
+    case shape::Activation::kGeluTanh:
+      return gelu_tanh(step, x);
+    case shape::Activation::kGelu:
+      return gelu(step, x);
+    case shape::Activation::kRelu:
+      return relu(step, x);
+  }
+  return nullptr;
+}
 
 }  // namespace collimate::model

@@ -38,6 +38,11 @@ struct Norm {
   int bias = -1;  // -1: RMS norm, else layer norm
   float epsilon = 1e-5F;
 };
+// RMS norms of the heads of queries and keys.
+struct HeadNorms {
+  int query = -1, key = -1;  // -1: none
+  float epsilon = 1e-5F;
+};
 struct Linear {
   int weight = -1;  // the first of a fused group
   int bias = -1;    // -1: none
@@ -50,11 +55,14 @@ using shape::Attention;
 Linear find_linear(const Weights& weights, shape::Part part, int segment);
 Norm find_norm(const Weights& weights, shape::Part part, int segment, const shape::Block& block);
 
-Slot* embed(Step& step, int table, int position_table = -1);  // [T, H]; position_table -1: none
+// [T, H]; position_table -1: none. Position 0 is in the row behind `unused` ones of that table.
+Slot* embed(Step& step, int table, int position_table = -1, int64_t unused = 0);
 Slot* normalize(Step& step, const Norm& norm, Slot* x);
 Slot* linear(Step& step, const Linear& layer, Slot* x);
 // stream + linear(x): the same slot as `stream` without a tape, a new one with a tape.
 Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream);
+// qkv as of attend: its queries' and keys' heads normalised, its values as they are.
+Slot* normalize_heads(Step& step, const HeadNorms& norms, const Attention& attention, Slot* qkv);
 // qkv [T, (heads + 2 kv_heads) head_dim]: turns rotary q and k by their positions (in place), appends k and v to the
 // step's blocks and attends. [T, heads head_dim].
 Slot* attend(Step& step, const Attention& attention, Slot* qkv);

@@ -87,9 +87,11 @@ void add_adapters(shape::Builder& out, std::span<const ParamSpec> layer, const L
     out.add(adapter_name(*spec, 'A'), Part::kAdapter, ParamKind::kLinear, {lora.rank, spec->sizes[1]}).dims[1] =
         spec->dims[1];
   out.fuse(static_cast<int>(chosen.size()));
-  for (const ParamSpec* spec : chosen)
-    out.add(adapter_name(*spec, 'B'), Part::kAdapter, ParamKind::kLinear, {spec->sizes[0], lora.rank}).dims[0] =
-        spec->dims[0];
+  for (const ParamSpec* spec : chosen) {
+    ParamSpec& b = out.add(adapter_name(*spec, 'B'), Part::kAdapter, ParamKind::kLinear, {spec->sizes[0], lora.rank});
+    b.dims[0] = spec->dims[0];
+    b.interleaved = spec->interleaved;
+  }
 }
 
 // Behind the embedding, the blocks and the head.

@@ -12,6 +12,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/memory_state.h"
+#include "collimate/shape/family.h"
 #include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {
@@ -23,7 +24,7 @@ using testing::tiny_shape;
 using testing::tiny_weights;
 using testing::to_vector;
 
-constexpr const char* kFamilies[] = {"llama", "qwen2", "gpt2"};
+constexpr const char* kFamilies[] = {"llama", "qwen2", "gpt2", "qwen3", "phi3", "gpt_neox"};
 
 // scale 1.5
 const LoraOptions kSmall{.rank = 4, .alpha = 6};
@@ -170,17 +171,18 @@ void expect_near(const at::Tensor& mine, const at::Tensor& expected, const std::
 // For y = (W + s B A) x it holds that dB = s dW A^T and dA = s B^T dW, where dW is the gradient of the whole, merged
 // weight.
 TEST(Lora, GradientsAreThoseOfTheMergedWeights) {
-  for (const char* family : kFamilies)
-    for (const std::vector<std::string>& targets :
-         {std::vector<std::string>{"all-linear"},
-          std::vector<std::string>{family == std::string("gpt2") ? "c_attn" : "v_proj"}}) {
-      const LoraOptions lora{.rank = 4, .alpha = 6, .targets = targets};
+  for (const char* family : kFamilies) {
+    const shape::ModuleNames& names = shape::find_family(family, "").names;
+    const std::string& last = names.query_key_value.back();
+    const size_t layers = names.query_key_value.size() + names.up.size() + 2;
+    for (const std::string& target : {std::string("all-linear"), last.substr(last.find('.') + 1)}) {
+      const LoraOptions lora{.rank = 4, .alpha = 6, .targets = {target}};
       auto weights = tiny_weights(tiny_shape(family), with(lora));
       auto whole = merged(*weights);
       Model unfused(weights, {}), fused(whole, {});
       add_gradient(unfused);
       add_gradient(fused);
-      int compared = 0;
+      size_t compared = 0;
       for (const auto& spec : whole->params()) {
         if (spec.sizes.size() != 2) continue;  // a bias has its layer's name too
         const auto adapter = fmt::format("base_model.model.{}", spec.name.substr(0, spec.name.rfind('.')));
@@ -191,8 +193,9 @@ TEST(Lora, GradientsAreThoseOfTheMergedWeights) {
         expect_near(gradient_of(*weights, a), values_of(*weights, b).t().matmul(dw), a);
         ++compared;
       }
-      EXPECT_EQ(compared, (targets.front() != "all-linear" ? 1 : family == std::string("gpt2") ? 4 : 7) * 2) << family;
+      EXPECT_EQ(compared, (target == "all-linear" ? layers : 1) * 2) << family;
     }
+  }
 }
 
 // A step along the gradient changes the loss by its squared norm.

@@ -7,6 +7,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/host/mapped_file.h"
+#include "collimate/model/file_order.h"
 #include "collimate/tensor/host_access.h"
 #include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/embedding.h"
@@ -43,6 +44,14 @@ void MappedValues::read(size_t index, int64_t first, std::span<float> out) const
   COLLIMATE_CHECK(
       first >= 0 && rows * width == out.size() && (begin + rows) * width <= static_cast<size_t>(spec.count()),
       "rows {} to {} of {}", first, begin + rows, spec.name);
+  if (spec.interleaved > 0 && spec.sizes.size() == 1) return read_param(spec, entry, directory_, out);
+  if (spec.interleaved > 0) {
+    for (size_t r = 0; r < rows; ++r) {
+      const auto row = static_cast<size_t>(spec.file_row(first + static_cast<int64_t>(r)));
+      read_floats(part_of(entry, row * width, width), directory_, out.subspan(r * width, width));
+    }
+    return;
+  }
   if (!spec.transposed_in_file) return read_floats(part_of(entry, begin * width, out.size()), directory_, out);
   const auto all_rows = static_cast<size_t>(spec.sizes[0]);
   std::vector<float> column(rows);
@@ -52,13 +61,13 @@ void MappedValues::read(size_t index, int64_t first, std::span<float> out) const
   }
 }
 
-void MappedValues::look_up(const tensor::Exec& exec, size_t index, std::span<const int32_t> ids, float* out,
-                           bool accumulate) const {
+void MappedValues::look_up(const tensor::Exec& exec, size_t index, std::span<const int32_t> ids, int64_t first,
+                           float* out, bool accumulate) const {
   const int64_t width = specs_.at(index).sizes[1];
-  tensor::check_embedding_ids(ids.data(), static_cast<int64_t>(ids.size()), specs_[index].sizes[0]);
+  tensor::check_embedding_ids(ids.data(), static_cast<int64_t>(ids.size()), specs_[index].sizes[0] - first);
   std::vector<float> found(ids.size() * static_cast<size_t>(width));
   for (size_t r = 0; r < ids.size(); ++r)
-    read(index, ids[r], std::span(found).subspan(r * static_cast<size_t>(width), static_cast<size_t>(width)));
+    read(index, first + ids[r], std::span(found).subspan(r * static_cast<size_t>(width), static_cast<size_t>(width)));
   base::fault_rows("embedding", found.data(), static_cast<int64_t>(ids.size()), width, width);
   const auto count = static_cast<int64_t>(found.size());
   if (!accumulate) return tensor::copy_in(exec, found.data(), count * static_cast<int64_t>(sizeof(float)), out);

@@ -24,8 +24,9 @@ class MappedValues {
   // out [rows, width]: rows of a parameter [out, in] from `first` on; one of a single dimension is one row. InputError
   // on a dtype that is not F32, BF16 or F16.
   void read(size_t index, int64_t first, std::span<float> out) const;
-  // out [rows, width] on the device (+)= rows `ids` of a parameter. InputError for an id that it does not have.
-  void look_up(const tensor::Exec& exec, size_t index, std::span<const int32_t> ids, float* out, bool accumulate) const;
+  // out [rows, width] on the device (+)= rows first + ids of a parameter. InputError for an id that it does not have.
+  void look_up(const tensor::Exec& exec, size_t index, std::span<const int32_t> ids, int64_t first, float* out,
+               bool accumulate) const;
   // Packs the linear layer that begins at a parameter, with those fused to it. What was read leaves this process's
   // memory; the system keeps the file's pages as long as it likes.
   void pack(const tensor::Exec& exec, size_t first, tensor::LinearPanels& panels) const;

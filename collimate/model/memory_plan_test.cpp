@@ -24,7 +24,7 @@ std::map<std::string, int64_t> by_purpose(const std::vector<tensor::MemoryItem>&
   return out;
 }
 
-class MemoryPlan : public ::testing::TestWithParam<const char*> {
+class MemoryPlan : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { tensor::reset_memory_peaks(kWorker); }
   // The arenas of passes of `tokens_` take what is planned.
@@ -100,7 +100,7 @@ TEST_P(MemoryPlan, OfAdaptersIsWhatTheyTake) {
   EXPECT_EQ(planned.at("model/optimizer"), 2 * planned.at("model/gradient"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, MemoryPlan, ::testing::Values("llama", "qwen2", "gpt2"));
+INSTANTIATE_TEST_SUITE_P(Families, MemoryPlan, ::testing::ValuesIn(shape::known_families()));
 
 }  // namespace
 }  // namespace collimate::model

@@ -6,6 +6,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/model/file_order.h"
 #include "collimate/model/safetensors.h"
 
 namespace collimate::model {
@@ -51,9 +52,8 @@ void save_peft(const Weights& weights, const std::string& directory, const std::
     const shape::ParamSpec& spec = weights.params()[i];
     if (!is_changed_by_training(weights.options().lora, spec)) continue;
     const std::string name = is_adapter(spec) ? spec.name : fmt::format("base_model.model.{}", spec.name);
-    tensors.push_back({name, spec.sizes, [&weights, i](std::span<float> out) {
-                         const auto values = weights.values(static_cast<int>(i));
-                         std::copy(values.begin(), values.end(), out.begin());
+    tensors.push_back({name, spec.sizes, [&weights, &spec, i](std::span<float> out) {
+                         to_file_order(spec, weights.values(static_cast<int>(i)).span(), out);
                        }});
   }
   write_safetensors(directory + "/adapter_model.safetensors", tensors);

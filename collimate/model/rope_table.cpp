@@ -25,9 +25,9 @@ std::vector<float> rope_inverse_frequencies(const shape::ModelShape& shape) {
   const std::string type =
       shape.rope_scaling.is_null() ? "default" : shape.rope_scaling.at("rope_type").get<std::string>();
   std::vector<float> inverse;
-  const int64_t head_dim = shape.blocks.front().attention.head_dim;
-  for (int64_t pair = 0; pair < head_dim / 2; ++pair) {
-    const float exponent = static_cast<float>(2 * pair) / static_cast<float>(head_dim);
+  const int64_t turned = shape.blocks.front().attention.turned();
+  for (int64_t pair = 0; pair < turned / 2; ++pair) {
+    const float exponent = static_cast<float>(2 * pair) / static_cast<float>(turned);
     float value = 1.0F / std::pow(static_cast<float>(shape.rope_theta), exponent);
     if (type == "linear") value /= shape.rope_scaling.at("factor").get<float>();
     if (type == "llama3") value = scale_llama3(value, shape.rope_scaling);

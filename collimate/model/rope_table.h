@@ -9,9 +9,9 @@
 
 namespace collimate::model {
 
-// Inverse frequency of each pair of channels [head_dim / 2] with the shape's scaling: linear divides all of them,
-// llama3 (Llama 3.1) only the slow ones, dynamic none up to max_positions, beyond which no model here goes. In fp32, in
-// the order in which the Hugging Face models compute them.
+// Inverse frequency of each pair of channels [turned / 2] of a head with the shape's scaling: linear divides all of
+// them, llama3 (Llama 3.1) only the slow ones, dynamic none up to max_positions, beyond which no model here goes. In
+// fp32, in the order in which the Hugging Face models compute them.
 std::vector<float> rope_inverse_frequencies(const shape::ModelShape& shape);
 
 // cos and sin by position, grown on demand. A row depends on its position alone.

@@ -12,6 +12,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
 #include "collimate/host/file_io.h"
+#include "collimate/model/torch_file.h"
 
 namespace collimate::model {
 namespace {
@@ -21,16 +22,9 @@ using base::InputError;
 using nlohmann::json;
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
+constexpr const char* kIndex = ".index.json";
 constexpr size_t kMaxDims = 16;
 constexpr size_t kMaxShown = 100;  // bytes of what a file says that an error repeats
-
-uint64_t dtype_bytes(const std::string& dtype) {
-  static const std::map<std::string, uint64_t> kBytes = {
-      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2},
-      {"BF16", 2}, {"I32", 4}, {"U32", 4}, {"F32", 4},     {"I64", 8},     {"U64", 8}, {"F64", 8}};
-  const auto found = kBytes.find(dtype);
-  return found == kBytes.end() ? 0 : found->second;
-}
 
 // The beginning of a text, whole characters of UTF-8.
 std::string shown(std::string text) {
@@ -214,39 +208,48 @@ void read_placed(const TensorEntry& entry, const std::string& where, std::span<f
 
 }  // namespace
 
+uint64_t dtype_bytes(const std::string& dtype) {
+  static const std::map<std::string, uint64_t> kBytes = {
+      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2},
+      {"BF16", 2}, {"I32", 4}, {"U32", 4}, {"F32", 4},     {"I64", 8},     {"U64", 8}, {"F64", 8}};
+  const auto found = kBytes.find(dtype);
+  return found == kBytes.end() ? 0 : found->second;
+}
+
 int64_t TensorEntry::count() const {
   int64_t total = 1;
   for (const int64_t size : sizes) total *= size;
   return total;
 }
 
-SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), file_(path) { parse(); }
-
-void SafetensorsFile::parse() {
-  const auto bytes = file_.bytes();
+SafetensorsFile::SafetensorsFile(const std::string& path) : TensorFile(path) {
+  const auto bytes = this->bytes();
   uint64_t header_bytes = 0;
   if (bytes.size() < sizeof(header_bytes))
-    throw InputError(expectation(path_, "a safetensors file", fmt::format("{} bytes", bytes.size())));
+    throw InputError(expectation(path, "a safetensors file", fmt::format("{} bytes", bytes.size())));
   std::memcpy(&header_bytes, bytes.data(), sizeof(header_bytes));
   if (header_bytes > kMaxHeaderBytes)
-    throw InputError(expectation(path_, fmt::format("a header of at most {} bytes", kMaxHeaderBytes),
+    throw InputError(expectation(path, fmt::format("a header of at most {} bytes", kMaxHeaderBytes),
                                  fmt::format("{}", header_bytes), "another file: this is no safetensors file"));
   const auto rest = bytes.subspan(sizeof(header_bytes));
   if (header_bytes > rest.size())
-    throw InputError(expectation(path_, fmt::format("a header of {} bytes", header_bytes),
+    throw InputError(expectation(path, fmt::format("a header of {} bytes", header_bytes),
                                  fmt::format("a file of {} bytes", bytes.size()),
                                  "downloading the file again: it is truncated"));
   const auto data = rest.subspan(header_bytes);
-  entries_ = HeaderReader(path_, data).read(rest.first(header_bytes));
+  entries_ = HeaderReader(path, data).read(rest.first(header_bytes));
   std::sort(entries_.begin(), entries_.end(), [](const TensorEntry& a, const TensorEntry& b) {
     return std::pair(a.data.data(), a.data.size()) < std::pair(b.data.data(), b.data.size());
   });
-  check_coverage(path_, entries_, data);
+  check_coverage(path, entries_, data);
 }
 
 std::map<std::string, std::vector<std::string>> weight_files(const std::string& directory) {
-  const std::string index_path = directory + "/model.safetensors.index.json";
-  if (::access(index_path.c_str(), F_OK) != 0) return {{directory + "/model.safetensors", {}}};
+  const std::string safe = directory + "/model.safetensors", pickled = directory + "/pytorch_model.bin";
+  const auto exists = [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; };
+  const bool is_safe = exists(safe + kIndex) || exists(safe) || !(exists(pickled) || exists(pickled + kIndex));
+  const std::string whole = is_safe ? safe : pickled, index_path = whole + kIndex;
+  if (!exists(index_path)) return {{whole, {}}};
   const json index = base::parse_json(host::read_file(index_path), index_path, 1);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
     throw InputError(expectation(index_path, "an object with a weight_map", "something else"));
@@ -268,7 +271,11 @@ TensorDirectory::TensorDirectory(const std::string& directory) {
 }
 
 void TensorDirectory::add(const std::string& path) {
-  files_.push_back(std::make_unique<SafetensorsFile>(path));
+  if (path.ends_with(".bin")) {
+    files_.push_back(std::make_unique<TorchFile>(path));
+  } else {
+    files_.push_back(std::make_unique<SafetensorsFile>(path));
+  }
   for (const TensorEntry& entry : files_.back()->entries())
     if (!by_name_.emplace(entry.name, &entry).second)
       throw InputError(expectation(path + " " + shown(entry.name), "one tensor of that name", "a second one"));

@@ -22,26 +22,38 @@ struct TensorEntry {
   int64_t count() const;
 };
 
-// A mapped .safetensors file. The constructor validates the whole header against the file: length, JSON, dtypes, shapes
-// whose product overflows, offsets, overlaps, gaps. It allocates a few times the header's own size at most. InputError
-// otherwise, which repeats no more than about 100 bytes of a name or value.
-class SafetensorsFile {
+// Bytes of an element; 0 for what is no dtype.
+uint64_t dtype_bytes(const std::string& dtype);
+
+// A mapped file and the tensors that lie in it.
+class TensorFile {
  public:
-  explicit SafetensorsFile(const std::string& path);
+  explicit TensorFile(const std::string& path) : path_(path), file_(path) {}
+  virtual ~TensorFile() = default;
 
   const std::string& path() const { return path_; }
   const std::vector<TensorEntry>& entries() const { return entries_; }
 
- private:
-  void parse();
+ protected:
+  std::span<const std::byte> bytes() const { return file_.bytes(); }
+  std::vector<TensorEntry> entries_;
 
+ private:
   std::string path_;
   host::MappedFile file_;
-  std::vector<TensorEntry> entries_;
+};
+
+// A mapped .safetensors file. The constructor validates the whole header against the file: length, JSON, dtypes, shapes
+// whose product overflows, offsets, overlaps, gaps. It allocates a few times the header's own size at most. InputError
+// otherwise, which repeats no more than about 100 bytes of a name or value.
+class SafetensorsFile final : public TensorFile {
+ public:
+  explicit SafetensorsFile(const std::string& path);
 };
 
 // The weight files of a Hugging Face directory, each with the tensors that model.safetensors.index.json expects in it:
-// its shards, or model.safetensors alone where there is no index. InputError when the index cannot be read.
+// its shards, or model.safetensors alone where there is no index; where there is neither, pytorch_model.bin and its
+// index in the same way. InputError when the index cannot be read.
 std::map<std::string, std::vector<std::string>> weight_files(const std::string& directory);
 
 // The tensors of those files.
@@ -55,7 +67,7 @@ class TensorDirectory {
  private:
   void add(const std::string& path);
 
-  std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  std::vector<std::unique_ptr<TensorFile>> files_;
   std::map<std::string, const TensorEntry*> by_name_;
 };
 

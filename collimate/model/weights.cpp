@@ -245,10 +245,10 @@ void Weights::read(int index, int64_t first, std::span<float> out) const {
 void Weights::look_up(int index, const RowIds& ids, float* out, bool accumulate) const {
   const ParamSpec& spec = impl_->spec(index);
   if (impl_->mapped != nullptr)
-    return impl_->mapped->look_up(impl_->exec, static_cast<size_t>(index), ids.host, out, accumulate);
+    return impl_->mapped->look_up(impl_->exec, static_cast<size_t>(index), ids.host, ids.first, out, accumulate);
   impl_->check_resident();
-  tensor::embedding(impl_->exec, impl_->values_of(spec), spec.sizes[0], spec.sizes[1], ids.device,
-                    static_cast<int64_t>(ids.host.size()), out, accumulate);
+  tensor::embedding(impl_->exec, impl_->values_of(spec) + ids.first * spec.sizes[1], spec.sizes[0] - ids.first,
+                    spec.sizes[1], ids.device, static_cast<int64_t>(ids.host.size()), out, accumulate);
 }
 
 const tensor::LinearPanels& Weights::panels(int index) {

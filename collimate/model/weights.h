@@ -40,6 +40,7 @@ using tensor::MemoryItem;
 struct RowIds {
   std::span<const int32_t> host;
   const int32_t* device = nullptr;
+  int64_t first = 0;  // row of number 0
 };
 
 // The weights of one model on one device: an ordered list of segments (embedding, each block, head), each flat and

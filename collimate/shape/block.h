@@ -6,7 +6,7 @@ namespace collimate::shape {
 
 // A block as data: one decoder (model/decoder.h) runs them, and parameters, FLOPs and the planner's outline follow.
 enum class NormKind { kRms, kLayer };  // of weights alone; of weights and biases, centred
-enum class Activation { kSilu, kGeluTanh };
+enum class Activation { kSilu, kGeluTanh, kGelu, kRelu };
 
 // Multi-head latent attention: keys and values as one vector of kv_rank + rope_dim; kv_rank 0 for plain attention.
 struct Latent {
@@ -22,11 +22,16 @@ struct Attention {
   int64_t heads = 0;
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
-  bool rotary = true;  // queries and keys turn by their positions
-  bool bias = false;   // of queries, keys and values
+  bool rotary = true;      // queries and keys turn by their positions
+  int64_t rotary_dim = 0;  // leading channels of a head that turn; 0: all
+  bool bias = false;       // of queries, keys and values
   bool output_bias = false;
+  bool head_norm = false;  // an RMS norm of each query's and key's head, ahead of their turn
+  double scale = 0;        // of scores; 0: 1 / sqrt(head_dim)
+  int64_t window = 0;      // a token reads at most so many keys, its own and those before it; 0: all
   Latent latent = {};
 
+  int64_t turned() const { return !rotary ? 0 : rotary_dim > 0 ? rotary_dim : head_dim; }
   int64_t query_width() const { return heads * head_dim; }
   int64_t kv_width() const { return kv_heads * head_dim; }
   bool operator==(const Attention&) const = default;
@@ -53,8 +58,9 @@ struct Mlp {
   bool operator==(const Mlp&) const = default;
 };
 
-// x + attention(norm(x)), and the same with the MLP.
+// x + attention(norm(x)) = y, and y + mlp(norm(y)), or in parallel: x + attention(norm(x)) + mlp(other norm(x)).
 struct Block {
+  bool parallel = false;
   NormKind norm = NormKind::kRms;
   float norm_epsilon = 1e-5F;
   Attention attention = {};

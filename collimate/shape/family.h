@@ -18,13 +18,15 @@ struct ModuleNames {
   std::string block;      // "model.layers."
   std::string attention_norm;
   std::vector<std::string> query_key_value;
+  std::string query_norm, key_norm;  // of heads
   std::string attention_output;
   std::string mlp_norm;
   std::vector<std::string> up;  // gate and up of a gated MLP
   std::string down;
   std::string final_norm;
   std::string head = "lm_head";
-  bool transposed = false;  // linear layers of blocks are [in, out] in the files
+  bool transposed = false;   // linear layers of blocks are [in, out] in the files
+  bool interleaved = false;  // one query_key_value holds each head's query, key and value side by side
 };
 
 // A model family as its files have it: all that is to be said of one, in one file of family/.
@@ -37,10 +39,17 @@ struct Family {
   // Adds the keys that parse reads.
   void (*add_config)(const ModelShape& shape, nlohmann::json& config);
   ModuleNames names;
+  // Its config.json has Llama's keys, so that a planner may read of it what does not run here.
+  bool has_usual_keys = false;
 };
 
 std::vector<Family> llama_families();
 std::vector<Family> gpt2_families();
+std::vector<Family> gpt_neo_families();
+std::vector<Family> gpt_neox_families();
+std::vector<Family> opt_families();
+std::vector<Family> phi3_families();
+std::vector<Family> qwen_families();
 
 // All of them by name.
 const std::vector<Family>& families();

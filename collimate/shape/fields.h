@@ -35,6 +35,10 @@ class Fields {
   int64_t count_or(const char* key, int64_t limit, int64_t fallback) const {
     return has(key) ? count(key, limit) : fallback;
   }
+  // A whole number from 0 to `limit`.
+  int64_t whole_or(const char* key, int64_t limit, int64_t fallback) const {
+    return has(key) && config_.at(key) == 0 ? 0 : count_or(key, limit, fallback);
+  }
   double real_or(const char* key, double fallback) const {
     if (!has(key)) return fallback;
     const nlohmann::json& value = config_.at(key);
@@ -47,6 +51,11 @@ class Fields {
     if (!config_.at(key).is_boolean())
       throw base::InputError(base::expectation(at(key), "true or false", config_.at(key).dump()));
     return config_.at(key).get<bool>();
+  }
+  // InputError where a flag is not what the family can be.
+  void require(const char* key, bool wanted) const {
+    if (flag_or(key, wanted) != wanted)
+      throw base::InputError(base::expectation(at(key), wanted ? "true" : "false", wanted ? "false" : "true"));
   }
   std::string text_or(const char* key, const std::string& fallback) const {
     if (!has(key)) return fallback;

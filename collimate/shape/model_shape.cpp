@@ -56,9 +56,9 @@ void validate(const ModelShape& shape, const std::string& where) {
       throw InputError(expectation(where + " num_key_value_heads",
                                    fmt::format("a divisor of {} heads", attention.heads),
                                    std::to_string(attention.kv_heads)));
-    if (attention.rotary && attention.head_dim % 2 != 0)
+    if (attention.turned() % 2 != 0 || attention.turned() > attention.head_dim)
       throw InputError(
-          expectation(where + " head_dim", "an even number for rotary positions", std::to_string(attention.head_dim)));
+          expectation(where + " head_dim", "an even number for rotary positions", std::to_string(attention.turned())));
   }
 }
 

@@ -18,6 +18,7 @@ struct ModelShape {
   int64_t hidden = 0;
   int64_t max_positions = 0;
   bool learned_positions = false;  // a table of max_positions rows is added to the embedding
+  int64_t unused_positions = 0;    // rows of that table ahead of position 0
   std::vector<Block> blocks;       // by layer; the norm behind the last one is of its kind
   bool tied_embeddings = false;
   double rope_theta = 10000.0;

@@ -6,6 +6,7 @@
 
 #include "collimate/base/json.h"
 #include "collimate/base/read_file.h"
+#include "collimate/shape/family.h"
 #include "collimate/shape/fields.h"
 #include "collimate/shape/usual_config.h"
 
@@ -89,7 +90,7 @@ Outline outline_of(const ModelShape& shape) {
   model.vocabulary = shape.vocabulary;
   model.gated = block.mlp.gated;
   model.tied = shape.tied_embeddings;
-  model.positions = shape.learned_positions ? shape.max_positions : 0;
+  model.positions = shape.learned_positions ? shape.max_positions + shape.unused_positions : 0;
   model.experts = block.mlp.experts;
   if (model.experts.count > 0)
     model.dense_layers = std::count_if(shape.blocks.begin(), shape.blocks.end(),
@@ -102,17 +103,10 @@ Outline parse_outline(const nlohmann::json& config, const std::string& where) {
   if (!config.is_object()) throw base::InputError(base::expectation(where, "a JSON object", config.type_name()));
   const Fields fields(config, where);
   const std::string family = fields.text_or("model_type", "");
-  const std::vector<std::string>& known = known_families();
-  if (!fields.has("num_hidden_layers") && std::find(known.begin(), known.end(), family) != known.end())
-    return outline_of(parse_model_shape(config, where));
+  for (const Family& known : families())
+    if (known.name == family && !known.has_usual_keys) return outline_of(parse_model_shape(config, where));
   require_decoder(fields, family);
-  ModelShape shape = read_usual_shape(fields, family);
-  if (family == "opt") {
-    shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
-    shape.learned_positions = true;
-    for (Block& block : shape.blocks) block.mlp.gated = false;
-  }
-  return outline_of(shape);
+  return outline_of(read_usual_shape(fields, family));
 }
 
 Outline find_outline(const std::string& name) {

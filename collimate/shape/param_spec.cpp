@@ -30,7 +30,7 @@ class DecoderParams {
              1);
     if (shape_.learned_positions)
       out_.add(names_.positions + ".weight", Part::kPositions, ParamKind::kEmbedding,
-               {shape_.max_positions, shape_.hidden});
+               {shape_.max_positions + shape_.unused_positions, shape_.hidden});
     for (int64_t layer = 0; layer < shape_.layers(); ++layer) {
       out_.begin_segment(static_cast<int>(layer) + 1);
       add_block(names_.block + std::to_string(layer) + ".", base::at(shape_.blocks, layer));
@@ -48,6 +48,10 @@ class DecoderParams {
     add_by_rows(prefix, names_.query_key_value, Part::kQueryKeyValue,
                 {attention.query_width(), attention.kv_width(), attention.kv_width()}, attention.head_dim,
                 attention.bias);
+    if (attention.head_norm) {
+      out_.add(prefix + names_.query_norm + ".weight", Part::kQueryNorm, ParamKind::kNorm, {attention.head_dim});
+      out_.add(prefix + names_.key_norm + ".weight", Part::kKeyNorm, ParamKind::kNorm, {attention.head_dim});
+    }
     add_by_columns(prefix + names_.attention_output, Part::kAttentionOutput, attention.query_width(),
                    attention.head_dim, attention.output_bias);
     add_norm(prefix + names_.mlp_norm, Part::kMlpNorm, block.norm);
@@ -73,6 +77,7 @@ class DecoderParams {
         ParamSpec& spec = add_of_layer(prefix + names[piece], part, count, of_bias ? 0 : shape_.hidden);
         cut_rows(spec, unit, !whole && part == Part::kQueryKeyValue && piece > 0);
         if (whole && rows.size() > 1) spec.dims[0].blocks = rows;
+        if (part == Part::kQueryKeyValue && names_.interleaved) spec.interleaved = static_cast<int64_t>(rows.size());
       }
       if (names.size() > 1) out_.fuse(static_cast<int>(names.size()));
     }
@@ -115,6 +120,13 @@ int64_t ParamSpec::count() const {
   int64_t total = 1;
   for (const int64_t size : sizes) total *= size;
   return total;
+}
+
+int64_t ParamSpec::file_row(int64_t row) const {
+  if (interleaved == 0) return row;
+  const int64_t piece_rows = sizes[0] / interleaved, unit = dims[0].unit;
+  const int64_t piece = row / piece_rows, within = row % piece_rows;
+  return (within / unit * interleaved + piece) * unit + within % unit;
 }
 
 std::vector<ParamSpec> param_specs(const ModelShape& shape) { return DecoderParams(shape).all(); }

@@ -25,6 +25,8 @@ enum class Part {
   kPositions,
   kAttentionNorm,
   kQueryKeyValue,
+  kQueryNorm,
+  kKeyNorm,
   kAttentionOutput,
   kMlpNorm,
   kUp,  // gate and up
@@ -45,11 +47,14 @@ struct ParamSpec {
   int segment = 0;  // 0 embedding, 1 … layers the blocks, layers + 1 the head
   int64_t offset = 0;
   bool transposed_in_file = false;  // GPT-2 stores [in, out]
-  bool decay = true;                // weight decay: none on biases and norms
+  int64_t interleaved = 0;  // the file has so many pieces of rows unit by unit: q, k, v of each head; 0: as here
+  bool decay = true;        // weight decay: none on biases and norms
   // Parameters that run as one linear layer (q/k/v, gate/up) lie side by side without a gap. The first carries their
   // number, the others 0; a parameter on its own carries 1.
   int fused = 1;
   int64_t count() const;
+  // Where the file has a row.
+  int64_t file_row(int64_t row) const;
 };
 
 // The parameters of a shape in segment order, offsets padded to 16 floats but inside a fused group. Tied embeddings

@@ -5,6 +5,17 @@ namespace collimate::shape {
 
 using nlohmann::json;
 
+namespace {
+
+// Keys that a token reads, the mean over those of a sequence.
+double keys_read(int64_t context, int64_t window) {
+  const auto all = static_cast<double>(context), most = static_cast<double>(window);
+  if (window == 0 || window >= context) return (all + 1) / 2;
+  return (most * (most + 1) / 2 + (all - most) * most) / all;
+}
+
+}  // namespace
+
 json to_config(const ModelShape& shape) {
   const Family& family = find_family(shape.family, "model family");
   const bool language_model = shape.head == Head::kLanguageModel;
@@ -31,8 +42,8 @@ double forward_flops(const ModelShape& shape, int64_t tokens, int64_t context) {
   double weights = 0, attention = 0;
   for (const ParamSpec& spec : param_specs(shape))
     if (is_linear(shape, spec)) weights += static_cast<double>(spec.count());
-  const double keys = (static_cast<double>(context) + 1) / 2;  // causal: the mean over the rows
-  for (const Block& block : shape.blocks) attention += 2.0 * static_cast<double>(block.attention.query_width()) * keys;
+  for (const Block& block : shape.blocks)
+    attention += 2.0 * static_cast<double>(block.attention.query_width()) * keys_read(context, block.attention.window);
   return 2.0 * static_cast<double>(tokens) * (weights + attention);
 }
 

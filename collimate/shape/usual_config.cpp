@@ -74,7 +74,7 @@ ModelShape read_usual_shape(const Fields& fields, const std::string& family) {
   const int64_t layers = fields.count("num_hidden_layers", kMaxLayers);
   Block block;
   block.attention = read_attention(fields, shape.hidden);
-  block.mlp.intermediate = fields.count(fields.has("ffn_dim") ? "ffn_dim" : "intermediate_size", kMaxHidden);
+  block.mlp.intermediate = fields.count("intermediate_size", kMaxHidden);
   block.mlp.bias = fields.flag_or("mlp_bias", false);
   block.norm_epsilon = static_cast<float>(fields.real_or("rms_norm_eps", 1e-6));
   shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 2048);

@@ -15,9 +15,11 @@
 // clang-format off
 #define COLLIMATE_OPERATIONS(EACH) \
   EACH(copy) EACH(copy_in) EACH(copy_out) EACH(zero) EACH(gather_rows) EACH(fingerprint) \
-  EACH(silu_mul) EACH(silu_mul_backward) EACH(gelu_tanh) EACH(gelu_tanh_backward) EACH(add) EACH(add_bias) \
+  EACH(silu_mul) EACH(silu_mul_backward) EACH(gelu_tanh) EACH(gelu_tanh_backward) EACH(gelu) EACH(gelu_backward) \
+  EACH(relu) EACH(relu_backward) \
+  EACH(add) EACH(add_bias) \
   EACH(embedding) EACH(embedding_backward) EACH(rope) EACH(rope_backward) \
-  EACH(rms_norm) EACH(rms_norm_backward) EACH(layer_norm) EACH(layer_norm_backward) \
+  EACH(rms_norm) EACH(rms_norm_backward) EACH(head_norm) EACH(head_norm_backward) EACH(layer_norm) EACH(layer_norm_backward) \
   EACH(packed_bytes) EACH(prepare_panels) EACH(pack_linear_rows) EACH(linear) EACH(linear_grad_input) \
   EACH(linear_grad_weight) \
   EACH(kv_block_floats) EACH(copy_kv_block) EACH(append_kv) EACH(round_bf16) \

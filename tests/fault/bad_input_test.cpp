@@ -131,8 +131,9 @@ TEST_F(BadInput, UnknownArchitecture) {
   config.replace(config.find("\"llama\""), 7, "\"mamba\"");
   config.replace(config.find("LlamaFor"), 8, "MambaFor");
   write_text(root_ / "start/config.json", config);
-  expect(2,
-         "[" + (root_ / "start/config.json") + " model_type] expected one of gpt2, llama, mistral, qwen2, got 'mamba'");
+  expect(2, "[" + (root_ / "start/config.json") +
+                " model_type] expected one of gpt2, gpt_neo, gpt_neox, llama, mistral, opt, phi3, qwen, qwen2, qwen3, "
+                "got 'mamba'");
   expect_nothing_written();
 }
 

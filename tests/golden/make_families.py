@@ -7,6 +7,7 @@ Made with Python 3.11, torch 2.11.0 and transformers 5.23.0: python tests/golden
 import json
 import pathlib
 
+import numpy as np
 import torch
 import transformers
 
@@ -18,6 +19,20 @@ QWEN2 = {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "use_slid
 MISTRAL = {"model_type": "mistral", "architectures": ["MistralForCausalLM"], "sliding_window": None}
 LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 16}
+QWEN3 = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "use_sliding_window": False}
+PHI3 = {"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "pad_token_id": 0}
+GPT_NEO = {"model_type": "gpt_neo", "architectures": ["GPTNeoForCausalLM"], "vocab_size": 23, "hidden_size": 16,
+           "num_layers": 2, "num_heads": 4, "intermediate_size": 24, "max_position_embeddings": 64, "window_size": 7,
+           "attention_types": [[["global", "local"], 1]], "activation_function": "gelu_new"}
+OPT = {"model_type": "opt", "architectures": ["OPTForCausalLM"], "vocab_size": 23, "hidden_size": 16,
+       "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 24, "max_position_embeddings": 64,
+       "word_embed_proj_dim": 16, "activation_function": "relu"}
+NEOX = {"model_type": "gpt_neox", "architectures": ["GPTNeoXForCausalLM"], "vocab_size": 23, "hidden_size": 32,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24, "max_position_embeddings": 64,
+        "rotary_pct": 0.5, "rotary_emb_base": 100.0, "hidden_act": "gelu", "tie_word_embeddings": False}
+QWEN = {"model_type": "qwen", "architectures": ["QWenLMHeadModel"], "vocab_size": 23, "hidden_size": 16,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "kv_channels": 4, "intermediate_size": 48, "seq_length": 64,
+        "layer_norm_epsilon": 1e-5, "rotary_emb_base": 100.0, "no_bias": True}
 CASES = {
     "llama": BASE | LLAMA,
     "llama tied, attention biases": BASE | LLAMA | {"tie_word_embeddings": True, "attention_bias": True},
@@ -26,6 +41,18 @@ CASES = {
     "qwen2": BASE | QWEN2,
     "qwen2 tied": BASE | QWEN2 | {"tie_word_embeddings": True},
     "mistral": BASE | MISTRAL,
+    "mistral, window": BASE | MISTRAL | {"sliding_window": 9},
+    "qwen2, windows in later blocks": BASE | QWEN2 | {"use_sliding_window": True, "sliding_window": 5,
+                                                      "max_window_layers": 1},
+    "qwen3": BASE | QWEN3,
+    "qwen3 tied, attention biases": BASE | QWEN3 | {"tie_word_embeddings": True, "attention_bias": True},
+    "phi3": BASE | PHI3,
+    "phi3, window": BASE | PHI3 | {"sliding_window": 9},
+    "gpt_neo": GPT_NEO,
+    "opt": OPT,
+    "qwen": QWEN,
+    "gpt_neox": NEOX,
+    "gpt_neox, one half behind the other": NEOX | {"use_parallel_residual": False},
 }
 IDS = [(7 * i * i + 3 * i) % 23 for i in range(40)]
 
@@ -39,13 +66,49 @@ def weights(name, tensor):
     return values.reshape(tensor.shape).float()
 
 
+def numpy_weights(name, *sizes):
+    return weights(name, torch.zeros(sizes)).double().numpy()
+
+
+def rms_norm(x, name, epsilon):
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * numpy_weights(name + ".weight", x.shape[-1])
+
+
+def qwen_logits(config):
+    """Qwen 1 in double by its published definition: transformers has no class for it."""
+    hidden, heads, inner = config["hidden_size"], config["num_attention_heads"], config["intermediate_size"] // 2
+    head, epsilon = hidden // heads, config["layer_norm_epsilon"]
+    x = numpy_weights("transformer.wte.weight", config["vocab_size"], hidden)[IDS]
+    angles = np.arange(len(IDS))[:, None] / config["rotary_emb_base"] ** (np.arange(0, head, 2) / head)
+    cos, sin = (np.concatenate([f(angles)] * 2, -1)[:, None] for f in (np.cos, np.sin))
+    turned = lambda y: y * cos + np.concatenate([-y[..., head // 2:], y[..., : head // 2]], -1) * sin
+    future = np.triu(np.full((len(IDS), len(IDS)), -np.inf), 1)
+    for layer in range(config["num_hidden_layers"]):
+        at = f"transformer.h.{layer}."
+        qkv = rms_norm(x, at + "ln_1", epsilon) @ numpy_weights(at + "attn.c_attn.weight", 3 * hidden, hidden).T
+        qkv = qkv + numpy_weights(at + "attn.c_attn.bias", 3 * hidden)
+        q, k, v = (part.reshape(-1, heads, head) for part in np.split(qkv, 3, -1))
+        scores = np.einsum("qhd,khd->hqk", turned(q), turned(k)) / np.sqrt(head) + future
+        p = np.exp(scores - scores.max(-1, keepdims=True))
+        read = np.einsum("hqk,khd->qhd", p / p.sum(-1, keepdims=True), v).reshape(-1, hidden)
+        x = x + read @ numpy_weights(at + "attn.c_proj.weight", hidden, hidden).T
+        y = rms_norm(x, at + "ln_2", epsilon)
+        gate = y @ numpy_weights(at + "mlp.w2.weight", inner, hidden).T
+        up = y @ numpy_weights(at + "mlp.w1.weight", inner, hidden).T
+        x = x + (gate / (1 + np.exp(-gate)) * up) @ numpy_weights(at + "mlp.c_proj.weight", hidden, inner).T
+    head_weights = numpy_weights("lm_head.weight", config["vocab_size"], hidden)
+    return torch.tensor(rms_norm(x, "transformer.ln_f", epsilon) @ head_weights.T)
+
+
 def logits(config):
+    if config["model_type"] == "qwen":
+        return qwen_logits(config)
     kind = getattr(transformers, config["architectures"][0])
     model = kind(kind.config_class(**config)).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(weights(name, parameter))
-        return model(torch.tensor([IDS])).logits[0]
+        return model(torch.tensor([IDS]), use_cache=False).logits[0]
 
 
 if __name__ == "__main__":

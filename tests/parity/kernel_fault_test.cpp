@@ -40,14 +40,25 @@ const std::vector<std::string> kLlama = {"embedding", "rms_norm", "linear",     
 const std::vector<std::string> kGpt2 = {"embedding", "layer_norm", "linear",       "append_kv",
                                         "attention", "gelu_tanh",  "scale_logits", "log_softmax"};
 
+const std::vector<std::string> kQwen3 = {"head_norm"};  // what Llama has not
+const std::vector<std::string> kOpt = {"embedding", "layer_norm", "linear",       "append_kv",
+                                       "attention", "relu",       "scale_logits", "log_softmax"};
+
+const std::vector<std::string> kNeox = {"embedding", "layer_norm", "linear",       "rope",       "append_kv",
+                                        "attention", "gelu",       "scale_logits", "log_softmax"};
+
 std::vector<std::string> with(std::vector<std::string> kernels, const std::vector<std::string>& more) {
   kernels.insert(kernels.end(), more.begin(), more.end());
   return kernels;
 }
 
 std::vector<Case> cases() {
-  std::vector<Case> all = {
-      {"llama", kLlama}, {"gpt2", kGpt2}, {"llama", with(kLlama, {"scale"}), tensor::ComputeType::kFloat32, true}};
+  std::vector<Case> all = {{"llama", kLlama},
+                           {"gpt2", kGpt2},
+                           {"opt", kOpt},
+                           {"gpt_neox", kNeox},
+                           {"qwen3", with(kLlama, kQwen3)},
+                           {"llama", with(kLlama, {"scale"}), tensor::ComputeType::kFloat32, true}};
   for (const auto order : {tensor::ComputeType::kBFloat16Amx, tensor::ComputeType::kBFloat16Dot}) {
     all.push_back({"llama", with(kLlama, {"round_bf16"}), order});
     all.push_back({"gpt2", with(kGpt2, {"round_bf16"}), order});

@@ -7,7 +7,8 @@
 // The small model (small_task.h) of every architecture that differs from Llama in what it computes.
 namespace collimate::test {
 
-// By name: biases, layer norm and learned positions; grouped queries with biases and the embedding as head.
+// By name: biases, layer norm and learned positions; grouped queries with biases and the embedding as head; norms of
+// heads and a window; positions counted from 2 and another activation.
 inline const std::map<std::string, std::string>& small_families() {
   static const std::map<std::string, std::string> configs = {
       {"gpt2", R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",
@@ -17,7 +18,21 @@ inline const std::map<std::string, std::string>& small_families() {
       {"qwen2", R"({"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2",
     "vocab_size": 13, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
     "intermediate_size": 64, "max_position_embeddings": 32, "rms_norm_eps": 1e-6, "rope_theta": 1000000.0,
-    "tie_word_embeddings": true, "pad_token_id": 0, "bos_token_id": null, "eos_token_id": 1, "hidden_act": "silu"})"}};
+    "tie_word_embeddings": true, "pad_token_id": 0, "bos_token_id": null, "eos_token_id": 1, "hidden_act": "silu"})"},
+      {"qwen3", R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3",
+    "vocab_size": 13, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+    "head_dim": 16, "intermediate_size": 64, "max_position_embeddings": 32, "rms_norm_eps": 1e-6,
+    "use_sliding_window": true, "sliding_window": 5, "max_window_layers": 1,
+    "tie_word_embeddings": true, "pad_token_id": 0, "bos_token_id": null, "eos_token_id": 1, "hidden_act": "silu"})"},
+      {"gpt_neox", R"({"architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox",
+    "vocab_size": 13, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64,
+    "max_position_embeddings": 32, "rotary_pct": 0.5, "hidden_act": "gelu", "tie_word_embeddings": true,
+    "eos_token_id": 1, "pad_token_id": 0, "bos_token_id": null})"},
+      {"opt", R"({"architectures": ["OPTForCausalLM"], "model_type": "opt",
+    "vocab_size": 13, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "ffn_dim": 64,
+    "max_position_embeddings": 32, "word_embed_proj_dim": 32, "activation_function": "relu",
+    "do_layer_norm_before": true, "tie_word_embeddings": true, "eos_token_id": 1, "pad_token_id": 0,
+    "bos_token_id": null})"}};
   return configs;
 }
 

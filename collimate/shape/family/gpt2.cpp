@@ -8,11 +8,6 @@ using base::expectation;
 using base::InputError;
 using nlohmann::json;
 
-void require(const Fields& fields, const char* key, bool wanted) {
-  if (fields.flag_or(key, wanted) != wanted)
-    throw InputError(expectation(fields.at(key), wanted ? "true" : "false", wanted ? "false" : "true"));
-}
-
 // GPT-2 (Radford et al. 2019): learned positions, layer norms, biases everywhere, an MLP with GELU.
 ModelShape parse_gpt2(const Fields& fields, const std::string& family) {
   ModelShape shape;
@@ -29,12 +24,17 @@ ModelShape parse_gpt2(const Fields& fields, const std::string& family) {
   const std::string activation = fields.text_or("activation_function", "gelu_new");
   if (activation != "gelu_new" && activation != "gelu_pytorch_tanh")
     throw InputError(expectation(fields.at("activation_function"), "gelu_new", "'" + activation + "'"));
-  require(fields, "scale_attn_weights", true);
-  require(fields, "scale_attn_by_inverse_layer_idx", false);
+  fields.require("scale_attn_weights", true);
+  fields.require("scale_attn_by_inverse_layer_idx", false);
   Block block;
   block.norm = NormKind::kLayer;
   block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-5));
-  block.attention = {heads, heads, shape.hidden / heads, /*rotary=*/false, /*bias=*/true, /*output_bias=*/true};
+  block.attention = {.heads = heads,
+                     .kv_heads = heads,
+                     .head_dim = shape.hidden / heads,
+                     .rotary = false,
+                     .bias = true,
+                     .output_bias = true};
   block.mlp = {fields.count_or("n_inner", kMaxHidden, 4 * shape.hidden), /*gated=*/false, Activation::kGeluTanh,
                /*bias=*/true};
   shape.blocks.assign(static_cast<size_t>(layers), block);

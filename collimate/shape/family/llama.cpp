@@ -1,3 +1,4 @@
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/usual_config.h"
@@ -8,39 +9,52 @@ namespace {
 using base::expectation;
 using base::InputError;
 
-void reject_sliding_window(const Fields& fields, const ModelShape& shape) {
-  if (!fields.has("sliding_window") || (shape.family == "qwen2" && !fields.flag_or("use_sliding_window", false)))
+// Mistral has a window in every block, Qwen's later models in those from max_window_layers on, where they say so.
+void read_window(const Fields& fields, ModelShape& shape) {
+  const bool is_mistral = shape.family == "mistral", is_qwen = shape.family.starts_with("qwen");
+  if (!fields.has("sliding_window") || !(is_mistral || (is_qwen && fields.flag_or("use_sliding_window", false))))
     return;
-  if (fields.count("sliding_window", kMaxCount) < shape.max_positions)
-    throw InputError(expectation(fields.at("sliding_window"), "null or at least max_position_embeddings",
-                                 fields.raw("sliding_window").dump(), "lowering max_position_embeddings to it"));
+  const int64_t window = fields.count("sliding_window", kMaxCount);
+  const int64_t first = is_mistral ? 0 : fields.whole_or("max_window_layers", kMaxLayers, 28);
+  for (int64_t layer = first; layer < shape.layers(); ++layer)
+    if (window < shape.max_positions) base::at(shape.blocks, layer).attention.window = window;
 }
 
-// Llama (Touvron et al. 2023), and Mistral and Qwen2, which differ from it by biases: Qwen2 has those of queries, keys
-// and values whatever its config says, and neither has others.
+// Llama (Touvron et al. 2023), and those that differ from it by little: Mistral by a window; Qwen2 by biases of
+// queries, keys and values, whatever its config says; Qwen3 by norms of their heads. Only Llama has other biases.
 ModelShape parse_llama(const Fields& fields, const std::string& family) {
   ModelShape shape = read_usual_shape(fields, family);
   read_rope(fields, shape);
-  reject_sliding_window(fields, shape);
+  read_window(fields, shape);
   if (const std::string activation = fields.text_or("hidden_act", "silu"); activation != "silu")
     throw InputError(expectation(fields.at("hidden_act"), "silu", "'" + activation + "'"));
   for (Block& block : shape.blocks) {
+    block.attention.head_norm = family == "qwen3";
     if (family == "llama") continue;
     block.attention.bias = family == "qwen2" || block.attention.bias;
-    block.attention.output_bias = block.mlp.bias = false;
+    block.attention.output_bias = family == "qwen3" && block.attention.bias;
+    block.mlp.bias = false;
   }
   return shape;
+}
+
+void add_window(const ModelShape& shape, nlohmann::json& config) {
+  int64_t first = 0;
+  while (first < shape.layers() && base::at(shape.blocks, first).attention.window == 0) ++first;
+  config["sliding_window"] = nullptr;
+  if (shape.family != "mistral") config["use_sliding_window"] = first < shape.layers();
+  if (first == shape.layers()) return;
+  config["sliding_window"] = shape.blocks.back().attention.window;
+  if (shape.family != "mistral") config["max_window_layers"] = first;
 }
 
 void add_llama_config(const ModelShape& shape, nlohmann::json& config) {
   add_usual_config(shape, config);
   config["hidden_act"] = "silu";
-  if (shape.family == "llama") {
+  if (shape.family == "llama" || shape.family == "qwen3")
     config["attention_bias"] = shape.blocks.front().attention.bias;
-    config["mlp_bias"] = shape.blocks.front().mlp.bias;
-  } else {
-    config["sliding_window"] = nullptr;
-  }
+  if (shape.family == "llama") config["mlp_bias"] = shape.blocks.front().mlp.bias;
+  if (shape.family != "llama") add_window(shape, config);
 }
 
 Family member(const char* name, const std::string& classes) {
@@ -53,17 +67,20 @@ Family member(const char* name, const std::string& classes) {
            .block = "model.layers.",
            .attention_norm = "input_layernorm",
            .query_key_value = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
+           .query_norm = "self_attn.q_norm",
+           .key_norm = "self_attn.k_norm",
            .attention_output = "self_attn.o_proj",
            .mlp_norm = "post_attention_layernorm",
            .up = {"mlp.gate_proj", "mlp.up_proj"},
            .down = "mlp.down_proj",
-           .final_norm = "model.norm"}};
+           .final_norm = "model.norm"},
+          /*has_usual_keys=*/true};
 }
 
 }  // namespace
 
 std::vector<Family> llama_families() {
-  return {member("llama", "Llama"), member("mistral", "Mistral"), member("qwen2", "Qwen2")};
+  return {member("llama", "Llama"), member("mistral", "Mistral"), member("qwen2", "Qwen2"), member("qwen3", "Qwen3")};
 }
 
 }  // namespace collimate::shape

@@ -36,7 +36,13 @@ struct AttentionTile {
   int64_t out_stride = 0;
   float* lse = nullptr;  // or null
   int64_t lse_stride = 0;
+  int64_t window = 0;  // keys of a token, 0: all
 };
+
+// The first chunk of keys that any token from `position` on reads.
+inline int64_t first_chunk(int64_t position, int64_t window) {
+  return window == 0 || position < window ? 0 : (position - window + 1) / kAttentionKeys * kAttentionKeys;
+}
 
 // One document and kv head. `work` holds attention_backward_floats(prefix + tokens, head_dim) floats.
 struct AttentionGradient {
@@ -66,6 +72,7 @@ struct AttentionGradient {
   int64_t head_dim = 0;
   float scale = 1;
   float* work = nullptr;
+  int64_t window = 0;
 };
 
 // Keys and values transposed, padded to whole chunks, the keys as rows, and the two gradients.

@@ -6,6 +6,14 @@
 
 namespace collimate::tensor {
 
+// Where row r begins: rows of `width` lie one behind another, or `group` of them in each `stride` floats.
+struct NormPlace {
+  int64_t width = 0;
+  int64_t group = 1;
+  int64_t stride = 0;
+  int64_t of(int64_t row) const { return row / group * stride + row % group * width; }
+};
+
 struct NormForward {
   const float* x = nullptr;
   int64_t width = 0;
@@ -15,6 +23,7 @@ struct NormForward {
   float* y = nullptr;
   float* mean = nullptr;  // layer norm only; may be null
   float* inv = nullptr;   // may be null
+  NormPlace place = {width, 1, width};
 };
 
 struct NormBackward {
@@ -29,6 +38,7 @@ struct NormBackward {
   bool accumulate = false;
   float* dweight = nullptr;
   float* dbias = nullptr;
+  NormPlace place = {width, 1, width};
 };
 
 // Columns of parameter gradients that one call sums.

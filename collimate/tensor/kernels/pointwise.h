@@ -48,6 +48,10 @@ struct PointwiseKernels {
   void (*silu_mul_backward)(const SiluMul& s, int64_t begin, int64_t end);
   void (*gelu_tanh)(const float* x, int64_t count, float* y);
   void (*gelu_tanh_backward)(const float* dy, const float* x, int64_t count, float* dx);
+  void (*gelu)(const float* x, int64_t count, float* y);
+  void (*gelu_backward)(const float* dy, const float* x, int64_t count, float* dx);
+  void (*relu)(const float* x, int64_t count, float* y);
+  void (*relu_backward)(const float* dy, const float* x, int64_t count, float* dx);
   void (*add)(const float* x, int64_t count, float* y);
   void (*scale)(float factor, int64_t count, float* x);
   void (*round_bf16)(int64_t count, float* x);

@@ -40,6 +40,30 @@ void cpu::gelu_tanh_backward(const Exec& exec, const float* dy, const float* x, 
   });
 }
 
+void cpu::gelu(const Exec& exec, const float* x, int64_t count, float* y) {
+  exec.parallel_for(count, kGrain,
+                    [&](int64_t begin, int64_t end) { pointwise_kernels().gelu(x + begin, end - begin, y + begin); });
+  base::fault_rows("gelu", y, count, 1, 1);
+}
+
+void cpu::gelu_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
+  exec.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
+    pointwise_kernels().gelu_backward(dy + begin, x + begin, end - begin, dx + begin);
+  });
+}
+
+void cpu::relu(const Exec& exec, const float* x, int64_t count, float* y) {
+  exec.parallel_for(count, kGrain,
+                    [&](int64_t begin, int64_t end) { pointwise_kernels().relu(x + begin, end - begin, y + begin); });
+  base::fault_rows("relu", y, count, 1, 1);
+}
+
+void cpu::relu_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
+  exec.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
+    pointwise_kernels().relu_backward(dy + begin, x + begin, end - begin, dx + begin);
+  });
+}
+
 void cpu::add(const Exec& exec, const float* x, int64_t count, float* y) {
   exec.parallel_for(count, kGrain,
                     [&](int64_t begin, int64_t end) { pointwise_kernels().add(x + begin, end - begin, y + begin); });
@@ -67,6 +91,18 @@ void gelu_tanh(const Exec& exec, const float* x, int64_t count, float* y) {
 
 void gelu_tanh_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
   exec.operations().gelu_tanh_backward(exec, dy, x, count, dx);
+}
+
+void gelu(const Exec& exec, const float* x, int64_t count, float* y) { exec.operations().gelu(exec, x, count, y); }
+
+void gelu_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
+  exec.operations().gelu_backward(exec, dy, x, count, dx);
+}
+
+void relu(const Exec& exec, const float* x, int64_t count, float* y) { exec.operations().relu(exec, x, count, y); }
+
+void relu_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
+  exec.operations().relu_backward(exec, dy, x, count, dx);
 }
 
 void add(const Exec& exec, const float* x, int64_t count, float* y) { exec.operations().add(exec, x, count, y); }

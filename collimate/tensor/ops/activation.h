@@ -21,6 +21,16 @@ void gelu_tanh(const Exec& exec, const float* x, int64_t count, float* y);
 // dx = dy * gelu'(x). dx may be dy.
 void gelu_tanh_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx);
 
+// x Φ(x), Φ the normal distribution, with erf of error 1.5e-7 (Abramowitz and Stegun, 7.1.26). y may be x.
+void gelu(const Exec& exec, const float* x, int64_t count, float* y);
+// dx = dy (Φ(x) + x φ(x)). dx may be dy.
+void gelu_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx);
+
+// y = max(x, 0); NaN stays NaN. y may be x.
+void relu(const Exec& exec, const float* x, int64_t count, float* y);
+// dx = dy where x > 0, else 0. dx may be dy.
+void relu_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx);
+
 // y[i] += x[i].
 void add(const Exec& exec, const float* x, int64_t count, float* y);
 // y[r, i] += bias[i].

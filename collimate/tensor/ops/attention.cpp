@@ -109,6 +109,7 @@ AttentionTile tile_of(const AttentionForward& a, const Piece& piece, int64_t gro
   t.out_stride = a.out_stride;
   t.lse = a.lse == nullptr ? nullptr : a.lse + row * a.heads + head;
   t.lse_stride = a.heads;
+  t.window = a.window;
   return t;
 }
 

@@ -65,11 +65,13 @@ struct AttentionForward {
   float* out = nullptr;            // [T, heads * head_dim]
   int64_t out_stride = 0;
   float* lse = nullptr;  // [T, heads] or null: log-sum-exp of the scaled scores, for backward
+  int64_t window = 0;    // a token reads at most so many keys, its own and those before it; 0: all
 };
 
-// Causal attention: the token at position p reads keys 0..p. Each query walks key blocks in ascending order with an
-// online softmax, so its bits depend on itself and its keys alone: equal for decode, prefill in any cut, and training.
-// Lanes beyond p are never read into a result, whatever they hold.
+// Causal attention: the token at position p reads keys 0..p, or the last `window` of them. Blocks all of whose tokens,
+// and those of the other blocks of their 64 positions, lie behind the window of every token may hold anything. Each
+// query walks key blocks in ascending order with an online softmax, so its bits depend on itself and its keys alone:
+// equal for decode, prefill in any cut, and training. Lanes beyond p are never read into a result, whatever they hold.
 void attention_forward(const Exec& exec, const AttentionForward& args, std::span<const AttentionRun> runs);
 
 // A sequence packed at rows [start, start + tokens): whole, positions from 0, or, where `prefix` > 0, what follows the
@@ -100,6 +102,7 @@ struct AttentionBackward {
   float* dk = nullptr;
   float* dv = nullptr;
   int64_t dkv_stride = 0;
+  int64_t window = 0;  // as forward's
 };
 
 // Gradients of attention_forward over packed documents, those that continue a document right behind it. Deterministic;

@@ -44,6 +44,7 @@ AttentionGradient gradient_of(const AttentionBackward& a, const Document& docume
   g.heads = group;
   g.head_dim = a.head_dim;
   g.scale = a.scale;
+  g.window = a.window;
   return g;
 }
 

@@ -20,6 +20,7 @@ struct Case {
   int kv_heads;
   int head_dim;
   std::vector<int64_t> lengths;
+  int64_t window = 0;
 };
 
 // Packed sequences with q, k and v in one array, as a fused linear leaves them.
@@ -71,7 +72,8 @@ Floats forward(const Exec& exec, const Packed& p, int64_t cut, bool bf16 = false
   Floats result = constant(p.rows * (p.width() + p.shape.heads), -3.0F);
   const AttentionForward args{paged.layout,  p.shape.heads, p.scale(),
                               p.q(),         p.stride,      paged.storage.data(),
-                              result.data(), p.width(),     result.data() + p.rows * p.width()};
+                              result.data(), p.width(),     result.data() + p.rows * p.width(),
+                              p.shape.window};
   for (int64_t at = 0;; at += cut) {
     std::vector<AttentionRun> runs;
     for (size_t s = 0; s < p.documents.size(); ++s) {
@@ -96,7 +98,8 @@ std::vector<double> reference(const Packed& p) {
         const float* q = p.q() + (d.start + t) * p.stride + h * dim;
         std::vector<double> weight;
         double mass = 0;
-        for (int64_t j = 0; j <= t; ++j) {
+        const int64_t first = p.shape.window == 0 ? 0 : std::max<int64_t>(0, t - p.shape.window + 1);
+        for (int64_t j = first; j <= t; ++j) {
           double s = 0;
           for (int64_t i = 0; i < dim; ++i) s += double{q[i]} * p.k()[(d.start + j) * p.stride + kv * dim + i];
           weight.push_back(std::exp(s * p.scale()));
@@ -104,8 +107,8 @@ std::vector<double> reference(const Packed& p) {
         }
         for (int64_t i = 0; i < dim; ++i) {
           double sum = 0;
-          for (int64_t j = 0; j <= t; ++j) {
-            sum += base::at(weight, j) / mass * p.v()[(d.start + j) * p.stride + kv * dim + i];
+          for (int64_t j = first; j <= t; ++j) {
+            sum += base::at(weight, j - first) / mass * p.v()[(d.start + j) * p.stride + kv * dim + i];
           }
           base::at(out, (d.start + t) * p.width() + h * dim + i) = sum;
         }
@@ -184,7 +187,10 @@ TEST_P(Attention, CancellingScoresHaveOneSetOfBitsHoweverTheyAreCut) {
   for (const Document& d : p.documents)
     for (int64_t t = 0; t < d.tokens; ++t)
       for (int64_t h = 0; h < p.shape.heads; ++h)
-        if (std::fabs(lse[(d.start + t) * p.shape.heads + h] - std::log(static_cast<double>(t + 1))) > 1e-3) ++residues;
+        if (std::fabs(lse[(d.start + t) * p.shape.heads + h] -
+                      std::log(static_cast<double>(p.shape.window == 0 ? t + 1 : std::min(t + 1, p.shape.window)))) >
+            1e-3)
+          ++residues;
   EXPECT_GT(residues, p.rows * p.shape.heads / 2) << "the case would show nothing";
 }
 
@@ -198,6 +204,7 @@ Floats backward(const Exec& exec, const Packed& p, const Floats& saved, const Fl
   b.lse = saved.data() + p.rows * p.width();
   b.dq = g.data(), b.dq_stride = p.stride;
   b.dk = g.data() + p.width(), b.dv = b.dk + p.kv_width(), b.dkv_stride = p.stride;
+  b.window = p.shape.window;
   attention_backward(exec, b, p.documents);
   return g;
 }
@@ -265,7 +272,7 @@ Floats forward_continued(const Exec& exec, const Packed& p, int64_t prefix) {
   append_kv(exec, layout, p.k(), p.stride, p.v(), p.stride, runs, storage.data());
   attention_forward(exec,
                     {layout, p.shape.heads, p.scale(), p.q(), p.stride, storage.data(), result.data(), p.width(),
-                     result.data() + p.rows * p.width()},
+                     result.data() + p.rows * p.width(), p.shape.window},
                     runs);
   return result;
 }
@@ -296,6 +303,11 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
                          testing::Values(Case{4, 2, 8, {5, 33, 17}}, Case{3, 3, 12, {70, 1, 40}},
                                          Case{6, 2, 16, {130, 20}}, Case{2, 1, 48, {64, 65}}, Case{4, 1, 64, {30, 90}},
                                          Case{30, 1, 8, {19, 3}}, Case{2, 2, 128, {20}}, Case{1, 1, 256, {18}}));
+// With windows: within a chunk of 64 keys, of whole chunks, longer than a sequence.
+INSTANTIATE_TEST_SUITE_P(Windows, Attention,
+                         testing::Values(Case{4, 2, 8, {5, 33, 17}, 6}, Case{3, 3, 12, {150, 1, 90}, 16},
+                                         Case{6, 2, 16, {130, 20}, 64}, Case{2, 1, 48, {200, 65}, 70},
+                                         Case{30, 1, 8, {90, 3}, 1}, Case{1, 1, 16, {18}, 400}));
 
 TEST(AttentionShape, HeadsThatDoNotDivideAreRejected) {
   EXPECT_THROW(attention_forward(Exec{}, {.layout = {3, 16}, .heads = 4}, {}), base::InputError);

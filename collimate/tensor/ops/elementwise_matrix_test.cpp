@@ -56,6 +56,26 @@ const Elementwise kElementwise[] = {
        in = dy;
      },
      [](const std::vector<at::Tensor>& in) { return at::gelu(in[0], "tanh"); }, 3e-7, 1e-6},
+    {"gelu", 1,
+     [](const Exec& exec, const Floats& in, Sizes s, Floats& y) {
+       y = in;
+       gelu(exec, y.data(), s.rows * s.width, y.data());
+     },
+     [](const Exec& exec, Floats& dy, Floats& in, Sizes s) {
+       gelu_backward(exec, dy.data(), in.data(), s.rows * s.width, dy.data());
+       in = dy;
+     },
+     [](const std::vector<at::Tensor>& in) { return at::gelu(in[0]); }, 3e-7, 1e-6},
+    {"relu", 1,
+     [](const Exec& exec, const Floats& in, Sizes s, Floats& y) {
+       y = in;
+       relu(exec, y.data(), s.rows * s.width, y.data());
+     },
+     [](const Exec& exec, Floats& dy, Floats& in, Sizes s) {
+       relu_backward(exec, dy.data(), in.data(), s.rows * s.width, dy.data());
+       in = dy;
+     },
+     [](const std::vector<at::Tensor>& in) { return at::relu(in[0]); }, 0, 0},
 };
 
 using ElementwiseCase = std::tuple<Elementwise, Sizes>;

@@ -41,6 +41,23 @@ void cpu::rms_norm_backward(const Exec& exec, const float* dy, const float* x, c
   backward(exec, {dy, x, nullptr, inv_rms, rows, width, weight, dx, accumulate, dweight, nullptr});
 }
 
+void cpu::head_norm(const Exec& exec, const float* x, const HeadRows& shape, const float* weight, float eps, float* y,
+                    float* inv_rms) {
+  NormForward f{x, shape.head_dim, weight, nullptr, eps, y, nullptr, inv_rms};
+  f.place = {shape.head_dim, shape.heads, shape.stride};
+  exec.parallel_for(shape.rows * shape.heads, row_grain(shape.head_dim),
+                    [&](int64_t begin, int64_t end) { norm_kernels().rms(f, begin, end); });
+  base::fault_rows("head_norm", y, shape.rows, int64_t{shape.heads} * shape.head_dim, shape.stride);
+}
+
+void cpu::head_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms,
+                             const HeadRows& shape, const float* weight, float* dx, float* dweight) {
+  NormBackward b{dy, x,     nullptr, inv_rms, shape.rows * shape.heads, shape.head_dim, weight,
+                 dx, false, dweight, nullptr};
+  b.place = {shape.head_dim, shape.heads, shape.stride};
+  backward(exec, b);
+}
+
 void cpu::layer_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight,
                      const float* bias, float eps, float* y, float* mean, float* inv_std) {
   const NormForward f{x, width, weight, bias, eps, y, mean, inv_std};
@@ -63,6 +80,16 @@ void rms_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, con
 void rms_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, int64_t rows,
                        int64_t width, const float* weight, float* dx, bool accumulate, float* dweight) {
   exec.operations().rms_norm_backward(exec, dy, x, inv_rms, rows, width, weight, dx, accumulate, dweight);
+}
+
+void head_norm(const Exec& exec, const float* x, const HeadRows& shape, const float* weight, float eps, float* y,
+               float* inv_rms) {
+  exec.operations().head_norm(exec, x, shape, weight, eps, y, inv_rms);
+}
+
+void head_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, const HeadRows& shape,
+                        const float* weight, float* dx, float* dweight) {
+  exec.operations().head_norm_backward(exec, dy, x, inv_rms, shape, weight, dx, dweight);
 }
 
 void layer_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, const float* bias,

@@ -16,6 +16,20 @@ void rms_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, con
 void rms_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, int64_t rows,
                        int64_t width, const float* weight, float* dx, bool accumulate, float* dweight);
 
+// The same norm of each head [head_dim] of rows with a stride, by one weight [head_dim]: x [rows, heads head_dim] to y
+// of the same stride. inv_rms [rows heads] is saved when not null.
+struct HeadRows {
+  int64_t rows = 0;
+  int64_t stride = 0;  // floats between rows
+  int heads = 0;
+  int head_dim = 0;
+};
+void head_norm(const Exec& exec, const float* x, const HeadRows& shape, const float* weight, float eps, float* y,
+               float* inv_rms = nullptr);
+// dx = gradient; dweight [head_dim] += over rows and their heads in ascending order when not null.
+void head_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, const HeadRows& shape,
+                        const float* weight, float* dx, float* dweight);
+
 // y = (x - mean) * inv * weight + bias (bias may be null), biased variance as torch. Saves mean and inv [rows].
 void layer_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, const float* bias,
                 float eps, float* y, float* mean = nullptr, float* inv_std = nullptr);

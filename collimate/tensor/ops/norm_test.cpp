@@ -82,6 +82,36 @@ TEST_P(Norm, LayerForwardAndGradient) {
   EXPECT_TRUE(slopes_match(bias, db, 1e-2F, 1e-4, loss));
 }
 
+// Heads of rows with a stride are what they are as rows of their own, and what lies between them stays.
+TEST_P(Norm, OfHeadsIsThatOfRows) {
+  const HeadRows heads{kRows, 3 * width() + 5, 3, static_cast<int>(width())};
+  const auto rows = [&](const Floats& strided) {
+    Floats out;
+    for (int64_t r = 0; r < kRows; ++r)
+      out.insert(out.end(), strided.begin() + r * heads.stride, strided.begin() + r * heads.stride + 3 * width());
+    return out;
+  };
+  const Floats x = noise(kRows * heads.stride, 1), weight = noise(width(), 2), dy = noise(kRows * heads.stride, 3);
+  const Floats got = same_everywhere([&](const Exec& exec) {
+    Floats y = constant(kRows * heads.stride, 7), inv = constant(3 * kRows, 0), dx = y, dw = constant(width(), 0);
+    head_norm(exec, x.data(), heads, weight.data(), kEps, y.data(), inv.data());
+    head_norm_backward(exec, dy.data(), x.data(), inv.data(), heads, weight.data(), dx.data(), dw.data());
+    for (int64_t r = 0; r < kRows; ++r)
+      for (int64_t i = 3 * width(); i < heads.stride; ++i)
+        EXPECT_TRUE(base::at(y, r * heads.stride + i) == 7 && base::at(dx, r * heads.stride + i) == 7);
+    Floats all = rows(y);
+    for (const Floats& more : {rows(dx), dw, inv}) all.insert(all.end(), more.begin(), more.end());
+    return all;
+  });
+  const Floats xr = rows(x), dyr = rows(dy);
+  Floats y = xr, inv = constant(3 * kRows, 0), dx = xr, dw = constant(width(), 0);
+  rms_norm(Exec{}, xr.data(), 3 * kRows, width(), weight.data(), kEps, y.data(), inv.data());
+  rms_norm_backward(Exec{}, dyr.data(), xr.data(), inv.data(), 3 * kRows, width(), weight.data(), dx.data(), false,
+                    dw.data());
+  for (const Floats& more : {dx, dw, inv}) y.insert(y.end(), more.begin(), more.end());
+  EXPECT_TRUE(same_bits(got, y));
+}
+
 TEST_P(Norm, ARowDoesNotSeeItsNeighbours) {
   const Floats x = noise(width(), 1), weight = noise(width(), 2);
   Floats alone = constant(width(), 0), many = nans(3 * width());

@@ -21,22 +21,36 @@ namespace collimate::model::testing {
 
 // A small model of each family with every kind of parameter away from its trivial value.
 inline shape::ModelShape tiny_shape(const std::string& family) {
-  const bool gpt2 = family == "gpt2";
+  const bool learned = family == "gpt2" || family == "gpt_neo" || family == "opt";
+  const bool windows = family == "mistral" || family == "phi3" || family == "gpt_neo";
   shape::Block block;
-  block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 8, .bias = family != "llama"};
+  block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 8, .bias = family == "qwen2" || family == "qwen"};
+  if (family == "qwen") block.attention.kv_heads = 4;
+  block.attention.head_norm = family == "qwen3";
   block.mlp = {.intermediate = 40};
-  if (gpt2) {
+  if (learned) {
     block.norm = shape::NormKind::kLayer;
-    block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 4, .rotary = false, .bias = true, .output_bias = true};
+    block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 4, .rotary = false, .output_bias = true};
+    block.attention.bias = family != "gpt_neo";
+    block.attention.scale = family == "gpt_neo" ? 1 : 0;
     block.mlp = {40, /*gated=*/false, shape::Activation::kGeluTanh, /*bias=*/true};
+    if (family == "opt") block.mlp.activation = shape::Activation::kRelu;
+  }
+  if (family == "gpt_neox") {
+    block.parallel = true;
+    block.norm = shape::NormKind::kLayer;
+    block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 8, .rotary_dim = 4, .bias = true, .output_bias = true};
+    block.mlp = {40, /*gated=*/false, shape::Activation::kGelu, /*bias=*/true};
   }
   shape::ModelShape shape;
   shape.family = family;
   shape.vocabulary = 37;
-  shape.hidden = gpt2 ? 16 : 24;
+  shape.hidden = learned ? 16 : family == "gpt_neox" ? 32 : 24;
   shape.max_positions = 96;
-  shape.learned_positions = gpt2;
+  shape.learned_positions = learned;
+  shape.unused_positions = family == "opt" ? 2 : 0;
   shape.blocks = {block, block};
+  if (windows) shape.blocks[1].attention.window = 7;
   shape.tied_embeddings = family != "qwen2";
   return shape;
 }

@@ -1,0 +1,36 @@
+#include "collimate/model/file_order.h"
+
+#include <algorithm>
+
+namespace collimate::model {
+
+std::vector<int64_t> file_sizes(const shape::ParamSpec& spec) {
+  std::vector<int64_t> sizes = spec.sizes;
+  if (spec.transposed_in_file) std::reverse(sizes.begin(), sizes.end());
+  return sizes;
+}
+
+void read_param(const shape::ParamSpec& spec, const TensorEntry& entry, const std::string& where,
+                std::span<float> out) {
+  if (spec.transposed_in_file) return read_floats_transposed(entry, where, out);
+  if (spec.interleaved == 0) return read_floats(entry, where, out);
+  std::vector<float> in_file(out.size());
+  read_floats(entry, where, in_file);
+  const auto width = static_cast<int64_t>(out.size()) / spec.sizes[0];
+  for (int64_t row = 0; row < spec.sizes[0]; ++row)
+    std::copy_n(in_file.begin() + spec.file_row(row) * width, width, out.begin() + row * width);
+}
+
+void to_file_order(const shape::ParamSpec& spec, std::span<const float> values, std::span<float> out) {
+  const int64_t rows = spec.sizes[0], width = static_cast<int64_t>(values.size()) / rows;
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* from = values.data() + row * width;
+    if (!spec.transposed_in_file) {
+      std::copy_n(from, width, out.begin() + spec.file_row(row) * width);
+    } else {
+      for (int64_t k = 0; k < width; ++k) out[static_cast<size_t>(k * rows + row)] = from[k];
+    }
+  }
+}
+
+}  // namespace collimate::model

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collimate/model/safetensors.h"
+#include "collimate/shape/param_spec.h"
+
+namespace collimate::model {
+
+// A parameter's values as the family's files have them: [in, out] in some, rows of heads in another order in others.
+std::vector<int64_t> file_sizes(const shape::ParamSpec& spec);
+// All of an entry, widened to fp32, in our order. InputError as of read_floats.
+void read_param(const shape::ParamSpec& spec, const TensorEntry& entry, const std::string& where, std::span<float> out);
+// Values in our order to the file's.
+void to_file_order(const shape::ParamSpec& spec, std::span<const float> values, std::span<float> out);
+
+}  // namespace collimate::model

@@ -1,0 +1,81 @@
+#include "collimate/base/error.h"
+#include "collimate/shape/family.h"
+
+namespace collimate::shape {
+namespace {
+
+using base::expectation;
+using base::InputError;
+using nlohmann::json;
+
+constexpr int64_t kUnusedPositions = 2;  // OPT counts positions from 2, whatever is padded
+
+// OPT (Zhang et al. 2022) with norms ahead of each half: all sizes but 350M.
+ModelShape parse_opt(const Fields& fields, const std::string& family) {
+  ModelShape shape;
+  shape.family = family;
+  shape.vocabulary = fields.count("vocab_size", kMaxCount);
+  shape.hidden = fields.count("hidden_size", kMaxHidden);
+  const int64_t layers = fields.count("num_hidden_layers", kMaxLayers);
+  const int64_t heads = fields.count("num_attention_heads", kMaxHidden);
+  if (shape.hidden % heads != 0)
+    throw InputError(expectation(fields.at("num_attention_heads"),
+                                 fmt::format("a divisor of hidden_size {}", shape.hidden), std::to_string(heads)));
+  if (const int64_t width = fields.count_or("word_embed_proj_dim", kMaxHidden, shape.hidden); width != shape.hidden)
+    throw InputError(expectation(fields.at("word_embed_proj_dim"), fmt::format("hidden_size {}", shape.hidden),
+                                 std::to_string(width), "another size of OPT: only the 350M has projected embeddings"));
+  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 2048);
+  shape.learned_positions = true;
+  shape.unused_positions = kUnusedPositions;
+  shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
+  for (const char* key : {"do_layer_norm_before", "enable_bias", "layer_norm_elementwise_affine"})
+    fields.require(key, true);
+  fields.require("_remove_final_layer_norm", false);
+  if (const std::string activation = fields.text_or("activation_function", "relu"); activation != "relu")
+    throw InputError(expectation(fields.at("activation_function"), "relu", "'" + activation + "'"));
+  Block block;
+  block.norm = NormKind::kLayer;
+  block.attention = {.heads = heads,
+                     .kv_heads = heads,
+                     .head_dim = shape.hidden / heads,
+                     .rotary = false,
+                     .bias = true,
+                     .output_bias = true};
+  block.mlp = {fields.count_or("ffn_dim", kMaxHidden, 4 * shape.hidden), /*gated=*/false, Activation::kRelu,
+               /*bias=*/true};
+  shape.blocks.assign(static_cast<size_t>(layers), block);
+  return shape;
+}
+
+void add_opt_config(const ModelShape& shape, json& config) {
+  const Block& block = shape.blocks.front();
+  config["hidden_size"] = config["word_embed_proj_dim"] = shape.hidden;
+  config["num_hidden_layers"] = shape.layers();
+  config["num_attention_heads"] = block.attention.heads;
+  config["ffn_dim"] = block.mlp.intermediate;
+  config["max_position_embeddings"] = shape.max_positions;
+  config["activation_function"] = "relu";
+  config["do_layer_norm_before"] = true;
+}
+
+}  // namespace
+
+std::vector<Family> opt_families() {
+  return {{"opt",
+           "OPTForCausalLM",
+           "OPTForSequenceClassification",
+           parse_opt,
+           add_opt_config,
+           {.embedding = "model.decoder.embed_tokens",
+            .positions = "model.decoder.embed_positions",
+            .block = "model.decoder.layers.",
+            .attention_norm = "self_attn_layer_norm",
+            .query_key_value = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
+            .attention_output = "self_attn.out_proj",
+            .mlp_norm = "final_layer_norm",
+            .up = {"fc1"},
+            .down = "fc2",
+            .final_norm = "model.decoder.final_layer_norm"}}};
+}
+
+}  // namespace collimate::shape

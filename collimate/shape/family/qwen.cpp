@@ -1,0 +1,68 @@
+#include "collimate/base/error.h"
+#include "collimate/shape/family.h"
+
+namespace collimate::shape {
+namespace {
+
+using base::expectation;
+using base::InputError;
+
+// Qwen 1 (Bai et al. 2023). Its intermediate_size counts gate and up together. Within seq_length neither its dynamic
+// RoPE nor its logarithmic scores act; beyond it nothing is run here.
+ModelShape parse_qwen(const Fields& fields, const std::string& family) {
+  ModelShape shape;
+  shape.family = family;
+  shape.vocabulary = fields.count("vocab_size", kMaxCount);
+  shape.hidden = fields.count("hidden_size", kMaxHidden);
+  const int64_t layers = fields.count("num_hidden_layers", kMaxLayers);
+  const int64_t heads = fields.count("num_attention_heads", kMaxHidden);
+  shape.max_positions = fields.count_or("seq_length", kMaxCount, 2048);
+  shape.tied_embeddings = fields.flag_or("tie_word_embeddings", false);
+  shape.rope_theta = fields.real_or("rotary_emb_base", 10000.0);
+  fields.require("no_bias", true);
+  if (const double part = fields.real_or("rotary_pct", 1.0); part != 1.0)
+    throw InputError(expectation(fields.at("rotary_pct"), "1", fmt::format("{}", part)));
+  Block block;
+  block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-6));
+  block.attention = {.heads = heads,
+                     .kv_heads = heads,
+                     .head_dim = fields.count_or("kv_channels", kMaxHidden, shape.hidden / heads),
+                     .bias = true};
+  block.mlp.intermediate = fields.count("intermediate_size", kMaxHidden) / 2;
+  shape.blocks.assign(static_cast<size_t>(layers), block);
+  return shape;
+}
+
+void add_qwen_config(const ModelShape& shape, nlohmann::json& config) {
+  const Block& block = shape.blocks.front();
+  config["hidden_size"] = shape.hidden;
+  config["num_hidden_layers"] = shape.layers();
+  config["num_attention_heads"] = block.attention.heads;
+  config["kv_channels"] = block.attention.head_dim;
+  config["intermediate_size"] = 2 * block.mlp.intermediate;
+  config["seq_length"] = shape.max_positions;
+  config["layer_norm_epsilon"] = static_cast<double>(block.norm_epsilon);
+  config["rotary_emb_base"] = shape.rope_theta;
+  config["no_bias"] = true;
+}
+
+}  // namespace
+
+std::vector<Family> qwen_families() {
+  return {{"qwen",
+           "QWenLMHeadModel",
+           "QWenForSequenceClassification",
+           parse_qwen,
+           add_qwen_config,
+           {.embedding = "transformer.wte",
+            .block = "transformer.h.",
+            .attention_norm = "ln_1",
+            .query_key_value = {"attn.c_attn"},
+            .attention_output = "attn.c_proj",
+            .mlp_norm = "ln_2",
+            .up = {"mlp.w2", "mlp.w1"},
+            .down = "mlp.c_proj",
+            .final_norm = "transformer.ln_f"}}};
+}
+
+}  // namespace collimate::shape
