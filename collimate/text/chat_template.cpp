@@ -1,184 +1,140 @@
 #include "collimate/text/chat_template.h"
 
-#include <optional>
+#include <algorithm>
+#include <map>
 
 #include "collimate/base/error.h"
 #include "collimate/host/atomic_file.h"
-#include "collimate/text/known_templates.h"
+#include "collimate/text/jinja/template.h"
 
 namespace collimate::text {
 namespace {
 
-// A frame stands around a role's content.
-struct RoleFrame {
-  std::string role;
-  std::string before, after;
-};
+using base::expectation;
+using base::InputError;
 
-// A template in which each message is its content in its role's frame. With `any_role`, a role without a frame uses
-// the first frame with its own name in the place of "{role}".
-struct FrameTable {
-  std::vector<RoleFrame> frames;
-  bool any_role = false;
-  std::string default_system;  // put in front when the first message is not a system message; empty for none
-  std::string generation_prompt;
-  std::string description;
-  bool marks_turns = true;
+// The templates that a configuration chooses by name.
+struct Choice {
+  const char* description;
+  const char* jinja;
 };
-
-std::string with_role(std::string text, const std::string& role) {
-  const size_t at = text.find("{role}");
-  if (at != std::string::npos) text.replace(at, 6, role);
-  return text;
+const std::map<std::string, Choice>& choices() {
+  static const std::map<std::string, Choice> kChoices = {
+      {"chatml",
+       {"ChatML",
+        "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' "
+        "+ '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"}},
+      {"plain", {"plain contents", "{% for message in messages %}{{ message['content'] }}{% endfor %}"}},
+      {"user-bot",
+       {"User: / Bot: turns",
+        "{% for message in messages %}{% if message['role'] == 'user' %}{{ 'User: ' + message['content'] + '\\n' }}"
+        "{% elif message['role'] == 'assistant' %}{{ 'Bot: ' + message['content'] + eos_token + '\\n' }}{% endif %}"
+        "{% endfor %}{% if add_generation_prompt %}{{ 'Bot:' }}{% endif %}"}}};
+  return kChoices;
 }
 
-class FrameTemplate : public ChatTemplate {
+constexpr const char* kRemedy = "models.<role>.chat_template (--chat-template) chatml, plain or user-bot";
+
+std::string trimmed(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
+}
+
+// A template that leaves out what a user or the system says has no place for it: of an assistant's turns some leave out
+// the thinking, and results of tools may be written as JSON.
+void check_contents(std::span<const Message> messages, const std::string& text) {
+  for (const Message& message : messages) {
+    if (message.role == "assistant" || message.role == "tool") continue;
+    if (text.find(trimmed(message.content)) == std::string::npos)
+      throw InputError(expectation("chat template", "one that writes what each message says",
+                                   fmt::format("one that leaves out a message of '{}'", message.role),
+                                   "data without that role"));
+  }
+}
+
+class JinjaTemplate : public ChatTemplate {
  public:
-  explicit FrameTemplate(FrameTable table) : table_(std::move(table)) {}
+  // `variables`: the special tokens.
+  JinjaTemplate(const std::string& jinja, nlohmann::ordered_json variables, std::string description, bool marks_turns)
+      : template_(jinja),
+        variables_(std::move(variables)),
+        description_(std::move(description)),
+        marks_turns_(marks_turns) {}
 
   std::string render(std::span<const Message> messages, bool add_generation_prompt) const override {
-    std::string out;
-    if (!table_.default_system.empty() && (messages.empty() || messages[0].role != "system")) {
-      out += framed({"system", table_.default_system});
-    }
-    for (const Message& message : messages) out += framed(message);
-    if (add_generation_prompt) out += table_.generation_prompt;
-    return out;
+    nlohmann::ordered_json variables = variables_;
+    variables["messages"] = nlohmann::ordered_json::array();
+    for (const Message& message : messages)
+      variables["messages"].push_back({{"role", message.role}, {"content", message.content}});
+    variables["add_generation_prompt"] = add_generation_prompt;
+    std::string text = template_.render(variables);
+    check_contents(messages, text);
+    return text;
   }
-  std::string description() const override { return table_.description; }
-  bool marks_turns() const override { return table_.marks_turns; }
+  bool marks_turns() const override { return marks_turns_; }
+  std::string description() const override { return description_; }
 
  private:
-  std::string framed(const Message& message) const {
-    for (const RoleFrame& frame : table_.frames) {
-      if (frame.role == message.role || table_.any_role) {
-        return with_role(frame.before, message.role) + message.content + frame.after;
-      }
-    }
-    throw base::InputError(base::expectation("chat template", "a role of " + table_.description,
-                                             "'" + message.role + "'", "data without that role"));
-  }
-
-  FrameTable table_;
+  jinja::Template template_;
+  nlohmann::ordered_json variables_;
+  std::string description_;
+  bool marks_turns_;
 };
 
-FrameTable chatml(const std::string& default_system, const std::string& reason) {
-  FrameTable table;
-  table.frames = {{"{role}", "<|im_start|>{role}\n", "<|im_end|>\n"}};
-  table.any_role = true;
-  table.default_system = default_system;
-  table.generation_prompt = "<|im_start|>assistant\n";
-  table.description = "ChatML, " + reason;
-  if (!default_system.empty()) table.description += fmt::format(", default system message '{}'", default_system);
-  return table;
-}
-
-// ChatML whose template writes the results of tools in a form of its own.
-FrameTable chatml_without_tools(const std::string& default_system, const std::string& reason) {
-  FrameTable table = chatml(default_system, reason);
-  const RoleFrame frame = table.frames[0];
-  table.frames.clear();
-  for (const char* role : {"system", "user", "assistant"}) table.frames.push_back({role, frame.before, frame.after});
-  table.any_role = false;
-  return table;
-}
-
-// Contents joined with nothing around them; `separator` ends the prompt.
-FrameTable plain(const std::string& separator, const std::string& reason) {
-  FrameTable table;
-  table.frames.push_back({});
-  table.any_role = true;
-  table.generation_prompt = separator;
-  table.description = "plain contents, " + reason;
-  if (!separator.empty()) table.description += fmt::format(", '{}' before the answer", separator);
-  return table;
-}
-
-FrameTable user_bot(const std::string& eos, const std::string& reason) {
-  FrameTable table;
-  table.frames = {{"user", "User: ", "\n"}, {"assistant", "Bot: ", eos + "\n"}};
-  table.generation_prompt = "Bot:";
-  table.description = "User: / Bot: turns, " + reason;
-  return table;
-}
-
-// The template that a configuration chooses by name; none for another choice.
-std::optional<TemplateForm> form_of(const std::string& choice) {
-  if (choice == "chatml") return TemplateForm::kChatMl;
-  if (choice == "plain") return TemplateForm::kContents;
-  if (choice == "user-bot") return TemplateForm::kUserBot;
-  return std::nullopt;
-}
-
-constexpr const char* kChoices = "models.<role>.chat_template (--chat-template) chatml, plain or user-bot";
-
-// In the place of a template that is not recognised: prompts that are text do without one.
-class Unrecognised : public ChatTemplate {
+// In the place of a template that cannot be read: prompts that are text do without one.
+class Unreadable : public ChatTemplate {
  public:
-  explicit Unrecognised(const std::string& jinja) : begin_(jinja.substr(0, 80) + "…") {}
+  explicit Unreadable(std::string why) : why_(std::move(why)) {}
 
   std::string render(std::span<const Message>, bool) const override {
-    throw base::InputError(base::expectation(
-        "chat template", "one that is recognised (ChatML, plain contents) to render messages with", begin_, kChoices));
+    throw InputError(fmt::format("{}; try {}", why_, kRemedy));
   }
-  std::string description() const override {
-    return "none: the model's is not recognised, set " + std::string(kChoices);
-  }
+  std::string description() const override { return fmt::format("none: the model's cannot be read, set {}", kRemedy); }
 
  private:
-  std::string begin_;
+  std::string why_;
 };
 
-// The built-in template of a form. `separator` and `eos` are the tokenizer's.
-FrameTable table_of(const RecognisedTemplate& found, const TokenizerInfo& info, const std::string& eos,
-                    const std::string& reason) {
-  switch (found.form) {
-    case TemplateForm::kChatMl:
-      return chatml(found.default_system, reason);
-    case TemplateForm::kChatMlWithTools:
-      return chatml_without_tools(found.default_system, reason);
-    case TemplateForm::kContents:
-      return plain("", reason);
-    case TemplateForm::kSeparator:
-      return plain(info.separator, reason);
-    case TemplateForm::kUserBot:
-      return user_bot(eos, reason);
-  }
-  COLLIMATE_CHECK(false, "a form of no template");
+// What Hugging Face's tokenizers give to their templates.
+nlohmann::ordered_json special_tokens(const Tokenizer& tokenizer) {
+  const TokenizerInfo& info = tokenizer.info();
+  nlohmann::ordered_json variables = {{"tools", nullptr}, {"documents", nullptr}};
+  for (const auto& [name, id] :
+       {std::pair{"bos_token", info.bos}, {"eos_token", info.eos}, {"pad_token", info.pad}, {"unk_token", info.unk}})
+    if (id) variables[name] = tokenizer.token_bytes(*id);
+  if (!info.separator.empty()) variables["sep_token"] = info.separator;
+  return variables;
 }
 
-// The built-in template that says what the tokenizer's own says.
-std::optional<FrameTable> recognise(const Tokenizer& tokenizer, const std::string& eos) {
-  const TokenizerInfo& info = tokenizer.info();
-  if (info.chat_template.empty()) {
-    FrameTable table = plain("", "because the model has no chat template (a base model)");
-    table.marks_turns = false;
-    return table;
+std::unique_ptr<ChatTemplate> own_template(const Tokenizer& tokenizer, const nlohmann::ordered_json& variables) {
+  const std::string& jinja = tokenizer.info().chat_template;
+  if (jinja.empty())
+    return std::make_unique<JinjaTemplate>(choices().at("plain").jinja, variables,
+                                           "plain contents, because the model has no chat template (a base model)",
+                                           /*marks_turns=*/false);
+  try {
+    return std::make_unique<JinjaTemplate>(jinja, variables, "the model's own", /*marks_turns=*/true);
+  } catch (const InputError& error) {
+    return std::make_unique<Unreadable>(error.what());
   }
-  const std::optional<RecognisedTemplate> found = recognise_template(info.chat_template);
-  if (!found) return std::nullopt;
-  return table_of(*found, info, eos, "recognised in the model's template");
 }
 
 }  // namespace
 
 std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, const std::string& choice) {
-  const std::string eos = tokenizer.eos_id() ? tokenizer.token_bytes(*tokenizer.eos_id()) : "";
-  std::optional<FrameTable> table;
-  if (choice == "auto") {
-    table = recognise(tokenizer, eos);
-  } else if (const std::optional<TemplateForm> form = form_of(choice)) {
-    table = table_of({*form, ""}, tokenizer.info(), eos, "as configured");
-  } else {
-    throw base::InputError(base::expectation("chat_template", "auto, chatml, plain or user-bot", "'" + choice + "'"));
-  }
-  if (!table) return std::make_unique<Unrecognised>(tokenizer.info().chat_template);
-  return std::make_unique<FrameTemplate>(std::move(*table));
+  const nlohmann::ordered_json variables = special_tokens(tokenizer);
+  if (choice == "auto") return own_template(tokenizer, variables);
+  const auto found = choices().find(choice);
+  if (found == choices().end())
+    throw InputError(expectation("chat_template", "auto, chatml, plain or user-bot", "'" + choice + "'"));
+  return std::make_unique<JinjaTemplate>(found->second.jinja, variables,
+                                         std::string(found->second.description) + ", as configured",
+                                         /*marks_turns=*/true);
 }
 
 void save_chat_template(const std::string& choice, const std::string& directory) {
-  const std::optional<TemplateForm> form = form_of(choice);
-  if (form) host::write_file_atomically(directory + "/chat_template.jinja", jinja_of(*form));
+  if (const auto found = choices().find(choice); found != choices().end())
+    host::write_file_atomically(directory + "/chat_template.jinja", found->second.jinja);
 }
 
 }  // namespace collimate::text

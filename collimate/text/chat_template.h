@@ -21,8 +21,8 @@ using Messages = std::vector<Message>;
 class ChatTemplate {
  public:
   virtual ~ChatTemplate() = default;
-  // With `add_generation_prompt` the text ends where the assistant's answer begins. Throws InputError for a role that
-  // the template has no place for.
+  // With `add_generation_prompt` the text ends where the assistant's answer begins. Throws InputError for a conversation
+  // that the template refuses, and for a message of a user or the system that it would leave out.
   virtual std::string render(std::span<const Message> messages, bool add_generation_prompt) const = 0;
   // False for a model without a template whose configuration chose none: its turns would run into each other.
   virtual bool marks_turns() const { return true; }
@@ -30,9 +30,9 @@ class ChatTemplate {
   virtual std::string description() const = 0;
 };
 
-// `choice`: "auto" (recognise the tokenizer's own template), "chatml", "plain" (contents joined, nothing added), or
-// "user-bot"; InputError for another. Where the tokenizer's template is not, as a whole, one that is known (see
-// known_templates.h), rendering messages is an InputError that names the choices; prompts that are text or ids need no
+// `choice`: "auto" (the tokenizer's own template, of Jinja; contents joined where it has none), "chatml", "plain"
+// (contents joined, nothing added), or "user-bot"; InputError for another. Where the tokenizer's cannot be read,
+// rendering messages is an InputError that names its line and the choices; prompts that are text or ids need no
 // template.
 std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, const std::string& choice = "auto");
 

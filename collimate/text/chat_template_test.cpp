@@ -13,6 +13,7 @@
 namespace collimate::text {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using Ids = std::vector<int32_t>;
 using Mask = std::vector<uint8_t>;
@@ -47,7 +48,7 @@ std::string masked(const Tokenizer& tokenizer, const RenderedTokens& tokens, uin
   return tokenizer.decode(ids, false);
 }
 
-TEST(ChatTemplate, ChatMlIsRecognisedWithItsDefaultSystemMessage) {
+TEST(ChatTemplate, TheModelsOwnHasItsDefaultSystemMessage) {
   const auto tokenizer = load_tokenizer(testdata("byte_level"));
   const auto chat = make_chat_template(*tokenizer);
   EXPECT_EQ(chat->render(Messages{{"user", "hi"}}, true),
@@ -55,8 +56,7 @@ TEST(ChatTemplate, ChatMlIsRecognisedWithItsDefaultSystemMessage) {
   EXPECT_EQ(chat->render(Messages{{"system", "Be brief."}, {"user", "hi"}, {"assistant", "yo"}}, false),
             "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\nyo"
             "<|im_end|>\n");
-  EXPECT_THAT(chat->description(), HasSubstr("ChatML, recognised"));
-  EXPECT_THAT(chat->description(), HasSubstr("You are helpful."));
+  EXPECT_EQ(chat->description(), "the model's own");
 }
 
 TEST(ChatTemplate, WithoutATemplateContentsAreJoined) {
@@ -75,18 +75,19 @@ TEST(ChatTemplate, SeparatorAndTurns) {
   EXPECT_THAT(message_of<base::InputError>([&] {
                 make_chat_template(turns)->render(Messages{{"critic", "x"}}, true);
               }),
-              HasSubstr("'critic'"));
+              HasSubstr("leaves out a message of 'critic'"));
 }
 
 TEST(ChatTemplate, UnknownTemplatesAndChoicesAreErrors) {
-  const auto strange = letters("[INST] {{ message['content'] }} [/INST]");
+  const auto strange = letters("{% for message in messages %}\n{% include 'other' %}");
   const Renderer renderer(strange, make_chat_template(strange));
-  EXPECT_THAT(renderer.chat().description(), HasSubstr("not recognised"));
+  EXPECT_THAT(renderer.chat().description(), HasSubstr("cannot be read"));
   EXPECT_EQ(renderer.prompt_text(Prompt(std::string("ab"))), "ab");
   EXPECT_THAT(message_of<base::InputError>([&] {
                 renderer.prompt_text(Messages{{"user", "ab"}});
               }),
-              HasSubstr("try models.<role>.chat_template (--chat-template) chatml, plain or user-bot"));
+              AllOf(HasSubstr("chat template line 2] expected for, if, set"),
+                    HasSubstr("try models.<role>.chat_template (--chat-template) chatml, plain or user-bot")));
   EXPECT_THAT(make_chat_template(strange, "plain")->description(), HasSubstr("as configured"));
   EXPECT_THAT(message_of<base::InputError>([&] { make_chat_template(strange, "llama9"); }), HasSubstr("'llama9'"));
 }

@@ -1,0 +1,263 @@
+// Methods of texts, lists and dictionaries, as Python has them, and functions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <ctime>
+#include <map>
+
+#include "collimate/text/jinja/calls.h"
+
+namespace collimate::text::jinja {
+namespace {
+
+using Method = Value (*)(const std::string& text, const Arguments& a);
+
+std::string strip(const std::string& text, const Arguments& a, bool left, bool right) {
+  const Value chars = a.get(1, "chars");
+  const std::string away = chars.is_text() ? chars.text() : kSpaces;
+  size_t begin = 0, end = text.size();
+  while (left && begin < end && away.find(text[begin]) != std::string::npos) ++begin;
+  while (right && end > begin && away.find(text[end - 1]) != std::string::npos) --end;
+  return text.substr(begin, end - begin);
+}
+
+// Between runs of whitespace, at most `most` times; below 0 without limit.
+List split_spaces(const std::string& text, int64_t most) {
+  List parts;
+  size_t at = text.find_first_not_of(kSpaces);
+  while (at != std::string::npos) {
+    const size_t end =
+        most >= 0 && static_cast<int64_t>(parts.size()) == most ? std::string::npos : text.find_first_of(kSpaces, at);
+    parts.emplace_back(text.substr(at, end == std::string::npos ? end : end - at));
+    at = end == std::string::npos ? end : text.find_first_not_of(kSpaces, end);
+  }
+  return parts;
+}
+
+Value split(const std::string& text, const Arguments& a, bool from_right) {
+  const Value separator = a.get(1, "sep");
+  const int64_t most = a.get(2, "maxsplit", -1).whole();
+  if (!separator.is_text()) return split_spaces(text, most);
+  const std::string& between = separator.text();
+  if (between.empty()) refuse("a separator", "an empty text");
+  std::vector<std::string> parts;
+  std::string rest = text;
+  for (int64_t cuts = 0; most < 0 || cuts < most; ++cuts) {
+    const size_t at = from_right ? rest.rfind(between) : rest.find(between);
+    if (at == std::string::npos) break;
+    parts.push_back(from_right ? rest.substr(at + between.size()) : rest.substr(0, at));
+    rest = from_right ? rest.substr(0, at) : rest.substr(at + between.size());
+  }
+  parts.push_back(rest);
+  if (from_right) std::reverse(parts.begin(), parts.end());
+  List out;
+  for (std::string& part : parts) out.emplace_back(std::move(part));
+  return out;
+}
+
+Value split_lines(const std::string& text, const Arguments& a) {
+  const bool keep = truth(a.get(1, "keepends", false));
+  List lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at), next = end == std::string::npos ? text.size() : end + 1;
+    lines.emplace_back(text.substr(at, (keep || end == std::string::npos ? next : end) - at));
+    at = next;
+  }
+  return lines;
+}
+
+Value replace(const std::string& text, const Arguments& a) {
+  const std::string from = to_text(a.get(1, "old")), to = to_text(a.get(2, "new"));
+  const int64_t most = a.get(3, "count", -1).whole();
+  std::string out;
+  size_t at = 0;
+  if (from.empty()) refuse("a text to replace", "an empty one");
+  for (int64_t done = 0; most < 0 || done < most; ++done) {
+    const size_t found = text.find(from, at);
+    if (found == std::string::npos) break;
+    out.append(text, at, found - at).append(to);
+    at = found + from.size();
+    if (out.size() > kMostText) refuse("a text of at most 64 MiB", "a longer one");
+  }
+  return out.append(text, at);
+}
+
+// A text or any of a list of them at an end.
+Value at_end(const std::string& text, const Arguments& a, bool begin) {
+  const Value what = a.get(1, "prefix");
+  const List all = what.is_list() ? what.list() : List{what};
+  return std::any_of(all.begin(), all.end(), [&](const Value& each) {
+    if (!each.is_text()) refuse("a text", each.kind());
+    return begin ? text.starts_with(each.text()) : text.ends_with(each.text());
+  });
+}
+
+Value position(const std::string& text, const Arguments& a, bool last) {
+  const std::string what = to_text(a.get(1, "sub"));
+  const size_t at = last ? text.rfind(what) : text.find(what);
+  if (at == std::string::npos) return -1;
+  return static_cast<int64_t>(characters(text.substr(0, at)).size());
+}
+
+Value count(const std::string& text, const Arguments& a) {
+  const std::string what = to_text(a.get(1, "sub"));
+  if (what.empty()) refuse("a text to count", "an empty one");
+  int64_t found = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) ++found;
+  return found;
+}
+
+// The first letter of each word, or of the text, large and the others small.
+std::string titled(std::string text, bool every_word) {
+  bool begins = true;
+  for (char& c : text) {
+    const auto letter = static_cast<unsigned char>(c);
+    if (letter >= 128) continue;
+    c = static_cast<char>(begins ? std::toupper(letter) : std::tolower(letter));
+    begins = every_word && std::isalpha(letter) == 0;
+  }
+  return text;
+}
+
+Value is_all(const std::string& text, int (*kind)(int)) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [&](char c) { return kind(static_cast<unsigned char>(c)) != 0; });
+}
+
+Value joined(const std::string& text, const Arguments& a) {
+  std::string out;
+  bool first = true;
+  for (const Value& item : items_of(a.get(1, "iterable"))) {
+    if (!item.is_text()) refuse("texts to join", item.kind());
+    if (!first) out += text;
+    first = false;
+    out += item.text();
+  }
+  return out;
+}
+
+Value without(const std::string& text, const Arguments& a, bool begin) {
+  const std::string what = to_text(a.get(1, "prefix"));
+  const bool there = begin ? text.starts_with(what) : text.ends_with(what);
+  if (!there) return text;
+  return begin ? text.substr(what.size()) : text.substr(0, text.size() - what.size());
+}
+
+const std::map<std::string, Method>& text_methods() {
+  using Text = const std::string&;
+  using Given = const Arguments&;
+  static const std::map<std::string, Method> kMethods = {
+      {"capitalize", [](Text t, Given) { return Value(titled(t, false)); }},
+      {"count", count},
+      {"endswith", [](Text t, Given a) { return at_end(t, a, false); }},
+      {"find", [](Text t, Given a) { return position(t, a, false); }},
+      {"isalpha", [](Text t, Given) { return is_all(t, std::isalpha); }},
+      {"isdigit", [](Text t, Given) { return is_all(t, std::isdigit); }},
+      {"isspace", [](Text t, Given) { return is_all(t, std::isspace); }},
+      {"join", joined},
+      {"lower", [](Text, Given a) { return apply_filter("lower", a); }},
+      {"lstrip", [](Text t, Given a) { return Value(strip(t, a, true, false)); }},
+      {"removeprefix", [](Text t, Given a) { return without(t, a, true); }},
+      {"removesuffix", [](Text t, Given a) { return without(t, a, false); }},
+      {"replace", replace},
+      {"rfind", [](Text t, Given a) { return position(t, a, true); }},
+      {"rsplit", [](Text t, Given a) { return split(t, a, true); }},
+      {"rstrip", [](Text t, Given a) { return Value(strip(t, a, false, true)); }},
+      {"split", [](Text t, Given a) { return split(t, a, false); }},
+      {"splitlines", split_lines},
+      {"startswith", [](Text t, Given a) { return at_end(t, a, true); }},
+      {"strip", [](Text t, Given a) { return Value(strip(t, a, true, true)); }},
+      {"title", [](Text t, Given) { return Value(titled(t, true)); }},
+      {"upper", [](Text, Given a) { return apply_filter("upper", a); }}};
+  return kMethods;
+}
+
+Value dict_method(const std::string& name, const Arguments& a) {
+  if (name == "get") {
+    const Value key = a.get(1, "key");
+    const Value* member = key.is_text() ? find(a.of().dict(), key.text()) : nullptr;
+    return member == nullptr ? a.get(2, "default", None{}) : *member;
+  }
+  if (name == "items") return apply_filter("items", a);
+  if (name == "keys") return items_of(a.of());
+  List values;
+  for (const auto& [key, member] : a.of().dict()) values.push_back(member);
+  if (name == "values") return values;
+  refuse("get, items, keys or values of a dictionary", fmt::format("'{}'", name.substr(0, 40)));
+}
+
+Value list_method(const std::string& name, const Arguments& a) {
+  const List& items = a.of().list();
+  const Value what = a.get(1, "value");
+  const auto is_it = [&](const Value& item) { return equal(item, what); };
+  if (name == "count") return static_cast<int64_t>(std::count_if(items.begin(), items.end(), is_it));
+  if (name == "index") {
+    const auto found = std::find_if(items.begin(), items.end(), is_it);
+    if (found == items.end()) refuse("an item of the list", "another value");
+    return static_cast<int64_t>(found - items.begin());
+  }
+  refuse("count or index of a list, which may not be changed", fmt::format("'{}'", name.substr(0, 40)));
+}
+
+Value range(const Arguments& a) {
+  const bool one = a.positional.size() == 1;
+  const int64_t first = one ? 0 : a.get(0, "start").whole(), last = a.get(one ? 0 : 1, "stop").whole();
+  const int64_t step = a.get(2, "step", 1).whole();
+  if (step == 0) refuse("a step", "0");
+  List numbers;
+  for (int64_t at = first; step > 0 ? at < last : at > last; at += step) {
+    if (numbers.size() >= 100000) refuse("a range of at most 100,000 numbers", "more");
+    numbers.emplace_back(at);
+  }
+  return numbers;
+}
+
+Value now(const Arguments& a) {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm local = {};
+  localtime_r(&seconds, &local);
+  char text[256];
+  return std::string(text, std::strftime(text, sizeof(text), to_text(a.get(0, "format", "%Y-%m-%d")).c_str(), &local));
+}
+
+using Function = Value (*)(const Arguments&);
+const std::map<std::string, Function>& functions() {
+  static const std::map<std::string, Function> kFunctions = {
+      {"dict", [](const Arguments& a) { return Value(a.named); }},
+      {"namespace",
+       [](const Arguments& a) {
+         auto made = std::make_shared<Namespace>();
+         if (!a.positional.empty() && a.of().is_dict()) made->members = a.of().dict();
+         made->members.insert(made->members.end(), a.named.begin(), a.named.end());
+         return Value(made);
+       }},
+      {"raise_exception",
+       [](const Arguments& a) -> Value {
+         refuse("a conversation that the template takes", to_text(a.get(0, "message")));
+       }},
+      {"range", range},
+      {"strftime_now", now}};
+  return kFunctions;
+}
+
+}  // namespace
+
+Value call_method(const std::string& name, const Arguments& arguments) {
+  const Value& of = arguments.of();
+  if (of.is_dict()) {
+    if (const Value* member = find(of.dict(), name); member == nullptr) return dict_method(name, arguments);
+    refuse("a function", fmt::format("the member '{}' of a dictionary", name));
+  }
+  if (of.is_list()) return list_method(name, arguments);
+  if (!of.is_text()) refuse(fmt::format("a text, list or dictionary for .{}()", name.substr(0, 40)), of.kind());
+  const auto found = text_methods().find(name);
+  if (found == text_methods().end())
+    refuse("a method of texts that is known, as strip or split", fmt::format("'{}'", name.substr(0, 40)));
+  return found->second(of.text(), arguments);
+}
+
+bool is_function(const std::string& name) { return functions().contains(name); }
+Value call_function(const std::string& name, const Arguments& arguments) { return functions().at(name)(arguments); }
+
+}  // namespace collimate::text::jinja

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collimate/text/jinja/value.h"
+
+namespace collimate::text::jinja {
+
+enum class Op {
+  // Statements: `children` hold what they hold.
+  kText,         // text
+  kPrint,        // expression
+  kFor,          // items, condition or kNothing, body, else; `names` the variables
+  kIf,           // condition, then, else
+  kSet,          // value or body; `names` the variables, or one and its attribute in `text`
+  kSetBlock,     // body
+  kMacro,        // body, defaults as `named`; `names` its parameters
+  kCallBlock,    // call, body; `names` the parameters of the caller
+  kFilterBlock,  // body; a filter in `text` with its arguments behind
+  kGeneration,   // body: what an assistant writes
+  kBreak,
+  kContinue,
+  kBody,  // statements
+  kNothing,
+  // Expressions.
+  kValue,  // value
+  kName,   // text
+  kList,
+  kDict,       // keys and values in turn
+  kAttribute,  // of, `text`
+  kItem,       // of, key
+  kSlice,      // of, first, last, step, each or kNothing
+  kCall,       // callee, arguments; `named`
+  kFilter,     // of, arguments; `text`, `named`
+  kTest,       // of, arguments; `text`
+  kNot,
+  kNegative,
+  kAnd,
+  kOr,
+  kBinary,   // `text` one of + - * / // % ** ~
+  kCompare,  // first, others; operators in `names`
+  kChoice    // condition, then, else
+};
+
+struct Node {
+  Op op = Op::kNothing;
+  int line = 0;
+  std::string text = {};
+  Value value = {};
+  std::vector<Node> children = {};
+  std::vector<std::pair<std::string, Node>> named = {};
+  std::vector<std::string> names = {};
+};
+
+// A template as its statements. InputError naming the line for what the language has not, or has and is not built.
+Node parse(const std::string& source);
+
+}  // namespace collimate::text::jinja

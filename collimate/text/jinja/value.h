@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace collimate::text::jinja {
+
+// Whitespace, and the longest text that a template makes.
+inline constexpr const char* kSpaces = " \t\n\r\v\f";
+inline constexpr size_t kMostText = size_t{64} << 20;
+
+class Value;
+struct Node;
+struct Scope;
+using List = std::vector<Value>;
+using Dict = std::vector<std::pair<std::string, Value>>;  // in the order in which keys came
+
+struct Undefined {
+  std::string name;  // of what was looked up, for errors
+};
+struct None {};
+// A namespace: the one thing that templates may change.
+struct Namespace {
+  Dict members;
+};
+// A macro, or the body of a call block, which sees the variables where it stands.
+struct Macro {
+  const Node* node = nullptr;
+  Scope* scope = nullptr;  // null: that of the whole template
+};
+// One of the functions that templates have, by its name.
+struct Function {
+  std::string name;
+};
+// Where a for loop stands.
+struct Loop {
+  int64_t index = 0;
+  std::shared_ptr<const List> items;
+};
+
+// A value of the template language: Python's, as far as templates see them. Lists and dictionaries are shared, as
+// nothing changes them.
+class Value {
+ public:
+  using Held = std::variant<Undefined, None, bool, int64_t, double, std::string, std::shared_ptr<const List>,
+                            std::shared_ptr<const Dict>, std::shared_ptr<Namespace>, Macro, Function, Loop>;
+
+  Value() = default;
+  template <class T>
+  Value(T held) : held_(std::move(held)) {}  // NOLINT(google-explicit-constructor): a Value is any of them
+  Value(const char* text) : held_(std::string(text)) {}
+  Value(int number) : held_(int64_t{number}) {}
+  Value(List items) : held_(std::make_shared<const List>(std::move(items))) {}
+  Value(Dict items) : held_(std::make_shared<const Dict>(std::move(items))) {}
+
+  template <class T>
+  bool is() const {
+    return std::holds_alternative<T>(held_);
+  }
+  template <class T>
+  const T& as() const {
+    return std::get<T>(held_);
+  }
+  bool is_list() const { return is<std::shared_ptr<const List>>(); }
+  bool is_dict() const { return is<std::shared_ptr<const Dict>>(); }
+  bool is_number() const { return is<int64_t>() || is<double>() || is<bool>(); }
+  bool is_text() const { return is<std::string>(); }
+  const List& list() const { return *as<std::shared_ptr<const List>>(); }
+  const Dict& dict() const { return *as<std::shared_ptr<const Dict>>(); }
+  const std::string& text() const { return as<std::string>(); }
+  double real() const;       // of a number
+  int64_t whole() const;     // of a whole number or truth value
+  const char* kind() const;  // a word for errors
+
+ private:
+  Held held_;
+};
+
+Value from_json(const nlohmann::ordered_json& json);
+bool truth(const Value& value);
+bool equal(const Value& a, const Value& b);
+// a < b as Python orders numbers, texts and lists. InputError for others.
+bool less(const Value& a, const Value& b);
+// What str() and repr() of Python give.
+std::string to_text(const Value& value);
+std::string to_repr(const Value& value);
+// The member of that name, or null.
+const Value* find(const Dict& dict, const std::string& key);
+
+// As json.dumps does with ensure_ascii=False. `indent` below 0: on one line.
+struct JsonFormat {
+  int64_t indent = -1;
+  bool sort_keys = false;
+  std::string item = ", ", key = ": ";
+};
+std::string to_json(const Value& value, const JsonFormat& format);
+
+// Characters of UTF-8; a byte that begins none is one of its own.
+std::vector<std::string> characters(const std::string& text);
+
+// Throws InputError as the evaluator wants it: it adds the line.
+[[noreturn]] void refuse(const std::string& expected, const std::string& got);
+
+}  // namespace collimate::text::jinja
