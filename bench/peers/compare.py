@@ -30,13 +30,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("COLLIMATE", str(ROOT / "build/release/bin/collimate"))
 SCRIPTS = pathlib.Path(os.environ.get("COLLIMATE_PEERS", ROOT.parent / "shared/bench/peers"))
 PEERS = pathlib.Path(os.environ.get("PEERS", pathlib.Path.home() / ".cache/collimate-peers"))
-PEER_PYTHON = PEERS / "trl/bin/python"
 STORIES = SCRIPTS.parents[1] / "data/models/stories260k-llama/hf-llama"
 OUT = pathlib.Path(os.environ.get("BENCH_OUT", ROOT / "runs/bench/peers")).resolve()
 REPEATS = int(os.environ.get("REPEATS", "5"))
 DTYPES = os.environ.get("DTYPES", "fp32,bf16").split(",")
 RUN = time.strftime("%Y-%m-%dT%H:%M:%S")  # this call
 COMPUTE = {"fp32": "float32", "bf16": "bfloat16"}
+
+
+def python(peer):
+    return PEERS / peer / "bin/python"
+
+
+PEER_PYTHON = python("trl")
 
 
 @contextlib.contextmanager
@@ -63,14 +69,30 @@ def best_allocator():
 
 def run(command, log, environment=None):
     """Seconds and peak memory in MB of one process; its output goes to `log`."""
+    command = list(map(str, command))
     with alone(), open(log, "w") as output:
         begin = time.monotonic()
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT, env=environment)
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.monotonic() - begin
     if status != 0:
-        sys.exit(f"[bench/peers] {' '.join(map(str, command))} ended with {status}; see {log}")
+        sys.exit(f"[bench/peers] {' '.join(command)} ended with {status}; see {log}")
     return seconds, usage.ru_maxrss / 1024
+
+
+def run_once(command, made, log):
+    """`made`, which the command, with a path as its last word, writes where it is not there yet."""
+    if not made.exists():
+        made.parent.mkdir(exist_ok=True)
+        part = made.with_suffix(".part")
+        run([*command, part], log)
+        part.rename(made)
+    return made
+
+
+def json_lines(path):
+    """The JSON of a file's lines, without what else a program has printed."""
+    return [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
 
 
 def record(part, side, sample):
@@ -83,8 +105,8 @@ def ours(part, dtype):
     command = [PROGRAM, "train", OUT / f"{part}.yaml", "--output", target, "--resume", "never",
                "--set", f"models.policy.compute={COMPUTE[dtype]}"]
     subprocess.run(["rm", "-rf", target], check=True)
-    _, memory = run(list(map(str, command)), OUT / f"{part}.log")
-    steps = [json.loads(line) for line in (target / "metrics.jsonl").read_text().splitlines()]
+    _, memory = run(command, OUT / f"{part}.log")
+    steps = json_lines(target / "metrics.jsonl")
     best = min(steps[1:], key=lambda s: s["timing_s/step"])
     sample = {"seconds": best["timing_s/step"], "first": steps[0]["timing_s/step"], "memory": memory}
     for name, key in (("generation", "gen"), ("reference", "ref"), ("update", "update_actor"), ("reward", "reward")):
@@ -98,7 +120,7 @@ def peer(part, side, script, *arguments):
     raw.unlink(missing_ok=True)
     command = [PEER_PYTHON, SCRIPTS / script, *arguments, "--out", raw]
     run(command, OUT / f"{side.replace(' ', '-')}.log", best_allocator())
-    line = json.loads(raw.read_text().splitlines()[-1])
+    line = json_lines(raw)[-1]
     sample = {"seconds": line["s_min"], "memory": line["peak_rss_mb"]}
     sample["first"] = line.get("first_iter_s", line.get("first_step_s"))
     for name, key in (("generation", "gen_s"), ("reference", "ref_s"), ("update", "train_s")):
@@ -133,18 +155,42 @@ def start():
         return
     prompt = "".join(inputs.CHARACTERS[:64])
     command = [PROGRAM, "generate", OUT / "model", "--prompt", prompt, "--max-tokens", "1", "--temperature", "0"]
-    seconds, memory = run(list(map(str, command)), OUT / "start.log")
+    seconds, memory = run(command, OUT / "start.log")
     record("start", "ours", {"seconds": seconds, "memory": memory})
 
 
 def samples_of(part, every=False):
     """By side: the samples of this call, with `every` those of earlier ones too."""
     by_side = {}
-    for line in (OUT / "results.jsonl").read_text().splitlines():
-        sample = json.loads(line)
+    for sample in json_lines(OUT / "results.jsonl"):
         if sample["part"] == part and (every or sample.get("run") == RUN):
             by_side.setdefault(sample["side"], []).append(sample)
     return by_side
+
+
+def spread(values, digits):
+    """Their median (least .. largest); "" of none."""
+    low, high = min(values, default=0), max(values, default=0)
+    return f"{statistics.median(values):.{digits}f} ({low:.{digits}f} .. {high:.{digits}f})" if values else ""
+
+
+def overlap(mine, others):
+    return min(mine) <= max(others) and min(others) <= max(mine)
+
+
+def ratio(by_side, chosen, column="tok_s"):
+    """The medians of the better dtypes and programs of ours and theirs, int8 left out, divided: of `column` in the
+    samples with the numbers `chosen`. "tie" where the two ranges overlap, "" where a side has none."""
+    def best(mine):
+        found = [[s[column] for s in samples if chosen.items() <= s.items()] for side, samples in by_side.items()
+                 if side.startswith("ours") == mine and not side.endswith("int8")]
+        return max(filter(None, found), key=statistics.median, default=None)
+
+    mine, others = best(True), best(False)
+    if not mine or not others:
+        return ""
+    value = f"{statistics.median(mine) / statistics.median(others):.2f}"
+    return f"tie ({value})" if overlap(mine, others) else value
 
 
 def best_sides(by_side):
@@ -169,7 +215,7 @@ def table(part, every):
     for side, samples in sides:
         seconds = sorted(s["seconds"] for s in samples)
         ratio = statistics.median(seconds) / statistics.median(mine) if mine else float("nan")
-        tie = not side.startswith("ours") and mine and seconds[0] <= max(mine) and min(mine) <= seconds[-1]
+        tie = not side.startswith("ours") and mine and overlap(mine, seconds)
         cells = [f"{statistics.median(seconds):.3f}", f"{seconds[0]:.3f} .. {seconds[-1]:.3f}", str(len(samples)),
                  f"tie ({ratio:.2f})" if tie else f"{ratio:.2f}",
                  targets.shown(targets.TRAINING.get(part, {}).get(side.rsplit(" ", 1)[0]))]
@@ -199,9 +245,14 @@ def main(parts, every):
         table(part, every)
 
 
+def call_main(main, known, usual, flags=()):
+    """main(words, all, *flags) with the words of the command line, of those that are known."""
+    given = ["--all", *flags]
+    wanted = [word for word in sys.argv[1:] if word not in given]
+    if unknown := set(wanted) - set(known):
+        sys.exit(f"[bench/peers] expected {', '.join(known)}, got {', '.join(sorted(unknown))}")
+    main(wanted or list(usual), *(flag in sys.argv[1:] for flag in given))
+
+
 if __name__ == "__main__":
-    wanted = [word for word in sys.argv[1:] if word != "--all"] or ["grpo", "sft", "dpo", "start"]
-    unknown = set(wanted) - {*inputs.CONFIGS, "start"}
-    if unknown:
-        sys.exit(f"[bench/peers] expected {', '.join(inputs.CONFIGS)} or start, got {', '.join(sorted(unknown))}")
-    main(wanted, "--all" in sys.argv[1:])
+    call_main(main, [*inputs.CONFIGS, "start"], ["grpo", "sft", "dpo", "start"])

@@ -8,10 +8,8 @@ compare.py (its part "decode MODEL"); a peer that setup.sh has not installed is 
 of three generations in one process.
 """
 
-import json
 import pathlib
 import statistics
-import sys
 
 import compare
 import targets
@@ -28,20 +26,16 @@ def batches(model):
 def ours(model, dtype):
     command = [BENCH, compare.peer_model(model), COMPUTE[dtype], "3", *batches(model)]
     log = compare.OUT / "decode.log"
-    compare.run(list(map(str, command)), log)
-    return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    compare.run(command, log)
+    return compare.json_lines(log)
 
 
 def theirs(model, command, environment=None):
     raw = compare.OUT / "peer.jsonl"
     raw.unlink(missing_ok=True)
     command = [*command, "--batches", ",".join(batches(model)), "--reps", "3", "--budget", "10", "--out", raw]
-    compare.run(list(map(str, command)), compare.OUT / "decode-peer.log", environment)
-    return [json.loads(line) for line in raw.read_text().splitlines()]
-
-
-def python(peer):
-    return compare.PEERS / peer / "bin/python"
+    compare.run(command, compare.OUT / "decode-peer.log", environment)
+    return compare.json_lines(raw)
 
 
 def gguf(model, kind):
@@ -51,20 +45,14 @@ def gguf(model, kind):
         return compare.PEERS / "models/gguf" / name
     if model == "0.5b" and kind == "f32":
         return None
-    made = compare.OUT / "gguf" / name
-    if not made.exists():
-        made.parent.mkdir(exist_ok=True)
-        part = made.with_suffix(".part")
-        command = [python("llamacpp"), compare.SCRIPTS / "hf2gguf.py", model, kind, part]
-        compare.run(list(map(str, command)), compare.OUT / "hf2gguf.log")
-        part.rename(made)
-    return made
+    return compare.run_once([compare.python("llamacpp"), compare.SCRIPTS / "hf2gguf.py", model, kind],
+                            compare.OUT / "gguf" / name, compare.OUT / "hf2gguf.log")
 
 
 def sides(model, dtypes):
     """By name: how one sample of each batch is taken."""
     found = {f"ours {d}": lambda d=d: ours(model, d) for d in dtypes}
-    scripts = compare.SCRIPTS
+    scripts, python = compare.SCRIPTS, compare.python
     take = lambda command, environment=None: lambda: theirs(model, command, environment)
     missing = [peer for peer in ("trl", "llamacpp", "vllm") if not python(peer).exists()]
     for d in compare.DTYPES:
@@ -89,34 +77,20 @@ def table(model, every):
     for side, samples in by_side.items():
         cells = []
         for batch in batches(model):
-            speeds = sorted(s["tok_s"] for s in samples if s["batch"] == int(batch))
-            cells.append(f"{statistics.median(speeds):.0f} ({speeds[0]:.0f} .. {speeds[-1]:.0f})" if speeds else "")
+            cells.append(compare.spread([s["tok_s"] for s in samples if s["batch"] == int(batch)], 0))
         memory = max((s["memory"] for s in samples if s.get("memory")), default=0)
         loads = [s["load_s"] for s in samples if s.get("load_s") is not None]
         cells.append(f"{statistics.median(loads):.2f}" if loads else "")
         print(f"| {side} | " + " | ".join(cells) + f" | {memory:.0f} |")
     aims = [targets.shown(targets.DECODE[model].get(int(batch))) for batch in batches(model)]
-    ratios = [ratio(by_side, int(batch)) for batch in batches(model)]
+    ratios = [compare.ratio(by_side, {"batch": int(batch)}) for batch in batches(model)]
     print("| best of ours / best of theirs | " + " | ".join(ratios) + " | | |")
     print("| aim | " + " | ".join(aims) + " | | |")
 
 
-def ratio(by_side, batch):
-    """Compares the medians of the better dtypes, int8 left out; "tie" where the two ranges overlap."""
-    def best(mine):
-        speeds = [[s["tok_s"] for s in samples if s["batch"] == batch] for side, samples in by_side.items()
-                  if side.startswith("ours") == mine and not side.endswith("int8")]
-        return max(filter(None, speeds), key=statistics.median, default=None)
-
-    mine, others = best(True), best(False)
-    if not mine or not others:
-        return ""
-    value = f"{statistics.median(mine) / statistics.median(others):.2f}"
-    return f"tie ({value})" if min(mine) <= max(others) and min(others) <= max(mine) else value
-
-
-def main(models, every, dtypes):
+def main(models, every, int8):
     compare.OUT.mkdir(parents=True, exist_ok=True)
+    dtypes = compare.DTYPES + ["int8"] * int8
     for model in models:
         if not compare.peer_model(model):
             print(f"{model}: no model; try bash {compare.SCRIPTS}/setup.sh trl")
@@ -133,9 +107,4 @@ def main(models, every, dtypes):
 
 
 if __name__ == "__main__":
-    flags = {word for word in sys.argv[1:] if word in ("--all", "--int8")}
-    wanted = [word for word in sys.argv[1:] if word not in flags]
-    unknown = set(wanted) - set(targets.DECODE)
-    if unknown:
-        sys.exit(f"[bench/peers] expected {', '.join(targets.DECODE)}, got {', '.join(sorted(unknown))}")
-    main(wanted or ["260k", "15m"], "--all" in flags, compare.DTYPES + (["int8"] if "--int8" in flags else []))
+    compare.call_main(main, targets.DECODE, ["260k", "15m"], ["--int8"])

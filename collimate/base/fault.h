@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "collimate/base/immovable.h"
+
 // Hooks for tests. A program links tests/support/fault.cpp, which has them, or no_fault.cpp, in which they do nothing:
 // `collimate` and the benchmarks link the latter, test programs and `collimate-hooked` the former.
 namespace collimate::base {
@@ -35,12 +37,10 @@ int64_t fault_count(std::string_view place, int64_t count);
 
 // While it lives, this thread works in that phase of a model: prefill, decode, scoring or training. What other threads
 // do for it is in none. Inner phases replace outer ones.
-class FaultPhase {
+class FaultPhase : private Immovable {
  public:
   explicit FaultPhase(std::string_view name);  // which outlives it
   ~FaultPhase();
-  FaultPhase(const FaultPhase&) = delete;
-  FaultPhase& operator=(const FaultPhase&) = delete;
 
  private:
   std::string_view outer_;

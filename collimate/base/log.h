@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "collimate/base/immovable.h"
+
 namespace collimate::base {
 
 enum class LogLevel { kInfo, kWarning, kError };
@@ -40,12 +42,10 @@ class Log {
 Log& log();
 
 // While it lives, a log's lines are appended to `path` too; several may live at once. RunError naming the path.
-class LogFile {
+class LogFile : private Immovable {
  public:
   explicit LogFile(const std::filesystem::path& path, Log& log = base::log());
   ~LogFile();
-  LogFile(const LogFile&) = delete;
-  LogFile& operator=(const LogFile&) = delete;
 
  private:
   Log& log_;
@@ -53,12 +53,10 @@ class LogFile {
 };
 
 // Puts "[prefix]" before this thread's lines while it lives; inner prefixes replace outer ones.
-class LogPrefix {
+class LogPrefix : private Immovable {
  public:
   explicit LogPrefix(std::string prefix);
   ~LogPrefix();
-  LogPrefix(const LogPrefix&) = delete;
-  LogPrefix& operator=(const LogPrefix&) = delete;
 
  private:
   std::string outer_;

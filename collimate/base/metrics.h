@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "collimate/base/immovable.h"
+
 namespace collimate::base {
 
 // One iteration reports these numbers: names in verl's style ("actor/pg_loss") in the order they were first set.
@@ -34,13 +36,11 @@ std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path,
                                         std::vector<std::string>* unreadable = nullptr);
 
 // Appends records to metrics.jsonl, one write each. One thread. Throws RunError naming the file when the disk fails.
-class MetricsWriter {
+class MetricsWriter : private Immovable {
  public:
   // Opens or creates the file; what stands there after the last record with step <= `keep_through` is cut off.
   MetricsWriter(std::filesystem::path path, int64_t keep_through);
   ~MetricsWriter();
-  MetricsWriter(const MetricsWriter&) = delete;
-  MetricsWriter& operator=(const MetricsWriter&) = delete;
 
   void append(const MetricsRecord& record);
   void sync() const;  // returns when all records are on the disk

@@ -9,6 +9,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "tests/support/base/error_of.h"
+#include "tests/support/base/temporary_directory.h"
 #include "tests/support/fault_control.h"
 
 namespace collimate::base {
@@ -16,15 +17,7 @@ namespace {
 
 class Metrics : public ::testing::Test {
  protected:
-  void SetUp() override {
-    path_ = std::filesystem::path(::testing::TempDir()) /
-            ("metrics_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + ".jsonl");
-    std::filesystem::remove(path_);
-  }
-  void TearDown() override {
-    limit_disk_for_tests(std::nullopt);
-    std::filesystem::remove(path_);
-  }
+  void TearDown() override { limit_disk_for_tests(std::nullopt); }
   static MetricsRecord record(int64_t step) {
     MetricsRecord out{step, 0.5 * static_cast<double>(step), {}};
     out.set("actor/pg_loss", 0.1 * static_cast<double>(step));
@@ -40,7 +33,8 @@ class Metrics : public ::testing::Test {
     return out;
   }
 
-  std::filesystem::path path_;
+  const TemporaryDirectory directory_;
+  const std::filesystem::path path_ = directory_.path("metrics.jsonl");
 };
 
 TEST_F(Metrics, LineHasStepAndTimeFirstThenNamesInOrder) {

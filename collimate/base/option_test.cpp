@@ -40,6 +40,13 @@ struct RootOptions : Section {
 
 void read(Section& section, const std::string& yaml) { apply(parse_config(yaml, "c.yaml"), section); }
 
+// What is said of a configuration of these options; "" where it is right.
+template <class Options>
+std::string error_of(const std::string& yaml) {
+  Options options;
+  return message_of([&] { read(options, yaml); });
+}
+
 TEST(Option, ReadsAsItsValue) {
   RootOptions root;
   const int64_t samples = root.rollout.samples;
@@ -68,14 +75,12 @@ TEST(Option, WhatASectionDemandsOfItsOptionsTogetherNamesTheirPlace) {
     Nested<RangeOptions> words{this, "words", ""};
     SectionList<RangeOptions> more{this, "more", ""};
   };
-  const auto message = [](const std::string& yaml) {
-    Parent parent;
-    return message_of([&] { read(parent, yaml); });
-  };
-  EXPECT_EQ(message("words: {min: 2, max: 2}"), "");
-  EXPECT_EQ(message("words:\n  max: 2\n  min: 3"), "[c.yaml:3] expected words.min to be at most max, 2, got 3");
-  EXPECT_EQ(message("words: {min: -3}"), "[c.yaml:1] expected words.min to be at least 0, got -3");
-  EXPECT_EQ(message("more: [{}, {max: 13}]"), "[c.yaml:1] expected more.1.max to be a lucky number, got 13 (it is 13)");
+  EXPECT_EQ(error_of<Parent>("words: {min: 2, max: 2}"), "");
+  EXPECT_EQ(error_of<Parent>("words:\n  max: 2\n  min: 3"),
+            "[c.yaml:3] expected words.min to be at most max, 2, got 3");
+  EXPECT_EQ(error_of<Parent>("words: {min: -3}"), "[c.yaml:1] expected words.min to be at least 0, got -3");
+  EXPECT_EQ(error_of<Parent>("more: [{}, {max: 13}]"),
+            "[c.yaml:1] expected more.1.max to be a lucky number, got 13 (it is 13)");
   RangeOptions from_code;
   from_code.least = 6;
   EXPECT_EQ(message_of([&] { from_code.check_section("words"); }),
@@ -144,13 +149,8 @@ TEST(Option, ChecksHoldOfEveryEntryAndOfAnOptional) {
   EXPECT_EQ(options.limit.get(), 4);
   read(options, "limit: null");
   EXPECT_EQ(options.limit.get(), std::nullopt);
-  EXPECT_THROW(read(options, "betas: [0.5, 1.0]"), InputError);
-  options = Options();
-  EXPECT_THROW(read(options, "betas: []"), InputError);
-  options = Options();
-  EXPECT_THROW(read(options, "limit: 0"), InputError);
-  options = Options();
-  EXPECT_THROW(read(options, "rate: .nan"), InputError);
+  for (const char* wrong : {"betas: [0.5, 1.0]", "betas: []", "limit: 0", "rate: .nan"})
+    EXPECT_THROW(read(options = Options(), wrong), InputError) << wrong;
 }
 
 TEST(Option, NumbersAreFinite) {
@@ -159,15 +159,11 @@ TEST(Option, NumbersAreFinite) {
     Option<std::optional<double>> limit{this, "limit", std::nullopt, "", ""};
     Option<std::vector<double>> betas{this, "betas", {}, "", ""};
   };
-  const auto error_of = [](const std::string& yaml) -> std::string {
-    Options options;
-    return message_of([&] { read(options, yaml); });
-  };
-  EXPECT_EQ(error_of("rate: .inf"), "[c.yaml:1] expected rate to be a finite number, got .inf");
-  EXPECT_EQ(error_of("rate: -.inf"), "[c.yaml:1] expected rate to be a finite number, got -.inf");
-  EXPECT_EQ(error_of("limit: .nan"), "[c.yaml:1] expected limit to be a finite number, got .nan");
-  EXPECT_EQ(error_of("betas: [0.5, .inf]"), "[c.yaml:1] expected betas.1 to be a finite number, got .inf");
-  EXPECT_EQ(error_of("rate: 1e300"), "");
+  EXPECT_EQ(error_of<Options>("rate: .inf"), "[c.yaml:1] expected rate to be a finite number, got .inf");
+  EXPECT_EQ(error_of<Options>("rate: -.inf"), "[c.yaml:1] expected rate to be a finite number, got -.inf");
+  EXPECT_EQ(error_of<Options>("limit: .nan"), "[c.yaml:1] expected limit to be a finite number, got .nan");
+  EXPECT_EQ(error_of<Options>("betas: [0.5, .inf]"), "[c.yaml:1] expected betas.1 to be a finite number, got .inf");
+  EXPECT_EQ(error_of<Options>("rate: 1e300"), "");
 }
 
 TEST(Option, AssignedValuesAreCheckedOnRequest) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "collimate/base/immovable.h"
 #include "collimate/base/log.h"
 
 namespace collimate::base {
@@ -27,12 +28,10 @@ std::string progress_text(const ProgressState& state, std::string_view details, 
 std::string terminal_progress_text(const ProgressState& state, std::string_view details, int columns);
 
 // Progress of a run: a bar with the time left when stderr is a terminal, else a plain line per update. One thread.
-class Progress {
+class Progress : private Immovable {
  public:
   Progress(std::string label, int64_t total, int64_t first = 0);
   ~Progress();  // removes the bar
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
 
   void update(int64_t done, std::string_view details);
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collimate/base/deadline.h"
+#include "collimate/base/immovable.h"
 #include "collimate/base/metrics.h"
 #include "collimate/base/stop.h"
 
@@ -59,12 +60,10 @@ struct PhaseScope {
 
 // One phase: named, timed and traced from construction to destruction. The constructor throws StoppedError when a stop
 // was requested, so a phase is a place where a run may end.
-class Phase {
+class Phase : private Immovable {
  public:
   Phase(PhaseScope scope, std::string_view name);
   ~Phase();
-  Phase(const Phase&) = delete;
-  Phase& operator=(const Phase&) = delete;
 
   double elapsed_seconds() const;
 

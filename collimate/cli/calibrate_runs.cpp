@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
+#include "collimate/base/immovable.h"
 #include "collimate/base/json.h"
 #include "collimate/base/metrics.h"
 #include "collimate/cli/process.h"
@@ -28,7 +29,7 @@ namespace plan_ = collimate::plan;
 using Sets = std::vector<std::string>;
 
 // A new directory, removed with the object.
-class ScratchDirectory {
+class ScratchDirectory : private base::Immovable {
  public:
   ScratchDirectory() {
     std::string name = (fs::temp_directory_path() / "collimate-calibrate-XXXXXX").string();
@@ -40,8 +41,6 @@ class ScratchDirectory {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
   }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
   const fs::path& path() const { return path_; }
 
  private:

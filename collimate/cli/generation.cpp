@@ -6,7 +6,6 @@
 #include "collimate/base/log.h"
 #include "collimate/base/progress.h"
 #include "collimate/generate/completion_text.h"
-#include "collimate/host/cpu.h"
 #include "collimate/host/hub_download.h"
 #include "collimate/rlhf/modules/reward.h"
 
@@ -43,26 +42,16 @@ void log_speculation(const generate::ServiceStats& stats) {
 
 CompletingModel::CompletingModel(const GenerateCall& call)
     : call_(call),
-      pool_(host::core_count()),
-      exec_{&pool_},
-      directory_(host::model_directory(call.model, call.download)),
-      tokenizer_(text::load_tokenizer(directory_)),
-      renderer_(*tokenizer_, text::make_chat_template(*tokenizer_, call.sampling.chat_template)),
-      model_(model::load_huggingface(directory_, "lm",
-                                     {.compute = tensor::compute_type_of(call.sampling.compute.get()), .mapped = true},
-                                     exec_),
-             exec_),
-      int8_error_(measured_int8(model_, exec_, *tokenizer_, call.sampling.measure_int8)) {}
+      open_(host::model_directory(call.model, call.download), call.sampling.compute, call.sampling.chat_template),
+      int8_error_(measured_int8(open_.model, open_.exec, *open_.tokenizer, call.sampling.measure_int8)) {}
 
 std::vector<generate::Completion> CompletingModel::complete(
     const std::vector<std::vector<int32_t>>& prompts, int64_t first,
     const std::function<void(const generate::Completion&)>& on_completion, generate::ServiceStats& stats) {
-  generate::EngineOptions options{.samples_per_prompt = call_.samples, .first_completion = first};
-  options.service.seed = call_.seed;
-  options.service.exec = exec_;
-  options.service.eos_ids = tokenizer_->info().stop_ids;
-  options.service.tokenizer = tokenizer_.get();
-  options.service.speculation_tokens = call_.sampling.speculation.tokens();
+  const generate::EngineOptions options{
+      .service = open_.complete({.seed = call_.seed, .speculation_tokens = call_.sampling.speculation.tokens()}),
+      .samples_per_prompt = call_.samples,
+      .first_completion = first};
   base::Progress progress("generate", static_cast<int64_t>(prompts.size()) * call_.samples, first);
   int64_t shown = 0;
   const auto show = [&](const generate::Progress& p) {
@@ -71,7 +60,7 @@ std::vector<generate::Completion> CompletingModel::complete(
     shown = p.finished;
     progress.update(first + p.finished, fmt::format("{} tokens", p.tokens));
   };
-  auto completions = generate::generate_all(model_, prompts, call_.params, options,
+  auto completions = generate::generate_all(open_.model, prompts, call_.params, options,
                                             {.on_progress = show, .on_completion = on_completion});
   if (options.service.speculation_tokens > 0) log_speculation(stats);
   return completions;

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -10,13 +9,10 @@
 
 #include "collimate/cli/int8_error.h"
 #include "collimate/cli/judges.h"
+#include "collimate/cli/open_model.h"
 #include "collimate/generate/engine.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/generate/speculation_options.h"
-#include "collimate/host/core_pool.h"
-#include "collimate/model/model.h"
-#include "collimate/rlhf/modules/loading_options.h"
-#include "collimate/text/chat_template.h"
 #include "collimate/text/dataset.h"
 
 namespace collimate::cli {
@@ -50,8 +46,8 @@ class CompletingModel {
  public:
   explicit CompletingModel(const GenerateCall& call);
 
-  const text::Renderer& renderer() const { return renderer_; }
-  const text::Tokenizer& tokenizer() const { return *tokenizer_; }
+  const text::Renderer& renderer() const { return open_.renderer; }
+  const text::Tokenizer& tokenizer() const { return *open_.tokenizer; }
   const std::optional<Int8Error>& int8_error() const { return int8_error_; }
   // Completions from `first` on, with a progress bar. What the engine counted goes to `stats`.
   std::vector<generate::Completion> complete(const std::vector<std::vector<int32_t>>& prompts, int64_t first,
@@ -60,12 +56,7 @@ class CompletingModel {
 
  private:
   const GenerateCall& call_;
-  host::CorePool pool_;
-  tensor::Exec exec_;
-  std::string directory_;
-  std::unique_ptr<text::Tokenizer> tokenizer_;
-  text::Renderer renderer_;
-  model::Model model_;
+  OpenModel open_;
   std::optional<Int8Error> int8_error_;
 };
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "collimate/base/immovable.h"
 #include "collimate/base/log.h"
 #include "collimate/generate/engine.h"
 #include "collimate/generate/prompt_score.h"
@@ -15,14 +16,12 @@ namespace {
 constexpr int64_t kProbeTexts = 16, kProbeTokens = 8;  // few steps of many rows: a step's time is that of the weights
 
 // The weights as float32, while it lives.
-class AsFloat32 {
+class AsFloat32 : private base::Immovable {
  public:
   explicit AsFloat32(model::Weights& weights) : weights_(weights), type_(weights.options().compute) {
     weights_.set_compute(tensor::ComputeType::kFloat32);
   }
   ~AsFloat32() { weights_.set_compute(type_); }
-  AsFloat32(const AsFloat32&) = delete;
-  AsFloat32& operator=(const AsFloat32&) = delete;
 
  private:
   model::Weights& weights_;

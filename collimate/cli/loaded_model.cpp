@@ -3,8 +3,6 @@
 #include <utility>
 
 #include "collimate/base/log.h"
-#include "collimate/host/cpu.h"
-#include "collimate/host/hub_cache.h"
 #include "collimate/model/kv_cache.h"
 
 namespace collimate::cli {
@@ -22,34 +20,24 @@ void limit_to_cache(generate::ServiceOptions& options) {
 }  // namespace
 
 LoadedModel::LoadedModel(const std::string& directory, const ModelOptions& options, generate::ServiceOptions service)
-    : pool_(host::core_count()),
-      exec_{&pool_},
-      tokenizer_(text::load_tokenizer(host::model_directory(directory))),
-      renderer_(*tokenizer_, text::make_chat_template(*tokenizer_, options.chat_template)),
-      model_(
-          model::load_huggingface(host::model_directory(directory), "lm",
-                                  {.compute = tensor::compute_type_of(options.compute.get()), .mapped = true}, exec_),
-          exec_),
-      int8_error_(measured_int8(model_, exec_, *tokenizer_, options.measure_int8)),
-      service_options_(std::move(service)) {
-  model_.weights().pack_all();  // not in the first request
-  service_options_.exec = exec_;
-  service_options_.eos_ids = tokenizer_->info().stop_ids;
-  service_options_.tokenizer = tokenizer_.get();
+    : open_(directory, options.compute, options.chat_template),
+      int8_error_(measured_int8(open_.model, open_.exec, *open_.tokenizer, options.measure_int8)),
+      service_options_(open_.complete(std::move(service))) {
+  open_.model.weights().pack_all();  // not in the first request
   service_options_.max_sequence_tokens = options.max_sequence_tokens;
   service_options_.cache_blocks = options.cache_blocks;
   service_options_.speculation_tokens = options.speculation.tokens();
-  service_options_ = generate::resolved(service_options_, model_.shape(), model_.weights().options().compute);
+  service_options_ = generate::resolved(service_options_, open_.model.shape(), open_.model.weights().options().compute);
   limit_to_cache(service_options_);
 }
 
 std::unique_ptr<generate::Service> LoadedModel::service() {
-  return std::make_unique<generate::Service>(model_, service_options_);
+  return std::make_unique<generate::Service>(open_.model, service_options_);
 }
 
 std::unique_ptr<generate::PromptScore> LoadedModel::prompt_score(std::span<const int32_t> ids,
                                                                  const generate::SamplingParams& sampling) {
-  return std::make_unique<generate::PromptScore>(model_, ids, sampling.temperature, sampling.top_log_probs);
+  return std::make_unique<generate::PromptScore>(open_.model, ids, sampling.temperature, sampling.top_log_probs);
 }
 
 }  // namespace collimate::cli

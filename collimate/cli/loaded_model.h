@@ -10,13 +10,9 @@
 #include "collimate/base/option.h"
 #include "collimate/base/section.h"
 #include "collimate/cli/int8_error.h"
+#include "collimate/cli/open_model.h"
 #include "collimate/generate/prompt_score.h"
-#include "collimate/generate/service.h"
 #include "collimate/generate/speculation_options.h"
-#include "collimate/host/core_pool.h"
-#include "collimate/model/model.h"
-#include "collimate/rlhf/modules/loading_options.h"
-#include "collimate/text/chat_template.h"
 
 namespace collimate::cli {
 
@@ -48,17 +44,13 @@ class LoadedModel {
   // Scores a prompt's tokens; InputError as PromptScore.
   std::unique_ptr<generate::PromptScore> prompt_score(std::span<const int32_t> ids,
                                                       const generate::SamplingParams& sampling);
-  const text::Renderer& renderer() const { return renderer_; }
+  const text::Renderer& renderer() const { return open_.renderer; }
   // Prompt and completion, no more than the cache holds.
   int64_t max_sequence_tokens() const { return service_options_.max_sequence_tokens; }
   const std::optional<Int8Error>& int8_error() const { return int8_error_; }
 
  private:
-  host::CorePool pool_;
-  tensor::Exec exec_;
-  std::unique_ptr<text::Tokenizer> tokenizer_;
-  text::Renderer renderer_;
-  model::Model model_;
+  OpenModel open_;
   std::optional<Int8Error> int8_error_;
   generate::ServiceOptions service_options_;
 };

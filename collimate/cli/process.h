@@ -1,5 +1,6 @@
 #pragma once
 
+#include "collimate/base/immovable.h"
 #include "collimate/base/stop.h"
 
 namespace collimate::cli {
@@ -9,12 +10,10 @@ namespace collimate::cli {
 base::StopFlag& stop_on_signals();
 
 // While it lives SIGINT ends nothing but sets its flag.
-class InterruptScope {
+class InterruptScope : private base::Immovable {
  public:
   InterruptScope();
   ~InterruptScope();
-  InterruptScope(const InterruptScope&) = delete;
-  InterruptScope& operator=(const InterruptScope&) = delete;
 
   // Once for each time it came.
   bool take();

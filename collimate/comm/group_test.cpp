@@ -15,6 +15,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/deadline.h"
 #include "collimate/base/error.h"
+#include "collimate/base/immovable.h"
 #include "collimate/host/core_pool.h"
 #include "collimate/host/cpu.h"
 #include "tests/support/comm/ranks.h"
@@ -23,7 +24,7 @@ namespace collimate::comm {
 namespace {
 
 // Keeps this thread, and those it starts, to two of the cores it may run on; its end gives the others back.
-class TwoCores {
+class TwoCores : private base::Immovable {
  public:
   TwoCores() {
     CPU_ZERO(&before_);
@@ -37,8 +38,6 @@ class TwoCores {
   ~TwoCores() {
     if (limited_) ::sched_setaffinity(0, sizeof before_, &before_);
   }
-  TwoCores(const TwoCores&) = delete;
-  TwoCores& operator=(const TwoCores&) = delete;
 
  private:
   cpu_set_t before_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "collimate/base/error.h"
+#include "collimate/base/immovable.h"
 #include "collimate/flow/payload.h"
 #include "collimate/flow/task_key.h"
 #include "collimate/flow/worker_host.h"
@@ -56,14 +57,12 @@ class RunTime {
 };
 
 // Once, what takes long; with "beats" it says after each part that it goes on.
-class LongWork {
+class LongWork : private base::Immovable {
  public:
   LongWork(RunTime& time, const nlohmann::json& parameters) : time_(time), beats_(parameters.contains("beats")) {
     time_.note_work(1);
   }
   ~LongWork() { time_.note_work(-1); }
-  LongWork(const LongWork&) = delete;
-  LongWork& operator=(const LongWork&) = delete;
   bool beats() const { return beats_; }
   RunTime& time() { return time_; }
   void run(const Context& context) {

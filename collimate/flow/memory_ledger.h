@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "collimate/base/immovable.h"
 #include "collimate/tensor/allocator.h"
 
 namespace collimate::flow {
@@ -14,13 +15,11 @@ void add_items(std::vector<tensor::MemoryItem>& items, const std::vector<tensor:
 
 // The ledger compares what one worker was planned to take of its device's memory with what it took. Used by the
 // worker's thread alone.
-class MemoryLedger {
+class MemoryLedger : private base::Immovable {
  public:
   // Sets the worker's budget in the allocator (0: none) and starts its peaks.
   MemoryLedger(int worker, int64_t budget_bytes);
   ~MemoryLedger();
-  MemoryLedger(const MemoryLedger&) = delete;
-  MemoryLedger& operator=(const MemoryLedger&) = delete;
 
   // Items of a module, as add_items.
   void plan(const std::vector<tensor::MemoryItem>& items);

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "collimate/base/immovable.h"
 #include "collimate/batch/batch.h"
 #include "collimate/cluster/message.h"
 
@@ -17,13 +18,11 @@ void take_over(const Batch& rows, int account);
 
 // This counts them while a worker handles the message. Between threads the driver keeps what it sends: when this ends,
 // blocks that came so and that nobody else has received since are the driver's again.
-class ReceivedRows {
+class ReceivedRows : private base::Immovable {
  public:
   // `batches`: of the message. They outlive this.
   ReceivedRows(const cluster::Message& message, const std::vector<Batch>& batches, int worker);
   ~ReceivedRows();
-  ReceivedRows(const ReceivedRows&) = delete;
-  ReceivedRows& operator=(const ReceivedRows&) = delete;
 
  private:
   const std::vector<Batch>& batches_;

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "collimate/base/immovable.h"
+
 namespace collimate::generate {
 
 class BlockPool;
@@ -29,12 +31,10 @@ class Block {
 // Hands out the ids of a cache of fixed size. A block without holders is free but keeps its content until it is
 // allocated again, which happens in the order in which blocks became free; so a prefix cache may remember blocks
 // without holding them. Every operation is O(1). Not thread-safe. The destructor checks that every block came home.
-class BlockPool {
+class BlockPool : private base::Immovable {
  public:
   explicit BlockPool(int64_t blocks);
   ~BlockPool();
-  BlockPool(const BlockPool&) = delete;
-  BlockPool& operator=(const BlockPool&) = delete;
 
   int64_t size() const { return static_cast<int64_t>(states_.size()) - 1; }
   int64_t free() const { return free_; }

@@ -76,14 +76,8 @@ TEST_F(ServiceSampling, WhateverIsAllowedCanBeDrawnWith) {
 
 TEST_F(ServiceSampling, SameBitsAloneAndInAnyBatch) {
   for (uint32_t trial = 0; trial < 8; ++trial) {
-    const auto random = [&](uint32_t what, uint64_t below) { return random_below(trial, what, below); };
-    ServiceOptions options = options_;
-    options.max_batch_tokens = 1 + random(0, 80);
-    options.max_batch_sequences = 1 + random(1, 36);
-    options.prefix_cache = random(3, 2) == 0;
-    auto order = requests_;
-    std::reverse(order.begin(), order.begin() + random(4, 36));
-    EXPECT_EQ(run_all(tiny_.model, order, options), alone()) << "trial " << trial;
+    const AnyBatch batch(trial, requests_, options_);
+    EXPECT_EQ(run_all(tiny_.model, batch.order, batch.options), alone()) << "trial " << trial;
   }
   host::CorePool pool(3);
   TinyModel threaded(1, {&pool});

@@ -78,15 +78,8 @@ TEST_F(ServiceTest, StopIdsAndTheSequenceLimitEndARequest) {
 
 TEST_F(ServiceTest, SameBitsAloneAndInAnyBatch) {
   for (uint32_t trial = 0; trial < 12; ++trial) {
-    const auto random = [&](uint32_t what, uint64_t below) { return random_below(trial, what, below); };
-    ServiceOptions options = options_;
-    options.max_batch_tokens = trial == 0 ? 2048 : 1 + random(0, 80);
-    options.max_batch_sequences = 1 + random(1, 24);
-    options.cache_blocks = 7 + random(2, 20);  // the longest request needs 7
-    options.prefix_cache = random(3, 2) == 0;
-    auto order = requests_;
-    std::reverse(order.begin(), order.begin() + random(4, 24));
-    EXPECT_EQ(run_all(tiny_.model, order, options), alone()) << "trial " << trial;
+    const AnyBatch batch(trial, requests_, options_);
+    EXPECT_EQ(run_all(tiny_.model, batch.order, batch.options), alone()) << "trial " << trial;
   }
 }
 

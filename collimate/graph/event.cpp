@@ -5,20 +5,6 @@
 namespace collimate::graph {
 namespace {
 
-Event task_event(EventKind kind, const Task& task) {
-  Event event;
-  event.kind = kind;
-  event.task = task;
-  return event;
-}
-
-Event rows_event(EventKind kind, const Task& task, int64_t first, int64_t count) {
-  Event event = task_event(kind, task);
-  event.first = first;
-  event.count = count;
-  return event;
-}
-
 std::string on_worker(int worker) { return worker < 0 ? "" : fmt::format(" on {}", worker); }
 
 }  // namespace
@@ -34,65 +20,28 @@ void from_json(const nlohmann::json& in, Task& task) {
 
 Event Event::begin() { return {}; }
 Event Event::rows(const Task& task, int64_t first, int64_t count) {
-  return rows_event(EventKind::kRows, task, first, count);
+  return {.kind = EventKind::kRows, .task = task, .first = first, .count = count};
 }
 Event Event::dropped(const Task& task, int64_t first, int64_t count) {
-  return rows_event(EventKind::kDropped, task, first, count);
+  return {.kind = EventKind::kDropped, .task = task, .first = first, .count = count};
 }
-Event Event::finished(const Task& task) { return task_event(EventKind::kFinished, task); }
+Event Event::finished(const Task& task) { return {.kind = EventKind::kFinished, .task = task}; }
 Event Event::failed(const Task& task, bool retryable, std::string cause) {
-  Event event = task_event(EventKind::kFailed, task);
-  event.retryable = retryable;
-  event.cause = std::move(cause);
-  return event;
+  return {.kind = EventKind::kFailed, .task = task, .retryable = retryable, .cause = std::move(cause)};
 }
 Event Event::resident_at(std::string model, int worker, bool resident) {
-  Event event;
-  event.kind = EventKind::kResident;
-  event.model = std::move(model);
-  event.worker = worker;
-  event.resident = resident;
-  return event;
+  return {.kind = EventKind::kResident, .resident = resident, .model = std::move(model), .worker = worker};
 }
 Event Event::weights_at(std::string model, int64_t version, int worker) {
-  Event event;
-  event.kind = EventKind::kWeightsAt;
-  event.model = std::move(model);
-  event.version = version;
-  event.worker = worker;
-  return event;
+  return {.kind = EventKind::kWeightsAt, .model = std::move(model), .version = version, .worker = worker};
 }
 Event Event::lost(int worker, std::string cause) {
-  Event event;
-  event.kind = EventKind::kLost;
-  event.worker = worker;
-  event.cause = std::move(cause);
-  return event;
+  return {.kind = EventKind::kLost, .worker = worker, .cause = std::move(cause)};
 }
-Event Event::back(int worker) {
-  Event event;
-  event.kind = EventKind::kBack;
-  event.worker = worker;
-  return event;
-}
-Event Event::expired(int timer) {
-  Event event;
-  event.kind = EventKind::kExpired;
-  event.timer = timer;
-  return event;
-}
-Event Event::asked(Ask ask) {
-  Event event;
-  event.kind = EventKind::kAsked;
-  event.ask = ask;
-  return event;
-}
-Event Event::evaluated(int64_t iteration) {
-  Event event;
-  event.kind = EventKind::kEvaluated;
-  event.iteration = iteration;
-  return event;
-}
+Event Event::back(int worker) { return {.kind = EventKind::kBack, .worker = worker}; }
+Event Event::expired(int timer) { return {.kind = EventKind::kExpired, .timer = timer}; }
+Event Event::asked(Ask ask) { return {.kind = EventKind::kAsked, .ask = ask}; }
+Event Event::evaluated(int64_t iteration) { return {.kind = EventKind::kEvaluated, .iteration = iteration}; }
 
 std::string describe(const Graph& graph, const Task& task) {
   std::string text = fmt::format("{}/{}/r{}", task.iteration, graph.node(task.node).id, task.replica);

@@ -8,15 +8,6 @@ namespace {
 
 using nlohmann::json;
 
-Action feed_action(const Task& task, int64_t first, int64_t count) {
-  Action action;
-  action.kind = ActionKind::kFeed;
-  action.task = task;
-  action.first = first;
-  action.count = count;
-  return action;
-}
-
 json state_of(const Schedule& schedule) {
   base::MemoryState state;
   schedule.save(state);
@@ -40,7 +31,9 @@ std::string RecordingWriter::step(const Event& event, std::span<const Action> ac
   std::vector<Task> to;
   bool plain = event.kind == EventKind::kRows;
   for (const Action& action : actions) {
-    plain = plain && action == feed_action(action.task, event.first, event.count);
+    plain =
+        plain &&
+        action == Action{.kind = ActionKind::kFeed, .task = action.task, .first = event.first, .count = event.count};
     to.push_back(action.task);
   }
   std::string lines;

@@ -11,6 +11,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/fields.h"
+#include "collimate/base/words.h"
 #include "collimate/graph/rows.h"
 #include "collimate/graph/schedule_facts.h"
 
@@ -110,6 +111,12 @@ enum class SwapState { kAbsent, kLoading, kPresent, kOffloading };
 
 // Why a replica of a node does not start.
 enum class Wait { kNothing, kDone, kRows, kInputs, kWorker, kOrder, kAfter, kTransfer, kBarrier };
+constexpr auto words_of(Wait) {
+  return base::Words<Wait, 9>{"wait",
+                              {"for a load or off-load", "", "for rows of its inputs", "for its inputs to be complete",
+                               "for its worker", "for its turn on its worker", "for a control dependency",
+                               "for a weight transfer to take place", "for an evaluation or the end"}};
+}
 
 class ScheduleCore {
  public:

@@ -150,34 +150,6 @@ void ScheduleCore::start_whole(IterationRun& run, int node) {
   if (!here.closed) close({run.number, node, 0, here.part}, here);
 }
 
-namespace {
-
-const char* text_of(Wait wait) {
-  switch (wait) {
-    case Wait::kNothing:
-      return "for a load or off-load";
-    case Wait::kDone:
-      return "";
-    case Wait::kRows:
-      return "for rows of its inputs";
-    case Wait::kInputs:
-      return "for its inputs to be complete";
-    case Wait::kWorker:
-      return "for its worker";
-    case Wait::kOrder:
-      return "for its turn on its worker";
-    case Wait::kAfter:
-      return "for a control dependency";
-    case Wait::kTransfer:
-      return "for a weight transfer to take place";
-    case Wait::kBarrier:
-      return "for an evaluation or the end";
-  }
-  return "";
-}
-
-}  // namespace
-
 std::string ScheduleCore::waiting() const {
   std::string lines;
   for (const IterationRun& run : active_)
@@ -191,7 +163,7 @@ std::string ScheduleCore::waiting() const {
           lines +=
               fmt::format("{} runs{}: {} rows in, not out\n", task, here.closed ? ", closed" : "", here.fed.count());
         } else if (wait != Wait::kDone) {
-          lines += fmt::format("{} waits {}\n", task, text_of(wait));
+          lines += fmt::format("{} waits {}\n", task, words_of(wait).name(wait));
         }
       }
     }

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "collimate/base/immovable.h"
 #include "collimate/host/file_io.h"
 
 namespace collimate::host {
@@ -38,12 +39,10 @@ class OutputFile {
 
 // Replaces a file as a whole: written beside it, fsynced, renamed over it, its directory fsynced. Without `commit`, or
 // when anything fails, the previous file stays as it was and the temporary is removed.
-class AtomicFile {
+class AtomicFile : private base::Immovable {
  public:
   explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile();
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
 
   void write(std::span<const std::byte> data) { file_.write(data); }
   void write(std::string_view text) { file_.write(text); }
@@ -69,12 +68,10 @@ void remove_leftovers(const std::filesystem::path& parent);
 // A directory that is complete or absent: filled under `building()` ("<path>.partial"), then every file is fsynced and
 // the directory renamed to its name. A directory of that name is replaced. Without `commit` the partial one is removed.
 // A partial one left by a crash is removed by the constructor.
-class AtomicDirectory {
+class AtomicDirectory : private base::Immovable {
  public:
   explicit AtomicDirectory(std::filesystem::path path);
   ~AtomicDirectory();
-  AtomicDirectory(const AtomicDirectory&) = delete;
-  AtomicDirectory& operator=(const AtomicDirectory&) = delete;
 
   const std::filesystem::path& building() const { return building_; }
   // Fault points "directory.before_rename" and "directory.after_rename".

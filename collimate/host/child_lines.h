@@ -4,6 +4,7 @@
 #include <string>
 #include <thread>
 
+#include "collimate/base/immovable.h"
 #include "collimate/host/file_io.h"
 
 namespace collimate::host {
@@ -11,15 +12,13 @@ namespace collimate::host {
 // Passes on what a child writes to a pipe, a line at a time, from a thread of its own: where several processes share a
 // terminal, only one of them may draw on it. Of a line that is written over (\r) the last text counts; one without an
 // end is passed on at the end.
-class ChildLines {
+class ChildLines : private base::Immovable {
  public:
   using Sink = std::function<void(const std::string& line)>;  // throws nothing
   // Reads `pipe`, which stays the caller's and open while this lives.
   explicit ChildLines(int pipe, Sink sink = to_log);
   // Passes on what has been written until now, and waits for no more, whoever holds the other end.
   ~ChildLines();
-  ChildLines(const ChildLines&) = delete;
-  ChildLines& operator=(const ChildLines&) = delete;
 
   static void to_log(const std::string& line);  // as it is
 

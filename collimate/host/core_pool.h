@@ -4,19 +4,19 @@
 #include <functional>
 #include <memory>
 
+#include "collimate/base/immovable.h"
+
 namespace collimate::host {
 
 // The threads of one worker; all parallel work of the worker goes through it. A bounded spin, then a futex wait, so
 // that ranks which share cores make progress. `parallel_for` blocks; calls from inside a task run serially in that
 // task.
-class CorePool {
+class CorePool : private base::Immovable {
  public:
   // `threads` counts the caller; 1 starts none. Each started thread calls `begin` first. Throws InputError for threads
   // < 1.
   explicit CorePool(int threads, std::function<void()> begin = {});
   ~CorePool();
-  CorePool(const CorePool&) = delete;
-  CorePool& operator=(const CorePool&) = delete;
 
   int threads() const;
 

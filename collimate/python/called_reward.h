@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/immovable.h"
 #include "collimate/rlhf/reward/reward.h"
 
 namespace collimate::python {
@@ -17,12 +18,10 @@ struct CalledFunction {
 };
 
 // Configs may name these rewards while this lives. InputError when a name is taken.
-class CalledRewards {
+class CalledRewards : private base::Immovable {
  public:
   explicit CalledRewards(const std::vector<CalledFunction>& functions);
   ~CalledRewards();  // also after a name that is taken
-  CalledRewards(const CalledRewards&) = delete;
-  CalledRewards& operator=(const CalledRewards&) = delete;
 
  private:
   CalledRewards() = default;

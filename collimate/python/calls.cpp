@@ -7,6 +7,7 @@
 
 #include "collimate/base/config_node.h"
 #include "collimate/base/error.h"
+#include "collimate/base/immovable.h"
 #include "collimate/base/log.h"
 #include "collimate/cli/auto_placement.h"
 #include "collimate/host/atomic_file.h"
@@ -24,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // A config's file; of values one that holds them while this lives, as the planner reads files.
-class ConfigFile {
+class ConfigFile : private base::Immovable {
  public:
   explicit ConfigFile(const nlohmann::json& value) : own_(!value.is_string()) {
     path_ = own_ ? (fs::temp_directory_path() / fmt::format("collimate-config-{}.yaml", ::getpid())).string()
@@ -35,8 +36,6 @@ class ConfigFile {
     std::error_code ignored;
     if (own_) fs::remove(path_, ignored);
   }
-  ConfigFile(const ConfigFile&) = delete;
-  ConfigFile& operator=(const ConfigFile&) = delete;
   const std::string& path() const { return path_; }
 
  private:

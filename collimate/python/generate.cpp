@@ -1,22 +1,16 @@
 #include "collimate/python/generate.h"
 
-#include <span>
 #include <vector>
 
 #include "collimate/base/at.h"
 #include "collimate/base/config.h"
-#include "collimate/base/error.h"
+#include "collimate/cli/open_model.h"
 #include "collimate/generate/completion_text.h"
 #include "collimate/generate/engine.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/generate/speculation_options.h"
-#include "collimate/host/core_pool.h"
-#include "collimate/host/cpu.h"
 #include "collimate/host/hub_cache.h"
-#include "collimate/model/model.h"
 #include "collimate/python/process_scope.h"
-#include "collimate/rlhf/modules/loading_options.h"
-#include "collimate/text/chat_template.h"
 #include "collimate/text/dataset.h"
 
 namespace collimate::python {
@@ -35,17 +29,6 @@ struct GenerateSection : generate::SamplingOptions {
   base::Option<bool> log_probs{this, "logprobs", false, "", "log-prob of each token"};
 };
 
-generate::EngineOptions engine_options(const GenerateSection& asked, const text::Tokenizer& tokenizer,
-                                       const tensor::Exec& exec) {
-  generate::EngineOptions options{.samples_per_prompt = asked.samples};
-  options.service.seed = static_cast<uint64_t>(asked.seed.get());
-  options.service.exec = exec;
-  options.service.eos_ids = tokenizer.info().stop_ids;
-  options.service.tokenizer = &tokenizer;
-  options.service.speculation_tokens = asked.speculation.tokens();
-  return options;
-}
-
 }  // namespace
 
 nlohmann::ordered_json generate(const nlohmann::json& request) {
@@ -54,20 +37,18 @@ nlohmann::ordered_json generate(const nlohmann::json& request) {
   base::apply(request, "generate", asked);
   const generate::SamplingParams params = asked.params(asked.max_tokens);
   const text::Dataset dataset = text::Dataset::read({{.path = asked.data}});
-  host::CorePool pool(host::core_count());
-  const tensor::Exec exec{&pool};
-  const std::string directory = host::model_directory(asked.model);
-  const auto tokenizer = text::load_tokenizer(directory);
-  const text::Renderer renderer(*tokenizer, text::make_chat_template(*tokenizer, asked.chat_template));
-  const model::WeightsOptions weights{.compute = tensor::compute_type_of(asked.compute.get()), .mapped = true};
-  model::Model model(model::load_huggingface(directory, "lm", weights, exec), exec);
+  cli::OpenModel open(host::model_directory(asked.model), asked.compute, asked.chat_template);
   std::vector<std::vector<int32_t>> prompts;
-  for (const text::Example& example : dataset.examples()) prompts.push_back(renderer.prompt_tokens(example.prompt));
+  for (const text::Example& example : dataset.examples())
+    prompts.push_back(open.renderer.prompt_tokens(example.prompt));
+  const generate::EngineOptions options{.service = open.complete({.seed = static_cast<uint64_t>(asked.seed.get()),
+                                                                  .speculation_tokens = asked.speculation.tokens()}),
+                                        .samples_per_prompt = asked.samples};
   nlohmann::ordered_json made = nlohmann::ordered_json::array();
-  for (const auto& c : generate::generate_all(model, prompts, params, engine_options(asked, *tokenizer, exec))) {
+  for (const auto& c : generate::generate_all(open.model, prompts, params, options)) {
     const std::vector<int32_t>& prompt = base::at(prompts, c.prompt);
-    made.push_back({{"prompt", renderer.prompt_text(dataset.example(c.prompt).prompt)},
-                    {"completion", generate::completion_text(*tokenizer, prompt, c.tokens, params)},
+    made.push_back({{"prompt", open.renderer.prompt_text(dataset.example(c.prompt).prompt)},
+                    {"completion", generate::completion_text(*open.tokenizer, prompt, c.tokens, params)},
                     {"token_ids", c.tokens},
                     {"finish", generate::finish_reason(c.finish)}});
     if (asked.log_probs) made.back()["logprobs"] = c.log_probs;

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "collimate/base/error.h"
+#include "collimate/base/immovable.h"
 #include "collimate/tensor/aten_allocator.h"
 #include "collimate/tensor/aten_threads.h"
 
@@ -18,15 +19,13 @@ std::atomic<bool> g_busy{false};
 }  // namespace
 
 struct ProcessScope::Held {
-  struct Turn {
+  struct Turn : private base::Immovable {
     Turn() {
       if (g_busy.exchange(true))
         throw base::RunError(base::expectation("collimate", "one call at a time in a process",
                                                "one while another is going on", "a process of its own for the second"));
     }
     ~Turn() { g_busy.store(false); }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
   };
 
   Turn turn;  // first: without it the rest is another call's

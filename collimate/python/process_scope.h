@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 
+#include "collimate/base/immovable.h"
 #include "collimate/base/stop.h"
 
 namespace collimate::python {
@@ -10,12 +11,10 @@ namespace collimate::python {
 // What the command line does to its process for good, a call from Python does while it lasts: ATen's memory is counted
 // and its loops stay in their threads. RunError where another call is going on: the numbers of memory are one
 // process's.
-class ProcessScope {
+class ProcessScope : private base::Immovable {
  public:
   ProcessScope();
   ~ProcessScope();
-  ProcessScope(const ProcessScope&) = delete;
-  ProcessScope& operator=(const ProcessScope&) = delete;
 
  private:
   struct Held;
@@ -24,12 +23,10 @@ class ProcessScope {
 
 // While it lives, SIGINT and SIGTERM ask a run to save and stop, and once more to stop at once; then the caller's
 // handlers are back. One at a time.
-class SignalScope {
+class SignalScope : private base::Immovable {
  public:
   SignalScope();
   ~SignalScope();
-  SignalScope(const SignalScope&) = delete;
-  SignalScope& operator=(const SignalScope&) = delete;
 
   base::StopFlag& stop();
   // StoppedError when the signal came a second time.

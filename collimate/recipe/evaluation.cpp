@@ -12,6 +12,7 @@
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/evaluate.h"
 #include "collimate/recipe/list.h"
+#include "collimate/recipe/records.h"
 #include "collimate/recipe/registry.h"
 #include "collimate/shape/model_shape.h"
 #include "collimate/text/utf8.h"
@@ -191,18 +192,12 @@ class HeldOut {
       const auto prompt = static_cast<size_t>(rows_.get(batch::kPromptTokens, row));
       if (made.shown.empty() || made.shown.back().uid != unit) {
         if (made.shown.size() == kMostUnits) return;
-        made.shown.push_back({unit, decoded(ids.first(prompt)), expected_of(row), {}});
+        const bool judged = measured_ == Measured::kCompletions;
+        made.shown.push_back(
+            {unit, decoded(ids.first(prompt)), judged ? expected_of(rows_.json(batch::kExample, row)) : "", {}});
       }
       made.shown.back().outputs.push_back({decoded(ids.subspan(prompt)), value_of_row(rows, r)});
     }
-  }
-
-  // What rewards compare completions with, where the data has it.
-  std::string expected_of(int64_t row) const {
-    const nlohmann::json& example = rows_.json(batch::kExample, row);
-    const nlohmann::json truth = example.value("ground_truth", nlohmann::json());
-    if (measured_ != Measured::kCompletions || truth.is_null()) return "";
-    return truth.is_string() ? truth.get<std::string>() : truth.dump();
   }
 
   const text::Dataset dataset_;

@@ -16,7 +16,7 @@ Plan grpo(const Config& config, const flow::Registry& registry) {
   std::optional<graph::ModelHandle> reference;
   page.may_read("reference");
   if (kl) reference = page.scorer("reference", {.of = "reference", .weights = "reference"});
-  Plan plan;
+  Plan plan = rollout_plan(config);
   plan.graph = graph::trace(
       [&](graph::Value prompts) {
         graph::Value samples = policy("generate", prompts);
@@ -26,10 +26,6 @@ Plan grpo(const Config& config, const flow::Registry& registry) {
         link(trainer, policy);
       },
       {prompt_input()}, "grpo");
-  plan.rows_per_iteration = rollout_rows(config);
-  plan.group_size = config.rollout.samples_per_prompt;
-  plan.samples_node = "advantages";
-  plan.trained = "policy_trainer";
   plan.phases = {{"policy.generate", "gen"},
                  {"reward.score", "reward"},
                  {"reference.log_probs", "ref"},

@@ -11,6 +11,11 @@
 namespace collimate::recipe {
 namespace {
 
+// Rows of one iteration: prompts × samples.
+int64_t rollout_rows(const Config& config) {
+  return config.rollout.prompts_per_iteration * config.rollout.samples_per_prompt;
+}
+
 // Whether rows are drawn, and for the memory plan those of an iteration and their lengths.
 void add_row_limits(const Config& config, nlohmann::json& parameters) {
   const bool rollout = find_recipe(config.recipe).rows == rlhf::RowKind::kPrompt;
@@ -164,8 +169,13 @@ graph::Input pair_input(const rlhf::Loss& loss) {
   return input;
 }
 
-int64_t rollout_rows(const Config& config) {
-  return config.rollout.prompts_per_iteration * config.rollout.samples_per_prompt;
+Plan rollout_plan(const Config& config) {
+  Plan plan;
+  plan.rows_per_iteration = rollout_rows(config);
+  plan.group_size = config.rollout.samples_per_prompt;
+  plan.samples_node = "advantages";
+  plan.trained = "policy_trainer";
+  return plan;
 }
 
 int64_t updates_per_iteration(const Config& config, const Plan& plan) {

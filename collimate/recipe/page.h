@@ -119,8 +119,8 @@ graph::Input completion_input();                       // prompt + completion
 graph::Input pair_input(const rlhf::Loss& loss = {});  // chosen, rejected, with what the loss reads of the data
 graph::Input choice_input();                           // prompt + one of its choices: see recipe/choices.h
 
-// Rows of one iteration as the run reads them: prompts × samples, or samples_per_update for data recipes.
-int64_t rollout_rows(const Config& config);
+// What the plans of recipes that draw samples, give them `advantages` and train a `policy_trainer` have in common.
+Plan rollout_plan(const Config& config);
 // Updates of a train node.
 int64_t updates_per_iteration(const Config& config, const Plan& plan);
 int64_t total_updates(const Config& config, const Plan& plan);  // of the run

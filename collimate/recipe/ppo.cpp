@@ -19,7 +19,7 @@ Plan ppo(const Config& config, const flow::Registry& registry) {
   const auto reward = rules ? page.rewards("reward", config.reward)
                             : page.scorer("reward", {.of = "reward", .weights = "reward", .head = "score"});
   const auto gae = page.advantages("values", "gae");
-  Plan plan;
+  Plan plan = rollout_plan(config);
   plan.graph = graph::trace(
       [&](graph::Value prompts) {
         graph::Value samples = policy("generate", prompts);
@@ -32,10 +32,6 @@ Plan ppo(const Config& config, const flow::Registry& registry) {
         link(trainer, policy);
       },
       {prompt_input()}, "ppo");
-  plan.rows_per_iteration = rollout_rows(config);
-  plan.group_size = config.rollout.samples_per_prompt;
-  plan.samples_node = "advantages";
-  plan.trained = "policy_trainer";
   plan.phases = {{"policy.generate", "gen"},      {"reference.log_probs", "ref"},
                  {"value.values", "values"},      {"reward.score", "reward"},
                  {"advantages", "adv"},           {"policy_trainer.train", "update_actor"},

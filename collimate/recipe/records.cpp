@@ -19,12 +19,6 @@ void add_spread(const std::string& family, const std::vector<double>& values, ba
   record.set(family + "/min", *std::min_element(values.begin(), values.end()));
 }
 
-std::string expected_of(const nlohmann::json& example) {
-  const auto found = example.find("ground_truth");
-  if (found == example.end()) return "";
-  return found->is_string() ? found->get<std::string>() : found->dump();
-}
-
 void write_lines(const std::vector<nlohmann::ordered_json>& rows, const std::filesystem::path& path) {
   std::string lines;
   for (const nlohmann::ordered_json& row : rows)
@@ -34,6 +28,12 @@ void write_lines(const std::vector<nlohmann::ordered_json>& rows, const std::fil
 }
 
 }  // namespace
+
+std::string expected_of(const nlohmann::json& example) {
+  const nlohmann::json truth = example.value("ground_truth", nlohmann::json());
+  if (truth.is_null()) return "";
+  return truth.is_string() ? truth.get<std::string>() : truth.dump();
+}
 
 void add_sample_metrics(const Batch& samples, double seconds, base::MetricsRecord& record) {
   std::vector<double> rewards, lengths, prompts;

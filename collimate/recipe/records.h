@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "collimate/base/metrics.h"
@@ -10,6 +11,9 @@
 #include "collimate/text/tokenizer.h"
 
 namespace collimate::recipe {
+
+// What rewards compare the completions of a row with; "" where its data has none.
+std::string expected_of(const nlohmann::json& example);
 
 // Adds what the driver itself tells of an iteration's samples: rewards, lengths, tokens (verl's families).
 void add_sample_metrics(const Batch& samples, double seconds, base::MetricsRecord& record);

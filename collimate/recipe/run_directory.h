@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/immovable.h"
 #include "collimate/host/file_io.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/page.h"
@@ -26,7 +27,7 @@ nlohmann::json measure_file(const std::filesystem::path& path);
 // alone is a new one.
 constexpr const char* kRowsDirectory = "rows";
 
-class RunDirectory {
+class RunDirectory : private base::Immovable {
  public:
   // Claims `output` for the config. resume auto: a directory of the same config, but for changed(), goes on from its
   // newest checkpoint; never: only a new or empty directory; a directory: that run's newest checkpoint, or the
@@ -36,8 +37,6 @@ class RunDirectory {
   // when the run began with other files or data than are read now (recipe/run_inputs.h).
   RunDirectory(const Config& config, const Plan& plan, const RunData& data, const std::string& output,
                const std::string& resume);
-  RunDirectory(const RunDirectory&) = delete;
-  RunDirectory& operator=(const RunDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   // The checkpoint to go on from, or "", and the iterations complete in it.

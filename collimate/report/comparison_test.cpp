@@ -9,6 +9,7 @@
 #include "collimate/base/error.h"
 #include "collimate/report/report.h"
 #include "tests/support/base/error_of.h"
+#include "tests/support/base/temporary_directory.h"
 
 namespace collimate::report {
 namespace {
@@ -20,13 +21,9 @@ using testing::HasSubstr;
 class ComparisonTest : public testing::Test {
  protected:
   ComparisonTest() {
-    const testing::TestInfo* info = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = fs::path(testing::TempDir()) / (std::string("comparison_") + info->name());
-    fs::remove_all(root_);
     make("fast", 4, "1e-3");
     make("slow", 3, "1e-4");
   }
-  ~ComparisonTest() override { fs::remove_all(root_); }
 
   void make(const fs::path& name, int steps, const std::string& rate) {
     const fs::path run = root_ / name;
@@ -44,7 +41,8 @@ class ComparisonTest : public testing::Test {
 
   std::string page() const { return render_comparison({root_ / "fast", root_ / "slow"}); }
 
-  fs::path root_;
+  const base::TemporaryDirectory directory_;
+  const fs::path root_ = directory_.path();
 };
 
 TEST_F(ComparisonTest, NamesBothRunsAndLaysTheirCurvesOverEachOther) {

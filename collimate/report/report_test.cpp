@@ -12,6 +12,7 @@
 #include "collimate/report/phases.h"
 #include "collimate/report/sections.h"
 #include "tests/support/base/error_of.h"
+#include "tests/support/base/temporary_directory.h"
 
 namespace collimate::report {
 namespace {
@@ -23,13 +24,7 @@ using testing::Not;
 // A made-up run of 20 steps in a directory of its own.
 class ReportTest : public testing::Test {
  protected:
-  ReportTest() {
-    const testing::TestInfo* info = testing::UnitTest::GetInstance()->current_test_info();
-    run_ = fs::path(testing::TempDir()) / (std::string("report_") + info->name());
-    fs::remove_all(run_);
-    fs::create_directories(run_ / "samples");
-  }
-  ~ReportTest() override { fs::remove_all(run_); }
+  ReportTest() { fs::create_directory(run_ / "samples"); }
 
   void write(const fs::path& name, const std::string& text) { std::ofstream(run_ / name) << text; }
 
@@ -45,7 +40,8 @@ class ReportTest : public testing::Test {
     write("metrics.jsonl", lines);
   }
 
-  fs::path run_;
+  const base::TemporaryDirectory directory_;
+  const fs::path run_ = directory_.path();
 };
 
 TEST_F(ReportTest, NamesWhatIsMissing) {

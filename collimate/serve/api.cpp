@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 
 #include "collimate/base/error.h"
+#include "collimate/base/json.h"
 #include "collimate/generate/sampling_fields.h"
 #include "collimate/text/messages_json.h"
 #include "collimate/text/utf8.h"
@@ -14,7 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kDeepest = 16;           // nesting of a body
 constexpr int64_t kMostTopOfText = 5;  // `logprobs` of a completion, as in OpenAI's interface
 constexpr size_t kStopStrings = 16, kStopBytes = 1024;
 constexpr size_t kSamplingEntries = 1024;  // of a list or map: each completion has its own
@@ -252,21 +251,11 @@ json parse_body(std::string_view body) {
     const std::string got = fmt::format("a byte that is none at offset {}", text::valid_run(body));
     throw ApiError(400, base::expectation("request", "a body in UTF-8", got));
   }
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
-  const auto check = [&](int depth, json::parse_event_t event, json& value) {
-    if (depth > kDeepest)
-      throw ApiError(400, base::expectation("request", fmt::format("at most {} levels of nesting", kDeepest), "more"));
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      throw ApiError(400, base::expectation("request", "each key once in an object", shown(value) + " again"));
-    return true;
-  };
   json out;
   try {
-    out = json::parse(body, check);
-  } catch (const json::exception& error) {
-    throw ApiError(400, base::expectation("request", "a body in JSON", text::valid_utf8(error.what())));
+    out = base::parse_json(body, "request");
+  } catch (const base::InputError& error) {
+    throw ApiError(400, error.what());
   }
   if (!out.is_object()) throw ApiError(400, base::expectation("request", "a JSON object", shown(out)));
   return out;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/immovable.h"
 #include "collimate/generate/completion_text.h"
 #include "collimate/serve/channel.h"
 #include "collimate/text/tokenizer.h"
@@ -45,14 +46,12 @@ class ChoiceText {
 };
 
 // One request's choices, taken from its channel as text. One thread.
-class Completions {
+class Completions : private base::Immovable {
  public:
   // `prompts`: each of as many choices, in their order.
   Completions(std::shared_ptr<Channel> channel, const text::Tokenizer& tokenizer,
               const generate::SamplingParams& params, std::span<const std::vector<int32_t>> prompts);
   ~Completions();  // what is unfinished is cancelled
-  Completions(const Completions&) = delete;
-  Completions& operator=(const Completions&) = delete;
 
   // Gives what is new; waits for it, empty when the deadline passed first. Rethrows what the request failed with.
   std::vector<Delta> next(const base::Deadline& deadline);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "collimate/base/immovable.h"
 #include "collimate/tensor/device.h"
 
 namespace at {
@@ -29,14 +30,12 @@ struct MemoryItem {
 };
 
 // Every block of the calling thread is tagged with (worker, purpose) while this lives. Scopes nest.
-class MemoryScope {
+class MemoryScope : private base::Immovable {
  public:
   MemoryScope(int worker, const std::string& purpose);
   // Another purpose of the worker in force.
   explicit MemoryScope(const std::string& purpose);
   ~MemoryScope();
-  MemoryScope(const MemoryScope&) = delete;
-  MemoryScope& operator=(const MemoryScope&) = delete;
 
  private:
   int previous_;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "collimate/base/immovable.h"
+
 namespace collimate::tensor {
 
 // Keeps ATen's own loops in the calling thread, for the rest of its life: parallel work goes through a worker's core
@@ -7,12 +9,10 @@ namespace collimate::tensor {
 void use_one_aten_thread();
 
 // While it lives the calling thread and threads begun meanwhile have one; then as many as before.
-class OneAtenThread {
+class OneAtenThread : private base::Immovable {
  public:
   OneAtenThread();
   ~OneAtenThread();
-  OneAtenThread(const OneAtenThread&) = delete;
-  OneAtenThread& operator=(const OneAtenThread&) = delete;
 
  private:
   int before_;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/immovable.h"
+
 namespace collimate::tensor {
 
 // What the operations of one name (operations.h) took.
@@ -17,12 +19,10 @@ struct OperationTime {
 
 // While it lives, those of the CPU's operations that its thread calls are timed. Each costs two looks at the clock,
 // well under 1 us, and gives the same bits. One at a time on a thread.
-class OperationTimes {
+class OperationTimes : private base::Immovable {
  public:
   OperationTimes();
   ~OperationTimes();
-  OperationTimes(const OperationTimes&) = delete;
-  OperationTimes& operator=(const OperationTimes&) = delete;
 
   // Of the operations called since the last take, in the order of operations.h.
   std::vector<OperationTime> take();
@@ -37,12 +37,10 @@ class OperationTimes {
 };
 
 // Times one call, from construction to destruction, for OperationTimes::current().
-class OperationTimer {
+class OperationTimer : private base::Immovable {
  public:
   explicit OperationTimer(size_t place);  // in operations.h
   ~OperationTimer();
-  OperationTimer(const OperationTimer&) = delete;
-  OperationTimer& operator=(const OperationTimer&) = delete;
 
  private:
   OperationTimes& times_;

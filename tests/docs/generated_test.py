@@ -33,9 +33,7 @@ class Generated(unittest.TestCase):
 
 class Data(unittest.TestCase):
     def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory(prefix="collimate-data-")
-        self.addCleanup(self.scratch.cleanup)
-        self.directory = pathlib.Path(self.scratch.name)
+        self.directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="collimate-data-")))
         tokenizer = ROOT / "collimate/text/testdata/byte_level"
         shutil.copytree(tokenizer, self.directory / "model")
         vocabulary = json.loads((tokenizer / "tokenizer.json").read_text(encoding="utf-8"))

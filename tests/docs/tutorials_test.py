@@ -75,9 +75,7 @@ def lines_of(path: pathlib.Path) -> list:
 class Tutorials(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.scratch = tempfile.TemporaryDirectory(prefix="collimate-tutorials-")
-        cls.directory = pathlib.Path(cls.scratch.name)
-        cls.addClassCleanup(cls.scratch.cleanup)
+        cls.directory = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="collimate-tutorials-")))
         cls.failures = {page.name: cls.follow(page) for page in sorted((DOCS / "start").glob("*.md"))}
         (cls.directory / "reward.yaml").write_text(REWARD)
         (cls.directory / "ppo.yaml").write_text(PPO)

@@ -2,7 +2,6 @@
 import fcntl
 import json
 import os
-import pathlib
 import pty
 import re
 import select
@@ -20,7 +19,7 @@ class WithSaved(WithModel):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.saved = pathlib.Path(cls.root.name) / "saved.jsonl"
+        cls.saved = cls.root / "saved.jsonl"
 
     def messages(self) -> list:
         return [json.loads(line)["messages"] for line in self.saved.read_text().splitlines()]

@@ -99,9 +99,7 @@ class Request(http.server.BaseHTTPRequestHandler):
 @unittest.skipUnless((PACKAGES / "huggingface_hub").is_dir(), "huggingface_hub is not in .test-packages")
 class Download(unittest.TestCase):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.root = pathlib.Path(scratch.name)
+        self.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.source = make_model(self.root / "tiny")
         (self.source / "pytorch_model.bin").write_bytes(b"the same weights once more")
         self.hub = Hub(self.source)

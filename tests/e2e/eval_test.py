@@ -18,7 +18,7 @@ def score(prompts, completions, **columns):
 class WithRows(WithModel):
     def setUp(self):
         super().setUp()
-        self.here = pathlib.Path(tempfile.mkdtemp(dir=self.root.name))
+        self.here = pathlib.Path(tempfile.mkdtemp(dir=self.root))
         self.data = self.here / "rows.jsonl"
         rows = ({"prompt": f"{i}:", "ground_truth": str(i % 10), "level": i} for i in range(12))
         self.data.write_text("".join(json.dumps(row) + "\n" for row in rows))

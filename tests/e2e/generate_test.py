@@ -1,6 +1,5 @@
 """`collimate generate` alone: what --stats counts, --timeout, --speculation, and the error of int8 weights."""
 import json
-import pathlib
 import subprocess
 import unittest
 
@@ -60,8 +59,7 @@ class Generate(WithModel):
         return done.stderr.splitlines()[-1]
 
     def test_what_is_no_prompt_is_refused(self):
-        root = pathlib.Path(self.root.name)
-        text, lines = root / "f.txt", root / "f.jsonl"
+        text, lines = self.root / "f.txt", self.root / "f.jsonl"
         text.write_text("12:\n34:\n")
         lines.write_text('{"text": "12:"}\n{"text": "34:"}\n')
         for file in (text, lines):

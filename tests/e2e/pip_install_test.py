@@ -31,9 +31,7 @@ def where(prompts, completions, **columns):
 class PipInstall(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(scratch.cleanup)
-        cls.root = pathlib.Path(scratch.name)
+        cls.root = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.prefix = cls.root / "env"
         cls.run_command(sys.executable, "-m", "venv", "--without-pip", cls.prefix)
         cls.site = next(cls.prefix.glob("lib/python*/site-packages"))

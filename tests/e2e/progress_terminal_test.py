@@ -50,16 +50,14 @@ def shown_on_a_terminal(*command: str) -> str:
 
 class LinesBesideABar(unittest.TestCase):
     def setUp(self):
-        self.root = tempfile.TemporaryDirectory()
-        self.addCleanup(self.root.cleanup)
-        root = pathlib.Path(self.root.name)
+        self.root = root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         make_model(root / "model")
         (root / "reward.py").write_text(REWARD)
         (root / "rows.jsonl").write_text("".join(f'{{"prompt": "{digit}:"}}\n' for digit in range(10)))
         (root / "run.yaml").write_text(CONFIG.format(root=root))
 
     def test_no_line_begins_in_a_bar(self):
-        root = self.root.name
+        root = self.root
         shown = shown_on_a_terminal(str(PROGRAM), "train", f"{root}/run.yaml", "--output", f"{root}/run")
         self.assertRegex(shown, BAR)
         lines = ("printed by the reward", "half a line and its end", "complained", r"[\d:.]{12} warning .* raised on")
@@ -68,7 +66,7 @@ class LinesBesideABar(unittest.TestCase):
             self.assertGreaterEqual(len(whole), 1, shown)
             self.assertEqual(len(whole), len(re.findall(line, shown)), shown)
         self.assertEqual(len(re.findall(BAR + r"[^\n\x1b]*(printed|complained|raised)", shown)), 0, shown)
-        log = pathlib.Path(root, "run/logs/rank-0.log").read_text()
+        log = (root / "run/logs/rank-0.log").read_text()
         for line in lines:
             self.assertRegex(log, re.compile("^" + line, re.MULTILINE))
 

@@ -30,9 +30,7 @@ def ratio(prompts, completions, **columns):
 class WithTask(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(scratch.cleanup)
-        cls.root = pathlib.Path(scratch.name)
+        cls.root = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.model = write_model(cls.root / "start")
 
     def output(self) -> pathlib.Path:

@@ -1,5 +1,4 @@
 """`collimate serve` through the official `openai` client: fields of sampling, echo, and what it raises."""
-import pathlib
 import unittest
 
 from serve_support import Server, WithModel
@@ -94,7 +93,7 @@ class Client(WithModel):
         self.assertEqual([chunk.choices[0].finish_reason for chunk in chunks][-1], "timeout")
 
     def test_a_wrong_key(self):
-        keys = pathlib.Path(self.root.name) / "keys"
+        keys = self.root / "keys"
         keys.write_text("right\n")
         server = Server(self.model, "--api-key-file", str(keys), "--cache-blocks", "100")
         self.addCleanup(server.close)

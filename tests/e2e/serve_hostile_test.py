@@ -37,9 +37,8 @@ class Hostile(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.root = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.root.cleanup)
-        cls.model = make_model(pathlib.Path(cls.root.name) / "tiny", 65536)
+        root = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.model = make_model(root / "tiny", 65536)
 
     def start(self, *flags: str) -> Server:
         server = Server(self.model, "--cache-blocks", "20000", *flags)

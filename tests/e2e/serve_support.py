@@ -123,9 +123,8 @@ class WithModel(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.root = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.root.cleanup)
-        cls.model = make_model(pathlib.Path(cls.root.name) / "tiny", cls.positions)
+        cls.root = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.model = make_model(cls.root / "tiny", cls.positions)
 
     def start(self, *flags: str) -> Server:
         server = Server(self.model, "--cache-blocks", str(self.cache_blocks), *flags)

@@ -15,9 +15,7 @@ BLOCK = 1 << 15  # bytes of the file's blocks, over which long records go
 @unittest.skipUnless(READER.is_file(), "wandb is not in .test-packages")
 class OfflineRun(unittest.TestCase):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.root = pathlib.Path(scratch.name)
+        self.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         make_model(self.root / "model")
         (self.root / "rows.jsonl").write_text('{"prompt": "1:", "completion": "2"}\n')
         (self.root / "run.yaml").write_text("recipe: sft\nmodels: {policy: model}\ndata: {train: rows.jsonl}\n"

@@ -44,6 +44,12 @@ class BadInput : public testing::Test {
     replace("problems.jsonl", "bad.jsonl");
     return root_ / "bad.jsonl";
   }
+  // The run with `row` as the third line of its data is refused for a reason, which stands behind the line's place.
+  void expect_of_row(const std::string& row, const std::string& reason) {
+    const std::string file = train_on(row);
+    expect(2, "[" + file + ":3" + reason);
+    expect_nothing_written();
+  }
   // The policy read from files that a run of sft has written, to be damaged.
   std::string trained_model() {
     write_text(root_ / "sft.yaml", small_config("sft", root_.path()));
@@ -191,11 +197,8 @@ TEST_F(BadInput, DeeplyNestedJson) {
 }
 
 TEST_F(BadInput, RowWithoutPrompt) {
-  const std::string file = train_on("{\"ground_truth\": \"012\"}");
-  expect(2, "[" + file +
-                ":3 column prompt] expected a value, got none; try data.bad_rows: drop, which leaves out 1 of "
-                "3 rows");
-  expect_nothing_written();
+  expect_of_row(R"({"ground_truth": "012"})",
+                " column prompt] expected a value, got none; try data.bad_rows: drop, which leaves out 1 of 3 rows");
 }
 
 TEST_F(BadInput, MarginsOfSomePairsOrOfNoNumber) {
@@ -217,11 +220,9 @@ TEST_F(BadInput, MarginsOfSomePairsOrOfNoNumber) {
 }
 
 TEST_F(BadInput, PromptLongerThanTheLimit) {
-  const std::string file = train_on("{\"prompt\": \"0123456789=\", \"ground_truth\": \"012\"}");
-  expect(2, "[" + file +
-                ":3] expected at most 8 tokens, got 11; try a larger rollout.prompt_tokens, or data.long_rows: "
-                "drop or truncate");
-  expect_nothing_written();
+  expect_of_row(R"({"prompt": "0123456789=", "ground_truth": "012"})",
+                "] expected at most 8 tokens, got 11; try a larger rollout.prompt_tokens, or data.long_rows: drop or "
+                "truncate");
 }
 
 TEST_F(BadInput, RewardThatCannotBeImported) {

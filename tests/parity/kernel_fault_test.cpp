@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "collimate/base/fault.h"
+#include "collimate/base/immovable.h"
 #include "collimate/rlhf/loss/list.h"
 #include "tests/parity/small_rollout.h"
 #include "tests/support/fault_control.h"
@@ -16,12 +17,10 @@ namespace {
 constexpr float kTemperature = 0.7F;
 
 // While it lives a kernel is wrong: "kernel@phase" in one phase, "kernel" in all of them; "" for none.
-class Nudged {
+class Nudged : private base::Immovable {
  public:
   explicit Nudged(const std::string& where) { base::nudge_for_tests(where); }
   ~Nudged() { base::nudge_for_tests(""); }
-  Nudged(const Nudged&) = delete;
-  Nudged& operator=(const Nudged&) = delete;
 };
 
 // A model, and its kernels in the order in which forward runs them.

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "collimate/base/immovable.h"
+
 // Tests tell this to the hooks of base/fault.h, beside the variables COLLIMATE_TEST_*.
 namespace collimate::base {
 
@@ -16,23 +18,19 @@ void nudge_for_tests(std::string_view where);
 void limit_disk_for_tests(std::optional<int64_t> bytes);
 
 // While it lives, runs that begin in this process are reparsed, as with COLLIMATE_TEST_REPARSE=1.
-class Reparsing {
+class Reparsing : private Immovable {
  public:
   Reparsing();
   ~Reparsing();
-  Reparsing(const Reparsing&) = delete;
-  Reparsing& operator=(const Reparsing&) = delete;
 };
 
 // While it lives, `answer` is what fault_count() gives, on any thread. Made and ended while no worker is there; an
 // inner one replaces outer ones.
-class CountAnswers {
+class CountAnswers : private Immovable {
  public:
   using Answer = std::function<int64_t(std::string_view place, int64_t count)>;
   explicit CountAnswers(Answer answer);
   ~CountAnswers();
-  CountAnswers(const CountAnswers&) = delete;
-  CountAnswers& operator=(const CountAnswers&) = delete;
 
  private:
   const Answer answer_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "collimate/base/fault.h"
+#include "collimate/base/immovable.h"
 #include "collimate/recipe/list.h"
 #include "collimate/text/character_tokenizer.h"
 
@@ -21,7 +22,7 @@ namespace collimate::test {
 namespace fs = std::filesystem;
 
 // A directory of this process, removed with the object.
-class Scratch {
+class Scratch : private base::Immovable {
  public:
   explicit Scratch(const std::string& name)
       : path_(fs::temp_directory_path() / fmt::format("collimate-{}-{}", name, ::getpid())) {
@@ -32,8 +33,6 @@ class Scratch {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
   }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
   const fs::path& path() const { return path_; }
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
 

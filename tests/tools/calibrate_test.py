@@ -31,9 +31,7 @@ def run(*words):
 
 class Calibrate(unittest.TestCase):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         start = self.folder / "start"
         start.mkdir()
         model = ROOT / "tests/golden/small/models/tiny/config.json"

@@ -18,9 +18,7 @@ def run(*words: str, **options) -> str:
 
 class Completion(unittest.TestCase):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.directory = scratch.name
+        self.directory = self.enterContext(tempfile.TemporaryDirectory())
 
     def script(self, kind: str) -> str:
         path = pathlib.Path(self.directory, kind)

@@ -20,9 +20,7 @@ run: {iterations: 1}
 
 class MovedProgram(unittest.TestCase):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         (self.folder / "bin").mkdir()
         shutil.copy(BUILD / "bin/collimate", self.folder / "bin")
         (self.folder / "start").mkdir()

@@ -4,13 +4,15 @@ import contextlib
 import io
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench/peers"))
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench/peers"
+sys.path.insert(0, str(BENCH))
 import compare
-import decode
 import inputs
 import scoring
 import server_load
@@ -20,9 +22,7 @@ import targets
 class Runs(unittest.TestCase):
     def setUp(self):
         self.kept = compare.OUT, compare.RUN
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        compare.OUT = pathlib.Path(directory.name)
+        compare.OUT = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         old = {"part": "sft", "side": "ours fp32", "seconds": 9.0}  # as written before calls were told apart
         (compare.OUT / "results.jsonl").write_text(json.dumps(old) + "\n")
         for compare.RUN, seconds in (("yesterday", 5.0), ("today", 1.0), ("today", 2.0)):
@@ -57,10 +57,10 @@ class Runs(unittest.TestCase):
         sides = {"ours fp32": [10, 11, 12], "ours bf16": [30, 31, 32], "ours int8": [99, 99, 99],
                  "HF fp32": [5, 6, 7], "vLLM bf16": [14, 15, 16]}
         by_side = {side: [{"batch": 8, "tok_s": s} for s in speeds] for side, speeds in sides.items()}
-        self.assertEqual(decode.ratio(by_side, 8), "2.07")
+        self.assertEqual(compare.ratio(by_side, {"batch": 8}), "2.07")
         by_side["vLLM bf16"][2]["tok_s"] = 30  # now the ranges overlap
-        self.assertEqual(decode.ratio(by_side, 8), "tie (2.07)")
-        self.assertEqual(decode.ratio(by_side, 64), "")
+        self.assertEqual(compare.ratio(by_side, {"batch": 8}), "tie (2.07)")
+        self.assertEqual(compare.ratio(by_side, {"batch": 64}), "")
 
     def test_values_of_another_sequence_end_the_comparison(self):
         for side, values in (("HF fp32", [-1.0, -2.0]), ("ours fp32", [-1.0, -2.001]), ("ours bf16", [-1.05, -2.0])):
@@ -71,6 +71,19 @@ class Runs(unittest.TestCase):
         scoring.values_file("ours bf16", "shared").write_bytes(b"")
         with self.assertRaisesRegex(SystemExit, "ours bf16 has 0 values, Hugging Face 2"):
             scoring.difference("ours bf16", "shared")
+
+
+class Words(unittest.TestCase):
+    def test_each_program_names_the_words_that_it_knows(self):
+        for program, known in (("compare", "sft, dpo, "), ("decode", "260k, 15m, "), ("scoring", "15m, 110m, got"),
+                               ("server", "load, start, got")):
+            done = subprocess.run([sys.executable, f"{BENCH}/{program}.py", "--all", "nope"], capture_output=True,
+                                  text=True)
+            self.assertRegex(done.stderr, rf"^\[bench/peers\] expected .*{known}.*nope\n$", program)
+
+    def test_words_and_flags_reach_the_program(self):
+        with mock.patch.object(sys, "argv", ["decode.py", "15m", "--int8"]):
+            compare.call_main(lambda *given: self.assertEqual(given, (["15m"], False, True)), ["15m"], [], ["--int8"])
 
 
 class Inputs(unittest.TestCase):

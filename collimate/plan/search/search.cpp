@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "collimate/base/at.h"
+#include "collimate/base/immovable.h"
 #include "collimate/plan/form.h"
 #include "collimate/plan/search/found.h"
 #include "collimate/plan/search/neighbours.h"
@@ -62,13 +63,11 @@ class Best {
 };
 
 // A subcluster with its placements and what functions cost on it.
-struct Ground {
+struct Ground : private base::Immovable {
   explicit Ground(const Subcluster& on)
       : request(on.request), functions(request), table(request, functions, true), placements() {
     for (Slots& slots : all_placements(request, functions, table)) placements.push_back(std::move(slots));
   }
-  Ground(const Ground&) = delete;
-  Ground& operator=(const Ground&) = delete;
 
   const Request& request;
   const Functions functions;

@@ -26,6 +26,15 @@ class PythonRewardTest : public testing::Test {
     options.timeout_seconds = timeout;
     return python_reward(options);
   }
+  // Its function sleeps where "one" is among the completions.
+  std::unique_ptr<Reward> slow_at_one(int seconds, double timeout) {
+    return reward(fmt::format("import time\n"
+                              "def score(prompts, completions, **kw):\n"
+                              "    if 'one' in completions: time.sleep({})\n"
+                              "    return [7.0] * len(completions)\n",
+                              seconds),
+                  "score", timeout);
+  }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
   std::vector<RewardSample> samples_ = {{1, "p", "one", {{"ground_truth", 3}}},
@@ -269,13 +278,7 @@ TEST_F(PythonRewardTest, ColumnsByTheNamesOfOurArgumentsAreRefused) {
 }
 
 TEST_F(PythonRewardTest, AHangingSampleTimesOutAlone) {
-  const auto results = reward(
-                           "import time\n"
-                           "def score(prompts, completions, **kw):\n"
-                           "    if 'one' in completions: time.sleep(1000)\n"
-                           "    return [7.0] * len(completions)\n",
-                           "score", 0.4)
-                           ->score(samples_);
+  const auto results = slow_at_one(1000, 0.4)->score(samples_);
   EXPECT_EQ(results[0].error, "no answer within 0.4 s");
   EXPECT_EQ(results[1].value, 7.0);
 }
@@ -284,13 +287,7 @@ TEST_F(PythonRewardTest, AHangingSampleTimesOutAlone) {
 TEST_F(PythonRewardTest, TheTimeOfACallIsThatOfOneSample) {
   samples_.resize(64, samples_[1]);
   // 64 times the limit would be enough for an answer.
-  const auto results = reward(
-                           "import time\n"
-                           "def score(prompts, completions, **kw):\n"
-                           "    if 'one' in completions: time.sleep(20)\n"
-                           "    return [7.0] * len(completions)\n",
-                           "score", 1.0)
-                           ->score(samples_);
+  const auto results = slow_at_one(20, 1.0)->score(samples_);
   EXPECT_EQ(std::count_if(results.begin(), results.end(), [](const auto& r) { return !r.value; }), 1);
 }
 

@@ -266,6 +266,21 @@ inline int64_t random_below(uint32_t trial, uint32_t what, uint64_t below) {
   return static_cast<int64_t>(base::random_bits(trial, 9, 9, what) % below);
 }
 
+// What the number of a trial decides: in how large batches, from how many blocks and with or without shared
+// prefixes requests run, and in which order they come.
+struct AnyBatch {
+  AnyBatch(uint32_t trial, std::vector<Request> requests, const ServiceOptions& base)
+      : order(std::move(requests)), options(base) {
+    options.max_batch_tokens = trial == 0 ? 2048 : 1 + random_below(trial, 0, 120);
+    options.max_batch_sequences = 1 + random_below(trial, 1, order.size());
+    options.cache_blocks = 7 + random_below(trial, 2, 40);  // the longest request needs 7
+    options.prefix_cache = random_below(trial, 3, 2) == 0;
+    std::reverse(order.begin(), order.begin() + random_below(trial, 4, order.size()));
+  }
+  std::vector<Request> order;
+  ServiceOptions options;
+};
+
 // Runs each request alone in an engine without any sharing.
 inline Results run_each(model::Model& model, std::span<const Request> requests, ServiceOptions options) {
   options.prefix_cache = false;

@@ -18,15 +18,6 @@ json parse_line(std::string_view& rest) {
   return value;
 }
 
-Action feed_action(const Task& task, int64_t first, int64_t count) {
-  Action action;
-  action.kind = ActionKind::kFeed;
-  action.task = task;
-  action.first = first;
-  action.count = count;
-  return action;
-}
-
 // The steps of a line that holds several.
 std::vector<Step> row_steps(const json& value) {
   JsonFields fields(value, "recording");
@@ -35,7 +26,8 @@ std::vector<Step> row_steps(const json& value) {
   std::vector<Step> steps;
   for (const auto& [first, count] : fields.require<std::vector<std::pair<int64_t, int64_t>>>("runs")) {
     steps.push_back({Event::rows(task, first, count), {}});
-    for (const Task& other : to) steps.back().actions.push_back(feed_action(other, first, count));
+    for (const Task& other : to)
+      steps.back().actions.push_back({.kind = ActionKind::kFeed, .task = other, .first = first, .count = count});
   }
   fields.finish();
   return steps;

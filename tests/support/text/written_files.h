@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/support/base/error_of.h"
+#include "tests/support/base/temporary_directory.h"
 
 namespace collimate::text {
 
@@ -22,20 +23,7 @@ inline std::string shared_data(const std::string& name) {
   return std::filesystem::exists(path) ? path : "";
 }
 
-// An empty directory that is removed at the end of the test.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "collimate-text-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  std::string path(const std::string& name = "") const { return name.empty() ? path_ : path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
 using base::message_of;
+using base::TemporaryDirectory;
 
 }  // namespace collimate::text

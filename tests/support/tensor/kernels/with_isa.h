@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/immovable.h"
 #include "collimate/tensor/kernels/isa.h"
 
 namespace collimate::tensor {
@@ -28,12 +29,10 @@ inline const std::vector<InstructionSet>& sets_here() {
 }
 
 // Uses `set` until it goes.
-class WithInstructionSet {
+class WithInstructionSet : private base::Immovable {
  public:
   explicit WithInstructionSet(InstructionSet set) { set_instruction_set(set); }
   ~WithInstructionSet() { set_instruction_set(before_); }
-  WithInstructionSet(const WithInstructionSet&) = delete;
-  WithInstructionSet& operator=(const WithInstructionSet&) = delete;
 
  private:
   InstructionSet before_ = instruction_set();

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "collimate/base/immovable.h"
+#include "collimate/generate/service.h"
+#include "collimate/host/core_pool.h"
+#include "collimate/model/model.h"
+#include "collimate/rlhf/modules/loading_options.h"
+#include "collimate/text/chat_template.h"
+
+namespace collimate::cli {
+
+// A model directory with all that generating from it needs, on all cores. One thread at a time.
+struct OpenModel : private base::Immovable {
+  // InputError when the directory is no model's.
+  OpenModel(const std::string& directory, const rlhf::ComputeOption& compute,
+            const rlhf::ChatTemplateOption& chat_template);
+
+  // With the members that the model decides. They refer to this object.
+  generate::ServiceOptions complete(generate::ServiceOptions options) const;
+
+  host::CorePool pool;
+  tensor::Exec exec;
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  text::Renderer renderer;
+  model::Model model;
+};
+
+}  // namespace collimate::cli
