@@ -1,10 +1,12 @@
 #include "collimate/recipe/records.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/rlhf/modules/answers.h"
 #include "collimate/rlhf/modules/reward.h"
 
 namespace collimate::recipe {
@@ -23,6 +25,11 @@ std::string expected_of(const nlohmann::json& example) {
   const auto found = example.find("ground_truth");
   if (found == example.end()) return "";
   return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+std::optional<std::string> model_answer(const Batch& rows, int64_t r, const text::Tokenizer& tokenizer) {
+  if (!rows.has(rlhf::kModelAnswer.name) || rows.get(rlhf::kAsked, r) == 0) return std::nullopt;
+  return rlhf::decoded_sample({}, rows.row(rlhf::kModelAnswer, r), tokenizer).completion;
 }
 
 void write_lines(const std::vector<nlohmann::ordered_json>& rows, const std::filesystem::path& path) {
@@ -88,6 +95,8 @@ void write_measured(const Batch& rows, const RowNumber& number, bool pairs, cons
     const std::string name = !pairs ? "target" : rejected ? "rejected" : "chosen";
     lines.back()[name] = decoded[i].completion;
     lines.back()[pairs ? name + "_value" : "value"] = value;
+    if (const auto answer = model_answer(rows, static_cast<int64_t>(i), tokenizer))
+      lines.back()["model_answer"] = *answer;
   }
   write_lines(lines, path);
 }
