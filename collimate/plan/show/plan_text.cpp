@@ -50,7 +50,7 @@ std::string idle_text(const Lane& lane, double seconds) {
   std::vector<std::pair<double, std::string>> sorted;
   for (const auto& [cause, sum] : causes) sorted.emplace_back(-sum, cause);
   std::sort(sorted.begin(), sorted.end());
-  std::string text = fmt::format("idle {:.0f} %: ", 100 * lane.idle_seconds / seconds);
+  std::string text = fmt::format("idle {:.0f} %: waits ", 100 * lane.idle_seconds / seconds);
   for (size_t i = 0; i < std::min<size_t>(sorted.size(), 3); ++i)
     text += fmt::format("{}{} s for {}", i == 0 ? "" : ", ", three_digits(-sorted[i].first, 2), sorted[i].second);
   return text;
