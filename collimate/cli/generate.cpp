@@ -32,8 +32,7 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   auto* output = app.add_option("--output", call.output,
                                 "with --data: the file to write, one line for each completion with the columns of its "
                                 "row; the same command continues where the file ends");
-  app.add_option("--timeout", call.timeout,
-                 "after so many seconds completions end with the text that they have; 0 sets no limit")
+  app.add_option("--timeout", call.timeout, "seconds after which completions end as they are; 0 sets no limit")
       ->excludes(output)
       ->check(from_to(0, generate::kLongestTimeout));
   app.add_flag("--json", call.json, "print one JSON document, a list of the completions")->excludes(output);
@@ -47,8 +46,8 @@ bool read_arguments(const Arguments& arguments, GenerateCall& call) {
   if (!text::is_valid_utf8(call.prompt))
     throw base::InputError(base::expectation("--prompt", "a text in UTF-8", "other bytes"));
   check_outputs({{"--output", call.output}}, {{"--data", call.data}});
-  call.log_probs = call.log_probs || call.top_log_probs > 0;
-  call.json = call.json || call.log_probs || call.stats;
+  call.log_probs |= call.top_log_probs > 0;
+  call.json |= call.log_probs || call.stats;
   call.params = call.sampling.params(call.max_tokens);
   call.params.top_log_probs = call.top_log_probs;
   call.params.timeout_seconds = call.timeout;

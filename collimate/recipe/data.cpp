@@ -4,7 +4,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
-#include "collimate/rlhf/modules/answers.h"
+#include "collimate/rlhf/types/model_answer.h"
 
 namespace collimate::recipe {
 namespace {

@@ -7,8 +7,8 @@
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/advantages.h"
-#include "collimate/rlhf/modules/answers.h"
 #include "collimate/rlhf/modules/decoder.h"
+#include "collimate/rlhf/types/model_answer.h"
 
 namespace collimate::recipe {
 namespace {

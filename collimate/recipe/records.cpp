@@ -6,8 +6,8 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
 #include "collimate/host/atomic_file.h"
-#include "collimate/rlhf/modules/answers.h"
 #include "collimate/rlhf/modules/reward.h"
+#include "collimate/rlhf/types/model_answer.h"
 
 namespace collimate::recipe {
 namespace {

@@ -38,7 +38,8 @@ std::string draw_memory(const RunData& run) {
   for (const Json& worker : memory.value("workers", Json::array())) {
     const std::string items = worker_rows(worker);
     if (items.empty()) continue;
-    rows += fmt::format(R"(<tr><th>device {}</th><th class="n">{}</th><th class="n">{}</th></tr>)",
+    const char* kind = worker.value("planned_bytes", 0.0) > 0 ? "device" : "host worker";
+    rows += fmt::format(R"(<tr><th>{} {}</th><th class="n">{}</th><th class="n">{}</th></tr>)", kind,
                         worker.value("worker", 0), byte_size(worker.value("planned_bytes", 0.0)),
                         byte_size(worker.value("peak_bytes", 0.0))) +
             items;

@@ -50,7 +50,7 @@ std::string value_chip(const SampleText& text, const char* kind) {
 
 std::string column(const std::string& label, const std::string& chips, const std::string& text) {
   return fmt::format(R"(<div><span class="label">{}</span>{}<div class="text" tabindex="0">{}</div></div>)",
-                     escape(label), chips, escape(text));
+                     escape(label), chips, text.empty() ? "(nothing)" : escape(text));
 }
 
 // `rows`: of columns, one below the other.
@@ -80,7 +80,7 @@ const char* data_label(const SampleText& text) {
 }
 
 std::string answer_column(const std::string& whose, const std::optional<std::string>& answer) {
-  return answer ? column(whose, "", answer->empty() ? "(nothing: the model ended at once)" : *answer) : "";
+  return answer ? column(whose, "", *answer) : "";
 }
 
 // Texts of the data, each with its value at first and at last.

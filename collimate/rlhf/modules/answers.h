@@ -7,13 +7,9 @@
 #include "collimate/generate/service.h"
 #include "collimate/model/model.h"
 #include "collimate/rlhf/modules/decoder.h"
+#include "collimate/rlhf/types/model_answer.h"
 
 namespace collimate::rlhf {
-
-// A row of data brings `asked`: 1 where the model is to answer the row's prompt itself, for people who read samples.
-inline const batch::Key<uint8_t> kAsked{"asked"};
-// The tokens of that answer; none in the other rows.
-inline const batch::Key<int32_t> kModelAnswer{.name = "model_answer", .ragged = true};
 
 // The service that answers prompts of at most `row_tokens`, with every limit set.
 generate::ServiceOptions answer_service(int64_t row_tokens, const shape::ModelShape& shape,
