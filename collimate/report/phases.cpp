@@ -73,7 +73,7 @@ std::string bar_axes(const PhaseTable& table, double high) {
                        kLeft + pitch * (static_cast<double>(bar) + 0.5), kBottom + 18, table.bar_starts[bar]);
   }
   out += fmt::format(R"(<text x="{}" y="{}" text-anchor="middle">step</text>)", (kLeft + kRight) / 2, kBottom + 38);
-  out += R"(<text x="2" y="13">seconds</text>)";
+  out += R"(<text class="unit" x="2" y="13">seconds</text>)";
   return out;
 }
 
