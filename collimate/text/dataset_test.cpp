@@ -302,10 +302,10 @@ TEST_F(DatasetFile, SourcesJoinAndTheVerdictSaysWhatWasSeen) {
   const auto data = Dataset::read({source("a.jsonl", "{\"prompt\": \"p\", \"completion\": \"c\"}\n"), second});
   EXPECT_EQ(data.size(), 2);
   EXPECT_EQ(text(data.example(1).prompt), "x");
-  ASSERT_EQ(data.verdict().size(), 2u);
-  EXPECT_EQ(data.verdict()[0], directory_.path("a.jsonl") + ": 1 row of prompt + completion: text prompt, completion");
-  EXPECT_EQ(data.verdict()[1],
-            directory_.path("b.json") + ": 1 row of prompts: text prompt; other columns, for rewards: n");
+  const std::vector<std::string> verdict = {
+      directory_.path("a.jsonl") + ": 1 row of prompt + completion: text prompt, completion",
+      directory_.path("b.json") + ": 1 row of prompts: text prompt; other columns, for rewards: n"};
+  EXPECT_EQ(data.verdict(), verdict);
   EXPECT_EQ(data.weights(), (std::vector<RowWeight>{{1, 1.0}, {1, 0.5}}));
 }
 
