@@ -43,7 +43,7 @@ void choose_placement(recipe::Config& config, const std::string& path, const std
   if (!constants) return;
   if (const nlohmann::json recorded = recorded_placement(run); !recorded.is_null()) {
     config.placement = recorded;
-    std::fprintf(stderr, "placement: that of the run in %s\n", run.c_str());
+    std::fprintf(stderr, "placement: as in the run in %s\n", run.c_str());
     return;
   }
   PlanOptions options;

@@ -103,7 +103,8 @@ std::vector<std::string> comments_of(const CalibrateOptions& options, const std:
       fmt::format("collimate calibrate {} --devices {} --iterations {}{}", shell_word(options.config), options.devices,
                   options.iterations, sets_text(options)),
       fmt::format("on {}, {}; one thread a device", host::cpu_model(), today()),
-      fmt::format("medians of {} iterations a run; links between devices are the device table's, not measured",
+      fmt::format("medians of {} iterations of each run; links between devices are not measured, but taken from the "
+                  "device table",
                   options.iterations - 1),
       ""};
   comments.insert(comments.end(), table.begin(), table.end());

@@ -42,7 +42,7 @@ int check(const Arguments& arguments) {
   std::string config_path;
   std::vector<std::string> sets;
   bool download = false, json = false, all = false;
-  app.add_option("CONFIG", config_path, "YAML file")->required();
+  app.add_option("CONFIG", config_path, "the YAML file of the run")->required();
   app.add_option("--set", sets, "replace the value of one key: a.b=value")->take_all();
   add_download_flag(app, download);
   app.add_flag("--all", all, "also print every key of the resolved config, as YAML that trains the same");

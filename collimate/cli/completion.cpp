@@ -167,7 +167,7 @@ std::string fish_completion(const std::vector<Command>& all) {
 }
 
 int completion(const Arguments& arguments) {
-  CLI::App app{"prints what a shell completes collimate's words by, or the man page", "completion"};
+  CLI::App app{"prints the completion script of a shell, or the man page", "completion"};
   std::string kind;
   app.add_option("KIND", kind, "bash, zsh, fish or man")->required();
   if (!parse(app, arguments)) return 0;

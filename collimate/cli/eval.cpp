@@ -37,22 +37,26 @@ bool read_arguments(const Arguments& arguments, EvalCall& call) {
       "measures models on data: completions that rewards judge (accuracy, pass@k, mean@n, best@n, maj@n), perplexity, "
       "the accuracy of pairs, or multiple choice, each with its standard error",
       "eval"};
-  app.add_option("MODEL", call.models, "model directories; with several, the difference of each from the first")
+  app.add_option("MODEL", call.models,
+                 "the directories of the models; with several, the difference of each from the first is shown")
       ->required();
   add_download_flag(app, call.download);
-  app.add_option("--data", call.data, "file of rows, in any shape that training reads, or '{path: FILE, columns: {…}}'")
+  app.add_option("--data", call.data,
+                 "a file of rows, in any shape that training reads, or '{path: FILE, columns: {…}}'")
       ->required();
   app.add_option("--reward", call.rewards, kRewardHelp)->expected(1)->take_all();
-  app.add_option("-n,--n", call.samples, "completions per prompt")->check(at_least(1));
+  app.add_option("-n,--n", call.samples, "how many completions each prompt gets")->check(at_least(1));
   app.add_option("--measure", call.measured,
-                 "completions, perplexity, pairs or choices; default: what the rows' columns say");
-  app.add_option("--examples", call.examples, "rows of the data, from the first on; 0: all")->check(at_least(0));
-  app.add_option("--max-tokens", call.max_tokens, "new tokens of a completion at most")->check(at_least(1));
-  app.add_option("--seed", call.seed, "of the draws")->check(at_least(0));
+                 "what to measure: completions, perplexity, pairs or choices; by default the rows' columns decide");
+  app.add_option("--examples", call.examples,
+                 "how many rows of the data are measured, from the first on; 0 measures all")
+      ->check(at_least(0));
+  app.add_option("--max-tokens", call.max_tokens, "most tokens of a completion")->check(at_least(1));
+  app.add_option("--seed", call.seed, "seed of the draws")->check(at_least(0));
   add_flags(app, call.drawing);
   add_flags(app, call.loading);
-  app.add_flag("--json", call.json, "one JSON document");
-  app.add_option("--output", call.output, "an HTML page too, with the table and samples");
+  app.add_flag("--json", call.json, "print one JSON document");
+  app.add_option("--output", call.output, "also write an HTML page with the table and samples");
   return parse(app, arguments);
 }
 

@@ -14,39 +14,40 @@ namespace collimate::cli {
 namespace {
 
 bool read_arguments(const Arguments& arguments, GenerateCall& call) {
-  CLI::App app{"completes prompts", "generate"};
-  app.add_option("MODEL", call.model, "model directory")->required();
+  CLI::App app{"completes prompts, and judges the completions where --reward is given", "generate"};
+  app.add_option("MODEL", call.model, "the directory of the model")->required();
   add_download_flag(app, call.download);
-  auto* prompt = app.add_option("--prompt", call.prompt, "one prompt");
-  app.add_option("--data", call.data, "file of prompts, in any shape with a prompt that training reads")
+  auto* prompt = app.add_option("--prompt", call.prompt, "the prompt to complete");
+  app.add_option("--data", call.data, "a file of rows with prompts, in any shape that training reads")
       ->excludes(prompt);
-  app.add_option("--max-tokens", call.max_tokens, "new tokens at most")->check(at_least(1));
+  app.add_option("--max-tokens", call.max_tokens, "most tokens of a completion")->check(at_least(1));
   add_flags(app, call.sampling);
-  app.add_option("-n,--n", call.samples, "completions per prompt")->check(at_least(1));
-  app.add_option("--seed", call.seed, "of the draws")->check(at_least(0));
-  app.add_flag("--logprobs", call.log_probs, "log-prob of each token (implies --json)");
-  app.add_option("--top-logprobs", call.top_log_probs, "most likely tokens beside each (implies --logprobs)")
+  app.add_option("-n,--n", call.samples, "how many completions each prompt gets")->check(at_least(1));
+  app.add_option("--seed", call.seed, "seed of the draws")->check(at_least(0));
+  app.add_flag("--logprobs", call.log_probs, "print the log-prob of each token (implies --json)");
+  app.add_option("--top-logprobs", call.top_log_probs,
+                 "how many of the most likely tokens are printed in each place (implies --logprobs)")
       ->check(from_to(0, generate::kMostTopLogProbs));
   app.add_option("--reward", call.rewards, kRewardHelp)->expected(1)->take_all();
   auto* output = app.add_option("--output", call.output,
-                                "with --data: a file that gets a line for each completion, the row's columns with it; "
-                                "the same command goes on where the file ends");
-  app.add_option("--timeout", call.timeout, "seconds after which completions end with what they have; 0: none")
+                                "with --data: the file to write, one line for each completion with the columns of its "
+                                "row; the same command continues where the file ends");
+  app.add_option("--timeout", call.timeout, "seconds after which completions end as they are; 0 sets no limit")
       ->excludes(output)
       ->check(from_to(0, generate::kLongestTimeout));
-  app.add_flag("--json", call.json, "one JSON document: a list of the completions")->excludes(output);
-  app.add_flag("--stats", call.stats, "{completions, engine, int8}: with what the engine counted (implies --json)")
+  app.add_flag("--json", call.json, "print one JSON document, a list of the completions")->excludes(output);
+  app.add_flag("--stats", call.stats, "add what the engine counted: {completions, engine, int8} (implies --json)")
       ->excludes(output);
   if (!parse(app, arguments)) return false;
   if (call.prompt.empty() && call.data.empty() && prompt->count() == 0)
     throw base::InputError(base::expectation("collimate generate", "--prompt TEXT or --data FILE", "neither"));
   if (!call.output.empty() && call.data.empty())
-    throw base::InputError(base::expectation("--output", "--data FILE, whose rows it gets", "none"));
+    throw base::InputError(base::expectation("--output", "--data FILE beside it, whose rows are completed", "none"));
   if (!text::is_valid_utf8(call.prompt))
     throw base::InputError(base::expectation("--prompt", "a text in UTF-8", "other bytes"));
   check_outputs({{"--output", call.output}}, {{"--data", call.data}});
-  call.log_probs = call.log_probs || call.top_log_probs > 0;
-  call.json = call.json || call.log_probs || call.stats;
+  call.log_probs |= call.top_log_probs > 0;
+  call.json |= call.log_probs || call.stats;
   call.params = call.sampling.params(call.max_tokens);
   call.params.top_log_probs = call.top_log_probs;
   call.params.timeout_seconds = call.timeout;

@@ -26,10 +26,10 @@ const std::vector<Verb>& verbs() {
       {"train", "train a model as a config says", train},
       {"check", "read config, model and data, show what would be trained, and what is wrong", check},
       {"generate", "complete prompts with a model", generate},
-      {"eval", "measure models on data: pass@k and kin, perplexity, pairs, multiple choice", eval},
+      {"eval", "measure models on data: pass@k and the like, perplexity, pairs, multiple choice", eval},
       {"chat", "talk with a model, or with two side by side", chat},
       {"serve", "serve a model over HTTP, with OpenAI's interface", serve},
-      {"report", "write the HTML page of a run", report},
+      {"report", "write the HTML page of a run, or one that compares several", report},
       {"plan", "find which model goes on which device of a cluster, and what a run would cost", plan},
       {"simulate", "show the time and memory of a placement file without running it", simulate},
       {"calibrate", "measure the planner's constants on this machine, by short runs of a config", calibrate},
@@ -124,9 +124,10 @@ bool read_by_a_recipe(const std::string& rows) {
 }
 
 void print_losses() {
+  fmt::print("What algorithm.loss_type may name, and the keys of `algorithm` that each loss reads\n");
   std::string rows;
   for (const rlhf::LossEntry& entry : rlhf::losses()) {
-    const std::string as = fmt::format(" (functions of the library only: no recipe reads {} rows)", entry.rows);
+    const std::string as = fmt::format(" (for programs in C++ only: no recipe reads {} rows)", entry.rows);
     if (entry.rows != rows) fmt::print("losses on {}{}\n", entry.rows, read_by_a_recipe(entry.rows) ? "" : as);
     rows = entry.rows;
     for (const std::string& type : entry.types) fmt::print("  {:18} {}\n", type, fmt::join(entry.options(type), " "));
@@ -136,7 +137,10 @@ void print_losses() {
 void print_other_names() { fmt::print("{}", recipe::other_names_table()); }
 
 void print_advantages() {
-  for (const rlhf::AdvantageEntry& entry : rlhf::advantages()) fmt::print("from {}: {}\n", entry.rows, entry.name);
+  fmt::print("What algorithm.advantage may name\n");
+  for (const rlhf::AdvantageEntry& entry : rlhf::advantages())
+    fmt::print("  {:8} from {}\n", entry.name,
+               entry.rows == "groups" ? "the rewards of a prompt's samples (grpo)" : "rewards and a value model (ppo)");
 }
 
 // Gives what the word was meant to be, or "": a verb, or a key by its path or by the last part of it ("epsilon_hi").

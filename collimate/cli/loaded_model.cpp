@@ -12,7 +12,7 @@ namespace {
 void limit_to_cache(generate::ServiceOptions& options) {
   const int64_t held = options.cache_blocks * model::KvCache::kBlockTokens + 1;  // the last token is never run
   if (options.max_sequence_tokens <= held) return;
-  base::log_warning("{} cache_blocks hold {} of {} tokens: prompt and completion have at most these",
+  base::log_warning("{} cache_blocks hold {} of {} tokens; prompt and completion together are limited to that",
                     options.cache_blocks, held, options.max_sequence_tokens);
   options.max_sequence_tokens = held;
 }

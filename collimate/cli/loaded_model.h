@@ -25,10 +25,15 @@ struct ModelOptions : base::Section {
       "max_sequence_tokens",
       0,
       "tokens",
-      "of prompt and completion; 0: the model's positions, or what the cache holds of them",
+      "most tokens of a prompt and its completion; 0 takes the model's positions, or what the cache holds of them",
       base::at_least(int64_t{0})};
   base::Option<int64_t> cache_blocks{
-      this, "cache_blocks", 0, "blocks", "of the key and value cache; 0: up to 4 GiB", base::at_least(int64_t{0})};
+      this,
+      "cache_blocks",
+      0,
+      "blocks",
+      "size of the key-value cache in blocks of 16 tokens; 0 takes what is needed, up to 4 GiB",
+      base::at_least(int64_t{0})};
   generate::SpeculationOptions speculation{this};
   MeasureInt8Option measure_int8{this};
 };

@@ -28,14 +28,14 @@ collimate::plan::Machine machine_of(const PlanOptions& options) {
 void use_lengths(const collimate::plan::Machine& machine, const PlanOptions& options, PlanRequest& made) {
   if (machine.config.empty() || (!options.prompt->empty() && !options.completion->empty())) return;
   if (machine.config != made.lengths_key) {
-    std::fprintf(stderr, "lengths: those that %s has are of another config's rows, and not used\n",
+    std::fprintf(stderr, "lengths: those in %s are not used, because they are another config's\n",
                  options.machine->c_str());
     return;
   }
   const auto use = [&](const char* name, const std::string& given, const std::string& measured, auto& lengths) {
     if (!given.empty()) return;
     lengths = collimate::plan::Lengths::parse(measured, options.machine.get() + ": lengths." + name);
-    std::fprintf(stderr, "%s: %s tokens, as %s has it of this config\n", name, measured.c_str(),
+    std::fprintf(stderr, "%s: %s tokens, as %s says for this config\n", name, measured.c_str(),
                  options.machine->c_str());
   };
   use("prompt", options.prompt, machine.prompt, made.request.load.prompt);

@@ -30,18 +30,20 @@ struct Outputs {
 };
 
 void add_outputs(CLI::App& app, Outputs& outputs) {
-  app.add_option("--output", outputs.yaml, "writes the placement as YAML, which a config's placement key reads");
-  app.add_option("--html", outputs.html, "writes a page with the timeline");
-  app.add_option("--sweep", outputs.sweep,
-                 "devices=32,64 or gpu=A100-80,H100-80 or staleness=0,1: what each would buy");
-  app.add_option("--runner-ups", outputs.runner_ups, "other forms to show (5)")->check(at_least(0));
-  app.add_flag("--explain", outputs.explain, "memory by phase and item, and the runner-ups in full");
+  app.add_option("--output", outputs.yaml, "the placement file to write, which a config's key placement reads");
+  app.add_option("--html", outputs.html, "the HTML page to write, with the timeline and memory");
+  app.add_option("--sweep", outputs.sweep, "compare values: devices=32,64 or gpu=A100-80,H100-80 or staleness=0,1");
+  app.add_option("--runner-ups", outputs.runner_ups,
+                 "how many placements of other forms are shown beside the choice (5)")
+      ->check(at_least(0));
+  app.add_flag("--explain", outputs.explain, "also show memory by phase and item, and the runner-ups in full");
   app.add_option("--why-not", outputs.why_not,
-                 "a placement file, simulated beside the choice, and why it is not chosen");
-  app.add_option("--list", outputs.list,
-                 "constants (with those of --backend, --constants and --constant), devices, device_keys (of --device), "
-                 "backends or models that a plan may name, and where they come from; nothing is planned");
-  app.add_flag("--json", outputs.json, "one JSON document");
+                 "a placement file: it is simulated beside the choice, and the report says why it is not chosen");
+  app.add_option(
+      "--list", outputs.list,
+      "plan nothing; list what a plan may name and where it comes from: devices, device_keys (of --device), models, "
+      "backends or constants (as --backend, --constants and --constant set them)");
+  app.add_flag("--json", outputs.json, "print one JSON document");
 }
 
 int list(const PlanOptions& options, const Outputs& outputs) {
@@ -113,10 +115,14 @@ void print_text(const PlanRequest& made, const plan_::SearchResult& result, cons
 }  // namespace
 
 int plan(const Arguments& arguments) {
-  CLI::App app{"finds placement and layouts for a cluster, which one need not own", "plan"};
+  CLI::App app{
+      "finds which model goes on which devices of a cluster and how each is split, and predicts time, memory and cost; "
+      "you "
+      "need not own the cluster",
+      "plan"};
   PlanOptions options;
   Outputs outputs;
-  add_config(app, options, "CONFIG", "YAML file of a run; without one --flow, --models and --cluster");
+  add_config(app, options, "CONFIG", "the YAML file of a run; without one, give --flow, --models and --cluster");
   add_plan_options(app, options);
   add_outputs(app, outputs);
   if (!parse(app, arguments)) return 0;

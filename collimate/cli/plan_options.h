@@ -20,31 +20,39 @@ struct PlanOptions : base::Section {
 
   Text config{this, "config", "", "", "YAML file of a run"};
   Text directory{this, "directory", "", "", "from which the config's own paths are seen"};  // "": the current one
-  Text flow{this, "flow", "", "", "ppo, grpo or a graph's JSON file, without a config"};
-  Text cluster{this, "cluster", "", "",
-               "NODESxDEVICESxKIND: 16x8xA100-80, 8xH100, 2xcpu; @400Gb for its network; several kinds joined by +"};
-  Text prompt{this, "prompt", "", "tokens", "tokens of a prompt: 512, mean:MEAN,SIGMA,CAP, lognormal:…, histogram:…"};
-  Text completion{this, "completion", "", "tokens", "the same of a completion"};
-  Text backend{this, "backend", "", "", "whose software's constants to use (default: generic ones)"};
+  Text flow{this, "flow", "", "", "the algorithm, where there is no config: ppo, grpo or the JSON file of a graph"};
+  Text cluster{
+      this, "cluster", "", "",
+      "the cluster, as NODESxDEVICESxKIND: 16x8xA100-80, 8xH100, 2xcpu; @400Gb sets its network; + joins several "
+      "kinds"};
+  Text prompt{this, "prompt", "", "tokens",
+              "length of a prompt in tokens: 512, mean:MEAN,SIGMA,CAP, lognormal:…, histogram:…"};
+  Text completion{this, "completion", "", "tokens", "length of a completion in tokens, written the same way"};
+  Text backend{this, "backend", "", "", "take the constants that were fitted to this software (default: generic ones)"};
   Text layouts{
       this, "layouts", "", "",
-      "any, or dp: every rank holds all of its model (default: dp with a config, as the recipes run; any without)"};
-  Text machine{this, "constants", "", "", "a file of constants, as collimate calibrate writes; --constant overrides"};
+      "how models may be split: any, or dp, in which every device holds its whole model (default: dp with a config, as "
+      "the recipes run; any without)"};
+  Text machine{this, "constants", "", "",
+               "take the constants of this file, which collimate calibrate writes; --constant overrides single ones"};
   Text price{this, "price", "", "dollars/hour",
-             "dollars of one device for an hour, or KIND=DOLLARS,… (default: assumed ones)"};
+             "what an hour of one device costs, in dollars, or KIND=DOLLARS,… (default: assumed prices)"};
   Text form{this, "form", "", "",
-            "only placements of it: flattening, interleaving, nested, separation, split, standalone"};
-  Texts models{this, "models", {}, "", "MODEL=NAME or DIRECTORY, …; a name alone is the policy's"};
-  Texts sets{this, "set", {}, "", "override one key of the config: a.b=value"};
-  Texts constants{this, "constant", {}, "", "NAME=VALUE of the cost model"};
-  Texts devices{this,
-                "device",
-                {},
-                "",
-                "KIND.KEY=NUMBER of the device table (memory_bytes, flops, per_node, …), or NEW=KIND, a kind like it"};
-  Texts lora{this, "lora", {}, "", "MODEL=RANK, …: of a model that trains, whose other weights are frozen"};
-  Texts shadows{
-      this, "shadow", {}, "", "MODEL, …: its training becomes MODEL_trainer, with devices and layouts of its own"};
+            "look only at placements of this form: flattening, interleaving, nested, separation, split or standalone"};
+  Texts models{this, "models", {}, "", "the models: ROLE=NAME or ROLE=DIRECTORY, …; a name alone is the policy's"};
+  Texts sets{this, "set", {}, "", "replace the value of one key of the config: a.b=value"};
+  Texts constants{
+      this, "constant", {}, "", "NAME=VALUE: replace one constant of the cost model; --list constants shows them"};
+  Texts devices{
+      this,
+      "device",
+      {},
+      "",
+      "KIND.KEY=NUMBER: replace a number of the device table (memory_bytes, flops, per_node, …); NEW=KIND adds a kind "
+      "that begins like another one"};
+  Texts lora{
+      this, "lora", {}, "", "MODEL=RANK, …: train only LoRA adapters of this rank; the model's own weights are frozen"};
+  Texts shadows{this, "shadow", {}, "", "MODEL, …: its training gets devices and layouts of its own, as MODEL_trainer"};
   Number rows{this, "rows", {}, "rows", "completions per iteration (1024)", base::at_least(int64_t{1})};
   Number updates{this,
                  "updates",
@@ -52,15 +60,22 @@ struct PlanOptions : base::Section {
                  "",
                  "optimizer steps per iteration (8, or the rows where they are fewer)",
                  base::at_least(int64_t{1})};
-  Number iterations{this, "iterations", {}, "", "of the run whose cost is shown (100)", base::at_least(int64_t{1})};
-  Number micro_batch{this, "micro_batch", {}, "rows", "rows, fixed (default: free)", base::at_least(int64_t{1})};
+  Number iterations{
+      this, "iterations", {}, "", "length of the run whose cost is shown (100)", base::at_least(int64_t{1})};
+  Number micro_batch{this,
+                     "micro_batch",
+                     {},
+                     "rows",
+                     "rows of a micro-batch (default: the planner chooses)",
+                     base::at_least(int64_t{1})};
   Number staleness{this,
                    "staleness",
                    {},
                    "iterations",
-                   "iterations that a rollout may run ahead, at most (0)",
+                   "most iterations that the weights which generate may be behind those that train (0)",
                    base::between(int64_t{0}, int64_t{collimate::plan::kMostStaleness})};
-  Texts fixed{this, "fix", {}, "", "MODEL.FUNCTION=tp:4,pp:2,…: its layout, in a placement file's words"};
+  Texts fixed{
+      this, "fix", {}, "", "MODEL.FUNCTION=tp:4,pp:2,…: fix the layout of a function, in a placement file's words"};
 
   std::string file;  // whose request they are and no more, for errors; else ""
 };

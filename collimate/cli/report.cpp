@@ -15,10 +15,12 @@ int report(const Arguments& arguments) {
   CLI::App app{"writes one HTML page of a run, or one that compares several", "report"};
   std::vector<std::string> directories;
   std::string output;
-  app.add_option("DIR", directories, "the runs' directories")->required();
-  app.add_option("--output", output, "default: DIR/report.html; of several runs comparison.html in the directory here");
+  app.add_option("DIR", directories, "the directory of the run, or of each run to compare")->required();
+  app.add_option(
+      "--output", output,
+      "the page to write; default: DIR/report.html, of several runs comparison.html in the current directory");
   bool json = false;
-  app.add_flag("--json", json, "one JSON document: the page's path");
+  app.add_flag("--json", json, "print one JSON document with the page's path");
   if (!parse(app, arguments)) return 0;
   const bool several = directories.size() > 1;
   if (output.empty())

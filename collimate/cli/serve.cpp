@@ -27,8 +27,8 @@ struct ServeCall {
 };
 
 bool read_arguments(const Arguments& arguments, ServeCall& call) {
-  CLI::App app{"answers OpenAI's interface over HTTP: completions, chat, models, health, metrics", "serve"};
-  app.add_option("MODEL", call.model, "model directory")->required();
+  CLI::App app{"serves a model over HTTP with OpenAI's interface: completions, chat, models, health, metrics", "serve"};
+  app.add_option("MODEL", call.model, "the directory of the model")->required();
   add_flags(app, call.server);
   add_flags(app, call.loading);
   add_download_flag(app, call.download);

@@ -35,7 +35,7 @@ PlanRequest request_of_file(const std::string& text, const std::string& path, co
 
 int simulate(const Arguments& arguments) {
   namespace plan_ = collimate::plan;
-  CLI::App app{"shows period, timeline, idle time and memory of a placement, by the runtime's own schedule",
+  CLI::App app{"shows the time of an iteration, the timeline, idle time and memory of a placement, without running it",
                "simulate"};
   PlanOptions given;
   std::string path, trace;

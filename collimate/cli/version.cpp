@@ -8,9 +8,9 @@
 namespace collimate::cli {
 
 int version(const Arguments& arguments) {
-  CLI::App app{"prints the versions of what this program is made of", "version"};
+  CLI::App app{"prints the versions of this program and its libraries, and the processor", "version"};
   bool json = false;
-  app.add_flag("--json", json, "one JSON document");
+  app.add_flag("--json", json, "print one JSON document");
   if (!parse(app, arguments)) return 0;
   const nlohmann::ordered_json parts = recipe::versions();
   if (json) {

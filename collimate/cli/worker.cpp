@@ -5,7 +5,7 @@
 namespace collimate::cli {
 
 int worker(const Arguments& arguments) {
-  CLI::App app{"joins a run as one of its workers; started by the driver or a launcher", "worker"};
+  CLI::App app{"joins a run as one of its workers; runs start their workers themselves", "worker"};
   std::string address;
   app.add_option("--store", address, "the driver's socket, as fd:N")->required();
   if (!parse(app, arguments)) return 0;

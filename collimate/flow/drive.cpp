@@ -35,7 +35,7 @@ void Drive::record(const std::string& path, const std::string& source) {
     return;
   }
   if (resumed)
-    base::log_warning("{}: expected the {} bytes that the checkpoint tells of, got {}: a new recording begins here",
+    base::log_warning("{}: expected the {} bytes that the checkpoint lists, got {}: a new recording begins here",
                       source, recorded_bytes_, problem);
   recording_.emplace(
       path, graph::recording_header(parts_.graph, parts_.placement, parts_.schedule, resumed ? &schedule_ : nullptr));

@@ -63,7 +63,7 @@ TEST_F(LostRecording, ARunGoesOnWithANewOneThatReplays) {
     else
       fs::remove(events_);
     EXPECT_THAT(go_on(whole),
-                testing::HasSubstr(std::string("bytes that the checkpoint tells of, got ") +
+                testing::HasSubstr(std::string("bytes that the checkpoint lists, got ") +
                                    (cut ? "10 bytes" : "No such file or directory") + ": a new recording begins here"));
     const std::string recording = host::read_file(events_);
     EXPECT_EQ(graph::check_recording(recording), "");

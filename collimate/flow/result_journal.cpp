@@ -22,7 +22,7 @@ ResultJournal::ResultJournal(const std::string& path, const std::string& replay)
     journal_ = std::make_unique<host::Journal>(path);
     if (journal_->cut_bytes() > 0)
       base::log_warning(
-          "{}: cut off {} bytes behind the last whole record, of a write that did not end; what they "
+          "{}: cut off {} bytes after the last whole record, which was not written to its end; what they "
           "answered is asked again",
           path, journal_->cut_bytes());
     for (const host::JournalEntry& entry : journal_->entries()) index_call(entry.key, entry.payload);

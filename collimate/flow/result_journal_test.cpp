@@ -107,9 +107,10 @@ TEST_F(ResultJournalTest, WhatIsCutOffATornTailIsLogged) {
   std::ifstream file(path);
   std::string line, more;
   std::getline(file, line);
-  EXPECT_TRUE(line.ends_with(" warning " + journal() +
-                             ": cut off 77 bytes behind the last whole record, of a write that did not end; what they "
-                             "answered is asked again"))
+  EXPECT_TRUE(
+      line.ends_with(" warning " + journal() +
+                     ": cut off 77 bytes after the last whole record, which was not written to its end; what they "
+                     "answered is asked again"))
       << line;
   EXPECT_FALSE(std::getline(file, more)) << more;
 }

@@ -22,10 +22,14 @@ struct GenerateSection : generate::SamplingOptions {
   generate::SpeculationOptions speculation{this};
   base::Option<std::string> model{this, "model", "", "", "model directory", base::not_empty()};
   base::Option<std::string> data{this, "data", "", "", "file of prompts", base::not_empty()};
-  base::Option<int64_t> max_tokens{this,     "max_tokens",         generate::SamplingParams().max_tokens,
-                                   "tokens", "new tokens at most", base::at_least(int64_t{1})};
+  base::Option<int64_t> max_tokens{this,
+                                   "max_tokens",
+                                   generate::SamplingParams().max_tokens,
+                                   "tokens",
+                                   "most tokens of a completion",
+                                   base::at_least(int64_t{1})};
   base::Option<int64_t> samples{this, "n", 1, "", "completions per prompt", base::at_least(int64_t{1})};
-  base::Option<int64_t> seed{this, "seed", 0, "", "of the draws", base::at_least(int64_t{0})};
+  base::Option<int64_t> seed{this, "seed", 0, "", "seed of the draws", base::at_least(int64_t{0})};
   base::Option<bool> log_probs{this, "logprobs", false, "", "log-prob of each token"};
 };
 

@@ -61,24 +61,24 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
   std::vector<std::string> lines;
   const int64_t iterations = config.run.iterations;
   if (n.rollouts)
-    lines.push_back(fmt::format("batch: {} prompts × {} samples = {} an iteration", n.rows / n.group_size, n.group_size,
-                                counted(n.rows, "row")));
+    lines.push_back(fmt::format("batch: {} prompts × {} samples = {} per iteration", n.rows / n.group_size,
+                                n.group_size, counted(n.rows, "row")));
   else if (n.group_size > 1)
-    lines.push_back(fmt::format("batch: {} pairs × {} answers = {} an iteration", n.rows / n.group_size, n.group_size,
+    lines.push_back(fmt::format("batch: {} pairs × {} answers = {} per iteration", n.rows / n.group_size, n.group_size,
                                 counted(n.rows, "row")));
   else
-    lines.push_back(fmt::format("batch: {} an iteration", counted(n.rows, "row")));
-  lines.push_back(fmt::format("updates: {} rows ÷ {} an update × {} = {} an iteration; × {} = {} in all", n.rows,
+    lines.push_back(fmt::format("batch: {} per iteration", counted(n.rows, "row")));
+  lines.push_back(fmt::format("updates: {} rows ÷ {} per update × {} = {} per iteration; × {} = {} in all", n.rows,
                               n.rows_per_update, counted(config.train.ppo_epochs, "epoch"), n.updates,
                               counted(iterations, "iteration"), n.total_updates));
   if (n.rows % n.rows_per_update != 0)
     lines.push_back(fmt::format(
-        "updates: the last of an iteration has {} of {} rows; try a train.samples_per_update that divides {}",
+        "updates: the last one of each iteration has {} of {} rows; try a train.samples_per_update that divides {}",
         n.rows % n.rows_per_update, n.rows_per_update, n.rows));
   const std::string longest = n.rollouts ? fmt::format("{} (prompt) + {} (completion) = {}", n.longest_prompt,
                                                        config.rollout.completion_tokens.get(), n.longest_row)
                                          : std::to_string(n.longest_row);
-  lines.push_back(fmt::format("micro-batches: {} of at most {} tokens, {} tokens at a time = at most {} an update",
+  lines.push_back(fmt::format("micro-batches: {} of at most {} tokens, {} tokens at a time = at most {} per update",
                               counted(n.rows_per_update, "row"), longest, n.micro_batch_tokens, n.micro_batches));
   lines.push_back(rate_line(n, config.train));
   lines.push_back(fmt::format("run: {} × {} examples = {}, {:.3g} epochs of {}", counted(iterations, "iteration"),

@@ -96,7 +96,7 @@ void check_pairs(const DataPreview& data, Findings& found) {
 std::string placement_line(const Config& config, const Plan& plan, const graph::Placement& placement) {
   const int threads = threads_of(config, placement);
   const auto counted = [](size_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); };
-  return fmt::format("placement: {}, {} each; {} an iteration on {}", counted(placement.devices, "device"),
+  return fmt::format("placement: {}, {} each; {} per iteration on {}", counted(placement.devices, "device"),
                      counted(threads, "thread"), counted(plan.graph.nodes.size(), "step"),
                      counted(graph::worker_count(plan.graph, placement), "worker"));
 }

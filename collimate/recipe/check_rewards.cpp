@@ -46,7 +46,8 @@ void ask(const std::string& key, const rlhf::RewardSpec& spec, const std::vector
     problems.push_back(base::expectation(where, "rows that it can judge",
                                          fmt::format("{} of {} that fail; {}", failed, results.size(), first)));
   else if (failed > 0)
-    lines.push_back(fmt::format("{}: {} of {} rows fail and go by on_error; {}", where, failed, results.size(), first));
+    lines.push_back(fmt::format("{}: {} of {} rows fail, and on_error decides what they count; {}", where, failed,
+                                results.size(), first));
   const bool texts = std::any_of(samples.begin(), samples.end(), [](const auto& s) { return !s.completion.empty(); });
   if (count > 0 && texts)
     lines.push_back(fmt::format("{}: the ground truth as completion gets {:.3g} on average", where, sum / count));

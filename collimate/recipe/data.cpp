@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/rlhf/types/model_answer.h"
 
 namespace collimate::recipe {
 namespace {
@@ -115,6 +117,20 @@ rlhf::SourceOptions held_out_options(const Config& config, rlhf::RowKind rows) {
   options.samples_per_prompt = config.evaluation.samples_per_prompt;
   options.sampling = config.evaluation.params(config.rollout.completion_tokens).to_json();
   return options;
+}
+
+Batch held_out_rows(const Config& config, const Plan& plan, const RunData& data) {
+  constexpr int64_t kAskedExamples = 8;  // as many as a report shows
+  Batch rows = data.eval->all(config.evaluation.examples);
+  if (!plan.evaluation->answers) return rows;
+  const int64_t rows_of_each = data.eval->rows_per_example();
+  std::vector<uint8_t> asked(static_cast<size_t>(rows.rows()));
+  for (int64_t r = 0; r < std::min(rows.rows(), kAskedExamples * rows_of_each); r += rows_of_each) {
+    const int64_t prompt = rows.get(batch::kPromptTokens, r);  // the whole of a row that was truncated within it
+    asked[static_cast<size_t>(r)] = prompt > 0 && prompt < rows.length(batch::kIds.name, r) ? 1 : 0;
+  }
+  rows.set(rlhf::kAsked, std::move(asked));
+  return rows;
 }
 
 std::vector<std::string> data_options(rlhf::RowKind rows) {

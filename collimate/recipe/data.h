@@ -30,6 +30,10 @@ RunData read_data(const Config& config, const Plan& plan);
 // training does. InputError for several samples of a prompt that would all be equal.
 rlhf::SourceOptions held_out_options(const Config& config, rlhf::RowKind rows);
 
+// All held-out rows that are measured; where the evaluation's model answers, its first examples ask it to
+// (rlhf::kAsked): of a pair its first row, and no row without a prompt or without an answer.
+Batch held_out_rows(const Config& config, const Plan& plan, const RunData& data);
+
 // For Plan::read_options: those that data is read and rendered by where a recipe's rows are of this kind.
 std::vector<std::string> data_options(rlhf::RowKind rows);
 

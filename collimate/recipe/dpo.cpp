@@ -23,7 +23,7 @@ Plan dpo(const Config& config, const flow::Registry& registry) {
   plan.group_size = 2;
   plan.trained = "policy";
   plan.phases = {{"reference.log_probs", "ref"}, {"policy.train", "update_actor"}};
-  plan.evaluation = pair_margin_evaluation(policy, reference ? &*reference : nullptr);
+  plan.evaluation = pair_margin_evaluation(policy, reference ? &*reference : nullptr, Answers::kOfAskedRows);
   return page.finish(std::move(plan));
 }
 

@@ -107,6 +107,13 @@ std::vector<Measure> choice_measures(const Batch& rows) {
   return {std::move(plain), std::move(normalised)};
 }
 
+void with_answers(const graph::ModelHandle& model, const Value& rows, Answers answers) {
+  if (answers == Answers::kOfAskedRows) model("answers", rows);
+}
+graph::Input input_for(Answers answers, graph::Input input) {
+  return answers == Answers::kOfAskedRows ? asked(std::move(input)) : input;
+}
+
 // Of pairs, by a number of each row.
 EvaluationPlan pair_evaluation(graph::Graph graph, RowNumber number) {
   EvaluationPlan plan;
@@ -144,10 +151,11 @@ std::optional<EvaluationPlan> rollout_evaluation(Page& page, const graph::ModelH
   return plan;
 }
 
-EvaluationPlan loss_evaluation(const graph::ModelHandle& model) {
+EvaluationPlan loss_evaluation(const graph::ModelHandle& model, Answers answers) {
   EvaluationPlan plan;
-  plan.graph =
-      graph::trace([&](Value examples) { model("old_log_probs", examples); }, {completion_input()}, "evaluation");
+  plan.answers = answers == Answers::kOfAskedRows;
+  plan.graph = graph::trace([&](Value examples) { with_answers(model, model("old_log_probs", examples), answers); },
+                            {input_for(answers, completion_input())}, "evaluation");
   plan.rows = rlhf::RowKind::kDemonstration;
   plan.measures = loss_measures;
   plan.row_number = {"loss",
@@ -161,16 +169,22 @@ EvaluationPlan pair_score_evaluation(const graph::ModelHandle& model) {
                          {"score", [](const Batch& rows, int64_t r) { return rows.get(batch::kReward, r); }});
 }
 
-EvaluationPlan pair_margin_evaluation(const graph::ModelHandle& policy, const graph::ModelHandle* reference) {
+EvaluationPlan pair_margin_evaluation(const graph::ModelHandle& policy, const graph::ModelHandle* reference,
+                                      Answers answers) {
   graph::Graph graph = graph::trace(
-      [&](Value pairs) { policy("old_log_probs", reference != nullptr ? (*reference)("log_probs", pairs) : pairs); },
-      {pair_input()}, "evaluation");
+      [&](Value pairs) {
+        const Value compared = reference != nullptr ? (*reference)("log_probs", pairs) : pairs;
+        with_answers(policy, policy("old_log_probs", compared), answers);
+      },
+      {input_for(answers, pair_input())}, "evaluation");
   const auto log_prob = [](const Batch& rows, int64_t r) { return answer_log_prob(rows, r) / answer_tokens(rows, r); };
   const auto log_ratio = [](const Batch& rows, int64_t r) {
     return answer_log_prob(rows, r) - trainable_sum(rows, batch::kReferenceLogProbs, r);
   };
-  return pair_evaluation(std::move(graph),
-                         reference != nullptr ? RowNumber{"log_ratio", log_ratio} : RowNumber{"log_prob", log_prob});
+  EvaluationPlan plan = pair_evaluation(
+      std::move(graph), reference != nullptr ? RowNumber{"log_ratio", log_ratio} : RowNumber{"log_prob", log_prob});
+  plan.answers = answers == Answers::kOfAskedRows;
+  return plan;
 }
 
 EvaluationPlan choice_evaluation(const graph::ModelHandle& model) {

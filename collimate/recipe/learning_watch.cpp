@@ -33,17 +33,17 @@ struct Sign {
 
 constexpr Sign kSigns[] = {
     {"equal rewards", rewards_are_equal,
-     "the samples of each prompt had equal rewards in {} iterations running, and nothing can be learned from them: "
+     "the samples of each prompt had equal rewards in {} iterations in a row, and nothing can be learned from them: "
      "look "
      "at samples/, and try another reward, or prompts of which some are answered well"},
     {"cut completions",
      [](const base::MetricsRecord& record) { return value_or(record, "response_length/clip_ratio", 0) >= 1; },
-     "every completion was cut at its limit in {} iterations running: try a larger rollout.completion_tokens, or a "
+     "every completion was cut at its limit in {} iterations in a row: try a larger rollout.completion_tokens, or a "
      "model "
      "that ends its answers"},
     {"far from the reference",
      [](const base::MetricsRecord& record) { return value_or(record, "actor/kl_loss", 0) > kFarFromReference; },
-     "the policy was more than a nat a token away from its reference in {} iterations running: try a larger "
+     "the policy was more than a nat a token away from its reference in {} iterations in a row: try a larger "
      "algorithm.beta or a lower train.learning_rate"}};
 
 template <class Values>

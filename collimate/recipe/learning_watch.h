@@ -12,7 +12,7 @@
 
 namespace collimate::recipe {
 
-// Looks in a run's metrics, under verl's names, for signs that it cannot learn: for ten iterations running all rewards
+// Looks in a run's metrics, under verl's names, for signs that it cannot learn: for ten iterations in a row all rewards
 // equal, every completion cut, more than a nat a token away from the reference; or a loss that is half as large again
 // as at first. Says each once a run. Plain data.
 class LearningWatch {

@@ -25,7 +25,7 @@ TEST(LearningWatch, SaysAfterTenIterationsWhatLasts) {
     const std::vector<std::string> all = said_after(10, record_of(values));
     return all.size() == 1 ? all[0] : "";
   };
-  EXPECT_THAT(said({{"critic/rewards/frac_zero_std", 1}}), HasSubstr("had equal rewards in 10 iterations running"));
+  EXPECT_THAT(said({{"critic/rewards/frac_zero_std", 1}}), HasSubstr("had equal rewards in 10 iterations in a row"));
   EXPECT_THAT(said({{"critic/rewards/max", 0.5}, {"critic/rewards/min", 0.5}}), HasSubstr("had equal rewards"));
   EXPECT_THAT(said({{"response_length/clip_ratio", 1}}), HasSubstr("every completion was cut at its limit"));
   EXPECT_THAT(said({{"actor/kl_loss", 1.5}}), HasSubstr("more than a nat a token away"));

@@ -220,7 +220,7 @@ TEST(Recipes, OptionsOfOtherRecipesAreRefused) {
   EXPECT_EQ(error_of("dpo", "evaluation: {examples: 3}"), "");
   EXPECT_THAT(error_of("dpo", "evaluation: {temperature: 0.5}"), HasSubstr("[evaluation.temperature]"));
   EXPECT_EQ(error_of("sft", "reward: [{rule: exact}]"),
-            "[reward] expected nothing with recipe sft, which asks no rewards, got a value; try leaving it out, or "
+            "[reward] expected nothing with recipe sft, which uses no rewards, got a value; try leaving it out, or "
             "recipe: grpo or ppo");
   EXPECT_EQ(error_of("sft", "data: {eval: held_out.jsonl}\nrun: {patience: 2}\n"), "");
   EXPECT_THAT(error_of("dpo", "data: {eval: pairs.jsonl}\nrun: {patience: 2}\n"), HasSubstr("[run.patience]"));

@@ -2,11 +2,13 @@
 
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
 #include "collimate/recipe/list.h"
 #include "collimate/rlhf/advantage/list.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/advantages.h"
 #include "collimate/rlhf/modules/decoder.h"
+#include "collimate/rlhf/types/model_answer.h"
 
 namespace collimate::recipe {
 namespace {
@@ -33,7 +35,7 @@ void leave_out_adapters(const Config& config, const std::string& role, nlohmann:
   const nlohmann::json unset = base::to_json(rlhf::LoraSection().section_value());
   if (own != nullptr && parameters.at("lora") != unset)
     throw base::InputError(base::expectation(fmt::format("models.{}.lora", role),
-                                             "nothing, as adapters are of models that are trained",
+                                             "nothing, as only models that are trained have adapters",
                                              parameters.at("lora").dump(), "leaving it out"));
   parameters["lora"] = unset;
 }
@@ -161,6 +163,10 @@ graph::Input prompt_input() {
   return {"prompts", {"uid", "prompt_uid", "ids", "trainable", "prompt_tokens", "example"}};
 }
 graph::Input completion_input() { return {"examples", {"uid", "ids", "trainable"}}; }
+graph::Input asked(graph::Input input) {
+  input.columns.insert(input.columns.end(), {batch::kPromptTokens.name, rlhf::kAsked.name});
+  return input;
+}
 graph::Input choice_input() { return {"choices", {"uid", "prompt_uid", "ids", "trainable", "example"}}; }
 graph::Input pair_input(const rlhf::Loss& loss) {
   graph::Input input{"pairs", {"uid", "pair_uid", "ids", "trainable"}};

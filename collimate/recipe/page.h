@@ -34,6 +34,7 @@ struct EvaluationPlan {
   std::function<std::vector<Measure>(const Batch& rows)> measures;
   std::optional<RowNumber> row_number;  // nothing where the rows are completions, which have rewards
   bool measures_loss = false;           // val/loss is among the measures: what run.patience watches
+  bool answers = false;                 // the model answers a few prompts itself: rows bring rlhf::kAsked
   std::string judge;  // the list of rewards that is of held-out rows alone; "" where a model judges, or nothing
 };
 
@@ -117,6 +118,7 @@ class Page {
 graph::Input prompt_input();                           // prompts to complete
 graph::Input completion_input();                       // prompt + completion
 graph::Input pair_input(const rlhf::Loss& loss = {});  // chosen, rejected, with what the loss reads of the data
+graph::Input asked(graph::Input input);                // the same with what "answers" reads
 graph::Input choice_input();                           // prompt + one of its choices: see recipe/choices.h
 
 // What the plans of recipes that draw samples, give them `advantages` and train a `policy_trainer` have in common.

@@ -42,7 +42,8 @@ std::string quoted(const std::string& text) {
 }
 
 std::string lengths_text(const Lengths& l) {
-  return fmt::format("{} to {}, median {}", l.shortest, l.longest, l.median);
+  if (l.shortest == l.longest) return fmt::format("{} token{}", l.longest, l.longest == 1 ? "" : "s");
+  return fmt::format("{} to {} tokens (median {})", l.shortest, l.longest, l.median);
 }
 
 bool is_stop(const text::Tokenizer& tokenizer, int32_t id) {
@@ -103,16 +104,16 @@ DataPreview preview(const std::string& key, const rlhf::RowSource& source, rlhf:
 std::vector<std::string> preview_lines(const DataPreview& data, const text::Tokenizer& tokenizer) {
   std::vector<std::string> lines;
   const bool prompts = data.kind == rlhf::RowKind::kPrompt;
-  lines.push_back(fmt::format("{}: {} {}; tokens of a prompt {}{}", data.key, data.rows, prompts ? "prompts" : "rows",
+  lines.push_back(fmt::format("{}: {} {} of {}{}", data.key, data.rows, prompts ? "prompts" : "rows; prompts",
                               lengths_text(data.prompt),
-                              prompts ? "" : fmt::format("; of prompt and answer {}", lengths_text(data.row))));
+                              prompts ? "" : fmt::format(", with their answers {}", lengths_text(data.row))));
   for (size_t row = 0; row < data.example.size(); ++row) {
     lines.push_back(fmt::format("{}, example 1, {}:", data.key, row_name(data, row)));
     for (const MaskRun& run : data.example[row])
-      lines.push_back(
-          fmt::format("  {} {:>5} tokens  {}", run.trained ? "trained" : "masked ", run.tokens, quoted(run.text)));
+      lines.push_back(fmt::format("  {} {:>5} token{}  {}", run.trained ? "trained" : "masked ", run.tokens,
+                                  run.tokens == 1 ? " " : "s", quoted(run.text)));
     if (prompts) {
-      lines.push_back(fmt::format("  trained       the completion, which {} ends", stop_text(tokenizer)));
+      lines.push_back(fmt::format("  trained       the completion, which ends with {}", stop_text(tokenizer)));
       if (!data.answer.is_null())
         lines.push_back("  ground truth  " +
                         quoted(data.answer.is_string() ? data.answer.get<std::string>() : data.answer.dump()));

@@ -1,11 +1,13 @@
 #include "collimate/recipe/records.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/rlhf/modules/reward.h"
+#include "collimate/rlhf/types/model_answer.h"
 
 namespace collimate::recipe {
 namespace {
@@ -17,6 +19,11 @@ void add_spread(const std::string& family, const std::vector<double>& values, ba
   record.set(family + "/mean", sum / static_cast<double>(values.size()));
   record.set(family + "/max", *std::max_element(values.begin(), values.end()));
   record.set(family + "/min", *std::min_element(values.begin(), values.end()));
+}
+
+std::optional<std::string> model_answer(const Batch& rows, int64_t r, const text::Tokenizer& tokenizer) {
+  if (!rows.has(rlhf::kModelAnswer.name) || rows.get(rlhf::kAsked, r) == 0) return std::nullopt;
+  return rlhf::decoded_sample({}, rows.row(rlhf::kModelAnswer, r), tokenizer).completion;
 }
 
 void write_lines(const std::vector<nlohmann::ordered_json>& rows, const std::filesystem::path& path) {
@@ -88,6 +95,8 @@ void write_measured(const Batch& rows, const RowNumber& number, bool pairs, cons
     const std::string name = !pairs ? "target" : rejected ? "rejected" : "chosen";
     lines.back()[name] = decoded[i].completion;
     lines.back()[pairs ? name + "_value" : "value"] = value;
+    if (const auto answer = model_answer(rows, static_cast<int64_t>(i), tokenizer))
+      lines.back()["model_answer"] = *answer;
   }
   write_lines(lines, path);
 }

@@ -23,7 +23,8 @@ void write_samples(const Batch& samples, const text::Tokenizer& tokenizer, int64
                    const std::filesystem::path& path);
 
 // Rows of data and what the model makes of them, a line each, written at once: {"step", "uid", "prompt", "measure",
-// "target", "value"}; of pairs (rows 2i and 2i + 1) {…, "chosen", "chosen_value", "rejected", "rejected_value"}.
+// "target", "value"}; of pairs (rows 2i and 2i + 1) {…, "chosen", "chosen_value", "rejected", "rejected_value"}; with
+// "model_answer" where the model was asked for one.
 void write_measured(const Batch& rows, const RowNumber& number, bool pairs, const text::Tokenizer& tokenizer,
                     int64_t step, const std::filesystem::path& path);
 

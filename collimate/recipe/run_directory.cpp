@@ -117,11 +117,10 @@ nlohmann::json saved_metrics(const std::string& checkpoint) {
 void check_checkpoint(const std::string& checkpoint, const fs::path& run) {
   const std::string damage = flow::damage_in(checkpoint);
   if (damage.empty()) return;
-  std::string remedy = "restoring it, or a new --output: no earlier checkpoint is as it was written";
+  std::string remedy = "restoring it, or a new --output: no earlier checkpoint is undamaged";
   for (const std::string& other : flow::Checkpoints(run, /*keep=*/1).list())
     if (flow::checkpoint_step(other) < flow::checkpoint_step(checkpoint) && flow::damage_in(other).empty())
-      remedy =
-          fmt::format("restoring it, or --resume {}, the newest checkpoint before it that is as it was written", other);
+      remedy = fmt::format("restoring it, or --resume {}, the newest undamaged checkpoint before it", other);
   throw InputError(fmt::format("{}; try {}", damage, remedy));
 }
 
@@ -133,7 +132,7 @@ void check_metrics(const std::string& checkpoint, const fs::path& run) {
   const auto bytes = saved.at("bytes").get<size_t>();
   if (!fs::exists(path)) {
     if (bytes > 0)
-      base::log_warning("{}: {} bytes that were written are gone: the records begin anew", path.string(), bytes);
+      base::log_warning("{}: {} bytes that were written are gone: a new recording begins", path.string(), bytes);
     return;
   }
   const std::string text = host::read_file(path);

@@ -226,7 +226,7 @@ class Run {
     options.schedule.evaluate_first = true;
     options.schedule.evaluate_every =
         config_.run.evaluate_every > 0 ? config_.run.evaluate_every.get() : config_.run.iterations.get();
-    const Batch rows = data_.eval->all(config_.evaluation.examples);
+    const Batch rows = held_out_rows(config_, plan_, data_);
     flow::Evaluation evaluation;
     evaluation.graph = plan_.evaluation->graph;
     evaluation.rows = rows.rows();

@@ -51,7 +51,7 @@ struct PartlyRead {
 std::vector<PartlyRead> partly_read(const std::string& recipe, const Plan& plan) {
   const std::string expected = fmt::format("an option that recipe {} reads", recipe);
   const std::string no_samples = expected + ", which draws no samples";
-  const std::string no_rewards = fmt::format("nothing with recipe {}, which asks no rewards", recipe);
+  const std::string no_rewards = fmt::format("nothing with recipe {}, which uses no rewards", recipe);
   const std::string other = or_another_recipe();
   std::vector<std::string> constants;
   for (const std::string& option : plan.read_options)

@@ -14,7 +14,7 @@ namespace collimate::report {
 
 namespace {
 
-constexpr double kWidth = 560, kHeight = 270, kLeft = 86, kRight = 546, kTop = 12, kBottom = 226;
+constexpr double kWidth = 560, kHeight = 284, kLeft = 86, kRight = 546, kTop = 28, kBottom = 240;
 constexpr size_t kSmoothAbove = 60, kMostPoints = 1500;
 constexpr const char* kDashes[] = {"", "6 3", "2 3", "9 3 2 3", "12 4"};
 
@@ -116,8 +116,7 @@ std::string axes(const Frame& frame, const Chart& chart) {
   }
   out += fmt::format(R"(<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>)", kLeft, kRight, kBottom, kBottom);
   out += fmt::format(R"(<text x="{}" y="{}" text-anchor="middle">step</text>)", (kLeft + kRight) / 2, kBottom + 36);
-  out += fmt::format(R"x(<text transform="translate(13 {}) rotate(-90)" text-anchor="middle">{}</text>)x",
-                     (kTop + kBottom) / 2, escape(chart.unit));
+  out += fmt::format(R"(<text class="unit" x="2" y="13">{}</text>)", escape(chart.unit));
   return out;
 }
 

@@ -49,7 +49,7 @@ struct Axes {
 Axes axes_of(const std::string& picture) {
   Axes axes;
   for (const auto& [attributes, text] : elements(picture, "text")) {
-    if (attributes.find("rotate(-90)") != std::string::npos) {
+    if (attributes.find("class=\"unit\"") != std::string::npos) {
       axes.y_name = text;
     } else if (attributes.find(R"(text-anchor="end")") != std::string::npos) {
       axes.y_ticks[text] = attribute(attributes, "y") - 4;  // half a letter below the tick

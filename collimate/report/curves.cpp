@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "collimate/report/html.h"
 #include "collimate/report/sections.h"
@@ -25,6 +27,7 @@ struct ChartKind {
 };
 
 constexpr size_t kMostLines = 6;
+constexpr std::string_view kHeldOut = "val/";
 constexpr double kMebibytes = 1.0 / (1 << 20);
 
 constexpr ChartKind kChartKinds[] = {
@@ -61,14 +64,17 @@ constexpr ChartKind kChartKinds[] = {
     {"Completion length",
      "tokens",
      Scale::kLinear,
-     {{"response_length/mean", "mean"}, {"response_length/min", "shortest"}, {"response_length/max", "longest"}}},
+     {{"response_length/mean", "mean"},
+      {"response_length/min", "shortest"},
+      {"response_length/max", "longest"},
+      {"val/response_length/mean", "held-out, mean"}}},
     {"Entropy", "nats per token", Scale::kLinear, {{"actor/entropy", "policy"}}},
     {"Gradient norm",
      "before clipping",
      Scale::kLinear,
      {{"actor/grad_norm", "trained model"}, {"critic/grad_norm", "value model"}}},
     {"Learning rate", "learning rate", Scale::kLinear, {{"actor/lr", "trained model"}, {"critic/lr", "value model"}}},
-    {"Log-probs: decoding against training",
+    {"Log-probs: generation against training",
      "difference, nats",
      Scale::kLog,
      {{"mismatch/logprob_abs_max", "largest"}, {"mismatch/logprob_abs_mean", "mean"}}},
@@ -183,6 +189,49 @@ void add_fact(Chart chart, Curves& page) {
     page.charts.push_back(std::move(chart));
 }
 
+bool has_kind(std::string_view metric) {
+  for (const ChartKind& kind : kChartKinds)
+    for (const Wanted& wanted : kind.lines)
+      if (wanted.metric != nullptr && (metric == wanted.metric || (std::string_view(wanted.metric).ends_with('/') &&
+                                                                   metric.starts_with(wanted.metric))))
+        return true;
+  return false;
+}
+
+// Other held-out numbers that were measured more than once.
+std::vector<std::string> other_held_out(const RunData& run) {
+  std::vector<std::string> metrics;
+  for (const auto& [metric, series] : run.metrics)
+    if (metric.starts_with(kHeldOut) && series.x.size() > 1 && !has_kind(metric)) metrics.push_back(metric);
+  return metrics;
+}
+
+std::string held_out_name(const std::string& metric) { return metric.substr(kHeldOut.size()); }
+
+// Those of one name with several numbers, as pass@2 and pass@4, share a chart.
+void add_other_held_out(const RunData& run, Curves& page) {
+  std::map<std::string, Chart> charts;
+  for (const std::string& metric : other_held_out(run)) {
+    const std::string name = held_out_name(metric), shared = name.substr(0, name.find('@'));
+    Chart& chart = charts.try_emplace(shared, Chart{"Held-out " + shared, shared, Scale::kLinear, {}}).first->second;
+    chart.lines.push_back({name, run.series(metric)});
+  }
+  for (auto& [name, chart] : charts) {
+    keep_telling_lines(chart, page);
+    if (!chart.lines.empty()) page.charts.push_back(std::move(chart));
+  }
+}
+
+void add_other_held_out(const std::vector<RunData>& runs, Curves& page) {
+  std::set<std::string> metrics;
+  for (const RunData& run : runs)
+    for (const std::string& metric : other_held_out(run)) metrics.insert(metric);
+  for (const std::string& metric : metrics) {
+    const std::string title = "Held-out " + held_out_name(metric);
+    add_fact(compared(runs, {title.c_str(), "value", Scale::kLinear, {}}, {metric.c_str()}), page);
+  }
+}
+
 std::string listed(const char* why, const std::vector<std::string>& names) {
   std::string out;
   for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
@@ -200,6 +249,7 @@ Curves curves_of(const RunData& run) {
     keep_telling_lines(chart, curves);
     if (!chart.lines.empty()) curves.charts.push_back(std::move(chart));
   }
+  add_other_held_out(run, curves);
   return curves;
 }
 
@@ -217,13 +267,14 @@ Curves curves_of(const std::vector<RunData>& runs) {
       add_fact(std::move(chart), curves);
     }
   }
+  add_other_held_out(runs, curves);
   return curves;
 }
 
 std::string draw_curves(const Curves& curves) {
   std::string out = R"(<h2>Curves</h2><div class="charts">)";
   for (const Chart& chart : curves.charts) out += draw_chart(chart);
-  return out + "</div>" + listed("Below 1e-7 at every step, so not drawn", curves.zeros) +
+  return out + "</div>" + listed("Zero at every step (below 1e-7), so not drawn", curves.zeros) +
          listed("The same at every step, so not drawn", curves.constants) +
          listed("The same numbers as another curve, so not drawn", curves.repeats);
 }

@@ -38,15 +38,16 @@ std::string draw_memory(const RunData& run) {
   for (const Json& worker : memory.value("workers", Json::array())) {
     const std::string items = worker_rows(worker);
     if (items.empty()) continue;
-    rows += fmt::format(R"(<tr><th>worker {}</th><th class="n">{}</th><th class="n">{}</th></tr>)",
+    const char* kind = worker.value("planned_bytes", 0.0) > 0 ? "device" : "host worker";
+    rows += fmt::format(R"(<tr><th>{} {}</th><th class="n">{}</th><th class="n">{}</th></tr>)", kind,
                         worker.value("worker", 0), byte_size(worker.value("planned_bytes", 0.0)),
                         byte_size(worker.value("peak_bytes", 0.0))) +
             items;
   }
   if (rows.empty()) return "";
   return fmt::format(
-      R"(<h2>Memory</h2><p class="soft">What each device was planned to hold, from shapes and limits before the start, and )"
-      R"(the most that it held at once. The process, libraries included, took {} at the start and {} at most.</p>)"
+      R"(<h2>Memory</h2><p class="soft">Planned: what each device was expected to hold, by shapes and limits, before the start. Most: the )"
+      R"(largest amount that it held at a time. The process, libraries included, took {} at the start and {} at most.</p>)"
       R"(<div class="scroll" tabindex="0"><table><tr><th scope="col">what for</th><th class="n" scope="col">planned</th>)"
       R"(<th class="n" scope="col">most</th></tr>{}</table></div>)",
       byte_size(memory.value("process_start_bytes", 0.0)), byte_size(memory.value("process_peak_bytes", 0.0)), rows);

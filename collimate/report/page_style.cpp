@@ -19,7 +19,7 @@ p { margin:4px 0 10px; } code { font:13px ui-monospace, "DejaVu Sans Mono", mono
 .charts { display:grid; grid-template-columns:repeat(auto-fit, minmax(min(100%, 500px), 1fr)); gap:16px; }
 figure { margin:0; background:var(--panel); border:1px solid var(--line); border-radius:10px; padding:12px 14px 8px;
   position:relative; min-width:0; }
-.wide .scroll > svg { min-width:1000px; }
+.wide .scroll > svg { min-width:1000px; } .bars .scroll > svg { min-width:700px; } .narrow { display:none; }
 svg { display:block; width:100%; height:auto; } svg text { fill:var(--soft); font:12px system-ui, "DejaVu Sans", sans-serif; }
 .grid { stroke:var(--line); stroke-width:1; } .axis { stroke:var(--soft); stroke-width:1; } .raw { opacity:.28; }
 .curve { fill:none; stroke-width:2; stroke-linejoin:round; } .cursor { stroke:var(--soft); stroke-dasharray:3 3; visibility:hidden; }
@@ -29,21 +29,21 @@ svg { display:block; width:100%; height:auto; } svg text { fill:var(--soft); fon
   border-radius:6px; padding:2px 8px; visibility:hidden; pointer-events:none; }
 table { border-collapse:collapse; font-size:14px; font-variant-numeric:tabular-nums; }
 th { text-align:left; color:var(--soft); font-weight:600; } td, th { padding:4px 14px 4px 0; border-bottom:1px solid var(--line); vertical-align:top; }
-td.n, th.n { text-align:right; } tr:first-child th { white-space:nowrap; } .runs td, .runs th { max-width:420px; overflow-wrap:anywhere; } .scroll { overflow-x:auto; } td svg { width:120px; height:22px; }
+td.n, th.n { text-align:right; white-space:nowrap; } tr:first-child th { white-space:nowrap; } .runs td { max-width:420px; min-width:90px; overflow-wrap:anywhere; } .scroll { overflow-x:auto; } td svg { width:120px; height:22px; }
 .swatch { display:inline-block; width:11px; height:11px; border-radius:3px; margin-right:8px; }
 .sample { border:1px solid var(--line); border-radius:10px; margin:0 0 12px; overflow:hidden; }
 .sample header { background:var(--panel); border-bottom:1px solid var(--line); }
 .pair { display:grid; grid-template-columns:repeat(auto-fit, minmax(min(100%, 380px), 1fr)); }
-.pair > div { padding:8px 14px 12px; min-width:0; } .pair > div + div { border-left:1px solid var(--line); }
+.pair + .pair { border-top:1px solid var(--line); } .pair > div { padding:8px 14px 12px; min-width:0; } .pair > div + div { border-left:1px solid var(--line); }
 .text { font:13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; white-space:pre-wrap; overflow-wrap:anywhere; margin:2px 0 0;
   max-height:260px; overflow-y:auto; }
-.label { font-size:12px; color:var(--soft); } .chip { border-radius:999px; padding:1px 9px; font-size:12px; font-weight:600;
-  border:1px solid currentColor; margin-left:8px; white-space:nowrap; }
+.label { font-size:12px; color:var(--soft); } .chip { display:inline-block; max-width:100%; border-radius:10px; padding:0 9px; font-size:12px;
+  font-weight:600; border:1px solid currentColor; margin:0 0 2px 8px; overflow-wrap:anywhere; }
 .up { color:var(--good); } .down { color:var(--bad); } .flat { color:var(--soft); }
 details { margin:10px 0; } summary { cursor:pointer; font-weight:600; }
 pre { background:var(--panel); border:1px solid var(--line); border-radius:10px; padding:12px 14px; overflow-x:auto;
   font:13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; }
-@media (max-width:600px) { .charts figure > svg text { font-size:17px; } main { padding:20px 14px 40px; } }
+@media (max-width:600px) { .charts figure > svg text { font-size:17px; } .bars .scroll > svg text { font-size:18px; } .narrow { display:block; } main { padding:20px 14px 40px; } }
 @media print { figure, .sample { break-inside:avoid; } .text { max-height:none; } }
 )css";
 

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::string_view kFamily = "timing_s/";
 constexpr size_t kMostBars = 60;
-constexpr double kWidth = 1120, kHeight = 280, kLeft = 66, kRight = 1106, kTop = 10, kBottom = 236;
+constexpr double kWidth = 1120, kHeight = 296, kLeft = 66, kRight = 1106, kTop = 28, kBottom = 252;
+constexpr const char* kHint = R"(<p class="soft narrow">Scroll the picture sideways.</p>)";
 constexpr double kRow = 26, kNames = 190;  // of the timeline: height of a lane, width of the names
 
 size_t bar_of(const PhaseTable& table, double step) {
@@ -72,8 +73,7 @@ std::string bar_axes(const PhaseTable& table, double high) {
                        kLeft + pitch * (static_cast<double>(bar) + 0.5), kBottom + 18, table.bar_starts[bar]);
   }
   out += fmt::format(R"(<text x="{}" y="{}" text-anchor="middle">step</text>)", (kLeft + kRight) / 2, kBottom + 38);
-  out += fmt::format(R"x(<text transform="translate(13 {}) rotate(-90)" text-anchor="middle">seconds</text>)x",
-                     (kTop + kBottom) / 2);
+  out += R"(<text class="unit" x="2" y="13">seconds</text>)";
   return out;
 }
 
@@ -187,10 +187,10 @@ std::string draw_phases(const PhaseTable& table) {
                                ? fmt::format("seconds per step, mean of {:.0f} steps a bar", table.steps_per_bar)
                                : "seconds of each step";
   return fmt::format(
-      R"(<figure class="wide"><h3>Time by phase</h3><p class="soft">{}</p>)"
+      R"(<figure class="wide bars"><h3>Time by phase</h3><p class="soft">{}</p>{})"
       R"(<div class="scroll" tabindex="0"><svg viewBox="0 0 {} {}" role="img" )"
       R"(aria-label="Stacked bars of the time by phase; the table below has the totals.">{}{}</svg></div>{}</figure>)",
-      unit, kWidth, kHeight, bar_axes(table, high), bars(table, high), totals(table));
+      unit, kHint, kWidth, kHeight, bar_axes(table, high), bars(table, high), totals(table));
 }
 
 std::string draw_timeline(const RunData& run) {
@@ -210,10 +210,10 @@ std::string draw_timeline(const RunData& run) {
   const std::string which = run.trace_iteration < 0 ? "" : fmt::format(" in iteration {}", run.trace_iteration);
   return fmt::format(
       R"(<figure class="wide"><h3>What ran when{}</h3><p class="soft">A row for each device or host worker, )"
-      R"(a block for each call of a model's function.</p>{}</ul><div class="scroll" tabindex="0">)"
+      R"(a block for each call of a model's function.</p>{}{}</ul><div class="scroll" tabindex="0">)"
       R"(<svg viewBox="0 0 {} {}" role="img" aria-label="One row a worker, one block a call.">{})"
       R"(<text x="{}" y="{}" text-anchor="middle">seconds</text></svg></div></figure>)",
-      which, legend, kWidth, bottom + 40, body, (kNames + kRight) / 2, bottom + 34);
+      which, kHint, legend, kWidth, bottom + 40, body, (kNames + kRight) / 2, bottom + 34);
 }
 
 }  // namespace collimate::report

@@ -133,7 +133,39 @@ TEST_F(ReportTest, RowsOfDataShowWhatTheModelMakesOfThem) {
                                      "\n");
   const std::string page = render_report(run_);
   EXPECT_THAT(page, HasSubstr("<span class=\"chip up\">loss per token 2.5 → 0.5</span>"));
-  EXPECT_THAT(page, HasSubstr("Held-out rows, in the order of the file"));
+  EXPECT_THAT(page, HasSubstr("Held-out rows in the order of the file"));
+}
+
+TEST_F(ReportTest, RowsOfDataShowTheModelsOwnAnswers) {
+  write_metrics();
+  write("samples/eval-000000.jsonl",
+        R"({"prompt":"p","measure":"loss","target":"right","value":2.5,"model_answer":"wrong"})"
+        "\n"
+        R"({"prompt":"q","measure":"loss","target":"also right","value":2.5,"model_answer":""})"
+        "\n");
+  write("samples/eval-000020.jsonl",
+        R"({"prompt":"p","measure":"loss","target":"right","value":0.5,"model_answer":"better"})"
+        "\n"
+        R"({"prompt":"q","measure":"loss","target":"also right","value":0.5,"model_answer":"new"})"
+        "\n");
+  const std::string page = render_report(run_);
+  EXPECT_THAT(page, testing::ContainsRegex("the data&#39;s answer</span>.*>right<.*model&#39;s answer before, step 0<"
+                                           ".*>wrong<.*model&#39;s answer after, step 20<.*>better<"));
+  EXPECT_THAT(page, HasSubstr(">(nothing)<"));
+}
+
+TEST_F(ReportTest, EveryHeldOutNumberOfSeveralEvaluationsIsACurve) {
+  write(
+      "metrics.jsonl",
+      R"({"step":0,"time_seconds":0,"val/loss":2,"val/perplexity":7.4,"val/pass@2":0.1,"val/pass@4":0.2,"val/once":1})"
+      "\n"
+      R"({"step":4,"time_seconds":4,"val/loss":1,"val/perplexity":2.7,"val/pass@2":0.3,"val/pass@4":0.5})"
+      "\n");
+  const std::string page = render_report(run_);
+  for (const char* title : {"Held-out loss", "Held-out perplexity", "Held-out pass"})
+    EXPECT_THAT(page, HasSubstr(std::string("<h3>") + title)) << title;
+  EXPECT_THAT(page, HasSubstr("pass@4"));
+  EXPECT_THAT(page, Not(HasSubstr("<h3>Held-out once")));
 }
 
 TEST_F(ReportTest, PairsShowBothSides) {
@@ -144,9 +176,11 @@ TEST_F(ReportTest, PairsShowBothSides) {
   write("samples/eval-000020.jsonl",
         R"({"prompt":"p","measure":"log_ratio","chosen":"good","chosen_value":3,"rejected":"bad","rejected_value":-2})"
         "\n");
-  EXPECT_THAT(render_report(run_),
-              testing::ContainsRegex("chosen</span>.*minus the reference&#39;s 0 → 3</span>.*good.*rejected</span>.* "
-                                     "0 → -2</span>.*bad"));
+  EXPECT_THAT(
+      render_report(run_),
+      testing::ContainsRegex("chosen, in the data</span>.*minus the reference&#39;s 0 → 3</span>.*good.*rejected, in "
+                             "the data</span>.* "
+                             "0 → -2</span>.*bad"));
 }
 
 TEST_F(ReportTest, KnowsTrlsNames) {
@@ -160,7 +194,7 @@ TEST_F(ReportTest, NamesWhatStayedZeroInsteadOfDrawingIt) {
   write("metrics.jsonl", "{\"step\":1,\"time_seconds\":1,\"actor/pg_loss\":3e-9,\"mismatch/logprob_abs_max\":0.0}\n");
   const std::string page = render_report(run_);
   EXPECT_THAT(page,
-              HasSubstr("not drawn: Loss (policy gradient alone), Log-probs: decoding against training (largest)."));
+              HasSubstr("not drawn: Loss (policy gradient alone), Log-probs: generation against training (largest)."));
   EXPECT_THAT(page, Not(HasSubstr("<h3>Loss</h3>")));
 }
 
@@ -193,7 +227,7 @@ TEST_F(ReportTest, IsSelfContainedAndEscapes) {
   EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;"));
   EXPECT_THAT(page, HasSubstr("a&#9217;b"));
   EXPECT_THAT(page, HasSubstr("recipe: &lt;b&gt;grpo&lt;/b&gt; &amp; co"));
-  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">versions · collimate</th><td>0.1.0 &lt;x&gt;</td>"));
+  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">versions: collimate</th><td>0.1.0 &lt;x&gt;</td>"));
   EXPECT_FALSE(std::regex_search(page, std::regex(R"((src|href)\s*=|@import|url\(|https?://)")));
 }
 
@@ -214,7 +248,7 @@ TEST_F(ReportTest, ShowsMemoryByItemAndNotAmongTheFacts) {
   EXPECT_THAT(page, HasSubstr("<td>rows</td><td class=\"n\">–</td>"));
   EXPECT_THAT(page, Not(HasSubstr("tiny")));
   EXPECT_THAT(page, Not(HasSubstr("worker 1")));
-  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">peak_memory_bytes</th><td>1 MiB</td>"));
+  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">peak memory</th><td>1 MiB</td>"));
   EXPECT_THAT(page, Not(HasSubstr("phase_seconds")));
 }
 

@@ -44,7 +44,7 @@ double number_of(const Json& line, const char* name) {
 }
 
 Sample parse_sample(const Json& line) {
-  Sample sample{text_of(line, {"prompt"}), text_of(line, {"expected", "answer", "ground_truth"}), {}};
+  Sample sample{text_of(line, {"prompt"}), text_of(line, {"expected", "answer", "ground_truth"}), {}, {}};
   const std::string measure = text_of(line, {"measure"});
   if (line.contains("target")) {
     sample.texts.push_back({"target", text_of(line, {"target"}), measure, number_of(line, "value")});
@@ -56,6 +56,7 @@ Sample parse_sample(const Json& line) {
     sample.texts.push_back(
         {"completion", text_of(line, {"completion", "response"}), "reward", number_of(line, "reward")});
   }
+  if (line.contains("model_answer")) sample.model_answer = text_of(line, {"model_answer"});
   return sample;
 }
 
@@ -101,7 +102,8 @@ void read_metrics_into(const fs::path& path, RunData& run) {
   for (const std::string& problem : unreadable)
     run.absent.push_back("a line of metrics.jsonl that cannot be read: " + problem);
   if (records.empty()) {
-    throw base::InputError(base::expectation("report", "a step in " + path.string(), "none", "a run that got further"));
+    throw base::InputError(
+        base::expectation("report", "a step in " + path.string(), "none", "a run that has finished a step"));
   }
   for (const base::MetricsRecord& record : records) {
     for (const auto& [name, value] : record.values) {
@@ -118,7 +120,7 @@ void read_metrics_into(const fs::path& path, RunData& run) {
 
 void read_samples_into(const fs::path& directory, RunData& run) {
   const std::vector<fs::path> files = sample_files(directory);
-  if (files.empty()) return run.absent.push_back("samples/ (of a run on rows of data: written where data.eval is set)");
+  if (files.empty()) return run.absent.push_back("samples/ (sft, dpo and reward write them if data.eval is set)");
   run.first_samples = read_samples(files.front());
   if (files.size() > 1) run.last_samples = read_samples(files.back());
 }

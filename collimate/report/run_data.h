@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,7 @@ struct Sample {
   std::string prompt;
   std::string expected;  // "" where the line has none
   std::vector<SampleText> texts;
+  std::optional<std::string> model_answer;  // what the model itself answers, beside texts of the data
 };
 
 struct SampleFile {

@@ -50,16 +50,20 @@ std::string value_chip(const SampleText& text, const char* kind) {
 
 std::string column(const std::string& label, const std::string& chips, const std::string& text) {
   return fmt::format(R"(<div><span class="label">{}</span>{}<div class="text" tabindex="0">{}</div></div>)",
-                     escape(label), chips, escape(text));
+                     escape(label), chips, text.empty() ? "(nothing)" : escape(text));
 }
 
-std::string card(const Sample& sample, const std::string& columns) {
+// `rows`: of columns, one below the other.
+std::string card(const Sample& sample, const std::vector<std::string>& rows) {
   const auto part = [](const char* label, const std::string& text) {
     return fmt::format(R"(<div><div class="label">{}</div><div class="text">{}</div></div>)", label, escape(text));
   };
-  return fmt::format(
-      R"(<article class="sample"><header class="pair">{}{}</header><div class="pair">{}</div></article>)",
-      part("prompt", sample.prompt), sample.expected.empty() ? "" : part("expected", sample.expected), columns);
+  std::string body;
+  for (const std::string& row : rows)
+    if (!row.empty()) body += R"(<div class="pair">)" + row + "</div>";
+  return fmt::format(R"(<article class="sample"><header class="pair">{}{}</header>{}</article>)",
+                     part("prompt", sample.prompt), sample.expected.empty() ? "" : part("expected", sample.expected),
+                     body);
 }
 
 std::string drawn_columns(const Sample& before, const Sample& after, const RunData& run) {
@@ -69,17 +73,32 @@ std::string drawn_columns(const Sample& before, const Sample& after, const RunDa
                 last.text);
 }
 
+const char* data_label(const SampleText& text) {
+  return text.label == "target"   ? "the data's answer"
+         : text.label == "chosen" ? "chosen, in the data"
+                                  : "rejected, in the data";
+}
+
+std::string answer_column(const std::string& whose, const std::optional<std::string>& answer) {
+  return answer ? column(whose, "", *answer) : "";
+}
+
 // Texts of the data, each with its value at first and at last.
 std::string data_columns(const Sample& before, const Sample& after) {
   std::string out;
   for (size_t i = 0; i < std::min(before.texts.size(), after.texts.size()); ++i) {
     const SampleText &first = before.texts[i], &last = after.texts[i];
-    out += column(last.label,
+    out += column(data_label(last),
                   chip(direction(first, last), fmt::format("{} {} → {}", measure_words(last.measure),
                                                            short_number(first.value), short_number(last.value))),
                   last.text);
   }
   return out;
+}
+
+std::string model_columns(const Sample& before, const Sample& after, const RunData& run) {
+  return answer_column(fmt::format("the model's answer before, step {}", run.first_samples.step), before.model_answer) +
+         answer_column(fmt::format("the model's answer after, step {}", run.last_samples.step), after.model_answer);
 }
 
 std::string paired(const RunData& run) {
@@ -88,7 +107,10 @@ std::string paired(const RunData& run) {
   for (const Sample* after : first_of_each_prompt(run.last_samples)) {
     const Sample* before = with_prompt(run.first_samples, after->prompt);
     if (before == nullptr || count++ >= kMostSamples) continue;
-    out += card(*after, is_drawn(*after) ? drawn_columns(*before, *after, run) : data_columns(*before, *after));
+    if (is_drawn(*after))
+      out += card(*after, {drawn_columns(*before, *after, run)});
+    else
+      out += card(*after, {data_columns(*before, *after), model_columns(*before, *after, run)});
   }
   return out;
 }
@@ -100,9 +122,10 @@ std::string listed(const SampleFile& file, const char* when) {
     if (count++ >= kMostSamples / 2) break;
     std::string columns;
     for (const SampleText& text : sample->texts)
-      columns += column(is_drawn(*sample) ? fmt::format("{}, step {}", when, file.step) : text.label,
+      columns += column(is_drawn(*sample) ? fmt::format("{}, step {}", when, file.step) : data_label(text),
                         value_chip(text, "flat"), text.text);
-    out += card(*sample, columns);
+    out += card(*sample, {columns, answer_column(fmt::format("the model's answer {}, step {}", when, file.step),
+                                                 sample->model_answer)});
   }
   return out + "</div>";
 }
@@ -121,7 +144,7 @@ std::string compared(const std::vector<const Sample*>& samples, const std::vecto
       columns +=
           column(fmt::format("{}, step {}", runs[r].name, newest(runs[r]).step), value_chip(text, "flat"), text.text);
     }
-    return card(any, columns);
+    return card(any, {columns});
   }
   for (size_t i = 0; i < any.texts.size(); ++i) {
     std::string chips;
@@ -131,17 +154,21 @@ std::string compared(const std::vector<const Sample*>& samples, const std::vecto
         chips +=
             chip("flat", fmt::format("{}: {} {}", runs[r].name, measure_words(text.measure), short_number(text.value)));
       }
-    columns += column(any.texts[i].label, chips, any.texts[i].text);
+    columns += column(data_label(any.texts[i]), chips, any.texts[i].text);
   }
-  return card(any, columns);
+  std::string answers;
+  for (size_t r = 0; r < runs.size(); ++r)
+    answers += answer_column(fmt::format("the answer of {}, step {}", runs[r].name, newest(runs[r]).step),
+                             samples[r]->model_answer);
+  return card(any, {columns, answers});
 }
 
 const char* note_of(const RunData& run, bool drawn) {
   if (!run.first_samples.held_out)
     return "Prompts of the first and of the last file of training samples, in the order of the last.";
-  return drawn ? "The same prompts at the first and the last evaluation, in the order of the file."
-               : "Held-out rows, in the order of the file, with what the model makes of them at the first and at the "
-                 "last evaluation.";
+  return drawn
+             ? "The same prompts at the first and the last evaluation, in the order of the file."
+             : "Held-out rows in the order of the file. The numbers are those of the first and of the last evaluation.";
 }
 
 }  // namespace
@@ -171,7 +198,8 @@ std::string draw_samples(const std::vector<RunData>& runs) {
     if (same.size() == runs.size() && count++ < kMostSamples) body += compared(same, runs);
   }
   if (body.empty()) return "";
-  return R"(<h2>The same prompts in each run</h2><p class="soft">Of each run's last file of samples.</p>)" + body;
+  return R"(<h2>The same prompts in each run</h2><p class="soft">From the last file of samples of each run.</p>)" +
+         body;
 }
 
 }  // namespace collimate::report

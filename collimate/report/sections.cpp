@@ -13,15 +13,30 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void flatten(const Json& value, const std::string& name, std::vector<std::pair<std::string, std::string>>& rows) {
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+void flatten(const Json& value, std::string name, Rows& rows) {
   if (value.is_object()) {
-    for (const auto& [key, inner] : value.items()) flatten(inner, name.empty() ? key : name + " · " + key, rows);
-  } else {
-    rows.emplace_back(name, name.ends_with("_bytes") && value.is_number() ? byte_size(value.get<double>())
-                            : value.is_string()                           ? value.get<std::string>()
-                            : value.is_number_float()                     ? fmt::format("{:.6g}", value.get<double>())
-                                                                          : value.dump());
+    for (const auto& [key, inner] : value.items()) flatten(inner, name.empty() ? key : name + ": " + key, rows);
+    return;
   }
+  std::string text = value.is_string()         ? value.get<std::string>()
+                     : value.is_number_float() ? fmt::format("{:.6g}", value.get<double>())
+                                               : value.dump();
+  constexpr std::string_view kBytes = "_bytes";
+  if (name.ends_with(kBytes) && value.is_number()) {
+    text = byte_size(value.get<double>());
+    name.resize(name.size() - kBytes.size());
+  }
+  std::replace(name.begin(), name.end(), '_', ' ');
+  rows.emplace_back(std::move(name), std::move(text));
+}
+
+// "best val/accuracy", "0.94 at step 4".
+void add_best(const Json& best, Rows& rows) {
+  for (const auto& [metric, where] : best.items())
+    rows.emplace_back("best " + metric,
+                      fmt::format("{:.6g} at step {}", where.value("value", 0.0), where.value("step", int64_t{0})));
 }
 
 }  // namespace
@@ -30,10 +45,14 @@ std::string draw_facts(const RunData& run) {
   std::string out = "<h2>Config and versions</h2>";
   Json facts = run.summary;
   if (facts.is_object())  // they have sections of their own
-    for (const char* shown :
-         {"final_metrics", "phase_seconds", "memory", "warnings", "first_evaluation", "last_evaluation", "generates"})
+    for (const char* shown : {"final_metrics", "phase_seconds", "memory", "warnings", "first_evaluation",
+                              "last_evaluation", "generates", "ended"})
       facts.erase(shown);
-  std::vector<std::pair<std::string, std::string>> rows;
+  Rows rows;
+  if (facts.is_object()) {
+    add_best(facts.value("best_metrics", Json::object()), rows);
+    facts.erase("best_metrics");
+  }
   flatten(facts, "", rows);
   if (!run.summary.is_null()) {
     out += R"(<div class="scroll" tabindex="0"><table>)";

@@ -80,7 +80,7 @@ std::vector<Tile> tiles_of(const RunData& run) {
   const Series& mismatch = run.series("mismatch/logprob_abs_max");
   if (!mismatch.empty())
     tiles.push_back({short_number(*std::max_element(mismatch.y.begin(), mismatch.y.end())),
-                     "largest difference of log-probs", "decoding against training"});
+                     "largest difference of log-probs", "generation against training"});
   return tiles;
 }
 

@@ -20,18 +20,13 @@ constexpr Word kPhases[] = {{"gen", "generating completions"},
                             {"update_critic", "training the value model"},
                             {"testing", "held-out evaluation"}};
 
-constexpr Word kMemory[] = {{"master", "weights that are trained, in 32 bits"},
-                            {"values", "weights"},
-                            {"panels", "weights, packed for matrix products"},
-                            {"gradient", "gradients"},
-                            {"optimizer", "the optimizer's moments"},
-                            {"activations", "activations kept for the backward pass"},
-                            {"logits", "logits kept for the backward pass"},
-                            {"workspace", "results between layers"},
-                            {"kv_cache", "keys and values of the tokens so far"},
-                            {"scratch", "working memory of single operations"},
-                            {"tensors", "rows of data, and what a pass gives"},
-                            {"untagged", "everything else"}};
+constexpr Word kMemory[] = {
+    {"master", "trained weights, in 32 bits"},          {"values", "weights"},
+    {"panels", "weights, packed for matrix products"},  {"gradient", "gradients"},
+    {"optimizer", "optimizer state (two moments)"},     {"activations", "activations kept for the backward pass"},
+    {"logits", "logits kept for the backward pass"},    {"workspace", "results passed between layers"},
+    {"kv_cache", "keys and values (the KV cache)"},     {"scratch", "working memory of single operations"},
+    {"tensors", "rows of data, and results of a pass"}, {"untagged", "everything else"}};
 
 constexpr Word kMeasures[] = {
     {"loss", "loss per token"}, {"log_ratio", "log-prob, minus the reference's"}, {"log_prob", "log-prob per token"}};

@@ -16,17 +16,18 @@ std::string single(const std::string& name, const std::string& type, const std::
 std::string use_text(const EngineStatus& engine) {
   const generate::ServiceStats& s = engine.service;
   const double used = s.blocks == 0 ? 0.0 : static_cast<double>(s.blocks_used) / static_cast<double>(s.blocks);
-  return single("collimate_completions_running", "gauge", "in the batch", s.running) +
-         single("collimate_completions_waiting", "gauge", "accepted and not yet in the batch",
+  return single("collimate_completions_running", "gauge", "completions in the batch", s.running) +
+         single("collimate_completions_waiting", "gauge", "completions that are accepted and not yet in the batch",
                 std::max<int64_t>(0, engine.in_flight - s.running)) +
          single("collimate_engine_slots", "gauge", "completions that a step can run", s.slots) +
-         single("collimate_engine_utilisation_ratio", "gauge", "queued rows by the slots of queued steps",
+         single("collimate_engine_utilisation_ratio", "gauge",
+                "how full the batch was in steps that left completions waiting: queued rows / (queued steps x slots)",
                 s.utilisation()) +
          single("collimate_cache_blocks", "gauge", "blocks of the key and value cache", s.blocks) +
-         single("collimate_cache_bytes", "gauge", "its size", s.cache_bytes) +
+         single("collimate_cache_bytes", "gauge", "size of the key and value cache", s.cache_bytes) +
          single("collimate_cache_blocks_used", "gauge", "blocks in use", s.blocks_used) +
-         single("collimate_cache_used_ratio", "gauge", "their part of all", used) +
-         single("collimate_cache_blocks_peak", "gauge", "most of them ever used", s.blocks_peak);
+         single("collimate_cache_used_ratio", "gauge", "share of the blocks that is in use", used) +
+         single("collimate_cache_blocks_peak", "gauge", "most blocks that were ever used at a time", s.blocks_peak);
 }
 
 std::string counts_text(const generate::ServiceCounts& counts) {
@@ -39,15 +40,18 @@ std::string counts_text(const generate::ServiceCounts& counts) {
 
 std::string engine_text(const EngineStatus& engine) {
   return single("collimate_engine_up", "gauge", "1 while the engine runs", engine.broken.empty() ? 1 : 0) +
-         single("collimate_completions_in_flight", "gauge", "accepted and not finished", engine.in_flight) +
-         single("collimate_completions_finished_total", "counter", "ended by themselves", engine.finished) +
-         single("collimate_completions_cancelled_total", "counter", "ended before, by the client or a failure",
+         single("collimate_completions_in_flight", "gauge", "completions that are accepted and not finished",
+                engine.in_flight) +
+         single("collimate_completions_finished_total", "counter", "completions that ended by themselves",
+                engine.finished) +
+         single("collimate_completions_cancelled_total", "counter", "completions that the client or a failure ended",
                 engine.cancelled) +
-         single("collimate_completions_expired_total", "counter", "ended by their timeout", engine.expired) +
-         single("collimate_engine_failures_total", "counter", "steps that threw", engine.failures) +
+         single("collimate_completions_expired_total", "counter", "completions that their timeout ended",
+                engine.expired) +
+         single("collimate_engine_failures_total", "counter", "steps of the engine that failed", engine.failures) +
          counts_text(engine.service) +
          engine.between_tokens.text("collimate_time_between_tokens_seconds",
-                                    "from one token of a completion to its next") +
+                                    "seconds from one token of a completion to the next") +
          use_text(engine);
 }
 
@@ -92,10 +96,11 @@ std::string ServerMetrics::text(const EngineStatus& engine, int64_t connections,
          single("collimate_http_clients_gone_total", "counter", "clients that left before their answer was complete",
                 gone_) +
          single("collimate_prompt_tokens_total", "counter", "prompt tokens of answered requests", prompt_tokens_) +
-         single("collimate_completion_tokens_total", "counter", "tokens sent", completion_tokens_) +
-         first_token_.text("collimate_time_to_first_token_seconds", "from a request to its first token") +
-         request_.text("collimate_request_seconds", "from a request to the end of its answer") + engine_text(engine) +
-         properties;
+         single("collimate_completion_tokens_total", "counter", "completion tokens that were sent",
+                completion_tokens_) +
+         first_token_.text("collimate_time_to_first_token_seconds", "seconds from a request to its first token") +
+         request_.text("collimate_request_seconds", "seconds from a request to the end of its answer") +
+         engine_text(engine) + properties;
 }
 
 }  // namespace collimate::serve

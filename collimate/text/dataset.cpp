@@ -60,7 +60,7 @@ std::string parts_of(const Example& example) {
   if (example.chosen) parts += ", chosen, rejected";
   if (example.label) parts += ", label";
   if (!example.ground_truth.is_null()) parts += ", ground truth";
-  if (!example.extra.empty()) parts += "; passed on to rewards: " + column_names(example.extra);
+  if (!example.extra.empty()) parts += "; other columns, for rewards: " + column_names(example.extra);
   return parts;
 }
 
@@ -137,8 +137,8 @@ void Dataset::read_source(const DataSource& source, const BadRows& bad) {
   if (left_out_.rows == 0) left_out_.first = left_out.first;
   left_out_.rows += left_out.rows;
   weights_.push_back({rows, source.weight});
-  verdict_.push_back(
-      fmt::format("{}: {} rows of {}: {}", source.path, rows, shape_name(*shape), parts_of(examples_[before])));
+  verdict_.push_back(fmt::format("{}: {} row{} of {}: {}", source.path, rows, rows == 1 ? "" : "s", shape_name(*shape),
+                                 parts_of(examples_[before])));
 }
 
 const Example& Dataset::example(int64_t row) const {

@@ -302,9 +302,9 @@ TEST_F(DatasetFile, SourcesJoinAndTheVerdictSaysWhatWasSeen) {
   const auto data = Dataset::read({source("a.jsonl", "{\"prompt\": \"p\", \"completion\": \"c\"}\n"), second});
   EXPECT_EQ(data.size(), 2);
   EXPECT_EQ(text(data.example(1).prompt), "x");
-  ASSERT_EQ(data.verdict().size(), 2u);
-  EXPECT_EQ(data.verdict()[0], directory_.path("a.jsonl") + ": 1 rows of prompt + completion: text prompt, completion");
-  EXPECT_EQ(data.verdict()[1], directory_.path("b.json") + ": 1 rows of prompts: text prompt; passed on to rewards: n");
+  const std::string a = directory_.path("a.jsonl"), b = directory_.path("b.json");
+  EXPECT_EQ(data.verdict(), (std::vector{a + ": 1 row of prompt + completion: text prompt, completion",
+                                         b + ": 1 row of prompts: text prompt; other columns, for rewards: n"}));
   EXPECT_EQ(data.weights(), (std::vector<RowWeight>{{1, 1.0}, {1, 0.5}}));
 }
 

@@ -41,7 +41,7 @@ TEST_F(AutoPlacement, IsThatOfTheRunThatGoesOn) {
   const nlohmann::json before = placement();
   const host::CommandResult again = train({"--set", "placement={auto: " + (scratch_ / "fast.yaml") + "}"});
   EXPECT_TRUE(again.status.ok()) << again.errors;
-  EXPECT_THAT(again.errors, testing::HasSubstr("placement: that of the run in "));
+  EXPECT_THAT(again.errors, testing::HasSubstr("placement: as in the run in "));
   EXPECT_EQ(placement(), before);
 }
 

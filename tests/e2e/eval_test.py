@@ -129,7 +129,7 @@ class GenerateRows(WithRows):
         self.assertIn("[0.0] reward ", self.run_verb(*asked)[0])
         output = self.here / "x"
         refused = self.run_verb("generate", self.model, "--prompt", "1:", "--output", output, code=2)[1]
-        self.assertIn("[--output] expected --data FILE, whose rows it gets, got none", refused)
+        self.assertIn("[--output] expected --data FILE beside it, whose rows are completed, got none", refused)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 #include <set>
 
 #include "collimate/base/error.h"
+#include "collimate/generate/engine.h"
 #include "collimate/host/core_pool.h"
 #include "collimate/model/weights.h"
+#include "collimate/text/tokenizer.h"
 #include "tests/e2e/run_support.h"
 
 namespace collimate::test {
@@ -143,6 +145,55 @@ TEST(DataRecords, EvaluationsWriteWhatTheModelMakesOfEachRow) {
       margin += pair.at("chosen_value").get<double>() - pair.at("rejected_value").get<double>();
     }
     EXPECT_NEAR(margin / static_cast<double>(pairs.size()), last.at("val/margin").get<double>(), 1e-6) << recipe;
+  }
+}
+
+// What the model in `directory` answers at temperature 0.
+std::string greedy_answer(const std::string& directory, const std::string& prompt) {
+  host::CorePool pool(1);
+  const tensor::Exec exec{&pool};
+  model::Model model(model::load_huggingface(directory, "lm", {}, exec), exec);
+  const auto tokenizer = text::load_tokenizer(directory);
+  generate::EngineOptions options;
+  options.service.exec = exec;
+  options.service.eos_ids = tokenizer->info().stop_ids;
+  const std::vector<std::vector<int32_t>> prompts = {tokenizer->encode(prompt)};
+  const generate::SamplingParams greedy{.max_tokens = 64, .temperature = 0};
+  return tokenizer->decode(generate::generate_all(model, prompts, greedy, options).at(0).tokens);
+}
+
+// The first eight rows or pairs have what the model itself answers: the same on any number of devices, and no bit of
+// the training depends on it.
+TEST(DataRecords, TheModelAnswersTheFirstHeldOutPrompts) {
+  Scratch scratch{"model-answers"};
+  write_small_task(scratch.path());
+  const auto train = [&](const std::string& recipe, const std::string& name, std::vector<std::string> sets) {
+    sets.emplace_back("train.learning_rate=1e-2");
+    train_text(small_config(recipe, scratch.path()), scratch / name, sets);
+    return scratch / name;
+  };
+  for (const auto& [recipe, data] : {std::pair("sft", "demonstrations.jsonl"), std::pair("dpo", "pairs.jsonl")}) {
+    const std::string held_out = "data.eval=" + (scratch / data), name = recipe;
+    const std::string run = train(recipe, name, {held_out}), plain = train(recipe, name + "-plain", {});
+    const std::string shared = train(recipe, name + "-2", {held_out, "devices=2"});
+    size_t row = 0;
+    std::set<std::string> answers;
+    for (const std::string& line : lines_of(run + "/samples/eval-000003.jsonl")) {
+      const auto sample = nlohmann::json::parse(line);
+      ASSERT_EQ(sample.contains("model_answer"), row < 8) << recipe << " row " << row;
+      if (row++ >= 8) continue;
+      const std::string answer = sample.at("model_answer");
+      answers.insert(answer);
+      EXPECT_EQ(answer, greedy_answer(run + "/model", sample.at("prompt"))) << recipe << " row " << row;
+    }
+    EXPECT_GE(row, 8U);
+    EXPECT_GT(answers.size(), 1U) << recipe << ": one answer to every prompt tells little";
+    EXPECT_EQ(read_text(shared + "/samples/eval-000000.jsonl"), read_text(run + "/samples/eval-000000.jsonl"))
+        << recipe;
+    const auto hash = [](const std::string& of) {
+      return nlohmann::json::parse(read_text(of + "/summary.json")).at("model_hash");
+    };
+    EXPECT_EQ(hash(run), hash(plain)) << recipe;
   }
 }
 

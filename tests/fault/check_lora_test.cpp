@@ -43,7 +43,7 @@ TEST_F(CheckLora, AModelThatIsNotTrainedHasNone) {
   for (const char* lora : {"{rank: 4}}", "{alpha: 8}}"})
     EXPECT_THAT(
         reasons("grpo", {"algorithm.beta=0.04", reference + lora}),
-        HasSubstr("[models.reference.lora] expected nothing, as adapters are of models that are trained, got "));
+        HasSubstr("[models.reference.lora] expected nothing, as only models that are trained have adapters, got "));
 }
 
 // Adapters are not cut over tensor ranks, nor is anything else of a recipe.

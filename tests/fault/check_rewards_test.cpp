@@ -26,8 +26,9 @@ TEST_F(CheckRewards, RefusesRewardsThatCannotJudge) {
   const std::string row =
       "[reward exact on data.train] expected rows that it can judge, got 1 of 72 that fail; row 1: ";
   EXPECT_THAT(reasons("grpo", {"reward=[{rule: exact}]"}), HasSubstr(row));
-  EXPECT_THAT(shown("grpo", {"reward=[{rule: exact, on_error: drop}]"}),
-              HasSubstr("\n# reward exact on data.train: 1 of 72 rows fail and go by on_error; row 1: "));
+  EXPECT_THAT(
+      shown("grpo", {"reward=[{rule: exact, on_error: drop}]"}),
+      HasSubstr("\n# reward exact on data.train: 1 of 72 rows fail, and on_error decides what they count; row 1: "));
 }
 
 TEST_F(CheckRewards, RefusesRewardsThatAreNoMaps) {
@@ -90,7 +91,7 @@ TEST_F(CheckRewards, RefusesRewardsThatARecipeDoesNotAsk) {
   for (const char* recipe : {"sft", "reward", "dpo"})
     for (const char* key : {"reward", "evaluation.reward"})
       EXPECT_THAT(reasons(recipe, {fmt::format("{}=[{{rule: exact}}]", key)}),
-                  HasSubstr(fmt::format("[{}] expected nothing with recipe {}, which asks no rewards, got a value; try "
+                  HasSubstr(fmt::format("[{}] expected nothing with recipe {}, which uses no rewards, got a value; try "
                                         "leaving it out, or recipe: grpo or ppo\n",
                                         key, recipe)));
 }

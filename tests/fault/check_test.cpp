@@ -32,17 +32,15 @@ TEST_F(Check, ShowsConfigArithmeticAndAPromptOfARollout) {
                "train.micro_batch_tokens=30", "data.eval=" + (root_ / "held_out.jsonl")});
   for (const char* line :
        {"\n  warmup_updates: 4\n", "\n# loss: grpo, advantage group, beta 0\n",
-        "\n# batch: 4 prompts × 4 samples = 16 rows an iteration\n",
-        "\n# updates: 16 rows ÷ 6 an update × 2 epochs = 6 an iteration; × 3 iterations = 18 in all\n",
-        "\n# updates: the last of an iteration has 4 of 6 rows; try a train.samples_per_update that divides 16\n",
+        "\n# batch: 4 prompts × 4 samples = 16 rows per iteration\n",
+        "\n# updates: 16 rows ÷ 6 per update × 2 epochs = 6 per iteration; × 3 iterations = 18 in all\n",
+        "\n# updates: the last one of each iteration has 4 of 6 rows; try a train.samples_per_update that divides 16\n",
         "\n# micro-batches: 6 rows of at most 4 (prompt) + 6 (completion) = 10 tokens, 30 tokens at a time = at most 2 "
-        "an "
-        "update\n",
+        "per update\n",
         "\n# learning rate: 0 to 0.001 over 4 updates, then cosine to 0 at update 18\n",
-        "\n# run: 3 iterations × 4 examples = 12, 0.167 epochs of 72\n",
-        "\n# data.train: 72 prompts; tokens of a prompt 4 to 4, median 4\n", "\n#   masked      4 tokens  \"491=\"\n",
-        "\n#   trained       the completion, which 1 \"<eos>\" ends\n", "\n#   ground truth  \"149\"\n",
-        "\n# data.eval: 8 prompts; tokens of a prompt 4 to 4, median 4\n"})
+        "\n# run: 3 iterations × 4 examples = 12, 0.167 epochs of 72\n", "\n# data.train: 72 prompts of 4 tokens\n",
+        "\n#   masked      4 tokens  \"491=\"\n", "\n#   trained       the completion, which ends with 1 \"<eos>\"\n",
+        "\n#   ground truth  \"149\"\n", "\n# data.eval: 8 prompts of 4 tokens\n"})
     EXPECT_THAT(text, HasSubstr(line));
 }
 
@@ -75,9 +73,8 @@ TEST_F(Check, LeavesOutRowsWhereAskedTo) {
 
 TEST_F(Check, ShowsWhichTokensAreTrained) {
   const std::string sft = shown("sft");
-  for (const char* line : {"\n# batch: 8 rows an iteration\n", "\n# updates: 8 rows ÷ 8 an update × 1 epoch = 1",
-                           "\n# data.train: 40 rows; tokens of a prompt 4 to 4, median 4; of prompt and answer 8 to 8, "
-                           "median 8\n",
+  for (const char* line : {"\n# batch: 8 rows per iteration\n", "\n# updates: 8 rows ÷ 8 per update × 1 epoch = 1",
+                           "\n# data.train: 40 rows; prompts of 4 tokens, with their answers 8 tokens\n",
                            "\n# data.train, example 1, row:\n#   masked      4 tokens  \"011=\"\n"
                            "#   trained     4 tokens  \"011<eos>\"\n#   EOS           trained: token 1\n"})
     EXPECT_THAT(sft, HasSubstr(line));
@@ -94,7 +91,7 @@ TEST_F(Check, ShowsThatMarginsAreRead) {
   EXPECT_THAT(shown("reward"), HasSubstr(line));
   const std::string dpo = shown("dpo", {"algorithm.beta=0.1"});
   EXPECT_THAT(dpo, testing::Not(HasSubstr(line)));
-  EXPECT_THAT(dpo, HasSubstr("text prompt, chosen, rejected; passed on to rewards: margin\n"));
+  EXPECT_THAT(dpo, HasSubstr("text prompt, chosen, rejected; other columns, for rewards: margin\n"));
 }
 
 TEST_F(Check, RefusesWhatWouldTrainWrongAndGivesEachReason) {
@@ -172,7 +169,7 @@ TEST_F(Check, ShowsWhatMattersAndAllKeysWhenAsked) {
   const std::string all = shown("sft", {"train.weight_decay=0.5", "rollout.temperature=1"});
   const host::CommandResult result = run_collimate({"check", root_ / "run.yaml"});
   EXPECT_THAT(result.output,
-              testing::AllOf(testing::StartsWith("template: "), HasSubstr("\nbatch: 8 rows an iteration\n"),
+              testing::AllOf(testing::StartsWith("template: "), HasSubstr("\nbatch: 8 rows per iteration\n"),
                              testing::Not(HasSubstr("weight_decay"))));
   EXPECT_THAT(all, testing::AllOf(testing::StartsWith("# template: "), HasSubstr("\n  weight_decay: 0.5\n")));
 }

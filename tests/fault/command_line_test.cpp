@@ -128,8 +128,7 @@ TEST_F(CommandLine, HelpHasTopics) {
                         "have them\n"));
   const std::string losses = output({"help", "losses"});
   EXPECT_THAT(losses, HasSubstr("on rollouts\n  grpo "));
-  EXPECT_THAT(losses,
-              HasSubstr("losses on marked (functions of the library only: no recipe reads marked rows)\n  kto "));
+  EXPECT_THAT(losses, HasSubstr("losses on marked (for programs in C++ only: no recipe reads marked rows)\n  kto "));
   EXPECT_THAT(output({"help", "train.learning_rate"}), HasSubstr("peak learning rate of AdamW"));
   EXPECT_THAT(output({"help", "algorithm.missing_eos_penalty"}), Not(HasSubstr("ppo")));  // every advantage reads it
   const std::string train = output({"help", "train"});                                    // a verb and a section

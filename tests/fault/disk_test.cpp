@@ -65,7 +65,7 @@ TEST_F(Disk, FoldersThatAreMissingOrOfAnotherStepAreNamedWithTheOneToGoOnFrom) {
 TEST_F(Disk, WithoutAnotherCheckpointItSaysSo) {
   fs::remove_all(checkpoint_of(run(), 1));
   flip_bit(weights("segment.1.bin"), 0);
-  expect_refused(runs_, {}, {"no earlier checkpoint is as it was written"});
+  expect_refused(runs_, {}, {"no earlier checkpoint is undamaged"});
 }
 
 TEST_F(Disk, MetricsThatAreNotAsWrittenAreNamed) {
@@ -77,7 +77,7 @@ TEST_F(Disk, MetricsThatAreNotAsWrittenAreNamed) {
   ASSERT_TRUE(fs::remove(metrics));
   const host::CommandResult rest = runs_.train("run", {}, {});
   ASSERT_TRUE(rest.status.ok()) << rest.errors;
-  EXPECT_NE(rest.errors.find("are gone: the records begin anew"), std::string::npos) << rest.errors;
+  EXPECT_NE(rest.errors.find("are gone: a new recording begins"), std::string::npos) << rest.errors;
 }
 
 TEST_F(Disk, AFinishedRunOutlivesALineThatCannotBeRead) {

@@ -85,7 +85,7 @@ class Calibrate(unittest.TestCase):
         other = run("plan", config, "--constants", machine, "--set", "rollout.completion_tokens=4")
         self.assertEqual(other.returncode, 0, other.stderr)
         self.assertNotIn("has it of this config", other.stderr)
-        self.assertEqual(other.stderr.count("of another config's rows, and not used"), 1, other.stderr)
+        self.assertEqual(other.stderr.count("are not used, because they are another config's"), 1, other.stderr)
         told = run("plan", config, "--constants", machine, "--set", "rollout.completion_tokens=4", "--prompt", 4,
                    "--completion", 4)
         self.assertNotIn("of another config", told.stderr)

@@ -33,7 +33,7 @@ void add_shadow(Request& request, const std::string& model) {
   const std::vector<std::string> known = models_to_shadow(graph);
   if (known.empty())
     throw base::InputError(base::expectation("--shadow " + model, "a flow with a model that trains and scores",
-                                             "none: all have their trainers apart", "leaving it out"));
+                                             "none: every trainer is a model of its own already", "leaving it out"));
   if (std::find(known.begin(), known.end(), model) == known.end()) base::throw_unknown_choice("--shadow", model, known);
   const std::string trainer = model + "_trainer";
   if (graph.models.contains(trainer))

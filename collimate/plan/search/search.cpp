@@ -216,7 +216,7 @@ class Search {
   std::string why() {
     if (least_excess_.bytes > 0) return least_excess_.why;
     if (!request_.form.empty())
-      return fmt::format("none of the placements that are {} fits, of {}", request_.form, result_.placements);
+      return fmt::format("no placement of the form {} fits; {} were tried", request_.form, result_.placements);
     std::string text;
     for (Ground& ground : grounds_) {
       const std::string reason = why_nothing_fits(ground.request, ground.functions, ground.table);

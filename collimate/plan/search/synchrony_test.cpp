@@ -58,7 +58,7 @@ TEST(Synchrony, NoneIsTakenWhereItGainsNothing) {
   EXPECT_EQ(result.plans[0].placement.staleness, 0);
   ASSERT_EQ(result.synchrony.size(), 4U);
   for (const Synchrony& tried : result.synchrony) EXPECT_EQ(std::isinf(tried.seconds), tried.staleness > 0);
-  EXPECT_THAT(search_text(request, result, 10), HasSubstr("nothing that gains 0.5 %"));
+  EXPECT_THAT(search_text(request, result, 10), HasSubstr("no plan that gains 0.5 %"));
 }
 
 // Where two groups overlap in part, the search's estimate has more staleness gain what the simulator does not see.

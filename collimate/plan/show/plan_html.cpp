@@ -30,6 +30,7 @@ table { border-collapse:collapse; min-width:860px; font-size:14px; font-variant-
 td, th { padding:5px 14px 5px 0; border-bottom:1px solid var(--line); text-align:left; vertical-align:top; }
 th { color:var(--soft); font-weight:600; } .n { text-align:right; white-space:nowrap; }
 dt { font-weight:600; margin-top:8px; } dd { margin:0; }
+@media (min-width:900px) { .narrow { display:none; } }
 )css";
 
 bool prices_are_given(const Cluster& cluster) {
@@ -67,7 +68,7 @@ std::string calls_table(const Plan& plan) {
 std::string runner_up_table(const SearchResult& result) {
   if (result.plans.size() < 2) return "";
   std::string rows =
-      "<h2>The best plan of every other form</h2>" + head({"form", "slower", "placement", "what it loses by"}, 1, 2);
+      "<h2>The best plan of every other form</h2>" + head({"form", "slower", "placement", "why it is slower"}, 1, 2);
   for (size_t i = 1; i < result.plans.size(); ++i)
     rows += fmt::format(R"(<tr><td>{}</td><td class="n">{:+.1f} %</td><td>{}</td><td>{}</td></tr>)"
                         "\n",
@@ -79,13 +80,13 @@ std::string runner_up_table(const SearchResult& result) {
 
 std::string synchrony_table(const SearchResult& result) {
   if (result.synchrony.empty()) return "";
-  std::string rows = "<h2>Staleness</h2>" + head({"iterations ahead", "seconds", "its best plan"}, 1, 2);
+  std::string rows = "<h2>Staleness</h2>" + head({"iterations ahead", "seconds", "the best plan"}, 1, 2);
   for (const Synchrony& tried : result.synchrony)
     rows += fmt::format(R"(<tr><td>{}{}</td><td class="n">{}</td><td>{}</td></tr>)"
                         "\n",
                         tried.staleness, tried.staleness == result.plans[0].placement.staleness ? " (taken)" : "",
                         std::isinf(tried.seconds) ? "" : three_digits(tried.seconds, 2),
-                        std::isinf(tried.seconds) ? "nothing that gains 0.5 % over less"
+                        std::isinf(tried.seconds) ? "no plan that gains 0.5 % over less staleness"
                                                   : html_escape(tried.form + ": " + tried.parts));
   return rows + "</table></div>\n";
 }
@@ -96,23 +97,23 @@ struct Word {
 constexpr Word kWords[] = {
     {"flattening, interleaving, nested, split, separation, standalone",
      "Forms of a placement. Flattening puts every model on all devices. Interleaving puts the models that train or "
-     "generate on all of them and others elsewhere. In a nested placement groups of devices overlap otherwise. A "
-     "separation generates and trains on different devices, a standalone placement gives all weights devices of their "
-     "own, "
-     "and a split is any other."},
+     "generate on all of them and others elsewhere. In a nested placement, groups of devices overlap in another "
+     "way. A separation generates and trains on different devices, a standalone placement gives each model devices of "
+     "its "
+     "own, and a split is any other."},
     {"policy+reference 8 | value 4", "The policy and the reference share 8 devices; the value model has 4."},
     {"tp, pp, dp, ep",
-     "Devices that share each layer (tensor parallel), that follow each other layer by layer "
-     "(pipeline parallel), that hold copies with other rows (data parallel), that share the experts."},
-    {"zero 1, 2, 3", "Copies share the optimizer's state (1), the gradients too (2), the weights too (3)."},
+     "How many devices share each layer (tensor parallel), follow each other layer by layer (pipeline parallel), hold "
+     "copies that work on other rows (data parallel), share the experts."},
+    {"zero 1, 2, 3",
+     "The copies divide the optimizer's state among them (1), also the gradients (2), also the weights (3)."},
     {"rows", "Rows of a micro-batch; “rows at once” are the sequences that decode together."},
-    {"swapped", "The weights lie in the host's memory while other functions run."},
-    {"recompute", "Activations are computed a second time in the backward pass and not kept."},
-    {"compute, decode", "Seconds of arithmetic; seconds of generating tokens, which reading weights bounds."},
+    {"swapped", "The weights are in the host's memory while other functions run."},
+    {"recompute", "Activations are not kept, but computed a second time in the backward pass."},
+    {"compute, decode", "Seconds of arithmetic; seconds of generating tokens, most of which is reading weights."},
     {"tensor, bubble, update, fixed",
-     "Seconds of exchanges between devices that share layers; of pipeline stages that wait; of gradients on their way "
-     "and "
-     "optimizer steps; of what a phase takes however little it does."},
+     "Seconds in which devices that share layers exchange results; in which pipeline stages wait; of sending gradients "
+     "and optimizer steps; that a phase takes however little it does."},
     {"staleness", "Iterations that generation may run ahead of training."}};
 
 std::string glossary() {
@@ -131,8 +132,8 @@ std::string search_html(const Request& request, const SearchResult& result, int6
       fmt::format(R"(<!doctype html><html lang="en"><head><meta charset="utf-8">)"
                   R"(<meta name="viewport" content="width=device-width, initial-scale=1"><title>Plan for {0}</title>)"
                   "<style>{1}{2}</style></head><body><main>\n<h1>Plan for {0}: {3}</h1><p>{4}</p>\n"
-                  "<p><b>{5} s</b> an iteration (simulated), {6:.0f} tokens/s; {7}.</p>\n<h2>One period: what each "
-                  "device does</h2>\n",
+                  "<p><b>{5} s</b> an iteration (simulated), {6:.0f} tokens/s; {7}.</p>\n<h2>One iteration: what "
+                  "each device does</h2><p class=\"soft narrow\">Scroll wide pictures and tables sideways.</p>\n",
                   cluster, base::html_palette(), kStyle, best.form, html_escape(best.parts + staleness_text(best)),
                   three_digits(best.seconds, 2), request.load.tokens() / best.seconds,
                   html_escape(cost_text(request, best.seconds, iterations)));
@@ -140,10 +141,10 @@ std::string search_html(const Request& request, const SearchResult& result, int6
   page += "<h2>Memory of a device when it holds most</h2>\n" + memory_figure(request, best) + runner_up_table(result) +
           synchrony_table(result) + glossary();
   page += fmt::format(
-      "<p class=\"soft\">{} placements bounded, {} pruned, {} not searched to the end. Times are simulated "
-      "from a cost model, not measured. Price: {}.</p></main></body></html>\n",
+      "<p class=\"soft\">{} placements were considered: {} were ruled out by their bound, {} not searched to the end. "
+      "Times are simulated from a cost model, not measured. Prices are {}.</p></main></body></html>\n",
       result.placements, result.pruned, result.cut_short,
-      prices_are_given(request.cluster) ? "as given" : html_escape(price_source()));
+      prices_are_given(request.cluster) ? "those you gave" : html_escape(price_source()));
   return page;
 }
 

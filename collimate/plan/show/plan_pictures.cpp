@@ -28,6 +28,12 @@ std::string color(size_t index) {
   return fmt::format("var(--c{})", kColors[index % std::size(kColors)]);
 }
 
+// What memory holds takes the grey too, which nothing else in that picture has.
+std::string memory_color(size_t index) {
+  constexpr size_t kLast = 7;
+  return index % (kLast + 1) == kLast ? "var(--c5)" : color(index % (kLast + 1));
+}
+
 std::string box(double x, double y, double width, const std::string& style, const std::string& title) {
   return fmt::format(R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{}" style="{}"><title>{}</title></rect>)", x,
                      y, std::max(width, 0.8), kLane - 6, style, html_escape(title));
@@ -109,7 +115,7 @@ std::string lane_boxes(const Lane& lane, const std::vector<size_t>& styles, doub
 }
 
 std::string timeline_said(const Timeline& timeline) {
-  std::string said = fmt::format("One period of {} seconds.", three_digits(timeline.seconds, 2));
+  std::string said = fmt::format("One iteration of {} seconds.", three_digits(timeline.seconds, 2));
   for (const Lane& lane : timeline.lanes)
     said +=
         fmt::format(" Devices {} are idle for {:.0f} % of it.", lane.label, 100 * lane.idle_seconds / timeline.seconds);
@@ -132,7 +138,7 @@ std::string held_boxes(const DeviceMemory& memory, double end, double y, std::ve
       if (item.bytes <= 0) continue;
       const double gigabytes = item.bytes / 1e9, x = to_x(before, end), width = to_x(gigabytes, end) - kLeft;
       const bool stays = items == &memory.resident;
-      const std::string fill = "fill:" + color(style_of(item.what, known)) + ";stroke:var(--panel)";
+      const std::string fill = "fill:" + memory_color(style_of(item.what, known)) + ";stroke:var(--panel)";
       out += box(x, y, width, fill,
                  fmt::format("{} of {}: {} GB, {}", item.what, item.owner, three_digits(gigabytes, 1),
                              stays ? "stays" : "while this function runs"));
@@ -152,7 +158,7 @@ constexpr const char* kHatch =
 std::string timeline_figure(const Plan& plan, const Timeline& timeline) {
   const std::vector<size_t> styles = call_styles(plan);
   const double bottom = kTop + kLane * static_cast<double>(timeline.lanes.size());
-  std::string body = axis(timeline.seconds, bottom, "seconds of a period");
+  std::string body = axis(timeline.seconds, bottom, "seconds");
   double y = kTop;
   for (const Lane& lane : timeline.lanes) {
     body += lane_label(y, lane.label) + lane_boxes(lane, styles, timeline.seconds, y);
@@ -187,8 +193,8 @@ std::string memory_figure(const Request& request, const Plan& plan) {
     y += kLane;
   }
   std::vector<Entry> entries;
-  for (size_t i = 0; i < known.size(); ++i) entries.push_back({"fill:" + color(i), known[i]});
-  entries.push_back({"fill:var(--bad)", "all that is usable"});
+  for (size_t i = 0; i < known.size(); ++i) entries.push_back({"fill:" + memory_color(i), known[i]});
+  entries.push_back({"fill:var(--bad)", "all that can be used"});
   entries.push_back({kMoving, "hatched: only while a function runs", true});
   return figure(legend(entries), bottom, said, kHatch + axis(end, bottom, "GB of a device") + boxes);
 }

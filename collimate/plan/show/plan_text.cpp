@@ -50,7 +50,7 @@ std::string idle_text(const Lane& lane, double seconds) {
   std::vector<std::pair<double, std::string>> sorted;
   for (const auto& [cause, sum] : causes) sorted.emplace_back(-sum, cause);
   std::sort(sorted.begin(), sorted.end());
-  std::string text = fmt::format("idle {:.0f} %: ", 100 * lane.idle_seconds / seconds);
+  std::string text = fmt::format("idle {:.0f} %: waits ", 100 * lane.idle_seconds / seconds);
   for (size_t i = 0; i < std::min<size_t>(sorted.size(), 3); ++i)
     text += fmt::format("{}{} s for {}", i == 0 ? "" : ", ", three_digits(-sorted[i].first, 2), sorted[i].second);
   return text;
@@ -106,7 +106,7 @@ std::string synchrony_text(const SearchResult& result, int columns) {
   for (const Synchrony& tried : result.synchrony) {
     const std::string head = fmt::format(
         "  {} {:>3}  ", tried.staleness == result.plans.at(0).placement.staleness ? "->" : "  ", tried.staleness);
-    text += std::isinf(tried.seconds) ? head + "nothing that gains 0.5 % over less\n"
+    text += std::isinf(tried.seconds) ? head + "no plan that gains 0.5 % over less staleness\n"
                                       : hanging(head + fmt::format("{:>8}  ", three_digits(tried.seconds, 2)),
                                                 fmt::format("{}: {}", tried.form, tried.parts), columns);
   }
@@ -131,7 +131,7 @@ std::string picture_text(const Plan& plan, const Timeline& timeline, int columns
   for (const Lane& lane : timeline.lanes) longest = std::max(longest, width_of(lane.label));
   const int picture = time_width(columns), width = label_width(longest, picture, columns);
   std::string text = fmt::format("  {:>{}}  |{:<{}}|\n", "devices", width,
-                                 fmt::format("one period: {} s", three_digits(timeline.seconds, 2)), picture);
+                                 fmt::format("one iteration: {} s", three_digits(timeline.seconds, 2)), picture);
   for (const Lane& lane : timeline.lanes)
     text += hanging(fmt::format("  {:>{}}  |{}|  ", cut_to(lane.label, width), width,
                                 lane_picture(lane, timeline.seconds, picture)),
@@ -174,7 +174,7 @@ std::string memory_text(const Request& request, const Plan& plan, int columns) {
       several ? "memory: all that is usable"
               : fmt::format("memory: {} GB usable", three_digits(plan.memory.at(0).usable_bytes / 1e9, 1));
   std::string text = "\n";
-  text += hanging(head("devices", usable), "# stays, - largest phase beside it", columns);
+  text += hanging(head("devices", usable), "# always held, - added by the largest phase", columns);
   for (const DeviceMemory& memory : plan.memory) {
     if (memory.peak_bytes <= 0) continue;
     const std::string of = several ? fmt::format(" of {}", three_digits(memory.usable_bytes / 1e9, 1)) : "";
@@ -268,8 +268,8 @@ std::string search_text(const Request& request, const SearchResult& result, int6
   text += runner_ups(result, columns) + synchrony_text(result, columns);
   return text + "\n" +
          hanging("  ",
-                 fmt::format("{} placements, {} pruned by their bound, {} not searched to the end", result.placements,
-                             result.pruned, result.cut_short),
+                 fmt::format("{} placements: {} ruled out by their bound, {} not searched to the end",
+                             result.placements, result.pruned, result.cut_short),
                  columns);
 }
 

@@ -202,13 +202,13 @@ TEST(PlanText, ShowsPictureMemoryCostAndRunnerUps) {
   const Request request = request_of("llama2-7b", "8xA100-80");
   const SearchResult result = search(request);
   const std::string text = search_text(request, result, 100);
-  for (const char* part : {"an iteration (simulated)", "GPU-hours", "one period", "memory:", "runner-ups",
+  for (const char* part : {"an iteration (simulated)", "GPU-hours", "one iteration", "memory:", "runner-ups",
                            "policy.generate", "placements"})
     EXPECT_THAT(text, HasSubstr(part));
   const std::string page = search_html(request, result, 100);
-  for (const char* part : {"<svg", "</svg>policy.generate</li>", "</svg>optimizer</li>", "GB of a device</text>",
-                           "seconds of a period</text>", ">70</text>", "<dt>staleness</dt>",
-                           "prefers-color-scheme: dark", "aria-label=\"One period of "})
+  for (const char* part :
+       {"<svg", "</svg>policy.generate</li>", "</svg>optimizer</li>", "GB of a device</text>", ">seconds</text>",
+        ">70</text>", "<dt>staleness</dt>", "prefers-color-scheme: dark", "aria-label=\"One iteration of "})
     EXPECT_THAT(page, HasSubstr(part));
   EXPECT_THAT(page, testing::Not(HasSubstr("http")));
   const nlohmann::ordered_json json = search_json(request, result, 100);

@@ -4,6 +4,7 @@
 
 #include "collimate/base/config.h"
 #include "collimate/model/memory_plan.h"
+#include "collimate/rlhf/modules/answers.h"
 #include "collimate/tensor/ops/attention.h"
 #include "collimate/tensor/ops/log_prob.h"
 
@@ -122,6 +123,13 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     plan.add_cache(service->cache_blocks);
     plan.add_inference({tokens});
     plan.add_tensors(0, std::min<int64_t>(int64_t{8} << 20, shape.vocabulary * drawn));
+    plan.add_scratch(threads, false);
+  }
+  if (calls(context, "answers")) {
+    const auto answering = answer_service(options.row_tokens, shape, weights_options(options).compute);
+    plan.add_cache(answering.cache_blocks);
+    plan.add_inference({answering.max_batch_tokens});
+    plan.add_tensors(0, shape.vocabulary * answering.max_batch_sequences);
     plan.add_scratch(threads, false);
   }
   for (const char* function : {"log_probs", "old_log_probs", "values", "score"}) {

@@ -13,7 +13,7 @@ namespace collimate::rlhf {
 //   <weights>/master, /gradient, /optimizer, /panels   of trained weights; /values, /panels of frozen ones, and with
 //                                                      adapters of the model's own
 //   <weights>/workspace, /activations                  arenas of the largest micro-batch that the limits allow
-//   kv_cache                                           where `service` is given: all its blocks
+//   kv_cache                                           where `service` is given, or it answers: all its blocks
 //   tensors, scratch                                   rows and ATen's temporaries; working memory of kernels
 // Lengths are taken as the config's limits (rollout.prompt_tokens + completion_tokens, or data.max_tokens), so a run of
 // shorter rows takes less.

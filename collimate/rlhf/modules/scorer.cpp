@@ -3,6 +3,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/rlhf/modules/answers.h"
 #include "collimate/rlhf/modules/memory.h"
 #include "collimate/train/scoring.h"
 
@@ -20,6 +21,14 @@ FunctionSpec score_spec(const std::string& name, const std::string& makes) {
           .cost = {.forward_passes = 1, .columns = {"ids"}}};
 }
 
+FunctionSpec answers_spec() {
+  return {.name = "answers",
+          .kind = Kind::kScore,
+          .needs = {"uid", "ids", "prompt_tokens", kAsked.name},
+          .makes = {kModelAnswer.name},
+          .cost = {.forward_passes = 1, .columns = {"ids"}}};
+}
+
 }  // namespace
 
 ScorerModule::ScorerModule(const nlohmann::json& parameters) { base::apply(parameters, "models", options_); }
@@ -27,7 +36,7 @@ ScorerModule::ScorerModule(const nlohmann::json& parameters) { base::apply(param
 std::vector<FunctionSpec> ScorerModule::functions() const {
   if (options_.head == std::string("lm"))
     return {score_spec("log_probs", batch::kReferenceLogProbs.name),
-            score_spec("old_log_probs", batch::kOldLogProbs.name)};
+            score_spec("old_log_probs", batch::kOldLogProbs.name), answers_spec()};
   if (options_.head == std::string("value")) return {score_spec("values", batch::kValues.name)};
   return {score_spec("score", batch::kReward.name)};
 }
@@ -53,6 +62,7 @@ Batch ScorerModule::call(const std::string& function, const Batch& input, const 
   model::Model& model = *decoder_->model;
   if (function == "log_probs") return train::with_log_probs(model, input, batch::kReferenceLogProbs, scoring);
   if (function == "old_log_probs") return train::with_log_probs(model, input, batch::kOldLogProbs, scoring);
+  if (function == "answers") return with_answers(*decoder_, options_, input, progress_);
   if (function == "values") return train::with_values(model, input, scoring);
   COLLIMATE_CHECK(function == "score", "scorer has no function {}", function);
   Batch scored = train::with_scores(model, input, scoring);

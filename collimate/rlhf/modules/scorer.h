@@ -10,8 +10,9 @@
 
 namespace collimate::rlhf {
 
-// A model that reads samples: log_probs (makes reference_log_probs), old_log_probs, values, and score (makes reward).
-// No gradients. Which of them can be called depends on its head.
+// A model that reads samples: log_probs (makes reference_log_probs), old_log_probs, values, and score (makes reward);
+// answers (makes model_answer) completes the prompts of a few rows. No gradients. Which of them can be called depends
+// on its head.
 class ScorerModule : public flow::Module {
  public:
   explicit ScorerModule(const nlohmann::json& parameters);

@@ -133,7 +133,8 @@ class PythonReward final : public Reward {
     if (all_answered && !slow_) {
       slow_ = true;
       base::log_warning(
-          "reward.python: {} samples in one call: {}; each alone was answered. From here on each is asked alone. Raise "
+          "reward.python: {} samples in one call: {}; asked one by one, each was answered. From here on, each is asked "
+          "alone. Raise "
           "timeout_seconds if the function works on several at a time.",
           end - begin, error);
     }
