@@ -23,7 +23,9 @@ Plan dpo(const Config& config, const flow::Registry& registry) {
   plan.group_size = 2;
   plan.trained = "policy";
   plan.phases = {{"reference.log_probs", "ref"}, {"policy.train", "update_actor"}};
-  plan.evaluation = pair_margin_evaluation(policy, reference ? &*reference : nullptr);
+  plan.evaluation =
+      reference ? implicit_reward_evaluation(policy, *reference, config.algorithm.beta->value_or(rlhf::kPairBeta))
+                : pair_log_prob_evaluation(policy);
   return page.finish(std::move(plan));
 }
 
