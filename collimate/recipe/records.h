@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "collimate/base/metrics.h"
@@ -22,5 +23,9 @@ void write_samples(const Batch& samples, const text::Tokenizer& tokenizer, int64
 // "target", "value"}; of pairs (rows 2i and 2i + 1) {…, "chosen", "chosen_value", "rejected", "rejected_value"}.
 void write_measured(const Batch& rows, const RowNumber& number, bool pairs, const text::Tokenizer& tokenizer,
                     int64_t step, const std::filesystem::path& path);
+
+// The columns of a row of data, as they stand beside a completion in a line of a file: one that has a name of what is
+// written there ("completion", "reward", …) is called data_NAME.
+nlohmann::ordered_json kept_columns(const nlohmann::json& row);
 
 }  // namespace collimate::recipe
