@@ -46,10 +46,7 @@ generate::EngineOptions engine_options(const GenerateSection& asked, const text:
   return options;
 }
 
-}  // namespace
-
-nlohmann::ordered_json generate(const nlohmann::json& request) {
-  const ProcessScope process;
+nlohmann::ordered_json completed(const nlohmann::json& request, const SignalScope& signals) {
   GenerateSection asked;
   base::apply(request, "generate", asked);
   const generate::SamplingParams params = asked.params(asked.max_tokens);
@@ -64,7 +61,9 @@ nlohmann::ordered_json generate(const nlohmann::json& request) {
   std::vector<std::vector<int32_t>> prompts;
   for (const text::Example& example : dataset.examples()) prompts.push_back(renderer.prompt_tokens(example.prompt));
   nlohmann::ordered_json made = nlohmann::ordered_json::array();
-  for (const auto& c : generate::generate_all(model, prompts, params, engine_options(asked, *tokenizer, exec))) {
+  const generate::EngineListener listener{.on_progress = [&](const auto&) { signals.throw_if_asked("generate"); }};
+  for (const auto& c :
+       generate::generate_all(model, prompts, params, engine_options(asked, *tokenizer, exec), listener)) {
     const std::vector<int32_t>& prompt = base::at(prompts, c.prompt);
     made.push_back({{"prompt", renderer.prompt_text(dataset.example(c.prompt).prompt)},
                     {"completion", generate::completion_text(*tokenizer, prompt, c.tokens, params)},
@@ -73,6 +72,14 @@ nlohmann::ordered_json generate(const nlohmann::json& request) {
     if (asked.log_probs) made.back()["logprobs"] = c.log_probs;
   }
   return made;
+}
+
+}  // namespace
+
+nlohmann::ordered_json generate(const nlohmann::json& request) {
+  const ProcessScope process;
+  SignalScope signals;
+  return unless_stopped(signals, [&] { return completed(request, signals); });
 }
 
 }  // namespace collimate::python
