@@ -12,6 +12,9 @@
 namespace collimate::test {
 namespace {
 
+// Of a reward that fails in the run alone: the trial before it wants one value.
+const std::string kAnswersTheTrial = "    if completions == ['I do not know.']: return [1.0]\n";
+
 // Each test gives the program one wrong input and reads exit code and message as a user would.
 class BadInput : public testing::Test {
  protected:
@@ -231,15 +234,17 @@ TEST_F(BadInput, RewardThatCannotBeImported) {
 }
 
 TEST_F(BadInput, RewardThatHangsStopsTheRun) {
-  python_reward("import time\ndef score(prompts, completions, **columns):\n    time.sleep(1000)\n",
-                ", timeout_seconds: 0.2, batch_samples: 1");
+  python_reward(
+      "import time\ndef score(prompts, completions, **columns):\n" + kAnswersTheTrial + "    time.sleep(1000)\n",
+      ", timeout_seconds: 0.2, batch_samples: 1");
   expect(1,
          "[reward score] sample UID: no answer within 0.2 s; try mending the reward, or on_error: drop, or a value, "
          "for it (model reward, worker 2, iteration 1, node reward.score)");
 }
 
 TEST_F(BadInput, RewardWhoseProcessEndsSaysHow) {
-  python_reward("import sys\ndef score(prompts, completions, **columns):\n    sys.exit(3)\n", ", batch_samples: 1");
+  python_reward("import sys\ndef score(prompts, completions, **columns):\n" + kAnswersTheTrial + "    sys.exit(3)\n",
+                ", batch_samples: 1");
   expect(
       1,
       "[reward score] sample UID: the function's process ended with exit code 3; try mending the reward, or on_error: "
@@ -344,9 +349,71 @@ TEST_F(BadInput, TheProgramThatIsShippedHasNoTestHooks) {
 TEST_F(BadInput, OutputDirectoryOfSomethingElse) {
   write_text(output_ + "/thesis.txt", "mine");
   expect(2, "[--output] expected a new directory or one of this run, got " + output_ +
-                ", which holds other files; try another --output");
+                ", which holds other files; try another --output: collimate train " + config_ + " --output " + output_ +
+                "-2");
   EXPECT_EQ(read_text(output_ + "/thesis.txt"), "mine");
   EXPECT_EQ(std::distance(fs::directory_iterator(output_), fs::directory_iterator()), 1);
+}
+
+// The command in the message trains, whatever is beside the directory.
+TEST_F(BadInput, TheCommandForAnotherOutputIsOneToType) {
+  write_text(output_ + "/thesis.txt", "mine");
+  fs::create_directories(output_ + "-2");
+  write_text(config_, text_);
+  const host::CommandResult refused =
+      run_collimate({"train", config_, "--set", "run.seed=9", "--output", output_ + "/", "--resume", "never"});
+  const std::string message = last_line(refused.errors), before = "or another --output: ";
+  ASSERT_NE(message.find(before), std::string::npos) << message;
+  const std::string command = message.substr(message.find(before) + before.size());
+  EXPECT_EQ(command, "collimate train " + config_ + " --set run.seed=9 --output " + output_ + "-3");
+  const host::CommandResult made = run_words({"sh", "-c", COLLIMATE_BIN_DIR "/" + command});
+  EXPECT_TRUE(made.status.ok()) << made.errors;
+  EXPECT_TRUE(fs::exists(output_ + "-3/model"));
+}
+
+TEST_F(BadInput, MisspeltPathsNameTheNearest) {
+  const std::string config = root_ / "rum.yaml";
+  write_text(config_, text_);
+  EXPECT_EQ(last_line(run_collimate({"train", config, "--output", output_}).errors),
+            "[" + config + "] expected a configuration file, got no such file; try " + config_ + ", which is there");
+  replace("problems.jsonl", "problem.jsonl");
+  expect(2, "[data " + (root_ / "problem.jsonl") + "] expected a file, got none there; try " +
+                (root_ / "problems.jsonl") + ", which is there");
+  replace("/start,", "/stort,");
+  expect(2, "[tokenizer " + (root_ / "stort") + "] expected a model directory, got none there; try " +
+                (root_ / "start") + ", which is there");
+  expect_nothing_written();
+}
+
+// As `check`, before anything is made: with the columns that there are, and once.
+TEST_F(BadInput, RewardsThatCannotJudgeAreRefusedBeforeTheRun) {
+  python_reward("def score(prompts, completions, answer):\n    return [1.0] * len(prompts)\n", "");
+  expect(2,
+         "[reward score on row 1 of data.train] expected a reward for some completion, got TypeError: score() missing "
+         "1 required positional argument: 'answer'; the data has the columns ground_truth, prompt; try mending the "
+         "reward, or on_error: drop, or a value, for it");
+  expect_nothing_written();
+  write_text(root_ / "reward.py", "def score(prompts, completions, **columns):\n    raise ValueError('broken')\n");
+  const host::CommandResult result = run_collimate({"train", config_, "--output", output_});
+  EXPECT_EQ(result.status.code, 2);
+  const std::string error = "expected a reward for some completion, got ValueError: broken";
+  const size_t first = result.errors.find(error);
+  ASSERT_NE(first, std::string::npos) << result.errors;
+  EXPECT_EQ(result.errors.find(error, first + 1), std::string::npos) << result.errors;
+  EXPECT_THAT(result.errors, testing::HasSubstr("reward.py\", line 2, in score")) << "where it raised";
+  EXPECT_EQ(result.errors.find("asked one by one"), std::string::npos) << result.errors;
+  expect_nothing_written();
+}
+
+TEST_F(BadInput, RulesThatNameAColumnThatTheDataLacksAreRefusedBeforeTheRun) {
+  replace("{rule: regex, pattern: \"^[0-4]\"}", "{rule: exact, field: answer}");
+  expect(
+      2,
+      "[reward exact on data.train] expected rows that it can judge, got 72 of 72 that fail; row 1: [reward] "
+      "expected a column \"answer\" in the row, got none; try a data set with a ground truth, or the option "
+      "`field`; the data has the columns ground_truth, prompt; try mending the reward, or on_error: drop, or a value, "
+      "for it");
+  expect_nothing_written();
 }
 
 TEST_F(BadInput, OutputDirectoryThatCannotBeMade) {
@@ -368,7 +435,9 @@ TEST_F(BadInput, OutputDirectoryOfAnotherRun) {
   const std::string metrics = read_text(output_ + "/metrics.jsonl");
   replace("seed: 7", "seed: 8");
   expect(2, "[--output] expected a new directory or one of this run, got " + output_ +
-                " of another config (run.seed: 7 -> 8); try the values that it began with, or another --output");
+                " of another config (run.seed: 7 -> 8); try the values that it began with, or another --output: "
+                "collimate train " +
+                config_ + " --output " + output_ + "-2");
   EXPECT_EQ(read_text(output_ + "/metrics.jsonl"), metrics);
 }
 
@@ -387,7 +456,9 @@ TEST_F(BadInput, OutputDirectoryOfARunWithOtherDefaultsOfItsReward) {
   expect(
       2,
       "[--output] expected a new directory or one of this run, got " + output_ +
-          " of another config (reward.0.weight: 2.0 -> 1.0); try the values that it began with, or another --output");
+          " of another config (reward.0.weight: 2.0 -> 1.0); try the values that it began with, or another --output: "
+          "collimate train " +
+          config_ + " --output " + output_ + "-2");
   write_text(file, with_entry("{rule: regex, pattern: \"^[0-4]\"}"));  // as earlier versions wrote it
   EXPECT_TRUE(run_collimate({"train", config_, "--output", output_}).status.ok());
 }
