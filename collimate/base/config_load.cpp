@@ -7,6 +7,7 @@
 #include "collimate/base/config.h"
 #include "collimate/base/config_yaml.h"
 #include "collimate/base/error.h"
+#include "collimate/base/nearest_path.h"
 #include "collimate/base/read_file.h"
 
 namespace collimate::base {
@@ -38,7 +39,8 @@ std::string read_config_file(const fs::path& path, const std::string& included_a
   std::error_code ignored;
   if (!fs::exists(path, ignored) || fs::is_directory(path, ignored)) {
     throw InputError(expectation(included_at.empty() ? path.string() : included_at, "a configuration file",
-                                 included_at.empty() ? "no such file" : fmt::format("no file {}", path.string())));
+                                 included_at.empty() ? "no such file" : fmt::format("no file {}", path.string()),
+                                 nearest_path(path)));
   }
   return read_file(path);
 }

@@ -69,9 +69,9 @@ Page read_page(const CalibrateOptions& options) {
 Sets common_sets(const CalibrateOptions& options) {
   Sets sets = options.sets;
   for (const char* set :
-       {"placement=flattening", "data.eval=null", "evaluation={}", "train.warmup_updates=0", "run.threads=1",
-        "run.save_every=0", "run.evaluate_every=0", "run.patience=0", "run.samples_every=0", "log.names=verl",
-        "log.tensorboard=false", "log.wandb=false", "log.profile=false"})
+       {"placement=flattening", "data.eval=null", "data.val_size=0", "evaluation={}", "train.warmup_updates=0",
+        "run.threads=1", "run.save_every=0", "run.evaluate_every=0", "run.patience=0", "run.samples_every=0",
+        "log.names=verl", "log.tensorboard=false", "log.wandb=false", "log.profile=false"})
     sets.emplace_back(set);
   sets.push_back(fmt::format("devices={}", options.devices));
   sets.push_back(fmt::format("run.iterations={}", options.iterations));

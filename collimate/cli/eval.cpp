@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/config.h"
@@ -23,9 +24,19 @@ struct Loading : base::Section {
   rlhf::ChatTemplateOption chat_template{this};
 };
 
+constexpr const char *kPage = ".html", *kRows = ".jsonl";
+
+CLI::Validator page_or_rows() {
+  return {[](const std::string& file) {
+            const bool known = file.ends_with(kPage) || file.ends_with(kRows);
+            return known ? "" : fmt::format("expected a file that ends in {} or {}, got {}", kPage, kRows, file);
+          },
+          ""};
+}
+
 struct EvalCall {
-  std::vector<std::string> models, rewards;
-  std::string data, measured, output;
+  std::vector<std::string> models, rewards, outputs;
+  std::string data, measured;
   Drawing drawing;
   Loading loading;
   int64_t samples = 1, examples = 0, max_tokens = generate::SamplingParams().max_tokens, seed = 0;
@@ -56,8 +67,34 @@ bool read_arguments(const Arguments& arguments, EvalCall& call) {
   add_flags(app, call.drawing);
   add_flags(app, call.loading);
   app.add_flag("--json", call.json, "print one JSON document");
-  app.add_option("--output", call.output, "also write an HTML page with the table and samples");
-  return parse(app, arguments);
+  app.add_option(
+         "--output", call.outputs,
+         "also write a file: PAGE.html has the table and samples, ROWS.jsonl a line for each completion; may be "
+         "given for both")
+      ->expected(1)
+      ->take_all()
+      ->check(page_or_rows());
+  if (!parse(app, arguments)) return false;
+  for (const char* ending : {kPage, kRows})
+    if (std::ranges::count_if(call.outputs, [&](const std::string& file) { return file.ends_with(ending); }) > 1)
+      throw base::InputError(base::expectation("--output", fmt::format("one file that ends in {}", ending), "several"));
+  call.drawing.params(call.max_tokens);  // says what does not fit, by its flag
+  return true;
+}
+
+// The one that ends so, or "".
+std::string output_of(const EvalCall& call, const std::string& ending) {
+  const auto found =
+      std::ranges::find_if(call.outputs, [&](const std::string& file) { return file.ends_with(ending); });
+  return found == call.outputs.end() ? "" : *found;
+}
+
+recipe::OptionNames flag_names() {
+  const auto flag = [](std::string key) {
+    std::ranges::replace(key, '_', '-');
+    return key == "samples-per-prompt" ? "-n" : "--" + key;
+  };
+  return {.of = flag, .between = " "};
 }
 
 recipe::EvaluationCall asked(const EvalCall& call) {
@@ -66,12 +103,25 @@ recipe::EvaluationCall asked(const EvalCall& call) {
                                .completion_tokens = call.max_tokens,
                                .seed = call.seed,
                                .compute = call.loading.compute,
-                               .chat_template = call.loading.chat_template};
+                               .chat_template = call.loading.chat_template,
+                               .names = flag_names(),
+                               .lines = !output_of(call, kRows).empty()};
   if (!call.measured.empty()) asked.measured = words_of(recipe::Measured()).parse("--measure", call.measured);
   asked.section["samples_per_prompt"] = call.samples;
   asked.section["examples"] = call.examples;
   asked.section["reward"] = rewards_of(call.rewards);
   return asked;
+}
+
+void write_rows(const std::vector<recipe::ModelEvaluation>& models, const std::string& path) {
+  std::string text;
+  for (const recipe::ModelEvaluation& made : models)
+    for (const nlohmann::ordered_json& columns : made.lines) {
+      nlohmann::ordered_json line = {{"model", made.model}};
+      for (const auto& [name, value] : columns.items()) line[name == "model" ? "data_model" : name] = value;
+      text += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    }
+  host::write_file_atomically(path, text);
 }
 
 }  // namespace
@@ -80,10 +130,12 @@ int eval(const Arguments& arguments) {
   EvalCall call;
   if (!read_arguments(arguments, call)) return 0;
   recipe::EvaluationCall what = asked(call);
-  check_outputs({{"--output", call.output}}, {{"--data", what.data.is_string() ? call.data : ""}});
+  const std::string page = output_of(call, kPage), rows = output_of(call, kRows);
+  check_outputs({{"--output", page}, {"--output", rows}}, {{"--data", what.data.is_string() ? call.data : ""}});
   const std::vector<recipe::ModelEvaluation> models = recipe::evaluate_each(call.models, what, call.download);
   const nlohmann::ordered_json document = recipe::evaluation_document(what, models);
-  if (!call.output.empty()) host::write_file_atomically(call.output, report::render_evaluation(document));
+  if (!page.empty()) host::write_file_atomically(page, report::render_evaluation(document));
+  if (!rows.empty()) write_rows(models, rows);
   if (call.json) {
     print_json(document);
   } else {

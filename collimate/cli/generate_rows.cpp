@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "collimate/base/at.h"
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
@@ -7,6 +5,7 @@
 #include "collimate/cli/generation.h"
 #include "collimate/cli/rows_file.h"
 #include "collimate/host/hub_download.h"
+#include "collimate/recipe/records.h"
 #include "collimate/recipe/run_inputs.h"
 #include "collimate/rlhf/prompt/source.h"
 #include "collimate/rlhf/reward/python_reward.h"
@@ -15,11 +14,6 @@ namespace collimate::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Columns of a row that are written here, and what the data's own of that name become.
-constexpr const char* kWritten[] = {"sample",   "completion",   "token_ids", "finish",
-                                    "logprobs", "top_logprobs", "reward"};
-constexpr const char* kOwnPrefix = "data_";
 
 // All that a line depends on. Guessing tokens ahead changes none.
 Json command_of(const GenerateCall& call, const text::Dataset& dataset, const nlohmann::json& rewards) {
@@ -90,22 +84,13 @@ class RowWriter {
   }
 
   std::string line_of(const generate::Completion& completion, std::optional<double> reward) const {
-    Json line = own_columns(base::at(rows_, completion.prompt));
+    Json line = recipe::kept_columns(base::at(rows_, completion.prompt));
     if (call_.samples > 1) line["sample"] = completion.sample;
     Json drawn = completion_json(call_, model_.tokenizer(), base::at(prompts_, completion.prompt), completion);
     if (!call_.log_probs) drawn.erase("token_ids");
     line.update(drawn);
     if (judges_) line["reward"] = reward ? Json(*reward) : Json();
     return line.dump(-1, ' ', false, Json::error_handler_t::replace);
-  }
-
-  static Json own_columns(const text::Row& row) {
-    Json line = Json::object();
-    for (const auto& [name, value] : row.items()) {
-      const bool taken = std::ranges::find(kWritten, name) != std::end(kWritten);
-      line[taken ? kOwnPrefix + name : name] = value;
-    }
-    return line;
   }
 
   const GenerateCall& call_;

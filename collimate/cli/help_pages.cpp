@@ -20,6 +20,7 @@ constexpr const char* kData =
     "  train:\n"
     "    - {{path: mine.jsonl, columns: {{question: prompt, solution: ground_truth}}}}\n"
     "    - {{path: more.parquet, weight: 0.5}}\n"
+    "  val_size: 0.05        # holds out a part of these rows, where there is no eval: FILE\n"
     "  long_rows: truncate   # or drop; by default a row above data.max_tokens stops the run\n"
     "  bad_rows: drop        # by default a row that cannot be read stops the run\n";
 

@@ -11,6 +11,7 @@
 #include "collimate/cli/auto_placement.h"
 #include "collimate/cli/check.h"
 #include "collimate/cli/process.h"
+#include "collimate/cli/shell_word.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/recipe/run_directory.h"
 #include "collimate/report/change.h"
@@ -81,6 +82,11 @@ bool read_arguments(const Arguments& arguments, TrainWords& words) {
   if (download) words.sets.emplace_back("download=true");
   if (profile) words.sets.emplace_back("log.profile=true");
   if (call.output.empty()) call.output = "runs/" + std::filesystem::path(words.config).stem().string();
+  call.command_for = [&words](const std::string& output) {
+    std::string command = "collimate train " + shell_word(words.config);
+    for (const std::string& set : words.sets) command += " --set " + shell_word(set);
+    return command + " --output " + shell_word(output);
+  };
   return true;
 }
 

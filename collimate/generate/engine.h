@@ -15,8 +15,9 @@ struct EngineOptions {
   // A max_sequence_tokens of 0 becomes what the longest prompt and max_tokens need.
   ServiceOptions service;
   int64_t samples_per_prompt = 1;
-  int64_t first_completion = 0;      // those before it, in order of prompt, then sample, are there already: not drawn
-  std::string purpose = "generate";  // part of the uids, hence of the draws
+  int64_t first_completion = 0;  // those before it, in order of prompt, then sample, are there already: not drawn
+  // Parts of the uids, hence of the draws. So an evaluation names the samples of its held-out rows.
+  std::string purpose = "sample", dataset = "eval";
 };
 
 struct Completion {

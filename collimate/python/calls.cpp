@@ -60,6 +60,12 @@ void refuse_processes(const recipe::Config& config, const GivenConfig& given) {
                                            "{python: FILE.py:FUNCTION}, or cluster: local"));
 }
 
+// What the caller of collimate.evaluate calls a key of `evaluation`.
+std::string argument_name(const std::string& key) {
+  if (key == "samples_per_prompt") return "n";
+  return key == "reward" ? "rewards" : key;
+}
+
 }  // namespace
 
 nlohmann::ordered_json train(const TrainRequest& request) {
@@ -104,13 +110,18 @@ nlohmann::ordered_json evaluate(const EvaluateRequest& request) {
                               .completion_tokens = given.at("max_tokens"),
                               .seed = given.at("seed"),
                               .compute = given.at("compute"),
-                              .chat_template = given.at("chat_template")};
+                              .chat_template = given.at("chat_template"),
+                              .names = {.of = argument_name, .between = "="}};
+  SignalScope signals;
+  call.on_poll = [&] { signals.throw_if_asked("evaluate"); };
   if (!given.at("measure").is_null())
     call.measured = words_of(recipe::Measured()).parse("measure", given.at("measure").get<std::string>());
   nlohmann::json& list = call.section["reward"];
   if (!list.is_null()) list = rlhf::resolved_rewards(base::from_json(list, "rewards"), "rewards");
-  const std::vector<recipe::ModelEvaluation> models = recipe::evaluate_each(request.models, call, false);
-  return recipe::evaluation_document(call, models);
+  return unless_stopped(signals, [&] {
+    const std::vector<recipe::ModelEvaluation> models = recipe::evaluate_each(request.models, call, false);
+    return recipe::evaluation_document(call, models);
+  });
 }
 
 }  // namespace collimate::python

@@ -33,10 +33,7 @@ struct GenerateSection : generate::SamplingOptions {
   base::Option<bool> log_probs{this, "logprobs", false, "", "log-prob of each token"};
 };
 
-}  // namespace
-
-nlohmann::ordered_json generate(const nlohmann::json& request) {
-  const ProcessScope process;
+nlohmann::ordered_json completed(const nlohmann::json& request, const SignalScope& signals) {
   GenerateSection asked;
   base::apply(request, "generate", asked);
   const generate::SamplingParams params = asked.params(asked.max_tokens);
@@ -49,7 +46,8 @@ nlohmann::ordered_json generate(const nlohmann::json& request) {
                                                                   .speculation_tokens = asked.speculation.tokens()}),
                                         .samples_per_prompt = asked.samples};
   nlohmann::ordered_json made = nlohmann::ordered_json::array();
-  for (const auto& c : generate::generate_all(open.model, prompts, params, options)) {
+  const generate::EngineListener listener{.on_progress = [&](const auto&) { signals.throw_if_asked("generate"); }};
+  for (const auto& c : generate::generate_all(open.model, prompts, params, options, listener)) {
     const std::vector<int32_t>& prompt = base::at(prompts, c.prompt);
     made.push_back({{"prompt", open.renderer.prompt_text(dataset.example(c.prompt).prompt)},
                     {"completion", generate::completion_text(*open.tokenizer, prompt, c.tokens, params)},
@@ -58,6 +56,14 @@ nlohmann::ordered_json generate(const nlohmann::json& request) {
     if (asked.log_probs) made.back()["logprobs"] = c.log_probs;
   }
   return made;
+}
+
+}  // namespace
+
+nlohmann::ordered_json generate(const nlohmann::json& request) {
+  const ProcessScope process;
+  SignalScope signals;
+  return unless_stopped(signals, [&] { return completed(request, signals); });
 }
 
 }  // namespace collimate::python

@@ -72,4 +72,8 @@ void SignalScope::throw_if_repeated() const {
     throw base::StoppedError("[run] stopped at once; nothing since the last checkpoint is saved");
 }
 
+void SignalScope::throw_if_asked(const char* call) const {
+  if (saved_->stop.requested()) throw base::StoppedError(fmt::format("[{}] stopped; nothing of it is kept", call));
+}
+
 }  // namespace collimate::python

@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "collimate/base/error.h"
 #include "collimate/base/immovable.h"
 #include "collimate/base/stop.h"
 
@@ -31,6 +33,8 @@ class SignalScope : private base::Immovable {
   base::StopFlag& stop();
   // StoppedError when the signal came a second time.
   void throw_if_repeated() const;
+  // StoppedError of a call that keeps nothing, by its name, when the signal came.
+  void throw_if_asked(const char* call) const;
 
  private:
   struct Saved;
@@ -39,5 +43,15 @@ class SignalScope : private base::Immovable {
   static std::atomic<Saved*> living_;  // of the scope that lives now
   std::unique_ptr<Saved> saved_;
 };
+
+// What `call` gives, or {"signal", "message"} where a signal stopped it.
+template <class Call>
+nlohmann::ordered_json unless_stopped(SignalScope& signals, const Call& call) {
+  try {
+    return call();
+  } catch (const base::StoppedError& error) {
+    return {{"signal", signals.stop().signal()}, {"message", error.what()}};
+  }
+}
 
 }  // namespace collimate::python

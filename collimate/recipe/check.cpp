@@ -154,7 +154,9 @@ Findings check(Config config) {
     const bool placed = attempt(problems, [&] { placement = make_placement(config, plan); });
     if (placed && read) attempt(problems, [&] { found = inspect(config, plan, placement, data); });
     check_weights(plan, problems);
-    check_rewards(plan, data, found.lines, problems);
+    const RewardFindings rewards = check_rewards(plan, data, kCheckedRows);
+    found.lines.insert(found.lines.end(), rewards.lines.begin(), rewards.lines.end());
+    problems.insert(problems.end(), rewards.problems.begin(), rewards.problems.end());
   }
   found.config = plan.modules.empty() ? base::resolved_config(config) : resolved_text(config, plan);
   append_fresh(found.problems, found.refused);

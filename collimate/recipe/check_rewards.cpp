@@ -1,5 +1,7 @@
 #include "collimate/recipe/check_rewards.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 
@@ -10,13 +12,12 @@
 namespace collimate::recipe {
 namespace {
 
-constexpr int64_t kAskedRows = 20000;  // of a data set
-
 // The data set's rows as the samples that rewards will see, with the ground truth's text, as rules read it, as
 // completion.
-std::vector<rlhf::RewardSample> truth_samples(const rlhf::RowSource& source, const text::Tokenizer& tokenizer) {
+std::vector<rlhf::RewardSample> truth_samples(const rlhf::RowSource& source, const text::Tokenizer& tokenizer,
+                                              int64_t rows) {
   std::vector<rlhf::RewardSample> samples;
-  for (int64_t row = 0; row < std::min(kAskedRows, source.examples()); ++row) {
+  for (int64_t row = 0; row < std::min(rows, source.examples()); ++row) {
     const text::RenderedTokens& prompt = source.rendered(row).front();
     rlhf::RewardSample sample{.uid = row + 1, .example = source.example(row)};
     sample.prompt = tokenizer.decode(std::span(prompt.ids).first(static_cast<size_t>(prompt.prompt_tokens)));
@@ -27,9 +28,18 @@ std::vector<rlhf::RewardSample> truth_samples(const rlhf::RowSource& source, con
   return samples;
 }
 
+constexpr const char* kRemedy = "mending the reward, or on_error: drop, or a value, for it";
+
+// An error with what a reward may read of a row beside it.
+std::string with_columns(const std::string& error, const rlhf::RewardSample& sample) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : sample.example.items()) names.push_back(name);
+  return fmt::format("{}; the data has the columns {}", error, fmt::join(names, ", "));
+}
+
 // Asks what a reward says of a data set's rows.
 void ask(const std::string& key, const rlhf::RewardSpec& spec, const std::vector<rlhf::RewardSample>& samples,
-         std::vector<std::string>& lines, std::vector<std::string>& problems) {
+         RewardFindings& found) {
   const std::vector<rlhf::RewardResult> results = spec.reward->score(samples);
   double sum = 0, count = 0, failed = 0;
   std::string first;
@@ -43,20 +53,21 @@ void ask(const std::string& key, const rlhf::RewardSpec& spec, const std::vector
   }
   const std::string where = fmt::format("reward {} on {}", spec.name, key);
   if (failed > 0 && (count == 0 || spec.on_error.action == rlhf::OnError::Action::kStop))
-    problems.push_back(base::expectation(where, "rows that it can judge",
-                                         fmt::format("{} of {} that fail; {}", failed, results.size(), first)));
+    found.problems.push_back(base::expectation(
+        where, "rows that it can judge",
+        with_columns(fmt::format("{} of {} that fail; {}", failed, results.size(), first), samples.front()), kRemedy));
   else if (failed > 0)
-    lines.push_back(fmt::format("{}: {} of {} rows fail, and on_error decides what they count; {}", where, failed,
-                                results.size(), first));
+    found.lines.push_back(fmt::format("{}: {} of {} rows fail, and on_error decides what they count; {}", where, failed,
+                                      results.size(), first));
   const bool texts = std::any_of(samples.begin(), samples.end(), [](const auto& s) { return !s.completion.empty(); });
   if (count > 0 && texts)
-    lines.push_back(fmt::format("{}: the ground truth as completion gets {:.3g} on average", where, sum / count));
+    found.lines.push_back(fmt::format("{}: the ground truth as completion gets {:.3g} on average", where, sum / count));
 }
 
 // Calls a reward of any kind on a few completions, the data's own answer and some that a model might give, and shows
 // what came. A completion on which it fails is a problem only where none gets a value: a run may never see it.
 void try_out(const std::string& key, const rlhf::RewardSpec& spec, const rlhf::RewardSample& first,
-             std::vector<std::string>& lines, std::vector<std::string>& problems) {
+             RewardFindings& found) {
   std::vector<rlhf::RewardSample> samples;
   for (const std::string& completion : {first.completion, std::string("I do not know."), std::string()}) {
     if (completion.empty() && samples.empty()) continue;  // no answer in the data
@@ -78,18 +89,18 @@ void try_out(const std::string& key, const rlhf::RewardSpec& spec, const rlhf::R
   }
   if (!judged && spec.reward->pure()) return;  // ask() has said so
   if (!judged && spec.on_error.action == rlhf::OnError::Action::kStop) {
-    problems.push_back(base::expectation(fmt::format("reward {} on row 1 of {}", spec.name, key),
-                                         "a reward for some completion", error));
+    found.problems.push_back(base::expectation(fmt::format("reward {} on row 1 of {}", spec.name, key),
+                                               "a reward for some completion", with_columns(error, first), kRemedy));
     return;
   }
-  lines.push_back(fmt::format("{}reward {} on row 1 of {}: {}", error.empty() ? "" : "warning: ", spec.name, key,
-                              fmt::join(shown, ", ")));
+  found.lines.push_back(fmt::format("{}reward {} on row 1 of {}: {}", error.empty() ? "" : "warning: ", spec.name, key,
+                                    fmt::join(shown, ", ")));
 }
 
 }  // namespace
 
-void check_rewards(const Plan& plan, const RunData& data, std::vector<std::string>& lines,
-                   std::vector<std::string>& problems) {
+RewardFindings check_rewards(const Plan& plan, const RunData& data, int64_t rows) {
+  RewardFindings found;
   std::map<std::string, std::vector<rlhf::RewardSpec>> made;  // training's and evaluation's are often the same list
   for (const std::string& name : plan.rewards) {
     const bool held_out = plan.evaluation && name == plan.evaluation->judge;
@@ -102,15 +113,16 @@ void check_rewards(const Plan& plan, const RunData& data, std::vector<std::strin
       if (source == nullptr) continue;
       for (const rlhf::RewardSpec& spec : entry->second) {
         for (int64_t row = 0; row < source->examples(); ++row) spec.reward->check_columns(source->example(row));
-        const std::vector<rlhf::RewardSample> truths = truth_samples(*source, *data.tokenizer);
-        if (spec.reward->pure()) ask(key, spec, truths, lines, problems);
-        if (!truths.empty()) try_out(key, spec, truths.front(), lines, problems);
+        const std::vector<rlhf::RewardSample> truths = truth_samples(*source, *data.tokenizer, rows);
+        if (spec.reward->pure()) ask(key, spec, truths, found);
+        if (!truths.empty()) try_out(key, spec, truths.front(), found);
       }
     } catch (const base::Error& error) {
       const std::string message = error.what();
-      if (std::find(problems.begin(), problems.end(), message) == problems.end()) problems.push_back(message);
+      if (std::ranges::find(found.problems, message) == found.problems.end()) found.problems.push_back(message);
     }
   }
+  return found;
 }
 
 }  // namespace collimate::recipe

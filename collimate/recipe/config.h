@@ -30,6 +30,14 @@ struct DataOptions : base::Section {
                                     "",
                                     "held-out data, which is measured and never trained on; written like data.train",
                                     base::entry_list{}};
+  base::Option<double> val_size{
+      this,
+      "val_size",
+      0.0,
+      "rows",
+      "how many rows of data.train are held out, drawn by run.seed, in the place of data.eval: a share below 1, or a "
+      "number of rows; 0 for none",
+      base::at_least(0.0)};
   base::Option<int64_t> max_tokens{
       this,
       "max_tokens",
@@ -61,8 +69,9 @@ struct DataOptions : base::Section {
                                      base::one_of({"completion", "assistant_turns", "all_tokens"})};
   base::Option<bool> shuffle{this, "shuffle", true, "", "read the rows in a new order in each epoch"};
 
-  text::TrainOn trained_tokens() const;    // train_on
-  rlhf::LongRows long_row_choice() const;  // long_rows
+  bool holds_out() const { return !eval->is_null() || val_size > 0; }  // are there held-out rows?
+  text::TrainOn trained_tokens() const;                                // train_on
+  rlhf::LongRows long_row_choice() const;                              // long_rows
 };
 
 struct EvaluationOptions : generate::SamplingOptions {

@@ -1,10 +1,13 @@
 #include "collimate/recipe/data.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/rlhf/types/model_answer.h"
+#include "collimate/shape/model_shape.h"
 
 namespace collimate::recipe {
 namespace {
@@ -56,10 +59,18 @@ text::DataSource one_source(const nlohmann::json& value, const std::string& key)
           .columns = columns_of(given.columns, key + ".columns")};
 }
 
+// The longest row that the model has positions for; of a prompt, beside a whole completion.
+int64_t model_tokens(const Config& config, rlhf::RowKind rows) {
+  const int64_t positions = shape::read_model_shape(config.model("policy").path).max_positions;
+  const int64_t drawn = rows == rlhf::RowKind::kPrompt ? config.rollout.completion_tokens.get() : 0;
+  return std::max<int64_t>(1, positions - drawn);
+}
+
 // What is the same for training and held-out rows.
 rlhf::SourceOptions common_options(const Config& config, rlhf::RowKind rows) {
   return {.kind = rows,
           .max_tokens = rows == rlhf::RowKind::kPrompt ? config.rollout.prompt_tokens : config.data.max_tokens,
+          .model_tokens = model_tokens(config, rows),
           .long_rows = config.data.long_row_choice(),
           .bad_rows = {.drop = config.data.bad_rows.get() == "drop", .remedy = kDropBadRows},
           .seed = static_cast<uint64_t>(config.run.seed.get()),
@@ -75,12 +86,12 @@ rlhf::SourceOptions source_options(const Config& config, const Plan& plan) {
 }
 
 // Greedy samples of a prompt are all equal.
-void check_samples(const EvaluationOptions& evaluation) {
+void check_samples(const EvaluationOptions& evaluation, const OptionNames& names) {
   const int64_t samples = evaluation.samples_per_prompt;
   if (samples == 1 || evaluation.values().temperature > 0) return;
-  throw InputError(expectation("evaluation.temperature",
+  throw InputError(expectation(names.of("temperature"),
                                fmt::format("above 0, as {} samples of a prompt would else be equal", samples), "0",
-                               "1, or evaluation.samples_per_prompt: 1"));
+                               "1, or " + names.with("samples_per_prompt", "1")));
 }
 
 // Tells of the rows that the data set has left out, and then of those that the source has.
@@ -101,6 +112,22 @@ std::vector<std::string> left_out_lines(const std::string& key, const text::Data
   return lines;
 }
 
+// How many of the rows are held out. InputError for a number that is none, leaves none to train on, or stands beside
+// data.eval.
+int64_t val_rows(const DataOptions& options, int64_t rows) {
+  const double size = options.val_size;
+  if (size == 0) return 0;
+  if (!options.eval->is_null())
+    throw InputError(expectation("data.val_size", "nothing beside data.eval, which is the held-out data",
+                                 fmt::format("{}", size), "one of the two"));
+  const double count = size < 1 ? std::max(1.0, std::round(size * static_cast<double>(rows))) : size;
+  if (count != std::floor(count) || count >= static_cast<double>(rows))
+    throw InputError(expectation("data.val_size",
+                                 fmt::format("a share below 1, or fewer than the {} rows of data.train", rows),
+                                 fmt::format("{}", size), "0.05"));
+  return static_cast<int64_t>(count);
+}
+
 void add_notes(const std::string& key, const text::Dataset& dataset, const rlhf::RowSource& source, RunData& data) {
   for (const std::string& line : dataset.verdict()) data.notes.push_back(key + ": " + line);
   for (std::string& line : left_out_lines(key, dataset, source)) data.notes.push_back(std::move(line));
@@ -109,11 +136,11 @@ void add_notes(const std::string& key, const text::Dataset& dataset, const rlhf:
 
 }  // namespace
 
-rlhf::SourceOptions held_out_options(const Config& config, rlhf::RowKind rows) {
+rlhf::SourceOptions held_out_options(const Config& config, rlhf::RowKind rows, const OptionNames& names) {
   rlhf::SourceOptions options = common_options(config, rows);
   options.name = "eval";
   if (rows != rlhf::RowKind::kPrompt) return options;
-  check_samples(config.evaluation);
+  check_samples(config.evaluation, names);
   options.samples_per_prompt = config.evaluation.samples_per_prompt;
   options.sampling = config.evaluation.params(config.rollout.completion_tokens).to_json();
   return options;
@@ -166,17 +193,29 @@ RunData read_data(const Config& config, const Plan& plan) {
   data.notes.push_back("template: " + chat->description());
   data.renderer = std::make_unique<text::Renderer>(*data.tokenizer, std::move(chat),
                                                    text::RenderOptions{.train_on = config.data.trained_tokens()});
-  const auto read = [&](const std::string& key, const nlohmann::json& value, rlhf::SourceOptions options) {
-    const text::Dataset dataset = text::Dataset::read(data_sources(value, key), options.bad_rows);
+  const auto add = [&](const std::string& key, const text::Dataset& dataset, rlhf::SourceOptions options) {
     auto source = std::make_unique<rlhf::RowSource>(dataset, *data.renderer, std::move(options));
     add_notes(key, dataset, *source, data);
     return source;
   };
-  data.train = read("data.train", config.data.train, source_options(config, plan));
+  const bool evaluates = plan.evaluation && config.data.holds_out();
+  rlhf::SourceOptions train = source_options(config, plan);
+  text::Dataset rows = text::Dataset::read(data_sources(config.data.train, "data.train"), train.bad_rows);
+  std::optional<text::Dataset> held_out;
+  if (const int64_t count = val_rows(config.data, rows.size()); count > 0) {
+    data.notes.push_back(
+        fmt::format("data.eval: {} of the {} rows of data.train, drawn by run.seed, which are not "
+                    "trained on (data.val_size)",
+                    count, rows.size()));
+    held_out = rows.hold_out(count, static_cast<uint64_t>(config.run.seed.get()));
+  }
+  data.train = add("data.train", rows, std::move(train));
   if (data.train->has_margins())
     data.notes.emplace_back("data.train: column margin is read: a pair's loss is -log σ(chosen - rejected - margin)");
-  if (plan.evaluation && !config.data.eval->is_null())
-    data.eval = read("data.eval", config.data.eval, held_out_options(config, plan.evaluation->rows));
+  if (!evaluates) return data;
+  rlhf::SourceOptions options = held_out_options(config, plan.evaluation->rows);
+  if (!held_out) held_out = text::Dataset::read(data_sources(config.data.eval, "data.eval"), options.bad_rows);
+  data.eval = add("data.eval", *held_out, std::move(options));
   return data;
 }
 

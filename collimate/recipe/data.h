@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collimate/recipe/config.h"
+#include "collimate/recipe/option_names.h"
 #include "collimate/recipe/page.h"
 #include "collimate/rlhf/prompt/source.h"
 #include "collimate/text/dataset.h"
@@ -18,7 +19,7 @@ struct RunData {
   std::unique_ptr<text::Tokenizer> tokenizer;
   std::unique_ptr<text::Renderer> renderer;
   std::unique_ptr<rlhf::RowSource> train;
-  std::unique_ptr<rlhf::RowSource> eval;                   // null without data.eval
+  std::unique_ptr<rlhf::RowSource> eval;                   // null without held-out rows
   std::vector<std::string> notes;                          // shapes recognised, template chosen: for a person
   nlohmann::json fingerprints = nlohmann::json::object();  // {"data.train": {"rows", "fingerprint"}, …}
 };
@@ -27,8 +28,8 @@ struct RunData {
 RunData read_data(const Config& config, const Plan& plan);
 
 // How held-out rows of a kind are read: prompts with the samples and the sampling of `evaluation`, whatever the
-// training does. InputError for several samples of a prompt that would all be equal.
-rlhf::SourceOptions held_out_options(const Config& config, rlhf::RowKind rows);
+// training does. InputError, by those names, for several samples of a prompt that would all be equal.
+rlhf::SourceOptions held_out_options(const Config& config, rlhf::RowKind rows, const OptionNames& names = {});
 
 // All held-out rows that are measured; where the evaluation's model answers, its first examples ask it to
 // (rlhf::kAsked): of a pair its first row, and no row without a prompt or without an answer.

@@ -77,10 +77,14 @@ std::vector<Measure> loss_measures(const Batch& rows) {
   return {std::move(loss), std::move(perplexity)};
 }
 
+struct PairNames {
+  std::string accuracy = "accuracy", margin = "margin";
+};
+
 // Part of the pairs (rows 2i, 2i + 1) whose first row has the larger number, ties counting half, and the mean
 // difference.
-std::vector<Measure> pair_measures(const Batch& rows, const RowNumber& number) {
-  Measure accuracy{"accuracy"}, margin{"margin"};
+std::vector<Measure> pair_measures(const Batch& rows, const RowNumber& number, const PairNames& names) {
+  Measure accuracy{names.accuracy}, margin{names.margin};
   for (int64_t r = 0; r + 1 < rows.rows(); r += 2) {
     const int64_t pair = rows.get(batch::kPairUid, r);
     const double difference = number.of(rows, r) - number.of(rows, r + 1);
@@ -115,11 +119,11 @@ graph::Input input_for(Answers answers, graph::Input input) {
 }
 
 // Of pairs, by a number of each row.
-EvaluationPlan pair_evaluation(graph::Graph graph, RowNumber number) {
+EvaluationPlan pair_evaluation(graph::Graph graph, RowNumber number, const PairNames& names = {}) {
   EvaluationPlan plan;
   plan.graph = std::move(graph);
   plan.rows = rlhf::RowKind::kPreference;
-  plan.measures = [number](const Batch& rows) { return pair_measures(rows, number); };
+  plan.measures = [number, names](const Batch& rows) { return pair_measures(rows, number, names); };
   plan.row_number = std::move(number);
   return plan;
 }
@@ -137,7 +141,7 @@ double answer_tokens(const Batch& rows, int64_t r) {
 std::optional<EvaluationPlan> rollout_evaluation(Page& page, const graph::ModelHandle& policy,
                                                  const graph::ModelHandle* judge) {
   page.reads("evaluation");
-  if (page.config().data.eval->is_null()) return std::nullopt;
+  if (!page.config().data.holds_out()) return std::nullopt;
   const nlohmann::json& own = page.config().evaluation.reward;
   const bool scored = judge != nullptr && own.is_null();
   const int64_t samples = page.config().evaluation.samples_per_prompt;
@@ -169,20 +173,26 @@ EvaluationPlan pair_score_evaluation(const graph::ModelHandle& model) {
                          {"score", [](const Batch& rows, int64_t r) { return rows.get(batch::kReward, r); }});
 }
 
-EvaluationPlan pair_margin_evaluation(const graph::ModelHandle& policy, const graph::ModelHandle* reference,
-                                      Answers answers) {
-  graph::Graph graph = graph::trace(
-      [&](Value pairs) {
-        const Value compared = reference != nullptr ? (*reference)("log_probs", pairs) : pairs;
-        with_answers(policy, policy("old_log_probs", compared), answers);
-      },
-      {input_for(answers, pair_input())}, "evaluation");
+EvaluationPlan pair_log_prob_evaluation(const graph::ModelHandle& policy, Answers answers) {
   const auto log_prob = [](const Batch& rows, int64_t r) { return answer_log_prob(rows, r) / answer_tokens(rows, r); };
-  const auto log_ratio = [](const Batch& rows, int64_t r) {
-    return answer_log_prob(rows, r) - trainable_sum(rows, batch::kReferenceLogProbs, r);
+  EvaluationPlan plan =
+      pair_evaluation(graph::trace([&](Value pairs) { with_answers(policy, policy("old_log_probs", pairs), answers); },
+                                   {input_for(answers, pair_input())}, "evaluation"),
+                      {"log_prob", log_prob});
+  plan.answers = answers == Answers::kOfAskedRows;
+  return plan;
+}
+
+EvaluationPlan implicit_reward_evaluation(const graph::ModelHandle& policy, const graph::ModelHandle& reference,
+                                          double beta, Answers answers) {
+  const auto reward = [beta](const Batch& rows, int64_t r) {
+    return beta * (answer_log_prob(rows, r) - trainable_sum(rows, batch::kReferenceLogProbs, r));
   };
   EvaluationPlan plan = pair_evaluation(
-      std::move(graph), reference != nullptr ? RowNumber{"log_ratio", log_ratio} : RowNumber{"log_prob", log_prob});
+      graph::trace(
+          [&](Value pairs) { with_answers(policy, policy("old_log_probs", reference("log_probs", pairs)), answers); },
+          {input_for(answers, pair_input())}, "evaluation"),
+      {"implicit_reward", reward}, {"rewards/accuracies", "rewards/margins"});
   plan.answers = answers == Answers::kOfAskedRows;
   return plan;
 }

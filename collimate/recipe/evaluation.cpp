@@ -6,6 +6,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/generate/service.h"
 #include "collimate/host/cpu.h"
 #include "collimate/host/hub_download.h"
 #include "collimate/recipe/choices.h"
@@ -14,8 +15,8 @@
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/records.h"
 #include "collimate/recipe/registry.h"
+#include "collimate/rlhf/modules/reward.h"
 #include "collimate/shape/model_shape.h"
-#include "collimate/text/utf8.h"
 
 namespace collimate::recipe {
 namespace {
@@ -44,18 +45,22 @@ Config config_of(const std::string& model, const EvaluationCall& call, Measured 
 }
 
 // Options of drawing and judging where nothing is drawn. `examples` is of every kind.
-void refuse_unused(const Config& config, Measured measured) {
+void refuse_unused(const Config& config, const EvaluationCall& call, Measured measured) {
   if (measured == Measured::kCompletions) {
     if (config.evaluation.reward->is_null())
-      throw InputError(expectation("reward", "a reward that judges completions", "none", "--reward exact"));
+      throw InputError(expectation(call.names.of("reward"), "a reward that judges completions", "none", "exact"));
     return;
   }
+  if (call.lines)
+    throw InputError(expectation(call.names.of("output"), "completions, of which each is a line",
+                                 fmt::format("the measure {}", words_of(measured).name(measured)),
+                                 "a page: a file that ends in .html"));
   const nlohmann::json set = base::to_json(config.evaluation.section_value());
   const nlohmann::json unset = base::to_json(EvaluationOptions().section_value());
   for (const auto& [name, value] : set.items())
     if (name != "examples" && value != unset.at(name))
       throw InputError(
-          expectation("evaluation." + name,
+          expectation(call.names.of(name),
                       fmt::format("nothing with the measure {}, for which no completion is drawn and judged",
                                   words_of(measured).name(measured)),
                       value.dump(), "leaving it out"));
@@ -65,7 +70,8 @@ void refuse_unused(const Config& config, Measured measured) {
 class HeldOut {
  public:
   HeldOut(const std::string& model, const EvaluationCall& call)
-      : dataset_(text::Dataset::read(data_sources(call.data, "data"))),
+      : call_(call),
+        dataset_(text::Dataset::read(data_sources(call.data, call.names.of("data")))),
         measured_(call.measured ? *call.measured
                                 : measured_of(dataset_, !call.section.value("reward", nlohmann::json()).is_null())),
         config_(config_of(model, call, measured_)),
@@ -73,7 +79,7 @@ class HeldOut {
         tokenizer_(text::load_tokenizer(model)),
         renderer_(*tokenizer_, text::make_chat_template(*tokenizer_, call.chat_template),
                   {.end_turn = measured_ != Measured::kChoices}) {
-    refuse_unused(config_, measured_);
+    refuse_unused(config_, call, measured_);
     read();
     config_.rollout.prompt_tokens = check_lengths();
   }
@@ -97,8 +103,10 @@ class HeldOut {
       rows_ = choice_rows(dataset_, renderer_, config_.evaluation.examples);
       return;
     }
-    rlhf::SourceOptions options = held_out_options(config_, rows_of(measured_));
+    rlhf::SourceOptions options = held_out_options(config_, rows_of(measured_), call_.names);
     options.max_tokens = 0;  // check_lengths knows what fits
+    options.bad_rows.remedy.clear();
+    options.chatml = call_.names.with("chat_template", "chatml");
     const rlhf::RowSource source(dataset_, renderer_, std::move(options));
     group_size_ = source.rows_per_example();
     rows_ = source.all(config_.evaluation.examples);
@@ -140,7 +148,7 @@ class HeldOut {
     const graph::ModelHandle model = page.scorer("policy", role);
     if (measured_ == Measured::kPerplexity) return loss_evaluation(model);
     if (measured_ == Measured::kChoices) return choice_evaluation(model);
-    return score ? pair_score_evaluation(model) : pair_margin_evaluation(model, nullptr);
+    return score ? pair_score_evaluation(model) : pair_log_prob_evaluation(model);
   }
 
   flow::RunOptions options_of(const Plan& whole, const EvaluationPlan& plan, ModelEvaluation& made) const {
@@ -152,6 +160,7 @@ class HeldOut {
     options.threads_per_worker = host::core_count();
     options.next_rows = [this](int64_t, int64_t first, int64_t count) { return rows_.slice(first, first + count); };
     options.on_iteration = [&](const flow::IterationResult& result) { take(result, plan, made); };
+    options.on_poll = call_.on_poll;
     return options;
   }
 
@@ -159,13 +168,46 @@ class HeldOut {
     made.seconds = result.seconds;
     if (const auto errors = result.metrics.find("reward/errors"); errors != result.metrics.end())
       made.failed_rewards = errors->get<double>();
-    for (const auto& [name, note] : result.notes) base::log_warning("{}: {}: {}", made.model, name, note);
+    warn_of_failures(result, made);
     const auto rows = result.batches.find(plan.graph.nodes.back().id);
     if (rows == result.batches.end())
       throw base::RunError(expectation(made.model, "samples that rewards can judge", "none: every one was dropped"));
     made.rows = rows->second.rows();
     made.measures = plan.measures(rows->second);
     show(rows->second, made);
+    if (call_.lines) made.lines = lines_of(rows->second);
+  }
+
+  // Once for all that failed, with the first.
+  static void warn_of_failures(const flow::IterationResult& result, const ModelEvaluation& made) {
+    for (const auto& [name, note] : result.notes)
+      if (name == "reward/errors")
+        base::log_warning("{}: {} rewards failed, and their samples count as on_error says; the first: {}", made.model,
+                          made.failed_rewards, note);
+      else
+        base::log_warning("{}: {}: {}", made.model, name, note);
+  }
+
+  std::vector<nlohmann::ordered_json> lines_of(const Batch& rows) const {
+    std::vector<nlohmann::ordered_json> lines;
+    const std::unordered_map<int64_t, int64_t> asked = rows_by_uid();
+    const std::vector<rlhf::RewardSample> samples = rlhf::decode_samples(rows, *tokenizer_);
+    for (int64_t r = 0; r < rows.rows(); ++r) {
+      const int64_t row = asked.at(rows.get(batch::kUid, r));
+      nlohmann::ordered_json line = kept_columns(rows_.json(batch::kExample, row));
+      if (group_size_ > 1) line["sample"] = row % group_size_;
+      line["completion"] = samples[static_cast<size_t>(r)].completion;
+      line["finish"] = generate::finish_reason(static_cast<generate::Finish>(rows.get(batch::kFinish, r)));
+      line["reward"] = rows.get(batch::kReward, r);
+      lines.push_back(std::move(line));
+    }
+    return lines;
+  }
+
+  std::unordered_map<int64_t, int64_t> rows_by_uid() const {
+    std::unordered_map<int64_t, int64_t> rows;
+    for (int64_t r = 0; r < rows_.rows(); ++r) rows[rows_.get(batch::kUid, r)] = r;
+    return rows;
   }
 
   // What a row scores, and what that is called.
@@ -182,24 +224,24 @@ class HeldOut {
   // The first units of the data that have rows, as a person reads them.
   void show(const Batch& rows, ModelEvaluation& made) const {
     constexpr size_t kMostUnits = 20;
-    std::unordered_map<int64_t, int64_t> asked;  // uid → row of rows_
-    for (int64_t r = 0; r < rows_.rows(); ++r) asked[rows_.get(batch::kUid, r)] = r;
-    const auto decoded = [&](std::span<const int32_t> ids) { return text::valid_utf8(tokenizer_->decode(ids)); };
+    const std::unordered_map<int64_t, int64_t> asked = rows_by_uid();
     made.values = value_name(rows);
     for (int64_t r = 0; r < rows.rows(); ++r) {
       const int64_t row = asked.at(rows.get(batch::kUid, r)), unit = rows_.get(batch::kPromptUid, row);
       const auto ids = rows.row(batch::kIds, r);
       const auto prompt = static_cast<size_t>(rows_.get(batch::kPromptTokens, row));
+      rlhf::RewardSample texts = rlhf::decoded_sample(ids.first(prompt), ids.subspan(prompt), *tokenizer_);
       if (made.shown.empty() || made.shown.back().uid != unit) {
         if (made.shown.size() == kMostUnits) return;
         const bool judged = measured_ == Measured::kCompletions;
         made.shown.push_back(
-            {unit, decoded(ids.first(prompt)), judged ? expected_of(rows_.json(batch::kExample, row)) : "", {}});
+            {unit, std::move(texts.prompt), judged ? expected_of(rows_.json(batch::kExample, row)) : "", {}});
       }
-      made.shown.back().outputs.push_back({decoded(ids.subspan(prompt)), value_of_row(rows, r)});
+      made.shown.back().outputs.push_back({std::move(texts.completion), value_of_row(rows, r)});
     }
   }
 
+  const EvaluationCall& call_;
   const text::Dataset dataset_;
   const Measured measured_;
   Config config_;
@@ -236,9 +278,6 @@ std::vector<ModelEvaluation> evaluate_each(const std::vector<std::string>& model
     all.push_back(evaluate(host::model_directory(model, download), call));
     all.back().model = model;
     call.measured = all.back().measured;
-    if (all.back().failed_rewards > 0)
-      base::log_warning("{}: {} rewards failed; their samples count as on_error says", model,
-                        all.back().failed_rewards);
   }
   return all;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "collimate/base/fields.h"
 #include "collimate/base/words.h"
 #include "collimate/recipe/measure.h"
+#include "collimate/recipe/option_names.h"
 #include "collimate/text/dataset.h"
 
 // Evaluation of a model outside of a run: the graphs and measures of a run's own evaluation, on the data alone.
@@ -32,6 +34,9 @@ struct EvaluationCall {
   int64_t completion_tokens = 128;
   int64_t seed = 0;
   std::string compute = "float32", chat_template = "auto";
+  OptionNames names = {};
+  bool lines = false;                       // ModelEvaluation::lines are wanted
+  std::function<void()> on_poll = nullptr;  // several times a second; what it throws ends the evaluation
 };
 
 // Follows from the rows' columns: choices, chosen and rejected, with rewards a prompt, else a completion. InputError
@@ -61,17 +66,21 @@ struct ModelEvaluation {
   std::string values;  // what ShownOutput::value is: "reward"
   std::vector<Measure> measures;
   std::vector<ShownUnit> shown;  // the first ones of the data
-  int64_t rows = 0;              // that the model has read or drawn
+  // Of each completion that was judged, where they are asked for: the row as rewards see it (a column that has one of
+  // the following names is called data_NAME), "sample" of several, "completion", "finish" and "reward".
+  std::vector<nlohmann::ordered_json> lines;
+  int64_t rows = 0;  // that the model has read or drawn
   double failed_rewards = 0;
   double seconds = 0;
 };
 
 // Reads the data and measures one model, a directory, in this process. Blocking. InputError for data that does not fit
-// what is measured, an option that it does not read, or a row longer than the model has positions.
+// what is measured, an option that it does not read, lines where nothing is completed, or a row longer than the model
+// has positions. Warns of rewards that failed.
 ModelEvaluation evaluate(const std::string& model, const EvaluationCall& call);
 
 // Each model in turn, measured as the first one's rows say. A name as on a hub is looked for in the local cache, and
-// downloaded where `download`. Warns of rewards that failed.
+// downloaded where `download`.
 std::vector<ModelEvaluation> evaluate_each(const std::vector<std::string>& models, EvaluationCall& call, bool download);
 
 // All that was measured, as one document: {"data", "measure", "settings", "models": [{"model", "rows", "seconds",

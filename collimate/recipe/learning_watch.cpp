@@ -25,26 +25,43 @@ bool rewards_are_equal(const base::MetricsRecord& record) {
   return most != nullptr && least != nullptr && *most == *least;
 }
 
+// What equal rewards mean depends on their value, of which rules know 1, right, and 0.
+const char* equal_rewards_text(const base::MetricsRecord& record) {
+  const double most = value_or(record, "critic/rewards/max", 0.5), least = value_or(record, "critic/rewards/min", 0.5);
+  if (most == least && most == 1)
+    return "all rewards were 1 in {} iterations in a row, and nothing can be learned from them: the prompts are "
+           "solved, "
+           "or too easy; try harder ones";
+  if (most == least && most == 0)
+    return "all rewards were 0 in {} iterations in a row, and nothing can be learned from them: look at samples/, "
+           "whether the reward reads the answers as they are written, and try easier prompts or a model that answers "
+           "some of them";
+  return "the samples of each prompt had equal rewards in {} iterations in a row, and nothing can be learned from "
+         "them: "
+         "look at samples/, and try another reward, or prompts of which some are answered well";
+}
+
 struct Sign {
   const char* name;
   bool (*shows)(const base::MetricsRecord& record);
-  const char* text;  // with the number of iterations
+  const char* (*text)(const base::MetricsRecord& record);  // with the number of iterations
 };
 
 constexpr Sign kSigns[] = {
-    {"equal rewards", rewards_are_equal,
-     "the samples of each prompt had equal rewards in {} iterations in a row, and nothing can be learned from them: "
-     "look "
-     "at samples/, and try another reward, or prompts of which some are answered well"},
+    {"equal rewards", rewards_are_equal, equal_rewards_text},
     {"cut completions",
      [](const base::MetricsRecord& record) { return value_or(record, "response_length/clip_ratio", 0) >= 1; },
-     "every completion was cut at its limit in {} iterations in a row: try a larger rollout.completion_tokens, or a "
-     "model "
-     "that ends its answers"},
+     [](const base::MetricsRecord&) {
+       return "every completion was cut at its limit in {} iterations in a row: try a larger "
+              "rollout.completion_tokens, "
+              "or a model that ends its answers";
+     }},
     {"far from the reference",
      [](const base::MetricsRecord& record) { return value_or(record, "actor/kl_loss", 0) > kFarFromReference; },
-     "the policy was more than a nat a token away from its reference in {} iterations in a row: try a larger "
-     "algorithm.beta or a lower train.learning_rate"}};
+     [](const base::MetricsRecord&) {
+       return "the policy was more than a nat a token away from its reference in {} iterations in a row: try a larger "
+              "algorithm.beta or a lower train.learning_rate";
+     }}};
 
 template <class Values>
 double mean(const Values& values) {
@@ -81,7 +98,7 @@ std::vector<std::string> LearningWatch::add(const base::MetricsRecord& record) {
     int64_t& running = running_[sign.name];
     if (running == kSaid) continue;
     running = sign.shows(record) ? running + 1 : 0;
-    if (running == kIterations) say(sign.name, fmt::format(fmt::runtime(sign.text), kIterations));
+    if (running == kIterations) say(sign.name, fmt::format(fmt::runtime(sign.text(record)), kIterations));
   }
   look_at_loss(record);
   return {warnings_.begin() + static_cast<std::ptrdiff_t>(before), warnings_.end()};

@@ -27,6 +27,12 @@ TEST(LearningWatch, SaysAfterTenIterationsWhatLasts) {
   };
   EXPECT_THAT(said({{"critic/rewards/frac_zero_std", 1}}), HasSubstr("had equal rewards in 10 iterations in a row"));
   EXPECT_THAT(said({{"critic/rewards/max", 0.5}, {"critic/rewards/min", 0.5}}), HasSubstr("had equal rewards"));
+  const auto all = [](double reward) {
+    return record_of({{"critic/rewards/max", reward}, {"critic/rewards/min", reward}});
+  };
+  EXPECT_THAT(said_after(10, all(1)).at(0), HasSubstr("all rewards were 1 in 10 iterations running, and nothing can be "
+                                                      "learned from them: the prompts are solved, or too easy"));
+  EXPECT_THAT(said_after(10, all(0)).at(0), HasSubstr("all rewards were 0 in 10 iterations running"));
   EXPECT_THAT(said({{"response_length/clip_ratio", 1}}), HasSubstr("every completion was cut at its limit"));
   EXPECT_THAT(said({{"actor/kl_loss", 1.5}}), HasSubstr("more than a nat a token away"));
 }

@@ -21,7 +21,7 @@
 namespace collimate::recipe {
 
 // What an evaluation finds of one row of data, for people who read samples: "loss" (nats per trained token), "score",
-// "log_ratio" (of the trained tokens, policy over reference) or "log_prob" (per trained token).
+// "implicit_reward" (of DPO: beta times the log-ratio of policy and reference) or "log_prob" (per trained token).
 struct RowNumber {
   std::string name;
   std::function<double(const Batch& rows, int64_t row)> of;

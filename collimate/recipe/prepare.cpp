@@ -89,7 +89,7 @@ int64_t iterations_of(double epochs, const RunData& data, const Plan& plan) {
 
 Plan complete_plan(const Config& config, const flow::Registry& registry) {
   Plan plan = make_plan(config, registry);
-  if (config.data.eval->is_null()) plan.evaluation.reset();
+  if (!config.data.holds_out()) plan.evaluation.reset();
   if (plan.evaluation)
     for (const auto& [name, model] : plan.evaluation->graph.models) plan.graph.models.try_emplace(name, model);
   // Without an evaluation patience is idle (idle_options) and not refused.

@@ -168,9 +168,9 @@ double Recorder::seconds() const { return earlier_seconds_ + base::now_seconds()
 
 std::string Recorder::details() const {
   static const std::vector<std::pair<std::string, std::string>> shown = {
-      {"critic/rewards/mean", "reward"},  {"actor/loss", "loss"},           {"actor/kl_loss", "kl"},
-      {"response_length/mean", "length"}, {"actor/grad_norm", "grad"},      {"val/accuracy", "val accuracy"},
-      {"val/loss", "val loss"},           {kRewardErrors, "failed rewards"}};
+      {"critic/rewards/mean", "reward"},          {"actor/loss", "loss"},      {"actor/kl_loss", "kl"},
+      {"response_length/mean", "length"},         {"actor/grad_norm", "grad"}, {"val/accuracy", "val accuracy"},
+      {"val/rewards/accuracies", "val accuracy"}, {"val/loss", "val loss"},    {kRewardErrors, "failed rewards"}};
   std::string text;
   for (const auto& [name, label] : shown)
     if (const double* value = last_.find(name); value != nullptr && (name != kRewardErrors || *value != 0))

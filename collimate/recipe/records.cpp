@@ -12,6 +12,10 @@
 namespace collimate::recipe {
 namespace {
 
+// What stands beside the columns of a row where it was completed.
+constexpr const char* kWritten[] = {"sample",   "completion",   "token_ids", "finish",
+                                    "logprobs", "top_logprobs", "reward"};
+
 void add_spread(const std::string& family, const std::vector<double>& values, base::MetricsRecord& record) {
   if (values.empty()) return;
   double sum = 0;
@@ -99,6 +103,15 @@ void write_measured(const Batch& rows, const RowNumber& number, bool pairs, cons
       lines.back()["model_answer"] = *answer;
   }
   write_lines(lines, path);
+}
+
+nlohmann::ordered_json kept_columns(const nlohmann::json& row) {
+  nlohmann::ordered_json line = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : row.items()) {
+    const bool taken = std::ranges::find(kWritten, name) != std::end(kWritten);
+    line[taken ? "data_" + name : name] = value;
+  }
+  return line;
 }
 
 }  // namespace collimate::recipe

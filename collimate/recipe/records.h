@@ -28,4 +28,8 @@ void write_samples(const Batch& samples, const text::Tokenizer& tokenizer, int64
 void write_measured(const Batch& rows, const RowNumber& number, bool pairs, const text::Tokenizer& tokenizer,
                     int64_t step, const std::filesystem::path& path);
 
+// The columns of a row of data, as they stand beside a completion in a line of a file: one that has a name of what is
+// written there ("completion", "reward", …) is called data_NAME.
+nlohmann::ordered_json kept_columns(const nlohmann::json& row);
+
 }  // namespace collimate::recipe

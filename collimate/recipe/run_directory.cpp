@@ -173,12 +173,23 @@ Differences differences(const Config& old, const Config& now) {
   return found;
 }
 
+// How to begin another run beside this one, in words for "try …".
+std::string anew(const TrainCall& call) {
+  if (!call.command_for) return "another --output";
+  std::string stem = fs::path(call.output).lexically_normal().string();
+  while (stem.size() > 1 && stem.ends_with('/')) stem.pop_back();
+  int64_t number = 2;
+  while (fs::exists(fmt::format("{}-{}", stem, number))) ++number;
+  return fmt::format("another --output: {}", call.command_for(fmt::format("{}-{}", stem, number)));
+}
+
 // Gives the keys that have changed since the run began, or an InputError that says why this directory, which `option`
 // names, is not the run's.
-std::vector<std::string> check_same_run(const Config& config, const fs::path& directory, const std::string& option) {
+std::vector<std::string> check_same_run(const Config& config, const fs::path& directory, const std::string& option,
+                                        const std::string& another) {
   const bool resume = option == "--resume";
   const char* wanted = resume ? "the directory of a run of this config" : "a new directory or one of this run";
-  const std::string remedy = resume ? "the --output of the run to go on from" : "another --output";
+  const std::string remedy = resume ? "the --output of the run to go on from" : another;
   if (!fs::is_directory(directory))
     throw InputError(expectation(option, wanted, directory.string() + ", which is no directory", remedy));
   if (!fs::exists(directory / kResolved))
@@ -207,15 +218,16 @@ nlohmann::json measure_file(const fs::path& path) {
   return {{"bytes", file.size()}, {"crc32c", host::crc32c(file.bytes())}};
 }
 
-RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData& data, const std::string& output,
-                           const std::string& resume)
-    : path_(output), fresh_(!holds_files(path_)) {
+RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData& data, const TrainCall& call)
+    : path_(call.output), fresh_(!holds_files(path_)) {
+  const std::string &output = call.output, &resume = call.resume, another = anew(call);
   if (!fresh_ && resume == "never")
-    throw InputError(expectation("--output", "a new or empty directory with --resume never", output, "--resume auto"));
-  if (!fresh_) changed_ = check_same_run(config, path_, "--output");
+    throw InputError(expectation("--output", "a new or empty directory with --resume never", output,
+                                 "--resume auto, which goes on with what is there, or " + another));
+  if (!fresh_) changed_ = check_same_run(config, path_, "--output", another);
   const bool by_name = resume != "auto" && resume != "never";
   const fs::path source = by_name ? fs::path(run_to_resume(resume, output)) : path_;
-  if (source != path_) changed_ = check_same_run(config, source, "--resume");
+  if (source != path_) changed_ = check_same_run(config, source, "--resume", another);
   if (!fresh_) lock_ = take_lock(path_);
   const nlohmann::json inputs = run_inputs(config, plan, data);
   own_ = source == path_ || (!fresh_ && fs::equivalent(source, path_));
@@ -229,7 +241,7 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
       throw InputError(expectation("run.iterations", fmt::format("at least the {} that are done", completed_),
                                    std::to_string(config.run.iterations.get()), "--resume DIR/checkpoints/step-N"));
     goes_on_ = !changed_.empty() && completed_ < config.run.iterations;
-    check_inputs(inputs, source);
+    check_inputs(inputs, source, another);
     if (!ended()) {
       check_checkpoint(checkpoint_, source);
       check_metrics(checkpoint_, source);

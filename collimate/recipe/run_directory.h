@@ -10,6 +10,7 @@
 #include "collimate/host/file_io.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/page.h"
+#include "collimate/recipe/train.h"
 
 namespace collimate::recipe {
 
@@ -29,14 +30,13 @@ constexpr const char* kRowsDirectory = "rows";
 
 class RunDirectory : private base::Immovable {
  public:
-  // Claims `output` for the config. resume auto: a directory of the same config, but for changed(), goes on from its
-  // newest checkpoint; never: only a new or empty directory; a directory: that run's newest checkpoint, or the
+  // Claims the call's `output` for the config. resume auto: a directory of the same config, but for changed(), goes on
+  // from its newest checkpoint; never: only a new or empty directory; a directory: that run's newest checkpoint, or the
   // checkpoint that it is, which is copied with the records before it; of `output` itself, later checkpoints are
   // removed. InputError, with nothing changed, when `output` cannot be made, holds another run or is no run's
   // directory, when that run is going on, when the checkpoint or the metrics before it are not as they were written, or
   // when the run began with other files or data than are read now (recipe/run_inputs.h).
-  RunDirectory(const Config& config, const Plan& plan, const RunData& data, const std::string& output,
-               const std::string& resume);
+  RunDirectory(const Config& config, const Plan& plan, const RunData& data, const TrainCall& call);
 
   const std::filesystem::path& path() const { return path_; }
   // The checkpoint to go on from, or "", and the iterations complete in it.

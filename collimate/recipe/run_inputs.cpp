@@ -105,7 +105,7 @@ void keep_inputs(const nlohmann::json& inputs, const fs::path& run) {
   host::write_file_atomically(run / kModels, text);
 }
 
-void check_inputs(const nlohmann::json& inputs, const fs::path& run) {
+void check_inputs(const nlohmann::json& inputs, const fs::path& run, const std::string& anew) {
   const fs::path kept = run / kModels;
   if (!fs::exists(kept)) return;
   const auto before = base::parse_json(host::read_file(kept), kept.string(), 1);
@@ -116,9 +116,8 @@ void check_inputs(const nlohmann::json& inputs, const fs::path& run) {
     const std::string kind = kind_of(input);
     if (!before.contains(name) && !kept_kind(before, kind)) continue;
     if (const std::string then = describe(before, name), now = describe(inputs, name); then != now)
-      throw InputError(
-          expectation(name, fmt::format("what {} began with, {}", run.string(), then), now,
-                      fmt::format("that {} again, or another --output", kind == "data" ? "data" : "file")));
+      throw InputError(expectation(name, fmt::format("what {} began with, {}", run.string(), then), now,
+                                   fmt::format("that {} again, or {}", kind == "data" ? "data" : "file", anew)));
   }
 }
 

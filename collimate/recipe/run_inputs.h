@@ -30,8 +30,9 @@ nlohmann::json run_inputs(const Config& config, const Plan& plan, const RunData&
 // A run's directory keeps them as models.json from its beginning.
 void keep_inputs(const nlohmann::json& inputs, const std::filesystem::path& run);
 
-// InputError when `inputs` are not those that the run in that directory began with. A run without models.json has none;
-// one of an earlier version may have those of weights alone: what it kept no kind of is not compared.
-void check_inputs(const nlohmann::json& inputs, const std::filesystem::path& run);
+// InputError when `inputs` are not those that the run in that directory began with; `anew` is how to begin another. A
+// run without models.json has none; one of an earlier version may have those of weights alone: what it kept no kind of
+// is not compared.
+void check_inputs(const nlohmann::json& inputs, const std::filesystem::path& run, const std::string& anew);
 
 }  // namespace collimate::recipe

@@ -11,7 +11,8 @@ constexpr std::string_view kTiming = "timing_s/";
 // Metrics of which the best value means something: +1 for the highest, -1 for the lowest, 0 for none.
 int better(const std::string& name) {
   static const std::map<std::string, int> directions = {
-      {"val/accuracy", 1}, {"val/reward/mean", 1}, {"val/margin", 1}, {"val/loss", -1}, {"critic/rewards/mean", 1}};
+      {"val/accuracy", 1},        {"val/reward/mean", 1}, {"val/margin", 1},         {"val/rewards/accuracies", 1},
+      {"val/rewards/margins", 1}, {"val/loss", -1},       {"critic/rewards/mean", 1}};
   const auto found = directions.find(name);
   return found == directions.end() ? 0 : found->second;
 }

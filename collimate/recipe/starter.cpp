@@ -23,7 +23,7 @@ constexpr const char* kHead =
     "    path: {model}  # a directory with config.json, safetensors and a tokenizer\n{template}"
     "data:\n"
     "  train: {data}  # collimate help data shows the shapes of rows\n"
-    "  # eval: held_out.jsonl       # is measured and never trained on\n";
+    "  # eval: held_out.jsonl       # is measured and never trained on; or val_size: 0.05, a part of train\n";
 
 constexpr const char* kRows =
     "  max_tokens: {row:<16} # the longest row\n"
@@ -47,7 +47,7 @@ constexpr const char* kTail =
     "run:\n"
     "  epochs: 1                    # passes over data.train\n"
     "  save_every: 50               # a checkpoint every 50 iterations\n"
-    "  # evaluate_every: 50         # measure data.eval every 50 iterations\n";
+    "  # evaluate_every: 50         # measure the held-out rows every 50 iterations\n";
 
 // This stands between the head and the tail, with the rows of an update.
 struct Middle {
@@ -72,9 +72,11 @@ bool lacks_template(const std::string& model, const std::string& data) {
   if (!std::filesystem::is_directory(model) || !std::filesystem::is_regular_file(data)) return false;
   if (!text::load_tokenizer(model)->info().chat_template.empty()) return false;
   try {
-    return std::holds_alternative<text::Messages>(text::Dataset::read({{.path = data}}).example(0).prompt);
+    std::optional<text::Row> row = text::first_row(data);
+    const auto shape = row ? text::recognise_shape(*row) : std::nullopt;
+    return shape && std::holds_alternative<text::Messages>(text::to_example(*shape, std::move(*row), {data}).prompt);
   } catch (const base::InputError&) {
-    return false;  // check says what is wrong with the rows
+    return false;  // check says what is wrong with the row
   }
 }
 

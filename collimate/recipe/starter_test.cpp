@@ -39,6 +39,8 @@ TEST(Starter, FitsTheModelAndTheData) {
   };
   EXPECT_EQ(config_of("sft", rows).model("policy").chat_template.get(), "chatml");
   EXPECT_EQ(config_of("sft", root / "demonstrations.jsonl").model("policy").chat_template.get(), "auto");
+  test::write_text(rows, test::read_text(rows) + "\nno JSON\n");
+  EXPECT_EQ(config_of("sft", rows).model("policy").chat_template.get(), "chatml") << "it reads the first row alone";
   EXPECT_EQ(config_of("sft", rows).data.max_tokens.get(), 32);
   const Config drawn = config_of("grpo", root / "problems.jsonl");
   EXPECT_EQ(drawn.rollout.prompt_tokens + drawn.rollout.completion_tokens, 32);

@@ -15,6 +15,7 @@
 #include "collimate/host/cpu.h"
 #include "collimate/host/memory.h"
 #include "collimate/recipe/check.h"
+#include "collimate/recipe/check_rewards.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/prepare.h"
 #include "collimate/recipe/profile.h"
@@ -36,12 +37,14 @@ TrainOutcome outcome_of(const nlohmann::ordered_json& summary) {
   return outcome;
 }
 
-// Gives what check says of it. InputError for that with which no run begins.
-template <class... Parts>
-Findings accepted(const Parts&... parts) {
-  Findings found = inspect(parts...);
-  refuse(found.refused);
-  return found;
+// Adds what a trial of the rewards on the data's first rows says. InputError where they cannot judge them. With a
+// journal to replay none is asked.
+void add_trial(const Plan& plan, const RunData& data, const TrainCall& call, Findings& found) {
+  if (!call.replay.empty()) return;
+  const RewardFindings rewards = check_rewards(plan, data, kTriedRows);
+  refuse(rewards.problems);
+  for (const std::string& line : rewards.lines)
+    if (line.starts_with("warning: ")) found.lines.push_back(line);
 }
 
 // One run from claiming its directory to its summary.
@@ -55,8 +58,8 @@ class Run {
         plan_(complete_plan(config_, registry_)),
         data_(read_data(config_, plan_)),
         placement_(place()),
-        found_(accepted(config_, plan_, placement_, data_)),
-        directory_(config_, plan_, data_, call.output, call.resume),
+        found_(accept()),
+        directory_(config_, plan_, data_, call),
         recorder_(config_, plan_, data_, directory_),
         progress_(config_.recipe, config_.run.iterations, directory_.completed()) {
     recorder_.on_record = [this](const base::MetricsRecord& record) {
@@ -110,6 +113,14 @@ class Run {
   graph::Placement place() {
     settle_iterations(config_, registry_, data_, plan_);
     return make_placement(config_, plan_);
+  }
+
+  // Gives what check says of the run. InputError for that with which none begins.
+  Findings accept() const {
+    Findings found = inspect(config_, plan_, placement_, data_);
+    refuse(found.refused);
+    add_trial(plan_, data_, call_, found);
+    return found;
   }
 
   void note(const std::string& line) const {

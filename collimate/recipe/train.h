@@ -25,6 +25,8 @@ struct TrainCall {
   std::function<void(const std::string& line)> note;  // what a person should read: arithmetic, data shapes, evaluation
   // Is told each line of metrics.jsonl as it is written, and says how the run goes on.
   std::function<GoesOn(const base::MetricsRecord& record)> on_metrics;
+  // The command that trains the same into another directory, for errors about this one; empty for none.
+  std::function<std::string(const std::string& output)> command_for;
   std::function<void()> on_poll;  // on the driver's thread, several times a second; what it throws ends the run unsaved
 };
 

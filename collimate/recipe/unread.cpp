@@ -85,7 +85,7 @@ void refuse_unread(const Config& config, const Plan& plan) {
 }
 
 std::vector<std::string> idle_options(const Config& config) {
-  if (!config.data.eval->is_null()) return {};
+  if (config.data.holds_out()) return {};
   std::vector<std::string> idle;
   if (config.run.evaluate_every > 0) idle.emplace_back("run.evaluate_every");
   if (config.run.patience > 0) idle.emplace_back("run.patience");
@@ -94,7 +94,7 @@ std::vector<std::string> idle_options(const Config& config) {
     if (option.starts_with("evaluation.")) idle.push_back(option);
   for (std::string& option : idle)
     option = base::expectation(option, "data.eval, as it is about evaluations", "none: it does nothing",
-                               "data.eval: FILE, or leaving it out");
+                               "data.eval: FILE, data.val_size, or leaving it out");
   return idle;
 }
 

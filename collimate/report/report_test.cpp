@@ -170,17 +170,33 @@ TEST_F(ReportTest, EveryHeldOutNumberOfSeveralEvaluationsIsACurve) {
 
 TEST_F(ReportTest, PairsShowBothSides) {
   write_metrics();
-  write("samples/eval-000000.jsonl",
-        R"({"prompt":"p","measure":"log_ratio","chosen":"good","chosen_value":0,"rejected":"bad","rejected_value":0})"
-        "\n");
-  write("samples/eval-000020.jsonl",
-        R"({"prompt":"p","measure":"log_ratio","chosen":"good","chosen_value":3,"rejected":"bad","rejected_value":-2})"
-        "\n");
-  EXPECT_THAT(
-      render_report(run_),
-      testing::ContainsRegex("chosen, in the data</span>.*minus the reference&#39;s 0 → 3</span>.*good.*rejected, in "
-                             "the data</span>.* "
-                             "0 → -2</span>.*bad"));
+  write(
+      "samples/eval-000000.jsonl",
+      R"({"prompt":"p","measure":"implicit_reward","chosen":"good","chosen_value":0,"rejected":"bad","rejected_value":0})"
+      "\n");
+  write(
+      "samples/eval-000020.jsonl",
+      R"({"prompt":"p","measure":"implicit_reward","chosen":"good","chosen_value":3,"rejected":"bad","rejected_value":-2})"
+      "\n");
+  EXPECT_THAT(render_report(run_),
+              testing::ContainsRegex("chosen, in the data</span>.*implicit reward 0 → 3</span>.*good.*rejected, in the "
+                                     "data</span>.* 0 → -2</span>.*bad"));
+}
+
+// Those of DPO's implicit reward stand beside the training's, under TRL's names.
+TEST_F(ReportTest, HeldOutPairsOfDpoAreBesideTheTrainings) {
+  std::string lines;
+  for (int step = 0; step < 3; ++step)
+    lines += fmt::format(R"({{"step":{0},"time_seconds":{0},"rewards/accuracies":0.6,"rewards/margins":0.1,)"
+                         R"("val/rewards/accuracies":0.{0},"val/rewards/margins":0.{0}}})"
+                         "\n",
+                         step + 5);
+  write("metrics.jsonl", lines);
+  const std::string page = render_report(run_);
+  EXPECT_THAT(page, HasSubstr("<b>50 → 70 %</b>"));
+  EXPECT_THAT(page, HasSubstr("held-out pairs in order"));
+  EXPECT_THAT(page, HasSubstr("<h3>Preference accuracy</h3>"));
+  EXPECT_THAT(page, testing::Not(HasSubstr("Held-out accuracy")));
 }
 
 TEST_F(ReportTest, KnowsTrlsNames) {

@@ -43,6 +43,8 @@ void add_held_out(const RunData& run, std::vector<Tile>& tiles) {
   add_change(accuracy, "held-out accuracy", Scale::kPercent, 1, tiles);
   if (!is_same(accuracy, reward)) add_change(reward, "held-out reward", Scale::kLinear, 1, tiles);
   add_change(run.series("val/margin"), "held-out margin", Scale::kLinear, 1, tiles);
+  add_change(run.series("val/rewards/accuracies"), "held-out pairs in order", Scale::kPercent, 1, tiles);
+  add_change(run.series("val/rewards/margins"), "held-out implicit margin", Scale::kLinear, 1, tiles);
   add_change(run.series("val/loss"), "held-out loss", Scale::kLinear, -1, tiles);
 }
 

@@ -29,7 +29,7 @@ constexpr Word kMemory[] = {
     {"tensors", "rows of data, and results of a pass"}, {"untagged", "everything else"}};
 
 constexpr Word kMeasures[] = {
-    {"loss", "loss per token"}, {"log_ratio", "log-prob, minus the reference's"}, {"log_prob", "log-prob per token"}};
+    {"loss", "loss per token"}, {"implicit_reward", "implicit reward"}, {"log_prob", "log-prob per token"}};
 
 std::string words_of(std::span<const Word> table, std::string_view name) {
   for (const Word& word : table)

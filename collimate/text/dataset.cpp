@@ -1,6 +1,7 @@
 #include "collimate/text/dataset.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
@@ -139,6 +140,28 @@ void Dataset::read_source(const DataSource& source, const BadRows& bad) {
   weights_.push_back({rows, source.weight});
   verdict_.push_back(fmt::format("{}: {} row{} of {}: {}", source.path, rows, rows == 1 ? "" : "s", shape_name(*shape),
                                  parts_of(examples_[before])));
+}
+
+Dataset Dataset::hold_out(int64_t count, uint64_t seed) {
+  COLLIMATE_CHECK(0 < count && count < size(), "{} of {} rows are held out", count, size());
+  constexpr uint32_t kPurpose = 0x4e1d;
+  std::vector<std::pair<uint64_t, int64_t>> lots;
+  for (int64_t row = 0; row < size(); ++row)
+    lots.emplace_back(base::random_bits(seed, kPurpose, static_cast<uint64_t>(row), 0), row);
+  std::ranges::sort(lots);
+  std::vector<bool> drawn(static_cast<size_t>(size()));
+  for (int64_t i = 0; i < count; ++i) drawn[static_cast<size_t>(base::at(lots, i).second)] = true;
+  Dataset out;
+  std::vector<Example> left;
+  size_t row = 0;
+  for (RowWeight& source : weights_)
+    for (const size_t end = row + static_cast<size_t>(source.rows); row < end; ++row) {
+      if (drawn[row]) --source.rows;
+      (drawn[row] ? out.examples_ : left).push_back(std::move(examples_[row]));
+    }
+  out.weights_.push_back({count, 1.0});
+  examples_ = std::move(left);
+  return out;
 }
 
 const Example& Dataset::example(int64_t row) const {

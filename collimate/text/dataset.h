@@ -86,6 +86,9 @@ class Dataset {
   // One line per source for the user: file, rows, recognised shape, which columns became what.
   const std::vector<std::string>& verdict() const { return verdict_; }
   const LeftOut& left_out() const { return left_out_; }
+  // Moves `count` rows, drawn by the seed alone, to a data set of their own, in the order of the file and each used
+  // once in an epoch. fingerprint() and verdict() stay with the rows that are left. 0 < count < size().
+  Dataset hold_out(int64_t count, uint64_t seed);
   // For OrderOptions: rows and weight of each source.
   const std::vector<RowWeight>& weights() const { return weights_; }
   // Stable over runs and machines: hash of all rows' normalised content.

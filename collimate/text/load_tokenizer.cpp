@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "collimate/base/error.h"
+#include "collimate/base/nearest_path.h"
 #include "collimate/host/hub_cache.h"
 #include "collimate/text/character_tokenizer.h"
 #include "collimate/text/files.h"
@@ -45,8 +46,9 @@ bool has_vocab_and_merges(const std::string& directory) {
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& directory) {
   if (!std::filesystem::is_directory(directory)) {
-    throw base::InputError(
-        base::expectation("tokenizer " + directory, "a model directory", "none there", host::hub_remedy(directory)));
+    const std::string near = base::nearest_path(directory);
+    throw base::InputError(base::expectation("tokenizer " + directory, "a model directory", "none there",
+                                             near.empty() ? host::hub_remedy(directory) : near));
   }
   const TokenizerConfig config = read_tokenizer_config(directory);
   if (file_exists(directory + "/tokenizer.json")) return read_tokenizer_json(directory, config);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
+#include "collimate/base/nearest_path.h"
 #include "collimate/host/file_io.h"
 #include "collimate/text/files.h"
 #include "collimate/text/json_elements.h"
@@ -54,11 +56,13 @@ void pass_on(std::string_view text, const RowLocation& location, const RowSink& 
   sink(location, std::move(row));
 }
 
-void read_jsonl(const std::string& path, const RowSink& sink, const BadRowSink& bad) {
+// Up to `most` rows.
+void read_jsonl(const std::string& path, const RowSink& sink, const BadRowSink& bad,
+                int64_t most = std::numeric_limits<int64_t>::max()) {
   std::ifstream in(path, std::ios::binary);
   RowLocation location{path, 0, 0};
   std::string line;
-  while (std::getline(in, line)) {
+  while (location.row < most && std::getline(in, line)) {
     ++location.line;
     if (location.line == 1) line = without_mark(std::move(line));
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
@@ -142,7 +146,8 @@ std::string RowLocation::text() const {
 }
 
 void read_rows(const std::string& path, const std::string& format, const RowSink& sink, const BadRowSink& bad) {
-  if (!file_exists(path)) throw base::InputError(base::expectation("data " + path, "a file", "none there"));
+  if (!file_exists(path))
+    throw base::InputError(base::expectation("data " + path, "a file", "none there", base::nearest_path(path)));
   host::open_for_reading(path);  // refuses what would be waited for
   const std::string chosen = format == "auto" ? format_of(path) : format;
   if (chosen == "jsonl") {
@@ -159,6 +164,20 @@ void read_rows(const std::string& path, const std::string& format, const RowSink
         "data " + path, named ? "format auto, jsonl, json, parquet or text" : "a .jsonl, .json, .parquet or .txt file",
         named || chosen.empty() ? "'" + chosen + "'" : "a " + chosen + " file", remedy(path, chosen)));
   }
+}
+
+std::optional<Row> first_row(const std::string& path, const std::string& format) {
+  std::optional<Row> first;
+  const auto take = [&](const RowLocation&, Row&& row) {
+    if (!first) first = std::move(row);
+  };
+  if (file_exists(path) && (format == "auto" ? format_of(path) : format) == "jsonl") {
+    host::open_for_reading(path);  // refuses what would be waited for
+    read_jsonl(path, take, {}, 1);
+  } else {
+    read_rows(path, format, take);
+  }
+  return first;
 }
 
 }  // namespace collimate::text

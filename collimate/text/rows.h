@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 namespace collimate::text {
@@ -28,5 +29,9 @@ using BadRowSink = std::function<void(const std::string& error)>;
 // that would not be kept as written (see json_numbers.h), a Parquet file in a build without Parquet (says how to get
 // it). A row that cannot be read by itself goes to `bad` and is passed over where that is given.
 void read_rows(const std::string& path, const std::string& format, const RowSink& sink, const BadRowSink& bad = {});
+
+// Reads the first row alone of a file of JSON lines, of another format the whole file; nothing where it has none.
+// Throws as read_rows.
+std::optional<Row> first_row(const std::string& path, const std::string& format = "auto");
 
 }  // namespace collimate::text

@@ -100,6 +100,17 @@ TEST_F(Rows, PlainTextIsOneRow) {
   EXPECT_EQ(rows[0].second, json({{"text", "one\ntwo\n"}}));
 }
 
+TEST_F(Rows, TheFirstRowAlone) {
+  const auto first = [&](const std::string& name, const std::string& content) {
+    host::write_file_atomically(directory_.path(name), content);
+    return first_row(directory_.path(name));
+  };
+  EXPECT_EQ(first("a.jsonl", "\n{\"a\": 1}\nno JSON"), json({{"a", 1}}));
+  EXPECT_EQ(first("a.json", R"([{"a": 1}, {"a": 2}])"), json({{"a", 1}}));
+  EXPECT_EQ(first("a.jsonl", "\n"), std::nullopt);
+  EXPECT_THROW(first_row(directory_.path("none.jsonl")), base::InputError);
+}
+
 TEST_F(Rows, MalformedJsonNamesFileAndLine) {
   EXPECT_THAT(error("a.jsonl", "{\"a\": 1}\n{\"a\": }\n"), HasSubstr("[a.jsonl:2] expected well-formed JSON"));
   EXPECT_THAT(error("a.jsonl", "{\"a\": 1}\n[1]\n"),

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Union
 
-from collimate.errors import RunError, StoppedError
+from collimate.errors import InputError, RunError, StoppedError
 from collimate.library import PROGRAM, load
 from collimate.memory_rewards import MemoryReward, Reward, split
 from collimate.rows import Rows, records, write_rows
@@ -67,9 +67,10 @@ def train(config: Config, data: Data | None = None, rewards: Iterable[Reward] | 
 
     Rows are kept in output/rows, so that the run can go on: the same call with the same output does. Without an output
     it is a new directory below the system's temporary one, which stays. `overrides` are {"run.seed": 2} and win over
-    the config. Ctrl-C saves, stops and raises KeyboardInterrupt; once more stops at once. A reward that raises ends the
-    run, unless its on_error says otherwise: RunError, caused by what was raised. What a callback raises comes out of
-    here after the run was saved. InputError, with nothing trained, for wrong input. One call at a time in a process.
+    the config. Ctrl-C saves, stops and raises KeyboardInterrupt; once more stops at once. Rewards are tried on the
+    first row before the run. One that raises ends the run, unless its on_error says otherwise: RunError, InputError in
+    the trial, caused by what was raised. What a callback raises comes out of here after the run was saved. InputError,
+    with nothing trained, for wrong input. One call at a time in a process.
     """
     path = pathlib.Path(tempfile.mkdtemp(prefix="collimate-") if output is None else output)
     if output is None:
@@ -103,8 +104,8 @@ def generate(model: Path, prompts: str | Iterable[Any], *, max_tokens: int = 128
              logprobs: bool = False, **sampling: Any) -> list[dict[str, Any]]:
     """Completes prompts: texts, conversations (lists of {"role", "content"}) or rows with a prompt. For each, in order,
     n dicts of prompt, completion, token_ids and finish, and logprobs where asked. `sampling` are temperature, top_p and
-    the other keys of `collimate help rollout`, compute, chat_template and speculation. One call at a time in a process.
-    """
+    the other keys of `collimate help rollout`, compute, chat_template and speculation. Ctrl-C stops it. One call at a
+    time in a process."""
     given = [prompts] if isinstance(prompts, (str, Mapping)) else prompts
     rows = (row if isinstance(row, Mapping) else {"prompt": row} for row in records(given))
     with tempfile.TemporaryDirectory(prefix="collimate-") as directory:
@@ -112,7 +113,7 @@ def generate(model: Path, prompts: str | Iterable[Any], *, max_tokens: int = 128
         write_rows(rows, "prompts", file, kept=False)
         request = {"model": os.fspath(model), "data": str(file), "max_tokens": max_tokens, "n": n, "seed": seed,
                    "logprobs": logprobs, **sampling}
-        return json.loads(native.generate(json.dumps(request)))
+        return _unless_stopped(json.loads(native.generate(json.dumps(request))))
 
 
 def evaluate(models: Path | Sequence[Path], data: Rows | Path, rewards: Iterable[Reward] | Reward | None = None, *,
@@ -121,7 +122,7 @@ def evaluate(models: Path | Sequence[Path], data: Rows | Path, rewards: Iterable
     """Measures models on data: the document of `collimate eval --json`. Completions that rewards judge, perplexity,
     pairs or choices, as the rows' columns say, or `measure`. Each model has "metrics", with value and standard_error of
     each; "differences" are of each model after the first from it. `sampling` are temperature, top_p and the other keys
-    of `collimate help evaluation`. One call at a time in a process."""
+    of `collimate help evaluation`. Ctrl-C stops it. One call at a time in a process."""
     given = [models] if isinstance(models, (str, os.PathLike)) else list(models)
     entries, functions = split(rewards) if rewards is not None else (None, [])
     with tempfile.TemporaryDirectory(prefix="collimate-") as directory:
@@ -134,15 +135,16 @@ def evaluate(models: Path | Sequence[Path], data: Rows | Path, rewards: Iterable
                    "max_tokens": max_tokens, "seed": seed, "compute": compute, "chat_template": chat_template,
                    "section": {**sampling, "samples_per_prompt": n, "examples": examples, "reward": entries}}
         with _causes(functions):
-            return json.loads(native.evaluate(json.dumps(request), [function.native() for function in functions]))
+            document = native.evaluate(json.dumps(request), [function.native() for function in functions])
+        return _unless_stopped(json.loads(document))
 
 
 @contextlib.contextmanager
 def _causes(functions: Iterable[MemoryReward]) -> Iterator[None]:
-    """A RunError comes from what one of the functions raised, where one did."""
+    """An error of a reward comes from what its function raised."""
     try:
         yield
-    except RunError as error:
+    except (InputError, RunError) as error:
         causes = (function.cause_of(error) for function in functions)
         raise error from next((cause for cause in causes if cause), None)
 
@@ -195,6 +197,13 @@ def _add_data(request: dict[str, Any], data: Data | None, directory: pathlib.Pat
         else:
             write_rows(rows, key, file, kept)
         request["sets"].append(f"{key}={json.dumps(str(file))}")
+
+
+def _unless_stopped(made: Any) -> Any:
+    """What a call made, or what the process does on the signal that stopped it."""
+    if isinstance(made, dict) and "signal" in made:
+        _pass_on(made["signal"], made["message"])
+    return made
 
 
 def _pass_on(number: int, message: str) -> None:

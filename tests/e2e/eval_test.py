@@ -54,9 +54,51 @@ class Eval(WithRows):
         refused = self.run_verb("eval", self.model, "--data", self.data, code=2)[1]
         self.assertIn("got prompts alone; try --reward exact", refused)
         refused = self.run_verb("eval", self.model, "--data", self.data, "--reward", "exact", "-n", "2", code=2)[1]
-        self.assertIn("[evaluation.temperature] expected above 0, as 2 samples", refused)
+        self.assertIn("[--temperature] expected above 0, as 2 samples of a prompt would else be equal, got 0; try 1, "
+                      "or -n 1", refused)
+        texts = self.here / "texts.jsonl"
+        texts.write_text('{"text": "12:34"}\n')
+        for flags, named in ((("-n", "2"), "-n"), (("--temperature", "1"), "--temperature"),
+                             (("--top-p", "0.5"), "--top-p"),
+                             (("--reward", "exact", "--measure", "perplexity"), "--reward"),
+                             (("--output", self.here / "rows.jsonl"), "--output"),
+                             (("--min-tokens", "500"), "--min-tokens")):
+            refused = self.run_verb("eval", self.model, "--data", texts, *flags, code=2)[1]
+            self.assertIn(f"[{named}] expected ", refused)
+            self.assertNotIn("evaluation.", refused)
+        refused = self.run_verb("eval", self.model, "--data", self.data, "--measure", "completions", code=2)[1]
+        self.assertIn("[--reward] expected a reward that judges completions, got none", refused)
+        refused = self.run_verb("eval", self.model, "--data", "{path: a.jsonl, paht: b}", code=2)[1]
+        self.assertIn("[--data] expected a key", refused)
+        for outputs in (("a.txt",), ("a.html", "--output", "b.html")):
+            refused = self.run_verb("eval", self.model, "--data", texts, "--output", *outputs, code=2)[1]
+            self.assertIn("[--output] expected", refused)
         refused = self.run_verb("eval", self.model, "--data", self.data, "--measure", "pass", code=2)[1]
         self.assertIn("[--measure] expected measure to be one of completions, perplexity, pairs, choices", refused)
+
+
+    def test_completions_are_those_of_generate(self):
+        """With one seed and equal options, text by text; eval writes them with the rows' columns."""
+        flags = ("--data", self.data, "--reward", f"{self.here}/judge.py:score", "-n", "2", "--temperature", "1",
+                 "--max-tokens", "8", "--seed", "3")
+        drawn, judged = self.here / "drawn.jsonl", self.here / "judged.jsonl"
+        self.run_verb("generate", self.model, *flags, "--output", drawn)
+        self.run_verb("eval", self.model, *flags, "--output", judged, "--output", self.here / "page.html")
+        lines = [json.loads(line) for line in drawn.read_text().splitlines()]
+        self.assertEqual([(line["level"], line["sample"]) for line in lines],
+                         [(i, s) for i in range(12) for s in (0, 1)])
+        self.assertNotEqual(lines[0]["completion"], lines[1]["completion"])
+        self.assertEqual([json.loads(line) for line in judged.read_text().splitlines()],
+                         [{"model": str(self.model), **line} for line in lines])
+        self.assertIn("<h2>Samples</h2>", (self.here / "page.html").read_text())
+
+    def test_failed_rewards_are_told_once(self):
+        (self.here / "fails.py").write_text("def score(prompts, completions, **columns):\n"
+                                            "    return [1.0 if p == '3:' else None or 1 / 0 for p in prompts]\n")
+        flags = ("--data", self.data, "--reward", f"{{python: '{self.here}/fails.py:score', on_error: drop}}")
+        _, logged = self.run_verb("eval", self.model, *flags)
+        self.assertEqual(logged.count("11 rewards failed"), 1)
+        self.assertEqual(logged.count("reward/errors:"), 0, logged)
 
 
 class GenerateRows(WithRows):
@@ -125,7 +167,7 @@ class GenerateRows(WithRows):
                  "{rule: regex, pattern: '^[0-4]'}")
         document = json.loads(self.run_verb(*asked, "--json")[0])
         for one in document:
-            self.assertEqual(one["reward"], float(one["completion"][0] in "01234"))
+            self.assertEqual(one["reward"], float(one["completion"][:1] in tuple("01234")))
         self.assertIn("[0.0] reward ", self.run_verb(*asked)[0])
         output = self.here / "x"
         refused = self.run_verb("generate", self.model, "--prompt", "1:", "--output", output, code=2)[1]

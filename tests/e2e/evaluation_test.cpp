@@ -122,7 +122,7 @@ TEST_F(EvaluationOfAModel, WhatDoesNotFitIsNamed) {
               HasSubstr("long.jsonl:2] expected at most 32 tokens, as the model has 32 positions, got 42"));
   EvaluationCall forced = call("demonstrations.jsonl");
   forced.measured = Measured::kCompletions;
-  EXPECT_THAT(message(forced), HasSubstr("[reward] expected a reward that judges completions, got none"));
+  EXPECT_THAT(message(forced), HasSubstr("[evaluation.reward] expected a reward that judges completions, got none"));
 }
 
 }  // namespace

@@ -2,13 +2,16 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
+import sys
 import tempfile
+import time
 import traceback
 import unittest
 
-from python_support import PATIENCE, PROGRAM, config, demonstrations, of_numbers, problems, write_model
+from python_support import PACKAGE, PATIENCE, PROGRAM, config, demonstrations, of_numbers, problems, write_model
 
 import collimate
 
@@ -25,6 +28,30 @@ def low(prompts, completions, ground_truth, **columns):
 
 def ratio(prompts, completions, **columns):
     return [1 / (len(c) - len(c)) for c in completions]
+
+
+# Calls a verb, and says so from within it.
+ENDLESS = """
+import sys, types
+sys.path.insert(0, sys.argv[1])
+import collimate
+from collimate import api
+
+native = api.native
+
+
+def {verb}(*arguments):
+    print("begun", flush=True)
+    return native.{verb}(*arguments)
+
+
+api.native = types.SimpleNamespace({verb}={verb})
+rewards = [{{"rule": "regex", "pattern": "1"}}]
+try:
+    collimate.{verb}({call})
+except KeyboardInterrupt as stop:
+    print("stopped:", stop)
+"""
 
 
 class WithTask(unittest.TestCase):
@@ -183,6 +210,26 @@ class Interrupts(WithTask):
         self.assertLess(len(list((self.output() / "checkpoints").iterdir())), 3)
 
 
+    def test_generate_and_evaluate_are_stopped(self):
+        """A child that would generate for minutes is sent SIGINT, and raises KeyboardInterrupt."""
+        trained = self.train(config(self.model, run={"iterations": 1}), output=self.root / "short").model
+        model = shutil.copytree(trained, self.root / "endless")
+        shape = json.loads((model / "config.json").read_text())
+        (model / "config.json").write_text(json.dumps({**shape, "max_position_embeddings": 1 << 20}))
+        endless = "max_tokens=1000000, ignore_eos=True"
+        for verb, call in (("generate", f"{str(model)!r}, ['1='], {endless}"),
+                           ("evaluate", f"{str(model)!r}, [{{'prompt': '1='}}], rewards, {endless}")):
+            program = ENDLESS.format(verb=verb, call=call)
+            child = subprocess.Popen([sys.executable, "-c", program, str(PACKAGE)], stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE, text=True)
+            self.addCleanup(child.kill)
+            self.assertEqual(child.stdout.readline(), "begun\n")
+            time.sleep(1)  # it is then in the call itself
+            child.send_signal(signal.SIGINT)
+            out, errors = child.communicate(timeout=60)
+            self.assertIn(f"stopped: [{verb}] stopped", out, errors)
+
+
 class Errors(WithTask):
     def test_wrong_input_is_a_value_error_with_the_message_of_the_command_line(self):
         values = config(self.model, run={"iterations": 0})
@@ -199,12 +246,24 @@ class Errors(WithTask):
             collimate.train("nothing.yaml", output=self.output())
 
     def test_a_reward_that_raises_is_the_cause(self):
-        with self.assertRaisesRegex(collimate.RunError, r"^\[reward ratio\] sample \S+: ZeroDivisionError") as caught:
-            self.train(config(self.model), rewards=[low, ratio])
-        cause = caught.exception.__cause__
-        self.assertIsInstance(cause, ZeroDivisionError)
-        shown = "".join(traceback.format_exception(cause))
-        self.assertIn("return [1 / (len(c) - len(c)) for c in completions]", shown)
+        """Before the run in the trial on the first row, later in the run itself."""
+        calls = []
+
+        def late(prompts, completions, **columns):
+            calls.append(len(prompts))
+            return ratio(prompts, completions) if len(calls) > 1 else [1.0] * len(prompts)
+
+        for error, words, reward in (
+                (collimate.InputError, r"^\[reward ratio on row 1 of data.train\] expected a reward for some "
+                 "completion, got ZeroDivisionError: .*; the data has the columns ground_truth, prompt; ", ratio),
+                (collimate.RunError, r"^\[reward late\] sample \S+: ZeroDivisionError", late)):
+            with self.assertRaisesRegex(error, words) as caught:
+                self.train(config(self.model), rewards=[low, reward])
+            cause = caught.exception.__cause__
+            self.assertIsInstance(cause, ZeroDivisionError)
+            shown = "".join(traceback.format_exception(cause))
+            self.assertIn("return [1 / (len(c) - len(c)) for c in completions]", shown)
+            self.assertEqual((self.output() / "config.resolved.yaml").exists(), error is collimate.RunError)
 
     def test_a_reward_that_raises_may_be_given_a_value(self):
         rewards = [{"function": ratio, "on_error": 0.5}]

@@ -117,7 +117,8 @@ TEST_F(Records, HeldOutSamplesAreThoseOfTheSamePromptsEachTime) {
   }
 }
 
-// A line for each held-out row or pair with what the model makes of it, of which val/margin is the mean.
+// A line for each held-out row or pair with what the model makes of it, of which the margin is the mean. That of DPO is
+// of the implicit reward, as in training.
 TEST(DataRecords, EvaluationsWriteWhatTheModelMakesOfEachRow) {
   Scratch scratch{"data-records"};
   write_small_task(scratch.path());
@@ -136,7 +137,9 @@ TEST(DataRecords, EvaluationsWriteWhatTheModelMakesOfEachRow) {
     EXPECT_FALSE(row.at("target").get<std::string>().empty());
     EXPECT_GT(row.at("value").get<double>(), 0);
   }
-  for (const auto& [recipe, measure] : {std::pair("dpo", "log_ratio"), std::pair("reward", "score")}) {
+  using Row = std::tuple<const char*, const char*, const char*>;
+  for (const auto& [recipe, measure, name] :
+       {Row("dpo", "implicit_reward", "val/rewards/margins"), Row("reward", "score", "val/margin")}) {
     const auto [pairs, last] = lines_after(recipe, "pairs.jsonl");
     double margin = 0;
     for (const nlohmann::json& pair : pairs) {
@@ -144,7 +147,8 @@ TEST(DataRecords, EvaluationsWriteWhatTheModelMakesOfEachRow) {
       EXPECT_NE(pair.at("chosen"), pair.at("rejected"));
       margin += pair.at("chosen_value").get<double>() - pair.at("rejected_value").get<double>();
     }
-    EXPECT_NEAR(margin / static_cast<double>(pairs.size()), last.at("val/margin").get<double>(), 1e-6) << recipe;
+    EXPECT_NEAR(margin / static_cast<double>(pairs.size()), last.at(name).get<double>(), 1e-6) << recipe;
+    EXPECT_EQ(last.contains("val/accuracy"), std::string(recipe) == "reward");
   }
 }
 

@@ -1,74 +1,16 @@
 // GCC 12 sees an overlap in std::string's replace where there is none (GCC bug 105651).
 #pragma GCC diagnostic ignored "-Wrestrict"
 
+#include "tests/fault/bad_input.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "tests/fault/cli_support.h"
-
 namespace collimate::test {
 namespace {
-
-// Each test gives the program one wrong input and reads exit code and message as a user would.
-class BadInput : public testing::Test {
- protected:
-  void SetUp() override {
-    write_small_task(root_.path());
-    text_ = small_config("grpo", root_.path());
-    replace("iterations: 3", "iterations: 1");
-  }
-
-  void replace(const std::string& from, const std::string& to) {
-    const size_t at = text_.find(from);
-    ASSERT_NE(at, std::string::npos) << from;
-    text_.replace(at, from.size(), to);
-  }
-  // The run of the config as it stands: its exit code and the last line of stderr, with UID and HASH for what they are.
-  void expect(int code, const std::string& message, const Environment& environment = {}) {
-    write_text(config_, text_);
-    const host::CommandResult result = run_collimate({"train", config_, "--output", output_}, environment);
-    EXPECT_EQ(result.status.code, code) << result.status.description();
-    const std::string line = with_word(last_line(result.errors), "sample -?[0-9]+", "sample UID");
-    EXPECT_EQ(with_word(line, "\\b[0-9a-f]{16}\\b", "HASH"), message);
-    EXPECT_EQ(result.output, "");
-  }
-  void expect_nothing_written() { EXPECT_FALSE(fs::exists(output_)); }
-
-  // A file of problems with `row` as its third line, as the training data.
-  std::string train_on(const std::string& row) {
-    const std::vector<std::string> rows = lines_of(root_ / "problems.jsonl");
-    write_text(root_ / "bad.jsonl", rows[0] + "\n" + rows[1] + "\n" + row + "\n");
-    replace("problems.jsonl", "bad.jsonl");
-    return root_ / "bad.jsonl";
-  }
-  // The run with `row` as the third line of its data is refused for a reason, which stands behind the line's place.
-  void expect_of_row(const std::string& row, const std::string& reason) {
-    const std::string file = train_on(row);
-    expect(2, "[" + file + ":3" + reason);
-    expect_nothing_written();
-  }
-  // The policy read from files that a run of sft has written, to be damaged.
-  std::string trained_model() {
-    write_text(root_ / "sft.yaml", small_config("sft", root_.path()));
-    const host::CommandResult made =
-        run_collimate({"train", root_ / "sft.yaml", "--set", "run.iterations=1", "--output", root_ / "sft"});
-    EXPECT_TRUE(made.status.ok()) << made.errors;
-    replace("/start, from_scratch: true, initializer_std: 0.1", "/sft/model");
-    return root_ / "sft/model/model.safetensors";
-  }
-  void python_reward(const std::string& code, const std::string& options) {
-    write_text(root_ / "reward.py", code);
-    replace("{rule: regex, pattern: \"^[0-4]\"}", "{python: \"" + (root_ / "reward.py") + ":score\"" + options + "}");
-  }
-
-  Scratch root_{"bad-input"};
-  std::string config_ = root_ / "run.yaml";
-  std::string output_ = root_ / "output";
-  std::string text_;
-};
 
 TEST_F(BadInput, PromptsCarryLossInSftAlone) {
   replace("data: {", "data: {train_on: all_tokens, ");
@@ -233,15 +175,17 @@ TEST_F(BadInput, RewardThatCannotBeImported) {
 }
 
 TEST_F(BadInput, RewardThatHangsStopsTheRun) {
-  python_reward("import time\ndef score(prompts, completions, **columns):\n    time.sleep(1000)\n",
-                ", timeout_seconds: 0.2, batch_samples: 1");
+  python_reward(
+      "import time\ndef score(prompts, completions, **columns):\n" + kAnswersTheTrial + "    time.sleep(1000)\n",
+      ", timeout_seconds: 0.2, batch_samples: 1");
   expect(1,
          "[reward score] sample UID: no answer within 0.2 s; try mending the reward, or on_error: drop, or a value, "
          "for it (model reward, worker 2, iteration 1, node reward.score)");
 }
 
 TEST_F(BadInput, RewardWhoseProcessEndsSaysHow) {
-  python_reward("import sys\ndef score(prompts, completions, **columns):\n    sys.exit(3)\n", ", batch_samples: 1");
+  python_reward("import sys\ndef score(prompts, completions, **columns):\n" + kAnswersTheTrial + "    sys.exit(3)\n",
+                ", batch_samples: 1");
   expect(
       1,
       "[reward score] sample UID: the function's process ended with exit code 3; try mending the reward, or on_error: "
@@ -258,7 +202,8 @@ TEST_F(BadInput, ColumnsByTheNamesOfARewardsArgumentsAreRefused) {
   const std::string refused =
       "[reward.python] expected no data column of the name of an argument that score has, got \"finished\"; try "
       "another name for it in data.columns: {finished: new_name}";
-  expect(2, refused + " (model reward, worker 2, iteration 1, node reward.score)");
+  expect(2, refused);
+  expect_nothing_written();
   const host::CommandResult checked = run_collimate({"check", config_});
   EXPECT_EQ(checked.status.code, 2);
   EXPECT_THAT(checked.errors, testing::HasSubstr(refused + "\n"));
@@ -341,57 +286,6 @@ TEST_F(BadInput, TheProgramThatIsShippedHasNoTestHooks) {
   const host::CommandResult hooked = run_collimate({"version"}, {{"COLLIMATE_TEST_NUDGE_AT", "rollout.log_prob"}});
   EXPECT_EQ(hooked.errors,
             "warning: COLLIMATE_TEST_NUDGE_AT: set, and this program, which is for tests, does what it says\n");
-}
-
-TEST_F(BadInput, OutputDirectoryOfSomethingElse) {
-  write_text(output_ + "/thesis.txt", "mine");
-  expect(2, "[--output] expected a new directory or one of this run, got " + output_ +
-                ", which holds other files; try another --output");
-  EXPECT_EQ(read_text(output_ + "/thesis.txt"), "mine");
-  EXPECT_EQ(std::distance(fs::directory_iterator(output_), fs::directory_iterator()), 1);
-}
-
-TEST_F(BadInput, OutputDirectoryThatCannotBeMade) {
-  const std::string file = root_ / "thesis.txt";
-  write_text(file, "mine");
-  output_ = file + "/run";
-  expect(2, "[--output] expected a directory that can be made, got " + output_ +
-                ": Not a directory; try another --output");
-  output_ = "/proc/collimate";
-  expect(2,
-         "[--output] expected a directory that can be made, got /proc/collimate: No such file or directory; try "
-         "another --output");
-  EXPECT_EQ(read_text(file), "mine");
-}
-
-TEST_F(BadInput, OutputDirectoryOfAnotherRun) {
-  write_text(config_, text_);
-  ASSERT_TRUE(run_collimate({"train", config_, "--output", output_}).status.ok());
-  const std::string metrics = read_text(output_ + "/metrics.jsonl");
-  replace("seed: 7", "seed: 8");
-  expect(2, "[--output] expected a new directory or one of this run, got " + output_ +
-                " of another config (run.seed: 7 -> 8); try the values that it began with, or another --output");
-  EXPECT_EQ(read_text(output_ + "/metrics.jsonl"), metrics);
-}
-
-// The entries of rewards are written out with their defaults: a run that had others is another run.
-TEST_F(BadInput, OutputDirectoryOfARunWithOtherDefaultsOfItsReward) {
-  write_text(config_, text_);
-  ASSERT_TRUE(run_collimate({"train", config_, "--output", output_}).status.ok());
-  const std::string file = output_ + "/config.resolved.yaml", resolved = read_text(file);
-  const std::string entry = "{on_error: stop, pattern: \"^[0-4]\", rule: regex, weight: 1.0}";
-  const size_t at = resolved.find(entry);
-  ASSERT_NE(at, std::string::npos) << resolved;
-  const auto with_entry = [&](const std::string& other) {
-    return std::string(resolved).replace(at, entry.size(), other);
-  };
-  write_text(file, with_entry("{on_error: stop, pattern: \"^[0-4]\", rule: regex, weight: 2.0}"));
-  expect(
-      2,
-      "[--output] expected a new directory or one of this run, got " + output_ +
-          " of another config (reward.0.weight: 2.0 -> 1.0); try the values that it began with, or another --output");
-  write_text(file, with_entry("{rule: regex, pattern: \"^[0-4]\"}"));  // as earlier versions wrote it
-  EXPECT_TRUE(run_collimate({"train", config_, "--output", output_}).status.ok());
 }
 
 }  // namespace

@@ -67,7 +67,8 @@ TEST_F(CheckRewards, CallsEachRewardOnAFewCompletions) {
                 "error ValueError: invalid literal for int() with base 10: 'I do not know.'"));
   EXPECT_THAT(reasons("grpo", {"reward=[{python: '" + (root_ / "r.py:never") + "'}]"}),
               HasSubstr("[reward never on row 1 of data.train] expected a reward for some completion, got KeyError: "
-                        "'answer'\n"));
+                        "'answer'; the data has the columns ground_truth, prompt; try mending the reward, or on_error: "
+                        "drop, or a value, for it\n"));
 }
 
 // Rules compare with the text of any value.

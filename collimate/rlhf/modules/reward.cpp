@@ -5,18 +5,17 @@
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/generate/completion_text.h"
 #include "collimate/generate/service.h"
 #include "collimate/rlhf/reward/rule_text.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::rlhf {
 
-// A completion's text is decoded by itself, as TRL decodes it for its rewards: a space that SentencePiece's decoding
-// drops at the beginning of a text is not in it, though it is in what generate::CompletionText shows behind a prompt.
 RewardSample decoded_sample(std::span<const int32_t> prompt, std::span<const int32_t> completion,
                             const text::Tokenizer& tokenizer) {
   return {.prompt = text::valid_utf8(tokenizer.decode(prompt)),
-          .completion = text::valid_utf8(tokenizer.decode(completion))};
+          .completion = text::valid_utf8(generate::completion_text(tokenizer, prompt, completion, {}))};
 }
 
 std::vector<RewardSample> decode_samples(const Batch& rows, const text::Tokenizer& tokenizer) {
@@ -53,7 +52,7 @@ TokenSteps on_tokens(std::span<const int32_t> ids, size_t prompt, const text::To
     return out;
   }
   std::vector<size_t> ends;  // bytes of the completion up to each token's end
-  text::StreamDecoder decoder(tokenizer);
+  generate::CompletionText decoder(tokenizer, {}, ids.first(prompt));
   for (size_t bytes = 0; const int32_t id : ids.subspan(prompt))
     ends.push_back(bytes += text::valid_utf8(decoder.push(id)).size());
   double rest = reward;

@@ -34,7 +34,8 @@ class RewardModule final : public flow::Module {
   std::vector<flow::Metric> metrics_;
 };
 
-// One sample as rewards and reports see it, of ids of its prompt and of its completion.
+// One sample as rewards and reports see it, of ids of its prompt and of its completion, which continues the prompt:
+// generate::completion_text, but for a stop string, which rewards see.
 RewardSample decoded_sample(std::span<const int32_t> prompt, std::span<const int32_t> completion,
                             const text::Tokenizer& tokenizer);
 // The samples of rows as rewards and reports see them: texts without special tokens, broken UTF-8 in them replaced.

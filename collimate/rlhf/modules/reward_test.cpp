@@ -7,6 +7,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/generate/completion_text.h"
 #include "collimate/rlhf/reward/functions.h"
 #include "collimate/rlhf/reward/rules.h"
 #include "tests/support/text/written_files.h"
@@ -123,6 +124,38 @@ TEST_F(RewardModuleTest, AnswersAreEqualWhereTheyVoteTogether) {
   EXPECT_EQ(answers[0], answers[1]);
   EXPECT_NE(answers[1], answers[2]);
   EXPECT_NE(answers[2], answers[3]);
+}
+
+// A tokenizer whose decoding drops the space in front of a text, as Llama's: rewards see the completion that files
+// have, which continues its prompt, and steps end at the bytes of that.
+TEST(RewardOfSpacedWords, SeesACompletionThatContinuesItsPrompt) {
+  const std::string directory = COLLIMATE_SOURCE_DIR "/collimate/text/testdata/sentencepiece";
+  const auto words = text::load_tokenizer(directory);
+  const std::vector<int32_t> prompt = words->encode("the", {.add_special = true});
+  const std::vector<int32_t> completion = words->encode(" cat sat", {.continues = true});
+  ASSERT_EQ(words->decode(completion), "cat sat");
+  const std::string seen = decoded_sample(prompt, completion, *words).completion;
+  EXPECT_EQ(seen, " cat sat");
+  EXPECT_EQ(seen, generate::completion_text(*words, prompt, completion, {}));
+
+  register_reward("words", [](const nlohmann::json&) {
+    return function_reward([](const RewardSample& sample) {
+      return Score(1.0, {{sample.completion.find("cat") + 3, 1.0}});
+    });
+  });
+  RewardModule module({{"tokenizer", directory}, {"rewards", {{{"function", "words"}}}}});
+  flow::Context context;
+  module.setup(context);
+  std::vector<int32_t> ids = prompt;
+  ids.insert(ids.end(), completion.begin(), completion.end());
+  Batch rows;
+  rows.set(batch::kUid, std::vector<int64_t>{0});
+  rows.set_ragged(batch::kIds, std::vector<std::vector<int32_t>>{ids});
+  rows.set(batch::kPromptTokens, std::vector<int64_t>{static_cast<int64_t>(prompt.size())});
+  const std::vector<float> steps = module.call("score", rows, {}).all(batch::kStepRewards);
+  size_t end = prompt.size();  // of the tokens that have " cat"
+  for (std::vector<int32_t> head; words->decode(head) != "cat"; ++end) head.push_back(ids[end]);
+  for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i], i + 1 == end ? 1.F : 0.F) << i;
 }
 
 // A judge may take its time over each.

@@ -97,9 +97,15 @@ std::string length_error(const text::Example& example, const std::vector<text::R
                          const SourceOptions& options) {
   size_t longest = 0;
   for (const text::RenderedTokens& row : rows) longest = std::max(longest, row.ids.size());
+  const bool prompt = options.kind == RowKind::kPrompt;
+  std::string remedy = "data.long_rows: drop or truncate";
+  if (options.model_tokens == 0 || static_cast<int64_t>(longest) <= options.model_tokens)
+    remedy = fmt::format("a larger {}, or {}", prompt ? "rollout.prompt_tokens" : "data.max_tokens", remedy);
+  else
+    remedy += fmt::format(" (the model has positions for {} tokens{})", options.model_tokens,
+                          prompt ? " beside a completion" : "");
   return expectation(place(example), fmt::format("at most {} tokens", options.max_tokens), std::to_string(longest),
-                     fmt::format("a larger {}, or data.long_rows: drop or truncate",
-                                 options.kind == RowKind::kPrompt ? "rollout.prompt_tokens" : "data.max_tokens"));
+                     remedy);
 }
 
 // To `limit` tokens, if it is longer: a prompt's last ones, another row's first ones.
@@ -116,14 +122,15 @@ void truncate(text::RenderedTokens& row, RowKind kind, int64_t limit) {
 bool trains(const text::RenderedTokens& row) { return std::ranges::count(row.trainable, 1) > 0; }
 
 // The model's own tokenizer decides: no row by itself is at fault.
-void check_template(const text::Dataset& dataset, const text::Renderer& renderer, RowKind kind) {
+void check_template(const text::Dataset& dataset, const text::Renderer& renderer, const SourceOptions& options) {
   if (renderer.chat().marks_turns()) return;
   for (const text::Example& example : dataset.examples()) {
     const auto* turns = std::get_if<text::Messages>(&example.prompt);
-    if (turns == nullptr || (turns->size() < 2 && kind == RowKind::kPrompt)) continue;
+    if (turns == nullptr || (turns->size() < 2 && options.kind == RowKind::kPrompt)) continue;
     throw InputError(expectation(place(example), "a chat template, which marks where a turn ends",
                                  "a model without one (a base model)",
-                                 "models.policy.chat_template: chatml, or plain to join turns with nothing between"));
+                                 (options.chatml.empty() ? "models.policy.chat_template: chatml" : options.chatml) +
+                                     ", or plain to join turns with nothing between"));
   }
 }
 
@@ -173,7 +180,7 @@ nlohmann::json example_json(const text::Example& example, const std::string& pro
 
 RowSource::RowSource(const text::Dataset& dataset, const text::Renderer& renderer, SourceOptions options)
     : options_(std::move(options)) {
-  check_template(dataset, renderer, options_.kind);
+  check_template(dataset, renderer, options_);
   std::vector<const text::Example*> kept;
   int64_t row = 0;
   for (text::RowWeight source : dataset.weights()) {

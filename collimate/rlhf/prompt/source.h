@@ -26,6 +26,8 @@ struct SourceOptions {
   std::string name = "train";  // part of the uids
   int64_t samples_per_prompt = 1;
   int64_t max_tokens = 0;  // of a row; 0: no limit
+  // The longest row that the model reads, 0 for one that is not known: a larger max_tokens than this helps no row.
+  int64_t model_tokens = 0;
   LongRows long_rows = LongRows::kStop;
   text::BadRows bad_rows;
   uint64_t seed = 0;
@@ -34,6 +36,7 @@ struct SourceOptions {
   nlohmann::json sampling;         // of prompt rows, null for none
   bool prompt_is_trained = false;  // `trainable` marks the prompt too, and a column `completion` the answer
   bool margins = false;            // of pairs: a column `margin`, that of the data's rows, 0 where none has one
+  std::string chatml;              // what a user sets to choose that template; "" for the key of a config
 };
 
 // Rows of a data set, rendered and tokenized once, shuffled anew each epoch. What an iteration reads depends on its

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "collimate/base/error.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/rlhf/prompt/letter_tokenizer.h"
 
 namespace collimate::rlhf {
@@ -134,6 +135,22 @@ TEST_F(PromptSource, LongRowsStopDropOrAreTruncated) {
   EXPECT_EQ(cut.truncated(), 1);
   EXPECT_EQ(cut.too_long().rows, 1);
   EXPECT_TRUE(cut.rendered(1)[0].cut);
+}
+
+// A larger limit than the model has positions would be refused in turn.
+TEST_F(PromptSource, TheRemedyOfALongRowIsOneThatWorks) {
+  const auto remedy = [&](RowKind kind, int64_t model_tokens) {
+    const std::string rows = kind == RowKind::kPrompt ? R"({"prompt": "abcdefg"})" : answered("ab", "cdef");
+    const std::string message =
+        base::message_of([&] { source(rows, {.kind = kind, .max_tokens = 5, .model_tokens = model_tokens}); });
+    return message.substr(message.find("; try ") + 6);
+  };
+  EXPECT_EQ(remedy(RowKind::kDemonstration, 7), "a larger data.max_tokens, or data.long_rows: drop or truncate");
+  EXPECT_EQ(remedy(RowKind::kDemonstration, 6),
+            "data.long_rows: drop or truncate (the model has positions for 6 tokens)");
+  EXPECT_EQ(remedy(RowKind::kPrompt, 7), "a larger rollout.prompt_tokens, or data.long_rows: drop or truncate");
+  EXPECT_EQ(remedy(RowKind::kPrompt, 6),
+            "data.long_rows: drop or truncate (the model has positions for 6 tokens beside a completion)");
 }
 
 TEST_F(PromptSource, ATruncatedPromptKeepsItsEnd) {

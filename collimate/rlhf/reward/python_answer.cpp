@@ -72,7 +72,8 @@ void refuse_reserved(const std::vector<std::string>& reserved, const std::string
 }
 
 void PythonWarnings::tell(const PythonAnswer& answer, std::span<const RewardSample> asked) {
-  tell_batch_error(answer.batch_error, asked.size());
+  const bool some_judged = std::ranges::any_of(answer.results, [](const RewardResult& r) { return r.error.empty(); });
+  if (some_judged) tell_batch_error(answer.batch_error, asked.size());
   if (!answer.trace.empty() && answer.raised < asked.size()) tell_raise(base::at(asked, answer.raised), answer.trace);
 }
 
