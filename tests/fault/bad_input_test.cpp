@@ -26,13 +26,12 @@ class BadInput : public testing::Test {
     ASSERT_NE(at, std::string::npos) << from;
     text_.replace(at, from.size(), to);
   }
-  // The run of the config as it stands: its exit code and the last line of stderr, with UID and HASH for what they are.
+  // The run of the config as it stands: its exit code and the last line of stderr, with HASH for what is one.
   void expect(int code, const std::string& message, const Environment& environment = {}) {
     write_text(config_, text_);
     const host::CommandResult result = run_collimate({"train", config_, "--output", output_}, environment);
     EXPECT_EQ(result.status.code, code) << result.status.description();
-    const std::string line = with_word(last_line(result.errors), "sample -?[0-9]+", "sample UID");
-    EXPECT_EQ(with_word(line, "\\b[0-9a-f]{16}\\b", "HASH"), message);
+    EXPECT_EQ(with_word(last_line(result.errors), "\\b[0-9a-f]{16}\\b", "HASH"), message);
     EXPECT_EQ(result.output, "");
   }
   void expect_nothing_written() { EXPECT_FALSE(fs::exists(output_)); }
@@ -234,16 +233,15 @@ TEST_F(BadInput, RewardThatHangsStopsTheRun) {
   python_reward("import time\ndef score(prompts, completions, **columns):\n    time.sleep(1000)\n",
                 ", timeout_seconds: 0.2, batch_samples: 1");
   expect(1,
-         "[reward score] sample UID: no answer within 0.2 s; try mending the reward, or on_error: drop, or a value, "
+         "[reward score] no answer within 0.2 s; try mending the reward, or on_error: drop, or a value, "
          "for it (model reward, worker 2, iteration 1, node reward.score)");
 }
 
 TEST_F(BadInput, RewardWhoseProcessEndsSaysHow) {
   python_reward("import sys\ndef score(prompts, completions, **columns):\n    sys.exit(3)\n", ", batch_samples: 1");
-  expect(
-      1,
-      "[reward score] sample UID: the function's process ended with exit code 3; try mending the reward, or on_error: "
-      "drop, or a value, for it (model reward, worker 2, iteration 1, node reward.score)");
+  expect(1,
+         "[reward score] the function's process ended with exit code 3; try mending the reward, or on_error: "
+         "drop, or a value, for it (model reward, worker 2, iteration 1, node reward.score)");
 }
 
 TEST_F(BadInput, ColumnsByTheNamesOfARewardsArgumentsAreRefused) {
@@ -273,9 +271,9 @@ TEST_F(BadInput, RewardThatFailsIsCountedUnderItsStatedPolicy) {
   const auto metrics = nlohmann::json::parse(lines_of(output_ + "/metrics.jsonl").at(0));
   const double failed = metrics.at("reward/errors").get<double>();
   EXPECT_GT(failed, 0);
-  EXPECT_THAT(with_word(result.errors, "sample -?[0-9]+", "sample UID"),
-              testing::HasSubstr(fmt::format(" warning step 1: failed rewards: {}; the first: [reward score] sample "
-                                             "UID: ZeroDivisionError: division by zero; given -1\n",
+  EXPECT_THAT(result.errors,
+              testing::HasSubstr(fmt::format(" warning step 1: failed rewards: {}; the first: [reward score] "
+                                             "ZeroDivisionError: division by zero; given -1\n",
                                              failed)));
   EXPECT_THAT(result.errors, testing::ContainsRegex(fmt::format("\ngrpo  1/1  .*  failed rewards {}\n", failed)));
   EXPECT_EQ(metrics.at("critic/rewards/min").get<double>(), -1);
@@ -290,7 +288,7 @@ TEST_F(BadInput, ARunThatDivergesIsStopped) {
   EXPECT_EQ(result.status.code, 4) << result.status.description();
   EXPECT_EQ(with_word(last_line(result.errors), "loss \\S+ and gradient norm \\S+ at", "loss X and gradient norm Y at"),
             "[train] expected a finite loss and gradient, got loss X and gradient norm Y at update 2; try a lower "
-            "train.learning_rate, or look at the rewards of this step (model policy, worker 0, iteration 2, node "
+            "train.learning_rate, or look at the rows of this step (model policy, worker 0, iteration 2, node "
             "policy.train)");
   EXPECT_FALSE(fs::exists(output_ + "/model/model.safetensors"));
 }
