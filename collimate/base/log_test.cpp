@@ -126,20 +126,23 @@ TEST(Progress, Text) {
   EXPECT_EQ(format_duration(245), "4:05");
   EXPECT_EQ(format_duration(3723), "1:02:03");
   EXPECT_EQ(progress_text({"grpo", 25, 50, 5, 40}, "reward 0.61", 4),
-            "grpo  \u2588\u2588\u2591\u2591  25/50  2 s/it  ETA 50 s  reward 0.61");
+            "grpo  \u2588\u2588\u2591\u2591  25/50  reward 0.61  2 s/it  ETA 50 s");
   EXPECT_EQ(progress_text({"sft", 0, 50, 0, 3}, "", 0), "sft  0/50");
   EXPECT_EQ(progress_text({"sft", 50, 50, 0, 100}, "", 0), "sft  50/50  2 s/it");
 }
 
-// The end of the details is cut, between characters.
-TEST(Progress, ANarrowTerminalShowsTheTimeLeft) {
+// The bar gives way, then the end of the details is cut, between characters.
+TEST(Progress, ANarrowTerminalShowsTheFirstDetailAndTheTimeLeft) {
   const ProgressState state{"grpo", 9, 12, 0, 90};
   const std::string details = "reward 1.5  loss 0.005991  kl 0.1498  length 12.25  grad 0.8117";
   std::string bar;
   for (int i = 0; i < 20; ++i) bar += i < 15 ? "\u2588" : "\u2591";
   EXPECT_EQ(terminal_progress_text(state, details, 79),
-            "grpo  " + bar + "  9/12  10 s/it  ETA 30 s  reward 1.5  loss 0.005991 ");
-  EXPECT_EQ(terminal_progress_text(state, details, 8), "grpo  \u2588\u2588");
+            "grpo  " + bar + "  9/12  reward 1.5  10 s/it  ETA 30 s  loss 0.005991 ");
+  EXPECT_EQ(terminal_progress_text(state, details, 40), "grpo  9/12  reward 1.5  10 s/it  ETA 30 ");
+  EXPECT_EQ(terminal_progress_text(state, details, 50),
+            "grpo  \u2588\u2588\u2588\u2588\u2588\u2591\u2591  9/12  reward 1.5  10 s/it  ETA 30 s");
+  EXPECT_EQ(terminal_progress_text(state, details, 8), "grpo  9/");
   EXPECT_EQ(terminal_progress_text(state, details, 200), progress_text(state, details, 20));
 }
 
@@ -151,8 +154,18 @@ TEST(Progress, PlainLinesWithoutATerminal) {
     progress.update(2, "loss 1");
   }
   const std::string text = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(text, ::testing::MatchesRegex("sft  1/2  [^ ]+ s/it  ETA 0 s  loss 2\nsft  2/2  [^ ]+ s/it  loss 1\n"));
+  EXPECT_THAT(text, ::testing::MatchesRegex("sft  1/2  loss 2  [^ ]+ s/it  ETA 0 s\nsft  2/2  loss 1  [^ ]+ s/it\n"));
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+TEST(Progress, LinesStayAtTheEndsAndEveryFewSteps) {
+  ::testing::internal::CaptureStderr();
+  {
+    Progress progress("sft", 10, 0, 4);
+    for (int64_t done = 1; done <= 10; ++done) progress.update(done, "");
+  }
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(text, ::testing::MatchesRegex("sft  1/10[^\n]*\nsft  4/10[^\n]*\nsft  8/10[^\n]*\nsft  10/10[^\n]*\n"));
 }
 
 }  // namespace

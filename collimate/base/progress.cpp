@@ -20,6 +20,12 @@ std::string bar(double fraction, int width) {
   return out;
 }
 
+// UTF-8 code points.
+int columns_of(const std::string& text) {
+  return static_cast<int>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
 // Cut to `columns` characters (UTF-8 code points), so that a bar never wraps.
 std::string cut_to_columns(const std::string& text, int columns) {
   size_t end = 0;
@@ -54,17 +60,22 @@ std::string progress_text(const ProgressState& state, std::string_view details, 
   std::string out = state.label;
   const double fraction = state.total > 0 ? static_cast<double>(state.done) / static_cast<double>(state.total) : 0;
   if (bar_columns > 0) out += "  " + bar(fraction, bar_columns);
-  out += fmt::format("  {}/{}", state.done, state.total) + pace_text(state);
-  if (!details.empty()) out += fmt::format("  {}", details);
-  return out;
+  out += fmt::format("  {}/{}", state.done, state.total);
+  const size_t end = std::min(details.find("  "), details.size());
+  if (!details.empty()) out += fmt::format("  {}", details.substr(0, end));
+  return out + pace_text(state) + std::string(details.substr(end));
 }
 
 std::string terminal_progress_text(const ProgressState& state, std::string_view details, int columns) {
-  return cut_to_columns(progress_text(state, details, kBarColumns), columns);
+  const std::string_view first = details.substr(0, std::min(details.find("  "), details.size()));
+  const int room = columns - columns_of(progress_text(state, first, 0)) - 2;
+  const int bar_columns = room < kBarColumns / 4 ? 0 : std::min(room, kBarColumns);
+  return cut_to_columns(progress_text(state, details, bar_columns), columns);
 }
 
-Progress::Progress(std::string label, int64_t total, int64_t first)
+Progress::Progress(std::string label, int64_t total, int64_t first, int64_t every)
     : state_{std::move(label), first, total, first, 0},
+      every_(every),
       start_seconds_(now_seconds()),
       terminal_(::isatty(STDERR_FILENO)) {}
 
@@ -75,9 +86,10 @@ Progress::~Progress() {
 void Progress::update(int64_t done, std::string_view details) {
   state_.done = done;
   state_.elapsed_seconds = now_seconds() - start_seconds_;
-  log().progress_line(terminal_ ? terminal_progress_text(state_, details, terminal_columns(STDERR_FILENO, 80) - 1)
-                                : progress_text(state_, details, 0),
-                      terminal_);
+  const bool stays = done % every_ == 0 || done == state_.first + 1 || done == state_.total;
+  if (stays) log().show(progress_text(state_, details, 0));
+  if (terminal_)
+    log().progress_line(terminal_progress_text(state_, details, terminal_columns(STDERR_FILENO, 80) - 1), true);
 }
 
 }  // namespace collimate::base

@@ -20,23 +20,26 @@ struct ProgressState {
   double elapsed_seconds = 0;  // since `first`
 };
 
-// "grpo  ██████████░░░░  34/50  2.1 s/it  ETA 34 s  reward 0.61": the text of a progress line, no escapes.
-// `bar_columns` 0 leaves the bar out.
+// "grpo  ██████████░░░░  34/50  reward 0.61  2.1 s/it  ETA 34 s  kl 0.1": the text of a progress line, no escapes. Of
+// the details, which two spaces part, the first comes before the time. `bar_columns` 0 leaves the bar out.
 std::string progress_text(const ProgressState& state, std::string_view details, int bar_columns);
 
-// This text has a bar, of at most `columns` characters: what a narrow terminal loses is the end of the details.
+// This text has a bar and at most `columns` characters: a narrow terminal loses the end of the details, then the bar,
+// then the time.
 std::string terminal_progress_text(const ProgressState& state, std::string_view details, int columns);
 
-// Progress of a run: a bar with the time left when stderr is a terminal, else a plain line per update. One thread.
+// Progress of a run: one plain line that stays every `every` steps, for the first and for the last; when stderr is a
+// terminal also a bar with the time left. One thread.
 class Progress : private Immovable {
  public:
-  Progress(std::string label, int64_t total, int64_t first = 0);
+  Progress(std::string label, int64_t total, int64_t first = 0, int64_t every = 1);
   ~Progress();  // removes the bar
 
   void update(int64_t done, std::string_view details);
 
  private:
   ProgressState state_;
+  int64_t every_;
   double start_seconds_;
   bool terminal_;
 };

@@ -62,6 +62,7 @@ struct Asked {
 
 Asked asked_of(const GenerateCall& call, const std::optional<text::Dataset>& dataset, const text::Renderer& renderer) {
   if (!dataset) return {{call.prompt}, {{{"prompt", call.prompt}}}};
+  check_turns(*dataset, renderer);
   Asked asked{prompts_of(*dataset), {}};
   for (const text::Example& example : dataset->examples())
     asked.columns.push_back(rlhf::example_json(example, renderer.prompt_text(example.prompt)));

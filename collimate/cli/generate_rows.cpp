@@ -45,6 +45,7 @@ class RowWriter {
       : call_(call), model_(model), dataset_(dataset) {
     text::read_rows(call.data, "auto",
                     [&](const text::RowLocation&, text::Row&& row) { rows_.push_back(std::move(row)); });
+    check_turns(dataset_, model.renderer());
     for (const text::Prompt& prompt : prompts_of(dataset_)) prompts_.push_back(model.renderer().prompt_tokens(prompt));
     file_.emplace(call.output, command_of(call, dataset_, rewards));
     if (!rewards.is_null()) judges_.emplace(rewards);

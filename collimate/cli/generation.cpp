@@ -72,6 +72,15 @@ std::vector<text::Prompt> prompts_of(const text::Dataset& dataset) {
   return prompts;
 }
 
+void check_turns(const text::Dataset& dataset, const text::Renderer& renderer) {
+  if (renderer.chat().marks_turns()) return;
+  for (const text::Example& example : dataset.examples())
+    if (const auto* turns = std::get_if<text::Messages>(&example.prompt); turns != nullptr && turns->size() > 1)
+      throw base::InputError(base::expectation(
+          example.location.text(), "a chat template, which marks where a turn ends",
+          "a model without one (a base model)", "--chat-template chatml, or plain to join turns with nothing between"));
+}
+
 nlohmann::ordered_json completion_json(const GenerateCall& call, const text::Tokenizer& tokenizer,
                                        const std::vector<int32_t>& prompt, const generate::Completion& completion) {
   nlohmann::ordered_json one = {

@@ -62,6 +62,8 @@ class CompletingModel {
 
 // The prompts of rows, as they are completed. InputError for a row of text alone: it is what is trained on.
 std::vector<text::Prompt> prompts_of(const text::Dataset& dataset);
+// InputError for a conversation of several turns where the model has no template that marks where one ends.
+void check_turns(const text::Dataset& dataset, const text::Renderer& renderer);
 
 // {"completion", "token_ids", "finish"} and, where asked, log-probs.
 nlohmann::ordered_json completion_json(const GenerateCall& call, const text::Tokenizer& tokenizer,

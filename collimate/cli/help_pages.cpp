@@ -34,7 +34,7 @@ constexpr const char* kLora =
     "    path: MODEL\n"
     "    lora: {rank: 16, alpha: 32}   # rank 0 trains all weights instead\n"
     "train:\n"
-    "  learning_rate: 1.0e-5           # usually ten times the rate for all weights\n\n"
+    "  learning_rate: 2.0e-4           # sft's default with LoRA: ten times its rate for all weights\n\n"
     "collimate help models.policy.lora lists all keys.\n";
 
 constexpr const char* kResume =
@@ -47,7 +47,9 @@ constexpr const char* kResume =
     "Ctrl-C ends a run after the current iteration and saves a checkpoint; a second Ctrl-C ends it at once. When a "
     "run\n"
     "continues, its length and what is kept of it may change: run.iterations, run.epochs, run.save_every,\n"
-    "run.keep_checkpoints, run.evaluate_every, run.samples_every and run.patience. Any other key that differs is an "
+    "run.keep_checkpoints, run.evaluate_every, run.samples_every and run.patience. So may what changes no result: "
+    "log.*,\n"
+    "run.threads, run.memory_budget, run.deadline_seconds, cluster and download. Any other key that differs is an "
     "error\n"
     "that shows both values.\n";
 

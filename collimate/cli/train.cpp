@@ -13,8 +13,10 @@
 #include "collimate/cli/process.h"
 #include "collimate/cli/shell_word.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/run_directory.h"
 #include "collimate/report/change.h"
+#include "collimate/report/heading.h"
 #include "collimate/report/html.h"
 #include "collimate/report/report.h"
 
@@ -35,7 +37,7 @@ std::string change_of(const std::vector<base::MetricsRecord>& records, const std
 
 // Says what changed, where it is and how to try it.
 void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outcome, const std::string& output) {
-  fmt::print("{} iterations in {}\n", outcome.iterations, report::duration(outcome.seconds));
+  fmt::print("{} in {}\n", recipe::counted(outcome.iterations, "iteration"), report::duration(outcome.seconds));
   std::vector<std::string> unreadable;  // which the report names
   const std::vector<base::MetricsRecord> records = base::read_metrics(output + "/metrics.jsonl", &unreadable);
   const bool trl = config.log.names == std::string("trl");
@@ -50,9 +52,9 @@ void show_outcome(const recipe::Config& config, const recipe::TrainOutcome& outc
       fmt::print("held out: {} {:.4g} -> {:.4g}\n", name, first->get<double>(), last.get<double>());
   for (const auto& warning : outcome.summary.value("warnings", nlohmann::ordered_json::array()))
     fmt::print("warning: {}\n", warning.get<std::string>());
-  const bool speaks = outcome.summary.value("generates", false);
-  fmt::print("model: {}/model{}\nreport: {}/report.html\n", output,
-             speaks ? fmt::format(", to try it: collimate chat {}/model", output) : "", output);
+  const std::string command = report::trial_command(config.recipe, outcome.summary.value("generates", false), output);
+  fmt::print("model: {}/model{}\nreport: {}/report.html\n", output, command.empty() ? "" : ", to try it: " + command,
+             output);
 }
 
 struct TrainWords {

@@ -23,9 +23,9 @@ std::string variable(const char* name) {
 
 bool is_hub_id(const std::string& name) {
   const size_t slash = name.find('/');
-  if (slash == std::string::npos || slash == 0 || slash + 1 == name.size()) return false;
-  if (name[0] == '.' || name[slash + 1] == '.') return false;
-  return std::ranges::count(name, '/') == 1 && std::ranges::all_of(name, [](unsigned char c) {
+  const std::string model = slash == std::string::npos ? name : name.substr(slash + 1);
+  if (slash == 0 || model.empty() || name[0] == '.' || model[0] == '.') return false;
+  return std::ranges::count(name, '/') <= 1 && std::ranges::all_of(name, [](unsigned char c) {
            return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/';
          });
 }
@@ -40,7 +40,8 @@ std::string model_directory(const std::string& name) {
   std::error_code ignored;
   if (!is_hub_id(name) || fs::exists(name, ignored)) return name;
   const size_t slash = name.find('/');
-  const fs::path model = hub_cache() / fmt::format("models--{}--{}", name.substr(0, slash), name.substr(slash + 1));
+  const std::string folder = slash == std::string::npos ? name : name.substr(0, slash) + "--" + name.substr(slash + 1);
+  const fs::path model = hub_cache() / ("models--" + folder);
   if (!fs::is_regular_file(model / "refs/main", ignored)) return name;
   std::string commit = read_file(model / "refs/main");
   std::erase_if(commit, [](unsigned char c) { return std::isspace(c) != 0; });

@@ -42,9 +42,19 @@ TEST_F(HubCache, AModelOfTheCacheIsItsSnapshot) {
   EXPECT_EQ(model_directory("org/some-model"), "org/some-model") << "an unfinished download";
 }
 
+TEST_F(HubCache, OldModelsHaveNoOrganisation) {
+  const fs::path held = directory_ / "models--gpt2/snapshots/0a1b";
+  fs::create_directories(held);
+  fs::create_directories(directory_ / "models--gpt2/refs");
+  std::ofstream(directory_ / "models--gpt2/refs/main") << "0a1b";
+  EXPECT_EQ(model_directory("gpt2"), held.string());
+  EXPECT_EQ(model_directory("gpt3"), "gpt3");
+  EXPECT_NE(hub_remedy("gpt3").find("hf download gpt3"), std::string::npos);
+}
+
 TEST_F(HubCache, OtherNamesStay) {
   snapshot("0a1b");
-  for (const char* name : {"", "some-model", "/org/some-model", "./org/some-model", "../org", "org/", "a/b/c"}) {
+  for (const char* name : {"", ".model", "/org/some-model", "./org/some-model", "../org", "org/", "a/b/c"}) {
     EXPECT_EQ(model_directory(name), name);
     EXPECT_EQ(hub_remedy(name), "") << name;
   }

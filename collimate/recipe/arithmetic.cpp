@@ -14,10 +14,6 @@ int64_t most_micro_batches(int64_t rows, int64_t longest, int64_t budget, int64_
   return (rows + units * unit - 1) / (units * unit);
 }
 
-std::string counted(int64_t count, const std::string& noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string rate_line(const BatchArithmetic& n, const rlhf::TrainOptions& train) {
   const std::string& schedule = train.lr_schedule;
   const double peak = train.learning_rate->value();
@@ -32,6 +28,10 @@ std::string rate_line(const BatchArithmetic& n, const rlhf::TrainOptions& train)
 }
 
 }  // namespace
+
+std::string counted(int64_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 int64_t micro_batch_tokens(const Config& config, const Plan& plan) {
   return rlhf::micro_batch_tokens(config.train, plan.modules.at(plan.trained).parameters.value("loss_rows", ""));
@@ -61,16 +61,16 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
   std::vector<std::string> lines;
   const int64_t iterations = config.run.iterations;
   if (n.rollouts)
-    lines.push_back(fmt::format("batch: {} prompts × {} samples = {} per iteration", n.rows / n.group_size,
-                                n.group_size, counted(n.rows, "row")));
+    lines.push_back(fmt::format("batch: {} × {} = {} per iteration", counted(n.rows / n.group_size, "prompt"),
+                                counted(n.group_size, "sample"), counted(n.rows, "row")));
   else if (n.group_size > 1)
-    lines.push_back(fmt::format("batch: {} pairs × {} answers = {} per iteration", n.rows / n.group_size, n.group_size,
-                                counted(n.rows, "row")));
+    lines.push_back(fmt::format("batch: {} × {} answers = {} per iteration", counted(n.rows / n.group_size, "pair"),
+                                n.group_size, counted(n.rows, "row")));
   else
     lines.push_back(fmt::format("batch: {} per iteration", counted(n.rows, "row")));
-  lines.push_back(fmt::format("updates: {} rows ÷ {} per update × {} = {} per iteration; × {} = {} in all", n.rows,
-                              n.rows_per_update, counted(config.train.ppo_epochs, "epoch"), n.updates,
-                              counted(iterations, "iteration"), n.total_updates));
+  lines.push_back(fmt::format("updates: {} ÷ {} per update × {} = {} per iteration; × {} = {} in all",
+                              counted(n.rows, "row"), n.rows_per_update, counted(config.train.ppo_epochs, "epoch"),
+                              n.updates, counted(iterations, "iteration"), n.total_updates));
   if (n.rows % n.rows_per_update != 0)
     lines.push_back(fmt::format(
         "updates: the last one of each iteration has {} of {} rows; try a train.samples_per_update that divides {}",
@@ -81,8 +81,9 @@ std::vector<std::string> arithmetic_lines(const BatchArithmetic& n, const Config
   lines.push_back(fmt::format("micro-batches: {} of at most {} tokens, {} tokens at a time = at most {} per update",
                               counted(n.rows_per_update, "row"), longest, n.micro_batch_tokens, n.micro_batches));
   lines.push_back(rate_line(n, config.train));
-  lines.push_back(fmt::format("run: {} × {} examples = {}, {:.3g} epochs of {}", counted(iterations, "iteration"),
-                              n.rows / n.group_size, iterations * n.rows / n.group_size, n.epochs, n.examples));
+  lines.push_back(fmt::format("run: {} × {} = {}, {:.3g} epoch{} of {}", counted(iterations, "iteration"),
+                              counted(n.rows / n.group_size, "example"), iterations * n.rows / n.group_size, n.epochs,
+                              n.epochs == 1 ? "" : "s", n.examples));
   return lines;
 }
 

@@ -95,9 +95,8 @@ void check_pairs(const DataPreview& data, Findings& found) {
 
 std::string placement_line(const Config& config, const Plan& plan, const graph::Placement& placement) {
   const int threads = threads_of(config, placement);
-  const auto counted = [](size_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); };
   return fmt::format("placement: {}, {} each; {} per iteration on {}", counted(placement.devices, "device"),
-                     counted(threads, "thread"), counted(plan.graph.nodes.size(), "step"),
+                     counted(threads, "thread"), counted(static_cast<int64_t>(plan.graph.nodes.size()), "step"),
                      counted(graph::worker_count(plan.graph, placement), "worker"));
 }
 
@@ -145,6 +144,9 @@ Findings check(Config config) {
   const flow::Registry registry = module_registry();
   Plan plan;
   if (attempt(problems, [&] { plan = complete_plan(config, registry); })) {
+    found.config = resolved_text(config, plan);
+    found.problems = missing_models(config);
+    if (!found.problems.empty()) return found;  // all else would say the same again
     graph::Placement placement;
     RunData data;
     const bool read = attempt(problems, [&] {

@@ -1,9 +1,11 @@
 #include "collimate/recipe/check_models.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
+#include "collimate/host/hub_cache.h"
 #include "collimate/recipe/attempt.h"
 #include "collimate/recipe/run_inputs.h"
 #include "collimate/rlhf/modules/decoder.h"
@@ -61,6 +63,17 @@ std::vector<std::string> model_problems(const Plan& plan, const text::Tokenizer&
     const bool own = directory == policy.info().directory;
     attempt(problems, [&, path = directory] { check_size(path, own ? rows : others, drawn, problems); });
     if (!own) attempt(problems, [&, path = directory] { check_tokenizer(path, policy, problems); });
+  }
+  return problems;
+}
+
+std::vector<std::string> missing_models(const Config& config) {
+  std::vector<std::string> problems;
+  for (const auto& [role, model] : config.models) {
+    const std::string& path = model.path;
+    if (path.empty() || std::filesystem::is_directory(path)) continue;
+    problems.push_back(base::expectation(fmt::format("models.{}.path", role), "a model directory",
+                                         path + ", which is none", host::hub_remedy(path)));
   }
   return problems;
 }

@@ -21,6 +21,9 @@ struct RowExtent {
 // the vocabulary is known. Reads config.json and tokenizers, no weights.
 std::vector<std::string> model_problems(const Plan& plan, const text::Tokenizer& policy, const RowExtent& rows);
 
+// Why there is nothing to read for a model that the config names: its path is no directory.
+std::vector<std::string> missing_models(const Config& config);
+
 // Says of each model that trains adapters how many of its parameters they are: "lora: policy trains 768 of 20,000 …".
 // InputError where they do not fit the model.
 std::vector<std::string> adapter_lines(const Plan& plan);

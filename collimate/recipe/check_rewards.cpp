@@ -65,8 +65,9 @@ void ask(const std::string& key, const rlhf::RewardSpec& spec, const std::vector
 }
 
 // Calls a reward of any kind on a few completions, the data's own answer and some that a model might give, and shows
-// what came. A completion on which it fails is a problem only where none gets a value: a run may never see it.
-void try_out(const std::string& key, const rlhf::RewardSpec& spec, const rlhf::RewardSample& first,
+// what came. A completion on which it fails is a problem only where none gets a value: a run may never see it. Gives
+// whether it judged one.
+bool try_out(const std::string& key, const rlhf::RewardSpec& spec, const rlhf::RewardSample& first,
              RewardFindings& found) {
   std::vector<rlhf::RewardSample> samples;
   for (const std::string& completion : {first.completion, std::string("I do not know."), std::string()}) {
@@ -77,24 +78,38 @@ void try_out(const std::string& key, const rlhf::RewardSpec& spec, const rlhf::R
   const std::vector<rlhf::RewardResult> results = spec.reward->score(samples);
   std::vector<std::string> shown;
   std::string error;
-  bool judged = false;
+  bool judged = false, valued = false;
   for (size_t i = 0; i < results.size(); ++i) {
     const rlhf::RewardResult& result = results[i];
     if (error.empty()) error = result.error;
     judged = judged || result.value || result.error.empty();
+    valued = valued || result.value || !result.error.empty();
     shown.push_back(fmt::format("{} gets {}", nlohmann::json(samples[i].completion).dump(),
                                 result.value           ? fmt::format("{:.4g}", *result.value)
                                 : result.error.empty() ? "no judgement"
                                                        : "the error " + result.error));
   }
-  if (!judged && spec.reward->pure()) return;  // ask() has said so
+  if (!judged && spec.reward->pure()) return true;  // ask() has said so
   if (!judged && spec.on_error.action == rlhf::OnError::Action::kStop) {
     found.problems.push_back(base::expectation(fmt::format("reward {} on row 1 of {}", spec.name, key),
                                                "a reward for some completion", with_columns(error, first), kRemedy));
-    return;
+    return true;
   }
   found.lines.push_back(fmt::format("{}reward {} on row 1 of {}: {}", error.empty() ? "" : "warning: ", spec.name, key,
                                     fmt::join(shown, ", ")));
+  return valued;
+}
+
+// A run stops, or drops all, where no reward judges a sample.
+void require_judgement(const std::string& key, const std::vector<rlhf::RewardSpec>& specs, bool judged,
+                       RewardFindings& found) {
+  if (judged) return;
+  std::vector<std::string> names;
+  for (const rlhf::RewardSpec& spec : specs) names.push_back(spec.name);
+  found.problems.push_back(
+      base::expectation(fmt::format("reward on row 1 of {}", key),
+                        fmt::format("a reward of {} for some completion", fmt::join(names, " or ")),
+                        "no judgement (None) of any", "a number in its place, 0 where nothing is right"));
 }
 
 }  // namespace
@@ -111,12 +126,14 @@ RewardFindings check_rewards(const Plan& plan, const RunData& data, int64_t rows
       const auto [entry, fresh] = made.try_emplace(list.dump());
       if (fresh) entry->second = rlhf::make_rewards(list);
       if (source == nullptr) continue;
+      bool judged = source->examples() == 0;
       for (const rlhf::RewardSpec& spec : entry->second) {
         for (int64_t row = 0; row < source->examples(); ++row) spec.reward->check_columns(source->example(row));
         const std::vector<rlhf::RewardSample> truths = truth_samples(*source, *data.tokenizer, rows);
         if (spec.reward->pure()) ask(key, spec, truths, found);
-        if (!truths.empty()) try_out(key, spec, truths.front(), found);
+        if (!truths.empty()) judged = try_out(key, spec, truths.front(), found) || judged;
       }
+      require_judgement(key, entry->second, judged, found);
     } catch (const base::Error& error) {
       const std::string message = error.what();
       if (std::ranges::find(found.problems, message) == found.problems.end()) found.problems.push_back(message);

@@ -6,6 +6,7 @@
 #include "collimate/host/hub_download.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/list.h"
+#include "collimate/recipe/other_names.h"
 #include "collimate/rlhf/reward/reward.h"
 
 namespace collimate::recipe {
@@ -54,6 +55,7 @@ namespace {
 // `name` is what an error calls the whole.
 Config read_config(const base::ConfigSource& source, const std::string& name) {
   Config config;
+  refuse_other_names(source.root);
   if (base::nearest("recipe", source.root.keys).empty())  // a misspelt one is for apply() to name
     throw base::InputError(base::expectation(name, "a key recipe", "none", "recipe: grpo"));
   base::apply(source, config);

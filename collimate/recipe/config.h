@@ -169,6 +169,13 @@ struct RunOptions : base::Section {
 };
 
 struct LogOptions : base::Section {
+  base::Option<int64_t> every{this,
+                              "every",
+                              0,
+                              "iterations",
+                              "how often a line of progress is written to the terminal; 0 writes about 20 in a run",
+                              base::at_least(int64_t{0}),
+                              base::outside_hash{}};
   base::Option<std::string> names{
       this, "names", "verl", "", "whose names the metrics have", base::one_of({"verl", "trl"}), base::outside_hash{}};
   base::Option<bool> tensorboard{

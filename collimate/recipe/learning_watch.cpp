@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -61,7 +62,24 @@ constexpr Sign kSigns[] = {
      [](const base::MetricsRecord&) {
        return "the policy was more than a nat a token away from its reference in {} iterations in a row: try a larger "
               "algorithm.beta or a lower train.learning_rate";
+     }},
+    // The same KL, by the estimator of the penalty that PPO takes off its rewards.
+    {"far from the reference, by the penalty",
+     [](const base::MetricsRecord& record) {
+       return value_or(record, "actor/reward_kl_penalty", 0) > kFarFromReference;
+     },
+     [](const base::MetricsRecord&) {
+       return "the policy was more than a nat a token away from its reference in {} iterations in a row: try a larger "
+              "algorithm.kl_coefficient or a lower train.learning_rate";
      }}};
+
+bool has_rewards(const base::MetricsRecord& record) { return record.find("critic/rewards/mean") != nullptr; }
+
+// Values that are all 0 are at most half of this away, in squares, from returns that are rewards.
+double squared_reward(const base::MetricsRecord& record) {
+  const double most = value_or(record, "critic/rewards/max", 0), least = value_or(record, "critic/rewards/min", 0);
+  return std::max(most * most, least * least);
+}
 
 template <class Values>
 double mean(const Values& values) {
@@ -70,26 +88,44 @@ double mean(const Values& values) {
 
 }  // namespace
 
+struct LearningWatch::Loss {
+  const char* name;
+  const char* metric;
+  bool (*says_something)(const base::MetricsRecord& record);
+  double (*least)(const base::MetricsRecord& record);  // of what it has risen from
+  const char* text;                                    // with that, the last mean and the number of iterations
+};
+
+// A policy's own loss is about 0 whatever it learns. A value model's grows with the rewards until it has learned them.
+const LearningWatch::Loss LearningWatch::kLosses[] = {
+    {"risen loss", "actor/loss", [](const base::MetricsRecord& record) { return !has_rewards(record); },
+     [](const base::MetricsRecord&) { return 0.0; },
+     "the loss has risen from {:.4g} to {:.4g} (the mean of {} iterations): try a lower train.learning_rate or a "
+     "longer "
+     "train.warmup_updates"},
+    {"risen value loss", "critic/vf_loss", [](const base::MetricsRecord& record) { return squared_reward(record) > 0; },
+     squared_reward,
+     "the value model's loss has risen from {:.4g} to {:.4g} (the mean of {} iterations): try a lower "
+     "train.value_learning_rate or a smaller algorithm.value_clip"}};
+
 void LearningWatch::say(const std::string& sign, std::string text) {
   running_[sign] = kSaid;
   warnings_.push_back(std::move(text));
 }
 
-// It is looked at in recipes without rewards: a policy's loss is about 0 whatever it learns.
-void LearningWatch::look_at_loss(const base::MetricsRecord& record) {
-  const double* loss = record.find("actor/loss");
-  if (loss == nullptr || !std::isfinite(*loss) || record.find("critic/rewards/mean") != nullptr) return;
-  if (running_["risen loss"] == kSaid) return;
-  losses_.push_back(*loss);
-  if (static_cast<int64_t>(losses_.size()) <= kIterations) return;
-  const double before = losses_.front();
-  losses_.pop_front();
-  const double now = mean(losses_);
-  losses_.front() = before;
-  if (before > 0 && now > kRisen * before)
-    say("risen loss", fmt::format("the loss has risen from {:.4g} to {:.4g} (the mean of {} iterations): try a lower "
-                                  "train.learning_rate or a longer train.warmup_updates",
-                                  before, now, kIterations));
+void LearningWatch::look_at(const Loss& loss, const base::MetricsRecord& record) {
+  const double* value = record.find(loss.metric);
+  if (value == nullptr || !std::isfinite(*value) || !loss.says_something(record)) return;
+  if (running_[loss.name] == kSaid) return;
+  std::deque<double>& losses = losses_[loss.metric];
+  losses.push_back(*value);
+  if (static_cast<int64_t>(losses.size()) <= kIterations) return;
+  const double before = losses.front();
+  losses.pop_front();
+  const double now = mean(losses);
+  losses.front() = before;
+  if (before > 0 && now > kRisen * std::max(before, loss.least(record)))
+    say(loss.name, fmt::format(fmt::runtime(loss.text), before, now, kIterations));
 }
 
 std::vector<std::string> LearningWatch::add(const base::MetricsRecord& record) {
@@ -100,7 +136,7 @@ std::vector<std::string> LearningWatch::add(const base::MetricsRecord& record) {
     running = sign.shows(record) ? running + 1 : 0;
     if (running == kIterations) say(sign.name, fmt::format(fmt::runtime(sign.text(record)), kIterations));
   }
-  look_at_loss(record);
+  for (const Loss& loss : kLosses) look_at(loss, record);
   return {warnings_.begin() + static_cast<std::ptrdiff_t>(before), warnings_.end()};
 }
 

@@ -13,8 +13,8 @@
 namespace collimate::recipe {
 
 // Looks in a run's metrics, under verl's names, for signs that it cannot learn: for ten iterations in a row all rewards
-// equal, every completion cut, more than a nat a token away from the reference; or a loss that is half as large again
-// as at first. Says each once a run. Plain data.
+// equal, every completion cut, more than a nat a token away from the reference; or a loss (of a recipe without rewards,
+// or of a value model) that is half as large again as at first. Says each once a run. Plain data.
 class LearningWatch {
  public:
   // Gives the warnings that this iteration's line is the first to cause.
@@ -30,11 +30,14 @@ class LearningWatch {
   }
 
  private:
-  void look_at_loss(const base::MetricsRecord& record);
+  struct Loss;
+  static const Loss kLosses[];
+
+  void look_at(const Loss& loss, const base::MetricsRecord& record);
   void say(const std::string& sign, std::string text);
 
-  std::map<std::string, int64_t> running_;  // iterations in a row, by sign; kSaid once it was said
-  std::deque<double> losses_;               // the first, then the last ten
+  std::map<std::string, int64_t> running_;            // iterations in a row, by sign; kSaid once it was said
+  std::map<std::string, std::deque<double>> losses_;  // by metric: the first, then the last ten
   std::vector<std::string> warnings_;
 };
 

@@ -34,7 +34,8 @@ TEST(LearningWatch, SaysAfterTenIterationsWhatLasts) {
                                                       "learned from them: the prompts are solved, or too easy"));
   EXPECT_THAT(said_after(10, all(0)).at(0), HasSubstr("all rewards were 0 in 10 iterations running"));
   EXPECT_THAT(said({{"response_length/clip_ratio", 1}}), HasSubstr("every completion was cut at its limit"));
-  EXPECT_THAT(said({{"actor/kl_loss", 1.5}}), HasSubstr("more than a nat a token away"));
+  EXPECT_THAT(said({{"actor/kl_loss", 1.5}}), HasSubstr("try a larger algorithm.beta"));
+  EXPECT_THAT(said({{"actor/reward_kl_penalty", 1.5}}), HasSubstr("try a larger algorithm.kl_coefficient"));
 }
 
 TEST(LearningWatch, SaysNothingOfWhatPassesAndEachOnce) {
@@ -60,6 +61,22 @@ TEST(LearningWatch, SaysThatALossHasRisen) {
   LearningWatch policy;  // of which the loss says nothing
   for (int i = 0; i < 40; ++i)
     EXPECT_TRUE(policy.add(record_of({{"actor/loss", 0.01 * i}, {"critic/rewards/mean", 0}})).empty());
+}
+
+// It may grow to what rewards explain.
+TEST(LearningWatch, SaysThatAValueModelDiverges) {
+  const auto record = [](double loss) {
+    return record_of(
+        {{"critic/rewards/mean", 0}, {"critic/rewards/max", 1}, {"critic/rewards/min", -2}, {"critic/vf_loss", loss}});
+  };
+  LearningWatch watch;
+  watch.add(record(0.1));
+  for (int i = 0; i < 30; ++i) EXPECT_TRUE(watch.add(record(4)).empty());
+  std::vector<std::string> said;
+  for (int i = 0; i < 10; ++i)
+    for (const std::string& warning : watch.add(record(40))) said.push_back(warning);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_THAT(said[0], HasSubstr("the value model's loss has risen from 0.1 to"));
 }
 
 TEST(LearningWatch, GoesOnAsItWas) {

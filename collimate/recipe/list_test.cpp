@@ -150,7 +150,7 @@ TEST(Recipes, AResolvedConfigHasTheOptionsThatAreRead) {
   for (const RecipeEntry& entry : recipes()) {
     const Config config = config_of(entry.name);
     const std::string text = resolved_text(config, plan_of(entry.name));
-    EXPECT_LT(options_in(text), 111) << text;
+    EXPECT_LT(options_in(text), 113) << text;
     Config again;
     base::apply(base::parse_config(text, "resolved.yaml"), again);
     EXPECT_EQ(base::config_hash(again), base::config_hash(config)) << entry.name;
@@ -225,6 +225,15 @@ TEST(Recipes, OptionsOfOtherRecipesAreRefused) {
   EXPECT_EQ(error_of("sft", "data: {eval: held_out.jsonl}\nrun: {patience: 2}\n"), "");
   EXPECT_THAT(error_of("dpo", "data: {eval: pairs.jsonl}\nrun: {patience: 2}\n"), HasSubstr("[run.patience]"));
   EXPECT_EQ(error_of("dpo", "run: {patience: 2}\n"), "") << "idle, which check warns of";
+}
+
+TEST(Recipes, PairsAreNotDivided) {
+  for (const std::string recipe : {"dpo", "reward"}) {
+    Config config = config_of(recipe);
+    config.train.samples_per_update = 3;
+    EXPECT_EQ(base::message_of([&] { complete_plan(config, module_registry()); }),
+              "[train.samples_per_update] expected a multiple of 2, as a pair has 2 rows, got 3; try 4");
+  }
 }
 
 TEST(Recipes, AnExplicitZeroIsNotTheDefault) {

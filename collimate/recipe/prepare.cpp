@@ -11,6 +11,7 @@
 #include "collimate/base/error.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
+#include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/unread.h"
 
@@ -85,6 +86,18 @@ int64_t iterations_of(double epochs, const RunData& data, const Plan& plan) {
   return static_cast<int64_t>(iterations);
 }
 
+// Of recipes whose rows the data has: where samples are drawn their number is a multiple anyway.
+void check_rows(const Plan& plan) {
+  const int64_t rows = plan.rows_per_iteration, unit = plan.group_size;
+  if (rows <= 0)
+    throw base::InputError(base::expectation("train.samples_per_update", "at least 1 with this recipe", "0",
+                                             "32, the rows of an optimizer step"));
+  if (rows % unit != 0)
+    throw base::InputError(base::expectation("train.samples_per_update",
+                                             fmt::format("a multiple of {}, as a pair has {} rows", unit, unit),
+                                             std::to_string(rows), std::to_string(rows + unit - rows % unit)));
+}
+
 }  // namespace
 
 Plan complete_plan(const Config& config, const flow::Registry& registry) {
@@ -96,9 +109,7 @@ Plan complete_plan(const Config& config, const flow::Registry& registry) {
   if (!plan.evaluation || plan.evaluation->measures_loss) plan.read_options.insert("run.patience");
   refuse_unread(config, plan);
   check_sampling(config, plan);
-  if (plan.rows_per_iteration <= 0)
-    throw base::InputError(base::expectation("train.samples_per_update", "at least 1 with this recipe", "0",
-                                             "32, the rows of an optimizer step"));
+  check_rows(plan);
   return plan;
 }
 
@@ -114,7 +125,8 @@ void settle_iterations(Config& config, const flow::Registry& registry, const Run
   if (given && run.iterations != iterations && is_override(run.iterations) == is_override(run.epochs))
     throw base::InputError(base::expectation(
         run.iterations.where(),
-        fmt::format("run.epochs or run.iterations: {} epochs are {} iterations", *run.epochs.get(), iterations),
+        fmt::format("run.epochs or run.iterations: {} epoch{} {}", *run.epochs.get(),
+                    *run.epochs.get() == 1 ? " is" : "s are", counted(iterations, "iteration")),
         fmt::format("both, and run.iterations is {}", run.iterations.get()), "leaving one of them out"));
   run.iterations = iterations;
   plan = complete_plan(config, registry);

@@ -144,6 +144,15 @@ void check_metrics(const std::string& checkpoint, const fs::path& run) {
                                "restoring the file, or moving it away to go on without those records"));
 }
 
+// Of a run that has ended nothing is lost but what its report says.
+void warn_of_metrics(const std::string& checkpoint, const fs::path& run) {
+  try {
+    check_metrics(checkpoint, run);
+  } catch (const InputError& error) {
+    base::log_warning("{}", error.what());
+  }
+}
+
 // The run's length and what is kept of it: another value leaves alone what has been trained.
 constexpr const char* kMayChange[] = {"run.iterations",       "run.epochs",   "run.save_every",   "run.evaluate_every",
                                       "run.keep_checkpoints", "run.patience", "run.samples_every"};
@@ -242,7 +251,9 @@ RunDirectory::RunDirectory(const Config& config, const Plan& plan, const RunData
                                    std::to_string(config.run.iterations.get()), "--resume DIR/checkpoints/step-N"));
     goes_on_ = !changed_.empty() && completed_ < config.run.iterations;
     check_inputs(inputs, source, another);
-    if (!ended()) {
+    if (ended()) {
+      warn_of_metrics(checkpoint_, source);
+    } else {
       check_checkpoint(checkpoint_, source);
       check_metrics(checkpoint_, source);
     }

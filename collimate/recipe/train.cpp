@@ -1,7 +1,5 @@
 #include "collimate/recipe/train.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -14,6 +12,7 @@
 #include "collimate/host/atomic_file.h"
 #include "collimate/host/cpu.h"
 #include "collimate/host/memory.h"
+#include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/check.h"
 #include "collimate/recipe/check_rewards.h"
 #include "collimate/recipe/data.h"
@@ -47,6 +46,13 @@ void add_trial(const Plan& plan, const RunData& data, const TrainCall& call, Fin
     if (line.starts_with("warning: ")) found.lines.push_back(line);
 }
 
+// How often a line of progress stays, in iterations.
+int64_t lines_every(const Config& config) {
+  constexpr int64_t kLines = 20;  // of a run, by default
+  if (config.log.every > 0) return config.log.every;
+  return (config.run.iterations + kLines - 1) / kLines;
+}
+
 // One run from claiming its directory to its summary.
 class Run {
  public:
@@ -61,7 +67,7 @@ class Run {
         found_(accept()),
         directory_(config_, plan_, data_, call),
         recorder_(config_, plan_, data_, directory_),
-        progress_(config_.recipe, config_.run.iterations, directory_.completed()) {
+        progress_(config_.recipe, config_.run.iterations, directory_.completed(), lines_every(config_)) {
     recorder_.on_record = [this](const base::MetricsRecord& record) {
       const GoesOn goes_on = call_.on_metrics ? call_.on_metrics(record) : GoesOn::kYes;
       if (goes_on == GoesOn::kYes) return;
@@ -73,8 +79,8 @@ class Run {
   TrainOutcome run() {
     const auto recorded = directory_.summary();
     if (directory_.ended()) {
-      note(
-          fmt::format("nothing is left to do: {} has ended after {} iterations", call_.output, directory_.completed()));
+      note(fmt::format("nothing is left to do: {} has ended after {}", call_.output,
+                       counted(directory_.completed(), "iteration")));
       return outcome_of(*recorded);
     }
     const base::LogFile log(directory_.log());
@@ -184,11 +190,9 @@ class Run {
     options.on_iteration = [this](const flow::IterationResult& result) {
       recorder_.iteration(result);
       if (config_.log.profile) profile_.end_iteration(result.iteration, result.seconds);
-      // Where stderr is no terminal each update is a line: about forty of them.
       const int64_t done = result.iteration + 1;
       base::log().record(fmt::format("iteration {}: {}", done, recorder_.details()));
-      if (isatty(STDERR_FILENO) == 1 || done % std::max<int64_t>(1, config_.run.iterations / 40) == 0)
-        progress_.update(done, recorder_.details());
+      progress_.update(done, recorder_.details());
     };
     if (data_.eval) add_evaluation(options);
     add_files(options);
@@ -245,8 +249,10 @@ class Run {
     evaluation.next_rows = [rows](int64_t, int64_t first, int64_t count) { return rows.slice(first, first + count); };
     evaluation.on_result = [this](const flow::IterationResult& result) {
       recorder_.evaluation(result);
+      std::vector<std::string> values;
       for (const auto& [name, value] : recorder_.last_evaluation().items())
-        note(fmt::format("step {}: {} {:.4g}", result.iteration + 1, name, value.get<double>()));
+        values.push_back(fmt::format("{} {:.4g}", name, value.get<double>()));
+      if (!values.empty()) note(fmt::format("step {}: {}", result.iteration + 1, fmt::join(values, ", ")));
       if (recorder_.out_of_patience()) stop_.request();
     };
     options.evaluation = std::move(evaluation);

@@ -58,6 +58,11 @@ std::string Heading::title(const std::string& otherwise) const {
   return recipe + (model.empty() ? "" : " of " + model) + (data.empty() ? "" : " on " + data);
 }
 
+std::string trial_command(const std::string& recipe, bool generates, const std::string& run) {
+  if (generates) return fmt::format("collimate chat {}/model", run);
+  return recipe == "reward" ? fmt::format("collimate eval {}/model --data PAIRS.jsonl", run) : "";
+}
+
 Heading heading_of(const RunData& run) {
   const Json summary = run.summary.is_object() ? Json(run.summary) : Json::object();
   Heading heading;
@@ -66,8 +71,9 @@ Heading heading_of(const RunData& run) {
   heading.model = model_words(text_at(run.settings, "/models/policy/path"));
   if (run.settings.is_object()) heading.data = data_words(run.settings.value("/data/train"_json_pointer, Json()));
   heading.ended = time_words(text_at(summary, "/ended"));
-  if (run.has_model && summary.value("generates", false))
-    heading.command = "collimate chat " + run.directory + "/model";
+  if (run.has_model)
+    heading.command = trial_command(recipe.empty() ? text_at(summary, "/recipe") : recipe,
+                                    summary.value("generates", false), run.directory);
   return heading;
 }
 

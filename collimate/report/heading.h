@@ -18,6 +18,10 @@ struct Heading {
 };
 Heading heading_of(const RunData& run);
 
+// The command that tries the model of a run of this recipe; "" where there is none. `generates`: as summary.json has
+// it.
+std::string trial_command(const std::string& recipe, bool generates, const std::string& run);
+
 // The top of a run's page: title, facts, command.
 std::string draw_heading(const RunData& run);
 

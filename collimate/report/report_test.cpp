@@ -84,6 +84,15 @@ TEST_F(ReportTest, TheTitleSaysWhatWasTrainedOnWhatAndHowToTryIt) {
   EXPECT_THAT(page, HasSubstr("<code>collimate chat " + run_.string() + "/model</code>"));
 }
 
+TEST_F(ReportTest, ARewardModelIsTriedByEvaluatingIt) {
+  write_metrics();
+  write("summary.json", R"({"recipe": "reward", "generates": false})");
+  fs::create_directories(run_ / "model");
+  write("model/config.json", "{}");
+  EXPECT_THAT(render_report(run_),
+              HasSubstr("<code>collimate eval " + run_.string() + "/model --data PAIRS.jsonl</code>"));
+}
+
 TEST_F(ReportTest, TilesHaveTheLossOfTheWholeRun) {
   std::string lines;
   for (int step = 1; step <= 30; ++step)

@@ -80,6 +80,14 @@ std::vector<PromptTokens> Exchange::prompts_of(const ApiRequest& request) const 
   std::vector<PromptTokens> out;
   const std::string name = request.endpoint == Endpoint::kChat ? "messages" : "prompt";
   for (const text::Prompt& prompt : request.prompts) {
+    const auto* turns = std::get_if<text::Messages>(&prompt);
+    if (turns != nullptr && turns->size() > 1 && !model_.renderer.chat().marks_turns())
+      throw ApiError(
+          400,
+          base::expectation(name, "one message, as the model has no chat template that marks where a turn ends",
+                            fmt::format("{} messages", turns->size()),
+                            "collimate serve --chat-template chatml, or plain to join them"),
+          name, "invalid_value");
     PromptTokens tokens{.ids = model_.renderer.prompt_tokens(prompt)};
     if (request.echo) tokens.text = model_.renderer.prompt_text(prompt);
     if (static_cast<int64_t>(tokens.ids.size()) >= model_.max_sequence_tokens) {

@@ -36,5 +36,49 @@ TEST_F(BadRowsOfAFile, AnErrorNamesNoRemedyThatDoesNotApply) {
   EXPECT_EQ(error(good_ + bad_, {.drop = true, .remedy = "the key: drop"}), "");
 }
 
+TEST_F(BadRowsOfAFile, WhatNothingShowsTheModelIsRefused) {
+  for (const std::string column : {"tools", "images", "image", "videos", "audios"}) {
+    const std::string more = ", \"" + column + "\": [{}]}";
+    const std::string named = "[" + path_ + ":1 column " + column + "] expected no " + column +
+                              " beside a prompt, got some, which nothing here shows to the model; try data columns: {" +
+                              column + ": hidden_" + column + "} to train without showing them";
+    for (const std::string row : {R"({"prompt": "b")", R"({"prompt": "b", "completion": "c")",
+                                  R"({"prompt": "b", "chosen": "c", "rejected": "d")",
+                                  R"({"messages": [{"role": "user", "content": "b"}])", R"({"prompt": [1])"})
+      EXPECT_EQ(error(row + more, {}), named) << row;
+  }
+  EXPECT_EQ(error(R"({"prompt": "b", "completion": "c", "tools": [], "images": "", "videos": null})", {}), "");
+}
+
+TEST_F(BadRowsOfAFile, WhatNoTemplateReadsInAMessageIsRefused) {
+  const auto said = [&](const std::string& more) {
+    return error(
+        R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", )" + more + "}]}", {});
+  };
+  EXPECT_THAT(said(R"("reasoning_content": "hm")"), HasSubstr("expected messages without reasoning_content"));
+  EXPECT_THAT(said(R"("weight": 0)"), HasSubstr("expected messages without weight"));
+  EXPECT_THAT(said(R"("weight": 1)"), HasSubstr("data.train_on says which turns are trained"));
+  EXPECT_EQ(said(R"("reasoning_content": "", "weight": null)"), "");
+}
+
+TEST_F(BadRowsOfAFile, LabelsBesideAnswersAreTrueOrFalse) {
+  const auto row = [](const std::string& value) {
+    return R"({"prompt": "p", "completion": "c", "label": )" + value + "}";
+  };
+  const auto label = [&](const std::string& content) {
+    host::write_file_atomically(path_, content);
+    return Dataset::read({{.path = path_}}, {}).example(0).label;
+  };
+  EXPECT_EQ(label(row("1")), true);
+  EXPECT_EQ(label(row("0")), false);
+  EXPECT_EQ(label(row("0.0")), false);
+  EXPECT_EQ(label(R"({"instruction": "p", "output": "c", "label": 0})"), false);
+  for (const std::string value : {"-1", "2", R"("false")", R"("true")"})
+    EXPECT_THAT(error(row(value), {}), HasSubstr("[" + path_ +
+                                                 ":1 column label] expected true or false (or 1 or 0) beside an "
+                                                 "answer, got " +
+                                                 value));
+}
+
 }  // namespace
 }  // namespace collimate::text

@@ -195,6 +195,19 @@ TEST(Renderer, CompletionGoesOnWithoutADummySpace) {
   EXPECT_EQ(tokens.ids.back(), 2);
 }
 
+TEST(Renderer, AnAnswerThatSaysItsEndHasNoSecondOne) {
+  const auto base = load_tokenizer(testdata("sentencepiece"));
+  const Renderer renderer(*base, make_chat_template(*base));
+  const Prompt prompt(std::string("the cat"));
+  EXPECT_EQ(renderer.render_tokens(prompt, " sat</s>").ids, renderer.render_tokens(prompt, " sat").ids);
+  const auto chat = load_tokenizer(testdata("byte_level"));
+  const Renderer turns(*chat, make_chat_template(*chat));
+  const auto rendered = [&](const std::string& answer) {
+    return turns.render_tokens(Messages{{"user", "a"}, {"assistant", answer}}).ids;
+  };
+  EXPECT_EQ(rendered("one<|im_end|>"), rendered("one"));
+}
+
 // A prompt that writes bos itself has it once, and no eos stands before the answer.
 TEST(Renderer, OneBosAndNoEosInThePrompt) {
   const TemporaryDirectory directory;

@@ -28,7 +28,7 @@ bool has(const Row& row, const char* column) {
 bool has_flag(const Row& row) {
   for (const char* column : {"label", "kto_tag"}) {
     const auto found = row.find(column);
-    if (found != row.end() && found->is_boolean()) return true;
+    if (found != row.end() && (found->is_boolean() || *found == 0 || *found == 1)) return true;
   }
   return false;
 }

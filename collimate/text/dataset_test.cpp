@@ -52,11 +52,6 @@ TEST(DataShape, Trl) {
   EXPECT_EQ(example.completion, "t");
 }
 
-TEST(DataShape, ToolsBesideMessagesAreRefused) {
-  EXPECT_THAT(error_of(R"({"prompt": [{"role": "user", "content": "b"}], "tools": [{}]})"),
-              HasSubstr("[f.jsonl:7 column tools] expected no tools beside messages, got some"));
-}
-
 TEST(DataShape, PromptsWithGroundTruthAndColumns) {
   auto example = example_of(DataShape::kPrompt, R"({"prompt": "p", "answer": "42", "level": 3})");
   EXPECT_EQ(example.ground_truth, "42");

@@ -208,10 +208,22 @@ void split_conversation(RowReader& reader, Messages messages, const std::string&
   reader.example().prompt = std::move(messages);
 }
 
+// What a label beside an answer says: whether it is a good one (KTO). Tables write 1 and 0 for true and false.
 void take_flag(RowReader& reader) {
-  const json value = reader.take({reader.has("kto_tag") ? "kto_tag" : "label"});
-  if (!value.is_boolean()) reader.fail("label", "true or false", value.dump());
-  reader.example().label = value.get<bool>();
+  const std::string column = reader.has("kto_tag") ? "kto_tag" : "label";
+  const json value = reader.take({column.c_str()});
+  const bool number = value.is_number() && (value == 0 || value == 1);
+  if (!value.is_boolean() && !number)
+    throw base::InputError(base::expectation(reader.where(column), "true or false (or 1 or 0) beside an answer",
+                                             value.dump(),
+                                             "data columns: {" + column + ": another_name} if it says something else"));
+  reader.example().label = number ? value == 1 : value.get<bool>();
+}
+
+// The label that stands beside an answer in columns of any shape.
+void find_flag(RowReader& reader) {
+  const Example& example = reader.example();
+  if (example.completion && !example.label && (reader.has("kto_tag") || reader.has("label"))) take_flag(reader);
 }
 
 void read_prompt_completion(RowReader& reader) {
@@ -347,13 +359,14 @@ constexpr void (*kReaders[])(RowReader&) = {read_prompt_completion,
                                             read_text};
 static_assert(std::size(kReaders) == static_cast<size_t>(DataShape::kText) + 1);
 
-// Chat models are shown their tools by the template, which here is given messages alone.
-void refuse_tools(const RowReader& reader, const Prompt& prompt) {
-  if (!std::holds_alternative<Messages>(prompt) || !reader.has("tools") || reader.holds_nothing("tools")) return;
-  throw base::InputError(base::expectation(reader.where("tools"), "no tools beside messages",
-                                           "some, which no template "
-                                           "here shows to the model",
-                                           "data columns: {tools: hidden_tools} to train without showing them"));
+// A model of tools or pictures is shown them beside its prompt, which here is text alone.
+void refuse_unshown(const RowReader& reader) {
+  for (const std::string column : {"tools", "images", "image", "videos", "video", "audios", "audio"}) {
+    if (!reader.has(column) || reader.holds_nothing(column)) continue;
+    throw base::InputError(base::expectation(
+        reader.where(column), "no " + column + " beside a prompt", "some, which nothing here shows to the model",
+        fmt::format("data columns: {{{}: hidden_{}}} to train without showing them", column, column)));
+  }
 }
 
 }  // namespace
@@ -362,7 +375,8 @@ Example to_example(DataShape shape, Row&& row, const RowLocation& location) {
   RowReader reader(std::move(row), location);
   base::at(kReaders, shape)(reader);
   add_earlier_turns(reader);
-  refuse_tools(reader, reader.example().prompt);
+  find_flag(reader);
+  refuse_unshown(reader);
   return reader.finish();
 }
 

@@ -1,5 +1,7 @@
 #include "collimate/text/messages_json.h"
 
+#include <utility>
+
 #include "collimate/base/error.h"
 
 namespace collimate::text {
@@ -21,6 +23,18 @@ void refuse_tool_calls(const json& message, const std::string& where) {
     if (found == message.end() || found->empty()) continue;
     wrong(where, fmt::format("messages without {}, which no chat template here renders", key), *found,
           "calls written out in the message's content, or rows without them");
+  }
+}
+
+// Keys of a message that change what the model sees or learns, and that no template here reads.
+void refuse_unread(const json& message, const std::string& where) {
+  static const std::pair<const char*, const char*> kUnread[] = {
+      {"reasoning_content", "the thoughts written out in the message's content, or rows without them"},
+      {"weight", "messages without it: data.train_on says which turns are trained"}};
+  for (const auto& [key, remedy] : kUnread) {
+    const auto found = message.find(key);
+    if (found == message.end() || found->is_null() || *found == "") continue;
+    wrong(where, fmt::format("messages without {}, which nothing here reads", key), *found, remedy);
   }
 }
 
@@ -48,7 +62,10 @@ std::string role_name(const json& role, const std::string& where) {
 }  // namespace
 
 Message message_from_json(const json& json, const std::string& where) {
-  if (json.is_object()) refuse_tool_calls(json, where);
+  if (json.is_object()) {
+    refuse_tool_calls(json, where);
+    refuse_unread(json, where);
+  }
   if (json.is_object() && json.contains("role") && json.contains("content")) {
     return {role_name(json.at("role"), where), content_text(json.at("content"), where)};
   }

@@ -57,10 +57,19 @@ void Renderer::append_answer(RenderedTokens& out, const std::string& answer, con
                              bool last) const {
   const size_t at = answer.find(content);
   const size_t end = at == std::string::npos ? answer.size() : at + content.size();
+  const size_t before = out.ids.size();
   append(out, answer.substr(0, end), true);
   if (!options_.end_turn) return;
   const std::vector<int32_t> mark = tokenizer_.encode(answer.substr(end), {.continues = true});
   const bool special = std::any_of(mark.begin(), mark.end(), [&](int32_t id) { return tokenizer_.is_special(id); });
+  // An answer that says its own end, "a</s>", has no second one.
+  std::optional<int32_t> stop;
+  if (special) stop = mark.front();
+  if (!special && (last || mark.empty())) stop = tokenizer_.eos_id();
+  if (out.ids.size() > before && stop && tokenizer_.is_special(*stop) && out.ids.back() == *stop) {
+    out.ids.pop_back();
+    out.trainable.pop_back();
+  }
   if (!special && tokenizer_.eos_id() && (last || mark.empty())) {
     out.ids.push_back(*tokenizer_.eos_id());
     out.trainable.push_back(1);

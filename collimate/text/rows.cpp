@@ -121,6 +121,18 @@ void read_json(const std::string& path, const RowSink& sink, const BadRowSink& b
 }
 
 std::string remedy(const std::string& path, const std::string& format) {
+  if (format == ".gz" || format == ".zst" || format == ".bz2" || format == ".xz")
+    return fmt::format("decompressing it: {} {}",
+                       format == ".gz"    ? "gunzip -k"
+                       : format == ".zst" ? "unzstd"
+                       : format == ".bz2" ? "bunzip2 -k"
+                                          : "unxz -k",
+                       path);
+  if (format == ".xlsx" || format == ".xls")
+    return fmt::format(
+        "converting it: python3 -c \"import pandas; pandas.read_excel('{}').to_json('{}', "
+        "orient='records', lines=True)\"",
+        path, std::filesystem::path(path).replace_extension(".jsonl").string());
   if (format != ".csv" && format != ".tsv")
     return fmt::format("{{path: {}, format: jsonl}} if it holds one JSON object a line", path);
   const std::string delimiter = format == ".tsv" ? ", delimiter='\\t'" : "";

@@ -136,6 +136,10 @@ TEST_F(Rows, UnknownFormatAndMissingFile) {
   EXPECT_THAT(error("a.data", "x"),
               AllOf(HasSubstr("expected a .jsonl, .json, .parquet or .txt file, got a .data file"),
                     HasSubstr("a.data, format: jsonl} if it holds one JSON object a line")));
+  EXPECT_THAT(error("a.jsonl.gz", "x"),
+              AllOf(HasSubstr("got a .gz file; try decompressing it: gunzip -k "), HasSubstr("a.jsonl.gz")));
+  EXPECT_THAT(error("a.xlsx", "x"), AllOf(HasSubstr("got a .xlsx file; try converting it: python3 -c \"import pandas"),
+                                          HasSubstr("a.jsonl', orient='records', lines=True)")));
   EXPECT_THAT(error("a.csv", "x"),
               AllOf(HasSubstr("got a .csv file; try converting it: python3 -c \"import csv, json; "),
                     HasSubstr("a.csv', newline=''))]\" > "), HasSubstr("a.jsonl")));

@@ -232,7 +232,8 @@ UpdateReport Learner::update(const Batch& rows, const Objective& objective) {
     throw base::GuardError(base::expectation(
         "train", "a finite loss and gradient",
         fmt::format("loss {} and gradient norm {} at update {}", report.loss, report.grad_norm, steps() + 1),
-        "a lower train.learning_rate, or look at the rewards of this step"));
+        fmt::format("a lower train.learning_rate, or look at the {} of this step",
+                    rows.has(batch::kAdvantages.name) ? "rewards" : "rows")));
   report.learning_rate = learning_rate(options_.schedule, steps());
   clip_and_step(report.learning_rate, report.grad_norm);
   return report;

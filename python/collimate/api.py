@@ -8,13 +8,14 @@ import json
 import math
 import os
 import pathlib
+import re
 import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Union
 
-from collimate.errors import InputError, RunError, StoppedError
+from collimate.errors import Error, InputError, RunError, StoppedError
 from collimate.library import PROGRAM, load
 from collimate.memory_rewards import MemoryReward, Reward, split
 from collimate.rows import Rows, records, write_rows
@@ -76,10 +77,10 @@ def train(config: Config, data: Data | None = None, rewards: Iterable[Reward] | 
     if output is None:
         print(f"output: {path}", file=sys.stderr)
     request, functions = _request(config, rewards, overrides)
-    _add_data(request, data, path, kept=(path / "config.resolved.yaml").exists())
+    files = _add_data(request, data, path, kept=(path / "config.resolved.yaml").exists())
     request.update(output=str(path), resume=os.fspath(resume), worker_command=[PROGRAM, "worker"])
     listeners = _Callbacks(callbacks)
-    with _causes(functions):
+    with _causes(functions), _named_rows(files):
         outcome = json.loads(native.train(json.dumps(request), [f.native() for f in functions], listeners))
     if listeners.raised:
         raise listeners.raised
@@ -96,8 +97,10 @@ def check(config: Config, data: Data | None = None, rewards: Iterable[Reward] | 
     what rewards give, as texts in "notes". "problems" is empty where the run could begin."""
     request, functions = _request(config, rewards, overrides)
     with tempfile.TemporaryDirectory(prefix="collimate-") as directory:
-        _add_data(request, data, pathlib.Path(directory), kept=False)
-        return json.loads(native.check(json.dumps(request), [function.native() for function in functions]))
+        files = _add_data(request, data, pathlib.Path(directory), kept=False)
+        with _named_rows(files):
+            found = json.loads(native.check(json.dumps(request), [function.native() for function in functions]))
+        return {**found, **{key: _by_row(found[key], files) for key in ("notes", "problems")}}
 
 
 def generate(model: Path, prompts: str | Iterable[Any], *, max_tokens: int = 128, n: int = 1, seed: int = 0,
@@ -113,7 +116,8 @@ def generate(model: Path, prompts: str | Iterable[Any], *, max_tokens: int = 128
         write_rows(rows, "prompts", file, kept=False)
         request = {"model": os.fspath(model), "data": str(file), "max_tokens": max_tokens, "n": n, "seed": seed,
                    "logprobs": logprobs, **sampling}
-        return _unless_stopped(json.loads(native.generate(json.dumps(request))))
+        with _named_rows({"prompts": file}):
+            return _unless_stopped(json.loads(native.generate(json.dumps(request))))
 
 
 def evaluate(models: Path | Sequence[Path], data: Rows | Path, rewards: Iterable[Reward] | Reward | None = None, *,
@@ -127,16 +131,38 @@ def evaluate(models: Path | Sequence[Path], data: Rows | Path, rewards: Iterable
     entries, functions = split(rewards) if rewards is not None else (None, [])
     with tempfile.TemporaryDirectory(prefix="collimate-") as directory:
         file = pathlib.Path(directory) / "data.jsonl"
+        files = {"data": file}
         if isinstance(data, (str, os.PathLike)):
-            file = pathlib.Path(data)
+            file, files = pathlib.Path(data), {}
         else:
             write_rows(data, "data", file, kept=False)
         request = {"models": [os.fspath(model) for model in given], "data": str(file), "measure": measure,
                    "max_tokens": max_tokens, "seed": seed, "compute": compute, "chat_template": chat_template,
                    "section": {**sampling, "samples_per_prompt": n, "examples": examples, "reward": entries}}
-        with _causes(functions):
-            document = native.evaluate(json.dumps(request), [function.native() for function in functions])
-        return _unless_stopped(json.loads(document))
+        with _causes(functions), _named_rows(files):
+            text = native.evaluate(json.dumps(request), [function.native() for function in functions])
+        document = _unless_stopped(json.loads(text))
+        return {**document, "data": _by_row(document["data"], files)}
+
+
+def _by_row(told: Any, files: Mapping[str, pathlib.Path]) -> Any:
+    """A text, or a list of texts, in which rows in memory are called "data.train row 3", not by their file's line."""
+    if isinstance(told, list):
+        return [_by_row(one, files) for one in told]
+    if isinstance(told, str):
+        for key, file in files.items():
+            told = re.sub(re.escape(str(file)) + r":(\d+)", rf"{key} row \1", told).replace(str(file), key)
+    return told
+
+
+@contextlib.contextmanager
+def _named_rows(files: Mapping[str, pathlib.Path]) -> Iterator[None]:
+    """Errors name rows in memory as the caller knows them."""
+    try:
+        yield
+    except Error as error:
+        error.args = tuple(_by_row(list(error.args), files))
+        raise
 
 
 @contextlib.contextmanager
@@ -184,10 +210,12 @@ def _request(config: Config, rewards: Iterable[Reward] | Reward | None,
     return {"config": values, "sets": sets}, functions
 
 
-def _add_data(request: dict[str, Any], data: Data | None, directory: pathlib.Path, kept: bool) -> None:
-    """Names the data's files in the request, after writing rows that are in memory below the directory."""
+def _add_data(request: dict[str, Any], data: Data | None, directory: pathlib.Path,
+              kept: bool) -> dict[str, pathlib.Path]:
+    """Names the data's files in the request, after writing rows that are in memory below the directory; gives these."""
+    written: dict[str, pathlib.Path] = {}
     if data is None:
-        return
+        return written
     given = data if isinstance(data, Mapping) and set(data) <= {"train", "eval"} else {"train": data}
     for name, rows in given.items():
         key = f"data.{name}"
@@ -196,7 +224,9 @@ def _add_data(request: dict[str, Any], data: Data | None, directory: pathlib.Pat
             file = pathlib.Path(rows)
         else:
             write_rows(rows, key, file, kept)
+            written[key] = file
         request["sets"].append(f"{key}={json.dumps(str(file))}")
+    return written
 
 
 def _unless_stopped(made: Any) -> Any:

@@ -74,8 +74,12 @@ def failed(error):
 
 def trace(error):
     """The user's own lines that led to the error, as Python shows them."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
-    return "".join(traceback.format_list(frames) + traceback.format_exception_only(error))
+    return "".join(own_lines(error) + traceback.format_exception_only(error))
+
+
+def own_lines(error):
+    return traceback.format_list(f for f in traceback.extract_tb(error.__traceback__)
+                                 if f.filename != __file__ and not f.filename.startswith("<frozen "))
 
 
 def checked(value, completion):
@@ -106,9 +110,27 @@ def read_out(value):
     return {} if answer is None else {"answer": str(answer)}
 
 
+def counted(count, noun):
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def accepts(function, name):
     parameters = inspect.signature(function).parameters
     return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+SHAPES = ("score(prompts, completions, **columns), which gives a list, as TRL calls it, or "
+          "score(data_source, solution_str, ground_truth, extra_info), as verl does")
+
+
+def matched(function, *arguments, **columns):
+    """Nothing, or a TypeError that says how functions are called here."""
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*arguments, **columns)
+    except TypeError as error:
+        name = getattr(function, "__name__", "the function")
+        raise TypeError(f"{name}{signature} cannot be called: {error}; expected {SHAPES}") from None
 
 
 def call_batch(function, samples):
@@ -119,9 +141,10 @@ def call_batch(function, samples):
     columns["finished"] = [s.get("finished", True) for s in samples]
     columns = {k: v for k, v in columns.items() if accepts(function, k)}
     prompts, completions = [s["prompt"] for s in samples], [s["completion"] for s in samples]
+    matched(function, prompts=prompts, completions=completions, **columns)
     values = list(function(prompts=prompts, completions=completions, **columns))
     if len(values) != len(samples):  # asked one by one, they would be rewards of other comparisons
-        error = f"the function returned {len(values)} rewards for {len(samples)} samples"
+        error = f"the function returned {counted(len(values), 'reward')} for {counted(len(samples), 'sample')}"
         return [{"value": None, "error": error} for _ in samples]
     return [result(v, c) for v, c in zip(values, completions)]
 
@@ -133,6 +156,7 @@ def call_each(function, samples):
         e = s["example"] or {}
         try:
             truth, extra = e.get("ground_truth"), e.get("extra_info")
+            matched(function, e.get("data_source"), s["completion"], truth, extra)
             value = function(e.get("data_source"), s["completion"], truth, extra)
             out.append(result(value, s["completion"]))
         except Exception as error:
@@ -193,8 +217,12 @@ def main(path, name):
     frames.receive()
     try:
         function = load(path, name)
-    except BaseException:
-        frames.send({"error": traceback.format_exc(limit=-1).strip().splitlines()[-1]})
+    except BaseException as error:
+        lines = own_lines(error)
+        if isinstance(error, SyntaxError):
+            lines += traceback.format_exception_only(error)[:-1]
+        frames.send({"error": traceback.format_exception_only(error)[-1].strip(),
+                     "trace": "".join(["\n", *lines]).rstrip()})
         return
     call, reserved = shape_of(function)
     frames.send({"reserved": reserved})

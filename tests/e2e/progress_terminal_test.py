@@ -24,6 +24,7 @@ data: {{train: {root}/rows.jsonl, shuffle: false}}
 reward: [{{python: "{root}/reward.py:score", batch_samples: 1, on_error: 0}}]
 rollout: {{prompts_per_iteration: 4, samples_per_prompt: 2, prompt_tokens: 8, completion_tokens: 8}}
 run: {{iterations: 4}}
+log: {{every: 3}}
 cluster: local-processes
 """
 BAR, CLEARED = "[\u2588\u2591]", r"(\n|\x1b\[2K)"
@@ -60,12 +61,14 @@ class LinesBesideABar(unittest.TestCase):
         root = self.root
         shown = shown_on_a_terminal(str(PROGRAM), "train", f"{root}/run.yaml", "--output", f"{root}/run")
         self.assertRegex(shown, BAR)
-        lines = ("printed by the reward", "half a line and its end", "complained", r"[\d:.]{12} warning .* raised on")
+        lines = ("printed by the reward", "half a line and its end", "complained",
+                 r"[\d:.]{12} warning .* raised; later")
         for line in lines:  # of a process of a process of the run
             whole = re.findall(CLEARED + f"{line}[^\n]*\r\n", shown)
             self.assertGreaterEqual(len(whole), 1, shown)
             self.assertEqual(len(whole), len(re.findall(line, shown)), shown)
         self.assertEqual(len(re.findall(BAR + r"[^\n\x1b]*(printed|complained|raised)", shown)), 0, shown)
+        self.assertEqual(re.findall(r"grpo  (\d)/4  reward [^\n\x1b]*\r\n", shown), ["1", "3", "4"], shown)
         log = (root / "run/logs/rank-0.log").read_text()
         for line in lines:
             self.assertRegex(log, re.compile("^" + line, re.MULTILINE))

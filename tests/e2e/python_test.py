@@ -315,7 +315,19 @@ class Rows(WithTask):
                             ({"prompt": ["1"]}, "expected rows, each a dict, got dict")):
             with self.assertRaisesRegex(collimate.InputError, words):
                 collimate.check(config(self.model), data, [low])
-        self.assertIn("rows/train.jsonl", collimate.check(config(self.model), [], [low])["problems"][0])
+        self.assertIn("data.train", collimate.check(config(self.model), [], [low])["problems"][0])
+
+    def test_rows_in_memory_are_named_by_their_number(self):
+        rows = [*problems(1), {"prompt": ""}]
+        with self.assertRaisesRegex(collimate.InputError, r"^\[data.train row 2 column prompt\] expected a prompt"):
+            self.train(config(self.model), rows)
+        problem = collimate.check(config(self.model), {"train": problems(4), "eval": rows}, [low])["problems"][0]
+        self.assertTrue(problem.startswith("[data.eval row 2 column prompt]"), problem)
+        with self.assertRaisesRegex(collimate.InputError, r"^\[data row 2 column prompt\]"):
+            collimate.evaluate(self.model, rows, [low])
+        with self.assertRaisesRegex(collimate.InputError, r"^\[prompts row 1 column prompt\]"):
+            collimate.generate(self.model, [""])
+        self.assertEqual(collimate.evaluate(self.model, problems(2), [low], max_tokens=2)["data"], "data")
 
     def test_a_run_keeps_its_rows(self):
         first = self.train(config(self.model, run={"iterations": 1}))

@@ -179,17 +179,16 @@ TEST_F(BadInput, RewardThatHangsStopsTheRun) {
       "import time\ndef score(prompts, completions, **columns):\n" + kAnswersTheTrial + "    time.sleep(1000)\n",
       ", timeout_seconds: 0.2, batch_samples: 1");
   expect(1,
-         "[reward score] sample UID: no answer within 0.2 s; try mending the reward, or on_error: drop, or a value, "
+         "[reward score] no answer within 0.2 s; try mending the reward, or on_error: drop, or a value, "
          "for it (model reward, worker 2, iteration 1, node reward.score)");
 }
 
 TEST_F(BadInput, RewardWhoseProcessEndsSaysHow) {
   python_reward("import sys\ndef score(prompts, completions, **columns):\n" + kAnswersTheTrial + "    sys.exit(3)\n",
                 ", batch_samples: 1");
-  expect(
-      1,
-      "[reward score] sample UID: the function's process ended with exit code 3; try mending the reward, or on_error: "
-      "drop, or a value, for it (model reward, worker 2, iteration 1, node reward.score)");
+  expect(1,
+         "[reward score] the function's process ended with exit code 3; try mending the reward, or on_error: "
+         "drop, or a value, for it (model reward, worker 2, iteration 1, node reward.score)");
 }
 
 TEST_F(BadInput, ColumnsByTheNamesOfARewardsArgumentsAreRefused) {
@@ -220,9 +219,9 @@ TEST_F(BadInput, RewardThatFailsIsCountedUnderItsStatedPolicy) {
   const auto metrics = nlohmann::json::parse(lines_of(output_ + "/metrics.jsonl").at(0));
   const double failed = metrics.at("reward/errors").get<double>();
   EXPECT_GT(failed, 0);
-  EXPECT_THAT(with_word(result.errors, "sample -?[0-9]+", "sample UID"),
-              testing::HasSubstr(fmt::format(" warning step 1: failed rewards: {}; the first: [reward score] sample "
-                                             "UID: ZeroDivisionError: division by zero; given -1\n",
+  EXPECT_THAT(result.errors,
+              testing::HasSubstr(fmt::format(" warning step 1: failed rewards: {}; the first: [reward score] "
+                                             "ZeroDivisionError: division by zero; given -1\n",
                                              failed)));
   EXPECT_THAT(result.errors, testing::ContainsRegex(fmt::format("\ngrpo  1/1  .*  failed rewards {}\n", failed)));
   EXPECT_EQ(metrics.at("critic/rewards/min").get<double>(), -1);
@@ -237,7 +236,7 @@ TEST_F(BadInput, ARunThatDivergesIsStopped) {
   EXPECT_EQ(result.status.code, 4) << result.status.description();
   EXPECT_EQ(with_word(last_line(result.errors), "loss \\S+ and gradient norm \\S+ at", "loss X and gradient norm Y at"),
             "[train] expected a finite loss and gradient, got loss X and gradient norm Y at update 2; try a lower "
-            "train.learning_rate, or look at the rewards of this step (model policy, worker 0, iteration 2, node "
+            "train.learning_rate, or look at the rows of this step (model policy, worker 0, iteration 2, node "
             "policy.train)");
   EXPECT_FALSE(fs::exists(output_ + "/model/model.safetensors"));
 }

@@ -69,10 +69,12 @@ TEST_F(CheckOptions, SaysWhatIsIdleWithoutEvaluations) {
 
 // Nothing is downloaded: a hub's model that is not at hand is named with the command that gets it.
 TEST_F(CheckOptions, AModelOfAHub) {
-  EXPECT_THAT(
-      reasons("sft", {"models.policy.path=org/none"}),
-      HasSubstr(
-          "[tokenizer org/none] expected a model directory, got none there; try --download, or hf download org/none"));
+  for (const std::string name : {"org/none", "none"}) {
+    const std::string said = reasons("sft", {"models.policy.path=" + name});
+    EXPECT_THAT(said, HasSubstr("[models.policy.path] expected a model directory, got " + name +
+                                ", which is none; try --download, or hf download " + name));
+    EXPECT_THAT(said, Not(HasSubstr("config.json")));
+  }
 }
 
 }  // namespace

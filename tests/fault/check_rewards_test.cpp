@@ -71,6 +71,19 @@ TEST_F(CheckRewards, CallsEachRewardOnAFewCompletions) {
                         "drop, or a value, for it\n"));
 }
 
+// A run would stop at its first sample.
+TEST_F(CheckRewards, RefusesRewardsOfWhichNoneJudges) {
+  write_text(root_ / "r.py",
+             "def nothing(prompts, completions, **kw):\n    return [None] * len(prompts)\n"
+             "def some(prompts, completions, **kw):\n    return [1.0 if c == '149' else None for c in completions]\n");
+  const std::string nothing = "{python: '" + (root_ / "r.py:nothing") + "'}";
+  EXPECT_THAT(reasons("grpo", {"reward=[" + nothing + "]"}),
+              HasSubstr("[reward on row 1 of data.train] expected a reward of nothing for some completion, got no "
+                        "judgement (None) of any; try a number in its place"));
+  shown("grpo", {"reward=[" + nothing + ", {python: '" + (root_ / "r.py:some") + "'}]"});
+  shown("grpo", {"reward=[" + nothing + ", {rule: exact}]"});
+}
+
 // Rules compare with the text of any value.
 TEST_F(CheckRewards, AsksAboutGroundTruthsThatAreNoTexts) {
   write_text(root_ / "problems.jsonl",

@@ -87,6 +87,15 @@ TEST_F(Disk, AFinishedRunOutlivesALineThatCannotBeRead) {
   EXPECT_NE(read_text(run() + "/report.html").find("a line of metrics.jsonl that cannot be read"), std::string::npos);
 }
 
+TEST_F(Disk, AFinishedRunSaysThatItsRecordsAreCutOrGone) {
+  ASSERT_NO_FATAL_FAILURE(runs_.finish("run"));
+  const std::string metrics = run() + "/metrics.jsonl", before = read_text(metrics);
+  write_text(metrics, before.substr(0, before.size() / 4));
+  EXPECT_THAT(runs_.train("run", {}, {}).errors, testing::HasSubstr("bytes; try restoring the file"));
+  ASSERT_TRUE(fs::remove(metrics));
+  EXPECT_THAT(runs_.train("run", {}, {}).errors, testing::HasSubstr("bytes that were written are gone"));
+}
+
 // SIGXFSZ would end the process without a word.
 TEST_F(Disk, ALimitOnTheSizeOfFilesIsAnErrorThatNamesTheFile) {
   host::ChildOptions options;

@@ -123,7 +123,8 @@ struct TrainOptions : base::Section {
                                                     std::nullopt,
                                                     "",
                                                     "peak learning rate of AdamW; null takes the recipe's: sft 2e-5, "
-                                                    "reward 1e-5, others 1e-6, and ten times as much with LoRA",
+                                                    "reward 1e-5, others 1e-6 (defaults and examples of TRL 0.19 and "
+                                                    "verl 0.4), and ten times as much with LoRA (Schulman et al. 2025)",
                                                     base::at_least(0.0)};
   base::Option<double> value_learning_rate{this,
                                            "value_learning_rate",

@@ -79,11 +79,11 @@ TEST_F(RewardModuleTest, FailuresAreCountedNotedAndOutOfTheMean) {
   EXPECT_EQ(score(completions, "short", "drop").all(batch::kUid), (std::vector<int64_t>{0, 3}));
   ASSERT_EQ(measured_.size(), 2U);
   EXPECT_EQ(nlohmann::json(measured_[0]).dump(),
-            R"(["reward/errors",2.0,"sum",1.0,"[reward short] sample 1: too long by far; dropped"])");
+            R"(["reward/errors",2.0,"sum",1.0,"[reward short] too long by far; dropped"])");
   EXPECT_EQ(nlohmann::json(measured_[1]).dump(),
             R"(["rewards/short/mean",3.0,"mean",2.0])");  // its weight: two samples
   EXPECT_EQ(score(completions, "short", -0.5).all(batch::kReward), (std::vector<float>{6, -1, -1, 6}));
-  EXPECT_EQ(measured_[0].note, "[reward short] sample 1: too long by far; given -0.5");
+  EXPECT_EQ(measured_[0].note, "[reward short] too long by far; given -0.5");
 }
 
 TEST_F(RewardModuleTest, RewardsOfOneNameHaveAMetricEach) {

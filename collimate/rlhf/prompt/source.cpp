@@ -49,13 +49,7 @@ void check_turns(const text::Example& example, const text::Renderer& renderer) {
                                    "an empty text", "leaving the row out, or data.train_on: completion"));
 }
 
-// A label may stand in some rows only, beside the columns of another shape.
-bool is_undesirable(const text::Example& example) {
-  if (example.label) return !*example.label;
-  for (const char* column : {"label", "kto_tag"})
-    if (const auto found = example.extra.find(column); found != example.extra.end() && *found == false) return true;
-  return false;
-}
+bool is_undesirable(const text::Example& example) { return example.label && !*example.label; }
 
 std::vector<text::RenderedTokens> render(const text::Example& example, const text::Renderer& renderer, RowKind kind) {
   if (kind == RowKind::kDemonstration) {
@@ -70,6 +64,9 @@ std::vector<text::RenderedTokens> render(const text::Example& example, const tex
   if (kind == RowKind::kPreference)
     return {renderer.render_tokens(example.prompt, answer(example, example.chosen, "chosen")),
             renderer.render_tokens(example.prompt, part(example, example.rejected, "rejected"))};
+  if (example.completion && example.ground_truth.is_null() && is_undesirable(example))
+    throw InputError(expectation(place(example), "an answer that can be the ground truth", "one with label: false",
+                                 "leaving the row out, or a column ground_truth"));
   text::RenderedTokens row;
   row.ids = renderer.prompt_tokens(example.prompt);
   row.trainable.assign(row.ids.size(), 0);

@@ -44,7 +44,8 @@ struct SourceOptions {
 class RowSource {
  public:
   // Renders everything. InputError naming file and line: a row longer than max_tokens, an empty prompt (but of plain
-  // text), an empty answer that would be trained towards (a rejected one may be empty) or one labelled false, a margin
+  // text), an empty answer that would be trained towards (a rejected one may be empty) or one labelled false
+  // (which is no ground truth of a prompt either), a margin
   // that is no number or that only some rows have, turns that nothing marks; naming the data: weights under which an
   // epoch has no row.
   RowSource(const text::Dataset& dataset, const text::Renderer& renderer, SourceOptions options);

@@ -99,6 +99,20 @@ TEST_F(PromptSource, AnswersLabelledFalseAreNotTrainedTowards) {
   EXPECT_EQ(taken.bad().rows, 1);
 }
 
+TEST_F(PromptSource, LabelsOfNumbersAreThoseOfBooleans) {
+  const std::string bad = R"({"prompt": "a", "completion": "c", "label": 0})";
+  EXPECT_THAT(refused(bad, RowKind::kDemonstration), testing::HasSubstr("got one with label: false"));
+  EXPECT_EQ(texts(source(R"({"prompt": "a", "completion": "b", "label": 1})", {.kind = RowKind::kDemonstration})),
+            std::vector<std::string>{"ab<eos>"});
+}
+
+TEST_F(PromptSource, AnswersLabelledFalseAreNoGroundTruth) {
+  const std::string bad = R"({"prompt": "a", "completion": "c", "label": false)";
+  EXPECT_THAT(refused(bad + "}", RowKind::kPrompt), testing::HasSubstr("[F:1] expected an answer that can be the"));
+  const RowSource taken = source(bad + R"(, "ground_truth": "d"})", {});
+  EXPECT_EQ(taken.example(0).at("ground_truth"), "d");
+}
+
 TEST_F(PromptSource, BadRowsAreDroppedAndCounted) {
   const RowSource taken = source(answered("a", "b") + answered("c", "") + "{\n" + answered("d", "e"),
                                  {.kind = RowKind::kDemonstration, .bad_rows = {.drop = true}, .shuffle = false});

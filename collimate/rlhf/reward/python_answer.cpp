@@ -72,9 +72,10 @@ void refuse_reserved(const std::vector<std::string>& reserved, const std::string
 }
 
 void PythonWarnings::tell(const PythonAnswer& answer, std::span<const RewardSample> asked) {
-  const bool some_judged = std::ranges::any_of(answer.results, [](const RewardResult& r) { return r.error.empty(); });
-  if (some_judged) tell_batch_error(answer.batch_error, asked.size());
-  if (!answer.trace.empty() && answer.raised < asked.size()) tell_raise(base::at(asked, answer.raised), answer.trace);
+  if (!answer.trace.empty() && answer.raised < asked.size())
+    tell_raise(base::at(asked, answer.raised), answer.trace, !answer.batch_error.empty());
+  else
+    tell_batch_error(answer.batch_error, asked.size());
 }
 
 // A function that compares the samples of a call gives other values when it is asked for each alone.
@@ -85,12 +86,12 @@ void PythonWarnings::tell_batch_error(std::string error, size_t samples) {
                     samples, error);
 }
 
-void PythonWarnings::tell_raise(const RewardSample& sample, const std::string& trace) {
+void PythonWarnings::tell_raise(const RewardSample& sample, const std::string& trace, bool one_by_one) {
   if (std::exchange(raise_told_, true)) return;
   base::log_warning(
-      "reward.python: {} raised on sample {}; later ones are counted in reward/errors.\n{}prompt: {}\n"
-      "completion: {}",
-      function_, sample.uid, trace, quoted(sample.prompt), quoted(sample.completion));
+      "reward.python: {} raised; later ones are counted in reward/errors{}.\n{}prompt: {}\ncompletion: {}", function_,
+      one_by_one ? ", and the samples of such a call are asked one by one" : "", trace, quoted(sample.prompt),
+      quoted(sample.completion));
 }
 
 }  // namespace collimate::rlhf

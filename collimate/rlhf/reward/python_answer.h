@@ -28,7 +28,8 @@ PythonAnswer parse_python_answer(const nlohmann::json& answer);
 void refuse_reserved(const std::vector<std::string>& reserved, const std::string& function,
                      const nlohmann::json& example);
 
-// Logs, each once, on what a function raised first, with its place, and that it failed on several samples at once.
+// Logs, each once, on what a function raised first, with its place, and that it failed on several samples at once where
+// it raised on none of them alone.
 class PythonWarnings {
  public:
   explicit PythonWarnings(std::string function) : function_(std::move(function)) {}
@@ -36,7 +37,7 @@ class PythonWarnings {
 
  private:
   void tell_batch_error(std::string error, size_t samples);
-  void tell_raise(const RewardSample& sample, const std::string& trace);
+  void tell_raise(const RewardSample& sample, const std::string& trace, bool one_by_one);
 
   std::string function_;
   bool batch_error_told_ = false;

@@ -39,7 +39,8 @@ class PythonWorker {
     const json answer = imported(options, asked, waiting);
     if (answer.contains("error"))
       throw base::InputError(expectation("reward.python", fmt::format("{} to define {}", asked.file, asked.function),
-                                         answer.at("error").get<std::string>()));
+                                         answer.at("error").get<std::string>()) +
+                             answer.at("trace").get<std::string>());
     reserved_ = answer.at("reserved");
   }
 

@@ -161,13 +161,37 @@ TEST_F(PythonRewardTest, TheFirstRaiseIsLoggedWithItsPlaceAndItsSample) {
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const std::string file_line = fmt::format("\n  File \"{}\", line ", (directory_ / "r.py").string()), x(300, 'x');
-  EXPECT_THAT(text, testing::HasSubstr(" warning reward.python: score raised on sample 2; later ones are counted in "
-                                       "reward/errors." +
-                                       file_line + "4, in score\n"));
+  EXPECT_THAT(text,
+              testing::HasSubstr(" warning reward.python: score raised; later ones are counted in reward/errors." +
+                                 file_line + "4, in score\n"));
   EXPECT_THAT(text, testing::HasSubstr(file_line + "2, in half\n    raise ValueError('no number')\n"));
   EXPECT_TRUE(text.ends_with("\nValueError: no number\nprompt: \"p\"\ncompletion: \"" + x + " [...] " + x + "\"\n"))
       << text;
   EXPECT_EQ(text.find(" warning"), text.rfind(" warning")) << text;
+}
+
+// Where one of them alone raises, that explains why the call of all did.
+TEST_F(PythonRewardTest, ARaiseIsToldOnceForTheCallAndItsSamples) {
+  const auto raising = reward("def score(prompts, completions):\n    raise ValueError('no number')\n");
+  const std::filesystem::path path = directory_ / "log";
+  {
+    const base::LogFile log(path);
+    for (int call = 0; call < 2; ++call) raising->score(samples_);
+  }
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(text.find(" warning"), text.rfind(" warning")) << text;
+  EXPECT_THAT(text, testing::HasSubstr("and the samples of such a call are asked one by one.\n"));
+}
+
+TEST_F(PythonRewardTest, AFunctionThatCannotBeCalledSaysHowItWouldBe) {
+  for (const std::string head : {"completion, **kw", "completion, ground_truth"}) {
+    const auto results = reward("def score(" + head + "):\n    return 1.0\n")->score(samples_);
+    EXPECT_THAT(results[0].error, testing::HasSubstr("TypeError: score(" + head + ") cannot be called: "));
+    EXPECT_THAT(results[0].error, testing::HasSubstr("expected score(prompts, completions, **columns), which gives"));
+  }
+  const auto verl = reward("def score(data_source, solution):\n    return 1.0\n")->score(samples_);
+  EXPECT_THAT(verl[0].error, testing::HasSubstr("or score(data_source, solution_str, ground_truth, extra_info)"));
 }
 
 // One call may take longer than run.deadline_seconds, which its own time replaces.
@@ -195,7 +219,7 @@ TEST_F(PythonRewardTest, AnotherNumberOfRewardsThanSamplesIsAnErrorOfEach) {
                            "    return [1.0]\n")
                            ->score(samples_);
   ASSERT_EQ(results.size(), 2U);
-  for (const RewardResult& result : results) EXPECT_EQ(result.error, "the function returned 1 rewards for 2 samples");
+  for (const RewardResult& result : results) EXPECT_EQ(result.error, "the function returned 1 reward for 2 samples");
   std::string calls;
   std::getline(std::ifstream(directory_ / "calls"), calls);
   EXPECT_EQ(calls, "2 ");
@@ -309,10 +333,13 @@ TEST_F(PythonRewardTest, ASlowFunctionIsAskedForOneSampleAtATime) {
 TEST_F(PythonRewardTest, ImportErrorsNameTheFileAndPythonsReason) {
   const std::string message = base::message_of([&] { reward("import no_such_package\n"); });
   EXPECT_EQ(message,
-            fmt::format("[reward.python] expected {}/r.py to define score, got ModuleNotFoundError: No module named "
-                        "'no_such_package'",
+            fmt::format("[reward.python] expected {0}/r.py to define score, got ModuleNotFoundError: No module named "
+                        "'no_such_package'\n  File \"{0}/r.py\", line 1, in <module>\n    import no_such_package",
                         directory_.string()));
-  EXPECT_THROW(reward("def other(): pass\n"), base::InputError);
+  EXPECT_THAT(base::message_of([&] { reward("def other(): pass\n"); }),
+              testing::EndsWith("got AttributeError: no function score; it defines other"));
+  EXPECT_THAT(base::message_of([&] { reward("x = 1\ndef score(:\n"); }),
+              testing::AllOf(testing::HasSubstr("got SyntaxError: "), testing::HasSubstr("r.py\", line 2\n")));
 }
 
 }  // namespace

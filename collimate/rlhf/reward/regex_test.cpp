@@ -26,7 +26,7 @@ TEST(Rules, RegexThatGivesUpIsAnErrorOfTheSample) {
   EXPECT_EQ(scored.rewards, (std::vector<float>{-1, 1}));
   EXPECT_EQ(scored.errors, 1);
   EXPECT_TRUE(scored.first_error.starts_with(
-      "[reward regex] sample 1: [regex] '<think>(.|x)*<.think>' gave up on a text of 1000015 bytes: "))
+      "[reward regex] [regex] '<think>(.|x)*<.think>' gave up on a text of 1000015 bytes: "))
       << scored.first_error;
 }
 

@@ -158,10 +158,9 @@ std::string effect_of(const OnError& on_error) {
 }
 
 // Does what on_error makes of sample i.
-void fail(const RewardSpec& spec, const RewardSample& sample, size_t i, const std::string& problem,
-          ScoredSamples& out) {
+void fail(const RewardSpec& spec, size_t i, const std::string& problem, ScoredSamples& out) {
   const OnError& on_error = spec.on_error;
-  const std::string message = fmt::format("[reward {}] sample {}: {}", spec.name, sample.uid, problem);
+  const std::string message = fmt::format("[reward {}] {}", spec.name, problem);
   if (out.errors++ == 0) {
     out.first_error = message;
     out.first_effect = effect_of(on_error);
@@ -191,7 +190,7 @@ void add_reward(const RewardSpec& spec, const std::vector<RewardSample>& samples
     std::string problem = failure(result, samples[i]);
     if (problem.empty()) problem = range_failure(result, spec.weight, size_of(out, i));
     if (!problem.empty()) {
-      fail(spec, samples[i], i, problem, out);
+      fail(spec, i, problem, out);
       continue;
     }
     sum += *result.value;
@@ -248,7 +247,7 @@ ScoredSamples score_samples(const std::vector<RewardSpec>& rewards, const std::v
   for (const RewardSpec& spec : rewards) add_reward(spec, samples, answered, out);
   const RewardSpec& strictest = *std::ranges::min_element(rewards, {}, leniency);
   for (size_t i = 0; i < samples.size(); ++i)
-    if (!answered[i]) fail(strictest, samples[i], i, "no reward judged the sample", out);
+    if (!answered[i]) fail(strictest, i, "no reward judged the sample", out);
   for (size_t i = 0; i < samples.size(); ++i)
     if (!out.kept[i]) out.rewards[i] = 0.F;
   return out;

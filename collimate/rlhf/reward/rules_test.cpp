@@ -164,10 +164,10 @@ TEST(Scoring, StepsOutOfPlaceAreAnError) {
     return score_samples(specs, {{1, "", "abc", {}}}).first_error;
   };
   EXPECT_EQ(problem({{0, 1.0}, {3, 1.0}}), "");
-  EXPECT_EQ(problem({{4, 1.0}}), "[reward a] sample 1: step 0 ends at byte 4, expected at most 3");
+  EXPECT_EQ(problem({{4, 1.0}}), "[reward a] step 0 ends at byte 4, expected at most 3");
   EXPECT_EQ(problem({{2, 1.0}, {2, 1.0}}),
-            "[reward a] sample 1: step 1 ends at byte 2, expected behind 2, where the one before it ends");
-  EXPECT_EQ(problem({{2, std::nan("")}}), "[reward a] sample 1: reward of step 0 is nan");
+            "[reward a] step 1 ends at byte 2, expected behind 2, where the one before it ends");
+  EXPECT_EQ(problem({{2, std::nan("")}}), "[reward a] reward of step 0 is nan");
 }
 
 // Python's and C++'s numbers are doubles, training's floats.
@@ -179,12 +179,12 @@ TEST(Scoring, BeyondTheRangeOfFloatIsAnErrorOfTheSample) {
     return score_samples(specs, {{1, "", "abc", {}}});
   };
   const std::string sum = " the sample's sum is beyond the range of float";
-  EXPECT_EQ(scored(1.0, 1e300).first_error, "[reward b] sample 1: reward is 1e+300: at weight 1" + sum);
+  EXPECT_EQ(scored(1.0, 1e300).first_error, "[reward b] reward is 1e+300: at weight 1" + sum);
   EXPECT_EQ(scored(1.0, 1e300).kept, std::vector<bool>{false});
-  EXPECT_EQ(scored(-1e30, 1e10).first_error, "[reward b] sample 1: reward is 10000000000: at weight -1e+30" + sum);
-  EXPECT_EQ(scored(1.0, 3e38).first_error, "[reward b] sample 1: reward is 3e+38: at weight 1" + sum);
+  EXPECT_EQ(scored(-1e30, 1e10).first_error, "[reward b] reward is 10000000000: at weight -1e+30" + sum);
+  EXPECT_EQ(scored(1.0, 3e38).first_error, "[reward b] reward is 3e+38: at weight 1" + sum);
   EXPECT_EQ(scored(1.0, Score(1.0, {{1, 1.0}, {2, -1e300}})).first_error,
-            "[reward b] sample 1: reward of step 1 is -1e+300: at weight 1" + sum);
+            "[reward b] reward of step 1 is -1e+300: at weight 1" + sum);
   EXPECT_EQ(scored(1.0, 3e37).errors, 0);
 }
 
@@ -195,7 +195,7 @@ TEST(Scoring, OnErrorBeyondTheRangeOfFloatStops) {
   EXPECT_EQ(base::message_of<base::RunError>([&] {
               score_samples(specs, {{1, "", "abc", {}}});
             }),
-            "[reward b] sample 1: reward is nan; on_error's 2e+38 at weight 1 takes the sample's sum beyond the "
+            "[reward b] reward is nan; on_error's 2e+38 at weight 1 takes the sample's sum beyond the "
             "range of float; try a smaller one");
 }
 
@@ -236,15 +236,14 @@ TEST(Scoring, AnUnjudgedSampleIsAFailureOfTheStrictestReward) {
     EXPECT_EQ(mean.samples, 1);
   }
   const ScoredSamples one = judged({-1, -3, 5}, {"1", ""});
-  EXPECT_EQ(one.first_error + "; " + one.first_effect, "[reward r1] sample 1: no reward judged the sample; given -3");
+  EXPECT_EQ(one.first_error + "; " + one.first_effect, "[reward r1] no reward judged the sample; given -3");
   const ScoredSamples dropped = judged({-1, "drop"}, {"1", ""});
   EXPECT_EQ(dropped.kept, (std::vector<bool>{true, false}));
-  EXPECT_EQ(dropped.first_error + "; " + dropped.first_effect,
-            "[reward r1] sample 1: no reward judged the sample; dropped");
+  EXPECT_EQ(dropped.first_error + "; " + dropped.first_effect, "[reward r1] no reward judged the sample; dropped");
   EXPECT_EQ(base::message_of<base::RunError>([&] {
               judged({"drop", "stop"}, {"1", ""});
             }),
-            "[reward r1] sample 1: no reward judged the sample; try mending the reward, or on_error: drop, or a "
+            "[reward r1] no reward judged the sample; try mending the reward, or on_error: drop, or a "
             "value, for it");
 }
 
@@ -287,7 +286,7 @@ TEST(Scoring, FailuresAreCountedAndFollowOnError) {
   EXPECT_EQ(dropped.errors, 2);
   EXPECT_EQ(dropped.kept, (std::vector<bool>{true, false, false}));
   EXPECT_EQ(dropped.rewards[0], 1.0F);
-  EXPECT_EQ(dropped.first_error, "[reward half] sample 2: no answer");
+  EXPECT_EQ(dropped.first_error, "[reward half] no answer");
   EXPECT_EQ(score_samples(failing(-1), samples).rewards[2], -2.0F);
   EXPECT_THROW(score_samples(failing("stop"), samples), base::RunError);
   EXPECT_THROW(OnError::parse("ignore"), base::InputError);
