@@ -24,13 +24,12 @@ struct Pass {
   int64_t predicted = 0;  // tokens whose log-prob or value is computed
 };
 
-// A micro-batch of at most `rows` rows, all of the longest length; the rows of a pair stay together.
-Pass micro_batch(const DecoderOptions& options, const TrainOptions& train, int64_t rows) {
-  const int64_t length = options.row_tokens;
-  const int64_t unit = options.loss_rows->ends_with("pairs") ? 2 : 1;
-  const int64_t fit =
-      std::max(unit, std::min(rows, micro_batch_tokens(train, options.loss_rows) / length) / unit * unit);
-  return {fit * length, fit * tensor::KvLayout::blocks_for(length), fit * options.predicted_tokens};
+// A micro-batch of at most `rows` rows within `budget` tokens, or of one unit that is longer: full of rows of whatever
+// lengths, each of which may fill its last block in part.
+Pass micro_batch(const DecoderOptions& options, int64_t budget, int64_t rows, int64_t unit = 1) {
+  const int64_t tokens = std::max(unit * options.row_tokens, std::min(budget, rows * options.row_tokens));
+  const int64_t blocks = std::min(tokens, tensor::KvLayout::blocks_for(tokens) + rows);
+  return {tokens, blocks, std::min(tokens, rows * options.predicted_tokens)};
 }
 
 class Plan {
@@ -134,14 +133,15 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
   }
   for (const char* function : {"log_probs", "old_log_probs", "values", "score"}) {
     if (!calls(context, function)) continue;
-    const Pass pass = micro_batch(options, train, options.rows);
+    const Pass pass = micro_batch(options, micro_batch_tokens(train), options.rows);
     plan.add_inference(pass);
     plan.add_tensors(pass.predicted, 0);
     plan.add_scratch(threads, true);
   }
   if (calls(context, "train")) {
     const int64_t update = train.samples_per_update == 0 ? options.rows.get() : train.samples_per_update.get();
-    const Pass pass = micro_batch(options, train, update);
+    const int64_t unit = options.loss_rows->ends_with("pairs") ? 2 : 1;
+    const Pass pass = micro_batch(options, micro_batch_tokens(train, options.loss_rows), update, unit);
     const auto recompute = train.recompute == std::string("full") ? model::Recompute::kFull : model::Recompute::kNone;
     plan.add_training(pass, recompute);
     plan.add_tensors(pass.tokens + 2 * pass.predicted, 0);
