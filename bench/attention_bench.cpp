@@ -114,7 +114,8 @@ class Theirs {
 
 void compare(const Exec& exec, const std::string& model, const std::string& type, int64_t tokens, int rounds) {
   const shape::ModelShape shape = model_shape(model);
-  const Work work{std::max<int64_t>(1, kTokens / tokens), tokens, static_cast<int>(shape.blocks.front().attention.heads),
+  const Work work{std::max<int64_t>(1, kTokens / tokens), tokens,
+                  static_cast<int>(shape.blocks.front().attention.heads),
                   static_cast<int>(shape.blocks.front().attention.head_dim)};
   Ours ours(exec, work);
   const Theirs theirs(work, type == "float32" ? at::kFloat : at::kBFloat16);

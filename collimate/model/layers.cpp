@@ -292,29 +292,16 @@ Slot* silu_mul(Step& step, Slot* gate_up) {
   return out;
 }
 
-Slot* gelu_tanh(Step& step, Slot* x) {
+// An operation of each number, and its gradient.
+struct Elementwise {
+  void (*forward)(const tensor::Exec& exec, const float* x, int64_t count, float* y);
+  void (*backward)(const tensor::Exec& exec, const float* dy, const float* x, int64_t count, float* dx);
+};
+Slot* elementwise(Step& step, const Elementwise& operation, Slot* x) {
   Slot* out = tensor::make_slot(step.arena, x->rows, x->width, x->wanted);
-  tensor::gelu_tanh(step.exec, x->value, x->count(), out->value);
+  operation.forward(step.exec, x->value, x->count(), out->value);
   record_activation(step, *x, *out, [=, exec = step.exec](const float* dy, float* dx) {
-    tensor::gelu_tanh_backward(exec, dy, x->value, x->count(), dx);
-  });
-  return out;
-}
-
-Slot* gelu(Step& step, Slot* x) {
-  Slot* out = tensor::make_slot(step.arena, x->rows, x->width, x->wanted);
-  tensor::gelu(step.exec, x->value, x->count(), out->value);
-  record_activation(step, *x, *out, [=, exec = step.exec](const float* dy, float* dx) {
-    tensor::gelu_backward(exec, dy, x->value, x->count(), dx);
-  });
-  return out;
-}
-
-Slot* relu(Step& step, Slot* x) {
-  Slot* out = tensor::make_slot(step.arena, x->rows, x->width, x->wanted);
-  tensor::relu(step.exec, x->value, x->count(), out->value);
-  record_activation(step, *x, *out, [=, exec = step.exec](const float* dy, float* dx) {
-    tensor::relu_backward(exec, dy, x->value, x->count(), dx);
+    operation.backward(exec, dy, x->value, x->count(), dx);
   });
   return out;
 }
@@ -327,11 +314,11 @@ Slot* activate(Step& step, const shape::Mlp& mlp, Slot* x) {
     case shape::Activation::kSilu:
       return silu_mul(step, x);
     case shape::Activation::kGeluTanh:
-      return gelu_tanh(step, x);
+      return elementwise(step, {tensor::gelu_tanh, tensor::gelu_tanh_backward}, x);
     case shape::Activation::kGelu:
-      return gelu(step, x);
+      return elementwise(step, {tensor::gelu, tensor::gelu_backward}, x);
     case shape::Activation::kRelu:
-      return relu(step, x);
+      return elementwise(step, {tensor::relu, tensor::relu_backward}, x);
   }
   return nullptr;
 }

@@ -98,15 +98,15 @@ class Reader {
         take(8);
         push({Kind::kOther});
         return true;  // a float
-      case 'X':
-        push_text(number<uint32_t>());
-        return true;
-      case 0x8c:
-        push_text(number<uint8_t>());
-        return true;
       default:
-        return false;
+        return step_text(code);
     }
+  }
+
+  bool step_text(uint8_t code) {
+    if (code != 'X' && code != 0x8c) return false;
+    push_text(code == 'X' ? number<uint32_t>() : number<uint8_t>());
+    return true;
   }
 
   bool step_stack(uint8_t code) {

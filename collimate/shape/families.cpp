@@ -5,6 +5,33 @@
 
 namespace collimate::shape {
 
+ModuleNames gpt2_names() {
+  return {.embedding = "transformer.wte",
+          .positions = "transformer.wpe",
+          .block = "transformer.h.",
+          .attention_norm = "ln_1",
+          .query_key_value = {"attn.c_attn"},
+          .attention_output = "attn.c_proj",
+          .mlp_norm = "ln_2",
+          .up = {"mlp.c_fc"},
+          .down = "mlp.c_proj",
+          .final_norm = "transformer.ln_f"};
+}
+
+ModuleNames llama_names() {
+  return {.embedding = "model.embed_tokens",
+          .block = "model.layers.",
+          .attention_norm = "input_layernorm",
+          .query_key_value = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
+          .query_norm = "self_attn.q_norm",
+          .key_norm = "self_attn.k_norm",
+          .attention_output = "self_attn.o_proj",
+          .mlp_norm = "post_attention_layernorm",
+          .up = {"mlp.gate_proj", "mlp.up_proj"},
+          .down = "mlp.down_proj",
+          .final_norm = "model.norm"};
+}
+
 const std::vector<Family>& families() {
   static const std::vector<Family> kFamilies = [] {
     std::vector<Family> all;

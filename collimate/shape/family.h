@@ -29,6 +29,10 @@ struct ModuleNames {
   bool interleaved = false;  // one query_key_value holds each head's query, key and value side by side
 };
 
+// Names that several families share: GPT-2's, and Llama's.
+ModuleNames gpt2_names();
+ModuleNames llama_names();
+
 // A model family as its files have it: all that is to be said of one, in one file of family/.
 struct Family {
   std::string name;                  // model_type of config.json

@@ -21,8 +21,8 @@ using Messages = std::vector<Message>;
 class ChatTemplate {
  public:
   virtual ~ChatTemplate() = default;
-  // With `add_generation_prompt` the text ends where the assistant's answer begins. Throws InputError for a conversation
-  // that the template refuses, and for a message of a user or the system that it would leave out.
+  // With `add_generation_prompt` the text ends where the assistant's answer begins. Throws InputError for a
+  // conversation that the template refuses, and for a message of a user or the system that it would leave out.
   virtual std::string render(std::span<const Message> messages, bool add_generation_prompt) const = 0;
   // False for a model without a template whose configuration chose none: its turns would run into each other.
   virtual bool marks_turns() const { return true; }

@@ -1,9 +1,9 @@
-"""Writes tests/golden/templates.json: what Jinja2, set up as Hugging Face's transformers do, makes of templates that use
+"""Writes tests/golden/templates.json: what Jinja2, set up as in Hugging Face's transformers, makes of templates that use
 each part of the language that templates of chats use. The templates are our own.
 
 Made with jinja2 3.1.6: python tests/golden/make_templates.py
 `make_templates.py DIRECTORY OUT.json` writes the same for every *.jinja file of a directory and for the conversations
-below, to be compared by `bench_templates OUT.json`.
+below; `COLLIMATE_TEMPLATE_CASES=OUT.json build/release/bin/text_test --gtest_filter=Jinja.*` compares.
 """
 import json
 import pathlib
@@ -13,54 +13,87 @@ import jinja2
 import jinja2.ext
 import jinja2.sandbox
 
+CALL = {"type": "function", "function": {"name": "now", "arguments": {"zone": "Zürich", "n": [1, 2.5, None, True]}}}
+TOOL = {"type": "function", "function": {"name": "now", "description": "The time.", "parameters": {
+    "type": "object", "properties": {"zone": {"type": "string"}}}}}
 MESSAGES = [{"role": "system", "content": " Be brief. "}, {"role": "user", "content": "Hi 你好"},
-            {"role": "assistant", "content": "<think>\nwell\n</think>\n\nHello", "tool_calls": [
-                {"type": "function", "function": {"name": "now", "arguments": {"zone": "Zürich", "n": [1, 2.5, None, True]}}}]},
+            {"role": "assistant", "content": "<think>\nwell\n</think>\n\nHello", "tool_calls": [CALL]},
             {"role": "tool", "content": "12:00"}, {"role": "user", "content": "<b>&'\"</b>"}]
-VARIABLES = {"messages": MESSAGES, "tools": None, "add_generation_prompt": True, "bos_token": "<s>", "eos_token": "</s>",
-             "x": 7, "y": -3, "z": 2.5, "words": ["pear", "Apple", "fig", "apple"], "d": {"b": 1, "a": [2, "t"]}, "e": ""}
+VARIABLES = {"messages": MESSAGES, "tools": None, "add_generation_prompt": True, "bos_token": "<s>",
+             "eos_token": "</s>", "x": 7, "y": -3, "z": 2.5, "words": ["pear", "Apple", "fig", "apple"],
+             "d": {"b": 1, "a": [2, "t"]}, "e": ""}
 
 TEMPLATES = [
     # Output and whitespace.
     "a{{ x }}b{{ 'c' ~ 1 ~ none ~ true }}{{ 'x' 'y' }}\n", "a\n  {% if x %}\n  b\n  {% endif %}\n\nc\n",
     "a {% if x %} b {% endif %} c", "a \n {%- if x -%} \n b{%+ endif +%}\nc", "{# one\n two #}\n  {# three #}\nd",
-    "  {%- set a = 1 %}\n\n{{- a -}}\n\n e", "{% raw %}{{ x }}{% y %}{% endraw %}!", "\r\n{{ 'a\\n\\t\\'b\\u00e9' }}\r\n",
+    "  {%- set a = 1 %}\n\n{{- a -}}\n\n e", "{% raw %}{{ x }}{% y %}{% endraw %}!",
+    "\r\n{{ 'a\\n\\t\\'b\\u00e9' }}\r\n",
     # Expressions.
     "{{ x + y }} {{ x - y * 2 }} {{ x / 2 }} {{ x // 2 }} {{ y // 2 }} {{ x % 4 }} {{ y % 4 }} {{ 2 ** 5 }} {{ -x }}",
-    "{{ z * 2 }} {{ 7.0 }} {{ 1e-7 if false else 0.1 + 0.2 }} {{ [1, 'a', none, 2.0, {'k': \"it's\"}] }} {{ (1, 2) | list }}",
+    "{{ z * 2 }} {{ 7.0 }} {{ 1e-7 if false else 0.1 + 0.2 }} {{ [1, 'a', none, 2.0, {'k': \"it's\"}] }}"
+    " {{ (1, 2) | list }}",
     "{{ 1 < 2 < 3 }} {{ x == 7 and not y > 0 or false }} {{ 'a' in 'cat' }} {{ 'k' not in d }} {{ 'b' in d }}",
     "{{ 'yes' if x > 5 else 'no' }}{{ 'never' if x > 50 }}{{ x is odd }}{{ x is divisibleby 7 }}{{ y is not defined }}",
-    "{{ 'a' * 3 }} {{ [1] * 2 + [3] }} {{ words[0] }} {{ words[-1][1:3] }} {{ words[::-1] }} {{ 'héllo'[1:] }} {{ 'abc'[::-2] }}",
-    "{{ messages[0]['content'] }} {{ messages[0].role }} {{ messages[2].tool_calls[0].function.arguments.zone }} {{ d.missing }}",
+    "{{ 'a' * 3 }} {{ [1] * 2 + [3] }} {{ words[0] }} {{ words[-1][1:3] }} {{ words[::-1] }} {{ 'héllo'[1:] }}"
+    " {{ 'abc'[::-2] }}",
+    "{{ messages[0]['content'] }} {{ messages[0].role }}"
+    " {{ messages[2].tool_calls[0].function.arguments.zone }} {{ d.missing }}",
     # Statements.
-    "{% for m in messages %}{{ loop.index }}/{{ loop.length }}{{ ' first' if loop.first }}{{ ' last' if loop.last }} {{ m.role }}\n{% endfor %}",
-    "{% for m in messages if m.role != 'user' %}{{ loop.index0 }}{{ m.role }},{% else %}none{% endfor %}{% for q in [] %}{% else %}empty{% endfor %}",
-    "{% for k, v in d.items() %}{{ k }}={{ v }};{% endfor %}{% for k in d %}{{ k }}{% endfor %}{% for c in 'añb' %}<{{ c }}>{% endfor %}",
-    "{% for i in range(9) %}{% if i == 2 %}{% continue %}{% elif i > 5 %}{% break %}{% endif %}{{ i }}{{ loop.cycle('a', 'b') }}{% endfor %}",
-    "{% for w in words %}{{ loop.previtem }}>{{ w }}>{{ loop.nextitem }} {% endfor %}{% for i in range(5, 0, -2) %}{{ i }}{% endfor %}",
-    "{% set ns = namespace(found=false, n=0) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.found = true %}{% set ns.n = ns.n + 1 %}{% endif %}{% endfor %}{{ ns.found }}{{ ns.n }}",
-    "{% set a = 1 %}{% for i in range(2) %}{% set a = i + 5 %}{{ a }}{% endfor %}{{ a }}{% if true %}{% set a = 9 %}{% endif %}{{ a }}",
+    "{% for m in messages %}{{ loop.index }}/{{ loop.length }}{{ ' first' if loop.first }}"
+    "{{ ' last' if loop.last }} {{ m.role }}\n{% endfor %}",
+    "{% for m in messages if m.role != 'user' %}{{ loop.index0 }}{{ m.role }},{% else %}none{% endfor %}"
+    "{% for q in [] %}{% else %}empty{% endfor %}",
+    "{% for k, v in d.items() %}{{ k }}={{ v }};{% endfor %}{% for k in d %}{{ k }}{% endfor %}"
+    "{% for c in 'añb' %}<{{ c }}>{% endfor %}",
+    "{% for i in range(9) %}{% if i == 2 %}{% continue %}{% elif i > 5 %}{% break %}{% endif %}{{ i }}"
+    "{{ loop.cycle('a', 'b') }}{% endfor %}",
+    "{% for w in words %}{{ loop.previtem }}>{{ w }}>{{ loop.nextitem }} {% endfor %}"
+    "{% for i in range(5, 0, -2) %}{{ i }}{% endfor %}",
+    "{% set ns = namespace(found=false, n=0) %}{% for m in messages %}{% if m.role == 'user' %}"
+    "{% set ns.found = true %}{% set ns.n = ns.n + 1 %}{% endif %}{% endfor %}{{ ns.found }}{{ ns.n }}",
+    "{% set a = 1 %}{% for i in range(2) %}{% set a = i + 5 %}{{ a }}{% endfor %}{{ a }}{% if true %}"
+    "{% set a = 9 %}{% endif %}{{ a }}",
     "{% set a, b = 1, 'two' %}{{ b }}{{ a }}{% set block %}<{{ x }}>{% endset %}{{ block ~ block }}",
-    "{% macro greet(name, mark='!') %}Hi {{ name }}{{ mark }}{% endmacro %}{{ greet('a') }}{{ greet('b', mark='?') }}{{ greet(name='c') | upper }}",
+    "{% macro greet(name, mark='!') %}Hi {{ name }}{{ mark }}{% endmacro %}{{ greet('a') }}"
+    "{{ greet('b', mark='?') }}{{ greet(name='c') | upper }}",
     "{% macro tree(n) %}({{ n }}{% if n > 0 %}{{ tree(n - 1) }}{% endif %}){% endmacro %}{{ tree(3) }}",
-    "{% macro frame() %}[{{ caller() }}]{% endmacro %}{% call frame() %}in {{ x }}{% endcall %}{% filter upper %}abc{% endfilter %}",
+    "{% macro frame() %}[{{ caller() }}]{% endmacro %}{% call frame() %}in {{ x }}{% endcall %}"
+    "{% filter upper %}abc{% endfilter %}",
     "{% generation %}{{ messages[2].content }}{% endgeneration %}",
     # Filters, tests, methods and functions.
-    "{{ d | tojson }} {{ messages[2] | tojson(indent=2) }} {{ words | tojson(separators=(',', ':')) }} {{ '<\"é' | tojson }} {{ d | tojson(sort_keys=true) }}",
-    "{{ ' a ' | trim }}|{{ words | join(', ') }}|{{ words | length }}|{{ words | first }}|{{ words | last }}|{{ words | sort }}|{{ words | sort(reverse=true, case_sensitive=true) }}",
-    "{{ words | unique | list }} {{ words | map('upper') | join }} {{ messages | map(attribute='role') | list }} {{ words | reverse | list }}",
-    "{{ messages | selectattr('role', 'equalto', 'user') | list | length }} {{ messages | rejectattr('tool_calls') | map(attribute='role') | join('-') }} {{ [1, 2, 3] | select('odd') | list }} {{ [0, 1] | reject | list }}",
-    "{{ missing | default('d') }} {{ e | default('d') }} {{ e | default('d', true) }} {{ d | items | map('join', ':') | list }} {{ d | dictsort | map('last') | list }} {{ d | string }}",
-    "{{ 'a\nb\n\nc' | indent(2) }} {{ 'a\nb' | indent(2, true) }} {{ '3' | int + 1 }} {{ 'x' | int(5) }} {{ '2.5' | float }} {{ 3.7 | int }} {{ -2 | abs }} {{ 2.5 | round }} {{ [1, 2] | sum }} {{ [3, 1] | max }}",
+    "{{ d | tojson }} {{ messages[2] | tojson(indent=2) }} {{ words | tojson(separators=(',', ':')) }}"
+    " {{ '<\"é' | tojson }} {{ d | tojson(sort_keys=true) }}",
+    "{{ ' a ' | trim }}|{{ words | join(', ') }}|{{ words | length }}|{{ words | first }}|{{ words | last }}"
+    "|{{ words | sort }}|{{ words | sort(reverse=true, case_sensitive=true) }}",
+    "{{ words | unique | list }} {{ words | map('upper') | join }}"
+    " {{ messages | map(attribute='role') | list }} {{ words | reverse | list }}",
+    "{{ messages | selectattr('role', 'equalto', 'user') | list | length }}"
+    " {{ messages | rejectattr('tool_calls') | map(attribute='role') | join('-') }}"
+    " {{ [1, 2, 3] | select('odd') | list }} {{ [0, 1] | reject | list }}",
+    "{{ missing | default('d') }} {{ e | default('d') }} {{ e | default('d', true) }}"
+    " {{ d | items | map('join', ':') | list }} {{ d | dictsort | map('last') | list }} {{ d | string }}",
+    "{{ 'a\nb\n\nc' | indent(2) }} {{ 'a\nb' | indent(2, true) }} {{ '3' | int + 1 }} {{ 'x' | int(5) }}"
+    " {{ '2.5' | float }} {{ 3.7 | int }} {{ -2 | abs }} {{ 2.5 | round }} {{ [1, 2] | sum }} {{ [3, 1] | max }}",
     "{{ 'hello world' | capitalize }} {{ 'hello world' | title }} {{ 'ABC' | lower }} {{ 'aXbX' | replace('X', '-') }}",
-    "{{ x is number }}{{ 'a' is string }}{{ d is mapping }}{{ words is iterable }}{{ words is sequence }}{{ none is none }}{{ missing is undefined }}{{ true is true }}{{ x is boolean }}{{ z is float }}{{ x is integer }}{{ x is in [7] }}{{ range is defined }}",
-    "{{ ' ab '.strip() }}|{{ 'xxaxx'.strip('x') }}|{{ 'a,b,c'.split(',') }}|{{ 'a,b,c'.rsplit(',', 1) }}|{{ ' a  b '.split() }}|{{ 'a\nb\n'.splitlines() }}|{{ messages[2].content.split('</think>')[-1].lstrip('\n') }}",
-    "{{ 'abc'.startswith('ab') }}{{ 'abc'.endswith(('x', 'c')) }}{{ 'abcabc'.find('c') }}{{ 'abcabc'.rfind('é') }}{{ 'aab'.count('a') }}{{ 'ab'.upper() }}{{ '-'.join(['a', 'b']) }}{{ '12'.isdigit() }}{{ 'abc'.replace('b', '') }}",
-    "{{ d.get('b') }}{{ d.get('q') }}{{ d.get('q', 4) }}{{ d.keys() | list }}{{ d.values() | list }}{{ dict(a=1, b='c') }}{{ words.index('fig') }}",
-    "{% if messages[0].role == 'system' %}{{ messages[0].content }}{% set rest = messages[1:] %}{% endif %}{{ rest | length }}",
-    "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Roles must alternate') }}{% endif %}{% endfor %}",
+    "{{ x is number }}{{ 'a' is string }}{{ d is mapping }}{{ words is iterable }}{{ words is sequence }}"
+    "{{ none is none }}{{ missing is undefined }}{{ true is true }}{{ x is boolean }}{{ z is float }}"
+    "{{ x is integer }}{{ x is in [7] }}{{ range is defined }}",
+    "{{ ' ab '.strip() }}|{{ 'xxaxx'.strip('x') }}|{{ 'a,b,c'.split(',') }}|{{ 'a,b,c'.rsplit(',', 1) }}"
+    "|{{ ' a  b '.split() }}|{{ 'a\nb\n'.splitlines() }}"
+    "|{{ messages[2].content.split('</think>')[-1].lstrip('\n') }}",
+    "{{ 'abc'.startswith('ab') }}{{ 'abc'.endswith(('x', 'c')) }}{{ 'abcabc'.find('c') }}"
+    "{{ 'abcabc'.rfind('é') }}{{ 'aab'.count('a') }}{{ 'ab'.upper() }}{{ '-'.join(['a', 'b']) }}"
+    "{{ '12'.isdigit() }}{{ 'abc'.replace('b', '') }}",
+    "{{ d.get('b') }}{{ d.get('q') }}{{ d.get('q', 4) }}{{ d.keys() | list }}{{ d.values() | list }}"
+    "{{ dict(a=1, b='c') }}{{ words.index('fig') }}",
+    "{% if messages[0].role == 'system' %}{{ messages[0].content }}{% set rest = messages[1:] %}{% endif %}"
+    "{{ rest | length }}",
+    "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('Roles must alternate') }}{% endif %}{% endfor %}",
     # Refused.
-    "{% if x %}", "{{ x", "{{ 'open }}", "{% for %}", "{{ missing.attribute }}", "{{ x | nofilter }}", "{{ 'a' + 1 }}", "{{ 1 / 0 }}",
+    "{% if x %}", "{{ x", "{{ 'open }}", "{% for %}", "{{ missing.attribute }}", "{{ x | nofilter }}",
+    "{{ 'a' + 1 }}", "{{ 1 / 0 }}",
     "{{ words.append(1) }}", "{{ x is notest }}", "{% endfor %}", "{{ nofunction() }}",
 ]
 
@@ -98,8 +131,7 @@ def rendered(source, variables):
 
 def conversations():
     for length in range(1, len(MESSAGES) + 1):
-        for extra in ({}, {"add_generation_prompt": False}, {"enable_thinking": False}, {"tools": [{"type": "function", "function": {
-                "name": "now", "description": "The time.", "parameters": {"type": "object", "properties": {"zone": {"type": "string"}}}}}]}):
+        for extra in ({}, {"add_generation_prompt": False}, {"enable_thinking": False}, {"tools": [TOOL]}):
             yield VARIABLES | {"messages": MESSAGES[:length]} | extra
             yield VARIABLES | {"messages": MESSAGES[1:length + 1]} | extra
 
@@ -108,7 +140,7 @@ def main():
     if len(sys.argv) == 3:
         cases = [{"template": path.read_text(), "variables": variables, "text": rendered(path.read_text(), variables)}
                  for path in sorted(pathlib.Path(sys.argv[1]).glob("*.jinja")) for variables in conversations()]
-        pathlib.Path(sys.argv[2]).write_text(json.dumps(cases))
+        pathlib.Path(sys.argv[2]).write_text(json.dumps({"variables": VARIABLES, "cases": cases}))
     else:
         document = {"variables": VARIABLES,
                     "cases": [{"template": source, "text": rendered(source, VARIABLES)} for source in TEMPLATES]}

@@ -65,8 +65,7 @@ shape::Outline layer_of(const shape::Outline& model, bool routed) {
 double two_pieces(const Job& job, const Execution& how) {
   const shape::Outline& m = job.model;
   double layer = 0;
-  if (m.experts.count == 0 || m.dense_layers > 0)
-    layer = shape::block_parameters(layer_of(m, false)) / how.layout.tp;
+  if (m.experts.count == 0 || m.dense_layers > 0) layer = shape::block_parameters(layer_of(m, false)) / how.layout.tp;
   if (m.experts.count > 0) {
     const shape::Outline one = layer_of(m, true);
     const double dense = shape::active_block_parameters(one) - routed_elements(m, m.experts.per_token);
@@ -81,8 +80,7 @@ double two_passing(const Job& job, const Execution& how) {
   const shape::Outline& m = job.model;
   const double table = shape::table_parameters(m);
   double piece = std::max(table, routed_elements(m, 1));
-  if (m.experts.count == 0 || m.dense_layers > 0)
-    piece = std::max(piece, shape::block_parameters(layer_of(m, false)));
+  if (m.experts.count == 0 || m.dense_layers > 0) piece = std::max(piece, shape::block_parameters(layer_of(m, false)));
   if (m.experts.count > 0)
     piece =
         std::max(piece, shape::active_block_parameters(layer_of(m, true)) - routed_elements(m, m.experts.per_token));

@@ -56,22 +56,9 @@ void add_gpt2_config(const ModelShape& shape, json& config) {
 }  // namespace
 
 std::vector<Family> gpt2_families() {
-  return {{"gpt2",
-           "GPT2LMHeadModel",
-           "GPT2ForSequenceClassification",
-           parse_gpt2,
-           add_gpt2_config,
-           {.embedding = "transformer.wte",
-            .positions = "transformer.wpe",
-            .block = "transformer.h.",
-            .attention_norm = "ln_1",
-            .query_key_value = {"attn.c_attn"},
-            .attention_output = "attn.c_proj",
-            .mlp_norm = "ln_2",
-            .up = {"mlp.c_fc"},
-            .down = "mlp.c_proj",
-            .final_norm = "transformer.ln_f",
-            .transposed = true}}};
+  ModuleNames names = gpt2_names();
+  names.transposed = true;
+  return {{"gpt2", "GPT2LMHeadModel", "GPT2ForSequenceClassification", parse_gpt2, add_gpt2_config, names}};
 }
 
 }  // namespace collimate::shape

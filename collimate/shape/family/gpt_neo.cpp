@@ -92,21 +92,11 @@ void add_gpt_neo_config(const ModelShape& shape, json& config) {
 }  // namespace
 
 std::vector<Family> gpt_neo_families() {
-  return {{"gpt_neo",
-           "GPTNeoForCausalLM",
-           "GPTNeoForSequenceClassification",
-           parse_gpt_neo,
-           add_gpt_neo_config,
-           {.embedding = "transformer.wte",
-            .positions = "transformer.wpe",
-            .block = "transformer.h.",
-            .attention_norm = "ln_1",
-            .query_key_value = {"attn.attention.q_proj", "attn.attention.k_proj", "attn.attention.v_proj"},
-            .attention_output = "attn.attention.out_proj",
-            .mlp_norm = "ln_2",
-            .up = {"mlp.c_fc"},
-            .down = "mlp.c_proj",
-            .final_norm = "transformer.ln_f"}}};
+  ModuleNames names = gpt2_names();
+  names.query_key_value = {"attn.attention.q_proj", "attn.attention.k_proj", "attn.attention.v_proj"};
+  names.attention_output = "attn.attention.out_proj";
+  return {
+      {"gpt_neo", "GPTNeoForCausalLM", "GPTNeoForSequenceClassification", parse_gpt_neo, add_gpt_neo_config, names}};
 }
 
 }  // namespace collimate::shape

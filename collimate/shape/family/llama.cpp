@@ -63,17 +63,7 @@ Family member(const char* name, const std::string& classes) {
           classes + "ForSequenceClassification",
           parse_llama,
           add_llama_config,
-          {.embedding = "model.embed_tokens",
-           .block = "model.layers.",
-           .attention_norm = "input_layernorm",
-           .query_key_value = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
-           .query_norm = "self_attn.q_norm",
-           .key_norm = "self_attn.k_norm",
-           .attention_output = "self_attn.o_proj",
-           .mlp_norm = "post_attention_layernorm",
-           .up = {"mlp.gate_proj", "mlp.up_proj"},
-           .down = "mlp.down_proj",
-           .final_norm = "model.norm"},
+          llama_names(),
           /*has_usual_keys=*/true};
 }
 

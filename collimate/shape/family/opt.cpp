@@ -61,21 +61,17 @@ void add_opt_config(const ModelShape& shape, json& config) {
 }  // namespace
 
 std::vector<Family> opt_families() {
-  return {{"opt",
-           "OPTForCausalLM",
-           "OPTForSequenceClassification",
-           parse_opt,
-           add_opt_config,
-           {.embedding = "model.decoder.embed_tokens",
-            .positions = "model.decoder.embed_positions",
-            .block = "model.decoder.layers.",
-            .attention_norm = "self_attn_layer_norm",
-            .query_key_value = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
-            .attention_output = "self_attn.out_proj",
-            .mlp_norm = "final_layer_norm",
-            .up = {"fc1"},
-            .down = "fc2",
-            .final_norm = "model.decoder.final_layer_norm"}}};
+  ModuleNames names = llama_names();
+  names.embedding = "model.decoder.embed_tokens";
+  names.positions = "model.decoder.embed_positions";
+  names.block = "model.decoder.layers.";
+  names.attention_norm = "self_attn_layer_norm";
+  names.attention_output = "self_attn.out_proj";
+  names.mlp_norm = "final_layer_norm";
+  names.up = {"fc1"};
+  names.down = "fc2";
+  names.final_norm = "model.decoder.final_layer_norm";
+  return {{"opt", "OPTForCausalLM", "OPTForSequenceClassification", parse_opt, add_opt_config, names}};
 }
 
 }  // namespace collimate::shape

@@ -36,20 +36,10 @@ void add_phi3_config(const ModelShape& shape, nlohmann::json& config) {
 }  // namespace
 
 std::vector<Family> phi3_families() {
-  return {{"phi3",
-           "Phi3ForCausalLM",
-           "Phi3ForSequenceClassification",
-           parse_phi3,
-           add_phi3_config,
-           {.embedding = "model.embed_tokens",
-            .block = "model.layers.",
-            .attention_norm = "input_layernorm",
-            .query_key_value = {"self_attn.qkv_proj"},
-            .attention_output = "self_attn.o_proj",
-            .mlp_norm = "post_attention_layernorm",
-            .up = {"mlp.gate_up_proj"},
-            .down = "mlp.down_proj",
-            .final_norm = "model.norm"},
+  ModuleNames names = llama_names();
+  names.query_key_value = {"self_attn.qkv_proj"};
+  names.up = {"mlp.gate_up_proj"};
+  return {{"phi3", "Phi3ForCausalLM", "Phi3ForSequenceClassification", parse_phi3, add_phi3_config, names,
            /*has_usual_keys=*/true}};
 }
 

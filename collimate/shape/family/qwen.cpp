@@ -49,20 +49,9 @@ void add_qwen_config(const ModelShape& shape, nlohmann::json& config) {
 }  // namespace
 
 std::vector<Family> qwen_families() {
-  return {{"qwen",
-           "QWenLMHeadModel",
-           "QWenForSequenceClassification",
-           parse_qwen,
-           add_qwen_config,
-           {.embedding = "transformer.wte",
-            .block = "transformer.h.",
-            .attention_norm = "ln_1",
-            .query_key_value = {"attn.c_attn"},
-            .attention_output = "attn.c_proj",
-            .mlp_norm = "ln_2",
-            .up = {"mlp.w2", "mlp.w1"},
-            .down = "mlp.c_proj",
-            .final_norm = "transformer.ln_f"}}};
+  ModuleNames names = gpt2_names();
+  names.up = {"mlp.w2", "mlp.w1"};
+  return {{"qwen", "QWenLMHeadModel", "QWenForSequenceClassification", parse_qwen, add_qwen_config, names}};
 }
 
 }  // namespace collimate::shape

@@ -10,6 +10,17 @@ namespace {
 
 constexpr int64_t kGrain = 16384;
 
+void elementwise(const Exec& exec, void (*kernel)(const float*, int64_t, float*), const float* x, int64_t count,
+                 float* y) {
+  exec.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) { kernel(x + begin, end - begin, y + begin); });
+}
+
+void elementwise_backward(const Exec& exec, void (*kernel)(const float*, const float*, int64_t, float*),
+                          const float* dy, const float* x, int64_t count, float* dx) {
+  exec.parallel_for(count, kGrain,
+                    [&](int64_t begin, int64_t end) { kernel(dy + begin, x + begin, end - begin, dx + begin); });
+}
+
 }  // namespace
 
 void cpu::silu_mul(const Exec& exec, const float* gate, const float* up, int64_t in_stride, int64_t rows, int64_t width,
@@ -28,45 +39,31 @@ void cpu::silu_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride
 }
 
 void cpu::gelu_tanh(const Exec& exec, const float* x, int64_t count, float* y) {
-  exec.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
-    pointwise_kernels().gelu_tanh(x + begin, end - begin, y + begin);
-  });
+  elementwise(exec, pointwise_kernels().gelu_tanh, x, count, y);
   base::fault_rows("gelu_tanh", y, count, 1, 1);
 }
-
 void cpu::gelu_tanh_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
-  exec.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
-    pointwise_kernels().gelu_tanh_backward(dy + begin, x + begin, end - begin, dx + begin);
-  });
+  elementwise_backward(exec, pointwise_kernels().gelu_tanh_backward, dy, x, count, dx);
 }
 
 void cpu::gelu(const Exec& exec, const float* x, int64_t count, float* y) {
-  exec.parallel_for(count, kGrain,
-                    [&](int64_t begin, int64_t end) { pointwise_kernels().gelu(x + begin, end - begin, y + begin); });
+  elementwise(exec, pointwise_kernels().gelu, x, count, y);
   base::fault_rows("gelu", y, count, 1, 1);
 }
-
 void cpu::gelu_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
-  exec.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
-    pointwise_kernels().gelu_backward(dy + begin, x + begin, end - begin, dx + begin);
-  });
+  elementwise_backward(exec, pointwise_kernels().gelu_backward, dy, x, count, dx);
 }
 
 void cpu::relu(const Exec& exec, const float* x, int64_t count, float* y) {
-  exec.parallel_for(count, kGrain,
-                    [&](int64_t begin, int64_t end) { pointwise_kernels().relu(x + begin, end - begin, y + begin); });
+  elementwise(exec, pointwise_kernels().relu, x, count, y);
   base::fault_rows("relu", y, count, 1, 1);
 }
-
 void cpu::relu_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
-  exec.parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
-    pointwise_kernels().relu_backward(dy + begin, x + begin, end - begin, dx + begin);
-  });
+  elementwise_backward(exec, pointwise_kernels().relu_backward, dy, x, count, dx);
 }
 
 void cpu::add(const Exec& exec, const float* x, int64_t count, float* y) {
-  exec.parallel_for(count, kGrain,
-                    [&](int64_t begin, int64_t end) { pointwise_kernels().add(x + begin, end - begin, y + begin); });
+  elementwise(exec, pointwise_kernels().add, x, count, y);
 }
 
 void cpu::add_bias(const Exec& exec, const float* bias, int64_t rows, int64_t width, float* y, int64_t y_stride) {

@@ -238,12 +238,13 @@ Value as_method(const char* method, const Arguments& a) {
   return call_method(method, copy);
 }
 
+Value absolute(const Arguments& a) {
+  return a.of().is<double>() ? Value(std::abs(a.of().real())) : Value(std::abs(a.of().whole()));
+}
+
 const std::map<std::string, Filter>& filters() {
   static const std::map<std::string, Filter> kFilters = {
-      {"abs",
-       [](const Arguments& a) {
-         return a.of().is<double>() ? Value(std::abs(a.of().real())) : Value(std::abs(a.of().whole()));
-       }},
+      {"abs", absolute},
       {"capitalize", [](const Arguments& a) { return as_method("capitalize", a); }},
       {"count", length},
       {"d", fallback},

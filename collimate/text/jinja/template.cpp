@@ -205,6 +205,14 @@ class Evaluator {
         return apply_filter(node.text, arguments_of(node, scope, child(0)));
       case Op::kTest:
         return apply_test(node.text, arguments_of(node, scope, child(0)));
+      default:
+        return operation(node, scope);
+    }
+  }
+
+  Value operation(const Node& node, Scope& scope) {
+    const auto child = [&](size_t i) { return value(node.children[i], scope); };
+    switch (node.op) {
       case Op::kNot:
         return !truth(child(0));
       case Op::kNegative:
