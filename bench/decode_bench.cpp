@@ -106,7 +106,7 @@ std::vector<std::vector<int32_t>> prompts_of(int64_t count, int64_t vocabulary, 
   return prompts;
 }
 
-// Each prompt so many times, one after another; lengths: new tokens of each of these rows. Greedy.
+// Repeats each prompt so many times, one after another; lengths: new tokens of each of these rows. Greedy.
 collimate::Batch requests_of(const std::vector<std::vector<int32_t>>& prompts, const std::vector<int64_t>& lengths) {
   const size_t rows = lengths.size(), samples = rows / prompts.size();
   std::vector<int64_t> uids, prompt_uids;
@@ -303,7 +303,7 @@ void measure_tail(const Loaded& loaded, const Setting& s) {
   }
 }
 
-// Since the system started this process: field 22 of proc(5)'s stat, in ticks.
+// Returns the seconds since the system started this process: field 22 of proc(5)'s stat, in ticks.
 double seconds_since_start() {
   std::ifstream stat("/proc/self/stat");
   std::string text, word;

@@ -1,4 +1,4 @@
-// Where the time of a GRPO iteration and of an SFT step goes, on Llamas with random weights:
+// Measures where the time of a GRPO iteration and of an SFT step goes, on Llamas with random weights:
 //   bench_iteration [repeats] [15m 260k 110m] [float32 bfloat16] [generation reference update sft]
 // 15m and all phases where none is named. Each line: FLOPs of the work (a multiply-add is two; a prompt's tokens count
 // once for its samples; nothing that is computed twice counts twice), the same with each sample's prompt counted in

@@ -82,7 +82,7 @@ int64_t cache_bytes(int level) {
   return 0;
 }
 
-// Where so many bytes fit: L1 and L2 are every core's own.
+// Names the memory in which so many bytes fit: L1 and L2 are every core's own.
 std::string level_of(int64_t bytes, int threads) {
   for (const int level : {1, 2, 3})
     if (bytes <= cache_bytes(level) * (level < 3 ? threads : 1)) return fmt::format("L{}", level);

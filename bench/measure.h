@@ -23,7 +23,7 @@ struct Spread {
   double median = 0, least = 0, largest = 0;
 };
 
-// At least one sample.
+// There must be at least one sample.
 inline Spread spread_of(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
   return {samples[samples.size() / 2], samples.front(), samples.back()};

@@ -40,7 +40,7 @@ class Words {
     return unsaid.empty() ? known : unsaid;
   }
 
-  // After all among(): InputError for a word that none of them knows.
+  // Runs after all among(): InputError for a word that none of them knows.
   void all_known() const {
     for (const std::string& word : words_)
       if (std::find(known_.begin(), known_.end(), word) == known_.end())

@@ -31,7 +31,7 @@ using rlhf::LossContext;
 using rlhf::LossEntry;
 using rlhf::LossSetting;
 using rlhf::RewardSample;
-// What makes a reward of a function of one sample, and advantages of one number for each sample.
+// These make a reward of a function of one sample, and advantages of one number for each sample.
 using rlhf::function_reward;
 using rlhf::register_advantage;
 using rlhf::register_losses;

@@ -18,7 +18,7 @@ struct Sample {
   std::map<std::string, Execution> layouts = {};  // chosen once for several evaluations; empty: chosen each time
 };
 using Samples = std::vector<Sample>;
-// By back end; those that the defaults cannot predict are left out.
+// Groups samples by back end; those that the defaults cannot predict are left out.
 std::map<std::string, Samples> by_backend(const Samples& samples);
 
 // The constants of a back end that bring predictions nearest to the samples: coordinate descent on the mean absolute

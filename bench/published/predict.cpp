@@ -132,7 +132,7 @@ class Builder {
     return finished(how, job.work);
   }
 
-  // With what the row states, whether or not it would fit without.
+  // Adds what the row states, whether or not it would fit without.
   Execution finished(Execution how, Work work) const {
     how.fp8 = s_.fp8;
     how.layout.offload = how.layout.offload || (work == Work::kTrain && s_.offload);

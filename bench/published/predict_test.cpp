@@ -235,7 +235,7 @@ TEST(Fit, FindsWhatMadeTheRows) {
   EXPECT_LT(mismatch(samples, fit(samples, "deepspeed-chat")), 0.06);
 }
 
-// Without line breaks (of strings too), blanks and comments of whole lines.
+// Returns the text without line breaks (of strings too), blanks and comments of whole lines.
 std::string packed(std::istream& text) {
   std::string kept, line;
   while (std::getline(text, line)) {

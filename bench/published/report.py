@@ -187,7 +187,7 @@ def reason_lines(rows):
     for row in rows:
         if "reason" in row:
             reasons.setdefault(row["reason"], []).append(row["id"])
-    # In the order of their bytes.
+    # Reasons are in the order of their bytes.
     listed = sorted(reasons.items(), key=lambda item: item[0].encode())
     return (["", "not modelled, not counted"] if reasons else []) + [f"  {reason} (rows {' '.join(ids)})"
                                                                      for reason, ids in listed]

@@ -12,7 +12,7 @@ CALL_TOKENS = 16384  # of DeepSpeed-Chat's calls on one device: 8 rows of 2,048 
 SYSTEMS = {"deepspeed-chat": "deepspeed-chat", "deepspeedchat": "deepspeed-chat", "deepspeed chat": "deepspeed-chat",
            "openrlhf": "openrlhf", "realhf": "real", "chatlearn 0": "chatlearn-megatron", "chatlearn": "chatlearn-vllm",
            "nemo-rl": "nemo-rl", "verl": "verl", "hybridflow": "hybridflow", "areal": "areal"}
-# Where a row gives none: mathematics prompts are short, PPO papers of 2023-24 pad to 1024.
+# A row that gives none gets these: mathematics prompts are short, PPO papers of 2023-24 pad to 1024.
 SHORT_PROMPT, USUAL_LENGTH, USUAL_CAP, USUAL_ROWS = 200, 1024, 8192, 1024
 GROUP, DAPO_PROMPTS, DAPO_UPDATES = 16, 512, 16  # DAPO's paper (2503.14476)
 PPO_UPDATES = 8  # of 2409.19256 and of OpenRLHF's defaults (1,024 rows in batches of 128)

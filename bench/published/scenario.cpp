@@ -18,7 +18,7 @@ shape::Outline outline_of(const json& model) {
   return {"gpt", layers, hidden, hidden / 128, hidden / 128, 128, 4 * hidden, 50257, false, true, 2048};
 }
 
-// With as many in a node and the network that are given.
+// Returns the kind with the number in a node and the network that are given.
 DeviceKind gpu_of(const json& given, const DeviceKinds& kinds) {
   DeviceKind gpu = kinds.find(given.at("kind"));
   if (const int in_node = given.at("per_node"); in_node > 0) gpu.per_node = in_node;

@@ -19,7 +19,7 @@ struct RoleLayout {
   int dp = 0;  // of what says its tp too
 };
 
-// Where a role of kGroups runs: roles of one set take turns, sets work side by side unless one has all devices.
+// A Place is where a role of kGroups runs: roles of one set take turns, sets run at once unless one has all devices.
 struct Place {
   int devices = 0, set = 0;
 };

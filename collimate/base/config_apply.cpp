@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kKeysListed = 12;
 
-// When no key of the section is like the wrong one: the same key elsewhere, else the section's keys.
+// Names the same key elsewhere, else the section's keys, when no key of the section is like the wrong one.
 std::string remedy_elsewhere(const Section& root, const std::string& path, const UnknownKeyError& error) {
   std::vector<OptionInfo> options;
   root.describe_section(path, options);

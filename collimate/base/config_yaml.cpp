@@ -98,8 +98,8 @@ class DocumentStart : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
-// Where a second document starts, if one does. (YAML::LoadAll never ends on "[a], [b]": the comma is a document to it
-// that takes nothing of the text.)
+// Returns where a second document starts, if one does. (YAML::LoadAll never ends on "[a], [b]": the comma is a document
+// to it that takes nothing of the text.)
 std::optional<YAML::Mark> second_document(const std::string& text) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);

@@ -21,8 +21,8 @@ ConfigNode parse_yaml_value(const std::string& text, const std::string& where);
 // of what it stands for, quoted or not.
 void expand_environment(ConfigNode& node);
 
-// What load_config does with a tree that was read: puts `sets` in and expands the environment. For a tree of another
-// origin; arguments as load_config has them.
+// Puts `sets` into a tree and expands the environment, as load_config does with the tree that it reads. This is for a
+// tree of another origin; the arguments are those of load_config.
 void override_values(ConfigNode& root, const std::vector<std::string>& sets, const Section* schema);
 
 }  // namespace collimate::base

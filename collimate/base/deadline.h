@@ -20,7 +20,7 @@ struct Clock {
   static time_point now();
 };
 
-// For tests: while it lives, time stands still for all threads but for advance(). One at a time.
+// A ManualClock is for tests: while it lives, time stands still for all threads but for advance(). One at a time.
 class ManualClock : private Immovable {
  public:
   ManualClock();

@@ -50,7 +50,7 @@ std::string expectation(const std::string& where, const std::string& expected, c
 
 }  // namespace collimate::base
 
-// For invariants that only a defect of Collimate can break; never for a user's mistake.
+// This is for invariants that only a defect of Collimate can break; never for a user's mistake.
 #define COLLIMATE_CHECK(condition, ...)                                                               \
   do {                                                                                                \
     if (!(condition)) [[unlikely]]                                                                    \

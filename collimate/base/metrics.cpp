@@ -49,7 +49,7 @@ std::string nonfinite_name(double value) {
   return value > 0 ? "inf" : "-inf";
 }
 
-// Where the file is to be cut: after the last whole line whose step is at most `keep_through`.
+// Says where the file is to be cut: after the last whole line whose step is at most `keep_through`.
 int64_t kept_bytes(const std::filesystem::path& path, int64_t keep_through) {
   std::ifstream file(path, std::ios::binary);
   int64_t kept = 0, number = 0;

@@ -17,7 +17,7 @@ class NearestPath : public testing::Test {
   }
   ~NearestPath() override { fs::remove_all(root_); }
 
-  // Less the root.
+  // Returns the nearest path less the root.
   std::string near(const std::string& missing) {
     const std::string found = nearest_path(root_ / missing), before = root_.string() + "/";
     return found.starts_with(before) ? found.substr(before.size()) : found;

@@ -91,8 +91,8 @@ class Option : public ConfigItem {
       }
     }
   }
-  // For Section::section_demands: throws InputError of this option of the section at `section_path`, which was expected
-  // to be `expected`, with the place where it was set and, where that is not plain, why it is not so.
+  // Serves Section::section_demands: throws InputError of this option of the section at `section_path`, which was
+  // expected to be `expected`, with the place where it was set and, where that is not plain, why it is not so.
   [[noreturn]] void item_refuse(const std::string& section_path, const std::string& expected,
                                 const std::string& why = "") const {
     detail::refuse_value(where_, join_path(section_path, item_name()), expected,

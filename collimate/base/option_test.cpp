@@ -40,7 +40,7 @@ struct RootOptions : Section {
 
 void read(Section& section, const std::string& yaml) { apply(parse_config(yaml, "c.yaml"), section); }
 
-// What is said of a configuration of these options; "" where it is right.
+// Returns the error that a configuration of these options gets, or "" where it is right.
 template <class Options>
 std::string error_of(const std::string& yaml) {
   Options options;

@@ -49,7 +49,7 @@ class SpanRecorder {
   size_t dropped_ = 0;
 };
 
-// Where the phases of an iteration report to; any pointer may be null. Nothing is owned.
+// A PhaseScope is where the phases of an iteration report to; any pointer may be null. Nothing is owned.
 struct PhaseScope {
   SpanRecorder* spans = nullptr;
   MetricsRecord* metrics = nullptr;  // gets "timing_s/<name>", summed over the iteration

@@ -7,8 +7,8 @@
 
 namespace collimate::base {
 
-// Where a Stateful writes itself: small values as JSON, large ones as raw bytes, both by name. Names are unique inside
-// one writer.
+// A Stateful writes itself into a StateWriter: small values as JSON, large ones as raw bytes, both by name. Names are
+// unique inside one writer.
 class StateWriter {
  public:
   virtual ~StateWriter() = default;

@@ -106,7 +106,7 @@ std::vector<plan_::NodeSpan> read_trace(const fs::path& path, const graph::Graph
   return spans;
 }
 
-// Over the iterations after the first.
+// Returns the median over the iterations after the first.
 double median_metric(const std::vector<base::MetricsRecord>& records, const std::string& name) {
   std::vector<double> values;
   for (const base::MetricsRecord& record : records)

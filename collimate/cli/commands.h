@@ -26,7 +26,7 @@ std::vector<Command> commands();
 // Paths of all config keys, those of models as of the policy.
 std::vector<std::string> config_keys();
 
-// What `collimate completion` may be asked for: bash, zsh, fish, man.
+// These are the kinds that `collimate completion` may be asked for: bash, zsh, fish, man.
 std::vector<std::string> completion_kinds();
 
 // Scripts and the page, whole.

@@ -130,7 +130,7 @@ std::vector<std::string> completion_kinds() {
 std::string bash_completion(const std::vector<Command>& all) {
   std::string verbs, cases;
   for (const Command& command : verbs_of(all)) verbs += (verbs.empty() ? "" : " ") + command.words;
-  // Those of more words first, as the first case that fits is taken.
+  // Commands of more words come first, as the first case that fits is taken.
   std::vector<Command> longest = all;
   std::stable_sort(longest.begin(), longest.end(), [](const Command& a, const Command& b) {
     return std::count(a.words.begin(), a.words.end(), ' ') > std::count(b.words.begin(), b.words.end(), ' ');

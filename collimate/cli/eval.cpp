@@ -82,7 +82,7 @@ bool read_arguments(const Arguments& arguments, EvalCall& call) {
   return true;
 }
 
-// The one that ends so, or "".
+// Returns the output that ends in `ending`, or "".
 std::string output_of(const EvalCall& call, const std::string& ending) {
   const auto found =
       std::ranges::find_if(call.outputs, [&](const std::string& file) { return file.ends_with(ending); });

@@ -24,7 +24,7 @@ struct DrawOptions : generate::SamplingOptions {
   MeasureInt8Option measure_int8{this};
 };
 
-// What `collimate generate` is asked.
+// A GenerateCall holds the arguments of `collimate generate`.
 struct GenerateCall {
   std::string model, prompt, data, output;
   std::vector<std::string> rewards;

@@ -34,7 +34,7 @@ class Judges {
   std::string first_error_;
 };
 
-// What --reward's help says.
+// This is the help text of --reward.
 constexpr const char* kRewardHelp =
     "how completions are judged: a rule's name, FILE.py:FUNCTION, or an entry of a config's reward list in braces, "
     "'{rule: regex, pattern: ^4}'; several are added up";

@@ -18,7 +18,7 @@ struct OpenModel : private base::Immovable {
   OpenModel(const std::string& directory, const rlhf::ComputeOption& compute,
             const rlhf::ChatTemplateOption& chat_template);
 
-  // With the members that the model decides. They refer to this object.
+  // Fills in the members that the model decides. They refer to this object.
   generate::ServiceOptions complete(generate::ServiceOptions options) const;
 
   host::CorePool pool;

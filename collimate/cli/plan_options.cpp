@@ -52,7 +52,7 @@ ConfigNode said_by(const PlanOptions& options) {
   return said;
 }
 
-// With paths that hold anywhere.
+// Reads a request and makes its paths hold anywhere.
 PlanOptions request_in(const std::string& text, const std::string& file) {
   PlanOptions options;
   const ConfigNode root = base::parse_config(text, file).root;

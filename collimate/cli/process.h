@@ -15,7 +15,7 @@ class InterruptScope : private base::Immovable {
   InterruptScope();
   ~InterruptScope();
 
-  // Once for each time it came.
+  // Returns true once for each time the signal came.
   bool take();
 };
 

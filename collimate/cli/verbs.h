@@ -17,10 +17,10 @@ struct Verb {
 // The one list of verbs, in the order in which help prints them.
 const std::vector<Verb>& verbs();
 
-// Those of `bench NAME`.
+// Returns the benchmarks that `bench NAME` runs.
 const std::vector<Verb>& benches();
 
-// What `help TOPIC` knows beside verbs: pages, lists, config keys and sections.
+// Returns the topics that `help TOPIC` knows beside verbs: pages, lists, config keys and sections.
 std::vector<std::string> help_topics();
 
 int init(const Arguments& arguments);

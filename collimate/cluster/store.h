@@ -8,7 +8,7 @@
 
 namespace collimate::cluster {
 
-// Where workers of one run find each other: names to small texts. Thread-safe.
+// Workers of one run find each other in a Store: names to small texts. Thread-safe.
 class Store {
  public:
   virtual ~Store() = default;
@@ -19,7 +19,7 @@ class Store {
   virtual int64_t add(const std::string& key, int64_t amount) = 0;
 };
 
-// In this process.
+// A MemoryStore lives in this process.
 class MemoryStore : public Store {
  public:
   void set(const std::string& key, const std::string& value) override;

@@ -34,7 +34,7 @@ struct WorkerSpec {
   }
 };
 
-// Where a handler puts its replies. Never blocks; order is kept.
+// A handler puts its replies into an Outbox. It never blocks; order is kept.
 class Outbox {
  public:
   virtual ~Outbox() = default;

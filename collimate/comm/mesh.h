@@ -26,7 +26,7 @@ class Mesh {
   int size(const std::string& axis) const;
   const std::vector<Axis>& axes() const { return axes_; }
   const std::vector<int>& ranks() const { return ranks_; }
-  // Where `rank` stands on the axis. InputError when the rank is not in the mesh.
+  // Returns where `rank` stands on the axis. InputError when the rank is not in the mesh.
   int coordinate(int rank, const std::string& axis) const;
   // The ranks that differ from `rank` on this axis only, in order of the axis: the members of its group.
   std::vector<int> line(int rank, const std::string& axis) const;

@@ -101,7 +101,7 @@ std::map<std::string, nlohmann::json> check_folders(const fs::path& checkpoint) 
   return folders;
 }
 
-// What belongs to no folder of the list, or is no file of its folder.
+// Refuses a file that belongs to no folder of the list, or is no file of its folder.
 void check_for_others(const fs::path& checkpoint, const std::map<std::string, nlohmann::json>& folders) {
   for (const auto& entry : fs::recursive_directory_iterator(checkpoint)) {
     if (!entry.is_regular_file() || entry.path() == checkpoint / kCheckpoint) continue;

@@ -65,7 +65,7 @@ class Checkpoints {
   std::string commit();
   // Complete checkpoints, oldest first, as paths.
   std::vector<std::string> list() const;
-  // The newest complete one, or "".
+  // Returns the newest complete checkpoint, or "".
   std::string latest() const;
   // Removes those of more iterations than `step`.
   void remove_after(int64_t step) const;

@@ -74,7 +74,7 @@ struct Context {
   }
 };
 
-// Where one call stands in the run.
+// A CallInfo says where one call stands in the run.
 struct CallInfo {
   int64_t iteration = 0;
   std::string node;  // name in the graph

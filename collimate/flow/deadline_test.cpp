@@ -56,7 +56,7 @@ class RunTime {
   std::thread passing_{[this] { pass(); }};
 };
 
-// Once, what takes long; with "beats" it says after each part that it goes on.
+// This takes long, once; with "beats" it says after each part that it goes on.
 class LongWork : private base::Immovable {
  public:
   LongWork(RunTime& time, const nlohmann::json& parameters) : time_(time), beats_(parameters.contains("beats")) {

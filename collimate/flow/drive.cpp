@@ -78,8 +78,8 @@ void Drive::apply(const graph::Event& event) {
   for (const graph::Action& action : actions) act(action);
 }
 
-// Only where the schedule can go on without what the worker held, and before it is told anything: what follows, be it
-// the end of the run, asks every worker.
+// This runs only where the schedule can go on without what the worker held, and before it is told anything: what
+// follows, be it the end of the run, asks every worker.
 void Drive::start_again(int worker, const std::string& cause) {
   if (!driver_.restart(worker)) throw_failure(cause, 1);
   base::log_warning("{}; starting it again", cause);

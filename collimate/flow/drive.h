@@ -47,7 +47,7 @@ class Drive : public base::Stateful {
   // the checkpoint tells of, a new file begins with the loaded schedule, which is logged: it serves replays alone.
   void record(const std::string& path, const std::string& source);
 
-  // To the end of the schedule: returns how it stopped (done or asked). Throws the first cause of a failure.
+  // Runs to the end of the schedule: returns how it stopped (done or asked). Throws the first cause of a failure.
   graph::StopKind run();
   int64_t completed() const { return schedule_.completed(); }
   const graph::Graph& graph() const { return parts_.graph; }

@@ -50,7 +50,7 @@ struct Evaluation {
   std::function<void(const IterationResult&)> on_result;  // the iteration after which it ran; -1 before the first
 };
 
-// What one call of a function, or a piece of a stream's work, took on one worker. Valid during the callback.
+// CallTimes tell what one call of a function, or a piece of a stream's work, took on a worker; valid in the callback.
 struct CallTimes {
   const std::string& node;
   int worker = 0;

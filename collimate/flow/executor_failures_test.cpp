@@ -176,7 +176,7 @@ TEST(ExecutorFailures, AWeightLinkBetweenDifferentPartsOnOneWorkerIsRefused) {
   EXPECT_EQ(refusal(placement), "");
 }
 
-// It would have the weights of its beginning.
+// A worker that is started again would have the weights of its beginning.
 TEST(ExecutorFailures, AWorkerLostInAnEvaluationIsNotStartedAgain) {
   EXPECT_THAT(base::message_of<base::RunError>([&] {
                 run_with(

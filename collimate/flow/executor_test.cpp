@@ -59,7 +59,7 @@ TEST(Executor, RanksWhoseWeightsPartAreAGuardError) {
 }
 
 TEST(Executor, QueuesOfOneAndRandomDelaysDoNotLock) {
-  // So slow that messages wait for it.
+  // This reward is so slow that messages wait for it.
   auto slow_reward = [](RunOptions& options) { options.modules["reward"] = {"reward", {{"sleep_seconds", 0.005}}}; };
   const Outcome expected = plain();
   for (const Place place : {Place::kOneDevice, Place::kBothOnTwo}) {

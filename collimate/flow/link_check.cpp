@@ -25,7 +25,7 @@ struct Check {
 
   graph::Layout layout(int node) const { return placement.layout(graph.node(node).model, graph.node(node).function); }
 
-  // None where the node does not run.
+  // There is none where the node does not run.
   std::optional<Part> part(int node, int worker) const {
     const graph::Layout cut = layout(node);
     for (const graph::Replica& replica : graph::replicas(graph, placement, node)) {

@@ -54,7 +54,7 @@ class Module : public base::Stateful {
   // Tells from shapes and limits alone what setup and the longest calls will take of the device's memory, by item.
   // Modules of a worker that share an object name its items alike. Called before any setup of the worker.
   virtual std::vector<tensor::MemoryItem> memory(const Context&) const { return {}; }
-  // Before the first call; loads weights, allocates. `context` outlives the module.
+  // Runs before the first call; loads weights, allocates. `context` outlives the module.
   virtual void setup(Context& context) = 0;
 
   // input: this rank's rows of one feed (of the whole iteration, in row order, for granularity iteration), with all

@@ -22,7 +22,7 @@ struct PlannedMemory {
 std::vector<PlannedMemory> planned_memory(const graph::Graph& graph, const graph::Placement& placement,
                                           const Registry& registry, const RunOptions& options);
 
-// By model: the functions that the run's graph or its evaluation's call.
+// Lists, by model, the functions that the run's graph or its evaluation's graph calls.
 nlohmann::json calls_of(const graph::Graph& graph, const RunOptions& options);
 
 }  // namespace collimate::flow

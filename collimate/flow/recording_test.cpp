@@ -81,7 +81,7 @@ TEST_F(LostRecording, TheNextResumeGoesOnWithTheNewOne) {
   run_from(Checkpoints(directory_, 2).latest());
   const std::string second = host::read_file(events_);
   EXPECT_EQ(graph::check_recording(second), "");
-  // Up to the line of the save that the checkpoint is of, its header's state and all steps.
+  // The text goes up to the line of the save that the checkpoint is of: its header's state and all steps.
   const size_t save = first.rfind("\"save\"");
   ASSERT_NE(save, std::string::npos);
   const std::string kept = first.substr(0, first.find('\n', save) + 1);

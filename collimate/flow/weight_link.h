@@ -16,9 +16,9 @@ struct WeightTransfer {
   std::vector<std::vector<float>> segments;
 };
 
-// Both ends on one worker. Equal memory is an alias: nothing is copied, the destination is told the version. Otherwise
-// the segments are copied and the checksums compared. GuardError when they differ or the layouts do; `link` names it in
-// messages. Returns the bytes copied.
+// Both ends are on one worker. Equal memory is an alias: nothing is copied, the destination is told the version.
+// Otherwise the segments are copied and the checksums compared. GuardError when they differ or the layouts do; `link`
+// names it in messages. Returns the bytes copied.
 int64_t transfer_here(const std::string& link, WeightsPort& source, WeightsPort& destination);
 
 // The two halves of a transfer between workers.

@@ -179,7 +179,7 @@ class Sweep {
     return company;
   }
 
-  // In two submissions, the second after some steps.
+  // Submits the company in two parts, the second after some steps.
   Results generate(model::Model& model, std::span<const Request> company, tensor::Exec exec) {
     ServiceOptions options{.seed = kSeed};
     options.exec = exec;

@@ -33,7 +33,7 @@ class DrawBatch {
 
   // After the row `logits` [V], which must be there until run().
   void add(const float* logits, const SamplingParams& params, const LogitHistory& history, const DrawKey& key);
-  // In the order of add(); valid until the next call. The batch is empty afterwards. GuardError as of sample_row.
+  // Draws in the order of add(), valid until the next call. The batch is empty afterwards. GuardError as of sample_row.
   std::span<Drawn> run(const tensor::Exec& exec);
 
  private:

@@ -18,7 +18,7 @@ struct LogitHistory {
   int64_t completion_tokens = 0;
   bool counts = false;  // some penalty looks at `generated`
 
-  // For a request that has `ids`, of which the first `prompt_tokens` are its prompt.
+  // Starts the history of a request that has `ids`, of which the first `prompt_tokens` are its prompt.
   void start(const SamplingParams& params, std::span<const int32_t> eos_ids, std::span<const int32_t> ids,
              int64_t prompt_tokens);
   void append(int32_t token);

@@ -34,7 +34,7 @@ struct SamplingParams {
   std::vector<std::string> stop;  // UTF-8 text that ends the completion; needs a tokenizer. See completion_text.h
   uint64_t seed = 0;              // mixed into the draw; equal seeds and uids give equal draws
   double timeout_seconds = 0;     // from its submission on; then it ends with what it has. 0: no limit
-  // So many of the most likely tokens are reported beside each drawn one; changes no draw.
+  // This many of the most likely tokens are reported beside each drawn one; it changes no draw.
   int64_t top_log_probs = 0;
 
   nlohmann::json to_json() const;

@@ -25,7 +25,7 @@ struct Service::Impl {
   void check_sampling(const Sequence& sequence, const std::string& where) const;
   void enqueue(std::unique_ptr<Sequence> sequence);
 
-  // From now on; over what the request's parameters say.
+  // Limits the time from now on, in place of what the request's parameters say.
   void limit_time(Sequence& sequence, double seconds);
   // Ends what has run out of time; whether anything has.
   bool expire();

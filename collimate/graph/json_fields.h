@@ -43,7 +43,7 @@ class JsonFields {
   }
   // The value of `key` or null, for nested objects.
   const nlohmann::json* find(const char* key);
-  // To be called last: throws when the object has other keys than those asked for.
+  // This is to be called last: throws when the object has other keys than those asked for.
   void finish() const;
   const std::string& where() const { return where_; }
 

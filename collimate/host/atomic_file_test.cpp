@@ -24,7 +24,7 @@ bool names_cannot_be_exchanged = false;  // as on a file system that has no RENA
 
 }  // namespace
 
-// In place of the C library's: the same, but for what a test says.
+// This stands in place of the C library's: it does the same, but for what a test says.
 extern "C" int renameat2(int from_directory, const char* from, int to_directory, const char* to,
                          unsigned int flags) noexcept {
   if (names_cannot_be_exchanged && (flags & RENAME_EXCHANGE) != 0) {

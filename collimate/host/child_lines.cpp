@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kLongestLine = 1 << 16;  // of more it is cut in two
 constexpr int kMostChunks = 1 << 8;       // that are read after the child, as one of its own may write on
 
-// What a terminal would show of a line.
+// Returns the part of a line that a terminal would show.
 std::string shown(std::string line) {
   while (line.ends_with('\r')) line.pop_back();
   return line.substr(line.rfind('\r') + 1);

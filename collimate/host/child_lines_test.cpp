@@ -11,7 +11,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// What is passed on of a shell command's standard error, after the command's end.
+// Returns the lines of a shell command's standard error that are passed on by the command's end.
 Lines lines_of(const std::string& script) {
   Lines lines;
   ChildProcess child({.command = {"sh", "-c", script}, .errors = ChildStream::kPipe});

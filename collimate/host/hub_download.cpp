@@ -31,7 +31,7 @@ std::string last_line(std::string text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-// What collimate.hub_download says of the model.
+// Returns the answer of collimate.hub_download for the model.
 json answer_of(const std::string& name) {
   ChildOptions options = python_module(python_interpreter(), "hub_download", {name});
   options.input = ChildStream::kNull;

@@ -6,7 +6,7 @@
 
 namespace collimate::host {
 
-// The same with `download`: "org/model" that the cache does not have is downloaded into it first, by PyPI's
+// Finds a model as hub_cache.h does; with `download` an "org/model" that the cache lacks is downloaded first, by PyPI's
 // huggingface_hub in a Python process; where the cache has it the network is not asked. Blocks. InputError where the
 // package, the name or the right to read it is missing; RunError where the network, the hub or the disk fails: the next
 // call goes on with what has come.

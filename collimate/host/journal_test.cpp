@@ -24,7 +24,7 @@ int syncs = 0;  // calls of fdatasync in this process
 }  // namespace
 }  // namespace collimate::host
 
-// In place of the C library's: the same, counted.
+// This stands in place of the C library's: it does the same and counts the calls.
 extern "C" int fdatasync(int fd) {
   ++collimate::host::syncs;
   return static_cast<int>(::syscall(SYS_fdatasync, fd));

@@ -9,7 +9,7 @@
 namespace collimate::host {
 namespace {
 
-// Where the Python package `collimate` with the module lies.
+// Returns where the Python package `collimate` with the module lies.
 std::string package_directory(const std::string& module) {
   if (const char* variable = std::getenv("COLLIMATE_PYTHON_PATH")) return variable;
   const std::filesystem::path found = beside_libraries("python/collimate/" + module + ".py");

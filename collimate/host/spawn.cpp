@@ -39,7 +39,7 @@ class Plan {
     moved_.resize(request.descriptors.size());
   }
 
-  // In the child. Reports errno on `report` and ends when anything fails.
+  // Runs in the child. Reports errno on `report` and ends when anything fails.
   [[noreturn]] void become_command(int report) {
     report = ::fcntl(report, F_DUPFD_CLOEXEC, above_);
     const bool ready = join_parent() && place_descriptors() &&

@@ -40,7 +40,7 @@ Slot* Decoder::run_block(Step& step, const Block& block, Slot* stream) const {
   Slot* qkv = linear(step, block.query_key_value, normalize(step, block.attention_norm, stream));
   if (block.how.attention.head_norm) qkv = normalize_heads(step, block.head_norms, block.how.attention, qkv);
   Slot* attended = attend(step, block.how.attention, qkv);
-  // What the MLP reads: the stream as it came, or with what attention adds.
+  // The MLP reads `before`: the normalized stream as it came, or with what attention adds.
   Slot* before = block.how.parallel ? normalize(step, block.mlp_norm, stream) : nullptr;
   stream = add_linear(step, block.output, attended, stream);
   if (before == nullptr) before = normalize(step, block.mlp_norm, stream);

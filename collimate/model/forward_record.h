@@ -19,7 +19,7 @@ struct ForwardRecord::Impl {
   Recompute recompute = Recompute::kNone;
   std::unique_ptr<tensor::Arena> activations;
   std::vector<Segment> segments;
-  // Where the arena goes back to.
+  // The arena goes back to this pool.
   std::shared_ptr<std::vector<std::unique_ptr<tensor::Arena>>> pool;
 
   ~Impl() {

@@ -236,7 +236,7 @@ TEST(ModelGradients, AreCompleteSegmentBySegment) {
   }
 }
 
-// Then it may be taken away, before the next segment's backward begins.
+// A segment's gradient may be taken away before the next segment's backward begins.
 TEST(ModelGradients, OfASegmentMayBeReleasedBeforeTheNextOne) {
   auto weights = tiny_weights(tiny_shape("qwen2"));
   Model model(weights, {});

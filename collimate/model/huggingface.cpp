@@ -103,7 +103,7 @@ std::vector<TensorToWrite> tensors_of(const Weights& weights, size_t first, size
   return tensors;
 }
 
-// Where each shard ends, none larger than `shard_bytes` unless a single tensor is.
+// Returns where each shard ends, none larger than `shard_bytes` unless a single tensor is.
 std::vector<size_t> shard_ends(std::span<const ParamSpec> specs, int64_t shard_bytes) {
   std::vector<size_t> ends;
   int64_t bytes = 0;

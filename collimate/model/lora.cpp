@@ -94,7 +94,7 @@ void add_adapters(shape::Builder& out, std::span<const ParamSpec> layer, const L
   }
 }
 
-// Behind the embedding, the blocks and the head.
+// Adapters come behind the embedding, the blocks and the head.
 int adapter_segment(const ModelShape& shape) { return static_cast<int>(shape.layers()) + 2; }
 
 }  // namespace

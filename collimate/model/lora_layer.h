@@ -9,7 +9,7 @@ namespace collimate::model {
 // Returns scale A x [T, width], which the backward reads; `wanted`: whether there will be one.
 Slot* add_lora(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool wanted);
 
-// From dy [T, layer.out]: dA and dB, and where x wants it what the adapters add to dx. After the layer's own.
+// Takes dy [T, layer.out] to dA, dB and, where x wants it, what the adapters add to dx. Runs after the layer's own.
 void lora_backward(const tensor::Exec& exec, Weights& weights, tensor::Tape& tape, const Linear& layer, Slot& x,
                    Slot& low, const float* dy);
 

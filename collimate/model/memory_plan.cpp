@@ -80,7 +80,7 @@ struct PassPlan::Counted {
     endless.reserve(kEndless);
     return endless;
   }
-  // So many tokens, of whom nobody asks more than that.
+  // Makes an input of so many tokens, of which nobody asks more than their number.
   std::unique_ptr<StepInput> input(int64_t tokens, int64_t blocks) const {
     TokenBatch batch;
     batch.ids.resize(static_cast<size_t>(tokens));

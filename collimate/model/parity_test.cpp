@@ -244,7 +244,7 @@ TEST_P(Parity, EveryUseReadsTheSameAddresses) {
   EXPECT_EQ(scoring, training);
 }
 
-// Other threads, no other bits.
+// Other threads give no other bits.
 TEST_P(Parity, ThreadsChangeNoBit) {
   host::CorePool pool(2);
   Model threaded(weights_, {&pool});

@@ -95,8 +95,8 @@ void Passes::record_inputs(ForwardRecord::Impl& record, Step& step) {
   record.segments.back().output = copy_slot(exec_, kept, *stream);
 }
 
-// From dL/doutput of a segment (used up) to dL/dinput, recomputing the segment first where its tape was not kept. Null
-// where the input wants none: all below it is frozen.
+// Goes from dL/doutput of a segment (used up) to dL/dinput, recomputing the segment first where its tape was not kept.
+// Null where the input wants none: all below it is frozen.
 const float* Passes::segment_backward(ForwardRecord::Impl& record, Step& step, int number, float* gradient) {
   auto& segment = base::at(record.segments, number);
   if (segment.tape == nullptr) {

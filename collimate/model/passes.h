@@ -20,11 +20,11 @@ class Passes {
   tensor::Arena& workspace() { return workspace_; }
   tensor::Arena& gradients() { return gradients_; }
 
-  // Without a tape. Keys and values go to `cache`, or with null to scratch storage. The final hidden states [T, H].
+  // Gives final hidden states [T, H], without a tape. Keys and values go to `cache`, or with null to scratch storage.
   const Slot& infer(const StepInput& input, const tensor::RopeTable* rope, KvCache* cache);
   // A training forward over record.input, to record.activations: the same states.
   const Slot& record(ForwardRecord::Impl& record, const tensor::RopeTable* rope);
-  // From dL/dhidden [T, H]. `segment_done` as of Model::backward, but for adapters.
+  // Starts from dL/dhidden [T, H]. `segment_done` is as of Model::backward, but for adapters.
   void backward(ForwardRecord::Impl& record, const tensor::RopeTable* rope, const float* hidden_gradient,
                 const std::function<void(int segment)>& segment_done);
 

@@ -60,7 +60,7 @@ class Reader {
   }
 
  private:
-  // What one operation does; false at the end.
+  // Does one operation; returns false at the end.
   bool step(uint8_t code) {
     return code == '.' ? false
                        : step_stack(code) || step_constant(code) || step_memo(code) || step_object(code) ||

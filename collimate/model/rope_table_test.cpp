@@ -33,7 +33,7 @@ TEST(RopeTable, Llama3KeepsFastAndDividesSlowFrequencies) {
                                                            {"low_freq_factor", 1.0},
                                                            {"high_freq_factor", 4.0},
                                                            {"original_max_position_embeddings", 8192.0}}));
-  // From the published rule, in double precision by another program.
+  // These come from the published rule, in double precision by another program.
   const double expected[] = {1.000000000e+00, 1.939227447e-01, 3.760603093e-02, 7.292664737e-03,
                              5.248461610e-04, 3.428102196e-05, 6.647869871e-06, 1.289173172e-06};
   for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(scaled[i] / expected[i], 1.0, 1e-5) << i;

@@ -33,7 +33,7 @@ uint64_t contiguous_count(const PickledTensor& tensor, const std::string& where)
   return count;
 }
 
-// Where a tensor's values lie in the file.
+// Returns where a tensor's values lie in the file.
 std::span<const std::byte> values_of(PyTorchStreamReader& archive, const PickledTensor& tensor,
                                      std::span<const std::byte> file, const std::string& where) {
   const std::string record = "data/" + tensor.record;

@@ -87,7 +87,7 @@ class TorchFiles : public testing::InDirectory {
   }
 };
 
-// The same model as safetensors, of every family: what is loaded is equal.
+// A model of any family loads with equal values from a PyTorch file and from safetensors.
 TEST_F(TorchFiles, AModelIsWhatItIsInSafetensors) {
   for (const std::string& family : shape::known_families()) {
     const auto weights = tiny_weights(tiny_shape(family));

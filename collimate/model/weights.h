@@ -33,7 +33,7 @@ struct WeightsOptions {
 // Memory reports call a segment's fp32 values so: the "master" of a trained one, a frozen one's compute copy.
 inline const char* values_purpose(bool trained) { return trained ? "master" : "values"; }
 
-// By purpose: "master" or "values", "gradient", "panels", "offloaded".
+// Purposes of items are "master" or "values", "gradient", "panels", "offloaded".
 using tensor::MemoryItem;
 
 // Row numbers, as the host and as the device reads them.
@@ -70,7 +70,7 @@ class Weights : public base::Stateful {
   // Index of a segment's first weight, or first bias, of that part, or -1.
   int index_of(shape::Part part, int segment, bool bias = false) const;
 
-  // On the device, for its operations.
+  // These lie on the device, for its operations.
   std::span<float> segment_values(int segment);    // [floats of the segment, with padding]
   std::span<float> segment_gradient(int segment);  // empty when frozen
   float* param(int index);                         // [spec.sizes…], inside the segment's values
@@ -95,8 +95,8 @@ class Weights : public base::Stateful {
   void pack_all();
 
   uint64_t version() const;
-  // To be called after every change of the master values: version + 1, panels become stale but those of parameters that
-  // adapters leave as they are.
+  // This is to be called after every change of the master values: version + 1, panels become stale but those of
+  // parameters that adapters leave as they are.
   void commit();
   // This is for values of a known version: a checkpoint's, or a weight link's source's.
   void commit(uint64_t version);

@@ -21,9 +21,9 @@ Seat seat_of(const graph::Graph& graph, const std::string& model);
 // others elsewhere; "nested": groups that overlap otherwise; "standalone": every model's weights on devices of their
 // own; "separation": generation apart from training; else "split".
 std::string form_of(const std::vector<Seat>& seats, int places);
-// All of them.
+// Returns the names of all forms.
 const std::vector<std::string>& form_names();
-// On the devices that the placement uses.
+// Names the form of a placement on the devices that it uses.
 std::string form_of(const graph::Graph& graph, const graph::Placement& placement);
 
 }  // namespace collimate::plan

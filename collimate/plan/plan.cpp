@@ -96,8 +96,8 @@ class Costs {
     return made;
   }
 
-  // Where a placement does not say how many rows decode at once, keys and values take what the others leave. Whether
-  // there is such a function.
+  // Where a placement does not say how many rows decode at once, keys and values take what the others leave. Returns
+  // whether there is such a function.
   bool fill_pools() {
     bool filled = false;
     for (size_t f = 0; f < calls_.size(); ++f) {

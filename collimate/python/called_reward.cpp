@@ -18,7 +18,7 @@ class CalledReward final : public rlhf::Reward {
  public:
   explicit CalledReward(CalledFunction function) : function_(std::move(function)), warnings_(function_.name) {}
 
-  // As many samples a call as a function in a file gets.
+  // A call gets as many samples as one of a function in a file.
   std::vector<rlhf::RewardResult> score(const std::vector<rlhf::RewardSample>& samples) override {
     for (const rlhf::RewardSample& sample : samples) check_columns(sample.example);
     const auto most = static_cast<size_t>(rlhf::PythonSection().batch_samples.get());

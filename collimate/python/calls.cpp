@@ -60,7 +60,7 @@ void refuse_processes(const recipe::Config& config, const GivenConfig& given) {
                                            "{python: FILE.py:FUNCTION}, or cluster: local"));
 }
 
-// What the caller of collimate.evaluate calls a key of `evaluation`.
+// Returns the name that the caller of collimate.evaluate has for a key of `evaluation`.
 std::string argument_name(const std::string& key) {
   if (key == "samples_per_prompt") return "n";
   return key == "reward" ? "rewards" : key;

@@ -37,7 +37,7 @@ ProcessScope::ProcessScope() : held_(std::make_unique<Held>()) {}
 ProcessScope::~ProcessScope() = default;
 
 struct SignalScope::Saved {
-  // What the signals of the scope that lives now have asked.
+  // These two hold what signals have asked of the scope that lives now.
   base::StopFlag stop;
   std::atomic<bool> again{false};
   std::array<struct sigaction, kSignals.size()> handlers{};

@@ -10,7 +10,7 @@
 
 namespace collimate::python {
 
-// What the command line does to its process for good, a call from Python does while it lasts: ATen's memory is counted
+// A call from Python does to its process, while it lasts, what the command line does for good: ATen's memory is counted
 // and its loops stay in their threads. RunError where another call is going on: the numbers of memory are one
 // process's.
 class ProcessScope : private base::Immovable {
@@ -44,7 +44,7 @@ class SignalScope : private base::Immovable {
   std::unique_ptr<Saved> saved_;
 };
 
-// What `call` gives, or {"signal", "message"} where a signal stopped it.
+// Returns what `call` gives, or {"signal", "message"} where a signal stopped it.
 template <class Call>
 nlohmann::ordered_json unless_stopped(SignalScope& signals, const Call& call) {
   try {

@@ -255,7 +255,7 @@ struct Config : base::Section {
 // Reads and checks a file with `--set a.b=c` overrides; entries of rewards get the defaults of what they leave out.
 // InputError with file and line.
 Config load(const std::string& path, const std::vector<std::string>& sets);
-// The same of a config that a program holds; InputError names "config" in the place of file and line.
+// Does as `load` with a config that a program holds; InputError names "config" in the place of file and line.
 Config load_values(const nlohmann::json& values, const std::vector<std::string>& sets);
 
 }  // namespace collimate::recipe

@@ -66,7 +66,7 @@ int64_t model_tokens(const Config& config, rlhf::RowKind rows) {
   return std::max<int64_t>(1, positions - drawn);
 }
 
-// What is the same for training and held-out rows.
+// Returns the options that training and held-out rows share.
 rlhf::SourceOptions common_options(const Config& config, rlhf::RowKind rows) {
   return {.kind = rows,
           .max_tokens = rows == rlhf::RowKind::kPrompt ? config.rollout.prompt_tokens : config.data.max_tokens,

@@ -35,7 +35,7 @@ rlhf::SourceOptions held_out_options(const Config& config, rlhf::RowKind rows, c
 // (rlhf::kAsked): of a pair its first row, and no row without a prompt or without an answer.
 Batch held_out_rows(const Config& config, const Plan& plan, const RunData& data);
 
-// For Plan::read_options: those that data is read and rendered by where a recipe's rows are of this kind.
+// Returns, for Plan::read_options, those that data is read and rendered by where a recipe's rows are of this kind.
 std::vector<std::string> data_options(rlhf::RowKind rows);
 
 // InputError, naming its place, for a key of a source that sources do not have; `key` is what holds them.

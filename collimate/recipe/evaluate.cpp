@@ -42,7 +42,7 @@ double completion_tokens(const Batch& rows, int64_t r) {
   return static_cast<double>(rows.length(batch::kIds.name, r) - rows.get(batch::kPromptTokens, r));
 }
 
-// Without what asks for right samples when `scored` by a model: 1 means nothing on its scale.
+// Leaves out what asks for right samples when `scored` by a model: 1 means nothing on its scale.
 std::vector<Measure> rollout_measures(const Batch& rows, int64_t samples, bool scored) {
   Measure reward{"reward/mean"}, accuracy{"accuracy"}, length{"response_length/mean"};
   int64_t row = 0;
@@ -118,7 +118,7 @@ graph::Input input_for(Answers answers, graph::Input input) {
   return answers == Answers::kOfAskedRows ? asked(std::move(input)) : input;
 }
 
-// Of pairs, by a number of each row.
+// Evaluates pairs by a number of each row.
 EvaluationPlan pair_evaluation(graph::Graph graph, RowNumber number, const PairNames& names = {}) {
   EvaluationPlan plan;
   plan.graph = std::move(graph);

@@ -18,7 +18,7 @@ std::optional<EvaluationPlan> rollout_evaluation(Page& page, const graph::ModelH
 EvaluationPlan loss_evaluation(const graph::ModelHandle& model, Answers answers = Answers::kNone);
 // accuracy: held-out pairs whose chosen row scores higher; margin: by how much, on average.
 EvaluationPlan pair_score_evaluation(const graph::ModelHandle& model);
-// The same of the mean log-prob of the answer's tokens.
+// This one compares the mean log-probs of the answers' tokens instead of scores.
 EvaluationPlan pair_log_prob_evaluation(const graph::ModelHandle& policy, Answers answers = Answers::kNone);
 // rewards/accuracies and rewards/margins, as TRL calls them: the same of DPO's implicit reward, beta times the answer's
 // log-ratio of policy and reference.

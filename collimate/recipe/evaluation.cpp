@@ -178,7 +178,7 @@ class HeldOut {
     if (call_.lines) made.lines = lines_of(rows->second);
   }
 
-  // Once for all that failed, with the first.
+  // Warns once for all that failed, with the first.
   static void warn_of_failures(const flow::IterationResult& result, const ModelEvaluation& made) {
     for (const auto& [name, note] : result.notes)
       if (name == "reward/errors")
@@ -210,7 +210,7 @@ class HeldOut {
     return rows;
   }
 
-  // What a row scores, and what that is called.
+  // A row scores this value, which `value_name` names.
   double value_of_row(const Batch& rows, int64_t r) const {
     if (rows.has(batch::kReward.name)) return rows.get(batch::kReward, r);
     const double sum = answer_log_prob(rows, r);

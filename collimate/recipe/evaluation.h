@@ -26,7 +26,7 @@ constexpr auto words_of(Measured) {
   return base::Words<Measured, 4>{"measure", {"completions", "perplexity", "pairs", "choices"}};
 }
 
-// What is asked of each model.
+// An EvaluationCall says what is asked of each model.
 struct EvaluationCall {
   nlohmann::json data;                                // as a config's data.eval
   std::optional<Measured> measured;                   // else what measured_of() says
@@ -66,8 +66,8 @@ struct ModelEvaluation {
   std::string values;  // what ShownOutput::value is: "reward"
   std::vector<Measure> measures;
   std::vector<ShownUnit> shown;  // the first ones of the data
-  // Of each completion that was judged, where they are asked for: the row as rewards see it (a column that has one of
-  // the following names is called data_NAME), "sample" of several, "completion", "finish" and "reward".
+  // Each completion that was judged has a line where they are asked for: the row as rewards see it (a column that has
+  // one of the following names is called data_NAME), "sample" of several, "completion", "finish" and "reward".
   std::vector<nlohmann::ordered_json> lines;
   int64_t rows = 0;  // that the model has read or drawn
   double failed_rewards = 0;

@@ -33,7 +33,7 @@ Json difference_json(const ModelEvaluation& first, const ModelEvaluation& second
   return {{"from", first.model}, {"to", second.model}, {"metrics", std::move(metrics)}};
 }
 
-// What the numbers depend on beside model and data.
+// Returns the settings on which the numbers depend beside model and data.
 Json settings_of(const EvaluationCall& call, Measured measured) {
   Json settings = {{"compute", call.compute},
                    {"chat_template", call.chat_template},

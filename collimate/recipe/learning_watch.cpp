@@ -26,7 +26,7 @@ bool rewards_are_equal(const base::MetricsRecord& record) {
   return most != nullptr && least != nullptr && *most == *least;
 }
 
-// What equal rewards mean depends on their value, of which rules know 1, right, and 0.
+// The meaning of equal rewards depends on their value, of which rules know 1, right, and 0.
 const char* equal_rewards_text(const base::MetricsRecord& record) {
   const double most = value_or(record, "critic/rewards/max", 0.5), least = value_or(record, "critic/rewards/min", 0.5);
   if (most == least && most == 1)
@@ -63,7 +63,7 @@ constexpr Sign kSigns[] = {
        return "the policy was more than a nat a token away from its reference in {} iterations in a row: try a larger "
               "algorithm.beta or a lower train.learning_rate";
      }},
-    // The same KL, by the estimator of the penalty that PPO takes off its rewards.
+    // This is the same KL, by the estimator of the penalty that PPO takes off its rewards.
     {"far from the reference, by the penalty",
      [](const base::MetricsRecord& record) {
        return value_or(record, "actor/reward_kl_penalty", 0) > kFarFromReference;

@@ -63,7 +63,7 @@ TEST(LearningWatch, SaysThatALossHasRisen) {
     EXPECT_TRUE(policy.add(record_of({{"actor/loss", 0.01 * i}, {"critic/rewards/mean", 0}})).empty());
 }
 
-// It may grow to what rewards explain.
+// The loss of a value model may grow to what rewards explain.
 TEST(LearningWatch, SaysThatAValueModelDiverges) {
   const auto record = [](double loss) {
     return record_of(

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-// What evaluations say, in a run and outside of one: pure functions of numbers.
+// Measures are what evaluations say, in a run and outside of one: pure functions of numbers.
 namespace collimate::recipe {
 
 // One number of an evaluation, by the units that it is an average over: prompts, rows or pairs. Its value is the sum of

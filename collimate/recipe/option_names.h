@@ -7,7 +7,7 @@ namespace collimate::recipe {
 
 // How messages call the options of an evaluation: as a config has them, or as another caller's flags or arguments.
 struct OptionNames {
-  // By the key in a config's `evaluation`; beside those "chat_template", "data", "max_tokens" and "output".
+  // The key is one in a config's `evaluation`; beside those "chat_template", "data", "max_tokens" and "output".
   std::function<std::string(const std::string& key)> of = [](const std::string& key) { return "evaluation." + key; };
   std::string between = ": ";  // name and value
 

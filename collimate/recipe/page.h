@@ -20,7 +20,7 @@
 
 namespace collimate::recipe {
 
-// What an evaluation finds of one row of data, for people who read samples: "loss" (nats per trained token), "score",
+// An evaluation finds this of a row of data, for people who read samples: "loss" (nats per trained token), "score",
 // "implicit_reward" (of DPO: beta times the log-ratio of policy and reference) or "log_prob" (per trained token).
 struct RowNumber {
   std::string name;
@@ -121,7 +121,7 @@ graph::Input pair_input(const rlhf::Loss& loss = {});  // chosen, rejected, with
 graph::Input asked(graph::Input input);                // the same with what "answers" reads
 graph::Input choice_input();                           // prompt + one of its choices: see recipe/choices.h
 
-// What the plans of recipes that draw samples, give them `advantages` and train a `policy_trainer` have in common.
+// Returns what plans of recipes that draw samples, give them `advantages` and train a `policy_trainer` share.
 Plan rollout_plan(const Config& config);
 // Updates of a train node.
 int64_t updates_per_iteration(const Config& config, const Plan& plan);

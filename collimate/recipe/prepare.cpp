@@ -86,7 +86,7 @@ int64_t iterations_of(double epochs, const RunData& data, const Plan& plan) {
   return static_cast<int64_t>(iterations);
 }
 
-// Of recipes whose rows the data has: where samples are drawn their number is a multiple anyway.
+// Checks recipes whose rows the data has: where samples are drawn their number is a multiple anyway.
 void check_rows(const Plan& plan) {
   const int64_t rows = plan.rows_per_iteration, unit = plan.group_size;
   if (rows <= 0)

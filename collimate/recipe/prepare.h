@@ -14,8 +14,8 @@ namespace collimate::recipe {
 // the config leaves out what the recipe needs, or sets an option that nothing in it reads.
 Plan complete_plan(const Config& config, const flow::Registry& registry);
 
-// With run.epochs: run.iterations by the examples that data.train has, and the plan for these. Where both are set the
-// one from the command line counts; InputError where that is both or none and they differ.
+// Sets run.iterations from run.epochs by the examples that data.train has, and the plan for these. Where both are set
+// the one from the command line counts; InputError where that is both or none and they differ.
 void settle_iterations(Config& config, const flow::Registry& registry, const RunData& data, Plan& plan);
 
 // The placement that the config names, writes out or keeps in a file, validated against the plan's graph and `devices`,

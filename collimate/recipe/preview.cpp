@@ -28,14 +28,14 @@ std::vector<MaskRun> mask_runs(std::span<const int32_t> ids, std::span<const uin
   return runs;
 }
 
-// -1 when no token is trained.
+// Returns the last token that is trained, or -1.
 int32_t last_trained(std::span<const int32_t> ids, std::span<const uint8_t> trainable) {
   for (size_t t = ids.size(); t-- > 0;)
     if (trainable[t] != 0) return ids[t];
   return -1;
 }
 
-// In quotes, escaped, cut where it is long.
+// Returns the text in quotes, escaped, cut where it is long.
 std::string quoted(const std::string& text) {
   if (text.size() <= kShownBytes)
     return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

@@ -38,7 +38,7 @@ struct DataPreview {
 DataPreview preview(const std::string& key, const rlhf::RowSource& source, rlhf::RowKind kind,
                     const text::Tokenizer& tokenizer);
 
-// For a person; `stops` names the tokens that end a completion.
+// The lines are for a person; `stops` names the tokens that end a completion.
 std::vector<std::string> preview_lines(const DataPreview& data, const text::Tokenizer& tokenizer);
 nlohmann::ordered_json to_json(const DataPreview& data);
 

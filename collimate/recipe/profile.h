@@ -10,7 +10,7 @@
 
 namespace collimate::recipe {
 
-// Where an iteration's time went, by function and operation: of the slowest iteration of a run.
+// A Profile says where an iteration's time went, by function and operation: of the slowest iteration of a run.
 class Profile {
  public:
   void add(const flow::CallTimes& times);

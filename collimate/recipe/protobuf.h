@@ -5,7 +5,7 @@
 
 namespace collimate::recipe {
 
-// So many bytes of a number, the lowest first.
+// Appends as many bytes of a number as T has, the lowest first.
 template <class T>
 void put_fixed(std::string& out, T value) {
   for (size_t i = 0; i < sizeof(T); ++i) out += static_cast<char>(value >> (8 * i) & 0xffU);

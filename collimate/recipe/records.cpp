@@ -12,7 +12,7 @@
 namespace collimate::recipe {
 namespace {
 
-// What stands beside the columns of a row where it was completed.
+// These names stand beside the columns of a row that was completed.
 constexpr const char* kWritten[] = {"sample",   "completion",   "token_ids", "finish",
                                     "logprobs", "top_logprobs", "reward"};
 

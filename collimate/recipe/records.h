@@ -12,7 +12,7 @@
 
 namespace collimate::recipe {
 
-// What rewards compare the completions of a row with; "" where its data has none.
+// Returns the text with which rewards compare the completions of a row; "" where its data has none.
 std::string expected_of(const nlohmann::json& example);
 
 // Adds what the driver itself tells of an iteration's samples: rewards, lengths, tokens (verl's families).

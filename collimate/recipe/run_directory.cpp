@@ -144,7 +144,7 @@ void check_metrics(const std::string& checkpoint, const fs::path& run) {
                                "restoring the file, or moving it away to go on without those records"));
 }
 
-// Of a run that has ended nothing is lost but what its report says.
+// A run that has ended loses nothing but what its report says.
 void warn_of_metrics(const std::string& checkpoint, const fs::path& run) {
   try {
     check_metrics(checkpoint, run);

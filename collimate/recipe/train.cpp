@@ -216,7 +216,7 @@ class Run {
     stop_.request(call_.stop->signal());
   }
 
-  // Where the run's state is kept and taken from.
+  // Says where the run's state is kept and taken from.
   void add_files(flow::RunOptions& options) {
     options.directory = directory_.path();
     options.keep_checkpoints = config_.run.keep_checkpoints;

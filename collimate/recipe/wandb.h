@@ -12,7 +12,7 @@
 
 namespace collimate::recipe {
 
-// What Weights & Biases shows of a run beside its metrics.
+// A WandbRun is what Weights & Biases shows of a run beside its metrics.
 struct WandbRun {
   std::string name;
   nlohmann::json config;  // an object

@@ -6,7 +6,7 @@
 
 namespace collimate::report {
 
-// What became of a noisy number over a run: means of its first and of its last tenth, of at least one value each.
+// A Change compares a noisy number's mean over a run's first tenth with that of its last, of one value or more each.
 struct Change {
   double before = 0, after = 0;
   size_t part = 0;  // values in each mean

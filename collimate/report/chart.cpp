@@ -39,7 +39,7 @@ struct Range {
   }
 };
 
-// Where values go on the paper.
+// A Frame says where values go on the paper.
 struct Frame {
   Range x;
   Range y;
@@ -52,7 +52,7 @@ struct Frame {
   }
 };
 
-// Without values that a logarithmic axis cannot show; every n-th point of a very long run.
+// Leaves out values that a logarithmic axis cannot show, and all but every n-th point of a very long run.
 Series drawable(const Series& series, Scale scale) {
   const size_t stride = (series.x.size() + kMostPoints - 1) / kMostPoints;
   Series out;

@@ -48,7 +48,7 @@ std::string table(const std::vector<RunData>& runs, const std::vector<Difference
   return out + "</table></div>";
 }
 
-// What each run was: a row for each fact that any has.
+// Tells what each run was: a row for each fact that any has.
 std::vector<Difference> facts_of(const std::vector<RunData>& runs) {
   std::vector<Difference> rows = {{"recipe", {}}, {"model", {}}, {"data", {}}, {"ended", {}}, {"try it", {}}};
   for (const RunData& run : runs) {

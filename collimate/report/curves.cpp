@@ -153,7 +153,7 @@ void keep_telling_lines(Chart& chart, Curves& page) {
   chart.lines = std::move(kept);
 }
 
-// What one metric was in each run; in a run without it there is no line.
+// Charts one metric with a line for each run that has it.
 Chart compared(const std::vector<RunData>& runs, const ChartKind& kind, const Wanted& wanted) {
   Chart chart{kind.title, kind.unit, kind.scale, {}};
   for (size_t r = 0; r < runs.size(); ++r) {
@@ -212,7 +212,7 @@ std::vector<std::string> other_held_out(const RunData& run) {
 
 std::string held_out_name(const std::string& metric) { return metric.substr(kHeldOut.size()); }
 
-// Those of one name with several numbers, as pass@2 and pass@4, share a chart.
+// Metrics of one name with several numbers, as pass@2 and pass@4, share a chart.
 void add_other_held_out(const RunData& run, Curves& page) {
   std::map<std::string, Chart> charts;
   for (const std::string& metric : other_held_out(run)) {

@@ -5,7 +5,7 @@
 
 namespace collimate::report {
 
-// What `collimate eval --json` prints as one HTML page: a table of all numbers with their standard errors, and samples.
+// Makes one HTML page of what `collimate eval --json` prints: all numbers with their standard errors, and samples.
 std::string render_evaluation(const nlohmann::ordered_json& document);
 
 }  // namespace collimate::report

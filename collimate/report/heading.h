@@ -6,7 +6,7 @@
 
 namespace collimate::report {
 
-// What a run was, in words, from its summary and config; what neither says is "".
+// A Heading tells what a run was, in words, from its summary and config; what neither says is "".
 struct Heading {
   std::string recipe;   // "SFT", "Reward model"
   std::string model;    // "stories260k-llama/hf-llama": the last two parts of its path

@@ -22,7 +22,7 @@ struct PhaseTable {
   double total = 0;  // of all phases
 };
 
-// At most 60 bars; a bar of several steps holds their mean.
+// The table has at most 60 bars; a bar of several steps holds their mean.
 PhaseTable phase_table(const RunData& run);
 
 std::string draw_phases(const PhaseTable& table);  // stacked bars over the steps, and the totals; "" without phases

@@ -120,7 +120,7 @@ TEST_F(ReportTest, DrawsOneCurveForEachFact) {
   EXPECT_THAT(page, Not(HasSubstr("held-out reward</span>")));
 }
 
-// What steps take, evaluations in between included, and the rest are the whole time that the terminal says.
+// Steps, with the evaluations in between, and the rest add up to the whole time that the terminal says.
 TEST_F(ReportTest, PhasesAddUpToTheTimeOfTheRun) {
   write("metrics.jsonl",
         "{\"step\":0,\"time_seconds\":0,\"timing_s/testing\":1}\n"
@@ -192,7 +192,7 @@ TEST_F(ReportTest, PairsShowBothSides) {
                                      "data</span>.* 0 → -2</span>.*bad"));
 }
 
-// Those of DPO's implicit reward stand beside the training's, under TRL's names.
+// The held-out measures of DPO's implicit reward stand beside the training's, under TRL's names.
 TEST_F(ReportTest, HeldOutPairsOfDpoAreBesideTheTrainings) {
   std::string lines;
   for (int step = 0; step < 3; ++step)

@@ -80,8 +80,8 @@ SampleFile read_samples(const fs::path& path) {
   return file;
 }
 
-// In order of their steps. Where there are samples of held-out prompts (eval-*), which are the same at each step, only
-// those.
+// Returns the files in order of their steps. Where there are samples of held-out prompts (eval-*), which are the same
+// at each step, only those.
 std::vector<fs::path> sample_files(const fs::path& directory) {
   std::vector<fs::path> files;
   if (!fs::is_directory(directory)) return files;

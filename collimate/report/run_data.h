@@ -21,9 +21,9 @@ struct Series {
 
 // Zero but for rounding, as the loss of an on-policy update is, or empty.
 bool is_zero(const Series& series);
-// The same number at each of at least three steps.
+// Returns whether at least three steps all have one number.
 bool is_constant(const Series& series);
-// Of the same steps, at least two, and, but for rounding, with the same values: one fact under two names.
+// Returns whether both have the same steps, at least two, and values, but for rounding: one fact under two names.
 bool is_same(const Series& a, const Series& b);
 
 // A text that a sample has beside its prompt. Completions are drawn anew in each file; what is of the data (a target, a
@@ -75,7 +75,7 @@ struct RunData {
   int64_t trace_iteration = -1;     // the one whose events were kept; -1: all
   std::vector<std::string> absent;  // names of the files that are not there
 
-  // By verl's name, also where the run was told to use TRL's; an empty one for an unknown name.
+  // Finds a series by verl's name, also where the run was told to use TRL's; an empty one for an unknown name.
   const Series& series(std::string_view metric) const;
 };
 

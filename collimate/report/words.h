@@ -5,14 +5,14 @@
 
 namespace collimate::report {
 
-// What the phase of the metrics timing_s/<phase> and memory/peak_bytes/<phase> does, as "generating completions"; the
+// Says what the phase of timing_s/<phase> and memory/peak_bytes/<phase> does, as "generating completions"; returns the
 // phase's own name where it is none that a recipe has.
 std::string phase_words(std::string_view phase);
 
-// What an item of summary.json's memory holds, as "policy: gradients" for "policy/gradient".
+// Says what an item of summary.json's memory holds, as "policy: gradients" for "policy/gradient".
 std::string memory_words(std::string_view item);
 
-// What a measure of a sample says, as "log-prob, minus the reference's" for "log_ratio".
+// Says what a measure of a sample means, as "log-prob, minus the reference's" for "log_ratio".
 std::string measure_words(std::string_view measure);
 
 }  // namespace collimate::report

@@ -219,7 +219,7 @@ TEST(Api, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(chat({{"min_tokens", 200}}).sampling.min_tokens, 200);
 }
 
-// Under any sampling; the engine is told.
+// The engine is told of them under any sampling.
 TEST(Api, TopLogProbsAreANumberOfTokens) {
   const json hot = {{"logprobs", true}, {"temperature", 1.5}, {"logit_bias", {{"5", 1}}}, {"top_p", 0.5}};
   for (const int64_t count : {0, 1, 20}) {

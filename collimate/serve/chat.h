@@ -27,7 +27,7 @@ struct ChatSettings {
   uint64_t seed = 0;   // the same seed, models and lines give the same answers
 };
 
-// Where the lines come from and the answers go: a terminal, a pipe or a test.
+// A ChatPort is where the lines come from and the answers go: a terminal, a pipe or a test.
 struct ChatPort {
   std::function<std::optional<std::string>()> read_line;  // blocking; nothing at the end
   std::function<void(std::string_view text)> write;       // shown at once
@@ -42,7 +42,7 @@ class Chat {
   // One or two models. InputError for a system message that one of them cannot take.
   Chat(std::vector<ChatModel> models, ChatSettings settings, ChatPort port);
 
-  // Until the lines end or /exit.
+  // Runs until the lines end or /exit.
   void run();
 
  private:

@@ -45,7 +45,7 @@ class Connection : public httplib::Stream {
   // True once in a request: when the peer has closed its sending half. It may still read, or it has closed the whole of
   // the connection: then anything that is sent to it makes its kernel reset that, and peer_gone() says so afterwards.
   bool must_probe();
-  // Before an answer begins: sends 100 Continue where one must_probe() and the request's version knows interim answers.
+  // Sends 100 Continue before an answer begins, where one must_probe() and the request's version knows interim answers.
   void probe_before_answer();
   void allow_interim_answers(bool allowed) { interim_ = allowed; }
   // Before closing a dirty connection: the peer gets a moment to read the answer, which a reset would destroy.

@@ -66,7 +66,7 @@ class EngineLoopTimeTest : public testing::Test {
     return made;
   }
   void open() { open_.set_value(); }
-  // Until the engine's thread scores a prompt, and so takes nothing else before open().
+  // Waits until the engine's thread scores a prompt, and so takes nothing else before open().
   void wait_for_scoring() { scored_.get_future().wait(); }
 
   generate::testing_support::TinyModel tiny_;

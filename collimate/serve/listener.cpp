@@ -80,7 +80,7 @@ int Listener::open(const std::string& host, int port) {
 
 void Listener::accept_all() { listen_after_bind(); }
 
-// Not stop(): that would cut answers which are being streamed.
+// This does not call stop(), which would cut answers that are being streamed.
 void Listener::close() {
   closing_ = true;
   ::shutdown(svr_sock_, SHUT_RDWR);

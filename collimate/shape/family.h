@@ -9,9 +9,9 @@
 
 namespace collimate::shape {
 
-// What a family's files call the parts of a decoder: names of modules, to which ".weight" and ".bias" are added; those
-// of a block behind `block` and its number. A layer of several pieces has one name for each, or one for all of them in
-// that order.
+// ModuleNames are what a family's files call the parts of a decoder: names of modules, to which ".weight" and ".bias"
+// are added; those of a block behind `block` and its number. A layer of several pieces has one name for each, or one
+// for all of them in that order.
 struct ModuleNames {
   std::string embedding;
   std::string positions;  // of learned ones
@@ -55,7 +55,7 @@ std::vector<Family> opt_families();
 std::vector<Family> phi3_families();
 std::vector<Family> qwen_families();
 
-// All of them by name.
+// Returns all families by name.
 const std::vector<Family>& families();
 // InputError naming `where` and the known ones.
 const Family& find_family(const std::string& name, const std::string& where);

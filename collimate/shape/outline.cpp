@@ -44,7 +44,7 @@ double mlp_sides(const Outline& m, int64_t intermediate) {
   return (m.gated ? 3.0 : 2.0) * real(m.hidden + intermediate);
 }
 
-// Over all layers, `experts` of them counted in each routed one.
+// Sums over all layers, `experts` of them counted in each routed one.
 double blocks(const Outline& m, int64_t experts) {
   const double attention = real(m.layers) * attention_parameters(m);
   if (m.experts.count == 0) return attention + real(m.layers) * mlp_parameters(m, m.intermediate);

@@ -121,7 +121,7 @@ TEST(Outline, SizesFindTheirModel) {
   EXPECT_EQ(dense_outline(1000), nullptr);
 }
 
-// By family, then by size; what is suggested can be found.
+// Names are near by family, then by size; what is suggested can be found.
 TEST(Outline, AnUnknownNameGetsTheNearest) {
   const std::pair<const char*, const char*> cases[] = {
       {"gpt5", "gpt3-175b"},       {"lama-7b", "llama2-7b"},         {"llama2-8b", "llama2-7b"},

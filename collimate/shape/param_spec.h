@@ -19,7 +19,7 @@ struct DimSpec {
 
 enum class ParamKind { kEmbedding, kLinear, kNorm, kBias };
 
-// What a parameter is for, the same for all families.
+// A Part says what a parameter is for, the same for all families.
 enum class Part {
   kEmbedding,
   kPositions,
@@ -53,7 +53,7 @@ struct ParamSpec {
   // number, the others 0; a parameter on its own carries 1.
   int fused = 1;
   int64_t count() const;
-  // Where the file has a row.
+  // Returns where the file has a row.
   int64_t file_row(int64_t row) const;
 };
 

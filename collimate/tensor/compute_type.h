@@ -17,11 +17,11 @@ inline bool is_bf16(ComputeType type) { return type == ComputeType::kBFloat16Amx
 // "float32", "bfloat16", "bfloat16_amx", "bfloat16_dot": the words of configs. "bfloat16" is the order that this
 // machine's best instruction set has: amx where there are tiles, else dot.
 const std::vector<std::string>& compute_type_words();
-// Gives those words and "int8".
+// Gives the words of configs and "int8".
 const std::vector<std::string>& inference_type_words();
-// InputError for another word.
+// Throws InputError for any other word.
 ComputeType compute_type_of(std::string_view word);
-// Never "bfloat16".
+// The name is never "bfloat16".
 std::string_view name_of(ComputeType type);
 
 }  // namespace collimate::tensor

@@ -9,9 +9,9 @@ struct Operations;
 class Pending;
 class Stream;  // operations that run one after another, while the host goes on; each kind of device defines its own
 
-// Where buffers lie and operations run: memory, and a table of operations (operations.h). What lies there is read and
-// written by operations alone; the host sees it through HostRead and HostEdit (host_access.h). One object per device,
-// which outlives all that is on it. Thread-safe.
+// A Device is where buffers lie and operations run: memory, and a table of operations (operations.h). What lies there
+// is read and written by operations alone; the host sees it through HostRead and HostEdit (host_access.h). One object
+// per device, which outlives all that is on it. Thread-safe.
 class Device {
  public:
   virtual ~Device() = default;
@@ -24,8 +24,8 @@ class Device {
   // Gives it back; with `keep` it may serve the next of that size.
   virtual void give_back(void* block, bool keep) const noexcept = 0;
 
-  // Where the host may read, and with `write` change, so many bytes of the device until close(), which carries changes
-  // back. The bytes themselves where both share memory. Blocks until what `stream` was given has run.
+  // Returns where the host may read, and with `write` change, so many bytes of the device until close(), which carries
+  // changes back. The bytes themselves where both share memory. Blocks until what `stream` was given has run.
   virtual void* open(Stream* stream, void* bytes, int64_t count, bool write) const = 0;
   virtual void close(Stream* stream, void* bytes, int64_t count, bool write, void* opened) const noexcept = 0;
   // Work that `stream` is given from here on runs after `work`; errors as of Pending::wait.
@@ -39,7 +39,7 @@ const Device& cpu_device();
 
 // The device of an Exec that names none: the CPU, but in test programs that choose another one.
 const Device& default_device();
-// For tests, ahead of everything else.
+// This is for tests, ahead of everything else.
 void set_default_device_for_tests(const Device& device);
 
 }  // namespace collimate::tensor

@@ -8,9 +8,9 @@
 
 namespace collimate::tensor {
 
-// Where an operation runs: the device whose memory it reads and writes, the queue of that device which it joins, and
-// the host's threads it may use. A value, cheap to copy; what it points to must outlive every call. Results never
-// depend on the pool, its number of threads or the queue.
+// An Exec says where an operation runs: the device whose memory it reads and writes, the queue of that device which it
+// joins, and the host's threads it may use. A value, cheap to copy; what it points to must outlive every call. Results
+// never depend on the pool, its number of threads or the queue.
 struct Exec {
   host::CorePool* pool = nullptr;  // null: the caller's thread alone
   const Device* device = &default_device();

@@ -9,7 +9,7 @@
 
 namespace collimate::tensor {
 
-// What the operations of one name (operations.h) took.
+// An OperationTime is what the operations of one name (operations.h) took.
 struct OperationTime {
   std::string name;
   int64_t calls = 0;
@@ -24,7 +24,7 @@ class OperationTimes : private base::Immovable {
   OperationTimes();
   ~OperationTimes();
 
-  // Of the operations called since the last take, in the order of operations.h.
+  // Returns the times of the operations called since the last take, in the order of operations.h.
   std::vector<OperationTime> take();
 
   // The calling thread's; null without one.

@@ -24,7 +24,7 @@ struct Slot {
   int64_t count() const { return rows * width; }
 };
 
-// Where a backward puts its contribution to a slot's gradient.
+// A GradientTarget is where a backward puts its contribution to a slot's gradient.
 struct GradientTarget {
   float* data = nullptr;  // [rows, width]
   bool accumulate = false;
@@ -42,11 +42,11 @@ class Tape {
   // Runs every closure, last first, and forgets it.
   void run();
 
-  // For the writer of a slot's gradient. The first writer must write every element.
+  // This is for the writer of a slot's gradient. The first writer must write every element.
   GradientTarget target(Slot& slot);
   // Does the same when the writer can only add: zeroed memory at the first use.
   float* zeroed_target(Slot& slot);
-  // For the backward that consumes a slot; null when nothing flowed into it.
+  // This is for the backward that consumes a slot; null when nothing flowed into it.
   static const float* gradient(const Slot& slot) { return slot.written ? slot.gradient : nullptr; }
 
  private:

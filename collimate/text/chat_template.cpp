@@ -81,7 +81,7 @@ class JinjaTemplate : public ChatTemplate {
   bool marks_turns_;
 };
 
-// In the place of a template that cannot be read: prompts that are text do without one.
+// An Unreadable stands in the place of a template that cannot be read: prompts that are text do without one.
 class Unreadable : public ChatTemplate {
  public:
   explicit Unreadable(std::string why) : why_(std::move(why)) {}
@@ -95,7 +95,7 @@ class Unreadable : public ChatTemplate {
   std::string why_;
 };
 
-// What Hugging Face's tokenizers give to their templates.
+// Returns the variables that Hugging Face's tokenizers give to their templates.
 nlohmann::ordered_json special_tokens(const Tokenizer& tokenizer) {
   const TokenizerInfo& info = tokenizer.info();
   nlohmann::ordered_json variables = {{"tools", nullptr}, {"documents", nullptr}};

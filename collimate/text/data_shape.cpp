@@ -6,7 +6,7 @@
 namespace collimate::text {
 namespace {
 
-// In the order of DataShape.
+// The names are in the order of DataShape.
 constexpr const char* kShapeNames[] = {"prompt + completion",
                                        "messages",
                                        "preference pairs (prompt, chosen, rejected)",

@@ -55,7 +55,7 @@ std::optional<DataShape> recognise_shape(const Row& row);
 // Throws InputError "[file:line] expected …" when a part that the shape needs is missing, empty or of a wrong type.
 Example to_example(DataShape shape, Row&& row, const RowLocation& location);
 
-// What becomes of rows that cannot be used.
+// BadRows says what becomes of rows that cannot be used.
 struct BadRows {
   bool drop = false;   // they are left out; else an error
   std::string remedy;  // what a user sets to leave them out, for that error; "" for nothing
@@ -89,7 +89,7 @@ class Dataset {
   // Moves `count` rows, drawn by the seed alone, to a data set of their own, in the order of the file and each used
   // once in an epoch. fingerprint() and verdict() stay with the rows that are left. 0 < count < size().
   Dataset hold_out(int64_t count, uint64_t seed);
-  // For OrderOptions: rows and weight of each source.
+  // Returns, for OrderOptions, rows and weight of each source.
   const std::vector<RowWeight>& weights() const { return weights_; }
   // Stable over runs and machines: hash of all rows' normalised content.
   uint64_t fingerprint() const { return fingerprint_; }

@@ -208,7 +208,7 @@ void split_conversation(RowReader& reader, Messages messages, const std::string&
   reader.example().prompt = std::move(messages);
 }
 
-// What a label beside an answer says: whether it is a good one (KTO). Tables write 1 and 0 for true and false.
+// Takes the label beside an answer that says whether it is a good one (KTO). Tables write 1 and 0 for true and false.
 void take_flag(RowReader& reader) {
   const std::string column = reader.has("kto_tag") ? "kto_tag" : "label";
   const json value = reader.take({column.c_str()});
@@ -345,7 +345,7 @@ void read_text(RowReader& reader) {
   reader.example().completion = reader.take_text({"text"});
 }
 
-// In the order of DataShape.
+// The readers are in the order of DataShape.
 constexpr void (*kReaders[])(RowReader&) = {read_prompt_completion,
                                             read_messages,
                                             read_preference,

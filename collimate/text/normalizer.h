@@ -7,7 +7,7 @@
 
 namespace collimate::text {
 
-// Where a piece of text between added tokens stands: `first` in the whole text, `continues` earlier text.
+// A SegmentPlace is where a text between added tokens stands: `first` in the whole text, `continues` earlier text.
 struct SegmentPlace {
   bool first = true;
   bool continues = false;

@@ -56,7 +56,7 @@ void pass_on(std::string_view text, const RowLocation& location, const RowSink& 
   sink(location, std::move(row));
 }
 
-// Up to `most` rows.
+// Reads up to `most` rows.
 void read_jsonl(const std::string& path, const RowSink& sink, const BadRowSink& bad,
                 int64_t most = std::numeric_limits<int64_t>::max()) {
   std::ifstream in(path, std::ios::binary);

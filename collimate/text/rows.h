@@ -10,8 +10,8 @@ namespace collimate::text {
 
 using Row = nlohmann::json;  // an object: column name to value
 
-// Where a row came from. `line` is 1-based, 0 where the format has no lines (Parquet); `row` is 0-based, and what a
-// person reads of it 1-based.
+// A RowLocation says where a row came from. `line` is 1-based, 0 where the format has no lines (Parquet); `row` is
+// 0-based, and what a person reads of it 1-based.
 struct RowLocation {
   std::string file;
   int64_t row = 0;

@@ -12,7 +12,7 @@ namespace collimate::text {
 // within a UTF-8 character. Time linear in the text for each stop string (Knuth, Morris and Pratt 1977).
 class StopText {
  public:
-  // None of them empty.
+  // None of the stop strings may be empty.
   explicit StopText(const std::vector<std::string>& stops);
 
   // The text that is certain after `piece`: all but the longest end that a stop string may begin with. Nothing once one

@@ -58,7 +58,7 @@ TEST(StopText, WhatMayNotStopIsOrdinaryTextThatAStopStringMayBeginIn) {
   EXPECT_TRUE(text.matched());
 }
 
-// By brute force: what must be out after `text`, all of which has come, and whether a stop string has matched.
+// Finds by brute force what must be out after `text`, all of which has come, and whether a stop string has matched.
 std::pair<std::string, bool> reference(const Texts& stops, const std::string& text) {
   for (size_t end = 1; end <= text.size(); ++end) {
     size_t longest = 0;

@@ -44,7 +44,7 @@ class Tokenizer {
   // The bytes one token adds in the middle of a text.
   virtual std::string token_bytes(int32_t id) const = 0;
   virtual bool is_special(int32_t id) const = 0;
-  // By the token's text as the vocabulary writes it.
+  // Finds an id by the token's text as the vocabulary writes it.
   virtual std::optional<int32_t> id_of(std::string_view token) const = 0;
   // One more than the largest id.
   virtual int32_t vocab_size() const = 0;

@@ -70,7 +70,7 @@ class MicroStep {
     }
   }
 
-  // From the loss to the leaves by autograd, from there to the hidden states and the weights by our own backward.
+  // Goes from the loss to the leaves by autograd, from there to hidden states and weights by our own backward.
   void backward(const Tensor& loss) {
     const Quantities gradient = leaf_gradients(loss);
     Tensor hidden_gradient = tensor::empty_result(model_.exec(), hidden_.sizes()).zero_();

@@ -81,7 +81,7 @@ class Learner : public base::Stateful {
  private:
   // Rows of the micro-batches that have something to train.
   std::vector<Batch> micro_batches(const Batch& rows, const batch::QuantityNeeds& needs) const;
-  // By micro-batch, in their order.
+  // Returns the surveys of the micro-batches, in their order.
   std::vector<batch::Surveys> take_surveys(std::span<const Batch> parts, const Objective& objective);
   // The ranks' lists one after another; `begin` becomes where this rank's is.
   std::vector<float> join(const std::vector<float>& mine, int64_t& begin) const;

@@ -19,8 +19,8 @@ void expect_rates(const LrSchedule& schedule, const std::vector<double>& expecte
         << schedule.name << " at step " << step;
 }
 
-// By hand: the warm-up is step ÷ warmup, then with p = (step − warmup) ÷ (total − warmup) the shapes are 1, 1 − p,
-// (1 + cos πp) ÷ 2, and m + (1 − m)·(1 + cos πp) ÷ 2. cos(π/3) = 1/2, cos(2π/3) = −1/2.
+// Rates by hand are these: the warm-up is step ÷ warmup, then with p = (step − warmup) ÷ (total − warmup) the shapes
+// are 1, 1 − p, (1 + cos πp) ÷ 2, and m + (1 − m)·(1 + cos πp) ÷ 2. cos(π/3) = 1/2, cos(2π/3) = −1/2.
 TEST(LrSchedule, ShapesByHand) {
   expect_rates({.name = "constant", .peak = 0.5}, {0.5, 0.5, 0.5});
   expect_rates({.name = "constant", .peak = 0.5, .warmup = 4}, {0, 0.125, 0.25, 0.375, 0.5, 0.5, 0.5});

@@ -48,8 +48,8 @@ std::vector<float> value_weights(const std::string& output) {
   return floats_of(bytes);
 }
 
-// By tensor: the gradient of the first update, clipped and times a constant, which is what the first moment is after
-// it.
+// Returns by tensor the gradient of the first update, clipped and times a constant, which is what the first moment is
+// after it.
 std::map<std::string, std::vector<float>> first_gradients(const std::string& output, const std::string& model,
                                                           const shape::ModelShape& shape) {
   const auto files = state_of(output, model, 1);

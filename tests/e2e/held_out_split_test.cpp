@@ -24,7 +24,7 @@ class HeldOutSplit : public testing::Test {
     sets.insert(sets.end(), more.begin(), more.end());
     return train_text(small_config("grpo", scratch_.path()), scratch_ / output, sets);
   }
-  // Of the files of samples that begin so, in order.
+  // Returns the prompts of the files of samples whose names begin with `files`, in order.
   std::vector<std::string> prompts(const std::string& output, const std::string& files) {
     std::set<fs::path> paths;
     for (const auto& entry : fs::directory_iterator(scratch_ / (output + "/samples")))

@@ -38,7 +38,7 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
 
 class Lora : public Walls {
  protected:
-  // With adapters of rank 4.
+  // Adds adapters of rank 4.
   static std::vector<std::string> adapted(std::vector<std::string> sets) {
     for (const char* set : {"models.policy.lora.rank=4", "models.policy.lora.alpha=8", "train.learning_rate=1e-2"})
       sets.emplace_back(set);

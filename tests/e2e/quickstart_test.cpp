@@ -140,7 +140,7 @@ std::vector<std::vector<double>> rows_of_table(const std::string& output) {
   return rows;
 }
 
-// It measures each time: the second call trains again. The control gets at least GRPO's time.
+// The bench measures each time: the second call trains again. The control gets at least GRPO's time.
 TEST(Quickstart, TheBenchRunsTwiceAndSftContinuedTakesAsLongAsGrpo) {
   const Scratch scratch("quickstart-bench");
   std::vector<std::string> words = small("1", scratch / "run");

@@ -152,7 +152,7 @@ TEST(DataRecords, EvaluationsWriteWhatTheModelMakesOfEachRow) {
   }
 }
 
-// What the model in `directory` answers at temperature 0.
+// Returns what the model in `directory` answers at temperature 0.
 std::string greedy_answer(const std::string& directory, const std::string& prompt) {
   host::CorePool pool(1);
   const tensor::Exec exec{&pool};

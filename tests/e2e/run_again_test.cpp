@@ -45,7 +45,7 @@ class RunAgain : public testing::Test {
  protected:
   void SetUp() override { write_small_task(scratch_.path()); }
 
-  // So high a rate that val/loss rises at once: patience ends the run after two of its iterations.
+  // The rate is so high that val/loss rises at once: patience ends the run after two of its iterations.
   recipe::TrainOutcome run_out_of_patience() {
     return train_text(small_config("sft", scratch_.path()), output_,
                       {"data.eval=" + (scratch_ / "demonstrations.jsonl"), "run.iterations=20", "run.evaluate_every=1",
@@ -97,7 +97,7 @@ class RunAgain : public testing::Test {
     EXPECT_TRUE(read_text(output_ + "/metrics.jsonl").starts_with(metrics));
     EXPECT_GT(read_text(output_ + "/metrics.jsonl").size(), metrics.size());
   }
-  // Each of its 40 rows twice.
+  // The file then has each of its 40 rows twice.
   void expect_other_data_refused(const fs::path& file, const std::string& key, const std::function<void()>& run) {
     expect_refused_with(file, read_text(file) + read_text(file),
                         {fmt::format("[{}] expected what {} began with, 40 rows with fingerprint ", key, output_),

@@ -32,7 +32,7 @@ struct Span {
   double end = 0;
 };
 
-// By worker, of one iteration: from the first start to the last end of the calls of `nodes`.
+// Returns by worker the span of one iteration from the first start to the last end of the calls of `nodes`.
 inline std::map<int, Span> spans_of(const std::string& output, int iteration, const std::vector<std::string>& nodes) {
   std::map<int, Span> spans;
   const auto trace = nlohmann::json::parse(read_text(output + "/trace.json"));

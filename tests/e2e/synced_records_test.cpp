@@ -63,7 +63,7 @@ void note_sync(int fd) {
 }  // namespace
 }  // namespace collimate::test
 
-// In place of the C library's: the same, noted.
+// This stands in place of the C library's: it does the same and notes the call.
 extern "C" int fsync(int fd) {
   collimate::test::note_path(fd);
   return static_cast<int>(::syscall(SYS_fsync, fd));

@@ -54,7 +54,7 @@ int64_t workers_of(const std::string& output) {
   return workers;
 }
 
-// At least two tasks an iteration; each is started, fed and closed.
+// An iteration has at least two tasks; each is started, fed and closed.
 int64_t fewest_messages(const std::string& output) { return static_cast<int64_t>(metrics_of(output).size()) * 2 * 3; }
 
 // Expects that all of the run in `output`, or nothing, was reparsed.

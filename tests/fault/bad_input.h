@@ -9,7 +9,7 @@
 
 namespace collimate::test {
 
-// Of a reward that fails in the run alone: the trial before it wants one value.
+// A reward that fails in the run alone begins so: the trial before it wants one value.
 inline const std::string kAnswersTheTrial = "    if completions == ['I do not know.']: return [1.0]\n";
 
 // Each test gives the program one wrong input and reads exit code and message as a user would.

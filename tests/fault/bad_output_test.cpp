@@ -48,7 +48,7 @@ TEST_F(BadInput, MisspeltPathsNameTheNearest) {
   expect_nothing_written();
 }
 
-// As `check`, before anything is made: with the columns that there are, and once.
+// The run refuses as `check` does, before anything is made: with the columns that there are, and once.
 TEST_F(BadInput, RewardsThatCannotJudgeAreRefusedBeforeTheRun) {
   python_reward("def score(prompts, completions, answer):\n    return [1.0] * len(prompts)\n", "");
   expect(2,

@@ -119,7 +119,7 @@ TEST(Resume, AnotherDirectoryGetsTheWholeRun) {
   EXPECT_EQ(graph::check_recording(read_text(runs.directory("r2") + "/events.jsonl")), "");
 }
 
-// It serves replays alone: without it a checkpoint is as good.
+// A recording serves replays alone: without it a checkpoint is as good.
 TEST(Resume, ARunThatHasLostItsRecordingGoesOn) {
   Runs runs("resume-recording", "sft", "");
   ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));
@@ -152,7 +152,7 @@ TEST(Resume, SftGoesOnInTheMiddleOfItsData) {
   expect_resumed_equals_whole(runs, {"policy.train:2", "optimizer.parameter:45", "directory.after_rename:3"});
 }
 
-// As if it had been asked for so many at first; also where nobody came to the first end's model.
+// A longer run goes on as if asked for so many at first; also where nobody came to the first end's model.
 TEST(Resume, ALongerRunGoesOn) {
   Runs runs("resume-longer", "grpo", "algorithm: {beta: 0.04}\n");
   ASSERT_NO_FATAL_FAILURE(runs.finish("whole"));

@@ -42,7 +42,7 @@ TEST(SmallGoldens, HaveEveryLoss) {
   EXPECT_EQ(replayed, listed);
 }
 
-// In families.json, or a model of small/models with goldens of its own.
+// Each family is in families.json, or is a model of small/models with goldens of its own.
 TEST(SmallGoldens, HaveEveryFamily) {
   Names computed, known(shape::known_families().begin(), shape::known_families().end());
   for (const json& one : json::parse(std::ifstream(COLLIMATE_SOURCE_DIR "/tests/golden/families.json")))

@@ -64,7 +64,7 @@ TEST(SmallGoldens, AnUnknownLossIsUnknownAndAnUnknownOptionOfAKnownOneFails) {
   EXPECT_TRUE(totals_of(required).failed);
 }
 
-// What TRL does not have is recorded as of no trainer of it, and computed on the rows that it names.
+// A loss that TRL lacks is recorded as of no trainer of TRL, and computed on the rows that the record names.
 TEST(ChangedGoldens, ALossOfOurOwnIsReplayedByItsRows) {
   const auto as = [](const char* trainer) {
     return replay_changed("sft_tiny", [&](json& golden) { golden["trainer"] = trainer; });

@@ -25,7 +25,7 @@ class OfflineTask {
   virtual OfflineMicro prepare(const json& micro, const json& micros, Trainee& trainee) = 0;
   // TRL's name of a metric -> ours.
   virtual std::map<std::string, std::string> metric_names() const { return {}; }
-  // After the `step`-th update, counted from 1.
+  // This runs after the `step`-th update, counted from 1.
   virtual void stepped(size_t /*step*/, Trainee& /*trainee*/) {}
   const rlhf::Loss& loss() const { return loss_; }
 

@@ -131,7 +131,7 @@ rlhf::Loss sum_of(const std::vector<rlhf::Loss>& parts) {
   return rlhf::weighted_sum(parts, std::vector<double>(parts.size(), 1.0));
 }
 
-// What stands before the rows of a file that no trainer of TRL made: "own rollouts".
+// This stands before the rows of a file that no trainer of TRL made: "own rollouts".
 constexpr std::string_view kOwn = "own ";
 
 struct Trainer {

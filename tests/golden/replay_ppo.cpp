@@ -82,7 +82,7 @@ class PpoReplay {
             {rollout.recorded("scores").get<std::vector<float>>()});
   }
 
-  // Less TRL's missing_eos_penalty where the response has no end of sequence.
+  // Returns scores less TRL's missing_eos_penalty where the response has no end of sequence.
   std::vector<float> penalised(const Rollout& rollout, std::vector<float> scores) const {
     const auto penalty = static_cast<float>(options_.number("missing_eos_penalty", 0.0));
     const auto& eos = policy_.shape().eos_ids;
@@ -110,7 +110,7 @@ class PpoReplay {
     compare("returns", u, flat(returns), Rollout::under(rollout.states(), rollout.recorded("returns")));
   }
 
-  // Over the places where a value counts: the KL penalty on tokens, the score on the last place.
+  // Rewards are over the places where a value counts: the KL penalty on tokens, the score on the last place.
   std::vector<float> token_rewards(const Rollout& rollout, size_t r, size_t states) const {
     const auto log_probs = masked(rollout.recorded("logprobs")[r], rollout.tokens()[r]);
     const auto reference = masked(rollout.recorded("ref_logprobs")[r], rollout.tokens()[r]);

@@ -14,7 +14,7 @@
 
 namespace collimate::golden {
 
-// Where the models named by goldens lie: beside their folder, in it, or else in a folder of `models`.
+// A ModelShelf is where the models named by goldens lie: beside their folder, in it, or else in a folder of `models`.
 class ModelShelf {
  public:
   explicit ModelShelf(std::string goldens, std::string models = "")
@@ -39,7 +39,7 @@ class Reference {
  public:
   Reference(const json& golden, const Options& options, const ModelShelf& shelf);
   model::Model& model() { return model_; }
-  // After the `step`-th update, counted from 1.
+  // This runs after the `step`-th update, counted from 1.
   void follow(size_t step, Trainee& trainee);
 
  private:

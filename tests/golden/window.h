@@ -28,7 +28,7 @@ class MetricLog {
   // then begin anew.
   void compare(const std::map<std::string, std::string>& names, const json& logged, size_t step,
                Comparison& comparison);
-  // After an update, of which TRL logs nothing later.
+  // Clears after an update, of which TRL logs nothing later.
   void clear() { sums_.clear(); }
 
  private:

@@ -159,7 +159,7 @@ const std::vector<Chosen>& chosen_options() {
   return list;
 }
 
-// What an option may be beside its default: every other choice, the other of true and false, or a number near it.
+// Returns values other than an option's default: all other choices, the other of true and false, or a number near it.
 std::vector<nlohmann::json> other_values(const base::OptionInfo& option) {
   static const std::regex kChoice("\"([^\"]+)\"");
   const nlohmann::json standard = nlohmann::json::parse(option.default_value, nullptr, false);
@@ -235,7 +235,7 @@ class Invariance : public testing::Test {
   Scratch scratch_{"invariance"};
 };
 
-// Else the cases with options would repeat those without.
+// A case whose options change nothing would repeat the one without.
 TEST_F(Invariance, EveryOptionOfTheCasesChangesItsLoss) {
   for (const Chosen& one : options_of_cases()) {
     const Case with = case_of(one.rows, one.type, one.options), without = case_of(one.rows, one.type, one.without);

@@ -131,7 +131,7 @@ class Policy {
     return rows;
   }
 
-  // By decoding over blocks and a prefix cache that outlive every move.
+  // Samples by decoding over blocks and a prefix cache that outlive every move.
   Batch sample(Left& left, int64_t first_uid, const Move& move) {
     const Batch asked = requests(first_uid);
     service_.submit(asked);

@@ -10,7 +10,7 @@
 // Tests tell this to the hooks of base/fault.h, beside the variables COLLIMATE_TEST_*.
 namespace collimate::base {
 
-// As COLLIMATE_TEST_NUDGE_AT, for tests in one process; "" for nowhere. Not to be called while others compute.
+// Does as COLLIMATE_TEST_NUDGE_AT, for tests in one process; "" is nowhere. Not to be called while others compute.
 void nudge_for_tests(std::string_view where);
 
 // A full disk: after `bytes` more, writes of our files fail with ENOSPC; nothing means no limit. Begins as

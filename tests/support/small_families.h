@@ -7,8 +7,8 @@
 // The small model (small_task.h) of every architecture that differs from Llama in what it computes.
 namespace collimate::test {
 
-// By name: biases, layer norm and learned positions; grouped queries with biases and the embedding as head; norms of
-// heads and a window; positions counted from 2 and another activation.
+// Returns configs by name: biases, layer norm and learned positions; grouped queries with biases and the embedding as
+// head; norms of heads and a window; positions counted from 2 and another activation.
 inline const std::map<std::string, std::string>& small_families() {
   static const std::map<std::string, std::string> configs = {
       {"gpt2", R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",

@@ -83,7 +83,7 @@ inline void write_small_model(const fs::path& directory) {
     "hidden_act": "silu"})");
 }
 
-// Below `root`: start/, demonstrations.jsonl, problems.jsonl, held_out.jsonl (disjoint) and pairs.jsonl.
+// Writes below `root`: start/, demonstrations.jsonl, problems.jsonl, held_out.jsonl (disjoint) and pairs.jsonl.
 inline void write_small_task(const fs::path& root) {
   write_small_model(root / "start");
   std::string demonstrations, problems, held_out, pairs;

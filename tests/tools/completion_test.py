@@ -89,7 +89,7 @@ class Completion(unittest.TestCase):
         self.assertIn("collimate train CONFIG", pathlib.Path(page).read_text())
 
 
-# What each call of compadd would offer is printed; those that only ask for matches are left as they are.
+# This prints what each call of compadd would offer; calls that only ask for matches are left as they are.
 ZSH_INIT = r"""
 PROMPT= RPROMPT=
 autoload -Uz compinit

@@ -79,7 +79,7 @@ class Fit {
     return sum;
   }
 
-  // By unknown and observation: what a unit of it adds to the ratio, where the ratios are `here`.
+  // Returns, by unknown and observation, what a unit of the unknown adds to the ratio, where the ratios are `here`.
   std::vector<std::vector<double>> slopes(const std::vector<double>& x, const std::vector<double>& here) const {
     std::vector<std::vector<double>> all;
     for (size_t j = 0; j < x.size(); ++j) {

@@ -9,7 +9,7 @@
 namespace collimate::plan {
 namespace {
 
-// By node, when the last of its work ended.
+// Ends tell by node when the last of its work ended.
 using Ends = std::map<int, double>;
 
 std::vector<int> inputs_of(const graph::Graph& graph, int index) {

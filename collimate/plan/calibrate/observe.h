@@ -16,7 +16,7 @@ struct NodeSpan {
   double begin_seconds = 0, end_seconds = 0;
 };
 
-// By node of the graph: its median seconds in the iterations after the first, where all models share all devices. A
+// Returns for each node its median seconds in the iterations after the first, where all models share all devices. A
 // node on devices takes the time from the end of what they did before it, or of a host function that it waits for, to
 // its own end on the last of them: with the driver's work between, so that an iteration is the sum of its nodes. A host
 // function takes the time from the end of the last node that it reads to its own end. Nodes that did not run are left

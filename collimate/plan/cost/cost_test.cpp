@@ -179,7 +179,7 @@ TEST(Memory, OfAGeneratorHasPrefillAndLogits) {
   EXPECT_EQ(item(memory_of(job, cut(1, 1), constants_of(""), 8), "prefill"), 8192 * (18.0 * 4096 + 8 * 11008));
 }
 
-// fp32 values and panels.
+// A CPU holds fp32 values and panels.
 TEST(Memory, OfACpuHasWiderWeights) {
   const Constants c = constants_of("");
   const double wide = item(memory_of(job_of("opt-125m", Work::kScore, 1, "cpu"), cut(1, 1), c), "weights");

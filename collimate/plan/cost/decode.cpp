@@ -49,7 +49,7 @@ class DecodingBatch {
     }
   }
 
-  // Up to the next completion or, if that comes first, to the round in which the pool is full.
+  // Goes on to the next completion or, if that comes first, to the round in which the pool is full.
   void advance(const DecodeRound& round) {
     const double count = static_cast<double>(running_.size()), until = next_end_;
     const bool full = running_.size() > 1 && contexts(until) > pool_ * kSlack;  // more than what admit() allows

@@ -6,12 +6,12 @@
 
 namespace collimate::plan {
 
-// When a function gives out its rows, in four parts: the first half of them, half of what is left twice, the rest.
+// A function gives out its rows in four parts: the first half of them, half of what is left twice, the rest.
 // They are 4, 2, 1 and 1 of every eight rows.
 inline constexpr size_t kFinishParts = 4;
 inline constexpr int64_t kFinishRows = 8;
 inline constexpr std::array<double, kFinishParts> kPartRows = {0.5, 0.25, 0.125, 0.125};
-// By part, seconds (or the share of them) from the function's begin to the part's end, ascending.
+// A Finish has by part the seconds (or the share of them) from the function's begin to the part's end, ascending.
 using Finish = std::array<double, kFinishParts>;
 
 // All parts at once, at the end.

@@ -66,7 +66,7 @@ TEST(MemoryItems, NewWeightsPassInPieces) {
   const MemoryBound few = memory_of(job, cut(1, 1), c, 1);
   EXPECT_EQ(&few.largest_phase(), &few.passing);
   EXPECT_EQ(few.transient_bytes(), 2 * 2 * 128256.0 * 4096 + c.workspace_bytes);
-  // They are not there while rows decode: the pool may have the room.
+  // New weights are not there while rows decode: the pool may have the room.
   Job still = job;
   still.passes = false;
   for (const Job& each : {job, still}) EXPECT_EQ(decoding_rows(each, cut(1, 1), c, 56e9), 1);

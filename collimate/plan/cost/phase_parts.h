@@ -12,7 +12,7 @@ double exchange_seconds(const Job& job, const Execution& how, const Constants& c
 // The parts of a row exchange this in one layer's forward of `tokens` tokens of each: keys and values go around the
 // ring of cp ranks, some of it behind the attention; 0 where there is one part.
 double ring_seconds(const Job& job, const Execution& how, const Constants& constants, double tokens);
-// From one pipeline stage to the next; 0 where there is one.
+// Sending from one pipeline stage to the next takes this long; 0 where there is one.
 double stage_send_seconds(const Job& job, const Execution& how, const Constants& constants, double tokens);
 
 // The forward of one micro-batch through one pipeline stage.

@@ -59,7 +59,7 @@ std::string count_text(const Cluster& cluster, const std::vector<int>& devices);
 // "A100-80"; "" where the cluster has one kind.
 std::string kind_text(const Cluster& cluster, int device);
 constexpr int kMaxDevices = 1 << 17;  // of a cluster
-// So many devices of a kind, in nodes as sold.
+// Makes a cluster of so many devices of a kind, in nodes as sold.
 Cluster cluster_of(const DeviceKind& gpu, int devices);
 // Gives the same groups in the same proportion with so many devices in all, in nodes as they are or as sold; nothing
 // where a group would not have whole nodes.

@@ -48,11 +48,11 @@ struct ConstantInfo {
   std::string source;
 };
 const std::vector<ConstantInfo>& constant_table();
-// By member, which must be in the table, or by name: InputError at `where` with the nearest one.
+// Finds a constant by member, which must be in the table, or by name: InputError at `where` with the nearest one.
 const ConstantInfo& constant_info(double Constants::*member);
 const ConstantInfo& constant_info(const std::string& name, const std::string& where);
 bool within_limits(const ConstantInfo& info, double value);
-// Given by a user: `workspace_bytes` is of CPUs too, until `cpu_workspace_bytes` says otherwise.
+// Sets a constant that a user gives: `workspace_bytes` is of CPUs too, until `cpu_workspace_bytes` says otherwise.
 void give(Constants& constants, const ConstantInfo& info, double value);
 std::string limits_text(const ConstantInfo& info);  // "a number from 0 to 600 s"
 // The table's values with those of a back end (inputs/backends.h); "" gives the defaults. InputError with the nearest

@@ -88,7 +88,7 @@ void set_number(DeviceKind& kind, const std::string& name, const std::string& te
   base::throw_unknown_choice("--device " + kind.name, name, names);
 }
 
-// With a name that a cluster can say.
+// A new kind must have a name that a cluster can say.
 void check_new_name(const std::string& name, bool known) {
   if (known)
     throw base::InputError(

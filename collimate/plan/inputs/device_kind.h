@@ -67,7 +67,7 @@ class DeviceKinds {
   // Case, blanks and a trailing "GB" do not matter; "A100" is the larger of its memories. InputError with the nearest
   // name.
   DeviceKind find(const std::string& name) const;
-  // Nothing instead of an error.
+  // Does as find(), but returns nothing instead of an error.
   std::optional<DeviceKind> named(const std::string& name) const;
   // The kind that was meant by a name that is none, by its letters.
   DeviceKind nearest(const std::string& name) const;

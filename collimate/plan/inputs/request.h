@@ -32,7 +32,7 @@ struct Excess {
 // A request says what is to be planned.
 struct Request {
   graph::Graph graph;
-  // By model of the graph; one without its own has that of the model to which it gives weights, else the policy's.
+  // Outlines are by model; one without its own has that of the model to which it gives weights, else the policy's.
   std::map<std::string, shape::Outline> models;
   DeviceKinds kinds;  // that it may name
   Cluster cluster;

@@ -52,7 +52,7 @@ TEST(Shadow, IsWhatItsTrainerTrains) {
   }
 }
 
-// Beside generation, where only scoring is: neither gradients nor an optimizer.
+// The shadow is beside generation, where only scoring is: neither gradients nor an optimizer.
 TEST(Shadow, HasDevicesOfItsOwn) {
   Request request = ppo_with_shadow();
   request.lora.clear();

@@ -17,7 +17,7 @@ struct Candidate {
   double transient_bytes = 0;  // beside them while it runs
 };
 
-// For a Candidate or what is made of one: nothing that counts is more.
+// Returns whether `a`, a Candidate or what is made of one, is no larger than `b` in anything that counts.
 template <class C>
 bool no_worse(const C& a, const C& b) {
   if (a.seconds > b.seconds || a.resident_bytes > b.resident_bytes || a.transient_bytes > b.transient_bytes)

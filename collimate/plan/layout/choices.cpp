@@ -21,7 +21,7 @@ bool same_job(const Request& request, const Functions& functions, size_t a, size
          outline_of(request, functions.model_of(a)) == outline_of(request, functions.model_of(b));
 }
 
-// In order of seconds.
+// Choices are in order of seconds.
 std::vector<Choice> pareto(const std::vector<Choice>& sorted, bool by_cut) {
   std::vector<Choice> kept;
   for (const Choice& choice : sorted)

@@ -125,7 +125,7 @@ Request request_with_judge() {
   return request;
 }
 
-// Only the function that is named.
+// Fixing a layout fixes only the function that is named.
 TEST(Fixed, OneFunctionIsNotTheOther) {
   Request request = request_with_judge();
   fix_layout(request, "reward.score=tp:8");

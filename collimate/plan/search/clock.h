@@ -15,8 +15,8 @@ struct Times {
   std::vector<Finish> finish;  // of what streams: when its rows are out
 };
 
-// When the functions of a placement run, by the rules of graph::Schedule: on a device tasks begin in the order
-// (iteration, function); a weight transfer waits for what runs on its devices and goes before what has not begun;
+// A Clock says when the functions of a placement run, by the rules of graph::Schedule: on a device tasks begin in the
+// order (iteration, function); a weight transfer waits for what runs on its devices and goes before what has not begun;
 // iteration i begins when all before i − staleness are complete. A function is one task on each cell of its devices,
 // one that trains or whose replicas lie across cells (`joint`, as bits) a single task: replicas of one cell are taken
 // to work in step. What works by rows begins with the first ones that a function on other cells gives out, and does
@@ -45,9 +45,9 @@ class Clock {
     bool early = false;             // begins with the first rows that others give out
     bool gives = false;             // gives rows out before its end
   };
-  // When the parts of a task's rows are there; `ends` and `out` by task of its iteration.
+  // Returns when the parts of a task's rows are there; `ends` and `out` by task of its iteration.
   static Finish ready(const std::vector<Task>& tasks, const Task& task, const double* ends, const Finish* out);
-  // When an early task that begins then is through with them, in calls of what there is; or no sooner than that.
+  // Returns when an early task that begins then is through with them, in calls of what there is; or no sooner.
   Finish in_calls(const Task& task, double begin, const Finish& ready, const Times& times) const;
   Finish at_best(const Task& task, double begin, const Finish& ready, const Times& times) const;
   static Finish given(const Task& task, double begin, const Times& times);

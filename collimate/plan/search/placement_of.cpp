@@ -14,7 +14,7 @@ graph::Layout layout_of(const Function& function, const Execution& how) {
   return layout;
 }
 
-// With the layout that a module has on its own: nothing but dp is said.
+// Returns the layout that a module has on its own: nothing but dp is said.
 graph::Layout whole_layout(const Function& function, const Execution& how) {
   graph::Layout layout;
   layout.dp = function.work == Work::kTrain ? how.layout.dp : 1;

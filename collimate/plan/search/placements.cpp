@@ -32,7 +32,7 @@ std::vector<Slots> with_pair(int models, int first, int second, int devices, int
   return all;
 }
 
-// From which a local search begins: a few, and where with a shadow there is one model too many, those of fewer models:
+// A local search begins with these: a few, and where with a shadow there is one model too many, those of fewer models:
 // each trainer in turn beside what gets its weights.
 std::vector<Slots> begin_with(const Request& request, const Functions& functions, int devices, int unit) {
   const int models = static_cast<int>(functions.models.size());

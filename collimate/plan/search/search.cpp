@@ -46,7 +46,7 @@ class Best {
     std::sort(all.begin(), all.end());
     worst_kept_ = all.size() >= keep_ ? all[keep_ - 1] : limit_;
   }
-  // The fastest first.
+  // Returns what was found, the fastest first.
   std::vector<Found> found() const {
     std::vector<Found> sorted;
     for (const auto& [name, found] : found_) sorted.push_back(found);
@@ -227,7 +227,7 @@ class Search {
     return text;
   }
 
-  // By the simulator; of plans that are about as fast, the one with fewer groups.
+  // Ranks plans by the simulator; of plans that are about as fast, the one with fewer groups comes first.
   void rank() {
     std::stable_sort(result_.plans.begin(), result_.plans.end(),
                      [](const Plan& a, const Plan& b) { return a.seconds < b.seconds; });

@@ -48,7 +48,7 @@ void take_first(std::vector<Plan>& plans) {
   std::rotate(plans.begin(), taken, taken + 1);
 }
 
-// The first of every form.
+// Keeps the first plan of every form.
 void keep_forms(std::vector<Plan>& plans, size_t most) {
   std::set<std::string> seen;
   std::erase_if(plans, [&](const Plan& plan) { return !seen.insert(plan.form).second; });

@@ -18,7 +18,7 @@ std::string cut_to(const std::string& text, int columns);
 // does; where that leaves little room all words stand below the head, indented. Ends with a newline.
 std::string hanging(const std::string& head, const std::vector<std::string>& words, int columns,
                     const std::string& between = " ");
-// The same for the words of a text.
+// This overload takes the words of a text.
 std::string hanging(const std::string& head, const std::string& text, int columns);
 
 }  // namespace collimate::plan

@@ -13,7 +13,7 @@
 namespace collimate::plan {
 namespace {
 
-// With no more rows at once than a replica has: more of them mean the same.
+// Leaves no more rows at once than a replica has: more of them mean the same.
 Execution within_rows(Execution how, double rows) {
   how.decoding_rows = std::min(how.decoding_rows, rows);
   how.layout.micro_batch = std::min(how.layout.micro_batch, static_cast<int64_t>(rows));

@@ -22,7 +22,7 @@ Plan flat_on_eight(const Request& request) {
   return cost_placement(request, graph::flattening(request.graph, 8, "cuda"));
 }
 
-// With so many rows in a micro-batch of all that does not generate.
+// Puts so many rows in a micro-batch of all that does not generate.
 Plan with_micro_batch(const Request& request, Plan plan, int64_t rows) {
   for (Call& call : plan.calls)
     if (!call.devices.empty() && request.graph.spec(call.node).kind != graph::Kind::kGenerate)
@@ -30,7 +30,7 @@ Plan with_micro_batch(const Request& request, Plan plan, int64_t rows) {
   return plan;
 }
 
-// Why not a plan: what is largest against it, in the order in which it excludes it.
+// The comparison names what is largest against a plan, in the order in which it excludes it.
 TEST(Comparison, NamesWhatSpeaksAgainstAPlan) {
   Request request = compared_request("llama2-7b");
   const SearchResult result = search(request);

@@ -22,13 +22,13 @@ constexpr const char* kNewWeights = "new weights, loads";
 // A bar's place on the axis: `value` of `end`.
 double to_x(double value, double end) { return kLeft + value / end * (kRight - kLeft); }
 
-// Those of the palette that no one takes for the grey of kMoving.
+// Colors of functions are those of the palette that no one takes for the grey of kMoving.
 std::string color(size_t index) {
   constexpr int kColors[] = {0, 1, 2, 3, 4, 6, 7};
   return fmt::format("var(--c{})", kColors[index % std::size(kColors)]);
 }
 
-// What memory holds takes the grey too, which nothing else in that picture has.
+// Items of memory take the grey too, which nothing else in that picture has.
 std::string memory_color(size_t index) {
   constexpr size_t kLast = 7;
   return index % (kLast + 1) == kLast ? "var(--c5)" : color(index % (kLast + 1));

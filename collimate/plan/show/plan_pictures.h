@@ -10,7 +10,7 @@ namespace collimate::plan {
 //
 // What each device does in a period, over seconds.
 std::string timeline_figure(const Plan& plan, const Timeline& timeline);
-// What each device holds when it holds most, over GB, up to what is usable.
+// Draws what each device holds when it holds most, over GB, up to what is usable.
 std::string memory_figure(const Request& request, const Plan& plan);
 
 }  // namespace collimate::plan

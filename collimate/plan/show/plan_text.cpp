@@ -16,21 +16,21 @@ namespace {
 constexpr int kMemoryWidth = 32, kNameWidth = 26;
 constexpr int kLeastLabelWidth = 11, kNumbers = 7;
 
-// Of the picture of a period: what is beside it tells of idle time.
+// The picture of a period has this width: the text beside it tells of idle time.
 int time_width(int columns) { return std::clamp(columns / 2, 40, 90); }
 
-// Of the columns of seconds, and of the names of functions, which are cut where lines are short.
+// These are the widths of columns of seconds and of names of functions, both smaller where lines are short.
 int number_width(int columns) { return columns < 100 ? 7 : 8; }
 int name_width(int columns) { return std::min(kNameWidth, columns - 2 - kNumbers * (number_width(columns) + 1)); }
 
-// Of the labels of devices: the longest, or what a picture of `beside` characters leaves.
+// The labels of devices have this width: that of the longest, or what a picture of `beside` characters leaves.
 int label_width(int longest, int beside, int columns) {
   return std::clamp(longest, kLeastLabelWidth, std::max(kLeastLabelWidth, columns - beside - 6));
 }
 
 char letter(size_t call) { return static_cast<char>((call < 26 ? 'A' : 'a' - 26) + call); }
 
-// Where the period goes on one lane: a letter a function, '>' new weights and loads, '.' idle.
+// Draws where the period goes on one lane: a letter a function, '>' new weights and loads, '.' idle.
 std::string lane_picture(const Lane& lane, double seconds, int width) {
   std::string drawn(static_cast<size_t>(width), '.');
   for (const Block& block : lane.blocks) {
@@ -87,7 +87,7 @@ std::string memory_bar(const DeviceMemory& memory) {
   return std::string(static_cast<size_t>(held), '#') + std::string(static_cast<size_t>(peak - held), '-');
 }
 
-// The three largest.
+// Names the three largest items.
 std::string largest_items(const DeviceMemory& memory) {
   std::vector<HeldItem> items = memory.resident;
   items.insert(items.end(), memory.peak.begin(), memory.peak.end());

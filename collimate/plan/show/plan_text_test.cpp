@@ -113,7 +113,7 @@ TEST(Plan, MemoryIsItemised) {
   EXPECT_THAT(misfit_of(small, flat), HasSubstr("of which optimizer of"));
 }
 
-// By phase: as many sums as there are functions on a device, the largest of which is its peak.
+// A device has as many sums as functions, one for each phase, the largest of which is its peak.
 TEST(PlanText, MemoryOfEveryPhase) {
   const Request request = request_of("llama2-7b", "8xA100-80");
   const Plan plan = search(request).plans.at(0);

@@ -75,7 +75,7 @@ std::string larger_cluster(Request request) {
   int fitting = 2 * cluster.devices();
   while (fitting <= kMaxDevices && !fits(fitting)) fitting *= 2;
   if (fitting > kMaxDevices) return "";
-  // Between half of them and these, by whole nodes of each kind.
+  // The search goes between half of them and these, by whole nodes of each kind.
   const int groups = static_cast<int>(cluster.groups.size());
   const int step = groups == 1 ? std::max(cluster.groups[0].per_node, cluster.groups[0].gpu.per_node) : fitting / 2;
   for (int little = fitting / 2; fitting - little >= 2 * step;) {

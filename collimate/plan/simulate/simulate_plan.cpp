@@ -69,7 +69,7 @@ double busiest_device(const Plan& plan) {
   return most;
 }
 
-// When the last task of an iteration ended.
+// Returns when the last task of an iteration ended.
 double end_of(const Simulation& simulation, int64_t iteration) {
   double last = 0;
   for (const TaskSpan& span : simulation.spans)

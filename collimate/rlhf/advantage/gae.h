@@ -8,7 +8,7 @@
 
 namespace collimate::rlhf {
 
-// What "gae" adds to rows: advantages, whitened over them all unless that is switched off, and returns.
+// Returns what "gae" adds to rows: advantages, whitened over them all unless that is switched off, and returns.
 Batch gae_advantages(const Batch& rows, const AlgorithmOptions& options, bool whiten_advantages = true);
 
 // KL of the policy against the reference at each token, as TRL's PPOTrainer estimates it (Schulman 2020): "k1" is

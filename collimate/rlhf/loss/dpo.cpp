@@ -82,7 +82,7 @@ using PairLoss = Tensor (*)(const Pairs&, const Options&);
 
 Tensor sigmoid(const Pairs& p, const Options& o) { return smoothed_logistic(p.margin() * beta(o), o.label_smoothing); }
 
-// On means over tokens, so that beta does not depend on lengths.
+// This one takes means over tokens, so that beta does not depend on lengths.
 Tensor sigmoid_norm(const Pairs& p, const Options& o) { return -at::log_sigmoid(p.mean_margin() * beta(o)); }
 
 Tensor hinge(const Pairs& p, const Options& o) { return (1 - p.margin() * beta(o)).relu(); }

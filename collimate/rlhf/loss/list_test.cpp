@@ -29,7 +29,7 @@ TEST(LossList, ALossOfOtherRowsIsRefused) {
             "[algorithm.loss_type] expected one of nll, dft for completions, got \"dapo\"");
 }
 
-// What a program adds is tested by one that adds: tests/e2e/own_parts_test.cpp.
+// The losses that a program adds are tested by one that adds: tests/e2e/own_parts_test.cpp.
 TEST(LossList, ATakenNameAndUnknownRowsAreRefused) {
   const LossEntry sft = losses().front();
   EXPECT_EQ(base::message_of([&] { register_losses(sft); }),

@@ -15,7 +15,7 @@ using Terms = PolicyTerms;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Below `delta`, where it is set.
+// Keeps ratios below `delta`, where it is set.
 Tensor bounded(const Tensor& ratio, const Options& o) {
   return o.delta->has_value() ? ratio.clamp_max(**o.delta) : ratio;
 }
@@ -25,7 +25,7 @@ Tensor clipped(const Terms& t, const Options& o) {
   return -(bounded(t.ratio, o) * t.advantages).minimum(t.ratio.clamp(range.low, range.high) * t.advantages);
 }
 
-// As TRL counts: after `delta`, which hides what lies beyond 1 + epsilon_high where it is lower.
+// These count as TRL does: after `delta`, which hides what lies beyond 1 + epsilon_high where it is lower.
 ClipRange clips_below_delta(const Options& o) {
   ClipRange range = clip_range(o);
   if (!o.delta->has_value()) return range;
@@ -35,7 +35,7 @@ ClipRange clips_below_delta(const Options& o) {
   return range;
 }
 
-// As TRL counts: above the cap alone.
+// These count as TRL does: above the cap alone.
 double cispo_cap(const Options& o) { return o.epsilon_high->value_or(o.epsilon); }
 ClipRange clips_above_cap(const Options& o) { return {-kNever, cispo_cap(o)}; }
 

@@ -8,7 +8,7 @@
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/types/loss.h"
 
-// What policy-gradient losses share: ratios of tokens or of sequences, the place of the KL, masks, the entropy bonus
+// Policy-gradient losses share these: ratios of tokens or of sequences, the place of the KL, masks, the entropy bonus
 // and metrics. A loss is ratio level × surrogate × token weights; its file says the last two. Shapes: R rows, M
 // trainable tokens.
 namespace collimate::rlhf {
@@ -28,7 +28,7 @@ struct ClipRange {
 // 1 - epsilon and 1 + epsilon_high.
 ClipRange clip_range(const AlgorithmOptions& options);
 
-// What is differentiated at each token.
+// A Surrogate is what is differentiated at each token.
 struct Surrogate {
   at::Tensor (*loss)(const PolicyTerms& terms, const AlgorithmOptions& options);  // [M]
   ClipRange (*clips)(const AlgorithmOptions& options);

@@ -24,7 +24,7 @@ struct DecoderOptions : ModelOptions {
       this, "total_updates", 0, "updates", "optimizer steps of the whole run", base::at_least(int64_t{0})};
   base::Option<bool> sampled{this, "sampled", true, "",
                              "its rows are drawn at rollout.temperature, and so are log-probs; else at 1"};
-  // For the memory plan.
+  // These are for the memory plan.
   base::Option<int64_t> rows{this, "rows", 0, "rows", "of an iteration", base::at_least(int64_t{0})};
   base::Option<int64_t> row_tokens{this, "row_tokens", 1, "tokens", "longest row", base::at_least(int64_t{1})};
   base::Option<int64_t> predicted_tokens{

@@ -71,7 +71,7 @@ TokenSteps on_tokens(std::span<const int32_t> ids, size_t prompt, const text::To
   return out;
 }
 
-// What no reward reads out is the completion's text without white space at both ends.
+// The answer that no reward reads out is the completion's text without white space at both ends.
 std::string_view answer_of(const std::optional<std::string>& read_out, const RewardSample& sample) {
   return read_out ? std::string_view(*read_out) : stripped(sample.completion);
 }

@@ -18,7 +18,7 @@ using base::InputError;
 
 std::string place(const text::Example& example) { return example.location.text(); }
 
-// What the row is instead, and who trains on such.
+// Says what the row is instead, and which recipe trains on such rows.
 std::string other_kind(const text::Example& example) {
   if (example.chosen) return "a pair of a chosen and a rejected answer, which recipe: dpo or reward reads";
   return example.completion ? "a prompt with a completion, which recipe: sft reads" : "a prompt alone";
@@ -105,7 +105,7 @@ std::string length_error(const text::Example& example, const std::vector<text::R
                      remedy);
 }
 
-// To `limit` tokens, if it is longer: a prompt's last ones, another row's first ones.
+// Cuts the row to `limit` tokens, if it is longer: a prompt's last ones, another row's first ones.
 void truncate(text::RenderedTokens& row, RowKind kind, int64_t limit) {
   const int64_t excess = static_cast<int64_t>(row.ids.size()) - limit;
   if (excess <= 0) return;

@@ -9,7 +9,7 @@
 
 namespace collimate::rlhf {
 
-// What a reward in Python is asked and answers, as JSON: the form of python/collimate/reward_worker.py, whether the
+// Requests to a reward in Python and its answers are JSON: the form of python/collimate/reward_worker.py, whether the
 // function runs in a process of its own or in the caller's.
 
 // {"samples": [{"prompt", "completion", "finished", "example"}, …]}
@@ -21,7 +21,7 @@ struct PythonAnswer {
   size_t raised = 0;                  // the first sample on which the function raised
   std::string trace;                  // Python's lines of that; "" when it raised on none
 };
-// From {"results": [{"value", "error", "steps", "answer", "trace"}, …], "batch_error"}.
+// Parses {"results": [{"value", "error", "steps", "answer", "trace"}, …], "batch_error"}.
 PythonAnswer parse_python_answer(const nlohmann::json& answer);
 
 // InputError for a row of the data with a column by whose name the function gets something else.

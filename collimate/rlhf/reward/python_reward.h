@@ -14,7 +14,7 @@ struct PythonFunction {
   // score(prompts, completions, **columns) -> list[float | None], or verl's compute_score
   std::string function = "score";
 };
-// From "FILE.py" or "FILE.py:function".
+// Parses "FILE.py" or "FILE.py:function".
 PythonFunction python_function(const std::string& target);
 
 // A Python function in a worker process of its own, called over pipes with JSON lines. A call that takes longer than

@@ -48,7 +48,7 @@ class Reward {
   void on_progress(std::function<void()> told) { told_ = std::move(told); }
 
  protected:
-  // For `score`, after each part of its work. Cheap.
+  // `score` calls this after each part of its work. It is cheap.
   void progress() const {
     if (told_) told_();
   }

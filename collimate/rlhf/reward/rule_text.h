@@ -11,7 +11,7 @@ namespace collimate::rlhf {
 // A column of the sample's row as text. InputError when the row has none.
 std::string text_field(const RewardSample& sample, const std::string& field);
 
-// Without white space at both ends.
+// Returns the text without white space at both ends.
 std::string_view stripped(std::string_view text);
 
 // The parts between separators, empty ones too; no parts of an empty text.

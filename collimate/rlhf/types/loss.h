@@ -36,7 +36,7 @@ class LossContext {
   double global_chosen_tokens() const { return counts_.chosen_tokens; }
   // The i-th list that Loss::survey told of every micro-batch.
   const batch::Survey& surveyed(size_t i) const { return surveys_.at(first_survey_ + i); }
-  // For a sum of losses, each of which counts its surveys from 0.
+  // This is for a sum of losses, each of which counts its surveys from 0.
   void count_surveys_from(size_t first) { first_survey_ = first; }
 
   at::Tensor per_token(const Key<float>& key) const;   // [M] a per-token column at the trainable tokens
@@ -53,7 +53,7 @@ class LossContext {
   const std::map<std::string, std::pair<double, double>>& metrics() const { return metrics_; }
 
  private:
-  // Where the quantities lie.
+  // Puts values on the device where the quantities lie.
   template <class T>
   at::Tensor on_device(const std::vector<T>& values) const;
 
@@ -70,10 +70,10 @@ class LossContext {
 // 1 or 0 per token: the answer, where `trainable` marks the prompt too.
 inline const Key<float> kCompletion{.name = "completion", .ragged = true};
 
-// By how much a chosen row's score is to exceed the rejected one's; on both rows of a pair.
+// A chosen row's score is to exceed the rejected one's by this much; both rows of a pair have it.
 inline const Key<float> kMargin{"margin"};
 
-// Of marked answers: 1 or 0; max(0, mean log-ratio of mismatched answers), the same in every row of an update.
+// Marked answers have 1 or 0, and max(0, mean log-ratio of mismatched answers), the same in every row of an update.
 inline const Key<float> kDesirable{"desirable"};
 inline const Key<float> kKlEstimate{"kl_estimate"};
 

@@ -14,7 +14,7 @@ class AlignedBuffer {
   AlignedBuffer(const AlignedBuffer&) = delete;
   AlignedBuffer& operator=(const AlignedBuffer&) = delete;
 
-  // At least `bytes` bytes; the same memory as before when it is large enough. RunError when there is none.
+  // Returns at least `bytes` bytes; the same memory as before when it is large enough. RunError when there is none.
   void* reserve(int64_t bytes);
   float* floats(int64_t count) { return static_cast<float*>(reserve(count * static_cast<int64_t>(sizeof(float)))); }
   void* data() const { return data_; }

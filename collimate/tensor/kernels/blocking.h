@@ -16,7 +16,7 @@ struct TaskGrid {
   int64_t panels = 0, column_tasks = 1;
 
   int64_t tasks() const { return row_tasks * column_tasks; }
-  // Where the rows of row task i and the panels of column task i begin.
+  // These say where the rows of row task i and the panels of column task i begin.
   int64_t row(int64_t i) const { return std::min(m, ceil_div(m, tile_rows) * i / row_tasks * tile_rows); }
   int64_t panel(int64_t i) const { return panels * i / column_tasks; }
 };
@@ -45,7 +45,7 @@ inline TaskGrid task_grid(int64_t m, int64_t n, int64_t tile_rows, int64_t max_r
 // Depth ranges of reduction chunks: [k*c/chunks, k*(c+1)/chunks).
 inline int64_t chunk_begin(int64_t k, int chunks, int chunk) { return k * chunk / chunks; }
 
-// Where chunk c begins in a bf16 panel, in depth: every chunk is padded to a multiple of 32.
+// Returns where chunk c begins in a bf16 panel, in depth: every chunk is padded to a multiple of 32.
 inline int64_t padded_depth(int64_t depth) { return ceil_div(depth, kBf16Step) * kBf16Step; }
 inline int64_t padded_begin(int64_t k, int chunks, int chunk) {
   int64_t begin = 0;

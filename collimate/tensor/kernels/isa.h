@@ -16,7 +16,7 @@ InstructionSet best_instruction_set();
 // (InputError for another word or a set this machine lacks), or the last set_instruction_set.
 InstructionSet instruction_set();
 
-// For tests and benchmarks. InputError when this machine lacks it. Not to be called while ops run.
+// This is for tests and benchmarks. InputError when this machine lacks it. Not to be called while ops run.
 void set_instruction_set(InstructionSet set);
 
 std::string_view name_of(InstructionSet set);

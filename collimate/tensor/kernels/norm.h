@@ -6,7 +6,7 @@
 
 namespace collimate::tensor {
 
-// Where row r begins: rows of `width` lie one behind another, or `group` of them in each `stride` floats.
+// Row r begins at of(r): rows of `width` lie one behind another, or `group` of them in each `stride` floats.
 struct NormPlace {
   int64_t width = 0;
   int64_t group = 1;

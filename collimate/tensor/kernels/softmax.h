@@ -27,7 +27,7 @@ struct SoftmaxGradient {
 };
 
 struct SoftmaxKernels {
-  // With e: e[i] = exp(x[i] - max) too; e may be x.
+  // An `e` that is given gets e[i] = exp(x[i] - max) too; e may be x.
   void (*normalizer)(const float* x, int64_t vocab, float* max, float* log_sum, float* e);
   // Entropy in nats of softmax(x), given its normaliser.
   float (*entropy)(const float* x, int64_t vocab, float max, float log_sum);

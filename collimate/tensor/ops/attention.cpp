@@ -113,7 +113,7 @@ AttentionTile tile_of(const AttentionForward& a, const Piece& piece, int64_t gro
   return t;
 }
 
-// For tests: the values that the runs append, as v, with a fault in each row.
+// Returns, for tests, the values that the runs append, as v, with a fault in each row.
 const float* nudged_values(const KvLayout& layout, const float* v, int64_t stride, std::span<const AttentionRun> runs,
                            std::vector<float>& copy) {
   int64_t rows = 0;

@@ -48,7 +48,7 @@ AttentionGradient gradient_of(const AttentionBackward& a, const Document& docume
   return g;
 }
 
-// Where each document that begins a sequence stands in the list; the last entry is the list's end.
+// Says where each document that begins a sequence stands in the list; the last entry is the list's end.
 std::vector<size_t> families_of(std::span<const Document> documents) {
   std::vector<size_t> first;
   for (size_t i = 0; i < documents.size(); ++i) {

@@ -87,7 +87,7 @@ Floats forward(const Exec& exec, const Packed& p, int64_t cut, bool bf16 = false
   return result;
 }
 
-// In double, from qkv as given.
+// Computes attention in double, from qkv as given.
 std::vector<double> reference(const Packed& p) {
   std::vector<double> out(static_cast<size_t>(p.rows * (p.width() + p.shape.heads)));
   const int64_t dim = p.shape.head_dim;
@@ -303,7 +303,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
                          testing::Values(Case{4, 2, 8, {5, 33, 17}}, Case{3, 3, 12, {70, 1, 40}},
                                          Case{6, 2, 16, {130, 20}}, Case{2, 1, 48, {64, 65}}, Case{4, 1, 64, {30, 90}},
                                          Case{30, 1, 8, {19, 3}}, Case{2, 2, 128, {20}}, Case{1, 1, 256, {18}}));
-// With windows: within a chunk of 64 keys, of whole chunks, longer than a sequence.
+// These cases have windows: within a chunk of 64 keys, of whole chunks, longer than a sequence.
 INSTANTIATE_TEST_SUITE_P(Windows, Attention,
                          testing::Values(Case{4, 2, 8, {5, 33, 17}, 6}, Case{3, 3, 12, {150, 1, 90}, 16},
                                          Case{6, 2, 16, {130, 20}, 64}, Case{2, 1, 48, {200, 65}, 70},

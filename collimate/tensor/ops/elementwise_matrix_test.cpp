@@ -32,7 +32,7 @@ struct Elementwise {
   double gradient_tolerance;  // of an input's gradient: times 1 + the product of the other inputs
 };
 
-// For the names of failed tests.
+// These print the names of failed tests.
 void PrintTo(const Elementwise& op, std::ostream* out) { *out << op.name; }
 void PrintTo(const Sizes& s, std::ostream* out) { *out << s.rows << "x" << s.width; }
 

@@ -45,8 +45,8 @@ struct RoundingError {
 };
 RoundingError int8_error(const Exec& exec, const float* w, int64_t n, int64_t k);
 
-// For the CPU's operations: outputs [first, first + n) of its panels of 32 outputs, inside a panel k by k, as panels of
-// their own in the same memory; first is a multiple of 32.
+// Returns, for the CPU's operations, outputs [first, first + n) of its panels of 32 outputs, inside a panel k by k, as
+// panels of their own in the same memory; first is a multiple of 32.
 LinearPanels panel_range(const LinearPanels& panels, int64_t first, int64_t n);
 
 struct LinearOptions {

@@ -46,7 +46,7 @@ struct LogProbOutput {
   int32_t* argmax = nullptr;    // [rows] or null, ties to the lower id
   TokenLogProb* top = nullptr;  // [rows, top_count] or null: see top_log_probs
   int64_t top_count = 0;
-  // For the backward, or null:
+  // These are for the backward, or null:
   float* max = nullptr;      // [rows] of the row's normaliser
   float* log_sum = nullptr;  // [rows]
   float* logits = nullptr;   // [rows, vocab] logits / temperature

@@ -16,8 +16,8 @@ void rms_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, con
 void rms_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, int64_t rows,
                        int64_t width, const float* weight, float* dx, bool accumulate, float* dweight);
 
-// The same norm of each head [head_dim] of rows with a stride, by one weight [head_dim]: x [rows, heads head_dim] to y
-// of the same stride. inv_rms [rows heads] is saved when not null.
+// The norm is that above, of each head [head_dim] of rows with a stride, by one weight [head_dim]: x [rows, heads
+// head_dim] to y of the same stride. inv_rms [rows heads] is saved when not null.
 struct HeadRows {
   int64_t rows = 0;
   int64_t stride = 0;  // floats between rows

@@ -17,7 +17,7 @@ class Norm : public testing::TestWithParam<int64_t> {
   int64_t width() const { return GetParam(); }
 };
 
-// In double. mean: subtract it (layer norm).
+// Computes the norm in double; `centre` subtracts the mean (layer norm).
 std::vector<double> reference(const Floats& x, const Floats& weight, const Floats& bias, int64_t width, bool centre) {
   std::vector<double> y(x.size());
   for (int64_t r = 0; r * width < static_cast<int64_t>(x.size()); ++r) {

@@ -14,7 +14,7 @@ struct RopeTable {
   int rotary_dim = 0;  // leading channels of a head that turn; even, at most head_dim
 };
 
-// In place on x [rows, heads * head_dim] (stride in floats): with half = rotary_dim / 2, x[i], x[i + half] become
+// Works in place on x [rows, heads * head_dim] (stride in floats): with half = rotary_dim / 2, x[i], x[i + half] become
 // x[i] c - x[i + half] s, x[i + half] c + x[i] s. positions [rows]. InputError for a position outside the table.
 void rope(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int heads, int head_dim, const int32_t* positions,
           const RopeTable& table);

@@ -9,7 +9,7 @@
 
 namespace collimate::text::jinja {
 
-// What a filter, test, method or function is called with; of a filter or method the first is what it is of.
+// Arguments are what filters, tests, methods and functions get; the first of a filter or method is the value it is of.
 struct Arguments {
   List positional;
   Dict named;

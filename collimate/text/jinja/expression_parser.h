@@ -80,7 +80,7 @@ class ExpressionParser {
   }
 
   Node expression();
-  // Without "if … else …".
+  // Parses an expression without "if … else …".
   Node no_choice();
   Node list_or_one();
   Node rest_of_list(Node first);

@@ -22,7 +22,7 @@ std::string strip(const std::string& text, const Arguments& a, bool left, bool r
   return text.substr(begin, end - begin);
 }
 
-// Between runs of whitespace, at most `most` times; below 0 without limit.
+// Splits at runs of whitespace, at most `most` times; below 0 without limit.
 List split_spaces(const std::string& text, int64_t most) {
   List parts;
   size_t at = text.find_first_not_of(kSpaces);

@@ -14,7 +14,7 @@ class Parser : private ExpressionParser {
   }
 
  private:
-  // Up to a block that begins with one of `ends`, which is left there.
+  // Reads up to a block that begins with one of `ends`, which is left there.
   Node statements(const std::vector<const char*>& ends) {
     const Deeper deeper(*this);
     Node body = make(Op::kBody);
@@ -39,7 +39,7 @@ class Parser : private ExpressionParser {
   }
 
   void end_of_block() { expect(TokenKind::kEndBlock, "'%}'"); }
-  // Behind a body: {% end %}.
+  // Reads {% end %} behind a body.
   void finish(const char* end) {
     expect(TokenKind::kBeginBlock, end);
     expect_word(end);

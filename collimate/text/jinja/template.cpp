@@ -26,7 +26,7 @@ constexpr int kMostDepth = 200;
 
 enum class Flow { kOn, kBreak, kContinue };
 
-// What goes wrong, with the line: added once, by the innermost statement.
+// A LineError names the line of what goes wrong, which the innermost statement adds once.
 class LineError : public base::InputError {
  public:
   using base::InputError::InputError;
@@ -114,7 +114,7 @@ class Evaluator {
     return Flow::kOn;
   }
 
-  // Those of a loop's items that its condition keeps.
+  // Returns the items of a loop that its condition keeps.
   List kept_items(const Node& node, Scope& scope) {
     List all = items_of(value(node.children[0], scope));
     if (node.children[1].op == Op::kNothing) return all;
@@ -167,7 +167,7 @@ class Evaluator {
     return true;
   }
 
-  // What a body writes.
+  // Returns the text that a body writes.
   std::string captured(const Node& node, Scope& scope) {
     std::string text;
     std::string* const outer = std::exchange(out_, &text);
@@ -274,7 +274,7 @@ class Evaluator {
     return sign == "<=" ? !less(b, a) : !less(a, b);
   }
 
-  // Those of a filter, test or call, behind `of` where it is given.
+  // Returns the arguments of a filter, test or call, behind `of` where it is given.
   Arguments arguments_of(const Node& node, Scope& scope, std::optional<Value> of) {
     Arguments arguments;
     if (of) arguments.positional.push_back(std::move(*of));

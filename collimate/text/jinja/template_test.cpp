@@ -23,7 +23,7 @@ ordered_json goldens() {
       std::ifstream(others != nullptr ? others : COLLIMATE_SOURCE_DIR "/tests/golden/templates.json"));
 }
 
-// What Jinja2 writes is written, what it refuses is refused (tests/golden/make_templates.py).
+// Our templates write what Jinja2 writes and refuse what it refuses (tests/golden/make_templates.py).
 TEST(Jinja, WritesWhatJinja2Writes) {
   const ordered_json all = goldens();
   EXPECT_GT(all.at("cases").size(), 50U);

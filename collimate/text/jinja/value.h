@@ -37,7 +37,7 @@ struct Macro {
 struct Function {
   std::string name;
 };
-// Where a for loop stands.
+// A Loop says where a for loop stands.
 struct Loop {
   int64_t index = 0;
   std::shared_ptr<const List> items;
@@ -86,13 +86,13 @@ bool truth(const Value& value);
 bool equal(const Value& a, const Value& b);
 // a < b as Python orders numbers, texts and lists. InputError for others.
 bool less(const Value& a, const Value& b);
-// What str() and repr() of Python give.
+// These give what str() and repr() of Python give.
 std::string to_text(const Value& value);
 std::string to_repr(const Value& value);
 // The member of that name, or null.
 const Value* find(const Dict& dict, const std::string& key);
 
-// As json.dumps does with ensure_ascii=False. `indent` below 0: on one line.
+// A JsonFormat writes as json.dumps does with ensure_ascii=False. An `indent` below 0 writes one line.
 struct JsonFormat {
   int64_t indent = -1;
   bool sort_keys = false;

@@ -6,7 +6,7 @@
 
 namespace collimate::generate {
 
-// For tests: one draw from a row of logits in the host's memory.
+// Makes for tests one draw from a row of logits in the host's memory.
 inline Drawn draw_token(std::span<const float> logits, const SamplingParams& params, const LogitHistory& history,
                         const DrawKey& key) {
   DrawBatch batch(static_cast<int64_t>(logits.size()));

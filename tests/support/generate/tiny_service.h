@@ -78,7 +78,7 @@ class PieceTokenizer : public text::Tokenizer {
   std::vector<std::string> pieces_;
 };
 
-// For the tiny model: the same few pieces many times.
+// Makes a tokenizer for the tiny model, of the same few pieces many times.
 inline PieceTokenizer tiny_tokenizer(const std::vector<std::string>& some) {
   std::vector<std::string> pieces;
   for (size_t id = 0; id < 61; ++id) pieces.push_back(id == 2 ? "<eos>" : some[id % some.size()]);
@@ -266,7 +266,7 @@ inline int64_t random_below(uint32_t trial, uint32_t what, uint64_t below) {
   return static_cast<int64_t>(base::random_bits(trial, 9, 9, what) % below);
 }
 
-// What the number of a trial decides: in how large batches, from how many blocks and with or without shared
+// The number of a trial decides these: in how large batches, from how many blocks and with or without shared
 // prefixes requests run, and in which order they come.
 struct AnyBatch {
   AnyBatch(uint32_t trial, std::vector<Request> requests, const ServiceOptions& base)

@@ -7,8 +7,8 @@
 
 namespace collimate::plan {
 
-// For tests: a request with all models of one size and the default constants. `workload` is flow, rows, and lengths of
-// prompts × completions: `ppo,1024,512x512` or `grpo,2048,512xmean:800,0.9,4096`.
+// Makes, for tests, a request with all models of one size and the default constants. `workload` is flow, rows, and
+// lengths of prompts × completions: `ppo,1024,512x512` or `grpo,2048,512xmean:800,0.9,4096`.
 inline Request request_for(const std::string& model, const std::string& cluster, const std::string& workload) {
   const size_t flow = workload.find(','), rows = workload.find(',', flow + 1), by = workload.find('x', rows);
   Request request;

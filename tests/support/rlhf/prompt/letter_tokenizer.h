@@ -4,7 +4,7 @@
 
 namespace collimate::rlhf {
 
-// For tests: a token for each letter from a to z.
+// Makes, for tests, a tokenizer with a token for each letter from a to z.
 inline text::CharacterTokenizer letter_tokenizer() {
   text::CharacterVocabulary vocabulary{.specials = {"<pad>", "<eos>"}, .eos = "<eos>", .pad = "<pad>"};
   for (char c = 'a'; c <= 'z'; ++c) vocabulary.tokens.emplace_back(1, c);

@@ -8,7 +8,7 @@
 
 namespace collimate::rlhf {
 
-// For tests: the rule of that name, made from an entry of those options.
+// Returns, for tests, the rule of that name, made from an entry of those options.
 inline Rule rule_named(const std::string& name, const nlohmann::json& options = {}) {
   return find_rule(name, "test").make(options.is_null() ? nlohmann::json::object() : options);
 }

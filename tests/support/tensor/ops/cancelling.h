@@ -5,7 +5,7 @@
 
 namespace collimate::tensor {
 
-// For tests of bits. In exact arithmetic the product of a row whose second half repeats the first with one whose second
+// These test bits. In exact arithmetic the product of a row whose second half repeats the first with one whose second
 // half negates it is 0; in floats it is the residue of rounding, and nothing but the order of additions decides that.
 // Plain random numbers hide the order: sums rounded to bf16, or read through large ones, come out the same.
 
