@@ -57,6 +57,10 @@ class Eval(WithRows):
         self.assertIn("[evaluation.temperature] expected above 0, as 2 samples", refused)
         refused = self.run_verb("eval", self.model, "--data", self.data, "--measure", "pass", code=2)[1]
         self.assertIn("[--measure] expected measure to be one of completions, perplexity, pairs, choices", refused)
+        for name in ("org/none", "none"):
+            refused = self.run_verb("eval", name, "--data", self.data, "--reward", "exact", code=2)[1]
+            self.assertIn(f"[tokenizer {name}] expected a model directory, got none there; try --download, or hf "
+                          f"download {name}", refused)
 
 
 class GenerateRows(WithRows):
