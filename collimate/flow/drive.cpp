@@ -180,7 +180,7 @@ void Drive::failed(const cluster::Message& message) {
     first_cause_ = cause;
     first_exit_code_ = message.header.at("exit_code").get<int>();
   }
-  base::log_warning("{}", cause);
+  if (cause != first_cause_) base::log_warning("{}", cause);  // that one ends the run, which says it
   cancel(task);
   events_.push_back(graph::Event::failed(task, retryable, cause));
 }

@@ -75,8 +75,8 @@ class HeldOut {
         measured_(call.measured ? *call.measured
                                 : measured_of(dataset_, !call.section.value("reward", nlohmann::json()).is_null())),
         config_(config_of(model, call, measured_)),
-        shape_(shape::read_model_shape(model)),
         tokenizer_(text::load_tokenizer(model)),
+        shape_(shape::read_model_shape(model)),
         renderer_(*tokenizer_, text::make_chat_template(*tokenizer_, call.chat_template),
                   {.end_turn = measured_ != Measured::kChoices}) {
     refuse_unused(config_, call, measured_);
@@ -245,8 +245,8 @@ class HeldOut {
   const text::Dataset dataset_;
   const Measured measured_;
   Config config_;
-  const shape::ModelShape shape_;
   const std::unique_ptr<text::Tokenizer> tokenizer_;
+  const shape::ModelShape shape_;
   const text::Renderer renderer_;
   Batch rows_;
   int64_t group_size_ = 1;

@@ -75,6 +75,10 @@ class Eval(WithRows):
             self.assertIn("[--output] expected", refused)
         refused = self.run_verb("eval", self.model, "--data", self.data, "--measure", "pass", code=2)[1]
         self.assertIn("[--measure] expected measure to be one of completions, perplexity, pairs, choices", refused)
+        for name in ("org/none", "none"):
+            refused = self.run_verb("eval", name, "--data", self.data, "--reward", "exact", code=2)[1]
+            self.assertIn(f"[tokenizer {name}] expected a model directory, got none there; try --download, or hf "
+                          f"download {name}", refused)
 
 
     def test_completions_are_those_of_generate(self):

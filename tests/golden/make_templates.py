@@ -1,4 +1,4 @@
-"""Writes tests/golden/templates.json: what Jinja2, set up as in Hugging Face's transformers, makes of templates that use
+"""Writes tests/golden/templates.json: what Jinja2, set up as in transformers, makes of templates that use
 each part of the language that templates of chats use. The templates are our own.
 
 Made with jinja2 3.1.6: python tests/golden/make_templates.py
