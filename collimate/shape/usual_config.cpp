@@ -66,6 +66,21 @@ void read_rope(const Fields& fields, ModelShape& shape) {
   shape.rope_theta = Fields(parameters, fields.at("rope_parameters")).real_or("rope_theta", shape.rope_theta);
 }
 
+ModelShape read_sizes(const Fields& fields, const std::string& family, const SizeKeys& keys) {
+  ModelShape shape;
+  shape.family = family;
+  shape.vocabulary = fields.count("vocab_size", kMaxCount);
+  shape.hidden = fields.count(keys.hidden, kMaxHidden);
+  const int64_t layers = fields.count(keys.layers, kMaxLayers), heads = fields.count(keys.heads, kMaxHidden);
+  if (shape.hidden % heads != 0)
+    throw InputError(expectation(fields.at(keys.heads), fmt::format("a divisor of {} {}", keys.hidden, shape.hidden),
+                                 std::to_string(heads)));
+  Block block;
+  block.attention = {.heads = heads, .kv_heads = heads, .head_dim = shape.hidden / heads};
+  shape.blocks.assign(static_cast<size_t>(layers), block);
+  return shape;
+}
+
 ModelShape read_usual_shape(const Fields& fields, const std::string& family) {
   ModelShape shape;
   shape.family = family;

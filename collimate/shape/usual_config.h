@@ -8,6 +8,14 @@ namespace collimate::shape {
 // Most families' config.json says by these keys what a decoder is: sizes, heads, experts, latent attention, positions,
 // biases. They are Llama's, and what later models added to them. InputError naming file and key.
 ModelShape read_usual_shape(const Fields& fields, const std::string& family);
+// Sizes of a family that has other keys: the vocabulary, and blocks whose heads share the hidden size and have keys and
+// values of their own. InputError as above, and where the heads do not divide it.
+struct SizeKeys {
+  const char* hidden;
+  const char* layers;
+  const char* heads;
+};
+ModelShape read_sizes(const Fields& fields, const std::string& family, const SizeKeys& keys);
 // Reads rope_theta and its scaling, where older and where newer configs say them.
 void read_rope(const Fields& fields, ModelShape& shape);
 // Adds the keys of a dense decoder that read_usual_shape reads.

@@ -1,5 +1,6 @@
 #include "collimate/base/error.h"
 #include "collimate/shape/family.h"
+#include "collimate/shape/usual_config.h"
 
 namespace collimate::shape {
 namespace {
@@ -10,14 +11,7 @@ using nlohmann::json;
 
 // GPT-2 (Radford et al. 2019): learned positions, layer norms, biases everywhere, an MLP with GELU.
 ModelShape parse_gpt2(const Fields& fields, const std::string& family) {
-  ModelShape shape;
-  shape.family = family;
-  shape.vocabulary = fields.count("vocab_size", kMaxCount);
-  shape.hidden = fields.count("n_embd", kMaxHidden);
-  const int64_t layers = fields.count("n_layer", kMaxLayers), heads = fields.count("n_head", kMaxHidden);
-  if (shape.hidden % heads != 0)
-    throw InputError(
-        expectation(fields.at("n_head"), fmt::format("a divisor of n_embd {}", shape.hidden), std::to_string(heads)));
+  ModelShape shape = read_sizes(fields, family, {"n_embd", "n_layer", "n_head"});
   shape.max_positions = fields.count("n_positions", kMaxCount);
   shape.learned_positions = true;
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
@@ -26,18 +20,14 @@ ModelShape parse_gpt2(const Fields& fields, const std::string& family) {
     throw InputError(expectation(fields.at("activation_function"), "gelu_new", "'" + activation + "'"));
   fields.require("scale_attn_weights", true);
   fields.require("scale_attn_by_inverse_layer_idx", false);
-  Block block;
-  block.norm = NormKind::kLayer;
-  block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-5));
-  block.attention = {.heads = heads,
-                     .kv_heads = heads,
-                     .head_dim = shape.hidden / heads,
-                     .rotary = false,
-                     .bias = true,
-                     .output_bias = true};
-  block.mlp = {fields.count_or("n_inner", kMaxHidden, 4 * shape.hidden), /*gated=*/false, Activation::kGeluTanh,
-               /*bias=*/true};
-  shape.blocks.assign(static_cast<size_t>(layers), block);
+  for (Block& block : shape.blocks) {
+    block.norm = NormKind::kLayer;
+    block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-5));
+    block.attention.rotary = false;
+    block.attention.bias = block.attention.output_bias = true;
+    block.mlp = {fields.count_or("n_inner", kMaxHidden, 4 * shape.hidden), /*gated=*/false, Activation::kGeluTanh,
+                 /*bias=*/true};
+  }
   return shape;
 }
 

@@ -1,6 +1,6 @@
-#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/shape/family.h"
+#include "collimate/shape/usual_config.h"
 
 namespace collimate::shape {
 namespace {
@@ -37,34 +37,24 @@ std::vector<bool> read_windows(const Fields& fields, int64_t layers) {
 // GPT-Neo (Black et al. 2021): GPT-2 with scores that are not scaled, no biases of queries, keys and values, and in
 // some blocks a window.
 ModelShape parse_gpt_neo(const Fields& fields, const std::string& family) {
-  ModelShape shape;
-  shape.family = family;
-  shape.vocabulary = fields.count("vocab_size", kMaxCount);
-  shape.hidden = fields.count("hidden_size", kMaxHidden);
-  const int64_t layers = fields.count("num_layers", kMaxLayers), heads = fields.count("num_heads", kMaxHidden);
-  if (shape.hidden % heads != 0)
-    throw InputError(expectation(fields.at("num_heads"), fmt::format("a divisor of hidden_size {}", shape.hidden),
-                                 std::to_string(heads)));
+  ModelShape shape = read_sizes(fields, family, {"hidden_size", "num_layers", "num_heads"});
   shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 2048);
   shape.learned_positions = true;
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
   if (const std::string activation = fields.text_or("activation_function", "gelu_new"); activation != "gelu_new")
     throw InputError(expectation(fields.at("activation_function"), "gelu_new", "'" + activation + "'"));
-  Block block;
-  block.norm = NormKind::kLayer;
-  block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-5));
-  block.attention = {.heads = heads,
-                     .kv_heads = heads,
-                     .head_dim = shape.hidden / heads,
-                     .rotary = false,
-                     .output_bias = true,
-                     .scale = 1};
-  block.mlp = {fields.count_or("intermediate_size", kMaxHidden, 4 * shape.hidden), /*gated=*/false,
-               Activation::kGeluTanh, /*bias=*/true};
   const int64_t window = fields.count_or("window_size", kMaxCount, 256);
-  for (const bool has_window : read_windows(fields, layers)) {
-    shape.blocks.push_back(block);
-    if (has_window && window < shape.max_positions) shape.blocks.back().attention.window = window;
+  const std::vector<bool> windows = read_windows(fields, shape.layers());
+  for (size_t layer = 0; layer < shape.blocks.size(); ++layer) {
+    Block& block = shape.blocks[layer];
+    block.norm = NormKind::kLayer;
+    block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-5));
+    block.attention.rotary = false;
+    block.attention.output_bias = true;
+    block.attention.scale = 1;
+    block.attention.window = windows[layer] && window < shape.max_positions ? window : 0;
+    block.mlp = {fields.count_or("intermediate_size", kMaxHidden, 4 * shape.hidden), /*gated=*/false,
+                 Activation::kGeluTanh, /*bias=*/true};
   }
   return shape;
 }

@@ -50,22 +50,18 @@ void add_gpt_neox_config(const ModelShape& shape, nlohmann::json& config) {
 }  // namespace
 
 std::vector<Family> gpt_neox_families() {
-  return {{"gpt_neox",
-           "GPTNeoXForCausalLM",
-           "GPTNeoXForSequenceClassification",
-           parse_gpt_neox,
-           add_gpt_neox_config,
-           {.embedding = "gpt_neox.embed_in",
-            .block = "gpt_neox.layers.",
-            .attention_norm = "input_layernorm",
-            .query_key_value = {"attention.query_key_value"},
-            .attention_output = "attention.dense",
-            .mlp_norm = "post_attention_layernorm",
-            .up = {"mlp.dense_h_to_4h"},
-            .down = "mlp.dense_4h_to_h",
-            .final_norm = "gpt_neox.final_layer_norm",
-            .head = "embed_out",
-            .interleaved = true}}};
+  ModuleNames names = llama_names();
+  names.embedding = "gpt_neox.embed_in";
+  names.block = "gpt_neox.layers.";
+  names.query_key_value = {"attention.query_key_value"};
+  names.attention_output = "attention.dense";
+  names.up = {"mlp.dense_h_to_4h"};
+  names.down = "mlp.dense_4h_to_h";
+  names.final_norm = "gpt_neox.final_layer_norm";
+  names.head = "embed_out";
+  names.interleaved = true;
+  return {{"gpt_neox", "GPTNeoXForCausalLM", "GPTNeoXForSequenceClassification", parse_gpt_neox, add_gpt_neox_config,
+           names}};
 }
 
 }  // namespace collimate::shape

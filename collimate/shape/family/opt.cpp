@@ -1,5 +1,6 @@
 #include "collimate/base/error.h"
 #include "collimate/shape/family.h"
+#include "collimate/shape/usual_config.h"
 
 namespace collimate::shape {
 namespace {
@@ -12,15 +13,7 @@ constexpr int64_t kUnusedPositions = 2;  // OPT counts positions from 2, whateve
 
 // OPT (Zhang et al. 2022) with norms ahead of each half: all sizes but 350M.
 ModelShape parse_opt(const Fields& fields, const std::string& family) {
-  ModelShape shape;
-  shape.family = family;
-  shape.vocabulary = fields.count("vocab_size", kMaxCount);
-  shape.hidden = fields.count("hidden_size", kMaxHidden);
-  const int64_t layers = fields.count("num_hidden_layers", kMaxLayers);
-  const int64_t heads = fields.count("num_attention_heads", kMaxHidden);
-  if (shape.hidden % heads != 0)
-    throw InputError(expectation(fields.at("num_attention_heads"),
-                                 fmt::format("a divisor of hidden_size {}", shape.hidden), std::to_string(heads)));
+  ModelShape shape = read_sizes(fields, family, {"hidden_size", "num_hidden_layers", "num_attention_heads"});
   if (const int64_t width = fields.count_or("word_embed_proj_dim", kMaxHidden, shape.hidden); width != shape.hidden)
     throw InputError(expectation(fields.at("word_embed_proj_dim"), fmt::format("hidden_size {}", shape.hidden),
                                  std::to_string(width), "another size of OPT: only the 350M has projected embeddings"));
@@ -33,17 +26,13 @@ ModelShape parse_opt(const Fields& fields, const std::string& family) {
   fields.require("_remove_final_layer_norm", false);
   if (const std::string activation = fields.text_or("activation_function", "relu"); activation != "relu")
     throw InputError(expectation(fields.at("activation_function"), "relu", "'" + activation + "'"));
-  Block block;
-  block.norm = NormKind::kLayer;
-  block.attention = {.heads = heads,
-                     .kv_heads = heads,
-                     .head_dim = shape.hidden / heads,
-                     .rotary = false,
-                     .bias = true,
-                     .output_bias = true};
-  block.mlp = {fields.count_or("ffn_dim", kMaxHidden, 4 * shape.hidden), /*gated=*/false, Activation::kRelu,
-               /*bias=*/true};
-  shape.blocks.assign(static_cast<size_t>(layers), block);
+  for (Block& block : shape.blocks) {
+    block.norm = NormKind::kLayer;
+    block.attention.rotary = false;
+    block.attention.bias = block.attention.output_bias = true;
+    block.mlp = {fields.count_or("ffn_dim", kMaxHidden, 4 * shape.hidden), /*gated=*/false, Activation::kRelu,
+                 /*bias=*/true};
+  }
   return shape;
 }
 

@@ -1,5 +1,6 @@
 #include "collimate/base/error.h"
 #include "collimate/shape/family.h"
+#include "collimate/shape/usual_config.h"
 
 namespace collimate::shape {
 namespace {
@@ -10,26 +11,19 @@ using base::InputError;
 // Qwen 1 (Bai et al. 2023). Its intermediate_size counts gate and up together. Within seq_length neither its dynamic
 // RoPE nor its logarithmic scores act; beyond it nothing is run here.
 ModelShape parse_qwen(const Fields& fields, const std::string& family) {
-  ModelShape shape;
-  shape.family = family;
-  shape.vocabulary = fields.count("vocab_size", kMaxCount);
-  shape.hidden = fields.count("hidden_size", kMaxHidden);
-  const int64_t layers = fields.count("num_hidden_layers", kMaxLayers);
-  const int64_t heads = fields.count("num_attention_heads", kMaxHidden);
+  ModelShape shape = read_sizes(fields, family, {"hidden_size", "num_hidden_layers", "num_attention_heads"});
   shape.max_positions = fields.count_or("seq_length", kMaxCount, 2048);
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", false);
   shape.rope_theta = fields.real_or("rotary_emb_base", 10000.0);
   fields.require("no_bias", true);
   if (const double part = fields.real_or("rotary_pct", 1.0); part != 1.0)
     throw InputError(expectation(fields.at("rotary_pct"), "1", fmt::format("{}", part)));
-  Block block;
-  block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-6));
-  block.attention = {.heads = heads,
-                     .kv_heads = heads,
-                     .head_dim = fields.count_or("kv_channels", kMaxHidden, shape.hidden / heads),
-                     .bias = true};
-  block.mlp.intermediate = fields.count("intermediate_size", kMaxHidden) / 2;
-  shape.blocks.assign(static_cast<size_t>(layers), block);
+  for (Block& block : shape.blocks) {
+    block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-6));
+    block.attention.head_dim = fields.count_or("kv_channels", kMaxHidden, block.attention.head_dim);
+    block.attention.bias = true;
+    block.mlp.intermediate = fields.count("intermediate_size", kMaxHidden) / 2;
+  }
   return shape;
 }
 

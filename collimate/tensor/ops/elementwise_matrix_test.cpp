@@ -36,6 +36,18 @@ struct Elementwise {
 void PrintTo(const Elementwise& op, std::ostream* out) { *out << op.name; }
 void PrintTo(const Sizes& s, std::ostream* out) { *out << s.rows << "x" << s.width; }
 
+// Operations of one input, whose results lie over it.
+template <auto Forward>
+void in_place(const Exec& exec, const Floats& in, Sizes s, Floats& y) {
+  y = in;
+  Forward(exec, y.data(), s.rows * s.width, y.data());
+}
+template <auto Backward>
+void in_place_gradient(const Exec& exec, Floats& dy, Floats& in, Sizes s) {
+  Backward(exec, dy.data(), in.data(), s.rows * s.width, dy.data());
+  in = dy;
+}
+
 const Elementwise kElementwise[] = {
     {"silu_mul", 2,
      [](const Exec& exec, const Floats& in, Sizes s, Floats& y) {
@@ -46,35 +58,11 @@ const Elementwise kElementwise[] = {
                          in.data(), in.data() + s.width);
      },
      [](const std::vector<at::Tensor>& in) { return at::silu(in[0]) * in[1]; }, 1e-6, 1e-5},
-    {"gelu_tanh", 1,
-     [](const Exec& exec, const Floats& in, Sizes s, Floats& y) {
-       y = in;
-       gelu_tanh(exec, y.data(), s.rows * s.width, y.data());
-     },
-     [](const Exec& exec, Floats& dy, Floats& in, Sizes s) {
-       gelu_tanh_backward(exec, dy.data(), in.data(), s.rows * s.width, dy.data());
-       in = dy;
-     },
+    {"gelu_tanh", 1, in_place<gelu_tanh>, in_place_gradient<gelu_tanh_backward>,
      [](const std::vector<at::Tensor>& in) { return at::gelu(in[0], "tanh"); }, 3e-7, 1e-6},
-    {"gelu", 1,
-     [](const Exec& exec, const Floats& in, Sizes s, Floats& y) {
-       y = in;
-       gelu(exec, y.data(), s.rows * s.width, y.data());
-     },
-     [](const Exec& exec, Floats& dy, Floats& in, Sizes s) {
-       gelu_backward(exec, dy.data(), in.data(), s.rows * s.width, dy.data());
-       in = dy;
-     },
+    {"gelu", 1, in_place<gelu>, in_place_gradient<gelu_backward>,
      [](const std::vector<at::Tensor>& in) { return at::gelu(in[0]); }, 3e-7, 1e-6},
-    {"relu", 1,
-     [](const Exec& exec, const Floats& in, Sizes s, Floats& y) {
-       y = in;
-       relu(exec, y.data(), s.rows * s.width, y.data());
-     },
-     [](const Exec& exec, Floats& dy, Floats& in, Sizes s) {
-       relu_backward(exec, dy.data(), in.data(), s.rows * s.width, dy.data());
-       in = dy;
-     },
+    {"relu", 1, in_place<relu>, in_place_gradient<relu_backward>,
      [](const std::vector<at::Tensor>& in) { return at::relu(in[0]); }, 0, 0},
 };
 
