@@ -5,6 +5,7 @@ Made with jinja2 3.1.6: python tests/golden/make_templates.py
 `make_templates.py DIRECTORY OUT.json` writes the same for every *.jinja file of a directory and for the conversations
 below; `COLLIMATE_TEMPLATE_CASES=OUT.json build/release/bin/text_test --gtest_filter=Jinja.*` compares.
 """
+import datetime
 import json
 import pathlib
 import sys
@@ -117,7 +118,8 @@ def environment():
         raise jinja2.exceptions.TemplateError(message)
 
     env.filters["tojson"] = tojson
-    env.globals.update(raise_exception=raise_exception)
+    env.globals.update(raise_exception=raise_exception,
+                       strftime_now=lambda form: datetime.datetime.now().strftime(form))
     return env
 
 
