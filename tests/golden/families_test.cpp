@@ -21,8 +21,10 @@ void fill(model::Weights& weights) {
     const shape::ParamSpec& spec = weights.params()[p];
     const double phase = std::accumulate(spec.name.begin(), spec.name.end(), 0.0);
     const tensor::HostEdit values = weights.edit(static_cast<int>(p));
+    const int64_t width = spec.count() / spec.sizes[0];
     for (int64_t i = 0; i < spec.count(); ++i) {
-      const double wave = 0.4 * std::sin(0.7311 * static_cast<double>(i) + phase);
+      const int64_t in_file = spec.file_row(i / width) * width + i % width;
+      const double wave = 0.4 * std::sin(0.7311 * static_cast<double>(in_file) + phase);
       values[i] = static_cast<float>(spec.name.ends_with("norm.weight") ? 1 + wave / 4 : wave);
     }
   }

@@ -47,8 +47,10 @@ TEST_P(OutlineOf, CountsTheCache) {
             values / model::KvCache::kBlockTokens);
 }
 
-// An upper bound, that is not far off, of what a training pass keeps.
+// An upper bound, that is not far off, of what a training pass of a model with many layers keeps.
 TEST_P(OutlineOf, BoundsTheActivations) {
+  shape_.blocks.resize(24, shape_.blocks.back());
+  outline_ = shape::outline_of(shape_);
   plan::Job job{outline_, plan::Work::kTrain, true, plan::DeviceKinds().find("cpu"), 1, 1, {}};
   job.load.rows = 1;
   job.load.prompt = job.load.completion = plan::Lengths::fixed(kTokens / 2);
@@ -58,7 +60,7 @@ TEST_P(OutlineOf, BoundsTheActivations) {
   model::PassPlan plan(shape_, {.trained = true});
   const model::PassFloats floats = plan.training(kTokens, kTokens / 16, model::Recompute::kNone);
   const double taken = 4 * static_cast<double>(floats.activations + floats.gradients);
-  EXPECT_GE(planned, 0.95 * taken);
+  EXPECT_GE(planned, taken);
   EXPECT_LE(planned, 2 * taken);
 }
 
