@@ -125,7 +125,7 @@ RewardFindings check_rewards(const Plan& plan, const RunData& data, int64_t rows
       const nlohmann::json& list = plan.modules.at(name).parameters.at("rewards");
       const auto [entry, fresh] = made.try_emplace(list.dump());
       if (fresh) entry->second = rlhf::make_rewards(list);
-      if (source == nullptr) continue;
+      if (source == nullptr || entry->second.empty()) continue;  // what cannot be made has been told
       bool judged = source->examples() == 0;
       for (const rlhf::RewardSpec& spec : entry->second) {
         for (int64_t row = 0; row < source->examples(); ++row) spec.reward->check_columns(source->example(row));

@@ -106,8 +106,8 @@ DataPreview preview(const std::string& key, const rlhf::RowSource& source, rlhf:
 std::vector<std::string> preview_lines(const DataPreview& data, const text::Tokenizer& tokenizer) {
   std::vector<std::string> lines;
   const bool prompts = data.kind == rlhf::RowKind::kPrompt;
-  lines.push_back(fmt::format("{}: {} {}{}", data.key, counted(data.rows, prompts ? "prompt" : "row"),
-                              fmt::format("{}{}", prompts ? "of " : "; prompts of ", lengths_text(data.prompt)),
+  lines.push_back(fmt::format("{}: {}{}{}", data.key, counted(data.rows, prompts ? "prompt" : "row"),
+                              fmt::format("{}{}", prompts ? " of " : "; prompts of ", lengths_text(data.prompt)),
                               prompts ? "" : fmt::format(", with their answers {}", lengths_text(data.row))));
   for (size_t row = 0; row < data.example.size(); ++row) {
     lines.push_back(fmt::format("{}, example 1, {}:", data.key, row_name(data, row)));

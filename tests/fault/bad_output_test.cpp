@@ -64,7 +64,7 @@ TEST_F(BadInput, RewardsThatCannotJudgeAreRefusedBeforeTheRun) {
   ASSERT_NE(first, std::string::npos) << result.errors;
   EXPECT_EQ(result.errors.find(error, first + 1), std::string::npos) << result.errors;
   EXPECT_THAT(result.errors, testing::HasSubstr("reward.py\", line 2, in score")) << "where it raised";
-  EXPECT_EQ(result.errors.find("asked one by one"), std::string::npos) << result.errors;
+  EXPECT_EQ(result.errors.find("failed on"), std::string::npos) << result.errors;
   expect_nothing_written();
 }
 

@@ -57,7 +57,7 @@ TEST_F(CheckOptions, SaysWhatIsIdleWithoutEvaluations) {
   for (const std::string key : {"run.evaluate_every", "run.patience", "evaluation.temperature", "evaluation.examples"})
     EXPECT_THAT(text, HasSubstr("\n# warning: [" + key +
                                 "] expected data.eval, as it is about evaluations, got none: it does nothing; try "
-                                "data.eval: FILE, or leaving it out\n"));
+                                "data.eval: FILE, data.val_size, or leaving it out\n"));
   const host::CommandResult trained = run_collimate(
       {"train", root_ / "run.yaml", "--set", sets[0], "--set", "run.iterations=1", "--output", root_ / "output"});
   EXPECT_TRUE(trained.status.ok()) << trained.errors;
