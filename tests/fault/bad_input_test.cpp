@@ -169,8 +169,13 @@ TEST_F(BadInput, PromptLongerThanTheLimit) {
 
 TEST_F(BadInput, RewardThatCannotBeImported) {
   python_reward("import no_such_module\n", "");
-  expect(2, "[reward.python] expected " + (root_ / "reward.py") +
-                " to define score, got ModuleNotFoundError: No module named 'no_such_module'");
+  write_text(config_, text_);
+  const host::CommandResult result = run_collimate({"train", config_, "--output", output_});
+  EXPECT_EQ(result.status.code, 2);
+  EXPECT_EQ(result.errors,
+            fmt::format("[reward.python] expected {0} to define score, got ModuleNotFoundError: No module named "
+                        "'no_such_module'\n  File \"{0}\", line 1, in <module>\n    import no_such_module\n",
+                        root_ / "reward.py"));
   expect_nothing_written();
 }
 

@@ -52,8 +52,10 @@ TEST_F(BadInput, MisspeltPathsNameTheNearest) {
 TEST_F(BadInput, RewardsThatCannotJudgeAreRefusedBeforeTheRun) {
   python_reward("def score(prompts, completions, answer):\n    return [1.0] * len(prompts)\n", "");
   expect(2,
-         "[reward score on row 1 of data.train] expected a reward for some completion, got TypeError: score() missing "
-         "1 required positional argument: 'answer'; the data has the columns ground_truth, prompt; try mending the "
+         "[reward score on row 1 of data.train] expected a reward for some completion, got TypeError: score(prompts, "
+         "completions, answer) cannot be called: missing a required argument: 'answer'; expected score(prompts, "
+         "completions, **columns), which gives a list, as TRL calls it, or score(data_source, solution_str, "
+         "ground_truth, extra_info), as verl does; the data has the columns ground_truth, prompt; try mending the "
          "reward, or on_error: drop, or a value, for it");
   expect_nothing_written();
   write_text(root_ / "reward.py", "def score(prompts, completions, **columns):\n    raise ValueError('broken')\n");
