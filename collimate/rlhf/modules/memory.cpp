@@ -28,7 +28,8 @@ struct Pass {
 // lengths, each of which may fill its last block in part.
 Pass micro_batch(const DecoderOptions& options, int64_t budget, int64_t rows, int64_t unit = 1) {
   const int64_t tokens = std::max(unit * options.row_tokens, std::min(budget, rows * options.row_tokens));
-  const int64_t blocks = std::min(tokens, tensor::KvLayout::blocks_for(tokens) + rows);
+  const int64_t blocks = std::min({tokens, tensor::KvLayout::blocks_for(tokens) + rows,
+                                   std::max(rows, unit) * tensor::KvLayout::blocks_for(options.row_tokens)});
   return {tokens, blocks, std::min(tokens, rows * options.predicted_tokens)};
 }
 
