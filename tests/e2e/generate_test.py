@@ -73,7 +73,7 @@ class Generate(WithModel):
         self.assertEqual(self.refused("--data", str(lines), "--max-tokens", "1"),
                          f"[{lines}:1] expected a chat template, which marks where a turn ends, got a model without "
                          "one (a base model); try --chat-template chatml, or plain to join turns with nothing between")
-        self.assertIn("a base model", self.refused("--data", str(lines), "--output", str(root / "out.jsonl")))
+        self.assertIn("a base model", self.refused("--data", str(lines), "--output", str(self.root / "out.jsonl")))
         self.assertEqual(self.refused("--prompt", b"12:\xff"), "[--prompt] expected a text in UTF-8, got other bytes")
         self.assertIn("expected stop token ids in [0, ", self.refused("--prompt", "12:", "--stop-ids", "99999"))
 
