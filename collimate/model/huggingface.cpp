@@ -22,7 +22,7 @@ constexpr size_t kNamesInError = 4;
 // Published files have more than the parameters: buffers of older versions, and the head that was not asked for.
 bool is_expected_surplus(const std::string& name) {
   for (const char* end : {".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias",
-                          ".rotary_emb.inv_freq", "lm_head.weight", "score.weight"})
+                          ".rotary_emb.inv_freq", "lm_head.weight", "embed_out.weight", "score.weight"})
     if (name.size() >= std::string(end).size() && name.ends_with(end)) return true;
   return false;
 }
@@ -34,9 +34,11 @@ std::string without_prefix(const std::string& name) {
   return name;
 }
 
+// Some versions of transformers write the head of every family under one name.
 const TensorEntry* find_entry(const TensorDirectory& files, const ParamSpec& spec) {
   const TensorEntry* entry = files.find(spec.name);
-  return entry != nullptr ? entry : files.find(without_prefix(spec.name));
+  if (entry == nullptr) entry = files.find(without_prefix(spec.name));
+  return entry == nullptr && spec.part == shape::Part::kHead ? files.find("lm_head.weight") : entry;
 }
 
 std::string list_names(const std::vector<std::string>& names) {

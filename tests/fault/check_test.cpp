@@ -79,7 +79,7 @@ TEST_F(Check, ShowsWhichTokensAreTrained) {
                            "#   trained     4 tokens  \"011<eos>\"\n#   EOS           trained: token 1\n"})
     EXPECT_THAT(sft, HasSubstr(line));
   const std::string one = shown("sft", {"train.samples_per_update=1", "run.epochs=1"});
-  for (const char* line : {"\n# updates: 1 row ÷ 1 an update × 1 epoch = 1 an", "\n# batch: 1 row an iteration\n",
+  for (const char* line : {"\n# updates: 1 row ÷ 1 per update × 1 epoch = 1 per", "\n# batch: 1 row per iteration\n",
                            "\n# run: 40 iterations × 1 example = 40, 1 epoch of 40\n"})
     EXPECT_THAT(one, HasSubstr(line));
   EXPECT_THAT(shown("dpo", {"algorithm.beta=0.1"}),

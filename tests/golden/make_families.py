@@ -107,7 +107,9 @@ def logits(config):
     model = kind(kind.config_class(**config)).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.copy_(weights(name, parameter))
+            # Published files call NeoX's head so; transformers renames it as it loads.
+            in_file = "embed_out.weight" if config["model_type"] == "gpt_neox" and name == "lm_head.weight" else name
+            parameter.copy_(weights(in_file, parameter))
         return model(torch.tensor([IDS]), use_cache=False).logits[0]
 
 
