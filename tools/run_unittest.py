@@ -2,6 +2,7 @@
 """Runs one file of unittest cases and writes the same XML as a gtest program: run_unittest.py FILE REPORT.xml"""
 import importlib.util
 import pathlib
+import re
 import sys
 import unittest
 import xml.etree.ElementTree as ElementTree
@@ -17,6 +18,7 @@ class Recorder(unittest.TextTestResult):
         kind, _, name = test.id().rpartition(".")
         case = ElementTree.SubElement(self.root, "testcase", classname=kind, name=name, status="run")
         if tag:
+            text = re.sub("[\x00-\x08\x0b-\x1f]", "?", text)  # which XML cannot hold
             ElementTree.SubElement(case, tag, message=text).text = text
 
     def addSuccess(self, test):
