@@ -30,8 +30,9 @@ TEST(LearningWatch, SaysAfterTenIterationsWhatLasts) {
   const auto all = [](double reward) {
     return record_of({{"critic/rewards/max", reward}, {"critic/rewards/min", reward}});
   };
-  EXPECT_THAT(said_after(10, all(1)).at(0), HasSubstr("all rewards were 1 in 10 iterations in a row, and nothing can be "
-                                                      "learned from them: the prompts are solved, or too easy"));
+  EXPECT_THAT(said_after(10, all(1)).at(0),
+              HasSubstr("all rewards were 1 in 10 iterations in a row, and nothing can be "
+                        "learned from them: the prompts are solved, or too easy"));
   EXPECT_THAT(said_after(10, all(0)).at(0), HasSubstr("all rewards were 0 in 10 iterations in a row"));
   EXPECT_THAT(said({{"response_length/clip_ratio", 1}}), HasSubstr("every completion was cut at its limit"));
   EXPECT_THAT(said({{"actor/kl_loss", 1.5}}), HasSubstr("try a larger algorithm.beta"));

@@ -63,7 +63,8 @@ class Pipes(WithSaved):
     def test_what_is_wrong_is_said(self):
         self.assertIn("model directory", self.talk(flags=("--compare", "/nowhere"), code=2))
         self.assertIn("between 0 and", self.talk(flags=("--temperature", "-1"), code=2))
-        self.assertIn("leaves out a message of 'system'", self.talk(flags=("--system", "7", "--chat-template", "user-bot"), code=2))
+        self.assertIn("leaves out a message of 'system'",
+                      self.talk(flags=("--system", "7", "--chat-template", "user-bot"), code=2))
 
     def test_answers_that_do_not_arrive(self):
         with open("/dev/full", "w") as full:

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,9 +17,6 @@ struct Arguments {
   Value get(size_t place, const std::string& name, Value fallback = {}) const;
   const Value& of() const { return positional.front(); }
 };
-
-// Filters by name, for those that call others.
-using Apply = std::function<Value(const std::string& name, const Arguments& arguments)>;
 
 // Jinja's filters and tests, Python's methods of texts and dictionaries, and the functions that templates of chats use.
 // InputError for names that are not among them, and for values that they do not take.
