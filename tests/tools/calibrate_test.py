@@ -80,11 +80,11 @@ class Calibrate(unittest.TestCase):
         simulated = run("simulate", plan, "--json")
         self.assertEqual(simulated.returncode, 0, simulated.stderr)
         self.assertAlmostEqual(json.loads(simulated.stdout)["period_seconds"], best["period_seconds"], places=9)
-        self.assertIn("as " + str(machine) + " has it of this config", simulated.stderr)
+        self.assertIn("as " + str(machine) + " says for this config", simulated.stderr)
 
         other = run("plan", config, "--constants", machine, "--set", "rollout.completion_tokens=4")
         self.assertEqual(other.returncode, 0, other.stderr)
-        self.assertNotIn("has it of this config", other.stderr)
+        self.assertNotIn("says for this config", other.stderr)
         self.assertEqual(other.stderr.count("are not used, because they are another config's"), 1, other.stderr)
         told = run("plan", config, "--constants", machine, "--set", "rollout.completion_tokens=4", "--prompt", 4,
                    "--completion", 4)
