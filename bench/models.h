@@ -61,7 +61,7 @@ inline std::vector<LinearLayer> linear_layers(const shape::ModelShape& s) {
   const int64_t width = block.attention.query_width();
   return {{"qkv", width + 2 * block.attention.kv_width(), s.hidden},
           {"out", s.hidden, width},
-          {"gate+up", (block.mlp.gated ? 2 : 1) * block.mlp.intermediate, s.hidden},
+          {"gate+up", block.mlp.up_width(), s.hidden},
           {"down", s.hidden, block.mlp.intermediate}};
 }
 

@@ -310,6 +310,7 @@ Slot* elementwise(Step& step, const Elementwise& operation, Slot* x) {
 
 Slot* activate(Step& step, const shape::Mlp& mlp, Slot* x) {
   COLLIMATE_CHECK(mlp.gated == (mlp.activation == shape::Activation::kSilu), "a gate has silu, and nothing else has");
+  COLLIMATE_CHECK(x->width == mlp.up_width(), "{} numbers a row", x->width);
   switch (mlp.activation) {
     case shape::Activation::kSilu:
       return silu_mul(step, x);

@@ -54,6 +54,7 @@ struct Mlp {
   bool bias = false;
   Experts experts = {};
 
+  int64_t up_width() const { return (gated ? 2 : 1) * intermediate; }
   bool operator==(const Mlp&) const = default;
 };
 
