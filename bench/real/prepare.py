@@ -8,12 +8,12 @@ instructions.jsonl        instructions with answers; of the last 100 instruction
     python3 bench/real/prepare.py [OUT]
 """
 
+import argparse
 import itertools
 import json
 import os
 import pathlib
 import subprocess
-import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = pathlib.Path(os.environ.get("COLLIMATE_SHARED", ROOT.parent / "shared"))
@@ -95,7 +95,9 @@ def instructions(out):
 
 
 def main():
-    out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "runs/real/data")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", metavar="OUT", nargs="?", type=pathlib.Path, default=ROOT / "runs/real/data")
+    out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
     arith(out)
     stories(out)

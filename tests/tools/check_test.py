@@ -103,6 +103,10 @@ class Lint(unittest.TestCase):
         for line in ("  on_exit(1);", "int exit_code();", 'log("exit(1)");', "// exit(1)", "using std::vector;"):
             self.assertFalse(self.broken(line, ".h"), line)
 
+    def test_a_name_like_an_option(self):
+        with mock.patch.object(lint, "files", lambda *endings: ("--help/rows.jsonl",) if "" in endings else ()):
+            self.assertIn("begins with a dash", lint.check_shape()[0].message)
+
 
 class EveryKindOfSource(unittest.TestCase):
     """A wrong file is found by each check, whichever of C++'s endings it has."""

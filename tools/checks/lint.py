@@ -54,6 +54,8 @@ def check_shape() -> list:
     for path in files(".py"):
         failures += [Failure(path, number, f"{len(line)} columns, at most 120")
                      for number, line in enumerate(lines(path), 1) if len(line) > 120]
+    failures += [Failure(path, 1, "begins with a dash: a program took an option for the name of its output")
+                 for path in files("") if path.startswith("-")]
     return failures
 
 
