@@ -82,7 +82,8 @@ void Passes::record_all(ForwardRecord::Impl& record, Step& step) {
 // Keeps each segment's input and the last output; everything between lives in the workspace.
 void Passes::record_inputs(ForwardRecord::Impl& record, Step& step) {
   Arena& kept = *record.activations;
-  Step scratch{exec_, *weights_, workspace_, step.input, nullptr, step.kv_bf16, step.kv_storage, step.rope};
+  Step scratch = this->step(step.input, workspace_, step.rope);
+  scratch.kv_storage = step.kv_storage;
   const Arena::Mark mark = workspace_.mark();
   Slot* stream = decoder_.run(scratch, 0, nullptr);
   for (int number = 1; number < decoder_.segments(); ++number) {

@@ -57,6 +57,11 @@ class Fields {
     if (flag_or(key, wanted) != wanted)
       throw base::InputError(base::expectation(at(key), wanted ? "true" : "false", wanted ? "false" : "true"));
   }
+  // InputError where a text is not what the family can be, which is also the default.
+  void require(const char* key, const char* wanted) const {
+    if (const std::string text = text_or(key, wanted); text != wanted)
+      throw base::InputError(base::expectation(at(key), wanted, "'" + text + "'"));
+  }
   std::string text_or(const char* key, const std::string& fallback) const {
     if (!has(key)) return fallback;
     if (!config_.at(key).is_string())

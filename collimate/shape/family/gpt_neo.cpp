@@ -41,8 +41,7 @@ ModelShape parse_gpt_neo(const Fields& fields, const std::string& family) {
   shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 2048);
   shape.learned_positions = true;
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
-  if (const std::string activation = fields.text_or("activation_function", "gelu_new"); activation != "gelu_new")
-    throw InputError(expectation(fields.at("activation_function"), "gelu_new", "'" + activation + "'"));
+  fields.require("activation_function", "gelu_new");
   const int64_t window = fields.count_or("window_size", kMaxCount, 256);
   const std::vector<bool> windows = read_windows(fields, shape.layers());
   for (size_t layer = 0; layer < shape.blocks.size(); ++layer) {

@@ -1,13 +1,9 @@
 #include "collimate/base/at.h"
-#include "collimate/base/error.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/usual_config.h"
 
 namespace collimate::shape {
 namespace {
-
-using base::expectation;
-using base::InputError;
 
 // Mistral has a window in every block, Qwen's later models in those from max_window_layers on, where they say so.
 void read_window(const Fields& fields, ModelShape& shape) {
@@ -26,8 +22,7 @@ ModelShape parse_llama(const Fields& fields, const std::string& family) {
   ModelShape shape = read_usual_shape(fields, family);
   read_rope(fields, shape);
   read_window(fields, shape);
-  if (const std::string activation = fields.text_or("hidden_act", "silu"); activation != "silu")
-    throw InputError(expectation(fields.at("hidden_act"), "silu", "'" + activation + "'"));
+  fields.require("hidden_act", "silu");
   for (Block& block : shape.blocks) {
     block.attention.head_norm = family == "qwen3";
     if (family == "llama") continue;

@@ -24,8 +24,7 @@ ModelShape parse_opt(const Fields& fields, const std::string& family) {
   for (const char* key : {"do_layer_norm_before", "enable_bias", "layer_norm_elementwise_affine"})
     fields.require(key, true);
   fields.require("_remove_final_layer_norm", false);
-  if (const std::string activation = fields.text_or("activation_function", "relu"); activation != "relu")
-    throw InputError(expectation(fields.at("activation_function"), "relu", "'" + activation + "'"));
+  fields.require("activation_function", "relu");
   for (Block& block : shape.blocks) {
     block.norm = NormKind::kLayer;
     block.attention.rotary = false;

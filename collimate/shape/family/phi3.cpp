@@ -13,8 +13,7 @@ using base::InputError;
 ModelShape parse_phi3(const Fields& fields, const std::string& family) {
   ModelShape shape = read_usual_shape(fields, family);
   read_rope(fields, shape);
-  if (const std::string activation = fields.text_or("hidden_act", "silu"); activation != "silu")
-    throw InputError(expectation(fields.at("hidden_act"), "silu", "'" + activation + "'"));
+  fields.require("hidden_act", "silu");
   if (const double part = fields.real_or("partial_rotary_factor", 1.0); part != 1.0)
     throw InputError(expectation(fields.at("partial_rotary_factor"), "1", fmt::format("{}", part),
                                  "a model of which whole heads turn"));
