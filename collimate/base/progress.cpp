@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collimate/base/characters.h"
 #include "collimate/base/deadline.h"
 #include "collimate/base/terminal.h"
 
@@ -20,19 +21,11 @@ std::string bar(double fraction, int width) {
   return out;
 }
 
-// UTF-8 code points.
-int columns_of(const std::string& text) {
-  return static_cast<int>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
 // Cut to `columns` characters (UTF-8 code points), so that a bar never wraps.
 std::string cut_to_columns(const std::string& text, int columns) {
   size_t end = 0;
-  for (; end < text.size() && columns >= 0; ++end) {
-    const bool begins_character = (static_cast<unsigned char>(text[end]) & 0xc0) != 0x80;
-    if (begins_character && columns-- == 0) break;
-  }
+  for (; end < text.size() && columns >= 0; ++end)
+    if (begins_character(text[end]) && columns-- == 0) break;
   return text.substr(0, end);
 }
 
@@ -68,7 +61,7 @@ std::string progress_text(const ProgressState& state, std::string_view details, 
 
 std::string terminal_progress_text(const ProgressState& state, std::string_view details, int columns) {
   const std::string_view first = details.substr(0, std::min(details.find("  "), details.size()));
-  const int room = columns - columns_of(progress_text(state, first, 0)) - 2;
+  const int room = columns - static_cast<int>(characters_in(progress_text(state, first, 0))) - 2;
   const int bar_columns = room < kBarColumns / 4 ? 0 : std::min(room, kBarColumns);
   return cut_to_columns(progress_text(state, details, bar_columns), columns);
 }

@@ -73,12 +73,9 @@ std::vector<text::Prompt> prompts_of(const text::Dataset& dataset) {
 }
 
 void check_turns(const text::Dataset& dataset, const text::Renderer& renderer) {
-  if (renderer.chat().marks_turns()) return;
   for (const text::Example& example : dataset.examples())
-    if (const auto* turns = std::get_if<text::Messages>(&example.prompt); turns != nullptr && turns->size() > 1)
-      throw base::InputError(base::expectation(
-          example.location.text(), "a chat template, which marks where a turn ends",
-          "a model without one (a base model)", "--chat-template chatml, or plain to join turns with nothing between"));
+    text::require_marked_turns(example, renderer, 2,
+                               "--chat-template chatml, or plain to join turns with nothing between");
 }
 
 nlohmann::ordered_json completion_json(const GenerateCall& call, const text::Tokenizer& tokenizer,

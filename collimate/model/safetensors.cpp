@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
 #include "collimate/host/file_io.h"
@@ -30,7 +31,7 @@ constexpr size_t kMaxShown = 100;  // bytes of what a file says that an error re
 std::string shown(std::string text) {
   if (text.size() <= kMaxShown) return text;
   size_t end = kMaxShown - 3;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  while (end > 0 && !base::begins_character(text[end])) --end;
   text.resize(end);
   return text + "...";
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "collimate/base/error.h"
 #include "collimate/rlhf/reward/reward.h"
@@ -127,11 +128,12 @@ RewardFindings check_rewards(const Plan& plan, const RunData& data, int64_t rows
       if (fresh) entry->second = rlhf::make_rewards(list);
       if (source == nullptr || entry->second.empty()) continue;  // what cannot be made has been told
       bool judged = source->examples() == 0;
+      std::optional<std::vector<rlhf::RewardSample>> truths;
       for (const rlhf::RewardSpec& spec : entry->second) {
         for (int64_t row = 0; row < source->examples(); ++row) spec.reward->check_columns(source->example(row));
-        const std::vector<rlhf::RewardSample> truths = truth_samples(*source, *data.tokenizer, rows);
-        if (spec.reward->pure()) ask(key, spec, truths, found);
-        if (!truths.empty()) judged = try_out(key, spec, truths.front(), found) || judged;
+        if (!truths) truths = truth_samples(*source, *data.tokenizer, rows);
+        if (spec.reward->pure()) ask(key, spec, *truths, found);
+        if (!truths->empty()) judged = try_out(key, spec, truths->front(), found) || judged;
       }
       require_judgement(key, entry->second, judged, found);
     } catch (const base::Error& error) {

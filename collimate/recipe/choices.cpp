@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 
@@ -13,11 +14,6 @@ using base::expectation;
 using base::InputError;
 
 constexpr const char* kChoices = "choices";
-
-// Code points of UTF-8.
-int64_t characters_of(const std::string& text) {
-  return std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-}
 
 struct Question {
   std::vector<std::string> texts;
@@ -74,13 +70,6 @@ Question question_of(const text::Example& example) {
   return question;
 }
 
-void check_turns(const text::Example& example, const text::Renderer& renderer) {
-  if (renderer.chat().marks_turns() || !std::holds_alternative<text::Messages>(example.prompt)) return;
-  throw InputError(expectation(example.location.text(), "a chat template, which marks where a turn ends",
-                               "a model without one (a base model)",
-                               "a column prompt with the whole text, or --chat-template plain"));
-}
-
 }  // namespace
 
 bool has_choices(const text::Example& example) {
@@ -96,7 +85,7 @@ Batch choice_rows(const text::Dataset& dataset, const text::Renderer& renderer, 
   const int64_t count = examples > 0 ? std::min(examples, dataset.size()) : dataset.size();
   for (int64_t row = 0; row < count; ++row) {
     const text::Example& example = dataset.example(row);
-    check_turns(example, renderer);
+    text::require_marked_turns(example, renderer, 0, "a column prompt with the whole text, or --chat-template plain");
     const Question question = question_of(example);
     for (size_t i = 0; i < question.texts.size(); ++i) {
       text::RenderedTokens rendered = renderer.render_tokens(example.prompt, question.texts[i]);
@@ -105,7 +94,7 @@ Batch choice_rows(const text::Dataset& dataset, const text::Renderer& renderer, 
       prompt_tokens.push_back(rendered.prompt_tokens);
       ids.push_back(std::move(rendered.ids));
       trainable.push_back(std::move(rendered.trainable));
-      told.push_back({{"is_answer", i == question.answer}, {"characters", characters_of(question.texts[i])}});
+      told.push_back({{"is_answer", i == question.answer}, {"characters", base::characters_in(question.texts[i])}});
     }
   }
   Batch rows;

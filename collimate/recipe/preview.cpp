@@ -44,7 +44,7 @@ std::string quoted(const std::string& text) {
 }
 
 std::string lengths_text(const Lengths& l) {
-  if (l.shortest == l.longest) return fmt::format("{} token{}", l.longest, l.longest == 1 ? "" : "s");
+  if (l.shortest == l.longest) return counted(l.longest, "token");
   return fmt::format("{} to {} tokens (median {})", l.shortest, l.longest, l.median);
 }
 

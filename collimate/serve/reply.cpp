@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collimate/base/at.h"
+#include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 #include "collimate/text/utf8.h"
 
@@ -11,10 +12,6 @@ namespace collimate::serve {
 namespace {
 
 using nlohmann::ordered_json;
-
-int64_t characters(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-}
 
 ordered_json or_null(const std::string& text) { return text.empty() ? ordered_json() : ordered_json(text); }
 
@@ -122,7 +119,7 @@ ordered_json Reply::text_top(std::span<const generate::TokenLogProb> top, const 
 void Reply::append_prompt_log_probs(int64_t choice, ordered_json& out, TextPlace& place) const {
   const PromptTokens& prompt = prompt_of(choice);
   // A bos that is put in front stands in no text.
-  int64_t offset = characters(prompt.text) - characters(tokenizer_.decode(prompt.ids, false));
+  int64_t offset = base::characters_in(prompt.text) - base::characters_in(tokenizer_.decode(prompt.ids, false));
   for (size_t i = 0; i < prompt.ids.size(); ++i) {
     const std::string bytes = tokenizer_.token_bytes(prompt.ids[i]);
     out["tokens"].push_back(token_name(bytes));
@@ -132,9 +129,9 @@ void Reply::append_prompt_log_probs(int64_t choice, ordered_json& out, TextPlace
       const auto top = generate::top_of(prompt.top_log_probs, prompt.ids.size(), i);
       out["top_logprobs"].push_back(i == 0 ? ordered_json() : text_top(top, {prompt.ids[i], prompt.log_probs[i]}));
     }
-    offset += characters(bytes);
+    offset += base::characters_in(bytes);
   }
-  place.characters = characters(prompt.text);
+  place.characters = base::characters_in(prompt.text);
 }
 
 // The legacy form: lists side by side.
@@ -152,7 +149,7 @@ ordered_json Reply::text_log_probs(const Delta& delta, bool with_prompt, TextPla
     }
     const std::span<const int32_t> own(&delta.tokens[i], 1);
     if (!generate::has_text(tokenizer_, own)) continue;
-    place.characters += characters(place.begun ? bytes : tokenizer_.decode(own, false));
+    place.characters += base::characters_in(place.begun ? bytes : tokenizer_.decode(own, false));
     place.begun = true;
   }
   return out;

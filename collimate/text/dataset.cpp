@@ -177,4 +177,11 @@ void Dataset::require(const std::string& part, const std::string& reader) const 
       base::expectation(found->location.text(), fmt::format("{}, which {} needs", part, reader), "a row without it"));
 }
 
+void require_marked_turns(const Example& example, const Renderer& renderer, size_t fewest, const std::string& remedy) {
+  const auto* turns = std::get_if<Messages>(&example.prompt);
+  if (renderer.chat().marks_turns() || turns == nullptr || turns->size() < fewest) return;
+  throw base::InputError(base::expectation(example.location.text(), "a chat template, which marks where a turn ends",
+                                           "a model without one (a base model)", remedy));
+}
+
 }  // namespace collimate::text

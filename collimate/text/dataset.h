@@ -107,4 +107,8 @@ class Dataset {
   LeftOut left_out_;
 };
 
+// InputError for a conversation of `fewest` turns or more under a template that does not mark where one ends; `remedy`
+// says how the reader chooses another.
+void require_marked_turns(const Example& example, const Renderer& renderer, size_t fewest, const std::string& remedy);
+
 }  // namespace collimate::text

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "collimate/base/characters.h"
+
 namespace collimate::plan {
 namespace {
 
 constexpr int kLeastRoom = 24;      // beside a head, or of the widest word
 constexpr size_t kIndentBelow = 6;  // of words that stand below it
-
-bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 
 std::string without_end(const std::string& line) { return line.substr(0, line.find_last_not_of(' ') + 1); }
 
@@ -24,16 +24,14 @@ std::vector<std::string> words_in(const std::string& text) {
 
 }  // namespace
 
-int width_of(const std::string& text) {
-  return static_cast<int>(std::count_if(text.begin(), text.end(), begins_character));
-}
+int width_of(const std::string& text) { return static_cast<int>(base::characters_in(text)); }
 
 std::string cut_to(const std::string& text, int columns) {
   if (width_of(text) <= columns) return text;
   std::string kept;
   int left = columns - 1;
   for (const char c : text) {
-    if (begins_character(c) && left-- <= 0) break;
+    if (base::begins_character(c) && left-- <= 0) break;
     kept += c;
   }
   return kept + "…";

@@ -1,11 +1,10 @@
 #include "collimate/rlhf/modules/answers.h"
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/engine.h"
-#include "collimate/text/tokenizer.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -25,7 +24,7 @@ generate::ServiceOptions answer_service(int64_t row_tokens, const shape::ModelSh
   return service;
 }
 
-Batch with_answers(Decoder& decoder, const DecoderOptions& options, const Batch& rows,
+Batch with_answers(Decoder& decoder, const DecoderOptions& options, std::vector<int32_t> stop_ids, const Batch& rows,
                    const std::function<void()>& progress) {
   std::vector<std::vector<int32_t>> prompts, answers(static_cast<size_t>(rows.rows()));
   std::vector<size_t> asked;
@@ -39,7 +38,7 @@ Batch with_answers(Decoder& decoder, const DecoderOptions& options, const Batch&
   generate::EngineOptions engine;
   engine.service = answer_service(options.row_tokens, decoder.model->shape(), weights_options(options).compute);
   engine.service.exec = decoder.exec;
-  if (!asked.empty()) engine.service.eos_ids = text::load_tokenizer(options.path)->info().stop_ids;
+  engine.service.eos_ids = std::move(stop_ids);
   const generate::EngineListener listener{.on_progress = [&](const generate::Progress&) {
     if (progress) progress();
   }};

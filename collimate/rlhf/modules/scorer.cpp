@@ -5,6 +5,7 @@
 #include "collimate/batch/standard_keys.h"
 #include "collimate/rlhf/modules/answers.h"
 #include "collimate/rlhf/modules/memory.h"
+#include "collimate/text/tokenizer.h"
 #include "collimate/train/scoring.h"
 
 namespace collimate::rlhf {
@@ -62,7 +63,10 @@ Batch ScorerModule::call(const std::string& function, const Batch& input, const 
   model::Model& model = *decoder_->model;
   if (function == "log_probs") return train::with_log_probs(model, input, batch::kReferenceLogProbs, scoring);
   if (function == "old_log_probs") return train::with_log_probs(model, input, batch::kOldLogProbs, scoring);
-  if (function == "answers") return with_answers(*decoder_, options_, input, progress_);
+  if (function == "answers") {
+    if (!stop_ids_) stop_ids_ = text::load_tokenizer(options_.path)->info().stop_ids;
+    return with_answers(*decoder_, options_, *stop_ids_, input, progress_);
+  }
   if (function == "values") return train::with_values(model, input, scoring);
   COLLIMATE_CHECK(function == "score", "scorer has no function {}", function);
   Batch scored = train::with_scores(model, input, scoring);

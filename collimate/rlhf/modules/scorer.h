@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +36,8 @@ class ScorerModule : public flow::Module {
   std::unique_ptr<DecoderPort> port_;
   float temperature_ = 1.0F;
   int64_t micro_batch_tokens_ = 0;
-  std::function<void()> progress_;  // Context::progress
+  std::function<void()> progress_;                // Context::progress
+  std::optional<std::vector<int32_t>> stop_ids_;  // of answers; known from the first one on
 };
 
 }  // namespace collimate::rlhf

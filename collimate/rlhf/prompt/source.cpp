@@ -120,15 +120,10 @@ bool trains(const text::RenderedTokens& row) { return std::ranges::count(row.tra
 
 // The model's own tokenizer decides: no row by itself is at fault.
 void check_template(const text::Dataset& dataset, const text::Renderer& renderer, const SourceOptions& options) {
-  if (renderer.chat().marks_turns()) return;
-  for (const text::Example& example : dataset.examples()) {
-    const auto* turns = std::get_if<text::Messages>(&example.prompt);
-    if (turns == nullptr || (turns->size() < 2 && options.kind == RowKind::kPrompt)) continue;
-    throw InputError(expectation(place(example), "a chat template, which marks where a turn ends",
-                                 "a model without one (a base model)",
-                                 (options.chatml.empty() ? "models.policy.chat_template: chatml" : options.chatml) +
-                                     ", or plain to join turns with nothing between"));
-  }
+  const std::string chatml = options.chatml.empty() ? "models.policy.chat_template: chatml" : options.chatml;
+  for (const text::Example& example : dataset.examples())
+    text::require_marked_turns(example, renderer, options.kind == RowKind::kPrompt ? 2 : 0,
+                               chatml + ", or plain to join turns with nothing between");
 }
 
 const nlohmann::json* margin_of(const text::Example& example) {

@@ -52,6 +52,10 @@ Value fallback(const Arguments& a) {
   return missing ? a.get(1, "default_value", "") : a.of();
 }
 
+Value key_of(const Value& item, const Value& attribute) {
+  return attribute.is_text() ? attribute_of(item, attribute.text()) : item;
+}
+
 Value join(const Arguments& a) {
   const std::string between = to_text(a.get(1, "d", ""));
   const Value attribute = a.get(2, "attribute");
@@ -60,15 +64,9 @@ Value join(const Arguments& a) {
   for (const Value& item : items_of(a.of())) {
     if (!first) out += between;
     first = false;
-    out += to_text(attribute.is_text() ? attribute_of(item, attribute.text()) : item);
+    out += to_text(key_of(item, attribute));
   }
   return out;
-}
-
-Value replace(const Arguments& a) {
-  Arguments copy = a;
-  copy.positional[0] = text_of(a);
-  return call_method("replace", copy);
 }
 
 Value indent(const Arguments& a) {
@@ -92,10 +90,6 @@ Value pairs_of(const Value& of) {
   List pairs;
   for (const auto& [key, member] : of.dict()) pairs.emplace_back(List{key, member});
   return pairs;
-}
-
-Value key_of(const Value& item, const Value& attribute) {
-  return attribute.is_text() ? attribute_of(item, attribute.text()) : item;
 }
 
 Value folded(const Value& value, bool case_sensitive) {
@@ -265,7 +259,7 @@ const std::map<std::string, Filter>& filters() {
       {"min", [](const Arguments& a) { return extreme(a, false); }},
       {"reject", [](const Arguments& a) { return chosen(a, false, false); }},
       {"rejectattr", [](const Arguments& a) { return chosen(a, false, true); }},
-      {"replace", replace},
+      {"replace", [](const Arguments& a) { return as_method("replace", a); }},
       {"reverse", reversed},
       {"round", rounded},
       {"safe", [](const Arguments& a) { return Value(text_of(a)); }},

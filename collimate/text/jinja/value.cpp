@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 
 namespace collimate::text::jinja {
@@ -221,8 +222,7 @@ std::string to_json(const Value& value, const JsonFormat& format) {
 std::vector<std::string> characters(const std::string& text) {
   std::vector<std::string> out;
   for (const char c : text) {
-    const bool continues = (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
-    if (continues && !out.empty() && out.back().size() < 4) {
+    if (!base::begins_character(c) && !out.empty() && out.back().size() < 4) {
       out.back() += c;
     } else {
       out.emplace_back(1, c);
