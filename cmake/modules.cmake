@@ -13,6 +13,8 @@ if(COLLIMATE_TESTS)
   add_library(collimate_test_main STATIC "${PROJECT_SOURCE_DIR}/tests/support/test_main.cpp")
   target_link_libraries(collimate_test_main PUBLIC collimate_options GTest::gtest GTest::gmock
     INTERFACE collimate_test_hooks)
+  # Sources of tests, a third of what is compiled, take a third less time so; what they test is optimised as ever.
+  target_compile_options(collimate_test_main INTERFACE $<$<CONFIG:Release>:-O1>)
 endif()
 collimate_module(host INCLUDES base)
 collimate_module(shape INCLUDES base)

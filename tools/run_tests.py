@@ -5,8 +5,8 @@
                      [--timeout SECONDS]
 
 Programs come from BUILD/tests.txt; Python tests are tests/**/*_test.py and run with the kind `system`. Unit tests run
-two at a time, system tests alone. --part adds a program of which only the tests run that the gtest filter names. A
-program named in AGAIN runs once more, in that environment and as a line of its own. A program has to leave a report
+two at a time, system tests alone. --part names a program, of any kind, of which only the tests run that the gtest
+filter names. A program named in AGAIN runs once more, in that environment and as a line of its own. A program has to leave a report
 with at least one test: one that ends well without it has failed. Prints every failure, every skip with its reason and
 every line of a program that begins with `note: `, which says what it did not compare on this machine. The last line is
 `N passed, N failed, N skipped` and counts each test once: it has failed if it failed in any of its runs, and was
@@ -136,14 +136,14 @@ def execute(command: list, timeout: float, environment: dict, output: pathlib.Pa
 def programs(build: pathlib.Path, kind: str, only: list, parts: list = ()) -> list:
     """Every Program that is to be run; `parts` are PROGRAM=FILTER."""
     listed = [line.split(" ", 1) for line in (build / "tests.txt").read_text().splitlines()]
-    found = [Program(k, pathlib.Path(p)) for k, p in listed]
+    kinds = {pathlib.Path(p).name: k for k, p in listed}
+    filters = {name: tests for name, _, tests in (part.partition("=") for part in parts)}
+    found = [Program(k, pathlib.Path(p)) for k, p in listed if pathlib.Path(p).name not in filters]
     found += [Program("system", p) for p in sorted((ROOT / "tests").rglob("*_test.py"))]
     found += [Program(p.kind, p.path, again=AGAIN[p.name][0], extra=AGAIN[p.name][1]) for p in found if p.name in AGAIN]
     found = [p for p in found if kind in ("", p.kind)]
     found = [p for p in found if not only or p.path.stem in only or p.path.stem.removesuffix("_test") in only]
-    for name, _, tests in (part.partition("=") for part in parts):
-        found.append(Program("system", build / "bin" / name, part=tests))
-    return found
+    return found + [Program(kinds.get(name, "system"), build / "bin" / name, part=tests) for name, tests in filters.items()]
 
 
 def count_once(results: list) -> tuple:

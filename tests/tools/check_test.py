@@ -236,13 +236,17 @@ class Case(unittest.TestCase):
     def test_a_part_is_run_by_its_filter(self):
         with tempfile.TemporaryDirectory() as scratch:
             build = pathlib.Path(scratch)
-            (build / "tests.txt").write_text("")
             (build / "bin").mkdir()
+            programs = ("unit base_test", "unit plan_test", "system parity_test", "system e2e_test")
+            (build / "tests.txt").write_text("".join(f"{p.replace(' ', f' {build}/bin/')}\n" for p in programs))
             self.program(scratch, "bin/parity_test", 'echo "$@"; exit 1\n')
-            chosen = run_tests.programs(build, "unit", [], ["parity_test=A.*:B.c"])
-            self.assertEqual([p.name for p in chosen], ["parity_test"])
-            result = run_tests.run_program(chosen[0], 30, run_tests.environment_of(build))
-        self.assertIn("--gtest_filter=A.*:B.c", result.failures[0][1])
+            chosen = run_tests.programs(build, "unit", [], ["plan_test=-A.b", "parity_test=A.*:B.c", "lost_test=*"])
+            self.assertEqual([(p.kind, p.name, p.part) for p in chosen],
+                             [("unit", "base_test", ""), ("unit", "plan_test", "-A.b"),
+                              ("system", "parity_test", "A.*:B.c"), ("system", "lost_test", "*")])
+            parity, lost = (run_tests.run_program(p, 30, run_tests.environment_of(build)) for p in chosen[2:])
+        self.assertIn("--gtest_filter=A.*:B.c", parity.failures[0][1])
+        self.assertIn("was not built", lost.failures[0][1])
 
     def test_notes_are_shown(self):
         with tempfile.TemporaryDirectory() as scratch:
