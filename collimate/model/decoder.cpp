@@ -23,7 +23,7 @@ Decoder::Decoder(const Weights& weights) {
          find_linear(weights, Part::kQueryKeyValue, segment),
          {weights.index_of(Part::kQueryNorm, segment), weights.index_of(Part::kKeyNorm, segment), block.norm_epsilon},
          find_linear(weights, Part::kAttentionOutput, segment),
-         find_norm(weights, Part::kMlpNorm, segment, block),
+         block.shared_norm ? Norm{} : find_norm(weights, Part::kMlpNorm, segment, block),
          find_linear(weights, Part::kUp, segment),
          find_linear(weights, Part::kDown, segment)});
   }
@@ -37,14 +37,15 @@ Slot* Decoder::run(Step& step, int segment, Slot* stream) const {
 }
 
 Slot* Decoder::run_block(Step& step, const Block& block, Slot* stream) const {
-  Slot* qkv = linear(step, block.query_key_value, normalize(step, block.attention_norm, stream));
+  Slot* read = normalize(step, block.attention_norm, stream);
+  Slot* qkv = linear(step, block.query_key_value, read);
   if (block.how.attention.head_norm) qkv = normalize_heads(step, block.head_norms, block.how.attention, qkv);
   Slot* attended = attend(step, block.how.attention, qkv);
-  // The MLP reads `before`: the normalized stream as it came, or with what attention adds.
-  Slot* before = block.how.parallel ? normalize(step, block.mlp_norm, stream) : nullptr;
+  // The MLP too reads the normalized stream as it came, or that with what attention adds.
+  if (block.how.parallel && !block.how.shared_norm) read = normalize(step, block.mlp_norm, stream);
   stream = add_linear(step, block.output, attended, stream);
-  if (before == nullptr) before = normalize(step, block.mlp_norm, stream);
-  return add_linear(step, block.down, activate(step, block.how.mlp, linear(step, block.up, before)), stream);
+  if (!block.how.parallel) read = normalize(step, block.mlp_norm, stream);
+  return add_linear(step, block.down, activate(step, block.how.mlp, linear(step, block.up, read)), stream);
 }
 
 bool Decoder::rotary() const {

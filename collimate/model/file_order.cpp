@@ -13,7 +13,7 @@ std::vector<int64_t> file_sizes(const shape::ParamSpec& spec) {
 void read_param(const shape::ParamSpec& spec, const TensorEntry& entry, const std::string& where,
                 std::span<float> out) {
   if (spec.transposed_in_file) return read_floats_transposed(entry, where, out);
-  if (spec.interleaved == 0) return read_floats(entry, where, out);
+  if (!spec.reordered()) return read_floats(entry, where, out);
   std::vector<float> in_file(out.size());
   read_floats(entry, where, in_file);
   const auto width = static_cast<int64_t>(out.size()) / spec.sizes[0];

@@ -40,7 +40,8 @@ class Reference {
   }
 
   at::Tensor log_probs(const at::Tensor& hidden, float temperature) const {
-    return (hidden.matmul(head().t()) / temperature).log_softmax(-1);
+    const at::Tensor bias = get(Part::kHead, last_block() + 1, /*bias=*/true);
+    return (at::linear(hidden, head(), bias) / temperature).log_softmax(-1);
   }
   at::Tensor score() const { return get(Part::kScore, last_block() + 1); }
 
@@ -100,9 +101,11 @@ class Reference {
   }
   at::Tensor block(const at::Tensor& x, int segment) const {
     const shape::Block& how = base::at(shape_.blocks, segment - 1);
-    const at::Tensor qkv = linear(norm(x, Part::kAttentionNorm, segment, how), Part::kQueryKeyValue, segment);
+    const at::Tensor first = norm(x, Part::kAttentionNorm, segment, how);
+    const at::Tensor qkv = linear(first, Part::kQueryKeyValue, segment);
     const at::Tensor y = x + linear(attention(qkv, how, segment), Part::kAttentionOutput, segment);
-    const at::Tensor up = linear(norm(how.parallel ? x : y, Part::kMlpNorm, segment, how), Part::kUp, segment);
+    const at::Tensor read = how.shared_norm ? first : norm(how.parallel ? x : y, Part::kMlpNorm, segment, how);
+    const at::Tensor up = linear(read, Part::kUp, segment);
     if (how.mlp.activation == shape::Activation::kRelu) return y + linear(at::relu(up), Part::kDown, segment);
     if (!how.mlp.gated)
       return y + linear(at::gelu(up, how.mlp.activation == shape::Activation::kGelu ? "none" : "tanh"), Part::kDown,

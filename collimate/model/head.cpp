@@ -1,5 +1,6 @@
 #include "collimate/model/head.h"
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/tensor/ops/log_prob.h"
 #include "collimate/tensor/ops/memory.h"
@@ -35,18 +36,24 @@ struct HeadArgs {
   tensor::LogProbHead head;
 };
 
-HeadArgs head_args(const tensor::Exec& exec, Weights& weights, int head, const LogProbRequest& request) {
-  const Rows hidden = rows_of(request.hidden, weights.shape().hidden);
+HeadArgs head_args(const tensor::Exec& exec, Weights& weights, const Linear& head, const LogProbRequest& request) {
+  const Rows hidden = rows_of(request.hidden, head.in);
   COLLIMATE_CHECK(static_cast<int64_t>(request.targets.size()) == hidden.rows, "{} targets for {} rows",
                   request.targets.size(), hidden.rows);
   HeadArgs args{{exec, request.targets}, {}};
   args.head.hidden = hidden.data;
   args.head.hidden_stride = hidden.stride;
   args.head.rows = hidden.rows;
-  args.head.head = &weights.panels(head);
+  args.head.head = &weights.panels(head.weight);
+  args.head.bias = bias_of(weights, head);
   args.head.temperature = request.temperature;
   args.head.targets = args.targets.data();
   return args;
+}
+
+Linear head_layer(const Weights& weights, int weight, int bias) {
+  const std::vector<int64_t>& sizes = base::at(weights.params(), weight).sizes;
+  return {weight, bias, sizes[1], sizes[0]};
 }
 
 }  // namespace
@@ -54,21 +61,24 @@ HeadArgs head_args(const tensor::Exec& exec, Weights& weights, int head, const L
 OutputHead::OutputHead(const Weights& weights) {
   const shape::ModelShape& shape = weights.shape();
   const int last = static_cast<int>(shape.layers()) + 1;
-  score_ = weights.index_of(shape::Part::kScore, last);
-  if (score_ >= 0) return;
-  vocabulary_ =
-      shape.tied_embeddings ? weights.index_of(shape::Part::kEmbedding, 0) : weights.index_of(shape::Part::kHead, last);
+  if (shape.head != shape::Head::kLanguageModel) {
+    score_ = head_layer(weights, weights.index_of(shape::Part::kScore, last), -1);
+  } else {
+    const int weight = shape.tied_embeddings ? weights.index_of(shape::Part::kEmbedding, 0)
+                                             : weights.index_of(shape::Part::kHead, last);
+    vocabulary_ = head_layer(weights, weight, weights.index_of(shape::Part::kHead, last, /*bias=*/true));
+  }
 }
 
-int OutputHead::vocabulary() const {
-  if (vocabulary_ < 0)
+const Linear& OutputHead::vocabulary() const {
+  if (vocabulary_.weight < 0)
     throw base::InputError(base::expectation("model head", "a language model head", "a score or value head",
                                              "a model with lm_head for log-probs"));
   return vocabulary_;
 }
 
-int OutputHead::score() const {
-  if (score_ < 0)
+const Linear& OutputHead::score() const {
+  if (score_.weight < 0)
     throw base::InputError(base::expectation("model head", "a score or value head", "a language model head",
                                              "head: score for this model"));
   return score_;
@@ -114,20 +124,21 @@ LogProbResult OutputHead::log_probs(const tensor::Exec& exec, Weights& weights, 
 at::Tensor OutputHead::log_probs_backward(const tensor::Exec& exec, Weights& weights, const LogProbRequest& request,
                                           const at::Tensor& log_prob_gradient, const at::Tensor& entropy_gradient,
                                           const LogProbRecord& record) const {
-  const int head = vocabulary();
+  const Linear& head = vocabulary();
   const HeadArgs on_device = head_args(exec, weights, head, request);
   const tensor::LogProbHead& args = on_device.head;
-  const int64_t width = weights.shape().hidden;
+  const int64_t width = head.in;
   at::Tensor hidden_gradient = empty_result(exec, {args.rows, width});
   tensor::LogProbGrad grad;
   const at::Tensor log_prob_part = dense(log_prob_gradient, args.rows),
                    entropy_part = dense(entropy_gradient, args.rows);
   grad.dlog_prob = device_data(log_prob_part);
   grad.dentropy = device_data(entropy_part);
-  grad.w = weights.param(head);
+  grad.w = weights.param(head.weight);
   grad.dhidden = device_data(hidden_gradient);
   grad.dhidden_stride = width;
-  grad.dw = weights.param_gradient(head);
+  grad.dw = weights.param_gradient(head.weight);
+  grad.dbias = head.bias < 0 ? nullptr : weights.param_gradient(head.bias);
   tensor::LogProbForward forward;
   if (record.normalizers.defined()) {
     COLLIMATE_CHECK(record.normalizers.size(1) == args.rows, "a record of {} rows", record.normalizers.size(1));
@@ -141,25 +152,25 @@ at::Tensor OutputHead::log_probs_backward(const tensor::Exec& exec, Weights& wei
 }
 
 at::Tensor OutputHead::logits(const tensor::Exec& exec, Weights& weights, const at::Tensor& hidden) const {
-  const int head = vocabulary();
-  const int64_t vocabulary_size = weights.shape().vocabulary;
-  const Rows in = rows_of(hidden, weights.shape().hidden);
-  at::Tensor out = empty_result(exec, {in.rows, vocabulary_size});
-  tensor::linear(exec, in.data, in.stride, in.rows, weights.panels(head), device_data(out), vocabulary_size);
+  const Linear& head = vocabulary();
+  const Rows in = rows_of(hidden, head.in);
+  at::Tensor out = empty_result(exec, {in.rows, head.out});
+  tensor::linear(exec, in.data, in.stride, in.rows, weights.panels(head.weight), device_data(out), head.out,
+                 {.bias = bias_of(weights, head)});
   return out;
 }
 
 at::Tensor OutputHead::scores(const tensor::Exec& exec, Weights& weights, const at::Tensor& hidden) const {
-  const Rows in = rows_of(hidden, weights.shape().hidden);
+  const Rows in = rows_of(hidden, score().in);
   at::Tensor out = empty_result(exec, {in.rows});
-  tensor::linear(exec, in.data, in.stride, in.rows, weights.panels(score()), device_data(out), 1);
+  tensor::linear(exec, in.data, in.stride, in.rows, weights.panels(score().weight), device_data(out), 1);
   return out;
 }
 
 at::Tensor OutputHead::scores_backward(const tensor::Exec& exec, Weights& weights, const at::Tensor& hidden,
                                        const at::Tensor& score_gradient) const {
-  const int head = score();
-  const int64_t width = weights.shape().hidden;
+  const int head = score().weight;
+  const int64_t width = score().in;
   const Rows in = rows_of(hidden, width);
   const at::Tensor score_part = dense(score_gradient, in.rows);
   const float* dy = device_data(score_part);

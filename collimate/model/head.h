@@ -1,5 +1,6 @@
 #pragma once
 
+#include "collimate/model/layers.h"
 #include "collimate/model/model.h"
 
 namespace collimate::model {
@@ -20,13 +21,13 @@ class OutputHead {
                              const at::Tensor& score_gradient) const;
 
  private:
-  int vocabulary() const;  // parameter of the LM head; InputError without one
-  int score() const;       // the same of the score or value head
+  const Linear& vocabulary() const;  // the LM head; InputError without one
+  const Linear& score() const;       // the same of the score or value head
 
   std::shared_ptr<tensor::Buffer> logits_memory(const tensor::Exec& exec,
                                                 int64_t bytes);  // null when there are too many
 
-  int vocabulary_ = -1, score_ = -1;
+  Linear vocabulary_, score_;
   std::shared_ptr<tensor::Buffer> logits_;
 };
 

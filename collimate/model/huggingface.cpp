@@ -38,7 +38,8 @@ std::string without_prefix(const std::string& name) {
 const TensorEntry* find_entry(const TensorDirectory& files, const ParamSpec& spec) {
   const TensorEntry* entry = files.find(spec.name);
   if (entry == nullptr) entry = files.find(without_prefix(spec.name));
-  return entry == nullptr && spec.part == shape::Part::kHead ? files.find("lm_head.weight") : entry;
+  if (entry != nullptr || spec.part != shape::Part::kHead) return entry;
+  return files.find("lm_head" + spec.name.substr(spec.name.rfind('.')));
 }
 
 std::string list_names(const std::vector<std::string>& names) {

@@ -27,14 +27,10 @@ bool recorded(const Step& step, const Slot* x, const Linear& layer) {
   return recorded(step, x, layer.weight) || (layer.lora != nullptr && recorded(step, x, layer.lora->a));
 }
 
-const float* bias_of(Step& step, const Linear& layer) {
-  return layer.bias < 0 ? nullptr : step.weights.param(layer.bias);
-}
-
 // out = x W^T + bias, or added to it, with what adapters add. Returns what their backward reads; null without any.
 Slot* linear_forward(Step& step, const Linear& layer, const Slot& x, const Slot& out, bool accumulate) {
   tensor::linear(step.exec, x.value, layer.in, x.rows, step.weights.panels(layer.weight), out.value, layer.out,
-                 {bias_of(step, layer), accumulate});
+                 {bias_of(step.weights, layer), accumulate});
   return layer.lora == nullptr ? nullptr : add_lora(step, layer, x, out, step.tape != nullptr && out.wanted);
 }
 
@@ -66,6 +62,10 @@ void pass_through(const tensor::Exec& exec, Tape& tape, Slot& out, Slot& in) {
 }
 
 }  // namespace
+
+const float* bias_of(Weights& weights, const Linear& layer) {
+  return layer.bias < 0 ? nullptr : weights.param(layer.bias);
+}
 
 Linear find_linear(const Weights& weights, shape::Part part, int segment) {
   Linear layer;

@@ -55,6 +55,9 @@ using shape::Attention;
 Linear find_linear(const Weights& weights, shape::Part part, int segment);
 Norm find_norm(const Weights& weights, shape::Part part, int segment, const shape::Block& block);
 
+// The biases [out] of a layer; null where it has none.
+const float* bias_of(Weights& weights, const Linear& layer);
+
 // [T, H]; position_table -1: none. Position 0 is in the row behind `unused` ones of that table.
 Slot* embed(Step& step, int table, int position_table = -1, int64_t unused = 0);
 Slot* normalize(Step& step, const Norm& norm, Slot* x);

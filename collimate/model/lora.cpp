@@ -91,6 +91,7 @@ void add_adapters(shape::Builder& out, std::span<const ParamSpec> layer, const L
     ParamSpec& b = out.add(adapter_name(*spec, 'B'), Part::kAdapter, ParamKind::kLinear, {spec->sizes[0], lora.rank});
     b.dims[0] = spec->dims[0];
     b.interleaved = spec->interleaved;
+    b.paired = spec->paired;
   }
 }
 

@@ -44,8 +44,8 @@ void MappedValues::read(size_t index, int64_t first, std::span<float> out) const
   COLLIMATE_CHECK(
       first >= 0 && rows * width == out.size() && (begin + rows) * width <= static_cast<size_t>(spec.count()),
       "rows {} to {} of {}", first, begin + rows, spec.name);
-  if (spec.interleaved > 0 && spec.sizes.size() == 1) return read_param(spec, entry, directory_, out);
-  if (spec.interleaved > 0) {
+  if (spec.reordered() && spec.sizes.size() == 1) return read_param(spec, entry, directory_, out);
+  if (spec.reordered()) {
     for (size_t r = 0; r < rows; ++r) {
       const auto row = static_cast<size_t>(spec.file_row(first + static_cast<int64_t>(r)));
       read_floats(part_of(entry, row * width, width), directory_, out.subspan(r * width, width));

@@ -61,6 +61,7 @@ struct Mlp {
 // x + attention(norm(x)) = y, and y + mlp(norm(y)), or in parallel: x + attention(norm(x)) + mlp(other norm(x)).
 struct Block {
   bool parallel = false;
+  bool shared_norm = false;  // of parallel halves: one norm for both
   NormKind norm = NormKind::kRms;
   float norm_epsilon = 1e-5F;
   Attention attention = {};

@@ -27,6 +27,7 @@ struct ModuleNames {
   std::string head = "lm_head";
   bool transposed = false;   // linear layers of blocks are [in, out] in the files
   bool interleaved = false;  // one query_key_value holds each head's query, key and value side by side
+  bool paired = false;       // channels of queries and keys turn with their neighbours in the files
 };
 
 // Names that several families share: GPT-2's, and Llama's.
@@ -51,6 +52,7 @@ std::vector<Family> llama_families();
 std::vector<Family> gpt2_families();
 std::vector<Family> gpt_neo_families();
 std::vector<Family> gpt_neox_families();
+std::vector<Family> gptj_families();
 std::vector<Family> opt_families();
 std::vector<Family> phi3_families();
 std::vector<Family> qwen_families();

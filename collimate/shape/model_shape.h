@@ -21,6 +21,7 @@ struct ModelShape {
   int64_t unused_positions = 0;    // rows of that table ahead of position 0
   std::vector<Block> blocks;       // by layer; the norm behind the last one is of its kind
   bool tied_embeddings = false;
+  bool head_bias = false;  // of the language model's head
   double rope_theta = 10000.0;
   nlohmann::json rope_scaling;  // null, or the "rope_scaling" object: linear, dynamic, llama3
   Head head = Head::kLanguageModel;

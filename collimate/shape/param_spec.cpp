@@ -54,7 +54,7 @@ class DecoderParams {
     }
     add_by_columns(prefix + names_.attention_output, Part::kAttentionOutput, attention.query_width(),
                    attention.head_dim, attention.output_bias);
-    add_norm(prefix + names_.mlp_norm, Part::kMlpNorm, block.norm);
+    if (!block.shared_norm) add_norm(prefix + names_.mlp_norm, Part::kMlpNorm, block.norm);
     const std::vector<int64_t> rows(block.mlp.gated ? 2 : 1, block.mlp.intermediate);
     add_by_rows(prefix, names_.up, Part::kUp, rows, 1, block.mlp.bias);
     add_by_columns(prefix + names_.down, Part::kDown, block.mlp.intermediate, 1, block.mlp.bias);
@@ -77,10 +77,16 @@ class DecoderParams {
         ParamSpec& spec = add_of_layer(prefix + names[piece], part, count, of_bias ? 0 : shape_.hidden);
         cut_rows(spec, unit, !whole && part == Part::kQueryKeyValue && piece > 0);
         if (whole && rows.size() > 1) spec.dims[0].blocks = rows;
-        if (part == Part::kQueryKeyValue && names_.interleaved) spec.interleaved = static_cast<int64_t>(rows.size());
+        if (part == Part::kQueryKeyValue) order_heads(spec, piece, rows.size());
       }
       if (names.size() > 1) out_.fuse(static_cast<int>(names.size()));
     }
+  }
+
+  // Says how the file orders the rows of queries, keys or values.
+  void order_heads(ParamSpec& spec, size_t piece, size_t pieces) const {
+    if (names_.interleaved) spec.interleaved = static_cast<int64_t>(pieces);
+    if (names_.paired && piece < 2) spec.paired = shape_.blocks.front().attention.turned();
   }
 
   // A layer cut by its inputs; its outputs are the stream's.
@@ -103,10 +109,13 @@ class DecoderParams {
   void add_head() {
     if (shape_.head != Head::kLanguageModel) {
       out_.add("score.weight", Part::kScore, ParamKind::kLinear, {1, shape_.hidden});
-    } else if (!shape_.tied_embeddings) {
+      return;
+    }
+    if (!shape_.tied_embeddings)
       cut_rows(out_.add(names_.head + ".weight", Part::kHead, ParamKind::kLinear, {shape_.vocabulary, shape_.hidden}),
                1);
-    }
+    if (shape_.head_bias)
+      cut_rows(out_.add(names_.head + ".bias", Part::kHead, ParamKind::kBias, {shape_.vocabulary}), 1);
   }
 
   const ModelShape& shape_;
@@ -123,8 +132,12 @@ int64_t ParamSpec::count() const {
 }
 
 int64_t ParamSpec::file_row(int64_t row) const {
+  if (!reordered()) return row;
+  const int64_t unit = dims[0].unit;
+  if (const int64_t place = row % unit; place < paired)
+    return row - place + (place < paired / 2 ? 2 * place : 2 * place - paired + 1);
   if (interleaved == 0) return row;
-  const int64_t piece_rows = sizes[0] / interleaved, unit = dims[0].unit;
+  const int64_t piece_rows = sizes[0] / interleaved;
   const int64_t piece = row / piece_rows, within = row % piece_rows;
   return (within / unit * interleaved + piece) * unit + within % unit;
 }

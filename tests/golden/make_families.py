@@ -30,6 +30,9 @@ OPT = {"model_type": "opt", "architectures": ["OPTForCausalLM"], "vocab_size": 2
 NEOX = {"model_type": "gpt_neox", "architectures": ["GPTNeoXForCausalLM"], "vocab_size": 23, "hidden_size": 32,
         "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24, "max_position_embeddings": 64,
         "rotary_pct": 0.5, "rotary_emb_base": 100.0, "hidden_act": "gelu", "tie_word_embeddings": False}
+GPTJ = {"model_type": "gptj", "architectures": ["GPTJForCausalLM"], "vocab_size": 23, "n_embd": 32, "n_layer": 2,
+        "n_head": 4, "n_inner": 24, "n_positions": 64, "rotary_dim": 4, "activation_function": "gelu_new",
+        "tie_word_embeddings": False}
 QWEN = {"model_type": "qwen", "architectures": ["QWenLMHeadModel"], "vocab_size": 23, "hidden_size": 16,
         "num_hidden_layers": 2, "num_attention_heads": 4, "kv_channels": 4, "intermediate_size": 48, "seq_length": 64,
         "layer_norm_epsilon": 1e-5, "rotary_emb_base": 100.0, "no_bias": True}
@@ -52,6 +55,7 @@ CASES = {
     "opt": OPT,
     "qwen": QWEN,
     "gpt_neox": NEOX,
+    "gptj": GPTJ,
     "gpt_neox, one half behind the other": NEOX | {"use_parallel_residual": False},
 }
 IDS = [(7 * i * i + 3 * i) % 23 for i in range(40)]

@@ -42,16 +42,24 @@ inline shape::ModelShape tiny_shape(const std::string& family) {
     block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 8, .rotary_dim = 4, .bias = true, .output_bias = true};
     block.mlp = {40, /*gated=*/false, shape::Activation::kGelu, /*bias=*/true};
   }
+  if (family == "gptj") {
+    block.parallel = block.shared_norm = true;
+    block.norm = shape::NormKind::kLayer;
+    block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 8, .rotary_dim = 4};
+    block.mlp = {40, /*gated=*/false, shape::Activation::kGeluTanh, /*bias=*/true};
+  }
+  const bool partly_turned = family == "gpt_neox" || family == "gptj";
   shape::ModelShape shape;
   shape.family = family;
   shape.vocabulary = 37;
-  shape.hidden = learned ? 16 : family == "gpt_neox" ? 32 : 24;
+  shape.hidden = learned ? 16 : partly_turned ? 32 : 24;
   shape.max_positions = 96;
   shape.learned_positions = learned;
   shape.unused_positions = family == "opt" ? 2 : 0;
   shape.blocks = {block, block};
   if (windows) shape.blocks[1].attention.window = 7;
-  shape.tied_embeddings = family != "qwen2";
+  shape.tied_embeddings = family != "qwen2" && family != "gptj";
+  shape.head_bias = family == "gptj";
   return shape;
 }
 

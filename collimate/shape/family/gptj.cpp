@@ -1,0 +1,52 @@
+#include "collimate/base/error.h"
+#include "collimate/shape/family.h"
+#include "collimate/shape/usual_config.h"
+
+namespace collimate::shape {
+namespace {
+
+// GPT-J (Wang and Komatsuzaki 2021): attention and MLP read one norm of the stream, neighbouring channels turn
+// together in the leading part of each head, and the head has biases.
+ModelShape parse_gptj(const Fields& fields, const std::string& family) {
+  ModelShape shape = read_sizes(fields, family, {"n_embd", "n_layer", "n_head"});
+  shape.max_positions = fields.count_or("n_positions", kMaxCount, 2048);
+  shape.tied_embeddings = fields.flag_or("tie_word_embeddings", false);
+  shape.head_bias = true;
+  fields.require("activation_function", "gelu_new");
+  fields.require("scale_attn_weights", true);
+  for (Block& block : shape.blocks) {
+    block.parallel = block.shared_norm = true;
+    block.norm = NormKind::kLayer;
+    block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-5));
+    block.attention.rotary_dim = fields.count_or("rotary_dim", kMaxHidden, 64);
+    block.mlp = {fields.count_or("n_inner", kMaxHidden, 4 * shape.hidden), /*gated=*/false, Activation::kGeluTanh,
+                 /*bias=*/true};
+  }
+  return shape;
+}
+
+void add_gptj_config(const ModelShape& shape, nlohmann::json& config) {
+  const Block& block = shape.blocks.front();
+  config["n_embd"] = shape.hidden;
+  config["n_layer"] = shape.layers();
+  config["n_head"] = block.attention.heads;
+  config["n_inner"] = block.mlp.intermediate;
+  config["n_positions"] = shape.max_positions;
+  config["rotary_dim"] = block.attention.turned();
+  config["layer_norm_epsilon"] = static_cast<double>(block.norm_epsilon);
+  config["activation_function"] = "gelu_new";
+}
+
+}  // namespace
+
+std::vector<Family> gptj_families() {
+  ModuleNames names = gpt2_names();
+  names.query_key_value = {"attn.q_proj", "attn.k_proj", "attn.v_proj"};
+  names.attention_output = "attn.out_proj";
+  names.up = {"mlp.fc_in"};
+  names.down = "mlp.fc_out";
+  names.paired = true;
+  return {{"gptj", "GPTJForCausalLM", "GPTJForSequenceClassification", parse_gptj, add_gptj_config, names}};
+}
+
+}  // namespace collimate::shape
