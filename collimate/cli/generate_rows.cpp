@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 // All that a line depends on. Guessing tokens ahead changes none.
 Json command_of(const GenerateCall& call, const text::Dataset& dataset, const nlohmann::json& rewards) {
   nlohmann::json sampling = base::to_json(call.sampling.section_value());
-  for (const char* changes_nothing : {"speculation", "speculation_tokens", "measure_int8"})
+  for (const char* changes_nothing : {"speculation", "speculation_tokens", "draft_model", "measure_int8"})
     sampling.erase(changes_nothing);
   Json command = {{"model", call.model},
                   {"data", call.data},

@@ -5,6 +5,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/base/progress.h"
+#include "collimate/cli/open_draft.h"
 #include "collimate/generate/completion_text.h"
 #include "collimate/host/hub_download.h"
 #include "collimate/rlhf/modules/reward.h"
@@ -43,13 +44,15 @@ void log_speculation(const generate::ServiceStats& stats) {
 CompletingModel::CompletingModel(const GenerateCall& call)
     : call_(call),
       open_(host::model_directory(call.model, call.download), call.sampling.compute, call.sampling.chat_template),
+      draft_(open_draft(call.sampling.speculation, open_)),
       int8_error_(measured_int8(open_.model, open_.exec, *open_.tokenizer, call.sampling.measure_int8)) {}
 
 std::vector<generate::Completion> CompletingModel::complete(
     const std::vector<std::vector<int32_t>>& prompts, int64_t first,
     const std::function<void(const generate::Completion&)>& on_completion, generate::ServiceStats& stats) {
   const generate::EngineOptions options{
-      .service = open_.complete({.seed = call_.seed, .speculation_tokens = call_.sampling.speculation.tokens()}),
+      .service = open_.complete({.seed = call_.seed, .speculation_tokens = call_.sampling.speculation.tokens(),
+                                 .draft = draft_.get()}),
       .samples_per_prompt = call_.samples,
       .first_completion = first};
   base::Progress progress("generate", static_cast<int64_t>(prompts.size()) * call_.samples, first);

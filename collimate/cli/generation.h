@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -20,7 +21,7 @@ namespace collimate::cli {
 struct DrawOptions : generate::SamplingOptions {
   rlhf::ComputeOption compute{this, tensor::inference_type_words()};
   rlhf::ChatTemplateOption chat_template{this};
-  generate::SpeculationOptions speculation{this};
+  generate::DraftOptions speculation{this};
   MeasureInt8Option measure_int8{this};
 };
 
@@ -57,6 +58,7 @@ class CompletingModel {
  private:
   const GenerateCall& call_;
   OpenModel open_;
+  std::unique_ptr<model::Model> draft_;  // null: none
   std::optional<Int8Error> int8_error_;
 };
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "collimate/base/log.h"
+#include "collimate/cli/open_draft.h"
 #include "collimate/model/kv_cache.h"
 
 namespace collimate::cli {
@@ -21,12 +22,15 @@ void limit_to_cache(generate::ServiceOptions& options) {
 
 LoadedModel::LoadedModel(const std::string& directory, const ModelOptions& options, generate::ServiceOptions service)
     : open_(directory, options.compute, options.chat_template),
+      draft_(open_draft(options.speculation, open_)),
       int8_error_(measured_int8(open_.model, open_.exec, *open_.tokenizer, options.measure_int8)),
       service_options_(open_.complete(std::move(service))) {
   open_.model.weights().pack_all();  // not in the first request
+  if (draft_ != nullptr) draft_->weights().pack_all();
   service_options_.max_sequence_tokens = options.max_sequence_tokens;
   service_options_.cache_blocks = options.cache_blocks;
   service_options_.speculation_tokens = options.speculation.tokens();
+  service_options_.draft = draft_.get();
   service_options_ = generate::resolved(service_options_, open_.model.shape(), open_.model.weights().options().compute);
   limit_to_cache(service_options_);
 }

@@ -34,7 +34,7 @@ struct ModelOptions : base::Section {
       "blocks",
       "size of the key-value cache in blocks of 16 tokens; 0 takes what is needed, up to 4 GiB",
       base::at_least(int64_t{0})};
-  generate::SpeculationOptions speculation{this};
+  generate::DraftOptions speculation{this};
   MeasureInt8Option measure_int8{this};
 };
 
@@ -56,6 +56,7 @@ class LoadedModel {
 
  private:
   OpenModel open_;
+  std::unique_ptr<model::Model> draft_;  // null: none
   std::optional<Int8Error> int8_error_;
   generate::ServiceOptions service_options_;
 };

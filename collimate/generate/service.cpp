@@ -21,6 +21,12 @@ int64_t default_blocks(const ServiceOptions& options, const shape::ModelShape& s
   return std::clamp(kMostBytes / block_bytes, one, std::max(one, options.max_batch_sequences * one));
 }
 
+void check_draft(const shape::ModelShape& draft) {
+  if (draft.head == shape::Head::kLanguageModel) return;
+  throw base::InputError(base::expectation("generate.draft", "a language model",
+                                           fmt::format("one with the head {}", shape::head_name(draft.head))));
+}
+
 void fill_request(const Batch& requests, int64_t row, const SamplingParams& params, Sequence& sequence) {
   sequence.uid = requests.get(batch::kUid, row);
   sequence.prompt_uid = requests.has(batch::kPromptUid.name) ? requests.get(batch::kPromptUid, row) : sequence.uid;
@@ -88,6 +94,7 @@ ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape, 
   require(0, "cache_blocks", options.cache_blocks);
   require(0, "speculation_tokens", options.speculation_tokens);
   require(0, "speculation_rows", options.speculation_rows);
+  if (options.draft != nullptr) check_draft(options.draft->shape());
   if (options.max_sequence_tokens == 0) options.max_sequence_tokens = shape.max_positions;
   if (options.max_sequence_tokens < 2 || options.max_sequence_tokens > shape.max_positions) {
     throw base::InputError(base::expectation("generate.max_sequence_tokens",

@@ -46,7 +46,8 @@ struct ServiceOptions {
   uint64_t seed = 0;                // run seed of the draws
   std::vector<int32_t> eos_ids;     // empty: the model's; SamplingParams::ignore_eos switches them off for a request
   bool prefix_cache = true;         // requests whose beginnings are equal share full blocks, also after they finished
-  int64_t speculation_tokens = 0;   // n-gram speculation: tokens proposed to a sequence at a time; 0: none. See step()
+  int64_t speculation_tokens = 0;   // tokens proposed to a sequence at a time; 0: none. See step()
+  model::Model* draft = nullptr;    // proposes them; outlives the service. Null: n-grams do, where they occurred before
   int64_t speculation_rows = 16;    // proposed tokens fill a step up to so many rows; tensor::linear's few rows
   SamplingParams sampling;          // of requests without a `sampling` column
   const text::Tokenizer* tokenizer = nullptr;  // outlives the service; needed for requests with stop strings
@@ -57,7 +58,7 @@ struct ServiceOptions {
 };
 
 // The options with every 0 that stands for a default replaced, for a model of that shape and type. InputError naming
-// what is out of range.
+// what is out of range, and a draft that is no language model.
 ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape, tensor::ComputeType compute);
 
 // Counted since the service began; saved and loaded with it.

@@ -6,6 +6,18 @@
 #include "collimate/base/error.h"
 
 namespace collimate::generate {
+namespace {
+
+std::unique_ptr<Draft> make_draft(const ServiceOptions& options, int64_t vocabulary) {
+  if (options.draft == nullptr || options.speculation_tokens == 0) return nullptr;
+  const DraftLimits limits{.sequences = std::min(options.speculation_rows, options.max_batch_sequences),
+                           .sequence_tokens = options.max_sequence_tokens,
+                           .batch_tokens = options.max_batch_tokens,
+                           .vocabulary = vocabulary};
+  return std::make_unique<Draft>(*options.draft, options.exec, limits, options.seed);
+}
+
+}  // namespace
 
 Service::Impl::Impl(model::Model& the_model, ServiceOptions the_options)
     : model(the_model),
@@ -14,6 +26,7 @@ Service::Impl::Impl(model::Model& the_model, ServiceOptions the_options)
       prefixes(make_prefix_cache(options.prefix_cache, pool)),
       scheduler({options.max_batch_tokens, options.max_batch_sequences, options.speculation_rows}),
       runner(model, options.exec, options.cache_blocks, options.seed),
+      draft(make_draft(options, model.shape().vocabulary)),
       version(model.weights().version()),
       weights_version(version) {}
 
@@ -132,14 +145,18 @@ void Service::Impl::propose() {
   if (options.speculation_tokens == 0) return;
   const auto decoding = std::count_if(queues.running.begin(), queues.running.end(),
                                       [](const Sequence* sequence) { return sequence->decoding(); });
+  guesses.clear();
   for (Sequence* sequence : queues.running) {
     Speculation& speculation = sequence->speculation;
     speculation.proposed.clear();
     if (!sequence->decoding() || decoding >= options.speculation_rows) continue;
     // One token less than it may draw: one is drawn after the proposed ones.
     const int64_t most = speculation.length.next(std::min(options.speculation_tokens, sequence->tokens_left() - 1));
-    if (most > 0) speculation.proposer.propose(sequence->ids, most, speculation.proposed);
+    if (most <= 0) continue;
+    if (draft != nullptr) guesses.push_back({sequence, most});
+    else speculation.proposer.propose(sequence->ids, most, speculation.proposed);
   }
+  if (!guesses.empty()) draft->propose(guesses);
 }
 
 void Service::Impl::apply(const StepPlan& step) {
@@ -228,6 +245,7 @@ void Service::Impl::settle(const DrawnFor& draw, int64_t accepted) {
 void Service::Impl::finish(Sequence& sequence, Finish reason) {
   sequence.finish = reason;
   sequence.drop_cache();
+  if (draft != nullptr) draft->forget(sequence.uid);
 }
 
 void Service::Impl::note_change(Sequence& sequence) {
@@ -274,6 +292,7 @@ void Service::Impl::clear() {
   queues.waiting.clear();
   changed.clear();
   in_flight.clear();
+  if (draft != nullptr) draft->clear();
   next_end = kNever;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collimate/generate/block_pool.h"
+#include "collimate/generate/draft.h"
 #include "collimate/generate/prefix_cache.h"
 #include "collimate/generate/runner.h"
 #include "collimate/generate/scheduler.h"
@@ -56,11 +57,13 @@ struct Service::Impl {
   std::unique_ptr<PrefixCache> prefixes;
   Scheduler scheduler;
   Runner runner;
+  std::unique_ptr<Draft> draft;  // null: sequences guess by themselves
 
   std::unordered_map<int64_t, std::unique_ptr<Sequence>> in_flight;  // by uid; until the last emission is taken
   std::vector<std::unique_ptr<Sequence>> spare;
   Queues queues;
   StepPlan plan;
+  std::vector<Guess> guesses;  // of one step, by the draft
   std::vector<Sequence*> changed;  // in order of their first untaken change
   std::vector<Emission> taken;     // reused; a prefix of it is what the last take() returned
 

@@ -5,8 +5,10 @@
 #include <string>
 
 #include "collimate/base/error.h"
+#include "collimate/base/memory_state.h"
 #include "collimate/generate/sequence.h"
 #include "collimate/generate/service.h"
+#include "tests/support/base/error_of.h"
 #include "tests/support/generate/tiny_service.h"
 
 // A service that speculates gives what one that does not gives, in bits.
@@ -81,6 +83,70 @@ TEST_F(ServiceSpeculation, SameBitsInAnyBatch) {
   }
   EXPECT_GT(accepted, 1000);
   EXPECT_GT(rejected, 1000);
+}
+
+// A draft of other weights is wrong at times, one of the same weights never.
+TEST_F(ServiceSpeculation, SameBitsWithADraftInAnyBatch) {
+  TinyModel near, other(2);
+  int64_t accepted = 0, rejected = 0;
+  for (uint32_t trial = 0; trial < 16; ++trial) {
+    AnyBatch batch(trial, requests_, speculating_);
+    batch.options.speculation_tokens = 1 + random_below(trial, 5, 14);
+    batch.options.speculation_rows = 2 + random_below(trial, 6, 100);
+    batch.options.draft = trial % 2 == 0 ? &near.model : &other.model;
+    ASSERT_EQ(run(tiny_.model, batch.order, batch.options), plain()) << "trial " << trial;
+    accepted += counted_.accepted_tokens;
+    rejected += counted_.proposed_tokens - counted_.accepted_tokens;
+  }
+  EXPECT_GT(accepted, 1000);
+  EXPECT_GT(rejected, 500);
+}
+
+// The draft draws with the model's own random numbers, parameters and history: of equal weights, it draws the same.
+TEST_F(ServiceSpeculation, ADraftOfTheSameWeightsIsRightUntilTheEnd) {
+  TinyModel same;
+  speculating_.draft = &same.model;
+  speculating_.max_batch_sequences = 8;
+  for (Request& request : requests_) request.params.stop.clear();  // behind which guesses go on
+  std::erase_if(requests_, [](const Request& request) { return !request.params.ignore_eos; });
+  const Results without = run_each(tiny_.model, requests_, options_);
+  EXPECT_EQ(run(tiny_.model, requests_, speculating_), without);
+  EXPECT_GT(counted_.accepted_tokens, 100);
+  EXPECT_EQ(counted_.accepted_tokens, counted_.proposed_tokens);
+}
+
+TEST_F(ServiceSpeculation, ADraftOfFewerTokensOrPositionsGuessesAsFarAsItGoes) {
+  shape::ModelShape small = tiny_shape();
+  small.vocabulary = 40;
+  small.max_positions = 50;
+  auto weights = std::make_shared<model::Weights>(small, model::WeightsOptions{}, tensor::Exec{});
+  weights->initialize(1, 0.3F);
+  model::Model draft(weights, {});
+  speculating_.draft = &draft;
+  EXPECT_EQ(run(tiny_.model, requests_, speculating_), plain());
+  EXPECT_GT(counted_.proposed_tokens, 0);
+}
+
+TEST_F(ServiceSpeculation, ADraftGoesOnAfterNewWeightsAndAfterALoad) {
+  TinyModel same;
+  speculating_.draft = &same.model;
+  base::MemoryState state;
+  Results results;
+  save_after(7, tiny_.model, requests_, speculating_, results, state);
+  Service service(tiny_.model, speculating_);
+  service.load(state);
+  drain(service, results);
+  EXPECT_EQ(results, plain());
+  EXPECT_GT(service.stats().accepted_tokens, 100);
+}
+
+TEST_F(ServiceSpeculation, ADraftWithoutLogitsIsRefused) {
+  shape::ModelShape scorer = tiny_shape();
+  scorer.head = shape::Head::kScore;
+  model::Model draft(std::make_shared<model::Weights>(scorer, model::WeightsOptions{}, tensor::Exec{}), {});
+  speculating_.draft = &draft;
+  EXPECT_EQ(base::message_of([&] { Service(tiny_.model, speculating_); }),
+            "[generate.draft] expected a language model, got one with the head score");
 }
 
 TEST_F(ServiceSpeculation, EveryReasonToEndOccurs) {

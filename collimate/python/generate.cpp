@@ -4,6 +4,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/config.h"
+#include "collimate/cli/open_draft.h"
 #include "collimate/cli/open_model.h"
 #include "collimate/generate/completion_text.h"
 #include "collimate/generate/engine.h"
@@ -19,7 +20,7 @@ namespace {
 struct GenerateSection : generate::SamplingOptions {
   rlhf::ComputeOption compute{this, tensor::inference_type_words()};
   rlhf::ChatTemplateOption chat_template{this};
-  generate::SpeculationOptions speculation{this};
+  generate::DraftOptions speculation{this};
   base::Option<std::string> model{this, "model", "", "", "model directory", base::not_empty()};
   base::Option<std::string> data{this, "data", "", "", "file of prompts", base::not_empty()};
   base::Option<int64_t> max_tokens{this,
@@ -39,11 +40,13 @@ nlohmann::ordered_json completed(const nlohmann::json& request, const SignalScop
   const generate::SamplingParams params = asked.params(asked.max_tokens);
   const text::Dataset dataset = text::Dataset::read({{.path = asked.data}});
   cli::OpenModel open(host::model_directory(asked.model), asked.compute, asked.chat_template);
+  const auto draft = cli::open_draft(asked.speculation, open);
   std::vector<std::vector<int32_t>> prompts;
   for (const text::Example& example : dataset.examples())
     prompts.push_back(open.renderer.prompt_tokens(example.prompt));
   const generate::EngineOptions options{.service = open.complete({.seed = static_cast<uint64_t>(asked.seed.get()),
-                                                                  .speculation_tokens = asked.speculation.tokens()}),
+                                                                  .speculation_tokens = asked.speculation.tokens(),
+                                                                  .draft = draft.get()}),
                                         .samples_per_prompt = asked.samples};
   nlohmann::ordered_json made = nlohmann::ordered_json::array();
   const generate::EngineListener listener{.on_progress = [&](const auto&) { signals.throw_if_asked("generate"); }};

@@ -1,5 +1,6 @@
 """`collimate generate` alone: what --stats counts, --timeout, --speculation, and the error of int8 weights."""
 import json
+import shutil
 import subprocess
 import unittest
 
@@ -49,7 +50,29 @@ class Generate(WithModel):
             if repeats:
                 self.assertEqual([one["token_ids"] for one in plain["completions"]], [[5] * 60] * 2)
                 self.assertLess(guessed["engine"]["steps"], plain["engine"]["steps"] / 4)
-        self.assertIn("speculation", self.generate("--speculation", "draft", code=2)[1])
+        self.assertIn("speculation", self.generate("--speculation", "bigram", code=2)[1])
+
+    def test_a_draft_of_the_model_itself_is_always_right(self):
+        asked = ("--max-tokens", "60", "--ignore-eos", "true", "--n", "2", "--logprobs", "--stats")
+        plain, _ = self.generate(*asked)
+        drafted, logged = self.generate(*asked, "--speculation", "draft", "--draft-model", self.model)
+        self.assertEqual(drafted["completions"], plain["completions"])
+        counted = drafted["engine"]
+        self.assertEqual(counted["accepted_tokens"], counted["proposed_tokens"])
+        self.assertIn(f"speculation: {counted['accepted_tokens']} of", logged)
+        self.assertLess(counted["steps"], plain["engine"]["steps"] / 4)
+
+    def test_a_draft_that_does_not_fit_is_refused(self):
+        said = self.generate("--speculation", "draft", code=2)[1]
+        self.assertIn("[draft_model] expected the directory of a smaller model beside speculation draft, got none", said)
+        said = self.generate("--draft-model", self.model, code=2)[1]
+        self.assertIn("[speculation] expected draft beside draft_model, got off", said)
+        other = self.root / "other"
+        shutil.copytree(self.model, other, dirs_exist_ok=True)
+        (other / "tokenizer_config.json").write_text(json.dumps({"char_ords": [ord(c) for c in "0123456798,:"]}))
+        said = self.generate("--speculation", "draft", "--draft-model", str(other), code=2)[1]
+        self.assertIn('[draft_model, token 12] expected "8" as in the model, got "9"; try a smaller model of the same '
+                      "family", said)
 
     def refused(self, *flags) -> str:
         """The last line that was logged."""

@@ -1,0 +1,95 @@
+#include "collimate/generate/draft.h"
+
+#include <algorithm>
+
+namespace collimate::generate {
+namespace {
+
+int64_t shared_beginning(std::span<const int32_t> a, std::span<const int32_t> b) {
+  return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
+}
+
+}  // namespace
+
+Draft::Draft(model::Model& model, tensor::Exec exec, DraftLimits limits, uint64_t run_seed)
+    : model_(model),
+      limits_(limits),
+      pool_(limits.sequences * blocks_for(limits.sequence_tokens)),
+      runner_(model, exec, pool_.size(), run_seed) {}
+
+void Draft::propose(std::span<const Guess> guesses) {
+  guessing_.clear();
+  for (auto& [uid, shadow] : shadows_) shadow.original = nullptr;
+  for (const Guess& guess : guesses) follow(guess);
+  make_room();
+  while (plan_next()) {
+    const auto drawn = runner_.run(plan_);
+    for (const Run& run : plan_.runs) run.sequence->computed += run.count;
+    for (const DrawnFor& draw : drawn) {
+      draw.sequence->ids.push_back(draw.drawn[0].token);
+      draw.sequence->history.append(draw.drawn[0].token);
+    }
+  }
+  for (Shadow* shadow : guessing_) {
+    const auto begin = shadow->sequence.ids.begin() + shadow->original->length();
+    const auto end = std::find_if(begin, shadow->sequence.ids.end(), [&](int32_t id) { return id >= limits_.vocabulary; });
+    shadow->original->speculation.proposed.assign(begin, end);
+  }
+}
+
+bool Draft::can_follow(const Sequence& original) const {
+  const int64_t vocabulary = model_.shape().vocabulary;
+  return original.length() <= model_.shape().max_positions &&
+         std::all_of(original.ids.begin(), original.ids.end(), [&](int32_t id) { return id < vocabulary; });
+}
+
+// Makes the shadow what the sequence is; keys and values of what they have in common stay.
+void Draft::follow(const Guess& guess) {
+  Sequence& original = *guess.sequence;
+  original.speculation.proposed.clear();
+  if (!can_follow(original)) return;
+  Shadow& shadow = shadows_[original.uid];
+  shadow.original = &original;
+  shadow.left = std::min(guess.most, model_.shape().max_positions - original.length() + 1);  // the last is never run
+  Sequence& own = shadow.sequence;
+  own.uid = original.uid;
+  own.params = original.params;
+  own.params.top_log_probs = 0;
+  own.prompt_tokens = original.prompt_tokens;
+  own.computed = std::min({own.computed, shared_beginning(own.ids, original.ids), original.length() - 1});
+  own.ids = original.ids;
+  own.history = original.history;
+  own.trim_cache();
+  guessing_.push_back(&shadow);
+}
+
+// Blocks for all that guess; as many sequences as guess at a time always fit, so that shadows of others go.
+void Draft::make_room() {
+  int64_t needed = 0;
+  const auto blocks_of = [](const Shadow& shadow) { return blocks_for(shadow.sequence.length() + shadow.left - 1); };
+  for (const Shadow* shadow : guessing_)
+    needed += blocks_of(*shadow) - static_cast<int64_t>(shadow->sequence.blocks.size());
+  if (needed > pool_.free()) std::erase_if(shadows_, [](const auto& one) { return one.second.original == nullptr; });
+  for (Shadow* shadow : guessing_) {
+    std::vector<Block>& blocks = shadow->sequence.blocks;
+    while (static_cast<int64_t>(blocks.size()) < blocks_of(*shadow)) blocks.push_back(pool_.allocate());
+  }
+}
+
+// Overwrites the plan with what the next pass runs; false when all guesses are made.
+bool Draft::plan_next() {
+  plan_.clear();
+  int64_t room = limits_.batch_tokens;
+  for (Shadow* shadow : guessing_) {
+    Sequence& own = shadow->sequence;
+    const int64_t count = std::min(own.pending(), room);
+    if (shadow->left == 0 || count == 0) continue;
+    const bool draws = count == own.pending();
+    plan_.runs.push_back({&own, own.computed, count, draws});
+    room -= count;
+    shadow->left -= draws ? 1 : 0;
+  }
+  return !plan_.empty();
+}
+
+}  // namespace collimate::generate
