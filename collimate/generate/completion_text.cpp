@@ -11,27 +11,13 @@ bool has_text(const text::Tokenizer& tokenizer, std::span<const int32_t> ids) {
 
 CompletionText::CompletionText(const text::Tokenizer& tokenizer, const SamplingParams& params,
                                std::span<const int32_t> prompt)
-    : tokenizer_(tokenizer),
-      decoder_(tokenizer),
-      stop_(params.stop),
-      keep_space_(has_text(tokenizer, prompt)),
-      min_tokens_(params.min_tokens) {}
-
-// The decoder takes the first token for the beginning of a text; what it drops there is put back.
-std::string CompletionText::decode(int32_t token) {
-  const int32_t ids[] = {token};
-  std::string dropped;
-  if (keep_space_ && has_text(tokenizer_, ids)) {
-    const std::string bytes = tokenizer_.token_bytes(token);
-    dropped = bytes.substr(0, bytes.size() - tokenizer_.decode(ids, false).size());
-    keep_space_ = false;
-  }
-  return dropped + decoder_.push(token);
+    : decoder_(tokenizer), stop_(params.stop), min_tokens_(params.min_tokens) {
+  decoder_.follow(prompt);
 }
 
 std::string CompletionText::push(int32_t token) {
   ++tokens_;
-  return stop_.push(decode(token), may_stop());
+  return stop_.push(decoder_.push(token), may_stop());
 }
 
 std::string CompletionText::finish() {

@@ -32,12 +32,9 @@ class CompletionText {
 
  private:
   bool may_stop() const { return tokens_ > min_tokens_; }
-  std::string decode(int32_t token);
 
-  const text::Tokenizer& tokenizer_;
   text::StreamDecoder decoder_;
   text::StopText stop_;
-  bool keep_space_;  // of the first token that has text
   int64_t min_tokens_;
   int64_t tokens_ = 0;
 };

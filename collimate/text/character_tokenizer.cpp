@@ -147,7 +147,7 @@ std::string CharacterTokenizer::decode(std::span<const int32_t> ids, bool skip_s
   return out;
 }
 
-std::string CharacterTokenizer::token_bytes(int32_t id) const {
+std::string CharacterTokenizer::token_bytes(int32_t id, TokenPlace /*place*/) const {
   return id >= 0 && id < vocab_size() ? tokens_[id] : std::string();
 }
 

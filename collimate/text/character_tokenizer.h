@@ -30,7 +30,7 @@ class CharacterTokenizer : public Tokenizer {
 
   std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const override;
   std::string decode(std::span<const int32_t> ids, bool skip_special = true) const override;
-  std::string token_bytes(int32_t id) const override;
+  std::string token_bytes(int32_t id, TokenPlace place = {}) const override;
   bool is_special(int32_t id) const override;
   std::optional<int32_t> id_of(std::string_view token) const override;
   int32_t vocab_size() const override { return static_cast<int32_t>(tokens_.size()); }

@@ -101,7 +101,7 @@ nlohmann::ordered_json special_tokens(const Tokenizer& tokenizer) {
   nlohmann::ordered_json variables = {{"tools", nullptr}, {"documents", nullptr}};
   for (const auto& [name, id] :
        {std::pair{"bos_token", info.bos}, {"eos_token", info.eos}, {"pad_token", info.pad}, {"unk_token", info.unk}})
-    if (id) variables[name] = tokenizer.token_bytes(*id);
+    if (id) variables[name] = tokenizer.token_bytes(*id, {.first = true});
   if (!info.separator.empty()) variables["sep_token"] = info.separator;
   return variables;
 }

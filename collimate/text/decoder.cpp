@@ -1,11 +1,13 @@
 #include "collimate/text/decoder.h"
 
-#include <array>
 #include <charconv>
-#include <unordered_map>
+#include <memory>
 
 #include "collimate/base/error.h"
+#include "collimate/text/byte_spelling.h"
+#include "collimate/text/component.h"
 #include "collimate/text/normalizer.h"
+#include "collimate/text/space_marks.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::text {
@@ -13,103 +15,130 @@ namespace {
 
 using nlohmann::json;
 
-// Printable Latin-1 bytes stand for themselves; the others are numbered upwards from U+0100 (GPT-2, encoder.py).
-std::array<uint32_t, 256> make_spelling() {
-  std::array<uint32_t, 256> spelling{};
-  uint32_t next = 256;
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    const bool printable = (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-    spelling[byte] = printable ? byte : next++;
-  }
-  return spelling;
+// `joined`: tokens are one text by now.
+struct Parsed {
+  Decoder decoder;
+  bool joined = false;
+};
+
+void parse_byte_level(const json&, const std::string&, Parsed& out) {
+  out.decoder.steps.push_back([](std::string& token, TokenPlace) { token = from_byte_spelling(token); });
+  out.decoder.byte_level = true;
+  out.joined = true;
 }
 
-const std::array<uint32_t, 256>& spelling() {
-  static const std::array<uint32_t, 256> table = make_spelling();
+void parse_byte_fallback(const json&, const std::string&, Parsed& out) {
+  out.decoder.steps.push_back([](std::string& token, TokenPlace) {
+    if (const int byte = byte_fallback_value(token); byte >= 0) token = std::string(1, static_cast<char>(byte));
+  });
+}
+
+void parse_replace(const json& component, const std::string& where, Parsed& out) {
+  const TextStep step = replace_step(component, where);
+  out.decoder.steps.push_back([step](std::string& token, TokenPlace) { step(token, {}); });
+}
+
+void parse_metaspace(const json& component, const std::string&, Parsed& out) {
+  const std::string mark = component.value("replacement", std::string(kSpaceMark));
+  const bool prefix = component.value("add_prefix_space", true);
+  const bool prepended = component.value("prepend_scheme", prefix ? "always" : "never") != "never";
+  out.decoder.steps.push_back([mark, prepended](std::string& token, TokenPlace place) {
+    replace_all(token, mark, place.first && prepended ? "" : " ");
+  });
+}
+
+// What English tokenizers put apart, joined again.
+void clean_up(std::string& text) {
+  static constexpr std::pair<const char*, const char*> kJoined[] = {
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [apart, joined] : kJoined) replace_all(text, apart, joined);
+}
+
+void parse_word_piece(const json& component, const std::string&, Parsed& out) {
+  const std::string prefix = component.value("prefix", "##");
+  const bool cleanup = component.value("cleanup", true);
+  out.decoder.steps.push_back([prefix, cleanup](std::string& token, TokenPlace place) {
+    const bool inside = token.starts_with(prefix);
+    if (!place.first && inside) token.erase(0, prefix.size());
+    if (!place.first && !inside) token.insert(token.begin(), ' ');
+    if (cleanup) clean_up(token);
+  });
+}
+
+void parse_bpe(const json& component, const std::string& where, Parsed& out) {
+  const std::string suffix = component.value("suffix", "</w>");
+  if (suffix.empty()) throw base::InputError(base::expectation(where, "a suffix of words", "an empty one"));
+  out.decoder.steps.push_back(
+      [suffix](std::string& token, TokenPlace place) { replace_all(token, suffix, place.last ? "" : " "); });
+  out.decoder.ends.last_differs = true;
+}
+
+// Takes `content` off a token's ends.
+void strip_token(std::string& token, const TextEnds& ends) {
+  for (int i = 0; i < ends.start && token.starts_with(ends.stripped); ++i) token.erase(0, ends.stripped.size());
+  for (int i = 0; i < ends.stop && token.ends_with(ends.stripped); ++i)
+    token.resize(token.size() - ends.stripped.size());
+}
+
+void parse_strip(const json& component, const std::string& where, Parsed& out) {
+  TextEnds ends{.stripped = component.at("content").get<std::string>(),
+                .start = component.value("start", 0),
+                .stop = component.value("stop", 0)};
+  if (ends.stripped.empty() || ends.start < 0 || ends.stop < 0)
+    throw base::InputError(base::expectation(where, "Strip of a character, from 0 times", component.dump()));
+  if (!out.joined) {
+    out.decoder.steps.push_back([ends](std::string& token, TokenPlace) { strip_token(token, ends); });
+    return;
+  }
+  if (!out.decoder.ends.stripped.empty())
+    throw base::InputError(base::expectation(where, "one Strip of the joined text", "two"));
+  ends.last_differs = out.decoder.ends.last_differs;
+  out.decoder.ends = ends;
+}
+
+void parse_fuse(const json&, const std::string&, Parsed& out) { out.joined = true; }
+
+using DecoderParser = void (*)(const json& component, const std::string& where, Parsed& out);
+
+const Components<DecoderParser>& decoders() {
+  static const Components<DecoderParser> table = {
+      {"BPEDecoder", parse_bpe}, {"ByteFallback", parse_byte_fallback}, {"ByteLevel", parse_byte_level},
+      {"Fuse", parse_fuse},      {"Metaspace", parse_metaspace},        {"Replace", parse_replace},
+      {"Strip", parse_strip},    {"WordPiece", parse_word_piece},
+  };
   return table;
 }
 
-// Byte for each code point below 512, -1 where there is none.
-const std::array<int, 512>& inverse_spelling() {
-  static const std::array<int, 512> table = [] {
-    std::array<int, 512> inverse{};
-    inverse.fill(-1);
-    for (int byte = 0; byte < 256; ++byte) inverse[spelling()[byte]] = byte;
-    return inverse;
-  }();
-  return table;
-}
-
-void parse_strip(const json& component, const std::string& where, Decoder& out) {
-  const int start = component.value("start", 0);
-  const int stop = component.value("stop", 0);
-  if (start > 1 || stop > 0) {
-    throw base::InputError(base::expectation(where, "Strip of at most one leading character",
-                                             fmt::format("start {}, stop {}", start, stop)));
-  }
-  if (start == 1) out.strip_start = component.at("content");
-}
-
-void parse_into(const json& component, const std::string& where, Decoder& out) {
-  if (component.is_null()) return;
+void parse_into(const json& component, const std::string& where, Parsed& out) {
   const std::string type = component.at("type");
   if (type == "Sequence") {
     for (const json& part : component.at("decoders")) parse_into(part, where, out);
-  } else if (type == "ByteLevel") {
-    out.steps.push_back([](std::string& token) { token = from_byte_spelling(token); });
-  } else if (type == "ByteFallback") {
-    out.steps.push_back([](std::string& token) {
-      if (const int byte = byte_fallback_value(token); byte >= 0) token = std::string(1, static_cast<char>(byte));
-    });
-  } else if (type == "Replace" && component.at("pattern").contains("String")) {
-    const std::string from = component.at("pattern").at("String");
-    const std::string to = component.at("content");
-    if (from.empty()) throw base::InputError(base::expectation(where, "a pattern to replace", "an empty one"));
-    out.steps.push_back([from, to](std::string& token) { replace_all(token, from, to); });
-  } else if (type == "Metaspace") {
-    const std::string from = component.value("replacement", "\u2581");
-    out.steps.push_back([from](std::string& token) { replace_all(token, from, " "); });
-    const bool prefix = component.value("add_prefix_space", true);
-    if (component.value("prepend_scheme", prefix ? "always" : "never") != "never") out.strip_start.assign(1, ' ');
-  } else if (type == "Strip") {
-    parse_strip(component, where, out);
-  } else if (type != "Fuse") {  // tokens are always joined without anything between them
-    unknown_component(where, "decoder", type,
-                      "ByteLevel, ByteFallback, Metaspace, Replace (String), Fuse, Strip, Sequence");
+    return;
   }
+  const auto parser = component_of(decoders(), where, "decoder", type);
+  if (out.joined && type != "Strip" && type != "Fuse")
+    throw base::InputError(base::expectation(where, "Strip and Fuse alone behind the decoder that joins tokens", type));
+  parser(component, where, out);
 }
 
 }  // namespace
 
-std::string Decoder::token(std::string text) const {
-  for (const auto& step : steps) step(text);
+std::string Decoder::token(std::string text, TokenPlace place) const {
+  for (const auto& step : steps) step(text, place);
   return text;
 }
 
 Decoder parse_decoder(const json& json, const std::string& where) {
-  Decoder out;
-  parse_into(json, where, out);
-  return out;
-}
-
-std::string to_byte_spelling(unsigned char byte) {
-  std::string out;
-  append_utf8(out, spelling()[byte]);
-  return out;
-}
-
-std::string from_byte_spelling(const std::string& text) {
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const std::string_view rest = std::string_view(text).substr(at);
-    const size_t length = utf8_length(rest);
-    if (length == 0) return text;
-    const uint32_t code_point = utf8_code_point(rest);
-    if (code_point >= 512 || inverse_spelling()[code_point] < 0) return text;
-    out += static_cast<char>(inverse_spelling()[code_point]);
-    at += length;
+  Parsed out;
+  if (!json.is_null()) {
+    parse_into(json, where, out);
+  } else {
+    out.decoder.steps.push_back([](std::string& token, TokenPlace place) {
+      if (!place.first) token.insert(token.begin(), ' ');
+    });
   }
-  return out;
+  return std::move(out.decoder);
 }
 
 int byte_fallback_value(const std::string& token) {

@@ -5,24 +5,23 @@
 #include <string>
 #include <vector>
 
+#include "collimate/text/tokenizer.h"
+
 namespace collimate::text {
 
-// How tokens become text: each token by itself, then a leading space stripped once at the start of the whole text.
+// How tokens become text: each token by itself, as its place has it, then the ends of the joined text.
 struct Decoder {
-  std::vector<std::function<void(std::string& token)>> steps;
-  std::string strip_start;  // removed once where the text starts with it
+  std::vector<std::function<void(std::string& token, TokenPlace place)>> steps;
+  TextEnds ends;
+  bool byte_level = false;  // tokens are in GPT-2's spelling of bytes
 
-  std::string token(std::string text) const;
+  std::string token(std::string text, TokenPlace place = {}) const;
 };
 
-// "decoder" of a tokenizer.json: ByteLevel, ByteFallback, Metaspace, Replace, Fuse, Strip, Sequence or null.
-// Throws InputError naming any other component.
+// "decoder" of a tokenizer.json: ByteLevel, ByteFallback, Metaspace, Replace, WordPiece, BPEDecoder, Fuse, Strip,
+// Sequence or null, which puts a space between tokens. Bytes stay as they are where they are no well-formed UTF-8.
+// Throws InputError naming any other component, or an order of them that is not supported.
 Decoder parse_decoder(const nlohmann::json& json, const std::string& where);
-
-// GPT-2's spelling of bytes as printable characters. Each is the inverse of the other; a text that is not wholly in
-// that spelling is returned unchanged by `from_byte_spelling`.
-std::string to_byte_spelling(unsigned char byte);
-std::string from_byte_spelling(const std::string& text);
 
 // Byte of a token spelled "<0x0A>", -1 for any other.
 int byte_fallback_value(const std::string& token);

@@ -1,34 +1,21 @@
 #pragma once
 
-#include <array>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "collimate/text/added_tokens.h"
-#include "collimate/text/bpe.h"
 #include "collimate/text/decoder.h"
+#include "collimate/text/model_json.h"
 #include "collimate/text/normalizer.h"
 #include "collimate/text/pre_tokenizer.h"
 #include "collimate/text/tokenizer.h"
 
 namespace collimate::text {
 
-// The model of a tokenizer.json: byte pair encoding, or one id per word (`word_level`).
-struct VocabularyModel {
-  std::vector<std::string> tokens;  // by id, as the file spells them; empty where an id is unused
-  std::unordered_map<std::string, int32_t> ids;
-  MergeTable merges;
-  std::optional<int32_t> unk;
-  bool word_level = false;
-  bool byte_fallback = false;
-  bool fuse_unk = false;
-  bool ignore_merges = false;  // a word that is a token is that token
-};
-
 // All parts of a tokenizer.json.
 struct TokenizerParts {
-  VocabularyModel model;
+  VocabularyModel model;  // without the added tokens
   std::vector<AddedToken> added;
   std::vector<TextStep> normalizer;
   PreTokenizer pre_tokenizer;
@@ -43,12 +30,13 @@ struct TokenizerParts {
 // space under its dummy prefix rule; everything else round-trips.
 class HfTokenizer : public Tokenizer {
  public:
-  // Throws InputError for a vocabulary that cannot express some text and has no unk when it meets such text.
+  // Encoding throws InputError for text that the vocabulary cannot express where it has no unk.
   HfTokenizer(TokenizerParts parts, TokenizerInfo info);
 
   std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const override;
   std::string decode(std::span<const int32_t> ids, bool skip_special = true) const override;
-  std::string token_bytes(int32_t id) const override;
+  std::string token_bytes(int32_t id, TokenPlace place = {}) const override;
+  TextEnds text_ends() const override { return parts_.decoder.ends; }
   bool is_special(int32_t id) const override;
   std::optional<int32_t> id_of(std::string_view token) const override;
   int32_t vocab_size() const override { return static_cast<int32_t>(bytes_.size()); }
@@ -57,24 +45,23 @@ class HfTokenizer : public Tokenizer {
 
  private:
   struct Work;
-  void index_bytes();
-  bool spaces_divide_words() const;
+  void index_tokens();
+  std::string decoded(size_t id, TokenPlace place) const;
+  void add_matcher(const AddedToken& token);
   void encode_segment(std::string_view text, EncodeOptions options, bool first, Work& work) const;
   void encode_normalized(std::string text, SegmentPlace place, Work& work) const;
   void encode_word(std::string_view word, Work& work) const;
-  void merge_word(std::string_view word, Work& work) const;
-  void byte_symbols(std::string_view word, Work& work) const;
-  void character_symbols(std::string_view word, Work& work) const;
-  void push_unknown(std::string_view bytes, Work& work) const;
   void run(std::string_view text, EncodeOptions options, Work& work) const;
 
   TokenizerParts parts_;
-  uint64_t cache_owner_ = 0;       // of this tokenizer's words in WordCache
-  bool divide_at_spaces_ = false;  // no token has U+2581 after another character: words can be merged one by one
+  uint64_t cache_owner_ = 0;      // of this tokenizer's words in WordCache
+  bool divide_at_marks_ = false;  // words can be cut before space marks, which makes them short
   TokenMatcher raw_matcher_, normalized_matcher_;
-  std::vector<std::string> bytes_;       // by id: what the token adds to a text
-  std::vector<char> special_;            // by id
-  std::array<int32_t, 256> byte_ids_{};  // byte-level: the byte's own token; byte fallback: "<0xXX>"; -1 when absent
+  std::unordered_map<std::string, int32_t> added_ids_;
+  // By id:
+  std::vector<std::string> tokens_;       // as the files spell them
+  std::vector<std::string> bytes_;        // what they add in the middle of a text
+  std::vector<char> special_, verbatim_;  // verbatim: the decoder does not concern it
 };
 
 }  // namespace collimate::text

@@ -1,13 +1,16 @@
 #include "collimate/text/normalizer.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 
 #include "collimate/base/error.h"
+#include "collimate/text/bert_normalizer.h"
+#include "collimate/text/byte_spelling.h"
+#include "collimate/text/characters.h"
+#include "collimate/text/charsmap.h"
+#include "collimate/text/component.h"
 #include "collimate/text/regex.h"
+#include "collimate/text/unicode_form.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::text {
@@ -15,39 +18,33 @@ namespace {
 
 using nlohmann::json;
 
-std::string apply_to_valid(const std::string& text, const std::function<std::string(std::string_view)>& change) {
-  std::string out;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const size_t good = valid_run(rest);
-    if (good > 0) out += change(rest.substr(0, good));
-    rest.remove_prefix(good);
-    if (!rest.empty()) {
-      out += rest[0];
-      rest.remove_prefix(1);
-    }
-  }
-  return out;
+TextStep form_step(UnicodeForm form) {
+  return [form](std::string& text, SegmentPlace) { text = unicode_form(text, form); };
 }
 
-std::string unicode_form(std::string_view text, int options) {
-  utf8proc_uint8_t* raw = nullptr;
-  const utf8proc_ssize_t length =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
-                   &raw, static_cast<utf8proc_option_t>(options));
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(raw, &std::free);
-  COLLIMATE_CHECK(length >= 0, "utf8proc: {}", utf8proc_errmsg(length));
-  return {reinterpret_cast<const char*>(raw), static_cast<size_t>(length)};
+// A step that looks at one character after the other.
+TextStep character_step(void (*append)(std::string& out, uint32_t code_point)) {
+  return [append](std::string& text, SegmentPlace) { text = map_characters(text, append); };
 }
 
-bool is_ascii(const std::string& text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+void append_without_mark(std::string& out, uint32_t code_point) {
+  if (!is_mark(code_point)) append_utf8(out, code_point);
 }
 
-TextStep unicode_step(int options) {
-  return [options](std::string& text, SegmentPlace) {
-    if (is_ascii(text)) return;
-    text = apply_to_valid(text, [options](std::string_view run) { return unicode_form(run, options); });
+// White space taken off the ends.
+TextStep strip_step(bool left, bool right) {
+  return [left, right](std::string& text, SegmentPlace) {
+    if (right) text.resize(skip_spaces_left(text, 0, text.size()));
+    if (left) text.erase(0, skip_spaces_right(text, 0));
+  };
+}
+
+TextStep charsmap_step(const json& component, const std::string& where) {
+  const auto found = component.find("precompiled_charsmap");
+  if (found == component.end() || found->is_null()) return [](std::string&, SegmentPlace) {};
+  const auto map = std::make_shared<const Charsmap>(from_base64(found->get_ref<const std::string&>(), where), where);
+  return [map](std::string& text, SegmentPlace) {
+    text = apply_to_valid(text, [&](std::string_view run) { return map->replace_graphemes(run); });
   };
 }
 
@@ -72,6 +69,52 @@ std::string replace_matches(const Regex& regex, std::string_view text, const std
   return out;
 }
 
+using StepMaker = TextStep (*)(const json& component, const std::string& where);
+
+// The components that are one step each.
+const Components<StepMaker>& step_makers() {
+  static const Components<StepMaker> table = {
+      {"BertNormalizer", [](const json& component, const std::string&) { return bert_normalizer(component); }},
+      {"ByteLevel",
+       [](const json&, const std::string&) -> TextStep {
+         return [](std::string& text, SegmentPlace) { text = byte_spelling_of(text); };
+       }},
+      {"Lowercase", [](const json&, const std::string&) { return character_step(append_lower); }},
+      {"NFC", [](const json&, const std::string&) { return form_step(UnicodeForm::kC); }},
+      {"NFD", [](const json&, const std::string&) { return form_step(UnicodeForm::kD); }},
+      {"NFKC", [](const json&, const std::string&) { return form_step(UnicodeForm::kKC); }},
+      {"NFKD", [](const json&, const std::string&) { return form_step(UnicodeForm::kKD); }},
+      {"Nmt", [](const json&, const std::string&) { return character_step(append_nmt); }},
+      {"Precompiled", charsmap_step},
+      {"Prepend", [](const json& component, const std::string&) { return prepend_step(component.at("prepend")); }},
+      {"Replace", replace_step},
+      {"Strip",
+       [](const json& component, const std::string&) {
+         return strip_step(component.value("strip_left", true), component.value("strip_right", true));
+       }},
+      {"StripAccents", [](const json&, const std::string&) { return character_step(append_without_mark); }},
+  };
+  return table;
+}
+
+void parse_into(const json& component, const std::string& where, std::vector<TextStep>& steps) {
+  if (component.is_null()) return;
+  const std::string type = component.at("type");
+  if (type == "Sequence") {
+    for (const json& part : component.at("normalizers")) parse_into(part, where, steps);
+    return;
+  }
+  steps.push_back(component_of(step_makers(), where, "normalizer", type)(component, where));
+}
+
+}  // namespace
+
+std::vector<TextStep> parse_normalizer(const json& json, const std::string& where) {
+  std::vector<TextStep> steps;
+  parse_into(json, where, steps);
+  return steps;
+}
+
 TextStep replace_step(const json& component, const std::string& where) {
   const json& pattern = component.at("pattern");
   const std::string content = component.at("content");
@@ -84,37 +127,6 @@ TextStep replace_step(const json& component, const std::string& where) {
   return [regex, content](std::string& text, SegmentPlace) {
     text = apply_to_valid(text, [&](std::string_view run) { return replace_matches(*regex, run, content); });
   };
-}
-
-void parse_into(const json& component, const std::string& where, std::vector<TextStep>& steps) {
-  if (component.is_null()) return;
-  const std::string type = component.at("type");
-  const int base_options = UTF8PROC_STABLE;
-  if (type == "Sequence") {
-    for (const json& part : component.at("normalizers")) parse_into(part, where, steps);
-  } else if (type == "NFC") {
-    steps.push_back(unicode_step(base_options | UTF8PROC_COMPOSE));
-  } else if (type == "NFD") {
-    steps.push_back(unicode_step(base_options | UTF8PROC_DECOMPOSE));
-  } else if (type == "NFKC") {
-    steps.push_back(unicode_step(base_options | UTF8PROC_COMPOSE | UTF8PROC_COMPAT));
-  } else if (type == "NFKD") {
-    steps.push_back(unicode_step(base_options | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT));
-  } else if (type == "Prepend") {
-    steps.push_back(prepend_step(component.at("prepend")));
-  } else if (type == "Replace") {
-    steps.push_back(replace_step(component, where));
-  } else {
-    unknown_component(where, "normalizer", type, "NFC, NFD, NFKC, NFKD, Prepend, Replace, Sequence");
-  }
-}
-
-}  // namespace
-
-std::vector<TextStep> parse_normalizer(const json& json, const std::string& where) {
-  std::vector<TextStep> steps;
-  parse_into(json, where, steps);
-  return steps;
 }
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {

@@ -16,15 +16,14 @@ struct SegmentPlace {
 // Changes a text in place. Bytes that are not well-formed UTF-8 are kept.
 using TextStep = std::function<void(std::string& text, SegmentPlace place)>;
 
-// "normalizer" of a tokenizer.json: NFC, NFD, NFKC, NFKD, Prepend, Replace, Sequence or null.
+// "normalizer" of a tokenizer.json, null or any that Hugging Face tokenizers 0.23 have.
 // Throws InputError naming any other component.
 std::vector<TextStep> parse_normalizer(const nlohmann::json& json, const std::string& where);
 
+// "Replace": a text, or what a regular expression matches, by another text.
+TextStep replace_step(const nlohmann::json& component, const std::string& where);
+
 // Replaces every occurrence of `from`, which is not empty.
 void replace_all(std::string& text, const std::string& from, const std::string& to);
-
-// [where] expected one of `known`, got `type`.
-[[noreturn]] void unknown_component(const std::string& where, const std::string& kind, const std::string& type,
-                                    const std::string& known);
 
 }  // namespace collimate::text

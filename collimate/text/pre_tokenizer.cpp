@@ -1,175 +1,172 @@
 #include "collimate/text/pre_tokenizer.h"
 
-#include <memory>
-
 #include "collimate/base/error.h"
+#include "collimate/text/byte_spelling.h"
+#include "collimate/text/characters.h"
+#include "collimate/text/component.h"
+#include "collimate/text/space_marks.h"
+#include "collimate/text/splitter.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::text {
-
-const char* const kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 namespace {
 
 using nlohmann::json;
 
-enum class Behavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
+// The regular expression of GPT-2's own tokenizer.
+constexpr const char* kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-struct Part {
-  Span span;
-  bool match;
-};
-
-// Matches and the gaps between them, in order; with `invert` their parts are exchanged.
-void find_parts(const Regex& regex, std::string_view text, bool invert, std::vector<Part>& parts) {
-  parts.clear();
-  size_t at = 0;
-  Span match;
-  for (size_t from = 0; from < text.size() && regex.find(text, from, match);) {
-    if (match.size() == 0) {
-      from = match.end + std::max<size_t>(1, utf8_length(text.substr(std::min(match.end, text.size()))));
-      continue;
+// Splits the well-formed runs of a piece; the bytes between them are parts of their own.
+void split_runs(const Splitter& splitter, std::string_view text, Span piece, std::vector<Span>& parts) {
+  for (size_t at = piece.begin; at < piece.end;) {
+    const size_t good = valid_run(text.substr(at, piece.end - at));
+    if (good > 0) splitter(text, {at, at + good}, parts);
+    at += good;
+    if (at < piece.end) {
+      parts.push_back({at, at + 1});
+      ++at;
     }
-    if (match.begin > at) parts.push_back({{at, match.begin}, invert});
-    parts.push_back({match, !invert});
-    at = from = match.end;
-  }
-  if (at < text.size()) parts.push_back({{at, text.size()}, invert});
-}
-
-bool joins_previous(Behavior behavior, const Part* previous, const Part& part) {
-  if (previous == nullptr) return false;
-  switch (behavior) {
-    case Behavior::kMergedWithPrevious:
-      return part.match && !previous->match;
-    case Behavior::kMergedWithNext:
-      return previous->match && !part.match;
-    case Behavior::kContiguous:
-      return part.match == previous->match;
-    default:
-      return false;
   }
 }
 
-Splitter regex_splitter(const std::string& pattern, Behavior behavior, bool invert) {
-  auto regex = std::make_shared<const Regex>(pattern);
-  return [regex, behavior, invert](std::string_view text, Span piece, std::vector<Span>& out) {
-    static thread_local std::vector<Part> parts;
-    find_parts(*regex, text.substr(piece.begin, piece.size()), invert, parts);
-    const Part* previous = nullptr;
-    for (const Part& part : parts) {
-      if (behavior == Behavior::kRemoved && part.match) continue;
-      if (joins_previous(behavior, previous, part)) {
-        out.back().end = piece.begin + part.span.end;
-      } else {
-        out.push_back({piece.begin + part.span.begin, piece.begin + part.span.end});
-      }
-      previous = &part;
-    }
-  };
+void add_splitter(PreTokenizer& out, Splitter splitter) {
+  out.splits = true;
+  out.steps.push_back([splitter = std::move(splitter)](Pieces& pieces, SegmentPlace) {
+    static thread_local std::vector<Span> parts;
+    parts.clear();
+    for (const Span& piece : pieces.words) split_runs(splitter, pieces.text, piece, parts);
+    pieces.words.swap(parts);
+  });
 }
 
-Behavior parse_behavior(const std::string& name, const std::string& where) {
-  if (name == "Removed") return Behavior::kRemoved;
-  if (name == "Isolated") return Behavior::kIsolated;
-  if (name == "MergedWithPrevious") return Behavior::kMergedWithPrevious;
-  if (name == "MergedWithNext") return Behavior::kMergedWithNext;
-  if (name == "Contiguous") return Behavior::kContiguous;
-  unknown_component(where, "split behavior", name, "Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous");
+// `change(word, begins)` changes a word, which `begins` a whole text or goes on.
+template <class Change>
+void add_change(PreTokenizer& out, Change change) {
+  out.steps.push_back([change](Pieces& pieces, SegmentPlace place) {
+    std::string text;
+    std::string word;
+    size_t done = 0;  // of the old text
+    for (Span& span : pieces.words) {
+      text.append(pieces.text, done, span.begin - done);  // what was removed keeps its place
+      word.assign(pieces.text, span.begin, span.size());
+      done = span.end;
+      const bool at_start = place.first && span.begin == 0;
+      change(word, SegmentPlace{at_start, place.continues});
+      span = {text.size(), text.size() + word.size()};
+      text += word;
+    }
+    pieces.text = std::move(text);
+  });
 }
 
 void parse_split(const json& component, const std::string& where, PreTokenizer& out) {
   const json& pattern = component.at("pattern");
-  const std::string regex = pattern.contains("String") ? regex_escape(pattern.at("String").get<std::string>())
-                                                       : pattern.at("Regex").get<std::string>();
-  out.splitters.push_back(
-      regex_splitter(regex, parse_behavior(component.at("behavior"), where), component.value("invert", false)));
+  const Behavior behavior = parse_behavior(component.at("behavior"), where);
+  const bool invert = component.value("invert", false);
+  if (!pattern.contains("String"))
+    return add_splitter(out, regex_splitter(pattern.at("Regex").get<std::string>(), behavior, invert));
+  const std::string text = pattern.at("String");
+  if (text.empty()) throw base::InputError(base::expectation(where, "a pattern to split at", "an empty one"));
+  add_splitter(out, text_splitter(text, behavior, invert));
 }
 
-void parse_byte_level(const json& component, const std::string& where, PreTokenizer& out) {
+void parse_byte_level(const json& component, const std::string&, PreTokenizer& out) {
   if (component.value("add_prefix_space", true)) {
-    if (!out.splitters.empty()) {
-      throw base::InputError(
-          base::expectation(where, "ByteLevel with add_prefix_space in the first place", "a split before it"));
-    }
-    out.transforms.push_back([](std::string& text, SegmentPlace place) {
-      if (!text.empty() && text[0] != ' ' && !(place.first && place.continues)) text.insert(text.begin(), ' ');
+    add_change(out, [](std::string& word, SegmentPlace place) {
+      if (!word.empty() && word[0] != ' ' && !(place.first && place.continues)) word.insert(word.begin(), ' ');
     });
   }
-  if (component.value("use_regex", true)) {
-    out.splitters.push_back(regex_splitter(kGpt2Pattern, Behavior::kIsolated, false));
-  }
+  if (component.value("use_regex", true)) add_splitter(out, regex_splitter(kGpt2Pattern, Behavior::kIsolated, false));
   out.byte_level = true;
 }
 
-void parse_metaspace(const json& component, const std::string& where, PreTokenizer& out) {
-  if (!out.splitters.empty()) {
-    throw base::InputError(base::expectation(where, "Metaspace in the first place", "a split before it"));
-  }
-  const std::string replacement = component.value("replacement", "\u2581");
+std::string prepend_scheme(const json& component, const std::string& where) {
   const std::string scheme =
       component.value("prepend_scheme", component.value("add_prefix_space", true) ? "always" : "never");
-  out.transforms.push_back([replacement, scheme](std::string& text, SegmentPlace place) {
-    replace_all(text, " ", replacement);
+  if (scheme != "always" && scheme != "never" && scheme != "first")
+    unknown_component(where, "prepend_scheme", scheme, "always, first, never");
+  return scheme;
+}
+
+void parse_metaspace(const json& component, const std::string& where, PreTokenizer& out) {
+  const std::string mark = component.value("replacement", std::string(kSpaceMark));
+  if (mark.empty()) throw base::InputError(base::expectation(where, "a replacement for spaces", "an empty one"));
+  const std::string scheme = prepend_scheme(component, where);
+  add_change(out, [mark, scheme](std::string& word, SegmentPlace place) {
+    replace_all(word, " ", mark);
     const bool wanted = scheme == "always" || (scheme == "first" && place.first);
-    if (wanted && !(place.first && place.continues) && !text.starts_with(replacement)) text.insert(0, replacement);
+    if (wanted && !(place.first && place.continues) && !word.starts_with(mark)) word.insert(0, mark);
   });
-  if (component.value("split", true)) {
-    out.splitters.push_back(regex_splitter(regex_escape(replacement), Behavior::kMergedWithNext, false));
-  }
+  if (component.value("split", true)) add_splitter(out, text_splitter(mark, Behavior::kMergedWithNext, false));
+}
+
+void parse_punctuation(const json& component, const std::string& where, PreTokenizer& out) {
+  const Behavior behavior = parse_behavior(component.value("behavior", "Isolated"), where);
+  add_splitter(out, character_splitter(is_punctuation, behavior));
+}
+
+void parse_digits(const json& component, const std::string&, PreTokenizer& out) {
+  const bool single = component.value("individual_digits", false);
+  add_splitter(out, character_splitter(is_numeric, single ? Behavior::kIsolated : Behavior::kContiguous));
+}
+
+// Words of \w, runs of other characters that are no white space.
+void parse_whitespace(const json&, const std::string&, PreTokenizer& out) {
+  add_splitter(out, run_splitter([](uint32_t code_point) {
+                 if (is_white_space(code_point)) return -1;
+                 return is_word(code_point) ? 1 : 0;
+               }));
+}
+
+void parse_whitespace_split(const json&, const std::string&, PreTokenizer& out) {
+  add_splitter(out, run_splitter([](uint32_t code_point) { return is_white_space(code_point) ? -1 : 0; }));
+}
+
+void parse_bert(const json& component, const std::string& where, PreTokenizer& out) {
+  parse_whitespace_split(component, where, out);
+  add_splitter(out, character_splitter(is_punctuation, Behavior::kIsolated));
+}
+
+void parse_delimiter(const json& component, const std::string&, PreTokenizer& out) {
+  add_splitter(out, text_splitter(component.at("delimiter"), Behavior::kRemoved, false));
+}
+
+using PreTokenizerParser = void (*)(const json& component, const std::string& where, PreTokenizer& out);
+
+const Components<PreTokenizerParser>& pre_tokenizers() {
+  static const Components<PreTokenizerParser> table = {
+      {"BertPreTokenizer", parse_bert}, {"ByteLevel", parse_byte_level},  {"CharDelimiterSplit", parse_delimiter},
+      {"Digits", parse_digits},         {"Metaspace", parse_metaspace},   {"Punctuation", parse_punctuation},
+      {"Split", parse_split},           {"Whitespace", parse_whitespace}, {"WhitespaceSplit", parse_whitespace_split},
+  };
+  return table;
 }
 
 void parse_into(const json& component, const std::string& where, PreTokenizer& out) {
   if (component.is_null()) return;
   const std::string type = component.at("type");
-  if (out.byte_level) {
-    throw base::InputError(base::expectation(where, "ByteLevel as the last pre-tokenizer", fmt::format("'{}'", type)));
-  }
   if (type == "Sequence") {
     for (const json& part : component.at("pretokenizers")) parse_into(part, where, out);
-  } else if (type == "Split") {
-    parse_split(component, where, out);
-  } else if (type == "ByteLevel") {
-    parse_byte_level(component, where, out);
-  } else if (type == "Digits") {
-    const bool single = component.value("individual_digits", false);
-    out.splitters.push_back(regex_splitter(single ? "\\p{N}" : "\\p{N}+", Behavior::kIsolated, false));
-  } else if (type == "Metaspace") {
-    parse_metaspace(component, where, out);
-  } else {
-    unknown_component(where, "pre-tokenizer", type, "ByteLevel, Split, Digits, Metaspace, Sequence");
+    return;
   }
-}
-
-// Splits one well-formed run by every splitter in turn.
-void split_run(const std::vector<Splitter>& splitters, std::string_view text, Span run, std::vector<Span>& words) {
-  if (splitters.size() == 1) return splitters[0](text, run, words);
-  std::vector<Span> pieces{run};
-  std::vector<Span> parts;
-  for (const Splitter& splitter : splitters) {
-    parts.clear();
-    for (const Span& piece : pieces) splitter(text, piece, parts);
-    pieces.swap(parts);
-  }
-  words.insert(words.end(), pieces.begin(), pieces.end());
+  const auto parser = component_of(pre_tokenizers(), where, "pre-tokenizer", type);
+  if (out.byte_level) spell_bytes(out);  // what comes after ByteLevel sees its spelling
+  parser(component, where, out);
 }
 
 }  // namespace
 
-void PreTokenizer::split(std::string_view text, std::vector<Span>& words) const {
-  if (splitters.empty()) {
-    if (!text.empty()) words.push_back({0, text.size()});
-    return;
-  }
-  for (size_t at = 0; at < text.size();) {
-    const size_t good = valid_run(text.substr(at));
-    if (good > 0) split_run(splitters, text, {at, at + good}, words);
-    at += good;
-    if (at < text.size()) {
-      words.push_back({at, at + 1});
-      ++at;
-    }
-  }
+void spell_bytes(PreTokenizer& pre_tokenizer) {
+  add_change(pre_tokenizer, [](std::string& word, SegmentPlace) { word = byte_spelling_of(word); });
+  pre_tokenizer.byte_level = false;
+}
+
+void PreTokenizer::split(Pieces& pieces, SegmentPlace place) const {
+  pieces.words.clear();
+  if (pieces.text.empty()) return;
+  pieces.words.push_back({0, pieces.text.size()});
+  for (const Step& step : steps) step(pieces, place);
 }
 
 PreTokenizer parse_pre_tokenizer(const json& json, const std::string& where) {

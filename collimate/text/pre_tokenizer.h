@@ -3,6 +3,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collimate/text/normalizer.h"
@@ -10,24 +11,28 @@
 
 namespace collimate::text {
 
-// Appends the parts of `piece` of `text`, which is well-formed UTF-8, in order.
-using Splitter = std::function<void(std::string_view text, Span piece, std::vector<Span>& parts)>;
+// A text and its words so far, in order; what lies between them was removed.
+struct Pieces {
+  std::string text;
+  std::vector<Span> words;
+};
 
 // This happens to a text between normalizer and model.
 struct PreTokenizer {
-  std::vector<TextStep> transforms;  // of the whole segment, before it is split
-  std::vector<Splitter> splitters;   // each splits every part the earlier ones left
-  bool byte_level = false;           // the model's alphabet is bytes in GPT-2's spelling
+  using Step = std::function<void(Pieces& pieces, SegmentPlace place)>;
+  std::vector<Step> steps;
+  bool splits = false;      // some step splits
+  bool byte_level = false;  // the model's alphabet is bytes in GPT-2's spelling, and no step has spelled them
 
-  // Words of `text`; each byte that is not part of well-formed UTF-8 is a word of its own.
-  void split(std::string_view text, std::vector<Span>& words) const;
+  // Puts `pieces.text` into words; in a text that is split, each byte that is not part of well-formed UTF-8 is one.
+  void split(Pieces& pieces, SegmentPlace place) const;
 };
 
-// "pre_tokenizer" of a tokenizer.json: ByteLevel, Split, Digits, Metaspace, Sequence or null.
-// Throws InputError naming any other component, or an order of them that is not supported.
+// "pre_tokenizer" of a tokenizer.json, null or any that Hugging Face tokenizers 0.23 have.
+// Throws InputError naming any other component.
 PreTokenizer parse_pre_tokenizer(const nlohmann::json& json, const std::string& where);
 
-// The regular expression of GPT-2's own tokenizer.
-extern const char* const kGpt2Pattern;
+// The last step: words in GPT-2's spelling of their bytes, for a model that knows nothing of bytes.
+void spell_bytes(PreTokenizer& pre_tokenizer);
 
 }  // namespace collimate::text

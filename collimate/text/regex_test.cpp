@@ -13,12 +13,10 @@ using testing::HasSubstr;
 
 std::vector<std::string> words_of(const nlohmann::json& component, const std::string& text) {
   const PreTokenizer pre_tokenizer = parse_pre_tokenizer(component, "test");
-  std::string changed = text;
-  for (const TextStep& step : pre_tokenizer.transforms) step(changed, {});
-  std::vector<Span> spans;
-  pre_tokenizer.split(changed, spans);
+  Pieces pieces{.text = text};
+  pre_tokenizer.split(pieces, {});
   std::vector<std::string> words;
-  for (const Span& span : spans) words.push_back(changed.substr(span.begin, span.size()));
+  for (const Span& span : pieces.words) words.push_back(pieces.text.substr(span.begin, span.size()));
   return words;
 }
 
@@ -94,13 +92,24 @@ TEST(PreTokenizer, BrokenBytesAreWordsOfTheirOwn) {
               ElementsAre("ab", "\xFF", "\xFE", "cd", "\xE4"));
 }
 
-TEST(PreTokenizer, OrdersThatAreNotSupported) {
+// U+00B2 is the bytes C2 B2, the second of which GPT-2 spells as U+00B2: a digit to what comes after ByteLevel.
+TEST(PreTokenizer, WhatComesAfterByteLevelSeesSpelledBytes) {
   const nlohmann::json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
-  const nlohmann::json digits = {{"type", "Digits"}};
-  EXPECT_THAT(message_of<base::InputError>([&] {
-                words_of({{"type", "Sequence"}, {"pretokenizers", {bytes, digits}}}, "");
-              }),
-              HasSubstr("ByteLevel as the last pre-tokenizer"));
+  EXPECT_THAT(words_of({{"type", "Sequence"}, {"pretokenizers", {bytes, {{"type", "Digits"}}}}}, "a1 2\u00b2"),
+              ElementsAre("a", "1", "\u0120", "2", "\u00c2", "\u00b2"));
+}
+
+// A text that is removed keeps its place: what stands behind it is not the first of the text.
+TEST(PreTokenizer, MetaspaceBehindASplit) {
+  const auto words = [](const char* scheme, const std::string& text) {
+    return words_of(
+        {{"type", "Sequence"},
+         {"pretokenizers", {{{"type", "WhitespaceSplit"}}, {{"type", "Metaspace"}, {"prepend_scheme", scheme}}}}},
+        text);
+  };
+  EXPECT_THAT(words("always", " a b"), ElementsAre("\u2581a", "\u2581b"));
+  EXPECT_THAT(words("first", "a b"), ElementsAre("\u2581a", "b"));
+  EXPECT_THAT(words("first", " a b"), ElementsAre("a", "b"));
 }
 
 }  // namespace

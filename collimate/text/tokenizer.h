@@ -31,6 +31,20 @@ struct TokenizerInfo {
   std::string kind;               // "byte-level BPE", "SentencePiece BPE with byte fallback", "characters"
 };
 
+// Where a token stands in a text: some tokenizers decode the first or the last token in another way than the others.
+struct TokenPlace {
+  bool first = false;
+  bool last = false;
+};
+
+// Decoding takes `stripped` off the whole text, as often as `start` and `stop` say, at its beginning and its end.
+struct TextEnds {
+  std::string stripped;
+  int start = 0;
+  int stop = 0;
+  bool last_differs = false;  // the last token's text is not what it would be inside
+};
+
 // Text to ids and back. Const member functions may be called from several threads at once.
 class Tokenizer {
  public:
@@ -41,8 +55,9 @@ class Tokenizer {
   // The exact bytes the ids stand for: broken UTF-8 is not replaced (see valid_utf8 in utf8.h). Unused ids, those
   // beyond the vocabulary too (models pad their embedding), decode to nothing; a negative id throws InputError.
   virtual std::string decode(std::span<const int32_t> ids, bool skip_special = true) const = 0;
-  // The bytes one token adds in the middle of a text.
-  virtual std::string token_bytes(int32_t id) const = 0;
+  // The bytes that one token adds to a text at a place, before TextEnds; without one, in the middle.
+  virtual std::string token_bytes(int32_t id, TokenPlace place = {}) const = 0;
+  virtual TextEnds text_ends() const { return {}; }
   virtual bool is_special(int32_t id) const = 0;
   // Finds an id by the token's text as the vocabulary writes it.
   virtual std::optional<int32_t> id_of(std::string_view token) const = 0;
@@ -70,21 +85,35 @@ bool has_tokenizer(const std::string& directory);
 // The first id whose token differs. Ids that only one of them has (added tokens, places left free) are no difference.
 std::optional<int32_t> first_difference(const Tokenizer& one, const Tokenizer& other);
 
-// Ids one by one to text: pushes never split a UTF-8 character, and the pieces joined are decode() of all the ids.
-// Bytes that no later byte can make valid are emitted as they are. Keeps a reference to the tokenizer.
+// Ids one by one to text: pushes never split a UTF-8 character, and the pieces joined are decode() of all the ids; no
+// push gives text that a later one would change. Bytes that no later byte can make valid are emitted as they are. Keeps
+// a reference to the tokenizer.
 class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special = true);
+  // Gives decode(ids), which uses this.
+  std::string whole(std::span<const int32_t> ids);
+  // What is pushed continues the text of `ids`: the pieces are what decode() of all ids has behind decode(ids).
+  void follow(std::span<const int32_t> ids);
   // The text that is certain after `id`, perhaps empty.
   std::string push(int32_t id);
   // Gives what is left, an unfinished character included; the decoder is then as new.
   std::string finish();
 
  private:
+  void restart();
+  void join(int32_t id);
+  void append(std::string_view text);
+
   const Tokenizer& tokenizer_;
   bool skip_special_;
+  TextEnds ends_;
   bool at_start_ = true;
-  std::string pending_;
+  int start_left_ = 0;   // how often `stripped` may still be taken off the beginning
+  int held_ = 0;         // times `stripped` at the end so far, which the end may lose
+  std::string between_;  // what the last token adds besides when another follows
+  std::string at_end_;   // and when none does
+  std::string pending_;  // not given yet
 };
 
 }  // namespace collimate::text

@@ -68,7 +68,7 @@ class PieceTokenizer : public text::Tokenizer {
     for (const int32_t id : ids) text += skip_special && is_special(id) ? "" : token_bytes(id);
     return text;
   }
-  std::string token_bytes(int32_t id) const override { return pieces_.at(id); }
+  std::string token_bytes(int32_t id, text::TokenPlace = {}) const override { return pieces_.at(id); }
   bool is_special(int32_t id) const override { return pieces_.at(id) == "<eos>"; }
   std::optional<int32_t> id_of(std::string_view) const override { return std::nullopt; }
   int32_t vocab_size() const override { return static_cast<int32_t>(pieces_.size()); }

@@ -1,0 +1,132 @@
+#include "collimate/text/splitter.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "collimate/text/characters.h"
+#include "collimate/text/component.h"
+#include "collimate/text/utf8.h"
+
+namespace collimate::text {
+namespace {
+
+struct Part {
+  Span span;
+  bool match;
+};
+
+// Matches and the gaps between them, in order; with `invert` their parts are exchanged. `find(from, match)` gives the
+// next match.
+template <class Find>
+void find_parts(std::string_view text, bool invert, Find find, std::vector<Part>& parts) {
+  parts.clear();
+  size_t at = 0;
+  Span match;
+  for (size_t from = 0; from < text.size() && find(from, match);) {
+    if (match.size() == 0) {
+      from = match.end + std::max<size_t>(1, utf8_length(text.substr(std::min(match.end, text.size()))));
+      continue;
+    }
+    if (match.begin > at) parts.push_back({{at, match.begin}, invert});
+    parts.push_back({match, !invert});
+    at = from = match.end;
+  }
+  if (at < text.size()) parts.push_back({{at, text.size()}, invert});
+}
+
+bool joins_previous(Behavior behavior, const Part* previous, const Part& part) {
+  if (previous == nullptr) return false;
+  switch (behavior) {
+    case Behavior::kMergedWithPrevious:
+      return part.match && !previous->match;
+    case Behavior::kMergedWithNext:
+      return previous->match && !part.match;
+    case Behavior::kContiguous:
+      return part.match == previous->match;
+    default:
+      return false;
+  }
+}
+
+void append_parts(const std::vector<Part>& parts, Behavior behavior, size_t begin, std::vector<Span>& out) {
+  const Part* previous = nullptr;
+  for (const Part& part : parts) {
+    if (behavior == Behavior::kRemoved && part.match) continue;
+    if (joins_previous(behavior, previous, part)) {
+      out.back().end = begin + part.span.end;
+    } else {
+      out.push_back({begin + part.span.begin, begin + part.span.end});
+    }
+    previous = &part;
+  }
+}
+
+// A splitter at what `find(text, from, match)` finds.
+template <class Find>
+Splitter splitter_at(Find find, Behavior behavior, bool invert) {
+  return [find, behavior, invert](std::string_view text, Span piece, std::vector<Span>& out) {
+    static thread_local std::vector<Part> parts;
+    const std::string_view inside = text.substr(piece.begin, piece.size());
+    find_parts(
+        inside, invert, [&](size_t from, Span& match) { return find(inside, from, match); }, parts);
+    append_parts(parts, behavior, piece.begin, out);
+  };
+}
+
+}  // namespace
+
+Behavior parse_behavior(const std::string& name, const std::string& where) {
+  if (name == "Removed") return Behavior::kRemoved;
+  if (name == "Isolated") return Behavior::kIsolated;
+  if (name == "MergedWithPrevious") return Behavior::kMergedWithPrevious;
+  if (name == "MergedWithNext") return Behavior::kMergedWithNext;
+  if (name == "Contiguous") return Behavior::kContiguous;
+  unknown_component(where, "split behavior", name, "Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous");
+}
+
+Splitter regex_splitter(const std::string& pattern, Behavior behavior, bool invert) {
+  const auto regex = std::make_shared<const Regex>(pattern);
+  return splitter_at(
+      [regex](std::string_view text, size_t from, Span& match) { return regex->find(text, from, match); }, behavior,
+      invert);
+}
+
+Splitter text_splitter(const std::string& text, Behavior behavior, bool invert) {
+  return splitter_at(
+      [text](std::string_view inside, size_t from, Span& match) {
+        const size_t at = inside.find(text, from);
+        match = {at, at + text.size()};
+        return at != std::string_view::npos;
+      },
+      behavior, invert);
+}
+
+Splitter character_splitter(std::function<bool(uint32_t)> matches, Behavior behavior) {
+  return splitter_at(
+      [matches](std::string_view text, size_t from, Span& match) {
+        while (from < text.size()) {
+          const Character character = character_at(text, from);
+          match = {from, from + character.size};
+          if (matches(character.code_point)) return true;
+          from += character.size;
+        }
+        return false;
+      },
+      behavior, false);
+}
+
+Splitter run_splitter(std::function<int(uint32_t)> number) {
+  return [number](std::string_view text, Span piece, std::vector<Span>& out) {
+    int before = -1;
+    for (size_t at = piece.begin; at < piece.end;) {
+      const Character character = character_at(text, at);
+      const int now = number(character.code_point);
+      if (now >= 0 && now == before) out.back().end += character.size;
+      if (now >= 0 && now != before) out.push_back({at, at + character.size});
+      before = now;
+      at += character.size;
+    }
+  };
+}
+
+}  // namespace collimate::text

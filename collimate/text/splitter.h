@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collimate/text/regex.h"
+
+namespace collimate::text {
+
+// Appends the parts of `piece` of `text`, which is well-formed UTF-8 there, in order.
+using Splitter = std::function<void(std::string_view text, Span piece, std::vector<Span>& parts)>;
+
+// What becomes of a part of a text that a pattern matches.
+enum class Behavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
+
+// Throws InputError at `where` for another name.
+Behavior parse_behavior(const std::string& name, const std::string& where);
+
+// Splits at matches of a pattern; with `invert`, at what lies between them.
+Splitter regex_splitter(const std::string& pattern, Behavior behavior, bool invert);
+
+// Splits at a text, which is not empty.
+Splitter text_splitter(const std::string& text, Behavior behavior, bool invert);
+
+// Splits at every character of a class.
+Splitter character_splitter(std::function<bool(uint32_t code_point)> matches, Behavior behavior);
+
+// Splits between runs of characters with the same number; runs of a negative number are removed.
+Splitter run_splitter(std::function<int(uint32_t code_point)> number);
+
+}  // namespace collimate::text

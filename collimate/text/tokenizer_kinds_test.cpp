@@ -1,0 +1,133 @@
+// Tokenizers of every kind that Hugging Face's file form has, against what `tokenizers` makes of them: the vectors of
+// testdata/kinds (tests/golden/make_tokenizers.py).
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "collimate/host/atomic_file.h"
+#include "collimate/text/files.h"
+#include "collimate/text/tokenizer.h"
+#include "tests/support/text/written_files.h"
+
+namespace collimate::text {
+namespace {
+
+using testing::HasSubstr;
+using Ids = std::vector<int32_t>;
+
+std::string streamed(StreamDecoder& stream, const Ids& ids) {
+  std::string joined;
+  for (const int32_t id : ids) joined += stream.push(id);
+  return joined + stream.finish();
+}
+
+// U+FFFD where a text is not well-formed UTF-8: so Hugging Face decodes.
+std::string replaced(const std::string& text) {
+  return nlohmann::json::parse(nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+}
+
+TEST(TokenizerKinds, IdsAndTextEqualTheReferenceVectors) {
+  std::set<std::string> kinds;
+  for (const auto& vector : read_json_file(testdata("kinds/vectors.json"))) {
+    const std::string name = vector.at("tokenizer");
+    const auto tokenizer = load_tokenizer(testdata("kinds/" + name));
+    kinds.insert(tokenizer->info().kind);
+    const std::string text = vector.at("text");
+    const Ids ids = tokenizer->encode(text, {.add_special = true});
+    ASSERT_EQ(ids, vector.at("ids").get<Ids>()) << name << " '" << text << "'";
+    EXPECT_EQ(replaced(tokenizer->decode(ids)), vector.at("decoded").get<std::string>()) << name << " '" << text << "'";
+    EXPECT_EQ(replaced(tokenizer->decode(ids, false)), vector.at("with_special").get<std::string>()) << name;
+    StreamDecoder stream(*tokenizer);
+    EXPECT_EQ(streamed(stream, ids), tokenizer->decode(ids)) << name << " '" << text << "'";
+  }
+  EXPECT_EQ(kinds, (std::set<std::string>{"BPE", "SentencePiece BPE with byte fallback", "Unigram",
+                                          "Unigram with byte fallback", "WordPiece", "one id per word"}));
+}
+
+// A continuation is what the text of all ids has behind the prompt's, wherever the ids are cut.
+TEST(TokenizerKinds, StreamsContinueAPrompt) {
+  for (const char* name : {"bert", "gpt1", "t5", "prefixed", "falcon", "unigram_bytes"}) {
+    const auto tokenizer = load_tokenizer(testdata(std::string("kinds/") + name));
+    const Ids ids = tokenizer->encode("the model's weights, and  größe of 12 layers");
+    for (size_t cut = 0; cut <= ids.size(); ++cut) {
+      const Ids prompt(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(cut));
+      const Ids rest(ids.begin() + static_cast<std::ptrdiff_t>(cut), ids.end());
+      StreamDecoder stream(*tokenizer);
+      stream.follow(prompt);
+      EXPECT_EQ(tokenizer->decode(prompt) + streamed(stream, rest), tokenizer->decode(ids)) << name << " " << cut;
+    }
+  }
+}
+
+// What is pushed never changes: every beginning of the ids streams to a beginning of the text.
+TEST(TokenizerKinds, StreamsOnlyGrow) {
+  for (const auto& vector : read_json_file(testdata("kinds/vectors.json"))) {
+    const auto tokenizer = load_tokenizer(testdata("kinds/" + vector.at("tokenizer").get<std::string>()));
+    StreamDecoder stream(*tokenizer);
+    std::string so_far;
+    const Ids ids = vector.at("ids");
+    for (const int32_t id : ids) so_far += stream.push(id);
+    EXPECT_TRUE(tokenizer->decode(ids).starts_with(so_far)) << vector.dump();
+  }
+}
+
+TEST(TokenizerKinds, ByteFallbackKeepsAnyBytes) {
+  const auto tokenizer = load_tokenizer(testdata("kinds/unigram_bytes"));
+  for (const std::string text : {"a\xFF\xFEz", "\xE4\xBD", "x \xF0\x9F\xA6 y"})
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+}
+
+// Decoders that strip the whole text, on words of one id.
+class StrippedText : public testing::Test {
+ protected:
+  std::string decoded(int start, int stop, const Ids& ids) {
+    const nlohmann::json file = {
+        {"model", {{"type", "WordLevel"}, {"vocab", {{"_", 0}, {"a", 1}, {"__", 2}, {"_a_", 3}}}, {"unk_token", "a"}}},
+        {"decoder",
+         {{"type", "Sequence"},
+          {"decoders",
+           {{{"type", "Fuse"}}, {{"type", "Strip"}, {"content", "_"}, {"start", start}, {"stop", stop}}}}}}};
+    host::write_file_atomically(directory_.path("tokenizer.json"), file.dump());
+    const auto tokenizer = load_tokenizer(directory_.path());
+    StreamDecoder stream(*tokenizer);
+    const std::string text = tokenizer->decode(ids);
+    EXPECT_EQ(streamed(stream, ids), text);
+    return text;
+  }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(StrippedText, LosesNoMoreThanItSaysAtEitherEnd) {
+  EXPECT_EQ(decoded(2, 0, {0, 0, 0, 1, 0}), "_a_");
+  EXPECT_EQ(decoded(2, 0, {0, 1, 0, 0}), "a__");
+  EXPECT_EQ(decoded(0, 2, {0, 1, 0, 2, 0}), "_a__");
+  EXPECT_EQ(decoded(0, 2, {1, 0, 1, 0}), "a_a");
+  EXPECT_EQ(decoded(1, 1, {3, 0, 3}), "a___a");
+  EXPECT_EQ(decoded(3, 0, {2, 2}), "_");
+}
+
+TEST(TokenizerKinds, WhatIsNotSupportedIsNamed) {
+  const TemporaryDirectory directory;
+  const auto error = [&](const std::string& name, const nlohmann::json& part) {
+    nlohmann::json file = read_json_file(testdata("kinds/t5/tokenizer.json"));
+    file.merge_patch({{name, nullptr}});
+    file[name] = part;
+    host::write_file_atomically(directory.path("tokenizer.json"), file.dump());
+    return message_of<base::InputError>([&] { load_tokenizer(directory.path()); });
+  };
+  EXPECT_THAT(error("normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", "AAAA"}}),
+              HasSubstr("expected a precompiled charsmap, got 3 bytes"));
+  EXPECT_THAT(error("normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", "?"}}), HasSubstr("base64"));
+  EXPECT_THAT(error("decoder", {{"type", "Sequence"}, {"decoders", {{{"type", "Fuse"}}, {{"type", "ByteFallback"}}}}}),
+              HasSubstr("Strip and Fuse alone behind the decoder that joins tokens, got ByteFallback"));
+  EXPECT_THAT(error("pre_tokenizer", {{"type", "Metaspace"}, {"prepend_scheme", "last"}}), HasSubstr("'last'"));
+  const auto unigram = [&](const char* model) { return error("model", nlohmann::json::parse(model)); };
+  EXPECT_THAT(unigram(R"({"type": "Unigram", "vocab": [["a", -1], ["a", -2]]})"),
+              HasSubstr("each token once, got 'a' as 0 and 1"));
+  EXPECT_THAT(unigram(R"({"type": "Unigram", "vocab": [["a", -1]], "unk_id": 1})"),
+              HasSubstr("an unk_id below 1, got 1"));
+  EXPECT_THAT(error("model", {{"type", "WordPiece"}, {"vocab", {{"a", 0}}}}), HasSubstr("'[UNK]'"));
+}
+
+}  // namespace
+}  // namespace collimate::text

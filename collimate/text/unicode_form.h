@@ -1,0 +1,20 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace collimate::text {
+
+enum class UnicodeForm { kC, kD, kKC, kKD };
+
+// The text in a normal form of Unicode 14 (UAX 15). Bytes that are not well-formed UTF-8 are kept.
+std::string unicode_form(const std::string& text, UnicodeForm form);
+
+// Joins what `change` makes of each well-formed run of a text, and the bytes between these.
+std::string apply_to_valid(const std::string& text, const std::function<std::string(std::string_view)>& change);
+
+// U+0000 to U+007F alone?
+bool is_ascii(std::string_view text);
+
+}  // namespace collimate::text

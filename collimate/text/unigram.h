@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collimate/text/trie.h"
+#include "collimate/text/vocabulary.h"
+#include "collimate/text/word_model.h"
+
+namespace collimate::text {
+
+// The unigram language model of SentencePiece (Kudo 2018): the cut of a word whose tokens' log-probs sum up highest
+// (Viterbi), as Hugging Face tokenizers have it. A character that is no token costs 10 more than the least likely
+// token; such characters in a row are one unk, or their bytes where all of these are tokens.
+class Unigram : public WordModel {
+ public:
+  struct Options {
+    std::optional<int32_t> unk;
+    bool byte_fallback = false;
+    std::string where;  // names the tokenizer in errors
+  };
+  // `scores` are the tokens' log-probs by id; ids that are added later have none.
+  Unigram(std::shared_ptr<const Vocabulary> vocabulary, std::vector<double> scores, Options options);
+  void encode(std::string_view word, std::vector<int32_t>& ids) const override;
+  std::string kind() const override { return byte_fallback_.empty() ? "Unigram" : "Unigram with byte fallback"; }
+
+ private:
+  void push_unknown(std::string_view bytes, std::vector<int32_t>& ids) const;
+
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  std::vector<double> scores_;
+  std::optional<int32_t> unk_;
+  std::string where_;
+  std::vector<int32_t> byte_fallback_;  // by byte; empty without byte fallback
+  double unk_score_ = 0;
+  Trie trie_;
+};
+
+}  // namespace collimate::text

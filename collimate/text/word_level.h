@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "collimate/text/vocabulary.h"
+#include "collimate/text/word_model.h"
+
+namespace collimate::text {
+
+// One id per word.
+class WordLevel : public WordModel {
+ public:
+  WordLevel(std::shared_ptr<const Vocabulary> vocabulary, std::optional<int32_t> unk, std::string where)
+      : vocabulary_(std::move(vocabulary)), unk_(unk), where_(std::move(where)) {}
+  void encode(std::string_view word, std::vector<int32_t>& ids) const override;
+  std::string kind() const override { return "one id per word"; }
+
+ private:
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  std::optional<int32_t> unk_;
+  std::string where_;
+};
+
+// BERT's model (Wu et al. 2016, as tokenization.py of BERT has it): the longest token that begins the rest of the word,
+// again and again; tokens inside a word begin with a prefix. A word that cannot be cut so, or is too long, is unk.
+class WordPiece : public WordModel {
+ public:
+  struct Options {
+    int32_t unk = 0;
+    std::string prefix = "##";
+    int64_t longest_word = 100;  // characters
+  };
+  WordPiece(std::shared_ptr<const Vocabulary> vocabulary, Options options);
+  void encode(std::string_view word, std::vector<int32_t>& ids) const override;
+  std::string kind() const override { return "WordPiece"; }
+
+ private:
+  bool cut(std::string_view word, std::vector<int32_t>& ids) const;
+  // The longest token at the start of `rest`, a part of a word at `inside`; its bytes, 0 where there is none.
+  size_t longest(std::string_view rest, bool inside, int32_t& id) const;
+
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  Options options_;
+  size_t longest_token_ = 0;  // bytes
+};
+
+}  // namespace collimate::text
