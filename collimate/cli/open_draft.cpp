@@ -34,8 +34,8 @@ void require_equal_tokens(const text::Tokenizer& model, const text::Tokenizer& d
   for (int32_t id = 0; id < most; ++id) {
     const std::string expected = token_text(model, id), got = token_text(draft, id);
     if (expected == got) continue;
-    throw InputError(expectation(fmt::format("draft_model, token {}", id), fmt::format("{} as in the model", expected), got,
-                                 "a smaller model of the same family"));
+    throw InputError(expectation(fmt::format("draft_model, token {}", id), fmt::format("{} as in the model", expected),
+                                 got, "a smaller model of the same family"));
   }
 }
 

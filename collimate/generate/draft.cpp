@@ -32,7 +32,8 @@ void Draft::propose(std::span<const Guess> guesses) {
   }
   for (Shadow* shadow : guessing_) {
     const auto begin = shadow->sequence.ids.begin() + shadow->original->length();
-    const auto end = std::find_if(begin, shadow->sequence.ids.end(), [&](int32_t id) { return id >= limits_.vocabulary; });
+    const auto end =
+        std::find_if(begin, shadow->sequence.ids.end(), [&](int32_t id) { return id >= limits_.vocabulary; });
     shadow->original->speculation.proposed.assign(begin, end);
   }
 }

@@ -26,11 +26,11 @@ struct Guess {
   int64_t most = 0;
 };
 
-// Guesses with a smaller model of the same tokens, padded perhaps to another number (speculative decoding: Leviathan et al. 2023). It draws as the
-// model itself does: with the sequence's parameters and history, and with the random number that belongs to the
-// sequence and the position. Both inverse CDFs then read the same number, so that a guess holds wherever the two
-// distributions put that number into the same token. It keeps a cache of its own of the sequences that guessed; which
-// ones decides the time a guess takes, never what it is. Not thread-safe.
+// Guesses with a smaller model of the same tokens, padded perhaps to another number (speculative decoding: Leviathan et
+// al. 2023). It draws as the model itself does: with the sequence's parameters and history, and with the random number
+// that belongs to the sequence and the position. Both inverse CDFs then read the same number, so that a guess holds
+// wherever the two distributions put that number into the same token. It keeps a cache of its own of the sequences that
+// guessed; which ones decides the time a guess takes, never what it is. Not thread-safe.
 class Draft {
  public:
   // `model` outlives it. `run_seed`: the service's.

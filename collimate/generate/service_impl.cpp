@@ -153,8 +153,10 @@ void Service::Impl::propose() {
     // One token less than it may draw: one is drawn after the proposed ones.
     const int64_t most = speculation.length.next(std::min(options.speculation_tokens, sequence->tokens_left() - 1));
     if (most <= 0) continue;
-    if (draft != nullptr) guesses.push_back({sequence, most});
-    else speculation.proposer.propose(sequence->ids, most, speculation.proposed);
+    if (draft != nullptr)
+      guesses.push_back({sequence, most});
+    else
+      speculation.proposer.propose(sequence->ids, most, speculation.proposed);
   }
   if (!guesses.empty()) draft->propose(guesses);
 }

@@ -63,7 +63,7 @@ struct Service::Impl {
   std::vector<std::unique_ptr<Sequence>> spare;
   Queues queues;
   StepPlan plan;
-  std::vector<Guess> guesses;  // of one step, by the draft
+  std::vector<Guess> guesses;      // of one step, by the draft
   std::vector<Sequence*> changed;  // in order of their first untaken change
   std::vector<Emission> taken;     // reused; a prefix of it is what the last take() returned
 

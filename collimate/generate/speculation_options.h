@@ -31,9 +31,10 @@ struct SpeculationOptions {
 // The options where a directory is opened to generate with it and nothing trains the model meanwhile.
 struct DraftOptions : SpeculationOptions {
   explicit DraftOptions(base::Section* section)
-      : SpeculationOptions(section, {"off", "ngram", "draft"},
-                           "ngram guesses tokens from earlier places of the text, draft with a smaller model; those that "
-                           "would be drawn anyway are kept, so that results stay the same"),
+      : SpeculationOptions(
+            section, {"off", "ngram", "draft"},
+            "ngram guesses tokens from earlier places of the text, draft with a smaller model; those that "
+            "would be drawn anyway are kept, so that results stay the same"),
         model(section, "draft_model", "", "", "directory of the smaller model that guesses, of the same tokenizer") {}
 
   base::Option<std::string> model;

@@ -16,16 +16,20 @@ Decoder::Decoder(const Weights& weights) {
   unused_positions_ = shape.unused_positions;
   for (const shape::Block& block : shape.blocks) {
     const int segment = static_cast<int>(blocks_.size()) + 1;
-    COLLIMATE_CHECK(block.mlp.experts.count == 0 && block.attention.latent.kv_rank == 0, "{}", shape.family);
+    COLLIMATE_CHECK(block.attention.latent.kv_rank == 0, "{}", shape.family);
     blocks_.push_back(
         {block,
          find_norm(weights, Part::kAttentionNorm, segment, block),
          find_linear(weights, Part::kQueryKeyValue, segment),
          {weights.index_of(Part::kQueryNorm, segment), weights.index_of(Part::kKeyNorm, segment), block.norm_epsilon},
          find_linear(weights, Part::kAttentionOutput, segment),
-         block.shared_norm ? Norm{} : find_norm(weights, Part::kMlpNorm, segment, block),
-         find_linear(weights, Part::kUp, segment),
-         find_linear(weights, Part::kDown, segment)});
+         block.shared_norm ? Norm{} : find_norm(weights, Part::kMlpNorm, segment, block)});
+    if (block.mlp.experts.count > 0) {
+      blocks_.back().experts = find_experts(weights, segment, block.mlp.experts);
+    } else {
+      blocks_.back().up = find_linear(weights, Part::kUp, segment);
+      blocks_.back().down = find_linear(weights, Part::kDown, segment);
+    }
   }
   final_norm_ = find_norm(weights, Part::kFinalNorm, segments() - 1, shape.blocks.back());
 }
@@ -45,6 +49,7 @@ Slot* Decoder::run_block(Step& step, const Block& block, Slot* stream) const {
   if (block.how.parallel && !block.how.shared_norm) read = normalize(step, block.mlp_norm, stream);
   stream = add_linear(step, block.output, attended, stream);
   if (!block.how.parallel) read = normalize(step, block.mlp_norm, stream);
+  if (block.experts) return add_experts(step, *block.experts, read, stream);
   return add_linear(step, block.down, activate(step, block.how.mlp, linear(step, block.up, read)), stream);
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
-#include "collimate/model/layers.h"
+#include "collimate/model/experts.h"
 
 namespace collimate::model {
 
@@ -28,7 +29,8 @@ class Decoder {
     HeadNorms head_norms;
     Linear output;
     Norm mlp_norm;
-    Linear up, down;
+    Linear up, down;  // of a dense block
+    std::optional<ExpertLayer> experts;
   };
   Slot* run_block(Step& step, const Block& block, Slot* stream) const;
 

@@ -105,13 +105,44 @@ class Reference {
     const at::Tensor qkv = linear(first, Part::kQueryKeyValue, segment);
     const at::Tensor y = x + linear(attention(qkv, how, segment), Part::kAttentionOutput, segment);
     const at::Tensor read = how.shared_norm ? first : norm(how.parallel ? x : y, Part::kMlpNorm, segment, how);
+    if (how.mlp.experts.count > 0) return y + mixture(read, how.mlp.experts, segment);
     const at::Tensor up = linear(read, Part::kUp, segment);
     if (how.mlp.activation == shape::Activation::kRelu) return y + linear(at::relu(up), Part::kDown, segment);
     if (!how.mlp.gated)
       return y + linear(at::gelu(up, how.mlp.activation == shape::Activation::kGelu ? "none" : "tanh"), Part::kDown,
                         segment);
+    return y + linear(gated(up), Part::kDown, segment);
+  }
+  static at::Tensor gated(const at::Tensor& up) {
     const std::vector<at::Tensor> halves = up.chunk(2, 1);
-    return y + linear(at::silu(halves[0]) * halves[1], Part::kDown, segment);
+    return at::silu(halves[0]) * halves[1];
+  }
+  // Scores of experts that are not to be chosen become -infinity.
+  static at::Tensor in_best_groups(const at::Tensor& scores, const shape::Experts& how) {
+    if (how.groups == 1) return scores;
+    const at::Tensor by_group = scores.view({scores.size(0), how.groups, -1});
+    const at::Tensor totals = std::get<0>(by_group.topk(2, -1)).sum(-1);
+    const at::Tensor best = std::get<1>(totals.topk(how.chosen_groups, -1));
+    const at::Tensor left_out = at::ones_like(totals, at::kBool).scatter(1, best, false);
+    return by_group.masked_fill(left_out.unsqueeze(2), -INFINITY).reshape(scores.sizes());
+  }
+  // Every token passes every expert, by a weight that is 0 where it did not choose it.
+  at::Tensor mixture(const at::Tensor& x, const shape::Experts& how, int segment) const {
+    const at::Tensor logits = at::linear(x, get(Part::kRouter, segment));
+    const at::Tensor scores = how.sigmoid ? logits.sigmoid() : logits.softmax(-1);
+    const at::Tensor corrected = how.corrected ? scores + get(Part::kRouter, segment, /*bias=*/true) : scores;
+    const at::Tensor best = std::get<1>(in_best_groups(corrected.detach(), how).topk(how.per_token, -1));
+    at::Tensor weights = scores * at::zeros_like(scores).scatter(1, best, 1.0);
+    if (how.normalized) weights = weights / weights.sum(-1, true);
+    weights = weights * how.scale;
+    const std::vector<at::Tensor> up = get(Part::kExpertUp, segment).chunk(how.count),
+                                  down = get(Part::kExpertDown, segment).chunk(how.count);
+    at::Tensor sum = at::zeros_like(x);
+    for (int64_t e = 0; e < how.count; ++e)
+      sum = sum + weights.slice(1, e, e + 1) * at::linear(gated(at::linear(x, base::at(up, e))), base::at(down, e));
+    if (how.shared == 0) return sum;
+    const at::Tensor shared = linear(gated(linear(x, Part::kUp, segment)), Part::kDown, segment);
+    return sum + (how.shared_gate ? linear(x, Part::kSharedGate, segment).sigmoid() * shared : shared);
   }
 
   shape::ModelShape shape_;

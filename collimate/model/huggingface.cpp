@@ -6,6 +6,7 @@
 #include "collimate/base/error.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/model/file_order.h"
+#include "collimate/model/fused_experts.h"
 #include "collimate/model/huggingface_check.h"
 #include "collimate/model/safetensors.h"
 #include "collimate/model/weights.h"
@@ -59,6 +60,12 @@ shape::ModelShape shape_of(const std::string& directory, const std::string& head
   shape::ModelShape shape = shape::read_model_shape(directory);
   if (!head.empty()) shape.head = shape::parse_head(head);
   return shape;
+}
+
+std::unique_ptr<const TensorDirectory> open_files(const std::string& directory, const shape::ModelShape& shape) {
+  auto files = std::make_unique<TensorDirectory>(directory);
+  split_fused_experts(*files, shape, directory);
+  return files;
 }
 
 [[noreturn]] void throw_missing(const std::string& directory, size_t count,
@@ -141,13 +148,13 @@ void save_shards(const Weights& weights, const std::string& directory, const std
 
 void check_huggingface(const std::string& directory, const std::string& head, bool trained) {
   const shape::ModelShape shape = shape_of(directory, head);
-  match(directory, TensorDirectory(directory), shape::param_specs(shape), trained);
+  match(directory, *open_files(directory, shape), shape::param_specs(shape), trained);
 }
 
 std::shared_ptr<Weights> load_huggingface(const std::string& directory, const std::string& head,
                                           const WeightsOptions& options, tensor::Exec exec) {
   const shape::ModelShape shape = shape_of(directory, head);
-  auto files = std::make_unique<const TensorDirectory>(directory);
+  auto files = open_files(directory, shape);
   const auto specs = shape::param_specs(shape);
   const auto entries = match(directory, *files, specs, options.trained);
   if (options.mapped) {

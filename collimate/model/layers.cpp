@@ -37,7 +37,7 @@ Slot* linear_forward(Step& step, const Linear& layer, const Slot& x, const Slot&
 // dW, db and, where wanted, dx of a linear layer and its adapters, from dy.
 void linear_backward(const tensor::Exec& exec, Weights& weights, Tape& tape, const Linear& layer, Slot& x, Slot* low,
                      const float* dy) {
-  const tensor::ComputeType type = weights.options().compute;
+  const tensor::ComputeType type = compute_of(weights.options(), base::at(weights.params(), layer.weight));
   if (float* dw = weights.param_gradient(layer.weight); dw != nullptr) {
     float* db = layer.bias < 0 ? nullptr : weights.param_gradient(layer.bias);
     tensor::linear_grad_weight(exec, type, dy, layer.out, x.value, layer.in, x.rows, layer.out, layer.in, dw, db);
@@ -48,17 +48,6 @@ void linear_backward(const tensor::Exec& exec, Weights& weights, Tape& tape, con
                               dx.data, layer.in, dx.accumulate);
   }
   if (low != nullptr) lora_backward(exec, weights, tape, layer, x, *low, dy);
-}
-
-// The gradient of a sum's output becomes that of its input: the same memory when nothing else has flowed in yet.
-void pass_through(const tensor::Exec& exec, Tape& tape, Slot& out, Slot& in) {
-  if (!in.wanted) return;
-  if (in.gradient == nullptr) {
-    in.gradient = out.gradient;
-    in.written = true;
-    return;
-  }
-  tensor::add(exec, out.gradient, out.count(), tape.zeroed_target(in));
 }
 
 }  // namespace
@@ -142,6 +131,16 @@ Slot* linear(Step& step, const Linear& layer, Slot* x) {
     if (const float* dy = Tape::gradient(*out)) linear_backward(exec, weights, *tape, layer, *x, low, dy);
   });
   return out;
+}
+
+void pass_through(const tensor::Exec& exec, Tape& tape, Slot& out, Slot& in) {
+  if (!in.wanted) return;
+  if (in.gradient == nullptr) {
+    in.gradient = out.gradient;
+    in.written = true;
+    return;
+  }
+  tensor::add(exec, out.gradient, out.count(), tape.zeroed_target(in));
 }
 
 Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream) {

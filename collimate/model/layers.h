@@ -64,6 +64,8 @@ Slot* normalize(Step& step, const Norm& norm, Slot* x);
 Slot* linear(Step& step, const Linear& layer, Slot* x);
 // stream + linear(x): the same slot as `stream` without a tape, a new one with a tape.
 Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream);
+// The gradient of a sum's output becomes that of its input: the same memory when nothing else has flowed in yet.
+void pass_through(const tensor::Exec& exec, tensor::Tape& tape, Slot& out, Slot& in);
 // qkv as of attend: its queries' and keys' heads normalised, its values as they are.
 Slot* normalize_heads(Step& step, const HeadNorms& norms, const Attention& attention, Slot* qkv);
 // qkv [T, (heads + 2 kv_heads) head_dim]: turns rotary q and k by their positions (in place), appends k and v to the

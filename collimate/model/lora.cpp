@@ -20,8 +20,10 @@ using shape::Part;
 
 constexpr const char* kAllLinear = "all-linear";
 
-// A linear layer's weight in a block: what may have an adapter.
+// A linear layer's weight in a block: what may have an adapter. PEFT gives none to routed experts and their router,
+// which are no linear layers in transformers.
 bool is_block_linear(const ModelShape& shape, const ParamSpec& spec) {
+  if (spec.part == Part::kRouter || spec.part == Part::kExpertUp || spec.part == Part::kExpertDown) return false;
   return spec.kind == ParamKind::kLinear && spec.segment >= 1 && spec.segment <= static_cast<int>(shape.layers());
 }
 

@@ -98,14 +98,16 @@ TEST(Lora, TargetsAreNamedByTheLastPartsOfTheirNames) {
             (std::vector<std::string>{"base_model.model.transformer.h.0.attn.c_proj.lora_B.weight",
                                       "base_model.model.transformer.h.1.attn.c_proj.lora_B.weight"}));
   EXPECT_EQ(adapted("llama", {"all-linear"}).size(), 14U);
+  EXPECT_EQ(adapted("mixtral", {"all-linear"}).size(), 8U) << "of attention alone";
+  EXPECT_EQ(adapted("qwen2_moe", {"all-linear"}).size(), 15U) << "and of what all tokens pass, with its gate";
   EXPECT_EQ(adapted("gpt2", {"all-linear"}).size(), 8U);
   EXPECT_EQ(lora_targets(tiny_shape("gpt2"), {.rank = 2}), (std::vector<std::string>{"c_attn", "c_proj", "c_fc"}));
 }
 
 TEST(Lora, ATargetThatNamesNoLayerIsRefused) {
-  const auto error = [](const std::vector<std::string>& targets) -> std::string {
+  const auto error = [](const std::vector<std::string>& targets, const char* family = "llama") -> std::string {
     try {
-      tiny_weights(tiny_shape("llama"), with({.rank = 2, .targets = targets}));
+      tiny_weights(tiny_shape(family), with({.rank = 2, .targets = targets}));
     } catch (const base::InputError& refused) {
       return refused.what();
     }
@@ -117,6 +119,11 @@ TEST(Lora, ATargetThatNamesNoLayerIsRefused) {
   EXPECT_NE(error({"proj"}), "accepted") << "part of a word";
   EXPECT_NE(error({"lm_head"}), "accepted");
   EXPECT_NE(error({"input_layernorm"}), "accepted");
+  EXPECT_EQ(error({"w1"}, "mixtral"),
+            "[lora.targets] expected all-linear or one of q_proj, k_proj, v_proj, o_proj, got 'w1'");
+  EXPECT_NE(error({"experts.0.up_proj"}, "qwen3_moe"), "accepted");
+  EXPECT_NE(error({"mlp.gate"}, "qwen2_moe"), "accepted");
+  EXPECT_EQ(error({"shared_expert_gate", "up_proj"}, "qwen2_moe"), "accepted");
 }
 
 TEST(Lora, ScaleIsThatOfAlphaAndRank) {

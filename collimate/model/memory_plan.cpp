@@ -41,8 +41,8 @@ std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const We
   for (size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].fused == 0 || !shape::is_linear(shape, specs[i])) continue;
     const int64_t rows = shape::fused_rows(specs, static_cast<int64_t>(i));
-    panels +=
-        allocated_bytes(tensor::packed_bytes({}, rows, specs[i].sizes[1], options.compute, options.reduction_chunks));
+    panels += allocated_bytes(
+        tensor::packed_bytes({}, rows, specs[i].sizes[1], compute_of(options, specs[i]), options.reduction_chunks));
   }
   std::vector<tensor::MemoryItem> items;
   if (trained > 0) items.push_back({values_purpose(true), trained});

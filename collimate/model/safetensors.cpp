@@ -277,9 +277,17 @@ void TensorDirectory::add(const std::string& path) {
   } else {
     files_.push_back(std::make_unique<SafetensorsFile>(path));
   }
-  for (const TensorEntry& entry : files_.back()->entries())
-    if (!by_name_.emplace(entry.name, &entry).second)
-      throw InputError(expectation(path + " " + shown(entry.name), "one tensor of that name", "a second one"));
+  for (const TensorEntry& entry : files_.back()->entries()) add(path, entry);
+}
+
+void TensorDirectory::add(const std::string& path, const TensorEntry& entry) {
+  if (!by_name_.emplace(entry.name, &entry).second)
+    throw InputError(expectation(path + " " + shown(entry.name), "one tensor of that name", "a second one"));
+}
+
+void TensorDirectory::replace(const TensorEntry& entry, std::vector<TensorEntry> parts) {
+  by_name_.erase(entry.name);
+  for (TensorEntry& part : parts) add(entry.name, parts_.emplace_back(std::move(part)));
 }
 
 const TensorEntry* TensorDirectory::find(const std::string& name) const {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -63,11 +64,15 @@ class TensorDirectory {
   // Null when absent.
   const TensorEntry* find(const std::string& name) const;
   const std::map<std::string, const TensorEntry*>& entries() const { return by_name_; }
+  // Parts of one of its tensors, under names of their own, take its place.
+  void replace(const TensorEntry& entry, std::vector<TensorEntry> parts);
 
  private:
   void add(const std::string& path);
+  void add(const std::string& path, const TensorEntry& entry);
 
   std::vector<std::unique_ptr<TensorFile>> files_;
+  std::deque<TensorEntry> parts_;
   std::map<std::string, const TensorEntry*> by_name_;
 };
 

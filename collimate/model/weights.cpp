@@ -93,12 +93,13 @@ struct Weights::Impl {
   void pack(int first, Packed& target) {
     const ParamSpec& spec = base::at(specs, first);
     const int64_t rows = shape::fused_rows(specs, first), columns = spec.sizes[1];
-    const int64_t bytes = tensor::packed_bytes(exec, rows, columns, options.compute, options.reduction_chunks);
+    const ComputeType compute = compute_of(options, spec);
+    const int64_t bytes = tensor::packed_bytes(exec, rows, columns, compute, options.reduction_chunks);
     if (target.memory.bytes() < bytes) {
       const auto tagged = scope("panels");
       target.memory = Buffer(bytes, *exec.device);
     }
-    target.panels.reset(exec, rows, columns, options.compute, options.reduction_chunks, target.memory.data());
+    target.panels.reset(exec, rows, columns, compute, options.reduction_chunks, target.memory.data());
     if (mapped != nullptr) {
       mapped->pack(exec, static_cast<size_t>(first), target.panels);
     } else {

@@ -30,6 +30,11 @@ struct WeightsOptions {
   bool mapped = false;
 };
 
+// A router computes in fp32 whatever the rest does: its choices decide by the last bits.
+inline ComputeType compute_of(const WeightsOptions& options, const shape::ParamSpec& spec) {
+  return spec.part == shape::Part::kRouter ? ComputeType::kFloat32 : options.compute;
+}
+
 // Memory reports call a segment's fp32 values so: the "master" of a trained one, a frozen one's compute copy.
 inline const char* values_purpose(bool trained) { return trained ? "master" : "values"; }
 

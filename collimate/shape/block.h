@@ -37,12 +37,21 @@ struct Attention {
   bool operator==(const Attention&) const = default;
 };
 
-// Routed experts in place of the MLP; count 0 for a dense block.
+// Routed experts in place of the MLP, each a gated one of its own; count 0 for a dense block. A linear layer scores
+// them for a token, which passes the `per_token` best and sums what they give, by weights of their scores.
 struct Experts {
   int64_t count = 0;
   int64_t per_token = 0;
-  int64_t intermediate = 0;  // of one expert
-  int64_t shared = 0;        // intermediate of what every token passes
+  int64_t intermediate = 0;   // of one expert
+  int64_t shared = 0;         // intermediate of what every token passes
+  bool shared_gate = false;   // the sigmoid of one more linear layer scales what the shared ones give
+  bool sigmoid = false;       // a score is the sigmoid of its own number; else all are a softmax
+  bool corrected = false;     // a bias for each expert is added to scores for the choice alone
+  bool normalized = false;    // the weights of those chosen are divided by their sum
+  int64_t groups = 1;         // of neighbours; those with the highest two scores together are looked at
+  int64_t chosen_groups = 1;  // so many of them
+  double scale = 1;           // of weights
+  double balance = 0;         // of the loss that spreads tokens over experts, where training names no other weight
   bool operator==(const Experts&) const = default;
 };
 

@@ -23,6 +23,13 @@ struct ModuleNames {
   std::string mlp_norm;
   std::vector<std::string> up;  // gate and up of a gated MLP
   std::string down;
+  std::string router;   // of a mixture
+  std::string experts;  // "mlp.experts."; the names in an expert come behind it and its number
+  std::vector<std::string> expert_up;
+  std::string expert_down;
+  std::vector<std::string> shared_up;
+  std::string shared_down;
+  std::string shared_gate;
   std::string final_norm;
   std::string head = "lm_head";
   bool transposed = false;   // linear layers of blocks are [in, out] in the files
@@ -53,6 +60,7 @@ std::vector<Family> gpt2_families();
 std::vector<Family> gpt_neo_families();
 std::vector<Family> gpt_neox_families();
 std::vector<Family> gptj_families();
+std::vector<Family> mixture_families();
 std::vector<Family> opt_families();
 std::vector<Family> phi3_families();
 std::vector<Family> qwen_families();

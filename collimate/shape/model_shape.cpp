@@ -35,6 +35,19 @@ Head head_of(const Fields& fields) {
   return name.find("ForSequenceClassification") != std::string::npos ? Head::kScore : Head::kLanguageModel;
 }
 
+void validate(const Experts& experts, const std::string& where) {
+  if (experts.count == 0) return;
+  if (experts.count % experts.groups != 0)
+    throw InputError(expectation(where + " n_group", fmt::format("a divisor of {} experts", experts.count),
+                                 std::to_string(experts.groups)));
+  const int64_t each = experts.count / experts.groups, most = each * experts.chosen_groups;
+  if (experts.groups > 1 && each < 2)
+    throw InputError(expectation(where + " n_group", "groups of two experts or more", std::to_string(experts.groups)));
+  if (experts.per_token > most)
+    throw InputError(expectation(where + " num_experts_per_tok", fmt::format("at most {} of the chosen groups", most),
+                                 std::to_string(experts.per_token)));
+}
+
 }  // namespace
 
 Head parse_head(const std::string& name) {
@@ -49,6 +62,7 @@ const char* head_name(Head head) {
 
 void validate(const ModelShape& shape, const std::string& where) {
   for (const Block& block : shape.blocks) {
+    validate(block.mlp.experts, where);
     const Attention& attention = block.attention;
     if (attention.head_dim < 1)
       throw InputError(expectation(where + " heads", fmt::format("at most hidden size {}", shape.hidden),

@@ -49,7 +49,7 @@ double blocks(const Outline& m, int64_t experts) {
   const double attention = real(m.layers) * attention_parameters(m);
   if (m.experts.count == 0) return attention + real(m.layers) * mlp_parameters(m, m.intermediate);
   const double routed = real(m.layers - m.dense_layers);
-  const double router = real(m.hidden) * real(m.experts.count);
+  const double router = real(m.hidden) * real(m.experts.count + (m.experts.shared_gate ? 1 : 0));
   return attention + real(m.dense_layers) * mlp_parameters(m, m.intermediate) +
          routed * (router + mlp_parameters(m, experts * m.experts.intermediate + m.experts.shared));
 }
@@ -77,7 +77,9 @@ void require_decoder(const Fields& fields, const std::string& family) {
 }  // namespace
 
 Outline outline_of(const ModelShape& shape) {
-  const Block& block = shape.blocks.back();
+  const auto mixture = std::find_if(shape.blocks.begin(), shape.blocks.end(),
+                                    [](const Block& each) { return each.mlp.experts.count > 0; });
+  const Block& block = mixture == shape.blocks.end() ? shape.blocks.back() : *mixture;
   const Attention& attention = block.attention;
   Outline model;
   model.name = shape.family;
@@ -137,7 +139,9 @@ double adapter_parameters(const Outline& model, int64_t rank) {
     return real(rank) * (layers + real(model.layers) * mlp_sides(model, model.intermediate));
   const Experts& e = model.experts;
   const double plain = real(model.dense_layers) * mlp_sides(model, model.intermediate);
-  const double shared = e.shared > 0 ? real(model.layers - model.dense_layers) * mlp_sides(model, e.shared) : 0;
+  const double gate = e.shared_gate ? real(model.hidden + 1) : 0;
+  const double shared =
+      e.shared > 0 ? real(model.layers - model.dense_layers) * (mlp_sides(model, e.shared) + gate) : 0;
   return real(rank) * (layers + plain + shared);
 }
 

@@ -1,5 +1,7 @@
 #include "collimate/shape/param_spec.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -55,9 +57,25 @@ class DecoderParams {
     add_by_columns(prefix + names_.attention_output, Part::kAttentionOutput, attention.query_width(),
                    attention.head_dim, attention.output_bias);
     if (!block.shared_norm) add_norm(prefix + names_.mlp_norm, Part::kMlpNorm, block.norm);
+    if (block.mlp.experts.count > 0) return add_experts(prefix, block.mlp.experts);
     const std::vector<int64_t> rows(block.mlp.gated ? 2 : 1, block.mlp.intermediate);
     add_by_rows(prefix, names_.up, Part::kUp, rows, 1, block.mlp.bias);
     add_by_columns(prefix + names_.down, Part::kDown, block.mlp.intermediate, 1, block.mlp.bias);
+  }
+
+  void add_experts(const std::string& prefix, const Experts& experts) {
+    add_of_layer(prefix + names_.router, Part::kRouter, experts.count, shape_.hidden);
+    if (experts.corrected)
+      out_.add(prefix + names_.router + ".e_score_correction_bias", Part::kRouter, ParamKind::kBias, {experts.count});
+    for (int64_t e = 0; e < experts.count; ++e) {
+      const std::string expert = fmt::format("{}{}{}.", prefix, names_.experts, e);
+      add_by_rows(expert, names_.expert_up, Part::kExpertUp, {experts.intermediate, experts.intermediate}, 1, false);
+      add_by_columns(expert + names_.expert_down, Part::kExpertDown, experts.intermediate, 1, false);
+    }
+    if (experts.shared == 0) return;
+    add_by_rows(prefix, names_.shared_up, Part::kUp, {experts.shared, experts.shared}, 1, false);
+    add_by_columns(prefix + names_.shared_down, Part::kDown, experts.shared, 1, false);
+    if (experts.shared_gate) add_of_layer(prefix + names_.shared_gate, Part::kSharedGate, 1, shape_.hidden);
   }
 
   void add_norm(const std::string& name, Part part, NormKind kind) {

@@ -29,8 +29,12 @@ enum class Part {
   kKeyNorm,
   kAttentionOutput,
   kMlpNorm,
-  kUp,  // gate and up
+  kUp,  // gate and up; in a block of experts those that every token passes, as the next
   kDown,
+  kRouter,    // its bias is that of the choice
+  kExpertUp,  // gate and up of one expert after the other, each with its down behind it
+  kExpertDown,
+  kSharedGate,
   kFinalNorm,
   kHead,   // of the language model, unless tied
   kScore,  // or value: in its place

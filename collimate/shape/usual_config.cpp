@@ -95,7 +95,7 @@ ModelShape read_usual_shape(const Fields& fields, const std::string& family) {
   shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 2048);
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", false);
   const Experts experts = read_experts(fields, block.mlp.intermediate);
-  const int64_t dense = experts.count > 0 ? fields.count_or("first_k_dense_replace", layers, 0) : layers;
+  const int64_t dense = experts.count > 0 ? fields.whole_or("first_k_dense_replace", layers, 0) : layers;
   shape.blocks.assign(static_cast<size_t>(dense), block);
   block.mlp.experts = experts;
   shape.blocks.resize(static_cast<size_t>(layers), block);

@@ -3,6 +3,7 @@
 #include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/attention.h"
 #include "collimate/tensor/ops/embedding.h"
+#include "collimate/tensor/ops/experts.h"
 #include "collimate/tensor/ops/linear.h"
 #include "collimate/tensor/ops/log_prob.h"
 #include "collimate/tensor/ops/memory.h"
@@ -16,12 +17,14 @@
 #define COLLIMATE_OPERATIONS(EACH) \
   EACH(copy) EACH(copy_in) EACH(copy_out) EACH(zero) EACH(gather_rows) EACH(fingerprint) \
   EACH(silu_mul) EACH(silu_mul_backward) EACH(gelu_tanh) EACH(gelu_tanh_backward) EACH(gelu) EACH(gelu_backward) \
-  EACH(relu) EACH(relu_backward) \
+  EACH(relu) EACH(relu_backward) EACH(sigmoid) EACH(sigmoid_backward) \
   EACH(add) EACH(add_bias) \
   EACH(embedding) EACH(embedding_backward) EACH(rope) EACH(rope_backward) \
   EACH(rms_norm) EACH(rms_norm_backward) EACH(head_norm) EACH(head_norm_backward) EACH(layer_norm) EACH(layer_norm_backward) \
   EACH(packed_bytes) EACH(prepare_panels) EACH(pack_linear_rows) EACH(linear) EACH(linear_grad_input) \
   EACH(linear_grad_weight) \
+  EACH(route) EACH(route_backward) EACH(sort_by_expert) EACH(expert_linear) EACH(expert_grad_input) \
+  EACH(expert_grad_weight) EACH(combine_experts) EACH(combine_experts_backward) \
   EACH(kv_block_floats) EACH(copy_kv_block) EACH(append_kv) EACH(round_bf16) \
   EACH(attention_forward) EACH(attention_backward) \
   EACH(log_softmax_gather) EACH(log_softmax_gather_backward) EACH(draw_rows) \

@@ -36,6 +36,16 @@ GPTJ = {"model_type": "gptj", "architectures": ["GPTJForCausalLM"], "vocab_size"
 QWEN = {"model_type": "qwen", "architectures": ["QWenLMHeadModel"], "vocab_size": 23, "hidden_size": 16,
         "num_hidden_layers": 2, "num_attention_heads": 4, "kv_channels": 4, "intermediate_size": 48, "seq_length": 64,
         "layer_norm_epsilon": 1e-5, "rotary_emb_base": 100.0, "no_bias": True}
+MIXTRAL = {"model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "num_local_experts": 4,
+           "num_experts_per_tok": 2, "sliding_window": None}
+QWEN2_MOE = {"model_type": "qwen2_moe", "architectures": ["Qwen2MoeForCausalLM"], "num_experts": 4,
+             "num_experts_per_tok": 2, "moe_intermediate_size": 12, "shared_expert_intermediate_size": 20,
+             "norm_topk_prob": False, "use_sliding_window": False}
+QWEN3_MOE = {"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"], "num_experts": 5,
+             "num_experts_per_tok": 3, "moe_intermediate_size": 12, "norm_topk_prob": True}
+DOTS1 = {"model_type": "dots1", "architectures": ["Dots1ForCausalLM"], "n_routed_experts": 6, "n_shared_experts": 2,
+         "num_experts_per_tok": 2, "moe_intermediate_size": 12, "first_k_dense_replace": 1, "norm_topk_prob": True,
+         "n_group": 3, "topk_group": 2, "routed_scaling_factor": 1.5, "sliding_window": None, "max_window_layers": 2}
 CASES = {
     "llama": BASE | LLAMA,
     "llama tied, attention biases": BASE | LLAMA | {"tie_word_embeddings": True, "attention_bias": True},
@@ -54,6 +64,16 @@ CASES = {
     "gpt_neo": GPT_NEO,
     "opt": OPT,
     "qwen": QWEN,
+    "mixtral": BASE | MIXTRAL,
+    "mixtral, window": BASE | MIXTRAL | {"sliding_window": 9},
+    "qwen2_moe": BASE | QWEN2_MOE,
+    "qwen2_moe, a dense block, weights that sum to 1": BASE | QWEN2_MOE | {"mlp_only_layers": [0],
+                                                                          "norm_topk_prob": True},
+    "qwen2_moe, experts in each second block": BASE | QWEN2_MOE | {"decoder_sparse_step": 2},
+    "qwen3_moe": BASE | QWEN3_MOE,
+    "qwen3_moe, weights as they are": BASE | QWEN3_MOE | {"norm_topk_prob": False},
+    "dots1": BASE | DOTS1,
+    "dots1, one group": BASE | DOTS1 | {"n_group": 1, "topk_group": 1, "first_k_dense_replace": 0},
     "gpt_neox": NEOX,
     "gptj": GPTJ,
     "gpt_neox, one half behind the other": NEOX | {"use_parallel_residual": False},
@@ -104,17 +124,43 @@ def qwen_logits(config):
     return torch.tensor(rms_norm(x, "transformer.ln_f", epsilon) @ head_weights.T)
 
 
+def name_in_file(name, config):
+    """Published files call some parameters otherwise; transformers renames them as it loads."""
+    if config["model_type"] == "gpt_neox" and name == "lm_head.weight":
+        return "embed_out.weight"
+    return name.replace(".mlp.", ".block_sparse_moe.") if config["model_type"] == "mixtral" else name
+
+
+def pieces_in_file(name, parameter, config):
+    """The tensors of a file that make a parameter: (name, where they are in it). Experts have one each there."""
+    at = name_in_file(name, config)
+    if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+        return [(at, parameter)]
+    at = at.rpartition(".")[0]
+    gate, up, down = ("w1", "w3", "w2") if config["model_type"] == "mixtral" else ("gate_proj", "up_proj", "down_proj")
+    if name.endswith("down_proj"):
+        return [(f"{at}.{e}.{down}.weight", parameter[e]) for e in range(len(parameter))]
+    half = parameter.shape[1] // 2
+    return [(f"{at}.{e}.{which}.weight", parameter[e, first : first + half])
+            for e in range(len(parameter)) for which, first in ((gate, 0), (up, half))]
+
+
+def model_of(config):
+    kind = getattr(transformers, config["architectures"][0])
+    model = kind(kind.config_class(**config)).eval()
+    corrections = [(name, values) for name, values in model.named_buffers() if name.endswith("correction_bias")]
+    with torch.no_grad():
+        for name, parameter in list(model.named_parameters()) + corrections:
+            for in_file, piece in pieces_in_file(name, parameter, config):
+                piece.copy_(weights(in_file, piece))
+    return model
+
+
 def logits(config):
     if config["model_type"] == "qwen":
         return qwen_logits(config)
-    kind = getattr(transformers, config["architectures"][0])
-    model = kind(kind.config_class(**config)).eval()
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            # Published files call NeoX's head so; transformers renames it as it loads.
-            in_file = "embed_out.weight" if config["model_type"] == "gpt_neox" and name == "lm_head.weight" else name
-            parameter.copy_(weights(in_file, parameter))
-        return model(torch.tensor([IDS]), use_cache=False).logits[0]
+        return model_of(config)(torch.tensor([IDS]), use_cache=False).logits[0]
 
 
 if __name__ == "__main__":

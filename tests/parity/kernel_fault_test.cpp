@@ -40,6 +40,8 @@ const std::vector<std::string> kGpt2 = {"embedding", "layer_norm", "linear",    
                                         "attention", "gelu_tanh",  "scale_logits", "log_softmax"};
 
 const std::vector<std::string> kQwen3 = {"head_norm"};  // what Llama has not
+const std::vector<std::string> kMixtral = {"route", "combine_experts"};
+const std::vector<std::string> kSharedGate = {"sigmoid"};
 const std::vector<std::string> kOpt = {"embedding", "layer_norm", "linear",       "append_kv",
                                        "attention", "relu",       "scale_logits", "log_softmax"};
 
@@ -57,6 +59,8 @@ std::vector<Case> cases() {
                            {"opt", kOpt},
                            {"gpt_neox", kNeox},
                            {"qwen3", with(kLlama, kQwen3)},
+                           {"mixtral", with(kLlama, kMixtral)},
+                           {"qwen2_moe", with(with(kLlama, kMixtral), kSharedGate)},
                            {"llama", with(kLlama, {"scale"}), tensor::ComputeType::kFloat32, true}};
   for (const auto order : {tensor::ComputeType::kBFloat16Amx, tensor::ComputeType::kBFloat16Dot}) {
     all.push_back({"llama", with(kLlama, {"round_bf16"}), order});

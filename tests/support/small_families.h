@@ -8,7 +8,7 @@
 namespace collimate::test {
 
 // Returns configs by name: biases, layer norm and learned positions; grouped queries with biases and the embedding as
-// head; norms of heads and a window; positions counted from 2 and another activation.
+// head; norms of heads and a window; experts; positions counted from 2 and another activation.
 inline const std::map<std::string, std::string>& small_families() {
   static const std::map<std::string, std::string> configs = {
       {"gpt2", R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",
@@ -23,6 +23,16 @@ inline const std::map<std::string, std::string>& small_families() {
     "vocab_size": 13, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
     "head_dim": 16, "intermediate_size": 64, "max_position_embeddings": 32, "rms_norm_eps": 1e-6,
     "use_sliding_window": true, "sliding_window": 5, "max_window_layers": 1,
+    "tie_word_embeddings": true, "pad_token_id": 0, "bos_token_id": null, "eos_token_id": 1, "hidden_act": "silu"})"},
+      {"mixtral", R"({"architectures": ["MixtralForCausalLM"], "model_type": "mixtral",
+    "vocab_size": 13, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+    "intermediate_size": 24, "num_local_experts": 6, "num_experts_per_tok": 2, "max_position_embeddings": 32,
+    "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "tie_word_embeddings": true, "pad_token_id": 0,
+    "bos_token_id": null, "eos_token_id": 1, "hidden_act": "silu"})"},
+      {"qwen2_moe", R"({"architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe",
+    "vocab_size": 13, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+    "intermediate_size": 64, "moe_intermediate_size": 24, "shared_expert_intermediate_size": 16, "num_experts": 5,
+    "num_experts_per_tok": 3, "max_position_embeddings": 32, "rms_norm_eps": 1e-6, "rope_theta": 1000000.0,
     "tie_word_embeddings": true, "pad_token_id": 0, "bos_token_id": null, "eos_token_id": 1, "hidden_act": "silu"})"},
       {"gpt_neox", R"({"architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox",
     "vocab_size": 13, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64,

@@ -52,6 +52,8 @@ struct PointwiseKernels {
   void (*gelu_backward)(const float* dy, const float* x, int64_t count, float* dx);
   void (*relu)(const float* x, int64_t count, float* y);
   void (*relu_backward)(const float* dy, const float* x, int64_t count, float* dx);
+  void (*sigmoid)(const float* x, int64_t count, float* y);
+  void (*sigmoid_backward)(const float* dy, const float* x, int64_t count, float* dx);
   void (*add)(const float* x, int64_t count, float* y);
   void (*scale)(float factor, int64_t count, float* x);
   void (*round_bf16)(int64_t count, float* x);

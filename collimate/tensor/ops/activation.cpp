@@ -62,6 +62,14 @@ void cpu::relu_backward(const Exec& exec, const float* dy, const float* x, int64
   elementwise_backward(exec, pointwise_kernels().relu_backward, dy, x, count, dx);
 }
 
+void cpu::sigmoid(const Exec& exec, const float* x, int64_t count, float* y) {
+  elementwise(exec, pointwise_kernels().sigmoid, x, count, y);
+  base::fault_rows("sigmoid", y, count, 1, 1);
+}
+void cpu::sigmoid_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
+  elementwise_backward(exec, pointwise_kernels().sigmoid_backward, dy, x, count, dx);
+}
+
 void cpu::add(const Exec& exec, const float* x, int64_t count, float* y) {
   elementwise(exec, pointwise_kernels().add, x, count, y);
 }
@@ -100,6 +108,14 @@ void relu(const Exec& exec, const float* x, int64_t count, float* y) { exec.oper
 
 void relu_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
   exec.operations().relu_backward(exec, dy, x, count, dx);
+}
+
+void sigmoid(const Exec& exec, const float* x, int64_t count, float* y) {
+  exec.operations().sigmoid(exec, x, count, y);
+}
+
+void sigmoid_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx) {
+  exec.operations().sigmoid_backward(exec, dy, x, count, dx);
 }
 
 void add(const Exec& exec, const float* x, int64_t count, float* y) { exec.operations().add(exec, x, count, y); }

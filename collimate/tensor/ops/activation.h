@@ -31,6 +31,11 @@ void relu(const Exec& exec, const float* x, int64_t count, float* y);
 // dx = dy where x > 0, else 0. dx may be dy.
 void relu_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx);
 
+// y = 1 / (1 + exp(-x)). y may be x.
+void sigmoid(const Exec& exec, const float* x, int64_t count, float* y);
+// dx = dy s (1 - s), s the sigmoid of x. dx may be dy.
+void sigmoid_backward(const Exec& exec, const float* dy, const float* x, int64_t count, float* dx);
+
 // y[i] += x[i].
 void add(const Exec& exec, const float* x, int64_t count, float* y);
 // y[r, i] += bias[i].

@@ -21,6 +21,27 @@ TEST(Activation, AddAndAddBias) {
   for (size_t i = 0; i < 40; ++i) EXPECT_EQ(y[i], i % 20 < 17 ? (1.0F + x[i]) + x[i % 20] : 1.0F + x[i]);
 }
 
+TEST(Activation, SigmoidAndItsGradient) {
+  for (const float magnitude : {0.01F, 1.0F, 6.0F, 90.0F}) {
+    const Floats x = noise(133, 1, magnitude), dy = noise(133, 2);
+    const Floats got = same_everywhere([&](const Exec& exec) {
+      Floats out = x, dx = dy;
+      sigmoid(exec, out.data(), 133, out.data());
+      sigmoid_backward(exec, dx.data(), x.data(), 133, dx.data());
+      out.insert(out.end(), dx.begin(), dx.end());
+      return out;
+    });
+    for (size_t i = 0; i < 133; ++i) {
+      const double s = 1 / (1 + std::exp(-static_cast<double>(x[i])));
+      EXPECT_NEAR(got[i], s, 2e-7) << x[i];
+      EXPECT_NEAR(got[133 + i], dy[i] * s * (1 - s), 2e-7) << x[i];
+    }
+  }
+  Floats y = {std::nanf("")};
+  sigmoid({}, y.data(), 1, y.data());
+  EXPECT_TRUE(std::isnan(y[0]));
+}
+
 struct Table {
   Floats cos, sin;
   RopeTable view;

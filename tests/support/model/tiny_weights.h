@@ -24,10 +24,22 @@ inline shape::ModelShape tiny_shape(const std::string& family) {
   const bool learned = family == "gpt2" || family == "gpt_neo" || family == "opt";
   const bool windows = family == "mistral" || family == "phi3" || family == "gpt_neo";
   shape::Block block;
-  block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 8, .bias = family == "qwen2" || family == "qwen"};
+  const bool bias = family == "qwen2" || family == "qwen2_moe" || family == "qwen";
+  block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 8, .bias = bias};
   if (family == "qwen") block.attention.kv_heads = 4;
-  block.attention.head_norm = family == "qwen3";
+  block.attention.head_norm = family == "qwen3" || family == "qwen3_moe" || family == "dots1";
   block.mlp = {.intermediate = 40};
+  shape::Experts experts;
+  if (family == "mixtral") experts = {.count = 4, .per_token = 2, .intermediate = 40, .normalized = true};
+  if (family == "qwen3_moe") experts = {.count = 5, .per_token = 3, .intermediate = 24, .normalized = true};
+  if (family == "qwen2_moe")
+    experts = {.count = 4, .per_token = 2, .intermediate = 12, .shared = 20, .shared_gate = true};
+  if (family == "dots1") {
+    experts = {.count = 6, .per_token = 2, .intermediate = 20, .shared = 40, .sigmoid = true, .corrected = true};
+    experts.groups = 3;
+    experts.chosen_groups = 2;
+    experts.scale = 1.5;
+  }
   if (learned) {
     block.norm = shape::NormKind::kLayer;
     block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 4, .rotary = false, .output_bias = true};
@@ -57,6 +69,8 @@ inline shape::ModelShape tiny_shape(const std::string& family) {
   shape.learned_positions = learned;
   shape.unused_positions = family == "opt" ? 2 : 0;
   shape.blocks = {block, block};
+  shape.blocks[1].mlp.experts = experts;
+  if (family == "mixtral" || family == "qwen3_moe") shape.blocks[0].mlp.experts = experts;
   if (windows) shape.blocks[1].attention.window = 7;
   shape.tied_embeddings = family != "qwen2" && family != "gptj";
   shape.head_bias = family == "gptj";

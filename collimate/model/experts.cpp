@@ -1,0 +1,169 @@
+#include "collimate/model/experts.h"
+
+#include "collimate/base/at.h"
+#include "collimate/base/error.h"
+#include "collimate/tensor/ops/activation.h"
+#include "collimate/tensor/ops/embedding.h"
+#include "collimate/tensor/ops/experts.h"
+#include "collimate/tensor/ops/memory.h"
+
+namespace collimate::model {
+namespace {
+
+using shape::Part;
+using tensor::ExpertRows;
+using tensor::GradientTarget;
+using tensor::Tape;
+
+int32_t* take_numbers(Step& step, int64_t count) {
+  static_assert(sizeof(int32_t) == sizeof(float));
+  return reinterpret_cast<int32_t*>(step.arena.take(count));
+}
+
+ExpertLayer::Matrices find_matrices(const Weights& weights, Part part, int segment) {
+  ExpertLayer::Matrices found;
+  for (int i = weights.index_of(part, segment); base::at(weights.params(), i).segment == segment; ++i) {
+    const shape::ParamSpec& spec = base::at(weights.params(), i);
+    if (spec.part == part && spec.fused > 0) found.weights.push_back(i);
+    if (static_cast<size_t>(i) + 1 == weights.params().size()) break;
+  }
+  found.in = base::at(weights.params(), found.weights.front()).sizes[1];
+  found.out = shape::fused_rows(weights.params(), found.weights.front());
+  return found;
+}
+
+// Has the tape run backward(the gradient of `out`), unless nobody wants it.
+template <class Backward>
+void record(Step& step, const Slot* out, const Backward& backward) {
+  if (step.tape == nullptr || !out->wanted) return;
+  step.tape->push([=] {
+    if (const float* dy = Tape::gradient(*out)) backward(dy);
+  });
+}
+
+// Where the rows of all experts are, and the weights of their sums.
+struct Routing {
+  ExpertRows rows;
+  Slot* weights = nullptr;  // [T, K]
+};
+
+Routing route(Step& step, const ExpertLayer& layer, Slot* x) {
+  const shape::Experts& how = layer.how;
+  Slot* logits = linear(step, layer.router, x);
+  const int64_t tokens = logits->rows, rows = tokens * how.per_token;
+  Slot* weights = tensor::make_slot(step.arena, tokens, how.per_token, logits->wanted);
+  const tensor::Routed routed{step.arena.take(tokens * how.count), take_numbers(step, rows), weights->value};
+  const float* correction = layer.correction < 0 ? nullptr : step.weights.param(layer.correction);
+  tensor::route(step.exec, how, logits->value, tokens, correction, routed);
+  const ExpertRows sorted{take_numbers(step, how.count + 1), take_numbers(step, rows), take_numbers(step, rows)};
+  tensor::sort_by_expert(step.exec, how, routed.choices, tokens, sorted);
+  record(step, weights, [=, exec = step.exec, tape = step.tape](const float* dweights) {
+    const GradientTarget into = tape->target(*logits);
+    COLLIMATE_CHECK(!into.accumulate, "a router's logits have one reader");
+    tensor::route_backward(exec, how, routed, tokens, dweights, into.data);
+  });
+  return {sorted, weights};
+}
+
+// The token of each row.
+Slot* gather(Step& step, Slot* x, const ExpertRows& rows, int64_t count) {
+  Slot* out = tensor::make_slot(step.arena, count, x->width, x->wanted);
+  tensor::embedding(step.exec, x->value, x->rows, x->width, rows.tokens, count, out->value);
+  record(step, out, [=, exec = step.exec, tape = step.tape](const float* dy) {
+    tensor::embedding_backward(exec, dy, rows.tokens, count, x->rows, x->width, tape->zeroed_target(*x));
+  });
+  return out;
+}
+
+void multiply_backward(const tensor::Exec& exec, Weights& weights, Tape& tape, const ExpertLayer::Matrices& by,
+                       const int32_t* starts, Slot& x, const float* dy) {
+  const tensor::ComputeType type = weights.options().compute;
+  if (weights.param_gradient(by.weights.front()) != nullptr) {
+    std::vector<float*> gradients;
+    for (const int w : by.weights) gradients.push_back(weights.param_gradient(w));
+    tensor::expert_grad_weight(exec, type, dy, x.value, starts, by.out, by.in, gradients);
+  }
+  if (!x.wanted) return;
+  std::vector<const float*> values;
+  for (const int w : by.weights) values.push_back(weights.param(w));
+  const GradientTarget into = tape.target(x);
+  COLLIMATE_CHECK(!into.accumulate, "an expert's rows have one reader");
+  tensor::expert_grad_input(exec, type, dy, starts, values, by.out, by.in, into.data);
+}
+
+// x [R, in] -> [R, out], each row by its expert's matrix.
+Slot* multiply(Step& step, const ExpertLayer::Matrices& by, const int32_t* starts, Slot* x) {
+  const bool recorded =
+      step.tape != nullptr && (x->wanted || step.weights.param_gradient(by.weights.front()) != nullptr);
+  Slot* out = tensor::make_slot(step.arena, x->rows, by.out, recorded);
+  std::vector<const tensor::LinearPanels*> panels;
+  for (const int w : by.weights) panels.push_back(&step.weights.panels(w));
+  tensor::expert_linear(step.exec, x->value, starts, panels, out->value);
+  record(step, out, [&by, starts, x, &weights = step.weights, exec = step.exec, tape = step.tape](const float* dy) {
+    multiply_backward(exec, weights, *tape, by, starts, *x, dy);
+  });
+  return out;
+}
+
+// stream + Σ weight · row.
+Slot* add_rows(Step& step, Slot* rows, const int32_t* places, Slot* weights, Slot* stream) {
+  Slot* out = stream;
+  if (step.tape != nullptr) {
+    out = tensor::make_slot(step.arena, stream->rows, stream->width, stream->wanted || rows->wanted || weights->wanted);
+    tensor::copy(step.exec, stream->value, stream->count(), out->value);
+  }
+  const tensor::Combination how{places, weights->value, weights->rows, weights->width, stream->width};
+  tensor::combine_experts(step.exec, how, rows->value, out->value);
+  record(step, out, [=, exec = step.exec, tape = step.tape](const float* dy) {
+    const GradientTarget drows = tape->target(*rows), dweights = tape->target(*weights);
+    COLLIMATE_CHECK(!drows.accumulate && !dweights.accumulate, "rows and their weights have one reader");
+    tensor::combine_experts_backward(exec, how, dy, rows->value, drows.data, dweights.data);
+    pass_through(exec, *tape, *out, *stream);
+  });
+  return out;
+}
+
+Slot* sigmoid(Step& step, Slot* x) {
+  Slot* out = tensor::make_slot(step.arena, x->rows, x->width, x->wanted);
+  tensor::sigmoid(step.exec, x->value, x->count(), out->value);
+  record(step, out, [=, exec = step.exec, tape = step.tape](const float* dy) {
+    const GradientTarget into = tape->target(*x);
+    COLLIMATE_CHECK(!into.accumulate, "an activation's input has one reader");
+    tensor::sigmoid_backward(exec, dy, x->value, x->count(), into.data);
+  });
+  return out;
+}
+
+// What every token passes.
+Slot* add_shared(Step& step, const ExpertLayer& layer, Slot* x, Slot* stream) {
+  Slot* inner = activate(step, {.intermediate = layer.how.shared}, linear(step, layer.shared_up, x));
+  if (!layer.how.shared_gate) return add_linear(step, layer.shared_down, inner, stream);
+  Slot* weights = sigmoid(step, linear(step, layer.shared_gate, x));
+  return add_rows(step, linear(step, layer.shared_down, inner), nullptr, weights, stream);
+}
+
+}  // namespace
+
+ExpertLayer find_experts(const Weights& weights, int segment, const shape::Experts& how) {
+  ExpertLayer layer{how, find_linear(weights, Part::kRouter, segment)};
+  layer.correction = layer.router.bias;
+  layer.router.bias = -1;
+  layer.up = find_matrices(weights, Part::kExpertUp, segment);
+  layer.down = find_matrices(weights, Part::kExpertDown, segment);
+  if (how.shared == 0) return layer;
+  layer.shared_up = find_linear(weights, Part::kUp, segment);
+  layer.shared_down = find_linear(weights, Part::kDown, segment);
+  if (how.shared_gate) layer.shared_gate = find_linear(weights, Part::kSharedGate, segment);
+  return layer;
+}
+
+Slot* add_experts(Step& step, const ExpertLayer& layer, Slot* x, Slot* stream) {
+  const Routing routing = route(step, layer, x);
+  const int32_t* starts = routing.rows.starts;
+  Slot* rows = gather(step, x, routing.rows, x->rows * layer.how.per_token);
+  Slot* inner = activate(step, {.intermediate = layer.how.intermediate}, multiply(step, layer.up, starts, rows));
+  stream = add_rows(step, multiply(step, layer.down, starts, inner), routing.rows.places, routing.weights, stream);
+  return layer.how.shared == 0 ? stream : add_shared(step, layer, x, stream);
+}
+
+}  // namespace collimate::model

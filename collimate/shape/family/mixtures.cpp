@@ -1,0 +1,213 @@
+#include <algorithm>
+
+#include "collimate/base/at.h"
+#include "collimate/base/error.h"
+#include "collimate/shape/family.h"
+#include "collimate/shape/usual_config.h"
+
+namespace collimate::shape {
+namespace {
+
+using base::expectation;
+using base::InputError;
+using nlohmann::json;
+
+// Layers of a list of whole numbers, such as mlp_only_layers.
+std::vector<int64_t> read_layers(const Fields& fields, const char* key) {
+  if (!fields.has(key)) return {};
+  const json& list = fields.raw(key);
+  const bool good = list.is_array() && std::all_of(list.begin(), list.end(), [](const json& layer) {
+                      return layer.is_number_integer() && layer >= 0 && layer < kMaxLayers;
+                    });
+  if (!good) throw InputError(expectation(fields.at(key), "a list of layers", list.dump()));
+  return list.get<std::vector<int64_t>>();
+}
+
+// What the four have in common: Llama with experts. Where no key makes a block dense, all have them.
+ModelShape read_mixture(const Fields& fields, const std::string& family, const Experts& how) {
+  ModelShape shape = read_usual_shape(fields, family);
+  if (family != "mixtral" || fields.has("rope_theta") || fields.has("rope_parameters")) {
+    read_rope(fields, shape);
+  } else {
+    shape.rope_theta = 1e6;
+  }
+  fields.require("hidden_act", "silu");
+  for (Block& block : shape.blocks) {
+    block.attention.bias = block.attention.output_bias = block.mlp.bias = false;
+    Experts& experts = block.mlp.experts;
+    if (experts.count == 0) continue;
+    experts = {experts.count, experts.per_token, experts.intermediate, experts.shared,    how.shared_gate, how.sigmoid,
+               how.corrected, how.normalized,    how.groups,           how.chosen_groups, how.scale,       how.balance};
+  }
+  if (shape.blocks.back().mlp.experts.count == 0)
+    throw InputError(expectation(fields.at("experts"), "two or more, and a block that has them", "none",
+                                 "a model of a dense family"));
+  return shape;
+}
+
+void set_windows(ModelShape& shape, int64_t window, int64_t first = 0) {
+  for (int64_t layer = first; layer < shape.layers(); ++layer)
+    if (window < shape.max_positions) base::at(shape.blocks, layer).attention.window = window;
+}
+
+// transformers' default of those that have such a loss is 0.001.
+double read_balance(const Fields& fields) {
+  constexpr const char* kKey = "router_aux_loss_coef";
+  return fields.has(kKey) && fields.raw(kKey) == 0 ? 0 : fields.real_or(kKey, 0.001);
+}
+
+// Mixtral (Jiang et al. 2024).
+ModelShape parse_mixtral(const Fields& fields, const std::string& family) {
+  if (fields.has("router_jitter_noise") && fields.raw("router_jitter_noise") != 0)
+    throw InputError(expectation(fields.at("router_jitter_noise"), "0", fields.raw("router_jitter_noise").dump(),
+                                 "a model that is trained without noise of its router"));
+  ModelShape shape = read_mixture(fields, family, {.normalized = true, .balance = read_balance(fields)});
+  if (fields.has("sliding_window")) set_windows(shape, fields.count("sliding_window", kMaxCount));
+  return shape;
+}
+
+// Blocks that mlp_only_layers names and those between the steps of decoder_sparse_step are dense.
+void read_dense_layers(const Fields& fields, ModelShape& shape) {
+  const std::vector<int64_t> dense = read_layers(fields, "mlp_only_layers");
+  const int64_t step = fields.count_or("decoder_sparse_step", kMaxLayers, 1);
+  for (int64_t layer = 0; layer < shape.layers(); ++layer)
+    if ((layer + 1) % step != 0 || std::find(dense.begin(), dense.end(), layer) != dense.end())
+      base::at(shape.blocks, layer).mlp.experts = {};
+}
+
+// Qwen2-MoE (Qwen1.5-MoE, 2024) and Qwen3-MoE (Yang et al. 2025): attention as in Qwen2 and Qwen3.
+ModelShape parse_qwen_moe(const Fields& fields, const std::string& family) {
+  const bool is_second = family == "qwen2_moe";
+  if (is_second) {
+    fields.require("use_sliding_window", false);
+    fields.count("shared_expert_intermediate_size", kMaxHidden);
+  }
+  ModelShape shape = read_mixture(fields, family,
+                                  {.shared_gate = is_second,
+                                   .normalized = fields.flag_or("norm_topk_prob", false),
+                                   .balance = read_balance(fields)});
+  read_dense_layers(fields, shape);
+  if (!is_second && fields.flag_or("use_sliding_window", false) && fields.has("sliding_window"))
+    set_windows(shape, fields.count("sliding_window", kMaxCount));
+  for (Block& block : shape.blocks) {
+    block.attention.bias = is_second ? fields.flag_or("qkv_bias", true) : fields.flag_or("attention_bias", false);
+    block.attention.output_bias = !is_second && block.attention.bias;
+    block.attention.head_norm = !is_second;
+  }
+  return shape;
+}
+
+// dots.llm1 (Huo et al. 2025): attention of Qwen3, experts as DeepSeek-V3 routes them.
+ModelShape parse_dots(const Fields& fields, const std::string& family) {
+  Experts how = {.sigmoid = true, .corrected = true, .normalized = fields.flag_or("norm_topk_prob", false)};
+  how.groups = fields.count_or("n_group", kMaxCount, 1);
+  how.chosen_groups = fields.count_or("topk_group", how.groups, 1);
+  how.scale = fields.real_or("routed_scaling_factor", 1.0);
+  ModelShape shape = read_mixture(fields, family, how);
+  if (fields.has("sliding_window"))
+    set_windows(shape, fields.count("sliding_window", kMaxCount),
+                fields.whole_or("max_window_layers", kMaxLayers, shape.layers()));
+  for (Block& block : shape.blocks) {
+    block.attention.bias = block.attention.output_bias = fields.flag_or("attention_bias", false);
+    block.attention.head_norm = true;
+  }
+  return shape;
+}
+
+std::vector<int64_t> dense_layers(const ModelShape& shape) {
+  std::vector<int64_t> dense;
+  for (int64_t layer = 0; layer < shape.layers(); ++layer)
+    if (base::at(shape.blocks, layer).mlp.experts.count == 0) dense.push_back(layer);
+  return dense;
+}
+
+// A block with experts.
+const Block& routed_block(const ModelShape& shape) {
+  return *std::find_if(shape.blocks.begin(), shape.blocks.end(),
+                       [](const Block& block) { return block.mlp.experts.count > 0; });
+}
+
+void add_mixture_config(const ModelShape& shape, json& config) {
+  add_usual_config(shape, config);
+  config["hidden_act"] = "silu";
+  config["num_experts_per_tok"] = routed_block(shape).mlp.experts.per_token;
+  if (shape.family != "dots1") config["router_aux_loss_coef"] = routed_block(shape).mlp.experts.balance;
+  config["sliding_window"] = nullptr;
+  if (const int64_t window = shape.blocks.back().attention.window; window > 0) config["sliding_window"] = window;
+}
+
+void add_mixtral_config(const ModelShape& shape, json& config) {
+  add_mixture_config(shape, config);
+  const Experts& experts = routed_block(shape).mlp.experts;
+  config["intermediate_size"] = experts.intermediate;
+  config["num_local_experts"] = experts.count;
+}
+
+void add_qwen_moe_config(const ModelShape& shape, json& config) {
+  add_mixture_config(shape, config);
+  const Block& block = routed_block(shape);
+  const Experts& experts = block.mlp.experts;
+  config["num_experts"] = experts.count;
+  config["moe_intermediate_size"] = experts.intermediate;
+  config["norm_topk_prob"] = experts.normalized;
+  config["mlp_only_layers"] = dense_layers(shape);
+  config["decoder_sparse_step"] = 1;
+  config["use_sliding_window"] = block.attention.window > 0;
+  if (shape.family == "qwen2_moe") config["shared_expert_intermediate_size"] = experts.shared;
+  config[shape.family == "qwen2_moe" ? "qkv_bias" : "attention_bias"] = block.attention.bias;
+}
+
+void add_dots_config(const ModelShape& shape, json& config) {
+  add_mixture_config(shape, config);
+  const Experts& experts = routed_block(shape).mlp.experts;
+  config["n_routed_experts"] = experts.count;
+  config["moe_intermediate_size"] = experts.intermediate;
+  if (experts.shared > 0) config["n_shared_experts"] = experts.shared / experts.intermediate;
+  config["first_k_dense_replace"] = dense_layers(shape).size();
+  config["norm_topk_prob"] = experts.normalized;
+  config["n_group"] = experts.groups;
+  config["topk_group"] = experts.chosen_groups;
+  config["routed_scaling_factor"] = experts.scale;
+  config["attention_bias"] = shape.blocks.front().attention.bias;
+  int64_t full = 0;
+  while (full < shape.layers() && base::at(shape.blocks, full).attention.window == 0) ++full;
+  config["max_window_layers"] = full;
+}
+
+ModuleNames mixture_names(const std::string& shared) {
+  ModuleNames names = llama_names();
+  names.router = "mlp.gate";
+  names.experts = "mlp.experts.";
+  names.expert_up = {"gate_proj", "up_proj"};
+  names.expert_down = "down_proj";
+  names.shared_up = {shared + ".gate_proj", shared + ".up_proj"};
+  names.shared_down = shared + ".down_proj";
+  names.shared_gate = shared + "_gate";
+  return names;
+}
+
+ModuleNames mixtral_names() {
+  ModuleNames names = llama_names();
+  names.router = "block_sparse_moe.gate";
+  names.experts = "block_sparse_moe.experts.";
+  names.expert_up = {"w1", "w3"};
+  names.expert_down = "w2";
+  return names;
+}
+
+Family member(const char* name, const std::string& classes, decltype(Family::parse) parse,
+              decltype(Family::add_config) add_config, const ModuleNames& names) {
+  return {name,  classes + "ForCausalLM", classes + "ForSequenceClassification", parse, add_config,
+          names, /*has_usual_keys=*/true};
+}
+
+}  // namespace
+
+std::vector<Family> mixture_families() {
+  return {member("mixtral", "Mixtral", parse_mixtral, add_mixtral_config, mixtral_names()),
+          member("qwen2_moe", "Qwen2Moe", parse_qwen_moe, add_qwen_moe_config, mixture_names("mlp.shared_expert")),
+          member("qwen3_moe", "Qwen3Moe", parse_qwen_moe, add_qwen_moe_config, mixture_names("")),
+          member("dots1", "Dots1", parse_dots, add_dots_config, mixture_names("mlp.shared_experts"))};
+}
+
+}  // namespace collimate::shape

@@ -1,0 +1,284 @@
+#include "collimate/tensor/ops/experts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "collimate/base/at.h"
+#include "collimate/base/error.h"
+#include "collimate/base/fault.h"
+#include "collimate/tensor/kernels/grain.h"
+#include "collimate/tensor/kernels/pointwise.h"
+#include "collimate/tensor/kernels/softmax.h"
+#include "collimate/tensor/operations.h"
+
+namespace collimate::tensor {
+namespace {
+
+using shape::Experts;
+
+constexpr float kLeastSum = 1e-20F;                 // keeps a division away from 0
+constexpr int64_t kSmallExpert = int64_t{1} << 21;  // multiply-adds of an expert that one thread does alone
+constexpr int kAccumulators = 16;                   // of a dot product
+constexpr float kLeast = -std::numeric_limits<float>::infinity();
+
+void score(const Experts& how, const float* logits, float* scores) {
+  if (how.sigmoid) return pointwise_kernels().sigmoid(logits, how.count, scores);
+  float max = 0, log_sum = 0, sum = 0;
+  softmax_kernels().normalizer(logits, how.count, &max, &log_sum, scores);
+  for (int64_t e = 0; e < how.count; ++e) sum += scores[e];
+  for (int64_t e = 0; e < how.count; ++e) scores[e] /= sum;
+}
+
+// Chooses the experts of one token after the other, in memory of its own.
+class Chooser {
+ public:
+  explicit Chooser(const Experts& how)
+      : how_(how), values_(static_cast<size_t>(how.count)), totals_(static_cast<size_t>(how.groups)) {}
+
+  void choose(const float* scores, const float* bias, int32_t* choices) {
+    for (int64_t e = 0; e < how_.count; ++e) {
+      const float value = bias == nullptr ? scores[e] : scores[e] + bias[e];
+      base::at(values_, e) = std::isnan(value) ? kLeast : value;
+    }
+    list_candidates();
+    put_best_first(candidates_, values_, how_.per_token);
+    std::copy_n(candidates_.begin(), how_.per_token, choices);
+    std::sort(choices, choices + how_.per_token);
+  }
+
+ private:
+  // The numbers of the `count` highest values come first; of equal ones the lower number.
+  static void put_best_first(std::vector<int32_t>& numbers, const std::vector<float>& values, int64_t count) {
+    std::partial_sort(numbers.begin(), numbers.begin() + count, numbers.end(), [&](int32_t a, int32_t b) {
+      const float first = base::at(values, a), second = base::at(values, b);
+      return first > second || (first == second && a < b);
+    });
+  }
+
+  // Experts of the chosen groups.
+  void list_candidates() {
+    const int64_t each = how_.count / how_.groups;
+    groups_.resize(totals_.size());
+    std::iota(groups_.begin(), groups_.end(), 0);
+    if (how_.groups > 1) {
+      for (int64_t g = 0; g < how_.groups; ++g) base::at(totals_, g) = highest_two(g * each, each);
+      put_best_first(groups_, totals_, how_.chosen_groups);
+    }
+    candidates_.clear();
+    for (int64_t g = 0; g < how_.chosen_groups; ++g)
+      for (int64_t e = 0; e < each; ++e) candidates_.push_back(static_cast<int32_t>(base::at(groups_, g) * each + e));
+  }
+
+  float highest_two(int64_t begin, int64_t count) const {
+    float first = kLeast, second = kLeast;
+    for (int64_t e = begin; e < begin + count; ++e) {
+      const float value = base::at(values_, e);
+      second = std::max(second, std::min(first, value));
+      first = std::max(first, value);
+    }
+    return first + second;
+  }
+
+  const Experts& how_;
+  std::vector<float> values_, totals_;  // [E], [groups]
+  std::vector<int32_t> groups_, candidates_;
+};
+
+float sum_of_chosen(const Experts& how, const float* scores, const int32_t* choices) {
+  float sum = kLeastSum;
+  for (int64_t k = 0; k < how.per_token; ++k) sum += scores[choices[k]];
+  return sum;
+}
+
+void weigh(const Experts& how, const float* scores, const int32_t* choices, float* weights) {
+  const auto scale = static_cast<float>(how.scale);
+  const float sum = how.normalized ? sum_of_chosen(how, scores, choices) : 1.0F;
+  for (int64_t k = 0; k < how.per_token; ++k) weights[k] = scores[choices[k]] / sum * scale;
+}
+
+// d scores [E] of one token, from those of its weights.
+void weigh_backward(const Experts& how, const float* scores, const int32_t* choices, const float* dweights,
+                    float* dscores) {
+  const auto scale = static_cast<float>(how.scale);
+  const float sum = how.normalized ? sum_of_chosen(how, scores, choices) : 1.0F;
+  float of_sum = 0;
+  for (int64_t k = 0; how.normalized && k < how.per_token; ++k) of_sum += dweights[k] * scores[choices[k]];
+  std::fill_n(dscores, how.count, 0.0F);
+  for (int64_t k = 0; k < how.per_token; ++k) dscores[choices[k]] = (dweights[k] - of_sum / sum) / sum * scale;
+}
+
+// d scores becomes d logits.
+void score_backward(const Experts& how, const float* scores, float* d) {
+  float mean = 0;
+  for (int64_t e = 0; !how.sigmoid && e < how.count; ++e) mean += scores[e] * d[e];
+  for (int64_t e = 0; e < how.count; ++e) d[e] = scores[e] * (how.sigmoid ? d[e] * (1.0F - scores[e]) : d[e] - mean);
+}
+
+float dot(const float* a, const float* b, int64_t count) {
+  float sums[kAccumulators] = {};
+  int64_t i = 0;
+  for (; i + kAccumulators <= count; i += kAccumulators)
+    for (int j = 0; j < kAccumulators; ++j) sums[j] += a[i + j] * b[i + j];
+  for (int j = 0; i < count; ++i, ++j) sums[j] += a[i] * b[i];
+  for (int step = 1; step < kAccumulators; step *= 2)
+    for (int j = 0; j < kAccumulators; j += 2 * step) sums[j] += sums[j + step];
+  return sums[0];
+}
+
+// body(exec, expert, first row, rows) for each that has rows: small ones side by side, each by one thread, then large
+// ones by all threads.
+template <typename Body>
+void for_each_expert(const Exec& exec, const int32_t* starts, int64_t experts, int64_t work_per_row, const Body& body) {
+  const auto rows = [&](int64_t e) { return int64_t{starts[e + 1]} - starts[e]; };
+  const auto is_small = [&](int64_t e) { return rows(e) * work_per_row < kSmallExpert; };
+  exec.parallel_for(experts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t e = begin; e < end; ++e)
+      if (rows(e) > 0 && is_small(e)) body(Exec{nullptr, exec.device}, e, starts[e], rows(e));
+  });
+  for (int64_t e = 0; e < experts; ++e)
+    if (!is_small(e)) body(exec, e, starts[e], rows(e));
+}
+
+int64_t place_of(const Combination& how, int64_t choice) { return how.places == nullptr ? choice : how.places[choice]; }
+
+int64_t combine_grain(const Combination& how) { return row_grain(how.width * how.per_token); }
+
+}  // namespace
+
+void cpu::route(const Exec& exec, const Experts& how, const float* logits, int64_t tokens, const float* bias,
+                const Routed& out) {
+  exec.parallel_for(tokens, row_grain(16 * how.count), [&](int64_t begin, int64_t end) {
+    Chooser chooser(how);
+    for (int64_t t = begin; t < end; ++t) {
+      float* scores = out.scores + t * how.count;
+      int32_t* choices = out.choices + t * how.per_token;
+      score(how, logits + t * how.count, scores);
+      chooser.choose(scores, bias, choices);
+      weigh(how, scores, choices, out.weights + t * how.per_token);
+    }
+  });
+  base::fault_rows("route", out.weights, tokens, how.per_token, how.per_token);
+}
+
+void cpu::route_backward(const Exec& exec, const Experts& how, const Routed& routed, int64_t tokens,
+                         const float* dweights, float* dlogits) {
+  exec.parallel_for(tokens, row_grain(4 * how.count), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const float* scores = routed.scores + t * how.count;
+      float* d = dlogits + t * how.count;
+      weigh_backward(how, scores, routed.choices + t * how.per_token, dweights + t * how.per_token, d);
+      score_backward(how, scores, d);
+    }
+  });
+}
+
+void cpu::sort_by_expert(const Exec&, const Experts& how, const int32_t* choices, int64_t tokens,
+                         const ExpertRows& out) {
+  const int64_t rows = tokens * how.per_token;
+  std::fill_n(out.starts, how.count + 1, 0);
+  for (int64_t i = 0; i < rows; ++i) ++out.starts[choices[i] + 1];
+  std::partial_sum(out.starts, out.starts + how.count + 1, out.starts);
+  std::vector<int32_t> next(out.starts, out.starts + how.count);
+  for (int64_t i = 0; i < rows; ++i) {
+    const int32_t row = base::at(next, choices[i])++;
+    out.places[i] = row;
+    out.tokens[row] = static_cast<int32_t>(i / how.per_token);
+  }
+}
+
+void cpu::expert_linear(const Exec& exec, const float* x, const int32_t* starts,
+                        std::span<const LinearPanels* const> panels, float* y) {
+  const int64_t n = panels.front()->n, k = panels.front()->k;
+  for_each_expert(exec, starts, static_cast<int64_t>(panels.size()), n * k,
+                  [&](const Exec& with, int64_t e, int64_t first, int64_t rows) {
+                    const LinearPanels& w = *panels[static_cast<size_t>(e)];
+                    cpu::linear(with, x + first * k, k, rows, w, y + first * n, n, {});
+                  });
+}
+
+void cpu::expert_grad_input(const Exec& exec, ComputeType type, const float* dy, const int32_t* starts,
+                            std::span<const float* const> w, int64_t n, int64_t k, float* dx) {
+  for_each_expert(exec, starts, static_cast<int64_t>(w.size()), n * k,
+                  [&](const Exec& with, int64_t e, int64_t first, int64_t rows) {
+                    cpu::linear_grad_input(with, type, dy + first * n, n, rows, w[static_cast<size_t>(e)], n, k,
+                                           dx + first * k, k, /*accumulate=*/false);
+                  });
+}
+
+void cpu::expert_grad_weight(const Exec& exec, ComputeType type, const float* dy, const float* x, const int32_t* starts,
+                             int64_t n, int64_t k, std::span<float* const> dw) {
+  for_each_expert(exec, starts, static_cast<int64_t>(dw.size()), n * k,
+                  [&](const Exec& with, int64_t e, int64_t first, int64_t rows) {
+                    cpu::linear_grad_weight(with, type, dy + first * n, n, x + first * k, k, rows, n, k,
+                                            dw[static_cast<size_t>(e)], nullptr);
+                  });
+}
+
+void cpu::combine_experts(const Exec& exec, const Combination& how, const float* y, float* out) {
+  exec.parallel_for(how.tokens, combine_grain(how), [&](int64_t begin, int64_t end) {
+    for (int64_t choice = begin * how.per_token; choice < end * how.per_token; ++choice) {
+      const float* from = y + place_of(how, choice) * how.width;
+      float* to = out + choice / how.per_token * how.width;
+      const float weight = how.weights[choice];
+      for (int64_t i = 0; i < how.width; ++i) to[i] += weight * from[i];
+    }
+  });
+  base::fault_rows("combine_experts", out, how.tokens, how.width, how.width);
+}
+
+void cpu::combine_experts_backward(const Exec& exec, const Combination& how, const float* dout, const float* y,
+                                   float* dy, float* dweights) {
+  exec.parallel_for(how.tokens, combine_grain(how), [&](int64_t begin, int64_t end) {
+    for (int64_t choice = begin * how.per_token; choice < end * how.per_token; ++choice) {
+      const int64_t row = place_of(how, choice) * how.width;
+      const float* from = dout + choice / how.per_token * how.width;
+      const float weight = how.weights[choice];
+      dweights[choice] = dot(from, y + row, how.width);
+      for (int64_t i = 0; i < how.width; ++i) dy[row + i] = weight * from[i];
+    }
+  });
+}
+
+void route(const Exec& exec, const Experts& how, const float* logits, int64_t tokens, const float* bias,
+           const Routed& out) {
+  exec.operations().route(exec, how, logits, tokens, bias, out);
+}
+
+void route_backward(const Exec& exec, const Experts& how, const Routed& routed, int64_t tokens, const float* dweights,
+                    float* dlogits) {
+  exec.operations().route_backward(exec, how, routed, tokens, dweights, dlogits);
+}
+
+void sort_by_expert(const Exec& exec, const Experts& how, const int32_t* choices, int64_t tokens,
+                    const ExpertRows& out) {
+  exec.operations().sort_by_expert(exec, how, choices, tokens, out);
+}
+
+void expert_linear(const Exec& exec, const float* x, const int32_t* starts, std::span<const LinearPanels* const> panels,
+                   float* y) {
+  exec.operations().expert_linear(exec, x, starts, panels, y);
+}
+
+void expert_grad_input(const Exec& exec, ComputeType type, const float* dy, const int32_t* starts,
+                       std::span<const float* const> w, int64_t n, int64_t k, float* dx) {
+  exec.operations().expert_grad_input(exec, type, dy, starts, w, n, k, dx);
+}
+
+void expert_grad_weight(const Exec& exec, ComputeType type, const float* dy, const float* x, const int32_t* starts,
+                        int64_t n, int64_t k, std::span<float* const> dw) {
+  exec.operations().expert_grad_weight(exec, type, dy, x, starts, n, k, dw);
+}
+
+void combine_experts(const Exec& exec, const Combination& how, const float* y, float* out) {
+  exec.operations().combine_experts(exec, how, y, out);
+}
+
+void combine_experts_backward(const Exec& exec, const Combination& how, const float* dout, const float* y, float* dy,
+                              float* dweights) {
+  exec.operations().combine_experts_backward(exec, how, dout, y, dy, dweights);
+}
+
+}  // namespace collimate::tensor
