@@ -9,6 +9,7 @@
 #include "collimate/host/mapped_file.h"
 #include "collimate/model/safetensors.h"
 #include "collimate/rlhf/reward/python_reward.h"
+#include "collimate/text/tokenizer.h"
 
 namespace collimate::recipe {
 namespace {
@@ -18,16 +19,6 @@ using base::expectation;
 using base::InputError;
 
 constexpr const char* kModels = "models.json";
-
-// These files of a model's directory are what text::load_tokenizer and the model's shape are read from.
-constexpr const char* kModelFiles[] = {"config.json",
-                                       "generation_config.json",
-                                       "tokenizer.json",
-                                       "tokenizer_config.json",
-                                       "special_tokens_map.json",
-                                       "chat_template.jinja",
-                                       "vocab.json",
-                                       "merges.txt"};
 
 // Gives the kind of an entry: "data", "weights" (which say nothing), "model", "reward" or "placement".
 std::string kind_of(const nlohmann::json& input) {
@@ -84,7 +75,7 @@ nlohmann::json file_input(const std::string& path) {
 
 nlohmann::json model_inputs(const std::string& directory, bool weights) {
   nlohmann::json inputs = nlohmann::json::object();
-  for (const char* name : kModelFiles) add_file((fs::path(directory) / name).string(), "model", inputs);
+  for (const char* name : text::tokenizer_files()) add_file((fs::path(directory) / name).string(), "model", inputs);
   if (!weights) return inputs;
   for (const auto& [path, tensors] : model::weight_files(directory)) add_file(path, "weights", inputs);
   return inputs;

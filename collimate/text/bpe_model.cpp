@@ -31,16 +31,17 @@ BpeModel::BpeModel(std::shared_ptr<const Vocabulary> vocabulary, const Merges& m
       merges_(merges.size()),
       options_(std::move(options)),
       byte_ids_(options_.byte_level ? byte_level_ids(*vocabulary_) : byte_fallback_ids(*vocabulary_)) {
-  int32_t rank = 0;
-  for (const auto& [left, right] : merges) add_merge(left, right, rank++);
+  for (const Merge& merge : merges) add_merge(merge);
 }
 
 // A right part inside a word has the prefix, which the merged token has once.
-void BpeModel::add_merge(const std::string& left, const std::string& right, int32_t rank) {
-  const auto id = [&](const std::string& token) { return id_in_merge(*vocabulary_, token, options_.where, rank); };
-  const int32_t left_id = id(left), right_id = id(right);
-  const size_t prefix = std::min(options_.prefix.size(), right.size());
-  merges_.insert(left_id, right_id, {rank, id(left + right.substr(prefix))});
+void BpeModel::add_merge(const Merge& merge) {
+  const auto id = [&](const std::string& token) {
+    return id_in_merge(*vocabulary_, token, options_.where, merge.rank);
+  };
+  const int32_t left = id(merge.left), right = id(merge.right);
+  const size_t prefix = std::min(options_.prefix.size(), merge.right.size());
+  merges_.insert(left, right, {merge.rank, id(merge.left + merge.right.substr(prefix))});
 }
 
 std::string BpeModel::kind() const {

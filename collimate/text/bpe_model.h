@@ -25,8 +25,12 @@ class BpeModel : public WordModel {
     std::string suffix;          // of a word's last character
     std::string where;           // names the tokenizer in errors
   };
-  // A pair of tokens, in the order in which they merge.
-  using Merges = std::vector<std::pair<std::string, std::string>>;
+  // A pair of tokens; the lowest rank merges first, of equal ones the leftmost.
+  struct Merge {
+    std::string left, right;
+    int32_t rank = 0;
+  };
+  using Merges = std::vector<Merge>;
   // InputError at `options.where` for a merge of what are no tokens.
   BpeModel(std::shared_ptr<const Vocabulary> vocabulary, const Merges& merges, Options options);
   void encode(std::string_view word, std::vector<int32_t>& ids) const override;
@@ -34,7 +38,7 @@ class BpeModel : public WordModel {
   bool falls_apart_at_marks() const override;
 
  private:
-  void add_merge(const std::string& left, const std::string& right, int32_t rank);
+  void add_merge(const Merge& merge);
   void byte_symbols(std::string_view word, std::vector<int32_t>& symbols) const;
   void character_symbols(std::string_view word, std::vector<int32_t>& symbols) const;
   void push_character(std::string_view spelled, bool& after_unknown, std::vector<int32_t>& symbols) const;

@@ -134,8 +134,8 @@ std::optional<int32_t> HfTokenizer::id_of(std::string_view token) const {
 void HfTokenizer::save(const std::string& directory) const {
   namespace fs = std::filesystem;
   int written = 0;
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-                           "chat_template.jinja", "vocab.json", "merges.txt"}) {
+  for (const std::string_view name : tokenizer_files()) {
+    if (name == "config.json" || name == "generation_config.json") continue;  // the model's
     const fs::path from = fs::path(info_.directory) / name;
     if (!file_exists(from.string())) continue;
     host::write_file_atomically((fs::path(directory) / name).string(), host::read_file(from.string()));

@@ -3,9 +3,12 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/nearest_path.h"
+#include "collimate/host/file_io.h"
 #include "collimate/host/hub_cache.h"
 #include "collimate/text/character_tokenizer.h"
 #include "collimate/text/files.h"
+#include "collimate/text/sentencepiece.h"
+#include "collimate/text/tiktoken.h"
 #include "collimate/text/tokenizer_config.h"
 #include "collimate/text/tokenizer_json.h"
 #include "collimate/text/utf8.h"
@@ -38,6 +41,23 @@ std::unique_ptr<Tokenizer> read_characters(const std::string& directory, const T
   return std::make_unique<CharacterTokenizer>(std::move(vocabulary), config.eos_ids, directory);
 }
 
+// A tokenizer.model is SentencePiece's, or, as Meta gave Llama 3 out, a tiktoken file.
+std::unique_ptr<Tokenizer> read_model_file(const std::string& directory, const TokenizerConfig& config) {
+  const std::string path = directory + "/tokenizer.model";
+  if (looks_like_tiktoken(host::read_file(path))) return read_tiktoken(path, directory, config);
+  return read_sentencepiece(path, directory, config);
+}
+
+// The tiktoken file of the directory, the first by name; "" where there is none.
+std::string tiktoken_file(const std::string& directory) {
+  std::string first;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    const std::string path = directory + "/" + entry.path().filename().string();
+    if (entry.path().extension() == ".tiktoken" && (first.empty() || path < first)) first = path;
+  }
+  return first;
+}
+
 bool has_vocab_and_merges(const std::string& directory) {
   return file_exists(directory + "/vocab.json") && file_exists(directory + "/merges.txt");
 }
@@ -54,15 +74,27 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& directory) {
   if (file_exists(directory + "/tokenizer.json")) return read_tokenizer_json(directory, config);
   if (config.json.contains("char_ords")) return read_characters(directory, config);
   if (has_vocab_and_merges(directory)) return read_vocab_and_merges(directory, config);
-  throw base::InputError(base::expectation("tokenizer " + directory,
-                                           "tokenizer.json, vocab.json with merges.txt, or char_ords in "
-                                           "tokenizer_config.json",
-                                           "no vocabulary", "the model's complete directory"));
+  if (file_exists(directory + "/tokenizer.model")) return read_model_file(directory, config);
+  if (const std::string path = tiktoken_file(directory); !path.empty()) return read_tiktoken(path, directory, config);
+  throw base::InputError(
+      base::expectation("tokenizer " + directory,
+                        "tokenizer.json, vocab.json with merges.txt, tokenizer.model, qwen.tiktoken, "
+                        "or char_ords in tokenizer_config.json",
+                        "no vocabulary", "the model's complete directory"));
 }
 
 bool has_tokenizer(const std::string& directory) {
   return file_exists(directory + "/tokenizer.json") || has_vocab_and_merges(directory) ||
+         file_exists(directory + "/tokenizer.model") || !tiktoken_file(directory).empty() ||
          read_tokenizer_config(directory).json.contains("char_ords");
+}
+
+std::span<const char* const> tokenizer_files() {
+  static constexpr const char* kFiles[] = {"tokenizer.json",    "tokenizer_config.json", "special_tokens_map.json",
+                                           "added_tokens.json", "chat_template.jinja",   "vocab.json",
+                                           "merges.txt",        "tokenizer.model",       "qwen.tiktoken",
+                                           "config.json",       "generation_config.json"};
+  return kFiles;
 }
 
 std::optional<int32_t> first_difference(const Tokenizer& one, const Tokenizer& other) {

@@ -35,8 +35,8 @@ std::shared_ptr<const Vocabulary> read_vocabulary(const json& vocabulary, const 
 }
 
 // "left right"; where tokens hold spaces themselves, the first space that leaves tokens on both sides divides.
-std::pair<std::string, std::string> merge_of_line(const std::string& line, const Vocabulary& vocabulary,
-                                                  const std::string& where, size_t rank) {
+BpeModel::Merge merge_of_line(const std::string& line, const Vocabulary& vocabulary, const std::string& where,
+                              int32_t rank) {
   size_t space = line.find(' ');
   for (size_t at = space; at != std::string::npos; at = line.find(' ', at + 1)) {
     const std::string left = line.substr(0, at);
@@ -48,7 +48,7 @@ std::pair<std::string, std::string> merge_of_line(const std::string& line, const
   if (space == std::string::npos)
     throw base::InputError(
         base::expectation(where, fmt::format("two tokens in merge {}", rank), fmt::format("'{}'", line)));
-  return {line.substr(0, space), line.substr(space + 1)};
+  return {line.substr(0, space), line.substr(space + 1), rank};
 }
 
 // Each merge is "left right" or ["left", "right"].
@@ -56,10 +56,11 @@ BpeModel::Merges read_merges(const json& merges, const Vocabulary& vocabulary, c
   BpeModel::Merges out;
   out.reserve(merges.size());
   for (const json& merge : merges) {
+    const auto rank = static_cast<int32_t>(out.size());
     if (merge.is_array() && merge.size() == 2) {
-      out.emplace_back(merge[0].get<std::string>(), merge[1].get<std::string>());
+      out.push_back({merge[0].get<std::string>(), merge[1].get<std::string>(), rank});
     } else {
-      out.push_back(merge_of_line(merge.get_ref<const std::string&>(), vocabulary, where, out.size()));
+      out.push_back(merge_of_line(merge.get_ref<const std::string&>(), vocabulary, where, rank));
     }
   }
   return out;

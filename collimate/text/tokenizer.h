@@ -77,11 +77,14 @@ class Tokenizer {
 };
 
 // Reads tokenizer.json, else a character tokenizer (char_ords in tokenizer_config.json), else vocab.json + merges.txt,
-// with tokenizer_config.json, special_tokens_map.json, generation_config.json and chat_template.jinja beside them.
-// Throws InputError: directory or vocabulary missing, malformed file, a component that is not supported (named).
+// else tokenizer.model (SentencePiece's, or Llama 3's in tiktoken's form), else qwen.tiktoken, with
+// tokenizer_config.json, special_tokens_map.json, generation_config.json and chat_template.jinja beside them. Throws
+// InputError: directory or vocabulary missing, malformed file, a component that is not supported (named).
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& directory);
 // Has the directory a vocabulary? InputError for a malformed tokenizer_config.json.
 bool has_tokenizer(const std::string& directory);
+// Names of all files that load_tokenizer looks at.
+std::span<const char* const> tokenizer_files();
 // The first id whose token differs. Ids that only one of them has (added tokens, places left free) are no difference.
 std::optional<int32_t> first_difference(const Tokenizer& one, const Tokenizer& other);
 

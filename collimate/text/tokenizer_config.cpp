@@ -83,6 +83,22 @@ void read_added_decoder(const std::string& path, TokenizerConfig& config) {
   }
 }
 
+// added_tokens.json, the older form: {"token": id}. Those that the config names are special.
+void read_older_added(const std::string& path, TokenizerConfig& config) {
+  const json names = config.json.value("additional_special_tokens", json::array());
+  const json older = read_optional(path);
+  for (const auto& [content, id] : older.items()) {
+    AddedToken token{.id = id.get<int32_t>(), .content = content};
+    const auto same = [&](const AddedToken& other) { return other.id == token.id; };
+    if (std::any_of(config.added.begin(), config.added.end(), same)) continue;
+    const std::string* named[] = {&config.bos, &config.eos, &config.pad, &config.unk, &config.separator};
+    token.special =
+        std::any_of(std::begin(named), std::end(named), [&](const auto* name) { return *name == content; }) ||
+        std::find(names.begin(), names.end(), json(content)) != names.end();
+    config.added.push_back(std::move(token));
+  }
+}
+
 }  // namespace
 
 AddedToken parse_added_token(int32_t id, const json& json) {
@@ -115,6 +131,8 @@ TokenizerConfig read_tokenizer_config(const std::string& directory) {
   config.add_bos = optional_flag(config.json, "add_bos_token");
   config.add_eos = optional_flag(config.json, "add_eos_token");
   from_file(path, [&] { read_added_decoder(path, config); });
+  const std::string older = directory + "/added_tokens.json";
+  from_file(older, [&] { read_older_added(older, config); });
   config.eos_ids = read_eos_ids(directory);
   config.chat_template = from_file(path, [&] { return read_chat_template(config.json, directory); });
   return config;

@@ -15,7 +15,7 @@ struct TokenizerConfig {
   nlohmann::json json = nlohmann::json::object();  // tokenizer_config.json itself
   std::string bos, eos, pad, unk, separator;       // as text
   std::optional<bool> add_bos, add_eos;
-  std::vector<AddedToken> added;  // added_tokens_decoder
+  std::vector<AddedToken> added;  // added_tokens_decoder, added_tokens.json
   std::vector<int32_t> eos_ids;   // of generation_config.json, else config.json
   std::string chat_template;
 };

@@ -1,6 +1,8 @@
 #include "collimate/text/unigram.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "collimate/text/characters.h"
 
@@ -21,6 +23,14 @@ struct Piece {
   size_t begin, end;
 };
 
+// The tokens that cuts are made of, by id; empty in the places of others.
+std::vector<std::string> parts_of(const Vocabulary& vocabulary, const std::vector<double>& scores) {
+  std::vector<std::string> parts = vocabulary.tokens();
+  for (size_t id = 0; id < parts.size(); ++id)
+    if (std::isnan(scores[id])) parts[id].clear();
+  return parts;
+}
+
 void offer(Cut& cut, const Cut& candidate) {
   if (cut.begin < 0 || candidate.score > cut.score) cut = candidate;
 }
@@ -33,8 +43,10 @@ Unigram::Unigram(std::shared_ptr<const Vocabulary> vocabulary, std::vector<doubl
       unk_(options.unk),
       where_(std::move(options.where)),
       byte_fallback_(options.byte_fallback ? byte_fallback_ids(*vocabulary_) : std::vector<int32_t>()),
-      trie_(std::span(vocabulary_->tokens()).first(scores_.size())) {
-  unk_score_ = *std::min_element(scores_.begin(), scores_.end()) - kUnknownPenalty;
+      trie_(parts_of(*vocabulary_, scores_)) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const double score : scores_) least = std::fmin(least, score);
+  unk_score_ = least - kUnknownPenalty;
 }
 
 void Unigram::encode(std::string_view word, std::vector<int32_t>& ids) const {
@@ -72,7 +84,7 @@ void Unigram::encode(std::string_view word, std::vector<int32_t>& ids) const {
 
 void Unigram::push_unknown(std::string_view bytes, std::vector<int32_t>& ids) const {
   // Fused characters may spell a token that is less likely than they are.
-  if (const auto token = vocabulary_->find(bytes)) return ids.push_back(*token);
+  if (const auto token = vocabulary_->find(bytes); token && !std::isnan(scores_[*token])) return ids.push_back(*token);
   const auto fallback = [&](char c) { return byte_fallback_[static_cast<unsigned char>(c)]; };
   const auto has_byte = [&](char c) { return fallback(c) >= 0; };
   if (!byte_fallback_.empty() && std::all_of(bytes.begin(), bytes.end(), has_byte)) {

@@ -20,7 +20,7 @@ class Unigram : public WordModel {
     bool byte_fallback = false;
     std::string where;  // names the tokenizer in errors
   };
-  // `scores` are the tokens' log-probs by id; ids that are added later have none.
+  // `scores` are the tokens' log-probs by id. A token whose score is not a number is in no cut.
   Unigram(std::shared_ptr<const Vocabulary> vocabulary, std::vector<double> scores, Options options);
   void encode(std::string_view word, std::vector<int32_t>& ids) const override;
   std::string kind() const override { return byte_fallback_.empty() ? "Unigram" : "Unigram with byte fallback"; }
@@ -29,7 +29,7 @@ class Unigram : public WordModel {
   void push_unknown(std::string_view bytes, std::vector<int32_t>& ids) const;
 
   std::shared_ptr<const Vocabulary> vocabulary_;
-  std::vector<double> scores_;
+  std::vector<double> scores_;  // by id
   std::optional<int32_t> unk_;
   std::string where_;
   std::vector<int32_t> byte_fallback_;  // by byte; empty without byte fallback

@@ -3,11 +3,13 @@ Face `tokenizers` give for them.
 
   python make_tokenizers.py            writes the folder
   python make_tokenizers.py --classes  prints the tables of collimate/text/newer_characters.h
-  python make_tokenizers.py --random N TOKENIZER OUT   writes N random strings and their ids for the bench of equality
+  python make_tokenizers.py --random N DIRECTORY OUT  writes N random texts and their ids for `bench_tokenizer equal`
 
-Needs tokenizers 0.23.3 and sentencepiece 0.2.3. They are trained on the repository's own documentation.
+Needs tokenizers 0.23.3, sentencepiece 0.2.3 and tiktoken 0.14.0. The text is the repository's own documentation;
+training draws other tokenizers each time, whose vectors change with them.
 """
 import argparse
+import base64
 import json
 import pathlib
 import random
@@ -16,17 +18,11 @@ import tempfile
 import unicodedata
 
 import sentencepiece
-import tokenizers
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+import tiktoken
+from small_tokenizers import MARK, ROOT, WORLD, corpus, make_all, train_sentencepiece, trained, write_rules
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 OUT = ROOT / "collimate/text/testdata/kinds"
-MARK = "\u2581"
-WORLD = """Größe über Straße naïve café; Ελλάδα και Θεσσαλονίκη, Москва и Владивосток. שלום עולם. مرحبا بالعالم 123٤٥.
-你好，世界。日本語のテキストとカタカナ。한국어 텍스트입니다. नमस्ते दुनिया। สวัสดีชาวโลก
-🦙👩‍👩‍👧‍👦 🇩🇪 e\u0301a\u0308 ﬁ ② Ⅷ ½ ㍿ ｶﾞ Ａ１
-def f(x): return [x ** 2 for _ in range(10)]  # it's the cat's, don't we'll I'm they've
-"""
 TEXTS = [
     "", "the cat sat on the mat", " the", "the  the   cat", "it's THE'S 1234 34, and! (don't) we'll do not .",
     "größe über straße naïve café", "cafe\u0301 nai\u0308ve", "你好 世界你好", "🦙👩\u200d👩\u200d👧 e\u200bz \u200d",
@@ -35,176 +31,6 @@ TEXTS = [
     " ", "   ", "ẛ\u0323 ﬁ Å Å 각 각 ② Ⅷ ㍿ ｶﾞ Ａ１", "İstanbul ΑΣ ǅ", "1٣४৫² ½Ⅷ 10-20", "a_b-c.d_e;f", "שלום عالم नमस्ते",
     "x" * 120 + " y", "日本語のテキストとカタカナー", "lone\ufffd\ufeff", "[UNK] [CLS] ##x",
 ]
-
-
-# Replacements of a small charsmap.
-RULES = [("ﬁ", "fi"), ("Ａ", "A"), ("１", "1"), ("②", "2"), ("Ⅷ", "VIII"), ("ｶﾞ", "ガ"), ("ｶ", "カ"), ("㍿", "株式会社"),
-         ("\u200b", " "), ("\xa0", " "), ("e\u0301", "é"), ("\u0301", "")]
-
-
-def hexadecimal(text: str) -> str:
-    return " ".join("%X" % ord(c) for c in text)
-
-
-def corpus() -> list:
-    files = sorted(ROOT.glob("docs/*.md"))[:6] + [ROOT / "README.md"]
-    return [line for f in files for line in f.read_text().splitlines()] + WORLD.splitlines() * 4
-
-
-def added(*names: str, **options) -> list:
-    return [tokenizers.AddedToken(n, special=True, normalized=False, **options) for n in names]
-
-
-def small_charsmap() -> bytes:
-    """A table of a few rules alone, to be small in the repository."""
-    with tempfile.TemporaryDirectory() as folder:
-        rules = pathlib.Path(folder) / "rules.tsv"
-        rules.write_text("".join(f"{hexadecimal(a)}\t{hexadecimal(b)}\n" for a, b in RULES))
-        train_sentencepiece(pathlib.Path(folder) / "m", "unigram", 300, normalization_rule_tsv=str(rules))
-        return proto(pathlib.Path(folder) / "m.model").normalizer_spec.precompiled_charsmap
-
-
-def proto(path: pathlib.Path):
-    from sentencepiece import sentencepiece_model_pb2
-    model = sentencepiece_model_pb2.ModelProto()
-    model.ParseFromString(path.read_bytes())
-    return model
-
-
-def train_sentencepiece(prefix: pathlib.Path, kind: str, size: int, **options):
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(corpus()), model_prefix=str(prefix), model_type=kind, vocab_size=size,
-        hard_vocab_limit=False, num_threads=1, minloglevel=2, **options)
-
-
-def trained(tokenizer: Tokenizer, trainer) -> Tokenizer:
-    tokenizer.train_from_iterator(corpus(), trainer)
-    return tokenizer
-
-
-def unigram_trainer(size: int, special: list) -> trainers.UnigramTrainer:
-    return trainers.UnigramTrainer(vocab_size=size, special_tokens=special, unk_token="<unk>", show_progress=False)
-
-
-def make_t5(size: int) -> Tokenizer:
-    """As T5 and XLM-RoBERTa: a charsmap, words by white space, each with a mark."""
-    t = Tokenizer(models.Unigram())
-    t.normalizer = normalizers.Sequence([
-        normalizers.Precompiled(small_charsmap()), normalizers.Strip(left=False, right=True),
-        normalizers.Replace(Regex(" {2,}"), MARK)])
-    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
-    t.decoder = decoders.Metaspace()
-    trained(t, unigram_trainer(size, added("<unk>", "</s>", "<mask>", lstrip=True)))
-    t.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
-    return t
-
-
-def make_unigram_bytes(size: int) -> Tokenizer:
-    """Unigram with byte fallback over a whole text; no word is cut before the model."""
-    t = make_t5(size)
-    pieces = json.loads(t.to_str())["model"]["vocab"]
-    pieces = [(p, s) for p, s in pieces if p not in ("</s>", "<mask>")]
-    pieces += [(f"<0x{b:02X}>", -12.0) for b in range(256)]
-    t = Tokenizer(models.Unigram(pieces, unk_id=0, byte_fallback=True))
-    t.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(" ", MARK)])
-    t.decoder = decoders.Sequence([decoders.Replace(MARK, " "), decoders.ByteFallback(), decoders.Fuse()])
-    t.add_special_tokens(added("<s>", "</s>"))
-    t.add_tokens([tokenizers.AddedToken("<tool>", normalized=True)])
-    return t
-
-
-def make_bert(size: int) -> Tokenizer:
-    t = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    t.normalizer = normalizers.BertNormalizer()
-    t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    t.decoder = decoders.WordPiece()
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    trained(t, trainers.WordPieceTrainer(vocab_size=size, special_tokens=special, show_progress=False))
-    t.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    return t
-
-
-def make_clip(size: int) -> Tokenizer:
-    """As CLIP: byte-level with an end of word."""
-    t = Tokenizer(models.BPE(unk_token="<|endoftext|>", end_of_word_suffix="</w>", fuse_unk=False))
-    t.normalizer = normalizers.Sequence([
-        normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()])
-    t.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"), "removed",
-                             invert=True),
-        pre_tokenizers.ByteLevel(add_prefix_space=False)])
-    t.decoder = decoders.ByteLevel()
-    trained(t, trainers.BpeTrainer(vocab_size=size, special_tokens=["<|startoftext|>", "<|endoftext|>"],
-                                   end_of_word_suffix="</w>", initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-                                   show_progress=False))
-    t.post_processor = processors.RobertaProcessing(
-        ("<|endoftext|>", 1), ("<|startoftext|>", 0), add_prefix_space=False, trim_offsets=False)
-    return t
-
-
-def make_gpt1(size: int) -> Tokenizer:
-    """As OpenAI GPT: characters with an end of word, decoded with a space there."""
-    t = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>", fuse_unk=True))
-    t.normalizer = normalizers.BertNormalizer(
-        clean_text=True, handle_chinese_chars=False, strip_accents=None, lowercase=True)
-    t.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Whitespace(), pre_tokenizers.Digits(individual_digits=True)])
-    t.decoder = decoders.BPEDecoder(suffix="</w>")
-    return trained(t, trainers.BpeTrainer(vocab_size=size, special_tokens=["<unk>", "<s>"], end_of_word_suffix="</w>",
-                                          show_progress=False))
-
-
-def make_prefixed(size: int) -> Tokenizer:
-    """BPE with a prefix inside words; its decoder strips every token."""
-    t = Tokenizer(models.BPE(unk_token="<unk>", continuing_subword_prefix="##"))
-    t.normalizer = normalizers.Sequence([normalizers.NFKD(), normalizers.StripAccents(), normalizers.Strip()])
-    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.CharDelimiterSplit(" "),
-                                               pre_tokenizers.Punctuation("merged_with_previous")])
-    t.decoder = decoders.Sequence([decoders.WordPiece(cleanup=False), decoders.Replace(Regex("[aeiou]+$"), "_"),
-                                   decoders.Fuse(), decoders.Strip(" ", 2, 0)])
-    return trained(t, trainers.BpeTrainer(vocab_size=size, special_tokens=["<unk>"], continuing_subword_prefix="##",
-                                          show_progress=False))
-
-
-def make_falcon(size: int) -> Tokenizer:
-    """As Falcon: what comes after ByteLevel sees bytes in their spelling."""
-    t = Tokenizer(models.BPE())
-    t.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.ByteLevel(add_prefix_space=False),
-        pre_tokenizers.Digits(individual_digits=False), pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated")])
-    t.decoder = decoders.ByteLevel()
-    trained(t, trainers.BpeTrainer(vocab_size=size, special_tokens=["<|endoftext|>"],
-                                   initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
-    t.add_tokens([tokenizers.AddedToken("<tool>", normalized=False, rstrip=True)])
-    t.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), processors.TemplateProcessing(
-        single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", 0)])])
-    return t
-
-
-def make_fallback(size: int) -> Tokenizer:
-    """Byte fallback and a split by a text; without a decoder tokens are joined with spaces."""
-    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
-    t.normalizer = normalizers.Sequence([normalizers.Prepend(MARK), normalizers.Replace(" ", MARK)])
-    t.pre_tokenizer = pre_tokenizers.Split(MARK, "merged_with_previous")
-    return trained(t, trainers.BpeTrainer(
-        vocab_size=size, special_tokens=["<unk>", "<s>"] + [f"<0x{b:02X}>" for b in range(256)], show_progress=False))
-
-
-def make_words() -> Tokenizer:
-    t = Tokenizer(models.WordLevel(unk_token="<unk>"))
-    t.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.Lowercase()])
-    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(prepend_scheme="first", split=False),
-                                               pre_tokenizers.Split("-", "merged_with_next"),
-                                               pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=True)])
-    t.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
-    return trained(t, trainers.WordLevelTrainer(vocab_size=300, special_tokens=["<unk>"], show_progress=False))
-
-
-def make_all(scale: int = 1) -> dict:
-    return {"t5": make_t5(500 * scale), "unigram_bytes": make_unigram_bytes(450 * scale),
-            "bert": make_bert(300 * scale), "clip": make_clip(620 * scale), "gpt1": make_gpt1(400 * scale),
-            "prefixed": make_prefixed(400 * scale), "falcon": make_falcon(340 * scale),
-            "fallback": make_fallback(500 * scale), "word_level": make_words()}
 
 
 def random_text(rng: random.Random, words: list) -> str:
@@ -262,6 +88,89 @@ def vector(name: str, tokenizer: Tokenizer, text: str) -> dict:
             "with_special": tokenizer.decode(ids, skip_special_tokens=False)}
 
 
+class SentencePieceSide:
+    """SentencePiece itself, over a text without its special tokens; `<s>` in front."""
+
+    def __init__(self, path: pathlib.Path):
+        self.model = sentencepiece.SentencePieceProcessor(model_file=str(path))
+
+    def takes(self, text: str) -> bool:
+        return not any(special in text for special in ("<s>", "</s>", "<unk>", "<tool>", "\0"))
+
+    def vector(self, name: str, text: str) -> dict:
+        ids = self.model.encode(text)
+        return {"tokenizer": name, "text": text, "ids": [self.model.bos_id()] + ids,
+                "decoded": self.model.decode([i for i in ids if i != self.model.unk_id()])}
+
+
+class TiktokenSide:
+    def __init__(self, path: pathlib.Path, pattern: str, specials: list, form: str):
+        ranks = {base64.b64decode(t): int(r) for t, r in (line.split() for line in path.read_text().splitlines())}
+        self.form = form
+        self.model = tiktoken.Encoding("made", pat_str=pattern, mergeable_ranks=ranks,
+                                       special_tokens={s: len(ranks) + i for i, s in enumerate(specials)})
+        self.specials = {len(ranks) + i for i in range(len(specials))}
+
+    def takes(self, text: str) -> bool:
+        return True
+
+    def vector(self, name: str, text: str) -> dict:
+        ids = self.model.encode(unicodedata.normalize(self.form, text) if self.form else text, allowed_special="all")
+        return {"tokenizer": name, "text": text, "ids": ids,
+                "decoded": self.model.decode([i for i in ids if i not in self.specials])}
+
+
+def make_sentencepiece(name: str, kind: str, size: int, **options) -> SentencePieceSide:
+    (OUT / name).mkdir(parents=True, exist_ok=True)
+    train_sentencepiece(OUT / name / "tokenizer", kind, size, user_defined_symbols=["<tool>"], **options)
+    (OUT / name / "tokenizer.vocab").unlink()
+    write_config(name, {"tokenizer_class": "LlamaTokenizer", "add_bos_token": True})
+    return SentencePieceSide(OUT / name / "tokenizer.model")
+
+
+def write_config(name: str, config: dict):
+    (OUT / name / "tokenizer_config.json").write_text(json.dumps(config) + "\n")
+
+
+SPLIT = (r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*"""
+         r"""|\s*[\r\n]+|\s+(?!\S)|\s+""")
+LLAMA3 = ["<|begin_of_text|>", "<|end_of_text|>"] + [f"<|reserved_special_token_{i}|>" for i in range(4)] + [
+    "<|start_header_id|>", "<|end_header_id|>", "<|reserved_special_token_4|>", "<|eot_id|>"]
+QWEN = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|extra_0|>"]
+
+
+def make_tiktoken(name: str, file: str, digits: str, specials: list, form: str) -> TiktokenSide:
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(SPLIT % digits), "isolated"),
+                                               pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    trained(t, trainers.BpeTrainer(vocab_size=420, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+                                   show_progress=False))
+    spelled = {spell(b): b for b in range(256)}
+    (OUT / name).mkdir(parents=True, exist_ok=True)
+    ranks = sorted(t.get_vocab().items(), key=lambda item: item[1])
+    (OUT / name / file).write_text("".join(
+        f"{base64.b64encode(bytes(spelled[c] for c in token)).decode()} {rank}\n" for token, rank in ranks))
+    write_config(name, {})
+    return TiktokenSide(OUT / name / file, SPLIT % digits, specials, form)
+
+
+def spell(byte: int) -> str:
+    """GPT-2's character of a byte (encoder.py)."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    return chr(byte) if byte in printable else chr(256 + [b for b in range(256) if b not in printable].index(byte))
+
+
+def make_other_files() -> dict:
+    """Tokenizers that are no tokenizer.json, with the side that knows their ids."""
+    with tempfile.TemporaryDirectory() as folder:
+        unigram = make_sentencepiece("sp_unigram", "unigram", 420, normalization_rule_tsv=write_rules(folder))
+    llama = make_sentencepiece("sp_llama", "bpe", 700, byte_fallback=True, normalization_rule_name="identity",
+                               remove_extra_whitespaces=False, allow_whitespace_only_pieces=True, split_digits=True)
+    return {"sp_unigram": unigram, "sp_llama": llama,
+            "qwen": make_tiktoken("qwen", "qwen.tiktoken", "", QWEN, "NFC"),
+            "llama3": make_tiktoken("llama3", "tokenizer.model", "{1,3}", LLAMA3, "")}
+
+
 def write_folder():
     rng = random.Random(7)
     words = " ".join(corpus()).split()
@@ -271,23 +180,49 @@ def write_folder():
         compact = json.dumps(json.loads(tokenizer.to_str()), ensure_ascii=False, separators=(",", ":"))
         (OUT / name / "tokenizer.json").write_text(compact + "\n")
         vectors += [vector(name, tokenizer, t) for t in TEXTS + [random_text(rng, words) for _ in range(30)]]
+    for name, side in make_other_files().items():
+        texts = TEXTS + ["a<|im_end|>b<|eot_id|>"] + [random_text(rng, words) for _ in range(60)]
+        vectors += [side.vector(name, text) for text in texts if side.takes(text)]
     lines = ",\n".join(json.dumps(v, separators=(",", ":")) for v in vectors)
     (OUT / "vectors.json").write_text(f"[\n{lines}\n]\n")
 
 
-def write_random(count: int, path: str, out: str):
-    """Lines of length-prefixed records: the text's bytes, its ids, the decoded text."""
-    tokenizer = Tokenizer.from_file(path)
+class HuggingFaceSide:
+    def __init__(self, path: pathlib.Path):
+        self.model = Tokenizer.from_file(str(path))
+
+    def takes(self, text: str) -> bool:
+        return True
+
+    def vector(self, name: str, text: str) -> dict:
+        return vector(name, self.model, text)
+
+
+def side_of(directory: pathlib.Path):
+    """Who knows the ids of a directory's tokenizer."""
+    if (directory / "tokenizer.json").exists():
+        return HuggingFaceSide(directory / "tokenizer.json")
+    if (directory / "qwen.tiktoken").exists():
+        return TiktokenSide(directory / "qwen.tiktoken", SPLIT % "", QWEN, "NFC")
+    path = directory / "tokenizer.model"
+    return SentencePieceSide(path) if path.read_bytes()[0] == 10 else TiktokenSide(path, SPLIT % "{1,3}", LLAMA3, "")
+
+
+def write_random(count: int, directory: str, out: str):
+    """Records of a length and so many bytes: a text, its ids, what is decoded from these."""
+    side = side_of(pathlib.Path(directory))
     rng = random.Random(11)
     words = " ".join(corpus()).split()
     with open(out, "wb") as file:
-        for begin in range(0, count, 10000):
-            texts = [random_text(rng, words) for _ in range(min(10000, count - begin))]
-            ids = [e.ids for e in tokenizer.encode_batch(texts)]
-            decoded = tokenizer.decode_batch(ids)
-            for text, row, back in zip(texts, ids, decoded):
-                for record in (text.encode(), struct.pack(f"<{len(row)}i", *row), back.encode()):
-                    file.write(struct.pack("<I", len(record)) + record)
+        while count > 0:
+            text = random_text(rng, words)
+            if not side.takes(text):
+                continue
+            row = side.vector("", text)
+            packed = struct.pack(f"<{len(row['ids'])}i", *row["ids"])
+            for record in (text.encode(), packed, row["decoded"].encode()):
+                file.write(struct.pack("<I", len(record)) + record)
+            count -= 1
 
 
 def ranges(code_points: list) -> list:
@@ -322,7 +257,7 @@ def print_classes():
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--classes", action="store_true")
-    parser.add_argument("--random", nargs=3, metavar=("N", "TOKENIZER", "OUT"))
+    parser.add_argument("--random", nargs=3, metavar=("N", "DIRECTORY", "OUT"))
     words = parser.parse_args()
     if words.classes:
         print_classes()

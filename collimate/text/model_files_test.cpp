@@ -1,0 +1,134 @@
+// Tokenizers whose directory has no tokenizer.json: SentencePiece's tokenizer.model and tiktoken files. Ids of texts
+// are compared with those libraries' own in tokenizer_kinds_test.cpp.
+#include <gmock/gmock.h>
+
+#include "collimate/host/atomic_file.h"
+#include "collimate/host/file_io.h"
+#include "collimate/text/tokenizer.h"
+#include "tests/support/text/written_files.h"
+
+namespace collimate::text {
+namespace {
+
+using testing::HasSubstr;
+using Ids = std::vector<int32_t>;
+
+class ModelFile : public testing::Test {
+ protected:
+  std::unique_ptr<Tokenizer> load(const std::string& kind, const std::string& config = "{}") {
+    write("tokenizer.model", host::read_file(testdata("kinds/" + kind + "/tokenizer.model")));
+    write("tokenizer_config.json", config);
+    return load_tokenizer(directory_.path());
+  }
+  void write(const std::string& name, const std::string& content) {
+    host::write_file_atomically(directory_.path(name), content);
+  }
+  std::string error() {
+    return message_of<base::InputError>([&] { load_tokenizer(directory_.path()); });
+  }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(ModelFile, SentencePieceNamesItsSpecialTokens) {
+  const auto tokenizer = load("sp_llama");
+  EXPECT_EQ(tokenizer->info().kind, "SentencePiece BPE with byte fallback");
+  EXPECT_EQ(tokenizer->bos_id(), 1);
+  EXPECT_EQ(tokenizer->eos_id(), 2);
+  EXPECT_EQ(tokenizer->info().unk, 0);
+  EXPECT_EQ(tokenizer->encode("<s></s>"), (Ids{1, 2}));
+  const Ids spelled = tokenizer->encode("</s>", {.parse_special = false});
+  EXPECT_EQ(std::count(spelled.begin(), spelled.end(), 2), 0) << "a control piece is made by no merge";
+  EXPECT_EQ(tokenizer->decode(spelled), "</s>");
+  EXPECT_FALSE(tokenizer->is_special(*tokenizer->id_of("<tool>")));
+}
+
+TEST_F(ModelFile, TheDummyPrefixStandsWhereTheConfigSays) {
+  const auto text = [&](const std::string& config) {
+    const auto tokenizer = load("sp_llama", config);
+    const Ids ids = tokenizer->encode("the<tool>the", {.parse_special = true});
+    const auto tool = std::find(ids.begin(), ids.end(), *tokenizer->id_of("<tool>"));
+    return tokenizer->token_bytes(ids.front()).substr(0, 1) + tokenizer->token_bytes(*(tool + 1)).substr(0, 1);
+  };
+  EXPECT_EQ(text("{}"), " t");
+  EXPECT_EQ(text(R"({"legacy": true})"), "  ");
+  EXPECT_EQ(text(R"({"add_prefix_space": false})"), "tt");
+}
+
+TEST_F(ModelFile, AddedTokensOfTheOlderForm) {
+  load("sp_llama");
+  write("added_tokens.json", R"({"<pad>": 5000, "<word>": 5001})");
+  write("tokenizer_config.json", R"({"pad_token": "<pad>"})");
+  const auto tokenizer = load_tokenizer(directory_.path());
+  EXPECT_EQ(tokenizer->pad_id(), 5000);
+  EXPECT_TRUE(tokenizer->is_special(5000));
+  EXPECT_FALSE(tokenizer->is_special(5001));
+  EXPECT_EQ(tokenizer->encode("<word><pad>"), (Ids{5001, 5000}));
+}
+
+TEST_F(ModelFile, AnyBytesSurviveByteFallback) {
+  const auto tokenizer = load("sp_llama");
+  for (const std::string text : {"a\xFF\xFEz", "\xE4\xBD", " x \xF0\x9F\xA6  ", "   "})
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+}
+
+TEST_F(ModelFile, SavedFilesReadTheSame) {
+  const TemporaryDirectory to;
+  const auto tokenizer = load("llama3");
+  tokenizer->save(to.path());
+  EXPECT_EQ(load_tokenizer(to.path())->encode("the model<|eot_id|>"), tokenizer->encode("the model<|eot_id|>"));
+}
+
+TEST_F(ModelFile, Llama3KnowsItsSpecialTokens) {
+  const auto tokenizer = load("llama3");
+  const int32_t first = *tokenizer->bos_id();
+  EXPECT_EQ(tokenizer->encode("<|begin_of_text|><|eot_id|><|reserved_special_token_250|>"),
+            (Ids{first, first + 9, first + 255}));
+  EXPECT_EQ(tokenizer->eos_id(), first + 1);
+  EXPECT_EQ(tokenizer->vocab_size(), first + 256);
+}
+
+TEST_F(ModelFile, MalformedFilesAreNamed) {
+  const std::string model = host::read_file(testdata("kinds/sp_llama/tokenizer.model"));
+  write("tokenizer.model", model.substr(0, model.size() / 2));
+  EXPECT_THAT(error(), HasSubstr("tokenizer.model] expected a SentencePiece model, got a broken field"));
+  write("tokenizer.model", "");
+  EXPECT_THAT(error(), HasSubstr("expected pieces, got none"));
+  write("tokenizer.model", "AAAA 0\n!!!! 1\n");
+  EXPECT_THAT(error(), HasSubstr("tokenizer.model:2] expected base64, got the byte 0x21"));
+  write("tokenizer.model", "AAAA 0\nAAAB x\n");
+  EXPECT_THAT(error(), HasSubstr("expected a token in base64, a space and its rank, got 'AAAB x'"));
+  write("tokenizer.model", "AAAA 0\n");
+  write("tokenizer_config.json", R"({"tokenizer_class": "OtherTokenizer"})");
+  EXPECT_THAT(error(),
+              HasSubstr("expected qwen.tiktoken, or tokenizer.model of Llama 3, got tokenizer.model of 'OtherTok"));
+}
+
+// A field of the file's form: number, four bytes or a varint or bytes.
+std::string field(int number, int64_t value) {
+  std::string out;
+  for (uint64_t rest = static_cast<uint64_t>(number) << 3; true; rest >>= 7) {
+    out += static_cast<char>((rest & 0x7F) | (rest > 0x7F ? 0x80 : 0));
+    if (rest <= 0x7F) break;
+  }
+  return out + static_cast<char>(value);
+}
+
+std::string field(int number, const std::string& bytes) {
+  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+}
+
+TEST_F(ModelFile, WhatIsNotSupportedIsNamed) {
+  const auto with = [&](int64_t type, const std::string& trainer, const std::string& normalizer) {
+    const std::string piece = field(1, std::string("a")) + field(3, type);
+    write("tokenizer.model", field(1, piece) + field(2, trainer) + field(3, normalizer));
+    return error();
+  };
+  EXPECT_THAT(with(1, field(3, 3), ""), HasSubstr("a model of type Unigram (1) or BPE (2), got 3"));
+  EXPECT_THAT(with(1, field(24, 1), ""), HasSubstr("treat_whitespace_as_suffix"));
+  EXPECT_THAT(with(1, "", field(5, 0)), HasSubstr("escape_whitespaces: false"));
+  EXPECT_THAT(with(5, "", ""), HasSubstr("no piece of type UNUSED, got 'a'"));
+  EXPECT_EQ(with(1, "", ""), "");
+}
+
+}  // namespace
+}  // namespace collimate::text

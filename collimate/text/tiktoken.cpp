@@ -1,0 +1,127 @@
+#include "collimate/text/tiktoken.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+
+#include "collimate/base/error.h"
+#include "collimate/host/file_io.h"
+#include "collimate/text/byte_spelling.h"
+#include "collimate/text/charsmap.h"
+#include "collimate/text/sentencepiece.h"
+#include "collimate/text/tokenizer_parts.h"
+
+namespace collimate::text {
+namespace {
+
+// What a family knows beside its file.
+struct Family {
+  const char* pattern = "";
+  const char* normalizer = nullptr;
+  std::vector<std::string> specials;
+  std::string bos, eos, pad;
+};
+
+// Qwen 1: tokenization_qwen.py of its models.
+Family qwen() {
+  Family family{.pattern = kQwen2Pattern,
+                .normalizer = "NFC",
+                .specials = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"},
+                .eos = "<|endoftext|>",
+                .pad = "<|endoftext|>"};
+  for (int i = 0; i < 205; ++i) family.specials.push_back(fmt::format("<|extra_{}|>", i));
+  return family;
+}
+
+// Llama 3: llama/tokenizer.py of meta-llama/llama3.
+Family llama3() {
+  Family family{.pattern = kLlama3Pattern, .bos = "<|begin_of_text|>", .eos = "<|end_of_text|>"};
+  const auto reserved = [](int i) { return fmt::format("<|reserved_special_token_{}|>", i); };
+  family.specials = {family.bos,  family.eos,  reserved(0),           reserved(1),
+                     reserved(2), reserved(3), "<|start_header_id|>", "<|end_header_id|>",
+                     reserved(4), "<|eot_id|>"};
+  for (int i = 5; i < 251; ++i) family.specials.push_back(reserved(i));
+  return family;
+}
+
+// A base64 tokenizer.model of a class of its own may split in another way.
+Family family_of(const std::string& path, const TokenizerConfig& config) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  const std::string kind = config.json.value("tokenizer_class", "");
+  const std::array<std::string_view, 5> generic = {"", "PreTrainedTokenizerFast", "PreTrainedTokenizer",
+                                                   "LlamaTokenizer", "LlamaTokenizerFast"};
+  if (name == "qwen.tiktoken") return qwen();
+  if (name == "tokenizer.model" && std::find(generic.begin(), generic.end(), kind) != generic.end()) return llama3();
+  throw base::InputError(base::expectation(path, "qwen.tiktoken, or tokenizer.model of Llama 3",
+                                           fmt::format("{} of '{}'", name, kind),
+                                           "the model's tokenizer.json, which says how a text is split"));
+}
+
+// "dGhl 1820": a token in base64, its rank.
+void add_line(std::string_view line, const std::string& where, Vocabulary& vocabulary) {
+  const size_t space = std::min(line.find(' '), line.size());
+  int64_t rank = -1;
+  const char* begin = line.data() + std::min(space + 1, line.size());
+  const auto [end, error] = std::from_chars(begin, line.data() + line.size(), rank);
+  if (error != std::errc() || end != line.data() + line.size())
+    throw base::InputError(
+        base::expectation(where, "a token in base64, a space and its rank", fmt::format("'{}'", line.substr(0, 80))));
+  vocabulary.add(byte_spelling_of(from_base64(line.substr(0, space), where)), rank, where);
+}
+
+std::shared_ptr<const Vocabulary> read_ranks(const std::string& path) {
+  auto vocabulary = std::make_shared<Vocabulary>();
+  const std::string content = host::read_file(path);
+  std::string_view rest = content;
+  for (int64_t number = 1; !rest.empty(); ++number) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    if (end > 0) add_line(rest.substr(0, end), fmt::format("{}:{}", path, number), *vocabulary);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return vocabulary;
+}
+
+// The special tokens' ids follow the ranks.
+void add_specials(const Family& family, TokenizerParts& parts) {
+  auto id = static_cast<int32_t>(parts.model.vocabulary->tokens().size());
+  for (const std::string& special : family.specials)
+    parts.added.push_back({.id = id++, .content = special, .special = true});
+}
+
+void name_if_unnamed(std::string& own, const std::string& name) {
+  if (own.empty()) own = name;
+}
+
+}  // namespace
+
+bool looks_like_tiktoken(std::string_view bytes) {
+  const std::string_view line = bytes.substr(0, std::min(bytes.find('\n'), bytes.size()));
+  const size_t space = line.find(' ');
+  const auto printable = [](char c) { return c > 0x20 && c < 0x7F; };
+  return space != std::string_view::npos && space > 0 && space + 1 < line.size() &&
+         std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(space), printable) &&
+         std::isdigit(static_cast<unsigned char>(line[space + 1])) != 0;
+}
+
+std::unique_ptr<HfTokenizer> read_tiktoken(const std::string& path, const std::string& directory,
+                                           TokenizerConfig config) {
+  const Family family = family_of(path, config);
+  TokenizerParts parts;
+  parts.model.vocabulary = read_ranks(path);
+  parts.model.byte_level = true;
+  const auto merges = merges_to_tokens(*parts.model.vocabulary, [](int32_t id) { return id; });
+  parts.model.model = std::make_unique<BpeModel>(
+      parts.model.vocabulary, merges, BpeModel::Options{.ignore_merges = true, .byte_level = true, .where = path});
+  if (family.normalizer != nullptr) parts.normalizer = parse_normalizer({{"type", family.normalizer}}, path);
+  parts.pre_tokenizer = parse_pre_tokenizer(split_bytes(family.pattern), path);
+  parts.decoder = parse_decoder({{"type", "ByteLevel"}}, path);
+  if (config.added.empty()) add_specials(family, parts);
+  name_if_unnamed(config.bos, family.bos);
+  name_if_unnamed(config.eos, family.eos);
+  name_if_unnamed(config.pad, family.pad);
+  return assemble(std::move(parts), config, {.directory = directory, .path = path});
+}
+
+}  // namespace collimate::text

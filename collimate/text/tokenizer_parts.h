@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "collimate/text/hf_tokenizer.h"
+#include "collimate/text/tokenizer_config.h"
+
+namespace collimate::text {
+
+// Where a tokenizer's parts were read.
+struct TokenizerFile {
+  std::string directory;
+  std::string path;        // of the vocabulary: named in errors
+  bool templated = false;  // the file says itself what stands around a text
+};
+
+// The tokenizer of these parts, with the added tokens and special tokens of the files beside. InputError for ids that
+// contradict each other or are no tokens.
+std::unique_ptr<HfTokenizer> assemble(TokenizerParts parts, const TokenizerConfig& config, const TokenizerFile& file);
+
+// A byte-level pre-tokenizer that splits by a pattern.
+nlohmann::json split_bytes(const char* pattern);
+
+// Patterns of Qwen 1, 2 and 3, and of Llama 3: they differ in how many digits are one word.
+inline constexpr const char* kQwen2Pattern =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+inline constexpr const char* kLlama3Pattern =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+}  // namespace collimate::text
