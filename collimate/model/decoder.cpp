@@ -25,7 +25,7 @@ Decoder::Decoder(const Weights& weights) {
          find_linear(weights, Part::kAttentionOutput, segment),
          block.shared_norm ? Norm{} : find_norm(weights, Part::kMlpNorm, segment, block)});
     if (block.mlp.experts.count > 0) {
-      blocks_.back().experts = find_experts(weights, segment, block.mlp.experts);
+      blocks_.back().experts = find_experts(weights, segment, routers_++);
     } else {
       blocks_.back().up = find_linear(weights, Part::kUp, segment);
       blocks_.back().down = find_linear(weights, Part::kDown, segment);

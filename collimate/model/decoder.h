@@ -36,6 +36,7 @@ class Decoder {
 
   int embedding_ = -1, positions_ = -1;
   int64_t unused_positions_ = 0;
+  int routers_ = 0;
   std::vector<Block> blocks_;
   Norm final_norm_;
 };

@@ -2,6 +2,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/model/router_notes.h"
 #include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/embedding.h"
 #include "collimate/tensor/ops/experts.h"
@@ -52,15 +53,18 @@ Routing route(Step& step, const ExpertLayer& layer, Slot* x) {
   Slot* logits = linear(step, layer.router, x);
   const int64_t tokens = logits->rows, rows = tokens * how.per_token;
   Slot* weights = tensor::make_slot(step.arena, tokens, how.per_token, logits->wanted);
-  const tensor::Routed routed{step.arena.take(tokens * how.count), take_numbers(step, rows), weights->value};
+  const tensor::Routed routed{step.arena.take(tokens * how.count), take_numbers(step, rows), weights->value,
+                              how.sigmoid ? nullptr : step.arena.take(tokens)};
   const float* correction = layer.correction < 0 ? nullptr : step.weights.param(layer.correction);
   tensor::route(step.exec, how, logits->value, tokens, correction, routed);
+  if (step.routers != nullptr) step.routers->measure(step.exec, how, routed, layer.number);
   const ExpertRows sorted{take_numbers(step, how.count + 1), take_numbers(step, rows), take_numbers(step, rows)};
   tensor::sort_by_expert(step.exec, how, routed.choices, tokens, sorted);
-  record(step, weights, [=, exec = step.exec, tape = step.tape](const float* dweights) {
+  record(step, weights, [=, exec = step.exec, tape = step.tape, notes = step.routers](const float* dweights) {
     const GradientTarget into = tape->target(*logits);
     COLLIMATE_CHECK(!into.accumulate, "a router's logits have one reader");
-    tensor::route_backward(exec, how, routed, tokens, dweights, into.data);
+    const tensor::LoadSlopes loss = notes == nullptr ? tensor::LoadSlopes{} : notes->loss();
+    tensor::route_backward(exec, how, routed, tokens, dweights, loss, into.data);
   });
   return {sorted, weights};
 }
@@ -144,8 +148,9 @@ Slot* add_shared(Step& step, const ExpertLayer& layer, Slot* x, Slot* stream) {
 
 }  // namespace
 
-ExpertLayer find_experts(const Weights& weights, int segment, const shape::Experts& how) {
-  ExpertLayer layer{how, find_linear(weights, Part::kRouter, segment)};
+ExpertLayer find_experts(const Weights& weights, int segment, int number) {
+  const shape::Experts& how = base::at(weights.shape().blocks, segment - 1).mlp.experts;
+  ExpertLayer layer{how, number, find_linear(weights, Part::kRouter, segment)};
   layer.correction = layer.router.bias;
   layer.router.bias = -1;
   layer.up = find_matrices(weights, Part::kExpertUp, segment);

@@ -14,12 +14,13 @@ struct ExpertLayer {
     int64_t in = 0, out = 0;
   };
   shape::Experts how;
+  int number = 0;       // of the model's routers
   Linear router;        // in fp32
   int correction = -1;  // of the choice; -1: none
   Matrices up, down;
   Linear shared_up, shared_down, shared_gate;  // where `how` has them
 };
-ExpertLayer find_experts(const Weights& weights, int segment, const shape::Experts& how);
+ExpertLayer find_experts(const Weights& weights, int segment, int number);
 
 // stream + what the experts make of x [T, H]: as add_linear. A token's experts are added in their order, then what all
 // tokens pass.

@@ -15,6 +15,8 @@
 
 namespace collimate::model {
 
+class RouterNotes;
+
 // One pass through one segment. T rows. With a tape every layer keeps what its backward needs in `arena` and pushes
 // that backward; without one, the residual stream is updated in place and everything in `arena` is scratch.
 struct Step {
@@ -26,6 +28,7 @@ struct Step {
   bool kv_bf16 = false;                     // what kv_storage holds
   float* kv_storage = nullptr;              // blocks of this layer
   const tensor::RopeTable* rope = nullptr;  // where a block is rotary
+  RouterNotes* routers = nullptr;           // of a mixture in training; null: nobody asks
 
   int64_t rows() const { return input.rows(); }
 };

@@ -7,6 +7,7 @@
 #include "collimate/model/memory_plan.h"
 #include "collimate/model/passes.h"
 #include "collimate/model/rope_table.h"
+#include "collimate/shape/mixture.h"
 #include "collimate/tensor/ops/memory.h"
 #include "collimate/tensor/results.h"
 
@@ -114,9 +115,21 @@ at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, s
   kept.activations = impl_->take_arena();
   kept.input = std::make_unique<StepInput>(impl_->exec, tokens, scratch_runs(tokens));
   kept.recompute = recompute;
+  if (!tokens.counts.empty() && shape::experts_of(shape()) != nullptr)
+    kept.routers = std::make_unique<RouterNotes>(impl_->exec, shape(), tokens.counts);
   const tensor::RopeTable* rope = impl_->turns(*kept.input);
   impl_->make_room(impl_->plan.training(kept.input->rows(), kept.input->blocks(), recompute), kept.activations.get());
   return impl_->to_tensor(impl_->passes.record(kept, rope));
+}
+
+std::vector<float> Model::router_load(const ForwardRecord& record) {
+  const RouterNotes* routers = record.impl->routers.get();
+  return routers == nullptr ? std::vector<float>() : routers->load();
+}
+
+void Model::set_router_loss(ForwardRecord& record, std::span<const float> scores, float squares) {
+  COLLIMATE_CHECK(record.impl->routers != nullptr, "a forward without counts");
+  record.impl->routers->set_loss(scores, squares);
 }
 
 void Model::backward(std::unique_ptr<ForwardRecord> record, const at::Tensor& hidden_gradient,

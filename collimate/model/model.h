@@ -28,6 +28,8 @@ struct TokenBatch {
   // [S] or empty: the whole sequence that each one continues, ahead of it with nothing but its continuations between;
   // -1 for a whole sequence.
   std::vector<int32_t> continued;
+  // [T] or empty: each token counts so often in the load of a mixture's routers, which training then measures.
+  std::vector<float> counts;
 };
 
 // A training forward keeps this for its backward. It must not outlive its Model.
@@ -89,6 +91,14 @@ class Model {
 
   // Training: as forward, keeping what backward needs (everything, or each segment's input with Recompute::kFull).
   at::Tensor forward_train(const TokenBatch& tokens, Recompute recompute, std::unique_ptr<ForwardRecord>& record);
+
+  // A mixture's load in a training forward whose tokens have counts, which are the rows that stand for each: by router,
+  // for each expert how often it was chosen, then the sums of scores, then that of squared log sums of exponentials
+  // [routers, 2 E + 1]. Empty of other forwards.
+  static std::vector<float> router_load(const ForwardRecord& record);
+  // Adds a loss of the load, summed over routers, to that of `hidden_gradient`: its slopes in the sums of scores [E],
+  // and in that of squares.
+  static void set_router_loss(ForwardRecord& record, std::span<const float> scores, float squares);
 
   // Adds dL/dweights to the weights' gradients. `segment_done(segment)` is called as soon as a segment's gradient is
   // complete, before the next segment's backward starts; that of adapters, which lie in all blocks, at the end. The

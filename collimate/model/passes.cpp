@@ -63,7 +63,9 @@ const Slot& Passes::record(ForwardRecord::Impl& record, const tensor::RopeTable*
   record.segments.resize(static_cast<size_t>(decoder_.segments()));
   Step step = this->step(*record.input, *record.activations, rope);
   step.kv_storage = scratch_storage(*record.input);
+  step.routers = record.routers.get();
   record.recompute == Recompute::kNone ? record_all(record, step) : record_inputs(record, step);
+  if (record.routers != nullptr) record.routers->end_forward();
   return *record.segments.back().output;
 }
 
@@ -84,6 +86,7 @@ void Passes::record_inputs(ForwardRecord::Impl& record, Step& step) {
   Arena& kept = *record.activations;
   Step scratch = this->step(step.input, workspace_, step.rope);
   scratch.kv_storage = step.kv_storage;
+  scratch.routers = step.routers;
   const Arena::Mark mark = workspace_.mark();
   Slot* stream = decoder_.run(scratch, 0, nullptr);
   for (int number = 1; number < decoder_.segments(); ++number) {
@@ -121,6 +124,7 @@ void Passes::backward(ForwardRecord::Impl& record, const tensor::RopeTable* rope
   workspace_.reset();
   Step step = this->step(*record.input, workspace_, rope);
   step.kv_storage = scratch_storage(*record.input);
+  step.routers = record.routers.get();
   const Arena::Mark scratch = workspace_.mark();
   gradients_.reset();
   float* between = gradients_.take(count);  // the gradient from one segment to the next

@@ -50,6 +50,8 @@ constexpr OtherName kNames[] = {
     {"grad_clip", "verl", "train.max_grad_norm"},
     {"clip_grad", "verl", "train.max_grad_norm"},
     {"adam_betas", "OpenRLHF", "train.adam_beta1", "and train.adam_beta2"},
+    {"aux_loss_coef", "OpenRLHF", "train.router_aux_loss_coef"},
+    {"moe_aux_loss_coef", "LLaMA-Factory", "train.router_aux_loss_coef"},
     {"gradient_checkpointing", "TRL, LLaMA-Factory, OpenRLHF", "train.recompute", "full instead of true"},
     {"enable_gradient_checkpointing", "verl", "train.recompute", "full instead of true"},
     {"num_generations", "TRL", "rollout.samples_per_prompt"},

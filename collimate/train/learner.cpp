@@ -28,11 +28,19 @@ class MicroStep {
   MicroStep(model::Model& model, const LearnerOptions& options, const Batch& rows)
       : model_(model), options_(options), rows_(rows), packed_(pack_rows(rows)) {}
 
-  double run(const Objective& objective, const GlobalCounts& counts, const batch::Surveys& surveys) {
+  double run(const Objective& objective, const GlobalCounts& counts, const batch::Surveys& surveys,
+             RouterLoss& routers) {
     forward(objective.needs);
+    routers.apply(*record_);
     const Tensor loss = objective.loss(rows_, leaves_, counts, surveys);
     backward(loss);
     return loss.item<double>();
+  }
+
+  void survey(RouterLoss& routers) {
+    const base::FaultPhase phase("training");
+    forward();
+    routers.add(*record_);
   }
 
   std::vector<Tensor> survey(const Objective& objective) {
@@ -46,9 +54,10 @@ class MicroStep {
  private:
   void forward(const batch::QuantityNeeds& needs) {
     const base::FaultPhase phase("training");
-    hidden_ = model_.forward_train(packed_.tokens, options_.recompute, record_);
+    forward();
     compute_quantities(needs);
   }
+  void forward() { hidden_ = model_.forward_train(packed_.tokens, options_.recompute, record_); }
 
   void compute_quantities(const batch::QuantityNeeds& needs) {
     if (needs.log_probs || needs.entropy || needs.values) {
@@ -153,8 +162,11 @@ UpdateReport Learner::accumulate(const Batch& rows, const Objective& objective, 
   UpdateReport report;
   report.rows = rows.rows();
   report.trainable_tokens = static_cast<int64_t>(count_rows(rows).tokens);
-  report.loss = train_rows(rows, objective, counts, report);
+  RouterLoss routers(model_.shape(), options_.routers, group_, options_.deadline_seconds);
+  report.loss = train_rows(rows, objective, counts, routers, report);
   reduce_gradients(report);
+  report.routers = routers.report();
+  report.loss += routers.loss();
   report.grad_norm = gradient_norm();
   return report;
 }
@@ -205,15 +217,25 @@ std::vector<batch::Surveys> Learner::take_surveys(std::span<const Batch> parts, 
   return by_part;
 }
 
+void Learner::survey_routers(std::span<const Batch> parts, RouterLoss& routers) {
+  if (!routers.has_loss() || (parts.size() == 1 && group_ == nullptr)) return;
+  for (const Batch& part : parts) {
+    MicroStep(model_, options_, part).survey(routers);
+    if (options_.progress) options_.progress();
+  }
+  routers.close();
+}
+
 double Learner::train_rows(const Batch& rows, const Objective& objective, const GlobalCounts& counts,
-                           UpdateReport& report) {
+                           RouterLoss& routers, UpdateReport& report) {
   double loss = 0;
   const std::vector<Batch> parts = micro_batches(rows, objective.needs);
   const std::vector<batch::Surveys> surveys = take_surveys(parts, objective);
+  survey_routers(parts, routers);
   for (size_t p = 0; p < parts.size(); ++p) {
     const Batch& part = parts[p];
     MicroStep micro(model_, options_, part);
-    loss += micro.run(objective, counts, surveys[p]);
+    loss += micro.run(objective, counts, surveys[p], routers);
     if (const Tensor& now = micro.quantities().log_probs; now.defined())
       compare(part, tensor::HostTensor(model_.exec(), now.detach()).floats(), model_.weights().version(),
               report.mismatch);
@@ -221,6 +243,7 @@ double Learner::train_rows(const Batch& rows, const Objective& objective, const 
     ++report.micro_batches;
     if (options_.progress) options_.progress();
   }
+  routers.close();
   return loss;
 }
 

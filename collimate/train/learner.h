@@ -13,6 +13,7 @@
 #include "collimate/train/lr_schedule.h"
 #include "collimate/train/mismatch.h"
 #include "collimate/train/optimizer.h"
+#include "collimate/train/router_loss.h"
 
 namespace collimate::train {
 
@@ -23,6 +24,7 @@ struct LearnerOptions {
   int64_t micro_batch_tokens = 2048;
   model::Recompute recompute = model::Recompute::kNone;
   float temperature = 1.0F;             // of the log-probs: the sampling temperature
+  RouterLossOptions routers = {};       // of a mixture
   double deadline_seconds = 600.0;      // of every wait for other ranks
   std::function<void()> progress = {};  // called after every micro-batch, of check() too
 };
@@ -48,7 +50,8 @@ struct UpdateReport {
   int64_t tokens = 0;  // packed, prompts included
   int64_t trainable_tokens = 0;
   int64_t micro_batches = 0;
-  Mismatch mismatch;  // of the log-probs that this update differentiated
+  RouterReport routers;  // of a mixture
+  Mismatch mismatch;     // of the log-probs that this update differentiated
 };
 
 // Forward, loss, backward, clip, step over one Model. Blocking; not thread-safe.
@@ -85,8 +88,10 @@ class Learner : public base::Stateful {
   std::vector<batch::Surveys> take_surveys(std::span<const Batch> parts, const Objective& objective);
   // The ranks' lists one after another; `begin` becomes where this rank's is.
   std::vector<float> join(const std::vector<float>& mine, int64_t& begin) const;
+  // Sums the load of all micro-batches ahead of their backwards, where their losses read it.
+  void survey_routers(std::span<const Batch> parts, RouterLoss& routers);
   double train_rows(const Batch& rows, const Objective& objective, const batch::GlobalCounts& counts,
-                    UpdateReport& report);
+                    RouterLoss& routers, UpdateReport& report);
   double gradient_norm() const;
   void clip_and_step(double learning_rate, double norm);
   // Sums over the ranks, in fp32 by the group's tree; the identity on one rank.

@@ -39,6 +39,9 @@ struct Row {
   std::span<const uint8_t> trainable;
   size_t prompt = 0;  // tokens that another row may share: those ahead of the first trainable one, not the last token
   int32_t first_position = 0;
+  bool is_trained() const {
+    return std::any_of(trainable.begin(), trainable.end(), [](uint8_t t) { return t != 0; });
+  }
 };
 
 Row row_of(const Batch& rows, int64_t r) {
@@ -71,13 +74,14 @@ class Packer {
  public:
   Packer() { out_.tokens.starts.push_back(0); }
 
-  // Appends tokens [begin, end) of the row as a sequence; returns where they begin.
-  int64_t append(const Row& row, size_t begin, size_t end, int32_t continued) {
+  // Appends tokens [begin, end) of the row as a sequence, which stand for `count` rows; returns where they begin.
+  int64_t append(const Row& row, size_t begin, size_t end, int32_t continued, int64_t count) {
     model::TokenBatch& tokens = out_.tokens;
     const auto first = static_cast<int64_t>(tokens.ids.size());
     for (size_t t = begin; t < end; ++t) {
       tokens.ids.push_back(row.ids[t]);
       tokens.positions.push_back(row.first_position + static_cast<int32_t>(t));
+      tokens.counts.push_back(static_cast<float>(count));
     }
     tokens.starts.push_back(static_cast<int32_t>(tokens.ids.size()));
     tokens.continued.push_back(continued);
@@ -86,7 +90,8 @@ class Packer {
 
   // A row whose tokens ahead of `begin` are at `prompt` and whose others are appended here.
   void add(const Row& row, int64_t prompt, size_t begin, int32_t continued) {
-    const int64_t first = append(row, begin, row.ids.size(), continued) - static_cast<int64_t>(begin);
+    const int64_t first =
+        append(row, begin, row.ids.size(), continued, row.is_trained() ? 1 : 0) - static_cast<int64_t>(begin);
     for (size_t t = 1; t < row.ids.size(); ++t) {
       if (row.trainable[t] == 0) continue;
       out_.predictors.push_back((t - 1 < begin ? prompt : first) + static_cast<int64_t>(t) - 1);
@@ -115,7 +120,10 @@ PackedRows pack_rows(const Batch& batch) {
       packer.add(rows[first], 0, 0, -1);
     } else {
       const int32_t sequence = packer.sequences();
-      const int64_t prompt = packer.append(rows[first], 0, rows[first].prompt, -1);
+      const auto trained =
+          std::count_if(rows.begin() + static_cast<int64_t>(first), rows.begin() + static_cast<int64_t>(end),
+                        [](const Row& row) { return row.is_trained(); });
+      const int64_t prompt = packer.append(rows[first], 0, rows[first].prompt, -1, trained);
       for (size_t r = first; r < end; ++r) packer.add(rows[r], prompt, rows[r].prompt, sequence);
     }
     first = end;

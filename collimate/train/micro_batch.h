@@ -21,7 +21,7 @@ std::vector<RowRange> split_rows(const Batch& rows, int64_t max_tokens, int64_t 
 // ahead of the first trainable one are packed once for adjacent rows that have the same ones, as the samples of a
 // prompt do.
 struct PackedRows {
-  model::TokenBatch tokens;          // T tokens
+  model::TokenBatch tokens;          // T tokens, counted by the rows with something to train that each stands for
   std::vector<int64_t> predictors;   // [M] index in the pack of the token before each trainable token
   std::vector<int32_t> targets;      // [M] the trainable tokens
   std::vector<int64_t> last_tokens;  // [R] index in the pack of each row's last token

@@ -3,10 +3,8 @@
 
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
-#include <numeric>
 
-#include "collimate/model/model.h"
+#include "tests/golden/family_weights.h"
 #include "tests/support/model/pack_sequences.h"
 
 namespace collimate::golden {
@@ -14,27 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-// The formula of make_families.py.
-void fill(model::Weights& weights) {
-  for (size_t p = 0; p < weights.params().size(); ++p) {
-    const shape::ParamSpec& spec = weights.params()[p];
-    const double phase = std::accumulate(spec.name.begin(), spec.name.end(), 0.0);
-    const tensor::HostEdit values = weights.edit(static_cast<int>(p));
-    const int64_t width = spec.count() / spec.sizes[0];
-    for (int64_t i = 0; i < spec.count(); ++i) {
-      const int64_t in_file = spec.file_row(i / width) * width + i % width;
-      const double wave = 0.4 * std::sin(0.7311 * static_cast<double>(in_file) + phase);
-      values[i] = static_cast<float>(spec.name.ends_with("norm.weight") ? 1 + wave / 4 : wave);
-    }
-  }
-  weights.commit();
-}
-
 std::vector<float> logits_of(const json& config, const std::vector<int32_t>& ids) {
-  auto weights = std::make_shared<model::Weights>(shape::parse_model_shape(config, "families.json"),
-                                                  model::WeightsOptions{}, tensor::Exec{});
-  fill(*weights);
-  model::Model model(weights, {});
+  model::Model model(family_weights(config), {});
   const std::span<const int32_t> sequence = ids;
   const at::Tensor logits = model.logits(model.forward(model::pack_sequences({&sequence, 1})));
   return {logits.const_data_ptr<float>(), logits.const_data_ptr<float>() + logits.numel()};

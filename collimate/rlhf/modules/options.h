@@ -187,6 +187,19 @@ struct TrainOptions : base::Section {
       "",
       "activations that backward computes again to save memory: none, or all of them (full)",
       base::one_of({"none", "full"})};
+  base::Option<std::optional<double>> router_aux_loss_coef{
+      this,
+      "router_aux_loss_coef",
+      std::nullopt,
+      "",
+      "mixtures of experts: weight of the loss that spreads tokens over experts; null takes the model's own",
+      base::at_least(0.0)};
+  base::Option<double> router_z_loss_coef{this,
+                                          "router_z_loss_coef",
+                                          0.0,
+                                          "",
+                                          "mixtures of experts: weight of the loss that keeps a router's logits small",
+                                          base::at_least(0.0)};
   base::Option<double> mismatch_limit{this,
                                       "mismatch_limit",
                                       0.0,

@@ -72,6 +72,8 @@ void TrainerModule::setup(flow::Context& context) {
   path_ = options().path;
   speaks_ = context.rank == 0;
   train::LearnerOptions learner = learner_options(options(), train, temperature());
+  learner.routers =
+      train::router_losses(decoder().model->shape(), train.router_aux_loss_coef.get(), train.router_z_loss_coef);
   learner.deadline_seconds = context.deadline_seconds;
   learner.progress = context.progress;
   learner_ = std::make_unique<train::Learner>(*decoder().model, learner, decoder().exec,
@@ -134,6 +136,7 @@ void TrainerModule::report(const train::UpdateReport& update) {
     metrics_.push_back({prefix_ + "/grad_norm", update.grad_norm});
     metrics_.push_back({prefix_ + "/lr", update.learning_rate, Reduce::kLast});
     metrics_.push_back({prefix_ + "/updates", 1, Reduce::kSum});
+    report_routers(update.routers);
   }
   metrics_.push_back({"train/tokens", static_cast<double>(update.tokens), Reduce::kSum});
   if (!drawn()) return;
@@ -145,6 +148,14 @@ void TrainerModule::report(const train::UpdateReport& update) {
   if (compared > 0)
     metrics_.push_back({"mismatch/logprob_abs_mean", m.log_prob_abs_sum / compared, Reduce::kMean, compared});
   stop_above_limit(m);
+}
+
+void TrainerModule::report_routers(const train::RouterReport& routers) {
+  if (routers.tokens == 0) return;
+  metrics_.push_back({prefix_ + "/router_aux_loss", routers.balance});
+  metrics_.push_back({prefix_ + "/router_z_loss", routers.z});
+  metrics_.push_back({prefix_ + "/router_busiest_share", routers.busiest_share, flow::Reduce::kMax});
+  metrics_.push_back({prefix_ + "/router_spread", routers.spread});
 }
 
 void TrainerModule::stop_above_limit(const train::Mismatch& m) const {

@@ -33,6 +33,7 @@ class TrainerModule final : public ScorerModule {
   // The version that trains first, and how many updates ago the oldest token was drawn.
   void report_versions(std::span<const Batch> updates);
   void report(const train::UpdateReport& update);
+  void report_routers(const train::RouterReport& routers);
   void stop_above_limit(const train::Mismatch& mismatch) const;
 
   std::string prefix_;  // "actor" or "critic": verl's families

@@ -3,6 +3,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/shape/family.h"
+#include "collimate/shape/mixture.h"
 #include "collimate/shape/usual_config.h"
 
 namespace collimate::shape {
@@ -36,10 +37,14 @@ ModelShape read_mixture(const Fields& fields, const std::string& family, const E
     block.attention.bias = block.attention.output_bias = block.mlp.bias = false;
     Experts& experts = block.mlp.experts;
     if (experts.count == 0) continue;
-    experts = {experts.count, experts.per_token, experts.intermediate, experts.shared,    how.shared_gate, how.sigmoid,
-               how.corrected, how.normalized,    how.groups,           how.chosen_groups, how.scale,       how.balance};
+    Experts routed = how;
+    routed.count = experts.count;
+    routed.per_token = experts.per_token;
+    routed.intermediate = experts.intermediate;
+    routed.shared = experts.shared;
+    experts = routed;
   }
-  if (shape.blocks.back().mlp.experts.count == 0)
+  if (experts_of(shape) == nullptr)
     throw InputError(expectation(fields.at("experts"), "two or more, and a block that has them", "none",
                                  "a model of a dense family"));
   return shape;
@@ -121,45 +126,38 @@ std::vector<int64_t> dense_layers(const ModelShape& shape) {
   return dense;
 }
 
-// A block with experts.
-const Block& routed_block(const ModelShape& shape) {
-  return *std::find_if(shape.blocks.begin(), shape.blocks.end(),
-                       [](const Block& block) { return block.mlp.experts.count > 0; });
-}
-
 void add_mixture_config(const ModelShape& shape, json& config) {
   add_usual_config(shape, config);
   config["hidden_act"] = "silu";
-  config["num_experts_per_tok"] = routed_block(shape).mlp.experts.per_token;
-  if (shape.family != "dots1") config["router_aux_loss_coef"] = routed_block(shape).mlp.experts.balance;
+  config["num_experts_per_tok"] = experts_of(shape)->per_token;
+  if (shape.family != "dots1") config["router_aux_loss_coef"] = experts_of(shape)->balance;
   config["sliding_window"] = nullptr;
   if (const int64_t window = shape.blocks.back().attention.window; window > 0) config["sliding_window"] = window;
 }
 
 void add_mixtral_config(const ModelShape& shape, json& config) {
   add_mixture_config(shape, config);
-  const Experts& experts = routed_block(shape).mlp.experts;
+  const Experts& experts = *experts_of(shape);
   config["intermediate_size"] = experts.intermediate;
   config["num_local_experts"] = experts.count;
 }
 
 void add_qwen_moe_config(const ModelShape& shape, json& config) {
   add_mixture_config(shape, config);
-  const Block& block = routed_block(shape);
-  const Experts& experts = block.mlp.experts;
+  const Experts& experts = *experts_of(shape);
   config["num_experts"] = experts.count;
   config["moe_intermediate_size"] = experts.intermediate;
   config["norm_topk_prob"] = experts.normalized;
   config["mlp_only_layers"] = dense_layers(shape);
   config["decoder_sparse_step"] = 1;
-  config["use_sliding_window"] = block.attention.window > 0;
+  config["use_sliding_window"] = shape.blocks.back().attention.window > 0;
   if (shape.family == "qwen2_moe") config["shared_expert_intermediate_size"] = experts.shared;
-  config[shape.family == "qwen2_moe" ? "qkv_bias" : "attention_bias"] = block.attention.bias;
+  config[shape.family == "qwen2_moe" ? "qkv_bias" : "attention_bias"] = shape.blocks.back().attention.bias;
 }
 
 void add_dots_config(const ModelShape& shape, json& config) {
   add_mixture_config(shape, config);
-  const Experts& experts = routed_block(shape).mlp.experts;
+  const Experts& experts = *experts_of(shape);
   config["n_routed_experts"] = experts.count;
   config["moe_intermediate_size"] = experts.intermediate;
   if (experts.shared > 0) config["n_shared_experts"] = experts.shared / experts.intermediate;

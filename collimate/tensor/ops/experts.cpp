@@ -24,12 +24,17 @@ constexpr int64_t kSmallExpert = int64_t{1} << 21;  // multiply-adds of an exper
 constexpr int kAccumulators = 16;                   // of a dot product
 constexpr float kLeast = -std::numeric_limits<float>::infinity();
 
-void score(const Experts& how, const float* logits, float* scores) {
-  if (how.sigmoid) return pointwise_kernels().sigmoid(logits, how.count, scores);
+// Returns the log of the sum of the logits' exponentials, of sigmoids 0.
+float score(const Experts& how, const float* logits, float* scores) {
   float max = 0, log_sum = 0, sum = 0;
+  if (how.sigmoid) {
+    pointwise_kernels().sigmoid(logits, how.count, scores);
+    return 0;
+  }
   softmax_kernels().normalizer(logits, how.count, &max, &log_sum, scores);
   for (int64_t e = 0; e < how.count; ++e) sum += scores[e];
   for (int64_t e = 0; e < how.count; ++e) scores[e] /= sum;
+  return max + log_sum;
 }
 
 // Chooses the experts of one token after the other, in memory of its own.
@@ -117,6 +122,11 @@ void score_backward(const Experts& how, const float* scores, float* d) {
   for (int64_t e = 0; e < how.count; ++e) d[e] = scores[e] * (how.sigmoid ? d[e] * (1.0F - scores[e]) : d[e] - mean);
 }
 
+// d (log sum)² of a row's logits is twice it, times their softmax.
+void add_square_slope(const Experts& how, const float* scores, float slope, float* dlogits) {
+  for (int64_t e = 0; e < how.count; ++e) dlogits[e] += slope * scores[e];
+}
+
 float dot(const float* a, const float* b, int64_t count) {
   float sums[kAccumulators] = {};
   int64_t i = 0;
@@ -155,7 +165,8 @@ void cpu::route(const Exec& exec, const Experts& how, const float* logits, int64
     for (int64_t t = begin; t < end; ++t) {
       float* scores = out.scores + t * how.count;
       int32_t* choices = out.choices + t * how.per_token;
-      score(how, logits + t * how.count, scores);
+      const float log_sum = score(how, logits + t * how.count, scores);
+      if (out.log_sums != nullptr) out.log_sums[t] = log_sum;
       chooser.choose(scores, bias, choices);
       weigh(how, scores, choices, out.weights + t * how.per_token);
     }
@@ -164,15 +175,31 @@ void cpu::route(const Exec& exec, const Experts& how, const float* logits, int64
 }
 
 void cpu::route_backward(const Exec& exec, const Experts& how, const Routed& routed, int64_t tokens,
-                         const float* dweights, float* dlogits) {
+                         const float* dweights, const LoadSlopes& slopes, float* dlogits) {
   exec.parallel_for(tokens, row_grain(4 * how.count), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const float* scores = routed.scores + t * how.count;
       float* d = dlogits + t * how.count;
       weigh_backward(how, scores, routed.choices + t * how.per_token, dweights + t * how.per_token, d);
+      const float count = slopes.counts == nullptr ? 0 : slopes.counts[t];
+      for (int64_t e = 0; count > 0 && e < how.count; ++e) d[e] += count * slopes.scores[e];
       score_backward(how, scores, d);
+      if (count > 0) add_square_slope(how, scores, 2 * count * slopes.squares * routed.log_sums[t], d);
     }
   });
+}
+
+// An expert's sums are of one thread, over ascending tokens.
+void cpu::measure_routes(const Exec& exec, const Experts& how, const Routed& routed, int64_t tokens,
+                         const float* counts, float* load) {
+  for (int64_t t = 0; t < tokens; ++t)
+    for (int64_t k = 0; k < how.per_token; ++k) load[routed.choices[t * how.per_token + k]] += counts[t];
+  exec.parallel_for(how.count, row_grain(tokens), [&](int64_t begin, int64_t end) {
+    for (int64_t t = 0; t < tokens; ++t)
+      for (int64_t e = begin; e < end; ++e) load[how.count + e] += counts[t] * routed.scores[t * how.count + e];
+  });
+  for (int64_t t = 0; routed.log_sums != nullptr && t < tokens; ++t)
+    load[2 * how.count] += counts[t] * routed.log_sums[t] * routed.log_sums[t];
 }
 
 void cpu::sort_by_expert(const Exec&, const Experts& how, const int32_t* choices, int64_t tokens,
@@ -247,9 +274,14 @@ void route(const Exec& exec, const Experts& how, const float* logits, int64_t to
   exec.operations().route(exec, how, logits, tokens, bias, out);
 }
 
+void measure_routes(const Exec& exec, const Experts& how, const Routed& routed, int64_t tokens, const float* counts,
+                    float* load) {
+  exec.operations().measure_routes(exec, how, routed, tokens, counts, load);
+}
+
 void route_backward(const Exec& exec, const Experts& how, const Routed& routed, int64_t tokens, const float* dweights,
-                    float* dlogits) {
-  exec.operations().route_backward(exec, how, routed, tokens, dweights, dlogits);
+                    const LoadSlopes& slopes, float* dlogits) {
+  exec.operations().route_backward(exec, how, routed, tokens, dweights, slopes, dlogits);
 }
 
 void sort_by_expert(const Exec& exec, const Experts& how, const int32_t* choices, int64_t tokens,

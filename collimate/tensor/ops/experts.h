@@ -17,14 +17,24 @@ struct Routed {
   float* scores = nullptr;     // [T, E] the softmax of a row, or sigmoids
   int32_t* choices = nullptr;  // [T, K] experts, ascending
   float* weights = nullptr;    // [T, K]
+  float* log_sums = nullptr;   // [T] log Σ exp of a row's logits; null: not asked for, and none with sigmoids
 };
 // The K experts with the highest scores, corrected by `bias` [E] or null; of equal ones the lower (Shazeer et al. 2017;
 // groups and bias: DeepSeek-AI 2024, arXiv 2412.19437). NaN scores below all else. fp32.
 void route(const Exec& exec, const shape::Experts& how, const float* logits, int64_t tokens, const float* bias,
            const Routed& out);
-// dlogits [T, E] from dweights [T, K]; the choice itself has no gradient.
+// Σ over tokens, each as often as `counts` [T] says: load [2 E + 1] += choices and scores by expert, squared log sums.
+void measure_routes(const Exec& exec, const shape::Experts& how, const Routed& routed, int64_t tokens,
+                    const float* counts, float* load);
+// A loss of that load: its slopes in the sums of scores and of squared log sums, and the counts again.
+struct LoadSlopes {
+  const float* counts = nullptr;  // [T]; null: there is no such loss
+  const float* scores = nullptr;  // [E]
+  float squares = 0;
+};
+// dlogits [T, E] from dweights [T, K] and that loss; the choice itself has no gradient.
 void route_backward(const Exec& exec, const shape::Experts& how, const Routed& routed, int64_t tokens,
-                    const float* dweights, float* dlogits);
+                    const float* dweights, const LoadSlopes& slopes, float* dlogits);
 
 struct ExpertRows {
   int32_t* starts = nullptr;  // [E + 1] first row of each expert

@@ -72,7 +72,7 @@ TEST_P(Routes, ChoicesWeightsAndGradientsAreAtens) {
   const Floats got = same_everywhere([&](const Exec& exec) {
     Floats out(static_cast<size_t>(kTokens * how().count));
     route(exec, how(), logits_.data(), kTokens, how().corrected ? bias_.data() : nullptr, answer.routed());
-    route_backward(exec, how(), answer.routed(), kTokens, dweights.data(), out.data());
+    route_backward(exec, how(), answer.routed(), kTokens, dweights.data(), {}, out.data());
     out.insert(out.end(), answer.weights.begin(), answer.weights.end());
     return out;
   });
@@ -84,6 +84,34 @@ TEST_P(Routes, ChoicesWeightsAndGradientsAreAtens) {
   const at::Tensor gradient = gradients_of(want, doubles(dweights, want.sizes()), {leaf})[0];
   const Floats dlogits(got.begin(), got.begin() + kTokens * how().count);
   EXPECT_LT((doubles(dlogits, gradient.sizes()) - gradient).abs().max().item<double>(), 2e-6);
+}
+
+// L = Σ count (slope · scores + 0.3 (log Σ exp)²), beside nothing of the weights.
+TEST_P(Routes, LoadAndTheGradientOfItsLossAreAtens) {
+  if (how().sigmoid) GTEST_SKIP() << "sigmoids have no load of a softmax";
+  Answer answer(how());
+  Floats counts = noise(kTokens, 4), log_sums(static_cast<size_t>(kTokens));
+  for (float& count : counts) count = std::floor(3 * std::abs(count));
+  const Floats slopes = noise(how().count, 5), none = constant(kTokens * how().per_token, 0);
+  Routed routed = answer.routed();
+  routed.log_sums = log_sums.data();
+  const Floats got = same_everywhere([&](const Exec& exec) {
+    Floats out = constant(2 * how().count + 1 + kTokens * how().count, 0);
+    route(exec, how(), logits_.data(), kTokens, nullptr, routed);
+    measure_routes(exec, how(), routed, kTokens, counts.data(), out.data());
+    route_backward(exec, how(), routed, kTokens, none.data(), {counts.data(), slopes.data(), 0.3F},
+                   out.data() + 2 * how().count + 1);
+    return out;
+  });
+  const at::Tensor leaf = make_leaf(doubles(logits_, {kTokens, how().count}));
+  const at::Tensor times = doubles(counts, {kTokens, 1}), scores = (leaf.softmax(-1) * times).sum(0);
+  const at::Tensor squares = (leaf.logsumexp(-1).square() * times.squeeze(1)).sum();
+  const at::Tensor chosen = at::tensor(answer.choices, at::kLong).view({kTokens, how().per_token});
+  const at::Tensor rows = at::zeros({kTokens, how().count}, at::kDouble).scatter(1, chosen, 1.0);
+  const at::Tensor loss = (scores * doubles(slopes, {how().count})).sum() + 0.3 * squares;
+  const at::Tensor load = at::cat({(rows * times).sum(0), scores.detach(), squares.detach().view({1})});
+  const at::Tensor want = at::cat({load, gradients_of(loss, {leaf})[0].flatten()});
+  EXPECT_LT(((doubles(got, want.sizes()) - want).abs() / (1 + want.abs())).max().item<double>(), 1e-5);
 }
 
 TEST_P(Routes, ATokenIsRoutedAsItIsAlone) {

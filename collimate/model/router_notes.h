@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collimate/shape/model_shape.h"
+#include "collimate/tensor/host_access.h"
+#include "collimate/tensor/ops/experts.h"
+
+namespace collimate::model {
+
+// What training asks of a mixture's routers: their load in a forward, and the loss of that load in its backward. Stays
+// where it is while a tape reads it.
+class RouterNotes {
+ public:
+  // `counts` [T] as of TokenBatch.
+  RouterNotes(const tensor::Exec& exec, const shape::ModelShape& shape, std::vector<float> counts);
+  RouterNotes(const RouterNotes&) = delete;
+  RouterNotes& operator=(const RouterNotes&) = delete;
+
+  // Adds a router's load as long as the forward runs; a recomputed one is counted once.
+  void measure(const tensor::Exec& exec, const shape::Experts& how, const tensor::Routed& routed, int router);
+  void end_forward() { measuring_ = false; }
+  std::vector<float> load() const;  // [routers, 2 E + 1] as of tensor::measure_routes
+  // `scores` [E].
+  void set_loss(std::span<const float> scores, float squares);
+  const tensor::LoadSlopes& loss() const { return loss_; }
+
+ private:
+  float* loads() const { return static_cast<float*>(memory_.data()) + experts_; }
+
+  tensor::Exec exec_;
+  int64_t experts_ = 0, routers_ = 0;
+  bool measuring_ = true;
+  std::vector<float> counts_;
+  tensor::OnDevice<float> counts_on_device_;
+  tensor::Buffer memory_;  // slopes of scores [E], loads
+  tensor::LoadSlopes loss_;
+};
+
+}  // namespace collimate::model
