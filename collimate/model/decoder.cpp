@@ -9,48 +9,88 @@ namespace collimate::model {
 
 using shape::Part;
 
+namespace {
+
+// The norm behind a half: its only one, or another than that ahead of it.
+Norm find_behind(const Weights& weights, Part only, Part other, int segment, const shape::Block& block) {
+  if (block.place == shape::NormPlace::kBefore) return {};
+  return find_norm(weights, block.place == shape::NormPlace::kAfter ? only : other, segment, block);
+}
+
+}  // namespace
+
 Decoder::Decoder(const Weights& weights) {
   const shape::ModelShape& shape = weights.shape();
   embedding_ = weights.index_of(Part::kEmbedding, 0);
   positions_ = weights.index_of(Part::kPositions, 0);
   unused_positions_ = shape.unused_positions;
+  embedding_scale_ = static_cast<float>(shape.embedding_scale);
   for (const shape::Block& block : shape.blocks) {
     const int segment = static_cast<int>(blocks_.size()) + 1;
     COLLIMATE_CHECK(block.attention.latent.kv_rank == 0, "{}", shape.family);
-    blocks_.push_back(
-        {block,
-         find_norm(weights, Part::kAttentionNorm, segment, block),
-         find_linear(weights, Part::kQueryKeyValue, segment),
-         {weights.index_of(Part::kQueryNorm, segment), weights.index_of(Part::kKeyNorm, segment), block.norm_epsilon},
-         find_linear(weights, Part::kAttentionOutput, segment),
-         block.shared_norm ? Norm{} : find_norm(weights, Part::kMlpNorm, segment, block)});
+    blocks_.push_back({block,
+                       find_norm(weights, Part::kAttentionNorm, segment, block),
+                       find_behind(weights, Part::kAttentionNorm, Part::kBehindAttention, segment, block),
+                       find_linear(weights, Part::kQueryKeyValue, segment),
+                       {weights.index_of(Part::kQueryNorm, segment), weights.index_of(Part::kKeyNorm, segment),
+                        block.norm_epsilon, norm_offset(block)},
+                       find_linear(weights, Part::kAttentionOutput, segment),
+                       block.shared_norm ? Norm{} : find_norm(weights, Part::kMlpNorm, segment, block),
+                       find_behind(weights, Part::kMlpNorm, Part::kBehindMlp, segment, block)});
     if (block.mlp.experts.count > 0) {
+      COLLIMATE_CHECK(block.place == shape::NormPlace::kBefore, "{}", shape.family);
       blocks_.back().experts = find_experts(weights, segment, routers_++);
     } else {
       blocks_.back().up = find_linear(weights, Part::kUp, segment);
       blocks_.back().down = find_linear(weights, Part::kDown, segment);
     }
   }
-  final_norm_ = find_norm(weights, Part::kFinalNorm, segments() - 1, shape.blocks.back());
+  if (shape.embedding_norm) embedding_norm_ = find_norm(weights, Part::kEmbeddingNorm, 0, shape.blocks.front());
+  if (shape.final_norm) final_norm_ = find_norm(weights, Part::kFinalNorm, segments() - 1, shape.blocks.back());
+  if (shape.embedding_width == 0) return;
+  project_in_ = find_linear(weights, Part::kProjectIn, 0);
+  project_out_ = find_linear(weights, Part::kProjectOut, segments() - 1);
 }
 
 Slot* Decoder::run(Step& step, int segment, Slot* stream) const {
-  if (segment == 0) return embed(step, embedding_, positions_, unused_positions_);
-  if (segment + 1 == segments()) return normalize(step, final_norm_, stream);
+  if (segment == 0) return begin(step);
+  if (segment + 1 == segments()) return end(step, stream);
   return run_block(step, base::at(blocks_, segment - 1), stream);
 }
 
+Slot* Decoder::begin(Step& step) const {
+  Slot* stream = embed(step, embedding_, embedding_scale_);
+  if (project_in_) stream = linear(step, *project_in_, stream);
+  if (positions_ >= 0) stream = add_positions(step, positions_, unused_positions_, stream);
+  return embedding_norm_ ? normalize(step, *embedding_norm_, stream) : stream;
+}
+
+Slot* Decoder::end(Step& step, Slot* stream) const {
+  if (final_norm_) stream = normalize(step, *final_norm_, stream);
+  return project_out_ ? linear(step, *project_out_, stream) : stream;
+}
+
 Slot* Decoder::run_block(Step& step, const Block& block, Slot* stream) const {
-  Slot* read = normalize(step, block.attention_norm, stream);
+  const shape::NormPlace place = block.how.place;
+  const bool before = place != shape::NormPlace::kAfter;
+  Slot* read = before ? normalize(step, block.attention_norm, stream) : stream;
   Slot* qkv = linear(step, block.query_key_value, read);
   if (block.how.attention.head_norm) qkv = normalize_heads(step, block.head_norms, block.how.attention, qkv);
   Slot* attended = attend(step, block.how.attention, qkv);
   // The MLP too reads the normalized stream as it came, or that with what attention adds.
   if (block.how.parallel && !block.how.shared_norm) read = normalize(step, block.mlp_norm, stream);
-  stream = add_linear(step, block.output, attended, stream);
-  if (!block.how.parallel) read = normalize(step, block.mlp_norm, stream);
+  stream = end_half(step, place, block.output, block.behind_attention, attended, stream);
+  if (!block.how.parallel) read = before ? normalize(step, block.mlp_norm, stream) : stream;
   if (block.experts) return add_experts(step, *block.experts, read, stream);
-  return add_linear(step, block.down, activate(step, block.how.mlp, linear(step, block.up, read)), stream);
+  Slot* activated = activate(step, block.how.mlp, linear(step, block.up, read));
+  return end_half(step, place, block.down, block.behind_mlp, activated, stream);
+}
+
+Slot* Decoder::end_half(Step& step, shape::NormPlace place, const Linear& layer, const Norm& behind, Slot* x,
+                        Slot* stream) {
+  if (place == shape::NormPlace::kAround) return add_normalized(step, behind, linear(step, layer, x), stream);
+  stream = add_linear(step, layer, x, stream);
+  return place == shape::NormPlace::kAfter ? normalize_stream(step, behind, stream) : stream;
 }
 
 bool Decoder::rotary() const {

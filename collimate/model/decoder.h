@@ -24,21 +24,30 @@ class Decoder {
   // A block, and where its layers' parameters are.
   struct Block {
     shape::Block how;
-    Norm attention_norm;
+    Norm attention_norm, behind_attention;  // as the block's place says
     Linear query_key_value;
     HeadNorms head_norms;
     Linear output;
-    Norm mlp_norm;
+    Norm mlp_norm, behind_mlp;
     Linear up, down;  // of a dense block
     std::optional<ExpertLayer> experts;
   };
   Slot* run_block(Step& step, const Block& block, Slot* stream) const;
 
+  // The stream with what a half's last layer makes of x, and the norm behind it.
+  static Slot* end_half(Step& step, shape::NormPlace place, const Linear& layer, const Norm& behind, Slot* x,
+                        Slot* stream);
+  Slot* begin(Step& step) const;
+  Slot* end(Step& step, Slot* stream) const;
+
   int embedding_ = -1, positions_ = -1;
+  std::optional<Norm> embedding_norm_;
+  std::optional<Linear> project_in_, project_out_;
   int64_t unused_positions_ = 0;
   int routers_ = 0;
+  float embedding_scale_ = 1;
   std::vector<Block> blocks_;
-  Norm final_norm_;
+  std::optional<Norm> final_norm_;
 };
 
 }  // namespace collimate::model

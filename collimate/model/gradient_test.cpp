@@ -32,17 +32,21 @@ class Reference {
 
   at::Tensor hidden(const std::vector<int32_t>& ids) const {
     const at::Tensor index = at::tensor(ids, at::kLong);
-    at::Tensor x = get(Part::kEmbedding, 0).index_select(0, index);
+    at::Tensor x = get(Part::kEmbedding, 0).index_select(0, index) * shape_.embedding_scale;
+    if (shape_.embedding_width > 0) x = linear(x, Part::kProjectIn, 0);
     if (shape_.learned_positions)
       x = x + get(Part::kPositions, 0).slice(0, shape_.unused_positions, shape_.unused_positions + index.size(0));
+    if (shape_.embedding_norm) x = norm(x, Part::kEmbeddingNorm, 0, shape_.blocks.front());
     for (int segment = 1; segment <= last_block(); ++segment) x = block(x, segment);
-    return norm(x, Part::kFinalNorm, last_block() + 1, shape_.blocks.back());
+    if (shape_.final_norm) x = norm(x, Part::kFinalNorm, last_block() + 1, shape_.blocks.back());
+    return shape_.embedding_width > 0 ? linear(x, Part::kProjectOut, last_block() + 1) : x;
   }
 
   at::Tensor log_probs(const at::Tensor& hidden, float temperature) const {
     const at::Tensor bias = get(Part::kHead, last_block() + 1, /*bias=*/true);
-    return (at::linear(hidden, head(), bias) / temperature).log_softmax(-1);
+    return (capped(at::linear(hidden, head(), bias), shape_.logit_softcap) / temperature).log_softmax(-1);
   }
+  static at::Tensor capped(const at::Tensor& x, double cap) { return cap > 0 ? (x / cap).tanh() * cap : x; }
   at::Tensor score() const { return get(Part::kScore, last_block() + 1); }
 
  private:
@@ -62,7 +66,8 @@ class Reference {
     return at::linear(x, get(part, segment), get(part, segment, /*bias=*/true));
   }
   at::Tensor norm(const at::Tensor& x, Part part, int segment, const shape::Block& block) const {
-    const at::Tensor weight = get(part, segment);
+    at::Tensor weight = get(part, segment);
+    if (block.norm == shape::NormKind::kRmsOffset) weight = weight + 1;
     if (block.norm == shape::NormKind::kLayer)
       return at::layer_norm(x, {x.size(1)}, weight, get(part, segment, /*bias=*/true), block.norm_epsilon);
     return x * (x.square().mean(-1, true) + static_cast<double>(block.norm_epsilon)).rsqrt() * weight;
@@ -71,8 +76,8 @@ class Reference {
   at::Tensor turn(const at::Tensor& x, const shape::Attention& how) const {
     const int64_t half = how.turned() / 2;
     const at::Tensor exponents = at::arange(half, at::kDouble) / static_cast<double>(half);
-    const at::Tensor angles =
-        at::arange(x.size(0), at::kDouble).unsqueeze(1) * at::pow(shape_.rope_theta, -exponents).unsqueeze(0);
+    const at::Tensor angles = at::arange(x.size(0), at::kDouble).unsqueeze(1) *
+                              at::pow(how.rope_theta > 0 ? how.rope_theta : shape_.rope_theta, -exponents).unsqueeze(0);
     const at::Tensor c = angles.cos().unsqueeze(1), s = angles.sin().unsqueeze(1);
     const at::Tensor y = x.view({x.size(0), -1, how.head_dim});
     const at::Tensor a = y.slice(2, 0, half), b = y.slice(2, half, 2 * half), rest = y.slice(2, 2 * half);
@@ -94,6 +99,12 @@ class Reference {
     const at::Tensor k = how.rotary ? turn(parts[1].contiguous(), how) : parts[1];
     at::Tensor scores = split(q, how.heads).matmul(split(k, how.kv_heads).transpose(1, 2));
     scores = scores * (how.scale > 0 ? how.scale : 1 / std::sqrt(static_cast<double>(how.head_dim)));
+    scores = capped(scores, how.softcap);
+    if (how.alibi) {
+      const at::Tensor places = at::arange(rows, at::kDouble), heads = at::arange(1, how.heads + 1, at::kDouble);
+      const at::Tensor slopes = at::exp2(heads * (-8.0 / static_cast<double>(how.heads)));  // of a power of two
+      scores = scores + slopes.view({-1, 1, 1}) * (places.unsqueeze(0) - places.unsqueeze(1));
+    }
     at::Tensor unread = at::ones({rows, rows}, at::kBool).triu(1);
     if (how.window > 0) unread = unread.logical_or(at::ones({rows, rows}, at::kBool).tril(-how.window));
     const at::Tensor weights = scores.masked_fill(unread, -INFINITY).softmax(-1);
@@ -101,17 +112,25 @@ class Reference {
   }
   at::Tensor block(const at::Tensor& x, int segment) const {
     const shape::Block& how = base::at(shape_.blocks, segment - 1);
-    const at::Tensor first = norm(x, Part::kAttentionNorm, segment, how);
+    const bool after = how.place == shape::NormPlace::kAfter;
+    const at::Tensor first = after ? x : norm(x, Part::kAttentionNorm, segment, how);
     const at::Tensor qkv = linear(first, Part::kQueryKeyValue, segment);
-    const at::Tensor y = x + linear(attention(qkv, how, segment), Part::kAttentionOutput, segment);
-    const at::Tensor read = how.shared_norm ? first : norm(how.parallel ? x : y, Part::kMlpNorm, segment, how);
+    const bool around = how.place == shape::NormPlace::kAround;
+    at::Tensor half = linear(attention(qkv, how, segment), Part::kAttentionOutput, segment);
+    at::Tensor y = x + (around ? norm(half, Part::kBehindAttention, segment, how) : half);
+    if (after) y = norm(y, Part::kAttentionNorm, segment, how);
+    at::Tensor read = how.parallel ? x : y;
+    if (!after) read = how.shared_norm ? first : norm(read, Part::kMlpNorm, segment, how);
     if (how.mlp.experts.count > 0) return y + mixture(read, how.mlp.experts, segment);
-    const at::Tensor up = linear(read, Part::kUp, segment);
-    if (how.mlp.activation == shape::Activation::kRelu) return y + linear(at::relu(up), Part::kDown, segment);
-    if (!how.mlp.gated)
-      return y + linear(at::gelu(up, how.mlp.activation == shape::Activation::kGelu ? "none" : "tanh"), Part::kDown,
-                        segment);
-    return y + linear(gated(up), Part::kDown, segment);
+    half = linear(activated(linear(read, Part::kUp, segment), how.mlp), Part::kDown, segment);
+    const at::Tensor z = y + (around ? norm(half, Part::kBehindMlp, segment, how) : half);
+    return after ? norm(z, Part::kMlpNorm, segment, how) : z;
+  }
+  static at::Tensor activated(const at::Tensor& up, const shape::Mlp& how) {
+    if (how.activation == shape::Activation::kRelu) return at::relu(up);
+    if (!how.gated) return at::gelu(up, how.activation == shape::Activation::kGelu ? "none" : "tanh");
+    const std::vector<at::Tensor> halves = up.chunk(2, 1);
+    return (how.activation == shape::Activation::kSilu ? at::silu(halves[0]) : at::gelu(halves[0], "tanh")) * halves[1];
   }
   static at::Tensor gated(const at::Tensor& up) {
     const std::vector<at::Tensor> halves = up.chunk(2, 1);
@@ -186,7 +205,7 @@ TEST_P(AtenGradients, EqualThoseOfAten) {
   auto weights = tiny_weights(shape());
   if (scored()) {
     const tensor::HostEdit head = weights->edit(weights->index_of("score.weight"));
-    for (int64_t i = 0; i < shape().hidden; ++i) head[i] = 0.1F * static_cast<float>(i % 5) - 0.2F;
+    for (int64_t i = 0; i < shape().table_width(); ++i) head[i] = 0.1F * static_cast<float>(i % 5) - 0.2F;
     weights->commit();
   }
   Model model(weights, {});
@@ -220,7 +239,7 @@ TEST_P(AtenGradients, EqualThoseOfAten) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, AtenGradients,
-                         ::testing::Combine(::testing::ValuesIn(shape::known_families()), ::testing::Values(0, 1, 2)));
+                         ::testing::Combine(::testing::ValuesIn(testing::tiny_models()), ::testing::Values(0, 1, 2)));
 
 // A step along the gradient changes the loss by its squared norm.
 TEST(ModelGradients, MatchFiniteDifferences) {

@@ -47,6 +47,7 @@ HeadArgs head_args(const tensor::Exec& exec, Weights& weights, const Linear& hea
   args.head.head = &weights.panels(head.weight);
   args.head.bias = bias_of(weights, head);
   args.head.temperature = request.temperature;
+  args.head.softcap = static_cast<float>(weights.shape().logit_softcap);
   args.head.targets = args.targets.data();
   return args;
 }
@@ -157,6 +158,8 @@ at::Tensor OutputHead::logits(const tensor::Exec& exec, Weights& weights, const 
   at::Tensor out = empty_result(exec, {in.rows, head.out});
   tensor::linear(exec, in.data, in.stride, in.rows, weights.panels(head.weight), device_data(out), head.out,
                  {.bias = bias_of(weights, head)});
+  if (const auto cap = static_cast<float>(weights.shape().logit_softcap); cap > 0)
+    tensor::soft_cap(exec, cap, in.rows, head.out, device_data(out));
   return out;
 }
 

@@ -40,7 +40,7 @@ class HuggingFace : public testing::InDirectory {
 };
 
 TEST_F(HuggingFace, RoundTripOfEveryFamily) {
-  for (const std::string& family : shape::known_families()) {
+  for (const std::string& family : testing::tiny_models()) {
     auto weights = tiny_weights(tiny_shape(family));
     for (const int64_t shard_bytes : {int64_t{1} << 30, int64_t{6000}}) {
       save_huggingface(*weights, directory_, shard_bytes);
@@ -94,7 +94,7 @@ TEST_F(HuggingFace, FusedExpertsAreRead) {
 
 // The files' own bits, from one file and from shards, transposed or not.
 TEST_F(HuggingFace, AMappedModelIsTheSameWithoutItsValuesInMemory) {
-  for (const std::string& family : shape::known_families())
+  for (const std::string& family : testing::tiny_models())
     for (const int64_t shard_bytes : {int64_t{1} << 30, int64_t{6000}}) {
       save_huggingface(*tiny_weights(tiny_shape(family)), directory_, shard_bytes);
       for (const ComputeType compute : {ComputeType::kFloat32, ComputeType::kBFloat16Dot, ComputeType::kInt8}) {

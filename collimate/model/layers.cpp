@@ -10,6 +10,7 @@
 #include "collimate/tensor/ops/linear.h"
 #include "collimate/tensor/ops/memory.h"
 #include "collimate/tensor/ops/norm.h"
+#include "collimate/tensor/ops/optimizer.h"
 
 namespace collimate::model {
 namespace {
@@ -50,6 +51,14 @@ void linear_backward(const tensor::Exec& exec, Weights& weights, Tape& tape, con
   if (low != nullptr) lora_backward(exec, weights, tape, layer, x, *low, dy);
 }
 
+// The stream itself without a tape, else a copy.
+Slot* stream_to_add_to(Step& step, Slot* stream, bool wanted) {
+  if (step.tape == nullptr) return stream;
+  Slot* out = tensor::make_slot(step.arena, stream->rows, stream->width, wanted);
+  tensor::copy(step.exec, stream->value, stream->count(), out->value);
+  return out;
+}
+
 }  // namespace
 
 const float* bias_of(Weights& weights, const Linear& layer) {
@@ -67,58 +76,116 @@ Linear find_linear(const Weights& weights, shape::Part part, int segment) {
   return layer;
 }
 
+float norm_offset(const shape::Block& block) { return block.norm == shape::NormKind::kRmsOffset ? 1.0F : 0.0F; }
+
 Norm find_norm(const Weights& weights, shape::Part part, int segment, const shape::Block& block) {
   const int weight = weights.index_of(part, segment);
   COLLIMATE_CHECK(weight >= 0, "segment {}", segment);
-  return {weight, weights.index_of(part, segment, /*bias=*/true), block.norm_epsilon};
+  return {weight, weights.index_of(part, segment, /*bias=*/true), block.norm_epsilon, norm_offset(block)};
 }
 
-Slot* embed(Step& step, int table, int position_table, int64_t unused) {
+Slot* embed(Step& step, int table, float scale) {
   const auto& sizes = base::at(step.weights.params(), table).sizes;
   const int64_t entries = sizes[0], width = sizes[1];
-  const int64_t places = position_table < 0 ? 0 : base::at(step.weights.params(), position_table).sizes[0];
   Slot* out = tensor::make_slot(step.arena, step.rows(), width, recorded(step, nullptr, table));
   step.weights.look_up(table, {step.input.host_ids(), step.input.ids()}, out->value);
-  if (position_table >= 0)
-    step.weights.look_up(position_table, {step.input.host_positions(), step.input.positions(), unused}, out->value,
-                         /*accumulate=*/true);
+  if (scale != 1) tensor::scale(step.exec, scale, out->count(), out->value);
   if (!out->wanted) return out;
-  step.tape->push([=, &weights = step.weights, exec = step.exec, ids = step.input.ids(), at = step.input.positions()] {
-    const float* dout = Tape::gradient(*out);
-    if (dout == nullptr) return;
-    tensor::embedding_backward(exec, dout, ids, out->rows, entries, width, weights.param_gradient(table));
-    if (position_table >= 0)
-      tensor::embedding_backward(exec, dout, at, out->rows, places - unused, width,
-                                 weights.param_gradient(position_table) + unused * width);
+  step.tape->push([=, &weights = step.weights, exec = step.exec, ids = step.input.ids()] {
+    if (Tape::gradient(*out) == nullptr) return;
+    if (scale != 1) tensor::scale(exec, scale, out->count(), out->gradient);
+    tensor::embedding_backward(exec, out->gradient, ids, out->rows, entries, width, weights.param_gradient(table));
   });
   return out;
 }
 
+Slot* add_positions(Step& step, int table, int64_t unused, Slot* embedded) {
+  const int64_t places = base::at(step.weights.params(), table).sizes[0] - unused, width = embedded->width;
+  step.weights.look_up(table, {step.input.host_positions(), step.input.positions(), unused}, embedded->value,
+                       /*accumulate=*/true);
+  if (!recorded(step, nullptr, table)) return embedded;
+  step.tape->push([=, &weights = step.weights, exec = step.exec, at = step.input.positions()] {
+    if (const float* dout = Tape::gradient(*embedded))
+      tensor::embedding_backward(exec, dout, at, embedded->rows, places, width,
+                                 weights.param_gradient(table) + unused * width);
+  });
+  return embedded;
+}
+
+namespace {
+
+// The backward of a norm reads these: [T] each, no means of an RMS norm.
+struct Moments {
+  float* mean = nullptr;
+  float* inverse = nullptr;
+};
+
+Moments take_moments(const Step& step, const Norm& norm, int64_t rows) {
+  Moments moments;
+  moments.inverse = step.arena.take(rows);
+  if (norm.bias >= 0) moments.mean = step.arena.take(rows);
+  return moments;
+}
+
+// y = norm(x), which may lie over it. Fills in what there is of the moments.
+void norm_forward(const Step& step, const Norm& norm, const Slot& x, float* y, const Moments& moments) {
+  const float* weight = step.weights.param(norm.weight);
+  if (norm.bias >= 0) {
+    tensor::layer_norm(step.exec, x.value, x.rows, x.width, weight, step.weights.param(norm.bias), norm.epsilon, y,
+                       moments.mean, moments.inverse);
+  } else {
+    tensor::rms_norm(step.exec, x.value, x.rows, x.width, weight, norm.epsilon, y, moments.inverse, norm.offset);
+  }
+}
+
+// Gradients of the parameters and, where wanted, of x, from dy.
+void norm_backward(const Step& step, const Norm& norm, Slot& x, const Moments& moments, const float* dy) {
+  Weights& weights = step.weights;
+  const GradientTarget dx = x.wanted ? step.tape->target(x) : GradientTarget{step.arena.take(x.count()), false};
+  if (norm.bias >= 0) {
+    tensor::layer_norm_backward(step.exec, dy, x.value, moments.mean, moments.inverse, x.rows, x.width,
+                                weights.param(norm.weight), dx.data, dx.accumulate, weights.param_gradient(norm.weight),
+                                weights.param_gradient(norm.bias));
+  } else {
+    tensor::rms_norm_backward(step.exec, dy, x.value, moments.inverse, x.rows, x.width, weights.param(norm.weight),
+                              dx.data, dx.accumulate, weights.param_gradient(norm.weight), norm.offset);
+  }
+}
+
+}  // namespace
+
 Slot* normalize(Step& step, const Norm& norm, Slot* x) {
   Slot* out = tensor::make_slot(step.arena, x->rows, x->width, recorded(step, x, norm.weight));
-  const float* weight = step.weights.param(norm.weight);
-  const bool centered = norm.bias >= 0;
-  float* inverse = out->wanted ? step.arena.take(x->rows) : nullptr;
-  float* mean = out->wanted && centered ? step.arena.take(x->rows) : nullptr;
-  if (centered) {
-    tensor::layer_norm(step.exec, x->value, x->rows, x->width, weight, step.weights.param(norm.bias), norm.epsilon,
-                       out->value, mean, inverse);
-  } else {
-    tensor::rms_norm(step.exec, x->value, x->rows, x->width, weight, norm.epsilon, out->value, inverse);
-  }
+  const Moments moments = out->wanted ? take_moments(step, norm, x->rows) : Moments{};
+  norm_forward(step, norm, *x, out->value, moments);
   if (!out->wanted) return out;
-  step.tape->push([=, &weights = step.weights, &arena = step.arena, exec = step.exec, tape = step.tape] {
+  step.tape->push([step, norm, x, out, moments] {
+    if (const float* dy = Tape::gradient(*out)) norm_backward(step, norm, *x, moments, dy);
+  });
+  return out;
+}
+
+Slot* normalize_stream(Step& step, const Norm& norm, Slot* stream) {
+  if (step.tape != nullptr) return normalize(step, norm, stream);
+  norm_forward(step, norm, *stream, stream->value, {});
+  return stream;
+}
+
+Slot* add_normalized(Step& step, const Norm& norm, Slot* x, Slot* stream) {
+  const bool kept = recorded(step, x, norm.weight);
+  Slot* out = stream_to_add_to(step, stream, stream->wanted || kept);
+  const Moments moments = kept ? take_moments(step, norm, x->rows) : Moments{};
+  const tensor::Arena::Mark mark = step.arena.mark();
+  float* normalized = step.arena.take(out->count());
+  norm_forward(step, norm, *x, normalized, moments);
+  tensor::add(step.exec, normalized, out->count(), out->value);
+  step.arena.rewind(mark);
+  if (step.tape == nullptr || !out->wanted) return out;
+  step.tape->push([step, norm, x, out, stream, moments, kept] {
     const float* dy = Tape::gradient(*out);
     if (dy == nullptr) return;
-    const GradientTarget dx = x->wanted ? tape->target(*x) : GradientTarget{arena.take(x->count()), false};
-    if (centered) {
-      tensor::layer_norm_backward(exec, dy, x->value, mean, inverse, x->rows, x->width, weights.param(norm.weight),
-                                  dx.data, dx.accumulate, weights.param_gradient(norm.weight),
-                                  weights.param_gradient(norm.bias));
-    } else {
-      tensor::rms_norm_backward(exec, dy, x->value, inverse, x->rows, x->width, weights.param(norm.weight), dx.data,
-                                dx.accumulate, weights.param_gradient(norm.weight));
-    }
+    if (kept) norm_backward(step, norm, *x, moments, dy);
+    pass_through(step.exec, *step.tape, *out, *stream);
   });
   return out;
 }
@@ -144,11 +211,7 @@ void pass_through(const tensor::Exec& exec, Tape& tape, Slot& out, Slot& in) {
 }
 
 Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream) {
-  Slot* out = stream;
-  if (step.tape != nullptr) {
-    out = tensor::make_slot(step.arena, stream->rows, stream->width, stream->wanted || recorded(step, x, layer));
-    tensor::copy(step.exec, stream->value, stream->count(), out->value);
-  }
+  Slot* out = stream_to_add_to(step, stream, stream->wanted || recorded(step, x, layer));
   Slot* low = linear_forward(step, layer, *x, *out, /*accumulate=*/true);
   if (step.tape == nullptr || !out->wanted) return out;
   step.tape->push([=, &weights = step.weights, exec = step.exec, tape = step.tape] {
@@ -185,6 +248,8 @@ void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot
   args.head_dim = h.head_dim;
   args.scale = h.scale;
   args.window = a.window;
+  args.softcap = static_cast<float>(a.softcap);
+  args.alibi = a.alibi;
   args.q = qkv.value;
   args.k = qkv.value + a.query_width();
   args.v = args.k + a.kv_width();
@@ -199,7 +264,7 @@ void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot
   tensor::attention_backward(step.exec, args, step.input.documents());
   if (a.rotary)
     tensor::rope_backward(step.exec, into.data, h.row, qkv.rows, h.heads + h.kv_heads, h.head_dim,
-                          step.input.positions(), *step.rope);
+                          step.input.positions(), step.turns->of(a));
 }
 
 void normalize_heads_backward(const Step& step, const HeadNorms& norms, const Attention& a, Slot& qkv,
@@ -211,9 +276,10 @@ void normalize_heads_backward(const Step& step, const HeadNorms& norms, const At
   const tensor::HeadRows q{qkv.rows, h.row, h.heads, h.head_dim}, k{qkv.rows, h.row, h.kv_heads, h.head_dim};
   const int64_t at = a.query_width();
   tensor::head_norm_backward(step.exec, dout, qkv.value, inverse, q, step.weights.param(norms.query), into.data,
-                             step.weights.param_gradient(norms.query));
+                             step.weights.param_gradient(norms.query), norms.offset);
   tensor::head_norm_backward(step.exec, dout + at, qkv.value + at, inverse + qkv.rows * a.heads, k,
-                             step.weights.param(norms.key), into.data + at, step.weights.param_gradient(norms.key));
+                             step.weights.param(norms.key), into.data + at, step.weights.param_gradient(norms.key),
+                             norms.offset);
 }
 
 }  // namespace
@@ -226,9 +292,10 @@ Slot* normalize_heads(Step& step, const HeadNorms& norms, const Attention& a, Sl
   tensor::copy(step.exec, qkv->value, qkv->count(), out->value);
   const tensor::HeadRows q{qkv->rows, h.row, h.heads, h.head_dim}, k{qkv->rows, h.row, h.kv_heads, h.head_dim};
   const int64_t at = a.query_width();
-  tensor::head_norm(step.exec, qkv->value, q, step.weights.param(norms.query), norms.epsilon, out->value, inverse);
+  tensor::head_norm(step.exec, qkv->value, q, step.weights.param(norms.query), norms.epsilon, out->value, inverse,
+                    norms.offset);
   tensor::head_norm(step.exec, qkv->value + at, k, step.weights.param(norms.key), norms.epsilon, out->value + at,
-                    inverse == nullptr ? nullptr : inverse + qkv->rows * a.heads);
+                    inverse == nullptr ? nullptr : inverse + qkv->rows * a.heads, norms.offset);
   if (!out->wanted) return out;
   step.tape->push([step, norms, a, qkv, out, inverse] {
     if (const float* dout = Tape::gradient(*out)) normalize_heads_backward(step, norms, a, *qkv, inverse, dout);
@@ -240,7 +307,7 @@ Slot* attend(Step& step, const Attention& a, Slot* qkv) {
   const Heads h(a);
   if (a.rotary)
     tensor::rope(step.exec, qkv->value, h.row, qkv->rows, h.heads + h.kv_heads, h.head_dim, step.input.positions(),
-                 *step.rope);
+                 step.turns->of(a));
   tensor::AttentionForward args;
   args.layout = {h.kv_heads, h.head_dim, step.kv_bf16};
   float* k = qkv->value + a.query_width();
@@ -251,6 +318,8 @@ Slot* attend(Step& step, const Attention& a, Slot* qkv) {
   args.heads = h.heads;
   args.scale = h.scale;
   args.window = a.window;
+  args.softcap = static_cast<float>(a.softcap);
+  args.alibi = a.alibi;
   args.q = qkv->value;
   args.q_stride = h.row;
   args.storage = step.kv_storage;
@@ -263,64 +332,6 @@ Slot* attend(Step& step, const Attention& a, Slot* qkv) {
     if (Tape::gradient(*out) != nullptr) attend_backward(step, a, *qkv, *out, lse);
   });
   return out;
-}
-
-namespace {
-
-// Has the tape run backward(the gradient of `out`, where that of `in` goes), unless nobody wants it.
-template <class Backward>
-void record_activation(Step& step, Slot& in, Slot& out, const Backward& backward) {
-  if (step.tape == nullptr || !out.wanted) return;
-  step.tape->push([&in, &out, backward, tape = step.tape] {
-    const float* dy = Tape::gradient(out);
-    if (dy == nullptr) return;
-    const GradientTarget into = tape->target(in);
-    COLLIMATE_CHECK(!into.accumulate, "an activation's input has one reader");
-    backward(dy, into.data);
-  });
-}
-
-Slot* silu_mul(Step& step, Slot* gate_up) {
-  const int64_t width = gate_up->width / 2, stride = gate_up->width;
-  Slot* out = tensor::make_slot(step.arena, gate_up->rows, width, gate_up->wanted);
-  tensor::silu_mul(step.exec, gate_up->value, gate_up->value + width, stride, out->rows, width, out->value, width);
-  record_activation(step, *gate_up, *out, [=, exec = step.exec](const float* dy, float* dx) {
-    tensor::silu_mul_backward(exec, dy, width, gate_up->value, gate_up->value + width, stride, out->rows, width, dx,
-                              dx + width);
-  });
-  return out;
-}
-
-// An operation of each number, and its gradient.
-struct Elementwise {
-  void (*forward)(const tensor::Exec& exec, const float* x, int64_t count, float* y);
-  void (*backward)(const tensor::Exec& exec, const float* dy, const float* x, int64_t count, float* dx);
-};
-Slot* elementwise(Step& step, const Elementwise& operation, Slot* x) {
-  Slot* out = tensor::make_slot(step.arena, x->rows, x->width, x->wanted);
-  operation.forward(step.exec, x->value, x->count(), out->value);
-  record_activation(step, *x, *out, [=, exec = step.exec](const float* dy, float* dx) {
-    operation.backward(exec, dy, x->value, x->count(), dx);
-  });
-  return out;
-}
-
-}  // namespace
-
-Slot* activate(Step& step, const shape::Mlp& mlp, Slot* x) {
-  COLLIMATE_CHECK(mlp.gated == (mlp.activation == shape::Activation::kSilu), "a gate has silu, and nothing else has");
-  COLLIMATE_CHECK(x->width == mlp.up_width(), "{} numbers a row", x->width);
-  switch (mlp.activation) {
-    case shape::Activation::kSilu:
-      return silu_mul(step, x);
-    case shape::Activation::kGeluTanh:
-      return elementwise(step, {tensor::gelu_tanh, tensor::gelu_tanh_backward}, x);
-    case shape::Activation::kGelu:
-      return elementwise(step, {tensor::gelu, tensor::gelu_backward}, x);
-    case shape::Activation::kRelu:
-      return elementwise(step, {tensor::relu, tensor::relu_backward}, x);
-  }
-  return nullptr;
 }
 
 }  // namespace collimate::model

@@ -17,6 +17,14 @@ namespace collimate::model {
 
 class RouterNotes;
 
+// How the queries and keys of blocks turn: as the model's rope says, and of those with a base of their own.
+struct Turns {
+  tensor::RopeTable common, own;
+  const tensor::RopeTable& of(const shape::Attention& attention) const {
+    return attention.rope_theta > 0 ? own : common;
+  }
+};
+
 // One pass through one segment. T rows. With a tape every layer keeps what its backward needs in `arena` and pushes
 // that backward; without one, the residual stream is updated in place and everything in `arena` is scratch.
 struct Step {
@@ -25,10 +33,10 @@ struct Step {
   tensor::Arena& arena;
   const StepInput& input;
   tensor::Tape* tape = nullptr;
-  bool kv_bf16 = false;                     // what kv_storage holds
-  float* kv_storage = nullptr;              // blocks of this layer
-  const tensor::RopeTable* rope = nullptr;  // where a block is rotary
-  RouterNotes* routers = nullptr;           // of a mixture in training; null: nobody asks
+  bool kv_bf16 = false;            // what kv_storage holds
+  float* kv_storage = nullptr;     // blocks of this layer
+  const Turns* turns = nullptr;    // where a block is rotary
+  RouterNotes* routers = nullptr;  // of a mixture in training; null: nobody asks
 
   int64_t rows() const { return input.rows(); }
 };
@@ -40,11 +48,13 @@ struct Norm {
   int weight = -1;
   int bias = -1;  // -1: RMS norm, else layer norm
   float epsilon = 1e-5F;
+  float offset = 0;  // added to an RMS norm's weights
 };
 // RMS norms of the heads of queries and keys.
 struct HeadNorms {
   int query = -1, key = -1;  // -1: none
   float epsilon = 1e-5F;
+  float offset = 0;
 };
 struct Linear {
   int weight = -1;  // the first of a fused group
@@ -56,19 +66,26 @@ using shape::Attention;
 
 // Finds the linear layer or norm of a segment: weights and, where there is one, bias.
 Linear find_linear(const Weights& weights, shape::Part part, int segment);
+float norm_offset(const shape::Block& block);  // of its RMS norms: added to their weights
 Norm find_norm(const Weights& weights, shape::Part part, int segment, const shape::Block& block);
 
 // The biases [out] of a layer; null where it has none.
 const float* bias_of(Weights& weights, const Linear& layer);
 
-// [T, H]; position_table -1: none. Position 0 is in the row behind `unused` ones of that table.
-Slot* embed(Step& step, int table, int position_table = -1, int64_t unused = 0);
+// The tokens' rows of a table, times `scale`: [T, width of the table].
+Slot* embed(Step& step, int table, float scale = 1);
+// Adds the positions' rows to what embeds the tokens, in place. Position 0 is in the row behind `unused` ones.
+Slot* add_positions(Step& step, int table, int64_t unused, Slot* embedded);
 Slot* normalize(Step& step, const Norm& norm, Slot* x);
+// As normalize, where the stream goes on: the same slot without a tape.
+Slot* normalize_stream(Step& step, const Norm& norm, Slot* stream);
 Slot* linear(Step& step, const Linear& layer, Slot* x);
 // stream + linear(x): the same slot as `stream` without a tape, a new one with a tape.
 Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream);
 // The gradient of a sum's output becomes that of its input: the same memory when nothing else has flowed in yet.
 void pass_through(const tensor::Exec& exec, tensor::Tape& tape, Slot& out, Slot& in);
+// stream + norm(x): as add_linear.
+Slot* add_normalized(Step& step, const Norm& norm, Slot* x, Slot* stream);
 // qkv as of attend: its queries' and keys' heads normalised, its values as they are.
 Slot* normalize_heads(Step& step, const HeadNorms& norms, const Attention& attention, Slot* qkv);
 // qkv [T, (heads + 2 kv_heads) head_dim]: turns rotary q and k by their positions (in place), appends k and v to the

@@ -66,7 +66,7 @@ struct PassPlan::Counted {
   tensor::Exec exec{.device = &device};
   std::shared_ptr<Weights> weights;
   Passes passes;
-  tensor::RopeTable rope;  // that nobody reads
+  Turns turns;  // that nobody reads
 
   Counted(const ModelShape& shape, WeightsOptions options, const tensor::Device& of)
       : device(of), weights(counted_weights(shape, std::move(options))), passes(weights, exec) {}
@@ -100,7 +100,7 @@ PassFloats PassPlan::inference(int64_t tokens, int64_t blocks) {
   if (!is_new) return at->second;
   Passes& passes = counted_->passes;
   passes.workspace() = counted_->arena();
-  passes.infer(*counted_->input(tokens, blocks), &counted_->rope, nullptr);
+  passes.infer(*counted_->input(tokens, blocks), &counted_->turns, nullptr);
   return at->second = {.workspace = passes.workspace().peak_floats()};
 }
 
@@ -114,8 +114,8 @@ PassFloats PassPlan::training(int64_t tokens, int64_t blocks, Recompute recomput
   record.input = counted_->input(tokens, blocks);
   record.recompute = recompute;
   record.activations = std::make_unique<tensor::Arena>(counted_->arena());
-  const Slot& hidden = passes.record(record, &counted_->rope);
-  passes.backward(record, &counted_->rope, hidden.value, [](int) {});
+  const Slot& hidden = passes.record(record, &counted_->turns);
+  passes.backward(record, &counted_->turns, hidden.value, [](int) {});
   return at->second = {passes.workspace().peak_floats(), record.activations->peak_floats(),
                        passes.gradients().peak_floats()};
 }
@@ -123,7 +123,7 @@ PassFloats PassPlan::training(int64_t tokens, int64_t blocks, Recompute recomput
 std::vector<tensor::MemoryItem> pass_memory(const ModelShape& shape, int64_t tokens, const PassFloats& floats) {
   const auto arena = [](int64_t count) { return count == 0 ? 0 : allocated_bytes(count * kFloat); };
   std::vector<tensor::MemoryItem> items = {
-      {"workspace", arena(floats.workspace) + allocated_bytes(tokens * shape.hidden * kFloat)}};
+      {"workspace", arena(floats.workspace) + allocated_bytes(tokens * shape.table_width() * kFloat)}};
   if (floats.activations > 0) items.push_back({"activations", arena(floats.activations) + arena(floats.gradients)});
   return items;
 }

@@ -24,7 +24,9 @@ struct Model::Impl {
   tensor::Exec exec;
   Passes passes;
   PassPlan plan;
-  RopeCache rope;
+  int64_t longest;
+  RopeCache rope, own_rope;
+  Turns turned;
   OutputHead head;
   std::shared_ptr<std::vector<std::unique_ptr<Arena>>> pool = std::make_shared<std::vector<std::unique_ptr<Arena>>>();
 
@@ -33,7 +35,9 @@ struct Model::Impl {
         exec(e),
         passes(weights, exec),
         plan(weights->shape(), weights->options(), *exec.device),
-        rope(weights->shape(), exec),
+        longest(weights->options().longest_tokens),
+        rope(rope_inverse_frequencies(weights->shape(), longest), exec, rope_magnitude(weights->shape())),
+        own_rope(own_inverse_frequencies(weights->shape()), exec),
         head(*weights) {}
 
   MemoryScope scope(const char* purpose) const { return MemoryScope(weights->options().tag + "/" + purpose); }
@@ -53,12 +57,15 @@ struct Model::Impl {
   }
 
   // The rotations that a batch needs; null where positions are learned.
-  const tensor::RopeTable* turns(const StepInput& input) {
-    const int64_t limit = weights->shape().max_positions;
+  const Turns* turns(const StepInput& input) {
+    const int64_t limit = longest_positions(weights->shape(), longest);
     if (input.last_position() >= limit)
       throw base::InputError(base::expectation("model positions", fmt::format("fewer than {}", limit),
                                                fmt::format("{}", input.last_position() + 1), "shorter sequences"));
-    return passes.decoder().rotary() ? &rope.cover(input.last_position() + 1) : nullptr;
+    if (!passes.decoder().rotary()) return nullptr;
+    const int64_t positions = input.last_position() + 1;
+    turned = {rope.cover(positions), own_rope.cover(positions)};
+    return &turned;
   }
 
   at::Tensor to_tensor(const Slot& slot) const {
@@ -92,18 +99,18 @@ at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache,
                                  std::span<const std::vector<int32_t>> tables) {
   const MemoryScope tagged = impl_->scope("workspace");
   const StepInput input(impl_->exec, tokens, cached_runs(tokens, tables));
-  const tensor::RopeTable* rope = impl_->turns(input);
+  const Turns* turns = impl_->turns(input);
   COLLIMATE_CHECK(cache.layouts() == kv_layouts(shape(), weights().options().compute), "the cache of another model");
   impl_->make_room(impl_->plan.inference(input.rows(), 0));
-  return impl_->to_tensor(impl_->passes.infer(input, rope, &cache));
+  return impl_->to_tensor(impl_->passes.infer(input, turns, &cache));
 }
 
 at::Tensor Model::forward(const TokenBatch& tokens) {
   const MemoryScope tagged = impl_->scope("workspace");
   const StepInput input(impl_->exec, tokens, scratch_runs(tokens));
-  const tensor::RopeTable* rope = impl_->turns(input);
+  const Turns* turns = impl_->turns(input);
   impl_->make_room(impl_->plan.inference(input.rows(), input.blocks()));
-  return impl_->to_tensor(impl_->passes.infer(input, rope, nullptr));
+  return impl_->to_tensor(impl_->passes.infer(input, turns, nullptr));
 }
 
 at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, std::unique_ptr<ForwardRecord>& record) {
@@ -117,9 +124,9 @@ at::Tensor Model::forward_train(const TokenBatch& tokens, Recompute recompute, s
   kept.recompute = recompute;
   if (!tokens.counts.empty() && shape::experts_of(shape()) != nullptr)
     kept.routers = std::make_unique<RouterNotes>(impl_->exec, shape(), tokens.counts);
-  const tensor::RopeTable* rope = impl_->turns(*kept.input);
+  const Turns* turns = impl_->turns(*kept.input);
   impl_->make_room(impl_->plan.training(kept.input->rows(), kept.input->blocks(), recompute), kept.activations.get());
-  return impl_->to_tensor(impl_->passes.record(kept, rope));
+  return impl_->to_tensor(impl_->passes.record(kept, turns));
 }
 
 std::vector<float> Model::router_load(const ForwardRecord& record) {

@@ -32,9 +32,9 @@ Passes::Passes(std::shared_ptr<Weights> weights, tensor::Exec exec)
 }
 
 // `kv_storage` and `tape` are set per segment.
-Step Passes::step(const StepInput& input, Arena& arena, const tensor::RopeTable* rope) const {
+Step Passes::step(const StepInput& input, Arena& arena, const Turns* turns) const {
   Step step{exec_, *weights_, arena, input};
-  step.rope = rope;
+  step.turns = turns;
   return step;
 }
 
@@ -42,8 +42,8 @@ float* Passes::scratch_storage(const StepInput& input) {
   return workspace_.take(input.blocks() * scratch_block_floats_);
 }
 
-const Slot& Passes::infer(const StepInput& input, const tensor::RopeTable* rope, KvCache* cache) {
-  Step step = this->step(input, workspace_, rope);
+const Slot& Passes::infer(const StepInput& input, const Turns* turns, KvCache* cache) {
+  Step step = this->step(input, workspace_, turns);
   if (cache == nullptr) {
     step.kv_storage = scratch_storage(input);
   } else {
@@ -59,9 +59,9 @@ const Slot& Passes::infer(const StepInput& input, const tensor::RopeTable* rope,
   return *stream;
 }
 
-const Slot& Passes::record(ForwardRecord::Impl& record, const tensor::RopeTable* rope) {
+const Slot& Passes::record(ForwardRecord::Impl& record, const Turns* turns) {
   record.segments.resize(static_cast<size_t>(decoder_.segments()));
-  Step step = this->step(*record.input, *record.activations, rope);
+  Step step = this->step(*record.input, *record.activations, turns);
   step.kv_storage = scratch_storage(*record.input);
   step.routers = record.routers.get();
   record.recompute == Recompute::kNone ? record_all(record, step) : record_inputs(record, step);
@@ -84,7 +84,7 @@ void Passes::record_all(ForwardRecord::Impl& record, Step& step) {
 // Keeps each segment's input and the last output; everything between lives in the workspace.
 void Passes::record_inputs(ForwardRecord::Impl& record, Step& step) {
   Arena& kept = *record.activations;
-  Step scratch = this->step(step.input, workspace_, step.rope);
+  Step scratch = this->step(step.input, workspace_, step.turns);
   scratch.kv_storage = step.kv_storage;
   scratch.routers = step.routers;
   const Arena::Mark mark = workspace_.mark();
@@ -118,21 +118,23 @@ const float* Passes::segment_backward(ForwardRecord::Impl& record, Step& step, i
   return segment.input->gradient;
 }
 
-void Passes::backward(ForwardRecord::Impl& record, const tensor::RopeTable* rope, const float* hidden_gradient,
+void Passes::backward(ForwardRecord::Impl& record, const Turns* turns, const float* hidden_gradient,
                       const std::function<void(int segment)>& segment_done) {
-  const int64_t count = record.segments.back().output->count();
+  const int64_t of_hidden = record.segments.back().output->count();
+  const int64_t of_stream = record.input->rows() * weights_->shape().hidden;
   workspace_.reset();
-  Step step = this->step(*record.input, workspace_, rope);
+  Step step = this->step(*record.input, workspace_, turns);
   step.kv_storage = scratch_storage(*record.input);
   step.routers = record.routers.get();
   const Arena::Mark scratch = workspace_.mark();
   gradients_.reset();
-  float* between = gradients_.take(count);  // the gradient from one segment to the next
+  float* between = gradients_.take(std::max(of_hidden, of_stream));  // the gradient from one segment to the next
   const Arena::Mark mark = gradients_.mark();
   const float* gradient = hidden_gradient;
   int number = decoder_.segments() - 1;
   for (; number >= 0 && gradient != nullptr; --number) {
-    if (gradient != between) tensor::copy(exec_, gradient, count, between);
+    if (gradient != between)
+      tensor::copy(exec_, gradient, number + 1 == decoder_.segments() ? of_hidden : of_stream, between);
     workspace_.rewind(scratch);
     gradients_.rewind(mark);
     gradient = segment_backward(record, step, number, between);

@@ -10,7 +10,7 @@
 namespace collimate::model {
 
 // Forward and backward of a decoder, segment by segment, on arenas of their own, which the caller makes large enough
-// (memory_plan.h) and resets. They return what lies in these arenas. `rope`: a table that covers the positions, for
+// (memory_plan.h) and resets. They return what lies in these arenas. `turns`: tables that cover the positions, for
 // rotary models.
 class Passes {
  public:
@@ -21,15 +21,15 @@ class Passes {
   tensor::Arena& gradients() { return gradients_; }
 
   // Gives final hidden states [T, H], without a tape. Keys and values go to `cache`, or with null to scratch storage.
-  const Slot& infer(const StepInput& input, const tensor::RopeTable* rope, KvCache* cache);
+  const Slot& infer(const StepInput& input, const Turns* turns, KvCache* cache);
   // A training forward over record.input, to record.activations: the same states.
-  const Slot& record(ForwardRecord::Impl& record, const tensor::RopeTable* rope);
+  const Slot& record(ForwardRecord::Impl& record, const Turns* turns);
   // Starts from dL/dhidden [T, H]. `segment_done` is as of Model::backward, but for adapters.
-  void backward(ForwardRecord::Impl& record, const tensor::RopeTable* rope, const float* hidden_gradient,
+  void backward(ForwardRecord::Impl& record, const Turns* turns, const float* hidden_gradient,
                 const std::function<void(int segment)>& segment_done);
 
  private:
-  Step step(const StepInput& input, tensor::Arena& arena, const tensor::RopeTable* rope) const;
+  Step step(const StepInput& input, tensor::Arena& arena, const Turns* turns) const;
   float* scratch_storage(const StepInput& input);
   void record_all(ForwardRecord::Impl& record, Step& step);
   void record_inputs(ForwardRecord::Impl& record, Step& step);

@@ -19,16 +19,67 @@ float scale_llama3(float inverse, const nlohmann::json& scaling) {
   return (1 - smooth) * inverse / factor + smooth * inverse;
 }
 
+float inverse_frequency(double theta, int64_t pair, int64_t turned, float factor = 1) {
+  const float exponent = static_cast<float>(2 * pair) / static_cast<float>(turned);
+  return 1.0F / (factor * std::pow(static_cast<float>(theta), exponent));
+}
+
+// How many wavelengths a model of `original` positions sees of a channel, told as the channel of which it sees so many.
+double yarn_channel(double turns, double turned, double theta, double original) {
+  return turned * std::log(original / (turns * 2 * std::numbers::pi)) / (2 * std::log(theta));
+}
+
+// YaRN: fast channels are kept, slow ones divided by the factor, those between blended.
+std::vector<float> yarn_frequencies(const shape::ModelShape& shape, int64_t turned) {
+  const nlohmann::json& scaling = shape.rope_scaling;
+  const auto original = scaling.at("original_max_position_embeddings").get<double>();
+  const auto edge = [&](const char* key) {
+    return yarn_channel(scaling.at(key).get<double>(), static_cast<double>(turned), shape.rope_theta, original);
+  };
+  double low = edge("beta_fast"), high = edge("beta_slow");
+  if (scaling.at("truncate").get<bool>()) low = std::floor(low), high = std::ceil(high);
+  low = std::max(low, 0.0), high = std::min(high, static_cast<double>(turned - 1));
+  if (low == high) high += 0.001;
+  std::vector<float> inverse;
+  for (int64_t pair = 0; pair < turned / 2; ++pair) {
+    const float kept = inverse_frequency(shape.rope_theta, pair, turned);
+    const float divided = inverse_frequency(shape.rope_theta, pair, turned, scaling.at("factor").get<float>());
+    const double slow = std::clamp((static_cast<double>(pair) - low) / (high - low), 0.0, 1.0);
+    const float fast = 1 - static_cast<float>(slow);
+    inverse.push_back(divided * (1 - fast) + kept * fast);
+  }
+  return inverse;
+}
+
+bool has_long_factors(const shape::ModelShape& shape) { return shape.rope_scaling.contains("long_factor"); }
+int64_t original_positions(const shape::ModelShape& shape) {
+  return shape.rope_scaling.at("original_max_position_embeddings").get<int64_t>();
+}
+
+std::vector<float> longrope_frequencies(const shape::ModelShape& shape, int64_t turned, int64_t positions) {
+  const char* key = positions > original_positions(shape) ? "long_factor" : "short_factor";
+  std::vector<float> inverse;
+  for (const nlohmann::json& factor : shape.rope_scaling.at(key))
+    inverse.push_back(inverse_frequency(shape.rope_theta, std::ssize(inverse), turned, factor.get<float>()));
+  return inverse;
+}
+
 }  // namespace
 
-std::vector<float> rope_inverse_frequencies(const shape::ModelShape& shape) {
+int64_t longest_positions(const shape::ModelShape& shape, int64_t longest) {
+  const bool is_short = has_long_factors(shape) && longest > 0 && longest <= original_positions(shape);
+  return is_short ? std::min(shape.max_positions, original_positions(shape)) : shape.max_positions;
+}
+
+std::vector<float> rope_inverse_frequencies(const shape::ModelShape& shape, int64_t longest) {
   const std::string type =
       shape.rope_scaling.is_null() ? "default" : shape.rope_scaling.at("rope_type").get<std::string>();
-  std::vector<float> inverse;
   const int64_t turned = shape.blocks.front().attention.turned();
+  if (type == "yarn") return yarn_frequencies(shape, turned);
+  if (type == "longrope") return longrope_frequencies(shape, turned, longest_positions(shape, longest));
+  std::vector<float> inverse;
   for (int64_t pair = 0; pair < turned / 2; ++pair) {
-    const float exponent = static_cast<float>(2 * pair) / static_cast<float>(turned);
-    float value = 1.0F / std::pow(static_cast<float>(shape.rope_theta), exponent);
+    float value = inverse_frequency(shape.rope_theta, pair, turned);
     if (type == "linear") value /= shape.rope_scaling.at("factor").get<float>();
     if (type == "llama3") value = scale_llama3(value, shape.rope_scaling);
     inverse.push_back(value);
@@ -36,8 +87,23 @@ std::vector<float> rope_inverse_frequencies(const shape::ModelShape& shape) {
   return inverse;
 }
 
-RopeCache::RopeCache(const shape::ModelShape& shape, const tensor::Exec& exec)
-    : exec_(exec), inverse_frequencies_(rope_inverse_frequencies(shape)) {}
+float rope_magnitude(const shape::ModelShape& shape) {
+  return shape.rope_scaling.is_null() ? 1 : shape.rope_scaling.value("attention_factor", 1.0F);
+}
+
+std::vector<float> own_inverse_frequencies(const shape::ModelShape& shape) {
+  std::vector<float> inverse;
+  for (const shape::Block& block : shape.blocks) {
+    if (block.attention.rope_theta == 0) continue;
+    for (int64_t pair = 0; pair < block.attention.turned() / 2; ++pair)
+      inverse.push_back(inverse_frequency(block.attention.rope_theta, pair, block.attention.turned()));
+    break;
+  }
+  return inverse;
+}
+
+RopeCache::RopeCache(std::vector<float> inverse_frequencies, const tensor::Exec& exec, float magnitude)
+    : exec_(exec), inverse_frequencies_(std::move(inverse_frequencies)), magnitude_(magnitude) {}
 
 const tensor::RopeTable& RopeCache::cover(int64_t count) {
   if (count <= table_.positions) return table_;
@@ -46,8 +112,8 @@ const tensor::RopeTable& RopeCache::cover(int64_t count) {
   for (int64_t position = table_.positions; position < positions; ++position) {
     for (const float inverse : inverse_frequencies_) {
       const float angle = static_cast<float>(position) * inverse;
-      cos_.push_back(static_cast<float>(std::cos(static_cast<double>(angle))));
-      sin_.push_back(static_cast<float>(std::sin(static_cast<double>(angle))));
+      cos_.push_back(static_cast<float>(std::cos(static_cast<double>(angle))) * magnitude_);
+      sin_.push_back(static_cast<float>(std::sin(static_cast<double>(angle))) * magnitude_);
     }
   }
   device_cos_ = {exec_, cos_};

@@ -10,20 +10,31 @@
 namespace collimate::model {
 
 // Inverse frequency of each pair of channels [turned / 2] of a head with the shape's scaling: linear divides all of
-// them, llama3 (Llama 3.1) only the slow ones, dynamic none up to max_positions, beyond which no model here goes. In
-// fp32, in the order in which the Hugging Face models compute them.
-std::vector<float> rope_inverse_frequencies(const shape::ModelShape& shape);
+// them, llama3 (Llama 3.1) only the slow ones, yarn blends between, longrope divides each by a factor of its own,
+// dynamic none up to max_positions, beyond which no model here goes. In fp32, in the order in which the Hugging Face
+// models compute them. `longest`: as of longest_positions.
+std::vector<float> rope_inverse_frequencies(const shape::ModelShape& shape, int64_t longest = 0);
+// Cosines and sines are multiplied by this: 1 but for yarn and longrope.
+float rope_magnitude(const shape::ModelShape& shape);
+// A sequence of a model that is told none longer than `longest` tokens will come (0: none is said) has at most so many.
+// That is max_positions but for LongRoPE, which has factors for sequences up to the model's original length, and others
+// for longer ones: if none longer comes, the former are used, and the original length is the limit.
+int64_t longest_positions(const shape::ModelShape& shape, int64_t longest);
+// The same without scaling, by the base of the blocks that have one of their own; empty where none has.
+std::vector<float> own_inverse_frequencies(const shape::ModelShape& shape);
 
 // cos and sin by position, grown on demand. A row depends on its position alone.
 class RopeCache {
  public:
-  RopeCache(const shape::ModelShape& shape, const tensor::Exec& exec);
+  // `magnitude` multiplies all of them.
+  RopeCache(std::vector<float> inverse_frequencies, const tensor::Exec& exec, float magnitude = 1);
   // A table that covers positions [0, count). Valid until the next call.
   const tensor::RopeTable& cover(int64_t count);
 
  private:
   tensor::Exec exec_;
   std::vector<float> inverse_frequencies_, cos_, sin_;
+  float magnitude_;
   tensor::OnDevice<float> device_cos_, device_sin_;
   tensor::RopeTable table_;
 };

@@ -39,8 +39,25 @@ TEST(RopeTable, Llama3KeepsFastAndDividesSlowFrequencies) {
   for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(scaled[i] / expected[i], 1.0, 1e-5) << i;
 }
 
+// LongRoPE's factors are those of the longest sequence that may come, whatever comes.
+TEST(RopeTable, LongRopeChoosesByTheLongestSequence) {
+  const shape::ModelShape shape = shape_with({{"rope_type", "longrope"},
+                                              {"short_factor", std::vector<float>(8, 2)},
+                                              {"long_factor", std::vector<float>(8, 4)},
+                                              {"original_max_position_embeddings", 256},
+                                              {"attention_factor", 1.25}});
+  const auto plain = rope_inverse_frequencies(shape_with(nullptr));
+  for (const int64_t longest : {0, 100, 256, 257, 1024}) {
+    const bool is_short = longest > 0 && longest <= 256;
+    EXPECT_EQ(rope_inverse_frequencies(shape, longest)[3], plain[3] / (is_short ? 2 : 4)) << longest;
+    EXPECT_EQ(longest_positions(shape, longest), is_short ? 256 : 1024) << longest;
+  }
+  RopeCache cache(plain, {}, rope_magnitude(shape));
+  EXPECT_EQ(cache.cover(10).cos[0], 1.25F);
+}
+
 TEST(RopeTable, GrowsWithoutChangingRows) {
-  RopeCache cache(shape_with(nullptr), {});
+  RopeCache cache(rope_inverse_frequencies(shape_with(nullptr)), {});
   const tensor::RopeTable small = cache.cover(10);
   const float before = small.sin[9 * 8 + 1];
   const tensor::RopeTable large = cache.cover(700);

@@ -28,6 +28,8 @@ struct WeightsOptions {
   LoraOptions lora = {};      // with adapters the model's own parameters are frozen: no gradient, no optimizer state
   // Frozen, from a directory: the values stay in its files, mapped. In memory are panels, norms and biases alone.
   bool mapped = false;
+  // No sequence will be longer; 0: any up to the model's positions. LongRoPE chooses its factors by it.
+  int64_t longest_tokens = 0;
 };
 
 // A router computes in fp32 whatever the rest does: its choices decide by the last bits.

@@ -5,8 +5,12 @@
 namespace collimate::shape {
 
 // A block as data: one decoder (model/decoder.h) runs them, and parameters, FLOPs and the planner's outline follow.
-enum class NormKind { kRms, kLayer };  // of weights alone; of weights and biases, centred
+// Of weights alone; of 1 and weights; of weights and biases, centred.
+enum class NormKind { kRms, kRmsOffset, kLayer };
 enum class Activation { kSilu, kGeluTanh, kGelu, kRelu };
+
+// Where a half has its norms: x + f(norm(x)), norm(x + f(x)), or x + other norm(f(norm(x))).
+enum class NormPlace { kBefore, kAfter, kAround };
 
 // Multi-head latent attention: keys and values as one vector of kv_rank + rope_dim; kv_rank 0 for plain attention.
 struct Latent {
@@ -23,11 +27,14 @@ struct Attention {
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
   bool rotary = true;      // queries and keys turn by their positions
+  bool alibi = false;      // scores fall with the distance of keys, by a slope of each head
   int64_t rotary_dim = 0;  // leading channels of a head that turn; 0: all
   bool bias = false;       // of queries, keys and values
   bool output_bias = false;
   bool head_norm = false;  // an RMS norm of each query's and key's head, ahead of their turn
   double scale = 0;        // of scores; 0: 1 / sqrt(head_dim)
+  double softcap = 0;      // a scaled score s becomes softcap tanh(s / softcap); 0: as it is
+  double rope_theta = 0;   // of a layer that turns by a base of its own, unscaled; 0: as the model's rope says
   int64_t window = 0;      // a token reads at most so many keys, its own and those before it; 0: all
   Latent latent = {};
 
@@ -67,8 +74,10 @@ struct Mlp {
   bool operator==(const Mlp&) const = default;
 };
 
-// x + attention(norm(x)) = y, and y + mlp(norm(y)), or in parallel: x + attention(norm(x)) + mlp(other norm(x)).
+// x + attention(norm(x)) = y, and y + mlp(norm(y)), or in parallel: x + attention(norm(x)) + mlp(other norm(x)); one
+// half behind the other may have its norm at another place.
 struct Block {
+  NormPlace place = NormPlace::kBefore;
   bool parallel = false;
   bool shared_norm = false;  // of parallel halves: one norm for both
   NormKind norm = NormKind::kRms;

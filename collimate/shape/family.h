@@ -14,14 +14,17 @@ namespace collimate::shape {
 // for all of them in that order.
 struct ModuleNames {
   std::string embedding;
-  std::string positions;  // of learned ones
-  std::string block;      // "model.layers."
+  std::string embedding_norm = {};
+  std::string positions = {};                     // of learned ones
+  std::string project_in = {}, project_out = {};  // of a table with a width of its own
+  std::string block;                              // "model.layers."
   std::string attention_norm;
   std::vector<std::string> query_key_value;
   std::string query_norm, key_norm;  // of heads
   std::string attention_output;
   std::string mlp_norm;
-  std::vector<std::string> up;  // gate and up of a gated MLP
+  std::string behind_attention = {}, behind_mlp = {};  // norms of blocks that have them around their halves
+  std::vector<std::string> up;                         // gate and up of a gated MLP
   std::string down;
   std::string router;   // of a mixture
   std::string experts;  // "mlp.experts."; the names in an expert come behind it and its number
@@ -56,6 +59,8 @@ struct Family {
 };
 
 std::vector<Family> llama_families();
+std::vector<Family> bloom_families();
+std::vector<Family> gemma_families();
 std::vector<Family> gpt2_families();
 std::vector<Family> gpt_neo_families();
 std::vector<Family> gpt_neox_families();

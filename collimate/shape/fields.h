@@ -19,7 +19,9 @@ class Fields {
  public:
   Fields(const nlohmann::json& config, std::string where) : config_(config), where_(std::move(where)) {}
 
+  const std::string& where() const { return where_; }
   bool has(const char* key) const { return config_.contains(key) && !config_.at(key).is_null(); }
+  bool is_null(const char* key) const { return config_.contains(key) && config_.at(key).is_null(); }
   std::string at(const std::string& key) const { return where_ + " " + key; }
 
   int64_t count(const char* key, int64_t limit) const {

@@ -48,6 +48,18 @@ void validate(const Experts& experts, const std::string& where) {
                                  std::to_string(experts.per_token)));
 }
 
+// LongRoPE has a factor for each pair of channels that turn.
+void validate_rope(const ModelShape& shape, const std::string& where) {
+  const int64_t pairs = shape.blocks.front().attention.turned() / 2;
+  for (const char* key : {"short_factor", "long_factor"}) {
+    if (!shape.rope_scaling.contains(key)) continue;
+    const auto count = static_cast<int64_t>(shape.rope_scaling.at(key).size());
+    if (count != pairs)
+      throw InputError(expectation(where + " rope_scaling " + key, fmt::format("{} numbers", pairs),
+                                   fmt::format("{} numbers", count)));
+  }
+}
+
 }  // namespace
 
 Head parse_head(const std::string& name) {
@@ -85,6 +97,7 @@ ModelShape parse_model_shape(const json& config, const std::string& where) {
   shape.head = head_of(fields);
   read_ids(fields, shape);
   validate(shape, where);
+  validate_rope(shape, where);
   return shape;
 }
 

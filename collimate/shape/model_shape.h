@@ -19,17 +19,23 @@ struct ModelShape {
   int64_t max_positions = 0;
   bool learned_positions = false;  // a table of max_positions rows is added to the embedding
   int64_t unused_positions = 0;    // rows of that table ahead of position 0
+  int64_t embedding_width = 0;     // of a table that is projected to the stream, and the stream to the head; 0: hidden
+  double embedding_scale = 1;      // multiplies what the table gives
+  bool embedding_norm = false;     // a norm ahead of the first block, of its kind
   std::vector<Block> blocks;       // by layer; the norm behind the last one is of its kind
+  bool final_norm = true;
   bool tied_embeddings = false;
-  bool head_bias = false;  // of the language model's head
+  bool head_bias = false;    // of the language model's head
+  double logit_softcap = 0;  // a logit x becomes softcap tanh(x / softcap); 0: as it is
   double rope_theta = 10000.0;
-  nlohmann::json rope_scaling;  // null, or the "rope_scaling" object: linear, dynamic, llama3
+  nlohmann::json rope_scaling;  // null, or the "rope_scaling" object: linear, dynamic, llama3, yarn, longrope
   Head head = Head::kLanguageModel;
   std::vector<int64_t> eos_ids;
   int64_t bos_id = -1;
   int64_t pad_id = -1;
 
   int64_t layers() const { return static_cast<int64_t>(blocks.size()); }
+  int64_t table_width() const { return embedding_width > 0 ? embedding_width : hidden; }  // of embedding and head
 };
 
 // Parses a Hugging Face config.json. Unknown architecture, missing or absurd numbers: InputError naming file and key.

@@ -92,6 +92,8 @@ Outline outline_of(const ModelShape& shape) {
   model.vocabulary = shape.vocabulary;
   model.gated = block.mlp.gated;
   model.tied = shape.tied_embeddings;
+  model.norms_around = block.place == NormPlace::kAround;
+  model.embedding = shape.embedding_width;
   model.positions = shape.learned_positions ? shape.max_positions + shape.unused_positions : 0;
   model.experts = block.mlp.experts;
   if (model.experts.count > 0)
@@ -122,11 +124,13 @@ Outline find_outline(const std::string& name) {
 
 double block_parameters(const Outline& model) { return blocks(model, model.experts.count); }
 double active_block_parameters(const Outline& model) { return blocks(model, model.experts.per_token); }
-double table_parameters(const Outline& model) { return real(model.vocabulary) * real(model.hidden); }
+double table_parameters(const Outline& model) {
+  return real(model.vocabulary) * real(model.embedding > 0 ? model.embedding : model.hidden);
+}
 
 double total_parameters(const Outline& model) {
   return block_parameters(model) + (model.tied ? 1.0 : 2.0) * table_parameters(model) +
-         real(model.positions) * real(model.hidden);
+         real(model.positions + 2 * model.embedding) * real(model.hidden);
 }
 
 double active_parameters(const Outline& model) {

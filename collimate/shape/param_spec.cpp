@@ -19,6 +19,8 @@ void cut_rows(ParamSpec& spec, int64_t unit, bool replicate = false) {
   spec.dims[0].replicate = replicate;
 }
 
+ParamKind kind_of(NormKind norm) { return norm == NormKind::kRmsOffset ? ParamKind::kOffsetNorm : ParamKind::kNorm; }
+
 // Walks a decoder's parts in the order of its segments and adds the parameters of each.
 class DecoderParams {
  public:
@@ -28,22 +30,31 @@ class DecoderParams {
   std::vector<ParamSpec> all() {
     out_.begin_segment(0);
     cut_rows(out_.add(names_.embedding + ".weight", Part::kEmbedding, ParamKind::kEmbedding,
-                      {shape_.vocabulary, shape_.hidden}),
+                      {shape_.vocabulary, shape_.table_width()}),
              1);
+    add_projection(names_.project_in, Part::kProjectIn, shape_.hidden, shape_.embedding_width);
     if (shape_.learned_positions)
       out_.add(names_.positions + ".weight", Part::kPositions, ParamKind::kEmbedding,
                {shape_.max_positions + shape_.unused_positions, shape_.hidden});
+    if (shape_.embedding_norm) add_norm(names_.embedding_norm, Part::kEmbeddingNorm, shape_.blocks.front().norm);
     for (int64_t layer = 0; layer < shape_.layers(); ++layer) {
       out_.begin_segment(static_cast<int>(layer) + 1);
       add_block(names_.block + std::to_string(layer) + ".", base::at(shape_.blocks, layer));
     }
     out_.begin_segment(static_cast<int>(shape_.layers()) + 1);
-    if (!shape_.blocks.empty()) add_norm(names_.final_norm, Part::kFinalNorm, shape_.blocks.back().norm);
+    if (!shape_.blocks.empty() && shape_.final_norm)
+      add_norm(names_.final_norm, Part::kFinalNorm, shape_.blocks.back().norm);
+    add_projection(names_.project_out, Part::kProjectOut, shape_.embedding_width, shape_.hidden);
     add_head();
     return out_.take();
   }
 
  private:
+  // Between stream and table, where the table has a width of its own.
+  void add_projection(const std::string& name, Part part, int64_t rows, int64_t columns) {
+    if (shape_.embedding_width > 0) out_.add(name + ".weight", part, ParamKind::kLinear, {rows, columns});
+  }
+
   void add_block(const std::string& prefix, const Block& block) {
     const Attention& attention = block.attention;
     add_norm(prefix + names_.attention_norm, Part::kAttentionNorm, block.norm);
@@ -51,16 +62,19 @@ class DecoderParams {
                 {attention.query_width(), attention.kv_width(), attention.kv_width()}, attention.head_dim,
                 attention.bias);
     if (attention.head_norm) {
-      out_.add(prefix + names_.query_norm + ".weight", Part::kQueryNorm, ParamKind::kNorm, {attention.head_dim});
-      out_.add(prefix + names_.key_norm + ".weight", Part::kKeyNorm, ParamKind::kNorm, {attention.head_dim});
+      out_.add(prefix + names_.query_norm + ".weight", Part::kQueryNorm, kind_of(block.norm), {attention.head_dim});
+      out_.add(prefix + names_.key_norm + ".weight", Part::kKeyNorm, kind_of(block.norm), {attention.head_dim});
     }
     add_by_columns(prefix + names_.attention_output, Part::kAttentionOutput, attention.query_width(),
                    attention.head_dim, attention.output_bias);
+    if (block.place == NormPlace::kAround)
+      add_norm(prefix + names_.behind_attention, Part::kBehindAttention, block.norm);
     if (!block.shared_norm) add_norm(prefix + names_.mlp_norm, Part::kMlpNorm, block.norm);
     if (block.mlp.experts.count > 0) return add_experts(prefix, block.mlp.experts);
     const std::vector<int64_t> rows(block.mlp.gated ? 2 : 1, block.mlp.intermediate);
     add_by_rows(prefix, names_.up, Part::kUp, rows, 1, block.mlp.bias);
     add_by_columns(prefix + names_.down, Part::kDown, block.mlp.intermediate, 1, block.mlp.bias);
+    if (block.place == NormPlace::kAround) add_norm(prefix + names_.behind_mlp, Part::kBehindMlp, block.norm);
   }
 
   void add_experts(const std::string& prefix, const Experts& experts) {
@@ -79,7 +93,7 @@ class DecoderParams {
   }
 
   void add_norm(const std::string& name, Part part, NormKind kind) {
-    out_.add(name + ".weight", part, ParamKind::kNorm, {shape_.hidden});
+    out_.add(name + ".weight", part, kind_of(kind), {shape_.hidden});
     if (kind == NormKind::kLayer) out_.add(name + ".bias", part, ParamKind::kBias, {shape_.hidden});
   }
 
@@ -126,12 +140,13 @@ class DecoderParams {
   // A score, or the vocabulary where it is not the embedding.
   void add_head() {
     if (shape_.head != Head::kLanguageModel) {
-      out_.add("score.weight", Part::kScore, ParamKind::kLinear, {1, shape_.hidden});
+      out_.add("score.weight", Part::kScore, ParamKind::kLinear, {1, shape_.table_width()});
       return;
     }
     if (!shape_.tied_embeddings)
-      cut_rows(out_.add(names_.head + ".weight", Part::kHead, ParamKind::kLinear, {shape_.vocabulary, shape_.hidden}),
-               1);
+      cut_rows(
+          out_.add(names_.head + ".weight", Part::kHead, ParamKind::kLinear, {shape_.vocabulary, shape_.table_width()}),
+          1);
     if (shape_.head_bias)
       cut_rows(out_.add(names_.head + ".bias", Part::kHead, ParamKind::kBias, {shape_.vocabulary}), 1);
   }

@@ -17,27 +17,32 @@ struct DimSpec {
   bool replicate = false;       // repeated when there are fewer units than ranks (GQA)
 };
 
-enum class ParamKind { kEmbedding, kLinear, kNorm, kBias };
+enum class ParamKind { kEmbedding, kLinear, kNorm, kOffsetNorm, kBias };  // norms of weights, of 1 and weights
 
 // A Part says what a parameter is for, the same for all families.
 enum class Part {
   kEmbedding,
+  kProjectIn,  // from the embedding to the stream
   kPositions,
+  kEmbeddingNorm,
   kAttentionNorm,
   kQueryKeyValue,
   kQueryNorm,
   kKeyNorm,
   kAttentionOutput,
+  kBehindAttention,  // a norm
   kMlpNorm,
   kUp,  // gate and up; in a block of experts those that every token passes, as the next
   kDown,
+  kBehindMlp,  // a norm
   kRouter,    // its bias is that of the choice
   kExpertUp,  // gate and up of one expert after the other, each with its down behind it
   kExpertDown,
   kSharedGate,
   kFinalNorm,
-  kHead,   // of the language model, unless tied
-  kScore,  // or value: in its place
+  kProjectOut,  // from the stream to the head
+  kHead,        // of the language model, unless tied
+  kScore,       // or value: in its place
   kAdapter
 };
 

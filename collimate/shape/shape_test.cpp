@@ -66,6 +66,77 @@ TEST(ModelShape, ConfigsGoRoundAndBack) {
   EXPECT_EQ(parse_model_shape(llama_config(), "s").eos_ids, (std::vector<int64_t>{2, 3}));
 }
 
+// What transformers counts in models of these published configs.
+struct Published {
+  const char* name;
+  const char* config;
+  int64_t parameters;
+};
+const Published kPublished[] = {
+    {"GPT-J 6B",
+     R"({"model_type": "gptj", "architectures": ["GPTJForCausalLM"], "activation_function": "gelu_new",
+      "n_embd": 4096, "n_head": 16, "n_inner": null, "n_layer": 28, "n_positions": 2048, "rotary_dim": 64,
+      "scale_attn_weights": true, "tie_word_embeddings": false, "vocab_size": 50400, "layer_norm_epsilon":
+      1e-05, "eos_token_id": 50256})",
+     6050882784},
+    {"OPT-350M",
+     R"({"model_type": "opt", "architectures": ["OPTForCausalLM"], "_remove_final_layer_norm": false,
+      "activation_function": "relu", "do_layer_norm_before": false, "ffn_dim": 4096, "hidden_size": 1024,
+      "max_position_embeddings": 2048, "num_attention_heads": 16, "num_hidden_layers": 24, "eos_token_id":
+      2, "vocab_size": 50272, "word_embed_proj_dim": 512})",
+     331196416},
+    {"BLOOM 560M",
+     R"({"model_type": "bloom", "architectures": ["BloomForCausalLM"],
+      "apply_residual_connection_post_layernorm": false, "layer_norm_epsilon": 1e-05, "n_embed": 1024,
+      "n_inner": null, "n_layer": 24, "num_attention_heads": 16, "vocab_size": 250880, "eos_token_id": 2})",
+     559214592},
+    {"Gemma 2B",
+     R"({"model_type": "gemma", "architectures": ["GemmaForCausalLM"], "attention_bias": false, "head_dim":
+      256, "hidden_act": "gelu", "hidden_activation": null, "hidden_size": 2048, "intermediate_size":
+      16384, "max_position_embeddings": 8192, "num_attention_heads": 8, "num_hidden_layers": 18,
+      "num_key_value_heads": 1, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 10000.0,
+      "vocab_size": 256000, "eos_token_id": 1})",
+     2506172416},
+    {"Gemma 2 2B",
+     R"({"model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"], "attention_bias": false,
+      "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "head_dim": 256, "hidden_act":
+      "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 2304,
+      "intermediate_size": 9216, "max_position_embeddings": 8192, "num_attention_heads": 8,
+      "num_hidden_layers": 26, "num_key_value_heads": 4, "query_pre_attn_scalar": 256, "rms_norm_eps":
+      1e-06, "rope_theta": 10000.0, "sliding_window": 4096, "vocab_size": 256000, "eos_token_id": [1,
+      107]})",
+     2614341888},
+    {"Gemma 3 1B",
+     R"({"model_type": "gemma3_text", "architectures": ["Gemma3ForCausalLM"], "attention_bias": false,
+      "attn_logit_softcapping": null, "final_logit_softcapping": null, "head_dim": 256,
+      "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 1152, "intermediate_size": 6912,
+      "max_position_embeddings": 32768, "num_attention_heads": 4, "num_hidden_layers": 26,
+      "num_key_value_heads": 1, "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-06,
+      "rope_local_base_freq": 10000, "rope_scaling": null, "rope_theta": 1000000, "sliding_window": 512,
+      "sliding_window_pattern": 6, "vocab_size": 262144, "eos_token_id": [1, 106]})",
+     999885952},
+    {"Phi-4-mini",
+     R"({"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "attention_bias": false, "hidden_act":
+      "silu", "hidden_size": 3072, "intermediate_size": 8192, "max_position_embeddings": 131072,
+      "num_attention_heads": 24, "num_hidden_layers": 32, "num_key_value_heads": 8,
+      "original_max_position_embeddings": 4096, "partial_rotary_factor": 0.75, "rms_norm_eps": 1e-05,
+      "rope_scaling": {"type": "longrope"}, "rope_theta": 10000.0, "sliding_window": 262144,
+      "tie_word_embeddings": true, "vocab_size": 200064, "eos_token_id": 199999})",
+     3836021760},
+};
+
+TEST(ModelShape, PublishedConfigsGiveTheirParameters) {
+  for (const Published& one : kPublished) {
+    json config = json::parse(one.config);
+    if (config.contains("rope_scaling") && config["rope_scaling"].is_object())
+      config["rope_scaling"]["short_factor"] = config["rope_scaling"]["long_factor"] = std::vector<double>(48, 1.5);
+    const ModelShape shape = parse_model_shape(config, one.name);
+    EXPECT_EQ(parameter_count(shape), one.parameters) << one.name;
+    const json written = to_config(shape);
+    EXPECT_EQ(written, to_config(parse_model_shape(written, "again"))) << one.name;
+  }
+}
+
 TEST(ModelShape, NewerRopeParameters) {
   json config = llama_config();
   config["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 2.0}, {"rope_theta", 5e5}};
@@ -91,8 +162,14 @@ TEST(ModelShape, WrongConfigsAreNamed) {
   config["num_key_value_heads"] = 3;
   EXPECT_EQ(error_of(config), "[m/config.json num_key_value_heads] expected a divisor of 4 heads, got 3");
   config = llama_config();
-  config["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 2.0}};
-  EXPECT_NE(error_of(config).find("one of default, linear, dynamic, llama3, got 'yarn'"), std::string::npos);
+  config["rope_scaling"] = {{"rope_type", "xpos"}, {"factor", 2.0}};
+  EXPECT_NE(error_of(config).find("one of default, linear, dynamic, llama3, yarn, longrope, got 'xpos'"),
+            std::string::npos);
+  config["rope_scaling"] = {{"rope_type", "longrope"}, {"short_factor", {1, 1}}, {"long_factor", {2, 0}}};
+  EXPECT_EQ(error_of(config),
+            "[m/config.json rope_scaling long_factor] expected a list of positive numbers, got [2,0]");
+  config["rope_scaling"]["long_factor"] = {2, 3, 4};
+  EXPECT_EQ(error_of(config), "[m/config.json rope_scaling long_factor] expected 2 numbers, got 3 numbers");
   config = llama_config();
   config["num_attention_heads"] = 64;
   EXPECT_NE(error_of(config), "");

@@ -1,5 +1,7 @@
 #include "collimate/shape/usual_config.h"
 
+#include <cmath>
+
 #include "collimate/base/error.h"
 
 namespace collimate::shape {
@@ -9,13 +11,63 @@ using base::expectation;
 using base::InputError;
 using nlohmann::json;
 
-void read_rope_scaling(const json& scaling, const std::string& where, ModelShape& shape) {
-  if (!scaling.is_object()) throw InputError(expectation(where, "an object", scaling.dump()));
-  const Fields fields(scaling, where);
+// The length at which a model was trained before its rope was scaled.
+int64_t original_positions(const Fields& scaling, const Fields& config, const ModelShape& shape) {
+  constexpr const char* kKey = "original_max_position_embeddings";
+  return scaling.count_or(kKey, kMaxCount, config.count_or(kKey, kMaxCount, shape.max_positions));
+}
+
+// Numbers of which each multiplies the wavelength of a pair of channels.
+json read_factors(const Fields& scaling, const char* key) {
+  const json factors = scaling.has(key) ? scaling.raw(key) : json();
+  bool good = factors.is_array() && !factors.empty();
+  for (const json& factor : factors) good = good && factor.is_number() && factor.get<double>() > 0;
+  if (!good) throw InputError(expectation(scaling.at(key), "a list of positive numbers", factors.dump()));
+  return factors;
+}
+
+// LongRoPE (Ding et al. 2024): factors for short and for long sequences, and one for cosines and sines.
+json read_longrope(const Fields& scaling, const Fields& config, const ModelShape& shape) {
+  const int64_t original = original_positions(scaling, config, shape);
+  const double longer = static_cast<double>(shape.max_positions) / static_cast<double>(original);
+  const double factor = scaling.real_or("factor", longer);
+  const double inferred = factor > 1 ? std::sqrt(1 + std::log(factor) / std::log(static_cast<double>(original))) : 1;
+  return {{"rope_type", "longrope"},
+          {"short_factor", read_factors(scaling, "short_factor")},
+          {"long_factor", read_factors(scaling, "long_factor")},
+          {"original_max_position_embeddings", original},
+          {"attention_factor", scaling.real_or("attention_factor", inferred)}};
+}
+
+double yarn_magnitude(double factor, double scale) { return factor > 1 ? 0.1 * scale * std::log(factor) + 1 : 1; }
+
+// YaRN (Peng et al. 2023).
+json read_yarn(const Fields& scaling, const Fields& config, const ModelShape& shape) {
+  const int64_t original = original_positions(scaling, config, shape);
+  const double longer = static_cast<double>(shape.max_positions) / static_cast<double>(original);
+  const double factor = scaling.real_or("factor", longer);
+  double inferred = yarn_magnitude(factor, 1);
+  if (scaling.has("mscale") && scaling.has("mscale_all_dim"))
+    inferred = yarn_magnitude(factor, scaling.real_or("mscale", 1)) /
+               yarn_magnitude(factor, scaling.real_or("mscale_all_dim", 1));
+  return {{"rope_type", "yarn"},
+          {"factor", factor},
+          {"original_max_position_embeddings", original},
+          {"attention_factor", scaling.real_or("attention_factor", inferred)},
+          {"beta_fast", scaling.real_or("beta_fast", 32)},
+          {"beta_slow", scaling.real_or("beta_slow", 1)},
+          {"truncate", scaling.flag_or("truncate", true)}};
+}
+
+void read_rope_scaling(const Fields& fields, const Fields& config, ModelShape& shape) {
+  const std::string where = fields.where();
   const std::string type = fields.text_or("rope_type", fields.text_or("type", "default"));
   if (type == "default") return;
+  if (type == "longrope" || type == "su") return void(shape.rope_scaling = read_longrope(fields, config, shape));
+  if (type == "yarn") return void(shape.rope_scaling = read_yarn(fields, config, shape));
   if (type != "linear" && type != "dynamic" && type != "llama3")
-    throw InputError(expectation(where + " rope_type", "one of default, linear, dynamic, llama3", "'" + type + "'"));
+    throw InputError(
+        expectation(where + " rope_type", "one of default, linear, dynamic, llama3, yarn, longrope", "'" + type + "'"));
   fields.real_or("factor", 1.0);
   json kept = {{"rope_type", type}};
   if (!fields.has("factor")) throw InputError(expectation(where + " factor", "a positive number", "nothing"));
@@ -57,13 +109,20 @@ Attention read_attention(const Fields& fields, int64_t hidden) {
 
 }  // namespace
 
+Fields object_of(const Fields& fields, const char* key) {
+  if (!fields.raw(key).is_object()) throw InputError(expectation(fields.at(key), "an object", fields.raw(key).dump()));
+  return {fields.raw(key), fields.at(key)};
+}
+
 void read_rope(const Fields& fields, ModelShape& shape) {
   shape.rope_theta = fields.real_or("rope_theta", 10000.0);
-  if (fields.has("rope_scaling")) read_rope_scaling(fields.raw("rope_scaling"), fields.at("rope_scaling"), shape);
-  if (!fields.has("rope_parameters")) return;
-  const json& parameters = fields.raw("rope_parameters");  // the place that newer configs use for both
-  read_rope_scaling(parameters, fields.at("rope_parameters"), shape);
-  shape.rope_theta = Fields(parameters, fields.at("rope_parameters")).real_or("rope_theta", shape.rope_theta);
+  if (fields.has("rope_scaling")) read_rope_scaling(object_of(fields, "rope_scaling"), fields, shape);
+  if (fields.has("rope_parameters")) read_rope_parameters(object_of(fields, "rope_parameters"), fields, shape);
+}
+
+void read_rope_parameters(const Fields& parameters, const Fields& config, ModelShape& shape) {
+  read_rope_scaling(parameters, config, shape);
+  shape.rope_theta = parameters.real_or("rope_theta", shape.rope_theta);
 }
 
 ModelShape read_sizes(const Fields& fields, const std::string& family, const SizeKeys& keys) {

@@ -18,6 +18,10 @@ struct SizeKeys {
 ModelShape read_sizes(const Fields& fields, const std::string& family, const SizeKeys& keys);
 // Reads rope_theta and its scaling, where older and where newer configs say them.
 void read_rope(const Fields& fields, ModelShape& shape);
+// Reads the same of one object of a config, as newer ones have it.
+void read_rope_parameters(const Fields& parameters, const Fields& config, ModelShape& shape);
+// The object of that key; InputError where it is none.
+Fields object_of(const Fields& fields, const char* key);
 // Adds the keys of a dense decoder that read_usual_shape reads.
 void add_usual_config(const ModelShape& shape, nlohmann::json& config);
 

@@ -16,8 +16,9 @@
 // clang-format off
 #define COLLIMATE_OPERATIONS(EACH) \
   EACH(copy) EACH(copy_in) EACH(copy_out) EACH(zero) EACH(gather_rows) EACH(fingerprint) \
-  EACH(silu_mul) EACH(silu_mul_backward) EACH(gelu_tanh) EACH(gelu_tanh_backward) EACH(gelu) EACH(gelu_backward) \
-  EACH(relu) EACH(relu_backward) EACH(sigmoid) EACH(sigmoid_backward) \
+  EACH(silu_mul) EACH(silu_mul_backward) EACH(gelu_tanh_mul) EACH(gelu_tanh_mul_backward) EACH(gelu_tanh) \
+  EACH(gelu_tanh_backward) EACH(gelu) EACH(gelu_backward) EACH(relu) EACH(relu_backward) EACH(sigmoid) \
+  EACH(sigmoid_backward) \
   EACH(add) EACH(add_bias) \
   EACH(embedding) EACH(embedding_backward) EACH(rope) EACH(rope_backward) \
   EACH(rms_norm) EACH(rms_norm_backward) EACH(head_norm) EACH(head_norm_backward) EACH(layer_norm) EACH(layer_norm_backward) \
@@ -27,7 +28,7 @@
   EACH(expert_grad_weight) EACH(combine_experts) EACH(combine_experts_backward) \
   EACH(kv_block_floats) EACH(copy_kv_block) EACH(append_kv) EACH(round_bf16) \
   EACH(attention_forward) EACH(attention_backward) \
-  EACH(log_softmax_gather) EACH(log_softmax_gather_backward) EACH(draw_rows) \
+  EACH(log_softmax_gather) EACH(log_softmax_gather_backward) EACH(soft_cap) EACH(draw_rows) \
   EACH(adamw) EACH(sum_of_squares) EACH(scale)
 // clang-format on
 

@@ -24,9 +24,10 @@ void for_each_value(const shape::ParamSpec& spec, const Visit& visit) {
 }
 
 // A model of that config.json with these weights.
-inline std::shared_ptr<model::Weights> family_weights(const nlohmann::json& config, bool trained = false) {
-  auto weights = std::make_shared<model::Weights>(shape::parse_model_shape(config, "families.json"),
-                                                  model::WeightsOptions{.trained = trained}, tensor::Exec{});
+inline std::shared_ptr<model::Weights> family_weights(const nlohmann::json& config,
+                                                      model::WeightsOptions options = {}) {
+  auto weights = std::make_shared<model::Weights>(shape::parse_model_shape(config, "families.json"), std::move(options),
+                                                  tensor::Exec{});
   for (size_t p = 0; p < weights->params().size(); ++p) {
     const tensor::HostEdit values = weights->edit(static_cast<int>(p));
     for_each_value(weights->params()[p], [&](int64_t here, int64_t in_file) {

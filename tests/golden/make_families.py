@@ -4,6 +4,7 @@ transformers, an implementation that is not ours. Weights follow a formula that 
 Made with Python 3.11, torch 2.11.0 and transformers 5.23.0: python tests/golden/make_families.py
 """
 
+import copy
 import json
 import pathlib
 
@@ -19,6 +20,8 @@ QWEN2 = {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "use_slid
 MISTRAL = {"model_type": "mistral", "architectures": ["MistralForCausalLM"], "sliding_window": None}
 LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 16}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
+LONGROPE = {"type": "longrope", "short_factor": [1.0, 1.3], "long_factor": [1.5, 3.0]}
 QWEN3 = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "use_sliding_window": False}
 PHI3 = {"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "pad_token_id": 0}
 GPT_NEO = {"model_type": "gpt_neo", "architectures": ["GPTNeoForCausalLM"], "vocab_size": 23, "hidden_size": 16,
@@ -33,6 +36,16 @@ NEOX = {"model_type": "gpt_neox", "architectures": ["GPTNeoXForCausalLM"], "voca
 GPTJ = {"model_type": "gptj", "architectures": ["GPTJForCausalLM"], "vocab_size": 23, "n_embd": 32, "n_layer": 2,
         "n_head": 4, "n_inner": 24, "n_positions": 64, "rotary_dim": 4, "activation_function": "gelu_new",
         "tie_word_embeddings": False}
+BLOOM = {"model_type": "bloom", "architectures": ["BloomForCausalLM"], "vocab_size": 23, "hidden_size": 16,
+         "n_layer": 2, "n_head": 4, "seq_length": 64, "layer_norm_epsilon": 1e-5}
+GEMMA = {"model_type": "gemma", "architectures": ["GemmaForCausalLM"], "tie_word_embeddings": True,
+         "hidden_act": "gelu_pytorch_tanh", "pad_token_id": 0}
+GEMMA2 = GEMMA | {"model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"], "sliding_window": 9,
+                  "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 9, "attn_logit_softcapping": 3.0,
+                  "final_logit_softcapping": 5.0}
+GEMMA3 = GEMMA | {"model_type": "gemma3_text", "architectures": ["Gemma3ForCausalLM"], "sliding_window": 9,
+                  "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 9, "num_hidden_layers": 3,
+                  "sliding_window_pattern": 3, "rope_local_base_freq": 30.0}
 QWEN = {"model_type": "qwen", "architectures": ["QWenLMHeadModel"], "vocab_size": 23, "hidden_size": 16,
         "num_hidden_layers": 2, "num_attention_heads": 4, "kv_channels": 4, "intermediate_size": 48, "seq_length": 64,
         "layer_norm_epsilon": 1e-5, "rotary_emb_base": 100.0, "no_bias": True}
@@ -59,10 +72,26 @@ CASES = {
                                                       "max_window_layers": 1},
     "qwen3": BASE | QWEN3,
     "qwen3 tied, attention biases": BASE | QWEN3 | {"tie_word_embeddings": True, "attention_bias": True},
+    "llama, yarn rope": BASE | LLAMA | {"rope_scaling": YARN},
+    "qwen2, yarn rope, magnitudes": BASE | QWEN2 | {"rope_scaling": YARN | {"mscale": 1.2, "mscale_all_dim": 0.7,
+                                                                            "beta_fast": 4, "truncate": False}},
+    "phi3, longrope, short": BASE | PHI3 | {"rope_scaling": LONGROPE, "original_max_position_embeddings": 40},
+    "phi3, longrope, long": BASE | PHI3 | {"rope_scaling": LONGROPE, "original_max_position_embeddings": 16},
+    "phi3, longrope of half a head": BASE | PHI3 | {
+        "hidden_size": 32, "head_dim": 8, "partial_rotary_factor": 0.5, "rope_scaling": LONGROPE,
+        "original_max_position_embeddings": 16},
     "phi3": BASE | PHI3,
     "phi3, window": BASE | PHI3 | {"sliding_window": 9},
     "gpt_neo": GPT_NEO,
+    "bloom": BLOOM,
+    "bloom, six heads": BLOOM | {"hidden_size": 24, "n_head": 6},
+    "gemma": BASE | GEMMA,
+    "gemma, untied, attention biases": BASE | GEMMA | {"tie_word_embeddings": False, "attention_bias": True},
+    "gemma2": BASE | GEMMA2,
+    "gemma3_text": BASE | GEMMA3,
+    "gemma3_text, linear rope": BASE | GEMMA3 | {"rope_scaling": {"rope_type": "linear", "factor": 2.5}},
     "opt": OPT,
+    "opt, norms behind, projected embeddings": OPT | {"do_layer_norm_before": False, "word_embed_proj_dim": 8},
     "qwen": QWEN,
     "mixtral": BASE | MIXTRAL,
     "mixtral, window": BASE | MIXTRAL | {"sliding_window": 9},
@@ -147,7 +176,7 @@ def pieces_in_file(name, parameter, config):
 
 def model_of(config):
     kind = getattr(transformers, config["architectures"][0])
-    model = kind(kind.config_class(**config)).eval()
+    model = kind(kind.config_class(**copy.deepcopy(config))).eval()  # which changes what it is given
     corrections = [(name, values) for name, values in model.named_buffers() if name.endswith("correction_bias")]
     with torch.no_grad():
         for name, parameter in list(model.named_parameters()) + corrections:

@@ -89,7 +89,7 @@ TEST(Mixtures, LossesAndGradientsAreThoseOfTransformers) {
   for (const json& one : all.at("cases")) {
     const std::string name = one.at("name");
     for (const model::Recompute recompute : {model::Recompute::kNone, model::Recompute::kFull}) {
-      auto weights = family_weights(one.at("config"), /*trained=*/true);
+      auto weights = family_weights(one.at("config"), {.trained = true});
       model::Model model(weights, {});
       train::LearnerOptions options{.recompute = recompute};
       if (one.contains("aux_loss")) options.routers = {all.at("balance"), all.at("z")};

@@ -65,7 +65,7 @@ TEST_P(OutlineOf, BoundsTheActivations) {
   EXPECT_LE(planned, 2 * taken);
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, OutlineOf, ::testing::ValuesIn(shape::known_families()));
+INSTANTIATE_TEST_SUITE_P(Families, OutlineOf, ::testing::ValuesIn(model::testing::tiny_models()));
 
 }  // namespace
 }  // namespace collimate

@@ -38,7 +38,8 @@ double activation_values(const shape::Outline& m) {
   const double inner = static_cast<double>(
       m.experts.count > 0 ? m.experts.per_token * m.experts.intermediate + m.experts.shared : m.intermediate);
   const double routed = m.experts.count > 0 ? 2 * static_cast<double>(m.experts.per_token) * hidden : 0;
-  return 5 * hidden + std::max(4 * hidden, attention_values(m)) + routed + (m.gated ? 4 : 2) * inner;
+  const double ahead = m.norms_around ? 2 * hidden : 0;  // of the norms behind both halves
+  return 5 * hidden + ahead + std::max(4 * hidden, attention_values(m)) + routed + (m.gated ? 4 : 2) * inner;
 }
 
 // Gives the bytes of a device's share of one layer for so many tokens.

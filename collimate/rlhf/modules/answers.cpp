@@ -5,6 +5,7 @@
 
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/engine.h"
+#include "collimate/model/rope_table.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -19,7 +20,7 @@ generate::ServiceOptions answer_service(int64_t row_tokens, const shape::ModelSh
   generate::ServiceOptions service{
       .max_batch_tokens = kStepTokens,
       .max_batch_sequences = kSequences,
-      .max_sequence_tokens = std::min<int64_t>(row_tokens + kAnswerTokens, shape.max_positions)};
+      .max_sequence_tokens = std::min(row_tokens + kAnswerTokens, model::longest_positions(shape, row_tokens))};
   service.cache_blocks = generate::resolved(service, shape, compute).cache_blocks;
   return service;
 }

@@ -34,7 +34,8 @@ model::WeightsOptions weights_options(const DecoderOptions& options) {
   return {.trained = options.trained,
           .compute = tensor::compute_type_of(options.compute.get()),
           .tag = options.weights,
-          .lora = options.lora.resolved()};
+          .lora = options.lora.resolved(),
+          .longest_tokens = options.row_tokens};
 }
 
 std::string adapters_text(const DecoderOptions& options) {

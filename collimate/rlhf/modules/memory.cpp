@@ -55,7 +55,7 @@ class Plan {
   // Hidden states of T tokens and of those that predict, and their gradients; every column of the rows.
   void add_tensors(int64_t hidden_rows, int64_t logits) {
     add("tensors",
-        (hidden_rows * shape_.hidden + logits) * kFloat + options_.rows * options_.row_tokens * kRowTokenBytes);
+        (hidden_rows * shape_.table_width() + logits) * kFloat + options_.rows * options_.row_tokens * kRowTokenBytes);
   }
   void add_logits(int64_t predicted) {
     const int64_t bytes = model::recorded_logits_bytes(shape_, predicted);

@@ -1,31 +1,29 @@
-#include "collimate/base/error.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/usual_config.h"
 
 namespace collimate::shape {
 namespace {
 
-using base::expectation;
-using base::InputError;
 using nlohmann::json;
 
 constexpr int64_t kUnusedPositions = 2;  // OPT counts positions from 2, whatever is padded
 
-// OPT (Zhang et al. 2022) with norms ahead of each half: all sizes but 350M.
+// OPT (Zhang et al. 2022). The 350M has its norms behind each half, none behind the last block, and embeddings of a
+// width of their own.
 ModelShape parse_opt(const Fields& fields, const std::string& family) {
   ModelShape shape = read_sizes(fields, family, {"hidden_size", "num_hidden_layers", "num_attention_heads"});
   if (const int64_t width = fields.count_or("word_embed_proj_dim", kMaxHidden, shape.hidden); width != shape.hidden)
-    throw InputError(expectation(fields.at("word_embed_proj_dim"), fmt::format("hidden_size {}", shape.hidden),
-                                 std::to_string(width), "another size of OPT: only the 350M has projected embeddings"));
+    shape.embedding_width = width;
+  const bool before = fields.flag_or("do_layer_norm_before", true);
+  shape.final_norm = before && !fields.flag_or("_remove_final_layer_norm", false);
   shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 2048);
   shape.learned_positions = true;
   shape.unused_positions = kUnusedPositions;
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
-  for (const char* key : {"do_layer_norm_before", "enable_bias", "layer_norm_elementwise_affine"})
-    fields.require(key, true);
-  fields.require("_remove_final_layer_norm", false);
+  for (const char* key : {"enable_bias", "layer_norm_elementwise_affine"}) fields.require(key, true);
   fields.require("activation_function", "relu");
   for (Block& block : shape.blocks) {
+    block.place = before ? NormPlace::kBefore : NormPlace::kAfter;
     block.norm = NormKind::kLayer;
     block.attention.rotary = false;
     block.attention.bias = block.attention.output_bias = true;
@@ -37,13 +35,16 @@ ModelShape parse_opt(const Fields& fields, const std::string& family) {
 
 void add_opt_config(const ModelShape& shape, json& config) {
   const Block& block = shape.blocks.front();
-  config["hidden_size"] = config["word_embed_proj_dim"] = shape.hidden;
+  const bool before = block.place == NormPlace::kBefore;
+  config["hidden_size"] = shape.hidden;
+  config["word_embed_proj_dim"] = shape.table_width();
   config["num_hidden_layers"] = shape.layers();
   config["num_attention_heads"] = block.attention.heads;
   config["ffn_dim"] = block.mlp.intermediate;
   config["max_position_embeddings"] = shape.max_positions;
   config["activation_function"] = "relu";
-  config["do_layer_norm_before"] = true;
+  config["do_layer_norm_before"] = before;
+  config["_remove_final_layer_norm"] = before && !shape.final_norm;
 }
 
 }  // namespace
@@ -52,6 +53,8 @@ std::vector<Family> opt_families() {
   ModuleNames names = llama_names();
   names.embedding = "model.decoder.embed_tokens";
   names.positions = "model.decoder.embed_positions";
+  names.project_in = "model.decoder.project_in";
+  names.project_out = "model.decoder.project_out";
   names.block = "model.decoder.layers.";
   names.attention_norm = "self_attn_layer_norm";
   names.attention_output = "self_attn.out_proj";

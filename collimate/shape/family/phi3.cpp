@@ -1,25 +1,21 @@
-#include "collimate/base/error.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/usual_config.h"
 
 namespace collimate::shape {
 namespace {
 
-using base::expectation;
-using base::InputError;
-
 // Phi-3 (Abdin et al. 2024): a Llama whose files hold queries, keys and values as one, and gate and up, with a window
-// in every block.
+// in every block. Of Phi-4-mini a part of each head turns.
 ModelShape parse_phi3(const Fields& fields, const std::string& family) {
   ModelShape shape = read_usual_shape(fields, family);
   read_rope(fields, shape);
   fields.require("hidden_act", "silu");
-  if (const double part = fields.real_or("partial_rotary_factor", 1.0); part != 1.0)
-    throw InputError(expectation(fields.at("partial_rotary_factor"), "1", fmt::format("{}", part),
-                                 "a model of which whole heads turn"));
+  double part = fields.real_or("partial_rotary_factor", 1.0);
+  if (fields.has("rope_parameters")) part = object_of(fields, "rope_parameters").real_or("partial_rotary_factor", part);
   const int64_t window = fields.has("sliding_window") ? fields.count("sliding_window", kMaxCount) : 0;
   for (Block& block : shape.blocks) {
     block.attention.window = window < shape.max_positions ? window : 0;
+    block.attention.rotary_dim = static_cast<int64_t>(static_cast<double>(block.attention.head_dim) * part);
     block.attention.bias = block.attention.output_bias = block.mlp.bias = false;
   }
   return shape;
@@ -28,8 +24,12 @@ ModelShape parse_phi3(const Fields& fields, const std::string& family) {
 void add_phi3_config(const ModelShape& shape, nlohmann::json& config) {
   add_usual_config(shape, config);
   config["hidden_act"] = "silu";
+  const Attention& attention = shape.blocks.front().attention;
+  config["partial_rotary_factor"] = static_cast<double>(attention.turned()) / static_cast<double>(attention.head_dim);
+  if (shape.rope_scaling.contains("original_max_position_embeddings"))
+    config["original_max_position_embeddings"] = shape.rope_scaling["original_max_position_embeddings"];
   config["sliding_window"] = nullptr;
-  if (const int64_t window = shape.blocks.front().attention.window; window > 0) config["sliding_window"] = window;
+  if (attention.window > 0) config["sliding_window"] = attention.window;
 }
 
 }  // namespace

@@ -37,6 +37,8 @@ struct AttentionTile {
   float* lse = nullptr;  // or null
   int64_t lse_stride = 0;
   int64_t window = 0;  // keys of a token, 0: all
+  float softcap = 0;
+  const float* slopes = nullptr;  // ALiBi's of each query head from the first on, or null
 };
 
 // The first chunk of keys that any token from `position` on reads.
@@ -73,6 +75,8 @@ struct AttentionGradient {
   float scale = 1;
   float* work = nullptr;
   int64_t window = 0;
+  float softcap = 0;
+  const float* slopes = nullptr;
 };
 
 // Keys and values transposed, padded to whole chunks, the keys as rows, and the two gradients.

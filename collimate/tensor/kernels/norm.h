@@ -23,6 +23,7 @@ struct NormForward {
   float* y = nullptr;
   float* mean = nullptr;  // layer norm only; may be null
   float* inv = nullptr;   // may be null
+  float offset = 0;       // rms norm only; added to each weight
   NormPlace place = {width, 1, width};
 };
 
@@ -38,6 +39,7 @@ struct NormBackward {
   bool accumulate = false;
   float* dweight = nullptr;
   float* dbias = nullptr;
+  float offset = 0;  // as forward's
   NormPlace place = {width, 1, width};
 };
 

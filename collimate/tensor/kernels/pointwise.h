@@ -6,7 +6,7 @@
 
 namespace collimate::tensor {
 
-struct SiluMul {
+struct Gated {
   const float* gate = nullptr;
   const float* up = nullptr;
   int64_t in_stride = 0;
@@ -44,8 +44,10 @@ struct AdamwScalars {
 
 // Row or element ranges.
 struct PointwiseKernels {
-  void (*silu_mul)(const SiluMul& s, int64_t begin, int64_t end);
-  void (*silu_mul_backward)(const SiluMul& s, int64_t begin, int64_t end);
+  void (*silu_mul)(const Gated& s, int64_t begin, int64_t end);
+  void (*silu_mul_backward)(const Gated& s, int64_t begin, int64_t end);
+  void (*gelu_tanh_mul)(const Gated& s, int64_t begin, int64_t end);
+  void (*gelu_tanh_mul_backward)(const Gated& s, int64_t begin, int64_t end);
   void (*gelu_tanh)(const float* x, int64_t count, float* y);
   void (*gelu_tanh_backward)(const float* dy, const float* x, int64_t count, float* dx);
   void (*gelu)(const float* x, int64_t count, float* y);

@@ -24,6 +24,7 @@ struct SoftmaxGradient {
   float dentropy = 0;
   float entropy = 0;  // used when dentropy is not 0
   float factor = 1;   // 1 / temperature
+  float softcap = 0;  // of the logits before they were multiplied by it; 0: none
 };
 
 struct SoftmaxKernels {
@@ -32,6 +33,7 @@ struct SoftmaxKernels {
   // Entropy in nats of softmax(x), given its normaliser.
   float (*entropy)(const float* x, int64_t vocab, float max, float log_sum);
   void (*scale)(const float* x, int64_t vocab, float factor, float* out);
+  void (*soft_cap)(float cap, int64_t count, float* x);  // x = cap tanh(x / cap)
   void (*gradient)(const SoftmaxGradient& g);
   // sums[b] = sum of e over [128 b, 128 (b + 1)).
   void (*block_sums)(const float* e, int64_t vocab, float* sums);

@@ -25,7 +25,7 @@ void elementwise_backward(const Exec& exec, void (*kernel)(const float*, const f
 
 void cpu::silu_mul(const Exec& exec, const float* gate, const float* up, int64_t in_stride, int64_t rows, int64_t width,
                    float* y, int64_t y_stride) {
-  const SiluMul s{gate, up, in_stride, width, y, nullptr, y_stride, nullptr, nullptr};
+  const Gated s{gate, up, in_stride, width, y, nullptr, y_stride, nullptr, nullptr};
   exec.parallel_for(rows, row_grain(2 * width),
                     [&](int64_t begin, int64_t end) { pointwise_kernels().silu_mul(s, begin, end); });
   base::fault_rows("silu_mul", y, rows, width, y_stride);
@@ -33,9 +33,25 @@ void cpu::silu_mul(const Exec& exec, const float* gate, const float* up, int64_t
 
 void cpu::silu_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, const float* gate, const float* up,
                             int64_t in_stride, int64_t rows, int64_t width, float* dgate, float* dup) {
-  const SiluMul s{gate, up, in_stride, width, nullptr, dy, dy_stride, dgate, dup};
+  const Gated s{gate, up, in_stride, width, nullptr, dy, dy_stride, dgate, dup};
   exec.parallel_for(rows, row_grain(4 * width),
                     [&](int64_t begin, int64_t end) { pointwise_kernels().silu_mul_backward(s, begin, end); });
+}
+
+void cpu::gelu_tanh_mul(const Exec& exec, const float* gate, const float* up, int64_t in_stride, int64_t rows,
+                        int64_t width, float* y, int64_t y_stride) {
+  const Gated s{gate, up, in_stride, width, y, nullptr, y_stride, nullptr, nullptr};
+  exec.parallel_for(rows, row_grain(2 * width),
+                    [&](int64_t begin, int64_t end) { pointwise_kernels().gelu_tanh_mul(s, begin, end); });
+  base::fault_rows("gelu_tanh_mul", y, rows, width, y_stride);
+}
+
+void cpu::gelu_tanh_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, const float* gate,
+                                 const float* up, int64_t in_stride, int64_t rows, int64_t width, float* dgate,
+                                 float* dup) {
+  const Gated s{gate, up, in_stride, width, nullptr, dy, dy_stride, dgate, dup};
+  exec.parallel_for(rows, row_grain(4 * width),
+                    [&](int64_t begin, int64_t end) { pointwise_kernels().gelu_tanh_mul_backward(s, begin, end); });
 }
 
 void cpu::gelu_tanh(const Exec& exec, const float* x, int64_t count, float* y) {
@@ -88,6 +104,16 @@ void silu_mul(const Exec& exec, const float* gate, const float* up, int64_t in_s
 void silu_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, const float* gate, const float* up,
                        int64_t in_stride, int64_t rows, int64_t width, float* dgate, float* dup) {
   exec.operations().silu_mul_backward(exec, dy, dy_stride, gate, up, in_stride, rows, width, dgate, dup);
+}
+
+void gelu_tanh_mul(const Exec& exec, const float* gate, const float* up, int64_t in_stride, int64_t rows, int64_t width,
+                   float* y, int64_t y_stride) {
+  exec.operations().gelu_tanh_mul(exec, gate, up, in_stride, rows, width, y, y_stride);
+}
+
+void gelu_tanh_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, const float* gate, const float* up,
+                            int64_t in_stride, int64_t rows, int64_t width, float* dgate, float* dup) {
+  exec.operations().gelu_tanh_mul_backward(exec, dy, dy_stride, gate, up, in_stride, rows, width, dgate, dup);
 }
 
 void gelu_tanh(const Exec& exec, const float* x, int64_t count, float* y) {

@@ -16,6 +16,12 @@ void silu_mul(const Exec& exec, const float* gate, const float* up, int64_t in_s
 void silu_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, const float* gate, const float* up,
                        int64_t in_stride, int64_t rows, int64_t width, float* dgate, float* dup);
 
+// The same with gelu_tanh below in place of silu.
+void gelu_tanh_mul(const Exec& exec, const float* gate, const float* up, int64_t in_stride, int64_t rows, int64_t width,
+                   float* y, int64_t y_stride);
+void gelu_tanh_mul_backward(const Exec& exec, const float* dy, int64_t dy_stride, const float* gate, const float* up,
+                            int64_t in_stride, int64_t rows, int64_t width, float* dgate, float* dup);
+
 // GPT-2's "gelu_new": 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x³))). y may be x.
 void gelu_tanh(const Exec& exec, const float* x, int64_t count, float* y);
 // dx = dy * gelu'(x). dx may be dy.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -85,7 +86,7 @@ std::vector<Piece> pieces_of(std::span<const AttentionRun> runs, int64_t kv_head
   return pieces;
 }
 
-AttentionTile tile_of(const AttentionForward& a, const Piece& piece, int64_t group) {
+AttentionTile tile_of(const AttentionForward& a, const Piece& piece, int64_t group, const float* slopes) {
   const int64_t row = piece.run->first_row + piece.token;
   const int64_t head = piece.kv_head * group + piece.head;
   AttentionTile t;
@@ -110,6 +111,8 @@ AttentionTile tile_of(const AttentionForward& a, const Piece& piece, int64_t gro
   t.lse = a.lse == nullptr ? nullptr : a.lse + row * a.heads + head;
   t.lse_stride = a.heads;
   t.window = a.window;
+  t.softcap = a.softcap;
+  t.slopes = slopes == nullptr ? nullptr : slopes + head;
   return t;
 }
 
@@ -125,6 +128,16 @@ const float* nudged_values(const KvLayout& layout, const float* v, int64_t strid
 }
 
 }  // namespace
+
+std::vector<float> alibi_slopes(int heads) {
+  const auto whole = static_cast<int>(std::bit_floor(static_cast<unsigned>(heads)));
+  std::vector<float> slopes;
+  for (int h = 0; h < heads; ++h) {
+    const double part = h < whole ? h + 1 : h - whole + 0.5;
+    slopes.push_back(static_cast<float>(std::exp2(-8 * part / whole)));
+  }
+  return slopes;
+}
 
 int64_t cpu::kv_block_floats(const Exec&, const KvLayout& layout) { return CpuKvBlock{layout}.floats(); }
 
@@ -174,10 +187,12 @@ void cpu::attention_forward(const Exec& exec, const AttentionForward& args, std:
   for (const Piece& piece : pieces)
     work += piece.kv_heads * piece.heads * piece.tokens * (piece.run->first_position + piece.token + 16);
   const AttentionKernels& kernels = attention_kernels();
+  const std::vector<float> of_heads = args.alibi ? alibi_slopes(args.heads) : std::vector<float>();
+  const float* slopes = args.alibi ? of_heads.data() : nullptr;
   const auto count = static_cast<int64_t>(pieces.size());
   const bool small = work * (args.layout.head_dim + 16) < (int64_t{1} << 16);  // an exp is worth some 16 products
   exec.parallel_for(count, small ? count : 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) kernels.forward(tile_of(args, base::at(pieces, i), group));
+    for (int64_t i = begin; i < end; ++i) kernels.forward(tile_of(args, base::at(pieces, i), group, slopes));
   });
   for (const AttentionRun& run : runs)
     base::fault_rows("attention", args.out + run.first_row * args.out_stride, run.tokens,

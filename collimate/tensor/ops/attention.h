@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "collimate/tensor/exec.h"
 
@@ -55,6 +56,10 @@ void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t
 // x[r, i] to the nearest value of bf16, i < width; NaN stays NaN.
 void round_bf16(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int64_t width);
 
+// By head: 2^(-8 h / n), h from 1 to n, the power of two up to `heads`; of further heads every second one of 2 n slopes
+// (Press et al. 2022).
+std::vector<float> alibi_slopes(int heads);
+
 struct AttentionForward {
   KvLayout layout;
   int heads = 0;             // query heads, a multiple of kv_heads; head h reads kv head h / (heads / kv_heads)
@@ -66,6 +71,8 @@ struct AttentionForward {
   int64_t out_stride = 0;
   float* lse = nullptr;  // [T, heads] or null: log-sum-exp of the scaled scores, for backward
   int64_t window = 0;    // a token reads at most so many keys, its own and those before it; 0: all
+  float softcap = 0;     // a scaled score s becomes softcap tanh(s / softcap); 0: as it is
+  bool alibi = false;    // to a scaled score slope(head) (key's position - token's) is added: alibi_slopes
 };
 
 // Causal attention: the token at position p reads keys 0..p, or the last `window` of them. Blocks all of whose tokens,
@@ -103,6 +110,8 @@ struct AttentionBackward {
   float* dv = nullptr;
   int64_t dkv_stride = 0;
   int64_t window = 0;  // as forward's
+  float softcap = 0;
+  bool alibi = false;
 };
 
 // Gradients of attention_forward over packed documents, those that continue a document right behind it. Deterministic;

@@ -9,7 +9,7 @@
 namespace collimate::tensor {
 namespace {
 
-AttentionGradient gradient_of(const AttentionBackward& a, const Document& document, int kv_head) {
+AttentionGradient gradient_of(const AttentionBackward& a, const Document& document, int kv_head, const float* slopes) {
   const int64_t group = a.heads / a.kv_heads;
   const int64_t row = document.start;
   const int64_t head = kv_head * group;
@@ -45,6 +45,8 @@ AttentionGradient gradient_of(const AttentionBackward& a, const Document& docume
   g.head_dim = a.head_dim;
   g.scale = a.scale;
   g.window = a.window;
+  g.softcap = a.softcap;
+  g.slopes = slopes == nullptr ? nullptr : slopes + head;
   return g;
 }
 
@@ -71,6 +73,8 @@ void cpu::attention_backward(const Exec& exec, const AttentionBackward& args, st
   COLLIMATE_CHECK(args.kv_heads > 0 && args.heads % args.kv_heads == 0 && args.head_dim % 4 == 0 &&
                   args.head_dim <= 256);
   const AttentionKernels& kernels = attention_kernels();
+  const std::vector<float> of_heads = args.alibi ? alibi_slopes(args.heads) : std::vector<float>();
+  const float* slopes = args.alibi ? of_heads.data() : nullptr;
   const std::vector<size_t> families = families_of(documents);
   const int64_t count = static_cast<int64_t>(families.size() - 1) * args.kv_heads;
   int64_t work = 0;
@@ -80,7 +84,7 @@ void cpu::attention_backward(const Exec& exec, const AttentionBackward& args, st
       const auto family = static_cast<size_t>(i / args.kv_heads);
       for (size_t d = families[family]; d < families[family + 1]; ++d) {
         if (documents[d].tokens == 0) continue;
-        AttentionGradient g = gradient_of(args, documents[d], static_cast<int>(i % args.kv_heads));
+        AttentionGradient g = gradient_of(args, documents[d], static_cast<int>(i % args.kv_heads), slopes);
         g.work = scratch(ScratchSlot::kAttention, attention_backward_floats(g.prefix + g.tokens, args.head_dim));
         kernels.backward(g);
       }

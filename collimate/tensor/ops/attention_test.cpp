@@ -21,6 +21,8 @@ struct Case {
   int head_dim;
   std::vector<int64_t> lengths;
   int64_t window = 0;
+  bool alibi = false;
+  float softcap = 0;
 };
 
 // Packed sequences with q, k and v in one array, as a fused linear leaves them.
@@ -70,10 +72,10 @@ struct Paged {
 Floats forward(const Exec& exec, const Packed& p, int64_t cut, bool bf16 = false) {
   Paged paged(p, bf16);
   Floats result = constant(p.rows * (p.width() + p.shape.heads), -3.0F);
-  const AttentionForward args{paged.layout,  p.shape.heads, p.scale(),
-                              p.q(),         p.stride,      paged.storage.data(),
-                              result.data(), p.width(),     result.data() + p.rows * p.width(),
-                              p.shape.window};
+  const AttentionForward args{paged.layout,   p.shape.heads,   p.scale(),
+                              p.q(),          p.stride,        paged.storage.data(),
+                              result.data(),  p.width(),       result.data() + p.rows * p.width(),
+                              p.shape.window, p.shape.softcap, p.shape.alibi};
   for (int64_t at = 0;; at += cut) {
     std::vector<AttentionRun> runs;
     for (size_t s = 0; s < p.documents.size(); ++s) {
@@ -85,6 +87,10 @@ Floats forward(const Exec& exec, const Packed& p, int64_t cut, bool bf16 = false
     attention_forward(exec, args, runs);
   }
   return result;
+}
+
+double capped(const Packed& p, double score) {
+  return p.shape.softcap > 0 ? p.shape.softcap * std::tanh(score / p.shape.softcap) : score;
 }
 
 // Computes attention in double, from qkv as given.
@@ -102,7 +108,8 @@ std::vector<double> reference(const Packed& p) {
         for (int64_t j = first; j <= t; ++j) {
           double s = 0;
           for (int64_t i = 0; i < dim; ++i) s += double{q[i]} * p.k()[(d.start + j) * p.stride + kv * dim + i];
-          weight.push_back(std::exp(s * p.scale()));
+          const double slope = p.shape.alibi ? base::at(alibi_slopes(p.shape.heads), h) : 0;
+          weight.push_back(std::exp(capped(p, s * p.scale()) + slope * static_cast<double>(j - t)));
           mass += weight.back();
         }
         for (int64_t i = 0; i < dim; ++i) {
@@ -205,6 +212,8 @@ Floats backward(const Exec& exec, const Packed& p, const Floats& saved, const Fl
   b.dq = g.data(), b.dq_stride = p.stride;
   b.dk = g.data() + p.width(), b.dv = b.dk + p.kv_width(), b.dkv_stride = p.stride;
   b.window = p.shape.window;
+  b.alibi = p.shape.alibi;
+  b.softcap = p.shape.softcap;
   attention_backward(exec, b, p.documents);
   return g;
 }
@@ -272,7 +281,7 @@ Floats forward_continued(const Exec& exec, const Packed& p, int64_t prefix) {
   append_kv(exec, layout, p.k(), p.stride, p.v(), p.stride, runs, storage.data());
   attention_forward(exec,
                     {layout, p.shape.heads, p.scale(), p.q(), p.stride, storage.data(), result.data(), p.width(),
-                     result.data() + p.rows * p.width(), p.shape.window},
+                     result.data() + p.rows * p.width(), p.shape.window, p.shape.softcap, p.shape.alibi},
                     runs);
   return result;
 }
@@ -308,6 +317,16 @@ INSTANTIATE_TEST_SUITE_P(Windows, Attention,
                          testing::Values(Case{4, 2, 8, {5, 33, 17}, 6}, Case{3, 3, 12, {150, 1, 90}, 16},
                                          Case{6, 2, 16, {130, 20}, 64}, Case{2, 1, 48, {200, 65}, 70},
                                          Case{30, 1, 8, {90, 3}, 1}, Case{1, 1, 16, {18}, 400}));
+
+// These have ALiBi; heads that are no power of two, more than a tile's rows, several to a kv head, and a window.
+INSTANTIATE_TEST_SUITE_P(Alibi, Attention,
+                         testing::Values(Case{4, 4, 8, {5, 33, 17}, 0, true}, Case{6, 3, 12, {150, 1, 90}, 0, true},
+                                         Case{30, 1, 8, {19, 3}, 0, true}, Case{12, 12, 16, {130, 20}, 70, true}));
+
+// Scores of these are bounded.
+INSTANTIATE_TEST_SUITE_P(Softcap, Attention,
+                         testing::Values(Case{4, 2, 8, {5, 33, 17}, 0, false, 1.5F},
+                                         Case{30, 1, 12, {150, 1, 90}, 70, false, 0.5F}));
 
 TEST(AttentionShape, HeadsThatDoNotDivideAreRejected) {
   EXPECT_THROW(attention_forward(Exec{}, {.layout = {3, 16}, .heads = 4}, {}), base::InputError);

@@ -77,30 +77,42 @@ INSTANTIATE_TEST_SUITE_P(Shapes, LinearMatrix,
                                           testing::ValuesIn(kOperandTypes)),
                          product_name);
 
-class LogProbMatrix : public testing::TestWithParam<Product> {};
+// The product, and the bound of logits.
+class LogProbMatrix : public testing::TestWithParam<std::tuple<Product, float>> {};
 
-// L = Σ a log p(target) + Σ b entropy of softmax((h w^T + bias) / temperature).
+// L = Σ a log p(target) + Σ b entropy of softmax(bounded(h w^T + bias) / temperature).
 TEST_P(LogProbMatrix, GradientsAreAtens) {
-  const auto [size, type] = GetParam();
+  const auto& [product, cap] = GetParam();
+  const auto [size, type] = product;
   const auto [rows, vocab, width] = size;
   const float temperature = 0.8F;
   const Floats hidden = noise(rows * width, 1), w = noise(vocab * width, 2, 1.5F), bias = noise(vocab, 3);
   const Floats a = noise(rows, 4), b = noise(rows, 5);
   std::vector<int32_t> targets;
   for (int64_t r = 0; r < rows; ++r) targets.push_back(static_cast<int32_t>(r * 37 % vocab));
-  const Floats got = same_everywhere([&, rows = rows, vocab = vocab, width = width, type = type](const Exec& exec) {
+  const auto backward = [&, rows = rows, vocab = vocab, width = width, type = type, cap = cap](const Exec& exec,
+                                                                                               bool kept) {
     LinearPanels panels;
     pack_linear(exec, w.data(), vocab, width, type, 1, panels);
-    Floats out = constant((rows + vocab) * width + vocab, 0);
+    const LogProbHead head{hidden.data(), width, rows, &panels, bias.data(), temperature, targets.data(), cap};
+    Floats out = constant((rows + vocab) * width + vocab, 0), row = constant(3 * rows, 0), logits(rows * vocab);
     float* dw = out.data() + rows * width;
-    log_softmax_gather_backward(exec, {hidden.data(), width, rows, &panels, bias.data(), temperature, targets.data()},
-                                {a.data(), b.data(), w.data(), out.data(), width, false, dw, dw + vocab * width});
+    float* max = row.data();
+    if (kept)
+      log_softmax_gather(exec, head,
+                         {.entropy = max + 2 * rows, .max = max, .log_sum = max + rows, .logits = logits.data()});
+    log_softmax_gather_backward(
+        exec, head, {a.data(), b.data(), w.data(), out.data(), width, false, dw, dw + vocab * width},
+        kept ? LogProbForward{max, max + rows, max + 2 * rows, logits.data()} : LogProbForward{});
     return out;
-  });
+  };
+  const Floats got = same_everywhere([&](const Exec& exec) { return backward(exec, false); });
+  EXPECT_TRUE(same_bits(backward(Exec{}, true), got)) << "from the logits that forward kept";
   const at::Tensor h_leaf = make_leaf(operand(doubles(hidden, {rows, width}), type)),
                    w_leaf = make_leaf(operand(doubles(w, {vocab, width}), type));
   const at::Tensor logits = at::linear(h_leaf, w_leaf, doubles(bias, {vocab})), leaf = make_leaf(logits);
-  const at::Tensor log_p = (leaf / static_cast<double>(temperature)).log_softmax(-1);
+  const at::Tensor bounded = cap > 0 ? (leaf / static_cast<double>(cap)).tanh() * static_cast<double>(cap) : leaf;
+  const at::Tensor log_p = (bounded / static_cast<double>(temperature)).log_softmax(-1);
   const at::Tensor index = at::tensor(targets, at::kLong).unsqueeze(1);
   const at::Tensor loss = (doubles(a, {rows}) * log_p.gather(1, index).squeeze(1)).sum() -
                           (doubles(b, {rows}) * (log_p.exp() * log_p).sum(-1)).sum();
@@ -113,11 +125,18 @@ TEST_P(LogProbMatrix, GradientsAreAtens) {
   expect_agrees(part(got, (rows + vocab) * width, vocab), d.sum(0), 2e-5, "dbias");
 }
 
+std::string bounded_name(const testing::TestParamInfo<std::tuple<Product, float>>& info) {
+  const auto& [product, cap] = info.param;
+  return product_name({product, info.index}) + (cap > 0 ? "_bounded" : "");
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, LogProbMatrix,
-                         testing::Combine(testing::Values(Size{1, 2, 5}, Size{3, 33, 31}, Size{19, 127, 64},
-                                                          Size{40, 1000, 33}, Size{131, 601, 96}),
-                                          testing::ValuesIn(kOperandTypes)),
-                         product_name);
+                         testing::Combine(testing::Combine(testing::Values(Size{1, 2, 5}, Size{3, 33, 31},
+                                                                           Size{19, 127, 64}, Size{40, 1000, 33},
+                                                                           Size{131, 601, 96}),
+                                                           testing::ValuesIn(kOperandTypes)),
+                                          testing::Values(0.0F, 2.5F)),
+                         bounded_name);
 
 using NormSize = std::tuple<int64_t, int64_t>;  // rows, width
 std::string norm_name(const testing::TestParamInfo<NormSize>& info) {
@@ -137,15 +156,16 @@ class NormMatrix : public testing::TestWithParam<NormSize> {
 
 TEST_P(NormMatrix, RmsGradientsAreAtens) {
   for (const bool accumulate : {false, true}) {
+    const float offset = accumulate ? 1 : 0;
     const Floats got = same_everywhere([&](const Exec& exec) {
       Floats y(x_.size()), inverse = constant(rows(), 0), out = constant(count() + width(), 0.25F);
-      rms_norm(exec, x_.data(), rows(), width(), weight_.data(), kEpsilon, y.data(), inverse.data());
+      rms_norm(exec, x_.data(), rows(), width(), weight_.data(), kEpsilon, y.data(), inverse.data(), offset);
       rms_norm_backward(exec, dy_.data(), x_.data(), inverse.data(), rows(), width(), weight_.data(), out.data(),
-                        accumulate, out.data() + count());
+                        accumulate, out.data() + count(), offset);
       return out;
     });
     const at::Tensor x = make_leaf(doubles(x_, {rows(), width()})), weight = make_leaf(doubles(weight_, {width()}));
-    const at::Tensor y = x * (x.square().mean(-1, true) + static_cast<double>(kEpsilon)).rsqrt() * weight;
+    const at::Tensor y = x * (x.square().mean(-1, true) + static_cast<double>(kEpsilon)).rsqrt() * (weight + offset);
     const auto want = gradients_of(y, doubles(dy_, {rows(), width()}), {x, weight});
     expect_agrees(part(got, 0, count()), accumulate ? want[0] + 0.25 : want[0], 2e-5, "dx");
     expect_agrees(part(got, count(), width()), want[1] + 0.25, 2e-5, "dweight");

@@ -58,6 +58,15 @@ const Elementwise kElementwise[] = {
                          in.data(), in.data() + s.width);
      },
      [](const std::vector<at::Tensor>& in) { return at::silu(in[0]) * in[1]; }, 1e-6, 1e-5},
+    {"gelu_tanh_mul", 2,
+     [](const Exec& exec, const Floats& in, Sizes s, Floats& y) {
+       gelu_tanh_mul(exec, in.data(), in.data() + s.width, 2 * s.width, s.rows, s.width, y.data(), s.width);
+     },
+     [](const Exec& exec, Floats& dy, Floats& in, Sizes s) {
+       gelu_tanh_mul_backward(exec, dy.data(), s.width, in.data(), in.data() + s.width, 2 * s.width, s.rows, s.width,
+                              in.data(), in.data() + s.width);
+     },
+     [](const std::vector<at::Tensor>& in) { return at::gelu(in[0], "tanh") * in[1]; }, 1e-6, 1e-5},
     {"gelu_tanh", 1, in_place<gelu_tanh>, in_place_gradient<gelu_tanh_backward>,
      [](const std::vector<at::Tensor>& in) { return at::gelu(in[0], "tanh"); }, 3e-7, 1e-6},
     {"gelu", 1, in_place<gelu>, in_place_gradient<gelu_backward>,

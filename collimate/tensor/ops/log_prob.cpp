@@ -29,6 +29,11 @@ void check_targets(const LogProbHead& h) {
   }
 }
 
+void cap_row(float cap, int64_t width, float* x) {
+  softmax_kernels().soft_cap(cap, width, x);
+  base::fault_rows("soft_cap", x, 1, width, width);
+}
+
 // logits / temperature of rows [row, row + rows) into `logits`, or scratch, then visit(row, its logits) in parallel.
 template <typename Visit>
 void visit_block(const Exec& exec, const LogProbHead& h, int64_t row, int64_t rows, float* logits, const Visit& visit) {
@@ -39,6 +44,7 @@ void visit_block(const Exec& exec, const LogProbHead& h, int64_t row, int64_t ro
   exec.parallel_for(rows, row_grain(4 * vocab), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       float* x = logits + r * vocab;
+      if (h.softcap > 0) cap_row(h.softcap, vocab, x);
       if (factor != 1.0F) scale_logits(x, vocab, factor, x);
       visit(row + r, x);
     }
@@ -74,6 +80,7 @@ void part_gradient(const Exec& exec, const LogProbHead& h, const LogProbGrad& gr
   exec.parallel_for(h.rows, row_grain(4 * part.width), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       float* d = part.d + r * part.width;
+      if (f.logits == nullptr && h.softcap > 0) cap_row(h.softcap, part.width, d);
       if (f.logits == nullptr && factor != 1.0F) scale_logits(d, part.width, factor, d);
       SoftmaxGradient g;
       g.logits = f.logits == nullptr ? d : f.logits + r * h.head->n + part.first;
@@ -83,6 +90,7 @@ void part_gradient(const Exec& exec, const LogProbHead& h, const LogProbGrad& gr
       g.target = h.targets[r] - part.first;
       g.dlog_prob = grad.dlog_prob[r];
       g.factor = factor;
+      g.softcap = h.softcap;
       if (grad.dentropy != nullptr) g.dentropy = grad.dentropy[r], g.entropy = f.entropy[r];
       softmax_kernels().gradient(g);
     }
@@ -126,6 +134,12 @@ void scale_logits(const float* logits, int64_t vocab, float factor, float* out) 
   }
 }
 
+void cpu::soft_cap(const Exec& exec, float cap, int64_t rows, int64_t vocab, float* x) {
+  exec.parallel_for(rows, row_grain(4 * vocab), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) cap_row(cap, vocab, x + r * vocab);
+  });
+}
+
 void cpu::log_softmax_gather(const Exec& exec, const LogProbHead& head, const LogProbOutput& out) {
   COLLIMATE_CHECK(head.head != nullptr && (out.log_prob == nullptr || head.targets != nullptr));
   if (out.log_prob != nullptr) check_targets(head);
@@ -165,6 +179,10 @@ void cpu::log_softmax_gather_backward(const Exec& exec, const LogProbHead& head,
                               part.width, width, grad.dw + first * width,
                               grad.dbias == nullptr ? nullptr : grad.dbias + first);
   }
+}
+
+void soft_cap(const Exec& exec, float cap, int64_t rows, int64_t vocab, float* x) {
+  exec.operations().soft_cap(exec, cap, rows, vocab, x);
 }
 
 void log_softmax_gather(const Exec& exec, const LogProbHead& head, const LogProbOutput& out) {

@@ -29,6 +29,9 @@ float inverse_temperature(float temperature);
 // out[i] = logits[i] * factor; a copy when factor is 1. out may be logits.
 void scale_logits(const float* logits, int64_t vocab, float factor, float* out);
 
+// Logits x [rows, vocab] become cap tanh(x / cap), in place.
+void soft_cap(const Exec& exec, float cap, int64_t rows, int64_t vocab, float* x);
+
 struct LogProbHead {
   const float* hidden = nullptr;  // [rows, panels.k]
   int64_t hidden_stride = 0;
@@ -37,6 +40,7 @@ struct LogProbHead {
   const float* bias = nullptr;         // [vocab] or null
   float temperature = 1.0F;
   const int32_t* targets = nullptr;  // [rows]; InputError outside [0, vocab)
+  float softcap = 0;                 // of logits, ahead of the temperature (soft_cap); 0: none
 };
 
 struct LogProbOutput {

@@ -29,21 +29,22 @@ void backward(const Exec& exec, const NormBackward& b) {
 }  // namespace
 
 void cpu::rms_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, float eps,
-                   float* y, float* inv_rms) {
-  const NormForward f{x, width, weight, nullptr, eps, y, nullptr, inv_rms};
+                   float* y, float* inv_rms, float offset) {
+  const NormForward f{x, width, weight, nullptr, eps, y, nullptr, inv_rms, offset};
   exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) { norm_kernels().rms(f, begin, end); });
   base::fault_rows("rms_norm", y, rows, width, width);
 }
 
 void cpu::rms_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, int64_t rows,
-                            int64_t width, const float* weight, float* dx, bool accumulate, float* dweight) {
+                            int64_t width, const float* weight, float* dx, bool accumulate, float* dweight,
+                            float offset) {
   COLLIMATE_CHECK(!accumulate || dx != dy);
-  backward(exec, {dy, x, nullptr, inv_rms, rows, width, weight, dx, accumulate, dweight, nullptr});
+  backward(exec, {dy, x, nullptr, inv_rms, rows, width, weight, dx, accumulate, dweight, nullptr, offset});
 }
 
 void cpu::head_norm(const Exec& exec, const float* x, const HeadRows& shape, const float* weight, float eps, float* y,
-                    float* inv_rms) {
-  NormForward f{x, shape.head_dim, weight, nullptr, eps, y, nullptr, inv_rms};
+                    float* inv_rms, float offset) {
+  NormForward f{x, shape.head_dim, weight, nullptr, eps, y, nullptr, inv_rms, offset};
   f.place = {shape.head_dim, shape.heads, shape.stride};
   exec.parallel_for(shape.rows * shape.heads, row_grain(shape.head_dim),
                     [&](int64_t begin, int64_t end) { norm_kernels().rms(f, begin, end); });
@@ -51,9 +52,9 @@ void cpu::head_norm(const Exec& exec, const float* x, const HeadRows& shape, con
 }
 
 void cpu::head_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms,
-                             const HeadRows& shape, const float* weight, float* dx, float* dweight) {
-  NormBackward b{dy, x,     nullptr, inv_rms, shape.rows * shape.heads, shape.head_dim, weight,
-                 dx, false, dweight, nullptr};
+                             const HeadRows& shape, const float* weight, float* dx, float* dweight, float offset) {
+  NormBackward b{dy,    x,       nullptr, inv_rms, shape.rows * shape.heads, shape.head_dim, weight, dx,
+                 false, dweight, nullptr, offset};
   b.place = {shape.head_dim, shape.heads, shape.stride};
   backward(exec, b);
 }
@@ -73,23 +74,23 @@ void cpu::layer_norm_backward(const Exec& exec, const float* dy, const float* x,
 }
 
 void rms_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, float eps, float* y,
-              float* inv_rms) {
-  exec.operations().rms_norm(exec, x, rows, width, weight, eps, y, inv_rms);
+              float* inv_rms, float offset) {
+  exec.operations().rms_norm(exec, x, rows, width, weight, eps, y, inv_rms, offset);
 }
 
 void rms_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, int64_t rows,
-                       int64_t width, const float* weight, float* dx, bool accumulate, float* dweight) {
-  exec.operations().rms_norm_backward(exec, dy, x, inv_rms, rows, width, weight, dx, accumulate, dweight);
+                       int64_t width, const float* weight, float* dx, bool accumulate, float* dweight, float offset) {
+  exec.operations().rms_norm_backward(exec, dy, x, inv_rms, rows, width, weight, dx, accumulate, dweight, offset);
 }
 
 void head_norm(const Exec& exec, const float* x, const HeadRows& shape, const float* weight, float eps, float* y,
-               float* inv_rms) {
-  exec.operations().head_norm(exec, x, shape, weight, eps, y, inv_rms);
+               float* inv_rms, float offset) {
+  exec.operations().head_norm(exec, x, shape, weight, eps, y, inv_rms, offset);
 }
 
 void head_norm_backward(const Exec& exec, const float* dy, const float* x, const float* inv_rms, const HeadRows& shape,
-                        const float* weight, float* dx, float* dweight) {
-  exec.operations().head_norm_backward(exec, dy, x, inv_rms, shape, weight, dx, dweight);
+                        const float* weight, float* dx, float* dweight, float offset) {
+  exec.operations().head_norm_backward(exec, dy, x, inv_rms, shape, weight, dx, dweight, offset);
 }
 
 void layer_norm(const Exec& exec, const float* x, int64_t rows, int64_t width, const float* weight, const float* bias,

@@ -19,59 +19,95 @@
 
 namespace collimate::model::testing {
 
-// A small model of each family with every kind of parameter away from its trivial value.
-inline shape::ModelShape tiny_shape(const std::string& family) {
-  const bool learned = family == "gpt2" || family == "gpt_neo" || family == "opt";
-  const bool windows = family == "mistral" || family == "phi3" || family == "gpt_neo";
+// Names that tiny_shape knows: families, and models that differ from their family's others.
+inline std::vector<std::string> tiny_models() {
+  std::vector<std::string> names = shape::known_families();
+  names.emplace_back("opt_350m");
+  return names;
+}
+
+// Blocks of GPT-2 and of those that differ from it by little.
+inline shape::Block tiny_gpt_block(const std::string& family) {
   shape::Block block;
-  const bool bias = family == "qwen2" || family == "qwen2_moe" || family == "qwen";
-  block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 8, .bias = bias};
-  if (family == "qwen") block.attention.kv_heads = 4;
-  block.attention.head_norm = family == "qwen3" || family == "qwen3_moe" || family == "dots1";
-  block.mlp = {.intermediate = 40};
-  shape::Experts experts;
-  if (family == "mixtral") experts = {.count = 4, .per_token = 2, .intermediate = 40, .normalized = true};
-  if (family == "qwen3_moe") experts = {.count = 5, .per_token = 3, .intermediate = 24, .normalized = true};
-  if (family == "qwen2_moe")
-    experts = {.count = 4, .per_token = 2, .intermediate = 12, .shared = 20, .shared_gate = true};
-  if (family == "dots1") {
-    experts = {.count = 6, .per_token = 2, .intermediate = 20, .shared = 40, .sigmoid = true, .corrected = true};
-    experts.groups = 3;
-    experts.chosen_groups = 2;
-    experts.scale = 1.5;
-  }
-  if (learned) {
-    block.norm = shape::NormKind::kLayer;
-    block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 4, .rotary = false, .output_bias = true};
-    block.attention.bias = family != "gpt_neo";
-    block.attention.scale = family == "gpt_neo" ? 1 : 0;
-    block.mlp = {40, /*gated=*/false, shape::Activation::kGeluTanh, /*bias=*/true};
-    if (family == "opt") block.mlp.activation = shape::Activation::kRelu;
-  }
+  block.norm = shape::NormKind::kLayer;
+  block.mlp = {40, /*gated=*/false, shape::Activation::kGeluTanh, /*bias=*/true};
+  block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 4, .rotary = false, .bias = true, .output_bias = true};
+  if (family == "gpt_neo") block.attention.bias = false, block.attention.scale = 1;
+  if (family == "opt") block.mlp.activation = shape::Activation::kRelu;
   if (family == "gpt_neox") {
     block.parallel = true;
-    block.norm = shape::NormKind::kLayer;
     block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 8, .rotary_dim = 4, .bias = true, .output_bias = true};
-    block.mlp = {40, /*gated=*/false, shape::Activation::kGelu, /*bias=*/true};
+    block.mlp.activation = shape::Activation::kGelu;
   }
   if (family == "gptj") {
     block.parallel = block.shared_norm = true;
-    block.norm = shape::NormKind::kLayer;
     block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 8, .rotary_dim = 4};
-    block.mlp = {40, /*gated=*/false, shape::Activation::kGeluTanh, /*bias=*/true};
   }
-  const bool partly_turned = family == "gpt_neox" || family == "gptj";
+  if (family == "bloom") {
+    block.attention.head_dim = 8, block.attention.alibi = true;
+    block.mlp.intermediate = 128;
+  }
+  return block;
+}
+
+// Blocks of Llama and of those that differ from it by little.
+inline shape::Block tiny_llama_block(const std::string& family) {
+  shape::Block block;
+  block.attention = {.heads = 4, .kv_heads = 2, .head_dim = 8, .bias = family.starts_with("qwen2") || family == "qwen"};
+  if (family == "qwen") block.attention.kv_heads = 4;
+  block.attention.head_norm = family.starts_with("qwen3") || family == "gemma3_text" || family == "dots1";
+  block.mlp = {.intermediate = 40};
+  if (!family.starts_with("gemma")) return block;
+  block.norm = shape::NormKind::kRmsOffset;
+  block.mlp.activation = shape::Activation::kGeluTanh;
+  if (family == "gemma") return block;
+  block.place = shape::NormPlace::kAround;
+  block.attention.scale = 0.25;
+  block.attention.softcap = family == "gemma2" ? 2 : 0;
+  return block;
+}
+
+// Routed experts of a mixture; none of another family.
+inline shape::Experts tiny_experts(const std::string& family) {
+  if (family == "mixtral") return {.count = 4, .per_token = 2, .intermediate = 40, .normalized = true};
+  if (family == "qwen3_moe") return {.count = 5, .per_token = 3, .intermediate = 24, .normalized = true};
+  if (family == "qwen2_moe") return {.count = 4, .per_token = 2, .intermediate = 12, .shared = 20, .shared_gate = true};
+  shape::Experts experts;
+  if (family != "dots1") return experts;
+  experts = {.count = 6, .per_token = 2, .intermediate = 20, .shared = 40, .sigmoid = true, .corrected = true};
+  experts.groups = 3;
+  experts.chosen_groups = 2;
+  experts.scale = 1.5;
+  return experts;
+}
+
+// A small model of each name with every kind of parameter away from its trivial value.
+inline shape::ModelShape tiny_shape(const std::string& name) {
+  const std::string family = name == "opt_350m" ? "opt" : name;
+  const bool learned = family == "gpt2" || family == "gpt_neo" || family == "opt";
+  const bool wide = family == "bloom" || family == "gpt_neox" || family == "gptj";
+  shape::Block block = learned || wide ? tiny_gpt_block(family) : tiny_llama_block(family);
   shape::ModelShape shape;
   shape.family = family;
   shape.vocabulary = 37;
-  shape.hidden = learned ? 16 : partly_turned ? 32 : 24;
+  shape.hidden = learned ? 16 : wide ? 32 : 24;
   shape.max_positions = 96;
   shape.learned_positions = learned;
   shape.unused_positions = family == "opt" ? 2 : 0;
+  if (name == "opt_350m") {
+    block.place = shape::NormPlace::kAfter;
+    shape.final_norm = false;
+    shape.embedding_width = 12;
+  }
   shape.blocks = {block, block};
-  shape.blocks[1].mlp.experts = experts;
-  if (family == "mixtral" || family == "qwen3_moe") shape.blocks[0].mlp.experts = experts;
-  if (windows) shape.blocks[1].attention.window = 7;
+  shape.blocks[1].mlp.experts = tiny_experts(family);
+  if (family == "mixtral" || family == "qwen3_moe") shape.blocks[0].mlp.experts = shape.blocks[1].mlp.experts;
+  for (const char* with_window : {"mistral", "phi3", "gpt_neo", "gemma2", "gemma3_text"})
+    if (family == with_window) shape.blocks[1].attention.window = 7;
+  if (family == "gemma3_text") shape.blocks[1].attention.rope_theta = 300;
+  if (family.starts_with("gemma")) shape.embedding_scale = std::sqrt(24.0);
+  shape.logit_softcap = family == "gemma2" ? 3 : 0;
+  shape.embedding_norm = family == "bloom";
   shape.tied_embeddings = family != "qwen2" && family != "gptj";
   shape.head_bias = family == "gptj";
   return shape;

@@ -1,0 +1,72 @@
+#include "collimate/base/error.h"
+#include "collimate/model/layers.h"
+#include "collimate/tensor/ops/activation.h"
+
+namespace collimate::model {
+namespace {
+
+// Has the tape run backward(the gradient of `out`, where that of `in` goes), unless nobody wants it.
+template <class Backward>
+void record_activation(Step& step, Slot& in, Slot& out, const Backward& backward) {
+  if (step.tape == nullptr || !out.wanted) return;
+  step.tape->push([&in, &out, backward, tape = step.tape] {
+    const float* dy = tensor::Tape::gradient(out);
+    if (dy == nullptr) return;
+    const tensor::GradientTarget into = tape->target(in);
+    COLLIMATE_CHECK(!into.accumulate, "an activation's input has one reader");
+    backward(dy, into.data);
+  });
+}
+
+// A gated activation, and its gradient.
+struct Gated {
+  decltype(&tensor::silu_mul) forward;
+  decltype(&tensor::silu_mul_backward) backward;
+};
+Slot* gated(Step& step, const Gated& operation, Slot* gate_up) {
+  const int64_t width = gate_up->width / 2, stride = gate_up->width;
+  Slot* out = tensor::make_slot(step.arena, gate_up->rows, width, gate_up->wanted);
+  operation.forward(step.exec, gate_up->value, gate_up->value + width, stride, out->rows, width, out->value, width);
+  record_activation(step, *gate_up, *out, [=, exec = step.exec](const float* dy, float* dx) {
+    operation.backward(exec, dy, width, gate_up->value, gate_up->value + width, stride, out->rows, width, dx,
+                       dx + width);
+  });
+  return out;
+}
+
+// An operation of each number, and its gradient.
+struct Elementwise {
+  void (*forward)(const tensor::Exec& exec, const float* x, int64_t count, float* y);
+  void (*backward)(const tensor::Exec& exec, const float* dy, const float* x, int64_t count, float* dx);
+};
+Slot* elementwise(Step& step, const Elementwise& operation, Slot* x) {
+  Slot* out = tensor::make_slot(step.arena, x->rows, x->width, x->wanted);
+  operation.forward(step.exec, x->value, x->count(), out->value);
+  record_activation(step, *x, *out, [=, exec = step.exec](const float* dy, float* dx) {
+    operation.backward(exec, dy, x->value, x->count(), dx);
+  });
+  return out;
+}
+
+}  // namespace
+
+Slot* activate(Step& step, const shape::Mlp& mlp, Slot* x) {
+  COLLIMATE_CHECK(x->width == mlp.up_width(), "{} numbers a row", x->width);
+  switch (mlp.activation) {
+    case shape::Activation::kSilu:
+      COLLIMATE_CHECK(mlp.gated, "silu without a gate");
+      return gated(step, {tensor::silu_mul, tensor::silu_mul_backward}, x);
+    case shape::Activation::kGeluTanh:
+      if (mlp.gated) return gated(step, {tensor::gelu_tanh_mul, tensor::gelu_tanh_mul_backward}, x);
+      return elementwise(step, {tensor::gelu_tanh, tensor::gelu_tanh_backward}, x);
+    case shape::Activation::kGelu:
+      COLLIMATE_CHECK(!mlp.gated, "a gate of GELU by erf");
+      return elementwise(step, {tensor::gelu, tensor::gelu_backward}, x);
+    case shape::Activation::kRelu:
+      COLLIMATE_CHECK(!mlp.gated, "a gate of ReLU");
+      return elementwise(step, {tensor::relu, tensor::relu_backward}, x);
+  }
+  return nullptr;
+}
+
+}  // namespace collimate::model

@@ -1,0 +1,53 @@
+#include "collimate/shape/family.h"
+#include "collimate/shape/usual_config.h"
+
+namespace collimate::shape {
+namespace {
+
+// BLOOM (Scao et al. 2022): GPT-2's blocks without positions but in the scores (ALiBi, Press et al. 2022), and a norm
+// behind the embedding. Older configs have other names of sizes.
+ModelShape parse_bloom(const Fields& fields, const std::string& family) {
+  const auto either = [&](const char* newer, const char* older) { return fields.has(newer) ? newer : older; };
+  ModelShape shape = read_sizes(fields, family,
+                                {either("hidden_size", "n_embed"), either("num_hidden_layers", "n_layer"),
+                                 either("num_attention_heads", "n_head")});
+  shape.max_positions = fields.count_or("seq_length", kMaxCount, 2048);
+  shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
+  shape.embedding_norm = true;
+  fields.require("apply_residual_connection_post_layernorm", false);
+  for (Block& block : shape.blocks) {
+    block.norm = NormKind::kLayer;
+    block.norm_epsilon = static_cast<float>(fields.real_or("layer_norm_epsilon", 1e-5));
+    block.attention.rotary = false;
+    block.attention.alibi = block.attention.bias = block.attention.output_bias = true;
+    block.mlp = {4 * shape.hidden, /*gated=*/false, Activation::kGeluTanh, /*bias=*/true};
+  }
+  return shape;
+}
+
+void add_bloom_config(const ModelShape& shape, nlohmann::json& config) {
+  const Block& block = shape.blocks.front();
+  config["hidden_size"] = shape.hidden;
+  config["n_layer"] = shape.layers();
+  config["n_head"] = block.attention.heads;
+  config["seq_length"] = shape.max_positions;
+  config["layer_norm_epsilon"] = static_cast<double>(block.norm_epsilon);
+}
+
+}  // namespace
+
+std::vector<Family> bloom_families() {
+  ModuleNames names = gpt2_names();
+  names.embedding = "transformer.word_embeddings";
+  names.embedding_norm = "transformer.word_embeddings_layernorm";
+  names.attention_norm = "input_layernorm";
+  names.query_key_value = {"self_attention.query_key_value"};
+  names.attention_output = "self_attention.dense";
+  names.mlp_norm = "post_attention_layernorm";
+  names.up = {"mlp.dense_h_to_4h"};
+  names.down = "mlp.dense_4h_to_h";
+  names.interleaved = true;
+  return {{"bloom", "BloomForCausalLM", "BloomForSequenceClassification", parse_bloom, add_bloom_config, names}};
+}
+
+}  // namespace collimate::shape

@@ -1,0 +1,155 @@
+#include <cmath>
+
+#include "collimate/base/at.h"
+#include "collimate/base/error.h"
+#include "collimate/shape/family.h"
+#include "collimate/shape/usual_config.h"
+
+namespace collimate::shape {
+namespace {
+
+using base::expectation;
+using base::InputError;
+using nlohmann::json;
+
+constexpr double kTheta = 1e6;  // of Gemma 3's layers without windows, where a config says none
+constexpr const char* kSliding = "sliding_attention";
+constexpr const char* kFull = "full_attention";
+
+// By layer, whether it has the window: as layer_types says, or all but every `pattern`th layer.
+std::vector<bool> read_sliding(const Fields& fields, int64_t layers, int64_t pattern) {
+  std::vector<bool> sliding;
+  if (!fields.has("layer_types")) {
+    pattern = fields.count_or("sliding_window_pattern", kMaxLayers, pattern);
+    for (int64_t layer = 1; layer <= layers; ++layer) sliding.push_back(layer % pattern != 0);
+    return sliding;
+  }
+  const json& types = fields.raw("layer_types");
+  for (const json& type : types)
+    if (type == kSliding || type == kFull) sliding.push_back(type == kSliding);
+  if (!types.is_array() || types.size() != sliding.size() || static_cast<int64_t>(sliding.size()) != layers)
+    throw InputError(expectation(fields.at("layer_types"),
+                                 fmt::format("{} of \"{}\" and \"{}\"", layers, kSliding, kFull), types.dump()));
+  return sliding;
+}
+
+// The base of the layers with windows; other layers turn as the model's rope says.
+double read_two_ropes(const Fields& fields, ModelShape& shape) {
+  shape.rope_theta = kTheta;
+  const double local = fields.real_or("rope_local_base_freq", 1e4);
+  const bool apart = fields.has("rope_parameters") && fields.raw("rope_parameters").contains(kFull);
+  if (!apart) {
+    read_rope(fields, shape);
+    if (!fields.has("rope_theta")) shape.rope_theta = kTheta;
+    return local;
+  }
+  const Fields both = object_of(fields, "rope_parameters");
+  read_rope_parameters(object_of(both, kFull), fields, shape);
+  if (!both.has(kSliding)) return local;
+  ModelShape of_windows;
+  of_windows.rope_theta = local;
+  read_rope_parameters(object_of(both, kSliding), fields, of_windows);
+  if (!of_windows.rope_scaling.is_null())
+    throw InputError(expectation(both.at(kSliding), "rope_type default", of_windows.rope_scaling.dump()));
+  return of_windows.rope_theta;
+}
+
+// Older configs say "gelu" and mean its approximation.
+void check_activation(const Fields& fields) {
+  const char* key = fields.has("hidden_activation") ? "hidden_activation" : "hidden_act";
+  const std::string activation = fields.text_or(key, "gelu_pytorch_tanh");
+  if (activation != "gelu_pytorch_tanh" && activation != "gelu")
+    throw InputError(expectation(fields.at(key), "gelu_pytorch_tanh", "'" + activation + "'"));
+}
+
+double softcap(const Fields& fields, const char* key, double fallback) {
+  return fields.is_null(key) ? 0 : fields.real_or(key, fallback);
+}
+
+// Gemma (2024): a Llama with scaled embeddings, norms by 1 + weight and a gate with GELU.
+ModelShape parse_gemma(const Fields& fields, const std::string& family) {
+  ModelShape shape = read_usual_shape(fields, family);
+  shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
+  shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 8192);
+  shape.embedding_scale = std::sqrt(static_cast<double>(shape.hidden));
+  check_activation(fields);
+  fields.require("use_bidirectional_attention", false);
+  for (Block& block : shape.blocks) {
+    block.norm = NormKind::kRmsOffset;
+    block.attention.head_dim = fields.count_or("head_dim", kMaxHidden, 256);
+    block.mlp.activation = Activation::kGeluTanh;
+    block.mlp.bias = false;
+  }
+  if (family != "gemma3_text") read_rope(fields, shape);
+  return shape;
+}
+
+// Gemma 2 (2024): norms around both halves, bounds of scores and logits, a window in every second layer. Gemma 3 (2025)
+// has norms of heads in place of the bounds, and windows in five of six layers, which turn by a base of their own.
+ModelShape parse_gemma2(const Fields& fields, const std::string& family) {
+  const bool third = family == "gemma3_text";
+  ModelShape shape = parse_gemma(fields, family);
+  if (third) shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 131072);
+  const double local_theta = third ? read_two_ropes(fields, shape) : 0;
+  shape.logit_softcap = softcap(fields, "final_logit_softcapping", third ? 0 : 30);
+  const std::vector<bool> sliding = read_sliding(fields, shape.layers(), third ? 6 : 2);
+  const int64_t window = fields.count_or("sliding_window", kMaxCount, 4096);
+  for (size_t layer = 0; layer < shape.blocks.size(); ++layer) {
+    Block& block = shape.blocks[layer];
+    block.place = NormPlace::kAround;
+    block.attention.head_norm = third;
+    block.attention.softcap = softcap(fields, "attn_logit_softcapping", third ? 0 : 50);
+    const int64_t divisor = fields.count_or("query_pre_attn_scalar", kMaxHidden, 256);
+    block.attention.scale = 1 / std::sqrt(static_cast<double>(divisor));
+    if (!sliding[layer]) continue;
+    block.attention.window = window < shape.max_positions ? window : 0;
+    block.attention.rope_theta = local_theta;
+  }
+  return shape;
+}
+
+void add_gemma_config(const ModelShape& shape, json& config) {
+  add_usual_config(shape, config);
+  config["hidden_act"] = config["hidden_activation"] = "gelu_pytorch_tanh";
+  config["attention_bias"] = shape.blocks.front().attention.bias;
+}
+
+json number_or_null(double value) { return value > 0 ? json(value) : json(nullptr); }
+
+void add_gemma2_config(const ModelShape& shape, json& config) {
+  add_gemma_config(shape, config);
+  const Attention& first = shape.blocks.front().attention;
+  config["query_pre_attn_scalar"] = std::llround(1 / (first.scale * first.scale));
+  config["attn_logit_softcapping"] = number_or_null(first.softcap);
+  config["final_logit_softcapping"] = number_or_null(shape.logit_softcap);
+  config["sliding_window"] = shape.max_positions;
+  json types = json::array();
+  for (const Block& block : shape.blocks) {
+    const Attention& attention = block.attention;
+    types.push_back(attention.window > 0 || attention.rope_theta > 0 ? kSliding : kFull);
+    if (attention.window > 0) config["sliding_window"] = attention.window;
+    if (attention.rope_theta > 0) config["rope_local_base_freq"] = attention.rope_theta;
+  }
+  config["layer_types"] = types;
+}
+
+Family member(const char* name, const std::string& classes, const std::string& score_classes,
+              ModelShape (*parse)(const Fields&, const std::string&), void (*add_config)(const ModelShape&, json&)) {
+  ModuleNames names = llama_names();
+  if (parse == parse_gemma2) {
+    names.behind_attention = "post_attention_layernorm";
+    names.mlp_norm = "pre_feedforward_layernorm";
+    names.behind_mlp = "post_feedforward_layernorm";
+  }
+  return {name, classes + "ForCausalLM", score_classes + "ForSequenceClassification", parse, add_config, names};
+}
+
+}  // namespace
+
+std::vector<Family> gemma_families() {
+  return {member("gemma", "Gemma", "Gemma", parse_gemma, add_gemma_config),
+          member("gemma2", "Gemma2", "Gemma2", parse_gemma2, add_gemma2_config),
+          member("gemma3_text", "Gemma3", "Gemma3Text", parse_gemma2, add_gemma2_config)};
+}
+
+}  // namespace collimate::shape
