@@ -19,6 +19,8 @@ class Block {
   ~Block();
 
   int32_t id() const { return id_; }
+  // Gives it back early; its id stays, and copies hold nothing.
+  void release() { *this = Block(nullptr, id_); }
 
  private:
   friend class BlockPool;

@@ -14,6 +14,7 @@
 #include "collimate/generate/service.h"
 #include "collimate/generate/speculation.h"
 #include "collimate/model/kv_cache.h"
+#include "collimate/tensor/ops/attention_window.h"
 
 namespace collimate::generate {
 
@@ -48,10 +49,12 @@ struct Sequence {
   std::optional<CompletionText> text;  // where the request has stop strings
   Speculation speculation;             // catches up with `ids` when it is asked
 
-  // Its place in the cache: keys and values of ids[0, computed) lie in `blocks`, in order. A block that this sequence
-  // still writes to has no other holder.
+  // Its place in the cache: keys and values of ids[0, computed) lie in `blocks`, in order, of which the first
+  // `released` are given back, as no token will read them. A block that this sequence still writes to has no other
+  // holder.
   std::vector<Block> blocks;
   int64_t computed = 0;
+  int64_t released = 0;
   int64_t published = 0;   // leading blocks that the prefix cache has seen
   uint64_t chain_key = 0;  // key of the last of them
 
@@ -88,10 +91,17 @@ struct Sequence {
     while (static_cast<int64_t>(blocks.size()) > blocks_for(computed)) blocks.pop_back();
   }
 
+  // Gives back the blocks that lie behind the window of every token to come; window 0: none do.
+  void release_behind(int64_t window) {
+    const int64_t read = tensor::first_block_read(computed, window);
+    for (; released < read; ++released) blocks[static_cast<size_t>(released)].release();
+  }
+
   // Gives the blocks back, last one first, so that beginnings are remembered longest; everything will be recomputed.
   void drop_cache() {
     while (!blocks.empty()) blocks.pop_back();
     computed = 0;
+    released = 0;
     published = 0;
     chain_key = 0;
   }

@@ -17,6 +17,16 @@ std::unique_ptr<Draft> make_draft(const ServiceOptions& options, int64_t vocabul
   return std::make_unique<Draft>(*options.draft, options.exec, limits, options.seed);
 }
 
+// One table of blocks serves all layers, so that a single layer without a window keeps every block.
+int64_t widest_window(const shape::ModelShape& shape) {
+  int64_t widest = 0;
+  for (const shape::Block& block : shape.blocks) {
+    if (block.attention.window == 0) return 0;
+    widest = std::max(widest, block.attention.window);
+  }
+  return widest;
+}
+
 }  // namespace
 
 Service::Impl::Impl(model::Model& the_model, ServiceOptions the_options)
@@ -27,6 +37,7 @@ Service::Impl::Impl(model::Model& the_model, ServiceOptions the_options)
       scheduler({options.max_batch_tokens, options.max_batch_sequences, options.speculation_rows}),
       runner(model, options.exec, options.cache_blocks, options.seed),
       draft(make_draft(options, model.shape().vocabulary)),
+      window(widest_window(model.shape())),
       version(model.weights().version()),
       weights_version(version) {}
 
@@ -208,10 +219,12 @@ void Service::Impl::advance(const StepPlan& step) {
     (decodes ? stats.decoded_tokens : stats.prefill_tokens) += run.count;
     sequence.computed += run.count;
     prefixes->publish(version, sequence);
+    sequence.release_behind(window);
   }
   for (const Fork& fork : step.forks) {
     const Sequence& leader = *step.runs[fork.run].sequence;
     fork.sequence->computed = fork.sequence->prompt_tokens;
+    fork.sequence->release_behind(window);
     fork.sequence->published = leader.published;
     fork.sequence->chain_key = leader.chain_key;
   }

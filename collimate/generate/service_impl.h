@@ -69,6 +69,7 @@ struct Service::Impl {
 
   double next_end = kNever;  // no request ends by its timeout before
   bool paused = false;
+  int64_t window = 0;            // of the layer that reads furthest back; 0: any layer reads all keys
   uint64_t version = 0;          // the caller's
   uint64_t weights_version = 0;  // the weights' own, at the last update
   ServiceCounts stats;

@@ -13,6 +13,7 @@
 #include "collimate/tensor/kernels/grain.h"
 #include "collimate/tensor/kernels/pointwise.h"
 #include "collimate/tensor/operations.h"
+#include "collimate/tensor/ops/attention_window.h"
 
 namespace collimate::tensor {
 namespace {
@@ -128,6 +129,10 @@ const float* nudged_values(const KvLayout& layout, const float* v, int64_t strid
 }
 
 }  // namespace
+
+int64_t first_block_read(int64_t position, int64_t window) {
+  return first_chunk(position, window) / KvLayout::kBlockTokens;
+}
 
 std::vector<float> alibi_slopes(int heads) {
   const auto whole = static_cast<int>(std::bit_floor(static_cast<unsigned>(heads)));
