@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace collimate::base {
@@ -11,5 +12,13 @@ constexpr bool begins_character(char byte) { return (static_cast<unsigned char>(
 
 // Characters of a text in UTF-8.
 inline int64_t characters_in(std::string_view text) { return std::ranges::count_if(text, begins_character); }
+
+// The beginning of a text for an error, in whole characters: all of at most `most` bytes, else what fits with "...".
+inline std::string beginning_of(std::string_view text, size_t most) {
+  if (text.size() <= most) return std::string(text);
+  size_t end = most - 3;
+  while (end > 0 && !begins_character(text[end])) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
 
 }  // namespace collimate::base

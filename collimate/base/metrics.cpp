@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 #include "collimate/base/fault.h"
 #include "collimate/base/json.h"
@@ -103,7 +104,7 @@ std::string to_json_line(const MetricsRecord& record) {
 MetricsRecord parse_metrics_line(const std::string& line, const std::string& where) {
   const auto json = parse_ordered_json(line, where);
   if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) {
-    throw InputError(expectation(where, "a JSON object with a step", fmt::format("\"{}\"", line.substr(0, 80))));
+    throw InputError(expectation(where, "a JSON object with a step", fmt::format("\"{}\"", beginning_of(line, 80))));
   }
   MetricsRecord record;
   for (const auto& [name, value] : json.items()) {

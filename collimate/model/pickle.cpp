@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 
 namespace collimate::model {
@@ -263,7 +264,8 @@ class Reader {
   void push_callable(const std::string& name) {
     if (!is_known(name))
       refuse("only what a state dict of tensors needs",
-             fmt::format("'{}', which would be executed", name.substr(0, 80)), "model.safetensors of the same model");
+             fmt::format("'{}', which would be executed", base::beginning_of(name, 80)),
+             "model.safetensors of the same model");
     push({Kind::kCallable, 0, name});
   }
   // Little-endian, of at most 8 bytes.

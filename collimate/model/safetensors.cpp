@@ -27,14 +27,7 @@ constexpr const char* kIndex = ".index.json";
 constexpr size_t kMaxDims = 16;
 constexpr size_t kMaxShown = 100;  // bytes of what a file says that an error repeats
 
-// The beginning of a text, whole characters of UTF-8.
-std::string shown(std::string text) {
-  if (text.size() <= kMaxShown) return text;
-  size_t end = kMaxShown - 3;
-  while (end > 0 && !base::begins_character(text[end])) --end;
-  text.resize(end);
-  return text + "...";
-}
+std::string shown(const std::string& text) { return base::beginning_of(text, kMaxShown); }
 std::string shown(const json& value) { return shown(value.dump()); }
 
 // Product of the sizes times the element size, refusing overflow.

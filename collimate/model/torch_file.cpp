@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <caffe2/serialize/inline_container.h>
 
+#include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 #include "collimate/model/pickle.h"
 
@@ -62,7 +63,7 @@ std::vector<TensorEntry> read_archive(const std::string& path, std::span<const s
   std::vector<TensorEntry> entries;
   for (const PickledTensor& tensor :
        read_pickled_tensors({static_cast<const std::byte*>(text.get()), bytes}, path + " data.pkl")) {
-    const std::string where = path + " " + tensor.name.substr(0, 100);
+    const std::string where = path + " " + base::beginning_of(tensor.name, 100);
     entries.push_back({tensor.name, tensor.dtype, tensor.sizes, values_of(archive, tensor, file, where)});
   }
   return entries;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
 #include "collimate/generate/sampling_fields.h"
@@ -19,9 +20,7 @@ constexpr size_t kStopStrings = 16, kStopBytes = 1024;
 constexpr size_t kSamplingEntries = 1024;  // of a list or map: each completion has its own
 
 std::string shown(const json& value) {
-  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (text.size() > 80) text = text::valid_utf8(text.substr(0, 77)) + "...";
-  return text;
+  return base::beginning_of(value.dump(-1, ' ', false, json::error_handler_t::replace), 80);
 }
 
 [[noreturn]] void wrong(const std::string& name, const std::string& expected, const json& got,

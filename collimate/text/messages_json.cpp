@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 
 namespace collimate::text {
@@ -11,9 +12,8 @@ using nlohmann::json;
 
 [[noreturn]] void wrong(const std::string& where, const std::string& expected, const json& got,
                         const std::string& remedy = "") {
-  std::string shown = got.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (shown.size() > 80) shown = shown.substr(0, 77) + "...";
-  throw base::InputError(base::expectation(where, expected, shown, remedy));
+  const std::string shown = got.dump(-1, ' ', false, json::error_handler_t::replace);
+  throw base::InputError(base::expectation(where, expected, base::beginning_of(shown, 80), remedy));
 }
 
 // A call of a tool stands beside the content, where no template here looks: left out, the turn would end without it.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 #include "collimate/text/jinja/lexer.h"
 #include "collimate/text/jinja/syntax.h"
@@ -69,7 +70,7 @@ class ExpressionParser {
     const Token& token = peek();
     const std::string got = token.kind == TokenKind::kEnd ? "the end of the template"
                             : token.text.empty()          ? "the end of the tag"
-                                                          : fmt::format("'{}'", token.text.substr(0, 40));
+                                                          : fmt::format("'{}'", base::beginning_of(token.text, 40));
     throw base::InputError(base::expectation(fmt::format("chat template line {}", token.line), expected, got));
   }
   Node make(Op op) const { return {op, peek().line}; }

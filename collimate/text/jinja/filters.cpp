@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "collimate/base/characters.h"
 #include "collimate/text/jinja/calls.h"
 
 namespace collimate::text::jinja {
@@ -319,7 +320,7 @@ template <class Table>
 [[noreturn]] void refuse_name(const char* what, const Table& table, const std::string& name) {
   std::string known;
   for (const auto& [each, function] : table) known.append(known.empty() ? "" : ", ").append(each);
-  refuse(fmt::format("one of the {} {}", what, known), fmt::format("'{}'", name.substr(0, 40)));
+  refuse(fmt::format("one of the {} {}", what, known), fmt::format("'{}'", base::beginning_of(name, 40)));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <map>
 
+#include "collimate/base/characters.h"
 #include "collimate/text/jinja/calls.h"
 
 namespace collimate::text::jinja {
@@ -184,7 +185,7 @@ Value dict_method(const std::string& name, const Arguments& a) {
   List values;
   for (const auto& [key, member] : a.of().dict()) values.push_back(member);
   if (name == "values") return values;
-  refuse("get, items, keys or values of a dictionary", fmt::format("'{}'", name.substr(0, 40)));
+  refuse("get, items, keys or values of a dictionary", fmt::format("'{}'", base::beginning_of(name, 40)));
 }
 
 Value list_method(const std::string& name, const Arguments& a) {
@@ -197,7 +198,7 @@ Value list_method(const std::string& name, const Arguments& a) {
     if (found == items.end()) refuse("an item of the list", "another value");
     return static_cast<int64_t>(found - items.begin());
   }
-  refuse("count or index of a list, which may not be changed", fmt::format("'{}'", name.substr(0, 40)));
+  refuse("count or index of a list, which may not be changed", fmt::format("'{}'", base::beginning_of(name, 40)));
 }
 
 Value range(const Arguments& a) {
@@ -250,10 +251,11 @@ Value call_method(const std::string& name, const Arguments& arguments) {
     refuse("a function", fmt::format("the member '{}' of a dictionary", name));
   }
   if (of.is_list()) return list_method(name, arguments);
-  if (!of.is_text()) refuse(fmt::format("a text, list or dictionary for .{}()", name.substr(0, 40)), of.kind());
+  if (!of.is_text())
+    refuse(fmt::format("a text, list or dictionary for .{}()", base::beginning_of(name, 40)), of.kind());
   const auto found = text_methods().find(name);
   if (found == text_methods().end())
-    refuse("a method of texts that is known, as strip or split", fmt::format("'{}'", name.substr(0, 40)));
+    refuse("a method of texts that is known, as strip or split", fmt::format("'{}'", base::beginning_of(name, 40)));
   return found->second(of.text(), arguments);
 }
 
