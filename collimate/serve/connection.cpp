@@ -109,7 +109,7 @@ ssize_t Connection::read(char* out, size_t size) {
       too_slow_ = !wait_for(POLLIN, read_deadline_);
       continue;
     }
-    broken_ = true;
+    broken_ = count < 0;  // a peer that has closed its sending half still reads
     return count;
   }
   if (read_deadline_.expired()) {  // a byte now and then is too slow as well

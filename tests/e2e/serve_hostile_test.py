@@ -137,6 +137,17 @@ class Input(Hostile):
             self.assertIn(b"data: [DONE]" if stream else b'"finish_reason":"length"', answer)
         self.check_alive(server)
 
+    def test_a_body_that_ends_too_early_is_answered(self):
+        server = self.start()
+        for path, good in GOODS.items():
+            with server.connect() as connection:
+                connection.sendall(post_bytes(path, good)[:-5])
+                connection.shutdown(socket.SHUT_WR)
+                answer = receive_all(connection)
+            self.assertEqual(status_of(answer), 400, (path, answer))
+            self.assertIn(b"expected a whole body, got a part of it", answer)
+        self.check_alive(server)
+
     def test_heads_without_one_host_or_without_an_end(self):
         server = self.start()
         for hosts, status in ((b"", 400), (b"Host: a\r\nHost: b\r\n", 400), (b"Host: a\r\n", 200)):
