@@ -42,8 +42,11 @@ nlohmann::ordered_json completed(const nlohmann::json& request, const SignalScop
   cli::OpenModel open(host::model_directory(asked.model), asked.compute, asked.chat_template);
   const auto draft = cli::open_draft(asked.speculation, open);
   std::vector<std::vector<int32_t>> prompts;
-  for (const text::Example& example : dataset.examples())
+  for (const text::Example& example : dataset.examples()) {
+    text::require_marked_turns(example, open.renderer, 2,
+                               "chat_template=\"chatml\", or \"plain\" to join turns with nothing between");
     prompts.push_back(open.renderer.prompt_tokens(example.prompt));
+  }
   const generate::EngineOptions options{.service = open.complete({.seed = static_cast<uint64_t>(asked.seed.get()),
                                                                   .speculation_tokens = asked.speculation.tokens(),
                                                                   .draft = draft.get()}),

@@ -6,6 +6,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
+#include "collimate/text/dataset.h"
 
 namespace collimate::serve {
 namespace {
@@ -80,14 +81,13 @@ std::vector<PromptTokens> Exchange::prompts_of(const ApiRequest& request) const 
   std::vector<PromptTokens> out;
   const std::string name = request.endpoint == Endpoint::kChat ? "messages" : "prompt";
   for (const text::Prompt& prompt : request.prompts) {
-    const auto* turns = std::get_if<text::Messages>(&prompt);
-    if (turns != nullptr && turns->size() > 1 && !model_.renderer.chat().marks_turns())
-      throw ApiError(
-          400,
-          base::expectation(name, "one message, as the model has no chat template that marks where a turn ends",
-                            fmt::format("{} messages", turns->size()),
-                            "collimate serve --chat-template chatml, or plain to join them"),
-          name, "invalid_value");
+    if (text::joins_turns(prompt, model_.renderer, 2))
+      throw ApiError(400,
+                     text::joined_turns_message(
+                         name,
+                         "one message, or collimate serve --chat-template chatml, or plain to join turns with "
+                         "nothing between"),
+                     name, "invalid_value");
     PromptTokens tokens{.ids = model_.renderer.prompt_tokens(prompt)};
     if (request.echo) tokens.text = model_.renderer.prompt_text(prompt);
     if (static_cast<int64_t>(tokens.ids.size()) >= model_.max_sequence_tokens) {

@@ -177,11 +177,19 @@ void Dataset::require(const std::string& part, const std::string& reader) const 
       base::expectation(found->location.text(), fmt::format("{}, which {} needs", part, reader), "a row without it"));
 }
 
+bool joins_turns(const Prompt& prompt, const Renderer& renderer, size_t fewest) {
+  const auto* turns = std::get_if<Messages>(&prompt);
+  return turns != nullptr && turns->size() >= fewest && !renderer.chat().marks_turns();
+}
+
+std::string joined_turns_message(const std::string& where, const std::string& remedy) {
+  return base::expectation(where, "a chat template, which marks where a turn ends",
+                           "a model without one (a base model)", remedy);
+}
+
 void require_marked_turns(const Example& example, const Renderer& renderer, size_t fewest, const std::string& remedy) {
-  const auto* turns = std::get_if<Messages>(&example.prompt);
-  if (renderer.chat().marks_turns() || turns == nullptr || turns->size() < fewest) return;
-  throw base::InputError(base::expectation(example.location.text(), "a chat template, which marks where a turn ends",
-                                           "a model without one (a base model)", remedy));
+  if (joins_turns(example.prompt, renderer, fewest))
+    throw base::InputError(joined_turns_message(example.location.text(), remedy));
 }
 
 }  // namespace collimate::text

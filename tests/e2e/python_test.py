@@ -180,6 +180,17 @@ class Callbacks(WithTask):
         self.assertIn("none&lt;of&gt;it", curve.svg())
 
 
+class Turns(WithTask):
+    def test_those_that_nothing_marks_are_refused(self):
+        model = self.train(config(self.model, run={"iterations": 1})).model
+        turns = [{"role": role, "content": "1"} for role in ("user", "assistant", "user")]
+        with self.assertRaisesRegex(ValueError, r"a chat template, which marks where a turn ends, .*"
+                                                r'try chat_template="chatml", or "plain" to join turns'):
+            collimate.generate(model, [turns])
+        self.assertEqual(len(collimate.generate(model, [turns[:1]], max_tokens=1)), 1)
+        self.assertEqual(len(collimate.generate(model, [turns], max_tokens=1, chat_template="plain")), 1)
+
+
 class Interrupts(WithTask):
     def interrupted(self, times: int) -> KeyboardInterrupt:
         """A run that is interrupted so often in its second iteration."""

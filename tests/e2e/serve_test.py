@@ -272,7 +272,7 @@ class Client(WithServer):
         self.assertEqual(chunks[-1].usage, made.usage)
         # An answer that the client sends back has many fields that are null.
         again = messages + [answer.message.model_dump(), {"role": "user", "content": "1"}]
-        with self.assertRaisesRegex(openai.BadRequestError, "no chat template that marks where a turn ends"):
+        with self.assertRaisesRegex(openai.BadRequestError, "a chat template, which marks where a turn ends"):
             self.client.chat.completions.create(model="tiny", messages=again, max_tokens=1)
         self.client.chat.completions.create(model="tiny", messages=messages)  # to the model's last position
 
