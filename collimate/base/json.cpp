@@ -4,6 +4,7 @@
 #include <deque>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <type_traits>
 #include <unordered_set>
 #include <vector>
 
@@ -39,6 +40,8 @@ class Scan {
   // Offset of the first key found that its object has already, or npos; and the key, as its text is written.
   size_t again() const { return again_.at; }
   std::string_view key() const { return again_.written; }
+  // The most keys that an object has.
+  size_t most_keys() const { return most_keys_; }
 
  private:
   struct Key {
@@ -78,6 +81,7 @@ class Scan {
     if (levels_.empty()) return;
     const auto begin = keys_.begin() + static_cast<std::ptrdiff_t>(levels_.back());
     levels_.pop_back();
+    most_keys_ = std::max(most_keys_, static_cast<size_t>(keys_.end() - begin));
     if (again_.at == npos) compare(begin, keys_.end());
     keys_.erase(begin, keys_.end());
   }
@@ -99,7 +103,7 @@ class Scan {
   std::vector<size_t> levels_;     // of those open: where their keys begin
   std::vector<Key> keys_;          // of the objects that are open
   std::deque<std::string> plain_;  // keys that are written with escapes
-  size_t too_deep_ = npos;
+  size_t too_deep_ = npos, most_keys_ = 0;
   Key again_;
 };
 
@@ -123,6 +127,12 @@ Json parse(std::string_view text, const std::string& where, int64_t first_line) 
   if (scan.too_deep() != Scan::npos)
     throw InputError(expectation(place(text, scan.too_deep(), where, first_line),
                                  fmt::format("JSON of at most {} levels", kMaxJsonDepth), "deeper nesting"));
+  // An ordered object finds its keys one by one.
+  constexpr size_t kMostOrderedKeys = 10'000;
+  if (std::is_same_v<Json, nlohmann::ordered_json> && scan.most_keys() > kMostOrderedKeys)
+    throw InputError(expectation(place(text, 0, where, first_line),
+                                 fmt::format("at most {} keys in an object", kMostOrderedKeys),
+                                 std::to_string(scan.most_keys())));
   Json parsed;
   try {
     parsed = Json::parse(text);

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "collimate/base/error.h"
+#include "collimate/base/json.h"
 #include "collimate/base/log.h"
 #include "collimate/base/terminal.h"
 #include "collimate/cli/arguments.h"
@@ -13,13 +14,15 @@
 #include "collimate/cli/loaded_model.h"
 #include "collimate/cli/process.h"
 #include "collimate/generate/sampling_options.h"
+#include "collimate/host/file_io.h"
 #include "collimate/host/hub_download.h"
+#include "collimate/text/messages_json.h"
 
 namespace collimate::cli {
 namespace {
 
 struct ChatCall {
-  std::string model, compare, system;
+  std::string model, compare, system, tools;
   int64_t max_tokens = 512;
   std::optional<uint64_t> seed;
   generate::SamplingOptions sampling;
@@ -32,6 +35,7 @@ bool read_arguments(const Arguments& arguments, ChatCall& call) {
   app.add_option("MODEL", call.model, "the directory of the model")->required();
   app.add_option("--compare", call.compare, "another model, whose answers are shown beside those of the first");
   app.add_option("--system", call.system, "the system message");
+  app.add_option("--tools", call.tools, "a JSON file, a list of tools' definitions, which the chat template shows");
   app.add_option("--max-tokens", call.max_tokens, "most tokens of an answer")->check(at_least(1));
   app.add_option("--seed", call.seed, "seed of the draws; without it every conversation is different")
       ->check(at_least(0));
@@ -39,6 +43,12 @@ bool read_arguments(const Arguments& arguments, ChatCall& call) {
   add_flags(app, call.loading);
   add_download_flag(app, call.download);
   return parse(app, arguments);
+}
+
+text::TemplateInputs inputs_of(const ChatCall& call) {
+  if (call.tools.empty()) return {};
+  return {.tools = text::tools_from_json(base::parse_ordered_json(host::read_file(call.tools), call.tools, 1),
+                                         "--tools " + call.tools)};
 }
 
 // A model that answers one request at a time.
@@ -72,6 +82,7 @@ int chat(const Arguments& arguments) {
   }
   const serve::ChatSettings settings{.sampling = call.sampling.params(call.max_tokens),
                                      .system = call.system,
+                                     .inputs = inputs_of(call),
                                      .seed = call.seed ? *call.seed : std::random_device()()};
   LineReader lines;
   std::optional<InterruptScope> interrupts;

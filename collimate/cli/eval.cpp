@@ -21,7 +21,7 @@ struct Drawing : generate::SamplingOptions {
 
 struct Loading : base::Section {
   rlhf::ComputeOption compute{this};
-  rlhf::ChatTemplateOption chat_template{this};
+  rlhf::ChatTemplateOptions chat{this};
 };
 
 constexpr const char *kPage = ".html", *kRows = ".jsonl";
@@ -103,7 +103,8 @@ recipe::EvaluationCall asked(const EvalCall& call) {
                                .completion_tokens = call.max_tokens,
                                .seed = call.seed,
                                .compute = call.loading.compute,
-                               .chat_template = call.loading.chat_template,
+                               .chat_template = call.loading.chat.choice,
+                               .chat_template_kwargs = call.loading.chat.kwargs,
                                .names = flag_names(),
                                .lines = !output_of(call, kRows).empty()};
   if (!call.measured.empty()) asked.measured = words_of(recipe::Measured()).parse("--measure", call.measured);

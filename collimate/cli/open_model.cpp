@@ -5,11 +5,11 @@
 namespace collimate::cli {
 
 OpenModel::OpenModel(const std::string& directory, const rlhf::ComputeOption& compute,
-                     const rlhf::ChatTemplateOption& chat_template)
+                     const rlhf::ChatTemplateOptions& chat)
     : pool(host::core_count()),
       exec{&pool},
       tokenizer(text::load_tokenizer(directory)),
-      renderer(*tokenizer, text::make_chat_template(*tokenizer, chat_template)),
+      renderer(*tokenizer, text::make_chat_template(*tokenizer, chat.choice, chat.kwargs.get())),
       model(model::load_huggingface(directory, "lm",
                                     {.compute = tensor::compute_type_of(compute.get()), .mapped = true}, exec),
             exec) {}

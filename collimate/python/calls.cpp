@@ -111,6 +111,7 @@ nlohmann::ordered_json evaluate(const EvaluateRequest& request) {
                               .seed = given.at("seed"),
                               .compute = given.at("compute"),
                               .chat_template = given.at("chat_template"),
+                              .chat_template_kwargs = given.at("chat_template_kwargs"),
                               .names = {.of = argument_name, .between = "="}};
   SignalScope signals;
   call.on_poll = [&] { signals.throw_if_asked("evaluate"); };

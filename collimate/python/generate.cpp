@@ -19,7 +19,7 @@ namespace {
 
 struct GenerateSection : generate::SamplingOptions {
   rlhf::ComputeOption compute{this, tensor::inference_type_words()};
-  rlhf::ChatTemplateOption chat_template{this};
+  rlhf::ChatTemplateOptions chat{this};
   generate::DraftOptions speculation{this};
   base::Option<std::string> model{this, "model", "", "", "model directory", base::not_empty()};
   base::Option<std::string> data{this, "data", "", "", "file of prompts", base::not_empty()};
@@ -39,7 +39,7 @@ nlohmann::ordered_json completed(const nlohmann::json& request, const SignalScop
   base::apply(request, "generate", asked);
   const generate::SamplingParams params = asked.params(asked.max_tokens);
   const text::Dataset dataset = text::Dataset::read({{.path = asked.data}});
-  cli::OpenModel open(host::model_directory(asked.model), asked.compute, asked.chat_template);
+  cli::OpenModel open(host::model_directory(asked.model), asked.compute, asked.chat);
   const auto draft = cli::open_draft(asked.speculation, open);
   std::vector<std::vector<int32_t>> prompts;
   for (const text::Example& example : dataset.examples()) {

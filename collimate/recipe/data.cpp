@@ -189,8 +189,12 @@ RunData read_data(const Config& config, const Plan& plan) {
   RunData data;
   const rlhf::ModelOptions& policy = config.model("policy");
   data.tokenizer = text::load_tokenizer(policy.path);
-  auto chat = text::make_chat_template(*data.tokenizer, policy.chat_template);
+  auto chat = text::make_chat_template(*data.tokenizer, policy.chat_template, policy.chat_template_kwargs.get());
   data.notes.push_back("template: " + chat->description());
+  if (config.data.trained_tokens() == text::TrainOn::kAssistantTurns)
+    data.notes.emplace_back(
+        chat->marks_answers() ? "trained turns: what the template's {% generation %} marks as the assistant's"
+                              : "trained turns: what each turn of the assistant adds to the text of the turns before");
   data.renderer = std::make_unique<text::Renderer>(*data.tokenizer, std::move(chat),
                                                    text::RenderOptions{.train_on = config.data.trained_tokens()});
   const auto add = [&](const std::string& key, const text::Dataset& dataset, rlhf::SourceOptions options) {

@@ -33,14 +33,18 @@ rlhf::RowKind rows_of(Measured measured) {
 Config config_of(const std::string& model, const EvaluationCall& call, Measured measured) {
   const auto same_rows = [&](const RecipeEntry& entry) { return entry.rows == rows_of(measured); };
   Config config;
-  base::apply(
-      {{"recipe", std::ranges::find_if(recipes(), same_rows)->name},
-       {"models", {{"policy", {{"path", model}, {"compute", call.compute}, {"chat_template", call.chat_template}}}}},
-       {"data", {{"eval", call.data}}},
-       {"evaluation", call.section},
-       {"rollout", {{"completion_tokens", call.completion_tokens}}},
-       {"run", {{"seed", call.seed}}}},
-      "collimate eval", config);
+  base::apply({{"recipe", std::ranges::find_if(recipes(), same_rows)->name},
+               {"models",
+                {{"policy",
+                  {{"path", model},
+                   {"compute", call.compute},
+                   {"chat_template", call.chat_template},
+                   {"chat_template_kwargs", call.chat_template_kwargs}}}}},
+               {"data", {{"eval", call.data}}},
+               {"evaluation", call.section},
+               {"rollout", {{"completion_tokens", call.completion_tokens}}},
+               {"run", {{"seed", call.seed}}}},
+              "collimate eval", config);
   return config;
 }
 
@@ -77,7 +81,7 @@ class HeldOut {
         config_(config_of(model, call, measured_)),
         tokenizer_(text::load_tokenizer(model)),
         shape_(shape::read_model_shape(model)),
-        renderer_(*tokenizer_, text::make_chat_template(*tokenizer_, call.chat_template),
+        renderer_(*tokenizer_, text::make_chat_template(*tokenizer_, call.chat_template, call.chat_template_kwargs),
                   {.end_turn = measured_ != Measured::kChoices}) {
     refuse_unused(config_, call, measured_);
     read();

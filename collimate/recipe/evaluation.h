@@ -34,6 +34,7 @@ struct EvaluationCall {
   int64_t completion_tokens = 128;
   int64_t seed = 0;
   std::string compute = "float32", chat_template = "auto";
+  nlohmann::json chat_template_kwargs = nlohmann::json::object();
   OptionNames names = {};
   bool lines = false;                       // ModelEvaluation::lines are wanted
   std::function<void()> on_poll = nullptr;  // several times a second; what it throws ends the evaluation

@@ -37,6 +37,7 @@ Json difference_json(const ModelEvaluation& first, const ModelEvaluation& second
 Json settings_of(const EvaluationCall& call, Measured measured) {
   Json settings = {{"compute", call.compute},
                    {"chat_template", call.chat_template},
+                   {"chat_template_kwargs", call.chat_template_kwargs},
                    {"examples", call.section.value("examples", 0)}};
   if (measured != Measured::kCompletions) return settings;
   settings.update(call.section);

@@ -102,6 +102,7 @@ constexpr OtherName kNames[] = {
     {"bf16", "TRL, LLaMA-Factory, OpenRLHF", "models.policy.compute", "bfloat16 instead of true"},
     {"fp16", "TRL, LLaMA-Factory", "models.policy.compute", "bfloat16, as there is no float16"},
     {"template", "LLaMA-Factory", "models.policy.chat_template"},
+    {"chat_template_kwargs", "TRL", "models.policy.chat_template_kwargs"},
     {"lora_rank", "verl, LLaMA-Factory, OpenRLHF", "models.policy.lora.rank"},
     {"lora_r", "TRL", "models.policy.lora.rank"},
     {"lora_alpha", "TRL, verl, LLaMA-Factory, OpenRLHF", "models.policy.lora.alpha"},

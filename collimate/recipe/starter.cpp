@@ -74,7 +74,7 @@ bool lacks_template(const std::string& model, const std::string& data) {
   try {
     std::optional<text::Row> row = text::first_row(data);
     const auto shape = row ? text::recognise_shape(*row) : std::nullopt;
-    return shape && std::holds_alternative<text::Messages>(text::to_example(*shape, std::move(*row), {data}).prompt);
+    return shape && text::turns_of(text::to_example(*shape, std::move(*row), {data}).prompt) != nullptr;
   } catch (const base::InputError&) {
     return false;  // check says what is wrong with the row
   }

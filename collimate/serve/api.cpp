@@ -14,6 +14,7 @@ namespace collimate::serve {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 constexpr int64_t kMostTopOfText = 5;  // `logprobs` of a completion, as in OpenAI's interface
 constexpr size_t kStopStrings = 16, kStopBytes = 1024;
@@ -57,8 +58,6 @@ bool is_empty(const json& value) { return value.empty() || value == ""; }
 constexpr RefusedField kRefused[] = {
     {"best_of", is_one},
     {"suffix", is_empty},
-    {"tools", is_empty},
-    {"tool_choice", [](const json& value) { return value == "none" || value == "auto"; }},
     {"functions", is_empty},
     {"function_call", [](const json& value) { return value == "none" || value == "auto"; }},
     {"response_format",
@@ -74,7 +73,7 @@ constexpr RefusedField kRefused[] = {
 };
 
 // These fields say nothing about the result.
-constexpr const char* kIgnored[] = {"user",         "metadata",          "store",           "parallel_tool_calls",
+constexpr const char* kIgnored[] = {"user",         "metadata",          "store",
                                     "service_tier", "safety_identifier", "prompt_cache_key"};
 
 void read_stop(ApiRequest& request, const json& value) {
@@ -117,22 +116,73 @@ void read_prompt(ApiRequest& request, const json& value) {
   }
 }
 
-void read_messages(ApiRequest& request, const json& value) {
+// A refusal of null is a part of what is answered here.
+constexpr const char* kMessageKeys[] = {"role",         "content",           "name",      "tool_calls",
+                                        "tool_call_id", "reasoning_content", "reasoning", "thinking"};
+
+// Calls `read` with a field; its errors are the field's.
+template <class Read>
+auto reading(const std::string& name, const json& value, const Read& read) {
+  try {
+    return read();
+  } catch (const base::InputError& error) {
+    throw ApiError(400, error.what(), name, "invalid_value");
+  } catch (const json::exception&) {
+    wrong(name, "values of the types that the interface has", value);
+  }
+}
+
+// The one prompt of a chat, whatever field is read first.
+text::Conversation& conversation_of(ApiRequest& request) {
+  if (request.prompts.empty()) request.prompts.emplace_back(text::Conversation());
+  return std::get<text::Conversation>(request.prompts[0]);
+}
+
+void read_messages(ApiRequest& request, const json& value, const ordered_json& written) {
   if (!value.is_array() || value.empty()) wrong("messages", "a list of at least one message", value);
   for (const json& message : value) {
     if (!message.is_object()) wrong("messages", "messages {role, content}", message);
     for (const auto& [key, part] : message.items()) {
-      if (key != "role" && key != "content" && !part.empty())
-        wrong("messages", "messages of role and content alone", json{{key, part}});
+      if (std::ranges::find(kMessageKeys, key) == std::end(kMessageKeys) && !part.empty())
+        wrong("messages", fmt::format("messages of {}", fmt::join(kMessageKeys, ", ")), json{{key, part}});
     }
   }
-  try {
-    request.prompts.emplace_back(text::messages_from_json(value, "messages"));
-  } catch (const base::InputError& error) {
-    throw ApiError(400, error.what(), "messages", "invalid_value");
-  } catch (const json::exception&) {
-    wrong("messages", "roles and contents as text", value);
+  conversation_of(request).turns =
+      reading("messages", value, [&] { return text::messages_from_json(written, "messages"); });
+}
+
+void read_tools(ApiRequest& request, const json& value, const ordered_json& written) {
+  if (value.empty()) return;
+  if (!value.is_array()) wrong("tools", "a list of tools", value);
+  for (const json& tool : value) {
+    const json function = tool.is_object() ? tool.value("function", json()) : json();
+    if (!function.is_object() || !function.contains("name") || !function["name"].is_string() ||
+        tool.value("type", json("function")) != "function")
+      wrong("tools", "tools {type: function, function: {name, description, parameters}}", tool);
+    request.tools.push_back(function["name"].get<std::string>());
   }
+  conversation_of(request).inputs.tools = written;
+}
+
+void read_variables(ApiRequest& request, const json& value, const ordered_json& written) {
+  if (!value.is_object()) wrong("chat_template_kwargs", "an object", value);
+  conversation_of(request).inputs.variables = reading(
+      "chat_template_kwargs", value, [&] { return text::variables_from_json(written, "chat_template_kwargs"); });
+}
+
+// Nothing here can make a model call a tool.
+void check_tool_choice(const json& value) {
+  if (value != "none" && value != "auto") wrong("tool_choice", "none or auto", value, "auto");
+}
+
+// With none, the tools are not shown to the model.
+void apply_tool_choice(ApiRequest& request, const json& fields) {
+  if (fields.value("tool_choice", json()) == "none" && !request.tools.empty()) {
+    request.tools.clear();
+    conversation_of(request).inputs.tools = nullptr;
+  }
+  if (!request.tools.empty() && fields.value("parallel_tool_calls", json()) == false)
+    wrong("parallel_tool_calls", "true, as a model is not kept from calling several tools", false, "leaving it out");
 }
 
 void read_log_probs(ApiRequest& request, const json& value) {
@@ -170,13 +220,18 @@ struct OwnField {
   bool chat, completions;
   void (*read)(ApiRequest& request, const json& value);
 };
+void read_nothing(ApiRequest&, const json&) {}
 constexpr OwnField kOwnFields[] = {
     {"model", true, true,
      [](ApiRequest& request, const json& value) {
        if (!value.is_string()) wrong("model", "a text", value);
        request.model = value.get<std::string>();
      }},
-    {"messages", true, false, read_messages},
+    {"messages", true, false, read_nothing},  // in the order written: read_chat
+    {"tools", true, false, read_nothing},
+    {"chat_template_kwargs", true, false, read_nothing},
+    {"tool_choice", true, false, [](ApiRequest&, const json& value) { check_tool_choice(value); }},
+    {"parallel_tool_calls", true, false, [](ApiRequest&, const json& value) { flag(value, "parallel_tool_calls"); }},
     {"prompt", false, true, read_prompt},
     {"max_tokens", true, true, [](ApiRequest& r, const json& value) { read_max_tokens(r, value, "max_tokens"); }},
     {"max_completion_tokens", true, false,
@@ -245,24 +300,42 @@ generate::SamplingParams read_sampling(const json& sampling) {
   return generate::SamplingParams::from_json(all);
 }
 
+// What `read` makes of a body; its errors are the request's.
+template <class Read>
+auto of_request(const Read& read) {
+  try {
+    return read();
+  } catch (const base::InputError& error) {
+    throw ApiError(400, error.what());
+  }
+}
+
 json parse_body(std::string_view body) {
   if (!text::is_valid_utf8(body)) {
     const std::string got = fmt::format("a byte that is none at offset {}", text::valid_run(body));
     throw ApiError(400, base::expectation("request", "a body in UTF-8", got));
   }
-  json out;
-  try {
-    out = base::parse_json(body, "request");
-  } catch (const base::InputError& error) {
-    throw ApiError(400, error.what());
-  }
+  json out = of_request([&] { return base::parse_json(body, "request"); });
   if (!out.is_object()) throw ApiError(400, base::expectation("request", "a JSON object", shown(out)));
   return out;
 }
 
+// Templates show the keys of tools and calls in the order in which they are written.
+void read_chat(ApiRequest& request, const json& fields, std::string_view body) {
+  const ordered_json written = of_request([&] { return base::parse_ordered_json(body, "request"); });
+  const auto read = [&](const char* name, const auto& reader) {
+    if (const auto value = fields.find(name); value != fields.end() && !value->is_null())
+      reader(request, *value, written.at(name));
+  };
+  read("messages", read_messages);
+  read("tools", read_tools);
+  read("chat_template_kwargs", read_variables);
+  apply_tool_choice(request, fields);
+}
+
 void check_whole(const ApiRequest& request, const ApiLimits& limits) {
   const bool chat = request.endpoint == Endpoint::kChat;
-  if (request.prompts.empty()) {
+  if (request.prompts.empty() || (chat && text::turns_of(request.prompts[0])->empty())) {
     const std::string name = chat ? "messages" : "prompt";
     throw ApiError(400, base::expectation(name, "what is to be completed", "none"), name, "missing_required_parameter");
   }
@@ -305,6 +378,7 @@ ApiRequest parse_request(Endpoint endpoint, std::string_view body, const ApiLimi
   request.sampling.max_tokens = 16;  // of a completion, as in OpenAI's interface
   json sampling = json::object();
   for (const auto& [name, value] : fields.items()) read_field(request, name, value, sampling);
+  if (endpoint == Endpoint::kChat) read_chat(request, fields, body);
   // It goes before max_tokens, which OpenAI's reference deprecates in its favour.
   if (const auto newer = fields.find("max_completion_tokens"); newer != fields.end())
     read_field(request, newer.key(), *newer, sampling);

@@ -47,6 +47,7 @@ struct ApiRequest {
   bool return_token_ids = false;
   bool stream = false;
   bool include_usage = false;
+  std::vector<std::string> tools;  // names of those that may be called; the chat's prompt has their definitions
 
   int64_t choices() const { return static_cast<int64_t>(prompts.size()) * choices_per_prompt; }
 };

@@ -65,7 +65,7 @@ TEST(Api, AChatWithoutMaxTokensGoesToTheEnd) {
   EXPECT_EQ(chat({{"max_completion_tokens", 4}, {"max_tokens", 3}}).sampling.max_tokens, 4);
   EXPECT_EQ(chat({{"max_completion_tokens", nullptr}, {"max_tokens", 3}}).sampling.max_tokens, 3);
   const ApiRequest request = chat();
-  EXPECT_EQ(std::get<text::Messages>(request.prompts[0]), (text::Messages{{"user", "Hi"}}));
+  EXPECT_EQ(*text::turns_of(request.prompts[0]), (text::Messages{{"user", "Hi"}}));
 }
 
 TEST(Api, ReadsEveryFieldOfItsOwn) {
@@ -243,8 +243,6 @@ TEST(Api, TopLogProbsAreANumberOfTokens) {
 
 TEST(Api, RefusesWhatWouldChangeTheResultAndIsNotOffered) {
   const std::pair<const char*, const char*> refused[] = {{"best_of", "2"},
-                                                         {"tools", "[{}]"},
-                                                         {"tool_choice", "\"required\""},
                                                          {"response_format", "{\"type\":\"json_object\"}"},
                                                          {"audio", "{}"},
                                                          {"reasoning_effort", "\"high\""},
@@ -266,6 +264,46 @@ TEST(Api, RefusesWhatWouldChangeTheResultAndIsNotOffered) {
         {"user", "me"}});
 }
 
+// Keys keep the order in which a request has them, as templates show them.
+TEST(Api, ReadsToolsAndWhatTheTemplateIsGiven) {
+  const char* body = R"({"tools": [{"type": "function", "function": {"name": "now", "description": "d", "a": 1}}],
+    "tool_choice": "auto", "chat_template_kwargs": {"z": 1, "b": false}, "messages": [{"role": "user", "content": "Hi"},
+    {"role": "assistant", "content": null, "refusal": null, "tool_calls": [{"id": "i", "type": "function",
+      "function": {"name": "now", "arguments": "{\"z\": 1}"}}]},
+    {"role": "tool", "tool_call_id": "i", "content": "12:00"}]})";
+  const ApiRequest request = parse_request(Endpoint::kChat, body, {});
+  EXPECT_THAT(request.tools, ElementsAre("now"));
+  const auto& conversation = std::get<text::Conversation>(request.prompts.at(0));
+  EXPECT_EQ(conversation.inputs.tools.dump(),
+            R"([{"type":"function","function":{"name":"now","description":"d","a":1}}])");
+  EXPECT_EQ(conversation.inputs.variables.dump(), R"({"z":1,"b":false})");
+  ASSERT_EQ(conversation.turns.size(), 3U);
+  EXPECT_TRUE(conversation.turns[1].calls_tools());
+  EXPECT_EQ(conversation.turns[2].more, nlohmann::ordered_json({{"tool_call_id", "i"}}));
+  json none = json::parse(body);
+  none["tool_choice"] = "none";
+  const ApiRequest silent = parse_request(Endpoint::kChat, none.dump(), {});
+  EXPECT_TRUE(silent.tools.empty());
+  EXPECT_TRUE(std::get<text::Conversation>(silent.prompts.at(0)).inputs.tools.is_null());
+}
+
+TEST(Api, RefusesToolsOfOtherKinds) {
+  const json tool = {{"type", "function"}, {"function", {{"name", "now"}}}};
+  for (const char* bad : {"[{}]", "5", R"([{"type": "custom", "function": {"name": "f"}}])",
+                          R"([{"type": "function", "function": {"name": 5}}])"})
+    EXPECT_EQ(wrong_field(Endpoint::kChat, {{"tools", json::parse(bad)}}), "tools") << bad;
+  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"tools", {tool}}, {"tool_choice", "required"}}), "tool_choice");
+  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"tools", {tool}}, {"tool_choice", tool}}), "tool_choice");
+  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"tools", {tool}}, {"parallel_tool_calls", false}}), "parallel_tool_calls");
+  EXPECT_EQ(wrong_field(Endpoint::kChat, {{"chat_template_kwargs", {1}}}), "chat_template_kwargs");
+  EXPECT_EQ(wrong_field(Endpoint::kCompletions, {{"tools", {tool}}}), "tools");
+  json many = json::object();
+  for (int i = 0; i < 20'000; ++i) many[std::to_string(i)] = i;
+  json body = kChat;
+  body["metadata"] = many;
+  EXPECT_THAT(error_of(Endpoint::kChat, body.dump()).what(), HasSubstr("at most 10000 keys in an object, got 20000"));
+}
+
 TEST(Api, RefusesFieldsThatNobodyKnows) {
   EXPECT_EQ(wrong_field(Endpoint::kChat, {{"max_token", 5}}), "max_token");
   EXPECT_EQ(wrong_field(Endpoint::kChat, {{"prompt", "a"}}), "prompt");
@@ -281,7 +319,7 @@ TEST(Api, RefusesMessagesOfOtherShapes) {
     EXPECT_EQ(wrong_field(Endpoint::kChat, {{"messages", json::parse(bad)}}), "messages") << bad;
   const json parts =
       json::parse(R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])");
-  EXPECT_EQ(std::get<text::Messages>(chat({{"messages", parts}}).prompts[0])[0].content, "ab");
+  EXPECT_EQ(text::turns_of(chat({{"messages", parts}}).prompts[0])->at(0).content, "ab");
 }
 
 TEST(Api, RefusesBodiesThatAreNoJsonObjectInUtf8) {

@@ -48,9 +48,9 @@ std::string trimmed(const std::string& text) {
 
 // The ids that an answer to these messages begins from. InputError where the template has no place for a role, or there
 // are more than the model has positions for; `what` is what they are, `remedy` what helps then.
-std::vector<int32_t> prompt_of(const ChatModel& model, const text::Messages& messages, const std::string& what,
+std::vector<int32_t> prompt_of(const ChatModel& model, const text::Conversation& conversation, const std::string& what,
                                const std::string& remedy) {
-  std::vector<int32_t> ids = model.renderer.prompt_tokens(messages);
+  std::vector<int32_t> ids = model.renderer.prompt_tokens(conversation);
   const auto tokens = static_cast<int64_t>(ids.size());
   if (tokens < model.max_sequence_tokens) return ids;
   throw base::InputError(base::expectation("chat",
@@ -137,7 +137,7 @@ void Chat::check_system(const std::string& text) const {
   if (!text::is_valid_utf8(text))
     throw base::InputError(base::expectation("chat", "a system message in UTF-8", "other bytes"));
   for (const Speaker& speaker : speakers_)
-    prompt_of(speaker.model, {{"system", text}}, "a system message", "a shorter one");
+    prompt_of(speaker.model, {{{"system", text}}, settings_.inputs}, "a system message", "a shorter one");
 }
 
 void Chat::set_system(const std::string& text) {
@@ -189,7 +189,7 @@ void Chat::answer(const std::string& line) {
 std::vector<std::vector<int32_t>> Chat::prompts() const {
   std::vector<std::vector<int32_t>> prompts;
   for (const Speaker& speaker : speakers_) {
-    prompts.push_back(prompt_of(speaker.model, speaker.messages, "a conversation", "/clear"));
+    prompts.push_back(prompt_of(speaker.model, {speaker.messages, settings_.inputs}, "a conversation", "/clear"));
   }
   return prompts;
 }

@@ -23,8 +23,9 @@ struct ChatModel {
 
 struct ChatSettings {
   generate::SamplingParams sampling;
-  std::string system;  // the first message; empty for none
-  uint64_t seed = 0;   // the same seed, models and lines give the same answers
+  std::string system;                // the first message; empty for none
+  text::TemplateInputs inputs = {};  // tools
+  uint64_t seed = 0;                 // the same seed, models and lines give the same answers
 };
 
 // A ChatPort is where the lines come from and the answers go: a terminal, a pipe or a test.

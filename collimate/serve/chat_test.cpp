@@ -42,7 +42,7 @@ TEST(Columns, LinesBreakAtSpacesOrElsewhereAndWideCharactersCountTwice) {
 // Contents with nothing around them, of the user and the assistant alone.
 class NoSystemTemplate : public text::ChatTemplate {
  public:
-  std::string render(std::span<const text::Message> messages, bool) const override {
+  std::string render_turns(std::span<const text::Message> messages, const text::TemplateInputs&, bool) const override {
     std::string out;
     for (const text::Message& message : messages) {
       if (message.role == "system") throw base::InputError("[chat template] expected another role, got 'system'");

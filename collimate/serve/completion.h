@@ -10,6 +10,7 @@
 #include "collimate/generate/completion_text.h"
 #include "collimate/serve/channel.h"
 #include "collimate/text/tokenizer.h"
+#include "collimate/text/tool_calls.h"
 
 namespace collimate::serve {
 
@@ -20,7 +21,8 @@ struct Delta {
   std::vector<int32_t> tokens;  // all that were drawn, the one that ended it too; text may lag behind them
   std::vector<float> log_probs;
   std::vector<generate::TokenLogProb> top_log_probs;  // [tokens, k] as in generate::Emission
-  std::string finish_reason;                          // "stop", "length" or "timeout" on the last one, else empty
+  std::vector<text::ToolCall> calls;                  // read out of the text, where the request has tools
+  std::string finish_reason;  // "stop", "length", "timeout" or "tool_calls" on the last one, else empty
 };
 
 // Turns one choice's tokens into what a client is shown: generate::CompletionText without an end of sequence or stop id

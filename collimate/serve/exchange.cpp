@@ -4,6 +4,7 @@
 #include <ctime>
 #include <utility>
 
+#include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
 #include "collimate/text/dataset.h"
@@ -66,6 +67,8 @@ Exchange::Exchange(ApiRequest request, const ServedModel& model, EngineLoop& eng
     prompts_[prompt].log_probs = channel.prompt_log_probs()[prompt].log_probs;
     prompts_[prompt].top_log_probs = channel.prompt_log_probs()[prompt].top_log_probs;
   }
+  if (!request_.tools.empty())
+    call_readers_.assign(static_cast<size_t>(request_.choices()), {model_.renderer.chat().call_form(), request_.tools});
   reply_.emplace(request_, prompts_, model_.renderer.tokenizer(), model_.name, new_id(request_.endpoint),
                  std::time(nullptr));
 }
@@ -80,6 +83,14 @@ Exchange::~Exchange() {
 std::vector<PromptTokens> Exchange::prompts_of(const ApiRequest& request) const {
   std::vector<PromptTokens> out;
   const std::string name = request.endpoint == Endpoint::kChat ? "messages" : "prompt";
+  if (!request.tools.empty() && model_.renderer.chat().call_form() == text::CallForm::kUnknown)
+    throw ApiError(
+        400,
+        base::expectation("tools",
+                          "a model whose chat template writes calls as those of Hermes and Qwen, Llama 3 or "
+                          "Mistral do, so that they can be read out of an answer",
+                          "another template: " + model_.renderer.chat().description(), "the request without tools"),
+        "tools", "unsupported_parameter");
   for (const text::Prompt& prompt : request.prompts) {
     if (text::joins_turns(prompt, model_.renderer, 2))
       throw ApiError(400,
@@ -120,10 +131,21 @@ void Exchange::check_client() {
   throw ClientGone();
 }
 
+// In place of the text that says them.
+void Exchange::read_calls(Delta& delta) {
+  if (call_readers_.empty()) return;
+  text::CallReader& reader = base::at(call_readers_, delta.choice);
+  text::CallReader::Read read = reader.read(delta.text, !delta.finish_reason.empty());
+  delta.text = std::move(read.text);
+  delta.calls = std::move(read.calls);
+  if (delta.finish_reason == "stop" && reader.any()) delta.finish_reason = "tool_calls";
+}
+
 std::vector<Delta> Exchange::wait() {
   const auto stall = base::Deadline::after(stall_seconds_);
   while (true) {
     auto deltas = completions_->next(base::Deadline::after(kLookSeconds));
+    for (Delta& delta : deltas) read_calls(delta);
     check_client();
     if (!deltas.empty() && !first_token_seen_) {
       first_token_seen_ = true;

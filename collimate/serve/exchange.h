@@ -52,6 +52,7 @@ class Exchange {
   std::vector<PromptTokens> prompts_of(const ApiRequest& request) const;
   Work work() const;
   std::vector<Delta> wait();
+  void read_calls(Delta& delta);
   std::string closing_events();
   void check_client();
 
@@ -64,6 +65,7 @@ class Exchange {
   std::vector<PromptTokens> prompts_;
   std::optional<Completions> completions_;
   std::optional<Reply> reply_;
+  std::vector<text::CallReader> call_readers_;  // of each choice, where the request has tools
   bool first_token_seen_ = false;
   bool opened_ = false;  // of a stream
   bool probes_ = false;  // with a comment, in place of an event

@@ -6,6 +6,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/characters.h"
 #include "collimate/base/error.h"
+#include "collimate/base/philox.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::serve {
@@ -31,6 +32,15 @@ std::string token_name(const std::string& bytes) {
   return out;
 }
 
+// Nine letters and digits, which all templates take (Mistral's take no other), of one call of one answer.
+std::string call_id(const std::string& answer, int64_t choice, int64_t number) {
+  constexpr std::string_view kDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  uint64_t bits = base::stable_hash(fmt::format("{} {} {}", answer, choice, number));
+  std::string id;
+  for (; id.size() < 9; bits /= kDigits.size()) id += kDigits[bits % kDigits.size()];
+  return id;
+}
+
 }  // namespace
 
 Reply::Reply(const ApiRequest& request, const std::vector<PromptTokens>& prompts, const text::Tokenizer& tokenizer,
@@ -41,7 +51,8 @@ Reply::Reply(const ApiRequest& request, const std::vector<PromptTokens>& prompts
       model_(std::move(model)),
       id_(std::move(id)),
       created_(created),
-      choices_(static_cast<size_t>(request.choices())) {
+      choices_(static_cast<size_t>(request.choices())),
+      sent_calls_(static_cast<size_t>(request.choices())) {
   for (int64_t choice = 0; choice < request.choices(); ++choice) {
     base::at(choices_, choice).choice = choice;
     places_.push_back(beginning(choice));
@@ -79,6 +90,7 @@ void Reply::add(const Delta& delta) {
   choice.tokens.insert(choice.tokens.end(), delta.tokens.begin(), delta.tokens.end());
   choice.log_probs.insert(choice.log_probs.end(), delta.log_probs.begin(), delta.log_probs.end());
   choice.top_log_probs.insert(choice.top_log_probs.end(), delta.top_log_probs.begin(), delta.top_log_probs.end());
+  choice.calls.insert(choice.calls.end(), delta.calls.begin(), delta.calls.end());
   choice.finish_reason = delta.finish_reason;
   completion_tokens_ += static_cast<int64_t>(delta.tokens.size());
 }
@@ -155,11 +167,28 @@ ordered_json Reply::text_log_probs(const Delta& delta, bool with_prompt, TextPla
   return out;
 }
 
+ordered_json Reply::tool_calls(const Delta& delta, int64_t first, bool numbered) const {
+  ordered_json out = ordered_json::array();
+  for (const text::ToolCall& call : delta.calls) {
+    const int64_t number = first + static_cast<int64_t>(out.size());
+    ordered_json one = ordered_json::object();
+    if (numbered) one["index"] = number;
+    one["id"] = call_id(id_, delta.choice, number);
+    one["type"] = "function";
+    one["function"] = {{"name", call.name}, {"arguments", call.arguments}};
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 ordered_json Reply::whole_choice(const Delta& delta) const {
   const PromptTokens& prompt = prompt_of(delta.choice);
   ordered_json out = {{"index", delta.choice}};
   if (request_.endpoint == Endpoint::kChat) {
-    out["message"] = {{"role", "assistant"}, {"content", delta.text}, {"refusal", nullptr}};
+    const bool calls_alone = delta.text.empty() && !delta.calls.empty();
+    const ordered_json content = calls_alone ? ordered_json() : ordered_json(delta.text);
+    out["message"] = {{"role", "assistant"}, {"content", content}, {"refusal", nullptr}};
+    if (!delta.calls.empty()) out["message"]["tool_calls"] = tool_calls(delta, 0, /*numbered=*/false);
     out["logprobs"] = request_.log_probs ? chat_log_probs(delta) : ordered_json();
   } else {
     TextPlace place = beginning(delta.choice);
@@ -212,12 +241,17 @@ std::vector<ordered_json> Reply::opening() {
 ordered_json Reply::chunk(const Delta& delta) {
   completion_tokens_ += static_cast<int64_t>(delta.tokens.size());
   const bool tokens_shown = (request_.log_probs || request_.return_token_ids) && !delta.tokens.empty();
-  if (delta.text.empty() && delta.finish_reason.empty() && !tokens_shown) return {};
+  if (delta.text.empty() && delta.calls.empty() && delta.finish_reason.empty() && !tokens_shown) return {};
   ordered_json out = envelope("chat.completion.chunk");
   ordered_json one = {{"index", delta.choice}};
   if (request_.endpoint == Endpoint::kChat) {
     one["delta"] = ordered_json::object();
     if (!delta.text.empty()) one["delta"]["content"] = delta.text;
+    if (!delta.calls.empty()) {
+      int64_t& sent = base::at(sent_calls_, delta.choice);
+      one["delta"]["tool_calls"] = tool_calls(delta, sent, /*numbered=*/true);
+      sent += static_cast<int64_t>(delta.calls.size());
+    }
     one["logprobs"] = request_.log_probs ? chat_log_probs(delta) : ordered_json();
   } else {
     one["text"] = delta.text;

@@ -58,6 +58,8 @@ class Reply {
   nlohmann::ordered_json text_log_probs(const Delta& delta, bool with_prompt, TextPlace& place) const;
   void append_prompt_log_probs(int64_t choice, nlohmann::ordered_json& out, TextPlace& place) const;
   nlohmann::ordered_json whole_choice(const Delta& delta) const;
+  // `first`: how many calls of the choice came before.
+  nlohmann::ordered_json tool_calls(const Delta& delta, int64_t first, bool numbered) const;
 
   const ApiRequest& request_;
   const std::vector<PromptTokens>& prompts_;
@@ -66,6 +68,7 @@ class Reply {
   const int64_t created_;
   std::vector<Delta> choices_;     // all that came of each
   std::vector<TextPlace> places_;  // what was sent of each choice
+  std::vector<int64_t> sent_calls_;
   int64_t completion_tokens_ = 0;
 };
 

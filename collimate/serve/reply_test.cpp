@@ -111,5 +111,32 @@ TEST(Reply, OffsetsAreThoseOfTheText) {
   }
 }
 
+// In a stream the calls of a choice are numbered on; an answer of calls alone has no content.
+TEST(Reply, CallsOfToolsAreOpenAis) {
+  ApiRequest request = request_of(Endpoint::kChat, 0);
+  request.log_probs = false;
+  const std::vector<PromptTokens> prompts(1);
+  const Delta first{.calls = {{"add", R"({"a":1})"}}}, last{.calls = {{"now", "{}"}}, .finish_reason = "tool_calls"};
+  Reply whole(request, prompts, byte_tokenizer(), "m", "id", 0),
+      stream(request, prompts, byte_tokenizer(), "m", "id", 0);
+  whole.add(first);
+  whole.add(last);
+  const ordered_json choice = whole.whole()["choices"][0], calls = choice["message"]["tool_calls"];
+  EXPECT_EQ(choice["message"]["content"], nullptr);
+  EXPECT_EQ(choice["finish_reason"], "tool_calls");
+  ASSERT_EQ(calls.size(), 2U);
+  EXPECT_EQ(calls[0]["function"].dump(), R"({"name":"add","arguments":"{\"a\":1}"})");
+  EXPECT_EQ(calls[1]["type"], "function");
+  EXPECT_EQ(calls[0]["id"].get<std::string>().size(), 9U);
+  EXPECT_NE(calls[0]["id"], calls[1]["id"]);
+  for (const auto& [delta, index] : {std::pair(first, 0), {last, 1}}) {
+    const ordered_json sent = stream.chunk(delta)["choices"][0]["delta"];
+    EXPECT_FALSE(sent.contains("content"));
+    ordered_json expected = {{"index", index}};
+    expected.update(calls[static_cast<size_t>(index)]);
+    EXPECT_EQ(sent["tool_calls"], ordered_json::array({expected}));
+  }
+}
+
 }  // namespace
 }  // namespace collimate::serve

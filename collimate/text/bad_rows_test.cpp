@@ -37,7 +37,7 @@ TEST_F(BadRowsOfAFile, AnErrorNamesNoRemedyThatDoesNotApply) {
 }
 
 TEST_F(BadRowsOfAFile, WhatNothingShowsTheModelIsRefused) {
-  for (const std::string column : {"tools", "images", "image", "videos", "audios"}) {
+  for (const std::string column : {"images", "image", "videos", "audios"}) {
     const std::string more = ", \"" + column + "\": [{}]}";
     const std::string named = "[" + path_ + ":1 column " + column + "] expected no " + column +
                               " beside a prompt, got some, which nothing here shows to the model; try data columns: {" +
@@ -47,7 +47,30 @@ TEST_F(BadRowsOfAFile, WhatNothingShowsTheModelIsRefused) {
                                   R"({"messages": [{"role": "user", "content": "b"}])", R"({"prompt": [1])"})
       EXPECT_EQ(error(row + more, {}), named) << row;
   }
-  EXPECT_EQ(error(R"({"prompt": "b", "completion": "c", "tools": [], "images": "", "videos": null})", {}), "");
+  EXPECT_EQ(
+      error(
+          R"({"prompt": "b", "completion": "c", "tools": [], "chat_template_kwargs": {}, "images": "", "videos": null})",
+          {}),
+      "");
+}
+
+TEST_F(BadRowsOfAFile, WhatATemplateIsGivenStandsBesideMessages) {
+  const auto with = [&](const std::string& prompt, const std::string& column) {
+    return error("{\"prompt\": " + prompt + ", " + column + "}", {});
+  };
+  const std::string messages = R"([{"role": "user", "content": "b"}])", tools = R"("tools": [{"name": "f"}])";
+  const std::string variables = R"("chat_template_kwargs": {"a": 1})";
+  EXPECT_EQ(with(messages, tools + ", " + variables), "");
+  EXPECT_EQ(with(messages, R"("tools": "[{\"name\": \"f\"}]")"), "");
+  const std::string prompt_of_messages = "] expected a prompt of messages beside it, which a chat template renders";
+  for (const std::string prompt : {R"("b")", "[1]"}) {
+    EXPECT_THAT(with(prompt, tools), HasSubstr("column tools" + prompt_of_messages));
+    EXPECT_THAT(with(prompt, variables), HasSubstr("column chat_template_kwargs" + prompt_of_messages));
+  }
+  EXPECT_THAT(with(messages, R"("tools": {"name": "f"})"), HasSubstr("expected a list of definitions of tools"));
+  EXPECT_THAT(with(messages, R"("tools": ["f"])"), HasSubstr("expected a list of definitions of tools"));
+  EXPECT_THAT(with(messages, R"("tools": "[")"), HasSubstr("column tools] expected well-formed JSON"));
+  EXPECT_THAT(with(messages, R"("chat_template_kwargs": [1])"), HasSubstr("expected variables of the chat template"));
 }
 
 TEST_F(BadRowsOfAFile, WhatNoTemplateReadsInAMessageIsRefused) {
@@ -55,10 +78,10 @@ TEST_F(BadRowsOfAFile, WhatNoTemplateReadsInAMessageIsRefused) {
     return error(
         R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", )" + more + "}]}", {});
   };
-  EXPECT_THAT(said(R"("reasoning_content": "hm")"), HasSubstr("expected messages without reasoning_content"));
+  EXPECT_THAT(said(R"("function_call": {"name": "f"})"), HasSubstr("expected messages without function_call"));
   EXPECT_THAT(said(R"("weight": 0)"), HasSubstr("expected messages without weight"));
   EXPECT_THAT(said(R"("weight": 1)"), HasSubstr("data.train_on says which turns are trained"));
-  EXPECT_EQ(said(R"("reasoning_content": "", "weight": null)"), "");
+  EXPECT_EQ(said(R"("reasoning_content": "hm", "function_call": null, "weight": null)"), "");
 }
 
 TEST_F(BadRowsOfAFile, LabelsBesideAnswersAreTrueOrFalse) {

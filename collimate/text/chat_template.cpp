@@ -6,6 +6,7 @@
 #include "collimate/base/error.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/text/jinja/template.h"
+#include "collimate/text/tool_form.h"
 
 namespace collimate::text {
 namespace {
@@ -42,8 +43,8 @@ std::string trimmed(const std::string& text) {
 
 // A template that leaves out what a user or the system says has no place for it: of an assistant's turns some leave out
 // the thinking, and results of tools may be written as JSON.
-void check_contents(std::span<const Message> messages, const std::string& text) {
-  for (const Message& message : messages) {
+void check_contents(std::span<const Message> turns, const std::string& text) {
+  for (const Message& message : turns) {
     if (message.role == "assistant" || message.role == "tool") continue;
     if (text.find(trimmed(message.content)) == std::string::npos)
       throw InputError(expectation("chat template", "one that writes what each message says",
@@ -54,31 +55,106 @@ void check_contents(std::span<const Message> messages, const std::string& text) 
 
 class JinjaTemplate : public ChatTemplate {
  public:
-  // `variables`: the special tokens.
+  // `variables`: the special tokens and those of the user.
   JinjaTemplate(const std::string& jinja, nlohmann::ordered_json variables, std::string description, bool marks_turns)
       : template_(jinja),
         variables_(std::move(variables)),
         description_(std::move(description)),
-        marks_turns_(marks_turns) {}
+        marks_turns_(marks_turns) {
+    if (template_.mentions("tool_calls")) form_ = tool_form_of(template_, variables_);
+  }
 
-  std::string render(std::span<const Message> messages, bool add_generation_prompt) const override {
-    nlohmann::ordered_json variables = variables_;
-    variables["messages"] = nlohmann::ordered_json::array();
-    for (const Message& message : messages)
-      variables["messages"].push_back({{"role", message.role}, {"content", message.content}});
-    variables["add_generation_prompt"] = add_generation_prompt;
-    std::string text = template_.render(variables);
-    check_contents(messages, text);
-    return text;
+  std::string render_turns(std::span<const Message> turns, const TemplateInputs& inputs,
+                           bool add_generation_prompt) const override {
+    return checked(turns, inputs, add_generation_prompt).text;
+  }
+  bool marks_answers() const override { return template_.marks(); }
+  jinja::MarkedText render_marked(const Conversation& conversation) const override {
+    return checked(conversation.turns, conversation.inputs, false);
   }
   bool marks_turns() const override { return marks_turns_; }
+  CallForm call_form() const override { return form_.calls; }
   std::string description() const override { return description_; }
 
+  // InputError for a variable of chat_template_kwargs that the template does not read, or that is no option of it.
+  void check_variables(const nlohmann::ordered_json& variables) const {
+    for (const auto& [name, value] : variables.items()) {
+      const bool ours = name == "messages" || name == "tools" || name == "add_generation_prompt";
+      if (!ours && template_.reads(name)) continue;
+      throw InputError(expectation(
+          "chat_template_kwargs", ours ? "options of the template" : "variables that the chat template reads",
+          fmt::format("{}, which {} ({})", name, ours ? "a conversation says by itself" : "it does not", description_),
+          "leaving it out"));
+    }
+  }
+
  private:
+  jinja::MarkedText checked(std::span<const Message> turns, const TemplateInputs& inputs,
+                            bool add_generation_prompt) const {
+    check_read(turns, inputs);
+    jinja::MarkedText made = rendered(turns, inputs, add_generation_prompt);
+    check_contents(turns, made.text);
+    check_shown(turns, inputs, add_generation_prompt, made.text);
+    return made;
+  }
+
+  jinja::MarkedText rendered(std::span<const Message> turns, const TemplateInputs& inputs,
+                             bool add_generation_prompt) const {
+    nlohmann::ordered_json variables = variables_;
+    if (inputs.variables.is_object()) variables.update(inputs.variables);
+    variables["messages"] = nlohmann::ordered_json::array();
+    for (const Message& turn : turns) variables["messages"].push_back(message_json(turn, form_));
+    variables["tools"] = inputs.tools;
+    variables["add_generation_prompt"] = add_generation_prompt;
+    return template_.render_marked(variables);
+  }
+
+  [[noreturn]] void refuse_unwritten(const std::string& what) const {
+    throw InputError(expectation("chat template", "one that writes " + what,
+                                 fmt::format("one that leaves them out ({})", description_),
+                                 "a model whose template has a place for them, or data without them"));
+  }
+
+  // What no line of the template looks at.
+  void check_read(std::span<const Message> turns, const TemplateInputs& inputs) const {
+    if (inputs.variables.is_object()) check_variables(inputs.variables);
+    if (!inputs.tools.is_null() && !template_.reads("tools")) refuse_unwritten("tools");
+    for (const Message& turn : turns) {
+      if (turn.calls_tools() && !template_.mentions("tool_calls")) refuse_unwritten("calls of tools (tool_calls)");
+      const auto mentioned = [&](const char* name) { return template_.mentions(name); };
+      if (turn.more.is_object() && turn.more.contains("reasoning_content") &&
+          std::ranges::none_of(std::initializer_list<const char*>{"reasoning_content", "reasoning", "thinking"},
+                               mentioned))
+        refuse_unwritten("thoughts beside a content (reasoning_content)");
+    }
+  }
+
+  // What it looks at and leaves out all the same: the text is what it would be without.
+  void check_shown(std::span<const Message> turns, const TemplateInputs& inputs, bool add_generation_prompt,
+                   const std::string& text) const {
+    const auto same = [&](std::span<const Message> others, const TemplateInputs& other_inputs) {
+      try {
+        return rendered(others, other_inputs, add_generation_prompt).text == text;
+      } catch (const InputError&) {
+        return false;
+      }
+    };
+    if (!inputs.tools.is_null() && same(turns, {.variables = inputs.variables})) refuse_unwritten("tools");
+    Messages silent(turns.begin(), turns.end());
+    for (Message& turn : silent)
+      if (turn.calls_tools()) turn.more = nullptr;
+    if (std::ranges::any_of(turns, &Message::calls_tools) && same(silent, inputs))
+      refuse_unwritten("calls of tools (tool_calls)");
+    const auto is_result = [](const Message& turn) { return turn.role == "tool"; };
+    Messages asked(turns.begin(), turns.end());
+    if (std::erase_if(asked, is_result) > 0 && same(asked, inputs)) refuse_unwritten("results of tools");
+  }
+
   jinja::Template template_;
   nlohmann::ordered_json variables_;
   std::string description_;
   bool marks_turns_;
+  ToolForm form_;
 };
 
 // An Unreadable stands in the place of a template that cannot be read: prompts that are text do without one.
@@ -86,7 +162,7 @@ class Unreadable : public ChatTemplate {
  public:
   explicit Unreadable(std::string why) : why_(std::move(why)) {}
 
-  std::string render(std::span<const Message>, bool) const override {
+  std::string render_turns(std::span<const Message>, const TemplateInputs&, bool) const override {
     throw InputError(fmt::format("{}; try {}", why_, kRemedy));
   }
   std::string description() const override { return fmt::format("none: the model's cannot be read, set {}", kRemedy); }
@@ -106,30 +182,42 @@ nlohmann::ordered_json special_tokens(const Tokenizer& tokenizer) {
   return variables;
 }
 
-std::unique_ptr<ChatTemplate> own_template(const Tokenizer& tokenizer, const nlohmann::ordered_json& variables) {
+// A template with the variables that a user sets.
+std::unique_ptr<ChatTemplate> configured(const std::string& jinja, nlohmann::ordered_json variables,
+                                         const nlohmann::ordered_json& set, const std::string& description,
+                                         bool marks_turns) {
+  if (set.is_object()) variables.update(set);
+  auto chat = std::make_unique<JinjaTemplate>(jinja, std::move(variables), description, marks_turns);
+  if (set.is_object()) chat->check_variables(set);
+  return chat;
+}
+
+std::unique_ptr<ChatTemplate> own_template(const Tokenizer& tokenizer, const nlohmann::ordered_json& variables,
+                                           const nlohmann::ordered_json& set) {
   const std::string& jinja = tokenizer.info().chat_template;
   if (jinja.empty())
-    return std::make_unique<JinjaTemplate>(choices().at("plain").jinja, variables,
-                                           "plain contents, because the model has no chat template (a base model)",
-                                           /*marks_turns=*/false);
+    return configured(choices().at("plain").jinja, variables, set,
+                      "plain contents, because the model has no chat template (a base model)",
+                      /*marks_turns=*/false);
   try {
-    return std::make_unique<JinjaTemplate>(jinja, variables, "the model's own", /*marks_turns=*/true);
+    jinja::Template readable(jinja);
   } catch (const InputError& error) {
     return std::make_unique<Unreadable>(error.what());
   }
+  return configured(jinja, variables, set, "the model's own", /*marks_turns=*/true);
 }
 
 }  // namespace
 
-std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, const std::string& choice) {
-  const nlohmann::ordered_json variables = special_tokens(tokenizer);
-  if (choice == "auto") return own_template(tokenizer, variables);
+std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, const std::string& choice,
+                                                 const nlohmann::ordered_json& variables) {
+  const nlohmann::ordered_json tokens = special_tokens(tokenizer);
+  if (choice == "auto") return own_template(tokenizer, tokens, variables);
   const auto found = choices().find(choice);
   if (found == choices().end())
     throw InputError(expectation("chat_template", "auto, chatml, plain or user-bot", "'" + choice + "'"));
-  return std::make_unique<JinjaTemplate>(found->second.jinja, variables,
-                                         std::string(found->second.description) + ", as configured",
-                                         /*marks_turns=*/true);
+  return configured(found->second.jinja, tokens, variables, std::string(found->second.description) + ", as configured",
+                    /*marks_turns=*/true);
 }
 
 void save_chat_template(const std::string& choice, const std::string& directory) {

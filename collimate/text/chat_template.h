@@ -1,31 +1,40 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
+#include "collimate/text/conversation.h"
+#include "collimate/text/jinja/template.h"
 #include "collimate/text/tokenizer.h"
+#include "collimate/text/tool_calls.h"
 
 namespace collimate::text {
-
-struct Message {
-  std::string role;  // "system", "user", "assistant", "tool"
-  std::string content;
-  bool operator==(const Message&) const = default;
-};
-using Messages = std::vector<Message>;
 
 // Messages to one text. Implementations are immutable and may be used by several threads.
 class ChatTemplate {
  public:
   virtual ~ChatTemplate() = default;
   // With `add_generation_prompt` the text ends where the assistant's answer begins. Throws InputError for a
-  // conversation that the template refuses, and for a message of a user or the system that it would leave out.
-  virtual std::string render(std::span<const Message> messages, bool add_generation_prompt) const = 0;
+  // conversation that the template refuses, and for what it would leave out: a message of a user or the system, tools,
+  // calls of tools or their results, a variable that it does not read.
+  virtual std::string render_turns(std::span<const Message> turns, const TemplateInputs& inputs,
+                                   bool add_generation_prompt) const = 0;
+  std::string render(const Conversation& conversation, bool add_generation_prompt) const {
+    return render_turns(conversation.turns, conversation.inputs, add_generation_prompt);
+  }
   // False for a model without a template whose configuration chose none: its turns would run into each other.
   virtual bool marks_turns() const { return true; }
+  // The whole conversation with what the assistant says marked, for a template that marks it: {% generation %}.
+  virtual bool marks_answers() const { return false; }
+  virtual jinja::MarkedText render_marked(const Conversation& conversation) const {
+    return {render(conversation, false), {}};
+  }
+  // How it writes calls of tools, for whoever reads them out of an answer.
+  virtual CallForm call_form() const { return CallForm::kUnknown; }
   // One line for the user: which template was chosen and why.
   virtual std::string description() const = 0;
 };
@@ -33,17 +42,17 @@ class ChatTemplate {
 // `choice`: "auto" (the tokenizer's own template, of Jinja; contents joined where it has none), "chatml", "plain"
 // (contents joined, nothing added), or "user-bot"; InputError for another. Where the tokenizer's cannot be read,
 // rendering messages is an InputError that names its line and the choices; prompts that are text or ids need no
-// template.
-std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, const std::string& choice = "auto");
+// template. `variables`: an object (chat_template_kwargs), over which a conversation's own go; InputError for one that
+// the template does not read.
+std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, const std::string& choice = "auto",
+                                                 const nlohmann::ordered_json& variables = nullptr);
 
 // Writes the template that `choice` names to DIRECTORY/chat_template.jinja, where readers look first; "auto" names
 // none.
 void save_chat_template(const std::string& choice, const std::string& directory);
 
-// A prompt as data has it: text taken as it is, messages to be templated, or ids.
-using Prompt = std::variant<std::string, Messages, std::vector<int32_t>>;
-
-// Says which tokens of a rendered example carry loss.
+// Says which tokens of a rendered example carry loss. The assistant's turns are what the template marks as such, or, of
+// one that marks nothing, what it adds to the text of the turns before.
 enum class TrainOn { kCompletion, kAssistantTurns, kAllTokens };
 enum class WrapText { kAsIs, kAsUserMessage };  // what becomes of a prompt that is plain text
 
@@ -71,21 +80,25 @@ class Renderer {
   std::vector<int32_t> prompt_tokens(const Prompt& prompt) const;
   std::string prompt_text(const Prompt& prompt) const;
   RenderedTokens render_tokens(const Prompt& prompt, const std::string& completion) const;
+  RenderedTokens render_tokens(const Prompt& prompt, const Message& answer) const;
   // A conversation that ends with the assistant; `train_on` decides between that turn, all of the assistant's, and
   // everything. Throws InputError for another last role, or for several turns under a template whose text for a
   // conversation does not begin with its text for the turns before.
-  RenderedTokens render_tokens(std::span<const Message> messages) const;
+  RenderedTokens render_tokens(const Conversation& conversation) const;
 
   const ChatTemplate& chat() const { return *chat_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
   const RenderOptions& options() const { return options_; }
 
  private:
-  Messages as_messages(const Prompt& prompt) const;
+  std::optional<Conversation> as_conversation(const Prompt& prompt) const;
   std::vector<int32_t> encode_prompt(const std::string& text) const;
   void append(RenderedTokens& out, const std::string& text, bool trainable) const;
-  std::string answer_text(std::span<const Message> messages, const std::string& opening) const;
+  std::string answer_text(std::span<const Message> turns, const TemplateInputs& inputs,
+                          const std::string& opening) const;
   void append_answer(RenderedTokens& out, const std::string& answer, const std::string& content, bool last) const;
+  RenderedTokens render_marked(const Conversation& conversation) const;
+  void append_calls(RenderedTokens& out, const std::string& answer, bool last) const;
 
   const Tokenizer& tokenizer_;
   std::unique_ptr<ChatTemplate> chat_;

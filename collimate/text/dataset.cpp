@@ -33,7 +33,7 @@ void rename_columns(Row& row, const DataSource& source, const RowLocation& locat
   }
 }
 
-std::string column_names(const Row& row) {
+std::string column_names(const json& row) {
   std::string names;
   for (const auto& [name, value] : row.items()) names += (names.empty() ? "" : ", ") + name;
   return names.empty() ? "none" : names;
@@ -50,13 +50,17 @@ std::string column_names(const Row& row) {
 }
 
 std::string prompt_kind(const Prompt& prompt) {
-  if (std::holds_alternative<Messages>(prompt)) return "messages";
+  if (turns_of(prompt) != nullptr) return "messages";
   return std::holds_alternative<std::string>(prompt) ? "text" : "token ids";
 }
 
 // "messages prompt, completion, ground truth; passed on: index, level".
 std::string parts_of(const Example& example) {
   std::string parts = prompt_kind(example.prompt) + " prompt";
+  if (const auto* conversation = std::get_if<Conversation>(&example.prompt)) {
+    if (!conversation->inputs.tools.is_null()) parts += ", tools";
+    if (!conversation->inputs.variables.is_null()) parts += ", chat_template_kwargs";
+  }
   if (example.completion) parts += ", completion";
   if (example.chosen) parts += ", chosen, rejected";
   if (example.label) parts += ", label";
@@ -65,18 +69,30 @@ std::string parts_of(const Example& example) {
   return parts;
 }
 
+// A message is a text, or a pair with its role where that is not known; with its other members it is a list of one
+// more.
+json hashed_form(const Message& message, bool with_role) {
+  if (!with_role && message.more.is_null()) return message.content;
+  json out = {message.role, message.content};
+  if (!message.more.is_null()) out.push_back(json(message.more));
+  return out;
+}
+
 json prompt_json(const Prompt& prompt) {
   if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
   if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return *ids;
+  const auto& conversation = std::get<Conversation>(prompt);
   json out = json::array();
-  for (const Message& message : std::get<Messages>(prompt)) out.push_back({message.role, message.content});
+  for (const Message& message : conversation.turns) out.push_back(hashed_form(message, true));
+  if (!conversation.inputs.empty())
+    out.push_back(json::array({json(conversation.inputs.tools), json(conversation.inputs.variables)}));
   return out;
 }
 
 uint64_t hash_of(const Example& example) {
-  const auto text = [](const std::optional<std::string>& part) { return part ? json(*part) : json(); };
-  const json whole = {prompt_json(example.prompt), text(example.completion), text(example.chosen),
-                      text(example.rejected),      example.ground_truth,     example.extra};
+  const auto answer = [](const std::optional<Message>& part) { return part ? hashed_form(*part, false) : json(); };
+  const json whole = {prompt_json(example.prompt), answer(example.completion), answer(example.chosen),
+                      answer(example.rejected),    example.ground_truth,       example.extra};
   return base::stable_hash(whole.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
@@ -178,7 +194,7 @@ void Dataset::require(const std::string& part, const std::string& reader) const 
 }
 
 bool joins_turns(const Prompt& prompt, const Renderer& renderer, size_t fewest) {
-  const auto* turns = std::get_if<Messages>(&prompt);
+  const Messages* turns = turns_of(prompt);
   return turns != nullptr && turns->size() >= fewest && !renderer.chat().marks_turns();
 }
 

@@ -28,13 +28,15 @@ enum class DataShape {
 };
 std::string shape_name(DataShape shape);
 
-// One row in the form that recipes use, whatever shape it had. Prompts of shapes made for chat models (messages, verl,
-// alpaca, sharegpt, question + answer) are messages; a prompt that is plain text in the data stays text, unless its
-// answers are messages. Turns that stand before an answer are the prompt; a prompt column must say the same. The
-// columns system and history [[question, answer]…] are turns before the prompt; beside plain text they are refused.
+// One row in the form that recipes use, whatever shape it had. The columns tools (a list, or its JSON as a text) and
+// chat_template_kwargs (an object) go with a prompt of messages; beside another they are refused. Prompts of shapes
+// made for chat models (messages, verl, alpaca, sharegpt, question + answer) are messages; a prompt that is plain text
+// in the data stays text, unless its answers are messages. Turns that stand before an answer are the prompt; a prompt
+// column must say the same. The columns system and history [[question, answer]…] are turns before the prompt; beside
+// plain text they are refused.
 struct Example {
-  Prompt prompt;  // empty text for kText
-  std::optional<std::string> completion, chosen, rejected;
+  Prompt prompt;                                        // empty text for kText
+  std::optional<Message> completion, chosen, rejected;  // the assistant's
   nlohmann::json ground_truth;  // reward_model.ground_truth, ground_truth, answer, solution or label; null for none
   std::optional<bool> label;    // KTO's desirable / undesirable
   // Every column that did not become prompt, completion, chosen or rejected; rewards get them by name.

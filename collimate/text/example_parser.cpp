@@ -12,7 +12,7 @@
 namespace collimate::text {
 namespace {
 
-using nlohmann::json;
+using nlohmann::ordered_json;
 
 // One row being turned into an example: columns are taken out of it, what is left becomes `extra`.
 class RowReader {
@@ -24,19 +24,19 @@ class RowReader {
     const auto found = row_.find(column);
     return found != row_.end() && !found->is_null();
   }
-  // An empty text or list.
+  // An empty text, list or object.
   bool holds_nothing(const std::string& column) const {
-    const json& value = row_.at(column);
-    return value.is_string() ? value.get_ref<const std::string&>().empty() : value.is_array() && value.empty();
+    const ordered_json& value = row_.at(column);
+    return value.is_string() ? value.get_ref<const std::string&>().empty() : value.is_structured() && value.empty();
   }
   bool has_text(const std::string& column) const { return has(column) && row_.at(column).is_string(); }
   std::string where(const std::string& column) const { return example_.location.text() + " column " + column; }
 
   // Takes the first of the columns that is there.
-  json take(std::initializer_list<const char*> columns) {
+  ordered_json take(std::initializer_list<const char*> columns) {
     for (const char* column : columns) {
       if (!has(column)) continue;
-      json value = std::move(row_[column]);
+      ordered_json value = std::move(row_[column]);
       row_.erase(column);
       return value;
     }
@@ -48,9 +48,9 @@ class RowReader {
   const std::string& prompt_column() const { return prompt_column_; }
 
   // Leaves a column in `extra`.
-  void put(const char* column, json value) { row_[column] = std::move(value); }
+  void put(const char* column, ordered_json value) { row_[column] = std::move(value); }
 
-  std::string text(const json& value, const std::string& column) const {
+  std::string text(const ordered_json& value, const std::string& column) const {
     if (!value.is_string()) fail(column, "text", value.type_name());
     return value.get<std::string>();
   }
@@ -62,7 +62,7 @@ class RowReader {
 
   Example finish() {
     if (example_.ground_truth.is_null()) find_ground_truth();
-    example_.extra = std::move(row_);
+    example_.extra = nlohmann::json(row_);
     return std::move(example_);
   }
 
@@ -88,9 +88,9 @@ Messages take_earlier_turns(RowReader& reader) {
   const std::string system = reader.has("system") ? reader.take_text({"system"}) : "";
   if (!system.empty()) turns.push_back({"system", system});
   if (!reader.has("history")) return turns;
-  const json history = reader.take({"history"});
+  const ordered_json history = reader.take({"history"});
   if (!history.is_array()) reader.fail("history", "pairs of texts", history.type_name());
-  for (const json& turn : history) {
+  for (const ordered_json& turn : history) {
     if (!turn.is_array() || turn.size() != 2) reader.fail("history", "pairs of texts", turn.dump());
     turns.push_back({"user", reader.text(turn[0], "history")});
     turns.push_back({"assistant", reader.text(turn[1], "history")});
@@ -108,13 +108,28 @@ void add_earlier_turns(RowReader& reader) {
     reader.fail(column, "a prompt of text or messages beside it", "token ids");
   }
   const auto* text = std::get_if<std::string>(&prompt);
-  Messages messages = text != nullptr ? Messages{{"user", *text}} : std::get<Messages>(prompt);
+  Messages messages = text != nullptr ? Messages{{"user", *text}} : *turns_of(prompt);
   const bool repeated = messages.size() >= turns.size() && std::equal(turns.begin(), turns.end(), messages.begin());
   if (!repeated && messages.front().role == "system") {
     reader.fail(column, "messages without a system message beside it", "one that says something else");
   }
   if (!repeated) messages.insert(messages.begin(), turns.begin(), turns.end());
   prompt = std::move(messages);
+}
+
+// Gives the template what stands beside the turns.
+void take_template_inputs(RowReader& reader) {
+  constexpr const char *kTools = "tools", *kVariables = "chat_template_kwargs";
+  const auto taken = [&](const char* column) { return reader.has(column) ? reader.take({column}) : ordered_json(); };
+  TemplateInputs inputs{tools_from_json(taken(kTools), reader.where(kTools)),
+                        variables_from_json(taken(kVariables), reader.where(kVariables))};
+  if (inputs.empty()) return;
+  if (auto* conversation = std::get_if<Conversation>(&reader.example().prompt))
+    return static_cast<void>(conversation->inputs = std::move(inputs));
+  const std::string column = inputs.tools.is_null() ? kVariables : kTools;
+  throw base::InputError(base::expectation(
+      reader.where(column), "a prompt of messages beside it, which a chat template renders", "another prompt",
+      fmt::format("messages, or data columns: {{{}: hidden_{}}} to train without showing them", column, column)));
 }
 
 // Where a text is no user's turn, no turn can stand before it.
@@ -128,7 +143,7 @@ void refuse_earlier_turns(const RowReader& reader, const std::string& shape) {
 }
 
 // A prompt as text, messages or ids; an empty one is an error.
-Prompt parse_prompt(const RowReader& reader, const json& value, const std::string& column) {
+Prompt parse_prompt(const RowReader& reader, const ordered_json& value, const std::string& column) {
   if (value.is_string()) {
     if (value.get_ref<const std::string&>().empty()) reader.fail(column, "a prompt", "an empty text");
     return value.get<std::string>();
@@ -136,7 +151,7 @@ Prompt parse_prompt(const RowReader& reader, const json& value, const std::strin
   if (!value.is_array() || value.empty()) reader.fail(column, "a prompt (text, messages or ids)", value.type_name());
   if (!value[0].is_number_integer()) return messages_from_json(value, reader.where(column));
   std::vector<int32_t> ids;
-  for (const json& id : value) {
+  for (const ordered_json& id : value) {
     if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() > INT32_MAX) {
       reader.fail(column, "token ids", id.dump());
     }
@@ -145,14 +160,16 @@ Prompt parse_prompt(const RowReader& reader, const json& value, const std::strin
   return ids;
 }
 
-// A text, the assistant's message, or messages of which the last is the assistant's; those before it go to `turns`.
-std::string parse_answer(const RowReader& reader, const json& value, const std::string& column, Messages& turns) {
+Message as_answer(std::string text) { return {"assistant", std::move(text)}; }
+
+// The assistant's message, or messages of which the last is the assistant's; those before it go to `turns`.
+Message parse_answer(const RowReader& reader, const ordered_json& value, const std::string& column, Messages& turns) {
   if (!value.is_object() && !value.is_array()) reader.fail(column, "text or messages", value.type_name());
   turns = value.is_object() ? Messages{message_from_json(value, reader.where(column))}
                             : messages_from_json(value, reader.where(column));
   if (turns.back().role != "assistant")
     reader.fail(column, "a last message by the assistant", "'" + turns.back().role + "'");
-  std::string answer = std::move(turns.back().content);
+  Message answer = std::move(turns.back());
   turns.pop_back();
   return answer;
 }
@@ -186,14 +203,14 @@ void adopt_turns(const RowReader& reader, std::optional<Prompt>& prompt, Message
   prompt = std::move(turns);
 }
 
-// The text of an answer; `prompt` becomes what the answer's messages say of it.
-std::string take_answer(RowReader& reader, std::optional<Prompt>& prompt, std::initializer_list<const char*> columns) {
+// `prompt` becomes what the answer's messages say of it.
+Message take_answer(RowReader& reader, std::optional<Prompt>& prompt, std::initializer_list<const char*> columns) {
   const auto found = std::find_if(columns.begin(), columns.end(), [&](const char* name) { return reader.has(name); });
   const std::string column = found != columns.end() ? *found : *columns.begin();
-  const json value = reader.take(columns);
-  if (value.is_string()) return value.get<std::string>();
+  const ordered_json value = reader.take(columns);
+  if (value.is_string()) return as_answer(value.get<std::string>());
   Messages turns;
-  std::string answer = parse_answer(reader, value, column, turns);
+  Message answer = parse_answer(reader, value, column, turns);
   adopt_turns(reader, prompt, std::move(turns), column);
   return answer;
 }
@@ -201,7 +218,7 @@ std::string take_answer(RowReader& reader, std::optional<Prompt>& prompt, std::i
 // Messages; where the assistant speaks last, that is the completion.
 void split_conversation(RowReader& reader, Messages messages, const std::string& column) {
   if (messages.back().role == "assistant") {
-    reader.example().completion = std::move(messages.back().content);
+    reader.example().completion = std::move(messages.back());
     messages.pop_back();
   }
   if (messages.empty()) reader.fail(column, "a message before the assistant's", "none");
@@ -211,7 +228,7 @@ void split_conversation(RowReader& reader, Messages messages, const std::string&
 // Takes the label beside an answer that says whether it is a good one (KTO). Tables write 1 and 0 for true and false.
 void take_flag(RowReader& reader) {
   const std::string column = reader.has("kto_tag") ? "kto_tag" : "label";
-  const json value = reader.take({column.c_str()});
+  const ordered_json value = reader.take({column.c_str()});
   const bool number = value.is_number() && (value == 0 || value == 1);
   if (!value.is_boolean() && !number)
     throw base::InputError(base::expectation(reader.where(column), "true or false (or 1 or 0) beside an answer",
@@ -257,8 +274,8 @@ void split_texts(RowReader& reader) {
   const std::string prompt = common_prompt(left, right);
   if (prompt.empty()) reader.fail("prompt", "a prompt, or one that chosen and rejected share", "none");
   reader.example().prompt = prompt;
-  reader.example().chosen = left.substr(prompt.size());
-  reader.example().rejected = right.substr(prompt.size());
+  reader.example().chosen = as_answer(left.substr(prompt.size()));
+  reader.example().rejected = as_answer(right.substr(prompt.size()));
 }
 
 void read_preference(RowReader& reader) {
@@ -293,7 +310,7 @@ void read_verl(RowReader& reader) {
   reader.example().prompt = parse_prompt(reader, reader.take({"prompt"}), "prompt");
   for (const char* column : {"reward_model", "reward_spec"}) {
     if (!reader.has(column)) continue;
-    json value = reader.take({column});
+    ordered_json value = reader.take({column});
     if (value.is_object() && value.contains("ground_truth")) reader.example().ground_truth = value["ground_truth"];
     reader.put(column, std::move(value));
   }
@@ -332,9 +349,9 @@ void read_sharegpt(RowReader& reader) {
 void read_question_answer(RowReader& reader) {
   const std::string question = reader.take_text({"question"});
   if (question.empty()) reader.fail("question", "a prompt", "an empty text");
-  const json answer = reader.take({"answer"});
+  const ordered_json answer = reader.take({"answer"});
   reader.example().prompt = Messages{{"user", question}};
-  if (answer.is_string()) reader.example().completion = answer.get<std::string>();
+  if (answer.is_string()) reader.example().completion = as_answer(answer.get<std::string>());
   reader.example().ground_truth = answer;
   reader.put("answer", answer);
 }
@@ -342,7 +359,7 @@ void read_question_answer(RowReader& reader) {
 void read_text(RowReader& reader) {
   refuse_earlier_turns(reader, "plain text");
   reader.example().prompt = std::string();
-  reader.example().completion = reader.take_text({"text"});
+  reader.example().completion = as_answer(reader.take_text({"text"}));
 }
 
 // The readers are in the order of DataShape.
@@ -359,9 +376,8 @@ constexpr void (*kReaders[])(RowReader&) = {read_prompt_completion,
                                             read_text};
 static_assert(std::size(kReaders) == static_cast<size_t>(DataShape::kText) + 1);
 
-// A model of tools or pictures is shown them beside its prompt, which here is text alone.
 void refuse_unshown(const RowReader& reader) {
-  for (const std::string column : {"tools", "images", "image", "videos", "video", "audios", "audio"}) {
+  for (const std::string column : {"images", "image", "videos", "video", "audios", "audio"}) {
     if (!reader.has(column) || reader.holds_nothing(column)) continue;
     throw base::InputError(base::expectation(
         reader.where(column), "no " + column + " beside a prompt", "some, which nothing here shows to the model",
@@ -376,6 +392,7 @@ Example to_example(DataShape shape, Row&& row, const RowLocation& location) {
   base::at(kReaders, shape)(reader);
   add_earlier_turns(reader);
   find_flag(reader);
+  take_template_inputs(reader);
   refuse_unshown(reader);
   return reader.finish();
 }

@@ -10,18 +10,17 @@ Renderer::Renderer(const Tokenizer& tokenizer, std::unique_ptr<ChatTemplate> cha
   COLLIMATE_CHECK(chat_ != nullptr);
 }
 
-// The prompt as messages; empty where it is text or ids that are taken as they are.
-Messages Renderer::as_messages(const Prompt& prompt) const {
-  if (const auto* messages = std::get_if<Messages>(&prompt)) return *messages;
+// Nothing where it is text or ids that are taken as they are.
+std::optional<Conversation> Renderer::as_conversation(const Prompt& prompt) const {
+  if (const auto* conversation = std::get_if<Conversation>(&prompt)) return *conversation;
   const auto* text = std::get_if<std::string>(&prompt);
-  if (text != nullptr && options_.wrap_text == WrapText::kAsUserMessage) return {{"user", *text}};
-  return {};
+  if (text != nullptr && options_.wrap_text == WrapText::kAsUserMessage) return Messages{{"user", *text}};
+  return std::nullopt;
 }
 
 std::string Renderer::prompt_text(const Prompt& prompt) const {
   if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return tokenizer_.decode(*ids, false);
-  const Messages messages = as_messages(prompt);
-  if (!messages.empty() || std::holds_alternative<Messages>(prompt)) return chat_->render(messages, true);
+  if (const auto conversation = as_conversation(prompt)) return chat_->render(*conversation, true);
   return std::get<std::string>(prompt);
 }
 
@@ -46,9 +45,13 @@ void Renderer::append(RenderedTokens& out, const std::string& text, bool trainab
 
 // Gives what the template writes after `opening` for the last message. A template that writes a finished turn in
 // another way than it opens one (verl's separator stands in the generation prompt alone) gives the bare content.
-std::string Renderer::answer_text(std::span<const Message> messages, const std::string& opening) const {
-  const std::string closed = chat_->render(messages, false);
-  return closed.starts_with(opening) ? closed.substr(opening.size()) : messages.back().content;
+std::string Renderer::answer_text(std::span<const Message> turns, const TemplateInputs& inputs,
+                                  const std::string& opening) const {
+  const std::string closed = chat_->render_turns(turns, inputs, false);
+  if (closed.starts_with(opening)) return closed.substr(opening.size());
+  if (!turns.back().calls_tools()) return turns.back().content;
+  throw base::InputError(base::expectation("chat template", "a turn with calls of tools that begins as its prompt ends",
+                                           chat_->description(), "rows whose answers call no tools"));
 }
 
 // Where the tokenizer has no special token for the template's end of a turn, eos stands in its place after the last
@@ -83,40 +86,78 @@ void Renderer::append_answer(RenderedTokens& out, const std::string& answer, con
   }
 }
 
+// How calls of tools look is the template's: its last special token ends the turn. Where it has none, eos stands after
+// the last turn.
+void Renderer::append_calls(RenderedTokens& out, const std::string& answer, bool last) const {
+  const std::vector<int32_t> ids = tokenizer_.encode(answer, {.continues = true});
+  const auto end = std::find_if(ids.rbegin(), ids.rend(), [&](int32_t id) { return tokenizer_.is_special(id); }).base();
+  const bool ended = end != ids.begin();
+  out.ids.insert(out.ids.end(), ids.begin(), ids.end());
+  if (!ended && last && tokenizer_.eos_id()) out.ids.push_back(*tokenizer_.eos_id());
+  out.trainable.resize(out.ids.size() - (ended ? static_cast<size_t>(ids.end() - end) : 0), 1);
+  out.trainable.resize(out.ids.size(), 0);
+}
+
 RenderedTokens Renderer::render_tokens(const Prompt& prompt, const std::string& completion) const {
-  Messages messages = as_messages(prompt);
-  if (!messages.empty()) {
-    messages.push_back({"assistant", completion});
-    return render_tokens(messages);
+  return render_tokens(prompt, Message{"assistant", completion});
+}
+
+RenderedTokens Renderer::render_tokens(const Prompt& prompt, const Message& answer) const {
+  if (auto conversation = as_conversation(prompt)) {
+    conversation->turns.push_back(answer);
+    return render_tokens(*conversation);
   }
   RenderedTokens out;
   out.ids = prompt_tokens(prompt);
   out.trainable.assign(out.ids.size(), options_.train_on == TrainOn::kAllTokens ? 1 : 0);
   out.prompt_tokens = static_cast<int64_t>(out.ids.size());
-  append_answer(out, completion, completion, true);
+  append_answer(out, answer.content, answer.content, true);
   return out;
 }
 
-RenderedTokens Renderer::render_tokens(std::span<const Message> messages) const {
-  if (messages.empty() || messages.back().role != "assistant") {
-    throw base::InputError(base::expectation("messages", "a last message by the assistant",
-                                             messages.empty() ? "no message" : "'" + messages.back().role + "'"));
+RenderedTokens Renderer::render_marked(const Conversation& conversation) const {
+  const jinja::MarkedText made = chat_->render_marked(conversation);
+  if (made.marked.empty())
+    throw base::InputError(base::expectation("chat template", "{% generation %} around what the assistant says",
+                                             "a conversation in which it marks nothing", "data.train_on: completion"));
+  RenderedTokens out;
+  size_t done = 0;
+  for (const auto& [begin, end] : made.marked) {
+    append(out, made.text.substr(done, begin - done), false);
+    out.prompt_tokens = static_cast<int64_t>(out.ids.size());
+    append(out, made.text.substr(begin, end - begin), true);
+    done = end;
   }
+  append(out, made.text.substr(done), false);
+  return out;
+}
+
+RenderedTokens Renderer::render_tokens(const Conversation& conversation) const {
+  const std::span<const Message> turns(conversation.turns);
+  const TemplateInputs& inputs = conversation.inputs;
+  if (turns.empty() || turns.back().role != "assistant") {
+    throw base::InputError(base::expectation("messages", "a last message by the assistant",
+                                             turns.empty() ? "no message" : "'" + turns.back().role + "'"));
+  }
+  if (options_.train_on == TrainOn::kAssistantTurns && chat_->marks_answers()) return render_marked(conversation);
   const bool last_only = options_.train_on == TrainOn::kCompletion;
   const bool all = options_.train_on == TrainOn::kAllTokens;
   RenderedTokens out;
   std::string done;
-  for (size_t turn = last_only ? messages.size() - 1 : 0; turn < messages.size(); ++turn) {
-    if (messages[turn].role != "assistant") continue;
-    const std::string opening = chat_->render(messages.first(turn), true);
+  for (size_t turn = last_only ? turns.size() - 1 : 0; turn < turns.size(); ++turn) {
+    if (turns[turn].role != "assistant") continue;
+    const std::string opening = chat_->render_turns(turns.first(turn), inputs, true);
     if (!opening.starts_with(done)) {
       throw base::InputError(base::expectation("chat template", "turns that only add text, to train on several",
                                                chat_->description(), "training on the completion alone"));
     }
     append(out, opening.substr(done.size()), all);
     out.prompt_tokens = static_cast<int64_t>(out.ids.size());
-    const std::string answer = answer_text(messages.first(turn + 1), opening);
-    append_answer(out, answer, messages[turn].content, turn + 1 == messages.size());
+    const std::string answer = answer_text(turns.first(turn + 1), inputs, opening);
+    if (turns[turn].calls_tools())
+      append_calls(out, answer, turn + 1 == turns.size());
+    else
+      append_answer(out, answer, turns[turn].content, turn + 1 == turns.size());
     done = opening + answer;
   }
   return out;

@@ -36,7 +36,7 @@ void refuse_changed_numbers(std::string_view text, const RowLocation& location) 
 }
 
 Row parse_row(std::string_view text, const RowLocation& location) {
-  Row row = base::parse_json(text, location.file, location.line);
+  Row row = base::parse_ordered_json(text, location.file, location.line);
   refuse_changed_numbers(text, location);
   if (!row.is_object()) {
     throw base::InputError(base::expectation(location.text(), "an object with columns", row.type_name()));
@@ -98,7 +98,7 @@ void read_columns(const std::string& path, const std::string& content, const Row
     }
   }
   for (size_t i = 0; i < rows; ++i) {
-    Row row = json::object();
+    Row row = Row::object();
     for (const auto& [name, values] : columns.items()) row[name] = values[i];
     sink({path, static_cast<int64_t>(i), 0}, std::move(row));
   }

@@ -8,7 +8,7 @@
 
 namespace collimate::text {
 
-using Row = nlohmann::json;  // an object: column name to value
+using Row = nlohmann::ordered_json;  // an object: column name to value, in the order written, as templates show it
 
 // A RowLocation says where a row came from. `line` is 1-based, 0 where the format has no lines (Parquet); `row` is
 // 0-based, and what a person reads of it 1-based.

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "collimate/base/option.h"
+#include "collimate/base/option_check.h"
 #include "collimate/base/section.h"
 #include "collimate/tensor/compute_type.h"
 
@@ -20,6 +22,21 @@ struct ChatTemplateOption : base::Option<std::string> {
       : Option(parent, "chat_template", "auto", "",
                "how messages become text; auto recognises the model's own template",
                base::one_of({"auto", "chatml", "plain", "user-bot"})) {}
+};
+
+struct ChatTemplateKwargsOption : base::Option<nlohmann::json> {
+  explicit ChatTemplateKwargsOption(base::Section* parent)
+      : Option(parent, "chat_template_kwargs", nlohmann::json::object(), "",
+               "variables of the chat template, as {enable_thinking: false}; a row's or request's own go before these",
+               base::Check<nlohmann::json>{"an object", [](const nlohmann::json& v) { return v.is_object(); }}) {}
+};
+
+// How messages become text.
+struct ChatTemplateOptions {
+  explicit ChatTemplateOptions(base::Section* parent) : choice(parent), kwargs(parent) {}
+
+  ChatTemplateOption choice;
+  ChatTemplateKwargsOption kwargs;
 };
 
 }  // namespace collimate::rlhf

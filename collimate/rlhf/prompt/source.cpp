@@ -24,16 +24,18 @@ std::string other_kind(const text::Example& example) {
   return example.completion ? "a prompt with a completion, which recipe: sft reads" : "a prompt alone";
 }
 
-const std::string& part(const text::Example& example, const std::optional<std::string>& value,
-                        const std::string& name) {
+const text::Message& part(const text::Example& example, const std::optional<text::Message>& value,
+                          const std::string& name) {
   if (!value) throw InputError(expectation(place(example), "a row with \"" + name + "\"", other_kind(example)));
   return *value;
 }
 
+bool says_nothing(const text::Message& turn) { return turn.content.empty() && !turn.calls_tools(); }
+
 // An answer that is trained towards: with none the model would learn to end its turn at once.
-const std::string& answer(const text::Example& example, const std::optional<std::string>& value,
-                          const std::string& name) {
-  if (part(example, value, name).empty())
+const text::Message& answer(const text::Example& example, const std::optional<text::Message>& value,
+                            const std::string& name) {
+  if (says_nothing(part(example, value, name)))
     throw InputError(expectation(place(example), "an answer in \"" + name + "\" to train on", "an empty text",
                                  "leaving the row out"));
   return *value;
@@ -41,10 +43,10 @@ const std::string& answer(const text::Example& example, const std::optional<std:
 
 // Checks the assistant's earlier turns, where they carry loss.
 void check_turns(const text::Example& example, const text::Renderer& renderer) {
-  const auto* turns = std::get_if<text::Messages>(&example.prompt);
+  const text::Messages* turns = text::turns_of(example.prompt);
   if (turns == nullptr || renderer.options().train_on == text::TrainOn::kCompletion) return;
   for (size_t i = 0; i < turns->size(); ++i)
-    if ((*turns)[i].role == "assistant" && (*turns)[i].content.empty())
+    if ((*turns)[i].role == "assistant" && says_nothing((*turns)[i]))
       throw InputError(expectation(place(example), fmt::format("an answer in message {} to train on", i + 1),
                                    "an empty text", "leaving the row out, or data.train_on: completion"));
 }
@@ -166,7 +168,7 @@ nlohmann::json example_json(const text::Example& example, const std::string& pro
   nlohmann::json out = example.extra;
   out["prompt"] = prompt_text;
   if (!example.ground_truth.is_null()) out["ground_truth"] = example.ground_truth;
-  if (example.completion && !out.contains("ground_truth")) out["ground_truth"] = *example.completion;
+  if (example.completion && !out.contains("ground_truth")) out["ground_truth"] = example.completion->content;
   return out;
 }
 
@@ -212,7 +214,8 @@ std::vector<text::RenderedTokens> RowSource::rows_of(const text::Example& exampl
     rows = render(example, renderer, options_.kind);
     for (const text::RenderedTokens& row : rows) check(example, row, options_);
   } catch (const InputError& error) {
-    bad_.add(error.what());
+    const std::string reason = error.what();  // a template does not know the row
+    bad_.add(reason.find(place(example)) == std::string::npos ? place(example) + ": " + reason : reason);
     return {};
   }
   if (!is_long(rows, options_)) return rows;

@@ -9,6 +9,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/text/jinja/calls.h"
+#include "collimate/text/jinja/search.h"
 #include "collimate/text/jinja/syntax.h"
 
 namespace collimate::text::jinja {
@@ -36,11 +37,10 @@ class Evaluator {
  public:
   explicit Evaluator(Scope& root) : root_(root) {}
 
-  std::string run(const Node& body) {
-    std::string out;
-    out_ = &out;
+  MarkedText run(const Node& body) {
+    out_ = &whole_.text;
     statement(body, root_);
-    return out;
+    return std::move(whole_);
   }
 
  private:
@@ -81,13 +81,20 @@ class Evaluator {
       case Op::kContinue:
         return Flow::kContinue;
       case Op::kGeneration:
-        return statement(node.children[0], scope);
+        return generation(node, scope);
       case Op::kNothing:
         return Flow::kOn;
       default:
         at_line(node, [&] { return definition(node, scope); });
         return Flow::kOn;
     }
+  }
+
+  Flow generation(const Node& node, Scope& scope) {
+    const size_t begin = out_->size();
+    const Flow flow = statement(node.children[0], scope);
+    if (out_ == &whole_.text && out_->size() > begin) whole_.marked.emplace_back(begin, out_->size());
+    return flow;
   }
 
   Flow body(const Node& node, Scope& scope) {
@@ -358,7 +365,8 @@ class Evaluator {
   }
 
   Scope& root_;
-  std::string* out_ = nullptr;
+  MarkedText whole_;
+  std::string* out_ = nullptr;  // whole_'s, or what is captured
   int64_t steps_ = 0;
   int depth_ = 0;
 };
@@ -372,7 +380,11 @@ struct Template::Impl {
 Template::Template(const std::string& source) : impl_(std::make_unique<const Impl>(Impl{parse(source)})) {}
 Template::~Template() = default;
 
-std::string Template::render(const nlohmann::ordered_json& variables) const {
+bool Template::reads(const std::string& variable) const { return jinja::reads(impl_->body, variable); }
+bool Template::mentions(const std::string& word) const { return jinja::mentions(impl_->body, word); }
+bool Template::marks() const { return jinja::marks(impl_->body); }
+
+MarkedText Template::render_marked(const nlohmann::ordered_json& variables) const {
   Scope root;
   for (const auto& [name, variable] : variables.items()) root.variables[name] = from_json(variable);
   return Evaluator(root).run(impl_->body);

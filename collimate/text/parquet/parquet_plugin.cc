@@ -12,7 +12,7 @@
 namespace collimate::text {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 json cell(const arrow::Array& array, int64_t row);
 
