@@ -1,13 +1,17 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
+#include "collimate/base/terminal.h"
 #include "collimate/cli/arguments.h"
 #include "collimate/cli/eval_table.h"
 #include "collimate/cli/judges.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/plan/show/columns.h"
 #include "collimate/recipe/evaluation.h"
 #include "collimate/report/evaluation_page.h"
 #include "collimate/rlhf/modules/loading_options.h"
@@ -140,7 +144,8 @@ int eval(const Arguments& arguments) {
   if (call.json) {
     print_json(document);
   } else {
-    for (const std::string& line : evaluation_table(document)) fmt::print("{}\n", line);
+    const int columns = base::terminal_columns(STDOUT_FILENO, plan::kTextColumns);
+    for (const std::string& line : evaluation_table(document, columns)) fmt::print("{}\n", line);
   }
   return 0;
 }

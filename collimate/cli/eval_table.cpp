@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
-#include "collimate/text/utf8.h"
+#include "collimate/plan/show/columns.h"
 
 namespace collimate::cli {
 namespace {
@@ -20,32 +21,92 @@ std::string cell(const Json& estimate, bool sign) {
   return error.is_null() ? text : fmt::format("{} ± {:.2g}", text, error.get<double>());
 }
 
-std::vector<std::vector<std::string>> cells_of(const Json& document) {
-  const bool several = document.at("models").size() > 1;
-  std::vector<std::vector<std::string>> rows = {{""}};
-  for (const Json& model : document.at("models")) rows[0].push_back(model.at("model"));
-  for (const Json& difference : document.at("differences"))
-    rows[0].push_back(document.at("differences").size() == 1
-                          ? "difference"
-                          : fmt::format("{} less the first", difference.at("to").get<std::string>()));
-  for (const auto& [name, ignored] : document.at("models").at(0).at("metrics").items()) {
-    std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{name});
-    for (const Json& model : document.at("models")) row.push_back(cell(model.at("metrics").at(name), false));
-    if (!several) continue;
-    for (const Json& difference : document.at("differences"))
-      row.push_back(cell(difference.at("metrics").at(name), true));
-  }
-  return rows;
+// A column of the table: its heading, and a cell for each number.
+using Column = std::vector<std::string>;
+
+constexpr int kBetween = 3;  // spaces
+
+int width_of_column(const Column& column) {
+  int width = 0;
+  for (const std::string& cell : column) width = std::max(width, plan::width_of(cell));
+  return width;
 }
 
-size_t columns_of(const std::string& text) {
-  size_t columns = 0;
-  for (size_t i = 0; i < text.size();) {
-    const size_t bytes = std::max<size_t>(1, text::utf8_length(std::string_view(text).substr(i)));
-    columns += 1;
-    i += bytes;
-  }
+int width_of_all(const std::vector<Column>& columns) {
+  int width = -kBetween;
+  for (const Column& column : columns) width += width_of_column(column) + kBetween;
+  return width;
+}
+
+Column column_of(const std::string& heading, const Json& metrics, const Json& names, bool sign) {
+  Column column = {heading};
+  for (const auto& [name, ignored] : names.items()) column.push_back(cell(metrics.at(name), sign));
+  return column;
+}
+
+// The names of the numbers, and a column for each model and each difference. Models are called by `names`.
+std::vector<Column> columns_of(const Json& document, const std::vector<std::string>& names) {
+  const Json& metrics = document.at("models").at(0).at("metrics");
+  std::vector<Column> columns = {{""}};
+  for (const auto& [name, ignored] : metrics.items()) columns[0].push_back(name);
+  for (size_t i = 0; i < names.size(); ++i)
+    columns.push_back(column_of(names[i], document.at("models").at(i).at("metrics"), metrics, false));
+  for (size_t i = 1; i < names.size(); ++i)
+    columns.push_back(column_of(names.size() == 2 ? "difference" : fmt::format("{} less {}", names[i], names[0]),
+                                document.at("differences").at(i - 1).at("metrics"), metrics, true));
   return columns;
+}
+
+std::vector<std::string> lines_of(const std::vector<Column>& columns) {
+  std::vector<std::string> lines(columns[0].size());
+  for (const Column& column : columns) {
+    const int width = &column == &columns.back() ? 0 : width_of_column(column) + kBetween;
+    for (size_t row = 0; row < lines.size(); ++row)
+      lines[row] += column[row] + std::string(std::max(0, width - plan::width_of(column[row])), ' ');
+  }
+  return lines;
+}
+
+// Blocks below each other, each with the names of the numbers and as many columns as fit.
+std::vector<std::string> blocks_of(const std::vector<Column>& columns, int width) {
+  std::vector<std::string> lines;
+  for (size_t next = 1; next < columns.size();) {
+    std::vector<Column> block = {columns[0]};
+    do {
+      block.push_back(columns[next++]);
+    } while (next < columns.size() && width_of_all(block) + kBetween + width_of_column(columns[next]) <= width);
+    if (!lines.empty()) lines.emplace_back();
+    for (std::string& line : lines_of(block)) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::vector<std::string> names_of(const Json& document) {
+  std::vector<std::string> names;
+  for (const Json& model : document.at("models")) names.push_back(model.at("model"));
+  return names;
+}
+
+// Where models have long names these stand above the table, which calls them by their number.
+std::vector<std::string> table_of(const Json& document, int width) {
+  std::vector<std::string> names = names_of(document), lines;
+  const std::vector<Column> columns = columns_of(document, names);
+  if (names.size() == 1 || width_of_all(columns) <= width) return blocks_of(columns, width);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string number = fmt::format("({})", i + 1);
+    lines.push_back(fmt::format("{} {}", number, names[i]));
+    names[i] = number;
+  }
+  lines.emplace_back();
+  for (std::string& line : blocks_of(columns_of(document, names), width)) lines.push_back(std::move(line));
+  return lines;
+}
+
+std::vector<std::string> wrapped(const std::string& text, int width) {
+  std::vector<std::string> lines;
+  std::istringstream in(plan::hanging("", text, width));
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
 }
 
 std::string headline(const Json& document) {
@@ -64,22 +125,14 @@ std::string headline(const Json& document) {
 
 }  // namespace
 
-std::vector<std::string> evaluation_table(const Json& document) {
-  const std::vector<std::vector<std::string>> rows = cells_of(document);
-  std::vector<size_t> widths(rows[0].size(), 0);
-  for (const auto& row : rows)
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
-  std::vector<std::string> lines = {headline(document), ""};
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i)
-      line += row[i] + (i + 1 < row.size() ? std::string(widths[i] - columns_of(row[i]) + 3, ' ') : "");
-    lines.push_back(line);
-  }
+std::vector<std::string> evaluation_table(const Json& document, int columns) {
+  const bool several = document.at("models").size() > 1;
+  std::vector<std::string> lines = wrapped(headline(document), columns);
   lines.emplace_back();
-  lines.push_back(rows[0].size() > 2
-                      ? "± is the standard error; that of a difference is taken row by row, so it can be smaller."
-                      : "± is the standard error.");
+  for (std::string& line : table_of(document, columns)) lines.push_back(std::move(line));
+  lines.emplace_back();
+  const std::string note = several ? "; that of a difference is taken row by row, so it can be smaller." : ".";
+  for (std::string& line : wrapped("± is the standard error" + note, columns)) lines.push_back(std::move(line));
   return lines;
 }
 

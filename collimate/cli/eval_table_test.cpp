@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "collimate/plan/show/columns.h"
+
 namespace collimate::cli {
 namespace {
 
@@ -34,23 +38,45 @@ Json document(const std::vector<Json>& models) {
 }
 
 TEST(EvaluationTable, OfOneModel) {
-  EXPECT_THAT(evaluation_table(document({model("sft", 0.468)})),
+  EXPECT_THAT(evaluation_table(document({model("sft", 0.468)}), 120),
               ElementsAre("completions of held_out.jsonl: 500 prompts, 1000 samples, temperature 0.5, seed 3", "",
                           "                       sft", "accuracy               0.468 ± 0.022",
                           "response_length/mean   6", "", "± is the standard error."));
 }
 
 TEST(EvaluationTable, OfTwoHasTheirDifference) {
-  const auto lines = evaluation_table(document({model("sft", 0.468), model("grpo", 0.838)}));
+  const auto lines = evaluation_table(document({model("sft", 0.468), model("grpo", 0.838)}), 80);
   EXPECT_EQ(lines.at(2), "                       sft             grpo            difference");
   EXPECT_EQ(lines.at(3), "accuracy               0.468 ± 0.022   0.838 ± 0.022   +0.37 ± 0.01");
   EXPECT_EQ(lines.at(4), "response_length/mean   6               6               -1");
 }
 
 TEST(EvaluationTable, OfThreeSaysWhoseDifferenceItIs) {
-  const auto lines = evaluation_table(document({model("a", 0.1), model("b", 0.2), model("c", 0.3)}));
-  EXPECT_EQ(lines.at(2),
-            "                       a             b             c             b less the first   c less the first");
+  const auto lines = evaluation_table(document({model("a", 0.1), model("b", 0.2), model("c", 0.3)}), 120);
+  EXPECT_EQ(lines.at(2), "                       a             b             c             b less a       c less a");
+}
+
+TEST(EvaluationTable, FitsItsColumnsWhateverModelsAreCalled) {
+  const std::string long_name = "runs/of/a/person/who/writes/everything/down/model";
+  std::vector<Json> models;
+  for (int i = 0; i < 5; ++i) models.push_back(model(long_name + std::to_string(i), 0.1 * i));
+  const Json asked = document(models);
+  for (const int columns : {60, 80, 120, 180}) {
+    const auto lines = evaluation_table(asked, columns);
+    for (const std::string& line : lines) EXPECT_LE(plan::width_of(line), columns) << line;
+    for (const auto& made : models)
+      EXPECT_THAT(lines, testing::Contains(testing::HasSubstr(made.at("model").get<std::string>())));
+    const auto heads = [&](const std::string& head) {
+      return std::ranges::count_if(lines, [&](const std::string& line) {
+        return line.starts_with("  ") && line.find(head) != std::string::npos;
+      });
+    };
+    EXPECT_EQ(heads("(5) less (1)"), 1) << columns;
+    const auto of_accuracy =
+        std::ranges::count_if(lines, [](const std::string& line) { return line.starts_with("accuracy"); });
+    EXPECT_EQ(of_accuracy, heads("(")) << "each block has the names of the numbers";
+    EXPECT_EQ(of_accuracy == 1, columns >= 180) << columns;
+  }
 }
 
 }  // namespace
