@@ -98,7 +98,7 @@ recipe::OptionNames flag_names() {
     std::ranges::replace(key, '_', '-');
     return key == "samples-per-prompt" ? "-n" : "--" + key;
   };
-  return {.of = flag, .between = " "};
+  return {.of = flag, .between = " ", .quote = "'"};
 }
 
 recipe::EvaluationCall asked(const EvalCall& call) {

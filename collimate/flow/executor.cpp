@@ -46,7 +46,10 @@ class Execution {
       checkpoints_.emplace(options.directory, options.keep_checkpoints);
       drive_.on_save = [this](int64_t iteration) { save(iteration); };
     }
-    if (options.evaluation) drive_.on_evaluate = [this](int64_t iteration) { evaluate(iteration); };
+    if (!options.evaluations.empty())
+      drive_.on_evaluate = [this](int64_t iteration) {
+        for (const Evaluation& evaluation : options_.evaluations) evaluate(evaluation, iteration);
+      };
   }
 
   RunResult run() {
@@ -98,15 +101,14 @@ class Execution {
   }
 
   // Host models' workers are numbered by the models of the graph, so the evaluation's graph gets all of the run's.
-  graph::Graph evaluation_graph() const {
-    graph::Graph graph = options_.evaluation->graph;
+  graph::Graph graph_of(const Evaluation& evaluation) const {
+    graph::Graph graph = evaluation.graph;
     for (const auto& [name, model] : drive_.graph().models) graph.models[name] = model;
     return graph;
   }
 
-  void evaluate(int64_t iteration) {
-    const Evaluation& evaluation = *options_.evaluation;
-    const graph::Graph graph = evaluation_graph();
+  void evaluate(const Evaluation& evaluation, int64_t iteration) {
+    const graph::Graph graph = graph_of(evaluation);
     graph::ScheduleOptions schedule;
     schedule.first_iteration = std::max<int64_t>(iteration, 0);
     schedule.iterations = schedule.first_iteration + 1;
@@ -117,8 +119,9 @@ class Execution {
       if (evaluation.on_result)
         evaluation.on_result({iteration, result.metrics, result.batches, result.seconds, result.notes});
     };
-    Drive drive(driver_, journal_,
-                {graph, placement_, schedule, rows, report, ++evaluations_, fmt::format("eval/{}/", iteration)});
+    const std::string journal =
+        fmt::format("eval/{}/{}", iteration, evaluation.name.empty() ? "" : evaluation.name + "/");
+    Drive drive(driver_, journal_, {graph, placement_, schedule, rows, report, ++evaluations_, journal});
     drive.run();
   }
 
@@ -153,7 +156,7 @@ RunResult run(const graph::Graph& graph, const graph::Placement& placement, cons
   graph::validate(graph, placement);
   check_runnable(graph);
   for (const graph::WeightLink& link : graph.links) check_link(link, graph, placement);
-  if (options.evaluation) check_runnable(options.evaluation->graph);
+  for (const Evaluation& evaluation : options.evaluations) check_runnable(evaluation.graph);
   if (!options.next_rows) throw base::InputError(base::expectation("run", "a source of rows", "none"));
   if (!options.directory.empty()) std::filesystem::create_directories(options.directory);
   const tensor::MemoryScope tagged(kDriverAccount, kRowMemory);

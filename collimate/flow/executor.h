@@ -43,6 +43,7 @@ using RowSource = std::function<Batch(int64_t iteration, int64_t first, int64_t 
 
 // A second graph over the same models, run to its end on the same workers while nothing else runs.
 struct Evaluation {
+  std::string name;  // "" or one that no other evaluation of the run has: the journal tells them apart by it
   graph::Graph graph;
   int64_t rows = 0;
   int64_t group_size = 1;
@@ -75,7 +76,7 @@ struct RunOptions {
 
   RowSource next_rows;
   std::function<void(const IterationResult&)> on_iteration;
-  std::optional<Evaluation> evaluation;
+  std::vector<Evaluation> evaluations;   // one after the other, whenever the schedule asks for them
   std::vector<base::Stateful*> state;    // of the driver's side: data cursor, controllers; saved in this order
   const base::StopFlag* stop = nullptr;  // requested by a signal: the run saves and ends with StoppedError
   std::function<void()> on_poll;         // before each look at `stop`: at least every 0.2 s while the run waits

@@ -184,7 +184,7 @@ TEST(ExecutorFailures, AWorkerLostInAnEvaluationIsNotStartedAgain) {
                       options.transport = Transport::kProcesses;
                       options.modules["policy"] = {"policy", {{"die_at_open", 3}}};
                       options.schedule.evaluate_every = 2;
-                      options.evaluation = generating_evaluation();
+                      options.evaluations = {generating_evaluation()};
                     },
                     Place::kApart);
               }),

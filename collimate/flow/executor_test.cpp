@@ -262,7 +262,7 @@ TEST(Executor, EvaluationRunsOnTheSameWorkers) {
     EXPECT_EQ(rows.rows(), 8);
     seen.emplace_back(result.iteration, rows.row(batch::kIds, 0)[1]);
   };
-  options.evaluation = evaluation;
+  options.evaluations = {evaluation};
   Registry registry = toy::registry();
   run(graph, graph::flattening(graph, 1), registry, options);
   EXPECT_EQ(outcome, plain());

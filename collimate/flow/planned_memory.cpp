@@ -60,7 +60,7 @@ nlohmann::json calls_of(const graph::Graph& graph, const RunOptions& options) {
     for (const graph::Node& node : from.nodes) calls[node.model].push_back(node.function);
   };
   add(graph);
-  if (options.evaluation) add(options.evaluation->graph);
+  for (const Evaluation& evaluation : options.evaluations) add(evaluation.graph);
   return calls;
 }
 

@@ -17,12 +17,12 @@ struct PlannedMemory {
 };
 
 // Gives what the devices' workers of a placement plan before any setup, without starting them: MemoryLedger holds it
-// against the budget. One worker of each set of models. Of the options modules, evaluation, config and
+// against the budget. One worker of each set of models. Of the options modules, evaluations, config and
 // threads_per_worker are read. Throws what making a module throws.
 std::vector<PlannedMemory> planned_memory(const graph::Graph& graph, const graph::Placement& placement,
                                           const Registry& registry, const RunOptions& options);
 
-// Lists, by model, the functions that the run's graph or its evaluation's graph calls.
+// Lists, by model, the functions that the run's graph or its evaluations' graphs call.
 nlohmann::json calls_of(const graph::Graph& graph, const RunOptions& options);
 
 }  // namespace collimate::flow

@@ -93,6 +93,18 @@ void check_pairs(const DataPreview& data, Findings& found) {
     found.lines.push_back("warning: " + problem);
 }
 
+// What the policy reads at most: rows, and prompts with their completions.
+RowExtent extent_of(const Config& config, const Plan& plan, const RunData& data, const DataPreview& train) {
+  const int64_t drawn = train.kind == rlhf::RowKind::kPrompt ? config.rollout.completion_tokens.get() : 0;
+  RowExtent extent{train.row.longest + drawn, train.largest_id};
+  for (size_t i = 0; i < data.held_out.size(); ++i) {
+    const EvaluationPlan& evaluation = plan.evaluations.at(i);
+    const bool completes = evaluation.measured == Measured::kCompletions;
+    extent.include(data.held_out[i].rows, completes ? completion_tokens(evaluation.asked, config) : 0);
+  }
+  return extent;
+}
+
 std::string placement_line(const Config& config, const Plan& plan, const graph::Placement& placement) {
   const int threads = threads_of(config, placement);
   return fmt::format("placement: {}, {} each; {} per iteration on {}", counted(placement.devices, "device"),
@@ -106,7 +118,9 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   Findings found;
   found.lines = data.notes;
   std::vector<DataPreview> previews = {preview("data.train", *data.train, plan.rows, *data.tokenizer)};
-  if (data.eval) previews.push_back(preview("data.eval", *data.eval, plan.evaluation->rows, *data.tokenizer));
+  for (size_t i = 0; i < data.held_out.size(); ++i)
+    if (const HeldOutRows& held = data.held_out[i]; held.source)
+      previews.push_back(preview(held.key, *held.source, rows_of(plan.evaluations.at(i).measured), *data.tokenizer));
   const DataPreview& train = previews.front();
   const BatchArithmetic numbers =
       batch_arithmetic(config, plan, data.train->epoch_examples(), train.prompt.longest, train.row.longest);
@@ -118,17 +132,13 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   found.facts["objective"] = to_json(learned);
   found.facts["batch"] = to_json(numbers);
   found.facts["data"] = nlohmann::ordered_json::array();
-  RowExtent extent;
   for (const DataPreview& set : previews) {
     for (const std::string& line : preview_lines(set, *data.tokenizer)) found.lines.push_back(line);
     found.facts["data"].push_back(to_json(set));
     check_masks(set, plan, *data.tokenizer, found.problems);
     check_pairs(set, found);
-    const int64_t completion = set.kind == rlhf::RowKind::kPrompt ? config.rollout.completion_tokens.get() : 0;
-    extent.tokens = std::max(extent.tokens, set.row.longest + completion);
-    extent.largest_id = std::max(extent.largest_id, set.largest_id);
   }
-  found.refused = model_problems(plan, *data.tokenizer, extent);
+  found.refused = model_problems(plan, *data.tokenizer, extent_of(config, plan, data, train));
   attempt(found.refused, [&] {
     for (const std::string& line : adapter_lines(plan)) found.lines.push_back(line);
   });

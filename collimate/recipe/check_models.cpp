@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
 #include "collimate/host/hub_cache.h"
 #include "collimate/recipe/attempt.h"
 #include "collimate/recipe/run_inputs.h"
@@ -53,6 +54,13 @@ void check_tokenizer(const std::string& directory, const text::Tokenizer& policy
 }
 
 }  // namespace
+
+void RowExtent::include(const Batch& rows, int64_t more) {
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    tokens = std::max(tokens, rows.length(batch::kIds.name, r) + more);
+    for (const int32_t id : rows.row(batch::kIds, r)) largest_id = std::max(largest_id, id);
+  }
+}
 
 std::vector<std::string> model_problems(const Plan& plan, const text::Tokenizer& policy, const RowExtent& rows) {
   std::vector<std::string> problems;

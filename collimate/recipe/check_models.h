@@ -13,6 +13,9 @@ namespace collimate::recipe {
 struct RowExtent {
   int64_t tokens = 0;      // prompt and completion
   int32_t largest_id = 0;  // of the data's tokens
+
+  // Grows to these rows, each with so many tokens more.
+  void include(const Batch& rows, int64_t more);
 };
 
 // Why the plan's models cannot read such rows, each in the form of base/error.h: more tokens than a model's positions,

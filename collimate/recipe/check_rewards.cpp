@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "collimate/base/error.h"
 #include "collimate/rlhf/reward/reward.h"
@@ -113,15 +114,24 @@ void require_judgement(const std::string& key, const std::vector<rlhf::RewardSpe
                         "no judgement (None) of any", "a number in its place, 0 where nothing is right"));
 }
 
+// A list of rewards judges these rows: its name in errors, and where it was read the data.
+std::pair<std::string, const rlhf::RowSource*> judged_data(const Plan& plan, const RunData& data,
+                                                           const std::string& rewards) {
+  for (size_t i = 0; i < plan.evaluations.size(); ++i) {
+    if (plan.evaluations[i].judge != rewards) continue;
+    if (i >= data.held_out.size()) return {plan.evaluations[i].asked.data_key, nullptr};
+    return {data.held_out[i].key, data.held_out[i].source.get()};
+  }
+  return {"data.train", data.train.get()};
+}
+
 }  // namespace
 
 RewardFindings check_rewards(const Plan& plan, const RunData& data, int64_t rows) {
   RewardFindings found;
   std::map<std::string, std::vector<rlhf::RewardSpec>> made;  // training's and evaluation's are often the same list
   for (const std::string& name : plan.rewards) {
-    const bool held_out = plan.evaluation && name == plan.evaluation->judge;
-    const std::string key = held_out ? "data.eval" : "data.train";
-    const rlhf::RowSource* source = held_out ? data.eval.get() : data.train.get();
+    const auto [key, source] = judged_data(plan, data, name);
     try {
       const nlohmann::json& list = plan.modules.at(name).parameters.at("rewards");
       const auto [entry, fresh] = made.try_emplace(list.dump());

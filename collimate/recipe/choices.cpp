@@ -42,7 +42,7 @@ std::optional<size_t> place_of(const std::string& answer, const Question& questi
   return std::nullopt;
 }
 
-size_t answer_of(const text::Example& example, const Question& question) {
+size_t answer_of(const text::Example& example, const Question& question, const OptionNames& names) {
   const nlohmann::json& truth = example.ground_truth;
   std::optional<size_t> place;
   if (truth.is_string()) place = place_of(truth.get<std::string>(), question);
@@ -51,10 +51,10 @@ size_t answer_of(const text::Example& example, const Question& question) {
   throw InputError(expectation(
       example.location.text() + " column answer",
       fmt::format("a number from 0 to {}, or the letter, label or text of a choice", question.texts.size() - 1),
-      truth.is_null() ? "none" : truth.dump(), "--data '{path: FILE, columns: {YOUR_COLUMN: answer}}'"));
+      truth.is_null() ? "none" : truth.dump(), names.with_map("data", "{path: FILE, columns: {YOUR_COLUMN: answer}}")));
 }
 
-Question question_of(const text::Example& example) {
+Question question_of(const text::Example& example, const OptionNames& names) {
   const std::string where = fmt::format("{} column {}", example.location.text(), kChoices);
   if (!has_choices(example)) throw InputError(expectation(where, "a list of texts", "none"));
   const nlohmann::json& column = example.extra.at(kChoices);
@@ -66,7 +66,7 @@ Question question_of(const text::Example& example) {
   if (!question.labels.empty() && question.labels.size() != question.texts.size())
     throw InputError(expectation(where, fmt::format("{} labels, as there are texts", question.texts.size()),
                                  std::to_string(question.labels.size())));
-  question.answer = answer_of(example, question);
+  question.answer = answer_of(example, question, names);
   return question;
 }
 
@@ -77,7 +77,8 @@ bool has_choices(const text::Example& example) {
   return found != example.extra.end() && !found->is_null();
 }
 
-Batch choice_rows(const text::Dataset& dataset, const text::Renderer& renderer, int64_t examples) {
+Batch choice_rows(const text::Dataset& dataset, const text::Renderer& renderer, int64_t examples,
+                  const OptionNames& names) {
   std::vector<int64_t> uids, questions, prompt_tokens;
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<uint8_t>> trainable;
@@ -85,8 +86,9 @@ Batch choice_rows(const text::Dataset& dataset, const text::Renderer& renderer, 
   const int64_t count = examples > 0 ? std::min(examples, dataset.size()) : dataset.size();
   for (int64_t row = 0; row < count; ++row) {
     const text::Example& example = dataset.example(row);
-    text::require_marked_turns(example, renderer, 0, "a column prompt with the whole text, or --chat-template plain");
-    const Question question = question_of(example);
+    text::require_marked_turns(example, renderer, 0,
+                               "a column prompt with the whole text, or " + names.with("chat_template", "plain"));
+    const Question question = question_of(example, names);
     for (size_t i = 0; i < question.texts.size(); ++i) {
       text::RenderedTokens rendered = renderer.render_tokens(example.prompt, question.texts[i]);
       uids.push_back(batch::make_uid("choice", "eval", row, 0, static_cast<int64_t>(i), 0));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "collimate/batch/batch.h"
+#include "collimate/recipe/option_names.h"
 #include "collimate/text/dataset.h"
 
 // Questions with choices: rows with a prompt, `choices` (texts, or {"text": [...], "label": [...]} as ARC has them) and
@@ -14,6 +15,7 @@ bool has_choices(const text::Example& example);
 // example:
 // {"is_answer", "characters": of the choice's text}. Prompt and choice are joined as they stand. InputError, with the
 // row's place, for fewer than two choices, an empty one, an answer that is none of them, and turns that nothing marks.
-Batch choice_rows(const text::Dataset& dataset, const text::Renderer& renderer, int64_t examples);
+Batch choice_rows(const text::Dataset& dataset, const text::Renderer& renderer, int64_t examples,
+                  const OptionNames& names);
 
 }  // namespace collimate::recipe

@@ -24,7 +24,7 @@ class Choices : public testing::Test {
     test::write_text(root_ / "questions.jsonl", lines);
     const auto tokenizer = text::load_tokenizer(root_ / "start");
     const text::Renderer renderer(*tokenizer, text::make_chat_template(*tokenizer), {.end_turn = false});
-    return choice_rows(text::Dataset::read({{.path = root_ / "questions.jsonl"}}), renderer, 0);
+    return choice_rows(text::Dataset::read({{.path = root_ / "questions.jsonl"}}), renderer, 0, {});
   }
   std::vector<bool> answers(const std::string& lines) const {
     const Batch made = rows(lines);
@@ -71,7 +71,7 @@ TEST_F(Choices, WhatIsNoQuestionIsNamed) {
       message(R"(, "choices": ["2", "3"], "answer": 2)"),
       HasSubstr(place + "answer] expected a number from 0 to 1, or the letter, label or text of a choice, got 2"));
   EXPECT_THAT(message(R"(, "choices": ["2", "3"], "answer": "C")"), HasSubstr("got \"C\""));
-  EXPECT_THAT(message(R"(, "choices": ["2", "3"])"), HasSubstr("got none; try --data"));
+  EXPECT_THAT(message(R"(, "choices": ["2", "3"])"), HasSubstr("got none; try evaluation.data: {path"));
   EXPECT_THAT(message(R"(, "choices": ["2"], "answer": 0)"),
               HasSubstr(place + "choices] expected at least two choices, got 1"));
   EXPECT_THAT(message(R"(, "choices": ["2", ""], "answer": 0)"), HasSubstr("a list of texts, none of them empty"));

@@ -4,6 +4,7 @@
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/host/hub_download.h"
+#include "collimate/recipe/asked_measures.h"
 #include "collimate/recipe/data.h"
 #include "collimate/recipe/list.h"
 #include "collimate/recipe/other_names.h"
@@ -62,6 +63,8 @@ Config read_config(const base::ConfigSource& source, const std::string& name) {
   if (const auto* list = written(source.root, "", "reward")) config.reward = rlhf::resolved_rewards(*list, "reward");
   if (const auto* list = written(source.root, "evaluation", "reward"))
     config.evaluation.reward = rlhf::resolved_rewards(*list, "evaluation.reward");
+  if (const auto* list = written(source.root, "evaluation", "measure"))
+    config.evaluation.measure = resolved_measures(*list, "evaluation.measure");
   for (const char* key : {"train", "eval"})
     if (const auto* sources = written(source.root, "data", key))
       check_source_keys(*sources, fmt::format("data.{}", key));

@@ -74,14 +74,15 @@ struct DataOptions : base::Section {
   rlhf::LongRows long_row_choice() const;                              // long_rows
 };
 
-struct EvaluationOptions : generate::SamplingOptions {
-  EvaluationOptions() : SamplingOptions(0.0) {}
+// How one measure is taken of held-out rows.
+struct MeasureOptions : generate::SamplingOptions {
+  MeasureOptions() : SamplingOptions(0.0) {}
 
   base::Option<int64_t> examples{this,
                                  "examples",
                                  0,
                                  "examples",
-                                 "how many examples of data.eval are measured; 0 for all",
+                                 "how many held-out examples are measured; 0 for all",
                                  base::at_least(int64_t{0})};
   base::Option<int64_t> samples_per_prompt{
       this,
@@ -96,6 +97,24 @@ struct EvaluationOptions : generate::SamplingOptions {
                                       "",
                                       "rewards of held-out completions; by default those of the training",
                                       base::entry_list{}};
+  base::Option<std::optional<int64_t>> max_tokens{this,
+                                                  "max_tokens",
+                                                  std::nullopt,
+                                                  "tokens",
+                                                  "most tokens of a held-out completion; by default "
+                                                  "rollout.completion_tokens, or 128 if the recipe draws no samples",
+                                                  base::at_least(int64_t{1})};
+};
+
+struct EvaluationOptions : MeasureOptions {
+  base::Option<nlohmann::json> measure{
+      this,
+      "measure",
+      nullptr,
+      "",
+      "what is measured: perplexity, pairs, completions or choices, as collimate eval measures it, or a list of them; "
+      "an entry {measure: choices, data: FILE} has data and options of its own; by default what the recipe measures",
+      base::entry_list{}};
 };
 
 struct RunOptions : base::Section {
@@ -247,6 +266,9 @@ struct Config : base::Section {
                                     base::one_of({"local", "local-processes"}),
                                     base::outside_hash{}};
   base::Nested<LogOptions> log{this, "log", "how metrics are named and written"};
+
+  // Is something measured beside the training?
+  bool evaluates() const { return data.holds_out() || !evaluation.measure->is_null(); }
 
   // The model of a role; one that the user does not name is the policy. InputError without a policy.
   const rlhf::ModelOptions& model(const std::string& role) const;

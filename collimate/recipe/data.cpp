@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "collimate/base/error.h"
-#include "collimate/batch/standard_keys.h"
-#include "collimate/rlhf/types/model_answer.h"
+#include "collimate/recipe/list.h"
 #include "collimate/shape/model_shape.h"
 
 namespace collimate::recipe {
@@ -15,6 +13,7 @@ namespace {
 using base::expectation;
 using base::InputError;
 
+constexpr const char* kDataTrain = "data.train";
 constexpr const char* kDropBadRows = "data.bad_rows: drop";
 constexpr double kMaxWeight = 1e6;  // times that a row is used per epoch
 
@@ -59,109 +58,54 @@ text::DataSource one_source(const nlohmann::json& value, const std::string& key)
           .columns = columns_of(given.columns, key + ".columns")};
 }
 
-// The longest row that the model has positions for; of a prompt, beside a whole completion.
-int64_t model_tokens(const Config& config, rlhf::RowKind rows) {
-  const int64_t positions = shape::read_model_shape(config.model("policy").path).max_positions;
-  const int64_t drawn = rows == rlhf::RowKind::kPrompt ? config.rollout.completion_tokens.get() : 0;
-  return std::max<int64_t>(1, positions - drawn);
-}
-
-// Returns the options that training and held-out rows share.
-rlhf::SourceOptions common_options(const Config& config, rlhf::RowKind rows) {
-  return {.kind = rows,
-          .max_tokens = rows == rlhf::RowKind::kPrompt ? config.rollout.prompt_tokens : config.data.max_tokens,
-          .model_tokens = model_tokens(config, rows),
-          .long_rows = config.data.long_row_choice(),
-          .bad_rows = {.drop = config.data.bad_rows.get() == "drop", .remedy = kDropBadRows},
-          .seed = static_cast<uint64_t>(config.run.seed.get()),
-          .shuffle = config.data.shuffle};
-}
-
-rlhf::SourceOptions source_options(const Config& config, const Plan& plan) {
-  rlhf::SourceOptions options = common_options(config, plan.rows);
+rlhf::SourceOptions source_options(const Config& config, const Plan& plan, int64_t positions) {
+  const bool drawn = plan.rows == rlhf::RowKind::kPrompt;
+  rlhf::SourceOptions options =
+      common_options(config, plan.rows, positions, drawn ? config.rollout.completion_tokens.get() : 0);
   options.samples_per_prompt = config.rollout.samples_per_prompt;
   options.prompt_is_trained = plan.prompt_is_trained;
   options.margins = plan.margins;
   return options;
 }
 
-// Greedy samples of a prompt are all equal.
-void check_samples(const EvaluationOptions& evaluation, const OptionNames& names) {
-  const int64_t samples = evaluation.samples_per_prompt;
-  if (samples == 1 || evaluation.values().temperature > 0) return;
-  throw InputError(expectation(names.of("temperature"),
-                               fmt::format("above 0, as {} samples of a prompt would else be equal", samples), "0",
-                               "1, or " + names.with("samples_per_prompt", "1")));
+}  // namespace
+
+rlhf::SourceOptions common_options(const Config& config, rlhf::RowKind rows, int64_t positions, int64_t drawn) {
+  const bool prompt = rows == rlhf::RowKind::kPrompt && find_recipe(config.recipe).rows == rows;
+  return {.kind = rows,
+          .max_tokens = prompt ? config.rollout.prompt_tokens : config.data.max_tokens,
+          .model_tokens = std::max<int64_t>(1, positions - drawn),
+          .long_rows = config.data.long_row_choice(),
+          .bad_rows = {.drop = config.data.bad_rows.get() == "drop", .remedy = kDropBadRows},
+          .seed = static_cast<uint64_t>(config.run.seed.get()),
+          .shuffle = config.data.shuffle,
+          .limit = prompt ? "rollout.prompt_tokens" : "data.max_tokens"};
+}
+
+void RunData::add(const std::string& key, const text::Dataset& dataset) {
+  for (const std::string& line : dataset.verdict()) notes.push_back(key + ": " + line);
+  fingerprints[key] = {{"rows", dataset.size()}, {"fingerprint", fmt::format("{:016x}", dataset.fingerprint())}};
 }
 
 // Tells of the rows that the data set has left out, and then of those that the source has.
-std::vector<std::string> left_out_lines(const std::string& key, const text::Dataset& dataset,
-                                        const rlhf::RowSource& source) {
-  std::vector<std::string> lines;
-  const auto add = [&](const text::LeftOut& out, const std::string& option) {
-    if (out.rows > 0)
-      lines.push_back(fmt::format("warning: {}: {} of {} rows left out ({}); the first: {}", key, out.rows,
-                                  dataset.size() + dataset.left_out().rows, option, out.first));
+void RunData::add_left_out(const std::string& key, const text::Dataset& dataset, const rlhf::RowSource& source) {
+  const auto add = [&](const char* sign, int64_t rows, std::string what) {
+    if (rows == 0) return;
+    const LeftOutRows& told =
+        left_out.emplace_back(LeftOutRows{key, rows, dataset.size() + dataset.left_out().rows, std::move(what)});
+    notes.push_back(fmt::format("{}{}: {} of {} rows {}", sign, key, rows, told.of, told.what));
   };
-  add(dataset.left_out(), kDropBadRows);
-  add(source.bad(), kDropBadRows);
-  add(source.too_long(), "data.long_rows");
-  if (source.truncated() > 0)
-    lines.push_back(fmt::format("{}: {} of {} rows truncated (data.long_rows: truncate)", key, source.truncated(),
-                                dataset.size() + dataset.left_out().rows));
-  return lines;
-}
-
-// How many of the rows are held out. InputError for a number that is none, leaves none to train on, or stands beside
-// data.eval.
-int64_t val_rows(const DataOptions& options, int64_t rows) {
-  const double size = options.val_size;
-  if (size == 0) return 0;
-  if (!options.eval->is_null())
-    throw InputError(expectation("data.val_size", "nothing beside data.eval, which is the held-out data",
-                                 fmt::format("{}", size), "one of the two"));
-  const double count = size < 1 ? std::max(1.0, std::round(size * static_cast<double>(rows))) : size;
-  if (count != std::floor(count) || count >= static_cast<double>(rows))
-    throw InputError(expectation("data.val_size",
-                                 fmt::format("a share below 1, or fewer than the {} rows of data.train", rows),
-                                 fmt::format("{}", size), "0.05"));
-  return static_cast<int64_t>(count);
-}
-
-void add_notes(const std::string& key, const text::Dataset& dataset, const rlhf::RowSource& source, RunData& data) {
-  for (const std::string& line : dataset.verdict()) data.notes.push_back(key + ": " + line);
-  for (std::string& line : left_out_lines(key, dataset, source)) data.notes.push_back(std::move(line));
-  data.fingerprints[key] = {{"rows", dataset.size()}, {"fingerprint", fmt::format("{:016x}", dataset.fingerprint())}};
-}
-
-}  // namespace
-
-rlhf::SourceOptions held_out_options(const Config& config, rlhf::RowKind rows, const OptionNames& names) {
-  rlhf::SourceOptions options = common_options(config, rows);
-  options.name = "eval";
-  if (rows != rlhf::RowKind::kPrompt) return options;
-  check_samples(config.evaluation, names);
-  options.samples_per_prompt = config.evaluation.samples_per_prompt;
-  options.sampling = config.evaluation.params(config.rollout.completion_tokens).to_json();
-  return options;
-}
-
-Batch held_out_rows(const Config& config, const Plan& plan, const RunData& data) {
-  constexpr int64_t kAskedExamples = 8;  // as many as a report shows
-  Batch rows = data.eval->all(config.evaluation.examples);
-  if (!plan.evaluation->answers) return rows;
-  const int64_t rows_of_each = data.eval->rows_per_example();
-  std::vector<uint8_t> asked(static_cast<size_t>(rows.rows()));
-  for (int64_t r = 0; r < std::min(rows.rows(), kAskedExamples * rows_of_each); r += rows_of_each) {
-    const int64_t prompt = rows.get(batch::kPromptTokens, r);  // the whole of a row that was truncated within it
-    asked[static_cast<size_t>(r)] = prompt > 0 && prompt < rows.length(batch::kIds.name, r) ? 1 : 0;
-  }
-  rows.set(rlhf::kAsked, std::move(asked));
-  return rows;
+  const auto drop = [&](const text::LeftOut& out, const char* option) {
+    add("warning: ", out.rows, fmt::format("left out ({}); the first: {}", option, out.first));
+  };
+  drop(dataset.left_out(), kDropBadRows);
+  drop(source.bad(), kDropBadRows);
+  drop(source.too_long(), "data.long_rows");
+  add("", source.truncated(), "truncated (data.long_rows: truncate)");
 }
 
 std::vector<std::string> data_options(rlhf::RowKind rows) {
-  std::vector<std::string> options = {"evaluation.examples", "data.long_rows", "data.bad_rows"};
+  std::vector<std::string> options = {"evaluation.examples", "evaluation.measure", "data.long_rows", "data.bad_rows"};
   if (rows != rlhf::RowKind::kPrompt) options.emplace_back("data.max_tokens");
   if (rows == rlhf::RowKind::kDemonstration) options.emplace_back("data.train_on");
   return options;
@@ -197,29 +141,16 @@ RunData read_data(const Config& config, const Plan& plan) {
                               : "trained turns: what each turn of the assistant adds to the text of the turns before");
   data.renderer = std::make_unique<text::Renderer>(*data.tokenizer, std::move(chat),
                                                    text::RenderOptions{.train_on = config.data.trained_tokens()});
-  const auto add = [&](const std::string& key, const text::Dataset& dataset, rlhf::SourceOptions options) {
-    auto source = std::make_unique<rlhf::RowSource>(dataset, *data.renderer, std::move(options));
-    add_notes(key, dataset, *source, data);
-    return source;
-  };
-  const bool evaluates = plan.evaluation && config.data.holds_out();
-  rlhf::SourceOptions train = source_options(config, plan);
-  text::Dataset rows = text::Dataset::read(data_sources(config.data.train, "data.train"), train.bad_rows);
-  std::optional<text::Dataset> held_out;
-  if (const int64_t count = val_rows(config.data, rows.size()); count > 0) {
-    data.notes.push_back(
-        fmt::format("data.eval: {} of the {} rows of data.train, drawn by run.seed, which are not "
-                    "trained on (data.val_size)",
-                    count, rows.size()));
-    held_out = rows.hold_out(count, static_cast<uint64_t>(config.run.seed.get()));
-  }
-  data.train = add("data.train", rows, std::move(train));
+  const int64_t positions = shape::read_model_shape(policy.path).max_positions;
+  rlhf::SourceOptions train = source_options(config, plan, positions);
+  text::Dataset rows = text::Dataset::read(data_sources(config.data.train, kDataTrain), train.bad_rows);
+  HeldOutData held_out(config, rows, data);
+  data.train = std::make_unique<rlhf::RowSource>(rows, *data.renderer, std::move(train));
+  data.add(kDataTrain, rows);
+  data.add_left_out(kDataTrain, rows, *data.train);
   if (data.train->has_margins())
     data.notes.emplace_back("data.train: column margin is read: a pair's loss is -log σ(chosen - rejected - margin)");
-  if (!evaluates) return data;
-  rlhf::SourceOptions options = held_out_options(config, plan.evaluation->rows);
-  if (!held_out) held_out = text::Dataset::read(data_sources(config.data.eval, "data.eval"), options.bad_rows);
-  data.eval = add("data.eval", *held_out, std::move(options));
+  for (const EvaluationPlan& evaluation : plan.evaluations) held_out.read(evaluation, positions);
   return data;
 }
 

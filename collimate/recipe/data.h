@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "collimate/base/fields.h"
 #include "collimate/recipe/config.h"
-#include "collimate/recipe/option_names.h"
+#include "collimate/recipe/held_out.h"
 #include "collimate/recipe/page.h"
 #include "collimate/rlhf/prompt/source.h"
 #include "collimate/text/dataset.h"
@@ -14,26 +15,41 @@
 
 namespace collimate::recipe {
 
+// Rows of a data set that are not used, or not whole.
+struct LeftOutRows {
+  std::string data;  // "data.train"
+  int64_t rows = 0, of = 0;
+  std::string what;  // became of them, by which option: "left out (data.bad_rows: drop); the first: …"
+
+  template <class Self>
+  static void fields(Self& self, auto&& field) {
+    field("data", self.data);
+    field("rows", self.rows);
+    field("of", self.of);
+    field("what", self.what);
+  }
+};
+
 // A config's data sets and tokenizer, read once.
 struct RunData {
   std::unique_ptr<text::Tokenizer> tokenizer;
   std::unique_ptr<text::Renderer> renderer;
   std::unique_ptr<rlhf::RowSource> train;
-  std::unique_ptr<rlhf::RowSource> eval;                   // null without held-out rows
+  std::vector<HeldOutRows> held_out;                       // of each of the plan's evaluations
   std::vector<std::string> notes;                          // shapes recognised, template chosen: for a person
+  std::vector<LeftOutRows> left_out;                       // the notes of rows left out or truncated
   nlohmann::json fingerprints = nlohmann::json::object();  // {"data.train": {"rows", "fingerprint"}, …}
+
+  void add(const std::string& key, const text::Dataset& dataset);  // what was recognised, and the fingerprint
+  void add_left_out(const std::string& key, const text::Dataset& dataset, const rlhf::RowSource& source);
 };
 
 // InputError: no data, files missing or malformed, rows that the recipe cannot use.
 RunData read_data(const Config& config, const Plan& plan);
 
-// How held-out rows of a kind are read: prompts with the samples and the sampling of `evaluation`, whatever the
-// training does. InputError, by those names, for several samples of a prompt that would all be equal.
-rlhf::SourceOptions held_out_options(const Config& config, rlhf::RowKind rows, const OptionNames& names = {});
-
-// All held-out rows that are measured; where the evaluation's model answers, its first examples ask it to
-// (rlhf::kAsked): of a pair its first row, and no row without a prompt or without an answer.
-Batch held_out_rows(const Config& config, const Plan& plan, const RunData& data);
+// Returns the options that training and held-out rows share, of a model with so many positions: beside a row it has
+// some for what is `drawn`.
+rlhf::SourceOptions common_options(const Config& config, rlhf::RowKind rows, int64_t positions, int64_t drawn);
 
 // Returns, for Plan::read_options, those that data is read and rendered by where a recipe's rows are of this kind.
 std::vector<std::string> data_options(rlhf::RowKind rows);

@@ -23,10 +23,13 @@ Plan dpo(const Config& config, const flow::Registry& registry) {
   plan.group_size = 2;
   plan.trained = "policy";
   plan.phases = {{"reference.log_probs", "ref"}, {"policy.train", "update_actor"}};
-  plan.evaluation =
-      reference ? implicit_reward_evaluation(policy, *reference, config.algorithm.beta->value_or(rlhf::kPairBeta),
-                                             Answers::kOfAskedRows)
-                : pair_log_prob_evaluation(policy, Answers::kOfAskedRows);
+  const double beta = config.algorithm.beta->value_or(rlhf::kPairBeta);
+  plan.evaluations = evaluations(page, policy, {Measured::kPairs, [&](const AskedMeasure& asked) {
+                                                  return reference
+                                                             ? implicit_reward_evaluation(asked, policy, *reference,
+                                                                                          beta, Answers::kOfAskedRows)
+                                                             : pair_log_prob_evaluation(policy, Answers::kOfAskedRows);
+                                                }});
   return page.finish(std::move(plan));
 }
 

@@ -120,13 +120,14 @@ graph::Input input_for(Answers answers, graph::Input input) {
 
 // Evaluates pairs by a number of each row.
 EvaluationPlan pair_evaluation(graph::Graph graph, RowNumber number, const PairNames& names = {}) {
-  EvaluationPlan plan;
+  EvaluationPlan plan{.measured = Measured::kPairs};
   plan.graph = std::move(graph);
-  plan.rows = rlhf::RowKind::kPreference;
   plan.measures = [number, names](const Batch& rows) { return pair_measures(rows, number, names); };
   plan.row_number = std::move(number);
   return plan;
 }
+
+double log_prob_of_token(const Batch& rows, int64_t r) { return answer_log_prob(rows, r) / answer_tokens(rows, r); }
 
 }  // namespace
 
@@ -138,15 +139,13 @@ double answer_tokens(const Batch& rows, int64_t r) {
   return count;
 }
 
-std::optional<EvaluationPlan> rollout_evaluation(Page& page, const graph::ModelHandle& policy,
-                                                 const graph::ModelHandle* judge) {
+EvaluationPlan completion_evaluation(Page& page, const AskedMeasure& asked, const graph::ModelHandle& policy,
+                                     const graph::ModelHandle* judge) {
   page.reads("evaluation");
-  if (!page.config().data.holds_out()) return std::nullopt;
-  const nlohmann::json& own = page.config().evaluation.reward;
-  const bool scored = judge != nullptr && own.is_null();
-  const int64_t samples = page.config().evaluation.samples_per_prompt;
+  const bool scored = judge != nullptr && asked.options.reward->is_null();
+  const int64_t samples = asked.options.samples_per_prompt;
   const graph::ModelHandle rules =
-      scored ? *judge : page.rewards("judge", own.is_null() ? page.config().reward.get() : own, samples > 1);
+      scored ? *judge : page.rewards(page.unused_name("judge"), page.rules_of(asked), samples > 1);
   EvaluationPlan plan;
   if (!scored) plan.judge = rules.name();
   plan.graph =
@@ -156,11 +155,10 @@ std::optional<EvaluationPlan> rollout_evaluation(Page& page, const graph::ModelH
 }
 
 EvaluationPlan loss_evaluation(const graph::ModelHandle& model, Answers answers) {
-  EvaluationPlan plan;
+  EvaluationPlan plan{.measured = Measured::kPerplexity};
   plan.answers = answers == Answers::kOfAskedRows;
   plan.graph = graph::trace([&](Value examples) { with_answers(model, model("old_log_probs", examples), answers); },
                             {input_for(answers, completion_input())}, "evaluation");
-  plan.rows = rlhf::RowKind::kDemonstration;
   plan.measures = loss_measures;
   plan.row_number = {"loss",
                      [](const Batch& rows, int64_t r) { return -answer_log_prob(rows, r) / answer_tokens(rows, r); }};
@@ -174,17 +172,16 @@ EvaluationPlan pair_score_evaluation(const graph::ModelHandle& model) {
 }
 
 EvaluationPlan pair_log_prob_evaluation(const graph::ModelHandle& policy, Answers answers) {
-  const auto log_prob = [](const Batch& rows, int64_t r) { return answer_log_prob(rows, r) / answer_tokens(rows, r); };
   EvaluationPlan plan =
       pair_evaluation(graph::trace([&](Value pairs) { with_answers(policy, policy("old_log_probs", pairs), answers); },
                                    {input_for(answers, pair_input())}, "evaluation"),
-                      {"log_prob", log_prob});
+                      {"log_prob", log_prob_of_token});
   plan.answers = answers == Answers::kOfAskedRows;
   return plan;
 }
 
-EvaluationPlan implicit_reward_evaluation(const graph::ModelHandle& policy, const graph::ModelHandle& reference,
-                                          double beta, Answers answers) {
+EvaluationPlan implicit_reward_evaluation(const AskedMeasure& asked, const graph::ModelHandle& policy,
+                                          const graph::ModelHandle& reference, double beta, Answers answers) {
   const auto reward = [beta](const Batch& rows, int64_t r) {
     return beta * (answer_log_prob(rows, r) - trainable_sum(rows, batch::kReferenceLogProbs, r));
   };
@@ -194,14 +191,21 @@ EvaluationPlan implicit_reward_evaluation(const graph::ModelHandle& policy, cons
           {input_for(answers, pair_input())}, "evaluation"),
       {"implicit_reward", reward}, {"rewards/accuracies", "rewards/margins"});
   plan.answers = answers == Answers::kOfAskedRows;
+  if (!asked.measured) return plan;
+  plan.measures = [implicit = plan.measures](const Batch& rows) {
+    std::vector<Measure> measures = implicit(rows);
+    for (Measure& plain : pair_measures(rows, {"log_prob", log_prob_of_token}, {}))
+      measures.push_back(std::move(plain));
+    return measures;
+  };
   return plan;
 }
 
 EvaluationPlan choice_evaluation(const graph::ModelHandle& model) {
-  EvaluationPlan plan;
+  EvaluationPlan plan{.measured = Measured::kChoices};
   plan.graph = graph::trace([&](Value choices) { model("old_log_probs", choices); }, {choice_input()}, "evaluation");
-  plan.rows = rlhf::RowKind::kDemonstration;
   plan.measures = choice_measures;
+  plan.row_number = {"log_prob_sum", answer_log_prob};
   return plan;
 }
 

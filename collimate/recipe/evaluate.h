@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "collimate/recipe/page.h"
 
 // Evaluation graphs of the pages. A run records each measure as val/NAME.
@@ -8,12 +11,27 @@ namespace collimate::recipe {
 // Whether the model also answers the prompts of some rows itself, for people who read samples.
 enum class Answers { kNone, kOfAskedRows };
 
+// What a recipe measures by itself: the word for it, and how.
+struct OwnMeasure {
+  Measured measured;
+  std::function<EvaluationPlan(const AskedMeasure& asked)> plan;
+  bool completes = true;  // the trained model is a language model: all else can be measured of it too
+};
+
+// Plans what the config's evaluation.measure asks for, else the recipe's own measure. Without held-out rows nothing is
+// measured: a model that would answer some of their prompts for people answers some of data.train. Metrics of the own
+// measure are val/NAME, those of any other val/MEASURE/NAME, unless its entry has a name. The policy's weights are
+// those that `trainer` trains; `judge` is a reward model that judges where no rules do. InputError for what cannot be
+// measured, and for measures of one name.
+std::vector<EvaluationPlan> evaluations(Page& page, const graph::ModelHandle& trainer, const OwnMeasure& own,
+                                        const graph::ModelHandle* judge = nullptr);
+
 // The policy completes held-out prompts, rewards judge: reward/mean, accuracy (the share of completions with a reward
 // of at least kRightReward; not where a model scores, on a scale of its own), response_length/mean, and with several
-// samples of each prompt those of sample_measures(). `judge` is a reward model, else the config's rules. Nothing
-// without held-out rows.
-std::optional<EvaluationPlan> rollout_evaluation(Page& page, const graph::ModelHandle& policy,
-                                                 const graph::ModelHandle* judge = nullptr);
+// samples of each prompt those of sample_measures(). `judge` is a reward model, else the rules of what is asked or of
+// the config.
+EvaluationPlan completion_evaluation(Page& page, const AskedMeasure& asked, const graph::ModelHandle& policy,
+                                     const graph::ModelHandle* judge = nullptr);
 // loss, the mean negative log-likelihood of held-out completions, and perplexity, e to that power.
 EvaluationPlan loss_evaluation(const graph::ModelHandle& model, Answers answers = Answers::kNone);
 // accuracy: held-out pairs whose chosen row scores higher; margin: by how much, on average.
@@ -21,9 +39,11 @@ EvaluationPlan pair_score_evaluation(const graph::ModelHandle& model);
 // This one compares the mean log-probs of the answers' tokens instead of scores.
 EvaluationPlan pair_log_prob_evaluation(const graph::ModelHandle& policy, Answers answers = Answers::kNone);
 // rewards/accuracies and rewards/margins, as TRL calls them: the same of DPO's implicit reward, beta times the answer's
-// log-ratio of policy and reference.
-EvaluationPlan implicit_reward_evaluation(const graph::ModelHandle& policy, const graph::ModelHandle& reference,
-                                          double beta, Answers answers = Answers::kNone);
+// log-ratio of policy and reference; with accuracy and margin of pair_log_prob_evaluation where pairs are `asked` for
+// by their word.
+EvaluationPlan implicit_reward_evaluation(const AskedMeasure& asked, const graph::ModelHandle& policy,
+                                          const graph::ModelHandle& reference, double beta,
+                                          Answers answers = Answers::kNone);
 
 // acc: the questions of which the answer has the largest log-prob among its choices; acc_norm: the largest log-prob by
 // character of its text. Of equal ones the first counts, as in lm-evaluation-harness, whose names these are. Rows are

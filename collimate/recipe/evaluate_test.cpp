@@ -30,7 +30,7 @@ NamedValues held_out_values(const std::string& recipe, const std::string& more, 
   rows.set(batch::kPromptUid, prompts);
   rows.set(rlhf::kAnswer, std::vector<int64_t>{1, 2});
   NamedValues values;
-  for (const Measure& measure : plan.evaluation->measures(rows))
+  for (const Measure& measure : plan.evaluations.at(0).measures(rows))
     values.emplace_back(measure.name, estimate(measure).value);
   return values;
 }

@@ -24,11 +24,6 @@ namespace {
 using base::expectation;
 using base::InputError;
 
-rlhf::RowKind rows_of(Measured measured) {
-  if (measured == Measured::kCompletions) return rlhf::RowKind::kPrompt;
-  return measured == Measured::kPairs ? rlhf::RowKind::kPreference : rlhf::RowKind::kDemonstration;
-}
-
 // The config of a run whose evaluation this is: of the first recipe that reads such rows.
 Config config_of(const std::string& model, const EvaluationCall& call, Measured measured) {
   const auto same_rows = [&](const RecipeEntry& entry) { return entry.rows == rows_of(measured); };
@@ -79,12 +74,13 @@ class HeldOut {
         measured_(call.measured ? *call.measured
                                 : measured_of(dataset_, !call.section.value("reward", nlohmann::json()).is_null())),
         config_(config_of(model, call, measured_)),
+        asked_(asked_measures(config_).front()),
         tokenizer_(text::load_tokenizer(model)),
         shape_(shape::read_model_shape(model)),
         renderer_(*tokenizer_, text::make_chat_template(*tokenizer_, call.chat_template, call.chat_template_kwargs),
                   {.end_turn = measured_ != Measured::kChoices}) {
     refuse_unused(config_, call, measured_);
-    read();
+    held_ = read();
     config_.rollout.prompt_tokens = check_lengths();
   }
 
@@ -102,18 +98,12 @@ class HeldOut {
   }
 
  private:
-  void read() {
-    if (measured_ == Measured::kChoices) {
-      rows_ = choice_rows(dataset_, renderer_, config_.evaluation.examples);
-      return;
-    }
-    rlhf::SourceOptions options = held_out_options(config_, rows_of(measured_), call_.names);
+  HeldOutRows read() const {
+    rlhf::SourceOptions options = held_out_options(config_, asked_, measured_, shape_.max_positions, call_.names);
     options.max_tokens = 0;  // check_lengths knows what fits
     options.bad_rows.remedy.clear();
     options.chatml = call_.names.with("chat_template", "chatml");
-    const rlhf::RowSource source(dataset_, renderer_, std::move(options));
-    group_size_ = source.rows_per_example();
-    rows_ = source.all(config_.evaluation.examples);
+    return held_out_rows(dataset_, measured_, renderer_, std::move(options), config_.evaluation.examples, call_.names);
   }
 
   // Gives the longest prompt. The model has a position for each token of a row, and for one of a completion.
@@ -126,19 +116,11 @@ class HeldOut {
       longest = std::max(longest, rows_.get(batch::kPromptTokens, r));
       if (tokens > most)
         throw InputError(
-            expectation(place_of_row(r),
+            expectation(place_of_row(dataset_, rows_, r),
                         fmt::format("at most {} tokens, as the model has {} positions", most, shape_.max_positions),
                         std::to_string(tokens), "a file without that row"));
     }
     return longest;
-  }
-
-  // Rows of one example stand together and share a prompt_uid.
-  std::string place_of_row(int64_t r) const {
-    int64_t example = 0;
-    for (int64_t i = 1; i <= r; ++i)
-      example += rows_.get(batch::kPromptUid, i) != rows_.get(batch::kPromptUid, i - 1) ? 1 : 0;
-    return dataset_.example(example).location.text();
   }
 
   EvaluationPlan plan_of(Page& page) const {
@@ -148,7 +130,7 @@ class HeldOut {
                                    fmt::format("a language model, to measure {}", words_of(measured_).name(measured_)),
                                    "a reward model", "--measure pairs, with rows of chosen and rejected"));
     const Page::Role role{.weights = "policy", .head = score ? "score" : "lm"};
-    if (measured_ == Measured::kCompletions) return rollout_evaluation(page, page.generator("policy", role)).value();
+    if (measured_ == Measured::kCompletions) return completion_evaluation(page, asked_, page.generator("policy", role));
     const graph::ModelHandle model = page.scorer("policy", role);
     if (measured_ == Measured::kPerplexity) return loss_evaluation(model);
     if (measured_ == Measured::kChoices) return choice_evaluation(model);
@@ -157,7 +139,7 @@ class HeldOut {
 
   flow::RunOptions options_of(const Plan& whole, const EvaluationPlan& plan, ModelEvaluation& made) const {
     flow::RunOptions options;
-    options.schedule = {.iterations = 1, .rows = rows_.rows(), .group_size = group_size_};
+    options.schedule = {.iterations = 1, .rows = rows_.rows(), .group_size = held_.group_size};
     options.seed = static_cast<uint64_t>(config_.run.seed.get());
     options.config = base::to_json(config_.section_value());
     options.modules = whole.modules;
@@ -199,7 +181,7 @@ class HeldOut {
     for (int64_t r = 0; r < rows.rows(); ++r) {
       const int64_t row = asked.at(rows.get(batch::kUid, r));
       nlohmann::ordered_json line = kept_columns(rows_.json(batch::kExample, row));
-      if (group_size_ > 1) line["sample"] = row % group_size_;
+      if (held_.group_size > 1) line["sample"] = row % held_.group_size;
       line["completion"] = samples[static_cast<size_t>(r)].completion;
       line["finish"] = generate::finish_reason(static_cast<generate::Finish>(rows.get(batch::kFinish, r)));
       line["reward"] = rows.get(batch::kReward, r);
@@ -249,11 +231,12 @@ class HeldOut {
   const text::Dataset dataset_;
   const Measured measured_;
   Config config_;
+  const AskedMeasure asked_;
   const std::unique_ptr<text::Tokenizer> tokenizer_;
   const shape::ModelShape shape_;
   const text::Renderer renderer_;
-  Batch rows_;
-  int64_t group_size_ = 1;
+  HeldOutRows held_;
+  const Batch& rows_ = held_.rows;
 };
 
 }  // namespace

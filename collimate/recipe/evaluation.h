@@ -8,23 +8,13 @@
 #include <vector>
 
 #include "collimate/base/fields.h"
-#include "collimate/base/words.h"
+#include "collimate/recipe/asked_measures.h"
 #include "collimate/recipe/measure.h"
 #include "collimate/recipe/option_names.h"
 #include "collimate/text/dataset.h"
 
 // Evaluation of a model outside of a run: the graphs and measures of a run's own evaluation, on the data alone.
 namespace collimate::recipe {
-
-enum class Measured {
-  kCompletions,  // prompts are completed, rewards judge
-  kPerplexity,   // of given completions, or of plain texts
-  kPairs,        // whether the chosen answer scores higher, by a reward model or by the mean log-prob of its tokens
-  kChoices       // which choice of a question has the largest log-prob
-};
-constexpr auto words_of(Measured) {
-  return base::Words<Measured, 4>{"measure", {"completions", "perplexity", "pairs", "choices"}};
-}
 
 // An EvaluationCall says what is asked of each model.
 struct EvaluationCall {

@@ -31,7 +31,9 @@ Plan grpo(const Config& config, const flow::Registry& registry) {
                  {"reference.log_probs", "ref"},
                  {"advantages", "adv"},
                  {"policy_trainer.train", "update_actor"}};
-  plan.evaluation = rollout_evaluation(page, policy);
+  plan.evaluations = evaluations(page, trainer, {Measured::kCompletions, [&](const AskedMeasure& asked) {
+                                                   return completion_evaluation(page, asked, policy);
+                                                 }});
   return page.finish(std::move(plan));
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <sstream>
 
@@ -112,10 +113,10 @@ TEST(Recipes, PagesSayWhichRewardsJudgeHeldOutRows) {
   for (const char* recipe : {"grpo", "ppo"}) {
     const Plan plan = plan_of(recipe, eval);
     EXPECT_THAT(plan.rewards, ElementsAre("judge", "reward")) << recipe;
-    EXPECT_EQ(plan.evaluation->judge, "judge") << recipe;
+    EXPECT_EQ(plan.evaluations.at(0).judge, "judge") << recipe;
     EXPECT_THAT(plan_of(recipe).rewards, ElementsAre("reward")) << recipe;
   }
-  EXPECT_EQ(plan_of("dpo", eval).evaluation->judge, "");
+  EXPECT_EQ(plan_of("dpo", eval).evaluations.at(0).judge, "");
   EXPECT_TRUE(plan_of("dpo", eval).rewards.empty());
 }
 
@@ -148,15 +149,37 @@ int64_t options_in(const std::string& yaml) {
 // The text that `check` prints and a run keeps is short enough to be read, and reads back as the same config.
 TEST(Recipes, AResolvedConfigHasTheOptionsThatAreRead) {
   for (const RecipeEntry& entry : recipes()) {
-    const Config config = config_of(entry.name);
-    const std::string text = resolved_text(config, plan_of(entry.name));
-    EXPECT_LT(options_in(text), 113) << text;
+    const std::string eval = "data: {eval: held_out.jsonl}\n";
+    const Config config = config_of(entry.name, eval);
+    const std::string text = resolved_text(config, plan_of(entry.name, eval));
+    EXPECT_LT(options_in(text), 100) << text;
+    EXPECT_LT(options_in(resolved_text(config_of(entry.name), plan_of(entry.name))), 90) << entry.name;
     Config again;
     base::apply(base::parse_config(text, "resolved.yaml"), again);
     EXPECT_EQ(base::config_hash(again), base::config_hash(config)) << entry.name;
   }
   EXPECT_THAT(resolved_text(config_of("grpo"), plan_of("grpo")),
               AllOf(HasSubstr("epsilon: 0.2"), Not(HasSubstr("simpo"))));
+}
+
+// An option that another one switches on stands there with it, and one that is set always does.
+TEST(Recipes, AResolvedConfigHasWhatIsSwitchedOn) {
+  const auto text_of = [](
+                           const std::string& recipe, const std::function<void(Config&)>& change = [](Config&) {}) {
+    Config config = config_of(recipe);
+    change(config);
+    return resolved_text(config, plan_of(recipe));
+  };
+  EXPECT_THAT(text_of("grpo"), AllOf(Not(HasSubstr("alpha")), Not(HasSubstr("lr_minimum_ratio")),
+                                     Not(HasSubstr("speculation_tokens")), Not(HasSubstr("train_on"))));
+  const auto switch_on = [](Config& config) {
+    config.train.lr_schedule = "cosine_with_min";
+    config.models["policy"].lora.rank = 8;
+  };
+  EXPECT_THAT(text_of("grpo", switch_on), AllOf(HasSubstr("lr_minimum_ratio: 0.1"), HasSubstr("alpha: 32")));
+  EXPECT_THAT(text_of("sft", [](Config& config) { config.train.lr_minimum_ratio = 0.5; }),
+              HasSubstr("lr_minimum_ratio: 0.5"));
+  EXPECT_THAT(text_of("sft"), AllOf(Not(HasSubstr("rollout")), HasSubstr("train_on: completion")));
 }
 
 TEST(Recipes, PpoAveragesOverTokensAndMayHaveAKlInTheLoss) {

@@ -12,10 +12,8 @@ namespace collimate::recipe {
 MemoryOf memory_of(const Config& config, const Plan& plan) {
   flow::RunOptions options;
   options.config = base::to_json(config.section_value());
-  if (plan.evaluation) {
-    options.evaluation.emplace();
-    options.evaluation->graph = plan.evaluation->graph;
-  }
+  for (const EvaluationPlan& evaluation : plan.evaluations)
+    options.evaluations.push_back({.name = evaluation.name, .graph = evaluation.graph});
   Plan seen = plan;
   for (auto& [name, module] : seen.modules)
     if (module.parameters.contains("path"))

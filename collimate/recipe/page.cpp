@@ -1,5 +1,7 @@
 #include "collimate/recipe/page.h"
 
+#include <algorithm>
+
 #include "collimate/base/edit_distance.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
@@ -27,6 +29,9 @@ void add_row_limits(const Config& config, nlohmann::json& parameters) {
   parameters["row_tokens"] = rollout ? config.rollout.prompt_tokens + completion : config.data.max_tokens.get();
   parameters["predicted_tokens"] = rollout ? completion : config.data.max_tokens.get();
 }
+
+// Rows of one length are measured so many at a time, for the memory plan.
+constexpr int64_t kMeasuredRows = 64;
 
 // Adapters are of models that a recipe trains. One that is not, and has no section of its own, is the policy as it
 // begins: without them.
@@ -74,7 +79,11 @@ graph::ModelHandle Page::add(const std::string& model, const std::string& kind, 
 
 graph::ModelHandle Page::generator(const std::string& model, const Role& role) {
   reads("rollout");
-  return add(model, "generator", decoder_parameters(role));
+  nlohmann::json parameters = decoder_parameters(role);
+  for (const AskedMeasure& asked : asked_measures(config_))
+    parameters["row_tokens"] = std::max(parameters.at("row_tokens").get<int64_t>(),
+                                        config_.rollout.prompt_tokens + completion_tokens(asked, config_));
+  return add(model, "generator", std::move(parameters));
 }
 graph::ModelHandle Page::scorer(const std::string& model, const Role& role) {
   return add(model, "scorer", decoder_parameters(role));
@@ -90,7 +99,7 @@ graph::ModelHandle Page::trainer(const std::string& model, const Role& role) {
 graph::ModelHandle Page::rewards(const std::string& model, const nlohmann::json& list, bool answers) {
   if (list.is_null())
     throw base::InputError(base::expectation("reward", "a list of rewards", "none", "reward: [{rule: exact}]"));
-  reads("reward");
+  if (list == config_.reward.get()) reads("reward");
   rewards_.insert(model);
   nlohmann::json parameters = {{"rewards", list.is_array() ? list : nlohmann::json::array({list})},
                                {"tokenizer", config_.model("policy").path.get()}};
@@ -104,6 +113,33 @@ graph::ModelHandle Page::advantages(const std::string& rows, const std::string& 
   for (const auto* options : {&entry.options, &rlhf::kRewardOptions})
     for (const std::string& option : *options) reads("algorithm." + option);
   return add("advantages", "advantages." + entry.name, base::to_json(config_.algorithm.section_value()));
+}
+
+graph::ModelHandle Page::measuring(const std::string& kind, const graph::ModelHandle& trainer, int64_t row_tokens) {
+  const std::string model = "held_out_" + kind;
+  const auto made = modules_.find(model);
+  if (made == modules_.end())
+    links_.push_back({trainer.name(), model});
+  else
+    row_tokens = std::max(row_tokens, made->second.parameters.at("row_tokens").get<int64_t>());
+  nlohmann::json parameters = decoder_parameters({.weights = "policy", .trained = true});
+  parameters["sampled"] = false;
+  parameters["rows"] = kMeasuredRows;
+  parameters["row_tokens"] = parameters["predicted_tokens"] = row_tokens;
+  return add(model, kind, std::move(parameters));
+}
+
+const nlohmann::json& Page::rules_of(const AskedMeasure& asked) const {
+  if (!asked.options.reward->is_null()) return asked.options.reward;
+  if (!config_.reward->is_null()) return config_.reward;
+  throw base::InputError(
+      base::expectation(asked.key + ".reward", "a reward that judges completions", "none", "reward: [{rule: exact}]"));
+}
+
+std::string Page::unused_name(const std::string& model) const {
+  std::string name = model;
+  for (int number = 2; modules_.contains(name); ++number) name = fmt::format("{}_{}", model, number);
+  return name;
 }
 
 // A value model has one loss: loss_type is about the policy's.
@@ -143,6 +179,9 @@ void Page::check_roles() const {
 Plan Page::finish(Plan plan) const {
   check_roles();
   check_nodes(config_.recipe, plan);
+  plan.graph.links.insert(plan.graph.links.end(), links_.begin(), links_.end());
+  for (const EvaluationPlan& evaluation : plan.evaluations)
+    for (const auto& [name, model] : evaluation.graph.models) plan.graph.models.try_emplace(name, model);
   plan.modules = modules_;
   plan.trainers = trainers_;
   plan.rewards = rewards_;

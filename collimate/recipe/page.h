@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "collimate/flow/executor.h"
 #include "collimate/flow/registry.h"
 #include "collimate/graph/trace.h"
+#include "collimate/recipe/asked_measures.h"
 #include "collimate/recipe/config.h"
 #include "collimate/recipe/measure.h"
 #include "collimate/rlhf/prompt/source.h"
@@ -29,12 +31,18 @@ struct RowNumber {
 
 // Held-out quality: a graph over the same models, and what its rows say.
 struct EvaluationPlan {
+  AskedMeasure asked;
+  std::string name;  // its metrics are val/NAME/…, and val/… where it is ""
+  Measured measured = Measured::kCompletions;
   graph::Graph graph;
-  rlhf::RowKind rows = rlhf::RowKind::kPrompt;
   std::function<std::vector<Measure>(const Batch& rows)> measures;
   std::optional<RowNumber> row_number;  // nothing where the rows are completions, which have rewards
   bool measures_loss = false;           // val/loss is among the measures: what run.patience watches
   bool answers = false;                 // the model answers a few prompts itself: rows bring rlhf::kAsked
+  bool of_training = false;             // the rows are a few of data.train, for people who read samples: no measures
+  // Gives the full name of one of its metrics: "val/accuracy", "val/choices/acc".
+  std::string metric(const std::string& measure) const { return "val/" + (name.empty() ? "" : name + "/") + measure; }
+
   std::string judge;  // the list of rewards that is of held-out rows alone; "" where a model judges, or nothing
 };
 
@@ -55,10 +63,15 @@ struct Plan {
   std::set<std::string> rewards;   // models that are a list of rewards
   // verl's names of the phases, which metrics have: {"policy.generate": "gen"}. Of each node that the page may make.
   std::map<std::string, std::string> phases;
-  std::optional<EvaluationPlan> evaluation;
+  std::vector<EvaluationPlan> evaluations;
   // The page reads these of the options that not every recipe reads (unread.cpp): "algorithm.beta"; "rollout" for all
   // of a section.
   std::set<std::string> read_options;
+
+  // Some of the evaluations are of held-out rows.
+  bool measures() const {
+    return std::ranges::any_of(evaluations, [](const EvaluationPlan& plan) { return !plan.of_training; });
+  }
 };
 
 // Makes handles for a page's models and notes their modules.
@@ -80,8 +93,14 @@ class Page {
   graph::ModelHandle trainer(const std::string& model, const Role& role);
   // `answers`: with a column of what each sample answers.
   graph::ModelHandle rewards(const std::string& model, const nlohmann::json& list, bool answers = false);
+  std::string unused_name(const std::string& model) const;  // that one, or with a number behind it
+  // The rewards of held-out completions: those of the measure, else of the training. InputError where there are none.
+  const nlohmann::json& rules_of(const AskedMeasure& asked) const;
   // Advantages from `rows` ("groups" or "values"), by algorithm.advantage, else `fallback`.
   graph::ModelHandle advantages(const std::string& rows, const std::string& fallback);
+  // The weights that `trainer` trains as a model that measures held-out rows: of this kind ("scorer" or "generator"),
+  // with rows of at most so many tokens.
+  graph::ModelHandle measuring(const std::string& kind, const graph::ModelHandle& trainer, int64_t row_tokens);
   // A role of `models` that only other options make the page read: a config may name it all the same.
   void may_read(const std::string& role) { roles_.insert(role); }
   // Notes an option for Plan::read_options.
@@ -91,7 +110,8 @@ class Page {
   void require_reward_model() const;
   // The loss that trainer() with this role trains by.
   rlhf::Loss loss(const Role& role) const;
-  // The plan with the page's modules and what they read. InputError when the config names a role under `models` that
+  // The plan with the page's modules and what they read, the evaluations' models among the training's: they share
+  // workers and weights. InputError when the config names a role under `models` that
   // none of them reads.
   Plan finish(Plan plan) const;
 
@@ -108,6 +128,7 @@ class Page {
   const Config& config_;
   const flow::Registry& registry_;
   std::map<std::string, flow::ModuleChoice> modules_;
+  std::vector<graph::WeightLink> links_;      // to measuring()
   std::set<std::string> trainers_, rewards_;  // as in Plan
   std::set<std::string> read_options_;
   std::set<std::string> roles_ = {"policy"};  // of models; rewards and data read the policy's tokenizer

@@ -36,7 +36,12 @@ Plan ppo(const Config& config, const flow::Registry& registry) {
                  {"value.values", "values"},      {"reward.score", "reward"},
                  {"advantages", "adv"},           {"policy_trainer.train", "update_actor"},
                  {"value.train", "update_critic"}};
-  plan.evaluation = rollout_evaluation(page, policy, rules ? nullptr : &reward);
+  const graph::ModelHandle* judge = rules ? nullptr : &reward;
+  plan.evaluations =
+      evaluations(page, trainer,
+                  {Measured::kCompletions,
+                   [&](const AskedMeasure& asked) { return completion_evaluation(page, asked, policy, judge); }},
+                  judge);
   return page.finish(std::move(plan));
 }
 

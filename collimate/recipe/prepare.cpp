@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -20,12 +21,15 @@ namespace collimate::recipe {
 namespace {
 
 constexpr double kMostIterations = 1e12;
+constexpr const char* kModels = "models";
 
 // Finds what only both of its options say to be wrong.
 void check_sampling(const Config& config, const Plan& plan) {
   const int64_t completion = config.rollout.completion_tokens;
   if (plan.rows == rlhf::RowKind::kPrompt) config.rollout.params(completion);
-  if (plan.evaluation && plan.evaluation->rows == rlhf::RowKind::kPrompt) config.evaluation.params(completion);
+  for (const EvaluationPlan& evaluation : plan.evaluations)
+    if (evaluation.measured == Measured::kCompletions && evaluation.asked.key == "evaluation")
+      config.evaluation.params(completion_tokens(evaluation.asked, config));
 }
 
 // `devices` is read where the placement is a name; one with a number of its own may leave some of them unused.
@@ -98,15 +102,35 @@ void check_rows(const Plan& plan) {
                                              std::to_string(rows), std::to_string(rows + unit - rows % unit)));
 }
 
+using Unread = std::function<bool(const std::string& option)>;
+
+// The options of a section, at `path` ("" for the root), but for those that are unread and as by default, and sections
+// of which none is left.
+base::ConfigNode without_unread(const base::ConfigNode& section, const base::ConfigNode& standard,
+                                const std::string& path, const Unread& unread) {
+  static const base::ConfigNode of_a_model = rlhf::ModelOptions().section_value();
+  base::ConfigNode kept{.kind = base::ConfigNode::Kind::kMap};
+  for (size_t i = 0; i < section.keys.size(); ++i) {
+    const std::string &key = section.keys[i], option = base::join_path(path, key);
+    const base::ConfigNode& value = section.children[i];
+    const base::ConfigNode& usual = path == kModels ? of_a_model : *standard.find(key);
+    if (option == kModels || !usual.keys.empty()) {
+      base::ConfigNode inner = without_unread(value, usual, option, unread);
+      if (!inner.keys.empty()) kept.child(key) = std::move(inner);
+    } else if (!unread(option) || base::to_json(value) != base::to_json(usual)) {
+      kept.child(key) = value;
+    }
+  }
+  return kept;
+}
+
 }  // namespace
 
 Plan complete_plan(const Config& config, const flow::Registry& registry) {
   Plan plan = make_plan(config, registry);
-  if (!config.data.holds_out()) plan.evaluation.reset();
-  if (plan.evaluation)
-    for (const auto& [name, model] : plan.evaluation->graph.models) plan.graph.models.try_emplace(name, model);
   // Without an evaluation patience is idle (idle_options) and not refused.
-  if (!plan.evaluation || plan.evaluation->measures_loss) plan.read_options.insert("run.patience");
+  if (!plan.measures() || std::ranges::any_of(plan.evaluations, &EvaluationPlan::measures_loss))
+    plan.read_options.insert("run.patience");
   refuse_unread(config, plan);
   check_sampling(config, plan);
   check_rows(plan);
@@ -159,12 +183,8 @@ graph::Placement make_placement(const Config& config, Plan& plan) {
 }
 
 std::string resolved_text(const Config& config, const Plan& plan) {
-  base::ConfigNode root = config.section_value();
-  base::ConfigNode& algorithm = root.child("algorithm");
-  const base::ConfigNode all = std::exchange(algorithm, base::ConfigNode{.kind = base::ConfigNode::Kind::kMap});
-  for (size_t i = 0; i < all.keys.size(); ++i)
-    if (plan.read_options.contains("algorithm." + all.keys[i])) algorithm.child(all.keys[i]) = all.children[i];
-  return base::block_yaml(root);
+  return base::block_yaml(without_unread(config.section_value(), Config().section_value(), "",
+                                         [&](const std::string& option) { return is_unread(config, plan, option); }));
 }
 
 int threads_of(int64_t threads, const graph::Placement& placement) {

@@ -10,7 +10,7 @@
 
 namespace collimate::recipe {
 
-// The recipe's plan with the evaluation's models among the training's: they share workers and weights. InputError when
+// The recipe's plan. InputError when
 // the config leaves out what the recipe needs, or sets an option that nothing in it reads.
 Plan complete_plan(const Config& config, const flow::Registry& registry);
 
@@ -26,7 +26,7 @@ graph::Placement make_placement(const Config& config, Plan& plan);
 // neither gradient nor optimizer of them.
 void keep_frozen_apart(const graph::Placement& placement, Plan& plan);
 
-// The resolved config as YAML, less the options of `algorithm` that nothing in the plan reads.
+// The resolved config as YAML, less the options that nothing in the plan reads (recipe/unread.h).
 std::string resolved_text(const Config& config, const Plan& plan);
 
 // Threads of each device's worker.

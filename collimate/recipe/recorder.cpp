@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "collimate/base/deadline.h"
 #include "collimate/base/log.h"
@@ -31,7 +32,7 @@ double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-constexpr const char* kRewardErrors = "reward/errors";
+constexpr const char *kRewardErrors = "reward/errors", *kTesting = "timing_s/testing";
 
 // One line where rewards failed: how many, and the first with its reason and what on_error made of it.
 void warn_of_errors(const std::string& where, const flow::IterationResult& result) {
@@ -50,7 +51,7 @@ Recorder::Recorder(const Config& config, const Plan& plan, const RunData& data, 
 }
 
 bool Recorder::evaluates_after(int64_t iteration) const {
-  if (!data_.eval) return false;
+  if (!plan_.measures()) return false;
   const int64_t every = config_.run.evaluate_every;
   return iteration + 1 == config_.run.iterations || (every > 0 && (iteration + 1) % every == 0);
 }
@@ -77,51 +78,63 @@ void Recorder::iteration(const flow::IterationResult& result) {
   }
 }
 
-void Recorder::evaluation(const flow::IterationResult& result) {
-  base::MetricsRecord record;
-  record.step = result.iteration + 1;
-  if (waiting_) record = std::move(*waiting_);
+bool Recorder::evaluation(const EvaluationPlan& plan, const flow::IterationResult& result) {
+  if (plan.of_training) {
+    const auto rows = result.batches.find(plan.graph.nodes.back().id);
+    if (rows != result.batches.end()) write_rows(plan, result.iteration + 1, rows->second);
+    return false;
+  }
+  if (!waiting_) waiting_.emplace().step = result.iteration + 1;
+  add_evaluation(plan, result, *waiting_);
+  if (&plan != &plan_.evaluations.back()) return false;
+  if (first_evaluation_.is_null()) first_evaluation_ = values_;
+  last_evaluation_ = std::exchange(values_, nlohmann::ordered_json::object());
+  base::MetricsRecord record = std::move(*waiting_);
   waiting_.reset();
-  warn_of_errors(fmt::format("step {}, held-out", record.step), result);
-  if (const auto errors = result.metrics.find(kRewardErrors); errors != result.metrics.end())
-    record.set("val/reward/errors", errors->get<double>());
-  const nlohmann::ordered_json values = measure_held_out(result, record);
-  record.set("timing_s/testing", result.seconds);
-  if (first_evaluation_.is_null()) first_evaluation_ = values;
-  last_evaluation_ = values;
-  if (const double* loss = record.find("val/loss")) {
-    const bool better = evaluations_since_best_ < 0 || *loss < best_loss_;
-    if (better) best_loss_ = *loss;
-    evaluations_since_best_ = better ? 0 : evaluations_since_best_ + 1;
-  }
+  watch_loss(record);
   write(std::move(record));
+  return true;
 }
 
-// Gives what the evaluation says of the rows of its last node; nothing where on_error dropped them all.
-nlohmann::ordered_json Recorder::measure_held_out(const flow::IterationResult& result,
-                                                  base::MetricsRecord& record) const {
-  nlohmann::ordered_json values = nlohmann::ordered_json::object();
-  const auto rows = result.batches.find(plan_.evaluation->graph.nodes.back().id);
-  if (rows == result.batches.end()) {
-    base::log_warning("step {}, held-out: every sample was dropped: nothing is measured", record.step);
-    return values;
-  }
-  for (const Measure& measure : plan_.evaluation->measures(rows->second)) {
-    const std::string name = "val/" + measure.name;
+// Adds what the evaluation says of the rows of its last node; nothing where on_error dropped them all.
+void Recorder::add_evaluation(const EvaluationPlan& plan, const flow::IterationResult& result,
+                              base::MetricsRecord& record) {
+  const std::string where = fmt::format("step {}, held-out{}", record.step, plan.name.empty() ? "" : " " + plan.name);
+  warn_of_errors(where, result);
+  if (const auto errors = result.metrics.find(kRewardErrors); errors != result.metrics.end())
+    record.set(plan.metric(kRewardErrors), errors->get<double>());
+  const double* before = record.find(kTesting);
+  record.set(kTesting, result.seconds + (before == nullptr ? 0 : *before));
+  const auto rows = result.batches.find(plan.graph.nodes.back().id);
+  if (rows == result.batches.end())
+    return base::log_warning("{}: every sample was dropped: nothing is measured", where);
+  add_measures(plan, rows->second, record);
+  write_rows(plan, record.step, rows->second);
+}
+
+void Recorder::add_measures(const EvaluationPlan& plan, const Batch& rows, base::MetricsRecord& record) {
+  for (const Measure& measure : plan.measures(rows)) {
     const double value = estimate(measure).value;
-    record.set(name, value);
-    values[name] = value;
+    record.set(plan.metric(measure.name), value);
+    values_[plan.metric(measure.name)] = value;
   }
-  write_held_out(record.step, rows->second);
-  return values;
 }
 
-void Recorder::write_held_out(int64_t step, const Batch& rows) const {
+void Recorder::watch_loss(const base::MetricsRecord& record) {
+  const double* loss = record.find("val/loss");
+  if (loss == nullptr) return;
+  const bool better = evaluations_since_best_ < 0 || *loss < best_loss_;
+  if (better) best_loss_ = *loss;
+  evaluations_since_best_ = better ? 0 : evaluations_since_best_ + 1;
+}
+
+void Recorder::write_rows(const EvaluationPlan& plan, int64_t step, const Batch& rows) const {
   constexpr int64_t kMostRows = 100;  // an even number: pairs stay together
   const Batch first = rows.slice(0, std::min(rows.rows(), kMostRows));
-  const std::filesystem::path path = directory_.held_out_samples(step);
-  if (const std::optional<RowNumber>& number = plan_.evaluation->row_number)
-    write_measured(first, *number, plan_.evaluation->rows == rlhf::RowKind::kPreference, *data_.tokenizer, step, path);
+  const std::filesystem::path path =
+      plan.of_training ? directory_.samples(step) : directory_.held_out_samples(step, plan.name);
+  if (const std::optional<RowNumber>& number = plan.row_number)
+    write_measured(first, *number, plan.measured == Measured::kPairs, *data_.tokenizer, step, path);
   else
     write_samples(first, *data_.tokenizer, step, path);
 }

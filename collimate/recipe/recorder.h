@@ -29,7 +29,9 @@ class Recorder : public base::Stateful {
   std::function<void(const base::MetricsRecord&)> on_record;
 
   void iteration(const flow::IterationResult& result);
-  void evaluation(const flow::IterationResult& result);
+  // One of the plan's evaluations, which come in their order; true of the last, with which the line is written. Of rows
+  // of the training only samples are.
+  bool evaluation(const EvaluationPlan& plan, const flow::IterationResult& result);
   // Writes the line that still waits; everything is on the disk afterwards.
   void finish();
 
@@ -49,8 +51,10 @@ class Recorder : public base::Stateful {
 
  private:
   bool evaluates_after(int64_t iteration) const;
-  nlohmann::ordered_json measure_held_out(const flow::IterationResult& result, base::MetricsRecord& record) const;
-  void write_held_out(int64_t step, const Batch& rows) const;
+  void add_evaluation(const EvaluationPlan& plan, const flow::IterationResult& result, base::MetricsRecord& record);
+  void add_measures(const EvaluationPlan& plan, const Batch& rows, base::MetricsRecord& record);
+  void write_rows(const EvaluationPlan& plan, int64_t step, const Batch& rows) const;
+  void watch_loss(const base::MetricsRecord& record);
   void write(base::MetricsRecord record);
   void open_copies(const base::MetricsRecord& first);
 
@@ -67,6 +71,7 @@ class Recorder : public base::Stateful {
   base::MetricsRecord last_;
   RunTotals totals_;
   LearningWatch watch_;
+  nlohmann::ordered_json values_ = nlohmann::ordered_json::object();  // of the evaluations since the last line
   nlohmann::ordered_json first_evaluation_;
   nlohmann::ordered_json last_evaluation_;
   double best_loss_ = 0;

@@ -19,7 +19,8 @@ Plan reward(const Config& config, const flow::Registry& registry) {
   plan.trained = "policy";
   plan.phases = {{"policy.train", "update_actor"}};
   plan.learns_to_stop = false;  // the score is of the last token, whatever that is
-  plan.evaluation = pair_score_evaluation(model);
+  plan.evaluations = evaluations(
+      page, model, {Measured::kPairs, [&](const AskedMeasure&) { return pair_score_evaluation(model); }, false});
   return page.finish(std::move(plan));
 }
 

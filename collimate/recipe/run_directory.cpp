@@ -301,8 +301,8 @@ void RunDirectory::give_up() const {
 }
 
 fs::path RunDirectory::samples(int64_t step) const { return path_ / "samples" / fmt::format("step-{:06}.jsonl", step); }
-fs::path RunDirectory::held_out_samples(int64_t step) const {
-  return path_ / "samples" / fmt::format("eval-{:06}.jsonl", step);
+fs::path RunDirectory::held_out_samples(int64_t step, const std::string& evaluation) const {
+  return path_ / "samples" / evaluation / fmt::format("eval-{:06}.jsonl", step);
 }
 
 }  // namespace collimate::recipe

@@ -55,9 +55,9 @@ class RunDirectory : private base::Immovable {
   bool has_model() const { return std::filesystem::exists(path_ / "model"); }
   // Nothing is left to do: this directory's run has come to its end and its model is there.
   bool ended() const { return summary().has_value() && has_model(); }
-  // Files of an iteration's samples, and of those drawn for held-out prompts after it (0: before the first).
+  // Files of an iteration's samples, and of the held-out rows of an evaluation after it (0: before the first).
   std::filesystem::path samples(int64_t step) const;
-  std::filesystem::path held_out_samples(int64_t step) const;
+  std::filesystem::path held_out_samples(int64_t step, const std::string& evaluation) const;
 
   // After wrong input that showed only when workers started: removes the directory, but for rows given to it, if this
   // object filled it and nothing has been trained or evaluated in it, so that the corrected config can use it.

@@ -21,13 +21,14 @@ TEST(RunTotals, SumsTimesAndTokensAndKeepsTheBest) {
   totals = nlohmann::json::parse(nlohmann::json(totals).dump()).get<RunTotals>();
   totals.add(record(2, {{"perf/total_num_tokens", 300}, {"timing_s/step", 6.0}, {"val/accuracy", 0.75}}));
   totals.add(record(3, {{"val/accuracy", std::nan("")}, {"val/loss", 1.5}, {"actor/lr", 9.0}}));
-  totals.add(record(4, {{"val/accuracy", 0.75}, {"val/loss", 1.75}}));
+  totals.add(record(4, {{"val/accuracy", 0.75}, {"val/loss", 1.75}, {"val/exam/acc", 0.5}, {"val/exam/length", 9}}));
   const nlohmann::json summary = totals.summary();
   EXPECT_EQ(summary.at("tokens"), 400.0);
   EXPECT_EQ(summary.at("tokens_per_second"), 50.0);
   EXPECT_EQ(summary.at("phase_seconds"), (nlohmann::json{{"step", 8.0}, {"testing", 1.0}}));
   EXPECT_EQ(summary.at("best_metrics"), (nlohmann::json{{"val/accuracy", {{"step", 2}, {"value", 0.75}}},
-                                                        {"val/loss", {{"step", 3}, {"value", 1.5}}}}));
+                                                        {"val/loss", {{"step", 3}, {"value", 1.5}}},
+                                                        {"val/exam/acc", {{"step", 4}, {"value", 0.5}}}}));
 }
 
 TEST(RunTotals, WithoutSamplesTheTrainedTokensCount) {

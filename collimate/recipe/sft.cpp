@@ -14,7 +14,9 @@ Plan sft(const Config& config, const flow::Registry& registry) {
   plan.rows_per_iteration = config.train.samples_per_update;
   plan.trained = "policy";
   plan.phases = {{"policy.train", "update_actor"}};
-  plan.evaluation = loss_evaluation(policy, Answers::kOfAskedRows);
+  plan.evaluations = evaluations(page, policy, {Measured::kPerplexity, [&](const AskedMeasure&) {
+                                                  return loss_evaluation(policy, Answers::kOfAskedRows);
+                                                }});
   return page.finish(std::move(plan));
 }
 

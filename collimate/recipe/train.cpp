@@ -194,7 +194,7 @@ class Run {
       base::log().record(fmt::format("iteration {}: {}", done, recorder_.details()));
       progress_.update(done, recorder_.details());
     };
-    if (data_.eval) add_evaluation(options);
+    if (!plan_.evaluations.empty()) add_evaluations(options);
     add_files(options);
     add_workers(options);
     options.on_end = [this](const flow::RunEnd& end) { end_ = end; };
@@ -237,25 +237,31 @@ class Run {
     options.memory_budget_bytes = config_.run.memory_budget * (int64_t{1} << 20);
   }
 
-  void add_evaluation(flow::RunOptions& options) {
+  void add_evaluations(flow::RunOptions& options) {
     options.schedule.evaluate_first = true;
-    options.schedule.evaluate_every =
-        config_.run.evaluate_every > 0 ? config_.run.evaluate_every.get() : config_.run.iterations.get();
-    const Batch rows = held_out_rows(config_, plan_, data_);
-    flow::Evaluation evaluation;
-    evaluation.graph = plan_.evaluation->graph;
-    evaluation.rows = rows.rows();
-    evaluation.group_size = data_.eval->rows_per_example();
-    evaluation.next_rows = [rows](int64_t, int64_t first, int64_t count) { return rows.slice(first, first + count); };
-    evaluation.on_result = [this](const flow::IterationResult& result) {
-      recorder_.evaluation(result);
-      std::vector<std::string> values;
-      for (const auto& [name, value] : recorder_.last_evaluation().items())
-        values.push_back(fmt::format("{} {:.4g}", name, value.get<double>()));
-      if (!values.empty()) note(fmt::format("step {}: {}", result.iteration + 1, fmt::join(values, ", ")));
-      if (recorder_.out_of_patience()) stop_.request();
-    };
-    options.evaluation = std::move(evaluation);
+    const bool often = plan_.measures() && config_.run.evaluate_every > 0;
+    options.schedule.evaluate_every = often ? config_.run.evaluate_every.get() : config_.run.iterations.get();
+    for (size_t i = 0; i < plan_.evaluations.size(); ++i) {
+      const EvaluationPlan& plan = plan_.evaluations[i];
+      const HeldOutRows& held = data_.held_out.at(i);
+      options.evaluations.push_back(
+          {.name = plan.name,
+           .graph = plan.graph,
+           .rows = held.rows.rows(),
+           .group_size = held.group_size,
+           .next_rows = [&rows = held.rows](int64_t, int64_t first,
+                                            int64_t count) { return rows.slice(first, first + count); },
+           .on_result = [this, &plan](const flow::IterationResult& result) { take_evaluation(plan, result); }});
+    }
+  }
+
+  void take_evaluation(const EvaluationPlan& plan, const flow::IterationResult& result) {
+    if (!recorder_.evaluation(plan, result)) return;
+    std::vector<std::string> values;
+    for (const auto& [name, value] : recorder_.last_evaluation().items())
+      values.push_back(fmt::format("{} {:.4g}", name, value.get<double>()));
+    if (!values.empty()) note(fmt::format("step {}: {}", result.iteration + 1, fmt::join(values, ", ")));
+    if (recorder_.out_of_patience()) stop_.request();
   }
 
   nlohmann::ordered_json summary() const {
@@ -274,6 +280,7 @@ class Run {
                                    {"final_metrics", std::move(final_metrics)}};
     told.update(recorder_.totals().summary());
     told["warnings"] = recorder_.watch().warnings();
+    told["left_out"] = data_.left_out;
     told["peak_memory_bytes"] = host::peak_resident_bytes();
     told["memory"] = memory_summary(end_, start_bytes_);
     told["versions"] = versions();

@@ -1,5 +1,6 @@
 #include "collimate/recipe/unread.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "collimate/base/error.h"
@@ -74,7 +75,62 @@ bool is_read(const Plan& plan, const std::string& option) {
   return plan.read_options.contains(option) || plan.read_options.contains(option.substr(0, option.find('.')));
 }
 
+bool is_of_evaluations(const std::string& option) {
+  return option.starts_with("evaluation.") || option == "run.evaluate_every" || option == "run.patience";
+}
+
+// An option that another one switches on: nothing reads it while that is off.
+struct Dependent {
+  std::string option;  // "models.*.lora.alpha": of any model
+  std::string on;      // beside it, in the same section
+  bool (*is_on)(const nlohmann::json& value);
+};
+
+bool is_positive(const nlohmann::json& value) { return value.get<int64_t>() > 0; }
+bool is_true(const nlohmann::json& value) { return value.get<bool>(); }
+bool is_above_0(const nlohmann::json& value) { return value.get<double>() > 0; }  // greedy draws truncate nothing
+bool is_several(const nlohmann::json& value) { return value.is_array() && value.size() > 1; }
+
+const std::vector<Dependent>& dependents() {
+  static const std::vector<Dependent> list = {
+      {"models.*.initializer_std", "from_scratch", is_true},
+      {"models.*.lora.alpha", "rank", is_positive},
+      {"models.*.lora.rslora", "rank", is_positive},
+      {"models.*.lora.targets", "rank", is_positive},
+      {"data.val_size", "eval", [](const nlohmann::json& value) { return value.is_null(); }},
+      {"algorithm.loss_weights", "loss_type", is_several},
+      {"rollout.speculation_tokens", "speculation", [](const nlohmann::json& value) { return value != "off"; }},
+      {"evaluation.top_p", "temperature", is_above_0},
+      {"evaluation.top_k", "temperature", is_above_0},
+      {"evaluation.min_p", "temperature", is_above_0},
+      {"train.lr_minimum_ratio", "lr_schedule",
+       [](const nlohmann::json& value) { return value == "cosine_with_min"; }}};
+  return list;
+}
+
+// "models.policy.lora.alpha" as the list has it.
+std::string of_any_model(const std::string& option) {
+  if (!option.starts_with("models.")) return option;
+  const size_t rest = option.find('.', option.find('.') + 1);
+  return rest == std::string::npos ? option : fmt::format("models.*{}", option.substr(rest));
+}
+
+bool is_switched_off(const Config& config, const std::string& option) {
+  const auto found = std::ranges::find(dependents(), of_any_model(option), &Dependent::option);
+  if (found == dependents().end()) return false;
+  std::string path = fmt::format("/{}.{}", option.substr(0, option.rfind('.')), found->on);
+  std::ranges::replace(path, '.', '/');
+  return !found->is_on(base::to_json(config.section_value()).at(nlohmann::json::json_pointer(path)));
+}
+
 }  // namespace
+
+bool is_unread(const Config& config, const Plan& plan, const std::string& option) {
+  if (!plan.measures() && is_of_evaluations(option)) return true;
+  for (const PartlyRead& partly : partly_read(config.recipe, plan))
+    if (partly.covers(option) && !is_read(plan, option)) return true;
+  return is_switched_off(config, option);
+}
 
 void refuse_unread(const Config& config, const Plan& plan) {
   const nlohmann::json set = set_options(config);
@@ -85,13 +141,11 @@ void refuse_unread(const Config& config, const Plan& plan) {
 }
 
 std::vector<std::string> idle_options(const Config& config) {
-  if (config.data.holds_out()) return {};
+  if (config.evaluates()) return {};
   std::vector<std::string> idle;
-  if (config.run.evaluate_every > 0) idle.emplace_back("run.evaluate_every");
-  if (config.run.patience > 0) idle.emplace_back("run.patience");
   const nlohmann::json set = set_options(config);
   for (const auto& [option, value] : set.items())
-    if (option.starts_with("evaluation.")) idle.push_back(option);
+    if (is_of_evaluations(option)) idle.push_back(option);
   for (std::string& option : idle)
     option = base::expectation(option, "data.eval, as it is about evaluations", "none: it does nothing",
                                "data.eval: FILE, data.val_size, or leaving it out");

@@ -12,6 +12,10 @@ namespace collimate::recipe {
 // …". With its default, as a resolved config has it, it may stand.
 void refuse_unread(const Config& config, const Plan& plan);
 
+// Reads nothing in the plan that option, with the values of others as they are? "data.train_on" of a recipe that draws
+// its rows, "train.lr_minimum_ratio" beside a constant learning rate.
+bool is_unread(const Config& config, const Plan& plan, const std::string& option);
+
 // Names what is set about evaluations where there are none, each in the form of base/error.h. Not refused:
 // data.eval=null switches evaluations off.
 std::vector<std::string> idle_options(const Config& config);

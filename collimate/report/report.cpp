@@ -27,14 +27,25 @@ std::string time_section(const RunData& run) {
   return "<h2>Where the time went</h2>" + phases + timeline;
 }
 
+std::string warning_line(const char* about, const std::string& text) {
+  return fmt::format(R"(<p class="warning"><b>{}:</b> {}</p>)", about, escape(text));
+}
+
+// "data.train: 2 of 120 rows left out (data.bad_rows: drop); the first: …": of an entry of summary.json's left_out.
+std::string left_out_words(const nlohmann::ordered_json& rows) {
+  return fmt::format("{}: {} of {} rows {}", rows.value("data", ""), rows.value("rows", int64_t{0}),
+                     rows.value("of", int64_t{0}), rows.value("what", ""));
+}
+
 }  // namespace
 
 std::string draw_warnings(const RunData& run) {
   std::string out;
-  if (!run.summary.is_object() || !run.summary.contains("warnings")) return out;
-  for (const auto& warning : run.summary.at("warnings"))
-    if (warning.is_string())
-      out += fmt::format(R"(<p class="warning"><b>Warning:</b> {}</p>)", escape(warning.get<std::string>()));
+  if (!run.summary.is_object()) return out;
+  for (const auto& warning : run.summary.value("warnings", nlohmann::ordered_json::array()))
+    if (warning.is_string()) out += warning_line("Warning", warning.get<std::string>());
+  for (const auto& rows : run.summary.value("left_out", nlohmann::ordered_json::array()))
+    if (rows.is_object()) out += warning_line("Data", left_out_words(rows));
   return out;
 }
 

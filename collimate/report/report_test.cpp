@@ -8,7 +8,6 @@
 #include <regex>
 
 #include "collimate/base/error.h"
-#include "collimate/report/html.h"
 #include "collimate/report/phases.h"
 #include "collimate/report/sections.h"
 #include "tests/support/base/error_of.h"
@@ -56,6 +55,29 @@ TEST_F(ReportTest, WarningsStandFirst) {
   write_metrics();
   write("summary.json", R"({"warnings": ["rewards < 1 were equal"]})");
   EXPECT_THAT(render_report(run_), HasSubstr("<p class=\"warning\"><b>Warning:</b> rewards &lt; 1 were equal</p>"));
+}
+
+TEST_F(ReportTest, EachFurtherMeasureHasItsSamples) {
+  write_metrics();
+  write("samples/step-000001.jsonl", "{\"prompt\":\"trained on\",\"completion\":\"a\"}\n");
+  fs::create_directory(run_ / "samples/questions");
+  for (const std::string step : {"0", "9"})
+    write("samples/questions/eval-00000" + step + ".jsonl",
+          "{\"step\":" + step + ",\"prompt\":\"asked\",\"completion\":\"after " + step + "\",\"reward\":1}\n");
+  const std::string page = render_report(run_);
+  EXPECT_THAT(page, HasSubstr("<h2>Samples before and after</h2>"));
+  EXPECT_THAT(page, HasSubstr("<h2>Samples before and after: questions</h2>"));
+  EXPECT_THAT(page, HasSubstr("after 9"));
+}
+
+TEST_F(ReportTest, RowsLeftOutStandBesideThem) {
+  write_metrics();
+  write("summary.json",
+        R"({"left_out": [{"data": "data.train", "rows": 2, "of": 9,
+           "what": "left out (data.bad_rows: drop); the first: [a.jsonl:3] expected <text>"}]})");
+  const std::string page = render_report(run_);
+  EXPECT_THAT(page, HasSubstr("<b>Data:</b> data.train: 2 of 9 rows left out (data.bad_rows: drop); the first: "
+                              "[a.jsonl:3] expected &lt;text&gt;</p>"));
 }
 
 TEST_F(ReportTest, ShowsCurvesTilesAndPhases) {
@@ -370,17 +392,6 @@ TEST(PhaseTable, AddsWhatStepsSpentElsewhere) {
   EXPECT_DOUBLE_EQ(table.phases[0].per_bar[59], 1.5);
   EXPECT_EQ(table.phases[1].name, "the rest of each step");
   EXPECT_DOUBLE_EQ(table.phases[1].total, 60);
-}
-
-TEST(Numbers, AreShort) {
-  EXPECT_EQ(short_number(0.123456), "0.123");
-  EXPECT_EQ(short_number(0.845, true), "84.5 %");
-  EXPECT_EQ(short_number(1234), "1234");
-  EXPECT_EQ(short_number(4123456), "4.12M");
-  EXPECT_THAT(tick_labels({1.598, 1.5985, 1.599}), testing::ElementsAre("1.598", "1.5985", "1.599"));
-  EXPECT_THAT(tick_labels({0.5, 0.75}, true), testing::ElementsAre("50 %", "75 %"));
-  EXPECT_EQ(duration(187), "3 min 07 s");
-  EXPECT_EQ(byte_size(1536), "1.5 KiB");
 }
 
 }  // namespace

@@ -118,11 +118,23 @@ void read_metrics_into(const fs::path& path, RunData& run) {
   run.seconds = records.back().time_seconds;
 }
 
+SampleFiles first_and_last(const std::string& measure, const std::vector<fs::path>& files) {
+  SampleFiles samples{measure, read_samples(files.front()), {}};
+  if (files.size() > 1) samples.last = read_samples(files.back());
+  return samples;
+}
+
 void read_samples_into(const fs::path& directory, RunData& run) {
   const std::vector<fs::path> files = sample_files(directory);
-  if (files.empty()) return run.absent.push_back("samples/ (sft, dpo and reward write them if data.eval is set)");
-  run.first_samples = read_samples(files.front());
-  if (files.size() > 1) run.last_samples = read_samples(files.back());
+  if (files.empty())
+    run.absent.push_back("samples/ (reward writes them if data.eval is set)");
+  else
+    run.samples = first_and_last("", files);
+  if (!fs::is_directory(directory)) return;
+  for (const auto& entry : fs::directory_iterator(directory))
+    if (const std::vector<fs::path> measured = sample_files(entry.path()); !measured.empty())
+      run.measured.push_back(first_and_last(entry.path().filename().string(), measured));
+  std::ranges::sort(run.measured, {}, &SampleFiles::measure);
 }
 
 }  // namespace

@@ -49,6 +49,12 @@ struct SampleFile {
   std::vector<Sample> samples;  // in file order
 };
 
+// The first and the last file of samples; the last one is empty when there is one only.
+struct SampleFiles {
+  std::string measure;  // of evaluation.measure: whose folder they lie in; "" for the run's own
+  SampleFile first, last;
+};
+
 // A complete event of trace.json. Times in seconds from the first one kept.
 struct TraceEvent {
   std::string name;
@@ -69,8 +75,8 @@ struct RunData {
   nlohmann::json settings;  // what it says; null without it
   std::string directory;    // as it was named
   bool has_model = false;   // a model/ that can be tried
-  SampleFile first_samples;
-  SampleFile last_samples;  // empty when there is one file only
+  SampleFiles samples;
+  std::vector<SampleFiles> measured;  // of each further measure that has some, by its name
   std::vector<TraceEvent> trace;
   int64_t trace_iteration = -1;     // the one whose events were kept; -1: all
   std::vector<std::string> absent;  // names of the files that are not there

@@ -66,11 +66,10 @@ std::string card(const Sample& sample, const std::vector<std::string>& rows) {
                      body);
 }
 
-std::string drawn_columns(const Sample& before, const Sample& after, const RunData& run) {
+std::string drawn_columns(const Sample& before, const Sample& after, const SampleFiles& files) {
   const SampleText &first = before.texts.front(), &last = after.texts.front();
-  return column(fmt::format("before, step {}", run.first_samples.step), value_chip(first, "flat"), first.text) +
-         column(fmt::format("after, step {}", run.last_samples.step), value_chip(last, direction(first, last)),
-                last.text);
+  return column(fmt::format("before, step {}", files.first.step), value_chip(first, "flat"), first.text) +
+         column(fmt::format("after, step {}", files.last.step), value_chip(last, direction(first, last)), last.text);
 }
 
 const char* data_label(const SampleText& text) {
@@ -96,21 +95,21 @@ std::string data_columns(const Sample& before, const Sample& after) {
   return out;
 }
 
-std::string model_columns(const Sample& before, const Sample& after, const RunData& run) {
-  return answer_column(fmt::format("the model's answer before, step {}", run.first_samples.step), before.model_answer) +
-         answer_column(fmt::format("the model's answer after, step {}", run.last_samples.step), after.model_answer);
+std::string model_columns(const Sample& before, const Sample& after, const SampleFiles& files) {
+  return answer_column(fmt::format("the model's answer before, step {}", files.first.step), before.model_answer) +
+         answer_column(fmt::format("the model's answer after, step {}", files.last.step), after.model_answer);
 }
 
-std::string paired(const RunData& run) {
+std::string paired(const SampleFiles& files) {
   std::string out;
   size_t count = 0;
-  for (const Sample* after : first_of_each_prompt(run.last_samples)) {
-    const Sample* before = with_prompt(run.first_samples, after->prompt);
+  for (const Sample* after : first_of_each_prompt(files.last)) {
+    const Sample* before = with_prompt(files.first, after->prompt);
     if (before == nullptr || count++ >= kMostSamples) continue;
     if (is_drawn(*after))
-      out += card(*after, {drawn_columns(*before, *after, run)});
+      out += card(*after, {drawn_columns(*before, *after, files)});
     else
-      out += card(*after, {data_columns(*before, *after), model_columns(*before, *after, run)});
+      out += card(*after, {data_columns(*before, *after), model_columns(*before, *after, files)});
   }
   return out;
 }
@@ -130,9 +129,7 @@ std::string listed(const SampleFile& file, const char* when) {
   return out + "</div>";
 }
 
-const SampleFile& newest(const RunData& run) {
-  return run.last_samples.samples.empty() ? run.first_samples : run.last_samples;
-}
+const SampleFile& newest(const SampleFiles& files) { return files.last.samples.empty() ? files.first : files.last; }
 
 // One prompt in every run: its completions side by side, or the data's texts with the value that each run gives them.
 std::string compared(const std::vector<const Sample*>& samples, const std::vector<RunData>& runs) {
@@ -141,8 +138,8 @@ std::string compared(const std::vector<const Sample*>& samples, const std::vecto
   if (is_drawn(any)) {
     for (size_t r = 0; r < runs.size(); ++r) {
       const SampleText& text = samples[r]->texts.front();
-      columns +=
-          column(fmt::format("{}, step {}", runs[r].name, newest(runs[r]).step), value_chip(text, "flat"), text.text);
+      columns += column(fmt::format("{}, step {}", runs[r].name, newest(runs[r].samples).step),
+                        value_chip(text, "flat"), text.text);
     }
     return card(any, {columns});
   }
@@ -158,41 +155,50 @@ std::string compared(const std::vector<const Sample*>& samples, const std::vecto
   }
   std::string answers;
   for (size_t r = 0; r < runs.size(); ++r)
-    answers += answer_column(fmt::format("the answer of {}, step {}", runs[r].name, newest(runs[r]).step),
+    answers += answer_column(fmt::format("the answer of {}, step {}", runs[r].name, newest(runs[r].samples).step),
                              samples[r]->model_answer);
   return card(any, {columns, answers});
 }
 
-const char* note_of(const RunData& run, bool drawn) {
-  if (!run.first_samples.held_out)
+const char* note_of(const SampleFiles& files, bool drawn) {
+  if (!files.first.held_out && !drawn)
+    return "Rows of the training data, as none are held out. The numbers are those before the first and after the last "
+           "iteration.";
+  if (!files.first.held_out)
     return "Prompts of the first and of the last file of training samples, in the order of the last.";
   return drawn
              ? "The same prompts at the first and the last evaluation, in the order of the file."
              : "Held-out rows in the order of the file. The numbers are those of the first and of the last evaluation.";
 }
 
+std::string section(const SampleFiles& files) {
+  const SampleFile& shown = newest(files);
+  if (shown.samples.empty()) return "";
+  std::string body = paired(files);
+  std::string note = note_of(files, is_drawn(shown.samples.front()));
+  if (body.empty()) {
+    body = R"(<div class="charts">)" + listed(files.first, "before") + listed(files.last, "after") + "</div>";
+    note = "The first prompts of the first and of the last file of samples, in the order of the files.";
+  }
+  return fmt::format(R"(<h2>Samples before and after{}</h2><p class="soft">{}</p>{})",
+                     files.measure.empty() ? "" : ": " + escape(files.measure), note, body);
+}
+
 }  // namespace
 
 std::string draw_samples(const RunData& run) {
-  const SampleFile& shown = newest(run);
-  if (shown.samples.empty()) return "";
-  std::string body = paired(run);
-  std::string note = note_of(run, is_drawn(shown.samples.front()));
-  if (body.empty()) {
-    body =
-        R"(<div class="charts">)" + listed(run.first_samples, "before") + listed(run.last_samples, "after") + "</div>";
-    note = "The first prompts of the first and of the last file of samples, in the order of the files.";
-  }
-  return fmt::format(R"(<h2>Samples before and after</h2><p class="soft">{}</p>{})", note, body);
+  std::string out = section(run.samples);
+  for (const SampleFiles& files : run.measured) out += section(files);
+  return out;
 }
 
 std::string draw_samples(const std::vector<RunData>& runs) {
   std::string body;
   size_t count = 0;
-  for (const Sample* sample : first_of_each_prompt(newest(runs.front()))) {
+  for (const Sample* sample : first_of_each_prompt(newest(runs.front().samples))) {
     std::vector<const Sample*> same;
     for (const RunData& run : runs) {
-      const Sample* found = with_prompt(newest(run), sample->prompt);
+      const Sample* found = with_prompt(newest(run.samples), sample->prompt);
       if (found != nullptr && is_drawn(*found) == is_drawn(*sample)) same.push_back(found);
     }
     if (same.size() == runs.size() && count++ < kMostSamples) body += compared(same, runs);

@@ -45,7 +45,7 @@ std::string draw_facts(const RunData& run) {
   std::string out = "<h2>Config and versions</h2>";
   Json facts = run.summary;
   if (facts.is_object())  // they have sections of their own
-    for (const char* shown : {"final_metrics", "phase_seconds", "memory", "warnings", "first_evaluation",
+    for (const char* shown : {"final_metrics", "phase_seconds", "memory", "warnings", "left_out", "first_evaluation",
                               "last_evaluation", "generates", "ended"})
       facts.erase(shown);
   Rows rows;

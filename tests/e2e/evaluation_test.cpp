@@ -35,10 +35,24 @@ class EvaluationOfAModel : public testing::Test {
   }
 
   static void expect_same(const nlohmann::ordered_json& of_run, const recipe::ModelEvaluation& made) {
-    ASSERT_FALSE(of_run.empty());
     EXPECT_EQ(of_run.size(), made.measures.size());
+    expect_within(of_run, "val/", made);
+  }
+  // The metrics of that name's beginning are what was measured.
+  static void expect_within(const nlohmann::ordered_json& of_run, const std::string& prefix,
+                            const recipe::ModelEvaluation& made) {
+    ASSERT_FALSE(of_run.empty());
     for (const recipe::Measure& measure : made.measures)
-      EXPECT_EQ(of_run.value("val/" + measure.name, -1.0), recipe::estimate(measure).value) << measure.name;
+      EXPECT_EQ(of_run.value(prefix + measure.name, -1.0), recipe::estimate(measure).value) << prefix << measure.name;
+  }
+
+  // A choice and a longer one that begins with it: the shorter always has the larger log-prob.
+  static std::string write_questions() {
+    std::string lines;
+    for (const char* answer : {"0", "1"})
+      lines += fmt::format("{{\"prompt\": \"12=\", \"choices\": [\"1\", \"1234567\"], \"answer\": {}}}\n", answer);
+    write_text(root() / "questions.jsonl", lines);
+    return root() / "questions.jsonl";
   }
 };
 
@@ -86,11 +100,7 @@ TEST_F(EvaluationOfAModel, OfPairsIsByALanguageModelsLogProbs) {
 
 TEST_F(EvaluationOfAModel, OfChoicesIsTheMostLikelyOne) {
   run("sft", "demonstrations.jsonl", "", "choices-run");
-  // A choice and a longer one that begins with it: the shorter always has the larger log-prob.
-  std::string lines;
-  for (const char* answer : {"0", "1"})
-    lines += fmt::format("{{\"prompt\": \"12=\", \"choices\": [\"1\", \"1234567\"], \"answer\": {}}}\n", answer);
-  write_text(root() / "questions.jsonl", lines);
+  write_questions();
   const auto made = recipe::evaluate(root() / "choices-run/model", call("questions.jsonl"));
   EXPECT_EQ(made.measured, Measured::kChoices);
   ASSERT_EQ(made.measures.size(), 2U);
@@ -103,6 +113,88 @@ TEST_F(EvaluationOfAModel, OfChoicesIsTheMostLikelyOne) {
   ASSERT_EQ(outputs.size(), 2U);
   const bool by_character_short = outputs[0].value > outputs[1].value / 7;
   EXPECT_EQ(made.measures[1].sums[0], by_character_short ? 1 : 0);
+}
+
+// Every recipe of a language model measures all that `eval` does, each with data and sampling of its own.
+TEST_F(EvaluationOfAModel, OfARunMayBeOfSeveralMeasures) {
+  const std::string held_out = root() / "held_out.jsonl", pairs = root() / "pairs.jsonl",
+                    demonstrations = root() / "demonstrations.jsonl", questions = write_questions();
+  const std::string measures = fmt::format(
+      "evaluation:\n"
+      "  examples: 6\n"
+      "  measure:\n"
+      "    - {{measure: completions, name: drawn, data: {}, reward: {{rule: regex, pattern: \"^[0-4]\"}}, max_tokens: "
+      "7, "
+      "samples_per_prompt: 4, temperature: 1.0, examples: 0}}\n"
+      "    - {{measure: perplexity, name: text, data: {}}}\n"
+      "    - {{measure: pairs, name: preferred, data: {}}}\n"
+      "    - {{measure: choices, data: {}}}\n",
+      held_out, demonstrations, pairs, questions);
+  for (const std::string name : {"sft", "dpo", "grpo"}) {
+    SCOPED_TRACE(name);
+    const std::string output = root() / (name + "-several"), model = output + "/model";
+    const auto outcome = train_text(small_config(name, root().path()) + measures, output);
+    const auto& of_run = outcome.last_evaluation;
+    EvaluationCall drawn = call("held_out.jsonl", kDrawn);
+    drawn.completion_tokens = 7;
+    expect_within(of_run, "val/drawn/", recipe::evaluate(model, drawn));
+    EvaluationCall first = call("demonstrations.jsonl", {{"examples", 6}});
+    expect_within(of_run, "val/text/", recipe::evaluate(model, first));
+    first.data = pairs;
+    expect_within(of_run, "val/preferred/", recipe::evaluate(model, first));
+    expect_within(of_run, "val/choices/", recipe::evaluate(model, call("questions.jsonl")));
+    EXPECT_NE(of_run.at("val/text/loss"), outcome.first_evaluation.at("val/text/loss")) << "weights of now";
+    EXPECT_EQ(metrics_of(output).back().at("val/choices/acc"), of_run.at("val/choices/acc"));
+    EXPECT_EQ(lines_of(output + "/samples/choices/eval-000003.jsonl").size(), 4U);
+    EXPECT_EQ(lines_of(output + "/samples/drawn/eval-000003.jsonl").size(), 8U * 4);
+  }
+}
+
+// What the recipe measures by itself keeps its names beside another measure.
+TEST_F(EvaluationOfAModel, OfARunsOwnMeasureKeepsItsNames) {
+  const auto alone = run("sft", "demonstrations.jsonl", "", "alone-run");
+  const auto both =
+      run("sft", "demonstrations.jsonl",
+          "evaluation: {measure: [perplexity, {measure: choices, data: " + write_questions() + "}]}\n", "both-run");
+  EXPECT_EQ(both.at("val/loss"), alone.at("val/loss"));
+  EXPECT_TRUE(both.contains("val/choices/acc")) << both.dump();
+  const auto pairs = run("dpo", "pairs.jsonl", "evaluation: {measure: pairs}\n", "dpo-pairs-run");
+  EXPECT_TRUE(pairs.contains("val/rewards/accuracies"));
+  expect_within(pairs, "val/", recipe::evaluate(root() / "dpo-pairs-run/model", call("pairs.jsonl")));
+}
+
+TEST_F(EvaluationOfAModel, OfARunThatCannotBeIsRefused) {
+  const auto message = [](const std::string& recipe, const std::string& measures, const std::string& held_out = "") {
+    std::vector<std::string> sets;
+    if (!held_out.empty()) sets.push_back("data.eval=" + (root() / held_out));
+    return message_of([&] {
+      train_text(small_config(recipe, root().path()) + "evaluation: {measure: " + measures + "}\n",
+                 root() / "impossible", sets);
+    });
+  };
+  EXPECT_THAT(message("reward", "completions", "held_out.jsonl"),
+              HasSubstr("[evaluation.measure] expected pairs with recipe reward, whose model gives scores alone, got "
+                        "completions; try leaving it out"));
+  EXPECT_THAT(message("sft", "completions", "held_out.jsonl"),
+              HasSubstr("[evaluation.measure.reward] expected a reward that judges completions, got none; try reward: "
+                        "[{rule: exact}]"));
+  EXPECT_THAT(message("sft", "choices"),
+              HasSubstr("[evaluation.measure] expected held-out data to measure, got neither data of its own nor "
+                        "data.eval; try {measure: choices, data: FILE}, or data.eval: FILE"));
+  EXPECT_THAT(
+      message("sft", "[pairs, {measure: pairs}]", "pairs.jsonl"),
+      HasSubstr("[evaluation.measure.1] expected a name of its own, as evaluation.measure.0 is measured too, got "
+                "pairs; try {measure: pairs, name: NAME}"));
+  EXPECT_THAT(message("sft", "recall", "pairs.jsonl"),
+              HasSubstr("impossible.yaml:6] expected measure to be one of completions, perplexity, pairs, choices, got "
+                        "'recall'"));
+  EXPECT_THAT(message("sft", "{measure: choices, temperature: 1}", "pairs.jsonl"),
+              HasSubstr("impossible.yaml:6] expected no evaluation.measure.temperature with the measure choices, for "
+                        "which no completion is drawn and judged, got 1"));
+  EXPECT_THAT(message("sft", "{measure: choices, dta: x}", "pairs.jsonl"), HasSubstr("\"dta\""));
+  EXPECT_THAT(message("sft", "choices", "demonstrations.jsonl"),
+              HasSubstr("demonstrations.jsonl:1 column choices] expected a list of texts, got none"));
+  EXPECT_FALSE(fs::exists(root() / "impossible")) << "nothing has begun";
 }
 
 TEST_F(EvaluationOfAModel, WhatDoesNotFitIsNamed) {

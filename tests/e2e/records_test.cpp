@@ -201,5 +201,51 @@ TEST(DataRecords, TheModelAnswersTheFirstHeldOutPrompts) {
   }
 }
 
+// Without held-out rows it answers prompts of the training data, which nothing measures.
+TEST(DataRecords, TheModelAnswersPromptsOfTheTrainingWhereNoneAreHeldOut) {
+  Scratch scratch{"training-answers"};
+  write_small_task(scratch.path());
+  for (const std::string recipe : {"sft", "dpo"}) {
+    const std::string run = scratch / recipe;
+    std::vector<std::string> told;
+    recipe::TrainCall call;
+    call.note = [&](const std::string& line) { told.push_back(line); };
+    const auto outcome = train_text(small_config(recipe, scratch.path()), run,
+                                    {"run.evaluate_every=1", "train.learning_rate=1e-2"}, call);
+    EXPECT_TRUE(outcome.last_evaluation.is_null()) << recipe;
+    EXPECT_EQ(metrics_of(run).size(), 3U) << recipe << ": a line for each iteration alone";
+    EXPECT_EQ(std::ranges::count_if(told, [](const std::string& line) { return line.starts_with("samples: no rows"); }),
+              1)
+        << recipe;
+    for (const std::string step : {"000001", "000002"})
+      EXPECT_FALSE(fs::exists(run + "/samples/step-" + step + ".jsonl"));
+    for (const std::string step : {"000000", "000003"}) {
+      const auto lines = lines_of(run + "/samples/step-" + step + ".jsonl");
+      ASSERT_EQ(lines.size(), 8U) << recipe << step;
+      for (const std::string& line : lines) EXPECT_TRUE(nlohmann::json::parse(line).contains("model_answer")) << line;
+    }
+    const auto last = nlohmann::json::parse(lines_of(run + "/samples/step-000003.jsonl").at(0));
+    EXPECT_EQ(last.at("model_answer"), greedy_answer(run + "/model", last.at("prompt"))) << recipe;
+  }
+}
+
+TEST(DataRecords, RowsLeftOutAreInTheSummary) {
+  Scratch scratch{"left-out"};
+  write_small_task(scratch.path());
+  write_text(scratch / "demonstrations.jsonl", read_text(scratch / "demonstrations.jsonl") + "{\"prompt\": \n" +
+                                                   R"({"prompt": "12=", "completion": "12345678"})" + "\n");
+  train_text(small_config("sft", scratch.path()), scratch / "run",
+             {"data.bad_rows=drop", "data.max_tokens=10", "data.long_rows=truncate"});
+  const auto left_out = nlohmann::json::parse(read_text(scratch / "run/summary.json")).at("left_out");
+  ASSERT_EQ(left_out.size(), 2U) << left_out.dump();
+  EXPECT_EQ(left_out[0].at("data"), "data.train");
+  EXPECT_EQ(left_out[0].at("rows"), 1);
+  EXPECT_EQ(left_out[0].at("of"), 42);
+  const std::string what = left_out[0].at("what");
+  EXPECT_TRUE(what.starts_with("left out (data.bad_rows: drop); the first: [")) << what;
+  EXPECT_NE(what.find("demonstrations.jsonl:41] expected well-formed JSON"), std::string::npos) << what;
+  EXPECT_EQ(left_out[1].at("what"), "truncated (data.long_rows: truncate)");
+}
+
 }  // namespace
 }  // namespace collimate::test

@@ -87,8 +87,9 @@ RolloutOptions rollout_of(const flow::Context& context) {
 }
 
 generate::ServiceOptions service_of(const RolloutOptions& rollout, const DecoderOptions& options) {
-  return with_cache(service_options(rollout), rollout.prompts_per_iteration * rollout.samples_per_prompt,
-                    decoder_shape(options), weights_options(options).compute);
+  generate::ServiceOptions service = service_options(rollout);
+  service.max_sequence_tokens = options.row_tokens;
+  return with_cache(std::move(service), options.rows, decoder_shape(options), weights_options(options).compute);
 }
 
 }  // namespace

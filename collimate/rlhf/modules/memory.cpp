@@ -103,6 +103,15 @@ int64_t generation_tokens(const RolloutOptions& rollout, bool evaluates, int64_t
   return evaluates ? most : std::min(most, std::max(guesses, prompts + samples));
 }
 
+// Does the config have rows measured, of whatever number and length?
+bool evaluates(const nlohmann::json& config) {
+  const auto set = [&](const char* section, const char* key) {
+    const nlohmann::json value = config.value(section, nlohmann::json::object()).value(key, nlohmann::json());
+    return !value.is_null() && value != 0;
+  };
+  return set("data", "eval") || set("data", "val_size") || set("evaluation", "measure");
+}
+
 }  // namespace
 
 std::vector<MemoryItem> decoder_memory(const flow::Context& context, const DecoderOptions& options,
@@ -116,9 +125,8 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
   plan.add_weights();
   const int threads = context.pool == nullptr ? 1 : context.pool->threads();
   if (service != nullptr && calls(context, "generate")) {
-    const nlohmann::json data = context.config.value("data", nlohmann::json::object());
     const int64_t guesses = speculation_rows(*service);
-    const int64_t tokens = generation_tokens(rollout, data.contains("eval") && !data.at("eval").is_null(), guesses);
+    const int64_t tokens = generation_tokens(rollout, evaluates(context.config), guesses);
     const int64_t drawn = std::max(guesses, std::min(options.rows.get(), service->max_batch_sequences));
     plan.add_cache(service->cache_blocks);
     plan.add_inference({tokens});

@@ -99,7 +99,11 @@ std::string length_error(const text::Example& example, const std::vector<text::R
   const bool prompt = options.kind == RowKind::kPrompt;
   std::string remedy = "data.long_rows: drop or truncate";
   if (options.model_tokens == 0 || static_cast<int64_t>(longest) <= options.model_tokens)
-    remedy = fmt::format("a larger {}, or {}", prompt ? "rollout.prompt_tokens" : "data.max_tokens", remedy);
+    remedy = fmt::format("a larger {}, or {}",
+                         !options.limit.empty() ? options.limit
+                         : prompt               ? "rollout.prompt_tokens"
+                                                : "data.max_tokens",
+                         remedy);
   else
     remedy += fmt::format(" (the model has positions for {} tokens{})", options.model_tokens,
                           prompt ? " beside a completion" : "");

@@ -36,6 +36,7 @@ struct SourceOptions {
   nlohmann::json sampling;         // of prompt rows, null for none
   bool prompt_is_trained = false;  // `trainable` marks the prompt too, and a column `completion` the answer
   bool margins = false;            // of pairs: a column `margin`, that of the data's rows, 0 where none has one
+  std::string limit;               // the key that max_tokens is of; "" for the usual one of the kind
   std::string chatml;              // what a user sets to choose that template; "" for the key of a config
 };
 

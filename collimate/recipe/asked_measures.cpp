@@ -1,0 +1,117 @@
+#include "collimate/recipe/asked_measures.h"
+
+#include <set>
+
+#include "collimate/base/error.h"
+#include "collimate/recipe/data.h"
+#include "collimate/recipe/list.h"
+#include "collimate/rlhf/reward/reward.h"
+
+namespace collimate::recipe {
+namespace {
+
+using base::ConfigNode;
+using base::expectation;
+using base::InputError;
+
+// An entry of evaluation.measure. What it leaves out of the options of a measure is as `evaluation` has it.
+struct EntrySection : MeasureOptions {
+  base::Option<std::string> measure{this, "measure", "", "", "perplexity, pairs, completions or choices"};
+  base::Option<std::string> name{this, "name", "", "", "stands before its metrics: val/NAME/accuracy"};
+  base::Option<nlohmann::json> data{this, "data", nullptr, "", "as data.eval, which it takes by default"};
+};
+
+constexpr const char* kMeasure = "measure";
+
+// Whole rows are measured as they are: they have no options of drawing and judging.
+void refuse_drawing(const ConfigNode& entry, const std::string& path, Measured measured) {
+  static const std::set<std::string> of_every_kind = {kMeasure, "name", "data", "examples"};
+  for (size_t i = 0; i < entry.keys.size(); ++i)
+    if (measured != Measured::kCompletions && !of_every_kind.contains(entry.keys[i]))
+      throw InputError(expectation(entry.children[i].where,
+                                   fmt::format("no {}.{} with the measure {}, for which no completion is drawn and "
+                                               "judged",
+                                               path, entry.keys[i], words_of(measured).name(measured)),
+                                   base::to_json(entry.children[i]).dump(), "leaving it out"));
+}
+
+nlohmann::json resolved_entry(const ConfigNode& entry, const std::string& path) {
+  if (entry.kind == ConfigNode::Kind::kScalar) {
+    words_of(Measured()).parse(entry.where, entry.text);
+    return entry.text;
+  }
+  EntrySection given;
+  base::apply(entry, path, given);
+  const Measured measured = words_of(Measured()).parse(entry.where, given.measure.get());
+  refuse_drawing(entry, path, measured);
+  if (given.name->find('/') != std::string::npos)
+    throw InputError(expectation(given.name.where(), path + ".name to be without a slash", given.name.get()));
+  nlohmann::json resolved = base::to_json(entry);
+  if (const ConfigNode* rewards = entry.find("reward"))
+    resolved["reward"] = rlhf::resolved_rewards(*rewards, path + ".reward");
+  if (const ConfigNode* data = entry.find("data")) check_source_keys(*data, path + ".data");
+  return resolved;
+}
+
+AskedMeasure by_default(const Config& config) {
+  AskedMeasure asked{.data = config.data.eval};
+  nlohmann::json options = base::to_json(config.evaluation.section_value());
+  options.erase(kMeasure);
+  base::apply(options, asked.key, asked.options);
+  return asked;
+}
+
+AskedMeasure asked_by(const nlohmann::json& entry, const std::string& key, const Config& config) {
+  EntrySection given;
+  nlohmann::json options = base::to_json(config.evaluation.section_value());
+  options.erase(kMeasure);
+  options.update(entry.is_string() ? nlohmann::json{{kMeasure, entry}} : entry);
+  base::apply(options, key, given);
+  AskedMeasure asked = by_default(config);
+  asked.key = key;
+  asked.measured = words_of(Measured()).parse(key, given.measure.get());
+  asked.name = given.name;
+  for (const char* own : {kMeasure, "name", "data"}) options.erase(own);
+  base::apply(options, key, asked.options);
+  if (!given.data->is_null()) {
+    asked.data = given.data;
+    asked.data_key = key + ".data";
+  } else if (!config.data.holds_out()) {
+    throw InputError(expectation(asked.key, "held-out data to measure", "neither data of its own nor data.eval",
+                                 fmt::format("{{measure: {}, data: FILE}}, or data.eval: FILE", given.measure.get())));
+  }
+  return asked;
+}
+
+}  // namespace
+
+rlhf::RowKind rows_of(Measured measured) {
+  if (measured == Measured::kCompletions) return rlhf::RowKind::kPrompt;
+  return measured == Measured::kPairs ? rlhf::RowKind::kPreference : rlhf::RowKind::kDemonstration;
+}
+
+int64_t completion_tokens(const AskedMeasure& asked, const Config& config) {
+  const bool draws = find_recipe(config.recipe).rows == rlhf::RowKind::kPrompt;
+  const int64_t usual = draws ? config.rollout.completion_tokens.get() : generate::SamplingParams().max_tokens;
+  return asked.options.max_tokens->value_or(usual);
+}
+
+std::vector<AskedMeasure> asked_measures(const Config& config) {
+  const nlohmann::json& list = config.evaluation.measure;
+  if (list.is_null()) return config.data.holds_out() ? std::vector{by_default(config)} : std::vector<AskedMeasure>();
+  if (!list.is_array()) return {asked_by(list, "evaluation.measure", config)};
+  std::vector<AskedMeasure> asked;
+  for (const nlohmann::json& entry : list)
+    asked.push_back(asked_by(entry, fmt::format("evaluation.measure.{}", asked.size()), config));
+  return asked;
+}
+
+nlohmann::json resolved_measures(const ConfigNode& list, const std::string& path) {
+  if (list.kind != ConfigNode::Kind::kList) return resolved_entry(list, path);
+  nlohmann::json out = nlohmann::json::array();
+  for (const ConfigNode& entry : list.children)
+    out.push_back(resolved_entry(entry, fmt::format("{}.{}", path, out.size())));
+  return out;
+}
+
+}  // namespace collimate::recipe

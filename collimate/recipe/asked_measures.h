@@ -1,0 +1,46 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collimate/base/config_node.h"
+#include "collimate/base/words.h"
+#include "collimate/recipe/config.h"
+
+namespace collimate::recipe {
+
+enum class Measured {
+  kCompletions,  // prompts are completed, rewards judge
+  kPerplexity,   // of given completions, or of plain texts
+  kPairs,        // whether the chosen answer scores higher, by a reward model or by the mean log-prob of its tokens
+  kChoices       // which choice of a question has the largest log-prob
+};
+constexpr auto words_of(Measured) {
+  return base::Words<Measured, 4>{"measure", {"completions", "perplexity", "pairs", "choices"}};
+}
+rlhf::RowKind rows_of(Measured measured);
+
+// An evaluation that a config asks for.
+struct AskedMeasure {
+  std::string key = "evaluation";    // what errors call it: "evaluation.measure.0"
+  std::optional<Measured> measured;  // nothing: what the recipe measures by itself
+  std::string name;                  // that the entry gives itself; "" for none
+  std::string data_key = "data.eval";
+  nlohmann::json data;  // as data.eval; null where data.val_size holds rows out
+  MeasureOptions options;
+};
+
+// In the order of evaluation.measure; what the recipe measures by itself where that is not set, and nothing where no
+// rows are held out. InputError, by its key, for an entry that has no data.
+std::vector<AskedMeasure> asked_measures(const Config& config);
+
+// Of a measure's completions: its own, else those of the recipe's samples, else 128.
+int64_t completion_tokens(const AskedMeasure& asked, const Config& config);
+
+// Checks the list that stands at `path` of a config, or its one entry, and gives it with the options of its rewards
+// written out. InputError naming file and line.
+nlohmann::json resolved_measures(const base::ConfigNode& list, const std::string& path);
+
+}  // namespace collimate::recipe

@@ -1,0 +1,169 @@
+#include "collimate/recipe/held_out.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "collimate/base/error.h"
+#include "collimate/batch/standard_keys.h"
+#include "collimate/recipe/choices.h"
+#include "collimate/recipe/data.h"
+#include "collimate/rlhf/types/model_answer.h"
+
+namespace collimate::recipe {
+namespace {
+
+using base::expectation;
+using base::InputError;
+
+constexpr const char* kDataEval = "data.eval";
+constexpr int64_t kAskedExamples = 8;  // as many as a report shows
+
+// Greedy samples of a prompt are all equal.
+void check_samples(const MeasureOptions& evaluation, const OptionNames& names) {
+  const int64_t samples = evaluation.samples_per_prompt;
+  if (samples == 1 || evaluation.values().temperature > 0) return;
+  throw InputError(expectation(names.of("temperature"),
+                               fmt::format("above 0, as {} samples of a prompt would else be equal", samples), "0",
+                               "1, or " + names.with("samples_per_prompt", "1")));
+}
+
+// How many of the rows are held out. InputError for a number that is none, leaves none to train on, or stands beside
+// data.eval.
+int64_t val_rows(const DataOptions& options, int64_t rows) {
+  const double size = options.val_size;
+  if (size == 0) return 0;
+  if (!options.eval->is_null())
+    throw InputError(expectation("data.val_size", "nothing beside data.eval, which is the held-out data",
+                                 fmt::format("{}", size), "one of the two"));
+  const double count = size < 1 ? std::max(1.0, std::round(size * static_cast<double>(rows))) : size;
+  if (count != std::floor(count) || count >= static_cast<double>(rows))
+    throw InputError(expectation("data.val_size",
+                                 fmt::format("a share below 1, or fewer than the {} rows of data.train", rows),
+                                 fmt::format("{}", size), "0.05"));
+  return static_cast<int64_t>(count);
+}
+
+// Of the first examples the model is asked to answer the prompt itself (rlhf::kAsked): of a pair's first row, and of no
+// row without a prompt or without an answer.
+void ask_for_answers(Batch& rows, int64_t rows_of_each) {
+  std::vector<uint8_t> asked(static_cast<size_t>(rows.rows()));
+  for (int64_t r = 0; r < std::min(rows.rows(), kAskedExamples * rows_of_each); r += rows_of_each) {
+    const int64_t prompt = rows.get(batch::kPromptTokens, r);  // the whole of a row that was truncated within it
+    asked[static_cast<size_t>(r)] = prompt > 0 && prompt < rows.length(batch::kIds.name, r) ? 1 : 0;
+  }
+  rows.set(rlhf::kAsked, std::move(asked));
+}
+
+// Choices are never cut or left out: a question without one of them would be another.
+void check_choice_lengths(const text::Dataset& dataset, const Batch& rows, int64_t most, const std::string& option) {
+  for (int64_t r = 0; r < rows.rows(); ++r)
+    if (const int64_t tokens = rows.length(batch::kIds.name, r); tokens > most)
+      throw InputError(expectation(place_of_row(dataset, rows, r),
+                                   fmt::format("at most {} tokens with each of the choices", most),
+                                   std::to_string(tokens), fmt::format("a larger {}", option)));
+}
+
+// What messages about a measure's rows call the options that matter to them.
+OptionNames names_of(const AskedMeasure& asked) {
+  return {.of = [asked](const std::string& key) {
+    if (key == "data") return asked.data_key;
+    return key == "chat_template" ? "models.policy.chat_template" : asked.key + "." + key;
+  }};
+}
+
+}  // namespace
+
+rlhf::SourceOptions held_out_options(const Config& config, const AskedMeasure& asked, Measured measured,
+                                     int64_t positions, const OptionNames& names) {
+  const bool drawn = measured == Measured::kCompletions;
+  const int64_t completion = completion_tokens(asked, config);
+  rlhf::SourceOptions options = common_options(config, rows_of(measured), positions, drawn ? completion : 0);
+  options.name = "eval";
+  if (!drawn) return options;
+  check_samples(asked.options, names);
+  options.samples_per_prompt = asked.options.samples_per_prompt;
+  options.sampling = asked.options.params(completion).to_json();
+  return options;
+}
+
+HeldOutRows held_out_rows(const text::Dataset& dataset, Measured measured, const text::Renderer& renderer,
+                          rlhf::SourceOptions options, int64_t examples, const OptionNames& names) {
+  HeldOutRows held;
+  if (measured == Measured::kChoices) {
+    held.rows = choice_rows(dataset, renderer, examples, names);
+    return held;
+  }
+  held.source = std::make_unique<rlhf::RowSource>(dataset, renderer, std::move(options));
+  held.group_size = held.source->rows_per_example();
+  held.rows = held.source->all(examples);
+  return held;
+}
+
+// Rows of one example stand together and share a prompt_uid.
+std::string place_of_row(const text::Dataset& dataset, const Batch& rows, int64_t r) {
+  int64_t example = 0;
+  for (int64_t i = 1; i <= r; ++i)
+    example += rows.get(batch::kPromptUid, i) != rows.get(batch::kPromptUid, i - 1) ? 1 : 0;
+  return dataset.example(example).location.text();
+}
+
+HeldOutData::HeldOutData(const Config& config, text::Dataset& train, RunData& data) : config_(config), data_(data) {
+  const int64_t count = val_rows(config.data, train.size());
+  if (count == 0) return;
+  data.notes.push_back(
+      fmt::format("{}: {} of the {} rows of data.train, drawn by run.seed, which are not trained on (data.val_size)",
+                  kDataEval, count, train.size()));
+  keep(kDataEval, train.hold_out(count, static_cast<uint64_t>(config.run.seed.get())));
+}
+
+void HeldOutData::read(const EvaluationPlan& evaluation, int64_t positions) {
+  if (evaluation.of_training) return read_training(evaluation);
+  const AskedMeasure& asked = evaluation.asked;
+  const OptionNames names = names_of(asked);
+  const rlhf::SourceOptions options = held_out_options(config_, asked, evaluation.measured, positions, names);
+  const text::Dataset& dataset = read_once(asked, options.bad_rows);
+  HeldOutRows held = held_out_rows(dataset, evaluation.measured, renderer_of(evaluation.measured), options,
+                                   asked.options.examples, names);
+  held.key = asked.data_key + (evaluation.name.empty() ? "" : " for " + evaluation.name);
+  if (held.source)
+    data_.add_left_out(held.key, dataset, *held.source);
+  else
+    check_choice_lengths(dataset, held.rows, options.max_tokens, options.limit);
+  if (evaluation.answers) ask_for_answers(held.rows, held.group_size);
+  data_.held_out.push_back(std::move(held));
+}
+
+void HeldOutData::read_training(const EvaluationPlan& evaluation) {
+  HeldOutRows rows{.key = "data.train", .rows = data_.train->all(kAskedExamples)};
+  rows.group_size = data_.train->rows_per_example();
+  if (evaluation.answers) ask_for_answers(rows.rows, rows.group_size);
+  data_.held_out.push_back(std::move(rows));
+  data_.notes.push_back(fmt::format(
+      "samples: no rows are held out, so that the model answers prompts of data.train, the first {} at most",
+      kAskedExamples));
+}
+
+const text::Dataset& HeldOutData::read_once(const AskedMeasure& asked, const text::BadRows& bad) {
+  const auto found = sets_.find(asked.data_key);
+  if (found != sets_.end()) return found->second;
+  return keep(asked.data_key, text::Dataset::read(data_sources(asked.data, asked.data_key), bad));
+}
+
+const text::Dataset& HeldOutData::keep(const std::string& key, text::Dataset dataset) {
+  data_.add(key, dataset);
+  return sets_.try_emplace(key, std::move(dataset)).first->second;
+}
+
+// Choices end no turn.
+const text::Renderer& HeldOutData::renderer_of(Measured measured) {
+  if (measured != Measured::kChoices) return *data_.renderer;
+  if (!unended_) {
+    auto chat = text::make_chat_template(*data_.tokenizer, config_.model("policy").chat_template);
+    unended_ =
+        std::make_unique<text::Renderer>(*data_.tokenizer, std::move(chat), text::RenderOptions{.end_turn = false});
+  }
+  return *unended_;
+}
+
+}  // namespace collimate::recipe

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "collimate/batch/batch.h"
+#include "collimate/recipe/asked_measures.h"
+#include "collimate/recipe/option_names.h"
+#include "collimate/recipe/page.h"
+#include "collimate/rlhf/prompt/source.h"
+#include "collimate/text/dataset.h"
+
+namespace collimate::recipe {
+
+struct RunData;
+
+// Rows as one evaluation measures them.
+struct HeldOutRows {
+  std::string key;                          // of their data, "data.eval"; "data.eval for choices" of a further measure
+  Batch rows;                               // all that are measured, those of an example together
+  int64_t group_size = 1;                   // rows of an example; of choices any number
+  std::unique_ptr<rlhf::RowSource> source;  // null of choices, and of rows of the training
+};
+
+// How held-out rows are read for a measure, by a model of so many positions: prompts with the samples and the sampling
+// of `asked`, whatever the training does. InputError, by those names, for several samples of a prompt that would all be
+// equal.
+rlhf::SourceOptions held_out_options(const Config& config, const AskedMeasure& asked, Measured measured,
+                                     int64_t positions, const OptionNames& names);
+
+// The rows of a data set, `examples` of them or all (0), as a measure reads them. `renderer` ends no turn for choices.
+// InputError as RowSource and choice_rows.
+HeldOutRows held_out_rows(const text::Dataset& dataset, Measured measured, const text::Renderer& renderer,
+                          rlhf::SourceOptions options, int64_t examples, const OptionNames& names);
+
+// Where the data has the example that row r is of.
+std::string place_of_row(const text::Dataset& dataset, const Batch& rows, int64_t r);
+
+// The held-out data sets of a run, each read once.
+class HeldOutData {
+ public:
+  // Takes those rows of `train` away that data.val_size holds out.
+  HeldOutData(const Config& config, text::Dataset& train, RunData& data);
+
+  // Adds the rows of an evaluation to RunData::held_out, and what is to be said of them.
+  void read(const EvaluationPlan& evaluation, int64_t positions);
+
+ private:
+  void read_training(const EvaluationPlan& evaluation);
+  const text::Dataset& read_once(const AskedMeasure& asked, const text::BadRows& bad);
+  const text::Dataset& keep(const std::string& key, text::Dataset dataset);
+  const text::Renderer& renderer_of(Measured measured);
+
+  const Config& config_;
+  RunData& data_;
+  std::map<std::string, text::Dataset> sets_;  // by key
+  std::unique_ptr<text::Renderer> unended_;    // for choices
+};
+
+}  // namespace collimate::recipe
