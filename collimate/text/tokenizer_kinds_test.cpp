@@ -106,6 +106,28 @@ TEST_F(StrippedText, LosesNoMoreThanItSaysAtEitherEnd) {
   EXPECT_EQ(decoded(0, 2, {1, 0, 1, 0}), "a_a");
   EXPECT_EQ(decoded(1, 1, {3, 0, 3}), "a___a");
   EXPECT_EQ(decoded(3, 0, {2, 2}), "_");
+  EXPECT_EQ(decoded(0, 2, {1, 0, 0, 0, 1}), "a___a") << "what was held back comes when more follows";
+}
+
+// The two ends of words in one token are spaces, but for the last token's.
+TEST(TokenizerKinds, TheLastTokenLosesEveryEndOfWord) {
+  const TemporaryDirectory directory;
+  const nlohmann::json file = {
+      {"model", {{"type", "WordLevel"}, {"vocab", {{"a</w>b</w>", 0}, {"c</w>", 1}}}, {"unk_token", "c</w>"}}},
+      {"decoder", {{"type", "BPEDecoder"}, {"suffix", "</w>"}}}};
+  host::write_file_atomically(directory.path("tokenizer.json"), file.dump());
+  const auto tokenizer = load_tokenizer(directory.path());
+  EXPECT_EQ(tokenizer->decode(Ids{0, 1}), "a b c");
+  EXPECT_EQ(tokenizer->decode(Ids{1, 0}), "c ab");
+}
+
+// Of cuts that are equally likely, the one whose last token begins first.
+TEST(TokenizerKinds, EquallyLikelyCutsFallAsHuggingFaceHasThem) {
+  const TemporaryDirectory directory;
+  const auto model =
+      nlohmann::json::parse(R"({"type": "Unigram", "vocab": [["<unk>", 0], ["a", -1], ["aa", -1]], "unk_id": 0})");
+  host::write_file_atomically(directory.path("tokenizer.json"), nlohmann::json{{"model", model}}.dump());
+  EXPECT_EQ(load_tokenizer(directory.path())->encode("aaa"), (Ids{1, 2}));
 }
 
 TEST(TokenizerKinds, WhatIsNotSupportedIsNamed) {
