@@ -6,12 +6,12 @@
 
 Programs come from BUILD/tests.txt; Python tests are tests/**/*_test.py and run with the kind `system`. Unit tests run
 two at a time, system tests alone. --part names a program, of any kind, of which only the tests run that the gtest
-filter names. A program named in AGAIN runs once more, in that environment and as a line of its own. A program has to leave a report
-with at least one test: one that ends well without it has failed. Prints every failure, every skip with its reason and
-every line of a program that begins with `note: `, which says what it did not compare on this machine. The last line is
-`N passed, N failed, N skipped` and counts each test once: it has failed if it failed in any of its runs, and was
-skipped if it was skipped in any and failed in none. What ran once more is said in the line before. Exit code 1 on a
-failure, and on a skip when the shared data is there: then nothing has a reason to skip.
+filter names. A program named in AGAIN runs once more, in that environment and as a line of its own. A program has to
+leave a report with at least one test: one that ends well without it has failed. Prints every failure, every skip with
+its reason and every line of a program that begins with `note: `, which says what it did not compare on this machine.
+The last line is `N passed, N failed, N skipped` and counts each test once: it has failed if it failed in any of its
+runs, and was skipped if it was skipped in any and failed in none. What ran once more is said in the line before. Exit
+code 1 on a failure, and on a skip when the shared data is there: then nothing has a reason to skip.
 """
 import argparse
 import concurrent.futures
@@ -143,7 +143,8 @@ def programs(build: pathlib.Path, kind: str, only: list, parts: list = ()) -> li
     found += [Program(p.kind, p.path, again=AGAIN[p.name][0], extra=AGAIN[p.name][1]) for p in found if p.name in AGAIN]
     found = [p for p in found if kind in ("", p.kind)]
     found = [p for p in found if not only or p.path.stem in only or p.path.stem.removesuffix("_test") in only]
-    return found + [Program(kinds.get(name, "system"), build / "bin" / name, part=tests) for name, tests in filters.items()]
+    return found + [Program(kinds.get(name, "system"), build / "bin" / name, part=tests)
+                    for name, tests in filters.items()]
 
 
 def count_once(results: list) -> tuple:

@@ -112,10 +112,9 @@ class Reference {
   }
   at::Tensor block(const at::Tensor& x, int segment) const {
     const shape::Block& how = base::at(shape_.blocks, segment - 1);
-    const bool after = how.place == shape::NormPlace::kAfter;
+    const bool after = how.place == shape::NormPlace::kAfter, around = how.place == shape::NormPlace::kAround;
     const at::Tensor first = after ? x : norm(x, Part::kAttentionNorm, segment, how);
     const at::Tensor qkv = linear(first, Part::kQueryKeyValue, segment);
-    const bool around = how.place == shape::NormPlace::kAround;
     at::Tensor half = linear(attention(qkv, how, segment), Part::kAttentionOutput, segment);
     at::Tensor y = x + (around ? norm(half, Part::kBehindAttention, segment, how) : half);
     if (after) y = norm(y, Part::kAttentionNorm, segment, how);
@@ -131,10 +130,6 @@ class Reference {
     if (!how.gated) return at::gelu(up, how.activation == shape::Activation::kGelu ? "none" : "tanh");
     const std::vector<at::Tensor> halves = up.chunk(2, 1);
     return (how.activation == shape::Activation::kSilu ? at::silu(halves[0]) : at::gelu(halves[0], "tanh")) * halves[1];
-  }
-  static at::Tensor gated(const at::Tensor& up) {
-    const std::vector<at::Tensor> halves = up.chunk(2, 1);
-    return at::silu(halves[0]) * halves[1];
   }
   // Scores of experts that are not to be chosen become -infinity.
   static at::Tensor in_best_groups(const at::Tensor& scores, const shape::Experts& how) {
@@ -158,9 +153,10 @@ class Reference {
                                   down = get(Part::kExpertDown, segment).chunk(how.count);
     at::Tensor sum = at::zeros_like(x);
     for (int64_t e = 0; e < how.count; ++e)
-      sum = sum + weights.slice(1, e, e + 1) * at::linear(gated(at::linear(x, base::at(up, e))), base::at(down, e));
+      sum = sum +
+            weights.slice(1, e, e + 1) * at::linear(activated(at::linear(x, base::at(up, e)), {}), base::at(down, e));
     if (how.shared == 0) return sum;
-    const at::Tensor shared = linear(gated(linear(x, Part::kUp, segment)), Part::kDown, segment);
+    const at::Tensor shared = linear(activated(linear(x, Part::kUp, segment), {}), Part::kDown, segment);
     return sum + (how.shared_gate ? linear(x, Part::kSharedGate, segment).sigmoid() * shared : shared);
   }
 

@@ -35,8 +35,8 @@ enum class Part {
   kUp,  // gate and up; in a block of experts those that every token passes, as the next
   kDown,
   kBehindMlp,  // a norm
-  kRouter,    // its bias is that of the choice
-  kExpertUp,  // gate and up of one expert after the other, each with its down behind it
+  kRouter,     // its bias is that of the choice
+  kExpertUp,   // gate and up of one expert after the other, each with its down behind it
   kExpertDown,
   kSharedGate,
   kFinalNorm,

@@ -107,7 +107,7 @@ def generate(model: Path, prompts: str | Iterable[Any], *, max_tokens: int = 128
              logprobs: bool = False, **sampling: Any) -> list[dict[str, Any]]:
     """Completes prompts: texts, conversations (lists of {"role", "content"}) or rows with a prompt. For each, in order,
     n dicts of prompt, completion, token_ids and finish, and logprobs where asked. `sampling` are temperature, top_p and
-    the other keys of `collimate help rollout`, compute, chat_template, chat_template_kwargs, speculation and draft_model.
+    the other keys of `collimate help rollout`, compute, chat_template, chat_template_kwargs, speculation, draft_model.
     Ctrl-C stops it. One call at a time in a process."""
     given = [prompts] if isinstance(prompts, (str, Mapping)) else prompts
     rows = (row if isinstance(row, Mapping) else {"prompt": row} for row in records(given))

@@ -64,7 +64,8 @@ class Generate(WithModel):
 
     def test_a_draft_that_does_not_fit_is_refused(self):
         said = self.generate("--speculation", "draft", code=2)[1]
-        self.assertIn("[draft_model] expected the directory of a smaller model beside speculation draft, got none", said)
+        self.assertIn("[draft_model] expected the directory of a smaller model beside speculation draft, got none",
+                      said)
         said = self.generate("--draft-model", self.model, code=2)[1]
         self.assertIn("[speculation] expected draft beside draft_model, got off", said)
         other = self.root / "other"

@@ -21,6 +21,7 @@ using shape::Experts;
 
 constexpr float kLeastSum = 1e-20F;                 // keeps a division away from 0
 constexpr int64_t kSmallExpert = int64_t{1} << 21;  // multiply-adds of an expert that one thread does alone
+constexpr int64_t kExpertsOfThread = 4;             // of even loads that leave all threads busy to the end
 constexpr int kAccumulators = 16;                   // of a dot product
 constexpr float kLeast = -std::numeric_limits<float>::infinity();
 
@@ -138,12 +139,13 @@ float dot(const float* a, const float* b, int64_t count) {
   return sums[0];
 }
 
-// body(exec, expert, first row, rows) for each that has rows: small ones side by side, each by one thread, then large
-// ones by all threads.
+// body(exec, expert, first row, rows) for each that has rows: most side by side, each by one thread, then by all
+// threads those with more rows than leave every thread several experts.
 template <typename Body>
 void for_each_expert(const Exec& exec, const int32_t* starts, int64_t experts, int64_t work_per_row, const Body& body) {
   const auto rows = [&](int64_t e) { return int64_t{starts[e + 1]} - starts[e]; };
-  const auto is_small = [&](int64_t e) { return rows(e) * work_per_row < kSmallExpert; };
+  const int64_t share = starts[experts] / (kExpertsOfThread * exec.threads());
+  const auto is_small = [&](int64_t e) { return rows(e) <= share || rows(e) * work_per_row < kSmallExpert; };
   exec.parallel_for(experts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t e = begin; e < end; ++e)
       if (rows(e) > 0 && is_small(e)) body(Exec{nullptr, exec.device}, e, starts[e], rows(e));
