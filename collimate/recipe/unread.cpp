@@ -123,13 +123,18 @@ bool is_switched_off(const Config& config, const std::string& option) {
   return !found->is_on(base::to_json(config.section_value()).at(nlohmann::json::json_pointer(path)));
 }
 
+// Mixtures of experts read these, and chat templates that have variables: at their defaults they say nothing of a run.
+bool concerns_few_models(const std::string& option) {
+  return option.starts_with("train.router_") || of_any_model(option) == "models.*.chat_template_kwargs";
+}
+
 }  // namespace
 
 bool is_unread(const Config& config, const Plan& plan, const std::string& option) {
   if (!plan.measures() && is_of_evaluations(option)) return true;
   for (const PartlyRead& partly : partly_read(config.recipe, plan))
     if (partly.covers(option) && !is_read(plan, option)) return true;
-  return is_switched_off(config, option);
+  return concerns_few_models(option) || is_switched_off(config, option);
 }
 
 void refuse_unread(const Config& config, const Plan& plan) {
