@@ -47,7 +47,7 @@ class Eval(WithRows):
         self.assertEqual(len(document["samples"][0]["models"][1]["outputs"]), 4)
         self.assertIn("<h2>Samples</h2>", page.read_text())
         table, _ = self.run_verb(*asked)
-        self.assertIn("12 prompts, 48 samples, temperature 1, seed 1", table)
+        self.assertIn("12 prompts, 48 samples, temperature 1, seed 1", " ".join(table.split()))
         self.assertRegex(table, r"mean@4 +[\d.]+ ± [\d.]+ +[\d.]+ ± [\d.]+ +\+0 ± 0\n")
 
     def test_what_is_wrong_is_named(self):

@@ -80,8 +80,8 @@ TEST_F(BadInput, UnknownArchitecture) {
   config.replace(config.find("LlamaFor"), 8, "MambaFor");
   write_text(root_ / "start/config.json", config);
   expect(2, "[" + (root_ / "start/config.json") +
-                " model_type] expected one of gpt2, gpt_neo, gpt_neox, llama, mistral, opt, phi3, qwen, qwen2, qwen3, "
-                "got 'mamba'");
+                " model_type] expected one of bloom, dots1, gemma, gemma2, gemma3_text, gpt2, gpt_neo, gpt_neox, gptj, "
+                "llama, mistral, mixtral, opt, phi3, qwen, qwen2, qwen2_moe, qwen3, qwen3_moe, got 'mamba'");
   expect_nothing_written();
 }
 
@@ -93,9 +93,10 @@ TEST_F(BadInput, TokenizerWithoutVocabulary) {
   expect(2, "[" + file + "] expected a model with a vocabulary, got none; try the model's complete directory");
   fs::remove(file);
   fs::remove(root_ / "start/tokenizer_config.json");
-  expect(2, "[tokenizer " + (root_ / "start") +
-                "] expected tokenizer.json, vocab.json with merges.txt, or char_ords in tokenizer_config.json, got no "
-                "vocabulary; try the model's complete directory");
+  expect(2,
+         "[tokenizer " + (root_ / "start") +
+             "] expected tokenizer.json, vocab.json with merges.txt, tokenizer.model, qwen.tiktoken, or char_ords in "
+             "tokenizer_config.json, got no vocabulary; try the model's complete directory");
   expect_nothing_written();
 }
 

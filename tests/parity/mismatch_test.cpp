@@ -133,8 +133,11 @@ TEST_F(Mismatch, ACommittedChangeReachesDecodingAndTrainingAlike) {
 }
 
 TEST_F(Mismatch, TrainingScoringAndGenerationReadTheSameAddresses) {
-  nlohmann::json parameters = {
-      {"path", scratch_.path().string()}, {"from_scratch", true}, {"weights", "policy"}, {"trained", true}};
+  nlohmann::json parameters = {{"path", scratch_.path().string()},
+                               {"from_scratch", true},
+                               {"weights", "policy"},
+                               {"trained", true},
+                               {"row_tokens", 32}};
   rlhf::GeneratorModule generator(parameters);
   parameters["loss_rows"] = "rollouts";
   parameters["default_loss"] = "grpo";
