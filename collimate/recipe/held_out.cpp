@@ -159,7 +159,8 @@ const text::Dataset& HeldOutData::keep(const std::string& key, text::Dataset dat
 const text::Renderer& HeldOutData::renderer_of(Measured measured) {
   if (measured != Measured::kChoices) return *data_.renderer;
   if (!unended_) {
-    auto chat = text::make_chat_template(*data_.tokenizer, config_.model("policy").chat_template);
+    const rlhf::ModelOptions& policy = config_.model("policy");
+    auto chat = text::make_chat_template(*data_.tokenizer, policy.chat_template, policy.chat_template_kwargs.get());
     unended_ =
         std::make_unique<text::Renderer>(*data_.tokenizer, std::move(chat), text::RenderOptions{.end_turn = false});
   }

@@ -150,6 +150,26 @@ TEST_F(EvaluationOfAModel, OfARunMayBeOfSeveralMeasures) {
   }
 }
 
+// A choice is written by the same template and variables in a run as by `eval`.
+TEST_F(EvaluationOfAModel, OfARunsChoicesReadsTheTemplatesVariables) {
+  const Scratch own("evaluation-variables");
+  write_small_task(own.path());
+  write_text(own / "start/chat_template.jinja",
+             "{{ mark }}{% for message in messages %}{{ message['content'] }}{% endfor %}");
+  write_text(own / "questions.jsonl", R"({"prompt": [{"role": "user", "content": "12="}], "choices": ["1", "2"], )"
+                                      R"("answer": 0})"
+                                      "\n");
+  train_text(small_config("sft", own.path()) +
+                 "evaluation: {measure: {measure: choices, data: " + (own / "questions.jsonl") + "}}\n",
+             own / "run", {"models.policy.chat_template_kwargs={mark: '345'}"});
+  EvaluationCall asked{.data = own / "questions.jsonl", .seed = 7, .chat_template_kwargs = {{"mark", "345"}}};
+  const auto made = recipe::evaluate(own / "run/model", asked);
+  const auto line = nlohmann::json::parse(lines_of(own / "run/samples/choices/eval-000003.jsonl").front());
+  EXPECT_EQ(line.at("value").get<double>(), made.shown.at(0).outputs.at(0).value);
+  asked.chat_template_kwargs = {{"mark", "6"}};
+  EXPECT_NE(line.at("value").get<double>(), recipe::evaluate(own / "run/model", asked).shown.at(0).outputs.at(0).value);
+}
+
 // What the recipe measures by itself keeps its names beside another measure.
 TEST_F(EvaluationOfAModel, OfARunsOwnMeasureKeepsItsNames) {
   const auto alone = run("sft", "demonstrations.jsonl", "", "alone-run");
