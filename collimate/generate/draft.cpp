@@ -12,10 +12,7 @@ int64_t shared_beginning(std::span<const int32_t> a, std::span<const int32_t> b)
 }  // namespace
 
 Draft::Draft(model::Model& model, tensor::Exec exec, DraftLimits limits, uint64_t run_seed)
-    : model_(model),
-      limits_(limits),
-      pool_(limits.sequences * blocks_for(limits.sequence_tokens)),
-      runner_(model, exec, pool_.size(), run_seed) {}
+    : model_(model), limits_(limits), pool_(limits.blocks), runner_(model, exec, pool_.size(), run_seed) {}
 
 void Draft::propose(std::span<const Guess> guesses) {
   guessing_.clear();
@@ -40,7 +37,8 @@ void Draft::propose(std::span<const Guess> guesses) {
 
 bool Draft::can_follow(const Sequence& original) const {
   const int64_t vocabulary = model_.shape().vocabulary;
-  return original.length() <= model_.shape().max_positions &&
+  if (original.length() > model_.shape().max_positions) return false;
+  return vocabulary >= limits_.vocabulary ||
          std::all_of(original.ids.begin(), original.ids.end(), [&](int32_t id) { return id < vocabulary; });
 }
 
@@ -64,17 +62,21 @@ void Draft::follow(const Guess& guess) {
   guessing_.push_back(&shadow);
 }
 
-// Blocks for all that guess; as many sequences as guess at a time always fit, so that shadows of others go.
+// Blocks for all that guess. Where they do not suffice, shadows of other sequences go first; then those that find none
+// give theirs back, so that the others guess on.
 void Draft::make_room() {
+  const auto missing = [](const Shadow& shadow) {
+    return blocks_for(shadow.sequence.length() + shadow.left - 1) - std::ssize(shadow.sequence.blocks);
+  };
   int64_t needed = 0;
-  const auto blocks_of = [](const Shadow& shadow) { return blocks_for(shadow.sequence.length() + shadow.left - 1); };
-  for (const Shadow* shadow : guessing_)
-    needed += blocks_of(*shadow) - static_cast<int64_t>(shadow->sequence.blocks.size());
+  for (const Shadow* shadow : guessing_) needed += missing(*shadow);
   if (needed > pool_.free()) std::erase_if(shadows_, [](const auto& one) { return one.second.original == nullptr; });
-  for (Shadow* shadow : guessing_) {
-    std::vector<Block>& blocks = shadow->sequence.blocks;
-    while (static_cast<int64_t>(blocks.size()) < blocks_of(*shadow)) blocks.push_back(pool_.allocate());
-  }
+  std::erase_if(guessing_, [&](Shadow* shadow) {
+    const bool fits = missing(*shadow) <= pool_.free();
+    if (!fits) shadow->sequence.drop_cache();
+    while (fits && missing(*shadow) > 0) shadow->sequence.blocks.push_back(pool_.allocate());
+    return !fits;
+  });
 }
 
 // Overwrites the plan with what the next pass runs; false when all guesses are made.

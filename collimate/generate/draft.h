@@ -14,10 +14,9 @@
 namespace collimate::generate {
 
 struct DraftLimits {
-  int64_t sequences = 0;        // that guess at a time
-  int64_t sequence_tokens = 0;  // of the longest sequence; guesses end at the draft model's positions too
-  int64_t batch_tokens = 0;     // of one forward pass
-  int64_t vocabulary = 0;       // of the model that draws: a guess beyond it ends the guesses
+  int64_t blocks = 0;        // of the cache; sequences for which there are none do not guess
+  int64_t batch_tokens = 0;  // of one forward pass
+  int64_t vocabulary = 0;    // of the model that draws: a guess beyond it ends the guesses
 };
 
 // A sequence that guesses up to `most` > 0 tokens in this step.
@@ -36,14 +35,12 @@ class Draft {
   // `model` outlives it. `run_seed`: the service's.
   Draft(model::Model& model, tensor::Exec exec, DraftLimits limits, uint64_t run_seed);
 
-  // Overwrites each sequence's speculation.proposed; it stays empty for one that is beyond the draft's positions or
-  // has a token that the draft lacks.
+  // Overwrites each sequence's speculation.proposed; it stays empty for one that is beyond the draft's positions, has a
+  // token that the draft lacks, or finds no blocks.
   void propose(std::span<const Guess> guesses);
   // The sequence has ended.
   void forget(int64_t uid) { shadows_.erase(uid); }
   void clear() { shadows_.clear(); }
-
-  int64_t cache_bytes() const { return runner_.cache().bytes(); }
 
  private:
   // A sequence as the draft has run it: the ids that were drawn, then its own guesses.

@@ -8,13 +8,18 @@
 namespace collimate::generate {
 namespace {
 
+// Its cache is as large as that of a service of its own, for as many sequences as guess at a time.
 std::unique_ptr<Draft> make_draft(const ServiceOptions& options, int64_t vocabulary) {
-  if (options.draft == nullptr || options.speculation_tokens == 0) return nullptr;
-  const DraftLimits limits{.sequences = std::min(options.speculation_rows, options.max_batch_sequences),
-                           .sequence_tokens = options.max_sequence_tokens,
-                           .batch_tokens = options.max_batch_tokens,
-                           .vocabulary = vocabulary};
-  return std::make_unique<Draft>(*options.draft, options.exec, limits, options.seed);
+  if (options.draft == nullptr || options.speculation_tokens == 0 || options.speculation_rows == 0) return nullptr;
+  model::Model& draft = *options.draft;
+  const ServiceOptions own =
+      resolved({.max_batch_sequences = std::min(options.speculation_rows, options.max_batch_sequences),
+                .max_sequence_tokens = std::min(options.max_sequence_tokens, draft.shape().max_positions)},
+               draft.shape(), draft.weights().options().compute);
+  return std::make_unique<Draft>(
+      draft, options.exec,
+      DraftLimits{.blocks = own.cache_blocks, .batch_tokens = options.max_batch_tokens, .vocabulary = vocabulary},
+      options.seed);
 }
 
 // One table of blocks serves all layers, so that a single layer without a window keeps every block.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 #include "collimate/base/error.h"
@@ -55,6 +56,25 @@ class ServiceSpeculation : public testing::Test {
     return std::move(outcome.results);
   }
 
+  struct Guessed {
+    int64_t accepted = 0, rejected = 0;
+  };
+  // Trials of batches, with the trial's draft or none; each has to give what comes without speculation.
+  Guessed guess_in_any_batch(uint32_t trials, uint64_t most_tokens,
+                             const std::function<model::Model*(uint32_t trial)>& draft) {
+    Guessed guessed;
+    for (uint32_t trial = 0; trial < trials; ++trial) {
+      AnyBatch batch(trial, requests_, speculating_);
+      batch.options.speculation_tokens = 1 + random_below(trial, 5, most_tokens);
+      batch.options.speculation_rows = 2 + random_below(trial, 6, 100);
+      batch.options.draft = draft(trial);
+      EXPECT_EQ(run(tiny_.model, batch.order, batch.options), plain()) << "trial " << trial;
+      guessed.accepted += counted_.accepted_tokens;
+      guessed.rejected += counted_.proposed_tokens - counted_.accepted_tokens;
+    }
+    return guessed;
+  }
+
   // A request that can say nothing but token 7.
   Request monotone(int64_t max_tokens) {
     Request request{.uid = 1, .prompt_uid = 1, .prompt = {7, 7, 7}};
@@ -72,34 +92,18 @@ class ServiceSpeculation : public testing::Test {
 };
 
 TEST_F(ServiceSpeculation, SameBitsInAnyBatch) {
-  int64_t accepted = 0, rejected = 0;
-  for (uint32_t trial = 0; trial < 24; ++trial) {
-    AnyBatch batch(trial, requests_, speculating_);
-    batch.options.speculation_tokens = 1 + random_below(trial, 5, 20);
-    batch.options.speculation_rows = 2 + random_below(trial, 6, 100);
-    ASSERT_EQ(run(tiny_.model, batch.order, batch.options), plain()) << "trial " << trial;
-    accepted += counted_.accepted_tokens;
-    rejected += counted_.proposed_tokens - counted_.accepted_tokens;
-  }
-  EXPECT_GT(accepted, 1000);
-  EXPECT_GT(rejected, 1000);
+  const Guessed guessed = guess_in_any_batch(24, 20, [](uint32_t) { return nullptr; });
+  EXPECT_GT(guessed.accepted, 1000);
+  EXPECT_GT(guessed.rejected, 1000);
 }
 
 // A draft of other weights is wrong at times, one of the same weights never.
 TEST_F(ServiceSpeculation, SameBitsWithADraftInAnyBatch) {
   TinyModel near, other(2);
-  int64_t accepted = 0, rejected = 0;
-  for (uint32_t trial = 0; trial < 16; ++trial) {
-    AnyBatch batch(trial, requests_, speculating_);
-    batch.options.speculation_tokens = 1 + random_below(trial, 5, 14);
-    batch.options.speculation_rows = 2 + random_below(trial, 6, 100);
-    batch.options.draft = trial % 2 == 0 ? &near.model : &other.model;
-    ASSERT_EQ(run(tiny_.model, batch.order, batch.options), plain()) << "trial " << trial;
-    accepted += counted_.accepted_tokens;
-    rejected += counted_.proposed_tokens - counted_.accepted_tokens;
-  }
-  EXPECT_GT(accepted, 1000);
-  EXPECT_GT(rejected, 500);
+  const Guessed guessed =
+      guess_in_any_batch(16, 14, [&](uint32_t trial) { return trial % 2 == 0 ? &near.model : &other.model; });
+  EXPECT_GT(guessed.accepted, 1000);
+  EXPECT_GT(guessed.rejected, 500);
 }
 
 // The draft draws with the model's own random numbers, parameters and history: of equal weights, it draws the same.
