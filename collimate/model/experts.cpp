@@ -1,19 +1,16 @@
 #include "collimate/model/experts.h"
 
 #include "collimate/base/at.h"
-#include "collimate/base/error.h"
+#include "collimate/model/recording.h"
 #include "collimate/model/router_notes.h"
-#include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/embedding.h"
 #include "collimate/tensor/ops/experts.h"
-#include "collimate/tensor/ops/memory.h"
 
 namespace collimate::model {
 namespace {
 
 using shape::Part;
 using tensor::ExpertRows;
-using tensor::GradientTarget;
 using tensor::Tape;
 
 int32_t* take_numbers(Step& step, int64_t count) {
@@ -31,15 +28,6 @@ ExpertLayer::Matrices find_matrices(const Weights& weights, Part part, int segme
   found.in = base::at(weights.params(), found.weights.front()).sizes[1];
   found.out = shape::fused_rows(weights.params(), found.weights.front());
   return found;
-}
-
-// Has the tape run backward(the gradient of `out`), unless nobody wants it.
-template <class Backward>
-void record(Step& step, const Slot* out, const Backward& backward) {
-  if (step.tape == nullptr || !out->wanted) return;
-  step.tape->push([=] {
-    if (const float* dy = Tape::gradient(*out)) backward(dy);
-  });
 }
 
 // Where the rows of all experts are, and the weights of their sums.
@@ -61,10 +49,8 @@ Routing route(Step& step, const ExpertLayer& layer, Slot* x) {
   const ExpertRows sorted{take_numbers(step, how.count + 1), take_numbers(step, rows), take_numbers(step, rows)};
   tensor::sort_by_expert(step.exec, how, routed.choices, tokens, sorted);
   record(step, weights, [=, exec = step.exec, tape = step.tape, notes = step.routers](const float* dweights) {
-    const GradientTarget into = tape->target(*logits);
-    COLLIMATE_CHECK(!into.accumulate, "a router's logits have one reader");
     const tensor::LoadSlopes loss = notes == nullptr ? tensor::LoadSlopes{} : notes->loss();
-    tensor::route_backward(exec, how, routed, tokens, dweights, loss, into.data);
+    tensor::route_backward(exec, how, routed, tokens, dweights, loss, only_target(*tape, *logits));
   });
   return {sorted, weights};
 }
@@ -90,9 +76,7 @@ void multiply_backward(const tensor::Exec& exec, Weights& weights, Tape& tape, c
   if (!x.wanted) return;
   std::vector<const float*> values;
   for (const int w : by.weights) values.push_back(weights.param(w));
-  const GradientTarget into = tape.target(x);
-  COLLIMATE_CHECK(!into.accumulate, "an expert's rows have one reader");
-  tensor::expert_grad_input(exec, type, dy, starts, values, by.out, by.in, into.data);
+  tensor::expert_grad_input(exec, type, dy, starts, values, by.out, by.in, only_target(tape, x));
 }
 
 // x [R, in] -> [R, out], each row by its expert's matrix.
@@ -111,29 +95,13 @@ Slot* multiply(Step& step, const ExpertLayer::Matrices& by, const int32_t* start
 
 // stream + Σ weight · row.
 Slot* add_rows(Step& step, Slot* rows, const int32_t* places, Slot* weights, Slot* stream) {
-  Slot* out = stream;
-  if (step.tape != nullptr) {
-    out = tensor::make_slot(step.arena, stream->rows, stream->width, stream->wanted || rows->wanted || weights->wanted);
-    tensor::copy(step.exec, stream->value, stream->count(), out->value);
-  }
+  Slot* out = stream_to_add_to(step, stream, stream->wanted || rows->wanted || weights->wanted);
   const tensor::Combination how{places, weights->value, weights->rows, weights->width, stream->width};
   tensor::combine_experts(step.exec, how, rows->value, out->value);
   record(step, out, [=, exec = step.exec, tape = step.tape](const float* dy) {
-    const GradientTarget drows = tape->target(*rows), dweights = tape->target(*weights);
-    COLLIMATE_CHECK(!drows.accumulate && !dweights.accumulate, "rows and their weights have one reader");
-    tensor::combine_experts_backward(exec, how, dy, rows->value, drows.data, dweights.data);
+    tensor::combine_experts_backward(exec, how, dy, rows->value, only_target(*tape, *rows),
+                                     only_target(*tape, *weights));
     pass_through(exec, *tape, *out, *stream);
-  });
-  return out;
-}
-
-Slot* sigmoid(Step& step, Slot* x) {
-  Slot* out = tensor::make_slot(step.arena, x->rows, x->width, x->wanted);
-  tensor::sigmoid(step.exec, x->value, x->count(), out->value);
-  record(step, out, [=, exec = step.exec, tape = step.tape](const float* dy) {
-    const GradientTarget into = tape->target(*x);
-    COLLIMATE_CHECK(!into.accumulate, "an activation's input has one reader");
-    tensor::sigmoid_backward(exec, dy, x->value, x->count(), into.data);
   });
   return out;
 }

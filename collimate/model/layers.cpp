@@ -51,14 +51,6 @@ void linear_backward(const tensor::Exec& exec, Weights& weights, Tape& tape, con
   if (low != nullptr) lora_backward(exec, weights, tape, layer, x, *low, dy);
 }
 
-// The stream itself without a tape, else a copy.
-Slot* stream_to_add_to(Step& step, Slot* stream, bool wanted) {
-  if (step.tape == nullptr) return stream;
-  Slot* out = tensor::make_slot(step.arena, stream->rows, stream->width, wanted);
-  tensor::copy(step.exec, stream->value, stream->count(), out->value);
-  return out;
-}
-
 }  // namespace
 
 const float* bias_of(Weights& weights, const Linear& layer) {
@@ -197,6 +189,13 @@ Slot* linear(Step& step, const Linear& layer, Slot* x) {
   step.tape->push([=, &weights = step.weights, exec = step.exec, tape = step.tape] {
     if (const float* dy = Tape::gradient(*out)) linear_backward(exec, weights, *tape, layer, *x, low, dy);
   });
+  return out;
+}
+
+Slot* stream_to_add_to(Step& step, Slot* stream, bool wanted) {
+  if (step.tape == nullptr) return stream;
+  Slot* out = tensor::make_slot(step.arena, stream->rows, stream->width, wanted);
+  tensor::copy(step.exec, stream->value, stream->count(), out->value);
   return out;
 }
 

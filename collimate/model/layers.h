@@ -80,6 +80,8 @@ Slot* normalize(Step& step, const Norm& norm, Slot* x);
 // As normalize, where the stream goes on: the same slot without a tape.
 Slot* normalize_stream(Step& step, const Norm& norm, Slot* stream);
 Slot* linear(Step& step, const Linear& layer, Slot* x);
+// Where something is added to the stream: the stream itself without a tape, else a copy.
+Slot* stream_to_add_to(Step& step, Slot* stream, bool wanted);
 // stream + linear(x): the same slot as `stream` without a tape, a new one with a tape.
 Slot* add_linear(Step& step, const Linear& layer, Slot* x, Slot* stream);
 // The gradient of a sum's output becomes that of its input: the same memory when nothing else has flowed in yet.
@@ -93,5 +95,6 @@ Slot* normalize_heads(Step& step, const HeadNorms& norms, const Attention& atten
 Slot* attend(Step& step, const Attention& attention, Slot* qkv);
 // The activation of an MLP: x [T, F], or gate and up [T, 2 F] -> [T, F].
 Slot* activate(Step& step, const shape::Mlp& mlp, Slot* x);
+Slot* sigmoid(Step& step, Slot* x);
 
 }  // namespace collimate::model

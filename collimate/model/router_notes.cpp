@@ -1,7 +1,5 @@
 #include "collimate/model/router_notes.h"
 
-#include <algorithm>
-
 #include "collimate/base/error.h"
 #include "collimate/shape/mixture.h"
 #include "collimate/tensor/ops/memory.h"
@@ -10,10 +8,11 @@ namespace collimate::model {
 
 RouterNotes::RouterNotes(const tensor::Exec& exec, const shape::ModelShape& shape, std::vector<float> counts)
     : exec_(exec), counts_(std::move(counts)), counts_on_device_(exec, std::span<const float>(counts_)) {
-  experts_ = shape::experts_of(shape)->count;
-  routers_ = std::count_if(shape.blocks.begin(), shape.blocks.end(),
-                           [](const shape::Block& block) { return block.mlp.experts.count > 0; });
-  const int64_t floats = experts_ + routers_ * (2 * experts_ + 1);
+  const shape::Experts& how = *shape::experts_of(shape);
+  experts_ = how.count;
+  entries_ = tensor::load_entries(how);
+  routers_ = shape::routers_of(shape);
+  const int64_t floats = experts_ + routers_ * entries_;
   memory_ = tensor::Buffer(floats * static_cast<int64_t>(sizeof(float)), *exec.device);
   tensor::zero(exec, floats, memory_.floats());
 }
@@ -22,11 +21,11 @@ void RouterNotes::measure(const tensor::Exec& exec, const shape::Experts& how, c
                           int router) {
   if (!measuring_) return;
   tensor::measure_routes(exec, how, routed, static_cast<int64_t>(counts_.size()), counts_on_device_.data(),
-                         loads() + router * (2 * experts_ + 1));
+                         loads() + router * entries_);
 }
 
 std::vector<float> RouterNotes::load() const {
-  const tensor::HostRead read(exec_, loads(), routers_ * (2 * experts_ + 1));
+  const tensor::HostRead read(exec_, loads(), routers_ * entries_);
   return {read.begin(), read.end()};
 }
 

@@ -22,7 +22,7 @@ class RouterNotes {
   // Adds a router's load as long as the forward runs; a recomputed one is counted once.
   void measure(const tensor::Exec& exec, const shape::Experts& how, const tensor::Routed& routed, int router);
   void end_forward() { measuring_ = false; }
-  std::vector<float> load() const;  // [routers, 2 E + 1] as of tensor::measure_routes
+  std::vector<float> load() const;  // [routers, entries] as of tensor::measure_routes
   // `scores` [E].
   void set_loss(std::span<const float> scores, float squares);
   const tensor::LoadSlopes& loss() const { return loss_; }
@@ -31,7 +31,7 @@ class RouterNotes {
   float* loads() const { return static_cast<float*>(memory_.data()) + experts_; }
 
   tensor::Exec exec_;
-  int64_t experts_ = 0, routers_ = 0;
+  int64_t experts_ = 0, entries_ = 0, routers_ = 0;  // entries of a router's load
   bool measuring_ = true;
   std::vector<float> counts_;
   tensor::OnDevice<float> counts_on_device_;

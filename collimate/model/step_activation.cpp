@@ -1,22 +1,9 @@
 #include "collimate/base/error.h"
-#include "collimate/model/layers.h"
+#include "collimate/model/recording.h"
 #include "collimate/tensor/ops/activation.h"
 
 namespace collimate::model {
 namespace {
-
-// Has the tape run backward(the gradient of `out`, where that of `in` goes), unless nobody wants it.
-template <class Backward>
-void record_activation(Step& step, Slot& in, Slot& out, const Backward& backward) {
-  if (step.tape == nullptr || !out.wanted) return;
-  step.tape->push([&in, &out, backward, tape = step.tape] {
-    const float* dy = tensor::Tape::gradient(out);
-    if (dy == nullptr) return;
-    const tensor::GradientTarget into = tape->target(in);
-    COLLIMATE_CHECK(!into.accumulate, "an activation's input has one reader");
-    backward(dy, into.data);
-  });
-}
 
 // A gated activation, and its gradient.
 struct Gated {
@@ -27,7 +14,8 @@ Slot* gated(Step& step, const Gated& operation, Slot* gate_up) {
   const int64_t width = gate_up->width / 2, stride = gate_up->width;
   Slot* out = tensor::make_slot(step.arena, gate_up->rows, width, gate_up->wanted);
   operation.forward(step.exec, gate_up->value, gate_up->value + width, stride, out->rows, width, out->value, width);
-  record_activation(step, *gate_up, *out, [=, exec = step.exec](const float* dy, float* dx) {
+  record(step, out, [=, exec = step.exec, tape = step.tape](const float* dy) {
+    float* dx = only_target(*tape, *gate_up);
     operation.backward(exec, dy, width, gate_up->value, gate_up->value + width, stride, out->rows, width, dx,
                        dx + width);
   });
@@ -42,13 +30,15 @@ struct Elementwise {
 Slot* elementwise(Step& step, const Elementwise& operation, Slot* x) {
   Slot* out = tensor::make_slot(step.arena, x->rows, x->width, x->wanted);
   operation.forward(step.exec, x->value, x->count(), out->value);
-  record_activation(step, *x, *out, [=, exec = step.exec](const float* dy, float* dx) {
-    operation.backward(exec, dy, x->value, x->count(), dx);
+  record(step, out, [=, exec = step.exec, tape = step.tape](const float* dy) {
+    operation.backward(exec, dy, x->value, x->count(), only_target(*tape, *x));
   });
   return out;
 }
 
 }  // namespace
+
+Slot* sigmoid(Step& step, Slot* x) { return elementwise(step, {tensor::sigmoid, tensor::sigmoid_backward}, x); }
 
 Slot* activate(Step& step, const shape::Mlp& mlp, Slot* x) {
   COLLIMATE_CHECK(x->width == mlp.up_width(), "{} numbers a row", x->width);

@@ -10,8 +10,8 @@
 
 namespace collimate::recipe {
 
-// The recipe's plan. InputError when
-// the config leaves out what the recipe needs, or sets an option that nothing in it reads.
+// The recipe's plan. InputError when the config leaves out what the recipe needs, or sets an option that nothing in it
+// reads.
 Plan complete_plan(const Config& config, const flow::Registry& registry);
 
 // Sets run.iterations from run.epochs by the examples that data.train has, and the plan for these. Where both are set

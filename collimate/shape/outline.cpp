@@ -8,6 +8,7 @@
 #include "collimate/base/read_file.h"
 #include "collimate/shape/family.h"
 #include "collimate/shape/fields.h"
+#include "collimate/shape/mixture.h"
 #include "collimate/shape/usual_config.h"
 
 namespace collimate::shape {
@@ -77,8 +78,7 @@ void require_decoder(const Fields& fields, const std::string& family) {
 }  // namespace
 
 Outline outline_of(const ModelShape& shape) {
-  const auto mixture = std::find_if(shape.blocks.begin(), shape.blocks.end(),
-                                    [](const Block& each) { return each.mlp.experts.count > 0; });
+  const auto mixture = std::ranges::find_if(shape.blocks, has_experts);
   const Block& block = mixture == shape.blocks.end() ? shape.blocks.back() : *mixture;
   const Attention& attention = block.attention;
   Outline model;
@@ -96,9 +96,7 @@ Outline outline_of(const ModelShape& shape) {
   model.embedding = shape.embedding_width;
   model.positions = shape.learned_positions ? shape.max_positions + shape.unused_positions : 0;
   model.experts = block.mlp.experts;
-  if (model.experts.count > 0)
-    model.dense_layers = std::count_if(shape.blocks.begin(), shape.blocks.end(),
-                                       [](const Block& each) { return each.mlp.experts.count == 0; });
+  if (model.experts.count > 0) model.dense_layers = shape.layers() - routers_of(shape);
   model.latent = attention.latent;
   return model;
 }

@@ -140,6 +140,12 @@ ModelShape read_sizes(const Fields& fields, const std::string& family, const Siz
   return shape;
 }
 
+void add_sizes(const ModelShape& shape, const SizeKeys& keys, json& config) {
+  config[keys.hidden] = shape.hidden;
+  config[keys.layers] = shape.layers();
+  config[keys.heads] = shape.blocks.front().attention.heads;
+}
+
 ModelShape read_usual_shape(const Fields& fields, const std::string& family) {
   ModelShape shape;
   shape.family = family;

@@ -15,7 +15,10 @@ struct SizeKeys {
   const char* layers;
   const char* heads;
 };
+inline constexpr SizeKeys kUsualSizes = {"hidden_size", "num_hidden_layers", "num_attention_heads"};
+inline constexpr SizeKeys kGpt2Sizes = {"n_embd", "n_layer", "n_head"};
 ModelShape read_sizes(const Fields& fields, const std::string& family, const SizeKeys& keys);
+void add_sizes(const ModelShape& shape, const SizeKeys& keys, nlohmann::json& config);
 // Reads rope_theta and its scaling, where older and where newer configs say them.
 void read_rope(const Fields& fields, ModelShape& shape);
 // Reads the same of one object of a config, as newer ones have it.

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 #include "collimate/text/characters.h"
 
@@ -119,7 +120,7 @@ std::string from_base64(std::string_view text, const std::string& where) {
     if (value < 0)
       throw base::InputError(base::expectation(
           where, "base64",
-          fmt::format("the byte 0x{:02X} in '{}'", static_cast<unsigned char>(c), text.substr(0, 40))));
+          fmt::format("the byte 0x{:02X} in '{}'", static_cast<unsigned char>(c), base::beginning_of(text, 40))));
     bits = bits << 6 | static_cast<uint32_t>(value);
     count += 6;
     if (count < 8) continue;

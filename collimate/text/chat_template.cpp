@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "collimate/base/error.h"
+#include "collimate/base/stripped.h"
 #include "collimate/host/atomic_file.h"
 #include "collimate/text/jinja/template.h"
 #include "collimate/text/tool_form.h"
@@ -36,17 +38,12 @@ const std::map<std::string, Choice>& choices() {
 
 constexpr const char* kRemedy = "models.<role>.chat_template (--chat-template) chatml, plain or user-bot";
 
-std::string trimmed(const std::string& text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
-}
-
 // A template that leaves out what a user or the system says has no place for it: of an assistant's turns some leave out
 // the thinking, and results of tools may be written as JSON.
 void check_contents(std::span<const Message> turns, const std::string& text) {
   for (const Message& message : turns) {
     if (message.role == "assistant" || message.role == "tool") continue;
-    if (text.find(trimmed(message.content)) == std::string::npos)
+    if (text.find(base::stripped(message.content)) == std::string::npos)
       throw InputError(expectation("chat template", "one that writes what each message says",
                                    fmt::format("one that leaves out a message of '{}'", message.role),
                                    "data without that role"));
@@ -56,8 +53,8 @@ void check_contents(std::span<const Message> turns, const std::string& text) {
 class JinjaTemplate : public ChatTemplate {
  public:
   // `variables`: the special tokens and those of the user.
-  JinjaTemplate(const std::string& jinja, nlohmann::ordered_json variables, std::string description, bool marks_turns)
-      : template_(jinja),
+  JinjaTemplate(jinja::Template chat, nlohmann::ordered_json variables, std::string description, bool marks_turns)
+      : template_(std::move(chat)),
         variables_(std::move(variables)),
         description_(std::move(description)),
         marks_turns_(marks_turns) {
@@ -183,11 +180,11 @@ nlohmann::ordered_json special_tokens(const Tokenizer& tokenizer) {
 }
 
 // A template with the variables that a user sets.
-std::unique_ptr<ChatTemplate> configured(const std::string& jinja, nlohmann::ordered_json variables,
+std::unique_ptr<ChatTemplate> configured(jinja::Template jinja, nlohmann::ordered_json variables,
                                          const nlohmann::ordered_json& set, const std::string& description,
                                          bool marks_turns) {
   if (set.is_object()) variables.update(set);
-  auto chat = std::make_unique<JinjaTemplate>(jinja, std::move(variables), description, marks_turns);
+  auto chat = std::make_unique<JinjaTemplate>(std::move(jinja), std::move(variables), description, marks_turns);
   if (set.is_object()) chat->check_variables(set);
   return chat;
 }
@@ -196,15 +193,16 @@ std::unique_ptr<ChatTemplate> own_template(const Tokenizer& tokenizer, const nlo
                                            const nlohmann::ordered_json& set) {
   const std::string& jinja = tokenizer.info().chat_template;
   if (jinja.empty())
-    return configured(choices().at("plain").jinja, variables, set,
+    return configured(jinja::Template(choices().at("plain").jinja), variables, set,
                       "plain contents, because the model has no chat template (a base model)",
                       /*marks_turns=*/false);
+  std::optional<jinja::Template> readable;
   try {
-    jinja::Template readable(jinja);
+    readable.emplace(jinja);
   } catch (const InputError& error) {
     return std::make_unique<Unreadable>(error.what());
   }
-  return configured(jinja, variables, set, "the model's own", /*marks_turns=*/true);
+  return configured(std::move(*readable), variables, set, "the model's own", /*marks_turns=*/true);
 }
 
 }  // namespace
@@ -216,7 +214,8 @@ std::unique_ptr<ChatTemplate> make_chat_template(const Tokenizer& tokenizer, con
   const auto found = choices().find(choice);
   if (found == choices().end())
     throw InputError(expectation("chat_template", "auto, chatml, plain or user-bot", "'" + choice + "'"));
-  return configured(found->second.jinja, tokens, variables, std::string(found->second.description) + ", as configured",
+  return configured(jinja::Template(found->second.jinja), tokens, variables,
+                    std::string(found->second.description) + ", as configured",
                     /*marks_turns=*/true);
 }
 

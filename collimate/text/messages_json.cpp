@@ -36,6 +36,13 @@ ordered_json unquoted(const ordered_json& value, const std::string& where) {
   return value.is_string() ? base::parse_ordered_json(value.get_ref<const std::string&>(), where) : value;
 }
 
+// The same, or null where neither says anything.
+ordered_json said(const ordered_json& value, const std::string& where) {
+  if (says_nothing(value)) return nullptr;
+  ordered_json read = unquoted(value, where);
+  return says_nothing(read) ? ordered_json() : read;
+}
+
 ordered_json call_from_json(const ordered_json& value, const std::string& where) {
   const bool bare = value.is_object() && value.contains("name") && !value.contains("function");
   ordered_json call = bare ? ordered_json{{"type", "function"}, {"function", value}} : value;
@@ -122,9 +129,8 @@ Messages messages_from_json(const ordered_json& value, const std::string& where)
 }
 
 ordered_json tools_from_json(const ordered_json& value, const std::string& where) {
-  if (says_nothing(value)) return nullptr;
-  ordered_json tools = unquoted(value, where);
-  if (says_nothing(tools)) return nullptr;
+  ordered_json tools = said(value, where);
+  if (tools.is_null()) return tools;
   const auto is_object = [](const ordered_json& tool) { return tool.is_object(); };
   if (!tools.is_array() || !std::ranges::all_of(tools, is_object))
     wrong(where, "a list of definitions of tools", value);
@@ -132,10 +138,9 @@ ordered_json tools_from_json(const ordered_json& value, const std::string& where
 }
 
 ordered_json variables_from_json(const ordered_json& value, const std::string& where) {
-  if (says_nothing(value)) return nullptr;
-  ordered_json variables = unquoted(value, where);
-  if (says_nothing(variables)) return nullptr;
-  if (!variables.is_object()) wrong(where, "variables of the chat template {name: value}", value);
+  ordered_json variables = said(value, where);
+  if (!variables.is_null() && !variables.is_object())
+    wrong(where, "variables of the chat template {name: value}", value);
   return variables;
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 #include "collimate/host/file_io.h"
 #include "collimate/text/charsmap.h"
@@ -167,7 +168,7 @@ BpeModel::Merges merges_to_tokens(const Vocabulary& vocabulary, const std::funct
     const int32_t own = rank(static_cast<int32_t>(id));
     const std::string_view token = tokens[id];
     for (size_t cut = 1; own >= 0 && cut < token.size(); ++cut) {
-      if ((static_cast<unsigned char>(token[cut]) & 0xC0) == 0x80) continue;  // inside a character
+      if (!base::begins_character(token[cut])) continue;
       const std::string_view left = token.substr(0, cut), right = token.substr(cut);
       if (vocabulary.find(left) && vocabulary.find(right))
         merges.push_back({std::string(left), std::string(right), own});

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 #include "collimate/host/file_io.h"
 #include "collimate/text/byte_spelling.h"
@@ -66,8 +67,8 @@ void add_line(std::string_view line, const std::string& where, Vocabulary& vocab
   const char* begin = line.data() + std::min(space + 1, line.size());
   const auto [end, error] = std::from_chars(begin, line.data() + line.size(), rank);
   if (error != std::errc() || end != line.data() + line.size())
-    throw base::InputError(
-        base::expectation(where, "a token in base64, a space and its rank", fmt::format("'{}'", line.substr(0, 80))));
+    throw base::InputError(base::expectation(where, "a token in base64, a space and its rank",
+                                             fmt::format("'{}'", base::beginning_of(line, 80))));
   vocabulary.add(byte_spelling_of(from_base64(line.substr(0, space), where)), rank, where);
 }
 

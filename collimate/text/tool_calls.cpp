@@ -7,6 +7,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
+#include "collimate/base/stripped.h"
 
 namespace collimate::text {
 namespace {
@@ -14,13 +15,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::string_view kOpenTag = "<tool_call>", kCloseTag = "</tool_call>", kListMark = "[TOOL_CALLS]";
-constexpr std::string_view kBlank = " \t\r\n";
-
-std::string_view without_blank(std::string_view text) {
-  const size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) + 1 - begin);
-}
 
 // The length of the JSON value, an object or a list, that the text begins with; 0 where it does not end.
 size_t json_length(std::string_view text) {
@@ -54,7 +48,7 @@ std::optional<ToolCall> call_of(const ordered_json& value) {
 // where it holds anything else.
 std::vector<ToolCall> calls_of(std::string_view text) {
   std::vector<ToolCall> calls;
-  while (!(text = without_blank(text)).empty()) {
+  while (!(text = base::stripped(text)).empty()) {
     if (text.front() == ';' && !calls.empty()) {
       text.remove_prefix(1);
       continue;
@@ -92,11 +86,11 @@ CallForm call_form_of(std::string_view text, std::string_view opening, std::stri
   if (begin == std::string_view::npos) return CallForm::kUnknown;
   const size_t length = json_length(text.substr(begin));
   if (calls_of(text.substr(begin, length)).size() != 1) return CallForm::kUnknown;
-  std::string_view before = without_blank(text.substr(0, begin)), after = without_blank(text.substr(begin + length));
+  std::string_view before = base::stripped(text.substr(0, begin)), after = base::stripped(text.substr(begin + length));
   if (before.ends_with(kOpenTag) && after.starts_with(kCloseTag)) return CallForm::kTagged;
-  if (before == without_blank(opening)) return CallForm::kObject;
+  if (before == base::stripped(opening)) return CallForm::kObject;
   if (!before.ends_with('[') || !after.starts_with(']')) return CallForm::kUnknown;
-  before = without_blank(before.substr(0, before.size() - 1));
+  before = base::stripped(before.substr(0, before.size() - 1));
   return before.ends_with(kListMark) ? CallForm::kList : CallForm::kUnknown;
 }
 
@@ -133,7 +127,7 @@ void CallReader::read_tagged(Read& read, bool last) {
       const size_t close = held_.find(kCloseTag, open), begin = open + kOpenTag.size();
       const size_t end = close + kCloseTag.size();
       if (take_call(std::string_view(held_).substr(begin, close - begin), read)) {
-        read.text += before.substr(0, before.find_last_not_of(kBlank) + 1);
+        read.text += before.substr(0, before.find_last_not_of(base::kBlanks) + 1);
       } else {
         read.text += held_.substr(0, end);
       }
@@ -141,12 +135,12 @@ void CallReader::read_tagged(Read& read, bool last) {
       continue;
     }
     if (last) {
-      if (!any_ || !without_blank(held_).empty()) read.text += held_;
+      if (!any_ || !base::stripped(held_).empty()) read.text += held_;
       held_.clear();
       return;
     }
     // Blanks before what may be a call, and after one, are held as long as they may stand beside it.
-    const size_t shown = before.find_last_not_of(kBlank) + 1;
+    const size_t shown = before.find_last_not_of(base::kBlanks) + 1;
     read.text += before.substr(0, shown);
     held_.erase(0, shown);
     return;
@@ -155,10 +149,10 @@ void CallReader::read_tagged(Read& read, bool last) {
 
 // The answer is a text or calls: its beginning says which it may be.
 void CallReader::read_alone(Read& read, bool last) {
-  std::string_view answer = without_blank(held_);
+  std::string_view answer = base::stripped(held_);
   if (form_ == CallForm::kList && answer.starts_with(kListMark)) answer.remove_prefix(kListMark.size());
   const bool mark = form_ == CallForm::kList && kListMark.starts_with(answer);
-  answer = without_blank(answer);
+  answer = base::stripped(answer);
   text_begun_ = text_begun_ || !(answer.empty() || mark || answer.front() == (form_ == CallForm::kList ? '[' : '{'));
   if (!text_begun_ && !last) return;
   if (text_begun_ || !take_call(answer, read)) read.text = held_;

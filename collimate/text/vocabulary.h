@@ -4,8 +4,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
+
+#include "collimate/text/string_map.h"
 
 namespace collimate::text {
 
@@ -20,12 +21,8 @@ class Vocabulary {
   void reserve(size_t tokens) { ids_.reserve(tokens); }
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
   std::vector<std::string> tokens_;
-  std::unordered_map<std::string, int32_t, Hash, std::equal_to<>> ids_;
+  StringMap<int32_t> ids_;
 };
 
 // InputError at `where` for an id that no vocabulary has: a hostile one must not make us allocate without bound.

@@ -4,8 +4,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
+
+#include "collimate/text/string_map.h"
 
 namespace collimate::text {
 
@@ -25,10 +26,6 @@ class WordCache {
   void insert(std::string_view word, std::span<const int32_t> ids);
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
   struct Range {
     uint32_t begin = 0;
     uint32_t count = 0;
@@ -36,7 +33,7 @@ class WordCache {
   void clear();
 
   uint64_t owner_ = 0;
-  std::unordered_map<std::string, Range, Hash, std::equal_to<>> words_;
+  StringMap<Range> words_;
   std::vector<int32_t> ids_;
 };
 

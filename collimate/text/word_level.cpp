@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collimate/base/characters.h"
 #include "collimate/base/error.h"
 #include "collimate/text/utf8.h"
 
@@ -33,8 +34,7 @@ void WordPiece::encode(std::string_view word, std::vector<int32_t>& ids) const {
 }
 
 bool WordPiece::cut(std::string_view word, std::vector<int32_t>& ids) const {
-  const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
-  if (std::count_if(word.begin(), word.end(), begins) > options_.longest_word) return false;
+  if (base::characters_in(word) > options_.longest_word) return false;
   for (size_t at = 0; at < word.size();) {
     int32_t id = 0;
     const size_t size = longest(word.substr(at), at > 0, id);

@@ -6,6 +6,7 @@
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
 #include "collimate/shape/mixture.h"
+#include "collimate/tensor/ops/experts.h"
 
 namespace collimate::train {
 
@@ -25,9 +26,8 @@ RouterLoss::RouterLoss(const shape::ModelShape& shape, const RouterLossOptions& 
                        double deadline)
     : experts_(shape::experts_of(shape)), options_(options), group_(group), deadline_(deadline) {
   if (experts_ == nullptr) return;
-  routers_ = std::count_if(shape.blocks.begin(), shape.blocks.end(),
-                           [](const shape::Block& block) { return block.mlp.experts.count > 0; });
-  load_.assign(static_cast<size_t>(routers_ * (2 * experts_->count + 1)), 0.0F);
+  routers_ = shape::routers_of(shape);
+  load_.assign(static_cast<size_t>(routers_ * tensor::load_entries(*experts_)), 0.0F);
 }
 
 void RouterLoss::add(const model::ForwardRecord& record) {
@@ -52,7 +52,7 @@ void RouterLoss::close() {
 }
 
 double RouterLoss::sum(int64_t router, int64_t entry) const {
-  return base::at(load_, router * (2 * experts_->count + 1) + entry);
+  return base::at(load_, router * tensor::load_entries(*experts_) + entry);
 }
 
 double RouterLoss::sum(int64_t entry) const {

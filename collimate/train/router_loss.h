@@ -62,7 +62,7 @@ class RouterLoss {
   comm::Group* group_;
   double deadline_;
   bool closed_ = false;
-  std::vector<float> load_;  // [routers, 2 E + 1] as of Model::router_load
+  std::vector<float> load_;  // [routers, entries] as of Model::router_load
   int64_t routers_ = 0;
 };
 

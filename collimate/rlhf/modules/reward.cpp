@@ -4,6 +4,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/philox.h"
+#include "collimate/base/stripped.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/completion_text.h"
 #include "collimate/generate/service.h"
@@ -73,7 +74,7 @@ TokenSteps on_tokens(std::span<const int32_t> ids, size_t prompt, const text::To
 
 // The answer that no reward reads out is the completion's text without white space at both ends.
 std::string_view answer_of(const std::optional<std::string>& read_out, const RewardSample& sample) {
-  return read_out ? std::string_view(*read_out) : stripped(sample.completion);
+  return read_out ? std::string_view(*read_out) : base::stripped(sample.completion);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "collimate/base/error.h"
+#include "collimate/base/stripped.h"
 #include "collimate/rlhf/reward/reward_section.h"
 #include "collimate/rlhf/reward/rule_text.h"
 #include "collimate/rlhf/reward/rules.h"
@@ -27,7 +28,7 @@ std::optional<std::string> answer_of(const std::string& text) {
     const size_t inner = begin + kOpen.size();
     const size_t end = text.find(kClose, inner);
     if (end == std::string::npos) break;
-    last = stripped(std::string_view(text).substr(inner, end - inner));
+    last = base::stripped(std::string_view(text).substr(inner, end - inner));
     begin = end + kClose.size();
   }
   return last;

@@ -1,3 +1,4 @@
+#include "collimate/base/stripped.h"
 #include "collimate/rlhf/reward/reward_section.h"
 #include "collimate/rlhf/reward/rule_text.h"
 #include "collimate/rlhf/reward/rules.h"
@@ -17,7 +18,8 @@ Rule make(const json& options) {
   const auto section = read_entry<ExactSection>(options);
   return [field = section.field.get(), strip = section.strip.get()](const RewardSample& sample) {
     const std::string truth = text_field(sample, field);
-    return (strip ? stripped(sample.completion) == stripped(truth) : sample.completion == truth) ? 1.0 : 0.0;
+    return (strip ? base::stripped(sample.completion) == base::stripped(truth) : sample.completion == truth) ? 1.0
+                                                                                                             : 0.0;
   };
 }
 

@@ -28,12 +28,6 @@ std::string text_field(const RewardSample& sample, const std::string& field) {
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
-std::string_view stripped(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
-
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   if (text.empty()) return parts;

@@ -11,9 +11,6 @@ namespace collimate::rlhf {
 // A column of the sample's row as text. InputError when the row has none.
 std::string text_field(const RewardSample& sample, const std::string& field);
 
-// Returns the text without white space at both ends.
-std::string_view stripped(std::string_view text);
-
 // The parts between separators, empty ones too; no parts of an empty text.
 std::vector<std::string_view> split(std::string_view text, char separator);
 

@@ -1,5 +1,6 @@
 #include <string_view>
 
+#include "collimate/base/stripped.h"
 #include "collimate/rlhf/reward/equal_positions.h"
 #include "collimate/rlhf/reward/reward_section.h"
 #include "collimate/rlhf/reward/rule_text.h"
@@ -28,13 +29,13 @@ Rule make(const json& options) {
   return [separator = section.separator->front(), end = section.end.get(),
           unfinished = section.unfinished_weight.get()](const RewardSample& sample) {
     const std::string truth = text_field(sample, "ground_truth");
-    const std::vector<std::string_view> wanted = split(stripped(truth), separator);
-    std::string_view text = stripped(sample.completion);
+    const std::vector<std::string_view> wanted = split(base::stripped(truth), separator);
+    std::string_view text = base::stripped(sample.completion);
     const bool finished = end.empty() || text.ends_with(end);
-    if (finished) text = stripped(text.substr(0, text.size() - end.size()));
+    if (finished) text = base::stripped(text.substr(0, text.size() - end.size()));
     const std::vector<std::string_view> produced = split(text, separator);
     return equal_positions(sample, produced, wanted.size(), finished ? 1.0 : unfinished,
-                           [&](size_t i) { return stripped(produced[i]) == stripped(wanted[i]); });
+                           [&](size_t i) { return base::stripped(produced[i]) == base::stripped(wanted[i]); });
   };
 }
 

@@ -27,9 +27,7 @@ ModelShape parse_bloom(const Fields& fields, const std::string& family) {
 
 void add_bloom_config(const ModelShape& shape, nlohmann::json& config) {
   const Block& block = shape.blocks.front();
-  config["hidden_size"] = shape.hidden;
-  config["n_layer"] = shape.layers();
-  config["n_head"] = block.attention.heads;
+  add_sizes(shape, {"hidden_size", "n_layer", "n_head"}, config);
   config["seq_length"] = shape.max_positions;
   config["layer_norm_epsilon"] = static_cast<double>(block.norm_epsilon);
 }

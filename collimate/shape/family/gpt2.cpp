@@ -11,7 +11,7 @@ using nlohmann::json;
 
 // GPT-2 (Radford et al. 2019): learned positions, layer norms, biases everywhere, an MLP with GELU.
 ModelShape parse_gpt2(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_sizes(fields, family, {"n_embd", "n_layer", "n_head"});
+  ModelShape shape = read_sizes(fields, family, kGpt2Sizes);
   shape.max_positions = fields.count("n_positions", kMaxCount);
   shape.learned_positions = true;
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
@@ -33,9 +33,7 @@ ModelShape parse_gpt2(const Fields& fields, const std::string& family) {
 
 void add_gpt2_config(const ModelShape& shape, json& config) {
   const Block& block = shape.blocks.front();
-  config["n_embd"] = shape.hidden;
-  config["n_layer"] = shape.layers();
-  config["n_head"] = block.attention.heads;
+  add_sizes(shape, kGpt2Sizes, config);
   config["n_inner"] = block.mlp.intermediate;
   config["n_positions"] = config["n_ctx"] = shape.max_positions;
   config["layer_norm_epsilon"] = static_cast<double>(block.norm_epsilon);

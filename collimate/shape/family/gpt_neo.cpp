@@ -9,6 +9,8 @@ using base::expectation;
 using base::InputError;
 using nlohmann::json;
 
+constexpr SizeKeys kNeoSizes = {"hidden_size", "num_layers", "num_heads"};
+
 // attention_types, as [[["global", "local"], 12]]: kinds that repeat so many times. By layer, whether it has the
 // window.
 std::vector<bool> read_windows(const Fields& fields, int64_t layers) {
@@ -37,7 +39,7 @@ std::vector<bool> read_windows(const Fields& fields, int64_t layers) {
 // GPT-Neo (Black et al. 2021): GPT-2 with scores that are not scaled, no biases of queries, keys and values, and in
 // some blocks a window.
 ModelShape parse_gpt_neo(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_sizes(fields, family, {"hidden_size", "num_layers", "num_heads"});
+  ModelShape shape = read_sizes(fields, family, kNeoSizes);
   shape.max_positions = fields.count_or("max_position_embeddings", kMaxCount, 2048);
   shape.learned_positions = true;
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
@@ -66,9 +68,7 @@ void add_gpt_neo_config(const ModelShape& shape, json& config) {
     kinds.push_back(each.attention.window > 0 ? "local" : "global");
     if (each.attention.window > 0) window = each.attention.window;
   }
-  config["hidden_size"] = shape.hidden;
-  config["num_layers"] = shape.layers();
-  config["num_heads"] = block.attention.heads;
+  add_sizes(shape, kNeoSizes, config);
   config["intermediate_size"] = block.mlp.intermediate;
   config["max_position_embeddings"] = shape.max_positions;
   config["layer_norm_epsilon"] = static_cast<double>(block.norm_epsilon);

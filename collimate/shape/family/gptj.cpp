@@ -8,7 +8,7 @@ namespace {
 // GPT-J (Wang and Komatsuzaki 2021): attention and MLP read one norm of the stream, neighbouring channels turn
 // together in the leading part of each head, and the head has biases.
 ModelShape parse_gptj(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_sizes(fields, family, {"n_embd", "n_layer", "n_head"});
+  ModelShape shape = read_sizes(fields, family, kGpt2Sizes);
   shape.max_positions = fields.count_or("n_positions", kMaxCount, 2048);
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", false);
   shape.head_bias = true;
@@ -27,9 +27,7 @@ ModelShape parse_gptj(const Fields& fields, const std::string& family) {
 
 void add_gptj_config(const ModelShape& shape, nlohmann::json& config) {
   const Block& block = shape.blocks.front();
-  config["n_embd"] = shape.hidden;
-  config["n_layer"] = shape.layers();
-  config["n_head"] = block.attention.heads;
+  add_sizes(shape, kGpt2Sizes, config);
   config["n_inner"] = block.mlp.intermediate;
   config["n_positions"] = shape.max_positions;
   config["rotary_dim"] = block.attention.turned();

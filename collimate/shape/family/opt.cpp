@@ -11,7 +11,7 @@ constexpr int64_t kUnusedPositions = 2;  // OPT counts positions from 2, whateve
 // OPT (Zhang et al. 2022). The 350M has its norms behind each half, none behind the last block, and embeddings of a
 // width of their own.
 ModelShape parse_opt(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_sizes(fields, family, {"hidden_size", "num_hidden_layers", "num_attention_heads"});
+  ModelShape shape = read_sizes(fields, family, kUsualSizes);
   if (const int64_t width = fields.count_or("word_embed_proj_dim", kMaxHidden, shape.hidden); width != shape.hidden)
     shape.embedding_width = width;
   const bool before = fields.flag_or("do_layer_norm_before", true);
@@ -36,10 +36,8 @@ ModelShape parse_opt(const Fields& fields, const std::string& family) {
 void add_opt_config(const ModelShape& shape, json& config) {
   const Block& block = shape.blocks.front();
   const bool before = block.place == NormPlace::kBefore;
-  config["hidden_size"] = shape.hidden;
+  add_sizes(shape, kUsualSizes, config);
   config["word_embed_proj_dim"] = shape.table_width();
-  config["num_hidden_layers"] = shape.layers();
-  config["num_attention_heads"] = block.attention.heads;
   config["ffn_dim"] = block.mlp.intermediate;
   config["max_position_embeddings"] = shape.max_positions;
   config["activation_function"] = "relu";

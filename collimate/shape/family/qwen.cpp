@@ -11,7 +11,7 @@ using base::InputError;
 // Qwen 1 (Bai et al. 2023). Its intermediate_size counts gate and up together. Within seq_length neither its dynamic
 // RoPE nor its logarithmic scores act; beyond it nothing is run here.
 ModelShape parse_qwen(const Fields& fields, const std::string& family) {
-  ModelShape shape = read_sizes(fields, family, {"hidden_size", "num_hidden_layers", "num_attention_heads"});
+  ModelShape shape = read_sizes(fields, family, kUsualSizes);
   shape.max_positions = fields.count_or("seq_length", kMaxCount, 2048);
   shape.tied_embeddings = fields.flag_or("tie_word_embeddings", false);
   shape.rope_theta = fields.real_or("rotary_emb_base", 10000.0);
@@ -29,9 +29,7 @@ ModelShape parse_qwen(const Fields& fields, const std::string& family) {
 
 void add_qwen_config(const ModelShape& shape, nlohmann::json& config) {
   const Block& block = shape.blocks.front();
-  config["hidden_size"] = shape.hidden;
-  config["num_hidden_layers"] = shape.layers();
-  config["num_attention_heads"] = block.attention.heads;
+  add_sizes(shape, kUsualSizes, config);
   config["kv_channels"] = block.attention.head_dim;
   config["intermediate_size"] = 2 * block.mlp.intermediate;
   config["seq_length"] = shape.max_positions;

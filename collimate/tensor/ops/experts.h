@@ -23,7 +23,9 @@ struct Routed {
 // groups and bias: DeepSeek-AI 2024, arXiv 2412.19437). NaN scores below all else. fp32.
 void route(const Exec& exec, const shape::Experts& how, const float* logits, int64_t tokens, const float* bias,
            const Routed& out);
-// Σ over tokens, each as often as `counts` [T] says: load [2 E + 1] += choices and scores by expert, squared log sums.
+// Entries of a router's load: choices and scores by expert, squared log sums.
+constexpr int64_t load_entries(const shape::Experts& how) { return 2 * how.count + 1; }
+// Σ over tokens, each as often as `counts` [T] says: load [load_entries] += theirs.
 void measure_routes(const Exec& exec, const shape::Experts& how, const Routed& routed, int64_t tokens,
                     const float* counts, float* load);
 // A loss of that load: its slopes in the sums of scores and of squared log sums, and the counts again.

@@ -378,6 +378,7 @@ struct Template::Impl {
 };
 
 Template::Template(const std::string& source) : impl_(std::make_unique<const Impl>(Impl{parse(source)})) {}
+Template::Template(Template&& other) noexcept = default;
 Template::~Template() = default;
 
 bool Template::reads(const std::string& variable) const { return jinja::reads(impl_->body, variable); }

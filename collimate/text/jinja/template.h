@@ -22,6 +22,7 @@ class Template {
  public:
   // InputError naming the line of what is not of the language.
   explicit Template(const std::string& source);
+  Template(Template&& other) noexcept;
   ~Template();
   // `variables`: a JSON object. InputError naming the line of what goes wrong, as raise_exception does.
   std::string render(const nlohmann::ordered_json& variables) const { return render_marked(variables).text; }

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "collimate/base/error.h"
+#include "collimate/model/layers.h"
+
+namespace collimate::model {
+
+// Has the tape run backward(the gradient of `out`), unless nobody wants it.
+template <class Backward>
+void record(Step& step, const Slot* out, const Backward& backward) {
+  if (step.tape == nullptr || !out->wanted) return;
+  step.tape->push([=] {
+    if (const float* dy = tensor::Tape::gradient(*out)) backward(dy);
+  });
+}
+
+// Where the gradient goes of a slot that one layer alone reads.
+inline float* only_target(tensor::Tape& tape, Slot& slot) {
+  const tensor::GradientTarget into = tape.target(slot);
+  COLLIMATE_CHECK(!into.accumulate, "a slot of one reader has two");
+  return into.data;
+}
+
+}  // namespace collimate::model
