@@ -222,9 +222,9 @@ Value now(const Arguments& a) {
   return std::string(text, std::strftime(text, sizeof(text), to_text(a.get(0, "format", "%Y-%m-%d")).c_str(), &local));
 }
 
-using Function = Value (*)(const Arguments&);
-const std::map<std::string, Function>& functions() {
-  static const std::map<std::string, Function> kFunctions = {
+using FunctionPointer = Value (*)(const Arguments&);
+const std::map<std::string, FunctionPointer>& functions() {
+  static const std::map<std::string, FunctionPointer> kFunctions = {
       {"dict", [](const Arguments& a) { return Value(a.named); }},
       {"namespace",
        [](const Arguments& a) {
