@@ -51,8 +51,10 @@ std::vector<generate::Completion> CompletingModel::complete(
     const std::vector<std::vector<int32_t>>& prompts, int64_t first,
     const std::function<void(const generate::Completion&)>& on_completion, generate::ServiceStats& stats) {
   const generate::EngineOptions options{
-      .service = open_.complete(
-          {.seed = call_.seed, .speculation_tokens = call_.sampling.speculation.tokens(), .draft = draft_.get()}),
+      .service = open_.complete({.kv_type = call_.sampling.kv_cache_dtype.type(),
+                                 .seed = call_.seed,
+                                 .speculation_tokens = call_.sampling.speculation.tokens(),
+                                 .draft = draft_.get()}),
       .samples_per_prompt = call_.samples,
       .first_completion = first};
   base::Progress progress("generate", static_cast<int64_t>(prompts.size()) * call_.samples, first);

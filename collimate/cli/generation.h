@@ -12,6 +12,7 @@
 #include "collimate/cli/judges.h"
 #include "collimate/cli/open_model.h"
 #include "collimate/generate/engine.h"
+#include "collimate/generate/kv_cache_option.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/generate/speculation_options.h"
 #include "collimate/text/dataset.h"
@@ -21,6 +22,7 @@ namespace collimate::cli {
 struct DrawOptions : generate::SamplingOptions {
   rlhf::ComputeOption compute{this, tensor::inference_type_words()};
   rlhf::ChatTemplateOptions chat{this};
+  generate::KvCacheOption kv_cache_dtype{this};
   generate::DraftOptions speculation{this};
   MeasureInt8Option measure_int8{this};
 };

@@ -29,6 +29,7 @@ LoadedModel::LoadedModel(const std::string& directory, const ModelOptions& optio
   if (draft_ != nullptr) draft_->weights().pack_all();
   service_options_.max_sequence_tokens = options.max_sequence_tokens;
   service_options_.cache_blocks = options.cache_blocks;
+  service_options_.kv_type = options.kv_cache_dtype.type();
   service_options_.speculation_tokens = options.speculation.tokens();
   service_options_.draft = draft_.get();
   service_options_ = generate::resolved(service_options_, open_.model.shape(), open_.model.weights().options().compute);

@@ -11,6 +11,7 @@
 #include "collimate/base/section.h"
 #include "collimate/cli/int8_error.h"
 #include "collimate/cli/open_model.h"
+#include "collimate/generate/kv_cache_option.h"
 #include "collimate/generate/prompt_score.h"
 #include "collimate/generate/speculation_options.h"
 
@@ -34,6 +35,7 @@ struct ModelOptions : base::Section {
       "blocks",
       "size of the key-value cache in blocks of 16 tokens; 0 takes what is needed, up to 4 GiB",
       base::at_least(int64_t{0})};
+  generate::KvCacheOption kv_cache_dtype{this};
   generate::DraftOptions speculation{this};
   MeasureInt8Option measure_int8{this};
 };

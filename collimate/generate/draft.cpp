@@ -12,7 +12,10 @@ int64_t shared_beginning(std::span<const int32_t> a, std::span<const int32_t> b)
 }  // namespace
 
 Draft::Draft(model::Model& model, tensor::Exec exec, DraftLimits limits, uint64_t run_seed)
-    : model_(model), limits_(limits), pool_(limits.blocks), runner_(model, exec, pool_.size(), run_seed) {}
+    : model_(model),
+      limits_(limits),
+      pool_(limits.blocks),
+      runner_(model, exec, pool_.size(), model::kv_type(model.weights().options().compute), run_seed) {}
 
 void Draft::propose(std::span<const Guess> guesses) {
   guessing_.clear();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct Variant {
   int chunks = 1;  // of every sum of a linear layer
   bool lora = false;
   bool gpt2 = false;
+  std::optional<tensor::KvType> kv_type = {};  // what the cache rounds to, and no other forward does
 };
 using tensor::ComputeType;
 constexpr Variant kVariants[] = {{ComputeType::kFloat32},
@@ -45,12 +47,14 @@ constexpr Variant kVariants[] = {{ComputeType::kFloat32},
                                  {ComputeType::kBFloat16Amx, true, 1, true},
                                  {ComputeType::kBFloat16Dot, true, 1, true},
                                  {ComputeType::kFloat32, true, 1, true, true},
-                                 {ComputeType::kBFloat16Dot, true, 1, false, true}};
+                                 {ComputeType::kBFloat16Dot, true, 1, false, true},
+                                 {.compute = ComputeType::kFloat32, .kv_type = tensor::KvType::kInt8},
+                                 {.compute = ComputeType::kBFloat16Dot, .kv_type = tensor::KvType::kFp8}};
 
 std::string variant_name(const Variant& variant) {
   return fmt::format("{}{}, chunks: {}{}", tensor::name_of(variant.compute), variant.cancelling ? " cancelling" : "",
                      variant.chunks, variant.lora ? ", lora" : "") +
-         (variant.gpt2 ? ", gpt2" : "");
+         (variant.gpt2 ? ", gpt2" : "") + (variant.kv_type ? ", rounded cache" : "");
 }
 
 shape::ModelShape shape_of(const Variant& variant) {
@@ -149,10 +153,10 @@ class Sweep {
                                           tensor::name_of(set), pool.threads());
     TrainedModel made(kVariants[number], {&pool});
     const std::vector<Request> company = random_company();
-    const Results generated = generate(made.model, company, {&pool});
+    const Results generated = generate(made.model, company, kVariants[number].kv_type, {&pool});
     for (const Request& request : company)
       EXPECT_EQ(generated.at(request.uid), reference.at(request.uid)) << where << ", uid " << request.uid;
-    expect_scored(made.model, reference, where);
+    if (!kVariants[number].kv_type) expect_scored(made.model, reference, where);
   }
 
   ServiceStats total;  // of what the trials ran
@@ -166,7 +170,7 @@ class Sweep {
     if (reference.empty()) {
       const tensor::WithInstructionSet oldest(tensor::sets_here().front());
       TrainedModel made(kVariants[variant], {});
-      reference = run_each(made.model, requests_, {.seed = kSeed});
+      reference = run_each(made.model, requests_, {.kv_type = kVariants[variant].kv_type, .seed = kSeed});
     }
     return reference;
   }
@@ -180,8 +184,9 @@ class Sweep {
   }
 
   // Submits the company in two parts, the second after some steps.
-  Results generate(model::Model& model, std::span<const Request> company, tensor::Exec exec) {
-    ServiceOptions options{.seed = kSeed};
+  Results generate(model::Model& model, std::span<const Request> company, std::optional<tensor::KvType> kv_type,
+                   tensor::Exec exec) {
+    ServiceOptions options{.kv_type = kv_type, .seed = kSeed};
     options.exec = exec;
     options.max_batch_tokens = 1 + random(random(2) == 0 ? 20 : 200);
     options.max_batch_sequences = 1 + random(18);

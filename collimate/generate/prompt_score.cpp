@@ -34,7 +34,7 @@ PromptScore::PromptScore(model::Model& model, std::span<const int32_t> ids, doub
   scored_.top_log_probs.resize(static_cast<size_t>(top_count_));
   if (to_run() == 0) return;
   constexpr int64_t kBlock = model::KvCache::kBlockTokens;
-  cache_ = std::make_unique<model::KvCache>(model.shape(), model.weights().options().compute,
+  cache_ = std::make_unique<model::KvCache>(model.shape(), model::kv_type(model.weights().options().compute),
                                             (to_run() + kBlock - 1) / kBlock, model.exec());
   table_.resize(static_cast<size_t>(cache_->blocks()));
   std::iota(table_.begin(), table_.end(), 0);

@@ -45,10 +45,10 @@ void keep_while_proposed(DrawnFor& draw, std::span<Drawn> drawn) {
 
 }  // namespace
 
-Runner::Runner(model::Model& model, tensor::Exec exec, int64_t blocks, uint64_t run_seed)
+Runner::Runner(model::Model& model, tensor::Exec exec, int64_t blocks, tensor::KvType kv_type, uint64_t run_seed)
     : model_(model),
       exec_(exec),
-      cache_(model.shape(), model.weights().options().compute, blocks, exec),
+      cache_(model.shape(), kv_type, blocks, exec),
       run_seed_(run_seed),
       draw_batch_(model.shape().vocabulary) {}
 

@@ -29,7 +29,7 @@ struct DrawnFor {
 // bounded size, draws in parallel. Owns the cache's memory. Reads sequences, never changes them. Not thread-safe.
 class Runner {
  public:
-  Runner(model::Model& model, tensor::Exec exec, int64_t blocks, uint64_t run_seed);
+  Runner(model::Model& model, tensor::Exec exec, int64_t blocks, tensor::KvType kv_type, uint64_t run_seed);
 
   // Blocks of every sequence in the plan must be in place. Copies the partial block of each fork. The result is valid
   // until the next call; runs that draw come in the plan's order, each followed by its forks.

@@ -14,9 +14,9 @@ namespace {
 
 // Enough that no request ever waits for memory, but not all of a machine for a model with a long context: fewer blocks
 // change no result.
-int64_t default_blocks(const ServiceOptions& options, const shape::ModelShape& shape, tensor::ComputeType compute) {
+int64_t default_blocks(const ServiceOptions& options, const shape::ModelShape& shape) {
   constexpr int64_t kMostBytes = int64_t{4} << 30;
-  const int64_t block_bytes = model::kv_block_bytes(shape, compute);
+  const int64_t block_bytes = model::kv_block_bytes(shape, *options.kv_type);
   const int64_t one = blocks_for(options.max_sequence_tokens);
   return std::clamp(kMostBytes / block_bytes, one, std::max(one, options.max_batch_sequences * one));
 }
@@ -101,7 +101,8 @@ ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape, 
                                              fmt::format("from 2 to the model's {} positions", shape.max_positions),
                                              fmt::to_string(options.max_sequence_tokens)));
   }
-  if (options.cache_blocks == 0) options.cache_blocks = default_blocks(options, shape, compute);
+  if (!options.kv_type) options.kv_type = model::kv_type(compute);
+  if (options.cache_blocks == 0) options.cache_blocks = default_blocks(options, shape);
   if (options.eos_ids.empty()) options.eos_ids.assign(shape.eos_ids.begin(), shape.eos_ids.end());
   if (!options.now_seconds) options.now_seconds = base::now_seconds;
   return options;

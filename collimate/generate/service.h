@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "collimate/generate/sampling.h"
 #include "collimate/model/model.h"
 #include "collimate/tensor/exec.h"
+#include "collimate/tensor/kv_type.h"
 #include "collimate/text/tokenizer.h"
 
 namespace collimate::generate {
@@ -39,8 +41,9 @@ struct Emission {
 };
 
 struct ServiceOptions {
-  int64_t cache_blocks = 0;         // 0: what `max_batch_sequences` full sequences need, or 4 GiB and one full sequence
-  int64_t max_batch_tokens = 2048;  // tokens of one step, prefill included
+  int64_t cache_blocks = 0;  // 0: what `max_batch_sequences` full sequences need, or 4 GiB and one full sequence
+  std::optional<tensor::KvType> kv_type;  // of the cache; empty: model::kv_type
+  int64_t max_batch_tokens = 2048;        // tokens of one step, prefill included
   int64_t max_batch_sequences = 256;
   int64_t max_sequence_tokens = 0;  // 0: the model's
   uint64_t seed = 0;                // run seed of the draws

@@ -40,7 +40,7 @@ Service::Impl::Impl(model::Model& the_model, ServiceOptions the_options)
       pool(options.cache_blocks),
       prefixes(make_prefix_cache(options.prefix_cache, pool)),
       scheduler({options.max_batch_tokens, options.max_batch_sequences, options.speculation_rows}),
-      runner(model, options.exec, options.cache_blocks, options.seed),
+      runner(model, options.exec, options.cache_blocks, *options.kv_type, options.seed),
       draft(make_draft(options, model.shape().vocabulary)),
       window(widest_window(model.shape())),
       version(model.weights().version()),

@@ -58,7 +58,7 @@ TEST(ServiceStats, SaysWhatRunsWaitsAndIsHeld) {
   Service service(tiny.model, {.cache_blocks = 30, .max_batch_sequences = 2});
   EXPECT_EQ(service.stats().utilisation(), 1.0);
   EXPECT_EQ(service.stats().blocks, 30);
-  const model::KvCache cache(tiny.model.shape(), tiny.model.weights().options().compute, 30);
+  const model::KvCache cache(tiny.model.shape(), model::kv_type(tiny.model.weights().options().compute), 30);
   EXPECT_EQ(service.stats().cache_bytes, cache.bytes());
   auto requests = long_tailed_requests(3);
   for (Request& request : requests) request.params.max_tokens = 20;

@@ -42,7 +42,7 @@ class CancellingParity : public ::testing::TestWithParam<std::pair<const char*, 
 
   // Hidden states of all tokens through the cache, at most `piece` of a sequence at a time; sequence s joins in step s.
   std::vector<float> cached(Model& model, size_t piece) {
-    KvCache cache(shape_, weights_->options().compute, 40);
+    KvCache cache(shape_, kv_type(weights_->options().compute), 40);
     std::vector<float> all;
     std::vector<size_t> done(sequences_.size(), 0);
     for (size_t round = 0, left = batch_.ids.size(); left > 0; ++round) {

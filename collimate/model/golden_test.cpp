@@ -24,7 +24,7 @@ int32_t argmax(const std::vector<float>& logits) {
 
 // Prefill of the prompt, then `count` tokens through the cache.
 Greedy decode(Model& model, const std::vector<int32_t>& prompt, size_t count) {
-  KvCache cache(model.shape(), model.weights().options().compute, 32);
+  KvCache cache(model.shape(), kv_type(model.weights().options().compute), 32);
   std::vector<int32_t> table(32);
   std::iota(table.rbegin(), table.rend(), 0);
   TokenBatch step = pack({prompt});

@@ -12,16 +12,19 @@ int64_t block_bytes(const tensor::Exec& exec, const tensor::KvLayout& layout) {
 
 }  // namespace
 
-std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor::ComputeType compute) {
+tensor::KvType kv_type(tensor::ComputeType compute) {
+  return is_bf16(compute) ? tensor::KvType::kBFloat16 : tensor::KvType::kFloat32;
+}
+
+std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor::KvType type) {
   std::vector<tensor::KvLayout> layouts;
   for (const shape::Block& block : shape.blocks)
-    layouts.push_back(
-        {static_cast<int>(block.attention.kv_heads), static_cast<int>(block.attention.head_dim), is_bf16(compute)});
+    layouts.push_back({static_cast<int>(block.attention.kv_heads), static_cast<int>(block.attention.head_dim), type});
   return layouts;
 }
 
-KvCache::KvCache(const shape::ModelShape& shape, tensor::ComputeType compute, int64_t blocks, const tensor::Exec& exec)
-    : exec_(exec), layouts_(kv_layouts(shape, compute)), blocks_(blocks) {
+KvCache::KvCache(const shape::ModelShape& shape, tensor::KvType type, int64_t blocks, const tensor::Exec& exec)
+    : exec_(exec), type_(type), layouts_(kv_layouts(shape, type)), blocks_(blocks) {
   COLLIMATE_CHECK(blocks > 0, "{} blocks", blocks);
   const tensor::MemoryScope tagged("kv_cache");
   for (const tensor::KvLayout& layout : layouts_)
@@ -41,9 +44,9 @@ void KvCache::copy_block(int32_t from, int32_t to) {
     tensor::copy_kv_block(exec_, layouts_[layer], from, to, layers_[layer].floats());
 }
 
-int64_t kv_block_bytes(const shape::ModelShape& shape, tensor::ComputeType compute) {
+int64_t kv_block_bytes(const shape::ModelShape& shape, tensor::KvType type) {
   int64_t bytes = 0;
-  for (const tensor::KvLayout& layout : kv_layouts(shape, compute)) bytes += block_bytes({}, layout);
+  for (const tensor::KvLayout& layout : kv_layouts(shape, type)) bytes += block_bytes({}, layout);
   return bytes;
 }
 

@@ -10,21 +10,26 @@
 
 namespace collimate::model {
 
-// How each block of a model of this shape and type keeps them, in the order of the blocks.
-std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor::ComputeType compute);
+// Keys and values are kept so where nothing else was asked for: of a model whose products are bf16 in bf16, to which it
+// rounds them everywhere.
+tensor::KvType kv_type(tensor::ComputeType compute);
+
+// How each block of a model of this shape keeps them, in the order of the blocks.
+std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor::KvType type);
 
 // Storage of keys and values on the exec's device in blocks of kBlockTokens tokens, one array per layer. How they lie
 // is the attention operations' affair (tensor/ops/attention.h): training fills the same layout, so that decoding and
-// training read keys in one order. Of a model whose products are bf16 it holds bf16, to which such a model rounds keys
-// and values everywhere. Owns the memory; ids are handed out by generate's block pool, not here.
+// training read keys in one order. In int8 and fp8, to which nothing else rounds, log-probs differ from training's.
+// Owns the memory; ids are handed out by generate's block pool, not here.
 class KvCache {
  public:
   static constexpr int kBlockTokens = tensor::KvLayout::kBlockTokens;
 
   // Allocates `blocks` blocks a layer. Throws RunError naming the bytes when they are not there.
-  KvCache(const shape::ModelShape& shape, tensor::ComputeType compute, int64_t blocks, const tensor::Exec& exec = {});
+  KvCache(const shape::ModelShape& shape, tensor::KvType type, int64_t blocks, const tensor::Exec& exec = {});
 
   const std::vector<tensor::KvLayout>& layouts() const { return layouts_; }
+  tensor::KvType type() const { return type_; }
   int64_t blocks() const { return blocks_; }
   int64_t bytes() const;
   float* layer(int index);
@@ -33,12 +38,13 @@ class KvCache {
 
  private:
   tensor::Exec exec_;
+  tensor::KvType type_;
   std::vector<tensor::KvLayout> layouts_;
   int64_t blocks_ = 0;
   std::vector<tensor::Buffer> layers_;
 };
 
 // One block takes so many bytes in all layers.
-int64_t kv_block_bytes(const shape::ModelShape& shape, tensor::ComputeType compute);
+int64_t kv_block_bytes(const shape::ModelShape& shape, tensor::KvType type);
 
 }  // namespace collimate::model

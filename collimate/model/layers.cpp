@@ -308,7 +308,7 @@ Slot* attend(Step& step, const Attention& a, Slot* qkv) {
     tensor::rope(step.exec, qkv->value, h.row, qkv->rows, h.heads + h.kv_heads, h.head_dim, step.input.positions(),
                  step.turns->of(a));
   tensor::AttentionForward args;
-  args.layout = {h.kv_heads, h.head_dim, step.kv_bf16};
+  args.layout = {h.kv_heads, h.head_dim, step.kv_type};
   float* k = qkv->value + a.query_width();
   if (is_bf16(step.weights.options().compute)) tensor::round_bf16(step.exec, k, h.row, qkv->rows, 2 * a.kv_width());
   tensor::append_kv(step.exec, args.layout, k, h.row, k + a.kv_width(), h.row, step.input.runs(), step.kv_storage);

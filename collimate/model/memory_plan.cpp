@@ -54,9 +54,9 @@ std::vector<tensor::MemoryItem> weights_memory(const ModelShape& shape, const We
   return items;
 }
 
-int64_t kv_cache_bytes(const ModelShape& shape, tensor::ComputeType compute, int64_t blocks) {
+int64_t kv_cache_bytes(const ModelShape& shape, tensor::KvType type, int64_t blocks) {
   int64_t bytes = 0;
-  for (const tensor::KvLayout& layout : kv_layouts(shape, compute))
+  for (const tensor::KvLayout& layout : kv_layouts(shape, type))
     bytes += allocated_bytes(blocks * tensor::kv_block_floats({}, layout) * kFloat);
   return bytes;
 }

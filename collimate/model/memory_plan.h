@@ -19,7 +19,7 @@ namespace collimate::model {
 std::vector<tensor::MemoryItem> weights_memory(const shape::ModelShape& shape, const WeightsOptions& options);
 
 // A key-value cache of so many blocks.
-int64_t kv_cache_bytes(const shape::ModelShape& shape, tensor::ComputeType compute, int64_t blocks);
+int64_t kv_cache_bytes(const shape::ModelShape& shape, tensor::KvType type, int64_t blocks);
 
 // Floats that a pass takes from each of the model's arenas: the arenas are made this large before it begins.
 struct PassFloats {

@@ -84,8 +84,8 @@ TEST_P(MemoryPlan, OfPassesIsWhatTheirArenasTake) {
 }
 
 TEST_P(MemoryPlan, OfTheCacheIsWhatItTakes) {
-  KvCache cache(shape_, tensor::ComputeType::kFloat32, 7);
-  EXPECT_EQ(peaks().at("kv_cache"), kv_cache_bytes(shape_, tensor::ComputeType::kFloat32, 7));
+  KvCache cache(shape_, tensor::KvType::kFloat32, 7);
+  EXPECT_EQ(peaks().at("kv_cache"), kv_cache_bytes(shape_, tensor::KvType::kFloat32, 7));
 }
 
 // The model's own values are no master any more; gradients and moments are of adapters alone.

@@ -100,7 +100,7 @@ at::Tensor Model::forward_cached(const TokenBatch& tokens, KvCache& cache,
   const MemoryScope tagged = impl_->scope("workspace");
   const StepInput input(impl_->exec, tokens, cached_runs(tokens, tables));
   const Turns* turns = impl_->turns(input);
-  COLLIMATE_CHECK(cache.layouts() == kv_layouts(shape(), weights().options().compute), "the cache of another model");
+  COLLIMATE_CHECK(cache.layouts() == kv_layouts(shape(), cache.type()), "the cache of another model");
   impl_->make_room(impl_->plan.inference(input.rows(), 0));
   return impl_->to_tensor(impl_->passes.infer(input, turns, &cache));
 }

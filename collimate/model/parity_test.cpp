@@ -59,7 +59,7 @@ TEST_P(Parity, TrainingAndRecomputeEqualScoring) {
 TEST_P(Parity, CachedEqualsUncached) {
   const TokenBatch batch = pack(sequences_);
   const auto whole = to_vector(model_.forward(batch));
-  KvCache cache(shape_, compute(), 40);
+  KvCache cache(shape_, kv_type(compute()), 40);
   std::vector<std::vector<int32_t>> tables;
   for (int32_t s = 0; s < static_cast<int32_t>(sequences_.size()); ++s) tables.push_back({s + 35, s + 5, s, s + 20});
   std::vector<float> pieces(whole.size());
@@ -94,7 +94,7 @@ TEST_P(Parity, CachedEqualsUncached) {
 TEST_P(Parity, SharedPromptBlocksEqualOwnOnes) {
   const auto& sequence = sequences_[0];
   const auto whole = to_vector(model_.forward(pack({sequence})));
-  KvCache cache(shape_, compute(), 8);
+  KvCache cache(shape_, kv_type(compute()), 8);
   const std::vector<int32_t> first = {5, 1, 6}, second = {5, 1, 3};
   const std::vector<int32_t> prompt(sequence.begin(), sequence.begin() + 32);
   model_.forward_cached(pack({prompt}), cache, {&first, 1});
@@ -172,7 +172,7 @@ TEST_P(Parity, ContinuedSequencesEqualWholeOnes) {
 }
 
 TEST_P(Parity, PositionsBeyondTheModelAreRefused) {
-  KvCache cache(shape_, compute(), 8);
+  KvCache cache(shape_, kv_type(compute()), 8);
   const std::vector<int32_t> table = {0, 1, 2, 3, 4, 5, 6};
   EXPECT_EQ(base::message_of([&] {
               model_.forward_cached({{1}, {96}, {0, 1}}, cache, {&table, 1});
@@ -231,7 +231,7 @@ TEST_P(Parity, EveryUseReadsTheSameAddresses) {
   const TokenBatch batch = pack(sequences_);
   model_.logits(model_.forward(batch));
   const auto scoring = addresses();
-  KvCache cache(shape_, compute(), 8);
+  KvCache cache(shape_, kv_type(compute()), 8);
   const std::vector<int32_t> table = {0, 1, 2};
   model_.logits(model_.forward_cached(pack({sequences_[0]}), cache, {&table, 1}));
   const auto generating = addresses();

@@ -27,7 +27,7 @@ Passes::Passes(std::shared_ptr<Weights> weights, tensor::Exec exec)
       decoder_(*weights_),
       workspace_(*exec.device),
       gradients_(*exec.device) {
-  for (const tensor::KvLayout& layout : kv_layouts(weights_->shape(), tensor::ComputeType::kFloat32))
+  for (const tensor::KvLayout& layout : kv_layouts(weights_->shape(), tensor::KvType::kFloat32))
     scratch_block_floats_ = std::max(scratch_block_floats_, tensor::kv_block_floats(exec_, layout));
 }
 
@@ -47,7 +47,7 @@ const Slot& Passes::infer(const StepInput& input, const Turns* turns, KvCache* c
   if (cache == nullptr) {
     step.kv_storage = scratch_storage(input);
   } else {
-    step.kv_bf16 = cache->layouts().front().bf16;
+    step.kv_type = cache->type();
   }
   Slot* stream = decoder_.run(step, 0, nullptr);
   const Arena::Mark mark = workspace_.mark();

@@ -8,6 +8,7 @@
 #include "collimate/cli/open_model.h"
 #include "collimate/generate/completion_text.h"
 #include "collimate/generate/engine.h"
+#include "collimate/generate/kv_cache_option.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/generate/speculation_options.h"
 #include "collimate/host/hub_cache.h"
@@ -20,6 +21,7 @@ namespace {
 struct GenerateSection : generate::SamplingOptions {
   rlhf::ComputeOption compute{this, tensor::inference_type_words()};
   rlhf::ChatTemplateOptions chat{this};
+  generate::KvCacheOption kv_cache_dtype{this};
   generate::DraftOptions speculation{this};
   base::Option<std::string> model{this, "model", "", "", "model directory", base::not_empty()};
   base::Option<std::string> data{this, "data", "", "", "file of prompts", base::not_empty()};
@@ -47,7 +49,8 @@ nlohmann::ordered_json completed(const nlohmann::json& request, const SignalScop
                                "chat_template=\"chatml\", or \"plain\" to join turns with nothing between");
     prompts.push_back(open.renderer.prompt_tokens(example.prompt));
   }
-  const generate::EngineOptions options{.service = open.complete({.seed = static_cast<uint64_t>(asked.seed.get()),
+  const generate::EngineOptions options{.service = open.complete({.kv_type = asked.kv_cache_dtype.type(),
+                                                                  .seed = static_cast<uint64_t>(asked.seed.get()),
                                                                   .speculation_tokens = asked.speculation.tokens(),
                                                                   .draft = draft.get()}),
                                         .samples_per_prompt = asked.samples};

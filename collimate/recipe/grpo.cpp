@@ -19,18 +19,16 @@ Plan grpo(const Config& config, const flow::Registry& registry) {
   Plan plan = rollout_plan(config);
   plan.graph = graph::trace(
       [&](graph::Value prompts) {
-        graph::Value samples = policy("generate", prompts);
+        graph::Value samples = page.samples(policy, prompts);
         graph::Value scored = reward("score", samples);
         if (kl) scored = merge(scored, (*reference)("log_probs", samples));
         trainer.train(advantages(scored), page.updates());
         link(trainer, policy);
       },
       {prompt_input()}, "grpo");
-  plan.phases = {{"policy.generate", "gen"},
-                 {"reward.score", "reward"},
-                 {"reference.log_probs", "ref"},
-                 {"advantages", "adv"},
-                 {"policy_trainer.train", "update_actor"}};
+  plan.phases = {{"policy.generate", "gen"}, {"policy.old_log_probs", "old_log_prob"},
+                 {"reward.score", "reward"}, {"reference.log_probs", "ref"},
+                 {"advantages", "adv"},      {"policy_trainer.train", "update_actor"}};
   plan.evaluations = evaluations(page, trainer, {Measured::kCompletions, [&](const AskedMeasure& asked) {
                                                    return completion_evaluation(page, asked, policy);
                                                  }});

@@ -105,6 +105,8 @@ TEST(Recipes, PagesNameThePhasesOfTheirNodes) {
   EXPECT_THAT(phases("dpo", "algorithm: {loss_type: orpo}"), ElementsAre("update_actor"));
   EXPECT_THAT(phases("grpo"), ElementsAre("gen", "reward", "adv", "update_actor"));
   EXPECT_THAT(phases("grpo", "algorithm: {beta: 0.04}"), ElementsAre("gen", "reward", "ref", "adv", "update_actor"));
+  EXPECT_THAT(phases("grpo", "rollout: {kv_cache_dtype: int8}"),
+              ElementsAre("gen", "old_log_prob", "reward", "adv", "update_actor"));
   EXPECT_THAT(phases("ppo"), ElementsAre("gen", "ref", "values", "reward", "adv", "update_actor", "update_critic"));
 }
 

@@ -85,6 +85,10 @@ graph::ModelHandle Page::generator(const std::string& model, const Role& role) {
                                         config_.rollout.prompt_tokens + completion_tokens(asked, config_));
   return add(model, "generator", std::move(parameters));
 }
+graph::Value Page::samples(const graph::ModelHandle& generator, const graph::Value& prompts) const {
+  graph::Value drawn = generator("generate", prompts);
+  return config_.rollout.kv_cache_dtype.type() ? generator("old_log_probs", drawn) : drawn;
+}
 graph::ModelHandle Page::scorer(const std::string& model, const Role& role) {
   return add(model, "scorer", decoder_parameters(role));
 }

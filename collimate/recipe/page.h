@@ -89,6 +89,9 @@ class Page {
     std::string loss;
   };
   graph::ModelHandle generator(const std::string& model, const Role& role);
+  // Samples of the prompts that a generator draws; where its cache rounds keys and values, with old_log_probs too,
+  // which the same weights give them without rounding.
+  graph::Value samples(const graph::ModelHandle& generator, const graph::Value& prompts) const;
   graph::ModelHandle scorer(const std::string& model, const Role& role);
   graph::ModelHandle trainer(const std::string& model, const Role& role);
   // `answers`: with a column of what each sample answers.

@@ -22,7 +22,7 @@ Plan ppo(const Config& config, const flow::Registry& registry) {
   Plan plan = rollout_plan(config);
   plan.graph = graph::trace(
       [&](graph::Value prompts) {
-        graph::Value samples = policy("generate", prompts);
+        graph::Value samples = page.samples(policy, prompts);
         graph::Value reference_log_probs = reference("log_probs", samples);
         graph::Value values = value("values", samples);
         graph::Value rewards = reward("score", samples);
@@ -32,9 +32,13 @@ Plan ppo(const Config& config, const flow::Registry& registry) {
         link(trainer, policy);
       },
       {prompt_input()}, "ppo");
-  plan.phases = {{"policy.generate", "gen"},      {"reference.log_probs", "ref"},
-                 {"value.values", "values"},      {"reward.score", "reward"},
-                 {"advantages", "adv"},           {"policy_trainer.train", "update_actor"},
+  plan.phases = {{"policy.generate", "gen"},
+                 {"policy.old_log_probs", "old_log_prob"},
+                 {"reference.log_probs", "ref"},
+                 {"value.values", "values"},
+                 {"reward.score", "reward"},
+                 {"advantages", "adv"},
+                 {"policy_trainer.train", "update_actor"},
                  {"value.train", "update_critic"}};
   const graph::ModelHandle* judge = rules ? nullptr : &reward;
   plan.evaluations =

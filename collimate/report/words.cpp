@@ -11,13 +11,10 @@ struct Word {
   const char* words;
 };
 
-constexpr Word kPhases[] = {{"gen", "generating completions"},
-                            {"reward", "computing rewards"},
-                            {"ref", "log-probs of the reference"},
-                            {"values", "estimating values"},
-                            {"adv", "computing advantages"},
-                            {"update_actor", "training"},
-                            {"update_critic", "training the value model"},
+constexpr Word kPhases[] = {{"gen", "generating completions"}, {"old_log_prob", "log-probs of samples, computed again"},
+                            {"reward", "computing rewards"},   {"ref", "log-probs of the reference"},
+                            {"values", "estimating values"},   {"adv", "computing advantages"},
+                            {"update_actor", "training"},      {"update_critic", "training the value model"},
                             {"testing", "held-out evaluation"}};
 
 constexpr Word kMemory[] = {

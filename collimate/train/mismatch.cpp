@@ -12,10 +12,11 @@ namespace collimate::train {
 
 void compare(const Batch& rows, std::span<const float> log_probs, uint64_t version, Mismatch& mismatch) {
   if (!rows.has(batch::kWeightsVersion.name) || !rows.has(batch::kLogProbs.name)) return;
+  const auto& column = rows.has(batch::kOldLogProbs.name) ? batch::kOldLogProbs : batch::kLogProbs;
   auto now = log_probs.begin();
   for (int64_t r = 0; r < rows.rows(); ++r) {
     const auto trainable = rows.row(batch::kTrainable, r);
-    const auto recorded = rows.row(batch::kLogProbs, r);
+    const auto recorded = rows.row(column, r);
     const auto versions = rows.row(batch::kWeightsVersion, r);
     for (size_t t = 0; t < trainable.size(); ++t) {
       if (trainable[t] == 0) continue;

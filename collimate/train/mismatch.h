@@ -19,7 +19,8 @@ struct Mismatch {
 };
 
 // Adds the comparison of `log_probs`, [M] of the rows' trainable tokens by weights of `version`, with the columns
-// log_probs and weights_version; nothing for rows without them.
+// log_probs and weights_version; nothing for rows without them. Where the rows have old_log_probs, which are computed
+// again as sampling rounded on purpose, with those instead.
 void compare(const Batch& rows, std::span<const float> log_probs, uint64_t version, Mismatch& mismatch);
 
 // Compares by a forward that serves nothing else. Blocking.

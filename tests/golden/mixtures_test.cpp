@@ -26,7 +26,7 @@ int32_t most_likely(const at::Tensor& logits) {
 TEST(Mixtures, GreedyTokensAreThoseOfTransformers) {
   for (const json& one : golden().at("cases")) {
     model::Model model(family_weights(one.at("config")), {});
-    model::KvCache cache(model.shape(), tensor::ComputeType::kFloat32, 4);
+    model::KvCache cache(model.shape(), tensor::KvType::kFloat32, 4);
     const std::vector<int32_t> table = {2, 0, 3};
     const auto ids = one.at("ids").get<std::vector<int32_t>>();
     std::span<const int32_t> prompt = std::span(ids).first(10);

@@ -42,7 +42,7 @@ TEST_P(OutlineOf, CountsTheAdaptersElements) {
 }
 
 TEST_P(OutlineOf, CountsTheCache) {
-  const double values = static_cast<double>(model::kv_block_bytes(shape_, tensor::ComputeType::kFloat32)) / 4;
+  const double values = static_cast<double>(model::kv_block_bytes(shape_, tensor::KvType::kFloat32)) / 4;
   EXPECT_EQ(shape::cached_values(outline_) * static_cast<double>(shape_.layers()),
             values / model::KvCache::kBlockTokens);
 }

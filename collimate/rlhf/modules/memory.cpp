@@ -47,7 +47,10 @@ class Plan {
     items_.push_back({purpose, bytes});
   }
   void add_weights() { add_all(model::weights_memory(shape_, weights_)); }
-  void add_cache(int64_t blocks) { add("kv_cache", model::kv_cache_bytes(shape_, weights_.compute, blocks)); }
+  // `service` is resolved.
+  void add_cache(const generate::ServiceOptions& service) {
+    add("kv_cache", model::kv_cache_bytes(shape_, *service.kv_type, service.cache_blocks));
+  }
   void add_inference(const Pass& pass) { add_pass(pass, passes_.inference(pass.tokens, pass.blocks)); }
   void add_training(const Pass& pass, model::Recompute recompute) {
     add_pass(pass, passes_.training(pass.tokens, pass.blocks, recompute));
@@ -128,14 +131,14 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     const int64_t guesses = speculation_rows(*service);
     const int64_t tokens = generation_tokens(rollout, evaluates(context.config), guesses);
     const int64_t drawn = std::max(guesses, std::min(options.rows.get(), service->max_batch_sequences));
-    plan.add_cache(service->cache_blocks);
+    plan.add_cache(*service);
     plan.add_inference({tokens});
     plan.add_tensors(0, std::min<int64_t>(int64_t{8} << 20, shape.vocabulary * drawn));
     plan.add_scratch(threads, false);
   }
   if (calls(context, "answers")) {
     const auto answering = answer_service(options.row_tokens, shape, weights_options(options).compute);
-    plan.add_cache(answering.cache_blocks);
+    plan.add_cache(answering);
     plan.add_inference({answering.max_batch_tokens});
     plan.add_tensors(0, shape.vocabulary * answering.max_batch_sequences);
     plan.add_scratch(threads, false);

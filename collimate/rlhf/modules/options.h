@@ -8,6 +8,7 @@
 
 #include "collimate/base/option.h"
 #include "collimate/base/section.h"
+#include "collimate/generate/kv_cache_option.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/generate/speculation_options.h"
 #include "collimate/model/lora.h"
@@ -97,6 +98,7 @@ struct RolloutOptions : generate::SamplingOptions {
                                      "blocks",
                                      "size of the key-value cache, in blocks of 16 tokens; 0 chooses enough",
                                      base::at_least(int64_t{0})};
+  generate::KvCacheOption kv_cache_dtype{this};
   generate::SpeculationOptions speculation{this};
 };
 

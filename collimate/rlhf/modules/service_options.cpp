@@ -10,6 +10,7 @@ generate::ServiceOptions service_options(const RolloutOptions& rollout) {
                                    .max_sequence_tokens = rollout.prompt_tokens + rollout.completion_tokens,
                                    .speculation_tokens = rollout.speculation.tokens()};
   service.cache_blocks = rollout.cache_blocks;
+  service.kv_type = rollout.kv_cache_dtype.type();
   return service;
 }
 
@@ -19,7 +20,9 @@ generate::ServiceOptions with_cache(generate::ServiceOptions service, int64_t sa
   service.max_sequence_tokens = std::min<int64_t>(service.max_sequence_tokens, shape.max_positions);
   generate::ServiceOptions sized = service;
   sized.max_batch_sequences = std::min(service.max_batch_sequences, std::max(kFewestSequences, samples));
-  service.cache_blocks = generate::resolved(sized, shape, compute).cache_blocks;
+  sized = generate::resolved(std::move(sized), shape, compute);
+  service.cache_blocks = sized.cache_blocks;
+  service.kv_type = sized.kv_type;
   return service;
 }
 

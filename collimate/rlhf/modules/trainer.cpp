@@ -1,11 +1,13 @@
 #include "collimate/rlhf/modules/trainer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/batch/trainable.h"
 #include "collimate/model/peft.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/objective.h"
@@ -85,6 +87,7 @@ void TrainerModule::train_step(const std::string&, std::span<const Batch> update
   const train::Objective objective = objective_of(loss_, &sums);
   for (const Batch& rows : updates) rows.require(loss_.columns, info.node);
   if (drawn()) report_versions(updates);
+  if (drawn()) report_rounding(updates);
   if (drawn() && mismatch_check_) check_later(updates);
   for (const Batch& rows : updates) {
     report(learner_->update(rows, objective));
@@ -127,6 +130,26 @@ void TrainerModule::report_versions(std::span<const Batch> updates) {
   }
   metrics_.push_back({"sync/version", static_cast<double>(version), flow::Reduce::kLast});
   metrics_.push_back({"staleness/max", static_cast<double>(version - oldest), flow::Reduce::kMax});
+}
+
+void TrainerModule::report_rounding(std::span<const Batch> updates) {
+  double largest = 0, sum = 0;
+  size_t tokens = 0;
+  for (const Batch& rows : updates) {
+    if (!rows.has(batch::kOldLogProbs.name)) continue;
+    const auto drawn = batch::at_trainable(rows, batch::kLogProbs),
+               again = batch::at_trainable(rows, batch::kOldLogProbs);
+    for (size_t i = 0; i < drawn.size(); ++i) {
+      const double difference = std::abs(double{drawn[i]} - again[i]);
+      largest = std::max(largest, difference);
+      sum += difference;
+    }
+    tokens += drawn.size();
+  }
+  if (tokens == 0) return;
+  metrics_.push_back({"rollout/rounding_logprob_abs_max", largest, flow::Reduce::kMax});
+  const auto weight = static_cast<double>(tokens);
+  metrics_.push_back({"rollout/rounding_logprob_abs_mean", sum / weight, flow::Reduce::kMean, weight});
 }
 
 void TrainerModule::report(const train::UpdateReport& update) {

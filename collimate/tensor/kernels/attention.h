@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "collimate/tensor/kernels/table.h"
+#include "collimate/tensor/kv_type.h"
 
 namespace collimate::tensor {
 
@@ -26,7 +27,7 @@ struct AttentionTile {
   int64_t first_position = 0;
   const int32_t* blocks = nullptr;
   const float* storage = nullptr;
-  bool bf16 = false;  // what `storage` holds: two values in a float; the sizes below are in floats
+  KvType type = KvType::kFloat32;  // of what `storage` holds; the sizes below are in floats
   int64_t block_floats = 0;
   int64_t head_floats = 0;  // from one kv head to the next
   int64_t key_offset = 0;

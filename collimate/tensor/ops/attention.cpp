@@ -1,5 +1,7 @@
 #include "collimate/tensor/ops/attention.h"
 
+#include <c10/util/Float8_e4m3fn.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -29,17 +31,60 @@ void check_heads(int heads, int kv_heads, int head_dim) {
   }
 }
 
-void store_value(float x, float& to) { to = x; }
-void store_value(float x, uint16_t& to) { to = static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16); }
+uint16_t bf16_of(float x) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16); }
 
-template <typename Stored>
+uint8_t fp8_of(float x) {
+  constexpr float kLargest = 448;
+  return c10::detail::fp8e4m3fn_from_fp32_value(std::isfinite(x) ? std::clamp(x, -kLargest, kLargest) : NAN);
+}
+
+// Returns the scale of these values; 0 where all are 0, NaN where one is not finite.
+float int8_scale(const float* values, int64_t count) {
+  float largest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (!std::isfinite(values[i])) return NAN;
+    largest = std::max(largest, std::abs(values[i]));
+  }
+  return largest / 127;
+}
+
+// Where a token's values of one head go: value d to the place first + d step.
+struct Places {
+  float* head;
+  int64_t first;
+  int64_t step;
+
+  template <typename Stored, typename Rounded>
+  void fill(const float* from, int64_t width, Rounded rounded) const {
+    Stored* to = reinterpret_cast<Stored*>(head) + first;
+    for (int64_t d = 0; d < width; ++d) to[d * step] = rounded(from[d]);
+  }
+};
+
+void write_values(const KvLayout& layout, const float* from, int64_t slot, const Places& to) {
+  const int64_t width = layout.head_dim;
+  switch (layout.type) {
+    case KvType::kFloat32:
+      return to.fill<float>(from, width, [](float x) { return x; });
+    case KvType::kBFloat16:
+      return to.fill<uint16_t>(from, width, bf16_of);
+    case KvType::kFp8:
+      return to.fill<uint8_t>(from, width, fp8_of);
+    case KvType::kInt8: {
+      const float scale = int8_scale(from, width), inverse = scale > 0 ? 1 / scale : 0;
+      to.head[CpuKvBlock{layout}.code_floats() + slot] = scale;
+      return to.fill<int8_t>(from, width, [&](float x) {
+        return static_cast<int8_t>(std::clamp(std::nearbyint(x * inverse), -127.F, 127.F));
+      });
+    }
+  }
+}
+
 void write_token(const KvLayout& layout, const float* k, const float* v, float* block, int64_t slot) {
   const int64_t width = layout.head_dim;
   for (int h = 0; h < layout.kv_heads; ++h, k += width, v += width) {
-    Stored* keys = reinterpret_cast<Stored*>(block + CpuKvBlock{layout}.key_offset(h)) + slot;
-    Stored* values = reinterpret_cast<Stored*>(block + CpuKvBlock{layout}.value_offset(h)) + slot * width;
-    for (int64_t d = 0; d < width; ++d) store_value(k[d], keys[d * KvLayout::kBlockTokens]);
-    for (int64_t d = 0; d < width; ++d) store_value(v[d], values[d]);
+    write_values(layout, k, slot, {block + CpuKvBlock{layout}.key_offset(h), slot, KvLayout::kBlockTokens});
+    write_values(layout, v, slot, {block + CpuKvBlock{layout}.value_offset(h), slot * width, 1});
   }
 }
 
@@ -100,7 +145,7 @@ AttentionTile tile_of(const AttentionForward& a, const Piece& piece, int64_t gro
   t.first_position = piece.run->first_position + piece.token;
   t.blocks = piece.run->blocks;
   t.storage = a.storage;
-  t.bf16 = a.layout.bf16;
+  t.type = a.layout.type;
   const CpuKvBlock block{a.layout};
   t.block_floats = block.floats();
   t.head_floats = block.head_floats();
@@ -160,7 +205,6 @@ void cpu::append_kv(const Exec& exec, const KvLayout& layout, const float* k, in
   for (const AttentionRun& run : runs)
     floats += (run.tail + run.tokens) * CpuKvBlock{layout}.floats() / KvLayout::kBlockTokens;
   const auto count = static_cast<int64_t>(runs.size());
-  const auto write = layout.bf16 ? write_token<uint16_t> : write_token<float>;
   exec.parallel_for(count, floats < 8192 ? count : 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const AttentionRun& run = base::at(runs, i);
@@ -170,7 +214,7 @@ void cpu::append_kv(const Exec& exec, const KvLayout& layout, const float* k, in
           const int64_t position = part.position + t;
           float* block = storage + run.blocks[position / KvLayout::kBlockTokens] * CpuKvBlock{layout}.floats();
           const int64_t row = part.row + t;
-          write(layout, k + row * k_stride, v + row * v_stride, block, position % KvLayout::kBlockTokens);
+          write_token(layout, k + row * k_stride, v + row * v_stride, block, position % KvLayout::kBlockTokens);
         }
       }
     }

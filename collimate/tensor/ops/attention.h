@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collimate/tensor/exec.h"
+#include "collimate/tensor/kv_type.h"
 
 namespace collimate::tensor {
 
@@ -14,20 +15,28 @@ struct KvLayout {
   static constexpr int kBlockTokens = 16;
   int kv_heads = 0;
   int head_dim = 0;
-  bool bf16 = false;
+  KvType type = KvType::kFloat32;
 
   bool operator==(const KvLayout&) const = default;
   static int64_t blocks_for(int64_t tokens) { return (tokens + kBlockTokens - 1) / kBlockTokens; }
 };
 
-// The CPU's block: per kv head the keys transposed [head_dim][16], then per kv head the values [16][head_dim]. In
-// floats; with `bf16` a float's place holds two values.
+// The CPU's block: per kv head the keys transposed [head_dim][16], then per kv head the values [16][head_dim]; behind
+// those of int8 the 16 tokens' scales. In floats; a float's place holds two values of bf16, four of one byte.
 struct CpuKvBlock {
   KvLayout layout;
-  int64_t head_floats() const { return int64_t{layout.head_dim} * KvLayout::kBlockTokens / (layout.bf16 ? 2 : 1); }
+  int64_t code_floats() const { return int64_t{layout.head_dim} * KvLayout::kBlockTokens / values_of_a_float(); }
+  int64_t head_floats() const {
+    return code_floats() + (layout.type == KvType::kInt8 ? int64_t{KvLayout::kBlockTokens} : 0);
+  }
   int64_t key_offset(int64_t kv_head) const { return kv_head * head_floats(); }
   int64_t value_offset(int64_t kv_head) const { return (layout.kv_heads + kv_head) * head_floats(); }
   int64_t floats() const { return 2 * layout.kv_heads * head_floats(); }
+
+ private:
+  int64_t values_of_a_float() const {
+    return layout.type == KvType::kFloat32 ? 1 : layout.type == KvType::kBFloat16 ? 2 : 4;
+  }
 };
 
 // A block takes so many floats on the exec's device.
@@ -48,8 +57,9 @@ struct AttentionRun {
 };
 
 // Writes rows of k and v [T, kv_heads * head_dim] (strides in floats) into the runs' blocks at
-// storage + id * kv_block_floats(). Two runs may not write one block. With layout.bf16 they are values that bf16
-// holds, as after round_bf16().
+// storage + id * kv_block_floats(). Two runs may not write one block. For bf16 they are values that it holds,
+// as after round_bf16(); to int8 and fp8 they are rounded here, each token and head by itself. What is not finite
+// stays so: in int8 its whole row of the head becomes NaN, in fp8 infinities do.
 void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t k_stride, const float* v,
                int64_t v_stride, std::span<const AttentionRun> runs, float* storage);
 

@@ -55,11 +55,11 @@ struct Paged {
   std::vector<std::vector<int32_t>> tables;
   Floats storage;
 
-  Paged(const Packed& p, bool bf16) : layout{p.shape.kv_heads, p.shape.head_dim, bf16} {
+  Paged(const Packed& p, KvType type) : layout{p.shape.kv_heads, p.shape.head_dim, type} {
     int32_t next = 0;
     for (const Document& d : p.documents) next += static_cast<int32_t>(KvLayout::blocks_for(d.tokens));
     storage =
-        constant(next * kv_block_floats({}, layout), std::bit_cast<float>(0x7fc07fc0U));  // NaN as fp32 and as bf16
+        constant(next * kv_block_floats({}, layout), std::bit_cast<float>(0x7fffffffU));  // NaN as fp32, bf16 and fp8
     for (const Document& d : p.documents) {
       std::vector<int32_t> ids;
       for (int64_t b = 0; b < KvLayout::blocks_for(d.tokens); ++b) ids.push_back(--next);
@@ -69,8 +69,8 @@ struct Paged {
 };
 
 // out, then lse. The sequences go through in pieces of at most `cut` tokens; piece by piece appended, then attended.
-Floats forward(const Exec& exec, const Packed& p, int64_t cut, bool bf16 = false) {
-  Paged paged(p, bf16);
+Floats forward(const Exec& exec, const Packed& p, int64_t cut, KvType type = KvType::kFloat32) {
+  Paged paged(p, type);
   Floats result = constant(p.rows * (p.width() + p.shape.heads), -3.0F);
   const AttentionForward args{paged.layout,   p.shape.heads,   p.scale(),
                               p.q(),          p.stride,        paged.storage.data(),
@@ -144,9 +144,72 @@ TEST_P(Attention, ABf16CacheGivesTheBitsOfAnFp32OneOfItsValues) {
   const Floats rounded = forward(Exec{}, p, 1000);
   EXPECT_FALSE(same_bits(rounded, before));
   for (const int64_t cut : {1, 7, 1000}) {
-    const Floats from_bf16 = same_everywhere([&](const Exec& exec) { return forward(exec, p, cut, true); });
+    const Floats from_bf16 = same_everywhere([&](const Exec& exec) { return forward(exec, p, cut, KvType::kBFloat16); });
     EXPECT_TRUE(same_bits(from_bf16, rounded)) << "in pieces of " << cut;
   }
+}
+
+// The nearest of all values that a byte has in E4M3, the even one where two are as near.
+float nearest_fp8(float x) {
+  float best = 0, distance = std::numeric_limits<float>::infinity();
+  for (int code = 0; code < 0x7f; ++code) {
+    const int exponent = code >> 3, mantissa = code & 7;
+    const float value = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -9)
+                                      : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
+    const float away = std::abs(std::abs(x) - value);
+    if (away < distance || (away == distance && code % 2 == 0)) best = value, distance = away;
+  }
+  return std::copysign(best, x);
+}
+
+// A token's keys or values of a head, rounded beside the largest of them.
+void round_int8(float* x, int64_t count) {
+  float largest = 0;
+  for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(x[i]));
+  const float scale = largest / 127, inverse = 1 / scale;
+  for (int64_t i = 0; i < count; ++i) x[i] = std::nearbyint(x[i] * inverse) * scale;
+}
+
+void round_as(KvType type, Packed& p) {
+  for (int64_t r = 0; r < p.rows; ++r)
+    for (int64_t at = p.width(); at < p.width() + 2 * p.kv_width(); at += p.shape.head_dim) {
+      float* x = p.qkv.data() + r * p.stride + at;
+      if (type == KvType::kInt8) round_int8(x, p.shape.head_dim);
+      if (type == KvType::kFp8) std::transform(x, x + p.shape.head_dim, x, nearest_fp8);
+    }
+}
+
+TEST_P(Attention, ACacheOfOneByteGivesTheBitsOfAnFp32OneOfItsValues) {
+  for (const KvType type : {KvType::kInt8, KvType::kFp8}) {
+    Packed p(GetParam());
+    const int64_t keys = p.width(), values = keys + p.kv_width();
+    base::at(p.qkv, keys) = 0.0F;
+    base::at(p.qkv, keys + 1) = 1e-3F;    // below the least normal value of E4M3
+    base::at(p.qkv, values + 2) = 1e3F;   // above its largest
+    const Floats from_bytes = same_everywhere([&](const Exec& exec) { return forward(exec, p, 7, type); });
+    EXPECT_TRUE(same_bits(forward(Exec{}, p, 1000, type), from_bytes));
+    EXPECT_FALSE(same_bits(forward(Exec{}, p, 1000), from_bytes));
+    round_as(type, p);
+    EXPECT_TRUE(same_bits(forward(Exec{}, p, 1000), from_bytes));
+  }
+}
+
+TEST(Attention, ABlockOfOneByteIsSmaller) {
+  const auto floats = [](KvType type) { return kv_block_floats({}, {4, 64, type}); };
+  EXPECT_EQ(floats(KvType::kBFloat16) * 2, floats(KvType::kFloat32));
+  EXPECT_EQ(floats(KvType::kFp8) * 4, floats(KvType::kFloat32));
+  EXPECT_EQ(floats(KvType::kInt8), floats(KvType::kFp8) + 2 * 4 * 16);
+}
+
+// What is not finite shows in the result.
+TEST(Attention, RoundingToOneByteHidesNothing) {
+  for (const KvType type : {KvType::kInt8, KvType::kFp8})
+    for (const float wrong : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+      Packed p(Case{2, 1, 8, {5}});
+      base::at(p.qkv, p.width() + p.kv_width() + 3) = wrong;
+      const Floats out = forward(Exec{}, p, 1000, type);
+      EXPECT_TRUE(std::isnan(out[3])) << static_cast<int>(type) << " " << wrong;
+    }
 }
 
 TEST_P(Attention, ARowDoesNotSeeItsNeighbours) {
