@@ -12,11 +12,13 @@ int64_t block_bytes(const tensor::Exec& exec, const tensor::KvLayout& layout) {
 
 }  // namespace
 
+tensor::KvLayout kv_layout(const shape::Attention& a, bool bf16) {
+  return {static_cast<int>(a.kv_heads), static_cast<int>(a.head_dim), bf16, static_cast<int>(a.value_dim())};
+}
+
 std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor::ComputeType compute) {
   std::vector<tensor::KvLayout> layouts;
-  for (const shape::Block& block : shape.blocks)
-    layouts.push_back(
-        {static_cast<int>(block.attention.kv_heads), static_cast<int>(block.attention.head_dim), is_bf16(compute)});
+  for (const shape::Block& block : shape.blocks) layouts.push_back(kv_layout(block.attention, is_bf16(compute)));
   return layouts;
 }
 

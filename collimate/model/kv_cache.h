@@ -10,6 +10,8 @@
 
 namespace collimate::model {
 
+// How a block keeps keys and values.
+tensor::KvLayout kv_layout(const shape::Attention& attention, bool bf16);
 // How each block of a model of this shape and type keeps them, in the order of the blocks.
 std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor::ComputeType compute);
 
