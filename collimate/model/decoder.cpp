@@ -27,16 +27,17 @@ Decoder::Decoder(const Weights& weights) {
   embedding_scale_ = static_cast<float>(shape.embedding_scale);
   for (const shape::Block& block : shape.blocks) {
     const int segment = static_cast<int>(blocks_.size()) + 1;
-    COLLIMATE_CHECK(block.attention.latent.kv_rank == 0, "{}", shape.family);
+    const bool latent = block.attention.latent.kv_rank > 0;
     blocks_.push_back({block,
                        find_norm(weights, Part::kAttentionNorm, segment, block),
                        find_behind(weights, Part::kAttentionNorm, Part::kBehindAttention, segment, block),
-                       find_linear(weights, Part::kQueryKeyValue, segment),
+                       latent ? Linear{} : find_linear(weights, Part::kQueryKeyValue, segment),
                        {weights.index_of(Part::kQueryNorm, segment), weights.index_of(Part::kKeyNorm, segment),
                         block.norm_epsilon, norm_offset(block)},
                        find_linear(weights, Part::kAttentionOutput, segment),
                        block.shared_norm ? Norm{} : find_norm(weights, Part::kMlpNorm, segment, block),
                        find_behind(weights, Part::kMlpNorm, Part::kBehindMlp, segment, block)});
+    if (latent) blocks_.back().latent = find_latent(weights, segment);
     if (block.mlp.experts.count > 0) {
       COLLIMATE_CHECK(block.place == shape::NormPlace::kBefore, "{}", shape.family);
       blocks_.back().experts = find_experts(weights, segment, routers_++);
@@ -70,13 +71,20 @@ Slot* Decoder::end(Step& step, Slot* stream) const {
   return project_out_ ? linear(step, *project_out_, stream) : stream;
 }
 
+Slot* Decoder::heads_of(Step& step, const Block& block, Slot* x) {
+  if (block.latent) return latent_heads(step, *block.latent, x);
+  const Attention& how = block.how.attention;
+  Slot* qkv = linear(step, block.query_key_value, x);
+  if (how.head_norm) qkv = normalize_heads(step, block.head_norms, how, qkv);
+  if (how.rotary) turn(step, how, qkv, how.heads + how.kv_heads, how.head_dim);
+  return qkv;
+}
+
 Slot* Decoder::run_block(Step& step, const Block& block, Slot* stream) const {
   const shape::NormPlace place = block.how.place;
   const bool before = place != shape::NormPlace::kAfter;
   Slot* read = before ? normalize(step, block.attention_norm, stream) : stream;
-  Slot* qkv = linear(step, block.query_key_value, read);
-  if (block.how.attention.head_norm) qkv = normalize_heads(step, block.head_norms, block.how.attention, qkv);
-  Slot* attended = attend(step, block.how.attention, qkv);
+  Slot* attended = attend(step, block.how.attention, heads_of(step, block, read));
   // The MLP too reads the normalized stream as it came, or that with what attention adds.
   if (block.how.parallel && !block.how.shared_norm) read = normalize(step, block.mlp_norm, stream);
   stream = end_half(step, place, block.output, block.behind_attention, attended, stream);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "collimate/model/experts.h"
+#include "collimate/model/latent.h"
 
 namespace collimate::model {
 
@@ -25,13 +26,16 @@ class Decoder {
   struct Block {
     shape::Block how;
     Norm attention_norm, behind_attention;  // as the block's place says
-    Linear query_key_value;
+    Linear query_key_value;                 // of plain attention, as the next
     HeadNorms head_norms;
     Linear output;
     Norm mlp_norm, behind_mlp;
     Linear up, down;  // of a dense block
     std::optional<ExpertLayer> experts;
+    std::optional<LatentLayer> latent;
   };
+  // What attends: queries, keys and values of x, turned.
+  static Slot* heads_of(Step& step, const Block& block, Slot* x);
   Slot* run_block(Step& step, const Block& block, Slot* stream) const;
 
   // The stream with what a half's last layer makes of x, and the norm behind it.

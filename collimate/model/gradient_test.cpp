@@ -8,162 +8,17 @@
 #include "collimate/comm/group.h"
 #include "collimate/tensor/autograd.h"
 #include "tests/support/comm/ranks.h"
+#include "tests/support/model/reference.h"
 #include "tests/support/model/tiny_weights.h"
 
 namespace collimate::model {
 namespace {
 
-using shape::Part;
 using testing::pack;
+using testing::Reference;
 using testing::sequences;
 using testing::tiny_shape;
 using testing::tiny_weights;
-
-// The model's definition as its shape says it, one sequence at a time, in double: the plain composition that the fused
-// layers stand for.
-class Reference {
- public:
-  explicit Reference(Weights& weights) : shape_(weights.shape()), specs_(weights.params()) {
-    for (size_t i = 0; i < specs_.size(); ++i)
-      leaves_.push_back(tensor::make_leaf(testing::values_of(weights, static_cast<int>(i)).to(at::kDouble)));
-  }
-
-  const std::vector<at::Tensor>& leaves() const { return leaves_; }
-
-  at::Tensor hidden(const std::vector<int32_t>& ids) const {
-    const at::Tensor index = at::tensor(ids, at::kLong);
-    at::Tensor x = get(Part::kEmbedding, 0).index_select(0, index) * shape_.embedding_scale;
-    if (shape_.embedding_width > 0) x = linear(x, Part::kProjectIn, 0);
-    if (shape_.learned_positions)
-      x = x + get(Part::kPositions, 0).slice(0, shape_.unused_positions, shape_.unused_positions + index.size(0));
-    if (shape_.embedding_norm) x = norm(x, Part::kEmbeddingNorm, 0, shape_.blocks.front());
-    for (int segment = 1; segment <= last_block(); ++segment) x = block(x, segment);
-    if (shape_.final_norm) x = norm(x, Part::kFinalNorm, last_block() + 1, shape_.blocks.back());
-    return shape_.embedding_width > 0 ? linear(x, Part::kProjectOut, last_block() + 1) : x;
-  }
-
-  at::Tensor log_probs(const at::Tensor& hidden, float temperature) const {
-    const at::Tensor bias = get(Part::kHead, last_block() + 1, /*bias=*/true);
-    return (capped(at::linear(hidden, head(), bias), shape_.logit_softcap) / temperature).log_softmax(-1);
-  }
-  static at::Tensor capped(const at::Tensor& x, double cap) { return cap > 0 ? (x / cap).tanh() * cap : x; }
-  at::Tensor score() const { return get(Part::kScore, last_block() + 1); }
-
- private:
-  int last_block() const { return static_cast<int>(shape_.layers()); }
-  at::Tensor head() const {
-    return shape_.tied_embeddings ? get(Part::kEmbedding, 0) : get(Part::kHead, last_block() + 1);
-  }
-  // The weights or biases of a part, one behind another; undefined where there are none.
-  at::Tensor get(Part part, int segment, bool bias = false) const {
-    std::vector<at::Tensor> all;
-    for (size_t i = 0; i < specs_.size(); ++i)
-      if (specs_[i].part == part && specs_[i].segment == segment && (specs_[i].kind == shape::ParamKind::kBias) == bias)
-        all.push_back(leaves_[i]);
-    return all.empty() ? at::Tensor() : at::cat(all);
-  }
-  at::Tensor linear(const at::Tensor& x, Part part, int segment) const {
-    return at::linear(x, get(part, segment), get(part, segment, /*bias=*/true));
-  }
-  at::Tensor norm(const at::Tensor& x, Part part, int segment, const shape::Block& block) const {
-    at::Tensor weight = get(part, segment);
-    if (block.norm == shape::NormKind::kRmsOffset) weight = weight + 1;
-    if (block.norm == shape::NormKind::kLayer)
-      return at::layer_norm(x, {x.size(1)}, weight, get(part, segment, /*bias=*/true), block.norm_epsilon);
-    return x * (x.square().mean(-1, true) + static_cast<double>(block.norm_epsilon)).rsqrt() * weight;
-  }
-  // [T, heads · D] turned by position, half against half of what turns.
-  at::Tensor turn(const at::Tensor& x, const shape::Attention& how) const {
-    const int64_t half = how.turned() / 2;
-    const at::Tensor exponents = at::arange(half, at::kDouble) / static_cast<double>(half);
-    const at::Tensor angles = at::arange(x.size(0), at::kDouble).unsqueeze(1) *
-                              at::pow(how.rope_theta > 0 ? how.rope_theta : shape_.rope_theta, -exponents).unsqueeze(0);
-    const at::Tensor c = angles.cos().unsqueeze(1), s = angles.sin().unsqueeze(1);
-    const at::Tensor y = x.view({x.size(0), -1, how.head_dim});
-    const at::Tensor a = y.slice(2, 0, half), b = y.slice(2, half, 2 * half), rest = y.slice(2, 2 * half);
-    return at::cat({a * c - b * s, b * c + a * s, rest}, 2).reshape(x.sizes());
-  }
-  at::Tensor attention(const at::Tensor& qkv, const shape::Block& block, int segment) const {
-    const shape::Attention& how = block.attention;
-    const int64_t rows = qkv.size(0);
-    std::vector<at::Tensor> parts = qkv.split_with_sizes({how.query_width(), how.kv_width(), how.kv_width()}, 1);
-    for (const int i : {0, 1}) {
-      if (!how.head_norm) continue;
-      const at::Tensor heads = parts[i].reshape({-1, how.head_dim});
-      parts[i] = norm(heads, i == 0 ? Part::kQueryNorm : Part::kKeyNorm, segment, block).reshape_as(parts[i]);
-    }
-    const auto split = [&](const at::Tensor& x, int64_t heads) {
-      return x.reshape({rows, heads, how.head_dim}).transpose(0, 1).repeat_interleave(how.heads / heads, 0);
-    };
-    const at::Tensor q = how.rotary ? turn(parts[0].contiguous(), how) : parts[0];
-    const at::Tensor k = how.rotary ? turn(parts[1].contiguous(), how) : parts[1];
-    at::Tensor scores = split(q, how.heads).matmul(split(k, how.kv_heads).transpose(1, 2));
-    scores = scores * (how.scale > 0 ? how.scale : 1 / std::sqrt(static_cast<double>(how.head_dim)));
-    scores = capped(scores, how.softcap);
-    if (how.alibi) {
-      const at::Tensor places = at::arange(rows, at::kDouble), heads = at::arange(1, how.heads + 1, at::kDouble);
-      const at::Tensor slopes = at::exp2(heads * (-8.0 / static_cast<double>(how.heads)));  // of a power of two
-      scores = scores + slopes.view({-1, 1, 1}) * (places.unsqueeze(0) - places.unsqueeze(1));
-    }
-    at::Tensor unread = at::ones({rows, rows}, at::kBool).triu(1);
-    if (how.window > 0) unread = unread.logical_or(at::ones({rows, rows}, at::kBool).tril(-how.window));
-    const at::Tensor weights = scores.masked_fill(unread, -INFINITY).softmax(-1);
-    return weights.matmul(split(parts[2], how.kv_heads)).transpose(0, 1).reshape({rows, -1});
-  }
-  at::Tensor block(const at::Tensor& x, int segment) const {
-    const shape::Block& how = base::at(shape_.blocks, segment - 1);
-    const bool after = how.place == shape::NormPlace::kAfter, around = how.place == shape::NormPlace::kAround;
-    const at::Tensor first = after ? x : norm(x, Part::kAttentionNorm, segment, how);
-    const at::Tensor qkv = linear(first, Part::kQueryKeyValue, segment);
-    at::Tensor half = linear(attention(qkv, how, segment), Part::kAttentionOutput, segment);
-    at::Tensor y = x + (around ? norm(half, Part::kBehindAttention, segment, how) : half);
-    if (after) y = norm(y, Part::kAttentionNorm, segment, how);
-    at::Tensor read = how.parallel ? x : y;
-    if (!after) read = how.shared_norm ? first : norm(read, Part::kMlpNorm, segment, how);
-    if (how.mlp.experts.count > 0) return y + mixture(read, how.mlp.experts, segment);
-    half = linear(activated(linear(read, Part::kUp, segment), how.mlp), Part::kDown, segment);
-    const at::Tensor z = y + (around ? norm(half, Part::kBehindMlp, segment, how) : half);
-    return after ? norm(z, Part::kMlpNorm, segment, how) : z;
-  }
-  static at::Tensor activated(const at::Tensor& up, const shape::Mlp& how) {
-    if (how.activation == shape::Activation::kRelu) return at::relu(up);
-    if (!how.gated) return at::gelu(up, how.activation == shape::Activation::kGelu ? "none" : "tanh");
-    const std::vector<at::Tensor> halves = up.chunk(2, 1);
-    return (how.activation == shape::Activation::kSilu ? at::silu(halves[0]) : at::gelu(halves[0], "tanh")) * halves[1];
-  }
-  // Scores of experts that are not to be chosen become -infinity.
-  static at::Tensor in_best_groups(const at::Tensor& scores, const shape::Experts& how) {
-    if (how.groups == 1) return scores;
-    const at::Tensor by_group = scores.view({scores.size(0), how.groups, -1});
-    const at::Tensor totals = std::get<0>(by_group.topk(2, -1)).sum(-1);
-    const at::Tensor best = std::get<1>(totals.topk(how.chosen_groups, -1));
-    const at::Tensor left_out = at::ones_like(totals, at::kBool).scatter(1, best, false);
-    return by_group.masked_fill(left_out.unsqueeze(2), -INFINITY).reshape(scores.sizes());
-  }
-  // Every token passes every expert, by a weight that is 0 where it did not choose it.
-  at::Tensor mixture(const at::Tensor& x, const shape::Experts& how, int segment) const {
-    const at::Tensor logits = at::linear(x, get(Part::kRouter, segment));
-    const at::Tensor scores = how.sigmoid ? logits.sigmoid() : logits.softmax(-1);
-    const at::Tensor corrected = how.corrected ? scores + get(Part::kRouter, segment, /*bias=*/true) : scores;
-    const at::Tensor best = std::get<1>(in_best_groups(corrected.detach(), how).topk(how.per_token, -1));
-    at::Tensor weights = scores * at::zeros_like(scores).scatter(1, best, 1.0);
-    if (how.normalized) weights = weights / weights.sum(-1, true);
-    weights = weights * how.scale;
-    const std::vector<at::Tensor> up = get(Part::kExpertUp, segment).chunk(how.count),
-                                  down = get(Part::kExpertDown, segment).chunk(how.count);
-    at::Tensor sum = at::zeros_like(x);
-    for (int64_t e = 0; e < how.count; ++e)
-      sum = sum +
-            weights.slice(1, e, e + 1) * at::linear(activated(at::linear(x, base::at(up, e)), {}), base::at(down, e));
-    if (how.shared == 0) return sum;
-    const at::Tensor shared = linear(activated(linear(x, Part::kUp, segment), {}), Part::kDown, segment);
-    return sum + (how.shared_gate ? linear(x, Part::kSharedGate, segment).sigmoid() * shared : shared);
-  }
-
-  shape::ModelShape shape_;
-  std::vector<shape::ParamSpec> specs_;
-  std::vector<at::Tensor> leaves_;
-};
 
 std::vector<int32_t> targets_of(size_t count) {
   std::vector<int32_t> targets;

@@ -10,6 +10,7 @@
 #include "collimate/model/huggingface_check.h"
 #include "collimate/model/safetensors.h"
 #include "collimate/model/weights.h"
+#include "collimate/shape/family.h"
 
 namespace collimate::model {
 namespace {
@@ -20,8 +21,17 @@ using shape::ParamSpec;
 
 constexpr size_t kNamesInError = 4;
 
-// Published files have more than the parameters: buffers of older versions, and the head that was not asked for.
-bool is_expected_surplus(const std::string& name) {
+bool is_of_unused_block(const std::string& name, const shape::ModelShape& shape) {
+  const std::string& blocks = shape::find_family(shape.family, "model family").names.block;
+  for (int64_t block = shape.layers(); block < shape.layers() + shape.unused_blocks; ++block)
+    if (name.starts_with(fmt::format("{}{}.", blocks, block))) return true;
+  return false;
+}
+
+// Published files have more than the parameters: buffers of older versions, the head that was not asked for, and blocks
+// that predict further tokens.
+bool is_expected_surplus(const std::string& name, const shape::ModelShape& shape) {
+  if (is_of_unused_block(name, shape)) return true;
   for (const char* end : {".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias",
                           ".rotary_emb.inv_freq", "lm_head.weight", "embed_out.weight", "score.weight"})
     if (name.size() >= std::string(end).size() && name.ends_with(end)) return true;
@@ -81,7 +91,8 @@ std::unique_ptr<const TensorDirectory> open_files(const std::string& directory, 
 // The entry of each parameter, null for a head to be made of zeros, which a trained model may begin with. Everything is
 // checked before memory is taken.
 std::vector<const TensorEntry*> match(const std::string& directory, const TensorDirectory& files,
-                                      const std::vector<ParamSpec>& specs, bool trained) {
+                                      const shape::ModelShape& shape, bool trained) {
+  const std::vector<ParamSpec> specs = shape::param_specs(shape);
   std::vector<const TensorEntry*> entries;
   std::vector<const ParamSpec*> missing;
   std::vector<std::string> surplus;
@@ -95,7 +106,7 @@ std::vector<const TensorEntry*> match(const std::string& directory, const Tensor
   }
   if (!missing.empty()) throw_missing(directory, specs.size(), missing);
   for (const auto& [name, entry] : files.entries())
-    if (std::find(entries.begin(), entries.end(), entry) == entries.end() && !is_expected_surplus(name))
+    if (std::find(entries.begin(), entries.end(), entry) == entries.end() && !is_expected_surplus(name, shape))
       surplus.push_back(name);
   if (!surplus.empty())
     throw InputError(expectation(directory, "the tensors of its config.json alone", "also " + list_names(surplus)));
@@ -148,17 +159,16 @@ void save_shards(const Weights& weights, const std::string& directory, const std
 
 void check_huggingface(const std::string& directory, const std::string& head, bool trained) {
   const shape::ModelShape shape = shape_of(directory, head);
-  match(directory, *open_files(directory, shape), shape::param_specs(shape), trained);
+  match(directory, *open_files(directory, shape), shape, trained);
 }
 
 std::shared_ptr<Weights> load_huggingface(const std::string& directory, const std::string& head,
                                           const WeightsOptions& options, tensor::Exec exec) {
   const shape::ModelShape shape = shape_of(directory, head);
   auto files = open_files(directory, shape);
-  const auto specs = shape::param_specs(shape);
-  const auto entries = match(directory, *files, specs, options.trained);
+  const auto entries = match(directory, *files, shape, options.trained);
   if (options.mapped) {
-    auto values = std::make_shared<MappedValues>(directory, std::move(files), entries, specs);
+    auto values = std::make_shared<MappedValues>(directory, std::move(files), entries, shape::param_specs(shape));
     auto mapped = std::make_shared<Weights>(shape, options, exec, std::move(values));
     mapped->commit();
     return mapped;

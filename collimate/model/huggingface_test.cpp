@@ -1,4 +1,5 @@
 #include <cstring>
+#include <fstream>
 
 #include "collimate/base/error.h"
 #include "collimate/base/memory_state.h"
@@ -80,7 +81,7 @@ std::vector<TensorToWrite> fused_tensors(const Weights& weights) {
 
 // As transformers 5 writes it where it is not asked for the published form: a block's experts are two tensors.
 TEST_F(HuggingFace, FusedExpertsAreRead) {
-  for (const char* family : {"mixtral", "qwen2_moe", "dots1"}) {
+  for (const char* family : {"mixtral", "qwen2_moe", "dots1", "deepseek_v2", "deepseek_v3"}) {
     auto weights = tiny_weights(tiny_shape(family));
     save_huggingface(*weights, directory_);
     write_safetensors(directory_ + "/model.safetensors", fused_tensors(*weights));
@@ -218,6 +219,27 @@ TEST_F(HuggingFace, BaseModelNamesAndOldBuffers) {
     }
   }
   write_safetensors(directory_ + "/model.safetensors", tensors);
+  EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), weights->checksum());
+}
+
+// DeepSeek-V3's files hold blocks behind the last one, which predict further tokens.
+TEST_F(HuggingFace, BlocksThatPredictFurtherTokensAreLeftOut) {
+  auto weights = tiny_weights(tiny_shape("deepseek_v3"));
+  save_huggingface(*weights, directory_);
+  std::vector<TensorToWrite> tensors;
+  for (const char* name : {"2.enorm.weight", "2.self_attn.o_proj.weight"})
+    tensors.push_back({std::string("model.layers.") + name, {2}, [](std::span<float> out) { out[0] = 1; }});
+  write_safetensors(directory_ + "/more.safetensors", tensors);
+  nlohmann::json map;
+  for (const shape::ParamSpec& spec : weights->params()) map[spec.name] = "model.safetensors";
+  for (const TensorToWrite& tensor : tensors) map[tensor.name] = "more.safetensors";
+  std::ofstream(directory_ + "/model.safetensors.index.json") << nlohmann::json{{"weight_map", map}}.dump();
+  EXPECT_EQ(error_of(),
+            "[D] expected the tensors of its config.json alone, got also model.layers.2.enorm.weight, "
+            "model.layers.2.self_attn.o_proj.weight");
+  nlohmann::json config = shape::to_config(weights->shape());
+  config["num_nextn_predict_layers"] = 1;
+  std::ofstream(directory_ + "/config.json") << config.dump();
   EXPECT_EQ(load_huggingface(directory_, "", {}, {})->checksum(), weights->checksum());
 }
 

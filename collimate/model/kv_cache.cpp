@@ -16,10 +16,13 @@ tensor::KvType kv_type(tensor::ComputeType compute) {
   return is_bf16(compute) ? tensor::KvType::kBFloat16 : tensor::KvType::kFloat32;
 }
 
+tensor::KvLayout kv_layout(const shape::Attention& a, tensor::KvType type) {
+  return {static_cast<int>(a.kv_heads), static_cast<int>(a.head_dim), type, static_cast<int>(a.value_dim())};
+}
+
 std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor::KvType type) {
   std::vector<tensor::KvLayout> layouts;
-  for (const shape::Block& block : shape.blocks)
-    layouts.push_back({static_cast<int>(block.attention.kv_heads), static_cast<int>(block.attention.head_dim), type});
+  for (const shape::Block& block : shape.blocks) layouts.push_back(kv_layout(block.attention, type));
   return layouts;
 }
 

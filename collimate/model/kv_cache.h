@@ -14,6 +14,8 @@ namespace collimate::model {
 // rounds them everywhere.
 tensor::KvType kv_type(tensor::ComputeType compute);
 
+// How a block keeps keys and values.
+tensor::KvLayout kv_layout(const shape::Attention& attention, tensor::KvType type);
 // How each block of a model of this shape keeps them, in the order of the blocks.
 std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor::KvType type);
 

@@ -4,6 +4,7 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
+#include "collimate/model/kv_cache.h"
 #include "collimate/model/lora_layer.h"
 #include "collimate/tensor/ops/activation.h"
 #include "collimate/tensor/ops/embedding.h"
@@ -231,7 +232,7 @@ struct Heads {
         kv_heads(static_cast<int>(a.kv_heads)),
         head_dim(static_cast<int>(a.head_dim)),
         scale(a.scale > 0 ? static_cast<float>(a.scale) : 1.0F / std::sqrt(static_cast<float>(a.head_dim))),
-        row(a.query_width() + 2 * a.kv_width()) {}
+        row(a.query_width() + a.kv_width() + a.value_width()) {}
   int heads, kv_heads, head_dim;
   float scale;
   int64_t row;  // of q, k and v together
@@ -245,6 +246,7 @@ void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot
   args.heads = h.heads;
   args.kv_heads = h.kv_heads;
   args.head_dim = h.head_dim;
+  args.value_dim = static_cast<int>(a.value_dim());
   args.scale = h.scale;
   args.window = a.window;
   args.softcap = static_cast<float>(a.softcap);
@@ -255,15 +257,12 @@ void attend_backward(const Step& step, const Attention& a, Slot& qkv, const Slot
   args.q_stride = args.kv_stride = args.dq_stride = args.dkv_stride = h.row;
   args.out = out.value;
   args.dout = out.gradient;
-  args.out_stride = a.query_width();
+  args.out_stride = a.output_width();
   args.lse = lse;
   args.dq = into.data;
   args.dk = args.dq + a.query_width();
   args.dv = args.dk + a.kv_width();
   tensor::attention_backward(step.exec, args, step.input.documents());
-  if (a.rotary)
-    tensor::rope_backward(step.exec, into.data, h.row, qkv.rows, h.heads + h.kv_heads, h.head_dim,
-                          step.input.positions(), step.turns->of(a));
 }
 
 void normalize_heads_backward(const Step& step, const HeadNorms& norms, const Attention& a, Slot& qkv,
@@ -302,17 +301,27 @@ Slot* normalize_heads(Step& step, const HeadNorms& norms, const Attention& a, Sl
   return out;
 }
 
+void turn(Step& step, const Attention& a, Slot* x, int64_t heads, int64_t head_dim) {
+  const auto count = static_cast<int>(heads), width = static_cast<int>(head_dim);
+  const tensor::RopeTable& table = step.turns->of(a);
+  const int32_t* positions = step.input.positions();
+  tensor::rope(step.exec, x->value, x->width, x->rows, count, width, positions, table);
+  if (step.tape == nullptr || !x->wanted) return;
+  step.tape->push([=, exec = step.exec] {
+    if (Tape::gradient(*x) != nullptr)
+      tensor::rope_backward(exec, x->gradient, x->width, x->rows, count, width, positions, table);
+  });
+}
+
 Slot* attend(Step& step, const Attention& a, Slot* qkv) {
   const Heads h(a);
-  if (a.rotary)
-    tensor::rope(step.exec, qkv->value, h.row, qkv->rows, h.heads + h.kv_heads, h.head_dim, step.input.positions(),
-                 step.turns->of(a));
   tensor::AttentionForward args;
-  args.layout = {h.kv_heads, h.head_dim, step.kv_type};
+  args.layout = kv_layout(a, step.kv_type);
   float* k = qkv->value + a.query_width();
-  if (is_bf16(step.weights.options().compute)) tensor::round_bf16(step.exec, k, h.row, qkv->rows, 2 * a.kv_width());
+  if (is_bf16(step.weights.options().compute))
+    tensor::round_bf16(step.exec, k, h.row, qkv->rows, a.kv_width() + a.value_width());
   tensor::append_kv(step.exec, args.layout, k, h.row, k + a.kv_width(), h.row, step.input.runs(), step.kv_storage);
-  Slot* out = tensor::make_slot(step.arena, qkv->rows, a.query_width(), qkv->wanted);
+  Slot* out = tensor::make_slot(step.arena, qkv->rows, a.output_width(), qkv->wanted);
   float* lse = step.tape != nullptr && qkv->wanted ? step.arena.take(qkv->rows * a.heads) : nullptr;
   args.heads = h.heads;
   args.scale = h.scale;
@@ -323,7 +332,7 @@ Slot* attend(Step& step, const Attention& a, Slot* qkv) {
   args.q_stride = h.row;
   args.storage = step.kv_storage;
   args.out = out->value;
-  args.out_stride = a.query_width();
+  args.out_stride = a.output_width();
   args.lse = lse;
   tensor::attention_forward(step.exec, args, step.input.runs());
   if (lse == nullptr) return out;

@@ -90,8 +90,11 @@ void pass_through(const tensor::Exec& exec, tensor::Tape& tape, Slot& out, Slot&
 Slot* add_normalized(Step& step, const Norm& norm, Slot* x, Slot* stream);
 // qkv as of attend: its queries' and keys' heads normalised, its values as they are.
 Slot* normalize_heads(Step& step, const HeadNorms& norms, const Attention& attention, Slot* qkv);
-// qkv [T, (heads + 2 kv_heads) head_dim]: turns rotary q and k by their positions (in place), appends k and v to the
-// step's blocks and attends. [T, heads head_dim].
+// Turns the leading channels of x's first `heads` heads of `head_dim` by the tokens' positions, in place. x has one
+// reader behind it.
+void turn(Step& step, const Attention& attention, Slot* x, int64_t heads, int64_t head_dim);
+// qkv [T, heads head_dim + kv_heads (head_dim + value_dim)]: appends k and v to the step's blocks and attends.
+// [T, heads value_dim].
 Slot* attend(Step& step, const Attention& attention, Slot* qkv);
 // The activation of an MLP: x [T, F], or gate and up [T, 2 F] -> [T, F].
 Slot* activate(Step& step, const shape::Mlp& mlp, Slot* x);

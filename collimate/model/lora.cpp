@@ -94,6 +94,7 @@ void add_adapters(shape::Builder& out, std::span<const ParamSpec> layer, const L
     b.dims[0] = spec->dims[0];
     b.interleaved = spec->interleaved;
     b.paired = spec->paired;
+    b.trailing = spec->trailing;
   }
 }
 

@@ -261,16 +261,17 @@ TEST_P(Parity, ThreadsChangeNoBit) {
   EXPECT_EQ(gradients[0], gradients[1]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Parity,
-                         ::testing::Values("llama", "qwen2", "gpt2", "mistral", "qwen3", "phi3", "gpt_neo", "opt",
-                                           "gpt_neox", "bloom", "bloom/bfloat16_dot", "bloom+lora", "gptj", "gptj+lora",
-                                           "gemma", "gemma2", "gemma2/bfloat16_amx", "gemma2+lora", "gemma3_text",
-                                           "gemma3_text+lora", "opt_350m", "opt_350m+lora", "mistral/bfloat16_dot",
-                                           "qwen3/bfloat16_amx", "phi3+lora", "mixtral", "qwen2_moe", "qwen3_moe",
-                                           "dots1", "mixtral/bfloat16_amx", "dots1/bfloat16_dot", "qwen2_moe+lora",
-                                           "gpt_neox+lora", "qwen3+lora", "llama/bfloat16_amx", "llama/bfloat16_dot",
-                                           "gpt2/bfloat16_dot", "llama+lora", "qwen2+lora", "gpt2+lora",
-                                           "llama/bfloat16_amx+lora", "gpt2/bfloat16_dot+lora"));
+INSTANTIATE_TEST_SUITE_P(
+    Families, Parity,
+    ::testing::Values("llama", "qwen2", "gpt2", "mistral", "qwen3", "phi3", "gpt_neo", "opt", "gpt_neox", "bloom",
+                      "bloom/bfloat16_dot", "bloom+lora", "gptj", "gptj+lora", "gemma", "gemma2", "gemma2/bfloat16_amx",
+                      "gemma2+lora", "gemma3_text", "gemma3_text+lora", "opt_350m", "opt_350m+lora",
+                      "mistral/bfloat16_dot", "qwen3/bfloat16_amx", "phi3+lora", "mixtral", "qwen2_moe", "qwen3_moe",
+                      "dots1", "deepseek_v2", "deepseek_v3", "deepseek_v2/bfloat16_dot", "deepseek_v3/bfloat16_amx",
+                      "deepseek_v3+lora", "deepseek_v3/bfloat16_dot+lora", "mixtral/bfloat16_amx", "dots1/bfloat16_dot",
+                      "qwen2_moe+lora", "gpt_neox+lora", "qwen3+lora", "llama/bfloat16_amx", "llama/bfloat16_dot",
+                      "gpt2/bfloat16_dot", "llama+lora", "qwen2+lora", "gpt2+lora", "llama/bfloat16_amx+lora",
+                      "gpt2/bfloat16_dot+lora"));
 
 }  // namespace
 }  // namespace collimate::model

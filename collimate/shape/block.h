@@ -12,7 +12,8 @@ enum class Activation { kSilu, kGeluTanh, kGelu, kRelu };
 // Where a half has its norms: x + f(norm(x)), norm(x + f(x)), or x + other norm(f(norm(x))).
 enum class NormPlace { kBefore, kAfter, kAround };
 
-// Multi-head latent attention: keys and values as one vector of kv_rank + rope_dim; kv_rank 0 for plain attention.
+// Multi-head latent attention (DeepSeek-AI 2024): a token's keys and values are made of one vector of kv_rank and a
+// turned key of rope_dim that all heads share; kv_rank 0 for plain attention.
 struct Latent {
   int64_t q_rank = 0;  // 0: queries are not compressed
   int64_t kv_rank = 0;
@@ -21,7 +22,8 @@ struct Latent {
   bool operator==(const Latent&) const = default;
 };
 
-// Softmax attention in which heads / kv_heads query heads read the keys and values of one kv head.
+// Softmax attention in which heads / kv_heads query heads read the keys and values of one kv head. Of latent attention
+// every head has its own, and `rotary_dim` leading channels of a key are those shared.
 struct Attention {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -29,6 +31,7 @@ struct Attention {
   bool rotary = true;      // queries and keys turn by their positions
   bool alibi = false;      // scores fall with the distance of keys, by a slope of each head
   int64_t rotary_dim = 0;  // leading channels of a head that turn; 0: all
+  bool paired = false;     // in files they lie beside those that they turn with
   bool bias = false;       // of queries, keys and values
   bool output_bias = false;
   bool head_norm = false;  // an RMS norm of each query's and key's head, ahead of their turn
@@ -40,7 +43,10 @@ struct Attention {
 
   int64_t turned() const { return !rotary ? 0 : rotary_dim > 0 ? rotary_dim : head_dim; }
   int64_t query_width() const { return heads * head_dim; }
-  int64_t kv_width() const { return kv_heads * head_dim; }
+  int64_t kv_width() const { return kv_heads * head_dim; }  // of keys
+  int64_t value_dim() const { return latent.kv_rank > 0 ? latent.value_dim : head_dim; }
+  int64_t value_width() const { return kv_heads * value_dim(); }
+  int64_t output_width() const { return heads * value_dim(); }
   bool operator==(const Attention&) const = default;
 };
 
@@ -56,6 +62,7 @@ struct Experts {
   bool corrected = false;     // a bias for each expert is added to scores for the choice alone
   bool normalized = false;    // the weights of those chosen are divided by their sum
   int64_t groups = 1;         // of neighbours; those with the highest two scores together are looked at
+  bool group_best = false;    // with the highest one instead
   int64_t chosen_groups = 1;  // so many of them
   double scale = 1;           // of weights
   double balance = 0;         // of the loss that spreads tokens over experts, where training names no other weight

@@ -35,9 +35,9 @@ ModuleNames llama_names() {
 const std::vector<Family>& families() {
   static const std::vector<Family> kFamilies = [] {
     std::vector<Family> all;
-    for (const auto& some :
-         {bloom_families(), gemma_families(), gpt2_families(), gpt_neo_families(), gpt_neox_families(), gptj_families(),
-          llama_families(), mixture_families(), opt_families(), phi3_families(), qwen_families()})
+    for (const auto& some : {bloom_families(), deepseek_families(), gemma_families(), gpt2_families(),
+                             gpt_neo_families(), gpt_neox_families(), gptj_families(), llama_families(),
+                             mixture_families(), opt_families(), phi3_families(), qwen_families()})
       all.insert(all.end(), some.begin(), some.end());
     std::sort(all.begin(), all.end(), [](const Family& a, const Family& b) { return a.name < b.name; });
     return all;

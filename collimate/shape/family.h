@@ -20,7 +20,9 @@ struct ModuleNames {
   std::string block;                              // "model.layers."
   std::string attention_norm;
   std::vector<std::string> query_key_value;
-  std::string query_norm, key_norm;  // of heads
+  std::string query_norm, key_norm;                                              // of heads
+  std::string query = {}, query_down = {}, query_down_norm = {}, query_up = {};  // of latent attention, as the next
+  std::string key_value_down = {}, key_value_down_norm = {}, key_value_up = {};
   std::string attention_output;
   std::string mlp_norm;
   std::string behind_attention = {}, behind_mlp = {};  // norms of blocks that have them around their halves
@@ -60,6 +62,7 @@ struct Family {
 
 std::vector<Family> llama_families();
 std::vector<Family> bloom_families();
+std::vector<Family> deepseek_families();
 std::vector<Family> gemma_families();
 std::vector<Family> gpt2_families();
 std::vector<Family> gpt_neo_families();

@@ -41,7 +41,7 @@ void validate(const Experts& experts, const std::string& where) {
     throw InputError(expectation(where + " n_group", fmt::format("a divisor of {} experts", experts.count),
                                  std::to_string(experts.groups)));
   const int64_t each = experts.count / experts.groups, most = each * experts.chosen_groups;
-  if (experts.groups > 1 && each < 2)
+  if (experts.groups > 1 && !experts.group_best && each < 2)
     throw InputError(expectation(where + " n_group", "groups of two experts or more", std::to_string(experts.groups)));
   if (experts.per_token > most)
     throw InputError(expectation(where + " num_experts_per_tok", fmt::format("at most {} of the chosen groups", most),

@@ -23,6 +23,7 @@ struct ModelShape {
   double embedding_scale = 1;      // multiplies what the table gives
   bool embedding_norm = false;     // a norm ahead of the first block, of its kind
   std::vector<Block> blocks;       // by layer; the norm behind the last one is of its kind
+  int64_t unused_blocks = 0;       // that files hold behind these, and no pass uses
   bool final_norm = true;
   bool tied_embeddings = false;
   bool head_bias = false;    // of the language model's head

@@ -58,15 +58,19 @@ class DecoderParams {
   void add_block(const std::string& prefix, const Block& block) {
     const Attention& attention = block.attention;
     add_norm(prefix + names_.attention_norm, Part::kAttentionNorm, block.norm);
-    add_by_rows(prefix, names_.query_key_value, Part::kQueryKeyValue,
-                {attention.query_width(), attention.kv_width(), attention.kv_width()}, attention.head_dim,
-                attention.bias);
+    if (attention.latent.kv_rank > 0) {
+      add_latent(prefix, attention);
+    } else {
+      add_by_rows(prefix, names_.query_key_value, Part::kQueryKeyValue,
+                  {attention.query_width(), attention.kv_width(), attention.kv_width()}, attention.head_dim,
+                  attention.bias);
+    }
     if (attention.head_norm) {
       out_.add(prefix + names_.query_norm + ".weight", Part::kQueryNorm, kind_of(block.norm), {attention.head_dim});
       out_.add(prefix + names_.key_norm + ".weight", Part::kKeyNorm, kind_of(block.norm), {attention.head_dim});
     }
-    add_by_columns(prefix + names_.attention_output, Part::kAttentionOutput, attention.query_width(),
-                   attention.head_dim, attention.output_bias);
+    add_by_columns(prefix + names_.attention_output, Part::kAttentionOutput, attention.output_width(),
+                   attention.value_dim(), attention.output_bias);
     if (block.place == NormPlace::kAround)
       add_norm(prefix + names_.behind_attention, Part::kBehindAttention, block.norm);
     if (!block.shared_norm) add_norm(prefix + names_.mlp_norm, Part::kMlpNorm, block.norm);
@@ -75,6 +79,41 @@ class DecoderParams {
     add_by_rows(prefix, names_.up, Part::kUp, rows, 1, block.mlp.bias);
     add_by_columns(prefix + names_.down, Part::kDown, block.mlp.intermediate, 1, block.mlp.bias);
     if (block.place == NormPlace::kAround) add_norm(prefix + names_.behind_mlp, Part::kBehindMlp, block.norm);
+  }
+
+  void add_latent(const std::string& prefix, const Attention& attention) {
+    const Latent& latent = attention.latent;
+    const int64_t queries = attention.query_width(), low = latent.rope_dim + latent.kv_rank,
+                  own = attention.head_dim - latent.rope_dim + latent.value_dim;
+    if (latent.q_rank > 0) {
+      add_whole(prefix + names_.query_down, Part::kQueryDown, latent.q_rank, attention.bias, [](ParamSpec&) {});
+      out_.add(prefix + names_.query_down_norm + ".weight", Part::kQueryDownNorm, ParamKind::kNorm, {latent.q_rank});
+    }
+    ParamSpec& query = add_of_layer(prefix + (latent.q_rank > 0 ? names_.query_up : names_.query), Part::kQuery,
+                                    queries, latent.q_rank > 0 ? latent.q_rank : shape_.hidden);
+    cut_rows(query, attention.head_dim);
+    turned_last(query, attention);
+    add_whole(prefix + names_.key_value_down, Part::kKeyValueDown, low, attention.bias, [&](ParamSpec& spec) {
+      spec.dims[0].unit = low;
+      spec.dims[0].blocks = {latent.rope_dim, latent.kv_rank};
+      turned_last(spec, attention);
+    });
+    out_.add(prefix + names_.key_value_down_norm + ".weight", Part::kKeyValueDownNorm, ParamKind::kNorm,
+             {latent.kv_rank});
+    cut_rows(add_of_layer(prefix + names_.key_value_up, Part::kKeyValueUp, attention.heads * own, latent.kv_rank), own);
+  }
+
+  // The weight and, where there is one, the bias of a layer that reads the stream and that every rank has whole.
+  template <class Adjust>
+  void add_whole(const std::string& name, Part part, int64_t rows, bool bias, const Adjust& adjust) {
+    adjust(add_of_layer(name, part, rows, shape_.hidden));
+    if (bias) adjust(add_of_layer(name, part, rows, 0));
+  }
+
+  // Says that the file has the rows that turn behind the others of a head.
+  static void turned_last(ParamSpec& spec, const Attention& attention) {
+    spec.trailing = attention.turned();
+    if (attention.paired) spec.paired = attention.turned();
   }
 
   void add_experts(const std::string& prefix, const Experts& experts) {
@@ -166,9 +205,11 @@ int64_t ParamSpec::count() const {
 
 int64_t ParamSpec::file_row(int64_t row) const {
   if (!reordered()) return row;
-  const int64_t unit = dims[0].unit;
-  if (const int64_t place = row % unit; place < paired)
-    return row - place + (place < paired / 2 ? 2 * place : 2 * place - paired + 1);
+  const int64_t unit = dims[0].unit, place = row % unit, first = row - place;
+  const int64_t beside = place < paired / 2 ? 2 * place : 2 * place - paired + 1;
+  if (trailing > 0)
+    return first + (place >= trailing ? place - trailing : unit - trailing + (paired > 0 ? beside : place));
+  if (place < paired) return first + beside;
   if (interleaved == 0) return row;
   const int64_t piece_rows = sizes[0] / interleaved;
   const int64_t piece = row / piece_rows, within = row % piece_rows;

@@ -27,6 +27,12 @@ enum class Part {
   kEmbeddingNorm,
   kAttentionNorm,
   kQueryKeyValue,
+  kQueryDown,  // of latent attention: what it has in place of kQueryKeyValue, from here to kKeyValueUp
+  kQueryDownNorm,
+  kQuery,
+  kKeyValueDown,  // the key that all heads share, then the latent
+  kKeyValueDownNorm,
+  kKeyValueUp,  // each head's own part of its key, then its value
   kQueryNorm,
   kKeyNorm,
   kAttentionOutput,
@@ -58,12 +64,15 @@ struct ParamSpec {
   bool transposed_in_file = false;  // GPT-2 stores [in, out]
   int64_t interleaved = 0;  // the file has so many pieces of rows unit by unit: q, k, v of each head; 0: as here
   int64_t paired = 0;       // of each unit's first so many rows the file has i and i + half side by side
+  int64_t trailing = 0;     // each unit's first so many rows are its last ones in the file, in their order there
   bool decay = true;        // weight decay: none on biases and norms
   // Parameters that run as one linear layer (q/k/v, gate/up) lie side by side without a gap. The first carries their
   // number, the others 0; a parameter on its own carries 1.
   int fused = 1;
   int64_t count() const;
-  bool reordered() const { return interleaved > 0 || paired > 0; }  // rows have other places in the file
+  bool reordered() const {
+    return interleaved > 0 || paired > 0 || trailing > 0;
+  }  // rows have other places in the file
   // Returns where the file has a row.
   int64_t file_row(int64_t row) const;
 };

@@ -51,7 +51,8 @@ double forward_flops(const ModelShape& shape, int64_t tokens, int64_t context) {
   for (const ParamSpec& spec : param_specs(shape))
     if (is_linear(shape, spec)) weights += static_cast<double>(spec.count()) * share_of_tokens(shape, spec);
   for (const Block& block : shape.blocks)
-    attention += 2.0 * static_cast<double>(block.attention.query_width()) * keys_read(context, block.attention.window);
+    attention += static_cast<double>(block.attention.query_width() + block.attention.output_width()) *
+                 keys_read(context, block.attention.window);
   return 2.0 * static_cast<double>(tokens) * (weights + attention);
 }
 

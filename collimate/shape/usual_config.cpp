@@ -39,8 +39,6 @@ json read_longrope(const Fields& scaling, const Fields& config, const ModelShape
           {"attention_factor", scaling.real_or("attention_factor", inferred)}};
 }
 
-double yarn_magnitude(double factor, double scale) { return factor > 1 ? 0.1 * scale * std::log(factor) + 1 : 1; }
-
 // YaRN (Peng et al. 2023).
 json read_yarn(const Fields& scaling, const Fields& config, const ModelShape& shape) {
   const int64_t original = original_positions(scaling, config, shape);
@@ -50,13 +48,15 @@ json read_yarn(const Fields& scaling, const Fields& config, const ModelShape& sh
   if (scaling.has("mscale") && scaling.has("mscale_all_dim"))
     inferred = yarn_magnitude(factor, scaling.real_or("mscale", 1)) /
                yarn_magnitude(factor, scaling.real_or("mscale_all_dim", 1));
-  return {{"rope_type", "yarn"},
-          {"factor", factor},
-          {"original_max_position_embeddings", original},
-          {"attention_factor", scaling.real_or("attention_factor", inferred)},
-          {"beta_fast", scaling.real_or("beta_fast", 32)},
-          {"beta_slow", scaling.real_or("beta_slow", 1)},
-          {"truncate", scaling.flag_or("truncate", true)}};
+  json yarn = {{"rope_type", "yarn"},
+               {"factor", factor},
+               {"original_max_position_embeddings", original},
+               {"attention_factor", scaling.real_or("attention_factor", inferred)},
+               {"beta_fast", scaling.real_or("beta_fast", 32)},
+               {"beta_slow", scaling.real_or("beta_slow", 1)},
+               {"truncate", scaling.flag_or("truncate", true)}};
+  if (scaling.has("mscale_all_dim")) yarn["mscale_all_dim"] = scaling.real_or("mscale_all_dim", 1);
+  return yarn;
 }
 
 void read_rope_scaling(const Fields& fields, const Fields& config, ModelShape& shape) {
@@ -104,10 +104,13 @@ Attention read_attention(const Fields& fields, int64_t hidden) {
   attention.latent = {fields.count_or("q_lora_rank", kMaxHidden, 0), fields.count("kv_lora_rank", kMaxHidden),
                       fields.count("qk_rope_head_dim", kMaxHidden), fields.count("v_head_dim", kMaxHidden)};
   attention.head_dim = fields.count("qk_nope_head_dim", kMaxHidden) + attention.latent.rope_dim;
+  attention.rotary_dim = attention.latent.rope_dim;
   return attention;
 }
 
 }  // namespace
+
+double yarn_magnitude(double factor, double scale) { return factor > 1 ? 0.1 * scale * std::log(factor) + 1 : 1; }
 
 Fields object_of(const Fields& fields, const char* key) {
   if (!fields.raw(key).is_object()) throw InputError(expectation(fields.at(key), "an object", fields.raw(key).dump()));

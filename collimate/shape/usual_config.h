@@ -23,6 +23,8 @@ void add_sizes(const ModelShape& shape, const SizeKeys& keys, nlohmann::json& co
 void read_rope(const Fields& fields, ModelShape& shape);
 // Reads the same of one object of a config, as newer ones have it.
 void read_rope_parameters(const Fields& parameters, const Fields& config, ModelShape& shape);
+// YaRN's factor of cosines and sines (Peng et al. 2023, 3.4), times `scale` where a config says so.
+double yarn_magnitude(double factor, double scale);
 // The object of that key; InputError where it is none.
 Fields object_of(const Fields& fields, const char* key);
 // Adds the keys of a dense decoder that read_usual_shape reads.

@@ -15,7 +15,8 @@
 // Every operation of a device, once: EACH(name) for a function that a header of ops/ declares.
 // clang-format off
 #define COLLIMATE_OPERATIONS(EACH) \
-  EACH(copy) EACH(copy_in) EACH(copy_out) EACH(zero) EACH(gather_rows) EACH(fingerprint) \
+  EACH(copy) EACH(copy_in) EACH(copy_out) EACH(zero) EACH(gather_rows) EACH(copy_heads) EACH(add_heads) \
+  EACH(fingerprint) \
   EACH(silu_mul) EACH(silu_mul_backward) EACH(gelu_tanh_mul) EACH(gelu_tanh_mul_backward) EACH(gelu_tanh) \
   EACH(gelu_tanh_backward) EACH(gelu) EACH(gelu_backward) EACH(relu) EACH(relu_backward) EACH(sigmoid) \
   EACH(sigmoid_backward) \

@@ -59,6 +59,16 @@ QWEN3_MOE = {"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"]
 DOTS1 = {"model_type": "dots1", "architectures": ["Dots1ForCausalLM"], "n_routed_experts": 6, "n_shared_experts": 2,
          "num_experts_per_tok": 2, "moe_intermediate_size": 12, "first_k_dense_replace": 1, "norm_topk_prob": True,
          "n_group": 3, "topk_group": 2, "routed_scaling_factor": 1.5, "sliding_window": None, "max_window_layers": 2}
+LATENT = {"num_key_value_heads": 4, "kv_lora_rank": 12, "q_lora_rank": 10, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4,
+          "v_head_dim": 8, "n_routed_experts": 6, "n_shared_experts": 2, "num_experts_per_tok": 2,
+          "moe_intermediate_size": 12, "first_k_dense_replace": 1, "n_group": 3, "topk_group": 2,
+          "routed_scaling_factor": 1.5}
+DEEPSEEK_V2 = LATENT | {"model_type": "deepseek_v2", "architectures": ["DeepseekV2ForCausalLM"],
+                        "topk_method": "group_limited_greedy", "norm_topk_prob": False}
+DEEPSEEK_V3 = LATENT | {"model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"], "norm_topk_prob": True,
+                        "num_nextn_predict_layers": 0}
+DEEPSEEK_YARN = {"rope_scaling": YARN | {"mscale": 0.707, "mscale_all_dim": 0.707, "beta_fast": 4}}
+MOONLIGHT = DEEPSEEK_V3 | {"q_lora_rank": None, "n_group": 1, "topk_group": 1}
 CASES = {
     "llama": BASE | LLAMA,
     "llama tied, attention biases": BASE | LLAMA | {"tie_word_embeddings": True, "attention_bias": True},
@@ -103,6 +113,14 @@ CASES = {
     "qwen3_moe, weights as they are": BASE | QWEN3_MOE | {"norm_topk_prob": False},
     "dots1": BASE | DOTS1,
     "dots1, one group": BASE | DOTS1 | {"n_group": 1, "topk_group": 1, "first_k_dense_replace": 0},
+    "deepseek_v2": BASE | DEEPSEEK_V2,
+    "deepseek_v2, queries as they are, greedy, yarn rope": BASE | DEEPSEEK_V2 | DEEPSEEK_YARN | {
+        "q_lora_rank": None, "topk_method": "greedy", "n_group": 1, "topk_group": 1, "v_head_dim": 16},
+    "deepseek_v2, attention biases": BASE | DEEPSEEK_V2 | {"attention_bias": True, "first_k_dense_replace": 0},
+    "deepseek_v3": BASE | DEEPSEEK_V3 | DEEPSEEK_YARN,
+    "deepseek_v3, an epsilon of the outer norms": BASE | DEEPSEEK_V3 | {"rms_norm_eps": 0.1},
+    "deepseek_v3, channels in halves": BASE | DEEPSEEK_V3 | {"rope_interleave": False, "attention_bias": True},
+    "deepseek_v3, as Moonlight": BASE | MOONLIGHT,
     "gpt_neox": NEOX,
     "gptj": GPTJ,
     "gpt_neox, one half behind the other": NEOX | {"use_parallel_residual": False},

@@ -9,7 +9,8 @@ import pathlib
 
 import torch
 
-from make_families import BASE, DOTS1, IDS, MIXTRAL, QWEN2_MOE, QWEN3_MOE, model_of, pieces_in_file, weights
+from make_families import (BASE, DEEPSEEK_V2, DEEPSEEK_V3, DEEPSEEK_YARN, DOTS1, IDS, MIXTRAL, MOONLIGHT, QWEN2_MOE,
+                           QWEN3_MOE, model_of, pieces_in_file, weights)
 
 BALANCE, Z = 0.05, 0.02  # weights of the routers' losses
 CASES = {
@@ -17,6 +18,9 @@ CASES = {
     "qwen2_moe": BASE | QWEN2_MOE | {"mlp_only_layers": [0]},
     "qwen3_moe": BASE | QWEN3_MOE,
     "dots1": BASE | DOTS1,
+    "deepseek_v2": BASE | DEEPSEEK_V2,
+    "deepseek_v3": BASE | DEEPSEEK_V3 | DEEPSEEK_YARN,
+    "moonlight": BASE | MOONLIGHT,
 }
 
 
@@ -31,7 +35,7 @@ def greedy(model, prompt, count):
 def case(name, config):
     model = model_of(config)
     ids = torch.tensor([IDS])
-    routed = config["model_type"] != "dots1"  # transformers gives no such loss of it
+    routed = hasattr(model.config, "router_aux_loss_coef")  # of others transformers gives no such loss
     out = model(ids, use_cache=False, **({"output_router_logits": True} if routed else {}))
     log_probs = out.logits[0, :-1].log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
     loss = -log_probs.mean()

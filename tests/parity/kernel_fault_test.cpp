@@ -60,6 +60,7 @@ std::vector<Case> cases() {
                            {"gpt_neox", kNeox},
                            {"qwen3", with(kLlama, kQwen3)},
                            {"mixtral", with(kLlama, kMixtral)},
+                           {"deepseek_v3", with(kLlama, kMixtral)},
                            {"qwen2_moe", with(with(kLlama, kMixtral), kSharedGate)},
                            {"llama", with(kLlama, {"scale"}), tensor::ComputeType::kFloat32, true}};
   for (const auto order : {tensor::ComputeType::kBFloat16Amx, tensor::ComputeType::kBFloat16Dot}) {

@@ -2,9 +2,9 @@
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
-#include "collimate/shape/family.h"
 #include "collimate/shape/mixture.h"
 #include "collimate/shape/usual_config.h"
+#include "collimate/shape/usual_mixture.h"
 
 namespace collimate::shape {
 namespace {
@@ -22,32 +22,6 @@ std::vector<int64_t> read_layers(const Fields& fields, const char* key) {
                     });
   if (!good) throw InputError(expectation(fields.at(key), "a list of layers", list.dump()));
   return list.get<std::vector<int64_t>>();
-}
-
-// What the four have in common: Llama with experts. Where no key makes a block dense, all have them.
-ModelShape read_mixture(const Fields& fields, const std::string& family, const Experts& how) {
-  ModelShape shape = read_usual_shape(fields, family);
-  if (family != "mixtral" || fields.has("rope_theta") || fields.has("rope_parameters")) {
-    read_rope(fields, shape);
-  } else {
-    shape.rope_theta = 1e6;
-  }
-  fields.require("hidden_act", "silu");
-  for (Block& block : shape.blocks) {
-    block.attention.bias = block.attention.output_bias = block.mlp.bias = false;
-    Experts& experts = block.mlp.experts;
-    if (experts.count == 0) continue;
-    Experts routed = how;
-    routed.count = experts.count;
-    routed.per_token = experts.per_token;
-    routed.intermediate = experts.intermediate;
-    routed.shared = experts.shared;
-    experts = routed;
-  }
-  if (experts_of(shape) == nullptr)
-    throw InputError(expectation(fields.at("experts"), "two or more, and a block that has them", "none",
-                                 "a model of a dense family"));
-  return shape;
 }
 
 void set_windows(ModelShape& shape, int64_t window, int64_t first = 0) {
@@ -104,11 +78,7 @@ ModelShape parse_qwen_moe(const Fields& fields, const std::string& family) {
 
 // dots.llm1 (Huo et al. 2025): attention of Qwen3, experts as DeepSeek-V3 routes them.
 ModelShape parse_dots(const Fields& fields, const std::string& family) {
-  Experts how = {.sigmoid = true, .corrected = true, .normalized = fields.flag_or("norm_topk_prob", false)};
-  how.groups = fields.count_or("n_group", kMaxCount, 1);
-  how.chosen_groups = fields.count_or("topk_group", how.groups, 1);
-  how.scale = fields.real_or("routed_scaling_factor", 1.0);
-  ModelShape shape = read_mixture(fields, family, how);
+  ModelShape shape = read_mixture(fields, family, read_grouped_routing(fields));
   if (fields.has("sliding_window"))
     set_windows(shape, fields.count("sliding_window", kMaxCount),
                 fields.whole_or("max_window_layers", kMaxLayers, shape.layers()));
@@ -117,13 +87,6 @@ ModelShape parse_dots(const Fields& fields, const std::string& family) {
     block.attention.head_norm = true;
   }
   return shape;
-}
-
-std::vector<int64_t> dense_layers(const ModelShape& shape) {
-  std::vector<int64_t> dense;
-  for (int64_t layer = 0; layer < shape.layers(); ++layer)
-    if (base::at(shape.blocks, layer).mlp.experts.count == 0) dense.push_back(layer);
-  return dense;
 }
 
 void add_mixture_config(const ModelShape& shape, json& config) {
@@ -157,31 +120,10 @@ void add_qwen_moe_config(const ModelShape& shape, json& config) {
 
 void add_dots_config(const ModelShape& shape, json& config) {
   add_mixture_config(shape, config);
-  const Experts& experts = *experts_of(shape);
-  config["n_routed_experts"] = experts.count;
-  config["moe_intermediate_size"] = experts.intermediate;
-  if (experts.shared > 0) config["n_shared_experts"] = experts.shared / experts.intermediate;
-  config["first_k_dense_replace"] = dense_layers(shape).size();
-  config["norm_topk_prob"] = experts.normalized;
-  config["n_group"] = experts.groups;
-  config["topk_group"] = experts.chosen_groups;
-  config["routed_scaling_factor"] = experts.scale;
-  config["attention_bias"] = shape.blocks.front().attention.bias;
+  add_grouped_config(shape, config);
   int64_t full = 0;
   while (full < shape.layers() && base::at(shape.blocks, full).attention.window == 0) ++full;
   config["max_window_layers"] = full;
-}
-
-ModuleNames mixture_names(const std::string& shared) {
-  ModuleNames names = llama_names();
-  names.router = "mlp.gate";
-  names.experts = "mlp.experts.";
-  names.expert_up = {"gate_proj", "up_proj"};
-  names.expert_down = "down_proj";
-  names.shared_up = {shared + ".gate_proj", shared + ".up_proj"};
-  names.shared_down = shared + ".down_proj";
-  names.shared_gate = shared + "_gate";
-  return names;
 }
 
 ModuleNames mixtral_names() {

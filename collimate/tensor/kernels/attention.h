@@ -21,15 +21,17 @@ struct AttentionTile {
   const float* q = nullptr;  // first token, first head of the tile
   int64_t q_stride = 0;
   int64_t tokens = 0;
-  int64_t kv_heads = 1;  // more than one: with all of their query heads
-  int64_t heads = 0;     // of each kv head
-  int64_t head_dim = 0;
+  int64_t kv_heads = 1;   // more than one: with all of their query heads
+  int64_t heads = 0;      // of each kv head
+  int64_t head_dim = 0;   // of queries and keys
+  int64_t value_dim = 0;  // of values and results
   int64_t first_position = 0;
   const int32_t* blocks = nullptr;
   const float* storage = nullptr;
   KvType type = KvType::kFloat32;  // of what `storage` holds; the sizes below are in floats
   int64_t block_floats = 0;
-  int64_t head_floats = 0;  // from one kv head to the next
+  int64_t key_floats = 0;  // from one kv head's to the next's
+  int64_t value_floats = 0;
   int64_t key_offset = 0;
   int64_t value_offset = 0;
   float scale = 1;
@@ -47,7 +49,7 @@ inline int64_t first_chunk(int64_t position, int64_t window) {
   return window == 0 || position < window ? 0 : (position - window + 1) / kAttentionKeys * kAttentionKeys;
 }
 
-// One document and kv head. `work` holds attention_backward_floats(prefix + tokens, head_dim) floats.
+// One document and kv head. `work` holds attention_backward_floats(prefix + tokens, head_dim, value_dim) floats.
 struct AttentionGradient {
   const float* q = nullptr;  // first row of the document, first query head of the kv head
   int64_t q_stride = 0;
@@ -73,6 +75,7 @@ struct AttentionGradient {
   float* prefix_dv = nullptr;
   int64_t heads = 0;  // query heads of this kv head
   int64_t head_dim = 0;
+  int64_t value_dim = 0;
   float scale = 1;
   float* work = nullptr;
   int64_t window = 0;
@@ -81,9 +84,9 @@ struct AttentionGradient {
 };
 
 // Keys and values transposed, padded to whole chunks, the keys as rows, and the two gradients.
-inline int64_t attention_backward_floats(int64_t tokens, int64_t head_dim) {
+inline int64_t attention_backward_floats(int64_t tokens, int64_t head_dim, int64_t value_dim) {
   const int64_t padded = (tokens + kAttentionKeys - 1) / kAttentionKeys * kAttentionKeys;
-  return 5 * padded * head_dim;
+  return padded * (3 * head_dim + 2 * value_dim);
 }
 
 struct AttentionKernels {

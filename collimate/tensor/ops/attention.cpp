@@ -20,14 +20,15 @@
 namespace collimate::tensor {
 namespace {
 
-void check_heads(int heads, int kv_heads, int head_dim) {
+void check_heads(int heads, const KvLayout& layout) {
+  const int kv_heads = layout.kv_heads, head_dim = layout.head_dim, value_dim = layout.value_width();
   const bool ok = kv_heads > 0 && heads > 0 && heads % kv_heads == 0 && head_dim > 0 && head_dim % 4 == 0 &&
-                  head_dim <= kMostHeadDim;
+                  value_dim % 4 == 0 && std::max(head_dim, value_dim) <= kMostHeadDim;
   if (!ok) {
-    throw base::InputError(base::expectation("attention",
-                                             "heads a multiple of kv_heads and head_dim a multiple of 4 up to 256",
-                                             std::to_string(heads) + " heads, " + std::to_string(kv_heads) +
-                                                 " kv heads, head_dim " + std::to_string(head_dim)));
+    throw base::InputError(
+        base::expectation("attention", "heads a multiple of kv_heads, and sizes of heads a multiple of 4 up to 256",
+                          std::to_string(heads) + " heads, " + std::to_string(kv_heads) + " kv heads, head_dim " +
+                              std::to_string(head_dim) + ", value_dim " + std::to_string(value_dim)));
   }
 }
 
@@ -61,9 +62,8 @@ struct Places {
   }
 };
 
-void write_values(const KvLayout& layout, const float* from, int64_t slot, const Places& to) {
-  const int64_t width = layout.head_dim;
-  switch (layout.type) {
+void write_values(KvType type, const float* from, int64_t width, int64_t slot, const Places& to) {
+  switch (type) {
     case KvType::kFloat32:
       return to.fill<float>(from, width, [](float x) { return x; });
     case KvType::kBFloat16:
@@ -72,7 +72,7 @@ void write_values(const KvLayout& layout, const float* from, int64_t slot, const
       return to.fill<uint8_t>(from, width, fp8_of);
     case KvType::kInt8: {
       const float scale = int8_scale(from, width), inverse = scale > 0 ? 1 / scale : 0;
-      to.head[CpuKvBlock{layout}.code_floats() + slot] = scale;
+      to.head[width * KvLayout::kBlockTokens / 4 + slot] = scale;
       return to.fill<int8_t>(from, width, [&](float x) {
         return static_cast<int8_t>(std::clamp(std::nearbyint(x * inverse), -127.F, 127.F));
       });
@@ -81,10 +81,10 @@ void write_values(const KvLayout& layout, const float* from, int64_t slot, const
 }
 
 void write_token(const KvLayout& layout, const float* k, const float* v, float* block, int64_t slot) {
-  const int64_t width = layout.head_dim;
-  for (int h = 0; h < layout.kv_heads; ++h, k += width, v += width) {
-    write_values(layout, k, slot, {block + CpuKvBlock{layout}.key_offset(h), slot, KvLayout::kBlockTokens});
-    write_values(layout, v, slot, {block + CpuKvBlock{layout}.value_offset(h), slot * width, 1});
+  const int64_t keys = layout.head_dim, values = layout.value_width();
+  for (int h = 0; h < layout.kv_heads; ++h, k += keys, v += values) {
+    write_values(layout.type, k, keys, slot, {block + CpuKvBlock{layout}.key_offset(h), slot, KvLayout::kBlockTokens});
+    write_values(layout.type, v, values, slot, {block + CpuKvBlock{layout}.value_offset(h), slot * values, 1});
   }
 }
 
@@ -142,17 +142,19 @@ AttentionTile tile_of(const AttentionForward& a, const Piece& piece, int64_t gro
   t.kv_heads = piece.kv_heads;
   t.heads = piece.heads;
   t.head_dim = a.layout.head_dim;
+  t.value_dim = a.layout.value_width();
   t.first_position = piece.run->first_position + piece.token;
   t.blocks = piece.run->blocks;
   t.storage = a.storage;
   t.type = a.layout.type;
   const CpuKvBlock block{a.layout};
   t.block_floats = block.floats();
-  t.head_floats = block.head_floats();
+  t.key_floats = block.key_floats();
+  t.value_floats = block.value_floats();
   t.key_offset = block.key_offset(piece.kv_head);
   t.value_offset = block.value_offset(piece.kv_head);
   t.scale = a.scale;
-  t.out = a.out + row * a.out_stride + head * a.layout.head_dim;
+  t.out = a.out + row * a.out_stride + head * t.value_dim;
   t.out_stride = a.out_stride;
   t.lse = a.lse == nullptr ? nullptr : a.lse + row * a.heads + head;
   t.lse_stride = a.heads;
@@ -167,7 +169,7 @@ const float* nudged_values(const KvLayout& layout, const float* v, int64_t strid
                            std::vector<float>& copy) {
   int64_t rows = 0;
   for (const AttentionRun& run : runs) rows = std::max({rows, run.first_row + run.tokens, run.tail_row + run.tail});
-  const int64_t width = int64_t{layout.kv_heads} * layout.head_dim;
+  const int64_t width = int64_t{layout.kv_heads} * layout.value_width();
   copy.assign(v, v + (rows - 1) * stride + width);
   base::fault_rows("append_kv", copy.data(), rows, width, stride);
   return copy.data();
@@ -198,7 +200,7 @@ void cpu::copy_kv_block(const Exec& exec, const KvLayout& layout, int32_t from, 
 
 void cpu::append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t k_stride, const float* v,
                     int64_t v_stride, std::span<const AttentionRun> runs, float* storage) {
-  check_heads(layout.kv_heads, layout.kv_heads, layout.head_dim);
+  check_heads(layout.kv_heads, layout);
   std::vector<float> wrong;
   if (base::nudged("append_kv")) v = nudged_values(layout, v, v_stride, runs, wrong);
   int64_t floats = 0;
@@ -229,7 +231,7 @@ void cpu::round_bf16(const Exec& exec, float* x, int64_t x_stride, int64_t rows,
 }
 
 void cpu::attention_forward(const Exec& exec, const AttentionForward& args, std::span<const AttentionRun> runs) {
-  check_heads(args.heads, args.layout.kv_heads, args.layout.head_dim);
+  check_heads(args.heads, args.layout);
   const int64_t group = args.heads / args.layout.kv_heads;
   const std::vector<Piece> pieces = pieces_of(runs, args.layout.kv_heads, group, exec.threads());
   int64_t work = 0;
@@ -245,7 +247,7 @@ void cpu::attention_forward(const Exec& exec, const AttentionForward& args, std:
   });
   for (const AttentionRun& run : runs)
     base::fault_rows("attention", args.out + run.first_row * args.out_stride, run.tokens,
-                     int64_t{args.heads} * args.layout.head_dim, args.out_stride);
+                     int64_t{args.heads} * args.layout.value_width(), args.out_stride);
 }
 
 void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t k_stride, const float* v,

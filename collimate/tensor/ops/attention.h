@@ -10,32 +10,33 @@
 namespace collimate::tensor {
 
 // Keys and values live in blocks of 16 tokens, in each as the device likes it: opaque but for what is public here.
-// head_dim is a multiple of 4, at most 256.
+// head_dim and value_dim are multiples of 4; attention takes at most 256 of each.
 struct KvLayout {
   static constexpr int kBlockTokens = 16;
   int kv_heads = 0;
   int head_dim = 0;
   KvType type = KvType::kFloat32;
+  int value_dim = 0;  // of a head's values; 0: head_dim
 
+  int value_width() const { return value_dim > 0 ? value_dim : head_dim; }
   bool operator==(const KvLayout&) const = default;
   static int64_t blocks_for(int64_t tokens) { return (tokens + kBlockTokens - 1) / kBlockTokens; }
 };
 
-// The CPU's block: per kv head the keys transposed [head_dim][16], then per kv head the values [16][head_dim]; behind
+// The CPU's block: per kv head the keys transposed [head_dim][16], then per kv head the values [16][value_dim]; behind
 // those of int8 the 16 tokens' scales. In floats; a float's place holds two values of bf16, four of one byte.
 struct CpuKvBlock {
   KvLayout layout;
-  int64_t code_floats() const { return int64_t{layout.head_dim} * KvLayout::kBlockTokens / values_of_a_float(); }
-  int64_t head_floats() const {
-    return code_floats() + (layout.type == KvType::kInt8 ? int64_t{KvLayout::kBlockTokens} : 0);
-  }
-  int64_t key_offset(int64_t kv_head) const { return kv_head * head_floats(); }
-  int64_t value_offset(int64_t kv_head) const { return (layout.kv_heads + kv_head) * head_floats(); }
-  int64_t floats() const { return 2 * layout.kv_heads * head_floats(); }
+  int64_t key_floats() const { return head_floats(layout.head_dim); }
+  int64_t value_floats() const { return head_floats(layout.value_width()); }
+  int64_t key_offset(int64_t kv_head) const { return kv_head * key_floats(); }
+  int64_t value_offset(int64_t kv_head) const { return layout.kv_heads * key_floats() + kv_head * value_floats(); }
+  int64_t floats() const { return value_offset(layout.kv_heads); }
 
  private:
-  int64_t values_of_a_float() const {
-    return layout.type == KvType::kFloat32 ? 1 : layout.type == KvType::kBFloat16 ? 2 : 4;
+  int64_t head_floats(int64_t width) const {
+    const int64_t of_a_float = layout.type == KvType::kFloat32 ? 1 : layout.type == KvType::kBFloat16 ? 2 : 4;
+    return (width / of_a_float + (layout.type == KvType::kInt8 ? 1 : 0)) * KvLayout::kBlockTokens;
   }
 };
 
@@ -56,10 +57,10 @@ struct AttentionRun {
   int64_t tail_row = 0;
 };
 
-// Writes rows of k and v [T, kv_heads * head_dim] (strides in floats) into the runs' blocks at
-// storage + id * kv_block_floats(). Two runs may not write one block. For bf16 they are values that it holds,
-// as after round_bf16(); to int8 and fp8 they are rounded here, each token and head by itself. What is not finite
-// stays so: in int8 its whole row of the head becomes NaN, in fp8 infinities do.
+// Writes rows of k [T, kv_heads * head_dim] and v [T, kv_heads * value_dim] (strides in floats) into the runs' blocks
+// at storage + id * kv_block_floats(). Two runs may not write one block. For bf16 they are values that it holds, as
+// after round_bf16(); to int8 and fp8 they are rounded here, each token and head by itself. What is not finite shows:
+// in int8 all of a row's head becomes NaN, in fp8 the value itself.
 void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t k_stride, const float* v,
                int64_t v_stride, std::span<const AttentionRun> runs, float* storage);
 
@@ -77,7 +78,7 @@ struct AttentionForward {
   const float* q = nullptr;  // [T, heads * head_dim]
   int64_t q_stride = 0;
   const float* storage = nullptr;  // blocks of this layer, see append_kv; the runs' own keys are already in them
-  float* out = nullptr;            // [T, heads * head_dim]
+  float* out = nullptr;            // [T, heads * value_dim]
   int64_t out_stride = 0;
   float* lse = nullptr;  // [T, heads] or null: log-sum-exp of the scaled scores, for backward
   int64_t window = 0;    // a token reads at most so many keys, its own and those before it; 0: all
@@ -108,10 +109,10 @@ struct AttentionBackward {
   const float* q = nullptr;  // [T, heads * head_dim], as forward saw it (after rope)
   int64_t q_stride = 0;
   const float* k = nullptr;  // [T, kv_heads * head_dim]
-  const float* v = nullptr;
+  const float* v = nullptr;  // [T, kv_heads * value_dim]
   int64_t kv_stride = 0;
   const float* out = nullptr;   // forward's result
-  const float* dout = nullptr;  // [T, heads * head_dim]
+  const float* dout = nullptr;  // [T, heads * value_dim]
   int64_t out_stride = 0;       // of out and dout
   const float* lse = nullptr;   // [T, heads] from forward
   float* dq = nullptr;          // written, not accumulated
@@ -122,6 +123,9 @@ struct AttentionBackward {
   int64_t window = 0;  // as forward's
   float softcap = 0;
   bool alibi = false;
+  int value_dim = 0;  // 0: head_dim
+
+  int value_width() const { return value_dim > 0 ? value_dim : head_dim; }
 };
 
 // Gradients of attention_forward over packed documents, those that continue a document right behind it. Deterministic;

@@ -13,14 +13,13 @@ AttentionGradient gradient_of(const AttentionBackward& a, const Document& docume
   const int64_t group = a.heads / a.kv_heads;
   const int64_t row = document.start;
   const int64_t head = kv_head * group;
-  const int64_t kv_at = row * a.kv_stride + int64_t{kv_head} * a.head_dim;
-  const int64_t dkv_at = row * a.dkv_stride + int64_t{kv_head} * a.head_dim;
-  const int64_t out_at = row * a.out_stride + head * a.head_dim;
+  const int64_t key = int64_t{kv_head} * a.head_dim, value = int64_t{kv_head} * a.value_width();
+  const int64_t out_at = row * a.out_stride + head * a.value_width();
   AttentionGradient g;
   g.q = a.q + row * a.q_stride + head * a.head_dim;
   g.q_stride = a.q_stride;
-  g.k = a.k + kv_at;
-  g.v = a.v + kv_at;
+  g.k = a.k + row * a.kv_stride + key;
+  g.v = a.v + row * a.kv_stride + value;
   g.kv_stride = a.kv_stride;
   g.out = a.out + out_at;
   g.dout = a.dout + out_at;
@@ -29,8 +28,8 @@ AttentionGradient gradient_of(const AttentionBackward& a, const Document& docume
   g.lse_stride = a.heads;
   g.dq = a.dq + row * a.dq_stride + head * a.head_dim;
   g.dq_stride = a.dq_stride;
-  g.dk = a.dk + dkv_at;
-  g.dv = a.dv + dkv_at;
+  g.dk = a.dk + row * a.dkv_stride + key;
+  g.dv = a.dv + row * a.dkv_stride + value;
   g.dkv_stride = a.dkv_stride;
   g.tokens = document.tokens;
   g.prefix = document.prefix;
@@ -43,6 +42,7 @@ AttentionGradient gradient_of(const AttentionBackward& a, const Document& docume
   }
   g.heads = group;
   g.head_dim = a.head_dim;
+  g.value_dim = a.value_width();
   g.scale = a.scale;
   g.window = a.window;
   g.softcap = a.softcap;
@@ -71,7 +71,7 @@ std::vector<size_t> families_of(std::span<const Document> documents) {
 
 void cpu::attention_backward(const Exec& exec, const AttentionBackward& args, std::span<const Document> documents) {
   COLLIMATE_CHECK(args.kv_heads > 0 && args.heads % args.kv_heads == 0 && args.head_dim % 4 == 0 &&
-                  args.head_dim <= 256);
+                  args.head_dim <= kMostHeadDim && args.value_width() % 4 == 0 && args.value_width() <= kMostHeadDim);
   const AttentionKernels& kernels = attention_kernels();
   const std::vector<float> of_heads = args.alibi ? alibi_slopes(args.heads) : std::vector<float>();
   const float* slopes = args.alibi ? of_heads.data() : nullptr;
@@ -85,7 +85,8 @@ void cpu::attention_backward(const Exec& exec, const AttentionBackward& args, st
       for (size_t d = families[family]; d < families[family + 1]; ++d) {
         if (documents[d].tokens == 0) continue;
         AttentionGradient g = gradient_of(args, documents[d], static_cast<int>(i % args.kv_heads), slopes);
-        g.work = scratch(ScratchSlot::kAttention, attention_backward_floats(g.prefix + g.tokens, args.head_dim));
+        g.work =
+            scratch(ScratchSlot::kAttention, attention_backward_floats(g.prefix + g.tokens, g.head_dim, g.value_dim));
         kernels.backward(g);
       }
     }

@@ -23,6 +23,7 @@ struct Case {
   int64_t window = 0;
   bool alibi = false;
   float softcap = 0;
+  int value_dim = 0;
 };
 
 // Packed sequences with q, k and v in one array, as a fused linear leaves them.
@@ -38,11 +39,17 @@ struct Packed {
       documents.push_back({rows, length});
       rows += length;
     }
-    stride = int64_t{c.heads + 2 * c.kv_heads} * c.head_dim + 4;
+    stride = width() + kv_width() + v_width() + 4;
     qkv = noise(rows * stride, 5, 2.0F);
   }
   int64_t width() const { return int64_t{shape.heads} * shape.head_dim; }
   int64_t kv_width() const { return int64_t{shape.kv_heads} * shape.head_dim; }
+  int64_t value_dim() const { return layout().value_width(); }
+  int64_t v_width() const { return shape.kv_heads * value_dim(); }
+  int64_t out_width() const { return shape.heads * value_dim(); }
+  KvLayout layout(KvType type = KvType::kFloat32) const {
+    return {shape.kv_heads, shape.head_dim, type, shape.value_dim};
+  }
   const float* q() const { return qkv.data(); }
   const float* k() const { return q() + width(); }
   const float* v() const { return k() + kv_width(); }
@@ -55,7 +62,7 @@ struct Paged {
   std::vector<std::vector<int32_t>> tables;
   Floats storage;
 
-  Paged(const Packed& p, KvType type) : layout{p.shape.kv_heads, p.shape.head_dim, type} {
+  Paged(const Packed& p, KvType type) : layout(p.layout(type)) {
     int32_t next = 0;
     for (const Document& d : p.documents) next += static_cast<int32_t>(KvLayout::blocks_for(d.tokens));
     storage =
@@ -71,10 +78,10 @@ struct Paged {
 // out, then lse. The sequences go through in pieces of at most `cut` tokens; piece by piece appended, then attended.
 Floats forward(const Exec& exec, const Packed& p, int64_t cut, KvType type = KvType::kFloat32) {
   Paged paged(p, type);
-  Floats result = constant(p.rows * (p.width() + p.shape.heads), -3.0F);
+  Floats result = constant(p.rows * (p.out_width() + p.shape.heads), -3.0F);
   const AttentionForward args{paged.layout,   p.shape.heads,   p.scale(),
                               p.q(),          p.stride,        paged.storage.data(),
-                              result.data(),  p.width(),       result.data() + p.rows * p.width(),
+                              result.data(),  p.out_width(),   result.data() + p.rows * p.out_width(),
                               p.shape.window, p.shape.softcap, p.shape.alibi};
   for (int64_t at = 0;; at += cut) {
     std::vector<AttentionRun> runs;
@@ -95,8 +102,8 @@ double capped(const Packed& p, double score) {
 
 // Computes attention in double, from qkv as given.
 std::vector<double> reference(const Packed& p) {
-  std::vector<double> out(static_cast<size_t>(p.rows * (p.width() + p.shape.heads)));
-  const int64_t dim = p.shape.head_dim;
+  std::vector<double> out(static_cast<size_t>(p.rows * (p.out_width() + p.shape.heads)));
+  const int64_t dim = p.shape.head_dim, value_dim = p.value_dim();
   for (const Document& d : p.documents) {
     for (int64_t t = 0; t < d.tokens; ++t) {
       for (int64_t h = 0; h < p.shape.heads; ++h) {
@@ -112,14 +119,14 @@ std::vector<double> reference(const Packed& p) {
           weight.push_back(std::exp(capped(p, s * p.scale()) + slope * static_cast<double>(j - t)));
           mass += weight.back();
         }
-        for (int64_t i = 0; i < dim; ++i) {
+        for (int64_t i = 0; i < value_dim; ++i) {
           double sum = 0;
           for (int64_t j = first; j <= t; ++j) {
-            sum += base::at(weight, j - first) / mass * p.v()[(d.start + j) * p.stride + kv * dim + i];
+            sum += base::at(weight, j - first) / mass * p.v()[(d.start + j) * p.stride + kv * value_dim + i];
           }
-          base::at(out, (d.start + t) * p.width() + h * dim + i) = sum;
+          base::at(out, (d.start + t) * p.out_width() + h * value_dim + i) = sum;
         }
-        base::at(out, p.rows * p.width() + (d.start + t) * p.shape.heads + h) = std::log(mass);
+        base::at(out, p.rows * p.out_width() + (d.start + t) * p.shape.heads + h) = std::log(mass);
       }
     }
   }
@@ -140,11 +147,12 @@ TEST_P(Attention, AgreesWithDoubleAndHasOneSetOfBitsHoweverItIsCut) {
 TEST_P(Attention, ABf16CacheGivesTheBitsOfAnFp32OneOfItsValues) {
   Packed p(GetParam());
   const Floats before = forward(Exec{}, p, 1000);
-  round_bf16(Exec{}, p.qkv.data() + p.width(), p.stride, p.rows, 2 * p.kv_width());
+  round_bf16(Exec{}, p.qkv.data() + p.width(), p.stride, p.rows, p.kv_width() + p.v_width());
   const Floats rounded = forward(Exec{}, p, 1000);
   EXPECT_FALSE(same_bits(rounded, before));
   for (const int64_t cut : {1, 7, 1000}) {
-    const Floats from_bf16 = same_everywhere([&](const Exec& exec) { return forward(exec, p, cut, KvType::kBFloat16); });
+    const Floats from_bf16 =
+        same_everywhere([&](const Exec& exec) { return forward(exec, p, cut, KvType::kBFloat16); });
     EXPECT_TRUE(same_bits(from_bf16, rounded)) << "in pieces of " << cut;
   }
 }
@@ -172,10 +180,12 @@ void round_int8(float* x, int64_t count) {
 
 void round_as(KvType type, Packed& p) {
   for (int64_t r = 0; r < p.rows; ++r)
-    for (int64_t at = p.width(); at < p.width() + 2 * p.kv_width(); at += p.shape.head_dim) {
-      float* x = p.qkv.data() + r * p.stride + at;
-      if (type == KvType::kInt8) round_int8(x, p.shape.head_dim);
-      if (type == KvType::kFp8) std::transform(x, x + p.shape.head_dim, x, nearest_fp8);
+    for (int64_t head = 0; head < 2 * p.shape.kv_heads; ++head) {
+      const bool key = head < p.shape.kv_heads;
+      const int64_t width = key ? p.shape.head_dim : p.value_dim(), number = key ? head : head - p.shape.kv_heads;
+      float* x = p.qkv.data() + r * p.stride + p.width() + (key ? 0 : p.kv_width()) + number * width;
+      if (type == KvType::kInt8) round_int8(x, width);
+      if (type == KvType::kFp8) std::transform(x, x + width, x, nearest_fp8);
     }
 }
 
@@ -184,8 +194,8 @@ TEST_P(Attention, ACacheOfOneByteGivesTheBitsOfAnFp32OneOfItsValues) {
     Packed p(GetParam());
     const int64_t keys = p.width(), values = keys + p.kv_width();
     base::at(p.qkv, keys) = 0.0F;
-    base::at(p.qkv, keys + 1) = 1e-3F;    // below the least normal value of E4M3
-    base::at(p.qkv, values + 2) = 1e3F;   // above its largest
+    base::at(p.qkv, keys + 1) = 1e-3F;   // below the least normal value of E4M3
+    base::at(p.qkv, values + 2) = 1e3F;  // above its largest
     const Floats from_bytes = same_everywhere([&](const Exec& exec) { return forward(exec, p, 7, type); });
     EXPECT_TRUE(same_bits(forward(Exec{}, p, 1000, type), from_bytes));
     EXPECT_FALSE(same_bits(forward(Exec{}, p, 1000), from_bytes));
@@ -222,8 +232,8 @@ TEST_P(Attention, ARowDoesNotSeeItsNeighbours) {
     std::fill_n(p.qkv.begin() + r * p.stride, p.stride, std::nanf(""));
   }
   const Floats alone = forward(Exec{}, p, 1000);
-  EXPECT_TRUE(same_bits(alone.data() + last.start * p.width(), whole.data() + last.start * p.width(),
-                        (last.tokens - 1) * p.width()));
+  EXPECT_TRUE(same_bits(alone.data() + last.start * p.out_width(), whole.data() + last.start * p.out_width(),
+                        (last.tokens - 1) * p.out_width()));
 }
 
 // All scores become what rounding leaves of 0, times 2^20; values of neighbours cancel.
@@ -237,7 +247,7 @@ void cancel_scores(Packed& p) {
     make_repeating(q, p.shape.heads, dim);
     make_cancelling(k, p.shape.kv_heads, dim);
     if (r % 2 == 1)
-      for (int64_t i = 0; i < p.kv_width(); ++i) v[i] = -v[i - p.stride];
+      for (int64_t i = 0; i < p.v_width(); ++i) v[i] = -v[i - p.stride];
   }
 }
 
@@ -253,7 +263,7 @@ TEST_P(Attention, CancellingScoresHaveOneSetOfBitsHoweverTheyAreCut) {
     }
   });
   int64_t residues = 0;  // log-sum-exps that are not those of scores of 0
-  const float* lse = whole.data() + p.rows * p.width();
+  const float* lse = whole.data() + p.rows * p.out_width();
   for (const Document& d : p.documents)
     for (int64_t t = 0; t < d.tokens; ++t)
       for (int64_t h = 0; h < p.shape.heads; ++h)
@@ -270,8 +280,8 @@ Floats backward(const Exec& exec, const Packed& p, const Floats& saved, const Fl
   AttentionBackward b;
   b.heads = p.shape.heads, b.kv_heads = p.shape.kv_heads, b.head_dim = p.shape.head_dim, b.scale = p.scale();
   b.q = p.q(), b.q_stride = p.stride, b.k = p.k(), b.v = p.v(), b.kv_stride = p.stride;
-  b.out = saved.data(), b.dout = dout.data(), b.out_stride = p.width();
-  b.lse = saved.data() + p.rows * p.width();
+  b.out = saved.data(), b.dout = dout.data(), b.out_stride = p.out_width(), b.value_dim = p.shape.value_dim;
+  b.lse = saved.data() + p.rows * p.out_width();
   b.dq = g.data(), b.dq_stride = p.stride;
   b.dk = g.data() + p.width(), b.dv = b.dk + p.kv_width(), b.dkv_stride = p.stride;
   b.window = p.shape.window;
@@ -283,7 +293,7 @@ Floats backward(const Exec& exec, const Packed& p, const Floats& saved, const Fl
 
 TEST_P(Attention, GradientIsTheSlope) {
   Packed p(GetParam());
-  const Floats dout = noise(p.rows * p.width(), 9);
+  const Floats dout = noise(p.rows * p.out_width(), 9);
   const Floats saved = forward(Exec{}, p, 1000);
   const Floats gradient = same_everywhere([&](const Exec& exec) { return backward(exec, p, saved, dout); });
   const auto loss = [&] {
@@ -326,7 +336,7 @@ struct Continued {
 // Does what `forward` does, with each continuation a run behind the prefix: full blocks of the prefix are read, the
 // last is copied.
 Floats forward_continued(const Exec& exec, const Packed& p, int64_t prefix) {
-  const KvLayout layout{p.shape.kv_heads, p.shape.head_dim};
+  const KvLayout layout = p.layout();
   const int64_t full = prefix / KvLayout::kBlockTokens;
   int32_t next = 0;
   std::vector<std::vector<int32_t>> tables;
@@ -340,11 +350,11 @@ Floats forward_continued(const Exec& exec, const Packed& p, int64_t prefix) {
     runs.push_back({d.start, d.tokens, d.prefix, tables.back().data(), tail, prefix - tail});
   }
   Floats storage = nans(next * kv_block_floats({}, layout));
-  Floats result = constant(p.rows * (p.width() + p.shape.heads), -3.0F);
+  Floats result = constant(p.rows * (p.out_width() + p.shape.heads), -3.0F);
   append_kv(exec, layout, p.k(), p.stride, p.v(), p.stride, runs, storage.data());
   attention_forward(exec,
-                    {layout, p.shape.heads, p.scale(), p.q(), p.stride, storage.data(), result.data(), p.width(),
-                     result.data() + p.rows * p.width(), p.shape.window, p.shape.softcap, p.shape.alibi},
+                    {layout, p.shape.heads, p.scale(), p.q(), p.stride, storage.data(), result.data(), p.out_width(),
+                     result.data() + p.rows * p.out_width(), p.shape.window, p.shape.softcap, p.shape.alibi},
                     runs);
   return result;
 }
@@ -354,7 +364,7 @@ TEST_P(Attention, ContinuationsOfOneSequenceAreWhatWholeSequencesAre) {
     const Continued c(GetParam(), prefix);
     const Floats shared = same_everywhere([&](const Exec& exec) { return forward_continued(exec, c.shared, prefix); });
     const Floats whole = forward(Exec{}, c.whole, 1000);
-    const int64_t width = c.shared.width();
+    const int64_t width = c.shared.out_width();
     for (const auto& [to, from] : c.rows)
       ASSERT_TRUE(same_bits(whole.data() + to * width, shared.data() + from * width, width)) << "row " << to;
     // A row of the prefix is reached from all sequences: in the whole ones it is given to the first of them.
@@ -390,6 +400,13 @@ INSTANTIATE_TEST_SUITE_P(Alibi, Attention,
 INSTANTIATE_TEST_SUITE_P(Softcap, Attention,
                          testing::Values(Case{4, 2, 8, {5, 33, 17}, 0, false, 1.5F},
                                          Case{30, 1, 12, {150, 1, 90}, 70, false, 0.5F}));
+
+// Values of these have other sizes than keys.
+INSTANTIATE_TEST_SUITE_P(Values, Attention,
+                         testing::Values(Case{4, 2, 12, {5, 33, 17}, 0, false, 0, 8},
+                                         Case{3, 3, 8, {150, 1, 90}, 70, false, 0, 20},
+                                         Case{30, 1, 24, {19, 3}, 0, false, 0, 16},
+                                         Case{2, 2, 192, {20}, 0, false, 0, 128}));
 
 TEST(AttentionShape, HeadsThatDoNotDivideAreRejected) {
   EXPECT_THROW(attention_forward(Exec{}, {.layout = {3, 16}, .heads = 4}, {}), base::InputError);

@@ -70,7 +70,7 @@ class Chooser {
     groups_.resize(totals_.size());
     std::iota(groups_.begin(), groups_.end(), 0);
     if (how_.groups > 1) {
-      for (int64_t g = 0; g < how_.groups; ++g) base::at(totals_, g) = highest_two(g * each, each);
+      for (int64_t g = 0; g < how_.groups; ++g) base::at(totals_, g) = total(g * each, each);
       put_best_first(groups_, totals_, how_.chosen_groups);
     }
     candidates_.clear();
@@ -78,14 +78,15 @@ class Chooser {
       for (int64_t e = 0; e < each; ++e) candidates_.push_back(static_cast<int32_t>(base::at(groups_, g) * each + e));
   }
 
-  float highest_two(int64_t begin, int64_t count) const {
+  // What a group counts by: its best expert's score, or the best two's.
+  float total(int64_t begin, int64_t count) const {
     float first = kLeast, second = kLeast;
     for (int64_t e = begin; e < begin + count; ++e) {
       const float value = base::at(values_, e);
       second = std::max(second, std::min(first, value));
       first = std::max(first, value);
     }
-    return first + second;
+    return how_.group_best ? first : first + second;
   }
 
   const Experts& how_;

@@ -17,6 +17,20 @@ void copy_out(const Exec& exec, const void* device, int64_t bytes, void* host);
 // to [rows, width] = the named rows of from.
 void gather_rows(const Exec& exec, const float* from, int64_t width, std::span<const int32_t> rows, float* to);
 
+// HeadsAt says where heads lie: channel c of head h in row r at data + r row + h head + c. With head 0 all have the
+// same.
+template <class Data>
+struct HeadsAt {
+  Data* data = nullptr;
+  int64_t row = 0, head = 0;
+};
+struct HeadCount {
+  int64_t rows = 0, heads = 0, width = 0;
+};
+// to = from, and to += from, heads in ascending order: `to` may be one for all of them.
+void copy_heads(const Exec& exec, const HeadCount& count, const HeadsAt<const float>& from, const HeadsAt<float>& to);
+void add_heads(const Exec& exec, const HeadCount& count, const HeadsAt<const float>& from, const HeadsAt<float>& to);
+
 // The fingerprint depends on the bits of eight values spread from the first to the last: a sample, cheap enough for
 // every use. An update of the whole array changes it; a change of single values mostly does not.
 uint64_t fingerprint(const Exec& exec, const float* x, int64_t count);

@@ -57,6 +57,11 @@ inline shape::Block tiny_llama_block(const std::string& family) {
   if (family == "qwen") block.attention.kv_heads = 4;
   block.attention.head_norm = family.starts_with("qwen3") || family == "gemma3_text" || family == "dots1";
   block.mlp = {.intermediate = 40};
+  if (family.starts_with("deepseek")) {
+    block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 12, .rotary_dim = 4, .paired = true};
+    block.attention.latent = {.q_rank = 0, .kv_rank = 16, .rope_dim = 4, .value_dim = 8};
+    if (family == "deepseek_v3") block.attention.latent.q_rank = 12, block.attention.latent.value_dim = 16;
+  }
   if (!family.starts_with("gemma")) return block;
   block.norm = shape::NormKind::kRmsOffset;
   block.mlp.activation = shape::Activation::kGeluTanh;
@@ -73,8 +78,10 @@ inline shape::Experts tiny_experts(const std::string& family) {
   if (family == "qwen3_moe") return {.count = 5, .per_token = 3, .intermediate = 24, .normalized = true};
   if (family == "qwen2_moe") return {.count = 4, .per_token = 2, .intermediate = 12, .shared = 20, .shared_gate = true};
   shape::Experts experts;
-  if (family != "dots1") return experts;
-  experts = {.count = 6, .per_token = 2, .intermediate = 20, .shared = 40, .sigmoid = true, .corrected = true};
+  const bool second = family == "deepseek_v2";
+  if (!second && family != "deepseek_v3" && family != "dots1") return experts;
+  experts = {.count = 6, .per_token = 2, .intermediate = 20, .shared = 40, .sigmoid = !second, .corrected = !second};
+  experts.group_best = second;
   experts.groups = 3;
   experts.chosen_groups = 2;
   experts.scale = 1.5;

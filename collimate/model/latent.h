@@ -1,0 +1,23 @@
+#pragma once
+
+#include "collimate/model/layers.h"
+
+namespace collimate::model {
+
+// Multi-head latent attention (DeepSeek-AI 2024, 2.1): what makes queries, keys and values in place of one linear
+// layer.
+struct LatentLayer {
+  Attention how;
+  Linear query_down;  // where `how` compresses queries
+  Norm query_norm;
+  Linear query;
+  Linear down;  // to the key that heads share, and the latent
+  Norm norm;    // of the latent
+  Linear up;
+};
+LatentLayer find_latent(const Weights& weights, int segment);
+
+// Queries, keys and values of x [T, H], side by side as attend reads them, turned by their positions.
+Slot* latent_heads(Step& step, const LatentLayer& layer, Slot* x);
+
+}  // namespace collimate::model
