@@ -23,7 +23,7 @@ struct DrawOptions : generate::SamplingOptions {
   rlhf::ComputeOption compute{this, tensor::inference_type_words()};
   rlhf::ChatTemplateOptions chat{this};
   generate::KvCacheOption kv_cache_dtype{this};
-  generate::DraftOptions speculation{this};
+  generate::SpeculationOptions speculation{this};
   MeasureInt8Option measure_int8{this};
 };
 

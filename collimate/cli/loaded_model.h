@@ -36,7 +36,7 @@ struct ModelOptions : base::Section {
       "size of the key-value cache in blocks of 16 tokens; 0 takes what is needed, up to 4 GiB",
       base::at_least(int64_t{0})};
   generate::KvCacheOption kv_cache_dtype{this};
-  generate::DraftOptions speculation{this};
+  generate::SpeculationOptions speculation{this};
   MeasureInt8Option measure_int8{this};
 };
 

@@ -108,6 +108,13 @@ ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape, 
   return options;
 }
 
+ServiceOptions of_draft(const ServiceOptions& options, const shape::ModelShape& draft, tensor::ComputeType compute) {
+  return resolved({.max_batch_tokens = options.max_batch_tokens,
+                   .max_batch_sequences = std::min(options.speculation_rows, options.max_batch_sequences),
+                   .max_sequence_tokens = std::min(options.max_sequence_tokens, draft.max_positions)},
+                  draft, compute);
+}
+
 Service::Service(model::Model& model, ServiceOptions options)
     : impl_(std::make_unique<Impl>(model,
                                    resolved(std::move(options), model.shape(), model.weights().options().compute))) {}

@@ -64,6 +64,10 @@ struct ServiceOptions {
 // what is out of range, and a draft that is no language model.
 ServiceOptions resolved(ServiceOptions options, const shape::ModelShape& shape, tensor::ComputeType compute);
 
+// What the cache and the steps of a draft with that shape and type are sized by: as many sequences as guess at a time.
+// `options` are resolved.
+ServiceOptions of_draft(const ServiceOptions& options, const shape::ModelShape& draft, tensor::ComputeType compute);
+
 // Counted since the service began; saved and loaded with it.
 struct ServiceCounts {
   // prefill_tokens: prompt (and recomputed) tokens run; shared_prompt_tokens: those taken from another request's

@@ -8,14 +8,10 @@
 namespace collimate::generate {
 namespace {
 
-// Its cache is as large as that of a service of its own, for as many sequences as guess at a time.
 std::unique_ptr<Draft> make_draft(const ServiceOptions& options, int64_t vocabulary) {
   if (options.draft == nullptr || options.speculation_tokens == 0 || options.speculation_rows == 0) return nullptr;
   model::Model& draft = *options.draft;
-  const ServiceOptions own =
-      resolved({.max_batch_sequences = std::min(options.speculation_rows, options.max_batch_sequences),
-                .max_sequence_tokens = std::min(options.max_sequence_tokens, draft.shape().max_positions)},
-               draft.shape(), draft.weights().options().compute);
+  const ServiceOptions own = of_draft(options, draft.shape(), draft.weights().options().compute);
   return std::make_unique<Draft>(
       draft, options.exec,
       DraftLimits{.blocks = own.cache_blocks, .batch_tokens = options.max_batch_tokens, .vocabulary = vocabulary},

@@ -22,7 +22,7 @@ struct GenerateSection : generate::SamplingOptions {
   rlhf::ComputeOption compute{this, tensor::inference_type_words()};
   rlhf::ChatTemplateOptions chat{this};
   generate::KvCacheOption kv_cache_dtype{this};
-  generate::DraftOptions speculation{this};
+  generate::SpeculationOptions speculation{this};
   base::Option<std::string> model{this, "model", "", "", "model directory", base::not_empty()};
   base::Option<std::string> data{this, "data", "", "", "file of prompts", base::not_empty()};
   base::Option<int64_t> max_tokens{this,

@@ -71,6 +71,8 @@ Config read_config(const base::ConfigSource& source, const std::string& name) {
   for (const auto& [role, model] : config.models)
     if (const std::string found = host::model_directory(model.path, config.download); found != model.path.get())
       config.models[role].path = found;
+  if (auto& draft = config.rollout.speculation.draft_model; !draft->empty())
+    draft = host::model_directory(draft, config.download);
   if (!config.train.learning_rate->has_value()) config.train.learning_rate = usual_rate(config);
   return config;
 }

@@ -100,6 +100,7 @@ const std::vector<Dependent>& dependents() {
       {"data.val_size", "eval", [](const nlohmann::json& value) { return value.is_null(); }},
       {"algorithm.loss_weights", "loss_type", is_several},
       {"rollout.speculation_tokens", "speculation", [](const nlohmann::json& value) { return value != "off"; }},
+      {"rollout.draft_model", "speculation", [](const nlohmann::json& value) { return value == "draft"; }},
       {"evaluation.top_p", "temperature", is_above_0},
       {"evaluation.top_k", "temperature", is_above_0},
       {"evaluation.min_p", "temperature", is_above_0},

@@ -224,25 +224,29 @@ TEST_F(Recipes, PenaltiesAndStopStringsLeaveLogProbsAsTheyAre) {
   EXPECT_GT(stopped, 3);
 }
 
-// Guesses are made where fewer than 16 samples decode, and held here by a bias that makes them repeat themselves.
+// Guesses are made where fewer than 16 samples decode, and held here by a bias that makes them repeat themselves. The
+// model that guesses is the one that the first run made.
 TEST_F(Recipes, GuessedTokensChangeNoBit) {
   const std::vector<std::string> plain = {"rollout.prompts_per_iteration=2", "rollout.completion_tokens=20",
                                           "rollout.logit_bias={3: 3}"};
   EXPECT_FALSE(train("grpo", plain).front().contains("rollout/accepted_tokens"));
   const std::string without = output_;
-  std::vector<std::string> guessing = plain;
-  guessing.emplace_back("rollout.speculation=ngram");
-  double accepted = 0;
-  for (const nlohmann::json& line : train("grpo", guessing)) {
-    accepted += number(line, "rollout/accepted_tokens");
-    EXPECT_LE(number(line, "rollout/accepted_tokens"), number(line, "rollout/proposed_tokens"));
-    EXPECT_EQ(number(line, "mismatch/logprob_abs_max"), 0.0);
-  }
-  EXPECT_GT(accepted, 0.0);
-  EXPECT_TRUE(model_bytes(output_) == model_bytes(without));
-  for (int step = 1; step <= 3; ++step) {
-    const std::string samples = fmt::format("/samples/step-{:06}.jsonl", step);
-    EXPECT_EQ(read_text(output_ + samples), read_text(without + samples));
+  for (const std::string guesser : {"ngram", "draft"}) {
+    std::vector<std::string> guessing = plain;
+    guessing.emplace_back("rollout.speculation=" + guesser);
+    if (guesser == "draft") guessing.emplace_back("rollout.draft_model=" + without + "/model");
+    double accepted = 0;
+    for (const nlohmann::json& line : train("grpo", guessing)) {
+      accepted += number(line, "rollout/accepted_tokens");
+      EXPECT_LE(number(line, "rollout/accepted_tokens"), number(line, "rollout/proposed_tokens"));
+      EXPECT_EQ(number(line, "mismatch/logprob_abs_max"), 0.0);
+    }
+    EXPECT_GT(accepted, 0.0) << guesser;
+    EXPECT_TRUE(model_bytes(output_) == model_bytes(without)) << guesser;
+    for (int step = 1; step <= 3; ++step) {
+      const std::string samples = fmt::format("/samples/step-{:06}.jsonl", step);
+      EXPECT_EQ(read_text(output_ + samples), read_text(without + samples)) << guesser;
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include "collimate/base/config.h"
 #include "collimate/base/philox.h"
 
 namespace collimate::rlhf {
@@ -36,6 +37,13 @@ model::WeightsOptions weights_options(const DecoderOptions& options) {
           .tag = options.weights,
           .lora = options.lora.resolved(),
           .longest_tokens = options.row_tokens};
+}
+
+DecoderOptions draft_options(const RolloutOptions& rollout, const DecoderOptions& policy) {
+  DecoderOptions draft;
+  base::apply({{"path", rollout.speculation.draft_model.get()}, {"compute", policy.compute.get()}, {"weights", "draft"}},
+              "rollout", draft);
+  return draft;
 }
 
 std::string adapters_text(const DecoderOptions& options) {

@@ -42,6 +42,9 @@ struct Decoder {
 shape::ModelShape decoder_shape(const DecoderOptions& options);
 model::WeightsOptions weights_options(const DecoderOptions& options);
 
+// The model that guesses tokens for rollouts of this one: an identity of its own, nothing is trained.
+DecoderOptions draft_options(const RolloutOptions& rollout, const DecoderOptions& policy);
+
 // Says how many parameters a model's adapters are and which: "policy trains 768 parameters beside …"; "" without.
 // InputError where they do not fit the model. Reads its config.json alone.
 std::string adapters_text(const DecoderOptions& options);

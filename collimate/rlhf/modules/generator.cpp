@@ -6,6 +6,7 @@
 #include "collimate/rlhf/modules/memory.h"
 #include "collimate/rlhf/modules/service_options.h"
 #include "collimate/rlhf/rollout/assemble.h"
+#include "collimate/text/equal_tokens.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -122,6 +123,12 @@ void GeneratorModule::setup(flow::Context& context) {
   tokenizer_ = text::load_tokenizer(options().path);
   service.tokenizer = tokenizer_.get();
   service.eos_ids = tokenizer_->info().stop_ids;
+  if (rollout_.speculation.drafts()) {
+    const DecoderOptions draft = draft_options(rollout_, options());
+    text::require_equal_tokens(*tokenizer_, *text::load_tokenizer(draft.path));
+    draft_ = open_decoder(context, draft);
+    service.draft = draft_->model.get();
+  }
   service_ = std::make_unique<Service>(*decoder().model, service);
 }
 

@@ -24,6 +24,7 @@ class GeneratorModule final : public ScorerModule {
  private:
   RolloutOptions rollout_;
   std::unique_ptr<text::Tokenizer> tokenizer_;
+  std::shared_ptr<Decoder> draft_;  // null: none guesses
   std::unique_ptr<generate::Service> service_;
   generate::ServiceCounts last_;
 };

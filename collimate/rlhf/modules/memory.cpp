@@ -70,7 +70,20 @@ class Plan {
     add("scratch", logits + backward + threads * kThreadScratchBytes);
   }
 
+  // Those of a model that works beside this one.
+  void add_beside(std::vector<MemoryItem> items) {
+    for (MemoryItem& item : items) {
+      const auto same =
+          std::find_if(items_.begin(), items_.end(), [&](const auto& i) { return i.purpose == item.purpose; });
+      if (same == items_.end())
+        items_.push_back(std::move(item));
+      else
+        same->bytes += item.bytes;
+    }
+  }
+
   const shape::ModelShape& shape() const { return shape_; }
+  tensor::ComputeType compute() const { return weights_.compute; }
   std::vector<MemoryItem> items() { return std::move(items_); }
 
  private:
@@ -115,6 +128,17 @@ bool evaluates(const nlohmann::json& config) {
   return set("data", "eval") || set("data", "val_size") || set("evaluation", "measure");
 }
 
+// A model that guesses for the service, beside it in each step.
+std::vector<MemoryItem> draft_memory(const DecoderOptions& options, const generate::ServiceOptions& service) {
+  Plan plan(options, decoder_shape(options));
+  const generate::ServiceOptions own = generate::of_draft(service, plan.shape(), plan.compute());
+  plan.add_weights();
+  plan.add_cache(own);
+  plan.add_inference({own.max_batch_tokens});
+  plan.add_tensors(0, plan.shape().vocabulary * own.max_batch_sequences);
+  return plan.items();
+}
+
 }  // namespace
 
 std::vector<MemoryItem> decoder_memory(const flow::Context& context, const DecoderOptions& options,
@@ -135,6 +159,7 @@ std::vector<MemoryItem> decoder_memory(const flow::Context& context, const Decod
     plan.add_inference({tokens});
     plan.add_tensors(0, std::min<int64_t>(int64_t{8} << 20, shape.vocabulary * drawn));
     plan.add_scratch(threads, false);
+    if (rollout.speculation.drafts()) plan.add_beside(draft_memory(draft_options(rollout, options), *service));
   }
   if (calls(context, "answers")) {
     const auto answering = answer_service(options.row_tokens, shape, weights_options(options).compute);
