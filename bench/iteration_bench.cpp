@@ -1,5 +1,6 @@
-// Measures where the time of a GRPO iteration and of an SFT step goes, on Llamas with random weights:
-//   bench_iteration [repeats] [15m 260k 110m] [float32 bfloat16] [generation reference update sft]
+// Measures where the time of a GRPO iteration and of an SFT step goes, on Llamas, or models of the shapes that
+// directories with config.json have, with random weights:
+//   bench_iteration [repeats] [15m 260k 110m DIRECTORY/…] [float32 bfloat16] [generation reference update sft]
 // 15m and all phases where none is named. Each line: FLOPs of the work (a multiply-add is two; a prompt's tokens count
 // once for its samples; nothing that is computed twice counts twice), the same with each sample's prompt counted in
 // reference and update, the median, least and largest seconds, CPU seconds of all threads, and FLOPs / peak / time of
@@ -219,7 +220,10 @@ void phases(Bench& measured, const std::vector<std::string>& wanted) {
 }
 
 void run(Words words) {
-  const std::vector<std::string> models = words.among({"260k", "15m", "110m"}, {"15m"});
+  const std::vector<std::string> directories = words.directories();
+  std::vector<std::string> models = words.among({"260k", "15m", "110m"}, {directories.empty() ? "15m" : ""});
+  std::erase(models, "");
+  models.insert(models.end(), directories.begin(), directories.end());
   const std::vector<std::string> types = words.among({"float32", "bfloat16"}, {"float32"});
   const std::vector<std::string> wanted = words.among({"generation", "reference", "update", "sft"});
   words.all_known();

@@ -7,7 +7,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/shape/model_shape.h"
-#include "collimate/shape/param_spec.h"
+#include "collimate/shape/outline.h"
 
 namespace collimate::bench {
 
@@ -25,8 +25,10 @@ inline void add_blocks(shape::ModelShape& s, int64_t hidden, size_t layers, cons
   s.blocks.assign(layers, block);
 }
 
-// Llamas but for 0.5b, a Qwen2; all with tied embeddings. InputError for a name that is not of model_names().
+// Llamas but for 0.5b, a Qwen2; all with tied embeddings. A name with a slash is a directory with config.json.
+// InputError for another that is not of model_names().
 inline shape::ModelShape model_shape(const std::string& name) {
+  if (name.find('/') != std::string::npos) return shape::read_model_shape(name);
   shape::ModelShape s;
   s.family = "llama";
   s.vocabulary = 32000;
@@ -66,11 +68,9 @@ inline std::vector<LinearLayer> linear_layers(const shape::ModelShape& s) {
 }
 
 // FLOPs of one forward over sequences of `tokens` tokens after `before` shared ones, with the head at `heads` of them.
-// A multiply-add is two.
+// A multiply-add is two; of a mixture's experts those that a token goes to count.
 inline double flops_of(const shape::ModelShape& s, double sequences, double before, double tokens, double heads) {
-  double weights = 0;
-  for (const auto& spec : shape::param_specs(s))
-    if (spec.kind == shape::ParamKind::kLinear) weights += static_cast<double>(spec.count());
+  const double weights = shape::active_block_parameters(shape::outline_of(s));
   const double pairs = tokens * before + tokens * (tokens + 1) / 2;
   const double attention = 2.0 * static_cast<double>(s.layers() * s.blocks.front().attention.query_width()) * pairs;
   return 2.0 * sequences * (tokens * weights + attention + heads * static_cast<double>(s.vocabulary * s.hidden));

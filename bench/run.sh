@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # make bench: what is measured on this machine, one after another. Each prints its own table.
-#   bench/run.sh [kernels] [iteration] [phases] [engine] [peers] [sizes] [decode] [scoring] [server] [quickstart] [real]
-#                [planner] [mutations] [tidy]
+#   bench/run.sh [kernels] [iteration] [phases] [engine] [peers] [sizes] [shapes] [decode] [scoring] [server] [quickstart]
+#                [real] [planner] [mutations] [tidy]
 # All but phases and engine when none is named. kernels: shares of the machine's limits, and beside ATen. iteration:
 # FLOPs / peak / time of each phase at 15M; phases: at 260K, 15M and 110M. engine: decoding alone (bench/engine.sh).
-# peers, sizes (GRPO at 260K and 110M), decode, scoring and server: beside TRL, a plain PyTorch loop, Hugging Face,
+# peers, sizes (GRPO at 260K and 110M), shapes (Qwen3, Gemma, a mixture), decode, scoring and server: beside TRL, a plain PyTorch loop, Hugging Face,
 # llama.cpp and vLLM, where they are installed (the programs of bench/peers say how). planner: predicted and measured
 # seconds of an iteration, placement by placement. mutations: whether tests notice edits that break the source
 # (tools/mutate.py). tidy: clang-tidy over all sources.
@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=build/release/bin
 parts=("$@")
-[ ${#parts[@]} -gt 0 ] || parts=(kernels iteration peers sizes decode scoring server quickstart real planner mutations tidy)
+[ ${#parts[@]} -gt 0 ] || parts=(kernels iteration peers sizes shapes decode scoring server quickstart real planner mutations tidy)
 for part in "${parts[@]}"; do
   printf '== %s\n' "$part"
   case $part in
@@ -25,6 +25,7 @@ for part in "${parts[@]}"; do
     engine) bench/engine.sh ;;
     peers) python3 bench/peers/compare.py ;;
     sizes) python3 bench/peers/compare.py grpo-260k grpo-110m ;;
+    shapes) python3 bench/peers/shapes.py ;;
     decode) python3 bench/peers/decode.py ;;
     scoring) python3 bench/peers/scoring.py ;;
     server) python3 bench/peers/server.py ;;
@@ -37,8 +38,8 @@ for part in "${parts[@]}"; do
       .venv/bin/python tools/check.py --only tidy
       ;;
     *)
-      echo "[bench/run.sh] expected kernels, iteration, phases, engine, peers, sizes, decode, scoring, server," \
-        "quickstart, real, planner, mutations or tidy, got $part" >&2
+      echo "[bench/run.sh] expected kernels, iteration, phases, engine, peers, sizes, shapes, decode, scoring," \
+        "server, quickstart, real, planner, mutations or tidy, got $part" >&2
       exit 2
       ;;
   esac

@@ -40,6 +40,15 @@ class Words {
     return unsaid.empty() ? known : unsaid;
   }
 
+  // Gives the words that are directories: they have a slash.
+  std::vector<std::string> directories() {
+    std::vector<std::string> said;
+    for (const std::string& word : words_)
+      if (word.find('/') != std::string::npos) said.push_back(word);
+    known_.insert(known_.end(), said.begin(), said.end());
+    return said;
+  }
+
   // Runs after all among(): InputError for a word that none of them knows.
   void all_known() const {
     for (const std::string& word : words_)
