@@ -4,9 +4,9 @@
 #                [real] [planner] [mutations] [tidy]
 # All but phases and engine when none is named. kernels: shares of the machine's limits, and beside ATen. iteration:
 # FLOPs / peak / time of each phase at 15M; phases: at 260K, 15M and 110M. engine: decoding alone (bench/engine.sh).
-# peers, sizes (GRPO at 260K and 110M), shapes (Qwen3, Gemma, a mixture), decode, scoring and server: beside TRL, a plain PyTorch loop, Hugging Face,
-# llama.cpp and vLLM, where they are installed (the programs of bench/peers say how). planner: predicted and measured
-# seconds of an iteration, placement by placement. mutations: whether tests notice edits that break the source
+# peers, sizes (GRPO at 260K and 110M), shapes (Qwen3, Gemma, a mixture), decode, scoring and server: beside TRL, a plain
+# PyTorch loop, Hugging Face, llama.cpp and vLLM, where they are installed (the programs of bench/peers say how).
+# planner: predicted and measured seconds of an iteration, placement by placement. mutations: whether tests notice edits that break the source
 # (tools/mutate.py). tidy: clang-tidy over all sources.
 set -euo pipefail
 cd "$(dirname "$0")/.."
