@@ -204,7 +204,7 @@ TEST_P(Attention, ACacheOfOneByteGivesTheBitsOfAnFp32OneOfItsValues) {
   }
 }
 
-TEST(Attention, ABlockOfOneByteIsSmaller) {
+TEST(AttentionCache, ABlockOfOneByteIsSmaller) {
   const auto floats = [](KvType type) { return kv_block_floats({}, {4, 64, type}); };
   EXPECT_EQ(floats(KvType::kBFloat16) * 2, floats(KvType::kFloat32));
   EXPECT_EQ(floats(KvType::kFp8) * 4, floats(KvType::kFloat32));
@@ -212,7 +212,7 @@ TEST(Attention, ABlockOfOneByteIsSmaller) {
 }
 
 // What is not finite shows in the result.
-TEST(Attention, RoundingToOneByteHidesNothing) {
+TEST(AttentionCache, RoundingToOneByteHidesNothing) {
   for (const KvType type : {KvType::kInt8, KvType::kFp8})
     for (const float wrong : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
       Packed p(Case{2, 1, 8, {5}});

@@ -9,7 +9,7 @@
 namespace collimate::tensor {
 namespace {
 
-constexpr int64_t kRows = 5;
+constexpr int64_t kNormRows = 5;
 constexpr float kEps = 1e-5F;
 
 class Norm : public testing::TestWithParam<int64_t> {
@@ -41,41 +41,42 @@ double weighted(const std::vector<double>& y, const Floats& dy) {
 }
 
 TEST_P(Norm, RmsForwardAndGradient) {
-  Floats x = noise(kRows * width(), 1), weight = noise(width(), 2);
-  const Floats dy = noise(kRows * width(), 3), none;
-  Floats inv = constant(kRows, 0);
+  Floats x = noise(kNormRows * width(), 1), weight = noise(width(), 2);
+  const Floats dy = noise(kNormRows * width(), 3), none;
+  Floats inv = constant(kNormRows, 0);
   const Floats y = same_everywhere([&](const Exec& exec) {
-    Floats out = constant(kRows * width(), 0);
-    rms_norm(exec, x.data(), kRows, width(), weight.data(), kEps, out.data(), inv.data());
+    Floats out = constant(kNormRows * width(), 0);
+    rms_norm(exec, x.data(), kNormRows, width(), weight.data(), kEps, out.data(), inv.data());
     return out;
   });
   EXPECT_TRUE(close(y, reference(x, weight, none, width(), false), 1e-5));
   const Floats g = same_everywhere([&](const Exec& exec) {
-    Floats out = constant((kRows + 1) * width(), 0.5F);
-    rms_norm_backward(exec, dy.data(), x.data(), inv.data(), kRows, width(), weight.data(), out.data(), true,
-                      out.data() + kRows * width());
+    Floats out = constant((kNormRows + 1) * width(), 0.5F);
+    rms_norm_backward(exec, dy.data(), x.data(), inv.data(), kNormRows, width(), weight.data(), out.data(), true,
+                      out.data() + kNormRows * width());
     for (float& v : out) v -= 0.5F;
     return out;
   });
   const auto loss = [&] { return weighted(reference(x, weight, none, width(), false), dy); };
-  const Floats dx(g.begin(), g.begin() + kRows * width()), dw(g.begin() + kRows * width(), g.end());
+  const Floats dx(g.begin(), g.begin() + kNormRows * width()), dw(g.begin() + kNormRows * width(), g.end());
   EXPECT_TRUE(slopes_match(x, dx, 1e-2F, 2e-3, loss));
   EXPECT_TRUE(slopes_match(weight, dw, 1e-2F, 1e-4, loss));
 }
 
 TEST_P(Norm, LayerForwardAndGradient) {
-  Floats x = noise(kRows * width(), 1), weight = noise(width(), 2), bias = noise(width(), 4);
-  const Floats dy = noise(kRows * width(), 3);
-  Floats mean = constant(kRows, 0), inv = constant(kRows, 0);
+  Floats x = noise(kNormRows * width(), 1), weight = noise(width(), 2), bias = noise(width(), 4);
+  const Floats dy = noise(kNormRows * width(), 3);
+  Floats mean = constant(kNormRows, 0), inv = constant(kNormRows, 0);
   const Floats y = same_everywhere([&](const Exec& exec) {
-    Floats out = constant(kRows * width(), 0);
-    layer_norm(exec, x.data(), kRows, width(), weight.data(), bias.data(), kEps, out.data(), mean.data(), inv.data());
+    Floats out = constant(kNormRows * width(), 0);
+    layer_norm(exec, x.data(), kNormRows, width(), weight.data(), bias.data(), kEps, out.data(), mean.data(),
+               inv.data());
     return out;
   });
   EXPECT_TRUE(close(y, reference(x, weight, bias, width(), true), 1e-5));
   Floats dw = constant(width(), 0), db = constant(width(), 0), dx = dy;
-  layer_norm_backward(Exec{}, dx.data(), x.data(), mean.data(), inv.data(), kRows, width(), weight.data(), dx.data(),
-                      false, dw.data(), db.data());
+  layer_norm_backward(Exec{}, dx.data(), x.data(), mean.data(), inv.data(), kNormRows, width(), weight.data(),
+                      dx.data(), false, dw.data(), db.data());
   const auto loss = [&] { return weighted(reference(x, weight, bias, width(), true), dy); };
   EXPECT_TRUE(slopes_match(x, dx, 3e-3F, 3e-3, loss));
   EXPECT_TRUE(slopes_match(weight, dw, 1e-2F, 1e-4, loss));
@@ -84,19 +85,21 @@ TEST_P(Norm, LayerForwardAndGradient) {
 
 // Heads of rows with a stride are what they are as rows of their own, and what lies between them stays.
 TEST_P(Norm, OfHeadsIsThatOfRows) {
-  const HeadRows heads{kRows, 3 * width() + 5, 3, static_cast<int>(width())};
+  const HeadRows heads{kNormRows, 3 * width() + 5, 3, static_cast<int>(width())};
   const auto rows = [&](const Floats& strided) {
     Floats out;
-    for (int64_t r = 0; r < kRows; ++r)
+    for (int64_t r = 0; r < kNormRows; ++r)
       out.insert(out.end(), strided.begin() + r * heads.stride, strided.begin() + r * heads.stride + 3 * width());
     return out;
   };
-  const Floats x = noise(kRows * heads.stride, 1), weight = noise(width(), 2), dy = noise(kRows * heads.stride, 3);
+  const Floats x = noise(kNormRows * heads.stride, 1), weight = noise(width(), 2),
+               dy = noise(kNormRows * heads.stride, 3);
   const Floats got = same_everywhere([&](const Exec& exec) {
-    Floats y = constant(kRows * heads.stride, 7), inv = constant(3 * kRows, 0), dx = y, dw = constant(width(), 0);
+    Floats y = constant(kNormRows * heads.stride, 7), inv = constant(3 * kNormRows, 0), dx = y,
+           dw = constant(width(), 0);
     head_norm(exec, x.data(), heads, weight.data(), kEps, y.data(), inv.data());
     head_norm_backward(exec, dy.data(), x.data(), inv.data(), heads, weight.data(), dx.data(), dw.data());
-    for (int64_t r = 0; r < kRows; ++r)
+    for (int64_t r = 0; r < kNormRows; ++r)
       for (int64_t i = 3 * width(); i < heads.stride; ++i)
         EXPECT_TRUE(base::at(y, r * heads.stride + i) == 7 && base::at(dx, r * heads.stride + i) == 7);
     Floats all = rows(y);
@@ -104,9 +107,9 @@ TEST_P(Norm, OfHeadsIsThatOfRows) {
     return all;
   });
   const Floats xr = rows(x), dyr = rows(dy);
-  Floats y = xr, inv = constant(3 * kRows, 0), dx = xr, dw = constant(width(), 0);
-  rms_norm(Exec{}, xr.data(), 3 * kRows, width(), weight.data(), kEps, y.data(), inv.data());
-  rms_norm_backward(Exec{}, dyr.data(), xr.data(), inv.data(), 3 * kRows, width(), weight.data(), dx.data(), false,
+  Floats y = xr, inv = constant(3 * kNormRows, 0), dx = xr, dw = constant(width(), 0);
+  rms_norm(Exec{}, xr.data(), 3 * kNormRows, width(), weight.data(), kEps, y.data(), inv.data());
+  rms_norm_backward(Exec{}, dyr.data(), xr.data(), inv.data(), 3 * kNormRows, width(), weight.data(), dx.data(), false,
                     dw.data());
   for (const Floats& more : {dx, dw, inv}) y.insert(y.end(), more.begin(), more.end());
   EXPECT_TRUE(same_bits(got, y));
