@@ -242,11 +242,8 @@ TEST(Api, TopLogProbsAreANumberOfTokens) {
 }
 
 TEST(Api, RefusesWhatWouldChangeTheResultAndIsNotOffered) {
-  const std::pair<const char*, const char*> refused[] = {{"best_of", "2"},
-                                                         {"response_format", "{\"type\":\"json_object\"}"},
-                                                         {"audio", "{}"},
-                                                         {"reasoning_effort", "\"high\""},
-                                                         {"functions", "[{}]"}};
+  const std::pair<const char*, const char*> refused[] = {
+      {"best_of", "2"}, {"audio", "{}"}, {"reasoning_effort", "\"high\""}, {"functions", "[{}]"}};
   for (const auto& [name, value] : refused) {
     json body = kChat;
     body[name] = json::parse(value);
@@ -260,6 +257,7 @@ TEST(Api, RefusesWhatWouldChangeTheResultAndIsNotOffered) {
         {"tools", json::array()},
         {"best_of", 1},
         {"response_format", {{"type", "text"}}},
+        {"structured_outputs", nullptr},
         {"tool_choice", "none"},
         {"user", "me"}});
 }
