@@ -14,8 +14,8 @@ message(STATUS "Structured output: ${_llguidance_library}")
 execute_process(COMMAND ${CMAKE_NM} --dynamic --undefined-only --format=just-symbols "${_llguidance_library}"
   OUTPUT_VARIABLE _names COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "_?Py[A-Za-z0-9_]+" _names "${_names}")
-list(TRANSFORM _names REPLACE "(.+)" "extern \"C\" void \\1() { __builtin_trap(); }\n")
-list(JOIN _names "" _definitions)
+list(JOIN _names "\n" _names)
+string(REGEX REPLACE "([^\n]+)" "extern \"C\" void \\1() { __builtin_trap(); }" _definitions "${_names}\n")
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/llguidance_python_names.cc" CONTENT "${_definitions}" @ONLY)
 # A name that the loader looks for: the package's own is no library's, and the library itself names none.
 configure_file("${_llguidance_library}" "${COLLIMATE_LIBRARIES_DIR}/libllguidance.so" COPYONLY)
