@@ -58,6 +58,7 @@ bool is_one(const json& value) { return value.is_number() && value.get<double>()
 bool is_empty(const json& value) { return value.empty() || value == ""; }
 constexpr RefusedField kRefused[] = {
     {"best_of", is_one},
+    {"use_beam_search", [](const json& value) { return value == false; }},
     {"suffix", is_empty},
     {"functions", is_empty},
     {"function_call", [](const json& value) { return value == "none" || value == "auto"; }},

@@ -242,8 +242,11 @@ TEST(Api, TopLogProbsAreANumberOfTokens) {
 }
 
 TEST(Api, RefusesWhatWouldChangeTheResultAndIsNotOffered) {
-  const std::pair<const char*, const char*> refused[] = {
-      {"best_of", "2"}, {"audio", "{}"}, {"reasoning_effort", "\"high\""}, {"functions", "[{}]"}};
+  const std::pair<const char*, const char*> refused[] = {{"best_of", "2"},
+                                                         {"use_beam_search", "true"},
+                                                         {"audio", "{}"},
+                                                         {"reasoning_effort", "\"high\""},
+                                                         {"functions", "[{}]"}};
   for (const auto& [name, value] : refused) {
     json body = kChat;
     body[name] = json::parse(value);
