@@ -1,5 +1,6 @@
 # What `cmake --install build/release --prefix DIR` puts below DIR, by component:
-#   program      bin/collimate, lib/collimate/collimate_parquet.so, lib/collimate/python/, completions, man page
+#   program      bin/collimate, lib/collimate/collimate_{parquet,llguidance}.so, lib/collimate/python/, completions, man
+#                page
 #   libraries    lib/collimate/*.so*: what those load and Debian 12 has not in its base system
 #   wheels       the same of PyPI's wheels (libtorch, the two of CUDA that it names, Arrow)
 #   development  headers, lib/collimate/libcollimate.a and find_package(Collimate) for programs with parts of their own;
@@ -8,10 +9,12 @@
 # of programs.cmake, and finds the third in its neighbours: package_rpath.cmake.
 set(torch_include "${TORCH_ROOT}/include")
 install(TARGETS collimate RUNTIME_DEPENDENCY_SET collimate_dependencies RUNTIME DESTINATION bin COMPONENT program)
-if(TARGET collimate_parquet)
-  install(TARGETS collimate_parquet RUNTIME_DEPENDENCY_SET collimate_dependencies
-    LIBRARY DESTINATION lib/collimate COMPONENT program)
-endif()
+foreach(loaded collimate_parquet collimate_llguidance)
+  if(TARGET ${loaded})
+    install(TARGETS ${loaded} RUNTIME_DEPENDENCY_SET collimate_dependencies
+      LIBRARY DESTINATION lib/collimate COMPONENT program)
+  endif()
+endforeach()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/python/" DESTINATION lib/collimate/python COMPONENT program
   FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION share/doc/collimate COMPONENT program)

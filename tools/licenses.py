@@ -16,9 +16,10 @@ LICENSE_FILE = re.compile(r"(^|/)(LICEN[CS]E|NOTICE|COPYING)[^/]*$", re.IGNORECA
 
 
 def distributions() -> dict:
-    """file name of a shared library -> the distribution that has it."""
-    return {file.name: distribution for distribution in importlib.metadata.distributions()
-            for file in distribution.files or () if ".so" in file.name}
+    """file name of a shared library, and the name that cmake/llguidance.cmake gives it -> its distribution."""
+    return {name: distribution for distribution in importlib.metadata.distributions()
+            for file in distribution.files or () if ".so" in file.name
+            for name in (file.name, f"lib{distribution.metadata['Name']}.so")}
 
 
 def debian_package(library: str) -> str:

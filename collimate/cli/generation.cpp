@@ -6,6 +6,7 @@
 #include "collimate/base/log.h"
 #include "collimate/base/progress.h"
 #include "collimate/cli/open_draft.h"
+#include "collimate/generate/beam_search.h"
 #include "collimate/generate/completion_text.h"
 #include "collimate/host/hub_download.h"
 #include "collimate/rlhf/modules/reward.h"
@@ -65,7 +66,7 @@ std::vector<generate::Completion> CompletingModel::complete(
     shown = p.finished;
     progress.update(first + p.finished, fmt::format("{} tokens", p.tokens));
   };
-  auto completions = generate::generate_all(open_.model, prompts, call_.params, options,
+  auto completions = generate::complete_all(open_.model, prompts, call_.sampling.beams.params(), call_.params, options,
                                             {.on_progress = show, .on_completion = on_completion});
   if (options.service.speculation_tokens > 0) log_speculation(stats);
   return completions;
@@ -89,6 +90,7 @@ nlohmann::ordered_json completion_json(const GenerateCall& call, const text::Tok
       {"completion", generate::completion_text(tokenizer, prompt, completion.tokens, call.params)},
       {"token_ids", completion.tokens},
       {"finish", generate::finish_reason(completion.finish)}};
+  if (call.sampling.beams.beams > 1) one["score"] = completion.score;
   if (call.log_probs) one["logprobs"] = completion.log_probs;
   if (call.top_log_probs > 0) one["top_logprobs"] = top_json(completion);
   return one;

@@ -11,6 +11,7 @@
 #include "collimate/cli/int8_error.h"
 #include "collimate/cli/judges.h"
 #include "collimate/cli/open_model.h"
+#include "collimate/generate/beam_options.h"
 #include "collimate/generate/engine.h"
 #include "collimate/generate/kv_cache_option.h"
 #include "collimate/generate/sampling_options.h"
@@ -24,6 +25,7 @@ struct DrawOptions : generate::SamplingOptions {
   rlhf::ChatTemplateOptions chat{this};
   generate::KvCacheOption kv_cache_dtype{this};
   generate::SpeculationOptions speculation{this};
+  generate::BeamOptions beams{this};
   MeasureInt8Option measure_int8{this};
 };
 
@@ -69,7 +71,7 @@ std::vector<text::Prompt> prompts_of(const text::Dataset& dataset);
 // InputError for a conversation of several turns where the model has no template that marks where one ends.
 void check_turns(const text::Dataset& dataset, const text::Renderer& renderer);
 
-// {"completion", "token_ids", "finish"} and, where asked, log-probs.
+// {"completion", "token_ids", "finish"}, of searched ones their score and, where asked, log-probs.
 nlohmann::ordered_json completion_json(const GenerateCall& call, const text::Tokenizer& tokenizer,
                                        const std::vector<int32_t>& prompt, const generate::Completion& completion);
 

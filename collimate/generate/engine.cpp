@@ -10,18 +10,6 @@
 namespace collimate::generate {
 namespace {
 
-std::vector<Completion> empty_completions(size_t prompts, const EngineOptions& options) {
-  std::vector<Completion> completions;
-  const auto all = static_cast<int64_t>(prompts) * options.samples_per_prompt;
-  for (int64_t i = options.first_completion; i < all; ++i) {
-    const int64_t prompt = i / options.samples_per_prompt, sample = i % options.samples_per_prompt;
-    completions.push_back({.uid = batch::make_uid(options.purpose, options.dataset, prompt, 0, sample, 0),
-                           .prompt = prompt,
-                           .sample = sample});
-  }
-  return completions;
-}
-
 Batch requests_of(std::span<const std::vector<int32_t>> prompts, const std::vector<Completion>& completions,
                   const std::string& purpose) {
   std::vector<int64_t> uids, prompt_uids;
@@ -58,6 +46,18 @@ void absorb(const Emission& emission, Completion& completion, Progress& progress
 }
 
 }  // namespace
+
+std::vector<Completion> empty_completions(size_t prompts, const EngineOptions& options) {
+  std::vector<Completion> completions;
+  const auto all = static_cast<int64_t>(prompts) * options.samples_per_prompt;
+  for (int64_t i = options.first_completion; i < all; ++i) {
+    const int64_t prompt = i / options.samples_per_prompt, sample = i % options.samples_per_prompt;
+    completions.push_back({.uid = batch::make_uid(options.purpose, options.dataset, prompt, 0, sample, 0),
+                           .prompt = prompt,
+                           .sample = sample});
+  }
+  return completions;
+}
 
 std::vector<Completion> generate_all(model::Model& model, std::span<const std::vector<int32_t>> prompts,
                                      const SamplingParams& params, EngineOptions options,

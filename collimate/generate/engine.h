@@ -28,6 +28,7 @@ struct Completion {
   std::vector<float> log_probs;
   std::vector<TokenLogProb> top_log_probs;  // as in Emission
   Finish finish = Finish::kRunning;
+  float score = 0;  // where beams were searched: Beams::Hypothesis::score
 };
 
 struct Progress {
@@ -43,6 +44,9 @@ struct EngineListener {
   std::function<void(const Progress&)> on_progress = {};
   std::function<void(const Completion&)> on_completion = {};
 };
+
+// What is to be made, before anything is: their uids and places.
+std::vector<Completion> empty_completions(size_t prompts, const EngineOptions& options);
 
 // Generates for all prompts and returns when the last is done: completions in order of prompt, then sample. Blocking.
 // What is drawn depends on the prompt, its number and that of the sample alone. InputError as Service::submit.

@@ -36,6 +36,7 @@ class Runner {
   std::span<const DrawnFor> run(const StepPlan& plan);
 
   const model::KvCache& cache() const { return cache_; }
+  void copy_block(int32_t from, int32_t to) { cache_.copy_block(from, to); }
 
  private:
   void build_batch(const StepPlan& plan);

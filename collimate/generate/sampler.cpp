@@ -24,6 +24,17 @@ tensor::SampleOptions truncation(const SamplingParams& params) {
           .min_p = static_cast<float>(params.min_p)};
 }
 
+// A copy, as the next question overwrites it. Empty where the model has none of these tokens: a smaller draft's guess
+// may then be anything.
+std::vector<uint32_t> allowed_of(const LogitHistory& history, int64_t vocabulary) {
+  const std::span<const uint32_t> allowed = history.allowed();
+  for (size_t word = 0; word < allowed.size() && static_cast<int64_t>(word) * 32 < vocabulary; ++word) {
+    const int64_t bits = std::min<int64_t>(32, vocabulary - static_cast<int64_t>(word) * 32);
+    if ((allowed[word] & (~uint64_t{0} >> (64 - bits))) != 0) return {allowed.begin(), allowed.end()};
+  }
+  return {};
+}
+
 }  // namespace
 
 void DrawBatch::add(const float* logits, const SamplingParams& params, const LogitHistory& history,
@@ -32,7 +43,8 @@ void DrawBatch::add(const float* logits, const SamplingParams& params, const Log
   const float u =
       base::uniform(seed, draw_purpose(), static_cast<uint64_t>(key.uid), static_cast<uint32_t>(key.position));
   const auto top_count = static_cast<size_t>(std::min(params.top_log_probs, vocabulary_));
-  asked_.push_back({logits, truncation(params), u, logit_edits(params, history), top_count});
+  asked_.push_back(
+      {logits, truncation(params), u, logit_edits(params, history), allowed_of(history, vocabulary_), top_count});
 }
 
 std::span<Drawn> DrawBatch::run(const tensor::Exec& exec) {
@@ -42,7 +54,8 @@ std::span<Drawn> DrawBatch::run(const tensor::Exec& exec) {
   draws_.clear();
   for (size_t i = 0; i < all.size(); ++i) {
     drawn_[i].top.resize(all[i].top_count);
-    draws_.push_back({all[i].logits, all[i].options, all[i].u, all[i].edits, &sampled_[i], drawn_[i].top});
+    draws_.push_back(
+        {all[i].logits, all[i].options, all[i].u, all[i].edits, &sampled_[i], drawn_[i].top, all[i].allowed});
   }
   tensor::draw_rows(exec, vocabulary_, draws_);
   for (size_t i = 0; i < all.size(); ++i) {

@@ -42,6 +42,7 @@ class DrawBatch {
     tensor::SampleOptions options;
     float u;
     std::vector<tensor::LogitEdit> edits;
+    std::vector<uint32_t> allowed;
     size_t top_count;
   };
   int64_t vocabulary_;

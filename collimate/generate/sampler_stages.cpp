@@ -58,6 +58,7 @@ void LogitHistory::start(const SamplingParams& params, std::span<const int32_t> 
                          int64_t prompt_tokens) {
   generated.clear();
   ends.clear();
+  completion.clear();
   if (params.min_tokens > 0) ends = ending_ids(params, eos_ids);
   counts = penalizes_repetition(params, *this) || penalizes_generated(params, *this);
   completion_tokens = 0;
@@ -70,6 +71,11 @@ void LogitHistory::start(const SamplingParams& params, std::span<const int32_t> 
 void LogitHistory::append(int32_t token) {
   ++completion_tokens;
   if (counts) ++generated[token];
+  if (constraint) completion.push_back(token);
+}
+
+std::span<const uint32_t> LogitHistory::allowed() const {
+  return constraint ? constraint->allowed_after(completion) : std::span<const uint32_t>();
 }
 
 std::vector<int32_t> ending_ids(const SamplingParams& params, std::span<const int32_t> eos_ids) {

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "collimate/generate/sampling.h"
 #include "collimate/tensor/ops/sample.h"
+#include "collimate/text/constraint/constraint.h"
 
 namespace collimate::generate {
 
@@ -17,11 +19,17 @@ struct LogitHistory {
   std::vector<int32_t> ends;                       // forbidden before min_tokens: end of sequence and stop ids
   int64_t completion_tokens = 0;
   bool counts = false;  // some penalty looks at `generated`
+  // What the completion has to be; null: anything. Copies of a history share it: it is where it was asked last.
+  std::shared_ptr<text::Constraint> constraint;
+  std::vector<int32_t> completion;  // where there is a constraint
 
   // Starts the history of a request that has `ids`, of which the first `prompt_tokens` are its prompt.
   void start(const SamplingParams& params, std::span<const int32_t> eos_ids, std::span<const int32_t> ids,
              int64_t prompt_tokens);
   void append(int32_t token);
+  // The bits of Constraint::allowed_after the completion; empty without one, or where nothing may follow.
+  std::span<const uint32_t> allowed() const;
+  bool stuck() const { return constraint != nullptr && allowed().empty(); }
 };
 
 // Ids that min_tokens forbids, ascending without repeats. As in vLLM ignore_eos makes no difference.

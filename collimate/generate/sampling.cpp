@@ -78,6 +78,12 @@ std::vector<std::string> value_from(const std::string& key, const json& value,
   return list.get<std::vector<std::string>>();
 }
 
+std::string value_from(const std::string& key, const json& value, const SamplingMember<std::string>&) {
+  if (!value.is_string() || !text::is_valid_utf8(value.get_ref<const std::string&>()))
+    reject(key, "a text in UTF-8", value);
+  return value.get<std::string>();
+}
+
 const SamplingField& find_field(const std::string& key) {
   std::string known;
   for (const SamplingField& field : kSamplingFields) {

@@ -39,12 +39,13 @@ struct SamplingField {
   const char* request;  // in the body of a request; null where serve/api.cpp reads it in a form of its own
   std::variant<SamplingNumber<double>, SamplingNumber<int64_t>, SamplingMember<bool>, SamplingMember<uint64_t>,
                SamplingMember<LogitBias>, SamplingMember<std::vector<int32_t>>,
-               SamplingMember<std::vector<std::string>>>
+               SamplingMember<std::vector<std::string>>, SamplingMember<std::string>>
       member;
   const char* unit = "";
   const char* help = nullptr;  // of the option; null where there is none
-  // False of what no run sets: JSON, which every sample's messages carry, leaves its default out.
+  // False of what few runs set: JSON, which every sample's messages carry, leaves its default out.
   bool always = true;
+  bool file = false;  // the option may name a file that has it: what does not begin with {
 };
 
 // All members, options in the order of help. A new number is a member with its default, a row here, and its use: in
@@ -78,6 +79,17 @@ inline constexpr SamplingField kSamplingFields[] = {
      "ids of tokens that end a completion, in addition to the model's own"},
     {"ignore_eos", "ignore_eos", SamplingMember<bool>{&SamplingParams::ignore_eos}, "",
      "do not end a completion at the model's own end tokens"},
+    {.name = "regex",
+     .request = nullptr,
+     .member = SamplingMember<std::string>{&SamplingParams::regex},
+     .help = "completions are texts that this regular expression matches as a whole: other tokens are not drawn",
+     .always = false},
+    {.name = "json_schema",
+     .request = nullptr,
+     .member = SamplingMember<std::string>{&SamplingParams::json_schema},
+     .help = "completions are JSON that this schema allows: the schema, or the name of a file that has it",
+     .always = false,
+     .file = true},
     // Said by the caller, each in a way of its own.
     {"max_tokens", nullptr, SamplingNumber<int64_t>{&SamplingParams::max_tokens, 1}},
     {"seed", nullptr, SamplingMember<uint64_t>{&SamplingParams::seed}},

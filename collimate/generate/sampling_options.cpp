@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collimate/base/error.h"
+#include "collimate/base/read_file.h"
 #include "collimate/text/utf8.h"
 
 namespace collimate::generate {
@@ -34,6 +35,9 @@ class OptionMaker {
   void make(const SamplingMember<std::vector<std::string>>&, const std::vector<std::string>& standard) const {
     put(standard, base::not_empty(), base::satisfying("UTF-8", text::is_valid_utf8));
   }
+  void make(const SamplingMember<std::string>&, const std::string& standard) const {
+    put(standard, base::satisfying("UTF-8", text::is_valid_utf8));
+  }
   void make(const SamplingMember<uint64_t>&, uint64_t) const { COLLIMATE_CHECK(false, "{} as an option", field_.name); }
 
  private:
@@ -58,7 +62,8 @@ class OptionMaker {
 // A Taker puts what is set into its member.
 class Taker {
  public:
-  Taker(SamplingParams& params, const SamplingOptions::Item& item) : params_(params), item_(item) {}
+  Taker(SamplingParams& params, const SamplingField& field, const SamplingOptions::Item& item)
+      : params_(params), field_(field), item_(item) {}
 
   template <class T>
   void operator()(const SamplingNumber<T>& number) const {
@@ -75,6 +80,12 @@ class Taker {
   void operator()(const SamplingMember<std::vector<std::string>>& member) const {
     params_.*member.at = set<std::vector<std::string>>();
   }
+  void operator()(const SamplingMember<std::string>& member) const {
+    const std::string& text = set<std::string>();
+    const size_t begin = text.find_first_not_of(" \t\r\n");
+    const bool named = field_.file && begin != std::string::npos && text[begin] != '{';
+    params_.*member.at = named ? base::read_file(text) : text;
+  }
   void operator()(const SamplingMember<uint64_t>&) const {}  // no option
 
  private:
@@ -84,6 +95,7 @@ class Taker {
   }
 
   SamplingParams& params_;
+  const SamplingField& field_;
   const SamplingOptions::Item& item_;
 };
 
@@ -114,7 +126,8 @@ SamplingOptions::SamplingOptions(double default_temperature, bool greedy) {
 SamplingParams SamplingOptions::values() const {
   SamplingParams params;
   for (size_t i = 0; i < items_.size(); ++i) {
-    if (kSamplingFields[i].help != nullptr) std::visit(Taker(params, items_[i]), kSamplingFields[i].member);
+    if (kSamplingFields[i].help != nullptr)
+      std::visit(Taker(params, kSamplingFields[i], items_[i]), kSamplingFields[i].member);
   }
   return params;
 }

@@ -17,7 +17,7 @@ class SamplingOptions : public base::Section {
   // `greedy`: a temperature of 0 is allowed.
   explicit SamplingOptions(double default_temperature = SamplingParams().temperature, bool greedy = true);
 
-  // Gives what is set, and the defaults of members that are no option.
+  // Gives what is set, and the defaults of members that are no option. Reads the files that it names.
   SamplingParams values() const;
 
   // Gives the same for completions of so many tokens. InputError, naming where it was set, when min_tokens is more.
@@ -25,7 +25,7 @@ class SamplingOptions : public base::Section {
 
   using Item = std::variant<std::monostate, base::Option<double>, base::Option<int64_t>, base::Option<bool>,
                             base::Option<nlohmann::json>, base::Option<std::vector<int64_t>>,
-                            base::Option<std::vector<std::string>>>;
+                            base::Option<std::vector<std::string>>, base::Option<std::string>>;
 
  private:
   std::array<Item, std::size(kSamplingFields)> items_;  // of each row; nothing where it is no option

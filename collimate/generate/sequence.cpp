@@ -34,7 +34,8 @@ Finish finish_of(const Sequence& sequence, std::span<const int32_t> eos_ids) {
   if (!params.ignore_eos && contains(eos_ids, token)) return Finish::kEos;
   if (contains(params.stop_ids, token)) return Finish::kStop;
   if (sequence.text && sequence.text->stopped()) return Finish::kStop;
-  return sequence.tokens_left() <= 0 ? Finish::kLength : Finish::kRunning;
+  if (sequence.tokens_left() <= 0) return Finish::kLength;
+  return sequence.history.stuck() ? Finish::kError : Finish::kRunning;
 }
 
 }  // namespace collimate::generate

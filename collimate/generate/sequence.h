@@ -70,6 +70,7 @@ struct Sequence {
     emitted = 0;
     changed = false;
     text.reset();
+    history.constraint.reset();
     speculation.reset();
   }
 

@@ -60,6 +60,8 @@ const char* finish_reason(Finish finish) {
       return "length";
     case Finish::kTimeout:
       return "timeout";
+    case Finish::kError:
+      return "error";
     case Finish::kRunning:
     case Finish::kEos:
     case Finish::kStop:
@@ -74,6 +76,7 @@ bool cut_off(Finish finish) {
     case Finish::kLength:
     case Finish::kTimeout:
     case Finish::kCancelled:
+    case Finish::kError:
       return true;
     case Finish::kRunning:
     case Finish::kEos:
@@ -130,6 +133,7 @@ void Service::submit(const Batch& requests) {
     fill_request(requests, row, impl_->options.sampling, sequence);
     const std::string where = fmt::format("generate.submit, row {}", row);
     impl_->check_request(sequence, where);
+    sequence.history.constraint = impl_->forms.make(sequence.params, where);
     if (!uids.insert(sequence.uid).second) {
       throw base::InputError(base::expectation(where, "uids that differ", fmt::format("{} twice", sequence.uid)));
     }

@@ -19,11 +19,20 @@
 
 namespace collimate::generate {
 
-enum class Finish : int32_t { kRunning = 0, kEos = 1, kStop = 2, kLength = 3, kCancelled = 4, kTimeout = 5 };
+// kError: no token can continue what the completion has to be (SamplingParams::regex), or finding them took too much.
+enum class Finish : int32_t {
+  kRunning = 0,
+  kEos = 1,
+  kStop = 2,
+  kLength = 3,
+  kCancelled = 4,
+  kTimeout = 5,
+  kError = 6
+};
 
-// The end as an interface says it: "length", "timeout", else "stop".
+// The end as an interface says it: "length", "timeout", "error", else "stop".
 const char* finish_reason(Finish finish);
-// The completion ended before the model, or a stop, ended it: at its limit, by its timeout, or cancelled.
+// The completion ended before the model, or a stop, ended it: at its limit, by its timeout, an error, or cancelled.
 bool cut_off(Finish finish);
 
 // One request produced this since the last take(). The last emission of a request has finish != kRunning; the token
@@ -53,7 +62,7 @@ struct ServiceOptions {
   model::Model* draft = nullptr;    // proposes them; outlives the service. Null: n-grams do, where they occurred before
   int64_t speculation_rows = 16;    // proposed tokens fill a step up to so many rows; tensor::linear's few rows
   SamplingParams sampling;          // of requests without a `sampling` column
-  const text::Tokenizer* tokenizer = nullptr;  // outlives the service; needed for requests with stop strings
+  const text::Tokenizer* tokenizer = nullptr;  // outlives the service; needed for requests with stop strings or a form
   tensor::Exec exec;                           // threads of the draws; null pool: the caller's
   // Clock of SamplingParams::timeout_seconds, in seconds; empty: base::now_seconds. Read only while a request has a
   // timeout, so that what a run draws, which never has one, depends on no clock.
@@ -118,7 +127,8 @@ class Service : public base::Stateful {
   // Rows: uid, prompt_uid (rows that share it and the prompt share its blocks), ids = the prompt's tokens, and
   // optionally `sampling` (JSON of SamplingParams, else the options'). Also legal between steps. InputError: empty
   // prompt, id outside the vocabulary, prompt longer than the limit, more tokens than the cache can ever hold, uid
-  // still in flight, sampling parameters out of range, stop strings without a tokenizer. All rows or none.
+  // still in flight, sampling parameters out of range, stop strings, a regex or a schema without a tokenizer, one that
+  // cannot be followed. All rows or none.
   void submit(const Batch& requests);
 
   // Runs one step (prefill and decode mixed). False when there was nothing to do or the service is paused. Requests

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collimate/base/error.h"
+#include "collimate/base/log.h"
 
 namespace collimate::generate {
 namespace {
@@ -38,6 +39,7 @@ Service::Impl::Impl(model::Model& the_model, ServiceOptions the_options)
       scheduler({options.max_batch_tokens, options.max_batch_sequences, options.speculation_rows}),
       runner(model, options.exec, options.cache_blocks, *options.kv_type, options.seed),
       draft(make_draft(options, model.shape().vocabulary)),
+      forms(options.tokenizer, model.shape().vocabulary, options.eos_ids),
       window(widest_window(model.shape())),
       version(model.weights().version()),
       weights_version(version) {}
@@ -243,6 +245,9 @@ void Service::Impl::append(const DrawnFor& draw) {
   }
   note_change(sequence);
   if (!draw.proposed.empty()) settle(draw, sequence.length() - before - 1);
+  if (reason == Finish::kError)
+    base::log_warning("a completion of {} tokens cannot go on as its form demands: {}", sequence.completion_tokens(),
+                      sequence.history.constraint->problem());
   if (reason != Finish::kRunning) finish(sequence, reason);
 }
 

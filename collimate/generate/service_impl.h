@@ -8,6 +8,7 @@
 
 #include "collimate/generate/block_pool.h"
 #include "collimate/generate/draft.h"
+#include "collimate/generate/forms.h"
 #include "collimate/generate/prefix_cache.h"
 #include "collimate/generate/runner.h"
 #include "collimate/generate/scheduler.h"
@@ -58,6 +59,7 @@ struct Service::Impl {
   Scheduler scheduler;
   Runner runner;
   std::unique_ptr<Draft> draft;  // null: sequences guess by themselves
+  Forms forms;
 
   std::unordered_map<int64_t, std::unique_ptr<Sequence>> in_flight;  // by uid; until the last emission is taken
   std::vector<std::unique_ptr<Sequence>> spare;

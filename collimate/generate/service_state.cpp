@@ -128,6 +128,7 @@ void Service::load(base::StateReader& in) {
     auto sequence = s.make_sequence();
     cutter.fill(request, *sequence);
     s.check_request(*sequence, "generate.load");
+    sequence->history.constraint = s.forms.make(sequence->params, "generate.load");
     const bool runs = sequence->finish == Finish::kRunning;
     Sequence& loaded = *sequence;
     s.enqueue(std::move(sequence));

@@ -6,8 +6,9 @@
 #include "collimate/base/config.h"
 #include "collimate/cli/open_draft.h"
 #include "collimate/cli/open_model.h"
+#include "collimate/generate/beam_options.h"
+#include "collimate/generate/beam_search.h"
 #include "collimate/generate/completion_text.h"
-#include "collimate/generate/engine.h"
 #include "collimate/generate/kv_cache_option.h"
 #include "collimate/generate/sampling_options.h"
 #include "collimate/generate/speculation_options.h"
@@ -23,6 +24,7 @@ struct GenerateSection : generate::SamplingOptions {
   rlhf::ChatTemplateOptions chat{this};
   generate::KvCacheOption kv_cache_dtype{this};
   generate::SpeculationOptions speculation{this};
+  generate::BeamOptions beams{this};
   base::Option<std::string> model{this, "model", "", "", "model directory", base::not_empty()};
   base::Option<std::string> data{this, "data", "", "", "file of prompts", base::not_empty()};
   base::Option<int64_t> max_tokens{this,
@@ -56,12 +58,13 @@ nlohmann::ordered_json completed(const nlohmann::json& request, const SignalScop
                                         .samples_per_prompt = asked.samples};
   nlohmann::ordered_json made = nlohmann::ordered_json::array();
   const generate::EngineListener listener{.on_progress = [&](const auto&) { signals.throw_if_asked("generate"); }};
-  for (const auto& c : generate::generate_all(open.model, prompts, params, options, listener)) {
+  for (const auto& c : generate::complete_all(open.model, prompts, asked.beams.params(), params, options, listener)) {
     const std::vector<int32_t>& prompt = base::at(prompts, c.prompt);
     made.push_back({{"prompt", open.renderer.prompt_text(dataset.example(c.prompt).prompt)},
                     {"completion", generate::completion_text(*open.tokenizer, prompt, c.tokens, params)},
                     {"token_ids", c.tokens},
                     {"finish", generate::finish_reason(c.finish)}});
+    if (asked.beams.beams > 1) made.back()["score"] = c.score;
     if (asked.log_probs) made.back()["logprobs"] = c.log_probs;
   }
   return made;

@@ -5,6 +5,7 @@
 
 #include "collimate/base/config.h"
 #include "collimate/base/error.h"
+#include "collimate/generate/forms.h"
 #include "collimate/model/huggingface_check.h"
 #include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/attempt.h"
@@ -28,6 +29,14 @@ void check_bias(const std::string& section, const generate::SamplingOptions& sam
   problems.push_back(expectation(section + ".logit_bias",
                                  fmt::format("token ids below the tokenizer's {}", tokenizer.vocab_size()),
                                  std::to_string(bias.rbegin()->first)));
+}
+
+// As the first rollout would.
+void check_form(const std::string& section, const generate::SamplingOptions& sampling, const text::Tokenizer& tokenizer,
+                std::vector<std::string>& problems) {
+  attempt(problems, [&] {
+    generate::Forms(&tokenizer, tokenizer.vocab_size(), tokenizer.info().stop_ids).make(sampling.values(), section);
+  });
 }
 
 void check_weights(const Plan& plan, std::vector<std::string>& problems) {
@@ -142,8 +151,10 @@ Findings inspect(const Config& config, const Plan& plan, const graph::Placement&
   attempt(found.refused, [&] {
     for (const std::string& line : adapter_lines(plan)) found.lines.push_back(line);
   });
-  check_bias("rollout", config.rollout, *data.tokenizer, found.problems);
-  check_bias("evaluation", config.evaluation, *data.tokenizer, found.problems);
+  for (const auto& check_one : {&check_bias, &check_form}) {
+    check_one("rollout", config.rollout, *data.tokenizer, found.problems);
+    check_one("evaluation", config.evaluation, *data.tokenizer, found.problems);
+  }
   check_schedule(config, plan, numbers, found.refused);
   return found;
 }

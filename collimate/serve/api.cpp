@@ -7,6 +7,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
 #include "collimate/generate/sampling_fields.h"
+#include "collimate/serve/form.h"
 #include "collimate/text/messages_json.h"
 #include "collimate/text/utf8.h"
 
@@ -57,13 +58,10 @@ bool is_one(const json& value) { return value.is_number() && value.get<double>()
 bool is_empty(const json& value) { return value.empty() || value == ""; }
 constexpr RefusedField kRefused[] = {
     {"best_of", is_one},
+    {"use_beam_search", [](const json& value) { return value == false; }},
     {"suffix", is_empty},
     {"functions", is_empty},
     {"function_call", [](const json& value) { return value == "none" || value == "auto"; }},
-    {"response_format",
-     [](const json& value) {
-       return value == json{{"type", "text"}};
-     }},
     {"modalities", [](const json& value) { return value == json::array({"text"}); }},
     {"audio", never},
     {"prediction", never},
@@ -277,7 +275,7 @@ void read_field(ApiRequest& request, const std::string& name, const json& value,
       throw ApiError(400, base::expectation(name, "no such field, it is not offered here", shown(value), "without it"),
                      name, "unsupported_parameter");
     }
-  } else if (std::find(std::begin(kIgnored), std::end(kIgnored), name) == std::end(kIgnored)) {
+  } else if (!is_form_field(name) && std::find(std::begin(kIgnored), std::end(kIgnored), name) == std::end(kIgnored)) {
     throw ApiError(400, base::expectation("request", "fields that are known", shown(name)), name, "unknown_parameter");
   }
 }
@@ -321,8 +319,7 @@ json parse_body(std::string_view body) {
 }
 
 // Templates show the keys of tools and calls in the order in which they are written.
-void read_chat(ApiRequest& request, const json& fields, std::string_view body) {
-  const ordered_json written = of_request([&] { return base::parse_ordered_json(body, "request"); });
+void read_chat(ApiRequest& request, const json& fields, const ordered_json& written) {
   const auto read = [&](const char* name, const auto& reader) {
     if (const auto value = fields.find(name); value != fields.end() && !value->is_null())
       reader(request, *value, written.at(name));
@@ -378,7 +375,8 @@ ApiRequest parse_request(Endpoint endpoint, std::string_view body, const ApiLimi
   request.sampling.max_tokens = 16;  // of a completion, as in OpenAI's interface
   json sampling = json::object();
   for (const auto& [name, value] : fields.items()) read_field(request, name, value, sampling);
-  if (endpoint == Endpoint::kChat) read_chat(request, fields, body);
+  const ordered_json written = of_request([&] { return base::parse_ordered_json(body, "request"); });
+  if (endpoint == Endpoint::kChat) read_chat(request, fields, written);
   // It goes before max_tokens, which OpenAI's reference deprecates in its favour.
   if (const auto newer = fields.find("max_completion_tokens"); newer != fields.end())
     read_field(request, newer.key(), *newer, sampling);
@@ -386,6 +384,7 @@ ApiRequest parse_request(Endpoint endpoint, std::string_view body, const ApiLimi
   request.sampling = read_sampling(sampling);
   request.sampling.max_tokens = max_tokens;
   request.sampling.top_log_probs = request.top_log_probs;
+  read_form(written, request.sampling);
   check_whole(request, limits);
   return request;
 }

@@ -243,7 +243,7 @@ TEST(Api, TopLogProbsAreANumberOfTokens) {
 
 TEST(Api, RefusesWhatWouldChangeTheResultAndIsNotOffered) {
   const std::pair<const char*, const char*> refused[] = {{"best_of", "2"},
-                                                         {"response_format", "{\"type\":\"json_object\"}"},
+                                                         {"use_beam_search", "true"},
                                                          {"audio", "{}"},
                                                          {"reasoning_effort", "\"high\""},
                                                          {"functions", "[{}]"}};
@@ -260,6 +260,7 @@ TEST(Api, RefusesWhatWouldChangeTheResultAndIsNotOffered) {
         {"tools", json::array()},
         {"best_of", 1},
         {"response_format", {{"type", "text"}}},
+        {"structured_outputs", nullptr},
         {"tool_choice", "none"},
         {"user", "me"}});
 }

@@ -103,19 +103,25 @@ def check(config: Config, data: Data | None = None, rewards: Iterable[Reward] | 
         return {**found, **{key: _by_row(found[key], files) for key in ("notes", "problems")}}
 
 
+def _schema_as_text(sampling: Mapping[str, Any]) -> dict[str, Any]:
+    schema = sampling.get("json_schema")
+    return {**sampling, "json_schema": json.dumps(schema)} if isinstance(schema, Mapping) else dict(sampling)
+
+
 def generate(model: Path, prompts: str | Iterable[Any], *, max_tokens: int = 128, n: int = 1, seed: int = 0,
              logprobs: bool = False, **sampling: Any) -> list[dict[str, Any]]:
     """Completes prompts: texts, conversations (lists of {"role", "content"}) or rows with a prompt. For each, in order,
     n dicts of prompt, completion, token_ids and finish, and logprobs where asked. `sampling` are temperature, top_p and
-    the other keys of `collimate help rollout`, compute, chat_template, chat_template_kwargs, speculation, draft_model.
-    Ctrl-C stops it. One call at a time in a process."""
+    the other keys of `collimate help rollout`, compute, chat_template, chat_template_kwargs, speculation, draft_model;
+    json_schema may be a dict. num_beams (with length_penalty and early_stopping, as in transformers) searches in place
+    of drawing: the n best of each prompt, with their score. Ctrl-C stops it. One call at a time in a process."""
     given = [prompts] if isinstance(prompts, (str, Mapping)) else prompts
     rows = (row if isinstance(row, Mapping) else {"prompt": row} for row in records(given))
     with tempfile.TemporaryDirectory(prefix="collimate-") as directory:
         file = pathlib.Path(directory) / "prompts.jsonl"
         write_rows(rows, "prompts", file, kept=False)
         request = {"model": os.fspath(model), "data": str(file), "max_tokens": max_tokens, "n": n, "seed": seed,
-                   "logprobs": logprobs, **sampling}
+                   "logprobs": logprobs, **_schema_as_text(sampling)}
         with _named_rows({"prompts": file}):
             return _unless_stopped(json.loads(native.generate(json.dumps(request))))
 
@@ -140,7 +146,8 @@ def evaluate(models: Path | Sequence[Path], data: Rows | Path, rewards: Iterable
         request = {"models": [os.fspath(model) for model in given], "data": str(file), "measure": measure,
                    "max_tokens": max_tokens, "seed": seed, "compute": compute, "chat_template": chat_template,
                    "chat_template_kwargs": dict(chat_template_kwargs or {}),
-                   "section": {**sampling, "samples_per_prompt": n, "examples": examples, "reward": entries}}
+                   "section": {**_schema_as_text(sampling), "samples_per_prompt": n, "examples": examples,
+                               "reward": entries}}
         with _causes(functions), _named_rows(files):
             text = native.evaluate(json.dumps(request), [function.native() for function in functions])
         document = _unless_stopped(json.loads(text))

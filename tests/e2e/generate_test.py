@@ -52,6 +52,28 @@ class Generate(WithModel):
                 self.assertLess(guessed["engine"]["steps"], plain["engine"]["steps"] / 4)
         self.assertIn("speculation", self.generate("--speculation", "bigram", code=2)[1])
 
+    def test_beams(self):
+        asked = ("--max-tokens", "9", "--json", "--logprobs")
+        greedy, _ = self.generate(*asked, "--temperature", "0")
+        best, _ = self.generate(*asked, "--num-beams", "5", "--n", "3", "--length-penalty", "0")
+        scores = [one["score"] for one in best]
+        self.assertEqual(scores, sorted(scores, reverse=True))
+        for one in best:
+            self.assertAlmostEqual(one["score"], sum(one["logprobs"]), 4)
+        self.assertGreaterEqual(scores[0], sum(greedy[0]["logprobs"]) - 1e-5)
+        data, made = self.root / "prompts.jsonl", self.root / "made.jsonl"
+        data.write_text('{"prompt": "12:"}\n{"prompt": "3,4:"}\n')
+        subprocess.run([PROGRAM, "generate", self.model, "--data", data, "--output", made, "--num-beams", "3", "--n",
+                        "2", "--max-tokens", "9", "--early-stopping", "never"], check=True, timeout=PATIENCE)
+        rows = [json.loads(line) for line in made.read_text().splitlines()]
+        self.assertEqual([row["prompt"] for row in rows], ["12:", "12:", "3,4:", "3,4:"])
+        self.assertTrue(all("score" in row for row in rows))
+        for wrong, said in ((("--num-beams", "4", "--temperature", "0.5"), "temperature"),
+                            (("--num-beams", "4", "--n", "5"), "1 to 4"), (("--length-penalty", "2"), "num_beams"),
+                            (("--num-beams", "2", "--early-stopping", "later"), "never"),
+                            (("--num-beams", "2", "--speculation", "ngram"), "speculation")):
+            self.assertIn(said, self.generate(*asked, *wrong, code=2)[1])
+
     def test_a_draft_of_the_model_itself_is_always_right(self):
         asked = ("--max-tokens", "60", "--ignore-eos", "true", "--n", "2", "--logprobs", "--stats")
         plain, _ = self.generate(*asked)

@@ -124,6 +124,9 @@ TEST_F(Check, RefusesSamplingThatARequestWouldBeRefusedFor) {
   const std::string bias = reasons("grpo", {eval, "rollout.logit_bias={13: 1}", "evaluation.logit_bias={3: 1, 99: 1}"});
   EXPECT_THAT(bias, HasSubstr("[rollout.logit_bias] expected token ids below the tokenizer's 13, got 13\n"));
   EXPECT_THAT(bias, HasSubstr("[evaluation.logit_bias] expected token ids below the tokenizer's 13, got 99\n"));
+  EXPECT_THAT(reasons("grpo", {"rollout.regex=(?=1)1"}), HasSubstr("[rollout, regex] expected a regular expression"));
+  EXPECT_THAT(reasons("grpo", {"rollout.json_schema='{\"type\": \"object\"}'"}),
+              HasSubstr("[rollout, json_schema] expected a JSON schema that completions can follow"));
 }
 
 // The schedule can swap models; those of the recipes don't move.

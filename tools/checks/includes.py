@@ -22,7 +22,8 @@ RLHF_ALLOWED = {
 RECIPE_PAGE = "graph::trace("
 RECIPE_SEES = {
     "train": (),
-    "generate": ("sampling.h", "sampling_options.h", "service.h"),  # names of finish reasons
+    # Names of finish reasons; whether a form can be followed, before a run begins.
+    "generate": ("sampling.h", "sampling_options.h", "service.h", "forms.h"),
     "model": ("huggingface_check.h", "safetensors.h"),
     "rlhf": ("types/", "prompt/", "reward/", "loss/list.h", "advantage/list.h", "modules/options.h",
              "modules/decoder.h", "modules/advantages.h", "modules/reward.h"),

@@ -94,6 +94,13 @@ void row_top_log_probs(const float* logits, int64_t vocab, float temperature, in
   top_log_probs(row.x, vocab, row.norm, count, out);
 }
 
+void forbid_others(std::span<const uint32_t> allowed, std::span<float> logits) {
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const bool has = i / 32 < allowed.size() && (base::at(allowed, i / 32) >> (i % 32) & 1U) != 0;
+    if (!has) base::at(logits, i) = -std::numeric_limits<float>::infinity();
+  }
+}
+
 void edit_logits(std::span<const LogitEdit> edits, std::span<float> logits) {
   for (const LogitEdit& edit : edits) {
     if (edit.id < 0 || static_cast<size_t>(edit.id) >= logits.size()) continue;
@@ -116,12 +123,14 @@ void edit_logits(std::span<const LogitEdit> edits, std::span<float> logits) {
 namespace {
 
 void draw_row(int64_t vocab, const Draw& draw) {
-  if (draw.edits.empty()) {
+  if (draw.edits.empty() && draw.allowed.empty()) {
     *draw.out = sample_row(draw.logits, vocab, draw.options, draw.u);
   } else {
     float* edited = scratch(ScratchSlot::kCaller, vocab);
     std::copy_n(draw.logits, vocab, edited);
-    edit_logits(draw.edits, {edited, static_cast<size_t>(vocab)});
+    const std::span<float> row(edited, static_cast<size_t>(vocab));
+    edit_logits(draw.edits, row);
+    if (!draw.allowed.empty()) forbid_others(draw.allowed, row);
     const int32_t token = sample_row(edited, vocab, draw.options, draw.u).token;
     *draw.out = {token, row_log_prob(draw.logits, vocab, draw.options.temperature, token)};
   }

@@ -44,6 +44,8 @@ struct LogitEdit {
   Kind kind = Kind::kForbid;
   double a = 0, b = 0;
 };
+// Forbids every token i of a row in the host's memory but those whose bit i % 32 of word i / 32 is set.
+void forbid_others(std::span<const uint32_t> allowed, std::span<float> logits);
 // Edits a row in the host's memory, in order.
 void edit_logits(std::span<const LogitEdit> edits, std::span<float> logits);
 
@@ -51,10 +53,11 @@ void edit_logits(std::span<const LogitEdit> edits, std::span<float> logits);
 struct Draw {
   const float* logits = nullptr;  // [vocab], on the device
   SampleOptions options;
-  float u = 0;                       // in [0, 1)
-  std::span<const LogitEdit> edits;  // of a copy; log-probs are those of the logits as they are
-  Sampled* out = nullptr;            // on the host
-  std::span<TokenLogProb> top;       // on the host: as row_top_log_probs
+  float u = 0;                             // in [0, 1)
+  std::span<const LogitEdit> edits;        // of a copy; log-probs are those of the logits as they are
+  Sampled* out = nullptr;                  // on the host
+  std::span<TokenLogProb> top;             // on the host: as row_top_log_probs
+  std::span<const uint32_t> allowed = {};  // of that copy, after the edits: forbid_others(). Empty: all
 };
 // Does what sample_row does, in parallel; the results are there on return. GuardError as there.
 void draw_rows(const Exec& exec, int64_t vocab, std::span<const Draw> draws);

@@ -150,6 +150,28 @@ TEST(Sample, LogProbHasTheBitsOfScoring) {
   }
 }
 
+TEST(Sample, DrawsWhatIsAllowedWithTheLogProbOfAllTokens) {
+  const int64_t vocab = 100;
+  const Floats x = noise(vocab, 1);
+  std::vector<uint32_t> allowed(3, 0);  // tokens from 96 on have no bits
+  const LogitEdit liked{99, LogitEdit::Kind::kSubtract, -1000.0};
+  allowed[1] = 1U << 3;
+  allowed[2] = 1U << 31;
+  std::map<int32_t, int> drawn;
+  for (int i = 0; i < 400; ++i) {
+    Sampled sampled;
+    const Draw draw{x.data(), {}, static_cast<float>(i) / 400, {&liked, 1}, &sampled, {}, allowed};
+    draw_rows(Exec{}, vocab, {&draw, 1});
+    ++drawn[sampled.token];
+    const float alone = row_log_prob(x.data(), vocab, 1.0F, sampled.token);
+    EXPECT_TRUE(same_bits(&alone, &sampled.log_prob, 1));
+  }
+  ASSERT_EQ(drawn.size(), 2U);
+  const double share = 1 / (1 + std::exp(static_cast<double>(x[95]) - x[35]));
+  EXPECT_NEAR(drawn.at(35) / 400.0, share, 0.005);
+  EXPECT_EQ(drawn.at(35) + drawn.at(95), 400);
+}
+
 TEST(Sample, NaNIsAnErrorNotAToken) {
   Floats x = noise(40, 1);
   x[17] = std::nanf("");

@@ -26,6 +26,12 @@ inline nlohmann::json other_value(const SamplingMember<uint64_t>&) { return 7; }
 inline nlohmann::json other_value(const SamplingMember<LogitBias>&) { return {{"7", -3.0}, {"8", 0.5}}; }
 inline nlohmann::json other_value(const SamplingMember<std::vector<int32_t>>&) { return {3, 4}; }
 inline nlohmann::json other_value(const SamplingMember<std::vector<std::string>>&) { return {"5", "x"}; }
+inline nlohmann::json other_value(const SamplingMember<std::string>&) { return "{}"; }
+
+// What the field may be depends on the tokenizer too.
+inline bool is_form(const SamplingField& field) {
+  return std::holds_alternative<SamplingMember<std::string>>(field.member);
+}
 
 inline nlohmann::json other_value(const SamplingField& field) {
   return std::visit([](const auto& member) { return other_value(member); }, field.member);

@@ -137,14 +137,15 @@ inline std::vector<Request> random_requests(int64_t count, int64_t samples, uint
 }
 
 // Gives every third request, from its uid on, another value of a field that all have at its default; not of the time
-// limit: here no clock decides.
+// limit, as here no clock decides, and not of what contradicts others.
 inline void vary_if_nobody_does(const SamplingField& field, std::vector<Request>& requests) {
   const auto at_default = [&](const Request& request) {
     const SamplingParams defaults;
     return std::visit([&](const auto& member) { return request.params.*member.at == defaults.*member.at; },
                       field.member);
   };
-  if (field.name == std::string_view("timeout_seconds") || !std::ranges::all_of(requests, at_default)) return;
+  if (field.name == std::string_view("timeout_seconds") || is_form(field) || !std::ranges::all_of(requests, at_default))
+    return;
   for (Request& request : requests) {
     if (request.uid % 3 != 0) continue;
     nlohmann::json params = request.params.to_json();
@@ -153,8 +154,15 @@ inline void vary_if_nobody_does(const SamplingField& field, std::vector<Request>
   }
 }
 
-// These have penalties, biases, min_tokens and stop strings, each its own mixture, and of every field of
-// kSamplingFields more than one value.
+// Makes completions what tiny_tokenizer's pieces can be, of each of them something.
+inline void constrain(SamplingParams& params) {
+  params.regex = "(?:ab|é|c+)*(?:ba){1,3}";
+  params.min_tokens = 0;
+  params.ignore_eos = false;
+}
+
+// These have penalties, biases, min_tokens, stop strings and what they have to be, each its own mixture, and of every
+// field of kSamplingFields more than one value.
 inline std::vector<Request> mixed_requests(int64_t count, int64_t samples) {
   std::vector<Request> requests = random_requests(count, samples);
   for (Request& request : requests) {
@@ -173,6 +181,9 @@ inline std::vector<Request> mixed_requests(int64_t count, int64_t samples) {
     if (random(2) == 0) params.top_log_probs = random(kMostTopLogProbs + 1);
   }
   for (const SamplingField& field : kSamplingFields) vary_if_nobody_does(field, requests);
+  for (Request& request : requests) {
+    if (request.uid % 5 == 0) constrain(request.params);
+  }
   return requests;
 }
 

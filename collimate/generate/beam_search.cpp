@@ -1,0 +1,274 @@
+#include "collimate/generate/beam_search.h"
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "collimate/base/at.h"
+#include "collimate/base/error.h"
+#include "collimate/generate/block_pool.h"
+#include "collimate/generate/runner.h"
+#include "collimate/generate/scheduler.h"
+#include "collimate/generate/sequence.h"
+
+namespace collimate::generate {
+namespace {
+
+constexpr const char* kSearch = "generate.num_beams";
+
+// What ends a completion: the model's own end tokens, and those that are asked for.
+std::vector<int32_t> search_ends(const SamplingParams& params, const ServiceOptions& service) {
+  return ending_ids(params, params.ignore_eos ? std::span<const int32_t>() : service.eos_ids);
+}
+
+// The first parameter that says how tokens are drawn, which nobody does here.
+void check_nothing_is_drawn(SamplingParams params) {
+  const SamplingParams defaults;
+  params.max_tokens = defaults.max_tokens;
+  params.ignore_eos = defaults.ignore_eos;
+  params.stop_ids = defaults.stop_ids;
+  if (params.temperature == 0) params.temperature = defaults.temperature;
+  const nlohmann::json given = params.to_json(), usual = defaults.to_json();
+  for (const auto& [name, value] : given.items()) {
+    if (usual.contains(name) && usual.at(name) == value) continue;
+    throw base::InputError(base::expectation(kSearch, "1 beside " + name + ", which a search does not read",
+                                             name + ": " + value.dump(), "leaving one of them out"));
+  }
+}
+
+// One prompt on its way.
+struct Search {
+  int64_t prompt = 0;
+  Beams beams;
+  std::vector<std::unique_ptr<Sequence>> live;     // of the beams, in order; at first the prompt alone
+  std::vector<std::span<const TokenLogProb>> top;  // of the beams that were run in this step
+};
+
+// Runs the beams of several prompts in steps, each of one token of every beam. One thread.
+class Searcher {
+ public:
+  Searcher(model::Model& model, const ServiceOptions& service, const BeamParams& params, int64_t together,
+           int64_t blocks_each)
+      : params_(params),
+        max_batch_tokens_(service.max_batch_tokens),
+        together_(together),
+        pool_(together * params.beams * blocks_each),
+        runner_(model, service.exec, pool_.size(), *service.kv_type, service.seed) {
+    stats_.slots = together * params.beams;
+  }
+
+  bool has_room() const { return std::ssize(searches_) < together_; }
+  bool idle() const { return searches_.empty(); }
+
+  void start(int64_t prompt, std::span<const int32_t> ids, Beams beams) {
+    searches_.push_back(std::make_unique<Search>(Search{prompt, std::move(beams), {}, {}}));
+    Search& search = *searches_.back();
+    auto& first = search.live.emplace_back(std::make_unique<Sequence>());
+    first->uid = prompt;
+    first->ids.assign(ids.begin(), ids.end());
+    first->prompt_tokens = first->length();
+    first->params.temperature = 0;  // the cheapest draw, which nobody reads
+    first->params.top_log_probs = search.beams.width();
+  }
+
+  // Runs one step; gives the searches that are done by it to `take`.
+  template <class Take>
+  void step(const Take& take) {
+    plan_step();
+    COLLIMATE_CHECK(!plan_.empty(), "{} searches wait and none can run", searches_.size());
+    const std::span<const DrawnFor> drawn = runner_.run(plan_);
+    for (const Run& run : plan_.runs) run.sequence->computed += run.count;
+    count_step();
+    auto next = drawn.begin();
+    for (auto& search : searches_) {
+      if (!draws_now(*search)) continue;
+      search->top.clear();
+      for (size_t beam = 0; beam < search->live.size(); ++beam, ++next) {
+        COLLIMATE_CHECK(next->sequence == search->live[beam].get(), "beams run in another order");
+        search->top.push_back(next->drawn[0].top);
+      }
+      branch(*search, search->beams.advance(search->top));
+    }
+    for (const auto& search : searches_)
+      if (search->beams.done()) take(*search);
+    std::erase_if(searches_, [](const auto& search) { return search->beams.done(); });
+  }
+
+  ServiceStats stats() const {
+    ServiceStats stats = stats_;
+    stats.blocks = pool_.size();
+    stats.blocks_used = pool_.used();
+    stats.blocks_peak = pool_.peak();
+    stats.cache_bytes = runner_.cache().bytes();
+    return stats;
+  }
+
+ private:
+  // All beams of a search run in one step, or none.
+  void plan_step() {
+    plan_.clear();
+    int64_t room = max_batch_tokens_;
+    for (auto& search : searches_) {
+      if (room < std::ssize(search->live)) return;
+      for (auto& sequence : search->live) {
+        const int64_t count = std::min(sequence->pending(), room);
+        const auto needed = static_cast<size_t>(blocks_for(sequence->computed + count));
+        while (sequence->blocks.size() < needed) sequence->blocks.push_back(pool_.allocate());
+        plan_.runs.push_back({sequence.get(), sequence->computed, count, count == sequence->pending()});
+        room -= count;
+      }
+    }
+  }
+
+  // Was it in the step, with the last tokens that it has?
+  static bool draws_now(const Search& search) { return search.live.front()->pending() == 0; }
+
+  void count_step() {
+    ++stats_.steps;
+    stats_.rows += std::ssize(plan_.runs);
+    for (const Run& run : plan_.runs)
+      (run.first < run.sequence->prompt_tokens ? stats_.prefill_tokens : stats_.decoded_tokens) += run.count;
+  }
+
+  // Each live beam goes on from the one that it comes from: the last of several takes its blocks over.
+  void branch(Search& search, const std::vector<size_t>& parents) {
+    std::vector<int64_t> children(search.live.size(), 0);
+    for (const size_t parent : parents) ++children[parent];
+    for (size_t parent = 0; parent < children.size(); ++parent)
+      if (children[parent] == 0) search.live[parent].reset();
+    std::vector<std::unique_ptr<Sequence>> next;
+    for (const size_t parent : parents) {
+      auto& from = search.live[parent];
+      next.push_back(--children[parent] > 0 ? twin(*from) : std::move(from));
+    }
+    search.live = std::move(next);
+    for (size_t beam = 0; beam < search.live.size(); ++beam)
+      search.live[beam]->ids.push_back(base::at(search.beams.live(), beam).tokens.back());
+  }
+
+  // Shares the full blocks and copies the one that will be written to.
+  std::unique_ptr<Sequence> twin(const Sequence& from) {
+    auto copy = std::make_unique<Sequence>();
+    copy->uid = from.uid;
+    copy->ids = from.ids;
+    copy->prompt_tokens = from.prompt_tokens;
+    copy->params = from.params;
+    copy->computed = from.computed;
+    const int64_t full = from.computed / kBlockTokens;
+    copy->blocks.assign(from.blocks.begin(), from.blocks.begin() + full);
+    stats_.shared_prompt_tokens += full * kBlockTokens;
+    if (from.computed % kBlockTokens == 0) return copy;
+    copy->blocks.push_back(pool_.allocate());
+    runner_.copy_block(base::at(from.blocks, full).id(), copy->blocks.back().id());
+    return copy;
+  }
+
+  BeamParams params_;
+  int64_t max_batch_tokens_;
+  int64_t together_;
+  BlockPool pool_;  // before the searches, which hold its blocks
+  Runner runner_;
+  std::vector<std::unique_ptr<Search>> searches_;
+  StepPlan plan_;
+  ServiceStats stats_;
+};
+
+void check_search(const BeamParams& beams, size_t ends, int64_t vocabulary, const EngineOptions& options) {
+  const auto require = [](bool good, const std::string& where, const std::string& expected, int64_t got) {
+    if (!good) throw base::InputError(base::expectation(where, expected, fmt::to_string(got)));
+  };
+  const int64_t most =
+      std::min(std::min(tensor::kMostTopTokens, vocabulary) / Beams::width(1, ends), options.service.max_batch_tokens);
+  require(beams.beams >= 1 && beams.beams <= most, kSearch,
+          fmt::format("1 to {} beams, with {} tokens that end a completion", most, ends), beams.beams);
+  require(options.samples_per_prompt >= 1 && options.samples_per_prompt <= beams.beams, "generate.samples_per_prompt",
+          fmt::format("1 to {}, the beams of a search", beams.beams), options.samples_per_prompt);
+  require(options.service.draft == nullptr && options.service.speculation_tokens == 0, kSearch,
+          "1 beside speculation: a search guesses nothing", beams.beams);
+}
+
+void check_prompt(std::span<const int32_t> ids, int64_t number, int64_t vocabulary, int64_t longest) {
+  const std::string where = fmt::format("generate.num_beams, prompt {}", number);
+  if (ids.empty()) throw base::InputError(base::expectation(where, "a prompt of at least 1 token", "none"));
+  if (std::ssize(ids) >= longest)
+    throw base::InputError(base::expectation(where, fmt::format("a prompt of at most {} tokens", longest - 1),
+                                             fmt::to_string(ids.size()), "a shorter prompt"));
+  for (const int32_t id : ids)
+    if (id < 0 || id >= vocabulary)
+      throw base::InputError(
+          base::expectation(where, fmt::format("token ids in [0, {})", vocabulary), fmt::to_string(id)));
+}
+
+Finish search_finish(const std::vector<int32_t>& tokens, const SamplingParams& params, const ServiceOptions& service) {
+  const auto has = [&](std::span<const int32_t> ids) { return std::ranges::find(ids, tokens.back()) != ids.end(); };
+  if (!params.ignore_eos && has(service.eos_ids)) return Finish::kEos;
+  return has(params.stop_ids) ? Finish::kStop : Finish::kLength;
+}
+
+}  // namespace
+
+std::vector<Completion> beam_all(model::Model& model, std::span<const std::vector<int32_t>> prompts,
+                                 const BeamParams& beams, const SamplingParams& params, EngineOptions options,
+                                 const EngineListener& listener) {
+  check_nothing_is_drawn(params);
+  const shape::ModelShape& shape = model.shape();
+  options.service = resolved(std::move(options.service), shape, model.weights().options().compute);
+  const ServiceOptions& service = options.service;
+  const std::vector<int32_t> ends = search_ends(params, service);
+  check_search(beams, ends.size(), shape.vocabulary, options);
+  std::vector<Completion> completions = empty_completions(prompts.size(), options);
+  if (completions.empty()) return completions;
+  const auto begin = static_cast<size_t>(completions.front().prompt);
+  int64_t longest = 0;
+  for (size_t i = begin; i < prompts.size(); ++i) {
+    check_prompt(prompts[i], static_cast<int64_t>(i), shape.vocabulary, service.max_sequence_tokens);
+    longest = std::max(longest, std::ssize(prompts[i]));
+  }
+  // A beam whose last block is shared with others gets one of its own before the others give theirs back.
+  const int64_t blocks_each = blocks_for(std::min(longest + params.max_tokens, service.max_sequence_tokens)) + 1;
+  const int64_t together =
+      std::clamp(std::min(service.max_batch_sequences, service.cache_blocks / blocks_each) / beams.beams, int64_t{1},
+                 std::ssize(prompts) - static_cast<int64_t>(begin));
+  Searcher searcher(model, service, beams, together, blocks_each);
+  Progress progress{.total = std::ssize(completions)};
+  const auto take = [&](const Search& search) {
+    for (Completion& completion : completions) {
+      if (completion.prompt != search.prompt) continue;
+      const Beams::Hypothesis& best = base::at(search.beams.ended(), completion.sample);
+      completion.tokens = best.tokens;
+      completion.log_probs = best.log_probs;
+      completion.score = best.score;
+      completion.finish = search_finish(best.tokens, params, service);
+      ++progress.finished;
+      progress.tokens += std::ssize(best.tokens);
+    }
+  };
+  auto told = completions.begin();
+  for (size_t next = begin; next < prompts.size() || !searcher.idle();) {
+    for (; next < prompts.size() && searcher.has_room(); ++next) {
+      const int64_t room = service.max_sequence_tokens - std::ssize(prompts[next]);
+      searcher.start(static_cast<int64_t>(next), prompts[next], Beams(beams, std::min(params.max_tokens, room), ends));
+    }
+    searcher.step(take);
+    progress.service = searcher.stats();
+    if (listener.on_progress) listener.on_progress(progress);
+    for (; told != completions.end() && told->finish != Finish::kRunning; ++told)
+      if (listener.on_completion) listener.on_completion(*told);
+  }
+  return completions;
+}
+
+std::vector<Completion> complete_all(model::Model& model, std::span<const std::vector<int32_t>> prompts,
+                                     const BeamParams& beams, const SamplingParams& params, EngineOptions options,
+                                     const EngineListener& listener) {
+  if (beams.beams > 1) return beam_all(model, prompts, beams, params, std::move(options), listener);
+  const BeamParams defaults;
+  if (beams.length_penalty != defaults.length_penalty || beams.early != defaults.early)
+    throw base::InputError(
+        base::expectation(kSearch, "at least 2 beside length_penalty or early_stopping, which draws do not read", "1"));
+  return generate_all(model, prompts, params, std::move(options), listener);
+}
+
+}  // namespace collimate::generate

@@ -1,0 +1,79 @@
+#include "collimate/generate/beams.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "collimate/base/at.h"
+
+namespace collimate::generate {
+
+Beams::Beams(BeamParams params, int64_t max_tokens, std::vector<int32_t> end_ids)
+    : params_(params), max_tokens_(max_tokens), end_ids_(std::move(end_ids)), live_(1) {}
+
+// Even if every beam's likeliest tokens end it, as many as there are beams go on.
+int64_t Beams::width(int64_t beams, size_t end_ids) {
+  return beams * std::max<int64_t>(2, 1 + static_cast<int64_t>(end_ids));
+}
+
+std::vector<size_t> Beams::advance(std::span<const std::span<const tensor::TokenLogProb>> top) {
+  std::vector<Hypothesis> next, ended;
+  std::vector<size_t> parents;
+  ++length_;
+  int64_t rank = 0;
+  for (const Candidate& candidate : candidates(top)) {
+    if (length_ == max_tokens_ || ends(candidate.next.token)) {
+      // The others are there so that enough beams go on.
+      if (rank < params_.beams) ended.push_back(extended(candidate));
+    } else if (static_cast<int64_t>(next.size()) < params_.beams) {
+      next.push_back(extended(candidate));
+      parents.push_back(candidate.beam);
+    }
+    ++rank;
+  }
+  keep_ended(std::move(ended));
+  live_ = std::move(next);
+  done_ = live_.empty() || (full() && (params_.early == EarlyStopping::kYes || !may_improve()));
+  return parents;
+}
+
+// The best of all beams' tokens; of equal ones, that of the earlier beam and the likelier one.
+std::vector<Beams::Candidate> Beams::candidates(std::span<const std::span<const tensor::TokenLogProb>> top) const {
+  std::vector<Candidate> all;
+  for (size_t beam = 0; beam < live_.size(); ++beam)
+    for (const tensor::TokenLogProb& next : top[beam]) all.push_back({beam, next, live_[beam].score + next.log_prob});
+  std::ranges::stable_sort(all, std::ranges::greater(), &Candidate::score);
+  all.resize(std::min(all.size(), static_cast<size_t>(width())));
+  return all;
+}
+
+Beams::Hypothesis Beams::extended(const Candidate& candidate) const {
+  Hypothesis longer = base::at(live_, candidate.beam);
+  longer.tokens.push_back(candidate.next.token);
+  longer.log_probs.push_back(candidate.next.log_prob);
+  longer.score = candidate.score;
+  return longer;
+}
+
+void Beams::keep_ended(std::vector<Hypothesis> fresh) {
+  for (Hypothesis& one : fresh) {
+    one.score = penalized(one.score, length_);
+    ended_.push_back(std::move(one));
+  }
+  std::ranges::stable_sort(ended_, std::ranges::greater(), &Hypothesis::score);
+  if (static_cast<int64_t>(ended_.size()) > params_.beams) ended_.resize(static_cast<size_t>(params_.beams));
+}
+
+float Beams::penalized(float sum, int64_t length) const {
+  return static_cast<float>(sum / std::pow(static_cast<double>(length), params_.length_penalty));
+}
+
+bool Beams::ends(int32_t token) const { return std::ranges::find(end_ids_, token) != end_ids_.end(); }
+
+// Would the best beam, if it ended at the length that is looked at, be among those kept?
+bool Beams::may_improve() const {
+  const bool longest = params_.early == EarlyStopping::kNever && params_.length_penalty > 0;
+  return penalized(live_.front().score, longest ? max_tokens_ : length_) > ended_.back().score;
+}
+
+}  // namespace collimate::generate
