@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # make bench: what is measured on this machine, one after another. Each prints its own table.
-#   bench/run.sh [kernels] [iteration] [phases] [engine] [peers] [sizes] [shapes] [decode] [scoring] [server] [quickstart]
-#                [real] [planner] [mutations] [tidy]
+#   bench/run.sh [kernels] [iteration] [phases] [engine] [peers] [sizes] [shapes] [decode] [scoring] [server] [export]
+#                [quickstart] [real] [planner] [mutations] [tidy]
 # All but phases and engine when none is named. kernels: shares of the machine's limits, and beside ATen. iteration:
 # FLOPs / peak / time of each phase at 15M; phases: at 260K, 15M and 110M. engine: decoding alone (bench/engine.sh).
 # peers, sizes (GRPO at 260K and 110M), shapes (Qwen3, Gemma, a mixture), decode, scoring and server: beside TRL, a plain
-# PyTorch loop, Hugging Face, llama.cpp and vLLM, where they are installed (the programs of bench/peers say how).
-# planner: predicted and measured seconds of an iteration, placement by placement. mutations: whether tests notice edits that break the source
+# PyTorch loop, Hugging Face, llama.cpp and vLLM, where they are installed (the programs of bench/peers say how). export:
+# whether transformers and PEFT read a saved model of each family and continue as we do. planner: predicted and measured
+# seconds of an iteration, placement by placement. mutations: whether tests notice edits that break the source
 # (tools/mutate.py). tidy: clang-tidy over all sources.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=build/release/bin
 parts=("$@")
-[ ${#parts[@]} -gt 0 ] || parts=(kernels iteration peers sizes shapes decode scoring server quickstart real planner mutations tidy)
+all=(kernels iteration peers sizes shapes decode scoring server export quickstart real planner mutations tidy)
+[ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 for part in "${parts[@]}"; do
   printf '== %s\n' "$part"
   case $part in
@@ -29,6 +31,7 @@ for part in "${parts[@]}"; do
     decode) python3 bench/peers/decode.py ;;
     scoring) python3 bench/peers/scoring.py ;;
     server) python3 bench/peers/server.py ;;
+    export) python3 bench/peers/export.py ;;
     quickstart) "$bin/collimate" bench quickstart --output runs/bench/quickstart ;;
     real) bench/real/run.sh ;;
     planner) python3 bench/planner_reality.py ;;
@@ -38,8 +41,7 @@ for part in "${parts[@]}"; do
       .venv/bin/python tools/check.py --only tidy
       ;;
     *)
-      echo "[bench/run.sh] expected kernels, iteration, phases, engine, peers, sizes, shapes, decode, scoring," \
-        "server, quickstart, real, planner, mutations or tidy, got $part" >&2
+      echo "[bench/run.sh] expected phases, engine, ${all[*]}, got $part" >&2
       exit 2
       ;;
   esac

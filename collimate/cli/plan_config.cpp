@@ -6,6 +6,7 @@
 #include "collimate/base/error.h"
 #include "collimate/cli/machine_file.h"
 #include "collimate/cli/plan_request.h"
+#include "collimate/host/base_model.h"
 #include "collimate/model/kv_cache.h"
 #include "collimate/recipe/arithmetic.h"
 #include "collimate/recipe/config.h"
@@ -75,7 +76,8 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   made.request.graph = page.graph;
   for (const auto& [model, module] : page.modules)
     if (module.parameters.contains("path"))
-      made.request.models[model] = shape::find_outline(module.parameters.at("path").get<std::string>());
+      made.request.models[model] =
+          shape::find_outline(host::base_directory(module.parameters.at("path").get<std::string>()));
   for (const auto& [model, module] : page.modules)
     if (module.parameters.contains("compute"))
       made.compute[model] = tensor::compute_type_of(module.parameters.at("compute").get<std::string>());

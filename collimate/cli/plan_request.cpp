@@ -13,6 +13,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/nearest_number.h"
 #include "collimate/cli/machine_file.h"
+#include "collimate/host/base_model.h"
 #include "collimate/host/file_io.h"
 #include "collimate/plan/form.h"
 #include "collimate/plan/inputs/flows.h"
@@ -71,7 +72,7 @@ void read_models(const PlanOptions& options, plan::Request& request) {
     if (!seen.insert(role).second)
       throw base::InputError(base::expectation("--models", "each model once", "'" + role + "' twice",
                                                "MODEL=NAME for each; a name alone is the policy's"));
-    request.models[role] = shape::find_outline(split_model(text).second);
+    request.models[role] = shape::find_outline(host::base_directory(split_model(text).second));
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
+#include "collimate/host/base_model.h"
 #include "collimate/host/python.h"
 
 namespace collimate::host {
@@ -45,9 +46,8 @@ json answer_of(const std::string& name) {
   return answer;
 }
 
-}  // namespace
-
-std::string model_directory(const std::string& name, bool download) {
+// The directory of a name, which is downloaded where that is asked for and needed.
+std::string fetched(const std::string& name, bool download) {
   const std::string held = model_directory(name);
   if (!download || held != name || !is_hub_id(name) || std::filesystem::exists(name)) return held;
   base::log_info("downloading {} into {}", name, hub_cache().string());
@@ -57,6 +57,14 @@ std::string model_directory(const std::string& name, bool download) {
                                               answer.at("remedy").get<std::string>());
   if (answer.at("input").get<bool>()) throw base::InputError(error);
   throw base::RunError(error);
+}
+
+}  // namespace
+
+std::string model_directory(const std::string& name, bool download) {
+  std::string found = fetched(name, download);
+  if (download && holds_adapters(found)) fetched(base_model_name(found), download);
+  return found;
 }
 
 }  // namespace collimate::host

@@ -5,9 +5,12 @@
 
 #include "collimate/base/error.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/host/base_model.h"
 #include "collimate/model/file_order.h"
 #include "collimate/model/fused_experts.h"
 #include "collimate/model/huggingface_check.h"
+#include "collimate/model/peft_adapters.h"
+#include "collimate/model/quantized.h"
 #include "collimate/model/safetensors.h"
 #include "collimate/model/weights.h"
 #include "collimate/shape/family.h"
@@ -59,11 +62,12 @@ std::string list_names(const std::vector<std::string>& names) {
   return names.size() > kNamesInError ? fmt::format("{} and {} more", text, names.size() - kNamesInError) : text;
 }
 
-void check_sizes(const std::string& directory, const ParamSpec& spec, const TensorEntry& entry) {
+void check_entry(const std::string& directory, const ParamSpec& spec, const TensorEntry& entry) {
   const std::vector<int64_t> sizes = file_sizes(spec);
   if (entry.sizes != sizes)
     throw InputError(expectation(directory + " " + entry.name, fmt::format("[{}]", fmt::join(sizes, ", ")),
                                  fmt::format("[{}]", fmt::join(entry.sizes, ", "))));
+  check_dtype(entry, directory);
 }
 
 shape::ModelShape shape_of(const std::string& directory, const std::string& head) {
@@ -72,9 +76,10 @@ shape::ModelShape shape_of(const std::string& directory, const std::string& head
   return shape;
 }
 
-std::unique_ptr<const TensorDirectory> open_files(const std::string& directory, const shape::ModelShape& shape) {
+std::unique_ptr<TensorDirectory> open_files(const std::string& directory, const shape::ModelShape& shape) {
   auto files = std::make_unique<TensorDirectory>(directory);
   split_fused_experts(*files, shape, directory);
+  attach_scales(*files, directory);
   return files;
 }
 
@@ -91,15 +96,14 @@ std::unique_ptr<const TensorDirectory> open_files(const std::string& directory, 
 // The entry of each parameter, null for a head to be made of zeros, which a trained model may begin with. Everything is
 // checked before memory is taken.
 std::vector<const TensorEntry*> match(const std::string& directory, const TensorDirectory& files,
-                                      const shape::ModelShape& shape, bool trained) {
-  const std::vector<ParamSpec> specs = shape::param_specs(shape);
+                                      const shape::ModelShape& shape, std::span<const ParamSpec> specs, bool trained) {
   std::vector<const TensorEntry*> entries;
   std::vector<const ParamSpec*> missing;
   std::vector<std::string> surplus;
   for (const ParamSpec& spec : specs) {
     entries.push_back(find_entry(files, spec));
     if (entries.back() != nullptr) {
-      check_sizes(directory, spec, *entries.back());
+      check_entry(directory, spec, *entries.back());
     } else if (!trained || spec.part != shape::Part::kScore) {
       missing.push_back(&spec);
     }
@@ -112,6 +116,28 @@ std::vector<const TensorEntry*> match(const std::string& directory, const Tensor
     throw InputError(expectation(directory, "the tensors of its config.json alone", "also " + list_names(surplus)));
   return entries;
 }
+
+// What a directory's weights are read from: its own files, or beside adapters those of their model.
+struct OpenFiles {
+  // Everything is checked here.
+  OpenFiles(const std::string& named, const std::string& head, const WeightsOptions& options)
+      : directory(host::base_directory(named)),
+        shape(shape_of(directory, head)),
+        files(open_files(directory, shape)),
+        adapters(directory == named ? nullptr : std::make_unique<const PeftAdapters>(named)),
+        specs(shape::param_specs(shape)) {
+    if (adapters != nullptr) adapters->replace_saved(*files);
+    entries = match(directory, *files, shape, specs, options.trained);
+    if (adapters != nullptr) adapters->check(model_params(shape, options.lora), entries, options.lora);
+  }
+
+  std::string directory;
+  shape::ModelShape shape;
+  std::unique_ptr<TensorDirectory> files;
+  std::unique_ptr<const PeftAdapters> adapters;  // null without
+  std::vector<ParamSpec> specs;
+  std::vector<const TensorEntry*> entries;
+};
 
 std::vector<TensorToWrite> tensors_of(const Weights& weights, size_t first, size_t end) {
   std::vector<TensorToWrite> tensors;
@@ -157,29 +183,29 @@ void save_shards(const Weights& weights, const std::string& directory, const std
 
 }  // namespace
 
-void check_huggingface(const std::string& directory, const std::string& head, bool trained) {
-  const shape::ModelShape shape = shape_of(directory, head);
-  match(directory, *open_files(directory, shape), shape, trained);
+void check_huggingface(const std::string& directory, const std::string& head, const WeightsOptions& options) {
+  OpenFiles(directory, head, options);
 }
 
 std::shared_ptr<Weights> load_huggingface(const std::string& directory, const std::string& head,
                                           const WeightsOptions& options, tensor::Exec exec) {
-  const shape::ModelShape shape = shape_of(directory, head);
-  auto files = open_files(directory, shape);
-  const auto entries = match(directory, *files, shape, options.trained);
+  OpenFiles from(directory, head, options);
   if (options.mapped) {
-    auto values = std::make_shared<MappedValues>(directory, std::move(files), entries, shape::param_specs(shape));
-    auto mapped = std::make_shared<Weights>(shape, options, exec, std::move(values));
+    auto values = std::make_shared<MappedValues>(from.directory, std::move(from.files), from.entries, from.specs,
+                                                 std::move(from.adapters));
+    auto mapped = std::make_shared<Weights>(from.shape, options, exec, std::move(values));
     mapped->commit();
     return mapped;
   }
-  auto weights = std::make_shared<Weights>(shape, options, exec);
-  for (size_t i = 0; i < entries.size(); ++i) {
-    if (entries[i] == nullptr) continue;
+  auto weights = std::make_shared<Weights>(from.shape, options, exec);
+  for (size_t i = 0; i < from.entries.size(); ++i) {
+    if (from.entries[i] == nullptr) continue;
     const ParamSpec& spec = weights->params()[i];
     const tensor::HostEdit out = weights->edit(static_cast<int>(i));
-    read_param(spec, *entries[i], directory, out.span());
+    read_param(spec, *from.entries[i], from.directory, out.span());
+    if (from.adapters != nullptr && !options.lora.on()) from.adapters->add(spec, 0, out.span());
   }
+  if (from.adapters != nullptr && options.lora.on()) from.adapters->fill(*weights);
   weights->commit();
   return weights;
 }

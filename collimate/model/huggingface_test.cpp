@@ -23,7 +23,7 @@ class HuggingFace : public testing::InDirectory {
   // Gives what loading says; checking must say the same.
   std::string error_of(const std::string& head = "") {
     const std::string loading = error_in([&] { load_huggingface(directory_, head, {}, {}); });
-    EXPECT_EQ(error_in([&] { check_huggingface(directory_, head, false); }), loading);
+    EXPECT_EQ(error_in([&] { check_huggingface(directory_, head, {}); }), loading);
     return loading;
   }
   template <class Step>
@@ -255,8 +255,8 @@ TEST_F(HuggingFace, AMissingScoreHeadIsZero) {
   EXPECT_EQ(error_of("score"),
             "[D] expected score.weight, as a head that is not trained begins as its file, got none; try a model that "
             "recipe: reward has trained");
-  EXPECT_THROW(check_huggingface(directory_, "value", false), base::InputError);
-  EXPECT_NO_THROW(check_huggingface(directory_, "value", true));
+  EXPECT_THROW(check_huggingface(directory_, "value", {}), base::InputError);
+  EXPECT_NO_THROW(check_huggingface(directory_, "value", {.trained = true}));
   EXPECT_THROW(model.logits(hidden), base::InputError);
   scored->edit(scored->index_of("score.weight"))[0] = 2;
   scored->commit();

@@ -163,6 +163,13 @@ void initialize_lora(Weights& weights, uint64_t seed) {
   weights.commit();
 }
 
+void add_low_rank(float scale, std::span<const float> up, std::span<const float> down, std::span<float> row) {
+  for (size_t k = 0; k < up.size(); ++k) {
+    const float factor = scale * up[k];
+    for (size_t c = 0; c < row.size(); ++c) row[c] += factor * down[k * row.size() + c];
+  }
+}
+
 std::vector<float> merged_values(const Weights& weights, int index) {
   const tensor::HostRead own = weights.values(index);
   std::vector<float> merged(own.begin(), own.end());
@@ -174,12 +181,9 @@ std::vector<float> merged_values(const Weights& weights, int index) {
   const tensor::HostRead up = weights.values(b), down = weights.values(weights.index_of(adapter_name(spec, 'A')));
   const auto rows = static_cast<size_t>(spec.sizes[0]), columns = static_cast<size_t>(spec.sizes[1]),
              rank = static_cast<size_t>(lora.rank);
-  for (size_t r = 0; r < rows; ++r) {
-    for (size_t k = 0; k < rank; ++k) {
-      const float factor = lora.scale() * up[r * rank + k];
-      for (size_t c = 0; c < columns; ++c) merged[r * columns + c] += factor * down[k * columns + c];
-    }
-  }
+  for (size_t r = 0; r < rows; ++r)
+    add_low_rank(lora.scale(), up.span().subspan(r * rank, rank), down.span(),
+                 std::span(merged).subspan(r * columns, columns));
   return merged;
 }
 

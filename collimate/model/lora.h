@@ -58,6 +58,8 @@ std::shared_ptr<const LoraLayer> find_lora(const Weights& weights, int first);
 // that the model begins as it was. Commits.
 void initialize_lora(Weights& weights, uint64_t seed);
 
+// row [in] += scale up down, of a row of B [rank] and A [rank, in].
+void add_low_rank(float scale, std::span<const float> up, std::span<const float> down, std::span<float> row);
 // A parameter's values with what its adapter adds, W + scale B A; its own where it has none.
 std::vector<float> merged_values(const Weights& weights, int index);
 

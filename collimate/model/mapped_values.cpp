@@ -19,24 +19,25 @@ constexpr int64_t kAligned = 16;               // floats of 64 bytes
 constexpr int64_t kPanelRows = 32;             // of LinearPanels
 constexpr int64_t kRowsRead = 2 * kPanelRows;  // of a matrix at a time
 
-// Values [first, first + count) of an entry in the file's own order.
-TensorEntry part_of(const TensorEntry& entry, size_t first, size_t count) {
-  const size_t width = entry.data.size() / static_cast<size_t>(entry.count());
-  return {entry.name, entry.dtype, {static_cast<int64_t>(count)}, entry.data.subspan(first * width, count * width)};
-}
-
 }  // namespace
 
 MappedValues::MappedValues(std::string directory, std::unique_ptr<const TensorDirectory> files,
-                           std::vector<const TensorEntry*> entries, std::vector<shape::ParamSpec> specs)
+                           std::vector<const TensorEntry*> entries, std::vector<shape::ParamSpec> specs,
+                           std::unique_ptr<const PeftAdapters> adapters)
     : directory_(std::move(directory)),
       files_(std::move(files)),
+      adapters_(std::move(adapters)),
       entries_(std::move(entries)),
       specs_(std::move(specs)) {
   COLLIMATE_CHECK(entries_.size() == specs_.size(), "{} entries", entries_.size());
 }
 
 void MappedValues::read(size_t index, int64_t first, std::span<float> out) const {
+  read_own(index, first, out);
+  if (adapters_ != nullptr) adapters_->add(specs_[index], first, out);
+}
+
+void MappedValues::read_own(size_t index, int64_t first, std::span<float> out) const {
   const shape::ParamSpec& spec = specs_.at(index);
   const TensorEntry& entry = *entries_[index];
   const auto width = static_cast<size_t>(spec.sizes.back()), rows = out.size() / width;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collimate/model/peft_adapters.h"
 #include "collimate/model/safetensors.h"
 #include "collimate/shape/param_spec.h"
 #include "collimate/tensor/allocator.h"
@@ -17,12 +18,13 @@ namespace collimate::model {
 // not be truncated meanwhile; one that is replaced by another of its name stays as it was.
 class MappedValues {
  public:
-  // `entries`: one of `files` for each of `specs`.
+  // `entries`: one of `files` for each of `specs`; what `adapters`, or null, add to one is added as it is read.
   MappedValues(std::string directory, std::unique_ptr<const TensorDirectory> files,
-               std::vector<const TensorEntry*> entries, std::vector<shape::ParamSpec> specs);
+               std::vector<const TensorEntry*> entries, std::vector<shape::ParamSpec> specs,
+               std::unique_ptr<const PeftAdapters> adapters);
 
   // out [rows, width]: rows of a parameter [out, in] from `first` on; one of a single dimension is one row. InputError
-  // on a dtype that is not F32, BF16 or F16.
+  // as check_dtype.
   void read(size_t index, int64_t first, std::span<float> out) const;
   // out [rows, width] on the device (+)= rows first + ids of a parameter. InputError for an id that it does not have.
   void look_up(const tensor::Exec& exec, size_t index, std::span<const int32_t> ids, int64_t first, float* out,
@@ -38,11 +40,13 @@ class MappedValues {
   int64_t small_bytes() const { return small_memory_.bytes(); }
 
  private:
+  void read_own(size_t index, int64_t first, std::span<float> out) const;  // without adapters
   void pack_rows(const tensor::Exec& exec, size_t index, int64_t begin, int64_t end, int64_t panel_row,
                  tensor::LinearPanels& panels) const;
 
   std::string directory_;
   std::unique_ptr<const TensorDirectory> files_;
+  std::unique_ptr<const PeftAdapters> adapters_;
   std::vector<const TensorEntry*> entries_;
   std::vector<shape::ParamSpec> specs_;
   tensor::Buffer small_memory_;

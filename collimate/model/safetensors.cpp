@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -175,29 +176,58 @@ float half_to_float(uint16_t half) {
   return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
 }
 
-template <typename Storage, typename Widen, typename Place>
-void widen(const TensorEntry& entry, std::span<float> out, Widen value, Place place) {
-  for (size_t i = 0; i < out.size(); ++i) {
-    Storage stored;
-    std::memcpy(&stored, entry.data.data() + i * sizeof(Storage), sizeof(Storage));
-    out[place(i)] = value(stored);
+// Of the form E4M3 without infinities (Micikevicius et al. 2022): bias 7, all ones are no number.
+float e4m3_to_float(uint8_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x80U) << 24, exponent = (bits >> 3) & 0xFU, mantissa = bits & 7U;
+  float magnitude = std::bit_cast<float>((exponent + 120) << 23 | mantissa << 20);
+  if (exponent == 0) magnitude = static_cast<float>(mantissa) * 0x1p-9F;
+  if ((bits & 0x7FU) == 0x7FU) magnitude = std::numeric_limits<float>::quiet_NaN();
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | sign);
+}
+
+// visit(a value as the entry stores it, a function that widens it)
+template <typename Visit>
+void visit_storage(const TensorEntry& entry, const std::string& where, const Visit& visit) {
+  if (entry.dtype == "F32") return visit(float{}, [](float value) { return value; });
+  if (entry.dtype == "BF16")
+    return visit(uint16_t{}, [](uint16_t v) { return std::bit_cast<float>(static_cast<uint32_t>(v) << 16); });
+  if (entry.dtype == "F16") return visit(uint16_t{}, half_to_float);
+  if (entry.dtype == "F8_E4M3" && entry.scales.numbers != nullptr) return visit(uint8_t{}, e4m3_to_float);
+  throw InputError(expectation(where + " " + shown(entry.name) + " dtype", "F32, BF16 or F16", entry.dtype));
+}
+
+float value_at(const TensorEntry& entry, const std::string& where, int64_t i) {
+  float value = 0;
+  visit_storage(entry, where, [&](auto stored, const auto& wide) {
+    std::memcpy(&stored, entry.data.data() + static_cast<size_t>(i) * sizeof(stored), sizeof(stored));
+    value = wide(stored);
+  });
+  return value;
+}
+
+// out[place(i)] *= the scale of value i, for the values of one row that lie in one block after the other.
+template <typename Place>
+void multiply_scales(const BlockScales& by, const std::string& where, std::span<float> out, Place place) {
+  const int64_t count = std::ssize(out), blocks = (by.columns + by.block_columns - 1) / by.block_columns;
+  for (int64_t i = 0; i < count;) {
+    const int64_t row = (by.first + i) / by.columns, column = (by.first + i) % by.columns;
+    const int64_t rest = std::min(by.block_columns - column % by.block_columns, by.columns - column);
+    const int64_t end = std::min(count, i + rest);
+    const float scale = value_at(*by.numbers, where, row / by.block_rows * blocks + column / by.block_columns);
+    for (; i < end; ++i) out[place(static_cast<size_t>(i))] *= scale;
   }
 }
 
 template <typename Place>
 void read_placed(const TensorEntry& entry, const std::string& where, std::span<float> out, Place place) {
   COLLIMATE_CHECK(static_cast<int64_t>(out.size()) == entry.count(), "{}", entry.name);
-  if (entry.dtype == "F32") {
-    widen<float>(
-        entry, out, [](float value) { return value; }, place);
-  } else if (entry.dtype == "BF16") {
-    widen<uint16_t>(
-        entry, out, [](uint16_t v) { return std::bit_cast<float>(static_cast<uint32_t>(v) << 16); }, place);
-  } else if (entry.dtype == "F16") {
-    widen<uint16_t>(entry, out, half_to_float, place);
-  } else {
-    throw InputError(expectation(where + " " + shown(entry.name) + " dtype", "F32, BF16 or F16", entry.dtype));
-  }
+  visit_storage(entry, where, [&](auto stored, const auto& wide) {
+    for (size_t i = 0; i < out.size(); ++i) {
+      std::memcpy(&stored, entry.data.data() + i * sizeof(stored), sizeof(stored));
+      out[place(i)] = wide(stored);
+    }
+  });
+  if (entry.scales.numbers != nullptr) multiply_scales(entry.scales, where, out, place);
 }
 
 }  // namespace
@@ -214,6 +244,15 @@ int64_t TensorEntry::count() const {
   int64_t total = 1;
   for (const int64_t size : sizes) total *= size;
   return total;
+}
+
+TensorEntry part_of(const TensorEntry& entry, size_t first, size_t count) {
+  const size_t width = entry.data.size() / static_cast<size_t>(entry.count());
+  TensorEntry part = {
+      entry.name, entry.dtype, {static_cast<int64_t>(count)}, entry.data.subspan(first * width, count * width)};
+  part.scales = entry.scales;
+  part.scales.first += static_cast<int64_t>(first);
+  return part;
 }
 
 SafetensorsFile::SafetensorsFile(const std::string& path) : TensorFile(path) {
@@ -256,6 +295,12 @@ std::map<std::string, std::vector<std::string>> weight_files(const std::string& 
   return files;
 }
 
+std::vector<std::string> adapter_files(const std::string& directory) {
+  for (const char* name : {"/adapter_model.safetensors", "/adapter_model.bin"})
+    if (::access((directory + name).c_str(), F_OK) == 0) return {directory + "/adapter_config.json", directory + name};
+  throw InputError(expectation(directory, "adapter_model.safetensors beside adapter_config.json", "none"));
+}
+
 TensorDirectory::TensorDirectory(const std::string& directory) {
   for (const auto& [path, names] : weight_files(directory)) {
     add(path);
@@ -264,12 +309,13 @@ TensorDirectory::TensorDirectory(const std::string& directory) {
   }
 }
 
+std::unique_ptr<TensorFile> open_tensor_file(const std::string& path) {
+  if (path.ends_with(".bin")) return std::make_unique<TorchFile>(path);
+  return std::make_unique<SafetensorsFile>(path);
+}
+
 void TensorDirectory::add(const std::string& path) {
-  if (path.ends_with(".bin")) {
-    files_.push_back(std::make_unique<TorchFile>(path));
-  } else {
-    files_.push_back(std::make_unique<SafetensorsFile>(path));
-  }
+  files_.push_back(open_tensor_file(path));
   for (const TensorEntry& entry : files_.back()->entries()) add(path, entry);
 }
 
@@ -286,6 +332,10 @@ void TensorDirectory::replace(const TensorEntry& entry, std::vector<TensorEntry>
 const TensorEntry* TensorDirectory::find(const std::string& name) const {
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : found->second;
+}
+
+void check_dtype(const TensorEntry& entry, const std::string& where) {
+  visit_storage(entry, where, [](auto, const auto&) {});
 }
 
 void read_floats(const TensorEntry& entry, const std::string& where, std::span<float> out) {

@@ -14,17 +14,32 @@
 
 namespace collimate::model {
 
+struct TensorEntry;
+
+// What the values of a tensor [rows, columns] are multiplied by: one number for each block of it, of which the last of
+// a row or column may be cut off.
+struct BlockScales {
+  const TensorEntry* numbers = nullptr;  // [blocks of rows, blocks of columns]; null: the values are as they are
+  int64_t block_rows = 1, block_columns = 1;
+  int64_t columns = 1;
+  int64_t first = 0;  // place in that tensor of the entry's first value
+};
+
 // One tensor of a file: `data` points into the mapped file and lives as long as it.
 struct TensorEntry {
   std::string name;
   std::string dtype;  // "F32", "BF16", "F16", …
   std::vector<int64_t> sizes;
   std::span<const std::byte> data;
+  BlockScales scales = {};
   int64_t count() const;
 };
 
 // Bytes of an element; 0 for what is no dtype.
 uint64_t dtype_bytes(const std::string& dtype);
+
+// Values [first, first + count) of an entry in the file's own order.
+TensorEntry part_of(const TensorEntry& entry, size_t first, size_t count);
 
 // A mapped file and the tensors that lie in it.
 class TensorFile {
@@ -52,19 +67,25 @@ class SafetensorsFile final : public TensorFile {
   explicit SafetensorsFile(const std::string& path);
 };
 
+// A .safetensors file, or one of torch.save's whose name ends in .bin.
+std::unique_ptr<TensorFile> open_tensor_file(const std::string& path);
+
 // The weight files of a Hugging Face directory, each with the tensors that model.safetensors.index.json expects in it:
 // its shards, or model.safetensors alone where there is no index; where there is neither, pytorch_model.bin and its
 // index in the same way. InputError when the index cannot be read.
 std::map<std::string, std::vector<std::string>> weight_files(const std::string& directory);
 
-// The tensors of those files.
+// PEFT's config and adapters in a directory. InputError where there are no adapters.
+std::vector<std::string> adapter_files(const std::string& directory);
+
+// The tensors of weight files.
 class TensorDirectory {
  public:
   explicit TensorDirectory(const std::string& directory);
   // Null when absent.
   const TensorEntry* find(const std::string& name) const;
   const std::map<std::string, const TensorEntry*>& entries() const { return by_name_; }
-  // Parts of one of its tensors, under names of their own, take its place.
+  // Parts of one of its tensors, under names of their own, take its place; of one that it has not, they are added.
   void replace(const TensorEntry& entry, std::vector<TensorEntry> parts);
 
  private:
@@ -76,7 +97,9 @@ class TensorDirectory {
   std::map<std::string, const TensorEntry*> by_name_;
 };
 
-// Widens to fp32. `out` holds entry.count() floats. InputError on a dtype that is not F32, BF16 or F16.
+// InputError on a dtype that is neither F32, BF16 nor F16, nor F8_E4M3 with scales.
+void check_dtype(const TensorEntry& entry, const std::string& where);
+// Widens to fp32, multiplied by its scales in fp32. `out` holds entry.count() floats. InputError as check_dtype.
 void read_floats(const TensorEntry& entry, const std::string& where, std::span<float> out);
 // This does the same for a [rows, columns] tensor of the file, written as [columns, rows].
 void read_floats_transposed(const TensorEntry& entry, const std::string& where, std::span<float> out);

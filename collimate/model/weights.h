@@ -132,9 +132,10 @@ class Weights : public base::Stateful {
   std::unique_ptr<Impl> impl_;
 };
 
-// Reads a Hugging Face directory (config.json, model.safetensors or sharded with an index). Missing or surplus tensors
-// are InputErrors that name them; a missing score or value head is initialised with zeros when `head` asks for one and
-// the model is trained.
+// Reads a Hugging Face directory (config.json, model.safetensors or sharded with an index), or one of PEFT's adapters:
+// merged into the model that they belong to or, with options.lora, beside it to be trained on. Missing or surplus
+// tensors are InputErrors that name them; a missing score or value head is initialised with zeros when `head` asks for
+// one and the model is trained.
 std::shared_ptr<Weights> load_huggingface(const std::string& directory, const std::string& head,
                                           const WeightsOptions& options, tensor::Exec exec);
 // Writes config.json and model.safetensors (in shards of `shard_bytes`), atomically per file; with adapters merged.

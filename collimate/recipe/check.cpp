@@ -16,6 +16,7 @@
 #include "collimate/recipe/preview.h"
 #include "collimate/recipe/registry.h"
 #include "collimate/recipe/unread.h"
+#include "collimate/rlhf/modules/decoder.h"
 
 namespace collimate::recipe {
 namespace {
@@ -44,8 +45,9 @@ void check_weights(const Plan& plan, std::vector<std::string>& problems) {
     const nlohmann::json& parameters = module.parameters;
     if (!parameters.contains("path") || parameters.value("from_scratch", false)) continue;
     attempt(problems, [&] {
-      model::check_huggingface(parameters.at("path").get<std::string>(), parameters.at("head").get<std::string>(),
-                               parameters.at("trained").get<bool>());
+      rlhf::DecoderOptions options;
+      base::apply(parameters, "models", options);
+      model::check_huggingface(options.path, options.head, rlhf::weights_options(options));
     });
   }
 }

@@ -6,6 +6,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
+#include "collimate/host/base_model.h"
 #include "collimate/host/hub_cache.h"
 #include "collimate/recipe/attempt.h"
 #include "collimate/recipe/run_inputs.h"
@@ -29,7 +30,7 @@ std::string quoted_token(const text::Tokenizer& tokenizer, int32_t id) {
 }
 
 void check_size(const std::string& directory, const RowExtent& rows, bool drawn, std::vector<std::string>& problems) {
-  const shape::ModelShape shape = shape::read_model_shape(directory);
+  const shape::ModelShape shape = shape::read_model_shape(host::base_directory(directory));
   const std::string where = "model " + directory;
   if (rows.tokens > shape.max_positions)
     problems.push_back(

@@ -7,6 +7,7 @@
 #include "collimate/base/log.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/generate/service.h"
+#include "collimate/host/base_model.h"
 #include "collimate/host/cpu.h"
 #include "collimate/host/hub_download.h"
 #include "collimate/recipe/choices.h"
@@ -76,7 +77,7 @@ class HeldOut {
         config_(config_of(model, call, measured_)),
         asked_(asked_measures(config_).front()),
         tokenizer_(text::load_tokenizer(model)),
-        shape_(shape::read_model_shape(model)),
+        shape_(shape::read_model_shape(host::base_directory(model))),
         renderer_(*tokenizer_, text::make_chat_template(*tokenizer_, call.chat_template, call.chat_template_kwargs),
                   {.end_turn = measured_ != Measured::kChoices}) {
     refuse_unused(config_, call, measured_);

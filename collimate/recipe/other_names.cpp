@@ -100,6 +100,8 @@ constexpr OtherName kNames[] = {
     {"reward_model", "LLaMA-Factory", "models.reward.path"},
     {"reward_pretrain", "OpenRLHF", "models.reward.path"},
     {"ref_model", "LLaMA-Factory", "models.reference.path"},
+    {"adapter_name_or_path", "LLaMA-Factory", "models.policy.path", "the adapters' directory"},
+    {"lora_adapter_path", "verl", "models.policy.path", "the adapters' directory"},
     {"torch_dtype", "TRL", "models.policy.compute"},
     {"dtype", "verl", "models.policy.compute"},
     {"bf16", "TRL, LLaMA-Factory, OpenRLHF", "models.policy.compute", "bfloat16 instead of true"},

@@ -5,6 +5,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/json.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/host/base_model.h"
 #include "collimate/host/checksum.h"
 #include "collimate/host/mapped_file.h"
 #include "collimate/model/safetensors.h"
@@ -77,6 +78,11 @@ nlohmann::json model_inputs(const std::string& directory, bool weights) {
   nlohmann::json inputs = nlohmann::json::object();
   for (const char* name : text::tokenizer_files()) add_file((fs::path(directory) / name).string(), "model", inputs);
   if (!weights) return inputs;
+  if (const std::string base = host::base_directory(directory); base != directory) {
+    for (const std::string& path : model::adapter_files(directory)) add_file(path, "weights", inputs);
+    inputs.update(model_inputs(base));
+    return inputs;
+  }
   for (const auto& [path, tensors] : model::weight_files(directory)) add_file(path, "weights", inputs);
   return inputs;
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "collimate/base/error.h"
+#include "collimate/host/base_model.h"
 #include "collimate/recipe/list.h"
 #include "collimate/shape/model_shape.h"
 #include "collimate/text/chat_template.h"
@@ -81,7 +82,8 @@ bool lacks_template(const std::string& model, const std::string& data) {
 }
 
 int64_t positions_of(const std::string& model, int64_t most) {
-  return std::filesystem::is_directory(model) ? std::min(most, shape::read_model_shape(model).max_positions) : most;
+  if (!std::filesystem::is_directory(model)) return most;
+  return std::min(most, shape::read_model_shape(host::base_directory(model)).max_positions);
 }
 
 }  // namespace

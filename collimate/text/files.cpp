@@ -5,6 +5,7 @@
 
 #include "collimate/base/json.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/host/base_model.h"
 #include "collimate/host/file_io.h"
 
 namespace collimate::text {
@@ -17,8 +18,8 @@ bool file_exists(const std::string& path) {
 nlohmann::json read_json_file(const std::string& path) { return base::parse_json(host::read_file(path), path, 1); }
 
 void copy_generation_config(const std::string& from, const std::string& to) {
-  const std::string name = "/generation_config.json";
-  if (file_exists(from + name)) host::write_file_atomically(to + name, host::read_file(from + name));
+  const std::string name = "/generation_config.json", path = host::base_directory(from) + name;
+  if (file_exists(path)) host::write_file_atomically(to + name, host::read_file(path));
 }
 
 int64_t line_at(const std::string& text, size_t offset) {

@@ -3,6 +3,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/nearest_path.h"
+#include "collimate/host/base_model.h"
 #include "collimate/host/file_io.h"
 #include "collimate/host/hub_cache.h"
 #include "collimate/text/character_tokenizer.h"
@@ -70,6 +71,8 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& directory) {
     throw base::InputError(base::expectation("tokenizer " + directory, "a model directory", "none there",
                                              near.empty() ? host::hub_remedy(directory) : near));
   }
+  if (const std::string base = host::base_directory(directory); base != directory && !has_tokenizer(directory))
+    return load_tokenizer(base);
   const TokenizerConfig config = read_tokenizer_config(directory);
   if (file_exists(directory + "/tokenizer.json")) return read_tokenizer_json(directory, config);
   if (config.json.contains("char_ords")) return read_characters(directory, config);

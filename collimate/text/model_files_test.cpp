@@ -77,6 +77,24 @@ TEST_F(ModelFile, SavedFilesReadTheSame) {
   EXPECT_EQ(load_tokenizer(to.path())->encode("the model<|eot_id|>"), tokenizer->encode("the model<|eot_id|>"));
 }
 
+// PEFT's directories may have a tokenizer, but no configs of the model: those name further stop ids.
+TEST_F(ModelFile, AdaptersHaveTheirOwnTokenizerOrTheirModels) {
+  write("generation_config.json", R"({"eos_token_id": [2, 5]})");
+  EXPECT_EQ(load("sp_llama", R"({"chat_template": "of the model"})")->info().stop_ids, (Ids{2, 5}));
+  TemporaryDirectory adapters, saved;
+  host::write_file_atomically(adapters.path("adapter_config.json"),
+                              R"({"base_model_name_or_path": ")" + directory_.path() + "\"}");
+  EXPECT_EQ(load_tokenizer(adapters.path())->info().chat_template, "of the model");
+  EXPECT_FALSE(has_tokenizer(adapters.path()));
+  host::write_file_atomically(adapters.path("tokenizer.model"), host::read_file(directory_.path("tokenizer.model")));
+  host::write_file_atomically(adapters.path("tokenizer_config.json"), R"({"chat_template": "of the adapters"})");
+  const auto own = load_tokenizer(adapters.path());
+  EXPECT_EQ(own->info().chat_template, "of the adapters");
+  EXPECT_EQ(own->info().stop_ids, (Ids{2, 5}));
+  own->save(saved.path());
+  EXPECT_EQ(load_tokenizer(saved.path())->info().stop_ids, (Ids{2, 5}));
+}
+
 TEST_F(ModelFile, Llama3KnowsItsSpecialTokens) {
   const auto tokenizer = load("llama3");
   const int32_t first = *tokenizer->bos_id();

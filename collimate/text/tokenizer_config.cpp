@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "collimate/base/error.h"
+#include "collimate/host/base_model.h"
 #include "collimate/host/file_io.h"
 #include "collimate/text/files.h"
 
@@ -58,14 +59,16 @@ std::string read_chat_template(const json& config, const std::string& directory)
   return "";
 }
 
+// A tokenizer beside adapters has the configs of the model that they belong to.
 std::vector<int32_t> read_eos_ids(const std::string& directory) {
   for (const char* name : {"/generation_config.json", "/config.json"}) {
-    const json config = read_optional(directory + name);
+    const std::string path = host::base_directory(directory) + name;
+    const json config = read_optional(path);
     const auto found = config.find("eos_token_id");
     if (found == config.end()) continue;
     if (found->is_number_integer()) return {found->get<int32_t>()};
     if (!found->is_array()) continue;
-    return from_file(directory + name, [&] { return found->get<std::vector<int32_t>>(); });
+    return from_file(path, [&] { return found->get<std::vector<int32_t>>(); });
   }
   return {};
 }

@@ -145,6 +145,23 @@ class Download(unittest.TestCase):
         self.call("train", config, "--output", "run")
         self.assertTrue((self.root / "run/model/model.safetensors").is_file())
 
+    def test_the_model_of_adapters_is_downloaded(self):
+        weights = (self.source / "model.safetensors").read_bytes()
+        head = int.from_bytes(weights[:8], "little")
+        norm = json.loads(weights[8:8 + head])["model.norm.weight"]
+        begin, end = (8 + head + offset for offset in norm["data_offsets"])
+        saved = json.dumps({"base_model.model.model.norm.weight": {**norm, "data_offsets": [0, end - begin]}}).encode()
+        adapters = self.root / "adapters"
+        adapters.mkdir()
+        (adapters / "adapter_model.safetensors").write_bytes(
+            len(saved).to_bytes(8, "little") + saved + weights[begin:end])
+        (adapters / "adapter_config.json").write_text(json.dumps(
+            {"peft_type": "LORA", "base_model_name_or_path": NAME, "modules_to_save": ["norm"]}))
+        said = self.generate("./adapters", code=2).stderr
+        self.assertIn("adapter_config.json base_model_name_or_path] expected a model directory, got org/tiny", said)
+        self.assertEqual(self.generate("./adapters", "--download").stdout, self.generate("./tiny").stdout)
+        self.assertIn("config.json", self.hub.sent)
+
     def test_chat_and_serve_download_too(self):
         talked = subprocess.run([PROGRAM, "chat", NAME, "--download", "--max-tokens", "2"], input="12:\n", text=True,
                                 capture_output=True, timeout=PATIENCE, cwd=self.root, env=self.environment)

@@ -175,6 +175,59 @@ TEST_F(Lora, DpoComparesWithTheModelItBeganFrom) {
   EXPECT_LT(metrics.back().at("actor/loss").get<double>(), metrics.front().at("actor/loss").get<double>());
 }
 
+// Adapters are a start: merged where all weights are trained, and as they are where adapters are.
+TEST_F(Lora, BeginsFromAdapters) {
+  train("first", "sft", adapted_base({"run.iterations=10"}));
+  const std::string adapters = "models.policy.path=" + directory("first") + "/model/adapter";
+  const std::vector<std::string> from = {adapters, "models.policy.from_scratch=false", "run.iterations=1"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), from.begin(), from.end());
+    return more;
+  };
+  train("merged", "sft", with({"train.learning_rate=0"}));
+  EXPECT_EQ(model_of("merged"), model_of("first"));
+  train("same", "sft", with({"train.learning_rate=0", "models.policy.lora.rank=4"}));
+  EXPECT_EQ(adapters_of("same"), adapters_of("first"));
+  EXPECT_EQ(model_of("same"), model_of("first"));
+  train("on", "grpo", with({"train.learning_rate=1e-2", "models.policy.lora.rank=4", "algorithm.beta=0.04"}));
+  EXPECT_NE(adapters_of("on"), adapters_of("first"));
+  const Metrics metrics = metrics_of(directory("on"));
+  EXPECT_EQ(metrics.front().at("mismatch/logprob_abs_max"), 0.0);
+  EXPECT_LT(metrics.front().at("actor/kl_loss").get<double>(), 1e-9) << "of adapters beside the weights and in them";
+  for (const char* name : {"same", "on"}) {
+    const auto config = nlohmann::json::parse(read_text(directory(name) + "/model/adapter/adapter_config.json"));
+    EXPECT_EQ(config.at("base_model_name_or_path"), directory("base") + "/model");
+    EXPECT_EQ(config.at("lora_alpha"), 8);
+  }
+  const auto inputs = nlohmann::json::parse(read_text(directory("on") + "/models.json"));
+  for (const char* file : {"first/model/adapter/adapter_model.safetensors", "first/model/adapter/adapter_config.json",
+                           "base/model/model.safetensors", "base/model/config.json"})
+    EXPECT_TRUE(inputs.contains(directory(file))) << file;
+}
+
+TEST_F(Lora, AdaptersThatAreTrainedOnKeepTheirRankAndScale) {
+  train("first", "sft", adapted_base({"run.iterations=1"}));
+  const std::string adapter = directory("first") + "/model/adapter";
+  const auto refused = [&](const std::vector<std::string>& more) -> std::string {
+    std::vector<std::string> sets = {"models.policy.path=" + adapter, "models.policy.from_scratch=false"};
+    sets.insert(sets.end(), more.begin(), more.end());
+    try {
+      train("refused", "sft", sets);
+    } catch (const base::InputError& error) {
+      return error.what();
+    }
+    return "trained";
+  };
+  EXPECT_EQ(refused({"models.policy.lora.rank=8"}),
+            "[policy lora.rank] expected 4, the rank of the adapters in " + adapter +
+                ", which are trained on, got 8; try that rank, or beginning from the merged model");
+  EXPECT_EQ(refused({"models.policy.lora.rank=4", "models.policy.lora.alpha=3"}),
+            "[policy lora] expected rank alone beside the adapters in " + adapter +
+                ", which say the rest, got alpha, rslora or targets; try leaving them out");
+  EXPECT_EQ(refused({"models.policy.from_scratch=true"}),
+            "[policy from_scratch] expected false beside adapters, got true; try the path of the model alone");
+}
+
 // A chosen few of the layers; what the model leaves reads like any other.
 TEST_F(Lora, TargetsAreChosen) {
   train("run", "sft", adapted_base({"models.policy.lora.targets=[q_proj, down_proj]"}));

@@ -3,7 +3,10 @@
 #include <fmt/ranges.h>
 
 #include "collimate/base/config.h"
+#include "collimate/base/error.h"
 #include "collimate/base/philox.h"
+#include "collimate/host/base_model.h"
+#include "collimate/model/peft_adapters.h"
 
 namespace collimate::rlhf {
 namespace {
@@ -18,24 +21,48 @@ std::shared_ptr<model::Weights> open_weights(const DecoderOptions& options, uint
   } else {
     weights = model::load_huggingface(options.path, options.head, kept, exec);
   }
-  if (kept.lora.on()) model::initialize_lora(*weights, base::mix(seed, base::stable_hash("adapters")));
+  if (kept.lora.on() && !host::holds_adapters(options.path))
+    model::initialize_lora(*weights, base::mix(seed, base::stable_hash("adapters")));
   return weights;
+}
+
+// Adapters that a directory holds are trained on as they are: by rank and scale, beside the layers that they have.
+model::LoraOptions continued(const DecoderOptions& options) {
+  const model::LoraOptions asked = options.lora.resolved(), unset;
+  const model::LoraOptions held = model::PeftAdapters(options.path).options();
+  const std::string where = options.weights.get() + " lora", what = "the adapters in " + options.path.get();
+  if (asked.rank != held.rank)
+    throw base::InputError(
+        base::expectation(where + ".rank", fmt::format("{}, the rank of {}, which are trained on", held.rank, what),
+                          fmt::format("{}", asked.rank), "that rank, or beginning from the merged model"));
+  if (asked.alpha != unset.alpha || asked.rslora || asked.targets != unset.targets)
+    throw base::InputError(base::expectation(where, fmt::format("rank alone beside {}, which say the rest", what),
+                                             "alpha, rslora or targets", "leaving them out"));
+  return held;
 }
 
 }  // namespace
 
 shape::ModelShape decoder_shape(const DecoderOptions& options) {
-  shape::ModelShape shape = shape::read_model_shape(options.path);
+  if (options.from_scratch && host::holds_adapters(options.path))
+    throw base::InputError(base::expectation(options.weights.get() + " from_scratch", "false beside adapters", "true",
+                                             "the path of the model alone"));
+  shape::ModelShape shape = shape::read_model_shape(host::base_directory(options.path));
   if (options.head == std::string("score")) shape.head = shape::Head::kScore;
   if (options.head == std::string("value")) shape.head = shape::Head::kValue;
   return shape;
+}
+
+model::LoraOptions lora_options(const DecoderOptions& options) {
+  const model::LoraOptions asked = options.lora.resolved();
+  return asked.on() && host::holds_adapters(options.path) ? continued(options) : asked;
 }
 
 model::WeightsOptions weights_options(const DecoderOptions& options) {
   return {.trained = options.trained,
           .compute = tensor::compute_type_of(options.compute.get()),
           .tag = options.weights,
-          .lora = options.lora.resolved(),
+          .lora = lora_options(options),
           .longest_tokens = options.row_tokens};
 }
 
@@ -47,7 +74,7 @@ DecoderOptions draft_options(const RolloutOptions& rollout, const DecoderOptions
 }
 
 std::string adapters_text(const DecoderOptions& options) {
-  const model::LoraOptions lora = options.lora.resolved();
+  const model::LoraOptions lora = lora_options(options);
   if (!lora.on()) return "";
   const shape::ModelShape shape = decoder_shape(options);
   int64_t trained = 0, frozen = 0;

@@ -41,6 +41,9 @@ struct Decoder {
 // The shape of its weights, by the directory's config.json and the head that is asked for, and how they are kept.
 shape::ModelShape decoder_shape(const DecoderOptions& options);
 model::WeightsOptions weights_options(const DecoderOptions& options);
+// Its adapters: those of its directory, where that holds any and the section asks for some, or those of the section.
+// InputError where both say other things.
+model::LoraOptions lora_options(const DecoderOptions& options);
 
 // The model that guesses tokens for rollouts of this one: an identity of its own, nothing is trained.
 DecoderOptions draft_options(const RolloutOptions& rollout, const DecoderOptions& policy);

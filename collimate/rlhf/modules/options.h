@@ -20,13 +20,14 @@
 namespace collimate::rlhf {
 
 struct LoraSection : base::Section {
-  base::Option<int64_t> rank{this,
-                             "rank",
-                             0,
-                             "",
-                             "rank of the adapters, which are trained while the model's own weights stay as they are; "
-                             "0 trains all weights instead",
-                             base::at_least(int64_t{0})};
+  base::Option<int64_t> rank{
+      this,
+      "rank",
+      0,
+      "",
+      "rank of the adapters, which are trained while the model's own weights stay as they are; "
+      "where path holds adapters these, by their own rank and scale; 0 trains all weights instead",
+      base::at_least(int64_t{0})};
   base::Option<double> alpha{this,
                              "alpha",
                              model::LoraOptions().alpha,
@@ -48,9 +49,10 @@ struct LoraSection : base::Section {
 };
 
 struct ModelOptions : base::Section {
-  base::Option<std::string> path{
-      this, "path", "", "",
-      "the model: a directory with config.json, safetensors and a tokenizer, or a hub name that is in the local cache"};
+  base::Option<std::string> path{this, "path", "", "",
+                                 "the model: a directory with config.json, safetensors and a tokenizer, one of PEFT "
+                                 "adapters, which are merged into "
+                                 "their model, or a hub name that is in the local cache"};
   base::Option<bool> from_scratch{this, "from_scratch", false, "",
                                   "begin with random weights; path then needs only config.json and a tokenizer"};
   base::Option<double> initializer_std{

@@ -8,6 +8,7 @@
 #include "collimate/base/error.h"
 #include "collimate/batch/standard_keys.h"
 #include "collimate/batch/trainable.h"
+#include "collimate/host/base_model.h"
 #include "collimate/model/peft.h"
 #include "collimate/rlhf/loss/list.h"
 #include "collimate/rlhf/modules/objective.h"
@@ -190,7 +191,7 @@ void TrainerModule::stop_above_limit(const train::Mismatch& m) const {
 
 void TrainerModule::save_checkpoint(const std::string& directory, int64_t) {
   const model::Weights& weights = *decoder().weights;
-  if (weights.options().lora.on()) model::save_peft(weights, directory + "/adapter", path_);
+  if (weights.options().lora.on()) model::save_peft(weights, directory + "/adapter", host::base_directory(path_));
   model::save_huggingface(weights, directory);
   text::load_tokenizer(path_)->save(directory);
   text::save_chat_template(options().chat_template, directory);  // whoever loads the model renders as it was trained

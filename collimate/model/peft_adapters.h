@@ -1,0 +1,55 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collimate/model/peft_config.h"
+#include "collimate/model/safetensors.h"
+#include "collimate/shape/param_spec.h"
+
+namespace collimate::model {
+
+// The adapters of a directory with adapter_config.json and adapter_model.safetensors, or adapter_model.bin, mapped.
+class PeftAdapters {
+ public:
+  // InputError as PeftConfig, and where a tensor is neither of an adapter nor of a saved module.
+  explicit PeftAdapters(const std::string& directory);
+
+  // Modules that were saved whole take the place of the model's own.
+  void replace_saved(TensorDirectory& files) const;
+  // InputError where an adapter fits no linear layer of the model, its sizes are others than its rank says, or a saved
+  // module is not among `entries`, those of the specs; for adapters that are trained on, `lora`, also where they are
+  // others than those.
+  void check(std::span<const shape::ParamSpec> specs, std::span<const TensorEntry* const> entries,
+             const LoraOptions& lora) const;
+
+  // Rows of a parameter from `first` on, out [rows, in], += scale B A. Nothing where it has no adapter.
+  void add(const shape::ParamSpec& spec, int64_t first, std::span<float> out) const;
+  // The values of adapters that are trained on. Commits.
+  void fill(Weights& weights) const;
+
+  // As PeftConfig::options.
+  LoraOptions options() const;
+
+ private:
+  struct Layer {
+    const TensorEntry* a = nullptr;  // [rank, in]
+    const TensorEntry* b = nullptr;  // [out, rank]
+    float scale = 1;
+  };
+
+  void sort_in(const TensorEntry& entry);
+  void check_layer(const std::string& module, const Layer& layer, std::span<const shape::ParamSpec> specs) const;
+  void check_trained(std::span<const shape::ParamSpec> specs) const;
+
+  std::string directory_;
+  PeftConfig config_;
+  std::unique_ptr<TensorFile> file_;
+  std::map<std::string, Layer> layers_;  // by module
+  std::vector<TensorEntry> saved_;       // under the model's names
+};
+
+}  // namespace collimate::model

@@ -1,0 +1,136 @@
+#include "collimate/model/peft_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "collimate/base/error.h"
+#include "collimate/base/json.h"
+#include "collimate/host/file_io.h"
+#include "collimate/shape/fields.h"
+
+namespace collimate::model {
+namespace {
+
+using base::expectation;
+using base::InputError;
+using nlohmann::json;
+using shape::Fields;
+
+constexpr int64_t kDefault = 8;  // PEFT's rank and alpha
+constexpr const char* kMerged = "merging them with PEFT's merge_and_unload";
+constexpr const char* kMergedHere = "training all weights, which begins from the merged model, or adapters of that";
+
+bool is_empty(const json& value) { return value.is_null() || value == false || value.empty(); }
+
+std::regex end_of(const std::string& key) { return std::regex("(?:.*\\.)?(?:" + key + ")"); }
+
+// The names of a list, or the one name that a text is.
+std::vector<std::string> names_of(const Fields& fields, const char* key) {
+  if (!fields.has(key)) return {};
+  const json& value = fields.raw(key);
+  const json list = value.is_string() ? json::array({value}) : value;
+  if (!list.is_array() || !std::all_of(list.begin(), list.end(), [](const json& name) { return name.is_string(); }))
+    throw InputError(expectation(fields.at(key), "names of modules", value.dump()));
+  return list.get<std::vector<std::string>>();
+}
+
+// The layers that a config lists and that it names in no other way.
+std::vector<std::string> listed_targets(const Fields& fields) {
+  for (const char* key : {"exclude_modules", "layers_to_transform"})
+    if (fields.has(key) && !is_empty(fields.raw(key))) return {};
+  const bool listed = fields.has("target_modules") && fields.raw("target_modules").is_array();
+  return listed ? names_of(fields, "target_modules") : std::vector<std::string>();
+}
+
+}  // namespace
+
+PeftConfig::PeftConfig(const std::string& directory) : where_(directory + "/adapter_config.json") {
+  const auto ordered = base::parse_ordered_json(host::read_file(where_), where_, 1);
+  const json config = json::parse(ordered.dump());
+  if (!config.is_object()) throw InputError(expectation(where_, "a JSON object", config.type_name()));
+  refuse_others(config);
+  const Fields fields(config, where_);
+  rank_ = fields.count_or("r", shape::kMaxHidden, kDefault);
+  alpha_ = fields.real_or("lora_alpha", kDefault);
+  rslora_ = fields.flag_or("use_rslora", false);
+  ranks_ = read_patterns(ordered, "rank_pattern");
+  alphas_ = read_patterns(ordered, "alpha_pattern");
+  saved_ = names_of(fields, "modules_to_save");
+  targets_ = listed_targets(fields);
+}
+
+void PeftConfig::refuse_others(const json& config) const {
+  const Fields fields(config, where_);
+  if (const std::string type = fields.text_or("peft_type", ""); type != "LORA")
+    throw InputError(expectation(fields.at("peft_type"), "LORA", "'" + type + "'", kMerged));
+  if (const std::string bias = fields.text_or("bias", "none"); bias != "none")
+    throw InputError(expectation(fields.at("bias"), "none", "'" + bias + "'", kMerged));
+  for (const char* key :
+       {"use_dora", "lora_bias", "use_qalora", "use_bdlora", "layer_replication", "trainable_token_indices",
+        "target_parameters", "alora_invocation_tokens", "arrow_config", "kasa_config", "monteclora_config"})
+    if (config.contains(key) && !is_empty(config.at(key)))
+      throw InputError(expectation(fields.at(key), "none", config.at(key).dump(), kMerged));
+  // Others begin by changing the model's own weights.
+  const json begin = config.value("init_lora_weights", json(true));
+  for (const json& plain : json::array({true, false, nullptr, "gaussian", "eva", "orthogonal"}))
+    if (begin == plain) return;
+  throw InputError(
+      expectation(fields.at("init_lora_weights"), "a kind that leaves the model's own weights", begin.dump(), kMerged));
+}
+
+std::vector<PeftConfig::Pattern> PeftConfig::read_patterns(const nlohmann::ordered_json& config,
+                                                           const char* key) const {
+  std::vector<Pattern> patterns;
+  if (!config.contains(key) || config.at(key).is_null()) return patterns;
+  const std::string where = where_ + " " + key;
+  if (!config.at(key).is_object()) throw InputError(expectation(where, "an object", config.at(key).dump()));
+  for (const auto& [name, value] : config.at(key).items()) {
+    if (!value.is_number() || !(value.get<double>() > 0) || value.get<double>() > shape::kMaxCount)
+      throw InputError(expectation(where + "." + name, "a positive number", value.dump()));
+    patterns.push_back({name, value.get<double>()});
+    try {
+      end_of(name);
+    } catch (const std::regex_error& error) {
+      throw InputError(expectation(where, "a regular expression as key", name + ": " + error.what()));
+    }
+  }
+  return patterns;
+}
+
+double PeftConfig::value_of(const std::vector<Pattern>& patterns, const std::string& module, double otherwise) {
+  const auto found = std::find_if(patterns.begin(), patterns.end(), [&](const Pattern& pattern) {
+    return std::regex_match(module, end_of(pattern.key));
+  });
+  return found == patterns.end() ? otherwise : found->value;
+}
+
+int64_t PeftConfig::rank_of(const std::string& module) const {
+  return static_cast<int64_t>(value_of(ranks_, module, static_cast<double>(rank_)));
+}
+
+float PeftConfig::scale_of(const std::string& module) const {
+  return LoraOptions{.rank = rank_of(module), .alpha = value_of(alphas_, module, alpha_), .rslora = rslora_}.scale();
+}
+
+bool PeftConfig::is_saved(const std::string& module) const {
+  return std::any_of(saved_.begin(), saved_.end(), [&](const std::string& name) {
+    const std::string inside = "." + module + ".";
+    return inside.find("." + name + ".") != std::string::npos;
+  });
+}
+
+LoraOptions PeftConfig::options(const std::vector<std::string>& modules, const std::vector<std::string>& saved) const {
+  for (const auto& [key, patterns] : {std::pair("rank_pattern", &ranks_), std::pair("alpha_pattern", &alphas_)})
+    if (!patterns->empty())
+      throw InputError(
+          expectation(where_ + " " + key, "none in adapters that are trained on", patterns->front().key, kMergedHere));
+  for (const std::string& name : saved)
+    if (name != "score.weight")
+      throw InputError(
+          expectation(where_ + " modules_to_save", "score alone in adapters that are trained on", name, kMergedHere));
+  return {.rank = rank_, .alpha = alpha_, .rslora = rslora_, .targets = targets_.empty() ? modules : targets_};
+}
+
+}  // namespace collimate::model

@@ -1,0 +1,91 @@
+"""Writes tests/golden/peft.json: logits of tiny models with PEFT's adapters merged by PEFT.
+
+Weights and adapters follow the formula of make_families.py, which the test repeats; adapter_config.json is as PEFT
+writes it, and so are the names and sizes of the adapters' tensors.
+
+Made with Python 3.11, torch 2.11.0, transformers 5.23.0 and peft 0.21.2: python tests/golden/make_peft.py
+"""
+
+import json
+import pathlib
+import tempfile
+
+import peft
+import torch
+from safetensors import safe_open
+
+import make_families as families
+
+GPT2 = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 23, "n_embd": 16, "n_layer": 2,
+        "n_head": 4, "n_inner": 24, "n_positions": 64, "activation_function": "gelu_new"}
+LLAMA, QWEN2 = families.BASE | families.LLAMA, families.BASE | families.QWEN2
+CASES = {
+    "listed layers": (LLAMA, {"r": 4, "lora_alpha": 6, "target_modules": ["q_proj", "down_proj"]}),
+    "ranks and alphas by pattern": (LLAMA, {
+        "r": 4, "lora_alpha": 6, "target_modules": ["q_proj", "k_proj", "down_proj"],
+        "rank_pattern": {"down_proj": 2, r"^model\.layers\.0\..*q_proj": 3},
+        "alpha_pattern": {r"layers\.1\.self_attn\.(q|k)_proj": 5, "proj": 9}}),
+    "rslora, a regular expression": (families.BASE | families.QWEN3, {
+        "r": 4, "lora_alpha": 3, "use_rslora": True, "target_modules": r".*\.(q|v|up)_proj"}),
+    "layers of one block": (LLAMA, {"r": 2, "lora_alpha": 4, "target_modules": ["q_proj", "up_proj"],
+                                    "layers_to_transform": [1], "layers_pattern": "layers"}),
+    "all layers but some": (QWEN2, {"r": 3, "lora_alpha": 4, "target_modules": "all-linear",
+                                    "exclude_modules": ["k_proj"]}),
+    "a head of its own": (QWEN2, {"r": 2, "lora_alpha": 4, "target_modules": ["v_proj"],
+                                  "modules_to_save": ["lm_head"]}),
+    "an adapted head": (QWEN2, {"r": 2, "lora_alpha": 4, "target_modules": ["o_proj", "lm_head"]}),
+    "transposed layers": (GPT2, {"r": 4, "lora_alpha": 4, "target_modules": ["c_attn", "c_proj"],
+                                 "fan_in_fan_out": True}),
+    "interleaved rows": (families.NEOX, {"r": 4, "lora_alpha": 4, "target_modules": ["query_key_value", "dense"]}),
+    "rows in pairs": (families.GPTJ, {"r": 4, "lora_alpha": 4, "target_modules": ["q_proj", "k_proj"]}),
+    "attention beside experts": (families.BASE | families.QWEN3_MOE, {
+        "r": 2, "lora_alpha": 4, "target_modules": ["q_proj", "o_proj"]}),
+}
+
+
+def base_model(config):
+    model = families.model_of(config)
+    if config["model_type"] != "gpt2":
+        return model
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():  # the formula counts [out, in], the files have [in, out]
+            if parameter.ndim == 2 and ".h." in name:
+                parameter.copy_(families.weights(name, parameter.T.contiguous()).T)
+    return model
+
+
+def name_in_file(name):
+    """base_model.model.lm_head.weight of base_model.model.lm_head.modules_to_save.default.weight."""
+    return name.replace(".modules_to_save.default.", ".").replace(".default.", ".")
+
+
+def adapted(config, options):
+    model = peft.get_peft_model(base_model(config), peft.LoraConfig(task_type="CAUSAL_LM", **options)).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if ".default." in name:
+                parameter.copy_(families.weights(name_in_file(name), parameter) / 2)
+    return model
+
+
+def case(name, config, options):
+    model = adapted(config, options)
+    with tempfile.TemporaryDirectory() as directory:
+        model.save_pretrained(directory, save_embedding_layers=False)
+        written = json.loads(pathlib.Path(directory, "adapter_config.json").read_text())
+        with safe_open(directory + "/adapter_model.safetensors", "pt") as file:
+            tensors = {key: file.get_slice(key).get_shape() for key in file.keys()}
+    ids = torch.tensor([families.IDS])
+    with torch.no_grad():
+        beside = model(ids, use_cache=False).logits[0]
+        merged = model.merge_and_unload()(ids, use_cache=False).logits[0]
+    print(f"{name}: {len(tensors)} tensors, merging changes {(beside - merged).abs().max().item():.2g}")
+    return {"name": name, "config": config, "adapter_config": written, "tensors": tensors, "ids": families.IDS,
+            "logits": [round(x, 5) for x in merged.flatten().tolist()]}
+
+
+if __name__ == "__main__":
+    cases = [case(name, *of) for name, of in CASES.items()]
+    path = pathlib.Path(__file__).parent / "peft.json"
+    path.write_text(json.dumps(cases, separators=(",", ":"), sort_keys=False) + "\n")
+    print(f"{path}: {len(cases)} cases")

@@ -1,0 +1,88 @@
+// Adapters that PEFT wrote, against logits of the models that PEFT merged them into (make_peft.py).
+#include "collimate/model/peft.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "collimate/model/huggingface_check.h"
+#include "collimate/model/peft_adapters.h"
+#include "tests/golden/family_weights.h"
+#include "tests/support/model/raw_safetensors.h"
+#include "tests/support/model/tiny_weights.h"
+
+namespace collimate::golden {
+namespace {
+
+using nlohmann::json;
+
+class PeftGolden : public model::testing::InDirectory {
+ protected:
+  PeftGolden() : cases_(json::parse(std::ifstream(COLLIMATE_SOURCE_DIR "/tests/golden/peft.json"))) {}
+
+  std::string adapter() const { return directory_ + "/adapter"; }
+
+  // A case's model, and beside it its adapters: half of what the formula says.
+  void write(const json& one) const {
+    std::filesystem::create_directories(adapter());
+    model::save_huggingface(*family_weights(one.at("config")), directory_ + "/base");
+    std::vector<model::testing::RawTensor> tensors;
+    for (const auto& [name, sizes] : one.at("tensors").items()) {
+      std::vector<float> values(sizes[0].get<size_t>() * sizes[1].get<size_t>());
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>(wave(name, static_cast<int64_t>(i)) / 2);
+      tensors.push_back({name, "F32", sizes, model::testing::bytes_of(values)});
+    }
+    model::testing::write_raw_safetensors(adapter() + "/adapter_model.safetensors", tensors);
+    json config = one.at("adapter_config");
+    config["base_model_name_or_path"] = directory_ + "/base";
+    std::ofstream(adapter() + "/adapter_config.json") << config;
+  }
+
+  // How far the logits of the adapters' directory are from those of the case.
+  float worst(const json& one, const model::WeightsOptions& options) const {
+    model::check_huggingface(adapter(), "lm", options);
+    model::Model decoder(model::load_huggingface(adapter(), "lm", options, {}), {});
+    const auto ids = one.at("ids").get<std::vector<int32_t>>();
+    const std::span<const int32_t> sequence = ids;
+    const auto got = model::testing::to_vector(decoder.logits(decoder.forward(model::pack_sequences({&sequence, 1}))));
+    const auto wanted = one.at("logits").get<std::vector<float>>();
+    EXPECT_EQ(got.size(), wanted.size());
+    float most = 0;
+    for (size_t i = 0; i < wanted.size(); ++i) most = std::max(most, std::abs(got[i] - wanted[i]));
+    return most;
+  }
+
+  json cases_;
+};
+
+TEST_F(PeftGolden, MergedLogitsAreThoseOfAnotherImplementation) {
+  for (const json& one : cases_) {
+    write(one);
+    for (const bool mapped : {false, true}) EXPECT_LT(worst(one, {.mapped = mapped}), 3e-5F) << one.at("name");
+  }
+}
+
+// Where all layers have one rank and scale, they can also stay beside the model to be trained on, are written as they
+// were, and give the same again.
+TEST_F(PeftGolden, SoAreThoseOfAdaptersThatAreTrainedOn) {
+  const std::set<std::string> merged_alone = {"ranks and alphas by pattern", "a head of its own", "an adapted head"};
+  size_t trained = 0;
+  for (const json& one : cases_) {
+    if (merged_alone.contains(one.at("name"))) continue;
+    write(one);
+    const model::WeightsOptions options{.trained = true, .lora = model::PeftAdapters(adapter()).options()};
+    EXPECT_LT(worst(one, options), 3e-5F) << one.at("name");
+    const auto weights = model::load_huggingface(adapter(), "lm", options, {});
+    EXPECT_EQ(weights->params().size() - weights->own_params(), one.at("tensors").size());
+    model::save_peft(*weights, adapter(), directory_ + "/base");
+    const model::WeightsOptions again{.trained = true, .lora = model::PeftAdapters(adapter()).options()};
+    EXPECT_EQ(model::load_huggingface(adapter(), "lm", again, {})->checksum(), weights->checksum());
+    ++trained;
+  }
+  EXPECT_EQ(trained + merged_alone.size(), cases_.size());
+}
+
+}  // namespace
+}  // namespace collimate::golden
