@@ -18,8 +18,8 @@ class RoundedCache : public testing::TestWithParam<const char*> {
   Scratch scratch_{"rounded-cache"};
 };
 
-// The log-probs that training corrects with are those of the weights without rounding, to the bit; what rounding changed
-// is told beside them.
+// The log-probs that training corrects with are those of the weights without rounding, to the bit; what rounding
+// changed is told beside them.
 TEST_P(RoundedCache, SamplesGetTheirLogProbsAgain) {
   const std::string cache = std::string("rollout.kv_cache_dtype=") + GetParam();
   for (const char* recipe : {"grpo", "ppo"}) {
@@ -27,7 +27,8 @@ TEST_P(RoundedCache, SamplesGetTheirLogProbsAgain) {
     ASSERT_EQ(metrics.size(), 3U);
     for (const nlohmann::json& line : metrics) {
       EXPECT_EQ(line.at("mismatch/logprob_abs_max"), 0.0) << recipe;
-      EXPECT_GT(line.at("mismatch/tokens_compared").get<double>() + line.at("mismatch/tokens_checked").get<double>(), 0);
+      EXPECT_GT(line.at("mismatch/tokens_compared").get<double>() + line.at("mismatch/tokens_checked").get<double>(),
+                0);
       EXPECT_GT(line.at("rollout/rounding_logprob_abs_max").get<double>(), 0.0) << recipe;
       EXPECT_LT(line.at("rollout/rounding_logprob_abs_mean").get<double>(), 0.05) << recipe;
       EXPECT_GT(line.at("timing_s/old_log_prob").get<double>(), 0.0);

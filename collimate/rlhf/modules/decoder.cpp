@@ -68,8 +68,9 @@ model::WeightsOptions weights_options(const DecoderOptions& options) {
 
 DecoderOptions draft_options(const RolloutOptions& rollout, const DecoderOptions& policy) {
   DecoderOptions draft;
-  base::apply({{"path", rollout.speculation.draft_model.get()}, {"compute", policy.compute.get()}, {"weights", "draft"}},
-              "rollout", draft);
+  base::apply(
+      {{"path", rollout.speculation.draft_model.get()}, {"compute", policy.compute.get()}, {"weights", "draft"}},
+      "rollout", draft);
   return draft;
 }
 
