@@ -13,8 +13,8 @@
 namespace collimate::tensor {
 namespace {
 
-using testing::EmulatedTiles;
-using testing::TileEmulator;
+using emulated::EmulatedTiles;
+using emulated::TileEmulator;
 
 struct Case {
   int64_t rows = 0, depth = 0, panels = 0, sum_stride = 0;
@@ -41,7 +41,7 @@ Case random_case(std::mt19937& random) {
   std::vector<float> right(static_cast<size_t>(c.depth * kPanel * c.panels));
   for (float& v : right) v = any_bf16(random);
   c.right.resize(right.size());
-  testing::pack_right(right.data(), kPanel * c.panels, c.depth, kPanel * c.panels, c.right.data());
+  emulated::pack_right(right.data(), kPanel * c.panels, c.depth, kPanel * c.panels, c.right.data());
   c.sums.resize(static_cast<size_t>((c.rows + 16) * c.sum_stride));
   for (float& v : c.sums) v = any_bf16(random);
   return c;
@@ -76,7 +76,7 @@ TEST(EmulatedAmx, TheKernelHasTheBitsOfTheFmaOrder) {
     for (const bool first : {true, false}) {
       const std::vector<float> expected = product(c, avx2::kGemm.amx.block, c.left.data(), first);
       const EmulatedTiles tiles;
-      const std::vector<float> got = product(c, testing::block_by_tiles, c.left_bf16.data(), first);
+      const std::vector<float> got = product(c, emulated::block_by_tiles, c.left_bf16.data(), first);
       ASSERT_EQ(tiles.emulator().fault(), "");
       ASSERT_EQ(differences(got, expected), 0)
           << c.rows << " rows, depth " << c.depth << ", " << c.panels << " panels, first " << first;

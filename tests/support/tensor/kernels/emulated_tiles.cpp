@@ -6,7 +6,7 @@
 
 #include "tests/support/tensor/kernels/tile_emulator.h"
 
-namespace collimate::tensor::testing {
+namespace collimate::tensor::emulated {
 namespace {
 
 TileEmulator* emulator_in_use = nullptr;
@@ -122,4 +122,4 @@ EmulatedTiles::~EmulatedTiles() {
 
 const TileEmulator& EmulatedTiles::emulator() const { return *emulator_in_use; }
 
-}  // namespace collimate::tensor::testing
+}  // namespace collimate::tensor::emulated

@@ -3,7 +3,7 @@
 #define amx amx_for_emulation  // the library has the same functions, compiled for AVX-512, in the namespace amx
 #include "collimate/tensor/kernels/gemm_amx_kernel.inc"
 
-namespace collimate::tensor::testing {
+namespace collimate::tensor::emulated {
 
 void block_by_tiles(const GemmBlock& block) { amx::block_amx(block); }
 
@@ -11,4 +11,4 @@ void pack_right(const float* from, int64_t stride, int64_t depth, int64_t column
   amx::pack_right_bf16(from, stride, depth, columns, to);
 }
 
-}  // namespace collimate::tensor::testing
+}  // namespace collimate::tensor::emulated

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-namespace collimate::tensor::testing {
+namespace collimate::tensor::emulated {
 namespace {
 
 float widened(uint16_t bf16) { return std::bit_cast<float>(static_cast<uint32_t>(bf16) << 16); }
@@ -106,4 +106,4 @@ void TileEmulator::multiply_bf16(int sums, int left, int right) {
   }
 }
 
-}  // namespace collimate::tensor::testing
+}  // namespace collimate::tensor::emulated

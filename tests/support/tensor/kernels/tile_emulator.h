@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-namespace collimate::tensor::testing {
+namespace collimate::tensor::emulated {
 
 // The tile registers of AMX and the instructions on them, with the faults that a processor raises; from Intel's
 // Architecture Instruction Set Extensions Programming Reference, chapter "Intel Advanced Matrix Extensions".
@@ -60,4 +60,4 @@ class EmulatedTiles {
   const TileEmulator& emulator() const;
 };
 
-}  // namespace collimate::tensor::testing
+}  // namespace collimate::tensor::emulated
