@@ -91,13 +91,14 @@ std::string formula_bytes(const std::string& name, int64_t count) {
   return bytes;
 }
 
-RawTensor formula_scales(const std::string& name, const std::vector<int64_t>& sizes, bool bf16) {
+RawTensor formula_scales(const std::string& name, const std::string& end, const std::vector<int64_t>& sizes,
+                         bool bf16) {
   const int64_t count = sizes.empty() ? 1 : sizes[0] * sizes[1];
   const double start = std::accumulate(name.begin(), name.end(), 0.0);
   std::vector<float> numbers;
   for (int64_t i = 0; i < count; ++i)
     numbers.push_back(static_cast<float>(0.001 * (1.5 + std::sin(0.7311 * static_cast<double>(i) + start))));
-  return {name, bf16 ? "BF16" : "F32", sizes, bf16 ? bf16_bytes(numbers) : bytes_of(numbers)};
+  return {name + end, bf16 ? "BF16" : "F32", sizes, bf16 ? bf16_bytes(numbers) : bytes_of(numbers)};
 }
 
 // The tensors of a case, those of a block's projections in fp8.
@@ -122,7 +123,7 @@ std::vector<RawTensor> tensors_of(const json& one) {
     for (size_t d = 0; d < block.size(); ++d)
       sizes.push_back((spec.sizes[d] + block[d].get<int64_t>() - 1) / block[d].get<int64_t>());
     const auto end = one.at("scales").get<std::string>();
-    tensors.push_back(formula_scales(spec.name + end, sizes, one.at("bf16_scales").get<bool>()));
+    tensors.push_back(formula_scales(spec.name, end, sizes, one.at("bf16_scales").get<bool>()));
     if (!block.is_null()) continue;
     const std::string layer = spec.name.substr(0, spec.name.rfind('.') + 1);
     tensors.push_back(
