@@ -88,6 +88,23 @@ class Evaluate(WithTask):
             collimate.evaluate(self.model, problems(2), low, measure="everything")
 
 
+class Generate(WithTask):
+    def test_forms_and_beams(self):
+        model = self.train(config(self.model, run={"iterations": 1})).model
+        made = collimate.generate(model, ["12="], n=4, max_tokens=9, regex="[0-4]{1,3}=")
+        for one in made:
+            self.assertRegex(one["completion"], "^[0-4]{1,3}=$")
+        number = {"type": "integer", "minimum": 10, "maximum": 40}
+        for schema in (number, json.dumps(number)):
+            for one in collimate.generate(model, ["12="], n=4, max_tokens=9, json_schema=schema):
+                self.assertIn(json.loads(one["completion"]), range(10, 41))
+        best = collimate.generate(model, ["12="], n=2, max_tokens=5, num_beams=3, early_stopping=True, logprobs=True)
+        self.assertGreater(best[0]["score"], best[1]["score"])
+        self.assertAlmostEqual(best[0]["score"], sum(best[0]["logprobs"]) / len(best[0]["logprobs"]), 4)
+        with self.assertRaisesRegex(collimate.InputError, "look-around"):
+            collimate.generate(model, ["12="], regex="(?=1)1")
+
+
 class Train(WithTask):
     def test_numbers_are_those_of_the_command_line(self):
         """A config, rows and a reward in files, and the same in memory, with held-out rows."""

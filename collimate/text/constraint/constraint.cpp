@@ -11,11 +11,6 @@
 namespace collimate::text {
 namespace {
 
-struct FreeMatcher {
-  void operator()(LlgMatcher* matcher) const { llguidance().free_matcher(matcher); }
-};
-using Matcher = std::unique_ptr<LlgMatcher, FreeMatcher>;
-
 constexpr const char* kNoToken = "no token of the vocabulary that goes on";
 
 // The engine's message in one line: without the parser's state, and of an expression's error its last line.
@@ -37,6 +32,11 @@ std::span<const uint32_t> as_engine_tokens(std::span<const int32_t> tokens) {
 // The bytes of all tokens, as the engine keeps them.
 class Constrainer::Vocabulary {
  public:
+  struct FreeMatcher {
+    void operator()(LlgMatcher* matcher) const { llguidance().free_matcher(matcher); }
+  };
+  using Matcher = std::unique_ptr<LlgMatcher, FreeMatcher>;
+
   Vocabulary(const Tokenizer& tokenizer, int64_t vocabulary, std::span<const int32_t> end_ids) {
     std::vector<uint32_t> lengths;
     std::string bytes;
@@ -80,6 +80,8 @@ class Constrainer::Vocabulary {
 };
 
 class Constrainer::Followed final : public Constraint {
+  using Matcher = Vocabulary::Matcher;
+
  public:
   Followed(std::shared_ptr<const Vocabulary> vocabulary, const TextRule& rule)
       : vocabulary_(std::move(vocabulary)), fresh_(vocabulary_->matcher(rule)) {
@@ -118,10 +120,10 @@ class Constrainer::Followed final : public Constraint {
     followed_.clear();
   }
 
-  // A matcher never recovers from an error, so that another one takes its place: what is asked next, of other tokens,
-  // does not depend on what was asked before.
+  // Another matcher takes its place, so that what is asked next, of other tokens, does not depend on what was asked
+  // before.
   bool fail() {
-    problem_ = error_of(matcher_);
+    problem_ = error_of(matcher_);  // of which it never recovers
     restart();
     return false;
   }
