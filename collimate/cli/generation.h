@@ -20,6 +20,7 @@ namespace collimate::cli {
 
 struct DrawOptions : generate::SamplingOptions {
   rlhf::ComputeOption compute{this, tensor::inference_type_words()};
+  rlhf::LatentCacheOption latent_cache{this};
   rlhf::ChatTemplateOptions chat{this};
   generate::DraftOptions speculation{this};
   MeasureInt8Option measure_int8{this};

@@ -16,14 +16,22 @@ tensor::KvLayout kv_layout(const shape::Attention& a, bool bf16) {
   return {static_cast<int>(a.kv_heads), static_cast<int>(a.head_dim), bf16, static_cast<int>(a.value_dim())};
 }
 
+tensor::KvLayout latent_layout(const shape::Attention& a, bool bf16) {
+  return {1, static_cast<int>(a.latent.rope_dim), bf16, static_cast<int>(a.latent.kv_rank)};
+}
+
 std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor::ComputeType compute) {
   std::vector<tensor::KvLayout> layouts;
-  for (const shape::Block& block : shape.blocks) layouts.push_back(kv_layout(block.attention, is_bf16(compute)));
+  for (const shape::Block& block : shape.blocks) {
+    const shape::Attention& how = block.attention;
+    layouts.push_back(how.latent.cached ? latent_layout(how, is_bf16(compute)) : kv_layout(how, is_bf16(compute)));
+  }
+  if (shape::keeps_latents(shape)) layouts.push_back(kv_layout(shape.blocks.front().attention, is_bf16(compute)));
   return layouts;
 }
 
 KvCache::KvCache(const shape::ModelShape& shape, tensor::ComputeType compute, int64_t blocks, const tensor::Exec& exec)
-    : exec_(exec), layouts_(kv_layouts(shape, compute)), blocks_(blocks) {
+    : exec_(exec), layouts_(kv_layouts(shape, compute)), blocks_(blocks), keeps_latents_(shape::keeps_latents(shape)) {
   COLLIMATE_CHECK(blocks > 0, "{} blocks", blocks);
   const tensor::MemoryScope tagged("kv_cache");
   for (const tensor::KvLayout& layout : layouts_)
@@ -37,6 +45,7 @@ int64_t KvCache::bytes() const {
 }
 
 float* KvCache::layer(int index) { return base::at(layers_, index).floats(); }
+float* KvCache::expanded() { return keeps_latents_ ? layers_.back().floats() : nullptr; }
 
 void KvCache::copy_block(int32_t from, int32_t to) {
   for (size_t layer = 0; layer < layers_.size(); ++layer)

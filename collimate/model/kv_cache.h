@@ -10,9 +10,12 @@
 
 namespace collimate::model {
 
-// How a block keeps keys and values.
+// How a block's attention reads keys and values.
 tensor::KvLayout kv_layout(const shape::Attention& attention, bool bf16);
-// How each block of a model of this shape and type keeps them, in the order of the blocks.
+// How a block keeps latents: as keys those parts that all heads share, as values the latents.
+tensor::KvLayout latent_layout(const shape::Attention& attention, bool bf16);
+// The arrays of a cache of a model of this shape and type, in the order of the blocks. Where these keep latents there
+// is one array more: keys and values that a step makes of them, one block after the other.
 std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor::ComputeType compute);
 
 // Storage of keys and values on the exec's device in blocks of kBlockTokens tokens, one array per layer. How they lie
@@ -30,6 +33,8 @@ class KvCache {
   int64_t blocks() const { return blocks_; }
   int64_t bytes() const;
   float* layer(int index);
+  // The array of keys and values that are made of latents; null where none are kept.
+  float* expanded();
   // Copies one block over another, in every layer.
   void copy_block(int32_t from, int32_t to);
 
@@ -37,6 +42,7 @@ class KvCache {
   tensor::Exec exec_;
   std::vector<tensor::KvLayout> layouts_;
   int64_t blocks_ = 0;
+  bool keeps_latents_ = false;
   std::vector<tensor::Buffer> layers_;
 };
 

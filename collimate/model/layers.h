@@ -33,10 +33,11 @@ struct Step {
   tensor::Arena& arena;
   const StepInput& input;
   tensor::Tape* tape = nullptr;
-  bool kv_bf16 = false;            // what kv_storage holds
-  float* kv_storage = nullptr;     // blocks of this layer
-  const Turns* turns = nullptr;    // where a block is rotary
-  RouterNotes* routers = nullptr;  // of a mixture in training; null: nobody asks
+  bool kv_bf16 = false;             // what kv_storage holds
+  float* kv_storage = nullptr;      // blocks of this layer
+  float* latent_storage = nullptr;  // the same of latents, where a cache keeps those: the other then is for any layer
+  const Turns* turns = nullptr;     // where a block is rotary
+  RouterNotes* routers = nullptr;   // of a mixture in training; null: nobody asks
 
   int64_t rows() const { return input.rows(); }
 };

@@ -27,8 +27,9 @@ Passes::Passes(std::shared_ptr<Weights> weights, tensor::Exec exec)
       decoder_(*weights_),
       workspace_(*exec.device),
       gradients_(*exec.device) {
-  for (const tensor::KvLayout& layout : kv_layouts(weights_->shape(), tensor::ComputeType::kFloat32))
-    scratch_block_floats_ = std::max(scratch_block_floats_, tensor::kv_block_floats(exec_, layout));
+  for (const shape::Block& block : weights_->shape().blocks)
+    scratch_block_floats_ =
+        std::max(scratch_block_floats_, tensor::kv_block_floats(exec_, kv_layout(block.attention, /*bf16=*/false)));
 }
 
 // `kv_storage` and `tape` are set per segment.
@@ -42,6 +43,13 @@ float* Passes::scratch_storage(const StepInput& input) {
   return workspace_.take(input.blocks() * scratch_block_floats_);
 }
 
+void Passes::read_cache(Step& step, KvCache& cache, int layer) {
+  step.kv_storage = cache.layer(layer);
+  if (cache.expanded() == nullptr) return;
+  step.latent_storage = step.kv_storage;
+  step.kv_storage = cache.expanded();
+}
+
 const Slot& Passes::infer(const StepInput& input, const Turns* turns, KvCache* cache) {
   Step step = this->step(input, workspace_, turns);
   if (cache == nullptr) {
@@ -53,7 +61,7 @@ const Slot& Passes::infer(const StepInput& input, const Turns* turns, KvCache* c
   const Arena::Mark mark = workspace_.mark();
   for (int segment = 1; segment < decoder_.segments(); ++segment) {
     workspace_.rewind(mark);
-    if (cache != nullptr && segment + 1 < decoder_.segments()) step.kv_storage = cache->layer(segment - 1);
+    if (cache != nullptr && segment + 1 < decoder_.segments()) read_cache(step, *cache, segment - 1);
     stream = decoder_.run(step, segment, stream);
   }
   return *stream;

@@ -41,8 +41,20 @@ TEST_P(OutlineOf, CountsTheAdaptersElements) {
       << planned << ", where the model has " << adapters << "; a layer of one piece has one A";
 }
 
+// Of latent attention the planner counts what a cache of latents keeps; one that keeps them has an array more, of one
+// layer's keys and values.
 TEST_P(OutlineOf, CountsTheCache) {
-  const double values = static_cast<double>(model::kv_block_bytes(shape_, tensor::ComputeType::kFloat32)) / 4;
+  double values = static_cast<double>(model::kv_block_bytes(shape_, tensor::ComputeType::kFloat32)) / 4;
+  if (outline_.latent.kv_rank > 0) {
+    const double expanded = static_cast<double>(outline_.heads * (outline_.head_dim + outline_.latent.value_dim)) *
+                            model::KvCache::kBlockTokens;
+    if (!shape::keeps_latents(shape_)) {
+      EXPECT_EQ(values, expanded * static_cast<double>(shape_.layers()));
+      shape::keep_latents(shape_, "");
+      values = static_cast<double>(model::kv_block_bytes(shape_, tensor::ComputeType::kFloat32)) / 4;
+    }
+    values -= expanded;
+  }
   EXPECT_EQ(shape::cached_values(outline_) * static_cast<double>(shape_.layers()),
             values / model::KvCache::kBlockTokens);
 }

@@ -25,6 +25,7 @@ std::shared_ptr<model::Weights> open_weights(const DecoderOptions& options, uint
 
 shape::ModelShape decoder_shape(const DecoderOptions& options) {
   shape::ModelShape shape = shape::read_model_shape(options.path);
+  if (options.latent_cache) shape::keep_latents(shape, options.weights.get() + " latent_cache");
   if (options.head == std::string("score")) shape.head = shape::Head::kScore;
   if (options.head == std::string("value")) shape.head = shape::Head::kValue;
   return shape;
@@ -35,7 +36,8 @@ model::WeightsOptions weights_options(const DecoderOptions& options) {
           .compute = tensor::compute_type_of(options.compute.get()),
           .tag = options.weights,
           .lora = options.lora.resolved(),
-          .longest_tokens = options.row_tokens};
+          .longest_tokens = options.row_tokens,
+          .latent_cache = options.latent_cache};
 }
 
 std::string adapters_text(const DecoderOptions& options) {

@@ -18,15 +18,15 @@
 namespace collimate::tensor {
 namespace {
 
-void check_heads(int heads, const KvLayout& layout) {
+// `most`: channels of a head.
+void check_heads(int heads, const KvLayout& layout, int64_t most) {
   const int kv_heads = layout.kv_heads, head_dim = layout.head_dim, value_dim = layout.value_width();
   const bool ok = kv_heads > 0 && heads > 0 && heads % kv_heads == 0 && head_dim > 0 && head_dim % 4 == 0 &&
-                  value_dim % 4 == 0 && std::max(head_dim, value_dim) <= kMostHeadDim;
+                  value_dim % 4 == 0 && std::max(head_dim, value_dim) <= most;
   if (!ok) {
-    throw base::InputError(
-        base::expectation("attention", "heads a multiple of kv_heads, and sizes of heads a multiple of 4 up to 256",
-                          std::to_string(heads) + " heads, " + std::to_string(kv_heads) + " kv heads, head_dim " +
-                              std::to_string(head_dim) + ", value_dim " + std::to_string(value_dim)));
+    throw base::InputError(base::expectation(
+        "attention", fmt::format("heads a multiple of kv_heads, and sizes of heads a multiple of 4 up to {}", most),
+        fmt::format("{} heads, {} kv heads, head_dim {}, value_dim {}", heads, kv_heads, head_dim, value_dim)));
   }
 }
 
@@ -41,6 +41,20 @@ void write_token(const KvLayout& layout, const float* k, const float* v, float* 
     Stored* values = reinterpret_cast<Stored*>(block + CpuKvBlock{layout}.value_offset(h)) + slot * value_width;
     for (int64_t d = 0; d < width; ++d) store_value(k[d], keys[d * KvLayout::kBlockTokens]);
     for (int64_t d = 0; d < value_width; ++d) store_value(v[d], values[d]);
+  }
+}
+
+float stored_value(float x) { return x; }
+float stored_value(uint16_t x) { return std::bit_cast<float>(uint32_t{x} << 16); }
+
+template <typename Stored>
+void read_token(const KvLayout& layout, const float* block, int64_t slot, float* k, float* v) {
+  const int64_t width = layout.head_dim, value_width = layout.value_width();
+  for (int h = 0; h < layout.kv_heads; ++h, k += width, v += value_width) {
+    const Stored* keys = reinterpret_cast<const Stored*>(block + CpuKvBlock{layout}.key_offset(h)) + slot;
+    const Stored* values = reinterpret_cast<const Stored*>(block + CpuKvBlock{layout}.value_offset(h));
+    for (int64_t d = 0; d < width; ++d) k[d] = stored_value(keys[d * KvLayout::kBlockTokens]);
+    for (int64_t d = 0; d < value_width; ++d) v[d] = stored_value(values[slot * value_width + d]);
   }
 }
 
@@ -156,7 +170,7 @@ void cpu::copy_kv_block(const Exec& exec, const KvLayout& layout, int32_t from, 
 
 void cpu::append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t k_stride, const float* v,
                     int64_t v_stride, std::span<const AttentionRun> runs, float* storage) {
-  check_heads(layout.kv_heads, layout);
+  check_heads(layout.kv_heads, layout, kMostLatentDim);
   std::vector<float> wrong;
   if (base::nudged("append_kv")) v = nudged_values(layout, v, v_stride, runs, wrong);
   int64_t floats = 0;
@@ -180,6 +194,21 @@ void cpu::append_kv(const Exec& exec, const KvLayout& layout, const float* k, in
   });
 }
 
+void cpu::read_kv(const Exec& exec, const KvLayout& layout, const float* storage, std::span<const AttentionRun> runs,
+                  float* k, int64_t k_stride, float* v, int64_t v_stride) {
+  const auto read = layout.bf16 ? read_token<uint16_t> : read_token<float>;
+  exec.parallel_for(static_cast<int64_t>(runs.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const AttentionRun& run = base::at(runs, i);
+      for (int64_t t = 0; t < run.tokens; ++t) {
+        const int64_t position = run.first_position + t, row = run.first_row + t;
+        const float* block = storage + run.blocks[position / KvLayout::kBlockTokens] * CpuKvBlock{layout}.floats();
+        read(layout, block, position % KvLayout::kBlockTokens, k + row * k_stride, v + row * v_stride);
+      }
+    }
+  });
+}
+
 void cpu::round_bf16(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int64_t width) {
   exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) pointwise_kernels().round_bf16(width, x + r * x_stride);
@@ -188,7 +217,7 @@ void cpu::round_bf16(const Exec& exec, float* x, int64_t x_stride, int64_t rows,
 }
 
 void cpu::attention_forward(const Exec& exec, const AttentionForward& args, std::span<const AttentionRun> runs) {
-  check_heads(args.heads, args.layout);
+  check_heads(args.heads, args.layout, kMostHeadDim);
   const int64_t group = args.heads / args.layout.kv_heads;
   const std::vector<Piece> pieces = pieces_of(runs, args.layout.kv_heads, group, exec.threads());
   int64_t work = 0;
@@ -210,6 +239,11 @@ void cpu::attention_forward(const Exec& exec, const AttentionForward& args, std:
 void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t k_stride, const float* v,
                int64_t v_stride, std::span<const AttentionRun> runs, float* storage) {
   exec.operations().append_kv(exec, layout, k, k_stride, v, v_stride, runs, storage);
+}
+
+void read_kv(const Exec& exec, const KvLayout& layout, const float* storage, std::span<const AttentionRun> runs,
+             float* k, int64_t k_stride, float* v, int64_t v_stride) {
+  exec.operations().read_kv(exec, layout, storage, runs, k, k_stride, v, v_stride);
 }
 
 void round_bf16(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int64_t width) {

@@ -340,6 +340,26 @@ INSTANTIATE_TEST_SUITE_P(Values, Attention,
                                          Case{30, 1, 24, {19, 3}, 0, false, 0, 16},
                                          Case{2, 2, 192, {20}, 0, false, 0, 128}));
 
+// What a cache keeps is read as it was written, also latents, which no attention could take.
+TEST(ReadKv, GivesWhatWasAppended) {
+  for (const bool bf16 : {false, true}) {
+    const KvLayout layout{2, 12, bf16, 300};
+    const int64_t key_width = 2 * 12, value_width = 2 * 300, tokens = 37;
+    Floats k = noise(tokens * key_width, 3), v = noise(tokens * value_width, 4);
+    if (bf16) round_bf16({}, k.data(), key_width, tokens, key_width);
+    if (bf16) round_bf16({}, v.data(), value_width, tokens, value_width);
+    const std::vector<int32_t> table = {2, 0, 3};
+    Floats storage = nans(4 * kv_block_floats({}, layout));
+    const std::vector<AttentionRun> all = {{0, tokens, 0, table.data()}};
+    append_kv({}, layout, k.data(), key_width, v.data(), value_width, all, storage.data());
+    const std::vector<AttentionRun> pieces = {{20, 17, 20, table.data()}, {0, 20, 0, table.data()}};
+    Floats read_k = nans(tokens * key_width), read_v = nans(tokens * value_width);
+    read_kv({}, layout, storage.data(), pieces, read_k.data(), key_width, read_v.data(), value_width);
+    EXPECT_TRUE(same_bits(read_k, k));
+    EXPECT_TRUE(same_bits(read_v, v));
+  }
+}
+
 TEST(AttentionShape, HeadsThatDoNotDivideAreRejected) {
   EXPECT_THROW(attention_forward(Exec{}, {.layout = {3, 16}, .heads = 4}, {}), base::InputError);
   EXPECT_THROW(attention_forward(Exec{}, {.layout = {2, 18}, .heads = 4}, {}), base::InputError);
