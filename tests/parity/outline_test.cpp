@@ -59,8 +59,8 @@ TEST_P(OutlineOf, CountsTheCache) {
             values / model::KvCache::kBlockTokens);
 }
 
-// An upper bound but for a copy of normalised heads, and not far off, of what a training pass of a model with many
-// layers keeps.
+// An upper bound but for copies of heads, normalised or, in latent attention, as they are made, and not far off, of
+// what a training pass of a model with many layers keeps.
 TEST_P(OutlineOf, BoundsTheActivations) {
   shape_.blocks.resize(24, shape_.blocks.back());
   outline_ = shape::outline_of(shape_);
@@ -73,7 +73,7 @@ TEST_P(OutlineOf, BoundsTheActivations) {
   model::PassPlan plan(shape_, {.trained = true});
   const model::PassFloats floats = plan.training(kTokens, kTokens / 16, model::Recompute::kNone);
   const double taken = 4 * static_cast<double>(floats.activations + floats.gradients);
-  EXPECT_GE(planned, 0.9 * taken);
+  EXPECT_GE(planned, (outline_.latent.kv_rank > 0 ? 0.75 : 0.9) * taken);
   EXPECT_LE(planned, 2 * taken);
 }
 
