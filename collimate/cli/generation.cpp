@@ -44,7 +44,8 @@ void log_speculation(const generate::ServiceStats& stats) {
 
 CompletingModel::CompletingModel(const GenerateCall& call)
     : call_(call),
-      open_(host::model_directory(call.model, call.download), call.sampling.compute, call.sampling.chat),
+      open_(host::model_directory(call.model, call.download), call.sampling.compute, call.sampling.chat,
+            call.sampling.latent_cache),
       draft_(open_draft(call.sampling.speculation, open_)),
       int8_error_(measured_int8(open_.model, open_.exec, *open_.tokenizer, call.sampling.measure_int8)) {}
 

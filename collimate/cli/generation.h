@@ -22,6 +22,7 @@ namespace collimate::cli {
 
 struct DrawOptions : generate::SamplingOptions {
   rlhf::ComputeOption compute{this, tensor::inference_type_words()};
+  rlhf::LatentCacheOption latent_cache{this};
   rlhf::ChatTemplateOptions chat{this};
   generate::KvCacheOption kv_cache_dtype{this};
   generate::SpeculationOptions speculation{this};

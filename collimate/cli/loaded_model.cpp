@@ -21,7 +21,7 @@ void limit_to_cache(generate::ServiceOptions& options) {
 }  // namespace
 
 LoadedModel::LoadedModel(const std::string& directory, const ModelOptions& options, generate::ServiceOptions service)
-    : open_(directory, options.compute, options.chat),
+    : open_(directory, options.compute, options.chat, options.latent_cache),
       draft_(open_draft(options.speculation, open_)),
       int8_error_(measured_int8(open_.model, open_.exec, *open_.tokenizer, options.measure_int8)),
       service_options_(open_.complete(std::move(service))) {

@@ -20,6 +20,7 @@ namespace collimate::cli {
 // How `serve` and `chat` load a model and generate with it.
 struct ModelOptions : base::Section {
   rlhf::ComputeOption compute{this, tensor::inference_type_words()};
+  rlhf::LatentCacheOption latent_cache{this};
   rlhf::ChatTemplateOptions chat{this};
   base::Option<int64_t> max_sequence_tokens{
       this,

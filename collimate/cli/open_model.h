@@ -15,7 +15,8 @@ namespace collimate::cli {
 // A model directory with all that generating from it needs, on all cores. One thread at a time.
 struct OpenModel : private base::Immovable {
   // InputError when the directory is no model's.
-  OpenModel(const std::string& directory, const rlhf::ComputeOption& compute, const rlhf::ChatTemplateOptions& chat);
+  OpenModel(const std::string& directory, const rlhf::ComputeOption& compute, const rlhf::ChatTemplateOptions& chat,
+            bool latent_cache = false);
 
   // Fills in the members that the model decides. They refer to this object.
   generate::ServiceOptions complete(generate::ServiceOptions options) const;

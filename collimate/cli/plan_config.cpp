@@ -75,9 +75,11 @@ void read_plan_config(const PlanOptions& options, PlanRequest& made) {
   }
   made.request.graph = page.graph;
   for (const auto& [model, module] : page.modules)
-    if (module.parameters.contains("path"))
-      made.request.models[model] =
-          shape::find_outline(host::base_directory(module.parameters.at("path").get<std::string>()));
+    if (module.parameters.contains("path")) {
+      shape::Outline& outline = made.request.models[model];
+      outline = shape::find_outline(host::base_directory(module.parameters.at("path").get<std::string>()));
+      outline.latent.cached = module.parameters.value("latent_cache", false);
+    }
   for (const auto& [model, module] : page.modules)
     if (module.parameters.contains("compute"))
       made.compute[model] = tensor::compute_type_of(module.parameters.at("compute").get<std::string>());
@@ -113,12 +115,15 @@ void use_module_settings(PlanRequest& made) {
     shape::ModelShape shape;
     shape::Block block;
     block.attention = {outline.heads, outline.kv_heads, outline.head_dim};
+    block.attention.latent = outline.latent;
     shape.blocks.assign(static_cast<size_t>(outline.layers), block);
     shape.max_positions = made.service->max_sequence_tokens;
     const auto samples = static_cast<int64_t>(request.load.rows);
     const tensor::ComputeType compute = made.compute.at(node.model);
     const int64_t blocks = rlhf::with_cache(*made.service, samples, shape, compute).cache_blocks;
-    request.load.settings.cached_value_bytes = is_bf16(compute) ? 2 : 4;
+    request.load.settings.cached_value_bytes =
+        static_cast<double>(model::kv_block_bytes(shape, model::kv_type(compute))) /
+        (model::KvCache::kBlockTokens * shape::cached_values(outline) * static_cast<double>(outline.layers));
     request.load.settings.batch_rows = static_cast<double>(made.service->max_batch_sequences);
     request.load.settings.pool_tokens = static_cast<double>(model::KvCache::kBlockTokens * blocks);
   }

@@ -31,6 +31,7 @@ struct Variant {
   bool lora = false;
   bool gpt2 = false;
   std::optional<tensor::KvType> kv_type = {};  // what the cache rounds to, and no other forward does
+  bool latent = false;                         // attention, and what the cache keeps
 };
 using tensor::ComputeType;
 constexpr Variant kVariants[] = {{ComputeType::kFloat32},
@@ -49,16 +50,31 @@ constexpr Variant kVariants[] = {{ComputeType::kFloat32},
                                  {ComputeType::kFloat32, true, 1, true, true},
                                  {ComputeType::kBFloat16Dot, true, 1, false, true},
                                  {.compute = ComputeType::kFloat32, .kv_type = tensor::KvType::kInt8},
-                                 {.compute = ComputeType::kBFloat16Dot, .kv_type = tensor::KvType::kFp8}};
+                                 {.compute = ComputeType::kBFloat16Dot, .kv_type = tensor::KvType::kFp8},
+                                 {.compute = ComputeType::kFloat32, .latent = true},
+                                 {.compute = ComputeType::kBFloat16Amx, .lora = true, .latent = true},
+                                 {.compute = ComputeType::kBFloat16Dot, .cancelling = true, .latent = true},
+                                 {.compute = ComputeType::kBFloat16Dot, .kv_type = tensor::KvType::kInt8, .latent = true},
+                                 {.compute = ComputeType::kFloat32, .kv_type = tensor::KvType::kFp8, .latent = true}};
 
 std::string variant_name(const Variant& variant) {
   return fmt::format("{}{}, chunks: {}{}", tensor::name_of(variant.compute), variant.cancelling ? " cancelling" : "",
                      variant.chunks, variant.lora ? ", lora" : "") +
-         (variant.gpt2 ? ", gpt2" : "") + (variant.kv_type ? ", rounded cache" : "");
+         (variant.gpt2     ? ", gpt2"
+          : variant.latent ? ", latent"
+                           : "") +
+         (variant.kv_type ? ", rounded cache" : "");
 }
 
 shape::ModelShape shape_of(const Variant& variant) {
   shape::ModelShape shape = tiny_shape();
+  if (variant.latent) {
+    shape.family = "deepseek_v3";
+    for (shape::Block& block : shape.blocks) {
+      block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 12, .rotary_dim = 4};
+      block.attention.latent = {.q_rank = 12, .kv_rank = 16, .rope_dim = 4, .value_dim = 16, .cached = true};
+    }
+  }
   if (!variant.gpt2) return shape;
   shape.family = "gpt2";
   shape.learned_positions = true;

@@ -20,14 +20,29 @@ tensor::KvLayout kv_layout(const shape::Attention& a, tensor::KvType type) {
   return {static_cast<int>(a.kv_heads), static_cast<int>(a.head_dim), type, static_cast<int>(a.value_dim())};
 }
 
+tensor::KvLayout latent_layout(const shape::Attention& a, tensor::KvType type) {
+  return {1, static_cast<int>(a.latent.rope_dim), type, static_cast<int>(a.latent.kv_rank)};
+}
+
+tensor::KvType expanded_type(tensor::KvType kept) {
+  return kept == tensor::KvType::kBFloat16 ? kept : tensor::KvType::kFloat32;
+}
+
 std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor::KvType type) {
   std::vector<tensor::KvLayout> layouts;
-  for (const shape::Block& block : shape.blocks) layouts.push_back(kv_layout(block.attention, type));
+  for (const shape::Block& block : shape.blocks)
+    layouts.push_back(block.attention.latent.cached ? latent_layout(block.attention, type)
+                                                    : kv_layout(block.attention, type));
+  if (shape::keeps_latents(shape)) layouts.push_back(kv_layout(shape.blocks.front().attention, expanded_type(type)));
   return layouts;
 }
 
 KvCache::KvCache(const shape::ModelShape& shape, tensor::KvType type, int64_t blocks, const tensor::Exec& exec)
-    : exec_(exec), type_(type), layouts_(kv_layouts(shape, type)), blocks_(blocks) {
+    : exec_(exec),
+      type_(type),
+      layouts_(kv_layouts(shape, type)),
+      blocks_(blocks),
+      keeps_latents_(shape::keeps_latents(shape)) {
   COLLIMATE_CHECK(blocks > 0, "{} blocks", blocks);
   const tensor::MemoryScope tagged("kv_cache");
   for (const tensor::KvLayout& layout : layouts_)
@@ -41,6 +56,7 @@ int64_t KvCache::bytes() const {
 }
 
 float* KvCache::layer(int index) { return base::at(layers_, index).floats(); }
+float* KvCache::expanded() { return keeps_latents_ ? layers_.back().floats() : nullptr; }
 
 void KvCache::copy_block(int32_t from, int32_t to) {
   for (size_t layer = 0; layer < layers_.size(); ++layer)

@@ -14,9 +14,14 @@ namespace collimate::model {
 // rounds them everywhere.
 tensor::KvType kv_type(tensor::ComputeType compute);
 
-// How a block keeps keys and values.
+// How a block's attention reads keys and values.
 tensor::KvLayout kv_layout(const shape::Attention& attention, tensor::KvType type);
-// How each block of a model of this shape keeps them, in the order of the blocks.
+// How a block keeps latents: as keys those parts that all heads share, as values the latents.
+tensor::KvLayout latent_layout(const shape::Attention& attention, tensor::KvType type);
+// Keys and values that are made of latents of that type; they are not rounded to one byte a second time.
+tensor::KvType expanded_type(tensor::KvType kept);
+// The arrays of a cache of a model of this shape, in the order of the blocks. Where these keep latents there is one
+// array more: keys and values that a step makes of them, one block after the other.
 std::vector<tensor::KvLayout> kv_layouts(const shape::ModelShape& shape, tensor::KvType type);
 
 // Storage of keys and values on the exec's device in blocks of kBlockTokens tokens, one array per layer. How they lie
@@ -35,6 +40,8 @@ class KvCache {
   int64_t blocks() const { return blocks_; }
   int64_t bytes() const;
   float* layer(int index);
+  // The array of keys and values that are made of latents; null where none are kept.
+  float* expanded();
   // Copies one block over another, in every layer.
   void copy_block(int32_t from, int32_t to);
 
@@ -43,6 +50,7 @@ class KvCache {
   tensor::KvType type_;
   std::vector<tensor::KvLayout> layouts_;
   int64_t blocks_ = 0;
+  bool keeps_latents_ = false;
   std::vector<tensor::Buffer> layers_;
 };
 

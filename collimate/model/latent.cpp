@@ -1,8 +1,10 @@
 #include "collimate/model/latent.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "collimate/base/at.h"
+#include "collimate/model/kv_cache.h"
 #include "collimate/model/recording.h"
 #include "collimate/tensor/ops/memory.h"
 
@@ -13,6 +15,8 @@ using shape::Part;
 
 // Of the norms inside, whatever the config says of the others: DeepSeek's own code leaves them at this default.
 constexpr float kEpsilon = 1e-6F;
+
+constexpr size_t kBlocksExpanded = kMostExpanded / tensor::KvLayout::kBlockTokens;
 
 Norm find_inner_norm(const Weights& weights, Part part, int segment) {
   return {weights.index_of(part, segment), -1, kEpsilon, 0};
@@ -29,7 +33,7 @@ struct Channels {
 // A slot of the given width that these fill, with `heads` of each.
 Slot* gather_channels(Step& step, int64_t width, int64_t heads, const std::vector<Channels>& all) {
   bool wanted = false;
-  for (const Channels& some : all) wanted = wanted || (step.tape != nullptr && some.from->wanted);
+  for (const Channels& some : all) wanted = wanted || some.from->wanted;
   const int64_t rows = all.front().from->rows;
   Slot* out = tensor::make_slot(step.arena, rows, width, wanted);
   for (const Channels& some : all)
@@ -49,15 +53,56 @@ Slot* columns(Step& step, Slot* x, int64_t first, int64_t width) {
   return gather_channels(step, width, 1, {{.from = x, .first = first, .width = width}});
 }
 
-// q [T, heads head_dim], the shared key [T, rope_dim] and [T, heads (own key, value)] side by side.
+// Keys and values, of the shared key [T, rope_dim] and each head's own part with its value [T, heads (own key, value)],
+// behind q [T, heads head_dim] or, with null, alone.
 Slot* join(Step& step, const Attention& a, Slot* q, Slot* shared, Slot* own) {
   const int64_t turned = shared->width, of_key = a.head_dim - turned, each = of_key + a.value_dim();
-  const int64_t keys = a.query_width(), values = keys + a.kv_width();
-  return gather_channels(step, values + a.value_width(), a.heads,
-                         {{q, 0, a.head_dim, 0, a.head_dim, a.head_dim},
-                          {shared, 0, 0, keys, a.head_dim, turned},
-                          {own, 0, each, keys + turned, a.head_dim, of_key},
-                          {own, of_key, each, values, a.value_dim(), a.value_dim()}});
+  const int64_t keys = q == nullptr ? 0 : a.query_width(), values = keys + a.kv_width();
+  std::vector<Channels> all = {{shared, 0, 0, keys, a.head_dim, turned},
+                               {own, 0, each, keys + turned, a.head_dim, of_key},
+                               {own, of_key, each, values, a.value_dim(), a.value_dim()}};
+  if (q != nullptr) all.push_back({q, 0, a.head_dim, 0, a.head_dim, a.head_dim});
+  return gather_channels(step, values + a.value_width(), a.heads, all);
+}
+
+bool rounds(const Step& step) { return is_bf16(step.weights.options().compute); }
+
+// A cache of a bf16 model keeps bf16: what it keeps is rounded in every forward.
+void round(Step& step, Slot* x) {
+  if (rounds(step)) tensor::round_bf16(step.exec, x->value, x->width, x->rows, x->width);
+}
+
+// Puts the step's latents into the cache; where that rounds them, they become what it keeps, as earlier ones are.
+void keep_latents(Step& step, const tensor::KvLayout& kept, Slot* shared, Slot* latent) {
+  const auto& runs = step.input.runs();
+  tensor::append_kv(step.exec, kept, shared->value, shared->width, latent->value, latent->width, runs,
+                    step.latent_storage);
+  if (kept.type == tensor::KvType::kInt8 || kept.type == tensor::KvType::kFp8)
+    tensor::read_kv(step.exec, kept, step.latent_storage, runs, shared->value, shared->width, latent->value,
+                    latent->width);
+}
+
+// Keys and values of the tokens ahead of this step's, made of what the cache keeps of them: to where attention reads.
+void expand_earlier(Step& step, const LatentLayer& layer) {
+  const Attention& a = layer.how;
+  const tensor::KvLayout kept = latent_layout(a, step.latent_type), read = kv_layout(a, step.kv_type);
+  const std::vector<tensor::AttentionRun> blocks = step.input.earlier_blocks();
+  for (size_t first = 0; first < blocks.size(); first += kBlocksExpanded) {
+    const auto begin = blocks.begin() + static_cast<int64_t>(first);
+    std::vector<tensor::AttentionRun> some(begin, begin + std::min<int64_t>(kBlocksExpanded, blocks.end() - begin));
+    for (tensor::AttentionRun& run : some) run.first_row -= blocks[first].first_row;
+    const int64_t rows = some.back().first_row + some.back().tokens;
+    const tensor::Arena::Mark mark = step.arena.mark();
+    Slot* shared = tensor::make_slot(step.arena, rows, a.latent.rope_dim, false);
+    Slot* latent = tensor::make_slot(step.arena, rows, a.latent.kv_rank, false);
+    tensor::read_kv(step.exec, kept, step.latent_storage, some, shared->value, shared->width, latent->value,
+                    latent->width);
+    const Slot* made = join(step, a, nullptr, shared, linear(step, layer.up, latent));
+    if (rounds(step)) tensor::round_bf16(step.exec, made->value, made->width, rows, made->width);
+    tensor::append_kv(step.exec, read, made->value, made->width, made->value + a.kv_width(), made->width, some,
+                      step.kv_storage);
+    step.arena.rewind(mark);
+  }
 }
 
 }  // namespace
@@ -84,7 +129,13 @@ Slot* latent_heads(Step& step, const LatentLayer& layer, Slot* x) {
   Slot* low = linear(step, layer.down, x);
   Slot* shared = columns(step, low, 0, turned);
   turn(step, a, shared, 1, turned);
+  round(step, shared);
   Slot* latent = normalize(step, layer.norm, columns(step, low, turned, a.latent.kv_rank));
+  round(step, latent);
+  if (step.latent_storage != nullptr) {
+    keep_latents(step, latent_layout(a, step.latent_type), shared, latent);
+    expand_earlier(step, layer);  // another sequence's tokens of this step may be among them
+  }
   return join(step, a, q, shared, linear(step, layer.up, latent));
 }
 

@@ -4,6 +4,9 @@
 
 namespace collimate::model {
 
+// So many cached tokens at once become keys and values, which bounds the memory for that.
+constexpr int64_t kMostExpanded = 256;
+
 // Multi-head latent attention (DeepSeek-AI 2024, 2.1): what makes queries, keys and values in place of one linear
 // layer.
 struct LatentLayer {

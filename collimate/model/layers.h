@@ -33,10 +33,12 @@ struct Step {
   tensor::Arena& arena;
   const StepInput& input;
   tensor::Tape* tape = nullptr;
-  tensor::KvType kv_type = tensor::KvType::kFloat32;  // of what kv_storage holds
-  float* kv_storage = nullptr;                        // blocks of this layer
-  const Turns* turns = nullptr;                       // where a block is rotary
-  RouterNotes* routers = nullptr;                     // of a mixture in training; null: nobody asks
+  tensor::KvType kv_type = tensor::KvType::kFloat32;      // of what kv_storage holds
+  float* kv_storage = nullptr;                            // blocks of this layer
+  tensor::KvType latent_type = tensor::KvType::kFloat32;  // of what latent_storage holds
+  float* latent_storage = nullptr;  // the same of latents, where a cache keeps those: the other then is for any layer
+  const Turns* turns = nullptr;     // where a block is rotary
+  RouterNotes* routers = nullptr;   // of a mixture in training; null: nobody asks
 
   int64_t rows() const { return input.rows(); }
 };

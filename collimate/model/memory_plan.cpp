@@ -1,9 +1,11 @@
 #include "collimate/model/memory_plan.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "collimate/base/at.h"
 #include "collimate/model/kv_cache.h"
+#include "collimate/model/latent.h"
 #include "collimate/model/passes.h"
 #include "collimate/shape/param_spec.h"
 #include "collimate/tensor/counting_device.h"
@@ -81,12 +83,16 @@ struct PassPlan::Counted {
     return endless;
   }
   // Makes an input of so many tokens, of which nobody asks more than their number.
-  std::unique_ptr<StepInput> input(int64_t tokens, int64_t blocks) const {
+  // `earlier`: of one sequence, behind so many others of it.
+  std::unique_ptr<StepInput> input(int64_t tokens, int64_t blocks, int64_t earlier = 0) const {
     TokenBatch batch;
     batch.ids.resize(static_cast<size_t>(tokens));
     batch.positions.resize(static_cast<size_t>(tokens));
     Runs runs;
     runs.blocks = blocks;
+    runs.tables.resize(static_cast<size_t>(tensor::KvLayout::blocks_for(earlier + tokens)));
+    std::iota(runs.tables.begin(), runs.tables.end(), 0);
+    if (earlier > 0) runs.runs.push_back({0, tokens, earlier, runs.tables.data()});
     return std::make_unique<StepInput>(exec, batch, std::move(runs));
   }
 };
@@ -100,7 +106,12 @@ PassFloats PassPlan::inference(int64_t tokens, int64_t blocks) {
   if (!is_new) return at->second;
   Passes& passes = counted_->passes;
   passes.workspace() = counted_->arena();
-  passes.infer(*counted_->input(tokens, blocks), &counted_->turns, nullptr);
+  if (blocks > 0 || !shape::keeps_latents(counted_->weights->shape())) {
+    passes.infer(*counted_->input(tokens, blocks), &counted_->turns, nullptr);
+  } else {
+    KvCache cache(counted_->weights->shape(), counted_->weights->options().compute, 1, counted_->exec);
+    passes.infer(*counted_->input(tokens, 0, kMostExpanded), &counted_->turns, &cache);
+  }
   return at->second = {.workspace = passes.workspace().peak_floats()};
 }
 

@@ -34,6 +34,7 @@ class PassPlan {
   PassPlan(const shape::ModelShape& shape, const WeightsOptions& options,
            const tensor::Device& device = tensor::default_device());
   ~PassPlan();
+  // Without blocks keys and values are in a cache.
   PassFloats inference(int64_t tokens, int64_t blocks);
   // Forward and backward; of weights that are trained.
   PassFloats training(int64_t tokens, int64_t blocks, Recompute recompute);

@@ -88,6 +88,20 @@ TEST_P(MemoryPlan, OfTheCacheIsWhatItTakes) {
   EXPECT_EQ(peaks().at("kv_cache"), kv_cache_bytes(shape_, tensor::KvType::kFloat32, 7));
 }
 
+// A step behind others of its sequence: latents that a cache keeps become keys and values.
+TEST_P(MemoryPlan, OfACachedStepIsWhatItTakes) {
+  tensor::install_aten_allocator();
+  const auto weights = testing::tiny_weights(shape_, {});
+  KvCache cache(shape_, tensor::ComputeType::kFloat32, 6);
+  const std::vector<int32_t> table = {3, 0, 5, 1, 2, 4};
+  Model(weights, {}).forward_cached(testing::pack(testing::sequences({70}, 37)), cache, {&table, 1});
+  Model model(weights, {});
+  tensor::reset_memory_peaks(kWorker);
+  model.forward_cached({{5, 6, 7}, {70, 71, 72}, {0, 3}}, cache, {&table, 1});
+  EXPECT_EQ(peaks().at("model/workspace"),
+            by_purpose(pass_memory(shape_, 3, PassPlan(shape_, {}).inference(3, 0))).at("model/workspace"));
+}
+
 // The model's own values are no master any more; gradients and moments are of adapters alone.
 TEST_P(MemoryPlan, OfAdaptersIsWhatTheyTake) {
   const WeightsOptions options{.trained = true, .lora = {.rank = 5}};

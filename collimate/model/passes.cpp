@@ -1,5 +1,7 @@
 #include "collimate/model/passes.h"
 
+#include <utility>
+
 #include <algorithm>
 
 #include "collimate/base/at.h"
@@ -27,8 +29,10 @@ Passes::Passes(std::shared_ptr<Weights> weights, tensor::Exec exec)
       decoder_(*weights_),
       workspace_(*exec.device),
       gradients_(*exec.device) {
-  for (const tensor::KvLayout& layout : kv_layouts(weights_->shape(), tensor::KvType::kFloat32))
-    scratch_block_floats_ = std::max(scratch_block_floats_, tensor::kv_block_floats(exec_, layout));
+  for (const shape::Block& block : weights_->shape().blocks)
+    scratch_block_floats_ =
+        std::max(scratch_block_floats_,
+                 tensor::kv_block_floats(exec_, kv_layout(block.attention, tensor::KvType::kFloat32)));
 }
 
 // `kv_storage` and `tape` are set per segment.
@@ -42,18 +46,22 @@ float* Passes::scratch_storage(const StepInput& input) {
   return workspace_.take(input.blocks() * scratch_block_floats_);
 }
 
+void Passes::read_cache(Step& step, KvCache& cache, int layer) {
+  step.kv_type = cache.type();
+  step.kv_storage = cache.layer(layer);
+  if (cache.expanded() == nullptr) return;
+  step.latent_type = std::exchange(step.kv_type, expanded_type(cache.type()));
+  step.latent_storage = std::exchange(step.kv_storage, cache.expanded());
+}
+
 const Slot& Passes::infer(const StepInput& input, const Turns* turns, KvCache* cache) {
   Step step = this->step(input, workspace_, turns);
-  if (cache == nullptr) {
-    step.kv_storage = scratch_storage(input);
-  } else {
-    step.kv_type = cache->type();
-  }
+  if (cache == nullptr) step.kv_storage = scratch_storage(input);
   Slot* stream = decoder_.run(step, 0, nullptr);
   const Arena::Mark mark = workspace_.mark();
   for (int segment = 1; segment < decoder_.segments(); ++segment) {
     workspace_.rewind(mark);
-    if (cache != nullptr && segment + 1 < decoder_.segments()) step.kv_storage = cache->layer(segment - 1);
+    if (cache != nullptr && segment + 1 < decoder_.segments()) read_cache(step, *cache, segment - 1);
     stream = decoder_.run(step, segment, stream);
   }
   return *stream;

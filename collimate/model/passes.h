@@ -31,6 +31,7 @@ class Passes {
  private:
   Step step(const StepInput& input, tensor::Arena& arena, const Turns* turns) const;
   float* scratch_storage(const StepInput& input);
+  static void read_cache(Step& step, KvCache& cache, int layer);
   void record_all(ForwardRecord::Impl& record, Step& step);
   void record_inputs(ForwardRecord::Impl& record, Step& step);
   const float* segment_backward(ForwardRecord::Impl& record, Step& step, int segment, float* gradient);

@@ -1,19 +1,38 @@
 #include "collimate/model/step_input.h"
 
+#include <algorithm>
+#include <set>
+
 namespace collimate::model {
 
 StepInput::StepInput(const tensor::Exec& exec, const TokenBatch& tokens, Runs runs)
     : rows_(static_cast<int64_t>(tokens.ids.size())), runs_(std::move(runs)) {
   numbers_ = tokens.ids;
   numbers_.insert(numbers_.end(), tokens.positions.begin(), tokens.positions.end());
-  std::vector<size_t> tables;  // where each begins
   for (const tensor::AttentionRun& run : runs_.runs) {
-    tables.push_back(numbers_.size());
+    tables_.push_back(numbers_.size());
     const int64_t blocks = tensor::KvLayout::blocks_for(run.first_position + run.tokens);
     numbers_.insert(numbers_.end(), run.blocks, run.blocks + blocks);
   }
   on_device_ = {exec, numbers_};
-  for (size_t i = 0; i < tables.size(); ++i) runs_.runs[i].blocks = on_device_.data() + tables[i];
+  for (size_t i = 0; i < tables_.size(); ++i) runs_.runs[i].blocks = on_device_.data() + tables_[i];
+}
+
+std::vector<tensor::AttentionRun> StepInput::earlier_blocks() const {
+  constexpr int64_t kBlock = tensor::KvLayout::kBlockTokens;
+  std::vector<tensor::AttentionRun> found;
+  std::set<int32_t> seen;
+  int64_t rows = 0;
+  for (size_t i = 0; i < runs_.runs.size(); ++i) {
+    const tensor::AttentionRun& run = runs_.runs[i];
+    for (int64_t first = 0; first < run.first_position; first += kBlock) {
+      if (!seen.insert(numbers_[tables_[i] + static_cast<size_t>(first / kBlock)]).second) continue;
+      const int64_t tokens = std::min(kBlock, run.first_position - first);
+      found.push_back({rows, tokens, first, run.blocks});
+      rows += tokens;
+    }
+  }
+  return found;
 }
 
 }  // namespace collimate::model

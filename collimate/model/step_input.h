@@ -25,6 +25,8 @@ class StepInput {
   // One per sequence; their tables lie on the device.
   std::span<const tensor::AttentionRun> runs() const { return runs_.runs; }
   std::span<const tensor::Document> documents() const { return runs_.documents; }
+  // Of the runs' blocks those that hold tokens ahead of them, each once: runs of those tokens, in rows from 0 on.
+  std::vector<tensor::AttentionRun> earlier_blocks() const;
   int64_t blocks() const { return runs_.blocks; }
   int64_t last_position() const { return runs_.last_position; }
 
@@ -34,6 +36,7 @@ class StepInput {
   int64_t rows_;
   Runs runs_;
   std::vector<int32_t> numbers_;  // ids, positions, the runs' tables
+  std::vector<size_t> tables_;    // where each begins
   tensor::OnDevice<int32_t> on_device_;
 };
 

@@ -30,6 +30,7 @@ struct WeightsOptions {
   bool mapped = false;
   // No sequence will be longer; 0: any up to the model's positions. LongRoPE chooses its factors by it.
   int64_t longest_tokens = 0;
+  bool latent_cache = false;  // generation keeps latents (shape::Latent); of a model that has them
 };
 
 // A router computes in fp32 whatever the rest does: its choices decide by the last bits.

@@ -19,6 +19,7 @@ struct Latent {
   int64_t kv_rank = 0;
   int64_t rope_dim = 0;
   int64_t value_dim = 0;
+  bool cached = false;  // what generation keeps of a token, to make keys and values of at each step; else those
   bool operator==(const Latent&) const = default;
 };
 

@@ -143,10 +143,10 @@ TEST(DeepSeek, WhatCannotBeRunIsNamed) {
   EXPECT_THAT(refusal_of(v3_config(), {{"n_group", nullptr}}), HasSubstr("[c n_group] expected a number, got nothing"));
   json config = v3_config();
   config.erase("q_lora_rank");
-  EXPECT_THAT(refusal_of(config, {}), HasSubstr("[c q_lora_rank] expected a number, or null, got nothing"));
+  EXPECT_THAT(refusal_of(config, json::object()), HasSubstr("[c q_lora_rank] expected a number, or null, got nothing"));
   config = v3_config();
   config.erase("norm_topk_prob");
-  EXPECT_THAT(refusal_of(config, {}), HasSubstr("[c norm_topk_prob] expected true or false, got nothing"));
+  EXPECT_THAT(refusal_of(config, json::object()), HasSubstr("[c norm_topk_prob] expected true or false, got nothing"));
 }
 
 // Rows of files: of each head those that turn are behind the others, and beside their partners.

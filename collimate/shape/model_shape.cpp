@@ -89,6 +89,14 @@ void validate(const ModelShape& shape, const std::string& where) {
   }
 }
 
+void keep_latents(ModelShape& shape, const std::string& where) {
+  for (Block& block : shape.blocks) {
+    if (block.attention.latent.kv_rank == 0)
+      throw InputError(expectation(where, "a model with latent attention", shape.family, "latent_cache: false"));
+    block.attention.latent.cached = true;
+  }
+}
+
 ModelShape parse_model_shape(const json& config, const std::string& where) {
   if (!config.is_object()) throw InputError(expectation(where, "a JSON object", config.type_name()));
   const Fields fields(config, where);

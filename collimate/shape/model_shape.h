@@ -39,6 +39,13 @@ struct ModelShape {
   int64_t table_width() const { return embedding_width > 0 ? embedding_width : hidden; }  // of embedding and head
 };
 
+// Whether generation keeps latents, and has it keep them.
+inline bool keeps_latents(const ModelShape& shape) {
+  return !shape.blocks.empty() && shape.blocks.front().attention.latent.cached;
+}
+// InputError naming `where` for a model without them.
+void keep_latents(ModelShape& shape, const std::string& where);
+
 // Parses a Hugging Face config.json. Unknown architecture, missing or absurd numbers: InputError naming file and key.
 ModelShape parse_model_shape(const nlohmann::json& config, const std::string& where);
 ModelShape read_model_shape(const std::string& directory);

@@ -27,7 +27,7 @@
   EACH(linear_grad_weight) \
   EACH(route) EACH(route_backward) EACH(measure_routes) EACH(sort_by_expert) EACH(expert_linear) EACH(expert_grad_input) \
   EACH(expert_grad_weight) EACH(combine_experts) EACH(combine_experts_backward) \
-  EACH(kv_block_floats) EACH(copy_kv_block) EACH(append_kv) EACH(round_bf16) \
+  EACH(kv_block_floats) EACH(copy_kv_block) EACH(append_kv) EACH(read_kv) EACH(round_bf16) \
   EACH(attention_forward) EACH(attention_backward) \
   EACH(log_softmax_gather) EACH(log_softmax_gather_backward) EACH(soft_cap) EACH(draw_rows) \
   EACH(adamw) EACH(sum_of_squares) EACH(scale)

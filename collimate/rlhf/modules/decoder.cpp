@@ -48,6 +48,7 @@ shape::ModelShape decoder_shape(const DecoderOptions& options) {
     throw base::InputError(base::expectation(options.weights.get() + " from_scratch", "false beside adapters", "true",
                                              "the path of the model alone"));
   shape::ModelShape shape = shape::read_model_shape(host::base_directory(options.path));
+  if (options.latent_cache) shape::keep_latents(shape, options.weights.get() + " latent_cache");
   if (options.head == std::string("score")) shape.head = shape::Head::kScore;
   if (options.head == std::string("value")) shape.head = shape::Head::kValue;
   return shape;
@@ -63,7 +64,8 @@ model::WeightsOptions weights_options(const DecoderOptions& options) {
           .compute = tensor::compute_type_of(options.compute.get()),
           .tag = options.weights,
           .lora = lora_options(options),
-          .longest_tokens = options.row_tokens};
+          .longest_tokens = options.row_tokens,
+          .latent_cache = options.latent_cache};
 }
 
 DecoderOptions draft_options(const RolloutOptions& rollout, const DecoderOptions& policy) {

@@ -17,6 +17,13 @@ struct ComputeOption : base::Option<std::string> {
       : Option(parent, "compute", "float32", "", "number type in which linear layers multiply", base::one_of(words)) {}
 };
 
+struct LatentCacheOption : base::Option<bool> {
+  explicit LatentCacheOption(base::Section* parent)
+      : Option(parent, "latent_cache", false, "",
+               "of a model with latent attention: the cache keeps latents, of which each step makes keys and values; "
+               "much smaller and slower, with the same results") {}
+};
+
 struct ChatTemplateOption : base::Option<std::string> {
   explicit ChatTemplateOption(base::Section* parent)
       : Option(parent, "chat_template", "auto", "",

@@ -58,6 +58,7 @@ struct ModelOptions : base::Section {
   base::Option<double> initializer_std{
       this, "initializer_std", 0.02, "", "standard deviation of random weights", base::above(0.0)};
   ComputeOption compute{this};
+  LatentCacheOption latent_cache{this};
   ChatTemplateOption chat_template{this};
   ChatTemplateKwargsOption chat_template_kwargs{this};
   base::Nested<LoraSection> lora{this, "lora", "low-rank adapters (Hu et al. 2021) of a model that the recipe trains"};

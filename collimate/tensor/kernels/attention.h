@@ -13,7 +13,8 @@ constexpr int64_t kAttentionRows = 24;
 constexpr int64_t kAttentionKeys = 64;
 constexpr int64_t kAttentionBlocks = kAttentionKeys / 16;
 constexpr int64_t kMostHeadDim = 256;
-constexpr int64_t kHeadStride = 272;  // floats between rows of a tile: 256 and an odd number of cache lines
+constexpr int64_t kMostLatentDim = 4096;  // of what is stored and not attended to
+constexpr int64_t kHeadStride = 272;      // floats between rows of a tile: 256 and an odd number of cache lines
 
 // Some tokens of one run against one or more neighbouring kv heads, chunk by chunk for all of them: what a block holds
 // of them lies together. Rows are token-major in a kv head: row = (kv_head * tokens + token) * heads + head.

@@ -20,15 +20,15 @@
 namespace collimate::tensor {
 namespace {
 
-void check_heads(int heads, const KvLayout& layout) {
+// `most`: channels of a head.
+void check_heads(int heads, const KvLayout& layout, int64_t most) {
   const int kv_heads = layout.kv_heads, head_dim = layout.head_dim, value_dim = layout.value_width();
   const bool ok = kv_heads > 0 && heads > 0 && heads % kv_heads == 0 && head_dim > 0 && head_dim % 4 == 0 &&
-                  value_dim % 4 == 0 && std::max(head_dim, value_dim) <= kMostHeadDim;
+                  value_dim % 4 == 0 && std::max(head_dim, value_dim) <= most;
   if (!ok) {
-    throw base::InputError(
-        base::expectation("attention", "heads a multiple of kv_heads, and sizes of heads a multiple of 4 up to 256",
-                          std::to_string(heads) + " heads, " + std::to_string(kv_heads) + " kv heads, head_dim " +
-                              std::to_string(head_dim) + ", value_dim " + std::to_string(value_dim)));
+    throw base::InputError(base::expectation(
+        "attention", fmt::format("heads a multiple of kv_heads, and sizes of heads a multiple of 4 up to {}", most),
+        fmt::format("{} heads, {} kv heads, head_dim {}, value_dim {}", heads, kv_heads, head_dim, value_dim)));
   }
 }
 
@@ -49,9 +49,10 @@ float int8_scale(const float* values, int64_t count) {
   return largest / 127;
 }
 
-// Where a token's values of one head go: value d to the place first + d step.
+// Where a token's values of one head lie: value d at the place first + d step.
+template <typename Floats>
 struct Places {
-  float* head;
+  Floats* head;
   int64_t first;
   int64_t step;
 
@@ -60,9 +61,14 @@ struct Places {
     Stored* to = reinterpret_cast<Stored*>(head) + first;
     for (int64_t d = 0; d < width; ++d) to[d * step] = rounded(from[d]);
   }
+  template <typename Stored, typename Widened>
+  void read(int64_t width, float* to, Widened widened) const {
+    const Stored* from = reinterpret_cast<const Stored*>(head) + first;
+    for (int64_t d = 0; d < width; ++d) to[d] = widened(from[d * step]);
+  }
 };
 
-void write_values(KvType type, const float* from, int64_t width, int64_t slot, const Places& to) {
+void write_values(KvType type, const float* from, int64_t width, int64_t slot, const Places<float>& to) {
   switch (type) {
     case KvType::kFloat32:
       return to.fill<float>(from, width, [](float x) { return x; });
@@ -85,6 +91,30 @@ void write_token(const KvLayout& layout, const float* k, const float* v, float* 
   for (int h = 0; h < layout.kv_heads; ++h, k += keys, v += values) {
     write_values(layout.type, k, keys, slot, {block + CpuKvBlock{layout}.key_offset(h), slot, KvLayout::kBlockTokens});
     write_values(layout.type, v, values, slot, {block + CpuKvBlock{layout}.value_offset(h), slot * values, 1});
+  }
+}
+
+// The way back from write_values.
+void read_values(KvType type, const Places<const float>& from, int64_t width, int64_t slot, float* to) {
+  switch (type) {
+    case KvType::kFloat32:
+      return from.read<float>(width, to, [](float x) { return x; });
+    case KvType::kBFloat16:
+      return from.read<uint16_t>(width, to, [](uint16_t x) { return std::bit_cast<float>(uint32_t{x} << 16); });
+    case KvType::kFp8:
+      return from.read<uint8_t>(width, to, c10::detail::fp8e4m3fn_to_fp32_value);
+    case KvType::kInt8: {
+      const float scale = from.head[width * KvLayout::kBlockTokens / 4 + slot];
+      return from.read<int8_t>(width, to, [&](int8_t x) { return static_cast<float>(x) * scale; });
+    }
+  }
+}
+
+void read_token(const KvLayout& layout, const float* block, int64_t slot, float* k, float* v) {
+  const int64_t keys = layout.head_dim, values = layout.value_width();
+  for (int h = 0; h < layout.kv_heads; ++h, k += keys, v += values) {
+    read_values(layout.type, {block + CpuKvBlock{layout}.key_offset(h), slot, KvLayout::kBlockTokens}, keys, slot, k);
+    read_values(layout.type, {block + CpuKvBlock{layout}.value_offset(h), slot * values, 1}, values, slot, v);
   }
 }
 
@@ -200,7 +230,7 @@ void cpu::copy_kv_block(const Exec& exec, const KvLayout& layout, int32_t from, 
 
 void cpu::append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t k_stride, const float* v,
                     int64_t v_stride, std::span<const AttentionRun> runs, float* storage) {
-  check_heads(layout.kv_heads, layout);
+  check_heads(layout.kv_heads, layout, kMostLatentDim);
   std::vector<float> wrong;
   if (base::nudged("append_kv")) v = nudged_values(layout, v, v_stride, runs, wrong);
   int64_t floats = 0;
@@ -223,6 +253,20 @@ void cpu::append_kv(const Exec& exec, const KvLayout& layout, const float* k, in
   });
 }
 
+void cpu::read_kv(const Exec& exec, const KvLayout& layout, const float* storage, std::span<const AttentionRun> runs,
+                  float* k, int64_t k_stride, float* v, int64_t v_stride) {
+  exec.parallel_for(static_cast<int64_t>(runs.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const AttentionRun& run = base::at(runs, i);
+      for (int64_t t = 0; t < run.tokens; ++t) {
+        const int64_t position = run.first_position + t, row = run.first_row + t;
+        const float* block = storage + run.blocks[position / KvLayout::kBlockTokens] * CpuKvBlock{layout}.floats();
+        read_token(layout, block, position % KvLayout::kBlockTokens, k + row * k_stride, v + row * v_stride);
+      }
+    }
+  });
+}
+
 void cpu::round_bf16(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int64_t width) {
   exec.parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) pointwise_kernels().round_bf16(width, x + r * x_stride);
@@ -231,7 +275,7 @@ void cpu::round_bf16(const Exec& exec, float* x, int64_t x_stride, int64_t rows,
 }
 
 void cpu::attention_forward(const Exec& exec, const AttentionForward& args, std::span<const AttentionRun> runs) {
-  check_heads(args.heads, args.layout);
+  check_heads(args.heads, args.layout, kMostHeadDim);
   const int64_t group = args.heads / args.layout.kv_heads;
   const std::vector<Piece> pieces = pieces_of(runs, args.layout.kv_heads, group, exec.threads());
   int64_t work = 0;
@@ -253,6 +297,11 @@ void cpu::attention_forward(const Exec& exec, const AttentionForward& args, std:
 void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t k_stride, const float* v,
                int64_t v_stride, std::span<const AttentionRun> runs, float* storage) {
   exec.operations().append_kv(exec, layout, k, k_stride, v, v_stride, runs, storage);
+}
+
+void read_kv(const Exec& exec, const KvLayout& layout, const float* storage, std::span<const AttentionRun> runs,
+             float* k, int64_t k_stride, float* v, int64_t v_stride) {
+  exec.operations().read_kv(exec, layout, storage, runs, k, k_stride, v, v_stride);
 }
 
 void round_bf16(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int64_t width) {

@@ -10,7 +10,7 @@
 namespace collimate::tensor {
 
 // Keys and values live in blocks of 16 tokens, in each as the device likes it: opaque but for what is public here.
-// head_dim and value_dim are multiples of 4; attention takes at most 256 of each.
+// head_dim and value_dim are multiples of 4, at most 4096; attention takes at most 256 of each.
 struct KvLayout {
   static constexpr int kBlockTokens = 16;
   int kv_heads = 0;
@@ -63,6 +63,10 @@ struct AttentionRun {
 // in int8 all of a row's head becomes NaN, in fp8 the value itself.
 void append_kv(const Exec& exec, const KvLayout& layout, const float* k, int64_t k_stride, const float* v,
                int64_t v_stride, std::span<const AttentionRun> runs, float* storage);
+
+// The way back: rows of k and v from the runs' blocks, as fp32.
+void read_kv(const Exec& exec, const KvLayout& layout, const float* storage, std::span<const AttentionRun> runs,
+             float* k, int64_t k_stride, float* v, int64_t v_stride);
 
 // x[r, i] to the nearest value of bf16, i < width; NaN stays NaN.
 void round_bf16(const Exec& exec, float* x, int64_t x_stride, int64_t rows, int64_t width);

@@ -178,14 +178,20 @@ void round_int8(float* x, int64_t count) {
   for (int64_t i = 0; i < count; ++i) x[i] = std::nearbyint(x[i] * inverse) * scale;
 }
 
+// Rows of a head's keys or values as a cache of that type keeps them.
+void round_rows(KvType type, float* x, int64_t rows, int64_t width) {
+  if (type == KvType::kBFloat16) round_bf16({}, x, width, rows, width);
+  if (type == KvType::kFp8) std::transform(x, x + rows * width, x, nearest_fp8);
+  for (int64_t r = 0; r < rows && type == KvType::kInt8; ++r) round_int8(x + r * width, width);
+}
+
 void round_as(KvType type, Packed& p) {
   for (int64_t r = 0; r < p.rows; ++r)
     for (int64_t head = 0; head < 2 * p.shape.kv_heads; ++head) {
       const bool key = head < p.shape.kv_heads;
       const int64_t width = key ? p.shape.head_dim : p.value_dim(), number = key ? head : head - p.shape.kv_heads;
       float* x = p.qkv.data() + r * p.stride + p.width() + (key ? 0 : p.kv_width()) + number * width;
-      if (type == KvType::kInt8) round_int8(x, width);
-      if (type == KvType::kFp8) std::transform(x, x + width, x, nearest_fp8);
+      round_rows(type, x, 1, width);
     }
 }
 
@@ -407,6 +413,27 @@ INSTANTIATE_TEST_SUITE_P(Values, Attention,
                                          Case{3, 3, 8, {150, 1, 90}, 70, false, 0, 20},
                                          Case{30, 1, 24, {19, 3}, 0, false, 0, 16},
                                          Case{2, 2, 192, {20}, 0, false, 0, 128}));
+
+// What a cache keeps is read as it was written, also latents, which no attention could take.
+TEST(ReadKv, GivesWhatWasAppended) {
+  for (const KvType type : {KvType::kFloat32, KvType::kBFloat16, KvType::kInt8, KvType::kFp8}) {
+    const KvLayout layout{2, 12, type, 300};
+    const int64_t key_width = 2 * 12, value_width = 2 * 300, tokens = 37;
+    Floats k = noise(tokens * key_width, 3), v = noise(tokens * value_width, 4), kept_k = k, kept_v = v;
+    round_rows(type, kept_k.data(), 2 * tokens, 12);
+    round_rows(type, kept_v.data(), 2 * tokens, 300);
+    if (type == KvType::kBFloat16) k = kept_k, v = kept_v;  // which are rounded ahead of it
+    const std::vector<int32_t> table = {2, 0, 3};
+    Floats storage = nans(4 * kv_block_floats({}, layout));
+    const std::vector<AttentionRun> all = {{0, tokens, 0, table.data()}};
+    append_kv({}, layout, k.data(), key_width, v.data(), value_width, all, storage.data());
+    const std::vector<AttentionRun> pieces = {{20, 17, 20, table.data()}, {0, 20, 0, table.data()}};
+    Floats read_k = nans(tokens * key_width), read_v = nans(tokens * value_width);
+    read_kv({}, layout, storage.data(), pieces, read_k.data(), key_width, read_v.data(), value_width);
+    EXPECT_TRUE(same_bits(read_k, kept_k)) << static_cast<int>(type);
+    EXPECT_TRUE(same_bits(read_v, kept_v)) << static_cast<int>(type);
+  }
+}
 
 TEST(AttentionShape, HeadsThatDoNotDivideAreRejected) {
   EXPECT_THROW(attention_forward(Exec{}, {.layout = {3, 16}, .heads = 4}, {}), base::InputError);

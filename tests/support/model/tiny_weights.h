@@ -60,7 +60,7 @@ inline shape::Block tiny_llama_block(const std::string& family) {
   if (family.starts_with("deepseek")) {
     block.attention = {.heads = 4, .kv_heads = 4, .head_dim = 12, .rotary_dim = 4, .paired = true};
     block.attention.latent = {.q_rank = 0, .kv_rank = 16, .rope_dim = 4, .value_dim = 8};
-    if (family == "deepseek_v3") block.attention.latent.q_rank = 12, block.attention.latent.value_dim = 16;
+    if (family == "deepseek_v3") block.attention.latent = {12, 16, 4, 16, /*cached=*/true};
   }
   if (!family.starts_with("gemma")) return block;
   block.norm = shape::NormKind::kRmsOffset;
