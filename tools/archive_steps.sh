@@ -21,6 +21,9 @@ says '^collimate '
 step "the quickstart, reduced" "$collimate" bench quickstart --single --reduced --output quickstart
 says 'held-out accuracy'
 
+step "structured output" "$collimate" generate quickstart/sft/model --prompt 7 --max-tokens 9 --regex '[0-4]{3}'
+says '^[0-4][0-4][0-4]$'
+
 cat >reward.py <<'PYTHON'
 def score(prompts, completions, **columns):
     return [float(c == a) for c, a in zip(completions, columns["ground_truth"])]
