@@ -5,7 +5,8 @@ read both directories and continue the same prompts greedily:
     python3 bench/peers/export.py [--vllm] [FAMILY ...]
 
 The models are the first of each family in tests/golden/families.json, with the words of the 260K model's tokenizer, and
-that model itself ("stories260k"). A cell says how many of the tokens are the same, and of the first that is not how far
+the peers' "llama 260k" and "llama 15m" (of which vLLM reads the latter alone: others' heads are too small for it, so
+name it beside --vllm). A cell says how many of the tokens are the same, and of the first that is not how far
 apart the logits of both tokens are in fp64, beside how far the peer's own logits are from fp64 there: a difference that
 is no larger than that is one of rounding. Environment as in compare.py; directories stay in BENCH_OUT/export.
 """
@@ -44,9 +45,9 @@ def shapes():
 
 
 def begin(family, config):
-    """The directory that the family's run begins from; of the 260K model, its own."""
-    if config is None:
-        return compare.STORIES
+    """The directory that the family's run begins from; of a model of the peers, its own."""
+    if isinstance(config, str):
+        return compare.peer_model(config)
     directory = OUT / family / "config"
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
@@ -79,16 +80,13 @@ def ours(directory, dtype):
     return [line["token_ids"] for line in compare.json_lines(file)]
 
 
-def peer(name, directory, base, dtype, tokens):
-    """The peer's tokens and, where they part, its logits there."""
-    asked = OUT / "asked.json"
-    asked.write_text(json.dumps({"directory": str(directory), "base": base and str(base), "dtype": dtype,
-                                 "prompts": PROMPTS, "tokens": tokens, "count": TOKENS}))
-    answer = OUT / "answer.jsonl"
-    answer.unlink(missing_ok=True)
+def peer(name, jobs):
+    """By job: of each prompt in how many tokens the peer agrees and, where they part, its logits there."""
+    asked, answer = OUT / "asked.json", OUT / "answer.jsonl"
+    asked.write_text(json.dumps({"prompts": PROMPTS, "count": TOKENS, "jobs": jobs}))
     script = compare.ROOT / "bench/peers/export_peer.py"
     compare.run([compare.python(PARTS[name]), script, name, asked, answer], OUT / f"{name}.log")
-    return compare.json_lines(answer)
+    return [line["rows"] for line in compare.json_lines(answer)]
 
 
 def cell(rows):
@@ -102,11 +100,30 @@ def cell(rows):
 
 
 def families(names):
-    every = shapes() | {"stories260k": None}
+    every = shapes() | {f"llama {size}": size for size in ("260k", "15m") if compare.peer_model(size)}
     unknown = [name for name in names if name not in every]
     if unknown:
         sys.exit(f"[bench/peers/export.py] expected {', '.join(every)}, got {', '.join(unknown)}")
     return {name: every[name] for name in names or every}
+
+
+def jobs_of(family, config):
+    """Trains and saves, and tells what others read: (directory, base of adapters or "", dtype, our tokens)."""
+    place = family.replace(" ", "-")
+    model = train(f"{place}/full", begin(place, config), not isinstance(config, str))
+    adapters = train(f"{place}/lora", model, False, ", lora: {rank: 4, alpha: 16}") / "adapter"
+    return [{"directory": str(directory), "base": base, "dtype": dtype, "tokens": ours(directory, dtype)}
+            for directory, base in ((model, ""), (adapters, str(model))) for dtype in compare.DTYPES]
+
+
+def table(name, jobs):
+    """Of one peer; vLLM reads whole models."""
+    asked = {family: [job for job in mine if name != "vllm" or not job["base"]] for family, mine in jobs.items()}
+    answers = iter(peer(name, [job for mine in asked.values() for job in mine]))
+    columns = [f"{'adapters' if job['base'] else 'model'}, {job['dtype']}" for job in next(iter(asked.values()))]
+    print(f"\n{name}\n| family | " + " | ".join(columns) + " |\n" + "|---" * (1 + len(columns)) + "|")
+    for family, mine in asked.items():
+        print(f"| {family} | " + " | ".join(cell(next(answers)) for _ in mine) + " |")
 
 
 def main(arguments):
@@ -117,19 +134,10 @@ def main(arguments):
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "rows.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS * 2))
     (OUT / "prompts.jsonl").write_text("".join(json.dumps({"prompt": prompt}) + "\n" for prompt in PROMPTS))
-    columns = [(what, name, dtype) for name in peers for what in ("model", "adapters") for dtype in compare.DTYPES
-               if (name, what) != ("vllm", "adapters")]
-    print("| family | " + " | ".join(f"{what} in {name}, {dtype}" for what, name, dtype in columns) + " |")
-    print("|---" * (1 + len(columns)) + "|", flush=True)
-    for family, config in families([a for a in arguments if not a.startswith("--")]).items():
-        directories = {"model": train(f"{family}/full", begin(family, config), config is not None)}
-        trained = train(f"{family}/lora", directories["model"], False, ", lora: {rank: 4, alpha: 16}")
-        directories["adapters"] = trained / "adapter"
-        cells = []
-        for what, name, dtype in columns:
-            base = directories["model"] if what == "adapters" else None
-            cells.append(cell(peer(name, directories[what], base, dtype, ours(directories[what], dtype))))
-        print(f"| {family} | " + " | ".join(cells) + " |", flush=True)
+    named = families([argument for argument in arguments if not argument.startswith("--")])
+    jobs = {family: jobs_of(family, config) for family, config in named.items()}
+    for name in peers:
+        table(name, jobs)
 
 
 if __name__ == "__main__":

