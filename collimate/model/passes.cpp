@@ -1,8 +1,7 @@
 #include "collimate/model/passes.h"
 
-#include <utility>
-
 #include <algorithm>
+#include <utility>
 
 #include "collimate/base/at.h"
 #include "collimate/base/error.h"
@@ -30,9 +29,8 @@ Passes::Passes(std::shared_ptr<Weights> weights, tensor::Exec exec)
       workspace_(*exec.device),
       gradients_(*exec.device) {
   for (const shape::Block& block : weights_->shape().blocks)
-    scratch_block_floats_ =
-        std::max(scratch_block_floats_,
-                 tensor::kv_block_floats(exec_, kv_layout(block.attention, tensor::KvType::kFloat32)));
+    scratch_block_floats_ = std::max(
+        scratch_block_floats_, tensor::kv_block_floats(exec_, kv_layout(block.attention, tensor::KvType::kFloat32)));
 }
 
 // `kv_storage` and `tape` are set per segment.
