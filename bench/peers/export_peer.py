@@ -22,7 +22,8 @@ def load(job, dtype):
     """The directory's model; of adapters, with PEFT beside their base."""
     import transformers
 
-    model = transformers.AutoModelForCausalLM.from_pretrained(job["base"] or job["directory"], dtype=dtype)
+    model = transformers.AutoModelForCausalLM.from_pretrained(job["base"] or job["directory"], dtype=dtype,
+                                                              experts_implementation="eager")  # others lack fp64
     if job["base"]:
         import peft
 
