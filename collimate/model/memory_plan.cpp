@@ -109,7 +109,7 @@ PassFloats PassPlan::inference(int64_t tokens, int64_t blocks) {
   if (blocks > 0 || !shape::keeps_latents(counted_->weights->shape())) {
     passes.infer(*counted_->input(tokens, blocks), &counted_->turns, nullptr);
   } else {
-    KvCache cache(counted_->weights->shape(), counted_->weights->options().compute, 1, counted_->exec);
+    KvCache cache(counted_->weights->shape(), kv_type(counted_->weights->options().compute), 1, counted_->exec);
     passes.infer(*counted_->input(tokens, 0, kMostExpanded), &counted_->turns, &cache);
   }
   return at->second = {.workspace = passes.workspace().peak_floats()};

@@ -92,7 +92,7 @@ TEST_P(MemoryPlan, OfTheCacheIsWhatItTakes) {
 TEST_P(MemoryPlan, OfACachedStepIsWhatItTakes) {
   tensor::install_aten_allocator();
   const auto weights = testing::tiny_weights(shape_, {});
-  KvCache cache(shape_, tensor::ComputeType::kFloat32, 6);
+  KvCache cache(shape_, tensor::KvType::kFloat32, 6);
   const std::vector<int32_t> table = {3, 0, 5, 1, 2, 4};
   Model(weights, {}).forward_cached(testing::pack(testing::sequences({70}, 37)), cache, {&table, 1});
   Model model(weights, {});

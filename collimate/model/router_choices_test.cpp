@@ -60,7 +60,7 @@ class RouterChoices : public ::testing::TestWithParam<std::tuple<const char*, Co
  protected:
   // Of each router, those of all tokens: the first nine in one step, then one by one.
   std::vector<Choices> of_generation() {
-    KvCache cache(shape_, std::get<1>(GetParam()), 4, exec_);
+    KvCache cache(shape_, kv_type(std::get<1>(GetParam())), 4, exec_);
     const std::vector<int32_t> table = {2, 0, 3, 1};
     std::vector<Choices> all;
     for (size_t done = 0; done < ids_.size();) {
