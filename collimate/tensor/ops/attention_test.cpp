@@ -175,7 +175,7 @@ void round_int8(float* x, int64_t count) {
   float largest = 0;
   for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(x[i]));
   const float scale = largest / 127, inverse = 1 / scale;
-  for (int64_t i = 0; i < count; ++i) x[i] = std::nearbyint(x[i] * inverse) * scale;
+  for (int64_t i = 0; i < count; ++i) x[i] = std::nearbyint(x[i] * inverse) * scale + 0.0F;  // no negative zero
 }
 
 // Rows of a head's keys or values as a cache of that type keeps them.
