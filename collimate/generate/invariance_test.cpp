@@ -290,7 +290,7 @@ TEST(Invariance, EveryVariantIsItsOwn) {
   const auto requests = sweep_requests();
   for (const Variant& variant : kVariants) {
     TrainedModel made(variant, {});
-    all.push_back(run_all(made.model, std::span(requests).first(3), {.seed = 77}));
+    all.push_back(run_all(made.model, std::span(requests).first(3), {.kv_type = variant.kv_type, .seed = 77}));
     for (size_t i = 0; i + 1 < all.size(); ++i) EXPECT_NE(all[i], all.back()) << i;
   }
 }

@@ -4,6 +4,7 @@
 #include "collimate/base/error.h"
 #include "collimate/base/memory_state.h"
 #include "collimate/host/atomic_file.h"
+#include "collimate/model/file_order.h"
 #include "collimate/model/huggingface_check.h"
 #include "collimate/model/rounding.h"
 #include "collimate/model/safetensors.h"
@@ -65,8 +66,10 @@ std::vector<TensorToWrite> fused_tensors(const Weights& weights) {
     if (spec.part == shape::Part::kRouter && spec.kind == shape::ParamKind::kLinear) name = block + "mlp.gate.weight";
     auto& [sizes, values] = tensors[name];
     const tensor::HostRead own = weights.values(static_cast<int>(i));
-    values.insert(values.end(), own.begin(), own.end());
-    sizes = spec.sizes;
+    const size_t before = values.size();
+    values.resize(before + own.size());
+    to_file_order(spec, {own.begin(), own.end()}, std::span(values).subspan(before));
+    sizes = file_sizes(spec);
     if (!routed) continue;
     const int64_t rows = spec.sizes[0] * (up ? 2 : 1);
     sizes = {static_cast<int64_t>(values.size()) / (rows * spec.sizes[1]), rows, spec.sizes[1]};

@@ -124,9 +124,13 @@ bool is_switched_off(const Config& config, const std::string& option) {
   return !found->is_on(base::to_json(config.section_value()).at(nlohmann::json::json_pointer(path)));
 }
 
-// Mixtures of experts read these, and chat templates that have variables: at their defaults they say nothing of a run.
-bool concerns_few_models(const std::string& option) {
-  return option.starts_with("train.router_") || of_any_model(option) == "models.*.chat_template_kwargs";
+// Mixtures of experts read these, latent attention, chat templates that have variables, and samples of a given form or
+// from a rounded cache: at their defaults they say nothing of a run.
+bool concerns_few_runs(const std::string& option) {
+  const std::string any = of_any_model(option);
+  return option.starts_with("train.router_") || any == "models.*.chat_template_kwargs" ||
+         any == "models.*.latent_cache" || option == "rollout.kv_cache_dtype" || option.ends_with(".regex") ||
+         option.ends_with(".json_schema");
 }
 
 }  // namespace
@@ -135,7 +139,7 @@ bool is_unread(const Config& config, const Plan& plan, const std::string& option
   if (!plan.measures() && is_of_evaluations(option)) return true;
   for (const PartlyRead& partly : partly_read(config.recipe, plan))
     if (partly.covers(option) && !is_read(plan, option)) return true;
-  return concerns_few_models(option) || is_switched_off(config, option);
+  return concerns_few_runs(option) || is_switched_off(config, option);
 }
 
 void refuse_unread(const Config& config, const Plan& plan) {
