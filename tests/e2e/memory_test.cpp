@@ -122,10 +122,11 @@ TEST_F(Memory, AFrozenModelTakesItsValuesAndPanelsAlone) {
   EXPECT_LT(taken["reference/panels"], 2 * values);
 }
 
-// 256 bytes of a token's keys and values become 64, and with int8 4 of a scale.
+// 256 bytes of a token's keys and values become 64, and with int8 4 of a scale; sizes are rounded up to classes.
 TEST_F(Memory, ACacheOfOneByteTakesAboutAQuarter) {
   const auto cache = [&](const std::string& type) {
-    for (const nlohmann::json& item : memory_of({"rollout.kv_cache_dtype=" + type}).at("workers").at(0).at("items"))
+    const nlohmann::json memory = memory_of({"rollout.kv_cache_dtype=" + type});
+    for (const nlohmann::json& item : memory.at("workers").at(0).at("items"))
       if (item.at("item") == "kv_cache") {
         EXPECT_EQ(item.at("planned_bytes"), item.at("peak_bytes")) << type;
         return item.at("peak_bytes").get<double>();
@@ -133,8 +134,8 @@ TEST_F(Memory, ACacheOfOneByteTakesAboutAQuarter) {
     return 0.0;
   };
   const double whole = cache("auto");
-  EXPECT_NEAR(cache("fp8") / whole, 64.0 / 256, 0.01);
-  EXPECT_NEAR(cache("int8") / whole, 68.0 / 256, 0.01);
+  EXPECT_NEAR(cache("fp8") / whole, 64.0 / 256, 0.03);
+  EXPECT_NEAR(cache("int8") / whole, 68.0 / 256, 0.03);
 }
 
 TEST_F(Memory, APolicyApartFromItsTrainerHasNoGradientOrOptimizer) {
