@@ -90,7 +90,8 @@ def best(by_side, side, key, choose):
 def table(name, every):
     by_side = compare.samples_of(f"shapes {name}", every)
     print(f"\n{name}: median over processes (least .. largest)")
-    print("| side | decoding, tokens a second | training step, seconds | share of the peak, % |\n| --- | --- | --- | --- |")
+    print("| side | decoding, tokens a second | training step, seconds | share of the peak, % |")
+    print("| --- | --- | --- | --- |")
     for side, samples in by_side.items():
         cells = [compare.spread([s[key] for s in samples if key in s], digits)
                  for key, digits in (("tok_s", 0), ("seconds", 2), ("share", 1)) if any(key in s for s in samples)]

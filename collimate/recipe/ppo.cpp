@@ -2,6 +2,21 @@
 #include "collimate/recipe/page.h"
 
 namespace collimate::recipe {
+namespace {
+
+const std::map<std::string, std::string>& ppo_phases() {
+  static const std::map<std::string, std::string> kPhases = {{"policy.generate", "gen"},
+                                                             {"policy.old_log_probs", "old_log_prob"},
+                                                             {"reference.log_probs", "ref"},
+                                                             {"value.values", "values"},
+                                                             {"reward.score", "reward"},
+                                                             {"advantages", "adv"},
+                                                             {"policy_trainer.train", "update_actor"},
+                                                             {"value.train", "update_critic"}};
+  return kPhases;
+}
+
+}  // namespace
 
 // Proximal policy optimisation with four models (Ouyang et al. 2022): policy, reference, value, and a reward model or
 // rules.
@@ -32,14 +47,7 @@ Plan ppo(const Config& config, const flow::Registry& registry) {
         link(trainer, policy);
       },
       {prompt_input()}, "ppo");
-  plan.phases = {{"policy.generate", "gen"},
-                 {"policy.old_log_probs", "old_log_prob"},
-                 {"reference.log_probs", "ref"},
-                 {"value.values", "values"},
-                 {"reward.score", "reward"},
-                 {"advantages", "adv"},
-                 {"policy_trainer.train", "update_actor"},
-                 {"value.train", "update_critic"}};
+  plan.phases = ppo_phases();
   const graph::ModelHandle* judge = rules ? nullptr : &reward;
   plan.evaluations =
       evaluations(page, trainer,

@@ -219,14 +219,14 @@ TEST_P(TrainedProducts, GradientsHaveTheBitsOfALinearLayers) {
   });
 }
 
-std::string type_name(const testing::TestParamInfo<ComputeType>& type) { return std::string(name_of(type.param)); }
+std::string product_type(const testing::TestParamInfo<ComputeType>& type) { return std::string(name_of(type.param)); }
 INSTANTIATE_TEST_SUITE_P(Types, Products,
                          testing::Values(ComputeType::kFloat32, ComputeType::kBFloat16Amx, ComputeType::kBFloat16Dot,
                                          ComputeType::kInt8),
-                         type_name);
+                         product_type);
 INSTANTIATE_TEST_SUITE_P(Types, TrainedProducts,
                          testing::Values(ComputeType::kFloat32, ComputeType::kBFloat16Amx, ComputeType::kBFloat16Dot),
-                         type_name);
+                         product_type);
 
 TEST(CombineExperts, SumAndGradientsAreAtens) {
   for (const int64_t per_token : {1, 3}) {
