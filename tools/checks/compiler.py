@@ -44,7 +44,7 @@ def sources_of(compiled: pathlib.Path) -> list:
 def flags_for(build: pathlib.Path, path: str) -> tuple:
     """A header is compiled like a library source of its folder; one that no target compiles, like any source."""
     known = commands(build)
-    plain = [s for s in known if not re.search(r"_(test|avx2|avx512|avx512bf16|amx)\.cpp$", s)]
+    plain = [s for s in known if not re.search(r"_(test|avx2|avx512|avx512bf16|amx|avx2tiles)\.cpp$", s)]
     same = [s for s in plain if module_of(path) and module_of(s) == module_of(path)]
     chosen = (same or [s for s in plain if "/recipe/" in s] or plain or sorted(known))[0]
     return known[path] if path in known else known[chosen]
@@ -113,7 +113,7 @@ def check_format() -> list:
 
 
 def tidy_sources(build: pathlib.Path) -> list:
-    return [p for p in files(".cpp") if p in commands(build) and not p.endswith(("_amx.cpp", "_test.cpp"))]
+    return [p for p in files(".cpp") if p in commands(build) and not p.endswith(("_amx.cpp", "_avx2tiles.cpp", "_test.cpp"))]
 
 
 def tidy_key(build: pathlib.Path, path: str) -> str:
