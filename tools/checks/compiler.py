@@ -113,7 +113,8 @@ def check_format() -> list:
 
 
 def tidy_sources(build: pathlib.Path) -> list:
-    return [p for p in files(".cpp") if p in commands(build) and not p.endswith(("_amx.cpp", "_avx2tiles.cpp", "_test.cpp"))]
+    left_out = ("_amx.cpp", "_avx2tiles.cpp", "_test.cpp")
+    return [p for p in files(".cpp") if p in commands(build) and not p.endswith(left_out)]
 
 
 def tidy_key(build: pathlib.Path, path: str) -> str:
