@@ -119,6 +119,12 @@ class Terminal(WithSaved):
         return found[0]
 
     def type(self, text: str):
+        """Lines are typed once libedit has taken the terminal over, a moment after its prompt; on one that it leaves as
+        it is, after two seconds."""
+        deadline = time.monotonic() + 2
+        while text[-1] in "\r\x04" and termios.tcgetattr(self.terminal)[3] & termios.ICANON \
+                and time.monotonic() < deadline:
+            time.sleep(0.01)
         os.write(self.terminal, text.encode())
 
     def exit_code_after(self, text: str) -> int:
