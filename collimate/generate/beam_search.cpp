@@ -12,6 +12,7 @@
 #include "collimate/generate/runner.h"
 #include "collimate/generate/scheduler.h"
 #include "collimate/generate/sequence.h"
+#include "collimate/generate/token_ids.h"
 
 namespace collimate::generate {
 namespace {
@@ -195,10 +196,7 @@ void check_prompt(std::span<const int32_t> ids, int64_t number, int64_t vocabula
   if (std::ssize(ids) >= longest)
     throw base::InputError(base::expectation(where, fmt::format("a prompt of at most {} tokens", longest - 1),
                                              fmt::to_string(ids.size()), "a shorter prompt"));
-  for (const int32_t id : ids)
-    if (id < 0 || id >= vocabulary)
-      throw base::InputError(
-          base::expectation(where, fmt::format("token ids in [0, {})", vocabulary), fmt::to_string(id)));
+  require_token_ids(ids, vocabulary, where);
 }
 
 Finish search_finish(const std::vector<int32_t>& tokens, const SamplingParams& params, const ServiceOptions& service) {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "collimate/base/error.h"
+#include "collimate/generate/token_ids.h"
 #include "collimate/tensor/results.h"
 
 namespace collimate::generate {
@@ -15,11 +16,7 @@ void check_prompt(std::span<const int32_t> ids, const shape::ModelShape& shape) 
     throw base::InputError(base::expectation(
         "generate.score", fmt::format("from 1 to {} tokens to score", shape.max_positions), fmt::to_string(length)));
   }
-  for (const int32_t id : ids) {
-    if (id >= 0 && id < shape.vocabulary) continue;
-    throw base::InputError(
-        base::expectation("generate.score", fmt::format("token ids in [0, {})", shape.vocabulary), fmt::to_string(id)));
-  }
+  require_token_ids(ids, shape.vocabulary, "generate.score");
 }
 
 }  // namespace

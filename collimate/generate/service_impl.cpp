@@ -5,6 +5,7 @@
 
 #include "collimate/base/error.h"
 #include "collimate/base/log.h"
+#include "collimate/generate/token_ids.h"
 
 namespace collimate::generate {
 namespace {
@@ -53,17 +54,12 @@ std::unique_ptr<Sequence> Service::Impl::make_sequence() {
 }
 
 void Service::Impl::check_request(const Sequence& sequence, const std::string& where) const {
-  const int64_t vocabulary = model.shape().vocabulary;
   if (in_flight.contains(sequence.uid)) {
     throw base::InputError(base::expectation(where, "a uid that is not in flight", fmt::to_string(sequence.uid)));
   }
   if (sequence.prompt_tokens == 0)
     throw base::InputError(base::expectation(where, "a prompt of at least 1 token", "none"));
-  for (const int32_t id : sequence.ids) {
-    if (id >= 0 && id < vocabulary) continue;
-    throw base::InputError(
-        base::expectation(where, fmt::format("token ids in [0, {})", vocabulary), fmt::to_string(id)));
-  }
+  require_token_ids(sequence.ids, model.shape().vocabulary, where);
   if (sequence.prompt_tokens >= options.max_sequence_tokens) {
     const bool whole = options.max_sequence_tokens == model.shape().max_positions;
     throw base::InputError(

@@ -44,4 +44,12 @@ std::filesystem::path beside_libraries(const std::filesystem::path& name) {
   return {};
 }
 
+void* load_beside_libraries(const std::string& library, const std::string& what, const std::string& expected,
+                            const std::string& remedy) {
+  const std::filesystem::path path = beside_libraries(library);
+  if (!path.empty())
+    if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+  throw base::InputError(base::expectation(what, expected, path.empty() ? "none" : dlerror(), remedy));
+}
+
 }  // namespace collimate::host

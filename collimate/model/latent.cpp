@@ -86,7 +86,7 @@ void keep_latents(Step& step, const tensor::KvLayout& kept, Slot* shared, Slot* 
 void expand_earlier(Step& step, const LatentLayer& layer) {
   const Attention& a = layer.how;
   const tensor::KvLayout kept = latent_layout(a, step.latent_type), read = kv_layout(a, step.kv_type);
-  const std::vector<tensor::AttentionRun> blocks = step.input.earlier_blocks();
+  const std::span<const tensor::AttentionRun> blocks = step.earlier;
   for (size_t first = 0; first < blocks.size(); first += kBlocksExpanded) {
     const auto begin = blocks.begin() + static_cast<int64_t>(first);
     std::vector<tensor::AttentionRun> some(begin, begin + std::min<int64_t>(kBlocksExpanded, blocks.end() - begin));

@@ -37,8 +37,9 @@ struct Step {
   float* kv_storage = nullptr;                            // blocks of this layer
   tensor::KvType latent_type = tensor::KvType::kFloat32;  // of what latent_storage holds
   float* latent_storage = nullptr;  // the same of latents, where a cache keeps those: the other then is for any layer
-  const Turns* turns = nullptr;     // where a block is rotary
-  RouterNotes* routers = nullptr;   // of a mixture in training; null: nobody asks
+  std::span<const tensor::AttentionRun> earlier = {};  // StepInput::earlier_blocks(), where a cache keeps latents
+  const Turns* turns = nullptr;                        // where a block is rotary
+  RouterNotes* routers = nullptr;                      // of a mixture in training; null: nobody asks
 
   int64_t rows() const { return input.rows(); }
 };

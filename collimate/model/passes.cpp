@@ -55,6 +55,9 @@ void Passes::read_cache(Step& step, KvCache& cache, int layer) {
 const Slot& Passes::infer(const StepInput& input, const Turns* turns, KvCache* cache) {
   Step step = this->step(input, workspace_, turns);
   if (cache == nullptr) step.kv_storage = scratch_storage(input);
+  std::vector<tensor::AttentionRun> earlier;
+  if (cache != nullptr && cache->expanded() != nullptr) earlier = input.earlier_blocks();
+  step.earlier = earlier;
   Slot* stream = decoder_.run(step, 0, nullptr);
   const Arena::Mark mark = workspace_.mark();
   for (int segment = 1; segment < decoder_.segments(); ++segment) {

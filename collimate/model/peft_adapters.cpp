@@ -24,6 +24,11 @@ const ParamSpec* find_spec(std::span<const ParamSpec> specs, const std::string& 
   return found == specs.end() ? nullptr : &*found;
 }
 
+// The layer whose adapter it is.
+std::string layer_of(const ParamSpec& adapter) {
+  return adapter.name.substr(kPrefix.size(), adapter.name.size() - kPrefix.size() - kA.size());
+}
+
 }  // namespace
 
 PeftAdapters::PeftAdapters(const std::string& directory)
@@ -88,7 +93,7 @@ void PeftAdapters::check_trained(std::span<const ParamSpec> specs) const {
   for (const ParamSpec& spec : specs) {
     if (!is_adapter(spec)) continue;
     ++trained;
-    const std::string module = spec.name.substr(kPrefix.size(), spec.name.size() - kPrefix.size() - kA.size());
+    const std::string module = layer_of(spec);
     if (!layers_.contains(module)) throw InputError(expectation(directory_, spec.name, "no adapter of that layer"));
   }
   if (trained != 2 * layers_.size())
@@ -114,7 +119,7 @@ void PeftAdapters::add(const ParamSpec& spec, int64_t first, std::span<float> ou
 void PeftAdapters::fill(Weights& weights) const {
   for (size_t i = weights.own_params(); i < weights.params().size(); ++i) {
     const ParamSpec& spec = weights.params()[i];
-    const std::string module = spec.name.substr(kPrefix.size(), spec.name.size() - kPrefix.size() - kA.size());
+    const std::string module = layer_of(spec);
     const Layer& layer = layers_.at(module);
     const tensor::HostEdit out = weights.edit(static_cast<int>(i));
     read_param(spec, spec.name.ends_with(kA) ? *layer.a : *layer.b, directory_, out.span());

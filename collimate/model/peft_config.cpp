@@ -48,7 +48,7 @@ std::vector<std::string> listed_targets(const Fields& fields) {
 
 PeftConfig::PeftConfig(const std::string& directory) : where_(directory + "/adapter_config.json") {
   const auto ordered = base::parse_ordered_json(host::read_file(where_), where_, 1);
-  const json config = json::parse(ordered.dump());
+  const json config = ordered;
   if (!config.is_object()) throw InputError(expectation(where_, "a JSON object", config.type_name()));
   refuse_others(config);
   const Fields fields(config, where_);

@@ -1,12 +1,12 @@
 #include "collimate/model/safetensors.h"
 
+#include <c10/util/Float8_e4m3fn.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -176,15 +176,6 @@ float half_to_float(uint16_t half) {
   return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
 }
 
-// Of the form E4M3 without infinities (Micikevicius et al. 2022): bias 7, all ones are no number.
-float e4m3_to_float(uint8_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x80U) << 24, exponent = (bits >> 3) & 0xFU, mantissa = bits & 7U;
-  float magnitude = std::bit_cast<float>((exponent + 120) << 23 | mantissa << 20);
-  if (exponent == 0) magnitude = static_cast<float>(mantissa) * 0x1p-9F;
-  if ((bits & 0x7FU) == 0x7FU) magnitude = std::numeric_limits<float>::quiet_NaN();
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | sign);
-}
-
 // visit(a value as the entry stores it, a function that widens it)
 template <typename Visit>
 void visit_storage(const TensorEntry& entry, const std::string& where, const Visit& visit) {
@@ -192,7 +183,8 @@ void visit_storage(const TensorEntry& entry, const std::string& where, const Vis
   if (entry.dtype == "BF16")
     return visit(uint16_t{}, [](uint16_t v) { return std::bit_cast<float>(static_cast<uint32_t>(v) << 16); });
   if (entry.dtype == "F16") return visit(uint16_t{}, half_to_float);
-  if (entry.dtype == "F8_E4M3" && entry.scales.numbers != nullptr) return visit(uint8_t{}, e4m3_to_float);
+  if (entry.dtype == "F8_E4M3" && entry.scales.numbers != nullptr)
+    return visit(uint8_t{}, c10::detail::fp8e4m3fn_to_fp32_value);
   throw InputError(expectation(where + " " + shown(entry.name) + " dtype", "F32, BF16 or F16", entry.dtype));
 }
 

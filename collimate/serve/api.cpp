@@ -375,7 +375,9 @@ ApiRequest parse_request(Endpoint endpoint, std::string_view body, const ApiLimi
   request.sampling.max_tokens = 16;  // of a completion, as in OpenAI's interface
   json sampling = json::object();
   for (const auto& [name, value] : fields.items()) read_field(request, name, value, sampling);
-  const ordered_json written = of_request([&] { return base::parse_ordered_json(body, "request"); });
+  ordered_json written = ordered_json::object();  // what shows the order of keys: templates and schemas
+  if (endpoint == Endpoint::kChat || has_form(fields))
+    written = of_request([&] { return base::parse_ordered_json(body, "request"); });
   if (endpoint == Endpoint::kChat) read_chat(request, fields, written);
   // It goes before max_tokens, which OpenAI's reference deprecates in its favour.
   if (const auto newer = fields.find("max_completion_tokens"); newer != fields.end())

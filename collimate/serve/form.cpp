@@ -102,6 +102,10 @@ void read_structured_outputs(const ordered_json& value, const std::string& name,
 
 bool is_form_field(const std::string& name) { return find_form(kFormFields, name) != nullptr; }
 
+bool has_form(const nlohmann::json& fields) {
+  return std::ranges::any_of(kFormFields, [&](const FormField& field) { return fields.contains(field.name); });
+}
+
 void read_form(const ordered_json& fields, generate::SamplingParams& sampling) {
   for (const auto& [name, value] : fields.items()) {
     const FormField* form = find_form(kFormFields, name);

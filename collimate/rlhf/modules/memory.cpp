@@ -39,12 +39,8 @@ class Plan {
       : options_(options), shape_(std::move(shape)), weights_(weights_options(options)), passes_(shape_, weights_) {}
 
   void add(const std::string& purpose, int64_t bytes) {
-    for (MemoryItem& item : items_)
-      if (item.purpose == purpose) {
-        item.bytes = std::max(item.bytes, bytes);
-        return;
-      }
-    items_.push_back({purpose, bytes});
+    int64_t& so_far = bytes_of(purpose);
+    so_far = std::max(so_far, bytes);
   }
   void add_weights() { add_all(model::weights_memory(shape_, weights_)); }
   // `service` is resolved.
@@ -71,15 +67,8 @@ class Plan {
   }
 
   // Those of a model that works beside this one.
-  void add_beside(std::vector<MemoryItem> items) {
-    for (MemoryItem& item : items) {
-      const auto same =
-          std::find_if(items_.begin(), items_.end(), [&](const auto& i) { return i.purpose == item.purpose; });
-      if (same == items_.end())
-        items_.push_back(std::move(item));
-      else
-        same->bytes += item.bytes;
-    }
+  void add_beside(const std::vector<MemoryItem>& items) {
+    for (const MemoryItem& item : items) bytes_of(item.purpose) += item.bytes;
   }
 
   const shape::ModelShape& shape() const { return shape_; }
@@ -87,6 +76,12 @@ class Plan {
   std::vector<MemoryItem> items() { return std::move(items_); }
 
  private:
+  int64_t& bytes_of(const std::string& purpose) {
+    for (MemoryItem& item : items_)
+      if (item.purpose == purpose) return item.bytes;
+    items_.push_back({purpose, 0});
+    return items_.back().bytes;
+  }
   void add_pass(const Pass& pass, const model::PassFloats& floats) {
     add_all(model::pass_memory(shape_, pass.tokens, floats));
   }

@@ -1,22 +1,11 @@
 #include <dlfcn.h>
 
-#include <filesystem>
-
 #include "collimate/base/error.h"
 #include "collimate/host/beside_libraries.h"
 #include "collimate/text/constraint/llguidance.h"
 
 namespace collimate::text {
 namespace {
-
-void* open_llguidance() {
-  const std::filesystem::path path = host::beside_libraries(kLlguidanceLibrary);
-  if (!path.empty())
-    if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
-  throw base::InputError(base::expectation(
-      "structured output", "a build with its engine", path.empty() ? "none" : dlerror(),
-      "`pip install llguidance` for the Python that the build uses and configure again, or requests without it"));
-}
 
 template <class Function>
 void find(void* handle, const std::string& name, Function& function) {
@@ -26,7 +15,9 @@ void find(void* handle, const std::string& name, Function& function) {
 }
 
 Llguidance load_llguidance() {
-  void* handle = open_llguidance();
+  void* handle = host::load_beside_libraries(
+      kLlguidanceLibrary, "structured output", "a build with its engine",
+      "`pip install llguidance` for the Python that the build uses and configure again, or requests without it");
   Llguidance engine{};
   find(handle, "constraint_init_set_defaults", engine.constraint_init_set_defaults);
   find(handle, "new_tokenizer_v2", engine.new_tokenizer_v2);

@@ -1,7 +1,5 @@
 #include <dlfcn.h>
 
-#include <filesystem>
-
 #include "collimate/base/error.h"
 #include "collimate/host/beside_libraries.h"
 #include "collimate/text/parquet/parquet.h"
@@ -9,17 +7,10 @@
 namespace collimate::text {
 namespace {
 
-void* open_library() {
-  const std::filesystem::path path = host::beside_libraries(kParquetLibrary);
-  if (!path.empty())
-    if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
-  throw base::InputError(base::expectation(
-      "parquet", "a build with the Parquet reader", path.empty() ? "none" : dlerror(),
-      "`pip install pyarrow` for the Python that the build uses and configure again, or convert the file to JSONL"));
-}
-
 ReadParquetFunction load_reader() {
-  void* handle = open_library();
+  void* handle = host::load_beside_libraries(
+      kParquetLibrary, "parquet", "a build with the Parquet reader",
+      "`pip install pyarrow` for the Python that the build uses and configure again, or convert the file to JSONL");
   void* symbol = dlsym(handle, kReadParquetSymbol);
   COLLIMATE_CHECK(symbol != nullptr, "{} has no {}", kParquetLibrary, kReadParquetSymbol);
   return reinterpret_cast<ReadParquetFunction>(symbol);
