@@ -52,6 +52,17 @@ class Memory : public testing::Test {
     return nlohmann::json::parse(read_text(scratch_ / "run/summary.json")).at("memory");
   }
 
+  // Bytes of keys and values that such a run took, as many as were planned.
+  double cache_bytes(const std::vector<std::string>& sets) {
+    const nlohmann::json memory = memory_of(sets);
+    for (const nlohmann::json& item : memory.at("workers").at(0).at("items"))
+      if (item.at("item") == "kv_cache") {
+        EXPECT_EQ(item.at("planned_bytes"), item.at("peak_bytes")) << fmt::format("{}", fmt::join(sets, " "));
+        return item.at("peak_bytes").get<double>();
+      }
+    return 0.0;
+  }
+
   Scratch scratch_{"memory"};
 };
 
@@ -124,18 +135,19 @@ TEST_F(Memory, AFrozenModelTakesItsValuesAndPanelsAlone) {
 
 // 256 bytes of a token's keys and values become 64, and with int8 4 of a scale; sizes are rounded up to classes.
 TEST_F(Memory, ACacheOfOneByteTakesAboutAQuarter) {
-  const auto cache = [&](const std::string& type) {
-    const nlohmann::json memory = memory_of({"rollout.kv_cache_dtype=" + type});
-    for (const nlohmann::json& item : memory.at("workers").at(0).at("items"))
-      if (item.at("item") == "kv_cache") {
-        EXPECT_EQ(item.at("planned_bytes"), item.at("peak_bytes")) << type;
-        return item.at("peak_bytes").get<double>();
-      }
-    return 0.0;
-  };
+  const auto cache = [&](const std::string& type) { return cache_bytes({"rollout.kv_cache_dtype=" + type}); };
   const double whole = cache("auto");
   EXPECT_NEAR(cache("fp8") / whole, 64.0 / 256, 0.03);
   EXPECT_NEAR(cache("int8") / whole, 68.0 / 256, 0.03);
+}
+
+// The trained model answers prompts in the samples of an SFT run; its cache is of the type that the model computes in.
+TEST_F(Memory, OfTheCacheThatAnswersFollowsTheModelsType) {
+  write_text(scratch_ / "run.yaml", small_config("sft", scratch_.path()));
+  const auto cache = [&](const std::string& type) {
+    return cache_bytes({"models.policy.from_scratch=true", "models.policy.compute=" + type});
+  };
+  EXPECT_NEAR(cache("bfloat16") / cache("float32"), 0.5, 0.03);
 }
 
 TEST_F(Memory, APolicyApartFromItsTrainerHasNoGradientOrOptimizer) {

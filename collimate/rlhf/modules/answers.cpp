@@ -17,12 +17,10 @@ constexpr int64_t kAnswerTokens = 64;
 generate::ServiceOptions answer_service(int64_t row_tokens, const shape::ModelShape& shape,
                                         tensor::ComputeType compute) {
   constexpr int64_t kStepTokens = 256, kSequences = 4;  // few, so that the cache stays small beside what trains
-  generate::ServiceOptions service{
-      .max_batch_tokens = kStepTokens,
-      .max_batch_sequences = kSequences,
-      .max_sequence_tokens = std::min(row_tokens + kAnswerTokens, model::longest_positions(shape, row_tokens))};
-  service.cache_blocks = generate::resolved(service, shape, compute).cache_blocks;
-  return service;
+  const int64_t longest = std::min(row_tokens + kAnswerTokens, model::longest_positions(shape, row_tokens));
+  return generate::resolved(
+      {.max_batch_tokens = kStepTokens, .max_batch_sequences = kSequences, .max_sequence_tokens = longest}, shape,
+      compute);
 }
 
 Batch with_answers(Decoder& decoder, const DecoderOptions& options, std::vector<int32_t> stop_ids, const Batch& rows,

@@ -45,7 +45,7 @@ class Plan {
   void add_weights() { add_all(model::weights_memory(shape_, weights_)); }
   // `service` is resolved.
   void add_cache(const generate::ServiceOptions& service) {
-    add("kv_cache", model::kv_cache_bytes(shape_, *service.kv_type, service.cache_blocks));
+    add("kv_cache", model::kv_cache_bytes(shape_, service.kv_type.value(), service.cache_blocks));
   }
   void add_inference(const Pass& pass) { add_pass(pass, passes_.inference(pass.tokens, pass.blocks)); }
   void add_training(const Pass& pass, model::Recompute recompute) {
