@@ -13,7 +13,6 @@ namespace collimate::report {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 std::string recipe_words(const std::string& recipe) {
   if (recipe == "reward") return "Reward model";
@@ -29,19 +28,19 @@ std::string model_words(const std::string& path) {
   return parent.empty() || parent == ".." ? normal.filename().string() : parent + "/" + normal.filename().string();
 }
 
-std::string text_at(const Json& tree, const char* pointer) {
-  const Json::json_pointer where(pointer);
+std::string text_at(const nlohmann::json& tree, const char* pointer) {
+  const nlohmann::json::json_pointer where(pointer);
   if (!tree.is_object() || !tree.contains(where) || !tree.at(where).is_string()) return "";
   return tree.at(where).get<std::string>();
 }
 
 // Names of data files: a text, a {path: …}, or a list of these.
-std::string data_words(const Json& value) {
+std::string data_words(const nlohmann::json& value) {
   if (value.is_string()) return fs::path(value.get<std::string>()).filename().string();
-  if (value.is_object()) return data_words(value.value("path", Json()));
+  if (value.is_object()) return data_words(value.value("path", nlohmann::json()));
   std::string out;
   if (value.is_array())
-    for (const Json& source : value) out += (out.empty() ? "" : " and ") + data_words(source);
+    for (const nlohmann::json& source : value) out += (out.empty() ? "" : " and ") + data_words(source);
   return out;
 }
 
@@ -64,12 +63,13 @@ std::string trial_command(const std::string& recipe, bool generates, const std::
 }
 
 Heading heading_of(const RunData& run) {
-  const Json summary = run.summary.is_object() ? Json(run.summary) : Json::object();
+  const nlohmann::json summary = run.summary.is_object() ? nlohmann::json(run.summary) : nlohmann::json::object();
   Heading heading;
   const std::string recipe = text_at(run.settings, "/recipe");
   heading.recipe = recipe_words(recipe.empty() ? text_at(summary, "/recipe") : recipe);
   heading.model = model_words(text_at(run.settings, "/models/policy/path"));
-  if (run.settings.is_object()) heading.data = data_words(run.settings.value("/data/train"_json_pointer, Json()));
+  if (run.settings.is_object())
+    heading.data = data_words(run.settings.value("/data/train"_json_pointer, nlohmann::json()));
   heading.ended = time_words(text_at(summary, "/ended"));
   if (run.has_model)
     heading.command = trial_command(recipe.empty() ? text_at(summary, "/recipe") : recipe,

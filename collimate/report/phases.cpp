@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::string_view kFamily = "timing_s/";
 constexpr size_t kMostBars = 60;
-constexpr double kWidth = 1120, kHeight = 296, kLeft = 66, kRight = 1106, kTop = 28, kBottom = 252;
+constexpr double kPhasesWidth = 1120, kPhasesHeight = 296, kPhasesLeft = 66, kPhasesRight = 1106, kPhasesTop = 28,
+                 kPhasesBottom = 252;
 constexpr const char* kHint = R"(<p class="soft narrow">Scroll the picture sideways.</p>)";
 constexpr double kRow = 26, kNames = 190;  // of the timeline: height of a lane, width of the names
 
@@ -41,19 +42,19 @@ void finish(PhaseTimes& phase, double steps_per_bar) {
 
 std::string bars(const PhaseTable& table, double high) {
   std::string out;
-  const double pitch = (kRight - kLeft) / static_cast<double>(table.bar_starts.size());
+  const double pitch = (kPhasesRight - kPhasesLeft) / static_cast<double>(table.bar_starts.size());
   const double width = std::min(pitch * 0.82, 60.0);
   for (size_t bar = 0; bar < table.bar_starts.size(); ++bar) {
     double below = 0;
     for (size_t i = 0; i < table.phases.size(); ++i) {
       const double seconds = table.phases[i].per_bar[bar];
-      const double height = seconds / high * (kBottom - kTop);
+      const double height = seconds / high * (kPhasesBottom - kPhasesTop);
       if (height < 0.05) continue;
       below += height;
       out += fmt::format(
           R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" style="fill:{}"><title>step {:.0f}, {}: {}</title></rect>)",
-          kLeft + pitch * (static_cast<double>(bar) + 0.5) - width / 2, kBottom - below, width, height, color(i),
-          table.bar_starts[bar], escape(table.phases[i].name), duration(seconds));
+          kPhasesLeft + pitch * (static_cast<double>(bar) + 0.5) - width / 2, kPhasesBottom - below, width, height,
+          color(i), table.bar_starts[bar], escape(table.phases[i].name), duration(seconds));
     }
   }
   return out;
@@ -62,17 +63,21 @@ std::string bars(const PhaseTable& table, double high) {
 std::string bar_axes(const PhaseTable& table, double high) {
   std::string out;
   for (const double tick : base::ticks(0, high, 5)) {
-    const double y = kBottom - tick / high * (kBottom - kTop);
-    out += fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", kLeft, kRight, y, y);
-    out += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kLeft - 7, y + 4, short_number(tick));
+    const double y = kPhasesBottom - tick / high * (kPhasesBottom - kPhasesTop);
+    out +=
+        fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>)", kPhasesLeft, kPhasesRight, y, y);
+    out += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kPhasesLeft - 7, y + 4,
+                       short_number(tick));
   }
   const size_t stride = std::max<size_t>(1, table.bar_starts.size() / 12);
-  const double pitch = (kRight - kLeft) / static_cast<double>(table.bar_starts.size());
+  const double pitch = (kPhasesRight - kPhasesLeft) / static_cast<double>(table.bar_starts.size());
   for (size_t bar = 0; bar < table.bar_starts.size(); bar += stride) {
-    out += fmt::format(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{:.0f}</text>)",
-                       kLeft + pitch * (static_cast<double>(bar) + 0.5), kBottom + 18, table.bar_starts[bar]);
+    out +=
+        fmt::format(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{:.0f}</text>)",
+                    kPhasesLeft + pitch * (static_cast<double>(bar) + 0.5), kPhasesBottom + 18, table.bar_starts[bar]);
   }
-  out += fmt::format(R"(<text x="{}" y="{}" text-anchor="middle">step</text>)", (kLeft + kRight) / 2, kBottom + 38);
+  out += fmt::format(R"(<text x="{}" y="{}" text-anchor="middle">step</text>)", (kPhasesLeft + kPhasesRight) / 2,
+                     kPhasesBottom + 38);
   out += R"(<text class="unit" x="2" y="13">seconds</text>)";
   return out;
 }
@@ -117,7 +122,7 @@ std::string shortened(const std::string& name) {
 std::string timeline_axes(const std::vector<std::string>& lanes, double end, double bottom) {
   std::string out;
   for (const double tick : base::ticks(0, end, 8)) {
-    const double x = kNames + tick / end * (kRight - kNames);
+    const double x = kNames + tick / end * (kPhasesRight - kNames);
     out += fmt::format(R"(<line class="grid" x1="{:.1f}" x2="{:.1f}" y1="4" y2="{}"/>)", x, x, bottom);
     out += fmt::format(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", x, bottom + 16, short_number(tick));
   }
@@ -133,7 +138,7 @@ std::string timeline_block(const TraceEvent& event, const std::vector<std::strin
   const auto index = [](const std::vector<std::string>& list, const std::string& value) {
     return static_cast<size_t>(std::find(list.begin(), list.end(), value) - list.begin());
   };
-  const double scale = (kRight - kNames) / end;
+  const double scale = (kPhasesRight - kNames) / end;
   return fmt::format(
       R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{}" rx="2" style="fill:{}"><title>{}: {}</title></rect>)",
       kNames + event.begin_seconds * scale, 8 + kRow * static_cast<double>(index(lanes, event.lane)) + 3,
@@ -190,7 +195,7 @@ std::string draw_phases(const PhaseTable& table) {
       R"(<figure class="wide bars"><h3>Time by phase</h3><p class="soft">{}</p>{})"
       R"(<div class="scroll" tabindex="0"><svg viewBox="0 0 {} {}" role="img" )"
       R"(aria-label="Stacked bars of the time by phase; the table below has the totals.">{}{}</svg></div>{}</figure>)",
-      unit, kHint, kWidth, kHeight, bar_axes(table, high), bars(table, high), totals(table));
+      unit, kHint, kPhasesWidth, kPhasesHeight, bar_axes(table, high), bars(table, high), totals(table));
 }
 
 std::string draw_timeline(const RunData& run) {
@@ -213,7 +218,7 @@ std::string draw_timeline(const RunData& run) {
       R"(a block for each call of a model's function.</p>{}{}</ul><div class="scroll" tabindex="0">)"
       R"(<svg viewBox="0 0 {} {}" role="img" aria-label="One row a worker, one block a call.">{})"
       R"(<text x="{}" y="{}" text-anchor="middle">seconds</text></svg></div></figure>)",
-      which, kHint, legend, kWidth, bottom + 40, body, (kNames + kRight) / 2, bottom + 34);
+      which, kHint, legend, kPhasesWidth, bottom + 40, body, (kNames + kPhasesRight) / 2, bottom + 34);
 }
 
 }  // namespace collimate::report
